@@ -1,0 +1,87 @@
+# A thin front over scripts/install-deps.sh and the presets of CMakePresets.json. `make help` lists
+# what there is; nothing here is needed to use CMake directly.
+
+# Variables a person may set on the command line.
+JOBS ?= $(shell nproc)
+CMAKE_ARGS ?=
+SKIP_DEPS ?=
+GOLDEN ?=
+FUZZ_SECONDS ?= 60
+LINT ?= all
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := all
+.NOTPARALLEL:
+.PHONY: all demo test test-slow asan tsan bench golden lint format fuzz clean help deps
+
+# $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
+install = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
+configure = cmake --preset $(1) --log-level=WARNING \
+  -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v ccache)" $(CMAKE_ARGS) > /dev/null
+build = $(configure); cmake --build --preset $(1) --parallel $(JOBS) --target $(2)
+
+# $(call run_tests,preset,folder,prefix): runs ctest, says what was skipped, fails as ctest does and
+# also when no test ran. The last line is "N passed, N failed, N skipped".
+define run_tests
+rm -f $(2)/junit.xml; status=0; \
+$(3) ctest --preset $(1) --output-junit "$(CURDIR)/$(2)/junit.xml" || status=1; \
+scripts/test-summary.sh $(2)/junit.xml || status=1; exit $$status
+endef
+
+all: deps ## Build build/bevatron (the default)
+	@$(call build,cpu-release,bevatron)
+
+demo: all ## Train a tiny model on made-up data, to see it work (configs/demo.toml)
+	build/bevatron train configs/demo.toml
+
+test: deps ## Install what is missing, build, run the tests; says what was skipped
+	@$(call build,cpu-release,all)
+	@ctest --test-dir build --show-only --label-regex '^slow$$' | \
+	  awk '/^Total Tests:/ && $$3 > 0 { print $$3 " slow tests are left out: make test-slow" }'
+	@$(call run_tests,cpu-release,build)
+
+test-slow: deps ## Run the tests labelled slow
+	@$(call build,cpu-release,all)
+	@$(call run_tests,slow,build)
+
+asan: deps ## Run the tests under the address and undefined-behaviour sanitizers
+	@$(call build,cpu-asan,all)
+	@$(call run_tests,cpu-asan,build-asan)
+
+# Kernels that randomise addresses over more bits than the sanitizer's shadow map allows need it off.
+tsan: deps ## Run the tests under the thread sanitizer
+	@$(call build,cpu-tsan,all)
+	@$(call run_tests,cpu-tsan,build-tsan,$$(setarch -R true 2>/dev/null && echo setarch -R))
+
+bench: all ## Time training steps of GPT-2 124M against the floor of this machine
+	build/bevatron bench step --model.preset gpt2-124m --train.sequence 64 --train.micro_batch 4 --floor
+
+golden: deps ## Compare with results recorded from other programs: make golden GOLDEN=folder
+	@test -n "$(GOLDEN)" || { echo "make golden GOLDEN=folder: the folder with the recorded results" >&2; exit 2; }
+	@$(call build,cpu-release,bevatron_golden)
+	build/bevatron-golden "$(GOLDEN)"
+
+lint: ## Check format, static analysis and the project's own rules (LINT=changed: changed files only)
+	@$(call install,--lint)
+	@$(call build,cpu-release,bevatron_lint lint_test)
+	@ctest --test-dir build --no-tests=error --output-on-failure --tests-regex '^lint\.'
+	@scripts/lint.sh $(LINT)
+
+format: ## Format all C++ sources in place
+	@$(call install,--lint)
+	@scripts/lint.sh format
+
+fuzz: ## Feed random input to the readers, FUZZ_SECONDS (60) for each target of tests/fuzz
+	@$(call install,--fuzz)
+	@scripts/fuzz.sh $(FUZZ_SECONDS) $(JOBS)
+
+clean: ## Remove what was built
+	rm -rf build build-debug build-asan build-tsan build-fuzz
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Variables: JOBS=n, CMAKE_ARGS=..., SKIP_DEPS=1 (install nothing), GOLDEN, FUZZ_SECONDS, LINT."
+
+deps:
+	@$(call install,)

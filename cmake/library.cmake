@@ -1,0 +1,27 @@
+# bev_library(folder LINK a b ...): one static library per folder of src/, linked to what it may include.
+# Files named *_avx512.cpp and *_avx2.cpp are the only ones built for more than the baseline CPU; the
+# program chooses among them at run time.
+function(bev_library name)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  list(TRANSFORM ARG_LINK REPLACE "^bev::" "bev_")
+  if(sources)
+    add_library(bev_${name} STATIC ${sources})
+    target_include_directories(bev_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(bev_${name} PUBLIC ${ARG_LINK} PRIVATE bev_flags)
+    foreach(source ${sources})
+      if(source MATCHES "_avx512\\.cpp$")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+          "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;-O3")
+      elseif(source MATCHES "_avx2\\.cpp$")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-O3")
+      elseif(source MATCHES "_portable\\.cpp$")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O3")
+      endif()
+    endforeach()
+  else()
+    add_library(bev_${name} INTERFACE)
+    target_include_directories(bev_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src)
+    target_link_libraries(bev_${name} INTERFACE ${ARG_LINK})
+  endif()
+endfunction()

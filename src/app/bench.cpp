@@ -1,0 +1,83 @@
+// bevatron bench: whole steps or single ops, as a table or JSON.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "app/verb_config.h"
+#include "app/verbs.h"
+#include "base/check.h"
+#include "bench/op_bench.h"
+#include "bench/step_bench.h"
+#include "plan/fit.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array<OwnFlag, 4> kStepFlags{{
+    {"--json", "", "print JSON instead of a table"},
+    {"--floor", "", "also time the step's matrix products alone, in the same run"},
+    {"--seconds", "N", "how long to measure; default 10"},
+    {"--steps", "N", "at least this many steps; default 5"},
+}};
+
+constexpr std::array<OwnFlag, 3> kOpFlags{{
+    {"--json", "", "print JSON instead of a table"},
+    {"--only", "OP", "only this op: matmul, norm, attention, activate, cross_entropy, adamw, "
+                     "squared_norm"},
+    {"--milliseconds", "N", "how long to measure each op; default 300"},
+}};
+
+int bench_steps(std::span<const std::string> args) {
+  const auto loaded = config_for({.name = "bench step",
+                                  .summary = "Times whole training steps on made-up tokens.",
+                                  .own = kStepFlags},
+                                 args);
+  if (!loaded) return 0;
+  require_fit(loaded->config, dry_run(loaded->config));
+  const StepBench result =
+      bench_step(loaded->config,
+                 {.seconds = static_cast<double>(own_integer(*loaded, "--seconds", 10, 0, 86400)),
+                  .min_steps = own_integer(*loaded, "--steps", 5, 1, 1000000),
+                  .floor = loaded->has("--floor")});
+  fmt::print("{}", loaded->has("--json") ? step_bench_json(result) + "\n" : step_bench_table(result));
+  return 0;
+}
+
+int bench_single_ops(std::span<const std::string> args) {
+  const auto loaded = config_for({.name = "bench op",
+                                  .summary = "Times single ops at the shapes of a model.",
+                                  .own = kOpFlags},
+                                 args);
+  if (!loaded) return 0;
+  std::vector<std::string> only;
+  if (loaded->has("--only")) {
+    only.push_back(loaded->own_text("--only"));
+    const std::vector<std::string> known = benchable_ops();
+    BEV_CHECK(std::find(known.begin(), known.end(), only.front()) != known.end(), Usage,
+              "--only {}: no such op; there are {}", only.front(), fmt::join(known, ", "));
+  }
+  const double seconds =
+      1e-3 * static_cast<double>(own_integer(*loaded, "--milliseconds", 300, 1, 3600000));
+  const std::vector<OpBench> results = bench_ops(loaded->config, only, seconds);
+  fmt::print("{}", loaded->has("--json") ? op_bench_json(results) + "\n" : op_bench_table(results));
+  return 0;
+}
+
+}  // namespace
+
+int bench(std::span<const std::string> args) {
+  const std::string what = args.empty() ? "" : args.front();
+  if (what == "step") return bench_steps(args.subspan(1));
+  if (what == "op") return bench_single_ops(args.subspan(1));
+  if (what == "--help" || what == "-h") {
+    fmt::print("usage: bevatron bench step|op [CONFIG.toml] [--section.field VALUE ...]\n"
+               "`bevatron bench step --help` and `bevatron bench op --help` list the flags.\n");
+    return 0;
+  }
+  throw Error(ErrorKind::Usage, format("bench {}: say what to time: `bench step` (whole training "
+                                       "steps) or `bench op` (single ops)",
+                                       what));
+}
+
+}  // namespace bev::app

@@ -1,0 +1,71 @@
+#include "app/verb_config.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "base/format.h"
+#include "config/help.h"
+#include "config/print.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr OwnFlag kHelp{"--help", "", "this text"};
+constexpr OwnFlag kPrintConfig{
+    "--print-config", "",
+    "print the whole configuration, with where each value comes from, and stop"};
+
+std::vector<OwnFlag> all_flags(const ConfigVerb& verb) {
+  std::vector<OwnFlag> flags(verb.own.begin(), verb.own.end());
+  flags.push_back(kPrintConfig);
+  flags.push_back(kHelp);
+  return flags;
+}
+
+// Of the terminal; 80 when the text goes elsewhere. Very long lines are hard to read.
+size_t text_columns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return std::clamp<size_t>(size.ws_col, 40, 100);
+}
+
+bool asks_for_help(std::span<const std::string> args) {
+  return std::any_of(args.begin(), args.end(),
+                     [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+}
+
+}  // namespace
+
+std::string help_text(const ConfigVerb& verb, size_t columns) {
+  const std::string use =
+      format("usage: bevatron {} [CONFIG.toml] [--section.field VALUE ...]", verb.name);
+  return format("{}\n\n{}\n\nFlags of {}\n{}\n{}\n{}", wrap(use, columns, 0),
+                wrap(verb.summary, columns, 0), verb.name,
+                own_flags_help(all_flags(verb), columns),
+                wrap("The configuration: each field as a flag, or as `field = value` below "
+                     "`[section]` in the file. Flags win over the file, the file over the preset. "
+                     "Integers may be written 1_000_000 or 1e6.",
+                     columns, 0),
+                fields_help(columns));
+}
+
+std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const std::string> args) {
+  if (asks_for_help(args)) {
+    fmt::print("{}", help_text(verb, text_columns()));
+    return std::nullopt;
+  }
+  LoadedConfig loaded = load(args, all_flags(verb), verb.purpose);
+  for (const std::string& note : loaded.notes) fmt::print(stderr, "bevatron: note: {}\n", note);
+  if (loaded.has(kPrintConfig.name)) {
+    fmt::print("{}", print_config(loaded.config, loaded.origins));
+    return std::nullopt;
+  }
+  return loaded;
+}
+
+}  // namespace bev::app

@@ -1,0 +1,14 @@
+// The sub-commands, one file each.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace bev::app {
+
+int train(std::span<const std::string> args);
+int plan(std::span<const std::string> args);
+int bench(std::span<const std::string> args);
+int version(std::span<const std::string> args);
+
+}  // namespace bev::app

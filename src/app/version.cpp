@@ -1,0 +1,96 @@
+// bevatron version: what this program is and what it found on this machine.
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "app/verbs.h"
+#include "base/check.h"
+#include "ops/make_device.h"
+
+namespace bev::app {
+
+namespace {
+
+// The build passes the version of the project.
+#ifdef BEV_VERSION
+constexpr std::string_view kVersion = BEV_VERSION;
+#else
+constexpr std::string_view kVersion = "0.1.0";
+#endif
+
+std::string_view build_kind() {
+#ifdef NDEBUG
+  return "release";
+#else
+  return "with assertions";
+#endif
+}
+
+std::string_view sanitizer() {
+#if defined(__SANITIZE_ADDRESS__)
+  return ", address sanitizer";
+#elif defined(__SANITIZE_THREAD__)
+  return ", thread sanitizer";
+#else
+  return "";
+#endif
+}
+
+std::string compiler() {
+#if defined(__clang__)
+  return format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
+#else
+  return format("g++ {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
+#endif
+}
+
+struct CpuFeatures {
+  std::string list;       // what the processor has of what we could use
+  std::string_view used;  // the instruction set the kernels are chosen for
+};
+
+#if defined(__x86_64__)
+// The same questions that choose the kernels: AVX-512 with its F, BW, DQ and VL parts, or AVX2 with FMA.
+CpuFeatures cpu_features() {
+  __builtin_cpu_init();
+  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  CpuFeatures found{{}, avx512 ? "avx512" : avx2 ? "avx2" : "portable"};
+  const auto note = [&](bool has, std::string_view name) {
+    if (has) found.list += format("{}{}", found.list.empty() ? "" : " ", name);
+  };
+  note(__builtin_cpu_supports("avx2"), "avx2");
+  note(__builtin_cpu_supports("fma"), "fma");
+  note(__builtin_cpu_supports("avx512f"), "avx512f");
+  note(__builtin_cpu_supports("avx512bw"), "avx512bw");
+  note(__builtin_cpu_supports("avx512dq"), "avx512dq");
+  note(__builtin_cpu_supports("avx512vl"), "avx512vl");
+  note(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
+  return found;
+}
+#else
+CpuFeatures cpu_features() { return {{}, "portable"}; }
+#endif
+
+}  // namespace
+
+int version(std::span<const std::string> args) {
+  const bool asks = args.size() == 1 && (args[0] == "--help" || args[0] == "-h");
+  if (asks) {
+    fmt::print("usage: bevatron version\n\nPrints the version, the build and the processor.\n");
+    return 0;
+  }
+  BEV_CHECK(args.empty(), Usage, "version takes no arguments, but \"{}\" is given", args[0]);
+  const CpuFeatures cpu = cpu_features();
+  fmt::print("bevatron {}\n", kVersion);
+  fmt::print("compiler  {}\n", compiler());
+  fmt::print("build     {}{}\n", build_kind(), sanitizer());
+  fmt::print("devices   reference, cpu (this build has no CUDA)\n");
+  fmt::print("cpu       {}\n", cpu.list.empty() ? "no vector extensions known to us" : cpu.list);
+  fmt::print("kernels   {}\n", cpu.used);
+  fmt::print("threads   {}\n", usable_threads());
+  return 0;
+}
+
+}  // namespace bev::app

@@ -1,0 +1,123 @@
+#include "base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/check.h"
+
+namespace bev {
+
+namespace {
+
+// Opens for reading and returns the descriptor and the size of a regular file.
+std::pair<int, size_t> open_regular(const std::filesystem::path& path) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  BEV_CHECK(descriptor >= 0, Data, "cannot open {}: {}", path.string(), std::strerror(errno));
+  struct stat info {};
+  if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
+    ::close(descriptor);
+    throw Error(ErrorKind::Data, format("{} is not a regular file", path.string()));
+  }
+  return {descriptor, static_cast<size_t>(info.st_size)};
+}
+
+}  // namespace
+
+MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
+  const auto [descriptor, size] = open_regular(path);
+  size_ = size;
+  if (size_ > 0) {
+    void* address = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    const int reason = errno;
+    ::close(descriptor);
+    BEV_CHECK(address != MAP_FAILED, Data, "cannot map {}: {}", path.string(),
+              std::strerror(reason));
+    data_ = static_cast<const std::byte*>(address);
+  } else {
+    ::close(descriptor);
+  }
+}
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_(std::exchange(other.size_, 0)) {}
+
+MappedFile::~MappedFile() {
+  if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+std::string read_text(const std::filesystem::path& path, size_t limit) {
+  const auto [descriptor, size] = open_regular(path);
+  if (size > limit) {
+    ::close(descriptor);
+    throw Error(ErrorKind::Data, format("{} has {} bytes; at most {} are read from such a file",
+                                        path.string(), size, limit));
+  }
+  std::string text(size, '\0');
+  size_t have = 0;
+  while (have < size) {
+    const ssize_t got = ::read(descriptor, text.data() + have, size - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) break;
+    have += static_cast<size_t>(got);
+  }
+  ::close(descriptor);
+  BEV_CHECK(have == size, Data, "cannot read {}: {} of {} bytes came", path.string(), have, size);
+  return text;
+}
+
+AtomicFile::AtomicFile(const std::filesystem::path& path)
+    : path_(path), temporary_(path.string() + format(".partial.{}", ::getpid())) {
+  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  BEV_CHECK(descriptor_ >= 0, Data, "cannot write {}: {}", path_.string(), std::strerror(errno));
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) {
+    ::close(descriptor_);
+    ::unlink(temporary_.c_str());
+  }
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t put = ::write(descriptor_, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    BEV_CHECK(put > 0, Data, "cannot write {}: {}", path_.string(), std::strerror(errno));
+    done += static_cast<size_t>(put);
+  }
+}
+
+void AtomicFile::write(std::string_view text) {
+  write(std::as_bytes(std::span<const char>(text.data(), text.size())));
+}
+
+void AtomicFile::commit() {
+  BEV_CHECK(::fsync(descriptor_) == 0, Data, "cannot flush {}: {}", path_.string(),
+            std::strerror(errno));
+  const int closed = ::close(std::exchange(descriptor_, -1));
+  if (closed != 0 || ::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    const int reason = errno;
+    ::unlink(temporary_.c_str());
+    throw Error(ErrorKind::Data,
+                format("cannot write {}: {}", path_.string(), std::strerror(reason)));
+  }
+  // The rename itself must survive a power cut: flush the directory that holds the name.
+  const std::filesystem::path folder = path_.has_parent_path() ? path_.parent_path() : ".";
+  const int directory = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory >= 0) {
+    ::fsync(directory);
+    ::close(directory);
+  }
+}
+
+}  // namespace bev

@@ -1,0 +1,53 @@
+// Files: read-only mapping, and writing so that a reader sees the old content or the new, never half.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace bev {
+
+// A whole file mapped for reading. Errors are ErrorKind::Data and name the path.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept;
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  MappedFile& operator=(MappedFile&&) = delete;
+
+  std::span<const std::byte> bytes() const { return {data_, size_}; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  const std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// The whole file as text. REQUIRES nothing of the content. Data error when it cannot be read or is
+// larger than `limit` bytes.
+std::string read_text(const std::filesystem::path& path, size_t limit = size_t{1} << 30);
+
+// Writes to a temporary file beside `path`; commit() flushes it to disk and renames it over `path`.
+// Without commit the destructor removes the temporary file and `path` keeps its old content.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::filesystem::path& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text);
+  void commit();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  int descriptor_ = -1;
+};
+
+}  // namespace bev

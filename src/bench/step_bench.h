@@ -1,0 +1,48 @@
+// Whole training steps, against what the machine allows.
+#pragma once
+
+#include <optional>
+
+#include "bench/machine.h"
+#include "bench/measure.h"
+#include "plan/dry_run.h"
+
+namespace bev {
+
+// The time no trainer on these products can beat: the step's matrix products alone, plus the
+// optimizer's bytes at the measured bandwidth.
+struct Floor {
+  double products = 0, optimizer = 0;  // seconds
+  double total() const { return products + optimizer; }
+};
+
+struct StepBench {
+  Plan plan{};
+  double seconds_to_first_step = 0;  // from the start of building until the first step begins
+  double first_step = 0;
+  Timing step{};
+  std::optional<Floor> floor{};
+  MachinePeak peak{};
+  double peak_resident_bytes = 0;  // VmHWM of this process after the steps
+  double resident_before = 0;      // of the program itself, before anything was allocated
+
+  double tokens_per_second() const { return plan.tokens_per_step() / step.median; }
+  double flops_per_second() const {
+    return plan.model_flops_per_token * tokens_per_second();
+  }
+};
+
+struct StepBenchOptions {
+  double seconds = 10;
+  int64_t min_steps = 5;
+  bool floor = false;
+};
+
+// Trains on made-up tokens and times the steps. With `floor` the products are timed between the
+// steps, so that both see the same machine.
+StepBench bench_step(const Config& config, const StepBenchOptions& options);
+
+std::string step_bench_table(const StepBench& bench);
+std::string step_bench_json(const StepBench& bench);
+
+}  // namespace bev

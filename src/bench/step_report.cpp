@@ -1,0 +1,67 @@
+#include "base/format.h"
+#include "base/json.h"
+#include "bench/step_bench.h"
+
+namespace bev {
+
+std::string step_bench_table(const StepBench& b) {
+  std::string text;
+  const auto row = [&](const std::string& name, const std::string& value) {
+    text += format("  {:<38} {}\n", name, value);
+  };
+  row("parameters", with_commas(b.plan.parameters));
+  row("tokens per step", format("{} x {} x {}", b.plan.batch.micros, b.plan.batch.micro_batch,
+                                b.plan.batch.sequence));
+  row("start until first step", as_duration(b.seconds_to_first_step));
+  row("first step", as_duration(b.first_step));
+  row("step, median (quartiles) of runs", format("{:.4f} s ({:.4f} - {:.4f}) of {}", b.step.median,
+                                                 b.step.low, b.step.high, b.step.runs));
+  row("tokens per second", format("{:.1f}", b.tokens_per_second()));
+  row("model GFLOP/s", format("{:.1f}, {:.1f} % of the measured peak {:.1f}",
+                              b.flops_per_second() * 1e-9,
+                              100 * b.flops_per_second() / b.peak.flops, b.peak.flops * 1e-9));
+  row("measured memory bandwidth", format("{:.1f} GB/s", b.peak.bandwidth * 1e-9));
+  if (b.floor) {
+    row("floor: products + optimizer bytes",
+        format("{:.4f} s = {:.4f} + {:.4f}", b.floor->total(), b.floor->products,
+               b.floor->optimizer));
+    row("floor in tokens per second",
+        format("{:.1f}; reached {:.3f} of it", b.plan.tokens_per_step() / b.floor->total(),
+               b.floor->total() / b.step.median));
+  }
+  row("memory planned", as_bytes(static_cast<double>(b.plan.memory_bytes())));
+  row("memory of the process (VmHWM)",
+      format("{}, of which {} before anything was allocated", as_bytes(b.peak_resident_bytes),
+             as_bytes(b.resident_before)));
+  return text;
+}
+
+std::string step_bench_json(const StepBench& b) {
+  Json json = {{"parameters", b.plan.parameters},
+               {"tokens_per_step", b.plan.tokens_per_step()},
+               {"seconds_to_first_step", b.seconds_to_first_step},
+               {"first_step_seconds", b.first_step},
+               {"step_seconds",
+                {{"median", b.step.median},
+                 {"low", b.step.low},
+                 {"high", b.step.high},
+                 {"best", b.step.best},
+                 {"runs", b.step.runs}}},
+               {"tokens_per_second", b.tokens_per_second()},
+               {"model_flops_per_second", b.flops_per_second()},
+               {"peak_flops_per_second", b.peak.flops},
+               {"fraction_of_peak", b.flops_per_second() / b.peak.flops},
+               {"bandwidth_bytes_per_second", b.peak.bandwidth},
+               {"memory_planned_bytes", b.plan.memory_bytes()},
+               {"memory_process_bytes", b.peak_resident_bytes},
+               {"memory_program_bytes", b.resident_before}};
+  if (b.floor) {
+    json["floor_seconds"] = {{"products", b.floor->products},
+                             {"optimizer", b.floor->optimizer},
+                             {"total", b.floor->total()}};
+    json["fraction_of_floor"] = b.floor->total() / b.step.median;
+  }
+  return json.dump(2);
+}
+
+}  // namespace bev

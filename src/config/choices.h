@@ -1,0 +1,111 @@
+// The enums a user can choose from, each with its names in declaration order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace bev {
+
+template <class E>
+struct EnumNames;  // specialised beside each enum
+
+template <class E>
+constexpr std::string_view name_of_choice(E value) {
+  return EnumNames<E>::names[static_cast<size_t>(value)];
+}
+
+enum class DeviceKind : uint8_t { Reference, Cpu, Cuda, Null };
+template <>
+struct EnumNames<DeviceKind> {
+  static constexpr std::array<std::string_view, 4> names{"reference", "cpu", "cuda", "null"};
+};
+
+// What parameters and activations are stored in. Auto: f64 on reference, f32 on cpu, bf16 on cuda.
+enum class Precision : uint8_t { Auto, F64, F32, Bf16 };
+template <>
+struct EnumNames<Precision> {
+  static constexpr std::array<std::string_view, 4> names{"auto", "f64", "f32", "bf16"};
+};
+
+enum class NormKind : uint8_t { LayerNorm, RmsNorm };
+template <>
+struct EnumNames<NormKind> {
+  static constexpr std::array<std::string_view, 2> names{"layernorm", "rmsnorm"};
+};
+
+// The non-linearity of the MLP. The gated ones read [gate | up] and give activation(gate) * up.
+enum class Activation : uint8_t { GeluTanh, GeluErf, Relu, SquaredRelu, SwiGlu, GeGluTanh, GeGluErf };
+template <>
+struct EnumNames<Activation> {
+  static constexpr std::array<std::string_view, 7> names{
+      "gelu-tanh", "gelu-erf", "relu", "squared-relu", "swiglu", "geglu-tanh", "geglu-erf"};
+};
+constexpr bool is_gated(Activation a) { return a >= Activation::SwiGlu; }
+
+enum class PositionKind : uint8_t { Learned, Rope, None };
+template <>
+struct EnumNames<PositionKind> {
+  static constexpr std::array<std::string_view, 3> names{"learned", "rope", "none"};
+};
+
+// Which linear layers carry a bias.
+enum class BiasKind : uint8_t { None, All, Qkv };
+template <>
+struct EnumNames<BiasKind> {
+  static constexpr std::array<std::string_view, 3> names{"none", "all", "qkv"};
+};
+
+enum class RopeScaling : uint8_t { None, Llama3 };
+template <>
+struct EnumNames<RopeScaling> {
+  static constexpr std::array<std::string_view, 2> names{"none", "llama3"};
+};
+
+// Torch spreads e over all classes, Megatron e * V / (V - 1).
+enum class Smoothing : uint8_t { Torch, Megatron };
+template <>
+struct EnumNames<Smoothing> {
+  static constexpr std::array<std::string_view, 2> names{"torch", "megatron"};
+};
+
+enum class OptimizerKind : uint8_t { AdamW, Sgd };
+template <>
+struct EnumNames<OptimizerKind> {
+  static constexpr std::array<std::string_view, 2> names{"adam", "sgd"};
+};
+
+enum class LrDecay : uint8_t { Constant, Linear, Cosine, InverseSquareRoot, Wsd };
+template <>
+struct EnumNames<LrDecay> {
+  static constexpr std::array<std::string_view, 5> names{"constant", "linear", "cosine",
+                                                         "inverse-square-root", "WSD"};
+};
+
+enum class WsdDecay : uint8_t { Linear, Cosine, Exponential, MinusSqrt };
+template <>
+struct EnumNames<WsdDecay> {
+  static constexpr std::array<std::string_view, 4> names{"linear", "cosine", "exponential",
+                                                         "minus_sqrt"};
+};
+
+enum class DecayRamp : uint8_t { Constant, Linear, Cosine };
+template <>
+struct EnumNames<DecayRamp> {
+  static constexpr std::array<std::string_view, 3> names{"constant", "linear", "cosine"};
+};
+
+// None keeps every activation. Selective recomputes the listed modules. Full keeps only block inputs.
+enum class Recompute : uint8_t { None, Selective, Full };
+template <>
+struct EnumNames<Recompute> {
+  static constexpr std::array<std::string_view, 3> names{"none", "selective", "full"};
+};
+
+enum class ScheduleKind : uint8_t { OneFOneB, GPipe };
+template <>
+struct EnumNames<ScheduleKind> {
+  static constexpr std::array<std::string_view, 2> names{"1f1b", "gpipe"};
+};
+
+}  // namespace bev

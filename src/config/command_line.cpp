@@ -1,0 +1,256 @@
+#include "config/command_line.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/format.h"
+#include "config/megatron_flags.h"
+#include "config/nearest.h"
+
+namespace bev {
+
+namespace {
+
+bool is_flag(std::string_view arg) { return arg.size() > 2 && arg.substr(0, 2) == "--"; }
+
+// Arguments can hold anything; messages hold one printable line of it.
+std::string shown(std::string_view text) {
+  std::string out;
+  for (const char c : text.substr(0, 80)) out += c >= ' ' && c != 0x7F ? c : '?';
+  return text.size() > 80 ? out + "..." : out;
+}
+
+struct FlagTarget {
+  const Field* field = nullptr;
+  const Alias* alias = nullptr;
+};
+
+FlagTarget find_target(std::string_view name) {
+  if (const Field* field = find_field(name.substr(2))) return {field, nullptr};
+  for (const Field& field : fields())
+    for (const Alias& alias : field.about.aliases)
+      if (alias.flag == name) return {&field, &alias};
+  return {};
+}
+
+class Parser {
+ public:
+  Parser(std::span<const std::string> args, std::span<const OwnFlag> own, Findings& findings)
+      : args_(args), own_(own), findings_(findings) {}
+
+  CommandLine parse() {
+    while (next_ < args_.size()) {
+      const std::string& arg = args_[next_++];
+      if (is_flag(arg) || arg == "-h") {
+        flag(arg);
+      } else {
+        positional(arg);
+      }
+    }
+    drop_uniform_layers();
+    return std::move(line_);
+  }
+
+ private:
+  void flag(const std::string& arg) {
+    const size_t equals = arg.find('=');
+    const std::string name = arg == "-h" ? "--help" : arg.substr(0, equals);
+    std::optional<std::string> attached;
+    if (equals != std::string::npos) attached = arg.substr(equals + 1);
+    last_flag_ = name;
+    if (own_flag(name, attached)) return;
+    if (const FlagTarget target = find_target(name); target.field != nullptr) {
+      field_flag(name, attached, target);
+    } else if (!megatron_flag(name, attached)) {
+      unknown_flag(name);
+    }
+  }
+
+  bool own_flag(const std::string& name, const std::optional<std::string>& attached) {
+    const auto own = std::find_if(own_.begin(), own_.end(),
+                                  [&](const OwnFlag& flag) { return flag.name == name; });
+    if (own == own_.end()) return false;
+    if (own->value.empty()) {
+      if (attached) no_value_wanted(name);
+      line_.own[name] = "";
+    } else if (const auto value = value_for(name, attached, std::string(own->value))) {
+      line_.own[name] = *value;
+    }
+    return true;
+  }
+
+  void field_flag(const std::string& name, const std::optional<std::string>& attached,
+                  const FlagTarget& target) {
+    const Field& field = *target.field;
+    const bool fixed = target.alias != nullptr && !target.alias->sets.empty();
+    std::string text;
+    if (field.type == FieldType::Boolean) {
+      text = boolean_text(attached, fixed ? std::string(target.alias->sets) : "true");
+    } else if (fixed) {
+      if (attached) return no_value_wanted(name);
+      text = std::string(target.alias->sets);
+    } else {
+      const auto value = value_for(name, attached, legal_values(field, target.alias));
+      if (!value) {
+        findings_.doubtful.insert(field.path);
+        return;
+      }
+      text = *value;
+    }
+    Parsed parsed = parse_value(field, text, fixed ? nullptr : target.alias);
+    if (!parsed.value) {
+      add({.what = format("{} has an impossible value", name),
+           .where = format("{} {} on the command line", name, shown(text)),
+           .why = std::move(parsed.why),
+           .legal = std::move(parsed.legal)});
+      findings_.doubtful.insert(field.path);
+      return;
+    }
+    line_.assignments.push_back({.field = &field,
+                                 .value = std::move(*parsed.value),
+                                 .origin = {.kind = OriginKind::Flag, .text = name},
+                                 .alias = target.alias});
+  }
+
+  // A boolean flag stands alone, or before true, false, 1 or 0. An alias that means false turns the
+  // word round: --untie-... false leaves the embedding tied.
+  std::string boolean_text(const std::optional<std::string>& attached, const std::string& alone) {
+    std::string word = "true";
+    if (attached) {
+      word = *attached;
+    } else if (next_ < args_.size() && parse_boolean(args_[next_])) {
+      word = args_[next_++];
+    }
+    const std::optional<bool> value = parse_boolean(word);
+    if (!value) return word;
+    return *value == (alone == "true") ? "true" : "false";
+  }
+
+  bool megatron_flag(const std::string& name, const std::optional<std::string>& attached) {
+    const auto known = megatron_flags();
+    const auto flag = std::find_if(known.begin(), known.end(),
+                                   [&](const MegatronFlag& f) { return f.flag == name; });
+    if (flag == known.end()) return false;
+    std::string first = attached.value_or("");
+    int wanted = attached ? 0 : flag->values;
+    while (wanted != 0 && next_ < args_.size() && !is_flag(args_[next_])) {
+      if (first.empty()) first = args_[next_];
+      ++next_;
+      --wanted;
+    }
+    if (name == "--recompute-method") uniform_ = first == "uniform";
+    if (flag->accepted) {
+      line_.notes.push_back(format("{} is accepted and changes nothing: {}", name, flag->note));
+    } else {
+      add({.what = format("{} is not available", name),
+           .where = format("{} on the command line", name),
+           .why = std::string(flag->note),
+           .legal = "the command line without it"});
+    }
+    return true;
+  }
+
+  void unknown_flag(const std::string& name) {
+    std::vector<std::string> names;
+    for (const Field& field : fields()) {
+      names.push_back("--" + field.path);
+      for (const Alias& alias : field.about.aliases) names.emplace_back(alias.flag);
+    }
+    for (const OwnFlag& own : own_) names.emplace_back(own.name);
+    for (const MegatronFlag& flag : megatron_flags())
+      if (flag.accepted) names.emplace_back(flag.flag);
+    std::string near = nearest(name, names);
+    if (near.empty()) near = flags_with_key(name.substr(2));
+    if (const FlagTarget target = find_target(near.empty() ? "--" : near); target.field != nullptr)
+      findings_.doubtful.insert(target.field->path);
+    add({.what = format("there is no flag {}", shown(name)),
+         .where = format("{} on the command line", shown(name)),
+         .why = {},
+         .legal = near.empty() ? "--help lists all flags" : format("did you mean {}?", near)});
+    // Its value, if it has one, is not a file name.
+    if (next_ < args_.size() && !is_flag(args_[next_]) && !is_toml(args_[next_])) ++next_;
+  }
+
+  // "--layers" is far from "--model.layers" in letters but clear in meaning.
+  static std::string flags_with_key(std::string_view key) {
+    std::string list;
+    for (const Field& field : fields())
+      if (field.key() == key) list += format("{}--{}", list.empty() ? "" : " or ", field.path);
+    return list;
+  }
+
+  static bool is_toml(std::string_view arg) { return arg.ends_with(".toml"); }
+
+  void positional(const std::string& arg) {
+    if (line_.file.empty() && !arg.empty() && (is_toml(arg) || last_flag_.empty())) {
+      line_.file = arg;
+      return;
+    }
+    if (!line_.file.empty() && is_toml(arg)) {
+      add({.what = "two configuration files are given",
+           .where = format("{} and {}", shown(line_.file), shown(arg)),
+           .why = "a run has one file; flags change single values",
+           .legal = "one of them"});
+      return;
+    }
+    std::string where = format("{} on the command line", arg.empty() ? "an empty argument"
+                                                                     : toml_string(shown(arg)));
+    if (!last_flag_.empty()) where += format(", after {}", last_flag_);
+    std::string legal = "a configuration file (NAME.toml) or flags that start with --";
+    const FlagTarget target = find_target(last_flag_.empty() ? "--" : last_flag_);
+    if (target.field != nullptr && target.field->type == FieldType::Boolean)
+      legal = format("{} alone, or before true, false, 1 or 0", last_flag_);
+    add({.what = "an argument belongs to nothing",
+         .where = std::move(where),
+         .why = {},
+         .legal = std::move(legal)});
+  }
+
+  std::optional<std::string> value_for(const std::string& name,
+                                       const std::optional<std::string>& attached,
+                                       const std::string& legal) {
+    if (attached) return attached;
+    if (next_ < args_.size() && !is_flag(args_[next_])) return args_[next_++];
+    add({.what = format("{} has no value", name),
+         .where = format("{} on the command line", name),
+         .why = next_ < args_.size() ? format("{} follows at once", shown(args_[next_]))
+                                     : "it is the last argument",
+         .legal = format("{} VALUE, where VALUE is {}", name, legal)});
+    return std::nullopt;
+  }
+
+  void no_value_wanted(const std::string& name) {
+    add({.what = format("{} takes no value", name),
+         .where = format("{} on the command line", name),
+         .why = {},
+         .legal = format("{} alone", name)});
+  }
+
+  // With --recompute-method uniform, Megatron's number of layers is the size of a chunk, and all
+  // layers are recomputed; ours counts the layers that are.
+  void drop_uniform_layers() {
+    if (!uniform_) return;
+    std::erase_if(line_.assignments, [](const Assignment& a) {
+      return a.alias != nullptr && a.alias->flag == "--recompute-num-layers";
+    });
+  }
+
+  void add(Problem problem) { findings_.problems.push_back(std::move(problem)); }
+
+  std::span<const std::string> args_;
+  std::span<const OwnFlag> own_;
+  Findings& findings_;
+  CommandLine line_;
+  size_t next_ = 0;
+  std::string last_flag_;
+  bool uniform_ = false;
+};
+
+}  // namespace
+
+CommandLine parse_command_line(std::span<const std::string> args, std::span<const OwnFlag> own,
+                               Findings& findings) {
+  return Parser(args, own, findings).parse();
+}
+
+}  // namespace bev

@@ -1,0 +1,38 @@
+// The one typed description of a run. Const after start-up; derived numbers go into other types.
+#pragma once
+
+#include "config/model_config.h"
+#include "config/run_config.h"
+
+namespace bev {
+
+struct Config {
+  ModelConfig model;
+  TrainConfig train;
+  DataConfig data;
+  OptimConfig optim;
+  LossConfig loss;
+  RecomputeConfig recompute;
+  DeviceConfig device;
+  ParallelConfig parallel;
+
+  template <class V>
+  void describe(V& v) { describe_sections(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_sections(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_sections(S& s, V& v) {
+    v.section("model", s.model, "what is trained");
+    v.section("train", s.train, "batch and length");
+    v.section("data", s.data, "where tokens come from");
+    v.section("optim", s.optim, "learning rate and optimizer");
+    v.section("loss", s.loss, "what is minimised");
+    v.section("recompute", s.recompute, "less memory for more time");
+    v.section("device", s.device, "where it runs");
+    v.section("parallel", s.parallel, "how it is divided");
+  }
+};
+
+}  // namespace bev

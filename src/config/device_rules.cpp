@@ -1,0 +1,77 @@
+// Rules about where and how it runs.
+#include "base/format.h"
+#include "config/rule.h"
+
+namespace bev {
+
+namespace {
+
+using Found = std::optional<Problem>;
+
+Found no_cuda(const Facts& f) {
+  if (f.config.device.kind != DeviceKind::Cuda) return {};
+  return Problem{.what = "this build has no CUDA",
+                 .where = f.where({"device.kind"}),
+                 .why = "it was compiled for the reference and cpu devices",
+                 .legal = "device.kind cpu or reference"};
+}
+
+Found null_computes_nothing(const Facts& f) {
+  if (f.purpose != Purpose::Train || f.config.device.kind != DeviceKind::Null) return {};
+  return Problem{.what = "the null device cannot train",
+                 .where = f.where({"device.kind"}),
+                 .why = "it has no memory and computes nothing; it serves planning",
+                 .legal = "device.kind cpu or reference; or `bevatron plan`"};
+}
+
+Found precision_of_device(const Facts& f) {
+  const DeviceConfig& d = f.config.device;
+  const bool f64 = d.precision == Precision::F64;
+  const bool fits = d.precision == Precision::Auto || d.kind == DeviceKind::Cuda ||
+                    d.kind == DeviceKind::Null || (d.kind == DeviceKind::Reference) == f64;
+  if (fits) return {};
+  return Problem{.what = format("the {} device has no precision {}", name_of_choice(d.kind),
+                                name_of_choice(d.precision)),
+                 .where = f.where({"device.precision", "device.kind"}),
+                 .why = d.kind == DeviceKind::Reference
+                            ? "the reference device computes in f64 only"
+                            : "the cpu device stores f32 or bf16; f64 is the reference device's",
+                 .legal = d.kind == DeviceKind::Reference
+                              ? "precision f64 or auto; or device.kind cpu"
+                              : "precision f32, bf16 or auto; or device.kind reference"};
+}
+
+Found one_rank(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  if (p.tensor == 1 && p.pipeline == 1 && p.context == 1) return {};
+  return Problem{
+      .what = "only one rank works in this version",
+      .where = f.where({"parallel.tensor", "parallel.pipeline", "parallel.context"}),
+      .why = format("{} ranks are asked for",
+                    static_cast<double>(p.tensor) * static_cast<double>(p.pipeline) *
+                        static_cast<double>(p.context)),
+      .legal = "1 for each of the three"};
+}
+
+Found recompute_within_model(const Facts& f) {
+  const int64_t layers = f.config.recompute.layers, all = f.config.model.layers;
+  if (all <= 0 || layers <= all) return {};
+  return Problem{.what = format("{} layers are to be recomputed, but the model has {}", layers, all),
+                 .where = f.where({"recompute.layers", "model.layers"}),
+                 .why = "recompute.layers counts blocks from the first",
+                 .legal = format("1 to {}, or 0 for all", all)};
+}
+
+}  // namespace
+
+std::vector<Rule> device_rules() {
+  return {
+      {{"device.kind"}, no_cuda},
+      {{"device.kind"}, null_computes_nothing},
+      {{"device.kind", "device.precision"}, precision_of_device},
+      {{"parallel.tensor", "parallel.pipeline", "parallel.context"}, one_rank},
+      {{"recompute.layers", "model.layers"}, recompute_within_model},
+  };
+}
+
+}  // namespace bev

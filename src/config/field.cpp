@@ -1,0 +1,261 @@
+#include "config/field.h"
+
+#include <cmath>
+#include <type_traits>
+
+#include "base/check.h"
+
+namespace bev {
+
+namespace {
+
+template <class T>
+constexpr FieldType type_of() {
+  if constexpr (std::is_same_v<T, bool>) return FieldType::Boolean;
+  else if constexpr (std::is_same_v<T, int64_t>) return FieldType::Integer;
+  else if constexpr (std::is_same_v<T, double>) return FieldType::Real;
+  else if constexpr (std::is_same_v<T, std::string>) return FieldType::Text;
+  else {
+    static_assert(std::is_enum_v<T>, "fields are int64_t, double, bool, std::string or an enum");
+    return FieldType::Choice;
+  }
+}
+
+template <class T>
+Value to_value(const T& field) {
+  if constexpr (std::is_enum_v<T>) return Choice{static_cast<size_t>(field)};
+  else return Value(field);
+}
+
+// The visitor that turns the description into data.
+struct Describer {
+  std::vector<Field>& all;
+  std::string_view name{}, title{};
+
+  template <class T>
+  void operator()(std::string_view key, const T& field, const About& about) {
+    Field f{.path = format("{}.{}", name, key),
+            .section_title = title,
+            .type = type_of<T>(),
+            .about = about,
+            .choices = {},
+            .standard = to_value(field)};
+    if constexpr (std::is_enum_v<T>)
+      f.choices.assign(EnumNames<T>::names.begin(), EnumNames<T>::names.end());
+    all.push_back(std::move(f));
+  }
+  template <class S>
+  void section(std::string_view section_name, const S& s, std::string_view section_title) {
+    Describer inner{all, section_name, section_title};
+    s.describe(inner);
+  }
+};
+
+std::vector<Field> describe_all() {
+  std::vector<Field> all;
+  Describer describer{all};
+  const Config defaults;
+  defaults.describe(describer);
+  return all;
+}
+
+// 1e15 for a bound of an integer field is better read as 1,000,000,000,000,000.
+std::string bound_text(const Field& field, double bound) {
+  if (field.type != FieldType::Integer || std::abs(bound) > 9.2e18) return format("{}", bound);
+  return with_commas(static_cast<int64_t>(bound));
+}
+
+std::string range_text(const Field& field) {
+  const bool low = std::isfinite(field.about.min), high = std::isfinite(field.about.max);
+  if (low && high)
+    return format("{} to {}", bound_text(field, field.about.min), bound_text(field, field.about.max));
+  if (low) return format("at least {}", bound_text(field, field.about.min));
+  if (high) return format("at most {}", bound_text(field, field.about.max));
+  return {};
+}
+
+std::string noun(const Field& field) {
+  switch (field.type) {
+    case FieldType::Integer: return "an integer";
+    case FieldType::Real: return "a number";
+    case FieldType::Boolean: return "true or false";
+    case FieldType::Text: return "text";
+    case FieldType::Choice: return "one of the choices";
+  }
+  return {};
+}
+
+Parsed within_range(const Field& field, Value value, double number) {
+  if (number >= field.about.min && number <= field.about.max) return {.value = std::move(value)};
+  const char* side = number < field.about.min ? "below" : "above";
+  return {.value = std::nullopt,
+          .why = format("{} is {} the range of {}", plain_text(field, value), side, field.path),
+          .legal = legal_values(field)};
+}
+
+Parsed refused(const Field& field, std::string why, const Alias* alias = nullptr) {
+  return {.value = std::nullopt, .why = std::move(why), .legal = legal_values(field, alias)};
+}
+
+Parsed choose(const Field& field, std::string_view text, const Alias* alias) {
+  if (alias != nullptr) {
+    for (size_t i = 0; i < alias->values.size(); ++i)
+      if (!alias->values[i].empty() && alias->values[i] == text) return {.value = Choice{i}};
+  }
+  for (size_t i = 0; i < field.choices.size(); ++i)
+    if (field.choices[i] == text) return {.value = Choice{i}};
+  return refused(field, format("{} is not one of the choices", toml_string(text)), alias);
+}
+
+Parsed accept_text(const Field& field, std::string_view text) {
+  if (is_plain_text(text)) return {.value = std::string(text)};
+  return refused(field, "the text is not UTF-8 or holds a NUL character");
+}
+
+}  // namespace
+
+const std::vector<Field>& fields() {
+  static const std::vector<Field> all = describe_all();
+  return all;
+}
+
+std::vector<std::string> section_names() {
+  std::vector<std::string> names;
+  for (const Field& field : fields())
+    if (names.empty() || names.back() != field.section()) names.emplace_back(field.section());
+  return names;
+}
+
+const Field* find_field(std::string_view path) {
+  for (const Field& field : fields())
+    if (field.path == path) return &field;
+  return nullptr;
+}
+
+Value get_value(const Config& config, std::string_view path) {
+  std::optional<Value> found;
+  walk(config, [&](const std::string& name, const auto& field, const About&) {
+    if (name == path) found = to_value(field);
+  });
+  BEV_CHECK(found.has_value(), Internal, "there is no field {}", path);
+  return *found;
+}
+
+void set_value(Config& config, std::string_view path, const Value& value) {
+  bool done = false;
+  walk(config, [&]<class T>(const std::string& name, T& field, const About&) {
+    if (name != path) return;
+    if constexpr (std::is_enum_v<T>) {
+      if (const auto* choice = std::get_if<Choice>(&value)) {
+        field = static_cast<T>(choice->index);
+        done = true;
+      }
+    } else if (const auto* same = std::get_if<T>(&value)) {
+      field = *same;
+      done = true;
+    }
+  });
+  BEV_CHECK(done, Internal, "field {} does not exist or has another type", path);
+}
+
+std::string plain_text(const Field& field, const Value& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return format("{}", *integer);
+  if (const auto* real = std::get_if<double>(&value)) return format("{}", *real);
+  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  return std::string(field.choices.at(std::get_if<Choice>(&value)->index));
+}
+
+std::string toml_text(const Field& field, const Value& value) {
+  if (const auto* real = std::get_if<double>(&value)) return real_text(*real);
+  const std::string text = plain_text(field, value);
+  const bool quotes = field.type == FieldType::Text || field.type == FieldType::Choice;
+  return quotes ? toml_string(text) : text;
+}
+
+Parsed parse_value(const Field& field, std::string_view text, const Alias* alias) {
+  switch (field.type) {
+    case FieldType::Integer:
+      if (const auto value = parse_integer(text))
+        return within_range(field, *value, static_cast<double>(*value));
+      if (parse_real(text)) {
+        return refused(field, format("{} is not a whole number of at most 64 bits", text));
+      }
+      break;
+    case FieldType::Real:
+      if (const auto value = parse_real(text)) return within_range(field, *value, *value);
+      break;
+    case FieldType::Boolean:
+      if (const auto value = parse_boolean(text)) return {.value = *value};
+      break;
+    case FieldType::Text: return accept_text(field, text);
+    case FieldType::Choice: return choose(field, text, alias);
+  }
+  return refused(field, format("{} is not {}", toml_string(text), noun(field)));
+}
+
+Parsed convert_value(const Field& field, const Value& value) {
+  const auto* integer = std::get_if<int64_t>(&value);
+  const auto* real = std::get_if<double>(&value);
+  const auto* text = std::get_if<std::string>(&value);
+  const auto* boolean = std::get_if<bool>(&value);
+  switch (field.type) {
+    case FieldType::Integer:
+      if (integer != nullptr) return within_range(field, value, static_cast<double>(*integer));
+      // TOML reads 1e6 as a real number; up to 2^53 nothing was lost.
+      if (real != nullptr && std::trunc(*real) == *real && std::abs(*real) <= 0x1p53)
+        return within_range(field, static_cast<int64_t>(*real), *real);
+      if (real != nullptr) return refused(field, format("{} is not a whole number", *real));
+      break;
+    case FieldType::Real:
+      if (real != nullptr && !std::isfinite(*real))
+        return refused(field, format("{} is not a finite number", *real));
+      if (real != nullptr) return within_range(field, value, *real);
+      if (integer != nullptr) {
+        const auto number = static_cast<double>(*integer);
+        return within_range(field, number, number);
+      }
+      break;
+    case FieldType::Boolean:
+      if (boolean != nullptr) return {.value = value};
+      break;
+    case FieldType::Text:
+      if (text != nullptr) return accept_text(field, *text);
+      break;
+    case FieldType::Choice:
+      if (text != nullptr) return choose(field, *text, nullptr);
+      break;
+  }
+  if (text != nullptr)
+    return refused(field, format("{} is text; {} is written without quotes", toml_string(*text),
+                                 noun(field)));
+  const char* given = boolean != nullptr ? "true or false" : "a number";
+  return refused(field, format("{} is wanted, not {}{}", noun(field), given,
+                               field.type == FieldType::Text || field.type == FieldType::Choice
+                                   ? "; text is written between quotes"
+                                   : ""));
+}
+
+std::string legal_values(const Field& field, const Alias* alias) {
+  switch (field.type) {
+    case FieldType::Integer:
+    case FieldType::Real: {
+      const std::string range = range_text(field);
+      return range.empty() ? noun(field) : format("{}, {}", noun(field), range);
+    }
+    case FieldType::Boolean: return "true, false, 1 or 0";
+    case FieldType::Text: return "any text in UTF-8";
+    case FieldType::Choice: break;
+  }
+  std::string list;
+  for (size_t i = 0; i < field.choices.size(); ++i) {
+    std::string_view word = field.choices[i];
+    if (alias != nullptr && i < alias->values.size() && !alias->values[i].empty())
+      word = alias->values[i];
+    if (i > 0) list += i + 1 == field.choices.size() ? " or " : ", ";
+    list += word;
+  }
+  return list;
+}
+
+}  // namespace bev

@@ -1,0 +1,72 @@
+// What is trained: the shape of the model.
+#pragma once
+
+#include <string>
+
+#include "config/choices.h"
+#include "config/describe.h"
+
+namespace bev {
+
+struct ModelConfig {
+  std::string preset;
+  int64_t layers = 0, width = 0, heads = 0;
+  int64_t kv_heads = 0, head_dim = 0, ffn = 0;
+  int64_t vocab = 0, vocab_multiple = 128, positions = 0;
+  NormKind norm = NormKind::LayerNorm;
+  double norm_eps = 1e-5;
+  Activation activation = Activation::GeluTanh;
+  PositionKind position = PositionKind::Learned;
+  double rope_base = 10000, rope_fraction = 1;
+  RopeScaling rope_scaling = RopeScaling::None;
+  double rope_factor = 8, rope_low = 1, rope_high = 4;
+  int64_t rope_original_positions = 8192;
+  BiasKind bias = BiasKind::All;
+  bool tied = true, qk_norm = false;
+  int64_t window = 0;
+  double hidden_dropout = 0.1, attention_dropout = 0.1;
+  double init_std = 0.02;
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    constexpr auto M = Effect::Model;
+    // clang-format off: a line per field reads as a table
+    v("preset", s.preset, {.help = "named shape to start from; `bevatron plan --list-presets` lists them", .effect = M});
+    v("layers", s.layers, {.help = "transformer blocks", .effect = M, .min = 1, .max = 100000, .aliases = {{"--num-layers"}}});
+    v("width", s.width, {.help = "size of the hidden state", .effect = M, .min = 1, .max = 1 << 20, .aliases = {{"--hidden-size"}}});
+    v("heads", s.heads, {.help = "query heads", .effect = M, .min = 1, .max = 1 << 16, .aliases = {{"--num-attention-heads"}}});
+    v("kv_heads", s.kv_heads, {.help = "key/value heads; 0: as many as query heads", .effect = M, .min = 0, .max = 1 << 16, .aliases = {{"--num-query-groups"}}});
+    v("head_dim", s.head_dim, {.help = "size of one head; 0: width / heads", .effect = M, .min = 0, .max = 512, .aliases = {{"--kv-channels"}}});
+    v("ffn", s.ffn, {.help = "inner size of the MLP; 0: 4 x width, with a gated activation 8/3 x width in steps of 64", .effect = M, .min = 0, .max = 1 << 24, .aliases = {{"--ffn-hidden-size"}}});
+    v("vocab", s.vocab, {.help = "tokens in the vocabulary, before padding", .effect = M, .min = 1, .max = 1 << 28, .aliases = {{"--vocab-size"}}});
+    v("vocab_multiple", s.vocab_multiple, {.help = "the vocabulary is padded to a multiple of this times the tensor ranks", .effect = M, .min = 1, .max = 1 << 20, .aliases = {{"--make-vocab-size-divisible-by"}}});
+    v("positions", s.positions, {.help = "longest sequence the model has positions for; 0: the training sequence length", .effect = M, .min = 0, .max = 1 << 28, .aliases = {{"--max-position-embeddings"}}});
+    v("norm", s.norm, {.help = "normalisation", .effect = M, .aliases = {{"--normalization", "", {"LayerNorm", "RMSNorm"}}}});
+    v("norm_eps", s.norm_eps, {.help = "added to the variance", .effect = M, .min = 0, .max = 1, .aliases = {{"--norm-epsilon"}, {"--layernorm-epsilon"}}});
+    v("activation", s.activation, {.help = "non-linearity of the MLP", .effect = M, .aliases = {{"--swiglu", "swiglu"}, {"--squared-relu", "squared-relu"}, {"--no-bias-gelu-fusion", "gelu-erf", {}, "gelu-tanh"}, {"--openai-gelu", "gelu-tanh", {}, "gelu-erf"}}});
+    v("position", s.position, {.help = "how positions enter", .effect = M, .aliases = {{"--position-embedding-type", "", {"learned_absolute", "rope", "none"}}, {"--use-rotary-position-embeddings", "rope"}}});
+    v("rope_base", s.rope_base, {.help = "base of the rotary frequencies", .effect = M, .min = 1, .max = 1e15, .aliases = {{"--rotary-base"}}});
+    v("rope_fraction", s.rope_fraction, {.help = "part of each head that is rotated", .effect = M, .min = 0, .max = 1, .aliases = {{"--rotary-percent"}}});
+    v("rope_scaling", s.rope_scaling, {.help = "stretching of the rotary frequencies", .effect = M, .aliases = {{"--use-rope-scaling", "llama3"}}});
+    v("rope_factor", s.rope_factor, {.help = "llama3: slow frequencies are divided by this", .effect = M, .min = 1, .max = 1e6, .aliases = {{"--rope-scaling-factor"}}});
+    v("rope_low", s.rope_low, {.help = "llama3: wavelengths above original positions / this are slow", .effect = M, .min = 0.001, .max = 1e6});
+    v("rope_high", s.rope_high, {.help = "llama3: wavelengths below original positions / this stay", .effect = M, .min = 0.001, .max = 1e6});
+    v("rope_original_positions", s.rope_original_positions, {.help = "llama3: positions of the unscaled model", .effect = M, .min = 1, .max = 1 << 28});
+    v("bias", s.bias, {.help = "which linear layers have a bias", .effect = M, .aliases = {{"--disable-bias-linear", "none"}, {"--add-qkv-bias", "qkv", {}, "none"}}});
+    v("tied", s.tied, {.help = "the output layer is the token embedding", .effect = M, .aliases = {{"--untie-embeddings-and-output-weights", "false"}}});
+    v("qk_norm", s.qk_norm, {.help = "normalise each query and key head", .effect = M, .aliases = {{"--qk-layernorm", "true"}}});
+    v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = M, .min = 0, .max = 1 << 28});
+    v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
+    v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});
+    v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .effect = M, .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});
+    // clang-format on
+  }
+};
+
+}  // namespace bev

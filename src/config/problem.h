@@ -1,0 +1,22 @@
+// One thing wrong with a configuration, in the user's words, and the report that lists them all.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace bev {
+
+struct Problem {
+  std::string what;   // a sentence without its full stop
+  std::string where;  // the flag, or the field with file and line
+  std::string why;    // with the numbers
+  std::string legal;  // what would be accepted, nearest first
+};
+
+// A numbered block per problem; empty parts are left out.
+std::string report(std::span<const Problem> problems);
+
+// Throws one Usage error that carries the report. Returns when there is no problem.
+void throw_if_any(std::span<const Problem> problems);
+
+}  // namespace bev

@@ -1,0 +1,39 @@
+// Numbers that follow from a configuration. A Config says what the user wrote; these say what it means.
+#pragma once
+
+#include <cstdint>
+
+#include "config/config.h"
+#include "tensor/dtype.h"
+
+namespace bev {
+
+// The model with every "0: derived" filled in.
+struct ModelShape {
+  int64_t layers, width, heads, kv_heads, head_dim, ffn;
+  int64_t vocab;         // as the tokenizer has it
+  int64_t padded_vocab;  // rows of the embedding
+  int64_t positions;
+  int64_t rotary_dim;    // 0: no rotation
+};
+// REQUIRES: check(config) found nothing.
+ModelShape resolve_model(const Config& config);
+
+// Megatron's rule: vocab rounded up to a multiple of `multiple * tensor_ranks`.
+int64_t padded_vocab(int64_t vocab, int64_t multiple, int64_t tensor_ranks);
+
+// Megatron's inner size when none is given.
+int64_t default_ffn(int64_t width, bool gated);
+
+struct BatchShape {
+  int64_t sequence, micro_batch, global_batch;
+  int64_t micros;  // micro-batches of one step
+  int64_t tokens_per_micro() const { return micro_batch * sequence; }
+};
+BatchShape resolve_batch(const Config& config);
+
+int64_t resolve_iterations(const Config& config);
+
+DType resolve_dtype(const Config& config);
+
+}  // namespace bev

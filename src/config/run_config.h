@@ -1,0 +1,185 @@
+// How it is trained: batch, length, optimizer, memory, device.
+#pragma once
+
+#include <string>
+
+#include "config/choices.h"
+#include "config/describe.h"
+
+namespace bev {
+
+// clang-format off: a line per field reads as a table
+
+struct TrainConfig {
+  int64_t iterations = 0, samples = 0;
+  int64_t micro_batch = 0, global_batch = 0, sequence = 0;
+  int64_t seed = 1234, log_interval = 100;
+  std::string output = "bevatron-run";
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    constexpr auto N = Effect::Numerics;
+    v("iterations", s.iterations, {.help = "optimizer steps; give this or samples", .min = 0, .max = 1e15, .aliases = {{"--train-iters"}}});
+    v("samples", s.samples, {.help = "training length in sequences; give this or iterations", .min = 0, .max = 1e15, .aliases = {{"--train-samples"}}});
+    v("micro_batch", s.micro_batch, {.help = "sequences computed at a time", .effect = Effect::Runtime, .min = 1, .max = 1 << 24, .aliases = {{"--micro-batch-size"}, {"--batch-size"}}});
+    v("global_batch", s.global_batch, {.help = "sequences of one optimizer step; 0: one micro-batch", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{"--global-batch-size"}}});
+    v("sequence", s.sequence, {.help = "tokens of one sequence", .effect = N, .min = 1, .max = 1 << 28, .aliases = {{"--seq-length"}}});
+    v("seed", s.seed, {.help = "of initial weights, dropout and data order", .effect = N, .min = 0, .max = 9e18, .aliases = {{"--seed"}}});
+    v("log_interval", s.log_interval, {.help = "iterations between log lines", .min = 1, .max = 1e9, .aliases = {{"--log-interval"}}});
+    v("output", s.output, {.help = "directory that receives the trained model in Hugging Face format; empty: none"});
+  }
+};
+
+struct DataConfig {
+  bool mock = false;
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = Effect::Numerics, .aliases = {{"--mock-data", "true"}}});
+  }
+};
+
+struct OptimConfig {
+  OptimizerKind kind = OptimizerKind::AdamW;
+  double lr = 0, min_lr = 0;
+  LrDecay decay = LrDecay::Linear;
+  int64_t decay_iterations = 0, decay_samples = 0;
+  int64_t warmup_iterations = 0, warmup_samples = 0;
+  double warmup_fraction = 0, warmup_init = 0;
+  WsdDecay wsd_decay = WsdDecay::Exponential;
+  int64_t wsd_iterations = 0, wsd_samples = 0;
+  double weight_decay = 0.01, start_weight_decay = -1, end_weight_decay = -1;
+  DecayRamp weight_decay_ramp = DecayRamp::Constant;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9, clip = 1.0;
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    constexpr auto N = Effect::Numerics;
+    v("kind", s.kind, {.help = "optimizer; adam decouples weight decay", .effect = N, .aliases = {{"--optimizer"}}});
+    v("lr", s.lr, {.help = "peak learning rate", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--lr"}}});
+    v("min_lr", s.min_lr, {.help = "learning rate after the decay", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--min-lr"}}});
+    v("decay", s.decay, {.help = "how the learning rate falls after the warm-up", .effect = N, .aliases = {{"--lr-decay-style"}}});
+    v("decay_iterations", s.decay_iterations, {.help = "iterations until min_lr; 0: the training length", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-decay-iters"}}});
+    v("decay_samples", s.decay_samples, {.help = "the same in samples", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-decay-samples"}}});
+    v("warmup_iterations", s.warmup_iterations, {.help = "iterations of linear rise from warmup_init", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-warmup-iters"}}});
+    v("warmup_samples", s.warmup_samples, {.help = "the same in samples", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-warmup-samples"}}});
+    v("warmup_fraction", s.warmup_fraction, {.help = "the same as a part of the decay length", .effect = N, .min = 0, .max = 1, .aliases = {{"--lr-warmup-fraction"}, {"--warmup"}}});
+    v("warmup_init", s.warmup_init, {.help = "learning rate at the first step of the warm-up", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--lr-warmup-init"}}});
+    v("wsd_decay", s.wsd_decay, {.help = "WSD: shape of the final decay", .effect = N, .aliases = {{"--lr-wsd-decay-style"}}});
+    v("wsd_iterations", s.wsd_iterations, {.help = "WSD: iterations of the final decay", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-wsd-decay-iters"}}});
+    v("wsd_samples", s.wsd_samples, {.help = "WSD: the same in samples", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-wsd-decay-samples"}}});
+    v("weight_decay", s.weight_decay, {.help = "decay of matrices and embeddings", .effect = N, .min = 0, .max = 10, .aliases = {{"--weight-decay"}}});
+    v("start_weight_decay", s.start_weight_decay, {.help = "ramp: weight decay at the start; -1: no ramp", .effect = N, .min = -1, .max = 10, .aliases = {{"--start-weight-decay"}}});
+    v("end_weight_decay", s.end_weight_decay, {.help = "ramp: weight decay at the end; -1: no ramp", .effect = N, .min = -1, .max = 10, .aliases = {{"--end-weight-decay"}}});
+    v("weight_decay_ramp", s.weight_decay_ramp, {.help = "how weight decay goes from start to end over the training", .effect = N, .aliases = {{"--weight-decay-incr-style"}}});
+    v("beta1", s.beta1, {.help = "adam: decay of the first moment", .effect = N, .min = 0, .max = 0.999999, .aliases = {{"--adam-beta1"}}});
+    v("beta2", s.beta2, {.help = "adam: decay of the second moment", .effect = N, .min = 0, .max = 0.999999999, .aliases = {{"--adam-beta2"}}});
+    v("eps", s.eps, {.help = "adam: added to the root of the second moment", .effect = N, .min = 0, .max = 1, .aliases = {{"--adam-eps"}}});
+    v("momentum", s.momentum, {.help = "sgd: momentum", .effect = N, .min = 0, .max = 1, .aliases = {{"--sgd-momentum"}}});
+    v("clip", s.clip, {.help = "bound on the global gradient norm; 0: none", .effect = N, .min = 0, .max = 1e30, .aliases = {{"--clip-grad"}}});
+  }
+};
+
+struct LossConfig {
+  double label_smoothing = 0;
+  Smoothing smoothing = Smoothing::Torch;
+  double z_loss = 0;
+  int64_t chunk = 0;
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    v("label_smoothing", s.label_smoothing, {.help = "probability spread over all tokens", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--label-smoothing"}}});
+    v("smoothing", s.smoothing, {.help = "whose definition of label smoothing", .effect = Effect::Numerics});
+    v("z_loss", s.z_loss, {.help = "weight of the squared log-normaliser", .effect = Effect::Numerics, .min = 0, .max = 10});
+    v("chunk", s.chunk, {.help = "tokens whose logits exist at a time; 0: chosen by the device", .min = 0, .max = 1 << 28});
+  }
+};
+
+struct RecomputeConfig {
+  Recompute granularity = Recompute::None;
+  int64_t layers = 0;
+  bool norm = true, activation = true, attention = true;
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    v("granularity", s.granularity, {.help = "what is computed again in the backward pass instead of kept", .aliases = {{"--recompute-granularity"}, {"--recompute-activations", "selective"}, {"--checkpoint-activations", "full"}}});
+    v("layers", s.layers, {.help = "full: only the first blocks, this many; 0: all", .min = 0, .max = 100000, .aliases = {{"--recompute-num-layers"}}});
+    v("norm", s.norm, {.help = "selective: outputs of norms"});
+    v("activation", s.activation, {.help = "selective: outputs of the MLP's non-linearity"});
+    v("attention", s.attention, {.help = "selective: outputs of the attention core"});
+  }
+};
+
+struct DeviceConfig {
+  DeviceKind kind = DeviceKind::Cpu;
+  int64_t threads = 0;
+  Precision precision = Precision::Auto;
+  double memory_gib = 0;
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    v("kind", s.kind, {.help = "where the model runs", .aliases = {{"--device"}}});
+    v("threads", s.threads, {.help = "cpu threads; 0: all this process may use", .min = 0, .max = 4096, .aliases = {{"--threads"}}});
+    v("precision", s.precision, {.help = "storage of parameters and activations; auto: f64 on reference, f32 on cpu", .effect = Effect::Numerics, .aliases = {{"--bf16", "bf16"}}});
+    v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine has", .min = 0, .max = 1e9});
+  }
+};
+
+struct ParallelConfig {
+  int64_t tensor = 1, pipeline = 1, context = 1;
+  bool sequence = false;
+
+  template <class V>
+  void describe(V& v) { describe_fields(*this, v); }
+  template <class V>
+  void describe(V& v) const { describe_fields(*this, v); }
+
+ private:
+  template <class S, class V>
+  static void describe_fields(S& s, V& v) {
+    v("tensor", s.tensor, {.help = "ranks that share each matrix", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--tensor-model-parallel-size"}, {"--model-parallel-size"}}});
+    v("pipeline", s.pipeline, {.help = "ranks that share the layers", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--pipeline-model-parallel-size"}}});
+    v("context", s.context, {.help = "ranks that share each sequence", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--context-parallel-size"}}});
+    v("sequence", s.sequence, {.help = "cut tokens between tensor regions", .effect = Effect::Layout, .aliases = {{"--sequence-parallel", "true"}}});
+  }
+};
+
+// clang-format on
+
+}  // namespace bev

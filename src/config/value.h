@@ -1,0 +1,45 @@
+// The value of one field without its type, and its two notations: text on the command line, TOML in
+// files. Errors say why a text was refused and what would be accepted.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace bev {
+
+struct Choice {
+  size_t index = 0;  // into the names of the enum
+  bool operator==(const Choice&) const = default;
+};
+
+using Value = std::variant<int64_t, double, bool, std::string, Choice>;
+
+// A value, or the reason why there is none.
+struct Parsed {
+  std::optional<Value> value;
+  std::string why{}, legal{};
+};
+
+// "12", "1_000_000", "1e6", "2.5e3", "-3": anything that is exactly an integer of 64 bits.
+std::optional<int64_t> parse_integer(std::string_view text);
+
+// A finite decimal number.
+std::optional<double> parse_real(std::string_view text);
+
+// true, false, 1, 0.
+std::optional<bool> parse_boolean(std::string_view text);
+
+// UTF-8 without NUL: what a TOML string can hold and a path can be.
+bool is_plain_text(std::string_view text);
+
+// A number as short as possible such that it reads back to the same double; with a point or an
+// exponent, as TOML wants it.
+std::string real_text(double value);
+
+// The text between quotes, special characters escaped.
+std::string toml_string(std::string_view text);
+
+}  // namespace bev

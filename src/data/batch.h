@@ -1,0 +1,46 @@
+// Micro-batches: what a step of the model reads.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "tensor/tensor.h"
+
+namespace bev {
+
+// `sequences` of equal length, one after the other, in host memory. All vectors have
+// sequences * length entries except the optional one.
+struct HostBatch {
+  int64_t sequences = 0, length = 0;
+  std::vector<int32_t> tokens, targets, positions;
+  std::vector<float> weight;           // 1 where the token counts in the loss, else 0
+  std::vector<int64_t> rows;           // logical row: sample * length + position
+  std::vector<int32_t> first_visible;  // packed documents: first key a token sees; empty: 0
+
+  int64_t tokens_count() const { return sequences * length; }
+  double valid_tokens() const;
+
+  // Sizes all vectors for `sequences` x `length`; the caller fills them.
+  void resize(int64_t sequence_count, int64_t sequence_length, bool packed);
+};
+
+// The same on the device.
+struct MicroBatch {
+  int64_t sequences = 0, length = 0;
+  ConstTensor tokens, targets, positions;  // i32 [tokens]
+  ConstTensor weight;                      // f32 [tokens]
+  ConstTensor rows;                        // i64 [tokens]
+  ConstTensor first_visible{};             // i32 [tokens], may be absent
+
+  int64_t tokens_count() const { return sequences * length; }
+};
+
+// Where samples come from. Sample i is a pure function of i, so that any rank can ask for any.
+class Samples {
+ public:
+  virtual ~Samples() = default;
+  // Fills sequence `at` of the batch with sample `index`. Does not allocate.
+  virtual void read(int64_t index, HostBatch& batch, int64_t at) const = 0;
+};
+
+}  // namespace bev

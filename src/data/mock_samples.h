@@ -1,0 +1,20 @@
+// Made-up text: each sample counts through the vocabulary from a random start in steps of one to four.
+// A model learns it quickly, so a falling loss shows that the whole program works.
+#pragma once
+
+#include "data/batch.h"
+
+namespace bev {
+
+class MockSamples final : public Samples {
+ public:
+  // REQUIRES: vocab >= 1.
+  MockSamples(int64_t vocab, uint64_t seed) : vocab_(vocab), seed_(seed) {}
+  void read(int64_t index, HostBatch& batch, int64_t at) const override;
+
+ private:
+  int64_t vocab_;
+  uint64_t seed_;
+};
+
+}  // namespace bev

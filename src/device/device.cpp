@@ -1,0 +1,44 @@
+#include "device/device.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace bev {
+
+std::byte* Device::allocate(size_t bytes, std::string_view purpose) {
+  std::byte* data = do_allocate(bytes);
+  ++allocations_;
+  const auto entry = std::find_if(memory_.begin(), memory_.end(),
+                                  [&](const MemoryUse& use) { return use.purpose == purpose; });
+  if (entry != memory_.end()) {
+    entry->bytes += bytes;
+  } else {
+    memory_.push_back({std::string(purpose), bytes});
+  }
+  return data;
+}
+
+void Device::release(std::byte* data, size_t bytes, std::string_view purpose) {
+  do_release(data, bytes);
+  for (MemoryUse& use : memory_) {
+    if (use.purpose == purpose) use.bytes -= bytes;
+  }
+}
+
+size_t Device::allocated_bytes() const {
+  size_t total = 0;
+  for (const MemoryUse& use : memory_) total += use.bytes;
+  return total;
+}
+
+Event Stream::record() const { return device_->record(index_); }
+void Stream::wait(const Event& event) const { device_->wait(index_, event); }
+void Stream::synchronize() const { device_->synchronize(index_); }
+
+NullDevice::NullDevice(DeviceKind imitates, const OpTable& ops, size_t workspace_total)
+    : Device(ops), imitates_(imitates) {
+  if (workspace_total > 0) allocate(workspace_total, "workspace");
+}
+
+}  // namespace bev

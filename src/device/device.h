@@ -1,0 +1,112 @@
+// Device: where work runs and where bytes live.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/choices.h"
+#include "device/stream.h"
+
+namespace bev {
+
+struct OpTable;
+class ThreadPool;
+
+// How much memory one purpose holds now.
+struct MemoryUse {
+  std::string purpose;
+  size_t bytes = 0;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  virtual DeviceKind kind() const = 0;
+  const OpTable& ops() const { return ops_; }
+  Stream compute_stream() { return {*this, 0}; }
+
+  // Owned by the caller until release(). Throws a Device error when there is not that much.
+  // The null device counts and returns null.
+  std::byte* allocate(size_t bytes, std::string_view purpose);
+  void release(std::byte* data, size_t bytes, std::string_view purpose);
+
+  // Between host memory and this device's; complete on return.
+  virtual void upload(const void* host, std::byte* device, size_t bytes) = 0;
+  virtual void download(const std::byte* device, void* host, size_t bytes) = 0;
+
+  size_t allocated_bytes() const;
+  size_t allocations() const { return allocations_; }  // ever made; a step makes none
+  const std::vector<MemoryUse>& memory() const { return memory_; }
+
+ protected:
+  explicit Device(const OpTable& ops) : ops_(ops) {}
+
+ private:
+  friend class Stream;
+  virtual std::byte* do_allocate(size_t bytes) = 0;
+  virtual void do_release(std::byte* data, size_t bytes) = 0;
+  virtual Event record(int stream) = 0;
+  virtual void wait(int stream, Event event) = 0;
+  virtual void synchronize(int stream) = 0;
+
+  const OpTable& ops_;
+  std::vector<MemoryUse> memory_;
+  size_t allocations_ = 0;
+};
+
+// The reference and cpu devices: host memory, threads of their own.
+class HostDevice : public Device {
+ public:
+  // `workspace_bytes` per thread are allocated at once and belong to the ops of the backend.
+  HostDevice(DeviceKind kind, const OpTable& ops, int threads, size_t workspace_bytes);
+  ~HostDevice() override;
+
+  DeviceKind kind() const override { return kind_; }
+  ThreadPool& threads() { return *pool_; }
+  std::byte* workspace(int thread) const;  // 64-byte aligned
+  size_t workspace_bytes() const { return workspace_bytes_; }
+
+  void upload(const void* host, std::byte* device, size_t bytes) override;
+  void download(const std::byte* device, void* host, size_t bytes) override;
+
+ private:
+  std::byte* do_allocate(size_t bytes) override;
+  void do_release(std::byte* data, size_t bytes) override;
+  Event record(int) override { return {}; }
+  void wait(int, Event) override {}
+  void synchronize(int) override {}
+
+  DeviceKind kind_;
+  std::unique_ptr<ThreadPool> pool_;
+  size_t workspace_bytes_;
+  std::byte* workspace_ = nullptr;
+};
+
+// Touches no memory: planning. Counts what the imitated device would allocate.
+class NullDevice : public Device {
+ public:
+  NullDevice(DeviceKind imitates, const OpTable& ops, size_t workspace_total);
+
+  DeviceKind kind() const override { return DeviceKind::Null; }
+  DeviceKind imitates() const { return imitates_; }
+
+  void upload(const void*, std::byte*, size_t) override {}
+  void download(const std::byte*, void*, size_t) override {}
+
+ private:
+  std::byte* do_allocate(size_t) override { return nullptr; }
+  void do_release(std::byte*, size_t) override {}
+  Event record(int) override { return {}; }
+  void wait(int, Event) override {}
+  void synchronize(int) override {}
+
+  DeviceKind imitates_;
+};
+
+}  // namespace bev

@@ -1,0 +1,39 @@
+// Exec: everything an op needs besides its operands.
+#pragma once
+
+#include <vector>
+
+#include "device/arena.h"
+#include "device/device.h"
+
+namespace bev {
+
+// The shape of one matrix product: op(a) [m, k] times op(b) [k, n].
+struct Product {
+  int64_t m, n, k;
+  bool ta, tb, accumulate;
+};
+
+// Counted by the checked front of every op and collective, whatever the device.
+struct Cost {
+  double flops = 0;        // of matrix products and attention, as executed
+  double bytes_moved = 0;  // through device memory
+  double bytes_sent = 0;   // to other ranks
+  std::vector<Product>* products = nullptr;  // when set, every matrix product is listed
+};
+
+struct Exec {
+  Device& device;
+  Stream stream;
+  Arena& keep;       // until the backward of this micro-batch has run
+  Arena& scratch;    // until the enclosing ArenaScope ends
+  Arena& recompute;  // until the block being recomputed is done
+  Cost* cost = nullptr;
+
+  // The same execution with activations kept in another arena.
+  Exec keeping_in(Arena& arena) const {
+    return {device, stream, arena, scratch, recompute, cost};
+  }
+};
+
+}  // namespace bev

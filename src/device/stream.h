@@ -1,0 +1,29 @@
+// Stream and Event: the order of work on a device.
+#pragma once
+
+#include <cstdint>
+
+namespace bev {
+
+class Device;
+
+// A moment in a stream.
+struct Event {
+  uint64_t handle = 0;
+};
+
+// An ordered queue of work. Work on two streams is unordered except through events. On host devices
+// every call completes before it returns.
+class Stream {
+ public:
+  Stream(Device& device, int index) : device_(&device), index_(index) {}
+  Event record() const;           // done when everything issued so far is done
+  void wait(const Event&) const;  // what is issued later starts after the event
+  void synchronize() const;       // blocks the host; for step ends and tests
+
+ private:
+  Device* device_;
+  int index_;
+};
+
+}  // namespace bev

@@ -1,0 +1,61 @@
+// The table of sub-commands, and the only place that prints errors.
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "app/dispatch.h"
+#include "app/verbs.h"
+#include "base/error.h"
+#include "base/format.h"
+
+namespace {
+
+using bev::app::Verb;
+
+constexpr std::array kVerbs{
+    Verb{"train", "train a model", bev::app::train},
+    Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
+    Verb{"bench", "measure operations and whole steps", bev::app::bench},
+    Verb{"version", "version, build, processor", bev::app::version},
+};
+
+int print_error(const bev::Error& error) {
+  const int code = bev::exit_code(error.kind);
+  fmt::print(stderr, "bevatron: error: {}\n", error.what());
+  for (auto activity = error.context.rbegin(); activity != error.context.rend(); ++activity)
+    fmt::print(stderr, "  while {}\n", *activity);
+  if (error.kind == bev::ErrorKind::Internal)
+    fmt::print(stderr, "  at {}:{}; this is a bug of bevatron, please report it\n",
+               error.where.file_name(), error.where.line());
+  fmt::print(stderr, "  ({} error, exit code {})\n", bev::name_of(error.kind), code);
+  return code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using bev::Error;
+  using bev::ErrorKind;
+  try {
+    const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
+    const int code = bev::app::dispatch(kVerbs, args);
+    // Results on a full disk are not results.
+    if (std::fflush(stdout) != 0)
+      throw Error(ErrorKind::Data, bev::format("cannot write the output: {}", std::strerror(errno)));
+    return code;
+  } catch (const Error& error) {
+    std::fflush(stdout);
+    return print_error(error);
+  } catch (const std::bad_alloc&) {
+    return print_error(Error(ErrorKind::Device, "there is not enough memory on this machine"));
+  } catch (const std::system_error& error) {
+    return print_error(Error(ErrorKind::Data, error.what()));
+  } catch (const std::exception& error) {
+    return print_error(Error(ErrorKind::Internal, error.what()));
+  }
+}

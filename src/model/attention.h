@@ -1,0 +1,54 @@
+// Multi-head attention with grouped keys and values: projections, optional QK norm and rotation around
+// an attention core.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "data/batch.h"
+#include "model/linear.h"
+#include "model/norm.h"
+#include "model/rope_table.h"
+
+namespace bev {
+
+class Attention {
+ public:
+  struct Saved {
+    Tensor qkv;           // [tokens, (heads + 2 kv_heads) * head_dim]; rotated unless there is a QK norm
+    Tensor q, k;          // with a QK norm: normalised and rotated [tokens, heads, head_dim]
+    NormLayer::Saved q_norm, k_norm;
+    Tensor out;           // [tokens, heads, head_dim]; absent when it is recomputed
+    Tensor lse;           // [tokens, heads]; absent with out
+  };
+
+  Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,
+            const RopeTable& rope);
+
+  // x, y [tokens, width]
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
+               Saved& s) const;
+  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, ConstTensor dy,
+                Tensor dx, const Saved& s);
+
+ private:
+  struct Heads {
+    ConstTensor q, k, v;
+  };
+  Heads heads_of(const Saved& s) const;
+  AttentionInput input(const ModelEnv& env, const MicroBatch& micro, const Heads& heads) const;
+  void rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const;
+
+  int64_t head_dim_, layer_;
+  int64_t window_;
+  double dropout_;
+  uint64_t dropout_key_;
+  bool recompute_;  // the core's output is computed again instead of kept
+  const RopeTable& rope_;
+  Linear qkv_;
+  std::optional<NormLayer> q_norm_, k_norm_;
+  Linear out_;
+  int64_t heads_, kv_heads_;  // held here
+};
+
+}  // namespace bev

@@ -1,0 +1,121 @@
+#include "model/block.h"
+
+namespace bev {
+
+namespace {
+
+std::string layer_name(int64_t layer, const char* part) {
+  return "layers." + std::to_string(layer) + "." + part;
+}
+
+bool recomputes_all(const RecomputeConfig& c, int64_t layer) {
+  return c.granularity == Recompute::Full && (c.layers == 0 || layer < c.layers);
+}
+
+// The gradient before dropout: dy itself when nothing is dropped, else from scratch.
+ConstTensor dropout_backward(Exec& ex, ConstTensor dy, const ops::Dropout& dropout) {
+  if (dropout.probability == 0) return dy;
+  const Tensor d = ex.scratch.allocate(dy.shape, dy.dtype, "block.dropout_backward");
+  ops::dropout(ex, {.x = dy, .dropout = dropout, .y = d});
+  return d;
+}
+
+}  // namespace
+
+Block::Block(ParamStore& params, const Blueprint& b, int64_t layer, const RopeTable& rope)
+    : recompute_all_(recomputes_all(b.config.recompute, layer)),
+      recompute_norms_(b.config.recompute.granularity == Recompute::Selective &&
+                       b.config.recompute.norm),
+      dropout_(b.model().hidden_dropout),
+      attention_key_(dropout_key(b.seed(), layer, DropoutSite::Attention)),
+      mlp_key_(dropout_key(b.seed(), layer, DropoutSite::Mlp)),
+      norm1_(params, layer_name(layer, "norm1"), b, b.shape.width),
+      attention_(params, layer_name(layer, "attention"), b, layer, rope),
+      norm2_(params, layer_name(layer, "norm2"), b, b.shape.width),
+      mlp_(params, layer_name(layer, "mlp"), b) {}
+
+ops::Dropout Block::dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const {
+  return {.probability = env.training ? dropout_ : 0.0, .key = key, .rows = micro.rows};
+}
+
+void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
+                    Saved& s) const {
+  if (!recompute_all_) {
+    run(ex, env, micro, x, y, s);
+    return;
+  }
+  // An arena of its own: the scratch arena is a stack that the modules unwind while these live.
+  ArenaScope scope(ex.recompute);
+  Exec passing = ex.keeping_in(ex.recompute);
+  run(passing, env, micro, x, y, s);
+  s = Saved{};
+  s.x = x;
+}
+
+void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor dy, Tensor dx,
+                     const Saved& s) {
+  if (!recompute_all_) {
+    run_backward(ex, env, micro, dy, dx, s);
+    return;
+  }
+  ArenaScope scope(ex.recompute);
+  Exec again = ex.keeping_in(ex.recompute);
+  Saved recomputed;
+  run(again, env, micro, s.x, Tensor{}, recomputed);
+  run_backward(ex, env, micro, dy, dx, recomputed);
+}
+
+// Without y only what backward needs is computed.
+void Block::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
+                Saved& s) const {
+  ArenaScope scope(ex.scratch);
+  Arena& norms = recompute_norms_ ? ex.scratch : ex.keep;
+  s.x = x;
+  const Tensor normed1 = norms.allocate(x.shape, x.dtype, "block.normed1");
+  norm1_.forward(ex, x, normed1, s.norm1);
+  const Tensor attended = ex.scratch.allocate(x.shape, x.dtype, "block.attended");
+  attention_.forward(ex, env, micro, normed1, attended, s.attention);
+
+  s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
+  const Tensor normed2 = norms.allocate(x.shape, x.dtype, "block.normed2");
+  norm2_.forward_residual(ex, x, attended, dropout(env, micro, attention_key_), s.sum, normed2,
+                          s.norm2);
+  mlp_.forward(ex, env, normed2, y, s.mlp);
+  if (y.present()) {
+    ops::residual_add(ex, {.residual = s.sum,
+                           .delta = y,
+                           .dropout = dropout(env, micro, mlp_key_),
+                           .out = y});
+  }
+  s.normed1 = recompute_norms_ ? Tensor{} : normed1;
+  s.normed2 = recompute_norms_ ? Tensor{} : normed2;
+}
+
+void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor dy,
+                         Tensor dx, const Saved& s) {
+  ArenaScope scope(ex.scratch);
+  const Tensor dnormed = ex.scratch.allocate(dx.shape, dx.dtype, "block.dnormed");
+  const Tensor dsum = ex.scratch.allocate(dx.shape, dx.dtype, "block.dsum");
+  Tensor normed1 = s.normed1, normed2 = s.normed2;
+  if (recompute_norms_) {
+    // One buffer serves both: norm2's output is not needed once the MLP is done.
+    normed1 = normed2 = ex.scratch.allocate(dx.shape, dx.dtype, "block.normed");
+    norm2_.recompute(ex, s.sum, normed2);
+  }
+  {
+    ArenaScope inner(ex.scratch);
+    const ConstTensor dmlp = dropout_backward(ex, dy, dropout(env, micro, mlp_key_));
+    mlp_.backward(ex, env, normed2, dmlp, dnormed, s.mlp);
+  }
+  norm2_.backward(ex, dnormed, s.sum, s.norm2, dy, dsum);
+
+  if (recompute_norms_) norm1_.recompute(ex, s.x, normed1);
+  {
+    ArenaScope inner(ex.scratch);
+    const ConstTensor dattended = dropout_backward(ex, dsum, dropout(env, micro, attention_key_));
+    attention_.backward(ex, env, micro, normed1, dattended, dnormed, s.attention);
+  }
+  norm1_.backward(ex, dnormed, s.x, s.norm1, dsum, dx);
+}
+
+}  // namespace bev

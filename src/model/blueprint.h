@@ -1,0 +1,23 @@
+// What a family of models is built from: the configuration and the numbers that follow from it.
+#pragma once
+
+#include "config/config.h"
+#include "config/resolve.h"
+#include "param/spec.h"
+
+namespace bev {
+
+struct Blueprint {
+  const Config& config;
+  ModelShape shape;
+
+  const ModelConfig& model() const { return config.model; }
+  uint64_t seed() const { return static_cast<uint64_t>(config.train.seed); }
+};
+
+// Megatron's initial weights: one spread for what reads the residual stream ...
+Init init_input(const Blueprint& b);
+// ... and a smaller one for what writes to it, std / sqrt(2 layers).
+Init init_output(const Blueprint& b);
+
+}  // namespace bev

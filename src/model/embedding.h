@@ -1,0 +1,28 @@
+// Tokens (and learned positions) to hidden states.
+#pragma once
+
+#include "data/batch.h"
+#include "model/blueprint.h"
+#include "model/env.h"
+
+namespace bev {
+
+class Embedding {
+ public:
+  Embedding(ParamStore& params, const Blueprint& b);
+
+  // x [tokens, width] = dropout(tokens[id] + positions[p])
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const;
+  // dx is used up.
+  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx);
+
+ private:
+  ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro) const;
+
+  double dropout_;
+  uint64_t dropout_key_;
+  Param& tokens_;
+  Param* positions_;
+};
+
+}  // namespace bev

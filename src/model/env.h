@@ -1,0 +1,43 @@
+// What modules share besides tensors: the borders, and what the step is doing.
+#pragma once
+
+#include <vector>
+
+#include "base/philox.h"
+#include "ops/dropout.h"
+#include "ops/matmul.h"
+#include "parallel/attention_core.h"
+#include "parallel/tensor_region.h"
+#include "param/store.h"
+
+namespace bev {
+
+struct ModelEnv {
+  TensorRegion tensor;
+  AttentionCore& attention;
+  bool training = true;   // dropout is drawn
+  double grad_scale = 1;  // of the loss: 1 / valid tokens of the whole batch
+  Tensor loss{};          // f64 [2]: the sum of weighted token losses, the sum of weights; added to
+  std::vector<ops::Matmul>* postponed = nullptr;
+};
+
+// Runs the weight gradient m (into param.grad) now, or keeps it for a bubble: its arguments are plain
+// data.
+inline void weight_grad(Exec& ex, ModelEnv& env, Param& param, ops::Matmul m) {
+  m.accumulate = param.accumulate();
+  if (env.postponed != nullptr) {
+    env.postponed->push_back(m);
+  } else {
+    ops::matmul(ex, m);
+  }
+}
+
+// The places where dropout is drawn; part of the key, so that no two draw alike.
+enum class DropoutSite : uint8_t { Embedding, Probabilities, Attention, Mlp };
+
+inline uint64_t dropout_key(uint64_t seed, int64_t layer, DropoutSite site) {
+  return mix_key(mix_key(mix_key(seed, "dropout"), static_cast<uint64_t>(layer)),
+                 static_cast<uint64_t>(site));
+}
+
+}  // namespace bev

@@ -1,0 +1,33 @@
+// Hidden states to loss. Logits exist for a chunk of tokens at a time: the chunk's loss, the gradient of
+// its hidden states and its part of the weight gradient are computed before the next chunk begins.
+#pragma once
+
+#include "data/batch.h"
+#include "model/blueprint.h"
+#include "model/env.h"
+
+namespace bev {
+
+class Head {
+ public:
+  // Tied: shares the table of the token embedding.
+  Head(ParamStore& params, const Blueprint& b);
+
+  // Adds the token losses to env.loss. With dx (training) also adds the weight gradient and writes
+  // the gradient of x. x, dx [tokens, width]
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx);
+
+  // logits [tokens, vocab]
+  void logits(Exec& ex, ConstTensor x, Tensor logits) const;
+
+ private:
+  Param& weight() { return tied_ != nullptr ? *tied_ : *own_; }
+  const Param& weight() const { return tied_ != nullptr ? *tied_ : *own_; }
+
+  int64_t chunk_, classes_;
+  double smoothing_, z_loss_;
+  Param* tied_;
+  Param* own_;
+};
+
+}  // namespace bev

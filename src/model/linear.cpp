@@ -1,0 +1,86 @@
+#include "model/linear.h"
+
+namespace bev {
+
+namespace {
+
+using ops::Epilogue;
+using ops::Transpose;
+
+Param& declare_weight(ParamStore& params, const Linear::Config& c) {
+  const int dim = c.cut == Linear::Cut::Output ? 0 : 1;
+  return params.declare({.name = c.name + ".weight",
+                         .shape = {c.out, c.in},
+                         .parts = c.parts,
+                         .cut = Cut{.dim = dim, .axis = Axis::Tensor},
+                         .init = c.init});
+}
+
+Param* declare_bias(ParamStore& params, const Linear::Config& c) {
+  if (!c.bias) return nullptr;
+  ParamSpec spec{.name = c.name + ".bias",
+                 .shape = {c.out},
+                 .init = {Init::Kind::Zeros},
+                 .decay = false};
+  if (c.cut == Linear::Cut::Output) {
+    spec.parts = c.parts;
+    spec.cut = Cut{.dim = 0, .axis = Axis::Tensor};
+  } else {
+    // Every member sees the gradient of all tokens.
+    spec.replicas = {{Axis::Tensor, Replica::Same}};
+  }
+  return &params.declare(std::move(spec));
+}
+
+}  // namespace
+
+Linear::Linear(ParamStore& params, const Config& c)
+    : cut_(c.cut), weight_(declare_weight(params, c)), bias_(declare_bias(params, c)) {}
+
+void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y) const {
+  ConstTensor bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{};
+  if (cut_ == Cut::Input) bias = env.tensor.once(bias);
+  ops::matmul(ex, {.a = x,
+                   .b = weight_.value,
+                   .tb = Transpose::Yes,
+                   .out = y,
+                   .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
+                   .bias = bias});
+}
+
+void Linear::forward_activated(Exec& ex, ConstTensor x, Activation activation, Tensor pre,
+                               Tensor y) const {
+  ops::matmul(ex, {.a = x,
+                   .b = weight_.value,
+                   .tb = Transpose::Yes,
+                   .out = y,
+                   .epilogue = bias_ != nullptr ? Epilogue::BiasActivate : Epilogue::Activate,
+                   .bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{},
+                   .activation = activation,
+                   .pre_activation = pre});
+}
+
+void Linear::backward_input(Exec& ex, ConstTensor dy, Tensor dx) const {
+  ops::matmul(ex, {.a = dy, .b = weight_.value, .out = dx});
+}
+
+void Linear::backward_input_activated(Exec& ex, ConstTensor dy, Activation activation,
+                                      ConstTensor pre, Tensor dx) const {
+  ops::matmul(ex, {.a = dy,
+                   .b = weight_.value,
+                   .out = dx,
+                   .epilogue = Epilogue::ActivateBackward,
+                   .activation = activation,
+                   .activation_input = pre});
+}
+
+void Linear::backward_weight(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x) {
+  weight_grad(ex, env, weight_,
+              {.a = dy,
+               .b = x,
+               .ta = Transpose::Yes,
+               .out = weight_.grad,
+               .dbias = bias_ != nullptr ? bias_->grad : Tensor{}});
+}
+
+}  // namespace bev

@@ -1,0 +1,32 @@
+// down(activation(up(x))), plain or gated.
+#pragma once
+
+#include <string>
+
+#include "model/blueprint.h"
+#include "model/linear.h"
+
+namespace bev {
+
+class Mlp {
+ public:
+  struct Saved {
+    Tensor up;   // [tokens, ffn] before the activation; gated: [tokens, 2 ffn], gate then up
+    Tensor act;  // [tokens, ffn]; absent when it is recomputed
+  };
+
+  Mlp(ParamStore& params, const std::string& name, const Blueprint& b);
+
+  // x, y [tokens, width]. Without y only what backward needs is computed.
+  void forward(Exec& ex, ModelEnv& env, ConstTensor x, Tensor y, Saved& s) const;
+  void backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, Tensor dx, const Saved& s);
+
+ private:
+  Shape activated(const Tensor& up) const;  // the shape after the activation
+
+  Activation activation_;
+  bool recompute_;  // the activation's output is computed again instead of kept
+  Linear up_, down_;
+};
+
+}  // namespace bev

@@ -1,0 +1,93 @@
+#include "model/norm.h"
+
+namespace bev {
+
+namespace {
+
+ParamSpec norm_spec(const std::string& name, int64_t width, Init::Kind init, bool sequence) {
+  return {.name = name,
+          .shape = {width},
+          .replicas = {{Axis::Tensor, sequence ? Replica::Sum : Replica::Same}},
+          .init = {init},
+          .decay = false};
+}
+
+}  // namespace
+
+NormLayer::NormLayer(ParamStore& params, const std::string& name, const Blueprint& b,
+                     int64_t width)
+    : kind_(b.model().norm),
+      eps_(b.model().norm_eps),
+      weight_(params.declare(
+          norm_spec(name + ".weight", width, Init::Kind::Ones, b.config.parallel.sequence))),
+      bias_(kind_ == NormKind::LayerNorm
+                ? &params.declare(norm_spec(name + ".bias", width, Init::Kind::Zeros,
+                                            b.config.parallel.sequence))
+                : nullptr) {}
+
+NormLayer::Saved NormLayer::statistics(Arena& arena, const ConstTensor& x) const {
+  const int64_t rows = x.shape.elements() / x.shape[x.shape.rank() - 1];
+  const DType dtype = accumulation_of(x.dtype);
+  Saved saved;
+  if (kind_ == NormKind::LayerNorm) saved.mean = arena.allocate({rows}, dtype, "norm.mean");
+  saved.rstd = arena.allocate({rows}, dtype, "norm.rstd");
+  return saved;
+}
+
+void NormLayer::forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const {
+  saved = statistics(ex.keep, x);
+  ops::norm(ex, {.kind = kind_,
+                 .x = x,
+                 .weight = weight_.value,
+                 .bias = bias(),
+                 .eps = eps_,
+                 .y = y,
+                 .mean = saved.mean,
+                 .rstd = saved.rstd});
+}
+
+void NormLayer::forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
+                                 const ops::Dropout& dropout, Tensor sum, Tensor y,
+                                 Saved& saved) const {
+  saved = statistics(ex.keep, sum);
+  ops::residual_norm(ex, {.residual = residual,
+                          .delta = delta,
+                          .dropout = dropout,
+                          .sum = sum,
+                          .kind = kind_,
+                          .weight = weight_.value,
+                          .bias = bias(),
+                          .eps = eps_,
+                          .y = y,
+                          .mean = saved.mean,
+                          .rstd = saved.rstd});
+}
+
+void NormLayer::recompute(Exec& ex, ConstTensor x, Tensor y) const {
+  ArenaScope scope(ex.scratch);
+  const Saved again = statistics(ex.scratch, x);
+  ops::norm(ex, {.kind = kind_,
+                 .x = x,
+                 .weight = weight_.value,
+                 .bias = bias(),
+                 .eps = eps_,
+                 .y = y,
+                 .mean = again.mean,
+                 .rstd = again.rstd});
+}
+
+void NormLayer::backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved,
+                         ConstTensor dresidual, Tensor dx) {
+  ops::norm_backward(ex, {.kind = kind_,
+                          .dy = dy,
+                          .x = x,
+                          .weight = weight_.value,
+                          .mean = saved.mean,
+                          .rstd = saved.rstd,
+                          .dresidual = dresidual,
+                          .dx = dx,
+                          .dweight = weight_.grad,
+                          .dbias = bias_ != nullptr ? bias_->grad : Tensor{}});
+}
+
+}  // namespace bev

@@ -1,0 +1,41 @@
+// A normalisation with its parameters.
+#pragma once
+
+#include <string>
+
+#include "model/blueprint.h"
+#include "model/env.h"
+#include "ops/norm.h"
+
+namespace bev {
+
+class NormLayer {
+ public:
+  struct Saved {
+    Tensor mean, rstd;  // [rows]; mean is absent for RMS norm
+  };
+
+  // `width` is the extent of the normalised dim.
+  NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width);
+
+  void forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const;
+  // sum = residual + dropout(delta), y = norm(sum)
+  void forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
+                        const ops::Dropout& dropout, Tensor sum, Tensor y, Saved& saved) const;
+  // y again, bit for bit, without touching what forward saved.
+  void recompute(Exec& ex, ConstTensor x, Tensor y) const;
+  // dx = gradient through the norm [+ dresidual]
+  void backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved,
+                ConstTensor dresidual, Tensor dx);
+
+ private:
+  Saved statistics(Arena& arena, const ConstTensor& x) const;
+  ConstTensor bias() const { return bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{}; }
+
+  NormKind kind_;
+  double eps_;
+  Param& weight_;
+  Param* bias_;
+};
+
+}  // namespace bev

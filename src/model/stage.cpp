@@ -1,0 +1,89 @@
+#include "model/stage.h"
+
+#include "ops/elementwise.h"
+
+namespace bev {
+
+Stage::Stage(ParamStore& params, const Blueprint& b, const StageRange& range)
+    : width_(b.shape.width), dtype_(params.dtype()), rope_(params.device(), b, params.dtype()) {
+  if (range.has_embedding) embedding_.emplace(params, b);
+  for (int64_t layer = range.first; layer < range.first + range.count; ++layer) {
+    blocks_.emplace_back(params, b, layer, rope_);
+  }
+  if (range.has_head) {
+    final_norm_.emplace(params, "final_norm", b, width_);
+    head_.emplace(params, b);
+  }
+}
+
+Stage::Saved Stage::make_saved() const {
+  Saved saved;
+  saved.blocks.resize(blocks_.size());
+  return saved;
+}
+
+void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
+                    Tensor output, Saved& s) {
+  const Shape shape{micro.tokens_count(), width_};
+  ConstTensor x = input;
+  if (embedding_) {
+    const Tensor embedded = ex.keep.allocate(shape, dtype_, "stage.embedded");
+    embedding_->forward(ex, env, micro, embedded);
+    x = embedded;
+  }
+  for (size_t i = 0; i < blocks_.size(); ++i) {
+    const bool leaves = output.present() && i + 1 == blocks_.size();
+    const Tensor y = leaves ? output : ex.keep.allocate(shape, dtype_, "stage.hidden");
+    blocks_[i].forward(ex, env, micro, x, y, s.blocks[i]);
+    x = y;
+  }
+  s.last = x;
+  if (!head_) return;
+  s.dhidden = env.training ? ex.keep.allocate(shape, dtype_, "stage.dhidden") : Tensor{};
+  ArenaScope scope(ex.scratch);
+  const Tensor normed = ex.scratch.allocate(shape, dtype_, "stage.final_norm");
+  final_norm_->forward(ex, x, normed, s.final_norm);
+  head_->forward(ex, env, micro, normed, s.dhidden);
+}
+
+void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
+                     Tensor dinput, const Saved& s) {
+  ArenaScope scope(ex.scratch);
+  // Each block's input gradient replaces its output gradient.
+  const Tensor dx = dinput.present()
+                        ? dinput
+                        : ex.scratch.allocate({micro.tokens_count(), width_}, dtype_, "stage.dx");
+  ConstTensor dy = doutput;
+  if (head_) {
+    final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, dx);
+    dy = dx;
+  }
+  for (size_t i = blocks_.size(); i-- > 0;) {
+    blocks_[i].backward(ex, env, micro, dy, dx, s.blocks[i]);
+    dy = dx;
+  }
+  if (embedding_) embedding_->backward(ex, env, micro, dx);
+}
+
+void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Outputs& outputs) {
+  ArenaScope scope(ex.scratch);
+  const Shape shape{micro.tokens_count(), width_};
+  Tensor x = ex.scratch.allocate(shape, dtype_, "infer.x");
+  Tensor y = ex.scratch.allocate(shape, dtype_, "infer.y");
+  embedding_->forward(ex, env, micro, x);
+  for (size_t i = 0; i <= blocks_.size(); ++i) {
+    if (!outputs.hidden.empty()) ops::copy(ex, {.in = x, .out = outputs.hidden[i]});
+    if (i == blocks_.size()) break;
+    ArenaScope dropped(ex.keep);
+    Block::Saved unused;
+    blocks_[i].forward(ex, env, micro, x, y, unused);
+    std::swap(x, y);
+  }
+  ArenaScope dropped(ex.keep);
+  NormLayer::Saved unused;
+  const Tensor normed = outputs.final_norm.present() ? outputs.final_norm : y;
+  final_norm_->forward(ex, x, normed, unused);
+  if (outputs.logits.present()) head_->logits(ex, normed, outputs.logits);
+}
+
+}  // namespace bev

@@ -1,0 +1,64 @@
+// A run of blocks, with the embedding in front when it is the first stage and the head behind when it
+// is the last. Between stages travels the hidden state [tokens, width].
+#pragma once
+
+#include <deque>
+#include <optional>
+#include <span>
+
+#include "model/block.h"
+#include "model/embedding.h"
+#include "model/head.h"
+
+namespace bev {
+
+// Which blocks of the model a stage holds.
+struct StageRange {
+  int64_t first = 0, count = 0;
+  bool has_embedding = true, has_head = true;
+};
+
+class Stage {
+ public:
+  struct Saved {
+    std::vector<Block::Saved> blocks;
+    ConstTensor last;  // what leaves the last block
+    NormLayer::Saved final_norm;
+    Tensor dhidden;    // with a head: the gradient of the final norm's output
+  };
+
+  Stage(ParamStore& params, const Blueprint& b, const StageRange& range);
+  Stage(const Stage&) = delete;
+  Stage& operator=(const Stage&) = delete;
+
+  // A Saved with room for all blocks, so that a step does not allocate.
+  Saved make_saved() const;
+
+  // input: what the stage before sent (absent for the first). output: for the stage behind (absent
+  // for the last, which adds its loss to env.loss instead).
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
+               Saved& s);
+  // doutput: from the stage behind (absent for the last). dinput: for the stage before.
+  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
+                Tensor dinput, const Saved& s);
+
+  // Inference: the residual stream before the first and after each block into `hidden` (may be
+  // empty), the final norm's output (may be absent) and logits. REQUIRES: the whole model.
+  struct Outputs {
+    std::span<const Tensor> hidden;  // layers + 1 tensors [tokens, width]
+    Tensor final_norm;               // [tokens, width]
+    Tensor logits;                   // [tokens, vocab]
+  };
+  void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Outputs& outputs);
+
+ private:
+  int64_t width_;
+  DType dtype_;
+  std::optional<Embedding> embedding_;
+  RopeTable rope_;
+  std::deque<Block> blocks_;
+  std::optional<NormLayer> final_norm_;
+  std::optional<Head> head_;
+};
+
+}  // namespace bev

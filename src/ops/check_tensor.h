@@ -1,0 +1,45 @@
+// What the checked fronts share: each operand is stated once, with its shape and dtype, and is
+// thereby both checked and counted. Nothing here allocates unless it throws.
+#pragma once
+
+#include "device/exec.h"
+
+namespace bev::ops {
+
+// The operands of one call. A mismatch is an Internal error that names the op, the operand, what
+// was found and what was expected: the caller is our own code.
+class Operands {
+ public:
+  Operands(const Exec& ex, const char* op)
+      : op_(op), cost_(ex.cost), has_memory_(ex.device.kind() != DeviceKind::Null) {}
+
+  // For the tensor whose extents the others are measured by.
+  void rank(const char* name, const ConstTensor& t, int expected) const;
+  void floating(const char* name, const ConstTensor& t) const;
+
+  // Checks without counting.
+  void check(const char* name, const ConstTensor& t, const Shape& shape, DType dtype) const;
+  void absent(const char* name, const ConstTensor& t) const;
+  void contiguous(const char* name, const ConstTensor& t) const;
+
+  // Checks, and counts the bytes as read, as written, or as both.
+  void read(const char* name, const ConstTensor& t, const Shape& shape, DType dtype) const;
+  void write(const char* name, const Tensor& t, const Shape& shape, DType dtype) const;
+  void update(const char* name, const Tensor& t, const Shape& shape, DType dtype) const;
+
+  void count_bytes(size_t bytes) const;
+  void count_flops(double flops) const;
+
+  // An error about something other than one tensor.
+  void require(bool condition, const char* what) const;
+
+ private:
+  const char* op_;
+  Cost* cost_;
+  bool has_memory_;
+};
+
+// The product of all extents but the last. REQUIRES: rank >= 1.
+int64_t leading_elements(const Shape& shape);
+
+}  // namespace bev::ops

@@ -1,0 +1,240 @@
+// The backward of attention tile by tile; the formulas stand at ops::AttentionBackward. For kernel
+// files (see simd.h).
+#pragma once
+
+#include "ops/cpu/attention_tile.h"
+#include "ops/cpu/kernels.h"
+
+namespace bev::cpu {
+
+// The tiles of a pair of one query tile and one key tile. Scores lie as [query][key], so that the
+// keys and values are the transposed operands: they change seldom when keys are the outer loop.
+template <class V, class T>
+class GradientTile {
+ public:
+  GradientTile(const AttentionGradient<T>& a, float* workspace)
+      : a_(a), padded_(padded_to<V>(a.size.head_dim)), columns_(padded_ / V::kWidth) {
+    TileMemory<V> memory(workspace);
+    q_ = memory.take(kQueryTile * padded_);
+    dout_ = memory.take(kQueryTile * padded_);
+    dq_ = memory.take(kQueryTile * padded_);
+    k_ = memory.take(kKeyTile * padded_);
+    k_columns_ = memory.take(padded_ * kKeyTile);
+    v_columns_ = memory.take(padded_ * kKeyTile);
+    dk_ = memory.take(kKeyTile * padded_);
+    dv_ = memory.take(kKeyTile * padded_);
+    p_ = memory.take(kQueryTile * kKeyTile);
+    ds_ = memory.take(kQueryTile * kKeyTile);
+  }
+
+  // dk and dv of one key tile; add_dq: what the tile contributes to dq is added there.
+  void run_keys(int64_t kv_head, int64_t key_begin, bool add_dq) {
+    load_keys(kv_head, key_begin);
+    const int64_t group = a_.size.heads / a_.size.kv_heads;
+    clear(dk_, keys_ * padded_);
+    clear(dv_, keys_ * padded_);
+    for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+      for (int64_t query = 0; query < a_.size.queries; query += kQueryTile) {
+        const int64_t queries = at_most(kQueryTile, a_.size.queries - query);
+        const QueryView<V> seen(a_.mask, query, queries, a_.size.keys);
+        const TileView<V> view(a_.mask, seen, queries, key_begin, keys_);
+        if (view.is_empty) continue;
+        load_queries(head, query, queries);
+        make_ds(view);
+        add_keys(view);
+        if (!add_dq) continue;
+        multiply_dq<false>(view);
+        for (int64_t i = 0; i < queries; ++i) {
+          T* row = row_of(a_.dq, query + i, head);
+          each_vector<V>(a_.size.head_dim, [&](int64_t d, auto lanes) {
+            lanes.store(lanes.load(row + d) + V::load(dq_ + i * padded_ + d), row + d);
+          });
+        }
+      }
+    }
+    write(dk_, a_.dk, key_begin, keys_, kv_head);
+    write(dv_, a_.dv, key_begin, keys_, kv_head);
+  }
+
+  // dq of one query tile.
+  void run_queries(int64_t head, int64_t query_begin) {
+    const int64_t queries = at_most(kQueryTile, a_.size.queries - query_begin);
+    const QueryView<V> seen(a_.mask, query_begin, queries, a_.size.keys);
+    load_queries(head, query_begin, queries);
+    clear(dq_, queries * padded_);
+    for (int64_t key = seen.first_key / kKeyTile * kKeyTile; key < seen.last_key; key += kKeyTile) {
+      const TileView<V> view(a_.mask, seen, queries, key, at_most(kKeyTile, a_.size.keys - key));
+      if (view.is_empty) continue;
+      load_keys(head / (a_.size.heads / a_.size.kv_heads), key);
+      make_ds(view);
+      multiply_dq<true>(view);
+    }
+    write(dq_, a_.dq, query_begin, queries, head);
+  }
+
+ private:
+  static int64_t at_most(int64_t limit, int64_t x) { return x < limit ? x : limit; }
+
+  template <class U>
+  static U* row_of(const HeadRows<U>& t, int64_t token, int64_t head) {
+    return t.data + token * t.token_stride + head * t.head_stride;
+  }
+
+  static void clear(float* p, int64_t count) {
+    for (int64_t i = 0; i < count; i += V::kWidth) V::zero().store(p + i);
+  }
+
+  void write(const float* tile, const HeadRows<T>& to, int64_t begin, int64_t count, int64_t head) {
+    for (int64_t i = 0; i < count; ++i) {
+      T* row = row_of(to, begin + i, head);
+      each_vector<V>(a_.size.head_dim, [&](int64_t d, auto lanes) {
+        lanes.store(V::load(tile + i * padded_ + d), row + d);
+      });
+    }
+  }
+
+  // k_ gets the factor of dq = scale * dS k; k_columns_ does not, the scores take it from q.
+  void load_keys(int64_t kv_head, int64_t key_begin) {
+    const int64_t head_dim = a_.size.head_dim;
+    key_begin_ = key_begin;
+    keys_ = at_most(kKeyTile, a_.size.keys - key_begin);
+    pack_rows<V>(row_of(a_.v, key_begin, kv_head), a_.v.token_stride, keys_, head_dim, 1.0f, k_);
+    transpose_rows<V, kKeyTile>(k_, keys_, padded_, v_columns_);
+    pack_rows<V>(row_of(a_.k, key_begin, kv_head), a_.k.token_stride, keys_, head_dim, 1.0f, k_);
+    transpose_rows<V, kKeyTile>(k_, keys_, padded_, k_columns_);
+    const V scale = V::broadcast(a_.size.scale);
+    for (int64_t i = 0; i < keys_ * padded_; i += V::kWidth) (V::load(k_ + i) * scale).store(k_ + i);
+  }
+
+  // q with the factor of the scores, which dk = scale * dS^T q needs as well.
+  void load_queries(int64_t head, int64_t query_begin, int64_t queries) {
+    const int64_t head_dim = a_.size.head_dim;
+    head_ = head;
+    query_begin_ = query_begin;
+    pack_rows<V>(row_of(a_.q, query_begin, head), a_.q.token_stride, queries, head_dim,
+                 a_.size.scale, q_);
+    pack_rows<V>(row_of(a_.dout, query_begin, head), a_.dout.token_stride, queries, head_dim, 1.0f,
+                 dout_);
+    for (int64_t i = 0; i < queries; ++i) {
+      const T* out = row_of(a_.out, query_begin + i, head);
+      V product = V::zero();
+      each_vector<V>(head_dim, [&](int64_t d, auto lanes) {
+        product = fma(V::load(dout_ + i * padded_ + d), lanes.load(out + d), product);
+      });
+      delta_[i] = sum(product);
+    }
+  }
+
+  // p_ = dropout(P), ds_ = dS; zero where a query sees no key.
+  void make_ds(const TileView<V>& view) {
+    const int64_t key_vectors = (view.keys + V::kWidth - 1) / V::kWidth;
+    const auto ranges = [&](int64_t begin, int64_t end) -> TileRange {
+      if (view.is_full) return {0, key_vectors, 0, a_.size.head_dim};
+      int64_t from, to;
+      view.keys_of(begin, end, from, to);
+      return {from / V::kWidth, (to + V::kWidth - 1) / V::kWidth, 0, a_.size.head_dim};
+    };
+    tile_product<V, false>({.a = q_, .a_row = padded_, .a_step = 1, .b = k_columns_,
+                            .b_step = kKeyTile, .c = p_, .c_row = kKeyTile},
+                           view.queries, key_vectors, ranges);
+    tile_product<V, false>({.a = dout_, .a_row = padded_, .a_step = 1, .b = v_columns_,
+                            .b_step = kKeyTile, .c = ds_, .c_row = kKeyTile},
+                           view.queries, key_vectors, ranges);
+    for (int64_t i = 0; i < view.queries; ++i) {
+      const V lse = V::broadcast(a_.lse[(query_begin_ + i) * a_.lse_stride + head_]);
+      if (a_.dropout.rows != nullptr) {
+        make_row<true>(view, i, key_vectors, lse);
+      } else {
+        make_row<false>(view, i, key_vectors, lse);
+      }
+    }
+  }
+
+  template <bool kDrops>
+  void make_row(const TileView<V>& view, int64_t i, int64_t key_vectors, V lse) {
+    using W = WordVecOf<V>;
+    constexpr float kLane[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const V delta = V::broadcast(delta_[i]);
+    const TileDropout& d = a_.dropout;
+    PhiloxLanes<W> draws;
+    for (int64_t vector = 0; vector < key_vectors; ++vector) {
+      const int64_t j = vector * V::kWidth;
+      float* p_at = p_ + i * kKeyTile + j;
+      float* ds_at = ds_ + i * kKeyTile + j;
+      V p, dp;
+      if (view.is_full) {
+        p = exp(V::load(p_at) - lse);
+        dp = V::load(ds_at);
+      } else {
+        const V key = V::load(kLane) + V::broadcast(static_cast<float>(j));
+        // Scores outside the computed range hold anything; they are selected away.
+        p = select(key < V::broadcast(view.end[i]), exp(V::load(p_at) - lse), V::zero());
+        p = select(key < V::broadcast(view.begin[i]), V::zero(), p);
+        if (view.hides_keys) p = select(V::zero() < V::load(view.visible + j), p, V::zero());
+        dp = select(V::zero() < p, V::load(ds_at), V::zero());
+      }
+      V kept_p = p;
+      if constexpr (kDrops) {
+        if (vector % 4 == 0) {
+          const auto head = static_cast<uint64_t>(d.head_begin + head_);
+          const auto block = static_cast<uint64_t>((key_begin_ + j) / 4);
+          draws = philox_columns<V>(d.key, static_cast<uint64_t>(d.rows[query_begin_ + i]),
+                                    head << 32 | block);
+        }
+        const auto kept = at_least(draws.word[vector % 4], W::broadcast(d.threshold));
+        const V scale = V::broadcast(d.scale);
+        kept_p = select(kept, p * scale, V::zero());
+        dp = select(kept, dp * scale, V::zero());
+      }
+      kept_p.store(p_at);
+      (p * (dp - delta)).store(ds_at);
+    }
+  }
+
+  // dv += dropout(P)^T dout,  dk += dS^T (scale q)
+  void add_keys(const TileView<V>& view) {
+    const auto ranges = [&](int64_t begin, int64_t end) -> TileRange {
+      int64_t from = 0, to = view.queries;
+      if (!view.is_full) view.queries_of(begin, end, from, to);
+      return {0, columns_, from, to};
+    };
+    tile_product<V, true>({.a = p_, .a_row = 1, .a_step = kKeyTile, .b = dout_, .b_step = padded_,
+                           .c = dv_, .c_row = padded_},
+                          view.keys, columns_, ranges);
+    tile_product<V, true>({.a = ds_, .a_row = 1, .a_step = kKeyTile, .b = q_, .b_step = padded_,
+                           .c = dk_, .c_row = padded_},
+                          view.keys, columns_, ranges);
+  }
+
+  // dq_ = or += dS (scale k)
+  template <bool kAdd>
+  void multiply_dq(const TileView<V>& view) {
+    tile_product<V, kAdd>({.a = ds_, .a_row = kKeyTile, .a_step = 1, .b = k_, .b_step = padded_,
+                           .c = dq_, .c_row = padded_},
+                          view.queries, columns_, [&](int64_t begin, int64_t end) -> TileRange {
+                            int64_t from = 0, to = view.keys;
+                            if (!view.is_full) view.keys_of(begin, end, from, to);
+                            return {0, columns_, from, to};
+                          });
+  }
+
+  const AttentionGradient<T>& a_;
+  const int64_t padded_, columns_;
+  int64_t head_ = 0, query_begin_ = 0, key_begin_ = 0, keys_ = 0;
+  float *q_, *dout_, *dq_, *k_, *k_columns_, *v_columns_, *dk_, *dv_, *p_, *ds_;
+  float delta_[kQueryTile];
+};
+
+template <class V, class T>
+void attention_backward_queries(const AttentionGradient<T>& a, int64_t head, int64_t query_begin,
+                                float* workspace) {
+  GradientTile<V, T>(a, workspace).run_queries(head, query_begin);
+}
+
+template <class V, class T>
+void attention_backward_keys(const AttentionGradient<T>& a, int64_t kv_head, int64_t key_begin,
+                             bool add_dq, float* workspace) {
+  GradientTile<V, T>(a, workspace).run_keys(kv_head, key_begin, add_dq);
+}
+
+}  // namespace bev::cpu

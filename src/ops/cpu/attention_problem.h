@@ -1,0 +1,68 @@
+// Attention of one sequence as the kernels see it: plain pointers and strides, no tensors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace bev::cpu {
+
+// Queries and keys are taken in tiles of this many; see attention_kernels.h.
+constexpr int64_t kQueryTile = 64, kKeyTile = 64;
+constexpr int64_t kMaxHeadDim = 512;
+
+// A [tokens, heads, head_dim] tensor; strides in elements.
+template <class T>
+struct HeadRows {
+  T* data;
+  int64_t token_stride, head_stride;
+};
+
+// Which keys of the sequence a query sees (ops::AttentionMask); the pointers are those of the
+// sequence and may be null.
+struct TileMask {
+  bool causal;
+  int64_t window;
+  int64_t query_offset;
+  const int32_t *first_visible, *key_visible;
+};
+
+// ops::AttentionDropout; rows null: none.
+struct TileDropout {
+  const int64_t* rows;
+  uint64_t key;
+  int64_t head_begin;
+  uint32_t threshold;
+  float scale;
+};
+
+struct AttentionSizes {
+  int64_t queries, keys, heads, kv_heads, head_dim;
+  float scale;
+};
+
+template <class T>
+struct AttentionForward {
+  AttentionSizes size;
+  TileMask mask;
+  TileDropout dropout;
+  HeadRows<const T> q, k, v;
+  HeadRows<T> out;
+  float* lse;  // [queries, heads]
+  int64_t lse_stride;
+};
+
+template <class T>
+struct AttentionGradient {
+  AttentionSizes size;
+  TileMask mask;
+  TileDropout dropout;
+  HeadRows<const T> dout, q, k, v, out;
+  HeadRows<T> dq, dk, dv;
+  const float* lse;
+  int64_t lse_stride;
+};
+
+// What one thread's tiles need, for any head_dim up to kMaxHeadDim.
+size_t attention_workspace_bytes();
+
+}  // namespace bev::cpu

@@ -1,0 +1,94 @@
+#include "ops/cross_entropy.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/ops.h"
+#include "ops/cpu/rows.h"
+#include "ops/cpu/threads.h"
+#include "tensor/visit.h"
+
+namespace bev::cpu {
+
+namespace {
+
+// The column of a row's target, or -1 when it is held elsewhere or there is none.
+int64_t target_column(int32_t target, int64_t column_begin, int64_t columns) {
+  const int64_t column = target - column_begin;
+  return target >= 0 && column >= 0 && column < columns ? column : -1;
+}
+
+template <class T>
+void write_gradient(const ops::CrossEntropy& c, const T* logits, T* dlogits, int64_t row,
+                    double lse) {
+  const int64_t columns = c.logits.shape[1];
+  const int32_t target = reinterpret_cast<const int32_t*>(c.targets.data)[row];
+  if (target < 0) {
+    std::memset(static_cast<void*>(dlogits), 0, static_cast<size_t>(columns) * sizeof(T));
+    return;
+  }
+  const auto weight = static_cast<double>(reinterpret_cast<const float*>(c.weight.data)[row]);
+  const double scale = weight * c.grad_scale;
+  const double factor = scale * (1 + 2 * c.z_loss * lse);
+  const double offset = scale * c.smoothing / static_cast<double>(c.classes);
+  const int64_t column = target_column(target, c.column_begin, columns);
+  // Read first: dlogits may be logits.
+  const double target_logit = column >= 0 ? static_cast<double>(logits[column]) : 0;
+  kernels_of<T>().softmax_gradient({.logits = logits,
+                                    .dlogits = dlogits,
+                                    .columns = columns,
+                                    .lse = static_cast<float>(lse),
+                                    .factor = static_cast<float>(factor),
+                                    .offset = static_cast<float>(offset)});
+  if (column >= 0) {
+    const double slope =
+        factor * std::exp(target_logit - lse) - offset - scale * (1 - c.smoothing);
+    dlogits[column] = T(static_cast<float>(slope));
+  }
+}
+
+}  // namespace
+
+void softmax_stats(Exec& ex, const ops::SoftmaxStats& s) {
+  visit_cpu(s.logits.dtype, "softmax_stats", [&]<class T>() {
+    const RowsOf<const T> logits(s.logits);
+    const RowsOf<float> stats(s.stats);
+    const auto* targets = reinterpret_cast<const int32_t*>(s.targets.data);
+    const int64_t columns = width_of(s.logits);
+    threads_of(ex).split(logits.count(), grain_rows(columns), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const SoftmaxSums sums = kernels_of<T>().softmax_sums(logits[r], columns);
+        const int64_t column = target_column(targets[r], s.column_begin, columns);
+        stats[r][ops::kStatMax] = sums.max;
+        stats[r][ops::kStatSumExp] = static_cast<float>(sums.sum_exp);
+        stats[r][ops::kStatTarget] = column >= 0 ? static_cast<float>(logits[r][column]) : 0.0f;
+        stats[r][ops::kStatSum] = static_cast<float>(sums.sum);
+      }
+    });
+  });
+}
+
+void cross_entropy(Exec& ex, const ops::CrossEntropy& c) {
+  visit_cpu(c.logits.dtype, "cross_entropy", [&]<class T>() {
+    const RowsOf<const T> logits(c.logits);
+    const RowsOf<const float> stats(c.stats);
+    const RowsOf<T> dlogits(c.dlogits);
+    const auto* targets = reinterpret_cast<const int32_t*>(c.targets.data);
+    auto* loss = reinterpret_cast<float*>(c.loss.data);
+    const int64_t grain = grain_rows(c.dlogits.present() ? width_of(c.logits) : 1);
+    threads_of(ex).split(logits.count(), grain, [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const auto stat = [&](int which) { return static_cast<double>(stats[r][which]); };
+        const double lse = stat(ops::kStatMax) + std::log(stat(ops::kStatSumExp));
+        const double mean_logit = stat(ops::kStatSum) / static_cast<double>(c.classes);
+        const double value = (1 - c.smoothing) * (lse - stat(ops::kStatTarget)) +
+                             c.smoothing * (lse - mean_logit) + c.z_loss * lse * lse;
+        loss[r] = targets[r] >= 0 ? static_cast<float>(value) : 0.0f;
+        if (c.dlogits.present()) write_gradient<T>(c, logits[r], dlogits[r], r, lse);
+      }
+    });
+  });
+}
+
+}  // namespace bev::cpu

@@ -1,0 +1,93 @@
+#include "ops/elementwise.h"
+
+#include <algorithm>
+#include <cstring>
+#include <type_traits>
+
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/ops.h"
+#include "ops/cpu/rows.h"
+#include "ops/cpu/threads.h"
+#include "tensor/visit.h"
+
+namespace bev::cpu {
+
+namespace {
+
+// The short types round from float.
+template <class To>
+To converted(double value) {
+  if constexpr (std::is_same_v<To, bf16> || std::is_same_v<To, f16>) {
+    return To(static_cast<float>(value));
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+// f32 and bf16 are the backend's own types; the others pass through the border only.
+template <class From, class To>
+void convert(const From* in, To* out, int64_t count) {
+  if constexpr (std::is_same_v<From, float> && std::is_same_v<To, bf16>) {
+    kernels().to_bf16(in, out, count);
+  } else if constexpr (std::is_same_v<From, bf16> && std::is_same_v<To, float>) {
+    kernels().to_f32(in, out, count);
+  } else {
+    for (int64_t i = 0; i < count; ++i) out[i] = converted<To>(static_cast<double>(in[i]));
+  }
+}
+
+void copy_bytes(Exec& ex, const ops::Copy& c) {
+  const auto size = static_cast<int64_t>(size_of(c.in.dtype));
+  // Rows in bytes: the copy does not care for the type.
+  const auto bytes_view = [size]<class View>(View t) {
+    t.shape.set(t.shape.rank() - 1, t.shape[t.shape.rank() - 1] * size);
+    for (int dim = 0; dim + 1 < t.shape.rank(); ++dim) t.stride[static_cast<size_t>(dim)] *= size;
+    return t;
+  };
+  const RowsOf<const std::byte> in(bytes_view(c.in));
+  const RowsOf<std::byte> out(bytes_view(c.out));
+  const int64_t width = width_of(c.in);
+  each_piece(ex, in.count(), width, [&](int64_t row, int64_t begin, int64_t end) {
+    std::memmove(out[row] + begin * size, in[row] + begin * size,
+                 static_cast<size_t>((end - begin) * size));
+  });
+}
+
+template <class T>
+void fill_with(Exec& ex, const Tensor& t, T value) {
+  const RowsOf<T> out(t);
+  each_piece(ex, out.count(), width_of(t), [&](int64_t row, int64_t begin, int64_t end) {
+    std::fill(out[row] + begin, out[row] + end, value);
+  });
+}
+
+}  // namespace
+
+void copy(Exec& ex, const ops::Copy& c) {
+  if (c.in.dtype == c.out.dtype) {
+    copy_bytes(ex, c);
+    return;
+  }
+  visit_floating(c.in.dtype, "copy", [&]<class From>() {
+    visit_floating(c.out.dtype, "copy", [&]<class To>() {
+      const RowsOf<const From> in(c.in);
+      const RowsOf<To> out(c.out);
+      each_piece(ex, in.count(), width_of(c.in), [&](int64_t row, int64_t begin, int64_t end) {
+        convert(in[row] + begin, out[row] + begin, end - begin);
+      });
+    });
+  });
+}
+
+void fill(Exec& ex, const ops::Fill& f) {
+  switch (f.out.dtype) {
+    case DType::i64: fill_with(ex, f.out, static_cast<int64_t>(f.value)); return;
+    case DType::i32: fill_with(ex, f.out, static_cast<int32_t>(f.value)); return;
+    case DType::u8: fill_with(ex, f.out, static_cast<uint8_t>(f.value)); return;
+    default:
+      visit_floating(f.out.dtype, "fill",
+                     [&]<class T>() { fill_with(ex, f.out, converted<T>(f.value)); });
+  }
+}
+
+}  // namespace bev::cpu

@@ -1,0 +1,52 @@
+#include "ops/reduce.h"
+
+#include <array>
+
+#include "ops/cpu/kernels.h"
+#include "ops/cpu/ops.h"
+#include "ops/cpu/threads.h"
+#include "tensor/visit.h"
+
+namespace bev::cpu {
+
+namespace {
+
+// The sum is made of this many parts whatever the number of threads, added in order.
+constexpr int64_t kParts = 64;
+
+}  // namespace
+
+void squared_norm(Exec& ex, const ops::SquaredNorm& s) {
+  visit_cpu(s.x.dtype, "squared_norm", [&]<class T>() {
+    const auto* x = reinterpret_cast<const T*>(s.x.data);
+    const int64_t count = s.x.shape.elements();
+    std::array<double, kParts> parts{};
+    const auto sum_parts = [&](int64_t begin, int64_t end) {
+      for (int64_t part = begin; part < end; ++part) {
+        const int64_t first = count * part / kParts, last = count * (part + 1) / kParts;
+        parts[static_cast<size_t>(part)] = kernels_of<T>().sum_of_squares(x + first, last - first);
+      }
+    };
+    threads_of(ex).split(kParts, grain_rows(count / kParts), sum_parts);
+    double sum = 0;
+    for (const double part : parts) sum += part;
+    *reinterpret_cast<double*>(s.out.data) += sum;
+  });
+}
+
+void weighted_sum(Exec&, const ops::WeightedSum& s) {
+  BEV_CHECK(s.x.dtype == DType::f32, Usage, "weighted_sum: the cpu device sums f32, not {}",
+            name_of(s.x.dtype));
+  const auto* x = reinterpret_cast<const float*>(s.x.data);
+  const auto* weight = reinterpret_cast<const float*>(s.weight.data);
+  auto* out = reinterpret_cast<double*>(s.out.data);
+  double sum = 0, weights = 0;
+  for (int64_t i = 0; i < s.x.shape[0]; ++i) {
+    sum += static_cast<double>(x[i]) * static_cast<double>(weight[i]);
+    weights += static_cast<double>(weight[i]);
+  }
+  out[0] += sum;
+  out[1] += weights;
+}
+
+}  // namespace bev::cpu

@@ -1,0 +1,30 @@
+#include "ops/cpu/ops.h"
+
+namespace bev {
+
+const OpTable kCpuOps{
+    .matmul = cpu::matmul,
+    .norm = cpu::norm,
+    .residual_norm = cpu::residual_norm,
+    .norm_backward = cpu::norm_backward,
+    .dropout = cpu::dropout,
+    .residual_add = cpu::residual_add,
+    .attention = cpu::attention,
+    .attention_backward = cpu::attention_backward,
+    .rope = cpu::rope,
+    .activate = cpu::activate,
+    .activate_backward = cpu::activate_backward,
+    .embedding = cpu::embedding,
+    .embedding_backward = cpu::embedding_backward,
+    .softmax_stats = cpu::softmax_stats,
+    .cross_entropy = cpu::cross_entropy,
+    .copy = cpu::copy,
+    .fill = cpu::fill,
+    .squared_norm = cpu::squared_norm,
+    .weighted_sum = cpu::weighted_sum,
+    .update_control = cpu::update_control,
+    .adamw = cpu::adamw,
+    .sgd = cpu::sgd,
+};
+
+}  // namespace bev

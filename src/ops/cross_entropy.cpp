@@ -1,0 +1,42 @@
+#include "ops/cross_entropy.h"
+
+#include "ops/check_tensor.h"
+#include "ops/op_table.h"
+
+namespace bev::ops {
+
+void softmax_stats(Exec& ex, const SoftmaxStats& s) {
+  const Operands args(ex, "softmax_stats");
+  args.rank("logits", s.logits, 2);
+  args.floating("logits", s.logits);
+  const int64_t rows = s.logits.rows();
+  args.require(s.logits.shape[1] > 0, "there are no columns");
+  args.read("logits", s.logits, s.logits.shape, s.logits.dtype);
+  args.read("targets", s.targets, {rows}, DType::i32);
+  args.write("stats", s.stats, {rows, kSoftmaxStats}, accumulation_of(s.logits.dtype));
+  ex.device.ops().softmax_stats(ex, s);
+}
+
+void cross_entropy(Exec& ex, const CrossEntropy& c) {
+  const Operands args(ex, "cross_entropy");
+  args.rank("logits", c.logits, 2);
+  args.floating("logits", c.logits);
+  const Shape& shape = c.logits.shape;
+  const DType dtype = c.logits.dtype;
+  const DType sums = accumulation_of(dtype);
+  args.require(c.column_begin >= 0 && c.column_begin + shape[1] <= c.classes,
+               "the columns reach beyond the classes");
+  args.check("logits", c.logits, shape, dtype);
+  args.read("stats", c.stats, {shape[0], kSoftmaxStats}, sums);
+  args.read("targets", c.targets, {shape[0]}, DType::i32);
+  args.read("weight", c.weight, {shape[0]}, DType::f32);
+  args.write("loss", c.loss, {shape[0]}, sums);
+  // The loss comes from the statistics; the logits are read for the gradient only.
+  if (c.dlogits.present()) {
+    args.count_bytes(bytes_of(c.logits));
+    args.write("dlogits", c.dlogits, shape, dtype);
+  }
+  ex.device.ops().cross_entropy(ex, c);
+}
+
+}  // namespace bev::ops

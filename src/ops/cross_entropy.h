@@ -1,0 +1,38 @@
+// Softmax cross entropy over a vocabulary that may be cut over ranks: statistics of the local
+// columns first, then (after they are combined) the loss and its gradient in one pass.
+#pragma once
+
+#include "device/exec.h"
+
+namespace bev::ops {
+
+// The columns of `stats`.
+enum SoftmaxStat : int { kStatMax = 0, kStatSumExp, kStatTarget, kStatSum, kSoftmaxStats };
+
+// stats[r] = { max over columns, sum of exp(logit - max), logit of the target (0 when its column is
+// held elsewhere or the target is negative), sum of logits }.
+// logits [rows, columns]; targets i32 [rows]; stats [rows, kSoftmaxStats] of the accumulation type.
+struct SoftmaxStats {
+  ConstTensor logits, targets;
+  int64_t column_begin = 0;  // logical class of column 0
+  Tensor stats;
+};
+void softmax_stats(Exec& ex, const SoftmaxStats& s);
+
+// With lse = max + log(sum exp) and smoothing e over `classes`:
+//   loss = (1 - e) (lse - target) + e (lse - mean logit) + z_loss lse^2
+//   dlogit_c = w g [ p_c (1 + 2 z_loss lse) - (1 - e) [c = target] - e / classes ]
+// w = weight[r], g = grad_scale. A negative target gives loss 0 and gradient 0.
+struct CrossEntropy {
+  ConstTensor logits, stats, targets;
+  ConstTensor weight;        // f32 [rows]
+  int64_t column_begin = 0;
+  int64_t classes = 0;       // of all ranks together
+  double smoothing = 0, z_loss = 0;
+  double grad_scale = 1;
+  Tensor loss;               // [rows] of the accumulation type, not weighted
+  Tensor dlogits{};          // may be absent, may be logits itself
+};
+void cross_entropy(Exec& ex, const CrossEntropy& c);
+
+}  // namespace bev::ops

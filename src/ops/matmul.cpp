@@ -1,0 +1,66 @@
+#include "ops/matmul.h"
+
+#include "ops/check_tensor.h"
+#include "ops/op_table.h"
+
+namespace bev::ops {
+
+namespace {
+
+bool has_bias(Epilogue e) { return e == Epilogue::Bias || e == Epilogue::BiasActivate; }
+bool activates(Epilogue e) { return e == Epilogue::Activate || e == Epilogue::BiasActivate; }
+
+void check_epilogue(const Operands& args, const Matmul& m, DType dtype) {
+  if (has_bias(m.epilogue)) {
+    args.read("bias", m.bias, {m.out.shape[1]}, dtype);
+  } else {
+    args.absent("bias", m.bias);
+  }
+  if (!activates(m.epilogue)) {
+    args.absent("pre_activation", m.pre_activation);
+  } else if (m.pre_activation.present()) {
+    args.write("pre_activation", m.pre_activation, m.out.shape, m.out.dtype);
+  }
+  if (m.epilogue == Epilogue::ActivateBackward) {
+    args.read("activation_input", m.activation_input, m.out.shape, m.out.dtype);
+  } else {
+    args.absent("activation_input", m.activation_input);
+  }
+  args.require(!is_gated(m.activation) ||
+                   !(activates(m.epilogue) || m.epilogue == Epilogue::ActivateBackward),
+               "a gated activation cannot be an epilogue");
+}
+
+}  // namespace
+
+void matmul(Exec& ex, const Matmul& m) {
+  const Operands args(ex, "matmul");
+  args.rank("a", m.a, 2);
+  args.rank("out", m.out, 2);
+  args.floating("a", m.a);
+  const DType dtype = m.a.dtype;
+  const DType sums = accumulation_of(dtype);
+  const int64_t rows = m.out.shape[0], columns = m.out.shape[1];
+  const int64_t depth = m.a.shape[m.ta == Transpose::No ? 1 : 0];
+  const Shape a = m.ta == Transpose::No ? Shape{rows, depth} : Shape{depth, rows};
+  const Shape b = m.tb == Transpose::No ? Shape{depth, columns} : Shape{columns, depth};
+  args.read("a", m.a, a, dtype);
+  args.read("b", m.b, b, dtype);
+  const DType out_dtype = m.out.dtype == sums ? sums : dtype;
+  if (m.accumulate) {
+    args.update("out", m.out, m.out.shape, out_dtype);
+  } else {
+    args.write("out", m.out, m.out.shape, out_dtype);
+  }
+  check_epilogue(args, m, dtype);
+  if (m.dbias.present()) args.update("dbias", m.dbias, {rows}, sums);
+  args.count_flops(2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
+                   static_cast<double>(depth));
+  if (ex.cost != nullptr && ex.cost->products != nullptr) {
+    ex.cost->products->push_back({rows, columns, depth, m.ta == Transpose::Yes,
+                                  m.tb == Transpose::Yes, m.accumulate});
+  }
+  ex.device.ops().matmul(ex, m);
+}
+
+}  // namespace bev::ops

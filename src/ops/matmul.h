@@ -1,0 +1,38 @@
+// Matrix products with everything that can be done to the result while it is still in registers.
+#pragma once
+
+#include "config/choices.h"
+#include "device/exec.h"
+
+namespace bev::ops {
+
+enum class Transpose : uint8_t { No, Yes };
+
+// What happens to product (+ out when accumulating) before it is stored.
+enum class Epilogue : uint8_t {
+  None,
+  Bias,              // + bias
+  Activate,          // activation(.)
+  BiasActivate,      // activation(. + bias)
+  ActivateBackward,  // . * activation'(activation_input)
+};
+
+// out = epilogue(op(a) op(b) [+ out]), summed in f32 or better.
+// op(a) [m, k], op(b) [k, n], out [m, n]. b and bias are of a's dtype; out is too, or of its
+// accumulation type, and pre_activation and activation_input are of out's.
+struct Matmul {
+  ConstTensor a, b;
+  Transpose ta = Transpose::No, tb = Transpose::No;
+  Tensor out;
+  bool accumulate = false;
+  Epilogue epilogue = Epilogue::None;
+  ConstTensor bias{};              // [n]
+  Activation activation{};         // one that is not gated
+  Tensor pre_activation{};         // [m, n], may be absent: receives the argument of the activation
+  ConstTensor activation_input{};  // [m, n], for ActivateBackward
+  Tensor dbias{};  // [m] of the accumulation type, may be absent: the sums of op(a) over k are added.
+                   // A bias gradient then falls out of the weight gradient.
+};
+void matmul(Exec& ex, const Matmul& m);
+
+}  // namespace bev::ops

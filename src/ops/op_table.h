@@ -1,0 +1,47 @@
+// What a backend provides: one typed function pointer per op. A wrong signature does not compile; a
+// null entry is found by a test.
+#pragma once
+
+#include "ops/activation.h"
+#include "ops/attention.h"
+#include "ops/cross_entropy.h"
+#include "ops/dropout.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/matmul.h"
+#include "ops/norm.h"
+#include "ops/reduce.h"
+#include "ops/rope.h"
+#include "ops/update.h"
+
+namespace bev {
+
+// Backends may assume arguments that the checked fronts (ops/*.cpp) have accepted.
+struct OpTable {
+  void (*matmul)(Exec&, const ops::Matmul&);
+  void (*norm)(Exec&, const ops::Norm&);
+  void (*residual_norm)(Exec&, const ops::ResidualNorm&);
+  void (*norm_backward)(Exec&, const ops::NormBackward&);
+  void (*dropout)(Exec&, const ops::DropoutApply&);
+  void (*residual_add)(Exec&, const ops::ResidualAdd&);
+  void (*attention)(Exec&, const ops::Attention&);
+  void (*attention_backward)(Exec&, const ops::AttentionBackward&);
+  void (*rope)(Exec&, const ops::Rope&);
+  void (*activate)(Exec&, const ops::Activate&);
+  void (*activate_backward)(Exec&, const ops::ActivateBackward&);
+  void (*embedding)(Exec&, const ops::Embedding&);
+  void (*embedding_backward)(Exec&, const ops::EmbeddingBackward&);
+  void (*softmax_stats)(Exec&, const ops::SoftmaxStats&);
+  void (*cross_entropy)(Exec&, const ops::CrossEntropy&);
+  void (*copy)(Exec&, const ops::Copy&);
+  void (*fill)(Exec&, const ops::Fill&);
+  void (*squared_norm)(Exec&, const ops::SquaredNorm&);
+  void (*weighted_sum)(Exec&, const ops::WeightedSum&);
+  void (*update_control)(Exec&, const ops::UpdateControl&);
+  void (*adamw)(Exec&, const ops::AdamW&);
+  void (*sgd)(Exec&, const ops::Sgd&);
+};
+
+extern const OpTable kReferenceOps, kCpuOps, kNullOps;
+
+}  // namespace bev

@@ -1,0 +1,28 @@
+#include "ops/reduce.h"
+
+#include "ops/check_tensor.h"
+#include "ops/op_table.h"
+
+namespace bev::ops {
+
+void squared_norm(Exec& ex, const SquaredNorm& s) {
+  const Operands args(ex, "squared_norm");
+  args.require(s.x.present(), "x is absent");
+  args.floating("x", s.x);
+  args.contiguous("x", s.x);
+  args.read("x", s.x, s.x.shape, s.x.dtype);
+  args.update("out", s.out, {1}, DType::f64);
+  ex.device.ops().squared_norm(ex, s);
+}
+
+void weighted_sum(Exec& ex, const WeightedSum& s) {
+  const Operands args(ex, "weighted_sum");
+  args.rank("x", s.x, 1);
+  args.floating("x", s.x);
+  args.read("x", s.x, s.x.shape, accumulation_of(s.x.dtype));
+  args.read("weight", s.weight, s.x.shape, DType::f32);
+  args.update("out", s.out, {2}, DType::f64);
+  ex.device.ops().weighted_sum(ex, s);
+}
+
+}  // namespace bev::ops

@@ -1,0 +1,139 @@
+#include "ops/attention.h"
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/philox.h"
+#include "ops/reference/at.h"
+#include "ops/reference/ops.h"
+
+namespace bev::reference {
+
+namespace {
+
+// One query of one head, and the keys of its sequence.
+struct Query {
+  int64_t index;     // among all queries
+  int64_t position;  // i + query_offset
+  int64_t first_key, keys;
+  int64_t head, kv_head;
+};
+
+// Calls body(query) for every head of every query of every sequence.
+template <class Args, class Body>
+void each_query(const Args& a, Body body) {
+  const int64_t queries = a.q.shape[0] / a.sequences;
+  const int64_t keys = a.k.shape[0] / a.sequences;
+  const int64_t heads = a.q.shape[1];
+  const int64_t group = heads / a.k.shape[1];
+  for (int64_t sequence = 0; sequence < a.sequences; ++sequence) {
+    for (int64_t i = 0; i < queries; ++i) {
+      for (int64_t head = 0; head < heads; ++head) {
+        body(Query{.index = sequence * queries + i,
+                   .position = i + a.mask.query_offset,
+                   .first_key = sequence * keys,
+                   .keys = keys,
+                   .head = head,
+                   .kv_head = head / group});
+      }
+    }
+  }
+}
+
+bool sees(const ops::AttentionMask& mask, const Query& query, int64_t j) {
+  if (mask.causal && j > query.position) return false;
+  if (mask.window > 0 && j <= query.position - mask.window) return false;
+  if (mask.first_visible.present() && j < element<int32_t>(mask.first_visible, query.index)) {
+    return false;
+  }
+  return !mask.key_visible.present() ||
+         element<int32_t>(mask.key_visible, query.first_key + j) != 0;
+}
+
+double factor(const ops::AttentionDropout& dropout, const Query& query, int64_t j) {
+  if (dropout.probability == 0) return 1;
+  const auto row = static_cast<uint64_t>(element<int64_t>(dropout.rows, query.index));
+  const auto head = static_cast<uint64_t>(dropout.head_begin + query.head);
+  const auto key = static_cast<uint64_t>(j);
+  const uint32_t draw = philox(dropout.key, row, head << 32 | key / 4)[key % 4];
+  return draw < ops::dropout_threshold(dropout.probability) ? 0 : 1 / (1 - dropout.probability);
+}
+
+// a[i, h, :] . b[j, g, :]
+double dot(const ConstTensor& a, int64_t i, int64_t h, const ConstTensor& b, int64_t j, int64_t g) {
+  double sum = 0;
+  for (int64_t d = 0; d < a.shape[2]; ++d) sum += at(a, i, h, d) * at(b, j, g, d);
+  return sum;
+}
+
+// out[i, h, :] += factor * in[j, g, :]
+void add(const Tensor& out, int64_t i, int64_t h, double factor, const ConstTensor& in, int64_t j,
+         int64_t g) {
+  for (int64_t d = 0; d < out.shape[2]; ++d) at(out, i, h, d) += factor * at(in, j, g, d);
+}
+
+void clear(const Tensor& t) {
+  for (int64_t i = 0; i < t.shape[0]; ++i) {
+    for (int64_t h = 0; h < t.shape[1]; ++h) {
+      for (int64_t d = 0; d < t.shape[2]; ++d) at(t, i, h, d) = 0;
+    }
+  }
+}
+
+}  // namespace
+
+void attention(Exec&, const ops::Attention& a) {
+  require_f64("attention", a.q.dtype);
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  std::vector<double> scores(static_cast<size_t>(a.k.shape[0] / a.sequences));
+  clear(a.out);
+  each_query(a, [&](const Query& query) {
+    double max = -kInfinity;
+    for (int64_t j = 0; j < query.keys; ++j) {
+      double& score = scores[static_cast<size_t>(j)];
+      score = -kInfinity;
+      if (!sees(a.mask, query, j)) continue;
+      score = a.scale * dot(a.q, query.index, query.head, a.k, query.first_key + j, query.kv_head);
+      max = std::max(max, score);
+    }
+    if (max == -kInfinity) {
+      at(a.lse, query.index, query.head) = -kInfinity;
+      return;
+    }
+    double sum = 0;
+    for (const double score : scores) sum += std::exp(score - max);
+    const double lse = max + std::log(sum);
+    at(a.lse, query.index, query.head) = lse;
+    for (int64_t j = 0; j < query.keys; ++j) {
+      const double probability = std::exp(scores[static_cast<size_t>(j)] - lse);
+      if (probability == 0) continue;
+      add(a.out, query.index, query.head, probability * factor(a.dropout, query, j), a.v,
+          query.first_key + j, query.kv_head);
+    }
+  });
+}
+
+void attention_backward(Exec&, const ops::AttentionBackward& a) {
+  require_f64("attention_backward", a.q.dtype);
+  clear(a.dq);
+  clear(a.dk);
+  clear(a.dv);
+  each_query(a, [&](const Query& query) {
+    const int64_t i = query.index, h = query.head, g = query.kv_head;
+    const double delta = dot(a.dout, i, h, a.out, i, h);
+    for (int64_t key = 0; key < query.keys; ++key) {
+      if (!sees(a.mask, query, key)) continue;
+      const int64_t j = query.first_key + key;
+      const double p = std::exp(a.scale * dot(a.q, i, h, a.k, j, g) - at(a.lse, i, h));
+      const double d = factor(a.dropout, query, key);
+      const double dp = d * dot(a.dout, i, h, a.v, j, g);
+      const double ds = p * (dp - delta);
+      add(a.dv, j, g, p * d, a.dout, i, h);
+      add(a.dq, i, h, a.scale * ds, a.k, j, g);
+      add(a.dk, j, g, a.scale * ds, a.q, i, h);
+    }
+  });
+}
+
+}  // namespace bev::reference

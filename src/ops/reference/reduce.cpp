@@ -1,0 +1,25 @@
+#include "ops/reduce.h"
+
+#include "ops/reference/at.h"
+#include "ops/reference/ops.h"
+
+namespace bev::reference {
+
+void squared_norm(Exec&, const ops::SquaredNorm& s) {
+  require_f64("squared_norm", s.x.dtype);
+  for (int64_t r = 0; r < row_count(s.x.shape); ++r) {
+    const ConstTensor x = row(s.x, r);
+    for (int64_t c = 0; c < x.shape[0]; ++c) at(s.out, int64_t{0}) += at(x, c) * at(x, c);
+  }
+}
+
+void weighted_sum(Exec&, const ops::WeightedSum& s) {
+  require_f64("weighted_sum", s.x.dtype);
+  for (int64_t i = 0; i < s.x.shape[0]; ++i) {
+    const auto weight = static_cast<double>(element<float>(s.weight, i));
+    at(s.out, int64_t{0}) += at(s.x, i) * weight;
+    at(s.out, int64_t{1}) += weight;
+  }
+}
+
+}  // namespace bev::reference

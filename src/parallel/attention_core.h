@@ -1,0 +1,39 @@
+// Attention over the tokens of the whole sequence, whoever holds them.
+#pragma once
+
+#include "ops/attention.h"
+
+namespace bev {
+
+// q [tokens, heads, d], k and v [tokens, kv_heads, d]: this rank's tokens and heads.
+struct AttentionInput {
+  ConstTensor q, k, v;
+  int64_t sequences = 1;
+  double scale = 1;
+  ops::AttentionMask mask{};
+  ops::AttentionDropout dropout{};
+};
+
+class AttentionCore {
+ public:
+  virtual ~AttentionCore() = default;
+
+  // out [tokens, heads, d]; lse [tokens, heads] is what backward needs besides out.
+  virtual void forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) = 0;
+
+  struct Gradients {
+    Tensor dq, dk, dv;  // overwritten
+  };
+  virtual void backward(Exec& ex, const AttentionInput& in, ConstTensor dout, ConstTensor out,
+                        ConstTensor lse, const Gradients& gradients) = 0;
+};
+
+// One context rank: the kernel.
+class LocalAttention final : public AttentionCore {
+ public:
+  void forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) override;
+  void backward(Exec& ex, const AttentionInput& in, ConstTensor dout, ConstTensor out,
+                ConstTensor lse, const Gradients& gradients) override;
+};
+
+}  // namespace bev

@@ -1,0 +1,46 @@
+// The world as arithmetic: which rank sits where, and who its peers are along any set of axes.
+#pragma once
+
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/integer.h"
+
+namespace bev {
+
+// A dimension of the rank grid. ("dim" always means a tensor's dimension.)
+enum class Axis : uint8_t { Tensor, Context, Data, Pipeline };
+using AxisSet = std::set<Axis>;
+
+// A mixed-radix numbering of ranks; the first axis varies fastest.
+class Grid {
+ public:
+  Grid(std::initializer_list<std::pair<Axis, int>> axes) : axes_(axes) {}
+
+  int world() const;
+  int size(Axis axis) const;  // 1 if absent
+  int coordinate(int rank, Axis axis) const;
+  std::vector<int> peers(int rank, const AxisSet& over) const;  // ranks differing only along `over`
+
+ private:
+  std::vector<std::pair<Axis, int>> axes_;
+};
+
+// How many ranks share what.
+struct ParallelLayout {
+  int tensor = 1, context = 1, data = 1, pipeline = 1;
+  bool sequence = false;  // between tensor regions, tokens are cut over Axis::Tensor
+
+  int world() const { return tensor * context * data * pipeline; }
+  Grid grid() const {
+    return {{Axis::Tensor, tensor},
+            {Axis::Context, context},
+            {Axis::Data, data},
+            {Axis::Pipeline, pipeline}};
+  }
+};
+
+}  // namespace bev

@@ -1,0 +1,33 @@
+// The borders of a tensor-parallel region and their duals.
+//
+//                     one rank      tensor               tensor + sequence
+//   enter             as it is      as it is             all-gather rows
+//   leave             as it is      all-reduce           reduce-scatter rows
+//   enter_backward    = leave of the gradient            leave_backward = enter of the gradient
+#pragma once
+
+#include "comm/communicator.h"
+#include "device/exec.h"
+
+namespace bev {
+
+class TensorRegion {
+ public:
+  TensorRegion(Communicator& tensor, bool sequence) : tensor_(tensor), sequence_(sequence) {}
+
+  ConstTensor enter(Exec& ex, ConstTensor x) const;     // x itself, or gathered into scratch
+  Tensor partial_for(Exec& ex, Tensor out) const;       // where the partial result is written
+  void leave(Exec& ex, Tensor partial, Tensor out) const;  // sums the partial results into out
+
+  ConstTensor leave_backward(Exec& ex, ConstTensor dy) const { return enter(ex, dy); }
+  void enter_backward(Exec& ex, Tensor partial, Tensor dx) const { leave(ex, partial, dx); }
+
+  // What is added once to a sum over the region: t itself for one member, absent for the others.
+  ConstTensor once(ConstTensor t) const { return tensor_.rank() == 0 ? t : ConstTensor{}; }
+
+ private:
+  Communicator& tensor_;
+  bool sequence_;
+};
+
+}  // namespace bev

@@ -1,0 +1,78 @@
+// The parameters one rank holds: values in one flat buffer, in declaration order.
+#pragma once
+
+#include <deque>
+#include <span>
+
+#include "device/buffer.h"
+#include "param/spec.h"
+#include "tensor/tensor.h"
+
+namespace bev {
+
+struct Param {
+  ParamSpec spec;
+  Tensor value{};  // compute dtype
+  Tensor grad{};   // accumulation dtype; set by GradBuffer
+  std::vector<int64_t> part_extents{};  // of spec.parts, as held here
+
+  // Whether this step has written grad. A matrix's first product of a step overwrites instead of
+  // adding to zeros, which saves a pass over all gradients.
+  bool grad_started = false;
+
+  // Returns whether a writer must add to grad, and counts it as started.
+  bool accumulate() {
+    const bool started = grad_started;
+    grad_started = true;
+    return started;
+  }
+};
+
+class ParamStore {
+ public:
+  // The device must outlive the store.
+  ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype);
+
+  // The reference stays valid. The value has memory only after allocate().
+  Param& declare(ParamSpec spec);
+
+  // One buffer for all values. A tied parameter shares the memory of the one it names.
+  void allocate();
+
+  // Fills the values: the same model for every layout, because each element is drawn by its name and
+  // logical index.
+  void initialize(uint64_t seed);
+
+  // Owned and distinct: tied parameters are seen once, in declaration order.
+  std::span<Param* const> distinct() const { return distinct_; }
+  Param* find(const std::string& name);
+
+  int64_t elements() const;  // of distinct parameters, on this rank
+  DType dtype() const { return dtype_; }
+  Device& device() const { return device_; }
+  const Grid& grid() const { return grid_; }
+  int rank() const { return rank_; }
+
+  // The offset of a parameter's first element in flat buffers laid out like this store.
+  // All tensors start on a multiple of kFlatAlignment elements.
+  int64_t flat_elements() const { return flat_elements_; }
+  int64_t flat_offset(const Param& param) const;
+
+  static constexpr int64_t kFlatAlignment = 64;
+
+ private:
+  Device& device_;
+  Grid grid_;
+  int rank_;
+  DType dtype_;
+  std::deque<Param> params_;
+  std::vector<Param*> distinct_;
+  std::vector<int64_t> offsets_;  // of distinct_
+  int64_t flat_elements_ = 0;
+  Buffer values_;
+};
+
+// The name with layer numbers replaced by '*': parameters of one kind share it.
+std::string kind_of(const std::string& name);
+
+}  // namespace bev

@@ -1,0 +1,56 @@
+// A plan is a run on the null device: the same code, no memory. What it counts is what the real run
+// will use, to the byte.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/resolve.h"
+#include "device/exec.h"
+#include "pipeline/executor.h"
+
+namespace bev {
+
+struct ModuleCount {
+  std::string name;        // of a kind of parameter: "layers.*.mlp.up.weight"
+  int64_t instances = 0;
+  int64_t elements = 0;    // of all instances
+};
+
+struct Plan {
+  ModelShape model{};
+  BatchShape batch{};
+  int64_t iterations = 0;
+  DeviceKind device{};
+  DType dtype{};
+  int threads = 1;
+
+  int64_t parameters = 0;  // distinct: a tied matrix counts once
+  std::vector<ModuleCount> modules{};
+
+  ArenaSizes arenas{};
+  int slots = 1;
+  std::vector<MemoryUse> memory{};  // by purpose; its sum is what the run allocates
+  size_t memory_bytes() const;
+  std::vector<MemoryUse> activations{}, scratch{};  // who is alive at the peak, by name
+
+  Cost step{};                       // of one optimizer step, as executed
+  double model_flops_per_token = 0;  // 6 x weights in products + 6 x layers x heads x head_dim x length
+  double tokens_per_step() const {
+    return static_cast<double>(batch.global_batch) * static_cast<double>(batch.sequence);
+  }
+};
+
+struct DryRunOptions {
+  bool packed = false;     // batches carry document borders
+  bool inference = false;  // make room for Executor::infer with logits of one micro-batch
+};
+
+// REQUIRES: a checked configuration. Takes no memory to speak of, whatever the size of the model.
+Plan dry_run(const Config& config, const DryRunOptions& options = {});
+
+// The honest model FLOP per token (forward and backward) of this project; see docs/performance.md.
+double model_flops_per_token(const Config& config);
+
+}  // namespace bev

@@ -1,0 +1,97 @@
+// The plan is the run: arenas have exactly the planned size, and a step allocates nothing.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "base/error.h"
+#include "support/small_run.h"
+#include "support/tiny_models.h"
+
+namespace {
+std::atomic<int64_t> heap_allocations{0};
+}
+
+// Counts every allocation of this executable.
+void* operator new(size_t bytes) {
+  heap_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (void* memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace bev::test {
+namespace {
+
+class Memory : public ::testing::TestWithParam<TinyModel> {
+ protected:
+  static Config on(DeviceKind kind, Recompute recompute) {
+    Config c = GetParam().config;
+    c.device.kind = kind;
+    c.device.threads = 2;
+    c.recompute.granularity = recompute;
+    return c;
+  }
+};
+
+// Fault that fails it: an allocation in a module whose size differs between the null device and the
+// run, for example one that depends on the content of a tensor.
+TEST_P(Memory, RunUsesThePlanToTheByte) {
+  for (const DeviceKind kind : {DeviceKind::Reference, DeviceKind::Cpu}) {
+    for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+      SmallRun run(on(kind, recompute));
+      run.train(2);
+      EXPECT_EQ(run.assembly.executor.peaks().keep, run.plan.arenas.keep);
+      EXPECT_EQ(run.assembly.executor.peaks().scratch, run.plan.arenas.scratch);
+      EXPECT_EQ(run.assembly.executor.peaks().recompute, run.plan.arenas.recompute);
+      EXPECT_EQ(run.device->allocated_bytes(), run.plan.memory_bytes());
+    }
+  }
+}
+
+// One byte less and the run stops, naming the arena.
+TEST_P(Memory, OneByteTooFewIsAnError) {
+  const Config config = on(DeviceKind::Cpu, Recompute::None);
+  const Plan plan = dry_run(config);
+  for (const bool scratch : {false, true}) {
+    ArenaSizes sizes = plan.arenas;
+    (scratch ? sizes.scratch : sizes.keep) -= 1;
+    const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 2);
+    Assembly assembly(config, *device, sizes);
+    assembly.initialize();
+    Stepper stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations));
+    Loader loader(std::make_unique<MockSamples>(plan.model.vocab, 7), plan.batch.micros,
+                  plan.batch.micro_batch, plan.batch.sequence);
+    try {
+      stepper.step(loader.next());
+      FAIL() << "the step fits into less than was planned";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind, ErrorKind::Internal);
+      EXPECT_NE(std::string(error.what()).find(scratch ? "scratch" : "activations"),
+                std::string::npos);
+    }
+  }
+}
+
+// Fault that fails it: a std::vector or std::string made inside an op or a module.
+TEST_P(Memory, StepsAllocateNothing) {
+  for (const DeviceKind kind : {DeviceKind::Reference, DeviceKind::Cpu}) {
+    for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
+      SmallRun run(on(kind, recompute));
+      run.stepper.step(run.loader.next());
+      const int64_t heap = heap_allocations.load();
+      const size_t device = run.device->allocations();
+      for (int i = 0; i < 3; ++i) run.stepper.step(run.loader.next());
+      EXPECT_EQ(heap_allocations.load() - heap, 0);
+      EXPECT_EQ(run.device->allocations() - device, 0);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Memory, ::testing::ValuesIn(tiny_models()),
+                         [](const auto& model) { return model.param.name; });
+
+}  // namespace
+}  // namespace bev::test

@@ -1,0 +1,128 @@
+// What must not change the result of a training step: how a batch is cut into micro-batches,
+// recomputation, the number of threads, running it again.
+#include <gtest/gtest.h>
+
+#include "support/small_run.h"
+#include "support/tiny_models.h"
+#include "support/tolerance.h"
+
+namespace bev::test {
+namespace {
+
+class Step : public ::testing::TestWithParam<TinyModel> {
+ protected:
+  static void expect_same_bits(SmallRun& a, SmallRun& b) {
+    const std::vector<double> la = a.train(3), lb = b.train(3);
+    EXPECT_EQ(la, lb);
+    EXPECT_TRUE(same_bits(a.assembly.params, b.assembly.params, &Param::grad));
+    EXPECT_TRUE(same_bits(a.assembly.params, b.assembly.params, &Param::value));
+  }
+  static Config on_cpu(Config c, Precision precision = Precision::F32) {
+    c.device.kind = DeviceKind::Cpu;
+    c.device.precision = precision;
+    c.device.threads = 2;
+    return c;
+  }
+};
+
+// Fault that fails it: Param::accumulate() returning true always (or begin_step not called).
+TEST_P(Step, FourTimesOneEqualsOneTimesFour) {
+  Config whole = GetParam().config, cut = GetParam().config;
+  whole.train.micro_batch = 4;
+  cut.train.micro_batch = 1;
+  SmallRun a(whole), b(cut);
+  const std::vector<double> la = a.train(3), lb = b.train(3);
+  for (size_t i = 0; i < la.size(); ++i) EXPECT_NEAR(la[i], lb[i], 1e-12 * la[i]);
+  EXPECT_LE(largest_difference(a.assembly.params, b.assembly.params, &Param::value), 1e-12);
+  // Adam divides by the root of tiny second moments, so gradients say it more sharply. GPT's key
+  // bias has no gradient but rounding noise.
+  for (Param* param : a.assembly.params.distinct()) {
+    if (param->spec.name.ends_with("qkv.bias")) continue;
+    const std::vector<double> x = values_of(param->grad);
+    const std::vector<double> y = values_of(b.assembly.params.find(param->spec.name)->grad);
+    double largest = 0, difference = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      largest = std::max(largest, std::abs(x[i]));
+      difference = std::max(difference, std::abs(x[i] - y[i]));
+    }
+    EXPECT_LE(difference, 1e-12 * largest) << param->spec.name;
+  }
+}
+
+// Fault that fails it: the recomputed block keeps its activations in the scratch arena; the dropout
+// draw depends on a call counter.
+TEST_P(Step, RecomputationChangesNoBit) {
+  for (const bool cpu : {false, true}) {
+    Config kept = GetParam().config;
+    if (cpu) kept = on_cpu(kept);
+    Config full = kept, selective = kept, some = kept;
+    full.recompute.granularity = Recompute::Full;
+    selective.recompute.granularity = Recompute::Selective;
+    some.recompute.granularity = Recompute::Full;
+    some.recompute.layers = 1;
+    for (const Config& other : {full, selective, some}) {
+      SmallRun a(kept), b(other);
+      expect_same_bits(a, b);
+      EXPECT_LT(b.plan.arenas.keep, a.plan.arenas.keep);
+    }
+  }
+}
+
+TEST_P(Step, RecomputationChangesNoBitInBf16) {
+  const Config kept = on_cpu(GetParam().config, Precision::Bf16);
+  Config full = kept, selective = kept;
+  full.recompute.granularity = Recompute::Full;
+  selective.recompute.granularity = Recompute::Selective;
+  for (const Config& other : {full, selective}) {
+    SmallRun a(kept), b(other);
+    expect_same_bits(a, b);
+  }
+}
+
+// Fault that fails it: per-thread partial sums in a weight gradient.
+TEST_P(Step, ThreadsChangeNoBit) {
+  Config one = on_cpu(GetParam().config);
+  one.device.threads = 1;
+  Config three = one;
+  three.device.threads = 3;
+  SmallRun a(one), b(three);
+  expect_same_bits(a, b);
+}
+
+// Fault that fails it: anything read before it is written.
+TEST_P(Step, TwoRunsAreBitwiseEqual) {
+  for (const Config& c : {GetParam().config, on_cpu(GetParam().config)}) {
+    SmallRun a(c), b(c);
+    expect_same_bits(a, b);
+  }
+}
+
+// Weights, not only the loss: a gradient that is wrong by 1e-4 hides in the loss.
+TEST_P(Step, CpuFollowsReference) {
+  SmallRun reference(GetParam().config), cpu(on_cpu(GetParam().config));
+  const std::vector<double> lr = reference.train(3), lc = cpu.train(3);
+  for (size_t i = 0; i < lr.size(); ++i) EXPECT_NEAR(lr[i], lc[i], 2e-5 * lr[i]);
+  for (Param* param : reference.assembly.params.distinct()) {
+    if (param->spec.name.ends_with("qkv.bias")) continue;
+    const std::vector<double> x = values_of(param->grad);
+    const std::vector<double> y = values_of(cpu.assembly.params.find(param->spec.name)->grad);
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      difference += (x[i] - y[i]) * (x[i] - y[i]);
+      norm += x[i] * x[i];
+    }
+    EXPECT_LE(std::sqrt(difference / norm), 1e-4) << param->spec.name;
+  }
+}
+
+TEST_P(Step, Bf16FollowsF32Loosely) {
+  SmallRun f32(on_cpu(GetParam().config)), bf16(on_cpu(GetParam().config, Precision::Bf16));
+  const std::vector<double> a = f32.train(3), b = bf16.train(3);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.05 * a[i]);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Step, ::testing::ValuesIn(tiny_models()),
+                         [](const auto& model) { return model.param.name; });
+
+}  // namespace
+}  // namespace bev::test

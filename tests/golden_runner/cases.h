@@ -1,0 +1,24 @@
+// The parts of the golden runner, one function per kind of folder. `name` starts the names of its
+// cases.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "golden_runner/report.h"
+
+namespace bev::golden {
+
+// lr_schedules.json.
+void run_schedules(const std::filesystem::path& file, const std::string& name, Report& report);
+
+// vocab_padding.json.
+void run_vocab_padding(const std::filesystem::path& file, const std::string& name, Report& report);
+
+// ops.safetensors.
+void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
+
+// A folder with config.json, weights, tokens and what came of them.
+void run_model(const std::filesystem::path& dir, const std::string& name, Report& report);
+
+}  // namespace bev::golden

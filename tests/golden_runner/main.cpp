@@ -1,0 +1,138 @@
+// bevatron-golden DIR: compares this program with numbers made by others (PyTorch, Megatron-LM).
+// DIR holds models/, tokenizers/, megatron/, or is one of them. One line per case, then the sum;
+// exit code 1 when a case failed, 2 when there is nothing to compare.
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "base/error.h"
+#include "golden_runner/cases.h"
+
+namespace fs = std::filesystem;
+
+namespace bev::golden {
+
+namespace {
+
+constexpr const char* kNotYet = "not in this version";
+
+std::vector<fs::path> sorted_entries(const fs::path& dir) {
+  std::vector<fs::path> entries;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
+    entries.push_back(entry.path());
+  }
+  std::sort(entries.begin(), entries.end());
+  return entries;
+}
+
+// What says how the numbers were made is no case.
+bool is_documentation(const fs::path& path) {
+  return path.extension() == ".md" || path.extension() == ".py" || path.filename() == "meta.json";
+}
+
+std::string name_below(const std::string& parent, const fs::path& path) {
+  return (parent.empty() ? "" : parent + "/") + path.filename().string();
+}
+
+void run_models(const fs::path& dir, const std::string& name, Report& report) {
+  for (const fs::path& path : sorted_entries(dir)) {
+    const std::string case_name = name_below(name, path);
+    if (fs::exists(path / "config.json")) {
+      run_model(path, case_name, report);
+    } else if (path.filename() == "ops.safetensors") {
+      run_ops(path, case_name, report);
+    } else if (!is_documentation(path)) {
+      report.skip(case_name, "unknown file");
+    }
+  }
+}
+
+void run_megatron(const fs::path& dir, const std::string& name, Report& report) {
+  for (const fs::path& path : sorted_entries(dir)) {
+    const std::string case_name = name_below(name, path);
+    const std::string file = path.filename().string();
+    if (file == "lr_schedules.json") {
+      run_schedules(path, case_name, report);
+    } else if (file == "vocab_padding.json") {
+      run_vocab_padding(path, case_name, report);
+    } else if (file != "config" && !is_documentation(path)) {
+      report.skip(case_name, kNotYet);
+    }
+  }
+}
+
+using Runner = void (*)(const fs::path&, const std::string&, Report&);
+
+// What kind of folder it is, by what lies in it.
+Runner runner_of(const fs::path& dir) {
+  for (const char* file :
+       {"lr_schedules.json", "vocab_padding.json", "rampup.json", "flags.json"}) {
+    if (fs::exists(dir / file)) return run_megatron;
+  }
+  if (fs::exists(dir / "ops.safetensors")) return run_models;
+  for (const fs::path& path : sorted_entries(dir)) {
+    if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {
+      return run_models;
+    }
+  }
+  return nullptr;
+}
+
+bool run_folder(const fs::path& dir, const std::string& name, Report& report) {
+  if (fs::exists(dir / "config.json") && fs::exists(dir / "tokens.safetensors")) {
+    run_model(dir, name, report);
+    return true;
+  }
+  if (const Runner runner = runner_of(dir); runner != nullptr) {
+    runner(dir, name, report);
+    return true;
+  }
+  bool found = false;
+  for (const fs::path& path : sorted_entries(dir)) {
+    if (is_documentation(path)) continue;
+    const std::string folder = path.filename().string();
+    const std::string case_name = name_below(name, path);
+    if (folder == "tokenizers") {
+      report.skip(case_name, kNotYet);
+    } else if (fs::is_directory(path) && runner_of(path) != nullptr) {
+      runner_of(path)(path, case_name, report);
+    } else if (folder != "data") {
+      report.skip(case_name, "unknown file");
+      continue;
+    } else {
+      continue;
+    }
+    found = true;
+  }
+  return found;
+}
+
+int run(int count, char** arguments) {
+  if (count != 2 || !fs::is_directory(arguments[1])) {
+    std::fprintf(stderr, "usage: bevatron-golden DIR\n");
+    return 2;
+  }
+  Report report;
+  const fs::path dir = fs::weakly_canonical(arguments[1]);
+  if (!run_folder(dir, dir.filename().string(), report)) {
+    std::fprintf(stderr, "%s holds no golden numbers this program knows\n", arguments[1]);
+    return 2;
+  }
+  return report.finish();
+}
+
+}  // namespace
+
+}  // namespace bev::golden
+
+int main(int count, char** arguments) {
+  try {
+    return bev::golden::run(count, arguments);
+  } catch (const bev::Error& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return bev::exit_code(e.kind);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 70;
+  }
+}

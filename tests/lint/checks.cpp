@@ -1,0 +1,355 @@
+#include "lint/checks.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "lint/source_text.h"
+
+namespace bev::lint {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+using Names = std::vector<std::string_view>;
+
+// --- The tables: this is where the rules are changed. ---
+
+// Who may include the headers of a library that is not ours. A header belongs to the first row
+// whose prefix it begins with; `users` are files, or folders when they end with a slash.
+struct Vendor {
+  std::string_view prefix;
+  Names users;
+};
+const std::vector<Vendor>& vendors() {
+  static const std::vector<Vendor> rows{
+      {"fmt/", {"src/base/format.h"}},
+      {"toml++/", {"src/config/toml.cpp"}},
+      {"nlohmann/", {"src/base/json.h", "src/base/json.cpp"}},
+      {"gtest/", {"tests/"}},
+      {"immintrin.h", {"src/ops/cpu/"}},
+  };
+  return rows;
+}
+
+// Headers of the operating system, which every file may include.
+constexpr std::array kSystemPrefixes = {"sys/", "linux/", "arpa/", "netinet/"};
+constexpr std::array kSystemHeaders = {"dirent.h",  "dlfcn.h",  "errno.h",  "execinfo.h",
+                                       "fcntl.h",   "netdb.h",  "poll.h",   "sched.h",
+                                       "signal.h",  "spawn.h",  "stdio.h",  "stdlib.h",
+                                       "termios.h", "unistd.h", "cxxabi.h", "pthread.h"};
+
+// Words that say nothing about what a file holds.
+constexpr std::array kForbiddenFileWords = {"util",    "utils", "common",  "helper",
+                                            "helpers", "misc",  "manager", "managers"};
+// Words that say that a name was not thought about, or that there are two generations of a thing.
+constexpr std::array kForbiddenNameWords = {"impl",     "helper", "helpers", "manager",
+                                            "managers", "util",   "utils"};
+
+// --- What the checks share. ---
+
+template <class Range>
+bool contains(const Range& range, std::string_view value) {
+  return std::any_of(std::begin(range), std::end(range),
+                     [&](std::string_view each) { return each == value; });
+}
+
+bool is_cpp(const fs::path& path) {
+  return contains(std::array{".h", ".cpp", ".cuh", ".cu"}, path.extension().string());
+}
+
+std::string path_from(const fs::path& root, const fs::path& path) {
+  return path.lexically_relative(root).generic_string();
+}
+
+// The regular files below root/folder, in a fixed order. A folder that is not there has none.
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  if (!fs::is_directory(folder)) return files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+// One C++ file under inspection.
+struct Source {
+  std::string path;  // from the root
+  SourceText text;
+  std::vector<Finding>& findings;
+
+  void report(int line, std::string what) const {
+    findings.push_back({path, line, std::move(what)});
+  }
+};
+
+Report for_each_source(const fs::path& root, const Names& folders,
+                       const std::function<void(const Source&)>& look) {
+  Report report;
+  for (const std::string_view folder : folders) {
+    for (const fs::path& path : files_below(root / folder)) {
+      if (!is_cpp(path)) continue;
+      ++report.files;
+      look({path_from(root, path), source_text(read_file(path)), report.findings});
+    }
+  }
+  return report;
+}
+
+// --- layers ---
+
+// A folder of src/ and the folders it may include, as its link line in src/CMakeLists.txt states
+// them. That file is the one table of layers; a link to a later line would make a cycle.
+struct Layer {
+  std::string folder;
+  int line;
+  std::set<std::string> may_include;  // itself, what it links, and what that may include
+};
+
+// The layers in the order of the file. Links to folders that have no earlier line go to `findings`.
+std::vector<Layer> read_layers(const fs::path& root, std::vector<Finding>& findings) {
+  const std::string table = "src/CMakeLists.txt";
+  std::vector<Layer> layers;
+  int number = 0;
+  std::istringstream lines(fs::exists(root / table) ? read_file(root / table) : "");
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const std::string_view call = "bev_library(";
+    if (!line.starts_with(call)) continue;
+    std::istringstream words(line.substr(call.size(), line.find(')') - call.size()));
+    Layer layer{.folder = {}, .line = number, .may_include = {}};
+    words >> layer.folder;
+    layer.may_include.insert(layer.folder);
+    for (std::string link; words >> link;) {
+      const std::string_view own = "bev::";
+      if (!link.starts_with(own)) continue;  // LINK itself, or a library that is not ours
+      const auto earlier = std::find_if(layers.begin(), layers.end(), [&](const Layer& each) {
+        return each.folder == link.substr(own.size());
+      });
+      if (earlier == layers.end()) {
+        findings.push_back({table, number, link + " does not stand on an earlier line"});
+      } else {
+        layer.may_include.insert(earlier->may_include.begin(), earlier->may_include.end());
+      }
+    }
+    layers.push_back(std::move(layer));
+  }
+  return layers;
+}
+
+std::string first_folder(std::string_view path) {
+  const size_t slash = path.find('/');
+  return std::string(slash == std::string_view::npos ? "" : path.substr(0, slash));
+}
+
+void look_at_layers(const std::vector<Layer>& layers, const Source& source) {
+  const std::string inside = source.path.substr(std::string_view("src/").size());
+  if (inside == "main.cpp") return;
+  const auto row_of = [&](const std::string& folder) {
+    return std::find_if(layers.begin(), layers.end(),
+                        [&](const Layer& layer) { return layer.folder == folder; });
+  };
+  const auto own = row_of(first_folder(inside));
+  if (own == layers.end()) {
+    source.report(0, "its folder has no bev_library line in src/CMakeLists.txt");
+    return;
+  }
+  for (const Include& include : includes(source.text)) {
+    if (include.angled) continue;
+    const std::string target = first_folder(include.path);
+    if (row_of(target) == layers.end()) {
+      source.report(include.line, "\"" + include.path + "\" is not a path from src/");
+    } else if (!own->may_include.contains(target)) {
+      source.report(include.line, own->folder + " may not include " + target +
+                                      ": its link line does not lead there");
+    }
+  }
+}
+
+Report check_layers(const fs::path& root) {
+  std::vector<Finding> findings;
+  const std::vector<Layer> layers = read_layers(root, findings);
+  Report report =
+      for_each_source(root, {"src"}, [&](const Source& source) { look_at_layers(layers, source); });
+  report.findings.insert(report.findings.begin(), findings.begin(), findings.end());
+  return report;
+}
+
+// --- model_words ---
+
+// Whether the name is the question for a tensor's number of dims: t.rank(), t->rank(), kMaxRank.
+bool is_tensor_rank(std::string_view line, const Identifier& name) {
+  if (name.text == "kMaxRank") return true;
+  const std::string_view before = line.substr(0, name.begin);
+  const std::string_view behind = line.substr(name.begin + name.text.size());
+  return name.text == "rank" && (before.ends_with(".") || before.ends_with("->")) &&
+         behind.starts_with("()");
+}
+
+void look_at_model_words(const Source& source) {
+  for (size_t i = 0; i < source.text.code.size(); ++i) {
+    const std::string& line = source.text.code[i];
+    const int number = static_cast<int>(i) + 1;
+    const size_t mark = line.find_first_not_of(" \t");
+    if (mark != std::string::npos && line[mark] == '#') {
+      const std::vector<Identifier> names = identifiers(line);
+      const std::string directive = names.empty() ? "" : names.front().text;
+      if (directive.starts_with("if") || directive.starts_with("el")) {
+        source.report(number, "#" + directive);
+      }
+    }
+    for (const Identifier& name : identifiers(line)) {
+      const std::vector<std::string> words = words_of(name.text);
+      const bool rank = contains(words, "rank") || contains(words, "ranks");
+      if ((rank && !is_tensor_rank(line, name)) || contains(words, "communicator")) {
+        source.report(number, name.text);
+      }
+    }
+  }
+  for (const Include& include : includes(source.text)) {
+    if (contains(words_of(include.path), "communicator")) source.report(include.line, include.path);
+  }
+}
+
+Report check_model_words(const fs::path& root) {
+  return for_each_source(root, {"src/model"}, look_at_model_words);
+}
+
+// --- vendor_includes ---
+
+bool is_system(std::string_view header) {
+  // The standard library's headers have neither a folder nor an ending.
+  if (header.find_first_of("/.") == std::string_view::npos) return true;
+  return contains(kSystemHeaders, header) ||
+         std::any_of(kSystemPrefixes.begin(), kSystemPrefixes.end(),
+                     [&](std::string_view prefix) { return header.starts_with(prefix); });
+}
+
+bool may_use(const Vendor& vendor, std::string_view path) {
+  return std::any_of(vendor.users.begin(), vendor.users.end(), [&](std::string_view user) {
+    return user.ends_with("/") ? path.starts_with(user) : path == user;
+  });
+}
+
+void look_at_vendor_includes(const Source& source) {
+  for (const Include& include : includes(source.text)) {
+    const auto vendor = std::find_if(vendors().begin(), vendors().end(), [&](const Vendor& each) {
+      return include.path.starts_with(each.prefix);
+    });
+    if (vendor != vendors().end()) {
+      if (!may_use(*vendor, source.path)) {
+        source.report(include.line, "<" + include.path + "> is not for this file");
+      }
+    } else if (include.angled && !is_system(include.path)) {
+      source.report(include.line, "<" + include.path + "> has no row in the table of vendors");
+    }
+  }
+}
+
+Report check_vendor_includes(const fs::path& root) {
+  return for_each_source(root, {"src", "tests"}, look_at_vendor_includes);
+}
+
+// --- no_forbidden_names ---
+
+bool is_forbidden_name(std::string_view name) {
+  const std::vector<std::string> words = words_of(name);
+  // A vector v2 beside v0 and v1 is a plain name; AdamV2 and adam_v2 are a second generation.
+  const bool generation = words.size() > 1 && (words.back() == "v2" || words.back() == "v3");
+  return generation || std::any_of(words.begin(), words.end(), [](const std::string& word) {
+           return contains(kForbiddenNameWords, word);
+         });
+}
+
+void look_at_names(const Source& source) {
+  for (const fs::path& part : fs::path(source.path)) {
+    const std::string stem = part.stem().string();
+    for (const std::string& word : words_of(stem)) {
+      if (contains(kForbiddenFileWords, word)) {
+        source.report(0, "'" + word + "' says nothing about what " + part.string() + " holds");
+      }
+    }
+    if (stem == "core") source.report(0, "'core' says nothing about what it holds");
+  }
+  for (size_t i = 0; i < source.text.code.size(); ++i) {
+    // An include names the file of another, which is judged where it stands.
+    if (source.text.code[i].starts_with("#include")) continue;
+    for (const Identifier& name : identifiers(source.text.code[i])) {
+      if (is_forbidden_name(name.text)) source.report(static_cast<int>(i) + 1, name.text);
+    }
+  }
+}
+
+Report check_no_forbidden_names(const fs::path& root) {
+  return for_each_source(root, {"src", "tests"}, look_at_names);
+}
+
+// --- ascii ---
+
+// The files people write: sources, scripts, build files, configurations. Prose has its own habits.
+std::vector<fs::path> written_files(const fs::path& root) {
+  std::vector<fs::path> files;
+  for (const char* name : {"CMakeLists.txt", "CMakePresets.json", "Makefile"}) {
+    if (fs::is_regular_file(root / name)) files.push_back(root / name);
+  }
+  for (const char* folder : {"src", "tests", "cmake", "scripts", "configs", ".ci"}) {
+    for (const fs::path& path : files_below(root / folder)) {
+      const std::string extension = path.extension().string();
+      const bool script =
+          folder == std::string_view("scripts") || folder == std::string_view(".ci");
+      if (is_cpp(path) || script || extension == ".cmake" || extension == ".toml" ||
+          path.filename() == "CMakeLists.txt") {
+        files.push_back(path);
+      }
+    }
+  }
+  return files;
+}
+
+Report check_ascii(const fs::path& root) {
+  Report report;
+  for (const fs::path& path : written_files(root)) {
+    ++report.files;
+    const std::string text = read_file(path);
+    const std::vector<std::string> lines = source_text(text).raw;
+    const auto found = [&](size_t line, const char* what) {
+      report.findings.push_back({path_from(root, path), static_cast<int>(line), what});
+    };
+    for (size_t i = 0; i < lines.size(); ++i) {
+      const std::string& line = lines[i];
+      if (std::any_of(line.begin(), line.end(), [](char c) { return (c & 0x80) != 0; })) {
+        found(i + 1, "not ASCII");
+      }
+      if (is_cpp(path) && line.find('\t') != std::string::npos) found(i + 1, "a tab");
+      if (!line.empty() && std::string_view(" \t\r").find(line.back()) != std::string_view::npos) {
+        found(i + 1, "blanks at the end of the line");
+      }
+    }
+    if (!text.empty() && text.back() != '\n') found(lines.size(), "no newline at the end");
+  }
+  return report;
+}
+
+constexpr std::array kChecks = {
+    Check{"layers", "A folder of src/ includes only itself and what its link line leads to.",
+          check_layers},
+    Check{"model_words",
+          "src/model knows no ranks, no communicators and no conditional compilation.",
+          check_model_words},
+    Check{"vendor_includes", "A library that is not ours is included where its row says only.",
+          check_vendor_includes},
+    Check{"no_forbidden_names", "Names say what a thing is.", check_no_forbidden_names},
+    Check{"ascii", "ASCII, no tabs in C++, no blanks at line ends, a newline at the end.",
+          check_ascii},
+};
+
+}  // namespace
+
+std::span<const Check> all_checks() { return kChecks; }
+
+}  // namespace bev::lint

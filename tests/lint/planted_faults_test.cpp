@@ -1,0 +1,245 @@
+// A check that has never failed is not yet a check: each one gets a tiny tree with a fault planted
+// in it, which it must find in the right line, and the same tree without the fault, which it must
+// accept.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include "lint/checks.h"
+#include "lint/source_text.h"
+
+namespace bev::lint {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Path from the root -> content.
+using Tree = std::map<std::string, std::string>;
+
+class TemporaryTree {
+ public:
+  explicit TemporaryTree(const Tree& files) {
+    std::string name = (fs::temp_directory_path() / "bevatron-lint-XXXXXX").string();
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make " + name);
+    root_ = name;
+    for (const auto& [path, content] : files) {
+      fs::create_directories((root_ / path).parent_path());
+      std::ofstream(root_ / path, std::ios::binary) << content;
+    }
+  }
+  ~TemporaryTree() {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+  TemporaryTree(const TemporaryTree&) = delete;
+  TemporaryTree& operator=(const TemporaryTree&) = delete;
+
+  const fs::path& root() const { return root_; }
+
+ private:
+  fs::path root_;
+};
+
+// What the named check finds, as "path:line" in the order of the files.
+std::vector<std::string> places(std::string_view name, const Tree& files) {
+  const TemporaryTree tree(files);
+  std::vector<std::string> found;
+  for (const Check& check : all_checks()) {
+    if (check.name != name) continue;
+    const Report report = check.run(tree.root());
+    EXPECT_GT(report.files, 0) << name;
+    for (const Finding& finding : report.findings) {
+      found.push_back(finding.path + ":" + std::to_string(finding.line));
+    }
+    return found;
+  }
+  ADD_FAILURE() << "no check is called " << name;
+  return found;
+}
+
+using Places = std::vector<std::string>;
+
+// A small table of layers; the one of the project is read from the same place.
+const std::pair<const std::string, std::string> kLayers{
+    "src/CMakeLists.txt",
+    "bev_library(base LINK fmt::fmt)\n"
+    "bev_library(config LINK bev::base)\n"
+    "bev_library(device LINK bev::config)\n"
+    "bev_library(ops LINK bev::device)\n"
+    "bev_library(comm LINK bev::device)\n"
+    "bev_library(data LINK bev::config)\n"
+    "bev_library(model LINK bev::ops bev::data)\n"
+    "bev_library(app LINK bev::model)\n"};
+
+TEST(PlantedFault, LayersAcceptsEarlierFoldersAndItself) {
+  EXPECT_EQ(places("layers", {kLayers,
+                              {"src/main.cpp", "#include \"app/train.h\"\n"},
+                              {"src/model/block.cpp",
+                               "#include \"model/block.h\"\n"
+                               "#include \"ops/norm.h\"\n"
+                               "#include \"base/check.h\"\n"
+                               "#include <vector>\n"
+                               "// #include \"app/train.h\"\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, LayersFindsAnUpwardInclude) {
+  EXPECT_EQ(
+      places("layers", {kLayers, {"src/base/file.h", "#pragma once\n#include \"ops/norm.h\"\n"}}),
+      Places{"src/base/file.h:2"});
+}
+
+TEST(PlantedFault, LayersFindsAnIncludeThatNoLinkLeadsTo) {
+  EXPECT_EQ(places("layers", {kLayers,
+                              {"src/data/loader.cpp", "  #  include \"device/device.h\"\n"},
+                              {"src/ops/cpu/norm.cpp", "#include \"comm/communicator.h\"\n"}}),
+            (Places{"src/data/loader.cpp:1", "src/ops/cpu/norm.cpp:1"}));
+}
+
+TEST(PlantedFault, LayersFindsAFolderWithoutALineAndAPathThatIsNotFromSrc) {
+  EXPECT_EQ(
+      places("layers",
+             {kLayers, {"src/extras/a.h", "\n"}, {"src/ops/norm.cpp", "#include \"norm.h\"\n"}}),
+      (Places{"src/extras/a.h:0", "src/ops/norm.cpp:1"}));
+}
+
+TEST(PlantedFault, LayersFindsALinkToALaterLine) {
+  EXPECT_EQ(places("layers", {{"src/CMakeLists.txt",
+                               "bev_library(base LINK bev::ops)\n"
+                               "bev_library(ops LINK bev::base)\n"},
+                              {"src/base/a.h", "\n"}}),
+            Places{"src/CMakeLists.txt:1"});
+}
+
+TEST(PlantedFault, ModelWordsAcceptsTensorRanksCommentsAndOtherFolders) {
+  EXPECT_EQ(places("model_words", {{"src/model/norm.cpp",
+                                    "// Every rank of the Communicator.\n"
+                                    "/* rank\n   rank */ int dims = x.shape.rank();\n"
+                                    "bool full = x.shape.rank() == kMaxRank;\n"
+                                    "const char* text = \"rank\";\n"
+                                    "int frank = 0, ranking = 0;\n"},
+                                   {"src/comm/thread.cpp", "#if 1\nint rank;\n#endif\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, ModelWordsFindsRankInAnyName) {
+  EXPECT_EQ(places("model_words", {{"src/model/a.cpp",
+                                    "int rank = 0;\n"
+                                    "int rank_ = 0;\n"
+                                    "int tensor_ranks = 0;\n"
+                                    "int local = grid.rank(3);\n"
+                                    "int mine = rank();\n"}}),
+            (Places{"src/model/a.cpp:1", "src/model/a.cpp:2", "src/model/a.cpp:3",
+                    "src/model/a.cpp:4", "src/model/a.cpp:5"}));
+}
+
+TEST(PlantedFault, ModelWordsFindsCommunicatorsAndConditionalCompilation) {
+  EXPECT_EQ(places("model_words", {{"src/model/a.h",
+                                    "class ThreadCommunicator;\n"
+                                    "  #  ifdef BEV_CUDA\n"
+                                    "#else\n"
+                                    "#endif\n"
+                                    "#if BEV_CUDA\n"
+                                    "#include \"comm/communicator.h\"\n"}}),
+            (Places{"src/model/a.h:1", "src/model/a.h:2", "src/model/a.h:3", "src/model/a.h:5",
+                    "src/model/a.h:6"}));
+}
+
+TEST(PlantedFault, VendorIncludesAcceptsTheNamedFiles) {
+  EXPECT_EQ(places("vendor_includes", {{"src/config/toml.cpp", "#include <toml++/toml.h>\n"},
+                                       {"src/base/format.h", "#include <fmt/format.h>\n"},
+                                       {"src/base/file.cpp",
+                                        "#include <sys/mman.h>\n"
+                                        "#include <unistd.h>\n"
+                                        "#include <vector>\n"},
+                                       {"tests/unit/a_test.cpp", "#include <gtest/gtest.h>\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, VendorIncludesFindsALibraryElsewhere) {
+  EXPECT_EQ(places("vendor_includes", {{"src/app/train.cpp", "#include <toml++/toml.h>\n"},
+                                       {"src/plan/report.h", "#include \"nlohmann/json.hpp\"\n"},
+                                       {"src/train/step.cpp", "#include <fmt/core.h>\n"},
+                                       {"src/train/trainer.cpp", "#include <gtest/gtest.h>\n"}}),
+            (Places{"src/app/train.cpp:1", "src/plan/report.h:1", "src/train/step.cpp:1",
+                    "src/train/trainer.cpp:1"}));
+}
+
+TEST(PlantedFault, VendorIncludesFindsALibraryWithoutARow) {
+  EXPECT_EQ(places("vendor_includes", {{"src/base/log.cpp", "\n#include <spdlog/spdlog.h>\n"}}),
+            Places{"src/base/log.cpp:2"});
+}
+
+TEST(PlantedFault, ForbiddenNamesAcceptsOrdinaryOnes) {
+  EXPECT_EQ(places("no_forbidden_names", {{"src/parallel/attention_core.h",
+                                           "// The Impl of old.\n"
+                                           "float v0, v1, v2; int implied = 0;\n"
+                                           "const char* text = \"AdamV2\";\n"
+                                           "auto raw = R\"(FooImpl \" BarImpl)\";\n"
+                                           "int utility = 1'000; char c = '\"';\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, ForbiddenNamesFindsFilesAndFolders) {
+  EXPECT_EQ(places("no_forbidden_names", {{"src/base/string_utils.h", "\n"},
+                                          {"src/common/a.h", "\n"},
+                                          {"src/train/core.cpp", "\n"},
+                                          {"tests/support/helpers.h", "\n"}}),
+            (Places{"src/base/string_utils.h:0", "src/common/a.h:0", "src/train/core.cpp:0",
+                    "tests/support/helpers.h:0"}));
+}
+
+TEST(PlantedFault, ForbiddenNamesFindsIdentifiers) {
+  EXPECT_EQ(places("no_forbidden_names", {{"src/optim/adamw.cpp",
+                                           "struct AdamV2 {};\n"
+                                           "struct StoreImpl {};\n"
+                                           "void step_v2();\n"
+                                           "class DeviceManager;\n"
+                                           "int impl_ = 0;\n"}}),
+            (Places{"src/optim/adamw.cpp:1", "src/optim/adamw.cpp:2", "src/optim/adamw.cpp:3",
+                    "src/optim/adamw.cpp:4", "src/optim/adamw.cpp:5"}));
+}
+
+TEST(PlantedFault, AsciiAcceptsTabsOutsideCpp) {
+  EXPECT_EQ(places("ascii", {{"Makefile", "all:\n\tcmake --build .\n"},
+                             {"src/a.cpp", "int a;\n\nint b;\n"},
+                             {"docs/prose.md", "na\xC3\xAFve \n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, AsciiFindsEachKind) {
+  EXPECT_EQ(places("ascii", {{"configs/a.toml", "name = \"\xC3\xA4\"\n"},
+                             {"scripts/run.sh", "true \n"},
+                             {"src/a.cpp", "int a;\n\tint b;\n"},
+                             {"src/b.cpp", "int a;\r\nint b;\n"},
+                             {"tests/c.h", "int a;\nint b;"}}),
+            (Places{"src/a.cpp:2", "src/b.cpp:1", "tests/c.h:2", "scripts/run.sh:1",
+                    "configs/a.toml:1"}));
+}
+
+TEST(PlantedFault, AnEmptyTreeIsNoSuccess) {
+  const TemporaryTree tree(Tree{{"README.md", "text\n"}});
+  for (const Check& check : all_checks()) {
+    EXPECT_EQ(check.run(tree.root()).files, 0) << check.name;
+  }
+}
+
+TEST(SourceText, WordsOfAName) {
+  EXPECT_EQ(words_of("kMaxRank"), (std::vector<std::string>{"k", "max", "rank"}));
+  EXPECT_EQ(words_of("rank_"), std::vector<std::string>{"rank"});
+  EXPECT_EQ(words_of("MLPBlock"), (std::vector<std::string>{"mlp", "block"}));
+  EXPECT_EQ(words_of("AdamV2"), (std::vector<std::string>{"adam", "v2"}));
+}
+
+TEST(SourceText, CommentsAndLiteralsAreBlank) {
+  const SourceText text = source_text("a /* b\nc */ d \"e // f\" g // h\ni 'j' 1'000 k\n");
+  EXPECT_EQ(text.code,
+            (std::vector<std::string>{"a     ", "     d \"      \" g     ", "i ' ' 1'000 k"}));
+}
+
+}  // namespace
+}  // namespace bev::lint

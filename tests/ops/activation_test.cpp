@@ -1,0 +1,143 @@
+// Every test names the fault that makes it fail.
+#include "ops/activation.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/harness.h"
+
+namespace bev::test {
+namespace {
+
+constexpr std::array kAll{Activation::GeluTanh, Activation::GeluErf,   Activation::Relu,
+                          Activation::SquaredRelu, Activation::SwiGlu, Activation::GeGluTanh,
+                          Activation::GeGluErf};
+// Wide enough that tanh, erf and exp saturate on both sides.
+constexpr Draw kWide{.scale = 4};
+
+struct ActivationCase {
+  Activation activation;
+  int64_t rows, width;
+
+  Shape input_shape() const { return {rows, is_gated(activation) ? 2 * width : width}; }
+  std::string name() const {
+    return label("{} rows={} width={}", name_of_choice(activation), rows, width);
+  }
+};
+
+struct Forward : ActivationCase {
+  void operator()(Trial& run) const {
+    ops::activate(run.ex(), {.activation = activation,
+                             .x = run.input("x", input_shape(), Element::Value, kWide),
+                             .y = run.output("y", {rows, width})});
+  }
+};
+
+enum class InPlace : uint8_t { No, OverX, OverDy };
+
+struct Backward : ActivationCase {
+  InPlace in_place = InPlace::No;
+
+  void operator()(Trial& run) const {
+    const Bound bound{.ops = 2};
+    ops::ActivateBackward args;
+    args.activation = activation;
+    if (in_place == InPlace::OverX) {
+      args.dx = run.updated("x", input_shape(), Element::Value, kWide);
+      args.x = args.dx;
+    } else {
+      args.x = run.input("x", input_shape(), Element::Value, kWide);
+    }
+    if (in_place == InPlace::OverDy) {
+      args.dx = run.updated("dy", {rows, width});
+      args.dy = args.dx;
+    } else {
+      args.dy = run.input("dy", {rows, width});
+    }
+    if (in_place == InPlace::No) args.dx = run.blank(input_shape());
+    run.compare("dx", args.dx, bound);
+    ops::activate_backward(run.ex(), args);
+  }
+};
+
+const std::vector<std::pair<int64_t, int64_t>> kSizes{{1, 1},   {0, 5},  {3, 7},   {2, 8},  {5, 9},
+                                                      {1, 15},  {7, 16}, {3, 17},  {2, 31}, {4, 33},
+                                                      {3, 63},  {2, 64}, {1, 65},
+                                                      {kSharedRows, kSharedWidth}};
+
+// Fails when gate and up are exchanged, when the tail of a row is skipped, or when tanh is replaced
+// by an approximation worse than a few units in the last place.
+TEST(Activation, CpuForwardAgrees) {
+  for (const Activation activation : kAll) {
+    for (const auto& [rows, width] : kSizes) {
+      const Forward c{{activation, rows, width}};
+      expect_cpu_agrees(c.name(), c);
+    }
+  }
+}
+
+// Fails when dx of the up half misses the activation, or relu passes at negative x.
+TEST(Activation, CpuBackwardAgrees) {
+  for (const Activation activation : kAll) {
+    for (const auto& [rows, width] : kSizes) {
+      const Backward c{{activation, rows, width}};
+      expect_cpu_agrees(c.name(), c);
+    }
+  }
+}
+
+// Fails when the gate is overwritten before the up half has read it.
+TEST(Activation, CpuBackwardAgreesInPlace) {
+  for (const Activation activation : kAll) {
+    for (const auto& [rows, width] : {kSizes[4], kSizes.back()}) {
+      const Backward over_x{{activation, rows, width}, InPlace::OverX};
+      expect_cpu_agrees(over_x.name() + " over x", over_x);
+      if (is_gated(activation)) continue;
+      const Backward over_dy{{activation, rows, width}, InPlace::OverDy};
+      expect_cpu_agrees(over_dy.name() + " over dy", over_dy);
+    }
+  }
+}
+
+// Fails when a slope is not the derivative of its value.
+TEST(Activation, GradientsMatchDifferences) {
+  for (const Activation activation : kAll) {
+    SCOPED_TRACE(name_of_choice(activation));
+    const ActivationCase c{activation, 4, 5};
+    Trial run(gradient_run());
+    const Tensor x = run.updated("x", c.input_shape());
+    const ConstTensor dy = run.input("dy", {c.rows, c.width});
+    const Tensor y = run.blank({c.rows, c.width}), dx = run.blank(c.input_shape());
+    ops::activate_backward(run.ex(), {.activation = activation, .dy = dy, .x = x, .dx = dx});
+    expect_gradient("x", x, dx, [&] {
+      ops::activate(run.ex(), {.activation = activation, .x = x, .y = y});
+      return inner(dy, y);
+    });
+  }
+}
+
+// Values from tables of the normal distribution and of tanh, not from this code.
+// Fails when gelu-tanh and gelu-erf are exchanged, or the constant 0.044715 is mistyped.
+TEST(Activation, KnownValues) {
+  const auto value = [](Activation activation, double x, double up) {
+    Trial run(TrialSpec{});
+    const std::vector<double> both{x, up};
+    const int64_t width = is_gated(activation) ? 2 : 1;
+    const Tensor y = run.blank({1, 1});
+    ops::activate(run.ex(), {.activation = activation,
+                             .x = run.given({1, width}, std::span(both).first(
+                                                            static_cast<size_t>(width))),
+                             .y = y});
+    return run.read(y)[0];
+  };
+  EXPECT_NEAR(value(Activation::GeluErf, 1, 0), 0.8413447460685429, 1e-15);
+  EXPECT_NEAR(value(Activation::GeluTanh, 1, 0), 0.8411919906082768, 1e-15);
+  EXPECT_NEAR(value(Activation::GeluErf, -2, 0), -0.04550026389635842, 1e-15);
+  EXPECT_EQ(value(Activation::Relu, -2, 0), 0);
+  EXPECT_EQ(value(Activation::SquaredRelu, 3, 0), 9);
+  EXPECT_NEAR(value(Activation::SwiGlu, 1, 2), 2 * 0.7310585786300049, 1e-15);
+  EXPECT_NEAR(value(Activation::GeGluErf, 1, 3), 3 * 0.8413447460685429, 1e-15);
+  EXPECT_NEAR(value(Activation::GeGluTanh, 1, 3), 3 * 0.8411919906082768, 1e-15);
+}
+
+}  // namespace
+}  // namespace bev::test

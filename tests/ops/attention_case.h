@@ -1,0 +1,118 @@
+// One attention problem at a stated size, for the tests that run it forwards and backwards.
+#pragma once
+
+#include <cmath>
+
+#include "ops/attention.h"
+#include "ops/harness.h"
+
+namespace bev::test {
+
+struct AttentionCase {
+  int64_t queries = 1, keys = 1;  // of one sequence
+  int64_t heads = 1, kv_heads = 1, head_dim = 1;
+  int64_t sequences = 1;
+  bool causal = true;
+  int64_t window = 0;
+  bool documents = false;  // packed, through first_visible
+  bool padding = false;    // through key_visible
+  int64_t query_offset = 0;
+  double probability = 0;
+  bool fused = false;  // q, k, v are views of one [tokens, (heads + 2 kv_heads) * head_dim]
+
+  double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim)); }
+  Shape q_shape() const { return {sequences * queries, heads, head_dim}; }
+  Shape kv_shape() const { return {sequences * keys, kv_heads, head_dim}; }
+  Shape lse_shape() const { return {sequences * queries, heads}; }
+  Shape fused_shape() const { return {sequences * queries, (heads + 2 * kv_heads) * head_dim}; }
+
+  std::string name() const {
+    return label(
+        "queries={} keys={} heads={}/{} head_dim={} sequences={} causal={} window={} documents={} "
+        "padding={} offset={} dropout={} fused={}",
+        queries, keys, heads, kv_heads, head_dim, sequences, causal, window, documents, padding,
+        query_offset, probability, fused);
+  }
+
+  // Documents of lengths 1 to 6; the query of every 11th position sees nothing at all when causal.
+  ops::AttentionMask mask(Trial& run) const {
+    ops::AttentionMask mask{.causal = causal, .window = window, .query_offset = query_offset};
+    if (documents) {
+      const auto lengths = random_integers(5, queries + query_offset + 1, 1, 7);
+      std::vector<int64_t> start_of, first;
+      for (size_t document = 0; document < lengths.size(); ++document) {
+        const auto start = static_cast<int64_t>(start_of.size());
+        for (int64_t i = 0; i < lengths[document]; ++i) start_of.push_back(start);
+      }
+      for (int64_t i = 0; i < sequences * queries; ++i) {
+        const int64_t position = i % queries + query_offset;
+        first.push_back(i % 11 == 10 ? position + 1 : start_of[static_cast<size_t>(position)]);
+      }
+      mask.first_visible = run.integers({sequences * queries}, DType::i32, first);
+    }
+    if (padding) {
+      // The first key is hidden, so that the first causal query of each sequence sees nothing.
+      std::vector<int64_t> visible = random_integers(6, sequences * keys, 0, 3);
+      for (int64_t j = 0; j < sequences * keys; j += keys) visible[static_cast<size_t>(j)] = 0;
+      mask.key_visible = run.integers({sequences * keys}, DType::i32, visible);
+    }
+    return mask;
+  }
+
+  ops::AttentionDropout dropout(Trial& run) const {
+    ops::AttentionDropout dropout{.probability = probability, .key = 31, .head_begin = 2};
+    if (probability > 0) dropout.rows = logical_rows(run, sequences * queries);
+    return dropout;
+  }
+
+  struct Inputs {
+    Tensor q, k, v;
+  };
+
+  Inputs split(const Tensor& rows) const {
+    const int64_t q = heads * head_dim, kv = kv_heads * head_dim;
+    return {split_last(slice(rows, 1, 0, q), head_dim),
+            split_last(slice(rows, 1, q, kv), head_dim),
+            split_last(slice(rows, 1, q + kv, kv), head_dim)};
+  }
+  Inputs inputs(Trial& run) const {
+    if (fused) return split(run.updated("qkv", fused_shape()));
+    return {run.updated("q", q_shape()), run.updated("k", kv_shape()),
+            run.updated("v", kv_shape())};
+  }
+  // Tensors of the shapes of q, k and v to write to.
+  Inputs gradients(Trial& run) const {
+    if (fused) return split(run.blank(fused_shape()));
+    return {run.blank(q_shape()), run.blank(kv_shape()), run.blank(kv_shape())};
+  }
+
+  ops::Attention forward(Trial& run, const Inputs& in) const {
+    return {.q = in.q,
+            .k = in.k,
+            .v = in.v,
+            .sequences = sequences,
+            .scale = scale(),
+            .mask = mask(run),
+            .dropout = dropout(run),
+            .out = run.blank(q_shape()),
+            .lse = run.blank(lse_shape(), Element::Sum)};
+  }
+  static ops::AttentionBackward backward(const ops::Attention& f, const ConstTensor& dout,
+                                         const Inputs& d) {
+    return {.dout = dout,
+            .q = f.q,
+            .k = f.k,
+            .v = f.v,
+            .out = f.out,
+            .lse = f.lse,
+            .sequences = f.sequences,
+            .scale = f.scale,
+            .mask = f.mask,
+            .dropout = f.dropout,
+            .dq = d.q,
+            .dk = d.k,
+            .dv = d.v};
+  }
+};
+
+}  // namespace bev::test

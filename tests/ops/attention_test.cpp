@@ -1,0 +1,154 @@
+// The cpu device against the reference, and gradients against differences. Every test names the
+// fault that makes it fail.
+#include "ops/attention.h"
+
+#include <gtest/gtest.h>
+
+#include "ops/attention_case.h"
+
+namespace bev::test {
+namespace {
+
+struct Forward : AttentionCase {
+  void operator()(Trial& run) const {
+    const ops::Attention args = forward(run, inputs(run));
+    run.compare("out", args.out, {.reduction = keys, .ops = 2});
+    run.compare("lse", args.lse, {.reduction = keys, .magnitude = 1});
+    ops::attention(run.ex(), args);
+  }
+};
+
+struct Backward : AttentionCase {
+  void operator()(Trial& run) const {
+    // out and lse as a forward would have left them.
+    Trial truth = run.truth();
+    const ops::Attention kept = forward(truth, inputs(truth));
+    ops::attention(truth.ex(), kept);
+
+    const Inputs in = inputs(run), d = gradients(run);
+    ops::Attention args = forward(run, in);
+    ops::AttentionBackward b = backward(args, run.input("dout", q_shape()), d);
+    b.out = run.given(q_shape(), truth.read(kept.out));
+    b.lse = run.given(lse_shape(), truth.read(kept.lse), Element::Sum);
+    // exp(score - lse) and dP - delta each lose a little before the sum over keys or queries.
+    const Bound bound{.reduction = std::max(keys, queries) * head_dim, .ops = 2, .magnitude = 0.5};
+    run.compare("dq", d.q, bound);
+    run.compare("dk", d.k, bound);
+    run.compare("dv", d.v, bound);
+    ops::attention_backward(run.ex(), b);
+  }
+};
+
+std::vector<AttentionCase> cases() {
+  std::vector<AttentionCase> all{
+      {.queries = 1, .keys = 1},
+      {.queries = 0, .keys = 0, .heads = 2, .kv_heads = 2, .head_dim = 4},
+      {.queries = 7, .keys = 7, .heads = 3, .kv_heads = 3, .head_dim = 5},
+      {.queries = 31, .keys = 31, .heads = 2, .kv_heads = 1, .head_dim = 16},
+      {.queries = 33, .keys = 33, .heads = 4, .kv_heads = 2, .head_dim = 8, .sequences = 2},
+      {.queries = 65, .keys = 65, .heads = 2, .kv_heads = 2, .head_dim = 17},
+      {.queries = 129, .keys = 129, .heads = 1, .kv_heads = 1, .head_dim = 64},
+      // Several tiles, shared among threads by kv head and by tile.
+      {.queries = 193, .keys = 193, .heads = 4, .kv_heads = 2, .head_dim = 24, .sequences = 3},
+      {.queries = 150, .keys = 150, .heads = 4, .kv_heads = 2, .head_dim = 8, .window = 70,
+       .documents = true, .probability = 0.1},
+      {.queries = 140, .keys = 90, .heads = 2, .kv_heads = 1, .head_dim = 8, .causal = false,
+       .padding = true},
+      // The last queries of a longer sequence, and one new token.
+      {.queries = 9, .keys = 40, .heads = 2, .kv_heads = 1, .head_dim = 8, .query_offset = 31},
+      {.queries = 1, .keys = 70, .heads = 4, .kv_heads = 2, .head_dim = 8, .query_offset = 69},
+      // Keys that no query sees, and queries before the first key.
+      {.queries = 5, .keys = 40, .heads = 2, .kv_heads = 1, .head_dim = 8, .query_offset = 3},
+      {.queries = 20, .keys = 12, .heads = 2, .kv_heads = 1, .head_dim = 8, .query_offset = -6},
+      {.queries = 12, .keys = 30, .heads = 2, .kv_heads = 2, .head_dim = 6, .causal = false},
+      {.queries = 40, .keys = 17, .heads = 2, .kv_heads = 2, .head_dim = 8, .sequences = 3,
+       .causal = false},
+      {.queries = 67, .keys = 67, .heads = 2, .kv_heads = 1, .head_dim = 8, .window = 1},
+      {.queries = 67, .keys = 67, .heads = 2, .kv_heads = 1, .head_dim = 8, .window = 20},
+      {.queries = 35, .keys = 35, .heads = 2, .kv_heads = 1, .head_dim = 8, .sequences = 2,
+       .window = 100},
+      {.queries = 30, .keys = 30, .heads = 2, .kv_heads = 1, .head_dim = 8, .causal = false,
+       .window = 7},
+  };
+  const AttentionCase base{
+      .queries = 41, .keys = 41, .heads = 4, .kv_heads = 2, .head_dim = 8, .sequences = 2};
+  for (const bool causal : {true, false}) {
+    for (const bool documents : {true, false}) {
+      for (const bool padding : {true, false}) {
+        for (const double probability : {0.0, 0.25}) {
+          AttentionCase c = base;
+          c.causal = causal;
+          c.documents = documents;
+          c.padding = padding;
+          c.probability = probability;
+          c.fused = probability > 0;
+          all.push_back(c);
+        }
+      }
+    }
+  }
+  AttentionCase everything = base;
+  everything.documents = everything.padding = everything.fused = true;
+  everything.window = 4;
+  everything.probability = 0.4;
+  all.push_back(everything);
+  return all;
+}
+
+// Fails when a tile on the diagonal is not masked, a mask is read by local instead of total query,
+// a query without keys gives NaN, or the kv head is head % kv_heads.
+TEST(Attention, CpuForwardAgrees) {
+  for (const AttentionCase& c : cases()) expect_cpu_agrees(c.name(), Forward{c});
+}
+
+// Fails when the heads of one group overwrite each other's dk, delta includes the dropout factor
+// twice, or dq of a fully masked query is not 0.
+TEST(Attention, CpuBackwardAgrees) {
+  for (const AttentionCase& c : cases()) expect_cpu_agrees(c.name(), Backward{c});
+}
+
+void expect_gradients_match(const AttentionCase& c) {
+  SCOPED_TRACE(c.name());
+  Trial run(gradient_run());
+  const AttentionCase::Inputs in = c.inputs(run), d = c.gradients(run);
+  const ops::Attention forward = c.forward(run, in);
+  const ConstTensor dout = run.input("dout", c.q_shape());
+  const auto loss = [&] {
+    ops::attention(run.ex(), forward);
+    return inner(dout, forward.out);
+  };
+  loss();
+  ops::attention_backward(run.ex(), AttentionCase::backward(forward, dout, d));
+  expect_gradient("q", in.q, d.q, loss);
+  expect_gradient("k", in.k, d.k, loss);
+  expect_gradient("v", in.v, d.v, loss);
+}
+
+// Fails when delta is left out, the scale is missing in dq or dk, or dropout is not in dP.
+TEST(Attention, GradientsMatchDifferences) {
+  const AttentionCase base{.queries = 5, .keys = 5, .heads = 4, .kv_heads = 2, .head_dim = 3};
+  AttentionCase c = base;
+  expect_gradients_match(c);
+  c.causal = false;
+  expect_gradients_match(c);
+  c.padding = true;
+  c.sequences = 2;
+  expect_gradients_match(c);
+  c = base;
+  c.sequences = 2;
+  c.documents = c.fused = true;
+  expect_gradients_match(c);
+  c.probability = 0.3;
+  expect_gradients_match(c);
+  c = base;
+  c.window = 2;
+  expect_gradients_match(c);
+  c = base;
+  c.queries = 3;
+  c.query_offset = 2;
+  c.probability = 0.5;
+  expect_gradients_match(c);
+}
+
+}  // namespace
+}  // namespace bev::test

@@ -1,0 +1,272 @@
+// The checked fronts: what they refuse, what they count, and that they do not allocate. On the null
+// device, where nothing else happens. Every test names the fault that makes it fail.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+#include "base/error.h"
+#include "ops/make_device.h"
+#include "ops/op_table.h"
+
+namespace {
+
+std::atomic<int64_t> heap_allocations{0};
+
+}  // namespace
+
+void* operator new(size_t bytes) {
+  ++heap_allocations;
+  if (void* memory = std::malloc(bytes)) return memory;
+  throw std::bad_alloc();
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+
+namespace bev::test {
+namespace {
+
+constexpr DType kBf16 = DType::bf16, kF32 = DType::f32;
+
+Tensor make(const Shape& shape, DType dtype = kBf16) {
+  return tensor_over(static_cast<std::byte*>(nullptr), dtype, shape);
+}
+
+class Front : public testing::Test {
+ protected:
+  std::unique_ptr<Device> device = make_null_device(DeviceKind::Reference, 1);
+  Arena none{*device, 0, "none"};
+  Cost cost;
+  Exec ex{*device, device->compute_stream(), none, none, none, &cost};
+
+  // The message of the Internal error that `call` throws; empty when it throws none.
+  template <class Call>
+  std::string refusal(Call call) {
+    try {
+      call();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind, ErrorKind::Internal) << error.what();
+      return error.what();
+    }
+    return "";
+  }
+
+  template <class Call>
+  void expect_cost(double flops, double bytes, Call call) {
+    cost = {};
+    call();
+    EXPECT_EQ(cost.flops, flops);
+    EXPECT_EQ(cost.bytes_moved, bytes);
+  }
+};
+
+ops::Matmul product() {
+  return {.a = make({3, 5}), .b = make({5, 4}), .out = make({3, 4})};
+}
+
+// Fails when the message leaves out whose shape is wrong.
+TEST_F(Front, NamesOpTensorAndShapes) {
+  ops::Matmul m = product();
+  m.b = make({6, 4});
+  const std::string message = refusal([&] { ops::matmul(ex, m); });
+  for (const char* part : {"matmul", "b", "bf16", "[6, 4]", "[5, 4]"}) {
+    EXPECT_NE(message.find(part), std::string::npos) << part << " in: " << message;
+  }
+}
+
+// Fails when an operand that the epilogue does not read, or one it needs, goes unnoticed.
+TEST_F(Front, MatmulRefuses) {
+  using ops::Epilogue;
+  const auto refuses = [&](auto change) {
+    ops::Matmul m = product();
+    change(m);
+    return !refusal([&] { ops::matmul(ex, m); }).empty();
+  };
+  EXPECT_FALSE(refuses([](ops::Matmul&) {}));
+  EXPECT_FALSE(refuses([](ops::Matmul& m) { m.out = make({3, 4}, kF32); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.out = make({3, 4}, DType::f64); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.out = make({3, 4}, DType::f16); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.b = make({5, 4}, kF32); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.a = make({3, 5}, DType::i32); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.a = make({3, 5, 1}); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.ta = ops::Transpose::Yes; }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.bias = make({4}); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.epilogue = Epilogue::Bias; }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.epilogue = Epilogue::ActivateBackward; }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.pre_activation = make({3, 4}); }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) {
+    m.epilogue = Epilogue::Activate;
+    m.activation = Activation::SwiGlu;
+  }));
+  EXPECT_TRUE(refuses([](ops::Matmul& m) { m.dbias = make({3}); }));  // not f32
+  EXPECT_FALSE(refuses([](ops::Matmul& m) { m.dbias = make({3}, kF32); }));
+}
+
+// Fails when a last dim with gaps is accepted: no backend looks at that stride.
+TEST_F(Front, RefusesAGapInTheLastDim) {
+  ops::Matmul m = product();
+  m.a.stride[1] = 2;
+  EXPECT_NE(refusal([&] { ops::matmul(ex, m); }).find("stride"), std::string::npos);
+}
+
+// Fails when a device with memory is handed a null pointer.
+TEST_F(Front, RefusesMissingMemory) {
+  const auto host = make_device(DeviceKind::Reference, 1);
+  Arena empty(*host, 0, "empty");
+  Exec on_host{*host, host->compute_stream(), empty, empty, empty};
+  EXPECT_NE(refusal([&] { ops::fill(on_host, {.out = make({2}, DType::f64)}); }).find("memory"),
+            std::string::npos);
+  EXPECT_EQ(refusal([&] { ops::fill(on_host, {.out = make({0}, DType::f64)}); }), "");
+}
+
+// One representative mistake per op. Fails when a front checks nothing.
+TEST_F(Front, EveryOpRefusesAWrongOperand) {
+  const Tensor x = make({4, 6}), w = make({6}), stat = make({4}, kF32), w32 = make({6}, kF32);
+  const Tensor i32 = make({4}, DType::i32), q = make({4, 2, 6}), kv = make({4, 1, 6});
+  const Tensor lse = make({4, 2}, kF32), bad = make({4, 5});
+  const Tensor flat = make({4}), f64 = make({1}, DType::f64), pair = make({2}, DType::f64);
+  const auto refuses = [&](auto call) { EXPECT_NE(refusal(call), ""); };
+  const auto rms = NormKind::RmsNorm;
+  const auto relu = Activation::Relu;
+  refuses([&] { ops::norm(ex, {rms, x, w, {}, 1e-5, bad, {}, stat}); });
+  refuses([&] { ops::norm(ex, {rms, x, w, w, 1e-5, x, {}, stat}); });  // a bias
+  refuses([&] { ops::norm(ex, {NormKind::LayerNorm, x, w, {}, 1e-5, x, {}, stat}); });  // no mean
+  refuses([&] { ops::residual_norm(ex, {x, bad, {}, x, rms, w, {}, 1e-5, x, {}, stat}); });
+  refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w, {}}); });  // dweight bf16
+  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });  // no rows
+  refuses([&] { ops::dropout(ex, {x, {.probability = 1}, x}); });
+  refuses([&] { ops::residual_add(ex, {x, x, {}, bad}); });
+  refuses([&] { ops::attention(ex, {q, kv, q, 1, 1, {}, {}, q, lse}); });
+  refuses([&] { ops::attention(ex, {q, kv, kv, 3, 1, {}, {}, q, lse}); });  // 4 tokens, 3 sequences
+  refuses([&] { ops::attention(ex, {kv, q, q, 1, 1, {}, {}, kv, lse}); });  // 1 head, 2 kv heads
+  refuses([&] {
+    ops::attention_backward(ex, {q, q, kv, kv, q, lse, 1, 1, {}, {}, q, kv, q});
+  });
+  refuses([&] { ops::rope(ex, {q, i32, make({9, 4}, kF32), make({9, 4}, kF32)}); });  // 8 of 6 dims
+  refuses([&] { ops::rope(ex, {q, i32, make({9, 3}), make({9, 3})}); });              // bf16 angles
+  refuses([&] { ops::activate(ex, {Activation::SwiGlu, x, x}); });
+  refuses([&] { ops::activate_backward(ex, {relu, x, x, bad}); });
+  refuses([&] { ops::embedding(ex, {x, stat, 0, false, x}); });         // ids f32
+  refuses([&] { ops::embedding_backward(ex, {x, i32, 0, x}); });        // dtable bf16
+  refuses([&] { ops::softmax_stats(ex, {x, i32, 0, make({4, 3}, kF32)}); });
+  refuses([&] {
+    ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, stat});  // 7 of 6
+  });
+  refuses([&] { ops::copy(ex, {x, bad}); });
+  refuses([&] { ops::copy(ex, {i32, stat}); });
+  refuses([&] { ops::fill(ex, {Tensor{}, 0}); });
+  refuses([&] { ops::squared_norm(ex, {x, stat}); });
+  refuses([&] { ops::squared_norm(ex, {slice(x, 1, 0, 3), f64}); });  // gaps
+  refuses([&] { ops::weighted_sum(ex, {flat, stat, pair}); });        // bf16
+  refuses([&] { ops::update_control(ex, {stat, 0, 1, pair}); });
+  refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, flat, pair}); });  // grad bf16
+  refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, stat, pair, 0, 0, 0, 0, 0, 0}); });  // step 0
+  refuses([&] { ops::sgd(ex, {flat, {}, w32, stat, pair}); });
+}
+
+// Fails when accumulating does not count the read, or flops are counted per multiply-add.
+TEST_F(Front, CountsProducts) {
+  ops::Matmul m = product();
+  expect_cost(2 * 3 * 4 * 5, 2 * (15 + 20 + 12), [&] { ops::matmul(ex, m); });
+  m.out = make({3, 4}, kF32);
+  m.accumulate = true;
+  m.dbias = make({3}, kF32);
+  expect_cost(120, 2 * (15 + 20) + 4 * 2 * (12 + 3), [&] { ops::matmul(ex, m); });
+}
+
+// Pairs counted one by one: 8 queries, 8 keys. Fails when the diagonal is counted twice or not at
+// all.
+TEST_F(Front, CountsVisiblePairs) {
+  const Tensor q = make({16, 4, 3}), kv = make({16, 2, 3}), lse = make({16, 4}, kF32);
+  const auto pairs = [&](const ops::AttentionMask& mask) {
+    cost = {};
+    ops::attention(ex, {q, kv, kv, 2, 1, mask, {}, q, lse});
+    const double forward = cost.flops;
+    cost = {};
+    ops::attention_backward(ex, {q, q, kv, kv, q, lse, 2, 1, mask, {}, q, kv, kv});
+    EXPECT_EQ(cost.flops, 2.5 * forward);
+    return forward / (4 * 2 * 4 * 3);  // sequences, heads, head_dim
+  };
+  EXPECT_EQ(pairs({.causal = false}), 64);
+  EXPECT_EQ(pairs({.causal = true}), 36);
+  EXPECT_EQ(pairs({.causal = true, .window = 3}), 1 + 2 + 6 * 3);
+  EXPECT_EQ(pairs({.causal = true, .query_offset = -2}), 21);
+  EXPECT_EQ(pairs({.causal = true, .query_offset = 100}), 64);
+  expect_cost(4 * 36 * 24, 2 * (2 * 192 + 2 * 96) + 4 * 64,
+              [&] { ops::attention(ex, {q, kv, kv, 2, 1, {}, {}, q, lse}); });
+}
+
+// Fails when a gather counts its whole table.
+TEST_F(Front, CountsRowsOfTables) {
+  expect_cost(0, 2 * 2 * 30 + 4 * 5, [&] {
+    ops::embedding(ex, {make({1000, 6}), make({5}, DType::i32), 0, false, make({5, 6})});
+  });
+  expect_cost(0, 2 * 30 + 4 * 5 + 2 * 4 * 30, [&] {
+    ops::embedding_backward(ex,
+                            {make({5, 6}), make({5}, DType::i32), 0, make({1000, 6}, kF32)});
+  });
+}
+
+// Fails when the param of an update with a master is counted as read.
+TEST_F(Front, CountsUpdates) {
+  const Tensor state = make({10}, kF32), pair = make({2}, DType::f64);
+  expect_cost(0, 20 + 3 * 80 + 40 + 16,
+              [&] { ops::adamw(ex, {make({10}), state, state, state, state, pair}); });
+  expect_cost(0, 2 * 20 + 80 + 40 + 16,
+              [&] { ops::sgd(ex, {make({10}), {}, state, state, pair}); });
+}
+
+// The step path. Fails when a check builds its message, or a shape as a vector, before it fails.
+TEST_F(Front, DoesNotAllocate) {
+  const Tensor x = make({4, 6}), w = make({6}), stat = make({4}, kF32), w32 = make({6}, kF32);
+  const Tensor wide = make({4, 12}), i32 = make({4}, DType::i32), rows = make({4}, DType::i64);
+  const Tensor q = make({4, 2, 6}), kv = make({4, 1, 6}), lse = make({4, 2}, kF32);
+  const Tensor stats = make({4, 4}, kF32), angles = make({9, 3}, kF32);
+  const Tensor f64 = make({1}, DType::f64), pair = make({2}, DType::f64), flat = make({4});
+  const ops::Dropout drops{.probability = 0.1, .key = 1, .rows = rows};
+  const auto layer = NormKind::LayerNorm;
+  const int64_t before = heap_allocations;
+  ops::matmul(ex, product());
+  ops::norm(ex, {layer, x, w, w, 1e-5, x, stat, stat});
+  ops::residual_norm(ex, {x, x, drops, x, layer, w, w, 1e-5, x, stat, stat});
+  ops::norm_backward(ex, {layer, x, x, w, stat, stat, x, x, w32, w32});
+  ops::dropout(ex, {x, drops, x});
+  ops::residual_add(ex, {x, x, drops, x});
+  ops::attention(ex, {q, kv, kv, 2, 1, {.first_visible = i32}, {}, q, lse});
+  ops::attention_backward(ex, {q, q, kv, kv, q, lse, 2, 1, {}, {}, q, kv, kv});
+  ops::rope(ex, {q, i32, angles, angles});
+  ops::activate(ex, {Activation::SwiGlu, wide, x});
+  ops::activate_backward(ex, {Activation::SwiGlu, x, wide, wide});
+  ops::embedding(ex, {x, i32, 0, true, x});
+  ops::embedding_backward(ex, {x, i32, 0, make({9, 6}, kF32)});
+  ops::softmax_stats(ex, {x, i32, 0, stats});
+  ops::cross_entropy(ex, {x, stats, i32, stat, 0, 6, 0, 0, 1, stat, x});
+  ops::copy(ex, {x, x});
+  ops::fill(ex, {x, 1});
+  ops::squared_norm(ex, {x, f64});
+  ops::weighted_sum(ex, {stat, stat, pair});
+  ops::update_control(ex, {f64, 1, 1, pair});
+  ops::adamw(ex, {flat, stat, stat, stat, stat, pair});
+  ops::sgd(ex, {flat, stat, stat, stat, pair});
+  EXPECT_EQ(heap_allocations, before);
+}
+
+// Fails when the reference computes in a type it does not have.
+TEST_F(Front, ReferenceRefusesOtherFloats) {
+  const auto host = make_device(DeviceKind::Reference, 1);
+  Arena arena(*host, 4096, "operands");
+  Exec on_host{*host, host->compute_stream(), arena, arena, arena};
+  const Tensor x = arena.allocate({2, 2}, kF32, "x");
+  try {
+    ops::dropout(on_host, {x, {}, x});
+    FAIL() << "accepted f32";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind, ErrorKind::Usage);
+    EXPECT_NE(std::string(error.what()).find("dropout"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("f32"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace bev::test

@@ -1,0 +1,71 @@
+// Every test names the fault that makes it fail.
+#include "ops/reduce.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "ops/harness.h"
+
+namespace bev::test {
+namespace {
+
+const std::vector<int64_t> kLengths{0, 1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65, 1000, 5003,
+                                    kSharedRows * kSharedWidth};
+
+struct Squares {
+  int64_t n;
+  Element element;
+
+  void operator()(Trial& run) const {
+    const Tensor out = run.updated("out", {1}, Element::F64);
+    run.compare("out", out, {.reduction = n});
+    ops::squared_norm(run.ex(), {.x = run.input("x", {n}, element), .out = out});
+  }
+};
+
+// Fails when out is overwritten, the tail is skipped, or partial sums follow the threads.
+TEST(Reduce, CpuSquaredNormAgrees) {
+  for (const int64_t n : kLengths) {
+    expect_cpu_agrees(label("n={} values", n), Squares{n, Element::Value});
+    expect_cpu_agrees(label("n={} sums", n), Squares{n, Element::Sum});
+  }
+}
+
+struct Weighted {
+  int64_t n;
+
+  void operator()(Trial& run) const {
+    const Tensor out = run.updated("out", {2}, Element::F64);
+    run.compare("sum", slice(out, 0, 0, 1),
+                {.reduction = n, .magnitude = std::sqrt(static_cast<double>(n))});
+    run.compare("weights", slice(out, 0, 1, 1),
+                {.reduction = n, .magnitude = std::sqrt(static_cast<double>(n))});
+    ops::weighted_sum(run.ex(), {.x = run.input("x", {n}, Element::Sum),
+                                 .weight = run.input("weight", {n}, Element::F32),
+                                 .out = out});
+  }
+};
+
+// Fails when the weights are summed into the first entry, or out is overwritten.
+TEST(Reduce, CpuWeightedSumAgrees) {
+  for (const int64_t n : kLengths) expect_cpu_agrees(label("n={}", n), Weighted{n});
+}
+
+// Sums of integers are exact. Fails when the reference itself loses an element or the old content.
+TEST(Reduce, ReferenceSumsAreExact) {
+  Trial run(TrialSpec{});
+  const std::vector<double> x{3, -4, 5}, one{1}, two{10, 20}, weight{1, 0, 2};
+  const Tensor norm = run.updated_given({1}, one, Element::F64);
+  ops::squared_norm(run.ex(), {.x = run.given({3}, x), .out = norm});
+  EXPECT_EQ(run.read(norm)[0], 51);
+  const Tensor sums = run.updated_given({2}, two, Element::F64);
+  ops::weighted_sum(run.ex(), {.x = run.given({3}, x),
+                               .weight = run.given({3}, weight, Element::F32),
+                               .out = sums});
+  EXPECT_EQ(run.read(sums)[0], 23);
+  EXPECT_EQ(run.read(sums)[1], 23);
+}
+
+}  // namespace
+}  // namespace bev::test

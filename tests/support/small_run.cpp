@@ -1,0 +1,45 @@
+#include "support/small_run.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "base/check.h"
+#include "tensor/visit.h"
+
+namespace bev::test {
+
+std::vector<double> values_of(const ConstTensor& t) {
+  BEV_CHECK(is_contiguous(t), Internal, "values_of a tensor with gaps");
+  std::vector<double> values;
+  visit_floating(t.dtype, "values_of", [&]<class T>() {
+    const auto* data = reinterpret_cast<const T*>(t.data);
+    for (int64_t i = 0; i < t.shape.elements(); ++i) values.push_back(static_cast<double>(data[i]));
+  });
+  return values;
+}
+
+double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::*tensor) {
+  double largest = 0;
+  for (Param* param : a.distinct()) {
+    const std::vector<double> x = values_of((*param).*tensor);
+    const std::vector<double> y = values_of((*b.find(param->spec.name)).*tensor);
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < x.size(); ++i) {
+      difference += (x[i] - y[i]) * (x[i] - y[i]);
+      norm += y[i] * y[i];
+    }
+    if (difference > 0) largest = std::max(largest, std::sqrt(difference / norm));
+  }
+  return largest;
+}
+
+bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::*tensor) {
+  for (Param* param : a.distinct()) {
+    const Tensor x = (*param).*tensor;
+    const Tensor y = (*b.find(param->spec.name)).*tensor;
+    if (std::memcmp(x.data, y.data, bytes_of(x)) != 0) return false;
+  }
+  return true;
+}
+
+}  // namespace bev::test

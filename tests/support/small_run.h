@@ -1,0 +1,54 @@
+// A training run small enough for a test, with arenas of exactly the planned size.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "data/loader.h"
+#include "data/mock_samples.h"
+#include "ops/make_device.h"
+#include "plan/dry_run.h"
+#include "train/step.h"
+
+namespace bev::test {
+
+class SmallRun {
+ public:
+  explicit SmallRun(const Config& c, const DryRunOptions& options = {})
+      : config(c),
+        plan(dry_run(config, options)),
+        device(make_device(config.device.kind, static_cast<int>(config.device.threads))),
+        assembly(config, *device, plan.arenas),
+        loader(std::make_unique<MockSamples>(plan.model.vocab, 7), plan.batch.micros,
+               plan.batch.micro_batch, plan.batch.sequence),
+        stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations)) {
+    assembly.initialize();
+  }
+
+  // Trains `steps` steps and returns the losses.
+  std::vector<double> train(int steps) {
+    std::vector<double> losses;
+    for (int i = 0; i < steps; ++i) losses.push_back(stepper.step(loader.next()).loss);
+    return losses;
+  }
+
+  const Config config;
+  const Plan plan;
+  std::unique_ptr<Device> device;
+  Assembly assembly;
+  Loader loader;
+  Stepper stepper;
+};
+
+// All elements of a tensor as doubles. REQUIRES: host memory, contiguous.
+std::vector<double> values_of(const ConstTensor& t);
+
+// The largest ratio, over all parameters, of the norm of the difference to the norm of b's tensor.
+// `tensor` selects what is compared: &Param::value or &Param::grad.
+double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::*tensor);
+
+// Whether all values are the same bits.
+bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::*tensor);
+
+}  // namespace bev::test

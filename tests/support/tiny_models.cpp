@@ -1,0 +1,88 @@
+#include "support/tiny_models.h"
+
+namespace bev::test {
+
+Config tiny_gpt() {
+  Config c;
+  c.model.layers = 2;
+  c.model.width = 16;
+  c.model.heads = 2;
+  c.model.vocab = 29;
+  c.model.vocab_multiple = 1;
+  c.model.positions = 9;
+  c.model.hidden_dropout = 0;
+  c.model.attention_dropout = 0;
+  c.model.init_std = 0.2;  // large, so that no gradient is lost in rounding
+  c.train.sequence = 7;
+  c.train.micro_batch = 2;
+  c.train.global_batch = 4;
+  c.train.iterations = 3;
+  c.train.output = "";
+  c.data.mock = true;
+  c.optim.lr = 0.01;
+  c.optim.decay = LrDecay::Constant;
+  c.optim.weight_decay = 0.1;
+  c.optim.clip = 0.5;
+  c.loss.chunk = 5;  // does not divide the tokens
+  c.device.kind = DeviceKind::Reference;
+  return c;
+}
+
+Config tiny_llama() {
+  Config c = tiny_gpt();
+  c.model.heads = 4;
+  c.model.kv_heads = 2;
+  c.model.ffn = 20;
+  c.model.norm = NormKind::RmsNorm;
+  c.model.activation = Activation::SwiGlu;
+  c.model.position = PositionKind::Rope;
+  c.model.bias = BiasKind::None;
+  c.model.tied = false;
+  return c;
+}
+
+std::vector<TinyModel> tiny_models() {
+  std::vector<TinyModel> models;
+  const auto add = [&](const std::string& name, Config config, auto change) {
+    change(config);
+    models.push_back({name, config});
+  };
+  add("gpt", tiny_gpt(), [](Config&) {});
+  add("gpt_dropout", tiny_gpt(), [](Config& c) {
+    c.model.hidden_dropout = 0.2;
+    c.model.attention_dropout = 0.3;
+  });
+  add("gpt_rotary_untied_erf", tiny_gpt(), [](Config& c) {
+    c.model.position = PositionKind::Rope;
+    c.model.rope_fraction = 0.5;
+    c.model.tied = false;
+    c.model.activation = Activation::GeluErf;
+  });
+  add("gpt_no_bias_squared_relu_smooth", tiny_gpt(), [](Config& c) {
+    c.model.bias = BiasKind::None;
+    c.model.activation = Activation::SquaredRelu;
+    c.loss.label_smoothing = 0.1;
+    c.loss.smoothing = Smoothing::Megatron;
+    c.loss.z_loss = 0.01;
+  });
+  add("llama", tiny_llama(), [](Config&) {});
+  add("llama_dropout_tied", tiny_llama(), [](Config& c) {
+    c.model.hidden_dropout = 0.1;
+    c.model.attention_dropout = 0.1;
+    c.model.tied = true;
+  });
+  add("qwen2_qkv_bias", tiny_llama(), [](Config& c) { c.model.bias = BiasKind::Qkv; });
+  add("qwen3_qk_norm_wide_heads", tiny_llama(), [](Config& c) {
+    c.model.qk_norm = true;
+    c.model.head_dim = 6;
+  });
+  add("mistral_window", tiny_llama(), [](Config& c) { c.model.window = 3; });
+  add("llama3_scaled_geglu", tiny_llama(), [](Config& c) {
+    c.model.rope_scaling = RopeScaling::Llama3;
+    c.model.rope_original_positions = 16;
+    c.model.activation = Activation::GeGluTanh;
+  });
+  return models;
+}
+
+}  // namespace bev::test

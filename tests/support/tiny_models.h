@@ -1,0 +1,23 @@
+// Small models that train in milliseconds, one per family and option.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace bev::test {
+
+struct TinyModel {
+  std::string name;
+  Config config;
+};
+
+// Two layers of width 16, odd vocabulary, two micro-batches of two sequences of seven tokens.
+Config tiny_gpt();
+Config tiny_llama();
+
+// GPT and Llama with every option that changes the computation.
+std::vector<TinyModel> tiny_models();
+
+}  // namespace bev::test
