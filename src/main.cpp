@@ -46,7 +46,8 @@ int main(int argc, char** argv) {
     const int code = bev::app::dispatch(kVerbs, args);
     // Results on a full disk are not results.
     if (std::fflush(stdout) != 0)
-      throw Error(ErrorKind::Data, bev::format("cannot write the output: {}", std::strerror(errno)));
+      throw Error(ErrorKind::Data,
+                  bev::format("cannot write the output: {}", std::strerror(errno)));
     return code;
   } catch (const Error& error) {
     std::fflush(stdout);

@@ -8,8 +8,8 @@
 
 namespace bev::app {
 
-// `args` without the program's name. Returns the exit code; throws Error (an unknown verb is a Usage
-// error that names the nearest).
+// `args` without the program's name. Returns the exit code; throws Error (an unknown verb is a
+// Usage error that names the nearest).
 int dispatch(std::span<const Verb> verbs, std::span<const std::string> args);
 
 // What `bevatron help` prints.

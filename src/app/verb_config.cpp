@@ -45,8 +45,7 @@ std::string help_text(const ConfigVerb& verb, size_t columns) {
   const std::string use =
       format("usage: bevatron {} [CONFIG.toml] [--section.field VALUE ...]", verb.name);
   return format("{}\n\n{}\n\nFlags of {}\n{}\n{}\n{}", wrap(use, columns, 0),
-                wrap(verb.summary, columns, 0), verb.name,
-                own_flags_help(all_flags(verb), columns),
+                wrap(verb.summary, columns, 0), verb.name, own_flags_help(all_flags(verb), columns),
                 wrap("The configuration: each field as a flag, or as `field = value` below "
                      "`[section]` in the file. Flags win over the file, the file over the preset. "
                      "Integers may be written 1_000_000 or 1e6.",

@@ -12,14 +12,15 @@
 namespace bev::app {
 
 struct ConfigVerb {
-  std::string_view name;               // "train"
-  std::string_view summary;            // what it does, a sentence or two
-  std::span<const OwnFlag> own;        // flags besides the configuration
+  std::string_view name;         // "train"
+  std::string_view summary;      // what it does, a sentence or two
+  std::span<const OwnFlag> own;  // flags besides the configuration
   Purpose purpose = Purpose::Plan;
 };
 
-// The configuration that the arguments describe. Empty when --help or --print-config asked for text:
-// it has been printed and the verb is done. Notes go to stderr. All problems are one Usage error.
+// The configuration that the arguments describe. Empty when --help or --print-config asked for
+// text: it has been printed and the verb is done. Notes go to stderr. All problems are one Usage
+// error.
 std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const std::string> args);
 
 // What --help prints.

@@ -5,6 +5,7 @@
 
 #include "app/verbs.h"
 #include "base/check.h"
+#include "ops/cpu/isa.h"
 #include "ops/make_device.h"
 
 namespace bev::app {
@@ -44,21 +45,13 @@ std::string compiler() {
 #endif
 }
 
-struct CpuFeatures {
-  std::string list;       // what the processor has of what we could use
-  std::string_view used;  // the instruction set the kernels are chosen for
-};
-
+// What the processor has of what the kernels could use.
+std::string cpu_features() {
+  std::string list;
 #if defined(__x86_64__)
-// The same questions that choose the kernels: AVX-512 with its F, BW, DQ and VL parts, or AVX2 with FMA.
-CpuFeatures cpu_features() {
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  CpuFeatures found{{}, avx512 ? "avx512" : avx2 ? "avx2" : "portable"};
   const auto note = [&](bool has, std::string_view name) {
-    if (has) found.list += format("{}{}", found.list.empty() ? "" : " ", name);
+    if (has) list += format("{}{}", list.empty() ? "" : " ", name);
   };
   note(__builtin_cpu_supports("avx2"), "avx2");
   note(__builtin_cpu_supports("fma"), "fma");
@@ -67,11 +60,9 @@ CpuFeatures cpu_features() {
   note(__builtin_cpu_supports("avx512dq"), "avx512dq");
   note(__builtin_cpu_supports("avx512vl"), "avx512vl");
   note(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
-  return found;
-}
-#else
-CpuFeatures cpu_features() { return {{}, "portable"}; }
 #endif
+  return list.empty() ? "no vector extensions known to us" : list;
+}
 
 }  // namespace
 
@@ -82,13 +73,12 @@ int version(std::span<const std::string> args) {
     return 0;
   }
   BEV_CHECK(args.empty(), Usage, "version takes no arguments, but \"{}\" is given", args[0]);
-  const CpuFeatures cpu = cpu_features();
   fmt::print("bevatron {}\n", kVersion);
   fmt::print("compiler  {}\n", compiler());
   fmt::print("build     {}{}\n", build_kind(), sanitizer());
   fmt::print("devices   reference, cpu (this build has no CUDA)\n");
-  fmt::print("cpu       {}\n", cpu.list.empty() ? "no vector extensions known to us" : cpu.list);
-  fmt::print("kernels   {}\n", cpu.used);
+  fmt::print("cpu       {}\n", cpu_features());
+  fmt::print("kernels   {}\n", name_of_choice(cpu::best_isa()));
   fmt::print("threads   {}\n", usable_threads());
   return 0;
 }

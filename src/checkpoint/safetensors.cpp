@@ -107,23 +107,25 @@ class HeaderReader {
               "{}: {} has {} dims; at most {} are supported", source_, in_quotes(tensor.name),
               value.size(), kMaxRank);
     std::array<int64_t, kMaxRank> extents{};
-    // A product with a zero in it is zero, whatever would overflow before; so the zeros come first.
-    const bool empty =
-        std::any_of(value.begin(), value.end(), [](const Json& e) { return e == 0; });
-    auto bytes = empty ? int64_t{0} : static_cast<int64_t>(element_bytes);
+    // Zeros are left out of the product, so that no order of the extents can make it overflow
+    // later.
+    auto bytes = static_cast<int64_t>(element_bytes);
+    bool empty = false;
     for (size_t dim = 0; dim < value.size(); ++dim) {
       BEV_CHECK(value[dim].is_number_unsigned(), Data,
                 "{}: the shape of {} has an extent that is not a whole number of 0 or more",
                 source_, in_quotes(tensor.name));
       const auto extent = value[dim].get<uint64_t>();
-      BEV_CHECK(std::in_range<int64_t>(extent) &&
-                    !multiply_overflows(bytes, static_cast<int64_t>(extent), bytes),
-                Data, "{}: the shape of {} has more elements than can be counted", source_,
-                in_quotes(tensor.name));
+      BEV_CHECK(
+          std::in_range<int64_t>(extent) &&
+              !multiply_overflows(bytes, std::max<int64_t>(1, static_cast<int64_t>(extent)), bytes),
+          Data, "{}: the shape of {} has more elements than can be counted", source_,
+          in_quotes(tensor.name));
+      empty = empty || extent == 0;
       extents[dim] = static_cast<int64_t>(extent);
     }
     tensor.shape = make_shape(std::span(extents).first(value.size()));
-    return static_cast<size_t>(bytes);
+    return empty ? 0 : static_cast<size_t>(bytes);
   }
 
   void read_offsets(const Json& entry, StoredTensor& tensor) const {

@@ -20,8 +20,8 @@ struct Assignment {
 
 struct Findings {
   std::vector<Problem> problems;
-  // Fields that a refused value or a misspelt name probably meant to set: rules that read them would
-  // only report the same mistake again.
+  // Fields that a refused value or a misspelt name probably meant to set: rules that read them
+  // would only report the same mistake again.
   std::set<std::string, std::less<>> doubtful;
   bool incomplete = false;  // a file or preset could not be read: something missing means nothing
 };

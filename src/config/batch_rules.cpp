@@ -22,8 +22,9 @@ Found micro_batch_given(const Facts& f) {
   if (f.config.train.micro_batch > 0) return {};
   return Problem{.what = "train.micro_batch is missing",
                  .where = "neither the file nor the command line sets it",
-                 .why = "the number of sequences computed at a time has no default: it decides how "
-                        "much memory is needed",
+                 .why =
+                     "the number of sequences computed at a time has no default: it decides how "
+                     "much memory is needed",
                  .legal = "--train.micro_batch 1, then more while the memory lasts"};
 }
 
@@ -31,13 +32,12 @@ Found sequence_has_positions(const Facts& f) {
   const int64_t sequence = f.config.train.sequence, positions = f.config.model.positions;
   if (f.config.model.position == PositionKind::None || positions == 0 || sequence <= positions)
     return {};
-  return Problem{
-      .what = format("a sequence of {} tokens is longer than the model's {} positions", sequence,
-                     positions),
-      .where = f.where({"train.sequence", "model.positions"}),
-      .why = format("tokens {} to {} would have no position", positions + 1, sequence),
-      .legal = format("train.sequence at most {}, or model.positions at least {}", positions,
-                      sequence)};
+  return Problem{.what = format("a sequence of {} tokens is longer than the model's {} positions",
+                                sequence, positions),
+                 .where = f.where({"train.sequence", "model.positions"}),
+                 .why = format("tokens {} to {} would have no position", positions + 1, sequence),
+                 .legal = format("train.sequence at most {}, or model.positions at least {}",
+                                 positions, sequence)};
 }
 
 Found global_batch_divides(const Facts& f) {
@@ -46,9 +46,10 @@ Found global_batch_divides(const Facts& f) {
   return Problem{
       .what = format("global batch {} is not a multiple of micro-batch {}", global, micro),
       .where = f.where({"train.global_batch", "train.micro_batch"}),
-      .why = format("a step is a whole number of micro-batches on 1 data-parallel rank, and {} / {} "
-                    "leaves {}",
-                    global, micro, global % micro),
+      .why =
+          format("a step is a whole number of micro-batches on 1 data-parallel rank, and {} / {} "
+                 "leaves {}",
+                 global, micro, global % micro),
       .legal = format("global_batch {}; or micro_batch {}", multiples_near(global, micro),
                       divisors_near(global, micro))};
 }
@@ -56,10 +57,11 @@ Found global_batch_divides(const Facts& f) {
 Found length_given(const Facts& f) {
   const TrainConfig& t = f.config.train;
   if (f.purpose != Purpose::Train || t.iterations > 0 || t.samples > 0) return {};
-  return Problem{.what = "the training length is missing",
-                 .where = f.where({"train.iterations", "train.samples"}),
-                 .why = "nothing says how long to train",
-                 .legal = "train.iterations (optimizer steps) or train.samples (sequences), above 0"};
+  return Problem{
+      .what = "the training length is missing",
+      .where = f.where({"train.iterations", "train.samples"}),
+      .why = "nothing says how long to train",
+      .legal = "train.iterations (optimizer steps) or train.samples (sequences), above 0"};
 }
 
 Found one_length(const Facts& f) {
@@ -75,11 +77,11 @@ Found samples_make_a_step(const Facts& f) {
   const TrainConfig& t = f.config.train;
   const int64_t batch = t.global_batch > 0 ? t.global_batch : t.micro_batch;
   if (t.samples == 0 || batch <= 0 || t.samples >= batch) return {};
-  return Problem{.what = format("{} samples are less than one step", t.samples),
-                 .where = f.where({"train.samples", "train.global_batch", "train.micro_batch"}),
-                 .why = format("one step takes {} samples", batch),
-                 .legal = format("samples at least {}, or a global batch of at most {}", batch,
-                                 t.samples)};
+  return Problem{
+      .what = format("{} samples are less than one step", t.samples),
+      .where = f.where({"train.samples", "train.global_batch", "train.micro_batch"}),
+      .why = format("one step takes {} samples", batch),
+      .legal = format("samples at least {}, or a global batch of at most {}", batch, t.samples)};
 }
 
 // Counters of samples and tokens are 64 bits; activations are counted in bytes.
@@ -87,16 +89,15 @@ Found counts_fit(const Facts& f) {
   const TrainConfig& t = f.config.train;
   const double batch = static_cast<double>(std::max(t.global_batch, t.micro_batch));
   const double sequence = static_cast<double>(t.sequence);
-  const double samples = std::max(static_cast<double>(t.iterations) * batch,
-                                  static_cast<double>(t.samples));
+  const double samples =
+      std::max(static_cast<double>(t.iterations) * batch, static_cast<double>(t.samples));
   constexpr double kMost = 4e18;
   if (samples * sequence <= kMost) return {};
-  return Problem{
-      .what = "the training has more tokens than can be counted",
-      .where = f.where({"train.iterations", "train.samples", "train.global_batch",
-                        "train.sequence"}),
-      .why = format("{:.3g} sequences of {:.3g} tokens", samples, sequence),
-      .legal = format("at most {:.0e} tokens", kMost)};
+  return Problem{.what = "the training has more tokens than can be counted",
+                 .where = f.where(
+                     {"train.iterations", "train.samples", "train.global_batch", "train.sequence"}),
+                 .why = format("{:.3g} sequences of {:.3g} tokens", samples, sequence),
+                 .legal = format("at most {:.0e} tokens", kMost)};
 }
 
 Found micro_batch_fits(const Facts& f) {

@@ -35,7 +35,15 @@ struct EnumNames<NormKind> {
 };
 
 // The non-linearity of the MLP. The gated ones read [gate | up] and give activation(gate) * up.
-enum class Activation : uint8_t { GeluTanh, GeluErf, Relu, SquaredRelu, SwiGlu, GeGluTanh, GeGluErf };
+enum class Activation : uint8_t {
+  GeluTanh,
+  GeluErf,
+  Relu,
+  SquaredRelu,
+  SwiGlu,
+  GeGluTanh,
+  GeGluErf
+};
 template <>
 struct EnumNames<Activation> {
   static constexpr std::array<std::string_view, 7> names{
@@ -95,7 +103,8 @@ struct EnumNames<DecayRamp> {
   static constexpr std::array<std::string_view, 3> names{"constant", "linear", "cosine"};
 };
 
-// None keeps every activation. Selective recomputes the listed modules. Full keeps only block inputs.
+// None keeps every activation. Selective recomputes the listed modules. Full keeps only block
+// inputs.
 enum class Recompute : uint8_t { None, Selective, Full };
 template <>
 struct EnumNames<Recompute> {

@@ -193,8 +193,8 @@ class Parser {
            .legal = "one of them"});
       return;
     }
-    std::string where = format("{} on the command line", arg.empty() ? "an empty argument"
-                                                                     : toml_string(shown(arg)));
+    std::string where = format("{} on the command line",
+                               arg.empty() ? "an empty argument" : toml_string(shown(arg)));
     if (!last_flag_.empty()) where += format(", after {}", last_flag_);
     std::string legal = "a configuration file (NAME.toml) or flags that start with --";
     const FlagTarget target = find_target(last_flag_.empty() ? "--" : last_flag_);

@@ -1,5 +1,5 @@
-// The arguments after the verb: one optional file, flags of fields, Megatron's flags, and the flags a
-// verb declares for itself.
+// The arguments after the verb: one optional file, flags of fields, Megatron's flags, and the flags
+// a verb declares for itself.
 #pragma once
 
 #include <map>

@@ -17,9 +17,13 @@ struct Config {
   ParallelConfig parallel;
 
   template <class V>
-  void describe(V& v) { describe_sections(*this, v); }
+  void describe(V& v) {
+    describe_sections(*this, v);
+  }
   template <class V>
-  void describe(V& v) const { describe_sections(*this, v); }
+  void describe(V& v) const {
+    describe_sections(*this, v);
+  }
 
  private:
   template <class S, class V>

@@ -16,12 +16,12 @@ Found no_cuda(const Facts& f) {
                  .legal = "device.kind cpu or reference"};
 }
 
-Found null_computes_nothing(const Facts& f) {
-  if (f.purpose != Purpose::Train || f.config.device.kind != DeviceKind::Null) return {};
-  return Problem{.what = "the null device cannot train",
+Found null_is_no_choice(const Facts& f) {
+  if (f.config.device.kind != DeviceKind::Null) return {};
+  return Problem{.what = "the null device runs nothing",
                  .where = f.where({"device.kind"}),
-                 .why = "it has no memory and computes nothing; it serves planning",
-                 .legal = "device.kind cpu or reference; or `bevatron plan`"};
+                 .why = "`bevatron plan` imitates the device that is named here without running it",
+                 .legal = "device.kind cpu or reference; `bevatron plan` for a plan"};
 }
 
 Found precision_of_device(const Facts& f) {
@@ -44,22 +44,22 @@ Found precision_of_device(const Facts& f) {
 Found one_rank(const Facts& f) {
   const ParallelConfig& p = f.config.parallel;
   if (p.tensor == 1 && p.pipeline == 1 && p.context == 1) return {};
-  return Problem{
-      .what = "only one rank works in this version",
-      .where = f.where({"parallel.tensor", "parallel.pipeline", "parallel.context"}),
-      .why = format("{} ranks are asked for",
-                    static_cast<double>(p.tensor) * static_cast<double>(p.pipeline) *
-                        static_cast<double>(p.context)),
-      .legal = "1 for each of the three"};
+  return Problem{.what = "only one rank works in this version",
+                 .where = f.where({"parallel.tensor", "parallel.pipeline", "parallel.context"}),
+                 .why = format("{} ranks are asked for", static_cast<double>(p.tensor) *
+                                                             static_cast<double>(p.pipeline) *
+                                                             static_cast<double>(p.context)),
+                 .legal = "1 for each of the three"};
 }
 
 Found recompute_within_model(const Facts& f) {
   const int64_t layers = f.config.recompute.layers, all = f.config.model.layers;
   if (all <= 0 || layers <= all) return {};
-  return Problem{.what = format("{} layers are to be recomputed, but the model has {}", layers, all),
-                 .where = f.where({"recompute.layers", "model.layers"}),
-                 .why = "recompute.layers counts blocks from the first",
-                 .legal = format("1 to {}, or 0 for all", all)};
+  return Problem{
+      .what = format("{} layers are to be recomputed, but the model has {}", layers, all),
+      .where = f.where({"recompute.layers", "model.layers"}),
+      .why = "recompute.layers counts blocks from the first",
+      .legal = format("1 to {}, or 0 for all", all)};
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ Found recompute_within_model(const Facts& f) {
 std::vector<Rule> device_rules() {
   return {
       {{"device.kind"}, no_cuda},
-      {{"device.kind"}, null_computes_nothing},
+      {{"device.kind"}, null_is_no_choice},
       {{"device.kind", "device.precision"}, precision_of_device},
       {{"parallel.tensor", "parallel.pipeline", "parallel.context"}, one_rank},
       {{"recompute.layers", "model.layers"}, recompute_within_model},

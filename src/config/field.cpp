@@ -11,10 +11,14 @@ namespace {
 
 template <class T>
 constexpr FieldType type_of() {
-  if constexpr (std::is_same_v<T, bool>) return FieldType::Boolean;
-  else if constexpr (std::is_same_v<T, int64_t>) return FieldType::Integer;
-  else if constexpr (std::is_same_v<T, double>) return FieldType::Real;
-  else if constexpr (std::is_same_v<T, std::string>) return FieldType::Text;
+  if constexpr (std::is_same_v<T, bool>)
+    return FieldType::Boolean;
+  else if constexpr (std::is_same_v<T, int64_t>)
+    return FieldType::Integer;
+  else if constexpr (std::is_same_v<T, double>)
+    return FieldType::Real;
+  else if constexpr (std::is_same_v<T, std::string>)
+    return FieldType::Text;
   else {
     static_assert(std::is_enum_v<T>, "fields are int64_t, double, bool, std::string or an enum");
     return FieldType::Choice;
@@ -23,8 +27,10 @@ constexpr FieldType type_of() {
 
 template <class T>
 Value to_value(const T& field) {
-  if constexpr (std::is_enum_v<T>) return Choice{static_cast<size_t>(field)};
-  else return Value(field);
+  if constexpr (std::is_enum_v<T>)
+    return Choice{static_cast<size_t>(field)};
+  else
+    return Value(field);
 }
 
 // The visitor that turns the description into data.
@@ -68,7 +74,8 @@ std::string bound_text(const Field& field, double bound) {
 std::string range_text(const Field& field) {
   const bool low = std::isfinite(field.about.min), high = std::isfinite(field.about.max);
   if (low && high)
-    return format("{} to {}", bound_text(field, field.about.min), bound_text(field, field.about.max));
+    return format("{} to {}", bound_text(field, field.about.min),
+                  bound_text(field, field.about.max));
   if (low) return format("at least {}", bound_text(field, field.about.min));
   if (high) return format("at most {}", bound_text(field, field.about.max));
   return {};
@@ -227,8 +234,8 @@ Parsed convert_value(const Field& field, const Value& value) {
       break;
   }
   if (text != nullptr)
-    return refused(field, format("{} is text; {} is written without quotes", toml_string(*text),
-                                 noun(field)));
+    return refused(
+        field, format("{} is text; {} is written without quotes", toml_string(*text), noun(field)));
   const char* given = boolean != nullptr ? "true or false" : "a number";
   return refused(field, format("{} is wanted, not {}{}", noun(field), given,
                                field.type == FieldType::Text || field.type == FieldType::Choice

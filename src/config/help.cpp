@@ -90,8 +90,8 @@ std::string wrap(std::string_view text, size_t columns, size_t indent) {
 std::string own_flags_help(std::span<const OwnFlag> own, size_t columns) {
   std::string out;
   for (const OwnFlag& flag : own) {
-    const std::string name = flag.value.empty() ? std::string(flag.name)
-                                                : format("{} {}", flag.name, flag.value);
+    const std::string name =
+        flag.value.empty() ? std::string(flag.name) : format("{} {}", flag.name, flag.value);
     constexpr size_t kColumn = 26;
     if (name.size() + 4 <= kColumn) {
       out += format("  {:<{}}", name, kColumn - 2);

@@ -57,12 +57,11 @@ void assign_preset(LoadedConfig& loaded, const std::vector<Assignment>& file,
     std::vector<std::string> names;
     for (const Preset& p : presets()) names.emplace_back(p.name);
     const std::string near = nearest(name, names);
-    findings.problems.push_back(
-        {.what = format("there is no preset {}", toml_string(name)),
-         .where = format("{} ({})", kPresetPath, chosen->origin.text),
-         .why = {},
-         .legal = near.empty() ? format("one of: {}", all_preset_names())
-                               : format("did you mean {}?", near)});
+    findings.problems.push_back({.what = format("there is no preset {}", toml_string(name)),
+                                 .where = format("{} ({})", kPresetPath, chosen->origin.text),
+                                 .why = {},
+                                 .legal = near.empty() ? format("one of: {}", all_preset_names())
+                                                       : format("did you mean {}?", near)});
     // Whatever is missing now, the preset would have set.
     findings.incomplete = true;
     return;
@@ -104,15 +103,16 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
   return loaded;
 }
 
-LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own, Purpose purpose) {
+LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own,
+                  Purpose purpose) {
   Findings findings;
   LoadedConfig loaded = load_unchecked(args, own, purpose, findings);
   throw_if_any(findings.problems);
   return loaded;
 }
 
-int64_t own_integer(const LoadedConfig& loaded, std::string_view flag, int64_t otherwise, int64_t min,
-                    int64_t max) {
+int64_t own_integer(const LoadedConfig& loaded, std::string_view flag, int64_t otherwise,
+                    int64_t min, int64_t max) {
   if (!loaded.has(flag)) return otherwise;
   const std::string text = loaded.own_text(flag);
   const auto value = parse_integer(text);

@@ -34,7 +34,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
                             Purpose purpose, Findings& findings);
 
 // The verb's own flag as it is needed: Usage error when its value is no integer in [min, max].
-int64_t own_integer(const LoadedConfig& loaded, std::string_view flag, int64_t otherwise, int64_t min,
-                    int64_t max);
+int64_t own_integer(const LoadedConfig& loaded, std::string_view flag, int64_t otherwise,
+                    int64_t min, int64_t max);
 
 }  // namespace bev

@@ -1,6 +1,6 @@
-// Flags of Megatron-LM that set no field here: those without meaning, which are accepted with a note,
-// and those whose meaning is not available, which are refused with the reason. Flags that do set a
-// field are aliases in its description.
+// Flags of Megatron-LM that set no field here: those without meaning, which are accepted with a
+// note, and those whose meaning is not available, which are refused with the reason. Flags that do
+// set a field are aliases in its description.
 #pragma once
 
 #include <span>

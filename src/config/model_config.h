@@ -28,9 +28,13 @@ struct ModelConfig {
   double init_std = 0.02;
 
   template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
+  void describe(V& v) {
+    describe_fields(*this, v);
+  }
   template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
+  void describe(V& v) const {
+    describe_fields(*this, v);
+  }
 
  private:
   template <class S, class V>

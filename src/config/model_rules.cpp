@@ -46,12 +46,13 @@ int64_t head_dim(const Facts& f) {
 Found heads_divide_width(const Facts& f) {
   const ModelConfig& m = f.config.model;
   if (m.head_dim > 0 || m.width <= 0 || m.heads <= 0 || m.width % m.heads == 0) return {};
-  return Problem{.what = format("width {} is not a multiple of {} heads", m.width, m.heads),
-                 .where = f.where({"model.width", "model.heads"}),
-                 .why = format("each head gets width / heads numbers, and {} / {} leaves {}", m.width,
-                               m.heads, m.width % m.heads),
-                 .legal = format("width {}; heads {}; or give the size of a head in model.head_dim",
-                                 multiples_near(m.width, m.heads), divisors_near(m.width, m.heads))};
+  return Problem{
+      .what = format("width {} is not a multiple of {} heads", m.width, m.heads),
+      .where = f.where({"model.width", "model.heads"}),
+      .why = format("each head gets width / heads numbers, and {} / {} leaves {}", m.width, m.heads,
+                    m.width % m.heads),
+      .legal = format("width {}; heads {}; or give the size of a head in model.head_dim",
+                      multiples_near(m.width, m.heads), divisors_near(m.width, m.heads))};
 }
 
 Found kv_heads_divide_heads(const Facts& f) {
@@ -81,8 +82,7 @@ Found head_not_too_large(const Facts& f) {
                  .where = f.where({"model.width", "model.heads"}),
                  .why = format("width {} / {} heads = {}; attention handles at most {}", m.width,
                                m.heads, size, kMaxHeadDim),
-                 .legal = format("at least {} heads",
-                                 (m.width + kMaxHeadDim - 1) / kMaxHeadDim)};
+                 .legal = format("at least {} heads", (m.width + kMaxHeadDim - 1) / kMaxHeadDim)};
 }
 
 Found rotary_part_is_even(const Facts& f) {
@@ -94,9 +94,9 @@ Found rotary_part_is_even(const Facts& f) {
   std::string legal;
   if (size % 2 == 0) legal = "model.rope_fraction 1, or 0.5 where that is even; ";
   return Problem{
-      .what = rotary == 0 ? std::string("rotary positions turn no part of a head")
-                          : format("rotary positions turn {} numbers of each head, an odd count",
-                                   rotary),
+      .what = rotary == 0
+                  ? std::string("rotary positions turn no part of a head")
+                  : format("rotary positions turn {} numbers of each head, an odd count", rotary),
       .where = f.where({"model.position", "model.head_dim", "model.rope_fraction"}),
       .why = format("numbers turn in pairs; head size {} x rope_fraction {} = {}", size,
                     m.rope_fraction, rotary),
@@ -106,11 +106,11 @@ Found rotary_part_is_even(const Facts& f) {
 Found scaling_needs_rope(const Facts& f) {
   const ModelConfig& m = f.config.model;
   if (m.rope_scaling == RopeScaling::None || m.position == PositionKind::Rope) return {};
-  return Problem{.what = "rotary frequencies are stretched, but positions are not rotary",
-                 .where = f.where({"model.rope_scaling", "model.position"}),
-                 .why = format("with position {} there are no rotary frequencies",
-                               name_of_choice(m.position)),
-                 .legal = "model.position rope, or model.rope_scaling none"};
+  return Problem{
+      .what = "rotary frequencies are stretched, but positions are not rotary",
+      .where = f.where({"model.rope_scaling", "model.position"}),
+      .why = format("with position {} there are no rotary frequencies", name_of_choice(m.position)),
+      .legal = "model.position rope, or model.rope_scaling none"};
 }
 
 Found scaling_bounds_in_order(const Facts& f) {
@@ -128,8 +128,9 @@ Found inner_size_not_zero(const Facts& f) {
   if (m.ffn > 0 || m.width <= 0 || default_ffn(m.width, is_gated(m.activation)) > 0) return {};
   return Problem{.what = format("the MLP of width {} would have an inner size of 0", m.width),
                  .where = f.where({"model.width", "model.ffn", "model.activation"}),
-                 .why = "with a gated activation the default is 8/3 x width, rounded down to a "
-                        "multiple of 64",
+                 .why =
+                     "with a gated activation the default is 8/3 x width, rounded down to a "
+                     "multiple of 64",
                  .legal = format("model.ffn {}, or a width of at least 24", m.width * 8 / 3 + 1)};
 }
 
@@ -144,11 +145,11 @@ Found sizes_fit(const Facts& f) {
                                 static_cast<double>(m.vocab + m.positions + m.vocab_multiple);
   constexpr double kMost = 1e15;
   if (parameters <= kMost) return {};
-  return Problem{.what = "the model has more parameters than can be counted",
-                 .where = f.where({"model.layers", "model.width", "model.ffn", "model.vocab"}),
-                 .why = format("about {:.3g} parameters; the largest known models have 1e13",
-                               parameters),
-                 .legal = format("at most {:.0e} parameters", kMost)};
+  return Problem{
+      .what = "the model has more parameters than can be counted",
+      .where = f.where({"model.layers", "model.width", "model.ffn", "model.vocab"}),
+      .why = format("about {:.3g} parameters; the largest known models have 1e13", parameters),
+      .legal = format("at most {:.0e} parameters", kMost)};
 }
 
 }  // namespace

@@ -133,13 +133,13 @@ Found warmup_before_decay_ends(const Facts& f) {
   const OptimConfig& o = f.config.optim;
   const bool twice = o.warmup_fraction > 0 && (o.warmup_iterations > 0 || o.warmup_samples > 0);
   if (!l || twice || l->warmup < static_cast<double>(l->decay)) return {};
-  return Problem{.what = "the warm-up does not end before the decay does",
-                 .where = f.where({l->warmup_path, l->decay_path}),
-                 .why = format("warm-up {}, decay {} {}", l->warmup, l->decay, unit(f)->name()),
-                 .legal = l->warmup_path == "optim.warmup_fraction"
-                              ? std::string("a fraction below 1")
-                              : format("{} at most {}, or a longer training", l->warmup_path,
-                                       l->decay - 1)};
+  return Problem{
+      .what = "the warm-up does not end before the decay does",
+      .where = f.where({l->warmup_path, l->decay_path}),
+      .why = format("warm-up {}, decay {} {}", l->warmup, l->decay, unit(f)->name()),
+      .legal = l->warmup_path == "optim.warmup_fraction"
+                   ? std::string("a fraction below 1")
+                   : format("{} at most {}, or a longer training", l->warmup_path, l->decay - 1)};
 }
 
 Found wsd_length_given(const Facts& f) {
@@ -150,7 +150,7 @@ Found wsd_length_given(const Facts& f) {
                  .where = f.where({"optim.decay", "optim.wsd_iterations", "optim.wsd_samples"}),
                  .why = "the learning rate stays at lr and falls only at the end",
                  .legal = format("{} above 0", u && u->samples ? "optim.wsd_samples"
-                                               : u ? "optim.wsd_iterations"
+                                               : u             ? "optim.wsd_iterations"
                                                    : "optim.wsd_iterations or optim.wsd_samples")};
 }
 
@@ -171,13 +171,14 @@ Found ramp_has_ends(const Facts& f) {
   return Problem{
       .what = given ? "weight decay would fall during the training"
                     : "a weight decay ramp needs its start and its end",
-      .where = f.where({"optim.weight_decay_ramp", "optim.start_weight_decay",
-                        "optim.end_weight_decay"}),
+      .where = f.where(
+          {"optim.weight_decay_ramp", "optim.start_weight_decay", "optim.end_weight_decay"}),
       .why = given ? format("it ramps from {} to {}", o.start_weight_decay, o.end_weight_decay)
                    : format("a {} ramp goes from start_weight_decay to end_weight_decay",
                             name_of_choice(o.weight_decay_ramp)),
-      .legal = "0 <= optim.start_weight_decay <= optim.end_weight_decay <= 10; or "
-               "optim.weight_decay_ramp constant"};
+      .legal =
+          "0 <= optim.start_weight_decay <= optim.end_weight_decay <= 10; or "
+          "optim.weight_decay_ramp constant"};
 }
 
 Found ends_have_ramp(const Facts& f) {
@@ -186,21 +187,22 @@ Found ends_have_ramp(const Facts& f) {
   if (o.weight_decay_ramp != DecayRamp::Constant ||
       (!given(o.start_weight_decay) && !given(o.end_weight_decay)))
     return {};
-  return Problem{.what = "start or end of a weight decay ramp is given, but weight decay is constant",
-                 .where = f.where({"optim.weight_decay_ramp", "optim.start_weight_decay",
-                                   "optim.end_weight_decay"}),
-                 .why = format("constant weight decay is optim.weight_decay, now {}", o.weight_decay),
-                 .legal = "optim.weight_decay_ramp linear or cosine; or neither start nor end"};
+  return Problem{
+      .what = "start or end of a weight decay ramp is given, but weight decay is constant",
+      .where = f.where(
+          {"optim.weight_decay_ramp", "optim.start_weight_decay", "optim.end_weight_decay"}),
+      .why = format("constant weight decay is optim.weight_decay, now {}", o.weight_decay),
+      .legal = "optim.weight_decay_ramp linear or cosine; or neither start nor end"};
 }
 
 }  // namespace
 
 std::vector<Rule> optim_rules() {
-  const std::vector<std::string_view> schedule{
-      "train.iterations",        "train.samples",         "optim.decay_iterations",
-      "optim.decay_samples",     "optim.wsd_iterations",  "optim.wsd_samples",
-      "optim.warmup_iterations", "optim.warmup_samples",  "optim.warmup_fraction",
-      "optim.decay"};
+  const std::vector<std::string_view> schedule{"train.iterations",        "train.samples",
+                                               "optim.decay_iterations",  "optim.decay_samples",
+                                               "optim.wsd_iterations",    "optim.wsd_samples",
+                                               "optim.warmup_iterations", "optim.warmup_samples",
+                                               "optim.warmup_fraction",   "optim.decay"};
   return {
       {{"optim.lr"}, lr_given, true},
       {{"optim.lr", "optim.min_lr"}, min_lr_below_lr},
@@ -209,7 +211,8 @@ std::vector<Rule> optim_rules() {
        decay_unit},
       {{"train.iterations", "train.samples", "optim.warmup_iterations", "optim.warmup_samples"},
        warmup_unit},
-      {{"train.iterations", "train.samples", "optim.wsd_iterations", "optim.wsd_samples"}, wsd_unit},
+      {{"train.iterations", "train.samples", "optim.wsd_iterations", "optim.wsd_samples"},
+       wsd_unit},
       {{"optim.warmup_fraction", "optim.warmup_iterations", "optim.warmup_samples"}, one_warmup},
       {schedule, warmup_before_decay_ends},
       {{"optim.decay", "optim.wsd_iterations", "optim.wsd_samples"}, wsd_length_given, true},

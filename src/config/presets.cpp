@@ -113,8 +113,7 @@ const Preset* find_preset(std::string_view name) {
 
 std::string preset_list() {
   std::string list;
-  for (const Preset& preset : presets())
-    list += format("{:<16}{}\n", preset.name, preset.summary);
+  for (const Preset& preset : presets()) list += format("{:<16}{}\n", preset.name, preset.summary);
   return list;
 }
 

@@ -1,4 +1,5 @@
-// Numbers that follow from a configuration. A Config says what the user wrote; these say what it means.
+// Numbers that follow from a configuration. A Config says what the user wrote; these say what it
+// means.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ struct ModelShape {
   int64_t vocab;         // as the tokenizer has it
   int64_t padded_vocab;  // rows of the embedding
   int64_t positions;
-  int64_t rotary_dim;    // 0: no rotation
+  int64_t rotary_dim;  // 0: no rotation
 };
 // REQUIRES: check(config) found nothing.
 ModelShape resolve_model(const Config& config);

@@ -27,8 +27,8 @@ struct Rule {
   bool says_missing = false;  // left out when a file or preset could not be read
 };
 
-// Each list may rely on the ones before it only through `reads`: a rule must not crash on values that
-// an earlier rule refused.
+// Each list may rely on the ones before it only through `reads`: a rule must not crash on values
+// that an earlier rule refused.
 std::vector<Rule> model_rules();
 std::vector<Rule> batch_rules();
 std::vector<Rule> optim_rules();

@@ -76,7 +76,8 @@ std::string shown(std::string_view key) {
            c == '-';
   });
   if (bare && key.size() <= 80) return std::string(key);
-  return key.size() <= 80 ? toml_string(key) : "a key of " + format("{}", key.size()) + " characters";
+  return key.size() <= 80 ? toml_string(key)
+                          : "a key of " + format("{}", key.size()) + " characters";
 }
 
 const char* kind_of(const toml::node& node) {

@@ -12,11 +12,12 @@ namespace bev {
 // Files are written by people; a larger one is a mistake or an attack.
 inline constexpr size_t kMaxTomlBytes = size_t{1} << 20;
 
-// The values of a file, each with file and line. Everything wrong goes into `findings`; what could be
-// read is still returned. Never throws for anything the file holds.
+// The values of a file, each with file and line. Everything wrong goes into `findings`; what could
+// be read is still returned. Never throws for anything the file holds.
 std::vector<Assignment> read_toml(const std::filesystem::path& path, Findings& findings);
 
 // The same for a text; `name` stands for the file in messages.
-std::vector<Assignment> parse_toml(std::string_view text, std::string_view name, Findings& findings);
+std::vector<Assignment> parse_toml(std::string_view text, std::string_view name,
+                                   Findings& findings);
 
 }  // namespace bev

@@ -13,14 +13,15 @@ namespace {
 std::atomic<int64_t> heap_allocations{0};
 }
 
-// Counts every allocation of this executable.
-void* operator new(size_t bytes) {
+// Counts every allocation of this executable. Not inlined: g++ would then see malloc's memory given to
+// delete.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   heap_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace bev::test {
 namespace {
@@ -75,18 +76,17 @@ TEST_P(Memory, OneByteTooFewIsAnError) {
   }
 }
 
-// Fault that fails it: a std::vector or std::string made inside an op or a module.
+// Fault that fails it: a std::vector or std::string made inside an op or a module. (The reference ops
+// are written to be read and may use a vector for a row.)
 TEST_P(Memory, StepsAllocateNothing) {
-  for (const DeviceKind kind : {DeviceKind::Reference, DeviceKind::Cpu}) {
-    for (const Recompute recompute : {Recompute::None, Recompute::Full}) {
-      SmallRun run(on(kind, recompute));
-      run.stepper.step(run.loader.next());
-      const int64_t heap = heap_allocations.load();
-      const size_t device = run.device->allocations();
-      for (int i = 0; i < 3; ++i) run.stepper.step(run.loader.next());
-      EXPECT_EQ(heap_allocations.load() - heap, 0);
-      EXPECT_EQ(run.device->allocations() - device, 0);
-    }
+  for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    SmallRun run(on(DeviceKind::Cpu, recompute));
+    run.stepper.step(run.loader.next());
+    const int64_t heap = heap_allocations.load();
+    const size_t device = run.device->allocations();
+    for (int i = 0; i < 3; ++i) run.stepper.step(run.loader.next());
+    EXPECT_EQ(heap_allocations.load() - heap, 0);
+    EXPECT_EQ(run.device->allocations() - device, 0);
   }
 }
 

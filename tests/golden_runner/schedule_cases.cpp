@@ -1,7 +1,8 @@
 // Learning rates, weight decay and vocabulary sizes as Megatron-LM computed them.
-#include <optional>
+#include <algorithm>
 #include <vector>
 
+#include "base/error.h"
 #include "base/json.h"
 #include "config/resolve.h"
 #include "golden_runner/cases.h"

@@ -128,11 +128,10 @@ class GradientTile {
   // p_ = dropout(P), ds_ = dS; zero where a query sees no key.
   void make_ds(const TileView<V>& view) {
     const int64_t key_vectors = (view.keys + V::kWidth - 1) / V::kWidth;
-    const auto ranges = [&](int64_t begin, int64_t end) -> TileRange {
+    const auto ranges = [&](int64_t begin) -> TileRange {
       if (view.is_full) return {0, key_vectors, 0, a_.size.head_dim};
-      int64_t from, to;
-      view.keys_of(begin, end, from, to);
-      return {from / V::kWidth, (to + V::kWidth - 1) / V::kWidth, 0, a_.size.head_dim};
+      const TileSpan seen = view.keys_of_block[begin / view.kRows];
+      return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0, a_.size.head_dim};
     };
     tile_product<V, false>({.a = q_, .a_row = padded_, .a_step = 1, .b = k_columns_,
                             .b_step = kKeyTile, .c = p_, .c_row = kKeyTile},
@@ -156,12 +155,19 @@ class GradientTile {
     constexpr float kLane[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const V delta = V::broadcast(delta_[i]);
     const TileDropout& d = a_.dropout;
-    PhiloxLanes<W> draws;
+    PhiloxLanes<W> draws{};
+    int64_t drawn = -1;  // the draws are those of vectors [4 drawn, 4 drawn + 4)
     for (int64_t vector = 0; vector < key_vectors; ++vector) {
       const int64_t j = vector * V::kWidth;
       float* p_at = p_ + i * kKeyTile + j;
       float* ds_at = ds_ + i * kKeyTile + j;
       V p, dp;
+      if (!view.is_full && (j >= static_cast<int64_t>(view.end[i]) ||
+                            j + V::kWidth <= static_cast<int64_t>(view.begin[i]))) {
+        V::zero().store(p_at);
+        V::zero().store(ds_at);
+        continue;
+      }
       if (view.is_full) {
         p = exp(V::load(p_at) - lse);
         dp = V::load(ds_at);
@@ -175,9 +181,10 @@ class GradientTile {
       }
       V kept_p = p;
       if constexpr (kDrops) {
-        if (vector % 4 == 0) {
+        if (vector / 4 != drawn) {
+          drawn = vector / 4;
           const auto head = static_cast<uint64_t>(d.head_begin + head_);
-          const auto block = static_cast<uint64_t>((key_begin_ + j) / 4);
+          const auto block = static_cast<uint64_t>(key_begin_ / 4 + drawn * V::kWidth);
           draws = philox_columns<V>(d.key, static_cast<uint64_t>(d.rows[query_begin_ + i]),
                                     head << 32 | block);
         }
@@ -193,10 +200,10 @@ class GradientTile {
 
   // dv += dropout(P)^T dout,  dk += dS^T (scale q)
   void add_keys(const TileView<V>& view) {
-    const auto ranges = [&](int64_t begin, int64_t end) -> TileRange {
-      int64_t from = 0, to = view.queries;
-      if (!view.is_full) view.queries_of(begin, end, from, to);
-      return {0, columns_, from, to};
+    const auto ranges = [&](int64_t begin) -> TileRange {
+      if (view.is_full) return {0, columns_, 0, view.queries};
+      const TileSpan seen = view.queries_of_block[begin / view.kRows];
+      return {0, columns_, seen.from, seen.to};
     };
     tile_product<V, true>({.a = p_, .a_row = 1, .a_step = kKeyTile, .b = dout_, .b_step = padded_,
                            .c = dv_, .c_row = padded_},
@@ -211,10 +218,10 @@ class GradientTile {
   void multiply_dq(const TileView<V>& view) {
     tile_product<V, kAdd>({.a = ds_, .a_row = kKeyTile, .a_step = 1, .b = k_, .b_step = padded_,
                            .c = dq_, .c_row = padded_},
-                          view.queries, columns_, [&](int64_t begin, int64_t end) -> TileRange {
-                            int64_t from = 0, to = view.keys;
-                            if (!view.is_full) view.keys_of(begin, end, from, to);
-                            return {0, columns_, from, to};
+                          view.queries, columns_, [&](int64_t begin) -> TileRange {
+                            if (view.is_full) return {0, columns_, 0, view.keys};
+                            const TileSpan seen = view.keys_of_block[begin / view.kRows];
+                            return {0, columns_, seen.from, seen.to};
                           });
   }
 

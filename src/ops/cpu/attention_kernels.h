@@ -61,22 +61,26 @@ class ForwardTile {
     pack_rows<V>(v, a_.v.token_stride, keys, head_dim, 1.0f, v_);
     tile_product<V, false>({.a = k_, .a_row = padded_, .a_step = 1, .b = q_columns_,
                             .b_step = kQueryTile, .c = scores_, .c_row = kQueryTile},
-                           keys, vectors_, [&](int64_t begin, int64_t end) -> TileRange {
+                           keys, vectors_, [&](int64_t begin) -> TileRange {
                              if (view.is_full) return {0, vectors_, 0, head_dim};
-                             int64_t from, to;
-                             view.queries_of(begin, end, from, to);
-                             return {from / V::kWidth, (to + V::kWidth - 1) / V::kWidth, 0,
-                                     head_dim};
+                             const TileSpan seen = view.queries_of_block[begin / view.kRows];
+                             return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth,
+                                     0, head_dim};
                            });
-    if (!view.is_full) hide(view);
-    for (int64_t vector = 0; vector < vectors_; ++vector) soften(vector, keys);
+    for (int64_t vector = 0; vector < vectors_; ++vector) {
+      if (view.is_full) {
+        soften<false>(view, vector, {0, keys});
+      } else {
+        soften<true>(view, vector, view.keys_of(vector * V::kWidth, (vector + 1) * V::kWidth));
+      }
+    }
     if (a_.dropout.rows != nullptr) drop(key_begin, keys);
     const TileProduct values{.a = scores_, .a_row = 1, .a_step = kQueryTile, .b = v_,
                              .b_step = padded_, .c = out_, .c_row = padded_};
-    const auto ranges = [&](int64_t begin, int64_t end) -> TileRange {
-      int64_t from = 0, to = keys;
-      if (!view.is_full) view.keys_of(begin, end, from, to);
-      return {0, padded_ / V::kWidth, from, to};
+    const auto ranges = [&](int64_t begin) -> TileRange {
+      if (view.is_full) return {0, padded_ / V::kWidth, 0, keys};
+      const TileSpan seen = view.keys_of_block[begin / view.kRows];
+      return {0, padded_ / V::kWidth, seen.from, seen.to};
     };
     if (is_first_) {
       tile_product<V, false>(values, queries_, padded_ / V::kWidth, ranges);
@@ -87,39 +91,29 @@ class ForwardTile {
     }
   }
 
-  // -infinity for every score that the mask hides.
-  void hide(const TileView<V>& view) {
-    const V hidden = V::broadcast(-__builtin_inff());
-    for (int64_t j = 0; j < view.keys; ++j) {
-      float* row = scores_ + j * kQueryTile;
-      const bool shown = !view.hides_keys || view.visible[j] != 0;
-      const V key = V::broadcast(static_cast<float>(j));
-      for (int64_t i = 0; i < vectors_ * V::kWidth; i += V::kWidth) {
-        if (!shown) {
-          hidden.store(row + i);
-          continue;
-        }
-        const V before_end = select(key < V::load(view.end + i), V::load(row + i), hidden);
-        select(key < V::load(view.begin + i), hidden, before_end).store(row + i);
-      }
-    }
-  }
-
   // Scores of one vector of queries become exp(score - max); max, sum and the factor of what was
-  // summed before follow.
-  void soften(int64_t vector, int64_t keys) {
+  // summed before follow. Keys outside `seen` get 0.
+  template <bool kMasked>
+  void soften(const TileView<V>& view, int64_t vector, TileSpan seen) {
     const int64_t i = vector * V::kWidth;
     float* column = scores_ + i;
+    if constexpr (kMasked) {
+      for (int64_t j = 0; j < view.keys; ++j) {
+        if (j < seen.from || j >= seen.to) V::zero().store(column + j * kQueryTile);
+      }
+    }
     const V old_max = V::load(max_ + i);
     V largest[2] = {old_max, old_max};
-    for (int64_t j = 0; j < keys; ++j) {
-      largest[j % 2] = max(V::load(column + j * kQueryTile), largest[j % 2]);
+    for (int64_t j = seen.from; j < seen.to; ++j) {
+      float* at = column + j * kQueryTile;
+      if constexpr (kMasked) shown(view, j, i, V::load(at)).store(at);
+      largest[j % 2] = max(V::load(at), largest[j % 2]);
     }
     const V new_max = max(largest[0], largest[1]);
     // A query that has seen no key yet: any finite shift serves, its exponentials are 0.
     const V shift = select(V::broadcast(-__FLT_MAX__) < new_max, new_max, V::zero());
     V total = V::zero();
-    for (int64_t j = 0; j < keys; ++j) {
+    for (int64_t j = seen.from; j < seen.to; ++j) {
       const V p = exp(V::load(column + j * kQueryTile) - shift);
       total = total + p;
       p.store(column + j * kQueryTile);
@@ -128,6 +122,15 @@ class ForwardTile {
     factor.store(factor_ + i);
     new_max.store(max_ + i);
     fma(V::load(sum_ + i), factor, total).store(sum_ + i);
+  }
+
+  // The scores of key j for the queries from i on, -infinity where the mask hides it.
+  static V shown(const TileView<V>& view, int64_t j, int64_t i, V scores) {
+    const V hidden = V::broadcast(-__builtin_inff());
+    if (view.hides_keys && view.visible[j] == 0) return hidden;
+    const V key = V::broadcast(static_cast<float>(j));
+    const V before_end = select(key < V::load(view.end + i), scores, hidden);
+    return select(key < V::load(view.begin + i), hidden, before_end);
   }
 
   void drop(int64_t key_begin, int64_t keys) {

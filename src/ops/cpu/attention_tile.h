@@ -88,62 +88,84 @@ struct QueryView {
   }
 };
 
+// A run of indices.
+struct TileSpan {
+  int64_t from = 0, to = 0;
+};
+
 // The same for the keys [key_begin, key_begin + keys) of one tile, counted from key_begin.
 template <class V>
 struct TileView {
-  float begin[kQueryTile], end[kQueryTile];
-  float visible[kKeyTile];  // of key_visible, 0 or 1; beyond the keys 0
-  bool hides_keys = false;  // some entry of visible is 0
+  static constexpr int64_t kRows = TileBlock<V>::kRows;
+
+  int64_t queries, keys;
   bool is_empty = true;     // no query sees a key
   bool is_full = true;      // every query sees every key
-  int64_t queries, keys;
+  bool hides_keys = false;  // some entry of visible is 0
+  alignas(64) float begin[kQueryTile], end[kQueryTile];
+  alignas(64) float visible[kKeyTile];  // of key_visible, 0 or 1; beyond the keys 0
+  // For each block of rows of a product: the hull of the keys some queries see, and the hull of the
+  // queries that see some keys. Unless the tile is full or empty.
+  TileSpan keys_of_block[kQueryTile / kRows + 1], queries_of_block[kKeyTile / kRows + 1];
 
   TileView(const TileMask& mask, const QueryView<V>& view, int64_t queries_here, int64_t key_begin,
            int64_t keys_here)
       : queries(queries_here), keys(keys_here) {
-    for (int64_t q = 0; q < kQueryTile; ++q) begin[q] = end[q] = 0;
     for (int64_t q = 0; q < queries; ++q) {
-      int64_t from = view.begin[q] - key_begin, to = view.end[q] - key_begin;
-      from = from < 0 ? 0 : from;
-      to = to > keys ? keys : to;
-      is_full = is_full && from == 0 && to == keys;
-      if (from >= to) continue;
-      is_empty = false;
-      begin[q] = static_cast<float>(from);
-      end[q] = static_cast<float>(to);
+      const TileSpan seen = clipped(view, q, key_begin);
+      is_full = is_full && seen.from == 0 && seen.to == keys;
+      is_empty = is_empty && seen.from >= seen.to;
     }
-    if (is_empty || mask.key_visible == nullptr) return;
+    if (is_empty) return;
+    if (mask.key_visible != nullptr) find_visible(mask.key_visible + key_begin);
+    if (is_empty || is_full) return;
+    for (TileSpan& span : keys_of_block) span = {keys, 0};
+    for (TileSpan& span : queries_of_block) span = {queries, 0};
+    for (int64_t q = 0; q < kQueryTile; ++q) {
+      const TileSpan seen = q < queries ? clipped(view, q, key_begin) : TileSpan{};
+      begin[q] = static_cast<float>(seen.from);
+      end[q] = static_cast<float>(seen.to);
+      if (seen.from >= seen.to) continue;
+      widen(keys_of_block[q / kRows], seen.from, seen.to);
+      for (int64_t block = seen.from / kRows; block <= (seen.to - 1) / kRows; ++block) {
+        widen(queries_of_block[block], q, q + 1);
+      }
+    }
+  }
+
+  // The hull of the keys that queries [from, to) see.
+  TileSpan keys_of(int64_t from, int64_t to) const {
+    TileSpan hull{keys, 0};
+    for (int64_t q = from; q < to; ++q) {
+      if (begin[q] < end[q]) {
+        widen(hull, static_cast<int64_t>(begin[q]), static_cast<int64_t>(end[q]));
+      }
+    }
+    return hull;
+  }
+
+ private:
+  static void widen(TileSpan& span, int64_t from, int64_t to) {
+    span.from = from < span.from ? from : span.from;
+    span.to = to > span.to ? to : span.to;
+  }
+
+  TileSpan clipped(const QueryView<V>& view, int64_t q, int64_t key_begin) const {
+    const int64_t from = view.begin[q] - key_begin, to = view.end[q] - key_begin;
+    const TileSpan seen{from < 0 ? 0 : from, to > keys ? keys : to};
+    return seen.from < seen.to ? seen : TileSpan{};
+  }
+
+  void find_visible(const int32_t* key_visible) {
     bool sees_none = true;
     for (int64_t j = 0; j < kKeyTile; ++j) {
-      const bool shown = j < keys && mask.key_visible[key_begin + j] != 0;
+      const bool shown = j < keys && key_visible[j] != 0;
       visible[j] = shown ? 1.0f : 0.0f;
-      if (j < keys && !shown) hides_keys = true;
+      hides_keys = hides_keys || (j < keys && !shown);
       sees_none = sees_none && !shown;
     }
     is_empty = sees_none;
     is_full = is_full && !hides_keys;
-  }
-
-  // The hull of the keys that queries [query_begin, query_end) see.
-  void keys_of(int64_t query_begin, int64_t query_end, int64_t& from, int64_t& to) const {
-    from = keys;
-    to = 0;
-    for (int64_t q = query_begin; q < query_end; ++q) {
-      const auto first = static_cast<int64_t>(begin[q]), last = static_cast<int64_t>(end[q]);
-      if (first >= last) continue;
-      from = first < from ? first : from;
-      to = last > to ? last : to;
-    }
-    if (from > to) from = to;
-  }
-
-  // The hull of the queries that see one of the keys [key_begin, key_end).
-  void queries_of(int64_t key_begin, int64_t key_end, int64_t& from, int64_t& to) const {
-    const auto low = static_cast<float>(key_begin), high = static_cast<float>(key_end);
-    from = 0;
-    to = queries;
-    while (from < to && !(begin[from] < high && end[from] > low)) ++from;
-    while (from < to && !(begin[to - 1] < high && end[to - 1] > low)) --to;
   }
 };
 

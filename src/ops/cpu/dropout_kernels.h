@@ -23,9 +23,9 @@ PhiloxLanes<W> philox_lanes(uint64_t key, W c0, W c1, W c2, W c3) {
     W high0, low0, high1, low1;
     multiply(c0, multiplier0, high0, low0);
     multiply(c2, multiplier1, high1, low1);
-    c0 = high1 ^ c1 ^ W::broadcast(k0);
+    c0 = xor3(high1, c1, W::broadcast(k0));
     c1 = low1;
-    c2 = high0 ^ c3 ^ W::broadcast(k1);
+    c2 = xor3(high0, c3, W::broadcast(k1));
     c3 = low0;
     k0 += 0x9E3779B9;
     k1 += 0xBB67AE85;

@@ -75,7 +75,7 @@ class GemmTiles {
     }
     void step() {
       for (int64_t line = 0; line < lines_per_step_ && next_.rows > 0; ++line) {
-        __builtin_prefetch(at_, 0, 2);
+        __builtin_prefetch(at_, 0, 3);
         at_ += kLine;
         if (at_ >= end_) {
           --next_.rows;

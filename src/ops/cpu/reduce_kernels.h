@@ -9,7 +9,7 @@ namespace bev::cpu {
 // Compiler vectors of a size the compiler learns late.
 template <class T, int kBytes>
 struct LaneArray {
-  using Type = T __attribute__((vector_size(kBytes)));
+  using Type __attribute__((vector_size(kBytes))) = T;
 };
 
 // Sums for the two halves of V in double precision.

@@ -78,8 +78,8 @@ void tile_block_of(int64_t rows, int64_t vectors, const TileProduct& t, int64_t 
   tile_block<V, kRows, kVectors, kAdd>(t, row, range);
 }
 
-// rows x vectors of c. ranges(begin, end) gives the TileRange of rows [begin, end); columns outside
-// it are left as they are. kAdd: adds to c.
+// rows x vectors of c. ranges(row) gives the TileRange of the block of rows that begins there, a
+// multiple of TileBlock::kRows; columns outside it are left as they are. kAdd: adds to c.
 template <class V, bool kAdd, class Ranges>
 void tile_product(const TileProduct& t, int64_t rows, int64_t vectors, const Ranges& ranges) {
   constexpr int64_t kRows = TileBlock<V>::kRows, kVectors = TileBlock<V>::kVectors;
@@ -87,7 +87,7 @@ void tile_product(const TileProduct& t, int64_t rows, int64_t vectors, const Ran
     const int64_t end = vector + kVectors < vectors ? vector + kVectors : vectors;
     for (int64_t row = 0; row < rows; row += kRows) {
       const int64_t count = rows - row < kRows ? rows - row : kRows;
-      TileRange range = ranges(row, row + count);
+      TileRange range = ranges(row);
       if (range.vector_begin < vector) range.vector_begin = vector;
       if (range.vector_end > end) range.vector_end = end;
       if (range.vector_begin >= range.vector_end) continue;

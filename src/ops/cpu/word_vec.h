@@ -1,7 +1,7 @@
 // Vectors of 32-bit words beside the Vec of simd.h, for random numbers. For kernel files (see simd.h).
 //
 // Every WordVec has
-//   broadcast(u32), load(p), store(p), + ^
+//   broadcast(u32), load(p), store(p), +, xor3(a, b, c) = a ^ b ^ c
 //   multiply(a, b, high, low)      the two halves of the 64-bit products
 //   at_least(a, b)                 unsigned a >= b, as the Mask of Vec
 //   as_floats, as_words            to Vec and back, keeping the bits
@@ -20,7 +20,9 @@ struct WordVec {
   void store(uint32_t* p) const { _mm512_storeu_si512(p, v); }
 };
 inline WordVec operator+(WordVec a, WordVec b) { return {_mm512_add_epi32(a.v, b.v)}; }
-inline WordVec operator^(WordVec a, WordVec b) { return {_mm512_xor_si512(a.v, b.v)}; }
+inline WordVec xor3(WordVec a, WordVec b, WordVec c) {
+  return {_mm512_ternarylogic_epi32(a.v, b.v, c.v, 0x96)};
+}
 inline void multiply(WordVec a, WordVec b, WordVec& high, WordVec& low) {
   const __m512i even = _mm512_mul_epu32(a.v, b.v);
   const __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64(a.v, 32), b.v);
@@ -46,7 +48,9 @@ struct WordVec {
   void store(uint32_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
 };
 inline WordVec operator+(WordVec a, WordVec b) { return {_mm256_add_epi32(a.v, b.v)}; }
-inline WordVec operator^(WordVec a, WordVec b) { return {_mm256_xor_si256(a.v, b.v)}; }
+inline WordVec xor3(WordVec a, WordVec b, WordVec c) {
+  return {_mm256_xor_si256(_mm256_xor_si256(a.v, b.v), c.v)};
+}
 // REQUIRES: all lanes of b are equal, as in every vector here.
 inline void multiply(WordVec a, WordVec b, WordVec& high, WordVec& low) {
   const __m256i even = _mm256_mul_epu32(a.v, b.v);
@@ -78,7 +82,7 @@ struct WordVec {
   void store(uint32_t* p) const { __builtin_memcpy(p, &v, sizeof v); }
 };
 inline WordVec operator+(WordVec a, WordVec b) { return {a.v + b.v}; }
-inline WordVec operator^(WordVec a, WordVec b) { return {a.v ^ b.v}; }
+inline WordVec xor3(WordVec a, WordVec b, WordVec c) { return {a.v ^ b.v ^ c.v}; }
 inline void multiply(WordVec a, WordVec b, WordVec& high, WordVec& low) {
   for (int i = 0; i < Vec::kWidth; ++i) {
     const uint64_t product = uint64_t{a.v[i]} * b.v[i];

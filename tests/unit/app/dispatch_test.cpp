@@ -14,8 +14,10 @@ namespace {
 using Args = std::vector<std::string>;
 
 constexpr std::array kVerbs{
-    Verb{"train", "trains", [](std::span<const std::string> args) { return 10 + static_cast<int>(args.size()); }},
-    Verb{"plan", "plans", [](std::span<const std::string>) -> int { throw Error(ErrorKind::Data, "no file"); }},
+    Verb{"train", "trains",
+         [](std::span<const std::string> args) { return 10 + static_cast<int>(args.size()); }},
+    Verb{"plan", "plans",
+         [](std::span<const std::string>) -> int { throw Error(ErrorKind::Data, "no file"); }},
     Verb{"version", "the version", [](std::span<const std::string>) { return 30; }},
 };
 
@@ -77,8 +79,9 @@ TEST(VerbConfig, HelpCoversOwnFlagsAndFields) {
 }
 
 TEST(VerbConfig, PrintConfigPrintsAndStops) {
-  const Args args{"--model.preset", "gpt2-124m", "--micro-batch-size", "1", "--train-iters", "3",
-                  "--lr", "1e-3", "--mock-data", "--print-config"};
+  const Args args{
+      "--model.preset", "gpt2-124m",   "--micro-batch-size", "1", "--train-iters", "3", "--lr",
+      "1e-3",           "--mock-data", "--print-config"};
   testing::internal::CaptureStdout();
   EXPECT_FALSE(config_for(kTrain, args));
   EXPECT_NE(testing::internal::GetCapturedStdout().find("layers = 12"), std::string::npos);
@@ -86,8 +89,18 @@ TEST(VerbConfig, PrintConfigPrintsAndStops) {
 }
 
 TEST(VerbConfig, GivesConfigurationOwnFlagsAndNotes) {
-  const Args args{"--model.preset", "gpt2-124m", "--micro-batch-size", "1", "--train-iters", "3",
-                  "--lr", "1e-3", "--mock-data", "--json", "x", "--use-flash-attn"};
+  const Args args{"--model.preset",
+                  "gpt2-124m",
+                  "--micro-batch-size",
+                  "1",
+                  "--train-iters",
+                  "3",
+                  "--lr",
+                  "1e-3",
+                  "--mock-data",
+                  "--json",
+                  "x",
+                  "--use-flash-attn"};
   testing::internal::CaptureStderr();
   const auto loaded = config_for(kTrain, args);
   EXPECT_NE(testing::internal::GetCapturedStderr().find("bevatron: note: --use-flash-attn"),

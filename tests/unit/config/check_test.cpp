@@ -61,10 +61,9 @@ TEST(Check, LargeHeadsAndEmptyMlp) {
 
 TEST(Check, SequenceAndPositions) {
   for (const char* kind : {"learned_absolute", "rope"})
-    expect_problem(small_model() + Args{"--position-embedding-type", kind,
-                                        "--max-position-embeddings", "100"},
-                   {"128 tokens", "100 positions", "tokens 101 to 128", "at most 100",
-                    "at least 128"});
+    expect_problem(
+        small_model() + Args{"--position-embedding-type", kind, "--max-position-embeddings", "100"},
+        {"128 tokens", "100 positions", "tokens 101 to 128", "at most 100", "at least 128"});
   expect_fine(small_model() +
               Args{"--position-embedding-type", "none", "--max-position-embeddings", "100"});
   expect_fine(small_model() + Args{"--max-position-embeddings", "128"});
@@ -97,8 +96,8 @@ TEST(Check, LearningRateUnits) {
                  Purpose::Train);
   expect_problem(training({"--lr-decay-iters", "50", "--lr-decay-samples", "10"}),
                  {"given twice", "optim.decay_iterations alone"}, Purpose::Train);
-  expect_problem(training({"--lr-warmup-iters", "5", "--lr-warmup-samples", "10"}),
-                 {"given twice"}, Purpose::Train);
+  expect_problem(training({"--lr-warmup-iters", "5", "--lr-warmup-samples", "10"}), {"given twice"},
+                 Purpose::Train);
   expect_fine(training({"--lr-warmup-iters", "5", "--lr-decay-iters", "50"}), Purpose::Train);
   expect_fine(sampled({"--lr-warmup-samples", "5", "--lr-decay-samples", "50"}), Purpose::Train);
 }
@@ -112,12 +111,13 @@ TEST(Check, WarmUp) {
                  {"optim.decay_iterations = 50"}, Purpose::Train);
   expect_problem(training({"--lr-warmup-fraction", "1"}), {"a fraction below 1"}, Purpose::Train);
   expect_fine(training({"--lr-warmup-iters", "99"}), Purpose::Train);
-  expect_problem(training({"--lr-warmup-init", "1"}), {"warmup_init 1 is above lr"}, Purpose::Train);
+  expect_problem(training({"--lr-warmup-init", "1"}), {"warmup_init 1 is above lr"},
+                 Purpose::Train);
 }
 
 TEST(Check, Wsd) {
-  expect_problem(training({"--lr-decay-style", "WSD"}), {"WSD needs", "optim.wsd_iterations above 0"},
-                 Purpose::Train);
+  expect_problem(training({"--lr-decay-style", "WSD"}),
+                 {"WSD needs", "optim.wsd_iterations above 0"}, Purpose::Train);
   expect_problem(sampled({"--lr-decay-style", "WSD"}), {"optim.wsd_samples above 0"},
                  Purpose::Train);
   expect_problem(training({"--lr-decay-style", "WSD", "--lr-wsd-decay-samples", "5"}),
@@ -150,23 +150,24 @@ TEST(Check, WeightDecayRamp) {
 TEST(Check, Devices) {
   expect_problem(small_model() + Args{"--device", "cuda"}, {"this build has no CUDA"});
   expect_problem(small_model() + Args{"--device", "cuda", "--bf16"}, {"this build has no CUDA"});
-  expect_problem(small_model() + Args{"--device.precision", "f64"}, {"cpu device has no precision f64"});
+  expect_problem(small_model() + Args{"--device.precision", "f64"},
+                 {"cpu device has no precision f64"});
   expect_problem(small_model() + Args{"--device", "reference", "--bf16"},
                  {"reference device has no precision bf16"});
   expect_problem(small_model() + Args{"--device", "reference", "--device.precision", "f32"},
                  {"computes in f64 only"});
   expect_fine(small_model() + Args{"--bf16"});
   expect_fine(small_model() + Args{"--device", "reference", "--device.precision", "f64"});
-  expect_fine(small_model() + Args{"--device", "null", "--bf16"});
-  expect_problem(training({"--device", "null"}), {"null device cannot train", "bevatron plan"},
-                 Purpose::Train);
+  expect_problem(small_model() + Args{"--device", "null", "--bf16"},
+                 {"null device runs nothing", "bevatron plan"});
 }
 
 TEST(Check, OneRankAndRecomputation) {
   for (const char* flag : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size",
                            "--context-parallel-size"})
     expect_problem(small_model() + Args{flag, "2"}, {"only one rank works", "2 ranks", flag});
-  expect_problem(small_model() + Args{"--recompute-num-layers", "3"}, {"the model has 2", "1 to 2"});
+  expect_problem(small_model() + Args{"--recompute-num-layers", "3"},
+                 {"the model has 2", "1 to 2"});
 }
 
 TEST(Check, DataIsNeededForTraining) {

@@ -23,9 +23,9 @@ TEST(CommandLine, IntegersAsPeopleWriteThem) {
 }
 
 TEST(CommandLine, NegativeNumbersAreValues) {
-  EXPECT_EQ(config_of(small_model() + Args{"--optim.start_weight_decay", "-1"})
-                .optim.start_weight_decay,
-            -1);
+  EXPECT_EQ(
+      config_of(small_model() + Args{"--optim.start_weight_decay", "-1"}).optim.start_weight_decay,
+      -1);
   expect_problem(small_model() + Args{"--seed", "-1"}, {"--seed", "-1 is below", "0 to"});
   expect_problem(small_model() + Args{"--lr", "-1e-3"}, {"--lr", "-0.001 is below"});
 }
@@ -41,7 +41,8 @@ TEST(CommandLine, BooleansStandAloneOrTakeAWord) {
   EXPECT_FALSE(config_of(small_model() + Args{"--untie-embeddings-and-output-weights"}).model.tied);
   EXPECT_TRUE(
       config_of(small_model() + Args{"--untie-embeddings-and-output-weights", "false"}).model.tied);
-  expect_problem(small_model() + Args{"--data.mock", "yes"}, {"\"yes\"", "after --data.mock", "true"});
+  expect_problem(small_model() + Args{"--data.mock", "yes"},
+                 {"\"yes\"", "after --data.mock", "true"});
   expect_problem(small_model() + Args{"--data.mock=yes"}, {"\"yes\"", "true, false, 1 or 0"});
 }
 
@@ -84,16 +85,16 @@ TEST(CommandLine, FlagsThatRefineOthers) {
 }
 
 TEST(CommandLine, MegatronsUniformRecomputationIsAllLayers) {
-  const Args full = small_model() + Args{"--recompute-granularity", "full", "--recompute-num-layers",
-                                         "1"};
+  const Args full =
+      small_model() + Args{"--recompute-granularity", "full", "--recompute-num-layers", "1"};
   EXPECT_EQ(config_of(full).recompute.layers, 1);
   EXPECT_EQ(config_of(full + Args{"--recompute-method", "block"}).recompute.layers, 1);
   EXPECT_EQ(config_of(full + Args{"--recompute-method", "uniform"}).recompute.layers, 0);
 }
 
 TEST(CommandLine, TheLastOfTwoWins) {
-  EXPECT_EQ(config_of(small_model() + Args{"--num-layers", "3", "--model.layers", "5"}).model.layers,
-            5);
+  EXPECT_EQ(
+      config_of(small_model() + Args{"--num-layers", "3", "--model.layers", "5"}).model.layers, 5);
 }
 
 TEST(CommandLine, FlagsWithoutMeaningAreNoted) {
@@ -164,15 +165,42 @@ TEST(CommandLine, FlagsOfTheVerb) {
   EXPECT_TRUE(mentions(problems[0], "--dry-run?"));
 }
 
-// A command line of the 2019 repository and one of the JUWELS benchmark, less what is not available.
+// A command line of the 2019 repository and one of the JUWELS benchmark, less what is not
+// available.
 TEST(CommandLine, WholeMegatronCommands) {
-  const Config gpt2 = load(Args{"--num-layers", "24", "--hidden-size", "1024",
-                                "--num-attention-heads", "16", "--batch-size", "8", "--seq-length",
-                                "1024", "--max-position-embeddings", "1024", "--train-iters",
-                                "320000", "--vocab-size", "50257", "--mock-data", "--tokenizer-type",
-                                "GPT2BPETokenizer", "--split", "949,50,1", "--distributed-backend",
-                                "nccl", "--lr", "0.00015", "--lr-decay-style", "cosine",
-                                "--weight-decay", "1e-2", "--clip-grad", "1.0", "--warmup", ".01",
+  const Config gpt2 = load(Args{"--num-layers",
+                                "24",
+                                "--hidden-size",
+                                "1024",
+                                "--num-attention-heads",
+                                "16",
+                                "--batch-size",
+                                "8",
+                                "--seq-length",
+                                "1024",
+                                "--max-position-embeddings",
+                                "1024",
+                                "--train-iters",
+                                "320000",
+                                "--vocab-size",
+                                "50257",
+                                "--mock-data",
+                                "--tokenizer-type",
+                                "GPT2BPETokenizer",
+                                "--split",
+                                "949,50,1",
+                                "--distributed-backend",
+                                "nccl",
+                                "--lr",
+                                "0.00015",
+                                "--lr-decay-style",
+                                "cosine",
+                                "--weight-decay",
+                                "1e-2",
+                                "--clip-grad",
+                                "1.0",
+                                "--warmup",
+                                ".01",
                                 "--checkpoint-activations"},
                            {}, Purpose::Train)
                           .config;
@@ -180,19 +208,70 @@ TEST(CommandLine, WholeMegatronCommands) {
   EXPECT_EQ(gpt2.optim.warmup_fraction, 0.01);
   EXPECT_EQ(gpt2.recompute.granularity, Recompute::Full);
 
-  const Config juwels = load(
-      Args{"--num-layers", "40", "--hidden-size", "5120", "--ffn-hidden-size", "20480",
-           "--num-attention-heads", "32", "--micro-batch-size", "1", "--global-batch-size", "1024",
-           "--seq-length", "2048", "--max-position-embeddings", "2048", "--vocab-size", "50257",
-           "--optimizer", "adam", "--adam-beta1", "0.9", "--adam-beta2", "0.999", "--adam-eps",
-           "1e-8", "--lr", "1e-4", "--min-lr", "1e-5", "--lr-decay-style", "cosine",
-           "--lr-decay-samples", "126_953_125", "--lr-warmup-samples", "216_320", "--clip-grad",
-           "1.0", "--weight-decay", "1e-1", "--use-distributed-optimizer", "--train-samples",
-           "300_000_000", "--loss-scale-window", "500", "--hysteresis", "2", "--min-loss-scale",
-           "1.0", "--initial-loss-scale", "4096", "--seed", "42", "--position-embedding-type",
-           "rope", "--use-flash-attn", "--recompute-activations", "--recompute-granularity",
-           "selective", "--log-interval", "10", "--bf16", "--mock-data"},
-      {}, Purpose::Train)
+  const Config juwels = load(Args{"--num-layers",
+                                  "40",
+                                  "--hidden-size",
+                                  "5120",
+                                  "--ffn-hidden-size",
+                                  "20480",
+                                  "--num-attention-heads",
+                                  "32",
+                                  "--micro-batch-size",
+                                  "1",
+                                  "--global-batch-size",
+                                  "1024",
+                                  "--seq-length",
+                                  "2048",
+                                  "--max-position-embeddings",
+                                  "2048",
+                                  "--vocab-size",
+                                  "50257",
+                                  "--optimizer",
+                                  "adam",
+                                  "--adam-beta1",
+                                  "0.9",
+                                  "--adam-beta2",
+                                  "0.999",
+                                  "--adam-eps",
+                                  "1e-8",
+                                  "--lr",
+                                  "1e-4",
+                                  "--min-lr",
+                                  "1e-5",
+                                  "--lr-decay-style",
+                                  "cosine",
+                                  "--lr-decay-samples",
+                                  "126_953_125",
+                                  "--lr-warmup-samples",
+                                  "216_320",
+                                  "--clip-grad",
+                                  "1.0",
+                                  "--weight-decay",
+                                  "1e-1",
+                                  "--use-distributed-optimizer",
+                                  "--train-samples",
+                                  "300_000_000",
+                                  "--loss-scale-window",
+                                  "500",
+                                  "--hysteresis",
+                                  "2",
+                                  "--min-loss-scale",
+                                  "1.0",
+                                  "--initial-loss-scale",
+                                  "4096",
+                                  "--seed",
+                                  "42",
+                                  "--position-embedding-type",
+                                  "rope",
+                                  "--use-flash-attn",
+                                  "--recompute-activations",
+                                  "--recompute-granularity",
+                                  "selective",
+                                  "--log-interval",
+                                  "10",
+                                  "--bf16",
+                                  "--mock-data"},
+                             {}, Purpose::Train)
                             .config;
   EXPECT_EQ(juwels.optim.decay_samples, 126953125);
   EXPECT_EQ(juwels.device.precision, Precision::Bf16);

@@ -48,7 +48,8 @@ TEST(Fields, AliasesMeanLegalValues) {
     for (const Alias& alias : field.about.aliases) {
       for (const std::string_view word : {alias.sets, alias.only_from})
         EXPECT_TRUE(word.empty() || parse_value(field, word).value) << alias.flag;
-      EXPECT_TRUE(alias.values.empty() || alias.values.size() == field.choices.size()) << alias.flag;
+      EXPECT_TRUE(alias.values.empty() || alias.values.size() == field.choices.size())
+          << alias.flag;
     }
   }
 }
@@ -89,17 +90,17 @@ TEST(Fields, RulesAndPresetsNameExistingFields) {
 // Every field that the rules of Megatron's defaults decide on (design: decision 19).
 TEST(Fields, DefaultsAreMegatrons) {
   const std::map<std::string, std::string> expected{
-      {"model.vocab_multiple", "128"},  {"model.norm", "layernorm"},
-      {"model.norm_eps", "1e-05"},      {"model.position", "learned"},
-      {"model.rope_base", "10000"},     {"model.hidden_dropout", "0.1"},
-      {"model.init_std", "0.02"},       {"model.attention_dropout", "0.1"},
-      {"train.seed", "1234"},           {"train.log_interval", "100"},
-      {"optim.kind", "adam"},           {"optim.min_lr", "0"},
-      {"optim.decay", "linear"},        {"optim.wsd_decay", "exponential"},
-      {"optim.weight_decay", "0.01"},   {"optim.beta1", "0.9"},
-      {"optim.beta2", "0.999"},         {"optim.eps", "1e-08"},
-      {"optim.momentum", "0.9"},        {"optim.clip", "1"},
-      {"parallel.tensor", "1"},         {"optim.weight_decay_ramp", "constant"}};
+      {"model.vocab_multiple", "128"}, {"model.norm", "layernorm"},
+      {"model.norm_eps", "1e-05"},     {"model.position", "learned"},
+      {"model.rope_base", "10000"},    {"model.hidden_dropout", "0.1"},
+      {"model.init_std", "0.02"},      {"model.attention_dropout", "0.1"},
+      {"train.seed", "1234"},          {"train.log_interval", "100"},
+      {"optim.kind", "adam"},          {"optim.min_lr", "0"},
+      {"optim.decay", "linear"},       {"optim.wsd_decay", "exponential"},
+      {"optim.weight_decay", "0.01"},  {"optim.beta1", "0.9"},
+      {"optim.beta2", "0.999"},        {"optim.eps", "1e-08"},
+      {"optim.momentum", "0.9"},       {"optim.clip", "1"},
+      {"parallel.tensor", "1"},        {"optim.weight_decay_ramp", "constant"}};
   for (const auto& [path, text] : expected) {
     const Field* field = find_field(path);
     ASSERT_NE(field, nullptr) << path;

@@ -9,8 +9,8 @@ namespace {
 TEST(Load, PrecedenceWhateverTheOrder) {
   const TemporaryFile file(
       "[model]\npreset = \"gpt2-124m\"\nheads = 6\nwidth = 384\n[train]\nmicro_batch = 4\n");
-  for (const Args& args : {Args{file.path(), "--model.width", "96"},
-                           Args{"--model.width", "96", file.path()}}) {
+  for (const Args& args :
+       {Args{file.path(), "--model.width", "96"}, Args{"--model.width", "96", file.path()}}) {
     const LoadedConfig loaded = load(args);
     EXPECT_EQ(loaded.config.model.layers, 12);  // preset
     EXPECT_EQ(loaded.config.model.heads, 6);    // file over preset
@@ -42,9 +42,9 @@ TEST(Load, RefiningFlagsSeeTheFileAndThePreset) {
 
 TEST(Load, AllProblemsInOneReport) {
   const TemporaryFile file("[model]\nwidht = 100\nheads = 7\n[train]\nsequence = \"long\"\n");
-  const Args args{file.path(),    "--num-layers", "0",    "--micro-batch-size",
-                  "4",            "--global-batch-size", "6", "--vocab-sise",
-                  "100",          "--device",     "cuda"};
+  const Args args{
+      file.path(), "--num-layers", "0",   "--micro-batch-size", "4",   "--global-batch-size",
+      "6",         "--vocab-sise", "100", "--device",           "cuda"};
   try {
     load(args);
     FAIL() << "no error";

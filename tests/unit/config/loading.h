@@ -22,8 +22,8 @@ inline Args operator+(Args a, const Args& b) {
 
 // The least that every verb needs, on flags.
 inline Args small_model() {
-  return {"--num-layers", "2",    "--hidden-size", "64",   "--num-attention-heads", "4",
-          "--vocab-size", "1000", "--seq-length",  "128",  "--micro-batch-size",    "2"};
+  return {"--num-layers", "2",    "--hidden-size", "64",  "--num-attention-heads", "4",
+          "--vocab-size", "1000", "--seq-length",  "128", "--micro-batch-size",    "2"};
 }
 
 // The least that training needs.

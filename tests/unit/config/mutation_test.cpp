@@ -10,11 +10,49 @@
 namespace bev {
 namespace {
 
-constexpr std::string_view kPieces[] = {
-    "[", "]", "{", "}", "\"", "\"\"\"", "'", "'''", "=", ".", "#", "\n", "\\", ",", "_", "-", "--",
-    "0", "1", "9", "1e6", "-1", "1e999", "nan", "true", "model", "layers", "width", "heads", "train",
-    "[model]\n", "[[model]]", "layers = 3\n", "preset = \"gpt2-124m\"\n", "2024-01-01", "\xC3\xA9",
-    "\xFF", "\r\n", "9223372036854775807", "--num-layers", "--swiglu", "--model.layers=", "\t"};
+constexpr std::string_view kPieces[] = {"[",
+                                        "]",
+                                        "{",
+                                        "}",
+                                        "\"",
+                                        "\"\"\"",
+                                        "'",
+                                        "'''",
+                                        "=",
+                                        ".",
+                                        "#",
+                                        "\n",
+                                        "\\",
+                                        ",",
+                                        "_",
+                                        "-",
+                                        "--",
+                                        "0",
+                                        "1",
+                                        "9",
+                                        "1e6",
+                                        "-1",
+                                        "1e999",
+                                        "nan",
+                                        "true",
+                                        "model",
+                                        "layers",
+                                        "width",
+                                        "heads",
+                                        "train",
+                                        "[model]\n",
+                                        "[[model]]",
+                                        "layers = 3\n",
+                                        "preset = \"gpt2-124m\"\n",
+                                        "2024-01-01",
+                                        "\xC3\xA9",
+                                        "\xFF",
+                                        "\r\n",
+                                        "9223372036854775807",
+                                        "--num-layers",
+                                        "--swiglu",
+                                        "--model.layers=",
+                                        "\t"};
 
 std::string mutate(std::string text, std::mt19937_64& random) {
   const int edits = 1 + static_cast<int>(random() % 6);
@@ -26,7 +64,8 @@ std::string mutate(std::string text, std::mt19937_64& random) {
       case 2:
         if (at < text.size()) text[at] = static_cast<char>(random());
         break;
-      default: text.insert(at, text.substr(text.empty() ? 0 : random() % text.size(), random() % 20));
+      default:
+        text.insert(at, text.substr(text.empty() ? 0 : random() % text.size(), random() % 20));
     }
   }
   return text;

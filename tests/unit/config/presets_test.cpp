@@ -10,8 +10,8 @@ Config preset(std::string_view name, const Args& more = {}) {
   return load(Args{"--model.preset", std::string(name), "--train.micro_batch", "1"} + more).config;
 }
 
-// Closed form, written without a look at the model's code: matrices, biases and norms of each block,
-// token and position embeddings, final norm, output layer.
+// Closed form, written without a look at the model's code: matrices, biases and norms of each
+// block, token and position embeddings, final norm, output layer.
 int64_t parameters(const Config& config) {
   const ModelShape s = resolve_model(config);
   const ModelConfig& m = config.model;
@@ -53,11 +53,11 @@ TEST(Presets, NamesAreRoundedSizes) {
 TEST(Presets, EachPassesTheCheck) {
   EXPECT_EQ(presets().size(), 21u);
   for (const Preset& p : presets()) {
-    const auto problems = problems_of(
-        Args{"--model.preset", std::string(p.name), "--train.micro_batch", "2",
-             "--train.global_batch", "8", "--train.samples", "1000", "--optim.lr", "1e-4",
-             "--data.mock"},
-        Purpose::Train);
+    const auto problems =
+        problems_of(Args{"--model.preset", std::string(p.name), "--train.micro_batch", "2",
+                         "--train.global_batch", "8", "--train.samples", "1000", "--optim.lr",
+                         "1e-4", "--data.mock"},
+                    Purpose::Train);
     EXPECT_TRUE(problems.empty()) << p.name << "\n" << report(problems);
   }
 }

@@ -15,10 +15,10 @@ void expect_same(const Config& a, const Config& b) {
 }
 
 TEST(PrintConfig, LoadsAgainToTheSame) {
-  const LoadedConfig loaded = load(
-      Args{"--model.preset", "llama2-7b", "--micro-batch-size", "3", "--lr", "0.1", "--min-lr",
-           "3.3333333333333335e-05", "--train.output", "a \"b\" \\ \xC3\xA9 # [x]\n\t", "--seed",
-           "9e18", "--adam-eps", "1e-300", "--recompute-granularity", "full"});
+  const LoadedConfig loaded =
+      load(Args{"--model.preset", "llama2-7b", "--micro-batch-size", "3", "--lr", "0.1", "--min-lr",
+                "3.3333333333333335e-05", "--train.output", "a \"b\" \\ \xC3\xA9 # [x]\n\t",
+                "--seed", "9e18", "--adam-eps", "1e-300", "--recompute-granularity", "full"});
   const std::string text = print_config(loaded.config, loaded.origins);
   const TemporaryFile file(text);
   const LoadedConfig again = load(Args{file.path()});
@@ -33,7 +33,9 @@ TEST(PrintConfig, SaysWhereEachValueCameFrom) {
   const std::string text = print_config(loaded.config, loaded.origins);
   const auto line = [&](const std::string& key) {
     const size_t begin = text.find("\n" + key + " = ");
-    return begin == std::string::npos ? "" : text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
+    return begin == std::string::npos
+               ? ""
+               : text.substr(begin + 1, text.find('\n', begin + 1) - begin - 1);
   };
   EXPECT_NE(line("layers").find("layers = 12 "), std::string::npos);
   EXPECT_NE(line("layers").find("# preset gpt2-124m"), std::string::npos);

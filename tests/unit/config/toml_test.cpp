@@ -49,7 +49,8 @@ TEST(Toml, NumbersInEitherNotation) {
 }
 
 TEST(Toml, UnknownNamesNameTheNearest) {
-  expect_toml_problem("[model]\nlayrs = 2\n", {"[model] has no key layrs", "run.toml:2", "layers?"});
+  expect_toml_problem("[model]\nlayrs = 2\n",
+                      {"[model] has no key layrs", "run.toml:2", "layers?"});
   expect_toml_problem("[model]\nnum_layers = 2\n", {"num_layers", "did you mean layers?"});
   expect_toml_problem("[model]\nhidden-size = 2\n", {"did you mean width?"});
   expect_toml_problem("[modle]\nlayers = 2\n", {"no section modle", "run.toml:1", "[model]?"});
@@ -60,7 +61,8 @@ TEST(Toml, UnknownNamesNameTheNearest) {
 }
 
 TEST(Toml, WrongTypes) {
-  expect_toml_problem("[model]\nlayers = \"12\"\n", {"model.layers", "run.toml:2", "without quotes"});
+  expect_toml_problem("[model]\nlayers = \"12\"\n",
+                      {"model.layers", "run.toml:2", "without quotes"});
   expect_toml_problem("[model]\nlayers = 1.5\n", {"1.5 is not a whole number"});
   expect_toml_problem("[model]\nlayers = 1e300\n", {"not a whole number"});
   expect_toml_problem("[model]\nlayers = true\n", {"an integer is wanted, not true or false"});
@@ -121,8 +123,10 @@ TEST(Toml, HostileFiles) {
 }
 
 TEST(Toml, FilesThatCannotBeRead) {
-  expect_problem(Args{"/nowhere/run.toml"} + small_model(), {"cannot be read", "/nowhere/run.toml"});
-  expect_problem(Args{testing::TempDir()} + small_model(), {"cannot be read", "not a regular file"});
+  expect_problem(Args{"/nowhere/run.toml"} + small_model(),
+                 {"cannot be read", "/nowhere/run.toml"});
+  expect_problem(Args{testing::TempDir()} + small_model(),
+                 {"cannot be read", "not a regular file"});
   const TemporaryFile large(std::string(kMaxTomlBytes + 1, '\n'));
   expect_problem(Args{large.path()} + small_model(), {"cannot be read", "1048576"});
 }

@@ -1,0 +1,100 @@
+// Runs the plain-text scenarios of tests/cli/scenarios as a user would: a shell in an empty directory.
+//
+//   # what is shown
+//   $ bevatron plan --no-such-flag     the command; $ repeats for more commands, the last one counts
+//   exit 2
+//   > text that must appear in the output (stdout and stderr together)
+//   ! text that must not appear
+//
+// Blank lines separate scenarios.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+namespace bev::test {
+namespace {
+
+struct Scenario {
+  std::string file, title;
+  std::vector<std::string> commands, expected, forbidden;
+  int exit = 0;
+};
+
+std::vector<Scenario> read_scenarios() {
+  std::vector<Scenario> scenarios;
+  for (const auto& entry : std::filesystem::directory_iterator(BEV_SCENARIOS)) {
+    if (entry.path().extension() != ".txt") continue;
+    std::ifstream file(entry.path());
+    Scenario current;
+    const auto finish = [&] {
+      if (!current.commands.empty()) scenarios.push_back(current);
+      current = {};
+    };
+    for (std::string line; std::getline(file, line);) {
+      const std::string rest = line.size() > 2 ? line.substr(2) : "";
+      current.file = entry.path().stem().string();
+      if (line.empty()) {
+        finish();
+      } else if (line[0] == '#') {
+        current.title += rest;
+      } else if (line[0] == '$') {
+        current.commands.push_back(rest);
+      } else if (line[0] == '>') {
+        current.expected.push_back(rest);
+      } else if (line[0] == '!') {
+        current.forbidden.push_back(rest);
+      } else if (line.rfind("exit ", 0) == 0) {
+        current.exit = std::stoi(line.substr(5));
+      } else {
+        ADD_FAILURE() << entry.path() << ": cannot read the line: " << line;
+      }
+    }
+    finish();
+  }
+  return scenarios;
+}
+
+std::string quoted(const std::string& text) { return "'" + text + "'"; }
+
+TEST(Scenarios, BehaveAsWritten) {
+  const std::vector<Scenario> scenarios = read_scenarios();
+  ASSERT_GT(scenarios.size(), 10u);
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("bevatron-cli-" + std::to_string(::getpid()));
+  for (const Scenario& scenario : scenarios) {
+    SCOPED_TRACE(scenario.file + ": " + scenario.title);
+    std::filesystem::remove_all(folder);
+    std::filesystem::create_directories(folder);
+    std::string script = "cd " + quoted(folder.string()) + " && PATH=" +
+                         quoted(std::filesystem::path(BEV_PROGRAM).parent_path().string()) +
+                         ":$PATH && export PATH";
+    for (const std::string& command : scenario.commands) script += "\n" + command;
+    std::FILE* pipe = ::popen(("{ " + script + "\n} 2>&1").c_str(), "r");
+    ASSERT_NE(pipe, nullptr);
+    std::string output;
+    std::array<char, 4096> chunk{};
+    for (size_t got = 0; (got = std::fread(chunk.data(), 1, chunk.size(), pipe)) > 0;) {
+      output.append(chunk.data(), got);
+    }
+    const int status = ::pclose(pipe);
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), scenario.exit) << output;
+    for (const std::string& text : scenario.expected) {
+      EXPECT_NE(output.find(text), std::string::npos) << "missing: " << text << "\n" << output;
+    }
+    for (const std::string& text : scenario.forbidden) {
+      EXPECT_EQ(output.find(text), std::string::npos) << "found: " << text << "\n" << output;
+    }
+  }
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace bev::test
