@@ -23,6 +23,14 @@ constexpr const char* kWeightsFile = "model.safetensors";
 constexpr const char* kIndexFile = "model.safetensors.index.json";
 constexpr const char* kConfigFile = "config.json";
 
+// Marks a weights file as ours. In the file's metadata and not in config.json, because transformers
+// carries fields it does not know into what it saves itself.
+const std::map<std::string, std::string>& our_metadata() {
+  static const std::map<std::string, std::string> metadata{{"format", "pt"},
+                                                           {"written_by", "bevatron"}};
+  return metadata;
+}
+
 // All tensors of a model directory, in one file or in shards.
 class StoredModel {
  public:
@@ -214,16 +222,17 @@ void write_weights(const fs::path& path, HuggingFaceFamily family, int64_t vocab
     BEV_CHECK(param->value.shape == param->spec.shape, Internal,
               "{} is cut over ranks; only a whole model can be saved in Hugging Face's format",
               param->spec.name);
-    for (HuggingFaceTensor& tensor : huggingface_tensors(family, param->spec)) {
+    for (const HuggingFaceTensor& tensor : huggingface_tensors(family, param->spec)) {
       list.push_back({tensor.name, params.dtype(), huggingface_shape(tensor, param->spec, vocab)});
-      sources.emplace(tensor.name, std::pair(param, std::move(tensor)));
+      sources[list.back().name] = {param, tensor};
     }
   }
-  write_safetensors(path, std::move(list), [&](const TensorToWrite& out, std::span<std::byte> to) {
+  const auto fill = [&](const TensorToWrite& out, std::span<std::byte> to) {
     const auto& [param, tensor] = sources.at(out.name);
     const std::vector<std::byte> bytes = file_layout(tensor, param->value, params.device(), vocab);
     std::memcpy(to.data(), bytes.data(), bytes.size());
-  });
+  };
+  write_safetensors(path, std::move(list), fill, our_metadata());
 }
 
 void check_replaceable(const fs::path& dir) {
@@ -236,9 +245,10 @@ void check_replaceable(const fs::path& dir) {
               "{} is not replaced, because it holds {}, which is not an earlier output",
               dir.string(), in_quotes(name));
   }
-  BEV_CHECK(
-      fs::exists(dir / kConfigFile) && is_our_huggingface_config(read_json(dir / kConfigFile)),
-      Data, "{} is not replaced: it holds a model that this program did not write", dir.string());
+  BEV_CHECK(fs::exists(dir / kWeightsFile) &&
+                SafetensorsReader(dir / kWeightsFile).metadata() == our_metadata(),
+            Data, "{} is not replaced: it holds a model that this program did not write",
+            dir.string());
 }
 
 }  // namespace

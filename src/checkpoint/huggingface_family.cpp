@@ -9,9 +9,6 @@ namespace bev {
 
 namespace {
 
-constexpr const char* kMark = "written_by";
-constexpr const char* kMarkValue = "bevatron";
-
 std::string_view activation_name(Activation activation) {
   for (const ActivationName& known : kPlainActivationNames) {
     if (known.activation == activation) return known.name;
@@ -195,12 +192,7 @@ Json huggingface_config(const Config& config, DType dtype) {
   } else {
     write_llama_like(family, m, shape, j);
   }
-  j[kMark] = kMarkValue;
   return j;
-}
-
-bool is_our_huggingface_config(const Json& config) {
-  return config.is_object() && config.contains(kMark) && config[kMark] == kMarkValue;
 }
 
 }  // namespace bev

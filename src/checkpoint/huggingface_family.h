@@ -45,7 +45,4 @@ HuggingFaceFamily huggingface_family(const Config& config);
 // The content of config.json for weights stored in `dtype`. REQUIRES: as huggingface_family.
 Json huggingface_config(const Config& config, DType dtype);
 
-// Whether the content was made by huggingface_config.
-bool is_our_huggingface_config(const Json& config);
-
 }  // namespace bev

@@ -1,7 +1,6 @@
 #include "ops/attention.h"
 
 #include <algorithm>
-#include <cstring>
 #include <type_traits>
 
 #include "base/integer.h"
@@ -83,29 +82,24 @@ AttentionGradient<T> gradient_of(const Sequences<ops::AttentionBackward>& all, i
           .lse_stride = a.lse.stride[0]};
 }
 
-template <class T>
-void clear_dq(const AttentionGradient<T>& g, int64_t head_begin, int64_t head_end) {
-  for (int64_t query = 0; query < g.size.queries; ++query) {
-    for (int64_t head = head_begin; head < head_end; ++head) {
-      T* row = g.dq.data + query * g.dq.token_stride + head * g.dq.head_stride;
-      std::memset(static_cast<void*>(row), 0, static_cast<size_t>(g.size.head_dim) * sizeof(T));
-    }
-  }
-}
-
 float* workspace_of(HostDevice& host, int thread) {
   return reinterpret_cast<float*>(host.workspace(thread));
+}
+
+// As many as the workspace holds, unless that leaves threads without work. No result depends on it.
+int64_t tiles_per_task(HostDevice& host, int64_t heads, int64_t tiles, int64_t head_dim) {
+  int64_t share = head_dim <= kMaxHeadDim / 2 ? kQueryTilesPerTask : kQueryTilesPerTask / 2;
+  while (share > 1 && heads * div_ceil(tiles, share) < 4 * host.threads().threads()) share /= 2;
+  return share;
 }
 
 // One pass over the pairs of tiles: a task owns a kv head, its query heads, and so all it adds to.
 template <class T>
 void backward_by_kv_head(HostDevice& host, const Sequences<ops::AttentionBackward>& all) {
   const AttentionSizes& size = all.size;
-  const int64_t group = size.heads / size.kv_heads;
   host.threads().each(all.a.sequences * size.kv_heads, [&](int64_t task, int thread) {
     const AttentionGradient<T> g = gradient_of<T>(all, task / size.kv_heads);
     const int64_t kv_head = task % size.kv_heads;
-    clear_dq(g, kv_head * group, (kv_head + 1) * group);
     for (int64_t key = 0; key < size.keys; key += kKeyTile) {
       kernels_of<T>().attention_backward_keys(g, kv_head, key, true, workspace_of(host, thread));
     }
@@ -153,10 +147,12 @@ void attention(Exec& ex, const ops::Attention& a) {
     const AttentionSizes& size = all.size;
     HostDevice& host = host_of(ex);
     const int64_t tiles = div_ceil(size.queries, kQueryTile);
-    host.threads().each(a.sequences * size.heads * tiles, [&](int64_t task, int thread) {
+    const int64_t share = tiles_per_task(host, a.sequences * size.heads, tiles, size.head_dim);
+    const int64_t parts = div_ceil(tiles, share);
+    host.threads().each(a.sequences * size.heads * parts, [&](int64_t task, int thread) {
       // Late tiles of a causal mask are long: they go first, so that no thread ends on one.
-      const int64_t tile = tiles - 1 - task % tiles;
-      const int64_t head = task / tiles % size.heads, sequence = task / tiles / size.heads;
+      const int64_t tile = (parts - 1 - task % parts) * share;
+      const int64_t head = task / parts % size.heads, sequence = task / parts / size.heads;
       const int64_t query = sequence * size.queries, key = sequence * size.keys;
       const AttentionForward<T> forward{
           .size = size,
@@ -169,7 +165,7 @@ void attention(Exec& ex, const ops::Attention& a) {
           .lse = reinterpret_cast<float*>(a.lse.data) + query * a.lse.stride[0],
           .lse_stride = a.lse.stride[0]};
       kernels_of<T>().attention_forward(forward, head, tile * kQueryTile,
-                                        workspace_of(host, thread));
+                                        std::min(share, tiles - tile), workspace_of(host, thread));
     });
   });
 }

@@ -27,29 +27,23 @@ class GradientTile {
     ds_ = memory.take(kQueryTile * kKeyTile);
   }
 
-  // dk and dv of one key tile; add_dq: what the tile contributes to dq is added there.
+  // dk and dv of one key tile; add_dq: what the tile contributes to dq goes there as well.
   void run_keys(int64_t kv_head, int64_t key_begin, bool add_dq) {
     load_keys(kv_head, key_begin);
     const int64_t group = a_.size.heads / a_.size.kv_heads;
-    clear(dk_, keys_ * padded_);
-    clear(dv_, keys_ * padded_);
+    clear(dk_, keys_);
+    clear(dv_, keys_);
     for (int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
       for (int64_t query = 0; query < a_.size.queries; query += kQueryTile) {
         const int64_t queries = at_most(kQueryTile, a_.size.queries - query);
         const QueryView<V> seen(a_.mask, query, queries, a_.size.keys);
         const TileView<V> view(a_.mask, seen, queries, key_begin, keys_);
-        if (view.is_empty) continue;
-        load_queries(head, query, queries);
-        make_ds(view);
-        add_keys(view);
-        if (!add_dq) continue;
-        multiply_dq<false>(view);
-        for (int64_t i = 0; i < queries; ++i) {
-          T* row = row_of(a_.dq, query + i, head);
-          each_vector<V>(a_.size.head_dim, [&](int64_t d, auto lanes) {
-            lanes.store(lanes.load(row + d) + V::load(dq_ + i * padded_ + d), row + d);
-          });
+        if (!view.is_empty) {
+          load_queries(head, query, queries);
+          make_ds(view);
+          add_keys(view);
         }
+        if (add_dq) put_dq(view, seen, head, query);
       }
     }
     write(dk_, a_.dk, key_begin, keys_, kv_head);
@@ -61,13 +55,13 @@ class GradientTile {
     const int64_t queries = at_most(kQueryTile, a_.size.queries - query_begin);
     const QueryView<V> seen(a_.mask, query_begin, queries, a_.size.keys);
     load_queries(head, query_begin, queries);
-    clear(dq_, queries * padded_);
+    clear(dq_, queries);
     for (int64_t key = seen.first_key / kKeyTile * kKeyTile; key < seen.last_key; key += kKeyTile) {
       const TileView<V> view(a_.mask, seen, queries, key, at_most(kKeyTile, a_.size.keys - key));
       if (view.is_empty) continue;
       load_keys(head / (a_.size.heads / a_.size.kv_heads), key);
       make_ds(view);
-      multiply_dq<true>(view);
+      multiply_dq(view, starts_dq(view, seen), dq_, padded_);
     }
     write(dq_, a_.dq, query_begin, queries, head);
   }
@@ -80,8 +74,8 @@ class GradientTile {
     return t.data + token * t.token_stride + head * t.head_stride;
   }
 
-  static void clear(float* p, int64_t count) {
-    for (int64_t i = 0; i < count; i += V::kWidth) V::zero().store(p + i);
+  void clear(float* tile, int64_t rows) const {
+    for (int64_t i = 0; i < rows * padded_; i += V::kWidth) V::zero().store(tile + i);
   }
 
   void write(const float* tile, const HeadRows<T>& to, int64_t begin, int64_t count, int64_t head) {
@@ -115,8 +109,9 @@ class GradientTile {
                  a_.size.scale, q_);
     pack_rows<V>(row_of(a_.dout, query_begin, head), a_.dout.token_stride, queries, head_dim, 1.0f,
                  dout_);
-    for (int64_t i = 0; i < queries; ++i) {
-      const T* out = row_of(a_.out, query_begin + i, head);
+    const T* out = row_of(a_.out, query_begin, head);
+    prefetch_rows<V>(out, a_.out.token_stride, 0, queries, head_dim);
+    for (int64_t i = 0; i < queries; ++i, out += a_.out.token_stride) {
       V product = V::zero();
       each_vector<V>(head_dim, [&](int64_t d, auto lanes) {
         product = fma(V::load(dout_ + i * padded_ + d), lanes.load(out + d), product);
@@ -155,7 +150,7 @@ class GradientTile {
     constexpr float kLane[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const V delta = V::broadcast(delta_[i]);
     const TileDropout& d = a_.dropout;
-    PhiloxLanes<W> draws{};
+    PhiloxLanes<W> draws[1];
     int64_t drawn = -1;  // the draws are those of vectors [4 drawn, 4 drawn + 4)
     for (int64_t vector = 0; vector < key_vectors; ++vector) {
       const int64_t j = vector * V::kWidth;
@@ -185,10 +180,10 @@ class GradientTile {
           drawn = vector / 4;
           const auto head = static_cast<uint64_t>(d.head_begin + head_);
           const auto block = static_cast<uint64_t>(key_begin_ / 4 + drawn * V::kWidth);
-          draws = philox_columns<V>(d.key, static_cast<uint64_t>(d.rows[query_begin_ + i]),
-                                    head << 32 | block);
+          draw_columns<V>(d.key, static_cast<uint64_t>(d.rows[query_begin_ + i]),
+                          head << 32 | block, draws);
         }
-        const auto kept = at_least(draws.word[vector % 4], W::broadcast(d.threshold));
+        const auto kept = at_least(draws[0].word[vector % 4], W::broadcast(d.threshold));
         const V scale = V::broadcast(d.scale);
         kept_p = select(kept, p * scale, V::zero());
         dp = select(kept, dp * scale, V::zero());
@@ -213,16 +208,52 @@ class GradientTile {
                           view.keys, columns_, ranges);
   }
 
-  // dq_ = or += dS (scale k)
-  template <bool kAdd>
-  void multiply_dq(const TileView<V>& view) {
-    tile_product<V, kAdd>({.a = ds_, .a_row = kKeyTile, .a_step = 1, .b = k_, .b_step = padded_,
-                           .c = dq_, .c_row = padded_},
-                          view.queries, columns_, [&](int64_t begin) -> TileRange {
-                            if (view.is_full) return {0, columns_, 0, view.keys};
-                            const TileSpan seen = view.keys_of_block[begin / view.kRows];
-                            return {0, columns_, seen.from, seen.to};
-                          });
+  // Whether a tile is the first that its queries see. The same rule for either order of the loops,
+  // so that both give the same bits.
+  bool starts_dq(const TileView<V>& view, const QueryView<V>& seen) const {
+    return key_begin_ <= seen.first_key && seen.first_key < key_begin_ + view.keys;
+  }
+
+  // to = or += dS (scale k)
+  void multiply_dq(const TileView<V>& view, bool starts, float* to, int64_t stride) {
+    const auto ranges = [&](int64_t begin) -> TileRange {
+      if (view.is_full) return {0, columns_, 0, view.keys};
+      const TileSpan seen = view.keys_of_block[begin / view.kRows];
+      return {0, columns_, seen.from, seen.to};
+    };
+    const TileProduct product{.a = ds_, .a_row = kKeyTile, .a_step = 1, .b = k_,
+                              .b_step = padded_, .c = to, .c_row = stride};
+    if (starts) {
+      tile_product<V, false>(product, view.queries, columns_, ranges);
+    } else {
+      tile_product<V, true>(product, view.queries, columns_, ranges);
+    }
+  }
+
+  // Adds the contribution of this tile to the dq of its queries, or starts it.
+  void put_dq(const TileView<V>& view, const QueryView<V>& seen, int64_t head, int64_t query) {
+    const bool sees_nothing = seen.last_key == 0;
+    const bool starts = sees_nothing ? key_begin_ == 0 : starts_dq(view, seen);
+    if (view.is_empty && !starts) return;
+    T* dq = row_of(a_.dq, query, head);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      if (!view.is_empty && a_.size.head_dim == padded_) {
+        multiply_dq(view, starts, dq, a_.dq.token_stride);
+        return;
+      }
+    }
+    if (view.is_empty) {
+      clear(dq_, view.queries);
+    } else {
+      multiply_dq(view, true, dq_, padded_);
+    }
+    for (int64_t i = 0; i < view.queries; ++i) {
+      T* row = dq + i * a_.dq.token_stride;
+      each_vector<V>(a_.size.head_dim, [&](int64_t d, auto lanes) {
+        const V tile = V::load(dq_ + i * padded_ + d);
+        lanes.store(starts ? tile : lanes.load(row + d) + tile, row + d);
+      });
+    }
   }
 
   const AttentionGradient<T>& a_;

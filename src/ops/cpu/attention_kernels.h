@@ -7,79 +7,69 @@
 
 namespace bev::cpu {
 
-// The forward of one query tile. Scores lie transposed, [key][query]: the softmax then runs down the
-// columns, and no operand but q needs a transposition.
+// One query tile of the forward while the key tiles pass by. Scores lie transposed, [key][query]: the
+// softmax then runs down the columns, and no operand but q needs a transposition.
 template <class V, class T>
 class ForwardTile {
  public:
-  ForwardTile(const AttentionForward<T>& a, int64_t head, int64_t query_begin, float* workspace)
-      : a_(a),
-        head_(head),
-        kv_head_(head / (a.size.heads / a.size.kv_heads)),
-        query_begin_(query_begin),
-        queries_(at_most(kQueryTile, a.size.queries - query_begin)),
-        vectors_((queries_ + V::kWidth - 1) / V::kWidth),
-        padded_(padded_to<V>(a.size.head_dim)),
-        view_(a.mask, query_begin, queries_, a.size.keys) {
-    TileMemory<V> memory(workspace);
+  // `rows` is scratch of a tile of rows.
+  void begin(const AttentionForward<T>& a, int64_t head, int64_t query_begin,
+             TileMemory<V>& memory, float* rows) {
+    a_ = &a;
+    head_ = head;
+    query_begin_ = query_begin;
+    queries_ = at_most(kQueryTile, a.size.queries - query_begin);
+    vectors_ = (queries_ + V::kWidth - 1) / V::kWidth;
+    padded_ = padded_to<V>(a.size.head_dim);
+    seen_ = QueryView<V>(a.mask, query_begin, queries_, a.size.keys);
     q_columns_ = memory.take(padded_ * kQueryTile);
-    k_ = memory.take(kKeyTile * padded_);
-    v_ = memory.take(kKeyTile * padded_);
-    scores_ = memory.take(kKeyTile * kQueryTile);
     out_ = memory.take(kQueryTile * padded_);
-  }
-
-  void run() {
-    const T* q = a_.q.data + query_begin_ * a_.q.token_stride + head_ * a_.q.head_stride;
-    pack_rows<V>(q, a_.q.token_stride, queries_, a_.size.head_dim, a_.size.scale, k_);
-    transpose_rows<V, kQueryTile>(k_, queries_, padded_, q_columns_);
+    is_first_ = true;
+    const T* q = a.q.data + query_begin * a.q.token_stride + head * a.q.head_stride;
+    pack_rows<V>(q, a.q.token_stride, queries_, a.size.head_dim, a.size.scale, rows);
+    transpose_rows<V, kQueryTile>(rows, queries_, padded_, q_columns_);
     for (int64_t i = 0; i < kQueryTile; ++i) {
       max_[i] = -__builtin_inff();
       sum_[i] = 0;
-      const bool drops = a_.dropout.rows != nullptr && i < queries_;
-      const auto row = drops ? static_cast<uint64_t>(a_.dropout.rows[query_begin_ + i]) : 0;
+      const bool drops = a.dropout.rows != nullptr && i < queries_;
+      const auto row = drops ? static_cast<uint64_t>(a.dropout.rows[query_begin + i]) : 0;
       row_low_[i] = static_cast<uint32_t>(row);
       row_high_[i] = static_cast<uint32_t>(row >> 32);
     }
-    for (int64_t key = view_.first_key / kKeyTile * kKeyTile; key < view_.last_key;
-         key += kKeyTile) {
-      add_keys(key, at_most(kKeyTile, a_.size.keys - key));
-    }
-    write();
   }
 
- private:
-  static int64_t at_most(int64_t limit, int64_t x) { return x < limit ? x : limit; }
+  const QueryView<V>& seen() const { return seen_; }
 
-  void add_keys(int64_t key_begin, int64_t keys) {
-    const TileView<V> view(a_.mask, view_, queries_, key_begin, keys);
-    if (view.is_empty) return;
-    const int64_t head_dim = a_.size.head_dim;
-    const T* k = a_.k.data + key_begin * a_.k.token_stride + kv_head_ * a_.k.head_stride;
-    const T* v = a_.v.data + key_begin * a_.v.token_stride + kv_head_ * a_.v.head_stride;
-    pack_rows<V>(k, a_.k.token_stride, keys, head_dim, 1.0f, k_);
-    pack_rows<V>(v, a_.v.token_stride, keys, head_dim, 1.0f, v_);
-    tile_product<V, false>({.a = k_, .a_row = padded_, .a_step = 1, .b = q_columns_,
-                            .b_step = kQueryTile, .c = scores_, .c_row = kQueryTile},
-                           keys, vectors_, [&](int64_t begin) -> TileRange {
+  TileView<V> view(int64_t key_begin, int64_t keys) const {
+    return TileView<V>(a_->mask, seen_, queries_, key_begin, keys);
+  }
+
+  // Adds the keys of a tile that is not empty: k and v [keys, padded], scores scratch of a tile.
+  void add_keys(const TileView<V>& view, int64_t key_begin, const float* k, const float* v,
+                float* scores) {
+    const int64_t keys = view.keys, head_dim = a_->size.head_dim;
+    tile_product<V, false>({.a = k, .a_row = padded_, .a_step = 1, .b = q_columns_,
+                            .b_step = kQueryTile, .c = scores, .c_row = kQueryTile},
+                           keys, vectors_, [&](int64_t row) -> TileRange {
                              if (view.is_full) return {0, vectors_, 0, head_dim};
-                             const TileSpan seen = view.queries_of_block[begin / view.kRows];
+                             const TileSpan seen = view.queries_of_block[row / view.kRows];
                              return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth,
                                      0, head_dim};
                            });
     for (int64_t vector = 0; vector < vectors_; ++vector) {
       if (view.is_full) {
-        soften<false>(view, vector, {0, keys});
+        soften<false>(view, vector, {0, keys}, scores);
       } else {
-        soften<true>(view, vector, view.keys_of(vector * V::kWidth, (vector + 1) * V::kWidth));
+        soften<true>(view, vector, view.keys_of(vector * V::kWidth, (vector + 1) * V::kWidth),
+                     scores);
       }
     }
-    if (a_.dropout.rows != nullptr) drop(key_begin, keys);
-    const TileProduct values{.a = scores_, .a_row = 1, .a_step = kQueryTile, .b = v_,
+    if (a_->dropout.rows != nullptr) drop(key_begin, keys, scores);
+    const TileProduct values{.a = scores, .a_row = 1, .a_step = kQueryTile, .b = v,
                              .b_step = padded_, .c = out_, .c_row = padded_};
-    const auto ranges = [&](int64_t begin) -> TileRange {
+    const auto ranges = [&](int64_t row) -> TileRange {
       if (view.is_full) return {0, padded_ / V::kWidth, 0, keys};
-      const TileSpan seen = view.keys_of_block[begin / view.kRows];
+      const TileSpan seen = view.keys_of_block[row / view.kRows];
       return {0, padded_ / V::kWidth, seen.from, seen.to};
     };
     if (is_first_) {
@@ -91,12 +81,36 @@ class ForwardTile {
     }
   }
 
+  void write() const {
+    for (int64_t i = 0; i < queries_; ++i) {
+      T* row =
+          a_->out.data + (query_begin_ + i) * a_->out.token_stride + head_ * a_->out.head_stride;
+      float* lse = a_->lse + (query_begin_ + i) * a_->lse_stride + head_;
+      if (sum_[i] == 0) {
+        each_vector<V>(a_->size.head_dim, [&](int64_t d, auto lanes) {
+          lanes.store(V::zero(), row + d);
+        });
+        *lse = -__builtin_inff();
+        continue;
+      }
+      const V inverse = V::broadcast(1.0f / sum_[i]);
+      each_vector<V>(a_->size.head_dim, [&](int64_t d, auto lanes) {
+        lanes.store(V::load(out_ + i * padded_ + d) * inverse, row + d);
+      });
+      *lse = static_cast<float>(static_cast<double>(max_[i]) +
+                                __builtin_log(static_cast<double>(sum_[i])));
+    }
+  }
+
+ private:
+  static int64_t at_most(int64_t limit, int64_t x) { return x < limit ? x : limit; }
+
   // Scores of one vector of queries become exp(score - max); max, sum and the factor of what was
   // summed before follow. Keys outside `seen` get 0.
   template <bool kMasked>
-  void soften(const TileView<V>& view, int64_t vector, TileSpan seen) {
+  void soften(const TileView<V>& view, int64_t vector, TileSpan seen, float* scores) {
     const int64_t i = vector * V::kWidth;
-    float* column = scores_ + i;
+    float* column = scores + i;
     if constexpr (kMasked) {
       for (int64_t j = 0; j < view.keys; ++j) {
         if (j < seen.from || j >= seen.to) V::zero().store(column + j * kQueryTile);
@@ -133,20 +147,29 @@ class ForwardTile {
     return select(key < V::load(view.begin + i), hidden, before_end);
   }
 
-  void drop(int64_t key_begin, int64_t keys) {
+  void drop(int64_t key_begin, int64_t keys, float* scores) const {
     using W = WordVecOf<V>;
-    const TileDropout& d = a_.dropout;
+    constexpr int kBatch = 2;
+    static_assert(kQueryTile % (kBatch * V::kWidth) == 0);
+    const TileDropout& d = a_->dropout;
     const W threshold = W::broadcast(d.threshold);
     const W head = W::broadcast(static_cast<uint32_t>(d.head_begin + head_));
     const V scale = V::broadcast(d.scale);
     for (int64_t j = 0; j < keys; j += 4) {
       const W block = W::broadcast(static_cast<uint32_t>((key_begin + j) / 4));
-      for (int64_t i = 0; i < vectors_ * V::kWidth; i += V::kWidth) {
-        const auto draws =
-            philox_lanes(d.key, block, head, W::load(row_low_ + i), W::load(row_high_ + i));
+      for (int64_t i = 0; i < vectors_ * V::kWidth; i += kBatch * V::kWidth) {
+        PhiloxLanes<W> lanes[kBatch];
+        for (int b = 0; b < kBatch; ++b) {
+          const int64_t q = i + b * V::kWidth;
+          lanes[b] = {{block, head, W::load(row_low_ + q), W::load(row_high_ + q)}};
+        }
+        draw(d.key, lanes);
         for (int64_t word = 0; word < 4 && j + word < keys; ++word) {
-          float* p = scores_ + (j + word) * kQueryTile + i;
-          select(at_least(draws.word[word], threshold), V::load(p) * scale, V::zero()).store(p);
+          for (int b = 0; b < kBatch; ++b) {
+            float* p = scores + (j + word) * kQueryTile + i + b * V::kWidth;
+            const auto kept = at_least(lanes[b].word[word], threshold);
+            select(kept, V::load(p) * scale, V::zero()).store(p);
+          }
         }
       }
     }
@@ -161,39 +184,49 @@ class ForwardTile {
     }
   }
 
-  void write() {
-    for (int64_t i = 0; i < queries_; ++i) {
-      T* row = a_.out.data + (query_begin_ + i) * a_.out.token_stride + head_ * a_.out.head_stride;
-      float* lse = a_.lse + (query_begin_ + i) * a_.lse_stride + head_;
-      if (sum_[i] == 0) {
-        each_vector<V>(a_.size.head_dim, [&](int64_t d, auto lanes) {
-          lanes.store(V::zero(), row + d);
-        });
-        *lse = -__builtin_inff();
-        continue;
-      }
-      const V inverse = V::broadcast(1.0f / sum_[i]);
-      each_vector<V>(a_.size.head_dim, [&](int64_t d, auto lanes) {
-        lanes.store(V::load(out_ + i * padded_ + d) * inverse, row + d);
-      });
-      *lse = static_cast<float>(static_cast<double>(max_[i]) +
-                                __builtin_log(static_cast<double>(sum_[i])));
-    }
-  }
-
-  const AttentionForward<T>& a_;
-  const int64_t head_, kv_head_, query_begin_, queries_, vectors_, padded_;
-  const QueryView<V> view_;
+  const AttentionForward<T>* a_ = nullptr;
+  int64_t head_ = 0, query_begin_ = 0, queries_ = 0, vectors_ = 0, padded_ = 0;
+  QueryView<V> seen_;
   bool is_first_ = true;
-  float *q_columns_, *k_, *v_, *scores_, *out_;
+  float *q_columns_ = nullptr, *out_ = nullptr;
   alignas(64) float max_[kQueryTile], sum_[kQueryTile], factor_[kQueryTile];
   alignas(64) uint32_t row_low_[kQueryTile], row_high_[kQueryTile];
 };
 
 template <class V, class T>
 void attention_forward(const AttentionForward<T>& a, int64_t head, int64_t query_begin,
-                       float* workspace) {
-  ForwardTile<V, T>(a, head, query_begin, workspace).run();
+                       int64_t tiles, float* workspace) {
+  const int64_t padded = padded_to<V>(a.size.head_dim);
+  const int64_t kv_head = head / (a.size.heads / a.size.kv_heads);
+  TileMemory<V> memory(workspace);
+  float* k_rows = memory.take(kKeyTile * padded);
+  float* v_rows = memory.take(kKeyTile * padded);
+  float* scores = memory.take(kKeyTile * kQueryTile);
+  ForwardTile<V, T> tile[kQueryTilesPerTask];
+  int64_t first_key = a.size.keys, last_key = 0;
+  for (int64_t t = 0; t < tiles; ++t) {
+    tile[t].begin(a, head, query_begin + t * kQueryTile, memory, k_rows);
+    const QueryView<V>& seen = tile[t].seen();
+    first_key = seen.first_key < first_key ? seen.first_key : first_key;
+    last_key = seen.last_key > last_key ? seen.last_key : last_key;
+  }
+  for (int64_t key = first_key / kKeyTile * kKeyTile; key < last_key; key += kKeyTile) {
+    const int64_t keys = a.size.keys - key < kKeyTile ? a.size.keys - key : kKeyTile;
+    bool is_packed = false;
+    for (int64_t t = 0; t < tiles; ++t) {
+      const TileView<V> view = tile[t].view(key, keys);
+      if (view.is_empty) continue;
+      if (!is_packed) {
+        const T* k = a.k.data + key * a.k.token_stride + kv_head * a.k.head_stride;
+        const T* v = a.v.data + key * a.v.token_stride + kv_head * a.v.head_stride;
+        pack_rows<V>(k, a.k.token_stride, keys, a.size.head_dim, 1.0f, k_rows);
+        pack_rows<V>(v, a.v.token_stride, keys, a.size.head_dim, 1.0f, v_rows);
+        is_packed = true;
+      }
+      tile[t].add_keys(view, key, k_rows, v_rows, scores);
+    }
+  }
+  for (int64_t t = 0; t < tiles; ++t) tile[t].write();
 }
 
 }  // namespace bev::cpu

@@ -9,6 +9,8 @@ namespace bev::cpu {
 // Queries and keys are taken in tiles of this many; see attention_kernels.h.
 constexpr int64_t kQueryTile = 64, kKeyTile = 64;
 constexpr int64_t kMaxHeadDim = 512;
+// Query tiles that may share the packing of a key tile.
+constexpr int64_t kQueryTilesPerTask = 4;
 
 // A [tokens, heads, head_dim] tensor; strides in elements.
 template <class T>

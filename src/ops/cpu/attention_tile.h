@@ -29,6 +29,16 @@ class TileMemory {
   float* next_;
 };
 
+// Asks for the cache lines of rows [begin, end) of a tile; the stride of a token is too long for the
+// hardware to guess the next row.
+template <class V, class T>
+void prefetch_rows(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t head_dim) {
+  constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
+  for (int64_t i = begin; i < end; ++i) {
+    for (int64_t d = 0; d < head_dim; d += kLine) __builtin_prefetch(from + i * stride + d);
+  }
+}
+
 // to[i][:] = factor * from[i * stride][:], zero from head_dim up to the padded width. Rows from
 // `count` up to a whole vector of rows are zero.
 template <class V, class T>
@@ -36,7 +46,12 @@ void pack_rows(const T* from, int64_t stride, int64_t count, int64_t head_dim, f
                float* to) {
   const int64_t padded = padded_to<V>(head_dim);
   const V scale = V::broadcast(factor);
+  constexpr int64_t kAhead = 6;
+  prefetch_rows<V>(from, stride, 0, count < kAhead ? count : kAhead, head_dim);
   for (int64_t i = 0; i < count; ++i) {
+    if (i + kAhead < count) {
+      prefetch_rows<V>(from, stride, i + kAhead, i + kAhead + 1, head_dim);
+    }
     each_vector<V>(head_dim, [&](int64_t d, auto lanes) {
       (lanes.load(from + i * stride + d) * scale).store(to + i * padded + d);
     });
@@ -67,8 +82,9 @@ void transpose_rows(const float* from, int64_t count, int64_t padded, float* to)
 template <class V>
 struct QueryView {
   int64_t begin[kQueryTile], end[kQueryTile];
-  int64_t first_key, last_key;  // the hull of all: [first_key, last_key)
+  int64_t first_key = 0, last_key = 0;  // the hull of all: [first_key, last_key)
 
+  QueryView() = default;
   QueryView(const TileMask& mask, int64_t query_begin, int64_t queries, int64_t keys) {
     first_key = keys;
     last_key = 0;

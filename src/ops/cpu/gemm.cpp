@@ -13,15 +13,17 @@ namespace bev::cpu {
 
 namespace {
 
-// One operand is packed once for all threads (shared: the one with fewer lanes), the other in blocks
-// by the thread that multiplies them (own). Sums over parts of k of a bf16 c lie beside them.
-constexpr size_t kWorkspaceBytes = size_t{4} << 20;
+// The operand with fewer lanes (rows of a, columns of b) is packed once for all threads: shared.
+// The other is packed in blocks by the thread that multiplies them: own. With a bf16 c, sums over
+// parts of k lie beside them in f32.
+constexpr size_t kWorkspaceBytes = size_t{4} << 20;  // per thread, of which
 constexpr size_t kOwnBytes = size_t{512} << 10;
 constexpr size_t kPartialBytes = size_t{1} << 20;
-constexpr int64_t kMaxOwnLanes = 96;
-constexpr int64_t kTasksPerThread = 8;  // so that a disturbed thread does not keep the others waiting
-constexpr int64_t kPackLanes = 48;      // shared lanes packed as one task; a multiple of every tile
-constexpr int64_t kMinSharedLanes = 512;
+
+constexpr int64_t kPackLanes = 48;  // packed as one task; a multiple of every tile
+constexpr int64_t kMaxOwnLanes = 2 * kPackLanes;
+constexpr int64_t kMinSharedLanes = 11 * kPackLanes;  // rather than more of k
+constexpr int64_t kTasksPerThread = 8;  // so that one that is disturbed does not delay the others
 // Below this many multiplications, waking the other threads costs more than they save.
 constexpr double kSerialWork = 500e3;
 
@@ -72,8 +74,12 @@ struct Side {
   GemmPanels panels(Range lane, Range depth) const {
     const int64_t offset = lane.begin * lane_stride + depth.begin * depth_stride;
     const auto bytes = static_cast<int64_t>(size_of(operand.dtype));
-    return {static_cast<const std::byte*>(operand.data) + offset * bytes, operand.dtype,
-            lane_stride, depth_stride, lane.size(), depth.size()};
+    return {static_cast<const std::byte*>(operand.data) + offset * bytes,
+            operand.dtype,
+            lane_stride,
+            depth_stride,
+            lane.size(),
+            depth.size()};
   }
 };
 
@@ -128,9 +134,9 @@ class Product {
   const GemmKernels& kernels_;
   const bool shares_a_;
   Side shared_, own_;
-  int64_t depth_;                                      // of a block; depends on k alone
+  int64_t depth_;  // of a block; depends on k alone, because it decides how sums are rounded
   int64_t own_section_, shared_section_, depth_section_;  // at most, of a section
-  int64_t own_lanes_, shared_lanes_;                   // of a task
+  int64_t own_lanes_, shared_lanes_;                      // at most, of a task
   std::byte* own_workspace_;
   float* shared_workspace_;
   float* partial_ = nullptr;  // [m, n] of a section
@@ -140,7 +146,7 @@ class Product {
 Product::Product(const Gemm& g, const GemmKernels& kernels, int threads, std::byte* workspace)
     : g_(g), kernels_(kernels), shares_a_(g.m <= g.n) {
   const Side rows{g.a, g.m, g.a.row_stride, g.a.col_stride, kernels.tile_rows, kernels.pack_a};
-  const Side columns{g.b,          g.n, g.b.col_stride, g.b.row_stride, kernels.tile_columns,
+  const Side columns{g.b,           g.n, g.b.col_stride, g.b.row_stride, kernels.tile_columns,
                      kernels.pack_b};
   shared_ = shares_a_ ? rows : columns;
   own_ = shares_a_ ? columns : rows;
@@ -163,7 +169,7 @@ void Product::plan_sections(int threads, std::byte* workspace) {
     partial_ = reinterpret_cast<float*>(rest);
     rest += count * kPartialBytes;
     bytes -= count * kPartialBytes;
-    shared = std::min(shared, round_up(kMinSharedLanes, kPackLanes));
+    shared = std::min(shared, kMinSharedLanes);
     const auto floats = static_cast<int64_t>(count * kPartialBytes / sizeof(float));
     own_section_ = floats / shared / kPackLanes * kPackLanes;
   }
@@ -173,7 +179,7 @@ void Product::plan_sections(int threads, std::byte* workspace) {
   const auto floats = static_cast<int64_t>(bytes / sizeof(float));
   const int64_t whole_depth = std::max<int64_t>(1, round_up(g_.k, depth_));
   const int64_t lanes = floats / whole_depth / kPackLanes * kPackLanes;
-  shared_section_ = std::min(shared, std::max(lanes, round_up(kMinSharedLanes, kPackLanes)));
+  shared_section_ = std::min(shared, std::max(lanes, kMinSharedLanes));
   const int64_t sections = div_ceil(shared, shared_section_);
   shared_section_ = round_up(div_ceil(shared, sections), kPackLanes);
   depth_section_ = std::min(whole_depth, floats / shared_section_ / depth_ * depth_);

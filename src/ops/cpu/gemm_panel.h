@@ -44,8 +44,8 @@ void transpose_quads(Quad<V>& a, Quad<V>& b, Quad<V>& c, Quad<V>& d) {
   d.v = __builtin_shuffle(high_ab, high_cd, right);
 }
 
-// Packs panels of kLanes lanes with vectors of type U. Panel p starts at packed + p * kLanes * depth
-// and holds element (lane, d) at [d * kLanes + lane].
+// Packs panels of kLanes lanes with vectors of type U. A panel holds element (lane, d) at
+// [d * kLanes + lane]; the next one follows after kLanes * depth.
 template <class U, int kLanes>
 class PanelPacker {
   static_assert(kLanes % U::kWidth == 0);

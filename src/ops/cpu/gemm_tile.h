@@ -67,8 +67,8 @@ class GemmTiles {
    public:
     explicit Feed(const GemmBlock& block)
         : next_(block.next), at_(block.next.row), end_(at_ + block.next.row_bytes) {
-      const int64_t tiles = ((block.rows + kRows - 1) / kRows) *
-                            ((block.columns + kColumns - 1) / kColumns);
+      const int64_t tiles =
+          ((block.rows + kRows - 1) / kRows) * ((block.columns + kColumns - 1) / kColumns);
       const int64_t steps = tiles * (block.depth / kStep);
       const int64_t lines = next_.rows * ((next_.row_bytes + kLine - 1) / kLine);
       lines_per_step_ = steps > 0 ? (lines + steps - 1) / steps : 0;
@@ -123,8 +123,10 @@ class GemmTiles {
               keep ? block.partial_stride : g.c_stride, keep ? at.row : row,
               keep ? at.column : column, at.columns);
     const bool reads = g.activation_input != nullptr;
-    Touch other(keep ? nullptr : reads ? g.activation_input : g.pre_activation, g.c_dtype,
-                reads ? g.activation_input_stride : g.pre_activation_stride, row, column,
+    Touch other(keep    ? nullptr
+                : reads ? g.activation_input
+                        : g.pre_activation,
+                g.c_dtype, reads ? g.activation_input_stride : g.pre_activation_stride, row, column,
                 at.columns);
 
     V sum[rows][vectors];
@@ -251,8 +253,8 @@ class GemmTiles {
       });
     }
     if (g.activation_input != nullptr) {
-      const T* input = static_cast<const T*>(g.activation_input) +
-                       row * g.activation_input_stride + column;
+      const T* input =
+          static_cast<const T*>(g.activation_input) + row * g.activation_input_stride + column;
       with_activation<V>(g.activation, [&](auto, auto slope) {
         each_vector(rows, columns, [&](int r, int64_t j, int64_t count) {
           float* value = values + r * kColumns + j;

@@ -128,9 +128,10 @@ struct TypedKernels {
   void (*adamw)(const AdamWRange<T>&);
   void (*sgd)(const SgdRange<T>&);
 
-  // Attention over one tile; see attention_problem.h. The workspace holds attention_floats().
+  // Attention over one tile, or some query tiles; see attention_problem.h. The workspace holds
+  // attention_workspace_bytes().
   void (*attention_forward)(const AttentionForward<T>&, int64_t head, int64_t query_begin,
-                            float* workspace);
+                            int64_t tiles, float* workspace);
   void (*attention_backward_queries)(const AttentionGradient<T>&, int64_t head,
                                      int64_t query_begin, float* workspace);
   void (*attention_backward_keys)(const AttentionGradient<T>&, int64_t kv_head, int64_t key_begin,

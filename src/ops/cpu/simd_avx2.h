@@ -48,8 +48,8 @@ struct Vec {
 
   // Lane groups of four: p, p + stride.
   static Vec load_quads(const float* p, int64_t stride) {
-    return {_mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)),
-                                 _mm_loadu_ps(p + stride), 1)};
+    return {
+        _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), _mm_loadu_ps(p + stride), 1)};
   }
 
  private:

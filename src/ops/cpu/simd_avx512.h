@@ -40,9 +40,7 @@ struct Vec {
   void store(float* p) const { _mm512_storeu_ps(p, v); }
   void store(float* p, int64_t count) const { _mm512_mask_storeu_ps(p, first(count), v); }
   void store(bf16* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow()); }
-  void store(bf16* p, int64_t count) const {
-    _mm256_mask_storeu_epi16(p, first(count), narrow());
-  }
+  void store(bf16* p, int64_t count) const { _mm256_mask_storeu_epi16(p, first(count), narrow()); }
   Vec as_bf16() const { return {_mm512_castsi512_ps(_mm512_slli_epi32(rounded(), 16))}; }
 
   // Lane groups of four: p, p + stride, p + 2 stride, p + 3 stride.

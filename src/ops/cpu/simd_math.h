@@ -35,8 +35,8 @@ V tanh(V x) {
   const V one = V::broadcast(1.0f);
   const V t = abs(x);
   const V z = x * x;
-  const V p = horner(z, -0.333332807f, 0.133314416f, -0.0537397154f, 0.0206390899f,
-                     -0.00570499059f);
+  const V p =
+      horner(z, -0.333332807f, 0.133314416f, -0.0537397154f, 0.0206390899f, -0.00570499059f);
   const V near = fma(x * z, p, x);
   const V far = one - V::broadcast(2.0f) / (exp(t + t) + one);
   return select(t < V::broadcast(0.625f), near, sign_of(far, x));
@@ -49,8 +49,8 @@ V erf(V x) {
   const V p = horner(t, 0.128662005f, 0.635096312f, 0.106328025f, -0.0238407403f, 0.00367973535f,
                      -0.000331989286f, 1.21506109e-05f);
   const V far = V::broadcast(1.0f) - exp(V::zero() - fma(t, p, t));
-  const V q = horner(x * x, 0.128379166f, -0.376126319f, 0.112836793f, -0.0268584993f,
-                     0.005198834f, -0.00081181142f, 8.26759642e-05f);
+  const V q = horner(x * x, 0.128379166f, -0.376126319f, 0.112836793f, -0.0268584993f, 0.005198834f,
+                     -0.00081181142f, 8.26759642e-05f);
   return select(t < V::broadcast(0.9375f), fma(x, q, x), sign_of(far, x));
 }
 
@@ -139,8 +139,7 @@ void with_activation(Activation activation, F&& f) {
     case Activation::GeluErf:
     case Activation::GeGluErf:
       return f([](V x) { return gelu_erf(x); }, [](V x) { return gelu_erf_slope(x); });
-    case Activation::Relu:
-      return f([](V x) { return relu(x); }, [](V x) { return relu_slope(x); });
+    case Activation::Relu: return f([](V x) { return relu(x); }, [](V x) { return relu_slope(x); });
     case Activation::SquaredRelu:
       return f([](V x) { return squared_relu(x); }, [](V x) { return squared_relu_slope(x); });
     case Activation::SwiGlu:

@@ -32,26 +32,34 @@ struct TileBlock {
 // bits whether a piece goes through c or through a tile of its own that is added later.
 template <class V, int kRows, int kVectors, bool kAdd>
 void tile_block(const TileProduct& t, int64_t row, const TileRange& range) {
+  // Unrolled from the start: only then does the compiler see that the arrays are registers.
   V sums[kRows][kVectors];
+  const float* a[kRows];
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
+    a[i] = t.a + (row + i) * t.a_row + range.depth_begin * t.a_step;
+#pragma GCC unroll 8
     for (int n = 0; n < kVectors; ++n) sums[i][n] = V::zero();
   }
-  const float* a[kRows];
-  for (int i = 0; i < kRows; ++i) a[i] = t.a + (row + i) * t.a_row + range.depth_begin * t.a_step;
   const float* b = t.b + range.depth_begin * t.b_step + range.vector_begin * V::kWidth;
   int64_t offset = 0;
   for (int64_t k = range.depth_begin; k < range.depth_end; ++k) {
     V columns[kVectors];
+#pragma GCC unroll 8
     for (int n = 0; n < kVectors; ++n) columns[n] = V::load(b + n * V::kWidth);
+#pragma GCC unroll 8
     for (int i = 0; i < kRows; ++i) {
       const V x = V::broadcast(a[i][offset]);
+#pragma GCC unroll 8
       for (int n = 0; n < kVectors; ++n) sums[i][n] = fma(x, columns[n], sums[i][n]);
     }
     offset += t.a_step;
     b += t.b_step;
   }
+#pragma GCC unroll 8
   for (int i = 0; i < kRows; ++i) {
     float* c = t.c + (row + i) * t.c_row + range.vector_begin * V::kWidth;
+#pragma GCC unroll 8
     for (int n = 0; n < kVectors; ++n) {
       float* to = c + n * V::kWidth;
       (kAdd ? V::load(to) + sums[i][n] : sums[i][n]).store(to);

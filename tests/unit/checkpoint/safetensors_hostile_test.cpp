@@ -132,7 +132,7 @@ TEST_P(HostileSafetensors, IsRefusedWithOneDataError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, HostileSafetensors, testing::ValuesIn(hostile_files()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& kind) { return kind.param.name; });
 
 // Fails when the checks refuse what the format allows.
 TEST(HostileSafetensors, HarmlessOdditiesAreAccepted) {

@@ -130,9 +130,7 @@ struct Problem {
         input(Matrix::random(x.m, x.n, x.c, false, 5)),
         row_sums(static_cast<size_t>(x.m), 0.25f) {}
 
-  bool has_bias() const {
-    return of.finish == Finish::Bias || of.finish == Finish::BiasActivate;
-  }
+  bool has_bias() const { return of.finish == Finish::Bias || of.finish == Finish::BiasActivate; }
   bool activates() const {
     return of.finish == Finish::Activate || of.finish == Finish::BiasActivate;
   }
@@ -156,7 +154,7 @@ struct Problem {
   }
 };
 
-// The rounding of a sum of k products of numbers up to 1: the partial sums of random signs grow like
+// The rounding of a sum of k products of numbers up to 1. Partial sums of random signs grow like
 // sqrt(k), and so does the number of roundings that do not cancel.
 double sum_bound(int64_t k) { return 4 * kEps * static_cast<double>(k + 4); }
 
@@ -198,9 +196,9 @@ class GemmTest : public testing::Test {
  protected:
   static constexpr int kMaxThreads = 3;
   GemmTest()
-      : workspace_(static_cast<std::byte*>(
-                       std::aligned_alloc(64, kMaxThreads * gemm_workspace_bytes())),
-                   &std::free) {}
+      : workspace_(
+            static_cast<std::byte*>(std::aligned_alloc(64, kMaxThreads * gemm_workspace_bytes())),
+            &std::free) {}
 
   void run(ThreadPool& pool, const Gemm& g, Isa isa) { gemm(pool, workspace_.get(), g, isa); }
 
@@ -279,8 +277,8 @@ TEST_F(GemmTest, MixedTypes) {
 TEST_F(GemmTest, Epilogues) {
   for (const Finish finish :
        {Finish::Bias, Finish::Activate, Finish::BiasActivate, Finish::Backward}) {
-    for (const Activation activation : {Activation::GeluTanh, Activation::GeluErf,
-                                        Activation::Relu, Activation::SquaredRelu}) {
+    for (const Activation activation :
+         {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
       for (const DType c : {DType::f32, DType::bf16}) {
         for (int variant = 0; variant < 8; ++variant) {
           Case of{.m = 21, .n = 77, .k = variant < 4 ? 40 : 1100, .c = c};
@@ -326,8 +324,8 @@ TEST_F(GemmTest, NoResultDependsOnTheNumberOfThreads) {
 TEST_F(GemmTest, ActivationIsAFunctionOfTheStoredPreActivation) {
   for (const Isa isa : isas()) {
     for (const DType c : {DType::f32, DType::bf16}) {
-      for (const Activation activation : {Activation::GeluTanh, Activation::GeluErf,
-                                          Activation::Relu, Activation::SquaredRelu}) {
+      for (const Activation activation :
+           {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
         Case of{.m = 19, .n = 101, .k = 64, .c = c, .finish = Finish::BiasActivate};
         of.activation = activation;
         of.pre_activation = true;
