@@ -13,7 +13,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all demo test test-slow asan tsan bench golden lint format fuzz clean help deps
+.PHONY: all demo test test-slow asan tsan mutants bench golden lint format fuzz clean help deps
 
 # $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
 install = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
@@ -53,6 +53,9 @@ asan: deps ## Run the tests under the address and undefined-behaviour sanitizers
 tsan: deps ## Run the tests under the thread sanitizer
 	@$(call build,cpu-tsan,all)
 	@$(call run_tests,cpu-tsan,build-tsan,$$(setarch -R true 2>/dev/null && echo setarch -R))
+
+mutants: deps ## Plant each fault of tests/mutants/list.txt and see its test fail (slow)
+	tests/mutants/run.sh
 
 bench: all ## Time training steps of GPT-2 124M against the floor of this machine
 	build/bevatron bench step --model.preset gpt2-124m --train.sequence 64 --train.micro_batch 4 --floor

@@ -83,6 +83,10 @@ class Builder : public nlohmann::json_sax<Json> {
 Json parse_json(std::string_view text, std::string_view source, JsonLimits limits) {
   BEV_CHECK(text.size() <= limits.bytes, Data, "{}: {} bytes of JSON; at most {} are read", source,
             text.size(), limits.bytes);
+  // The library takes a zero byte for the end and would not look at what follows.
+  const size_t zero = text.find('\0');
+  BEV_CHECK(zero == std::string_view::npos, Data, "{}: not valid JSON at byte {}: a zero byte",
+            source, zero + 1);
   Builder builder(source, limits.depth);
   Json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take();

@@ -16,13 +16,13 @@ struct PhiloxLanes {
 
 // Several vectors of blocks in step: the rounds of one are a chain of slow multiplications.
 template <class W, int kCount>
-void draw(uint64_t key, PhiloxLanes<W> (&lanes)[kCount]) {
+[[gnu::always_inline]] inline void draw(uint64_t key, PhiloxLanes<W> (&lanes)[kCount]) {
   const W multiplier0 = W::broadcast(0xD2511F53), multiplier1 = W::broadcast(0xCD9E8D57);
   auto k0 = static_cast<uint32_t>(key);
   auto k1 = static_cast<uint32_t>(key >> 32);
   for (int round = 0; round < 10; ++round) {
     const W key0 = W::broadcast(k0), key1 = W::broadcast(k1);
-#pragma GCC unroll 4
+#pragma GCC unroll 2
     for (int i = 0; i < kCount; ++i) {
       W(&c)[4] = lanes[i].word;
       W high0, low0, high1, low1;
@@ -42,7 +42,7 @@ void draw(uint64_t key, PhiloxLanes<W> (&lanes)[kCount]) {
 // so on for kCount vectors. The lanes take the blocks in the order that the transposition of 4 x 4
 // blocks of lanes undoes.
 template <class V, int kCount>
-void draw_columns(uint64_t key, uint64_t row, uint64_t block,
+[[gnu::always_inline]] inline void draw_columns(uint64_t key, uint64_t row, uint64_t block,
                   PhiloxLanes<WordVecOf<V>> (&lanes)[kCount]) {
   using W = WordVecOf<V>;
   constexpr uint32_t kGroups = V::kWidth / 4;

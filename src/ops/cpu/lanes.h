@@ -42,9 +42,10 @@ struct PartVector {
   }
 };
 
-// Calls body(i, lanes) for the vectors that cover [0, count).
+// Calls body(i, lanes) for the vectors that cover [0, count). Inlined, or what the body refers to would
+// live in memory.
 template <class V, class Body>
-void each_vector(int64_t count, Body&& body) {
+[[gnu::always_inline]] inline void each_vector(int64_t count, Body&& body) {
   int64_t i = 0;
   for (; i + V::kWidth <= count; i += V::kWidth) body(i, WholeVector<V>{});
   if (i < count) body(i, PartVector<V>{count - i});
@@ -54,7 +55,7 @@ void each_vector(int64_t count, Body&& body) {
 // latency of the additions. Which element meets which chain depends on its index only.
 constexpr int kChains = 4;
 template <class V, class Body>
-void each_vector_chained(int64_t count, Body&& body) {
+[[gnu::always_inline]] inline void each_vector_chained(int64_t count, Body&& body) {
   int64_t i = 0;
   for (; i + kChains * V::kWidth <= count; i += kChains * V::kWidth) {
     body(i, WholeVector<V>{}, 0);

@@ -35,6 +35,14 @@ TEST(Json, SyntaxErrorsNameTheFileAndTheByte) {
   }
 }
 
+// Fails when the library's end of input is believed: it stops at a zero byte.
+TEST(Json, AZeroByteIsNotTheEnd) {
+  using namespace std::string_view_literals;
+  for (const std::string_view text : {"{}\0"sv, "{}\0garbage"sv, "\0"sv, "[1,\0 2]"sv}) {
+    expect_error(ErrorKind::Data, "a zero byte", [&] { parse_json(text, "f"); });
+  }
+}
+
 // Fails when the library's lexer is told to let invalid UTF-8 pass.
 TEST(Json, TextThatIsNotUtf8IsRefused) {
   for (const char* text : {"\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xe2\x82\""}) {

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Applies each fault of list.txt to a copy of the tree, builds the test it names and expects it to fail.
+# Usage: tests/mutants/run.sh [folder for the copy]; slow: one rebuild per fault.
+set -eu
+root=$(cd "$(dirname "$0")/../.." && pwd)
+work=${1:-$root/build-mutants}
+mkdir -p "$work"
+tar -C "$root" --exclude=./build --exclude='./build-*' --exclude=./.git -cf - . | tar -C "$work" -xf -
+cmake -S "$work" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBEV_WERROR=OFF >"$work/configure.log"
+targets="gradcheck_test equivalence_test unit_test bevatron_golden"
+ninja -C "$work/out" $targets >"$work/build.log"
+
+run_test() {  # program argument
+  case "$2" in
+    --*) "$work/out/$1" --gtest_brief=1 "$2" ;;
+    *) "$work/out/$1" "$work/$2" ;;
+  esac >"$work/test.log" 2>&1
+}
+
+caught=0 missed=0
+while IFS='|' read -r name file old new program argument; do
+  case "$name" in '#'* | '') continue ;; esac
+  trim() { sed 's/^ *//; s/ *$//'; }
+  name=$(printf %s "$name" | trim) file=$(printf %s "$file" | trim)
+  program=$(printf %s "$program" | trim) argument=$(printf %s "$argument" | trim)
+  old=$(printf %s "$old" | trim) new=$(printf %s "$new" | trim)
+  if ! run_test "$program" "$argument"; then
+    echo "BROKEN  $name: $program $argument fails without the fault"
+    missed=$((missed + 1))
+    continue
+  fi
+  cp "$work/$file" "$work/original"
+  OLD=$old NEW=$new perl -0pi -e '
+    my ($o, $n) = ($ENV{OLD}, $ENV{NEW}); s/\\n/\n/g for ($o, $n);
+    s/\Q$o\E/$n/ or die "the text of the fault is not in the file\n"' "$work/$file"
+  ninja -C "$work/out" "${program/bevatron-golden/bevatron_golden}" >"$work/build.log"
+  if run_test "$program" "$argument"; then
+    echo "MISSED  $name: $program $argument still passes"
+    missed=$((missed + 1))
+  else
+    echo "caught  $name: $program $argument"
+    caught=$((caught + 1))
+  fi
+  cp "$work/original" "$work/$file"
+  ninja -C "$work/out" "${program/bevatron-golden/bevatron_golden}" >"$work/build.log"
+done <"$root/tests/mutants/list.txt"
+echo "$caught passed, $missed failed"
+[ "$missed" -eq 0 ]
