@@ -1,6 +1,7 @@
 # bev_library(folder LINK a b ...): one static library per folder of src/, linked to what it may include.
 # Files named *_avx512.cpp and *_avx2.cpp are the only ones built for more than the baseline CPU; the
-# program chooses among them at run time.
+# program chooses among them at run time. The compiler must not fuse multiplications and additions by
+# itself there: a fused and a separate activation would then differ in the last bit.
 function(bev_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
@@ -12,11 +13,11 @@ function(bev_library name)
     foreach(source ${sources})
       if(source MATCHES "_avx512\\.cpp$")
         set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-          "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;-O3")
+          "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;-O3;-ffp-contract=off")
       elseif(source MATCHES "_avx2\\.cpp$")
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-O3")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-O3;-ffp-contract=off")
       elseif(source MATCHES "_portable\\.cpp$")
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O3")
+        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
       endif()
     endforeach()
   else()

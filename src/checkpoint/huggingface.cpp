@@ -254,6 +254,7 @@ void check_replaceable(const fs::path& dir) {
 }  // namespace
 
 void load_huggingface(const fs::path& dir, ParamStore& params) {
+  const ErrorContext context(format("reading the model in {}", dir.string()));
   const HuggingFaceModel description = read_huggingface_config(dir);
   StoredModel model(dir);
   for (const Param* param : params.distinct()) {

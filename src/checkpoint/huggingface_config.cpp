@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/check.h"
@@ -241,6 +242,21 @@ ModelConfig read_llama_like(const Fields& f, HuggingFaceFamily family) {
   return m;
 }
 
+// The bounds that flags and TOML files are held to.
+struct RangeCheck {
+  const std::string& source;
+
+  template <class T>
+  void operator()(const std::string& name, const T& value, const About& about) const {
+    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
+      const auto number = static_cast<double>(value);
+      BEV_CHECK(number >= about.min && number <= about.max, Data,
+                "{}: model.{} would be {}, which is not from {} to {}", source, name, value,
+                about.min, about.max);
+    }
+  }
+};
+
 }  // namespace
 
 HuggingFaceModel read_huggingface_config(const std::filesystem::path& dir) {
@@ -260,6 +276,7 @@ HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view s
   ModelConfig model = family == HuggingFaceFamily::Gpt2 ? read_gpt2(f) : read_llama_like(f, family);
   model.init_std = f.number_or("initializer_range", 0.02);
   model.vocab_multiple = 1;
+  walk(std::as_const(model), RangeCheck{f.source()});
   return {family, model};
 }
 

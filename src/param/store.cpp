@@ -13,50 +13,38 @@ namespace bev {
 
 namespace {
 
-// The logical index of local element (row, column) of a parameter seen as a matrix.
-class LogicalIndex {
- public:
-  LogicalIndex(const ParamSpec& spec, const Grid& grid, int rank)
-      : pieces_(pieces(spec, grid, rank)),
-        columns_(spec.shape.rank() > 1 ? spec.shape.elements() / spec.shape[0] : 1) {}
-
-  int64_t row(int64_t local) const { return along(0, local); }
-  int64_t column(int64_t local) const { return along(1, local); }
-  int64_t columns() const { return columns_; }
-
- private:
-  int64_t along(int dim, int64_t local) const {
-    if (pieces_.front().dim != dim) return local;
-    for (const Piece& piece : pieces_) {
-      if (local < piece.local_begin + piece.extent) {
-        return local - piece.local_begin + piece.logical_begin;
-      }
-    }
-    return local;
-  }
-
-  std::vector<Piece> pieces_;
-  int64_t columns_;
-};
-
-// Element i is word i % 4 of block i / 4, whatever part of the parameter this rank holds.
+// Elements [begin, begin + count) of a parameter in logical order. Element i is word i % 4 of block
+// i / 4, whatever part of the parameter this rank holds.
 template <class T>
-void fill_normal(const Param& param, const LogicalIndex& logical, uint64_t key, int64_t row_begin,
-                 int64_t row_end) {
-  const int64_t columns = param.value.shape.elements() / param.value.shape[0];
+void fill_run(T* values, uint64_t begin, int64_t count, float std, uint64_t key) {
+  for (int64_t done = 0; done < count;) {
+    const uint64_t index = begin + static_cast<uint64_t>(done);
+    const std::array<float, 4> normals = normals_of(philox(key, 0, index / 4));
+    for (size_t word = index % 4; word < 4 && done < count; ++word) {
+      values[done++] = static_cast<T>(std * normals[word]);
+    }
+  }
+}
+
+// Local rows [row_begin, row_end) of a parameter seen as a matrix.
+template <class T>
+void fill_normal(const Param& param, const std::vector<Piece>& held, uint64_t key,
+                 int64_t row_begin, int64_t row_end) {
   const auto std = static_cast<float>(param.spec.init.std);
-  auto* values = reinterpret_cast<T*>(param.value.data);
-  uint64_t block = ~uint64_t{0};
-  std::array<float, 4> normals{};
-  for (int64_t r = row_begin; r < row_end; ++r) {
-    const int64_t first = logical.row(r) * logical.columns();
-    for (int64_t c = 0; c < columns; ++c) {
-      const auto index = static_cast<uint64_t>(first + logical.column(c));
-      if (index / 4 != block) {
-        block = index / 4;
-        normals = normals_of(philox(key, 0, block));
+  const int64_t columns = param.value.shape.elements() / param.value.shape[0];
+  const int64_t logical_columns = param.spec.shape.elements() / param.spec.shape[0];
+  for (int64_t row = row_begin; row < row_end; ++row) {
+    T* values = reinterpret_cast<T*>(param.value.data) + row * columns;
+    for (const Piece& piece : held) {
+      if (piece.dim == 0) {
+        const int64_t inside = row - piece.local_begin;
+        if (inside < 0 || inside >= piece.extent) continue;
+        const int64_t first = (piece.logical_begin + inside) * logical_columns;
+        fill_run(values, static_cast<uint64_t>(first), columns, std, key);
+      } else {
+        const int64_t first = row * logical_columns + piece.logical_begin;
+        fill_run(values + piece.local_begin, static_cast<uint64_t>(first), piece.extent, std, key);
       }
-      values[r * columns + c] = static_cast<T>(std * normals[index % 4]);
     }
   }
 }
@@ -120,14 +108,14 @@ void ParamStore::initialize(uint64_t seed) {
   ThreadPool& pool = static_cast<HostDevice&>(device_).threads();
   for (Param* param : distinct_) {
     const uint64_t key = mix_key(mix_key(0, seed), param->spec.name);
-    const LogicalIndex logical(param->spec, grid_, rank_);
+    const std::vector<Piece> held = pieces(param->spec, grid_, rank_);
     const int64_t columns = param->value.shape.elements() / param->value.shape[0];
     visit_floating(dtype_, "initialize", [&]<class T>() {
       pool.split(param->value.shape[0], 1, [&](int64_t begin, int64_t end) {
         T* values = reinterpret_cast<T*>(param->value.data) + begin * columns;
         const int64_t count = (end - begin) * columns;
         switch (param->spec.init.kind) {
-          case Init::Kind::Normal: fill_normal<T>(*param, logical, key, begin, end); break;
+          case Init::Kind::Normal: fill_normal<T>(*param, held, key, begin, end); break;
           case Init::Kind::Ones: std::fill_n(values, count, static_cast<T>(1.0f)); break;
           case Init::Kind::Zeros: std::fill_n(values, count, static_cast<T>(0.0f)); break;
         }

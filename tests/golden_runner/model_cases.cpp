@@ -105,8 +105,8 @@ class ModelCases {
     if (!fs::exists(dir_ / "score.json")) return;
     const Json score = read_json(dir_ / "score.json");
     const Values logprobs = token_logprobs(forward.front(), batches.front());
-    Values expected, expected_sums = score["sum_logprob"].get<Values>(), sums;
-    for (const Json& row : score["token_logprob"]) {
+    Values expected, expected_sums = score.at("sum_logprob").get<Values>(), sums;
+    for (const Json& row : score.at("token_logprob")) {
       for (const Json& value : row) expected.push_back(value.get<double>());
     }
     const auto length = static_cast<std::ptrdiff_t>(tokens_.length);
@@ -118,7 +118,7 @@ class ModelCases {
     check("score/token_logprob", relative_error(logprobs, expected), bound(1));
     check("score/sum_logprob", relative_error(sums, expected_sums), bound(1));
     const std::vector<HostBatch> repeated(static_cast<size_t>(tokens_.micros), batches.front());
-    const Values mean{run.mean_loss(repeated)}, expected_mean{score["mean_loss"].get<double>()};
+    const Values mean{run.mean_loss(repeated)}, expected_mean{score.at("mean_loss").get<double>()};
     check("score/mean_loss", relative_error(mean, expected_mean), bound(1));
   }
 
@@ -143,34 +143,34 @@ class ModelCases {
 
   static OptimConfig optim_of(const std::string& kind, const Json& hyper) {
     OptimConfig o;
-    o.weight_decay = hyper["weight_decay"].get<double>();
-    o.clip = hyper["clip_grad"].get<double>();
+    o.weight_decay = hyper.at("weight_decay").get<double>();
+    o.clip = hyper.at("clip_grad").get<double>();
     if (kind == "sgd") {
       o.kind = OptimizerKind::Sgd;
-      o.lr = hyper["lr"].get<double>();
-      o.momentum = hyper["momentum"].get<double>();
+      o.lr = hyper.at("lr").get<double>();
+      o.momentum = hyper.at("momentum").get<double>();
       o.decay = LrDecay::Constant;
       return o;
     }
-    o.lr = hyper["max_lr"].get<double>();
-    o.min_lr = hyper["min_lr"].get<double>();
-    o.warmup_init = hyper["init_lr"].get<double>();
-    o.warmup_iterations = hyper["warmup_steps"].get<int64_t>();
-    o.decay_iterations = hyper["decay_steps"].get<int64_t>();
+    o.lr = hyper.at("max_lr").get<double>();
+    o.min_lr = hyper.at("min_lr").get<double>();
+    o.warmup_init = hyper.at("init_lr").get<double>();
+    o.warmup_iterations = hyper.at("warmup_steps").get<int64_t>();
+    o.decay_iterations = hyper.at("decay_steps").get<int64_t>();
     const auto& styles = EnumNames<LrDecay>::names;
-    const auto style =
-        std::find(styles.begin(), styles.end(), hyper["decay_style"].get_ref<const std::string&>());
+    const auto style = std::find(styles.begin(), styles.end(),
+                                 hyper.at("decay_style").get_ref<const std::string&>());
     o.decay = static_cast<LrDecay>(style - styles.begin());
-    o.beta1 = hyper["beta1"].get<double>();
-    o.beta2 = hyper["beta2"].get<double>();
-    o.eps = hyper["eps"].get<double>();
+    o.beta1 = hyper.at("beta1").get<double>();
+    o.beta2 = hyper.at("beta2").get<double>();
+    o.eps = hyper.at("eps").get<double>();
     return o;
   }
 
   void training(const std::string& kind) {
     if (!fs::exists(dir_ / (kind + ".json"))) return;
     const Json golden = read_json(dir_ / (kind + ".json"));
-    ModelRun run(dir_, tokens_, place_, optim_of(kind, golden["hyper"]));
+    ModelRun run(dir_, tokens_, place_, optim_of(kind, golden.at("hyper")));
     check_decayed(run, kind, golden);
 
     Values losses, norms, coefficients, rates;
@@ -182,14 +182,14 @@ class ModelCases {
       rates.push_back(result.lr);
     }
     const auto series = [&](const char* key, const Values& got, double limit) {
-      check(kind + "/" + key, relative_error(got, golden[key].get<Values>()), limit);
+      check(kind + "/" + key, relative_error(got, golden.at(key).get<Values>()), limit);
     };
     series("loss", losses, bound(2));
     series("grad_norm", norms, bound(2));
     series("clip_coefficient", coefficients, bound(2));
     series("lr", rates, 1e-12);
     const Values after{run.mean_loss(tokens_.step(0))};
-    const Values expected_after{golden["loss_after_on_step_0"].get<double>()};
+    const Values expected_after{golden.at("loss_after_on_step_0").get<double>()};
     check(kind + "/loss_after_on_step_0", relative_error(after, expected_after), bound(2));
 
     const std::vector<NamedValues> weights = run.weights();
@@ -211,8 +211,8 @@ class ModelCases {
       }
       sums.push_back(sum);
       squares.push_back(square);
-      expected_sums.push_back(golden["after_sum"].at(weight.name).get<double>());
-      expected_squares.push_back(golden["after_sum_of_squares"].at(weight.name).get<double>());
+      expected_sums.push_back(golden.at("after_sum").at(weight.name).get<double>());
+      expected_squares.push_back(golden.at("after_sum_of_squares").at(weight.name).get<double>());
     }
     check(kind + "/after_sum", relative_error(sums, expected_sums), bound(2));
     check(kind + "/after_sum_of_squares", relative_error(squares, expected_squares), bound(2));
@@ -222,7 +222,7 @@ class ModelCases {
     for (const bool decayed : {true, false}) {
       const char* key = decayed ? "decayed" : "not_decayed";
       const std::vector<std::string> ours = run.names(decayed);
-      const auto theirs = golden[key].get<std::vector<std::string>>();
+      const auto theirs = golden.at(key).get<std::vector<std::string>>();
       const bool equal = std::set<std::string>(ours.begin(), ours.end()) ==
                          std::set<std::string>(theirs.begin(), theirs.end());
       check(kind + "/" + key, equal ? 0.0 : 1.0, 0.0);

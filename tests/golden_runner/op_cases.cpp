@@ -1,4 +1,5 @@
 // Single operations against PyTorch's float64 results, forward and backward.
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -393,32 +394,28 @@ const std::map<std::string, std::function<void(OpCase&)>>& op_table() {
 }  // namespace
 
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report) {
-  report.guarded(name, "host", [&] {
-    const SafetensorsReader reader(file);
-    std::vector<std::string> ops;  // in the order of the file, each once
-    for (const StoredTensor& tensor : reader.tensors()) {
-      std::string op = tensor.name.substr(0, tensor.name.find('.'));
-      if (ops.empty() || ops.back() != op) ops.push_back(std::move(op));
+  const SafetensorsReader reader(file);
+  std::vector<std::string> ops;  // in the order of the file, each once
+  for (const StoredTensor& tensor : reader.tensors()) {
+    std::string op = tensor.name.substr(0, tensor.name.find('.'));
+    if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(std::move(op));
+  }
+  for (const std::string& op : ops) {
+    const std::string case_name = name + "/" + op;
+    const auto entry = op_table().find(op);
+    if (entry == op_table().end()) {
+      report.skip(case_name, "not in this version");
+      continue;
     }
-    for (const std::string& op : ops) {
-      const std::string case_name = name + "/" + op;
-      const auto entry = op_table().find(op);
-      if (entry == op_table().end()) {
-        report.skip(case_name, "not in this version");
-        continue;
-      }
-      for (const auto& [kind, dtype] :
-           {std::pair(DeviceKind::Reference, DType::f64), std::pair(DeviceKind::Cpu, DType::f32)}) {
-        const DeviceKind device_kind = kind;
-        const DType storage = dtype;
-        report.guarded(case_name, name_of_choice(kind), [&] {
-          const std::unique_ptr<Device> device = make_device(device_kind, 1);
-          OpCase c(reader, op, case_name, *device, storage, report);
-          entry->second(c);
-        });
-      }
+    for (const DeviceKind kind : {DeviceKind::Reference, DeviceKind::Cpu}) {
+      report.guarded(case_name, name_of_choice(kind), [&] {
+        const std::unique_ptr<Device> device = make_device(kind, 1);
+        const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
+        OpCase c(reader, op, case_name, *device, dtype, report);
+        entry->second(c);
+      });
     }
-  });
+  }
 }
 
 }  // namespace bev::golden

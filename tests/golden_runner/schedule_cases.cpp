@@ -26,16 +26,16 @@ E choice(const Json& name) {
 }
 
 bool given(const Json& object, const char* name) {
-  return object.contains(name) && !object[name].is_null();
+  return object.contains(name) && !object.at(name).is_null();
 }
 
 template <class T>
 void set_if_given(const Json& object, const char* name, T& field) {
   if (!given(object, name)) return;
   if constexpr (std::is_enum_v<T>) {
-    field = choice<T>(object[name]);
+    field = choice<T>(object.at(name));
   } else {
-    field = object[name].get<T>();
+    field = object.at(name).get<T>();
   }
 }
 
@@ -63,21 +63,21 @@ std::vector<double> column(const Json& values, size_t positions, size_t group) {
   if (!values.is_array()) return std::vector<double>(positions, values.get<double>());
   std::vector<double> result;
   for (const Json& value : values) {
-    result.push_back((value.is_array() ? value[group] : value).get<double>());
+    result.push_back((value.is_array() ? value.at(group) : value).get<double>());
   }
   return result;
 }
 
 void run_schedule(const Json& entry, const std::string& name, Report& report) {
-  const auto positions = entry["x"].get<std::vector<int64_t>>();
-  const Json groups = entry.contains("groups") ? entry["groups"] : Json::array({Json::object()});
+  const auto positions = entry.at("x").get<std::vector<int64_t>>();
+  const Json groups = entry.contains("groups") ? entry.at("groups") : Json::array({Json::object()});
   for (size_t group = 0; group < groups.size(); ++group) {
-    Json args = entry["args"];
+    Json args = entry.at("args");
     for (const char* key : {"max_lr", "min_lr", "start_wd", "end_wd"}) {
-      if (groups[group].contains(key)) args[key] = groups[group][key];
+      if (groups.at(group).contains(key)) args[key] = groups.at(group).at(key);
     }
     const ScheduleSpec spec = spec_of(args);
-    const double multiplier = groups[group].value("wd_mult", 1.0);
+    const double multiplier = groups.at(group).value("wd_mult", 1.0);
     std::vector<double> rates, decays;
     for (const int64_t x : positions) {
       rates.push_back(learning_rate(spec, x));
@@ -93,8 +93,8 @@ void run_schedule(const Json& entry, const std::string& name, Report& report) {
       }
       return error;
     };
-    report.check(name + suffix + ": lr", kDevice, worst(rates, entry["lr"]), kBound);
-    report.check(name + suffix + ": weight decay", kDevice, worst(decays, entry["weight_decay"]),
+    report.check(name + suffix + ": lr", kDevice, worst(rates, entry.at("lr")), kBound);
+    report.check(name + suffix + ": weight decay", kDevice, worst(decays, entry.at("weight_decay")),
                  kBound);
   }
 }
@@ -129,11 +129,11 @@ Config config_of(const Json& args) {
 }
 
 void run_from_args(const Json& entry, const std::string& name, Report& report) {
-  const Config config = config_of(entry["args"]);
+  const Config config = config_of(entry.at("args"));
   const int64_t iterations = resolve_iterations(config);
   const ScheduleSpec got = schedule_from(config, config.train.global_batch, iterations);
-  const ScheduleSpec wanted = spec_of(entry["scheduler"]);
-  const bool equal = got == wanted && entry["train_iters"] == iterations;
+  const ScheduleSpec wanted = spec_of(entry.at("scheduler"));
+  const bool equal = got == wanted && entry.at("train_iters") == iterations;
   report.check(name, kDevice, equal ? 0.0 : 1.0, 0.0);
 }
 
@@ -141,36 +141,34 @@ void run_from_args(const Json& entry, const std::string& name, Report& report) {
 
 void run_schedules(const std::filesystem::path& file, const std::string& name, Report& report) {
   const Json all = read_json(file);
-  for (const Json& entry : all["schedules"]) {
-    const std::string case_name = name + "/" + entry["name"].get<std::string>();
+  for (const Json& entry : all.at("schedules")) {
+    const std::string case_name = name + "/" + entry.at("name").get<std::string>();
     report.guarded(case_name, kDevice, [&] { run_schedule(entry, case_name, report); });
   }
   size_t index = 0;
-  for (const Json& entry : all["from_args"]) {
+  for (const Json& entry : all.at("from_args")) {
     const std::string case_name = name + "/from_args " + std::to_string(index++);
-    if (given(entry["args"], "step_batch_size_schedule")) {
+    if (given(entry.at("args"), "step_batch_size_schedule")) {
       report.skip(case_name, "step_batch_size_schedule is not in this version");
       continue;
     }
     report.guarded(case_name, kDevice, [&] { run_from_args(entry, case_name, report); });
   }
-  for (index = 0; index < all["resume"].size(); ++index) {
+  for (index = 0; index < all.at("resume").size(); ++index) {
     report.skip(name + "/resume " + std::to_string(index), "resuming is not in this version");
   }
 }
 
 void run_vocab_padding(const std::filesystem::path& file, const std::string& name, Report& report) {
-  report.guarded(name, kDevice, [&] {
-    const Json table = read_json(file);
-    size_t wrong = 0;
-    for (const Json& row : table["rows"]) {
-      const auto padded =
-          padded_vocab(row[0].get<int64_t>(), row[1].get<int64_t>(), row[2].get<int64_t>());
-      wrong += row[3] == padded ? 0 : 1;
-    }
-    report.check(name + ": " + std::to_string(table["rows"].size()) + " rows", kDevice,
-                 static_cast<double>(wrong), 0.0);
-  });
+  const Json table = read_json(file);
+  size_t wrong = 0;
+  for (const Json& row : table.at("rows")) {
+    const int64_t padded =
+        padded_vocab(row.at(0).get<int64_t>(), row.at(1).get<int64_t>(), row.at(2).get<int64_t>());
+    wrong += row.at(3) == padded ? 0 : 1;
+  }
+  report.check(name + ": " + std::to_string(table.at("rows").size()) + " rows", kDevice,
+               static_cast<double>(wrong), 0.0);
 }
 
 }  // namespace bev::golden

@@ -59,7 +59,8 @@ TEST(Elementwise, CpuFillAgrees) {
   }
 }
 
-// Integers are copied, not converted through a floating type. Fails above 2^53 when they are.
+// Integers are copied, not converted through a floating type. Fails when they pass
+// through f32.
 void expect_integers_copied(DeviceKind kind) {
   Trial run({.kind = kind, .storage = DType::f32, .exact_in = DType::f32});
   const std::vector<int64_t> values{0, -5, int64_t{1} << 40, 7};

@@ -31,8 +31,8 @@ struct MatmulCase {
 
   std::string name() const {
     return label(
-        "m={} n={} k={} ta={} tb={} epilogue={} activation={} accumulate={} dbias={} out={}", m, n, k,
-        static_cast<int>(ta), static_cast<int>(tb), static_cast<int>(epilogue),
+        "m={} n={} k={} ta={} tb={} epilogue={} activation={} accumulate={} dbias={} out={}", m, n,
+        k, static_cast<int>(ta), static_cast<int>(tb), static_cast<int>(epilogue),
         name_of_choice(activation), accumulate, dbias, static_cast<int>(out));
   }
 

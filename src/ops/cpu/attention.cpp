@@ -82,8 +82,8 @@ AttentionGradient<T> gradient_of(const Sequences<ops::AttentionBackward>& all, i
           .lse_stride = a.lse.stride[0]};
 }
 
-float* workspace_of(HostDevice& host, int thread) {
-  return reinterpret_cast<float*>(host.workspace(thread));
+TileMemory memory_of(const HostDevice& host, int thread) {
+  return {reinterpret_cast<float*>(host.workspace(thread))};
 }
 
 // As many as the workspace holds, unless that leaves threads without work. No result depends on it.
@@ -101,13 +101,18 @@ void backward_by_kv_head(HostDevice& host, const Sequences<ops::AttentionBackwar
     const AttentionGradient<T> g = gradient_of<T>(all, task / size.kv_heads);
     const int64_t kv_head = task % size.kv_heads;
     for (int64_t key = 0; key < size.keys; key += kKeyTile) {
-      kernels_of<T>().attention_backward_keys(g, kv_head, key, true, workspace_of(host, thread));
+      kernels_of<T>().attention_backward_keys(g, kv_head, key, true, memory_of(host, thread));
     }
   });
 }
 
-// Two passes, by tiles of queries and by tiles of keys: the scores are computed twice, but there are
-// many small tasks and every sum stays in f32 in the workspace. Gives the bits of one pass.
+// The products of one pass are to those of two as 5 to 7; whole kv heads may leave threads idle.
+bool one_pass_is_shorter(int64_t kv_heads, int64_t threads) {
+  return 5 * threads * div_ceil(kv_heads, threads) <= 7 * kv_heads;
+}
+
+// Two passes, by tiles of queries and by tiles of keys: the scores are computed twice, but there
+// are many small tasks and every sum stays in f32 in the workspace. Gives the bits of one pass.
 template <class T>
 void backward_by_tile(HostDevice& host, const Sequences<ops::AttentionBackward>& all) {
   const AttentionSizes& size = all.size;
@@ -116,19 +121,18 @@ void backward_by_tile(HostDevice& host, const Sequences<ops::AttentionBackward>&
   const int64_t query_tasks = all.a.sequences * size.heads * query_tiles;
   const int64_t key_tasks = all.a.sequences * size.kv_heads * key_tiles;
   host.threads().each(query_tasks + key_tasks, [&](int64_t task, int thread) {
-    float* workspace = workspace_of(host, thread);
+    const TileMemory memory = memory_of(host, thread);
     if (task < key_tasks) {
       const int64_t head = task / key_tiles;
       const AttentionGradient<T> g = gradient_of<T>(all, head / size.kv_heads);
-      kernels_of<T>().attention_backward_keys(g, head % size.kv_heads,
-                                              task % key_tiles * kKeyTile, false, workspace);
+      kernels_of<T>().attention_backward_keys(g, head % size.kv_heads, task % key_tiles * kKeyTile,
+                                              false, memory);
     } else {
       task -= key_tasks;
       const int64_t head = task / query_tiles;
       const int64_t tile = query_tiles - 1 - task % query_tiles;
       const AttentionGradient<T> g = gradient_of<T>(all, head / size.heads);
-      kernels_of<T>().attention_backward_queries(g, head % size.heads, tile * kQueryTile,
-                                                 workspace);
+      kernels_of<T>().attention_backward_queries(g, head % size.heads, tile * kQueryTile, memory);
     }
   });
 }
@@ -136,7 +140,7 @@ void backward_by_tile(HostDevice& host, const Sequences<ops::AttentionBackward>&
 }  // namespace
 
 size_t attention_workspace_bytes() {
-  // Eight tiles of rows and two of scores, each up to one vector longer than it holds.
+  // Eight tiles of rows and two of scores.
   constexpr int64_t kTile = std::max(kQueryTile, kKeyTile);
   return static_cast<size_t>(8 * kTile * kMaxHeadDim + 2 * kQueryTile * kKeyTile) * sizeof(float);
 }
@@ -165,7 +169,7 @@ void attention(Exec& ex, const ops::Attention& a) {
           .lse = reinterpret_cast<float*>(a.lse.data) + query * a.lse.stride[0],
           .lse_stride = a.lse.stride[0]};
       kernels_of<T>().attention_forward(forward, head, tile * kQueryTile,
-                                        std::min(share, tiles - tile), workspace_of(host, thread));
+                                        std::min(share, tiles - tile), memory_of(host, thread));
     });
   });
 }
@@ -174,9 +178,9 @@ void attention_backward(Exec& ex, const ops::AttentionBackward& a) {
   visit_cpu(a.q.dtype, "attention_backward", [&]<class T>() {
     const Sequences<ops::AttentionBackward> all(a);
     HostDevice& host = host_of(ex);
-    const bool fills_threads = a.sequences * all.size.kv_heads >= 2 * host.threads().threads();
-    // dq in f32 is its own accumulator; with one thread there is nothing to balance.
-    if (std::is_same_v<T, float> && (fills_threads || host.threads().threads() == 1)) {
+    // dq in f32 is its own accumulator. Without keys one pass would not write dq.
+    if (std::is_same_v<T, float> && all.size.keys > 0 &&
+        one_pass_is_shorter(a.sequences * all.size.kv_heads, host.threads().threads())) {
       backward_by_kv_head<T>(host, all);
     } else {
       backward_by_tile<T>(host, all);

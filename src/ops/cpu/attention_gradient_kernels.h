@@ -12,19 +12,18 @@ namespace bev::cpu {
 template <class V, class T>
 class GradientTile {
  public:
-  GradientTile(const AttentionGradient<T>& a, float* workspace)
+  GradientTile(const AttentionGradient<T>& a, TileMemory memory)
       : a_(a), padded_(padded_to<V>(a.size.head_dim)), columns_(padded_ / V::kWidth) {
-    TileMemory<V> memory(workspace);
-    q_ = memory.take(kQueryTile * padded_);
-    dout_ = memory.take(kQueryTile * padded_);
-    dq_ = memory.take(kQueryTile * padded_);
-    k_ = memory.take(kKeyTile * padded_);
-    k_columns_ = memory.take(padded_ * kKeyTile);
-    v_columns_ = memory.take(padded_ * kKeyTile);
-    dk_ = memory.take(kKeyTile * padded_);
-    dv_ = memory.take(kKeyTile * padded_);
-    p_ = memory.take(kQueryTile * kKeyTile);
-    ds_ = memory.take(kQueryTile * kKeyTile);
+    q_ = take<V>(memory, kQueryTile * padded_);
+    dout_ = take<V>(memory, kQueryTile * padded_);
+    dq_ = take<V>(memory, kQueryTile * padded_);
+    k_ = take<V>(memory, kKeyTile * padded_);
+    k_columns_ = take<V>(memory, padded_ * kKeyTile);
+    v_columns_ = take<V>(memory, padded_ * kKeyTile);
+    dk_ = take<V>(memory, kKeyTile * padded_);
+    dv_ = take<V>(memory, kKeyTile * padded_);
+    p_ = take<V>(memory, kQueryTile * kKeyTile);
+    ds_ = take<V>(memory, kQueryTile * kKeyTile);
   }
 
   // dk and dv of one key tile; add_dq: what the tile contributes to dq goes there as well.
@@ -97,7 +96,9 @@ class GradientTile {
     pack_rows<V>(row_of(a_.k, key_begin, kv_head), a_.k.token_stride, keys_, head_dim, 1.0f, k_);
     transpose_rows<V, kKeyTile>(k_, keys_, padded_, k_columns_);
     const V scale = V::broadcast(a_.size.scale);
-    for (int64_t i = 0; i < keys_ * padded_; i += V::kWidth) (V::load(k_ + i) * scale).store(k_ + i);
+    for (int64_t i = 0; i < keys_ * padded_; i += V::kWidth) {
+      (V::load(k_ + i) * scale).store(k_ + i);
+    }
   }
 
   // q with the factor of the scores, which dk = scale * dS^T q needs as well.
@@ -128,11 +129,21 @@ class GradientTile {
       const TileSpan seen = view.keys_of_block[begin / view.kRows];
       return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0, a_.size.head_dim};
     };
-    tile_product<V, false>({.a = q_, .a_row = padded_, .a_step = 1, .b = k_columns_,
-                            .b_step = kKeyTile, .c = p_, .c_row = kKeyTile},
+    tile_product<V, false>({.a = q_,
+                            .a_row = padded_,
+                            .a_step = 1,
+                            .b = k_columns_,
+                            .b_step = kKeyTile,
+                            .c = p_,
+                            .c_row = kKeyTile},
                            view.queries, key_vectors, ranges);
-    tile_product<V, false>({.a = dout_, .a_row = padded_, .a_step = 1, .b = v_columns_,
-                            .b_step = kKeyTile, .c = ds_, .c_row = kKeyTile},
+    tile_product<V, false>({.a = dout_,
+                            .a_row = padded_,
+                            .a_step = 1,
+                            .b = v_columns_,
+                            .b_step = kKeyTile,
+                            .c = ds_,
+                            .c_row = kKeyTile},
                            view.queries, key_vectors, ranges);
     for (int64_t i = 0; i < view.queries; ++i) {
       const V lse = V::broadcast(a_.lse[(query_begin_ + i) * a_.lse_stride + head_]);
@@ -147,7 +158,6 @@ class GradientTile {
   template <bool kDrops>
   void make_row(const TileView<V>& view, int64_t i, int64_t key_vectors, V lse) {
     using W = WordVecOf<V>;
-    constexpr float kLane[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
     const V delta = V::broadcast(delta_[i]);
     const TileDropout& d = a_.dropout;
     PhiloxLanes<W> draws[1];
@@ -167,7 +177,7 @@ class GradientTile {
         p = exp(V::load(p_at) - lse);
         dp = V::load(ds_at);
       } else {
-        const V key = V::load(kLane) + V::broadcast(static_cast<float>(j));
+        const V key = lane_numbers<V>() + V::broadcast(static_cast<float>(j));
         // Scores outside the computed range hold anything; they are selected away.
         p = select(key < V::broadcast(view.end[i]), exp(V::load(p_at) - lse), V::zero());
         p = select(key < V::broadcast(view.begin[i]), V::zero(), p);
@@ -200,11 +210,21 @@ class GradientTile {
       const TileSpan seen = view.queries_of_block[begin / view.kRows];
       return {0, columns_, seen.from, seen.to};
     };
-    tile_product<V, true>({.a = p_, .a_row = 1, .a_step = kKeyTile, .b = dout_, .b_step = padded_,
-                           .c = dv_, .c_row = padded_},
+    tile_product<V, true>({.a = p_,
+                           .a_row = 1,
+                           .a_step = kKeyTile,
+                           .b = dout_,
+                           .b_step = padded_,
+                           .c = dv_,
+                           .c_row = padded_},
                           view.keys, columns_, ranges);
-    tile_product<V, true>({.a = ds_, .a_row = 1, .a_step = kKeyTile, .b = q_, .b_step = padded_,
-                           .c = dk_, .c_row = padded_},
+    tile_product<V, true>({.a = ds_,
+                           .a_row = 1,
+                           .a_step = kKeyTile,
+                           .b = q_,
+                           .b_step = padded_,
+                           .c = dk_,
+                           .c_row = padded_},
                           view.keys, columns_, ranges);
   }
 
@@ -221,8 +241,13 @@ class GradientTile {
       const TileSpan seen = view.keys_of_block[begin / view.kRows];
       return {0, columns_, seen.from, seen.to};
     };
-    const TileProduct product{.a = ds_, .a_row = kKeyTile, .a_step = 1, .b = k_,
-                              .b_step = padded_, .c = to, .c_row = stride};
+    const TileProduct product{.a = ds_,
+                              .a_row = kKeyTile,
+                              .a_step = 1,
+                              .b = k_,
+                              .b_step = padded_,
+                              .c = to,
+                              .c_row = stride};
     if (starts) {
       tile_product<V, false>(product, view.queries, columns_, ranges);
     } else {
@@ -265,14 +290,14 @@ class GradientTile {
 
 template <class V, class T>
 void attention_backward_queries(const AttentionGradient<T>& a, int64_t head, int64_t query_begin,
-                                float* workspace) {
-  GradientTile<V, T>(a, workspace).run_queries(head, query_begin);
+                                TileMemory memory) {
+  GradientTile<V, T>(a, memory).run_queries(head, query_begin);
 }
 
 template <class V, class T>
 void attention_backward_keys(const AttentionGradient<T>& a, int64_t kv_head, int64_t key_begin,
-                             bool add_dq, float* workspace) {
-  GradientTile<V, T>(a, workspace).run_keys(kv_head, key_begin, add_dq);
+                             bool add_dq, TileMemory memory) {
+  GradientTile<V, T>(a, memory).run_keys(kv_head, key_begin, add_dq);
 }
 
 }  // namespace bev::cpu

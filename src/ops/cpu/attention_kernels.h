@@ -7,14 +7,14 @@
 
 namespace bev::cpu {
 
-// One query tile of the forward while the key tiles pass by. Scores lie transposed, [key][query]: the
-// softmax then runs down the columns, and no operand but q needs a transposition.
+// One query tile of the forward while the key tiles pass by. Scores lie transposed, [key][query]:
+// the softmax then runs down the columns, and no operand but q needs a transposition.
 template <class V, class T>
 class ForwardTile {
  public:
   // `rows` is scratch of a tile of rows.
-  void begin(const AttentionForward<T>& a, int64_t head, int64_t query_begin,
-             TileMemory<V>& memory, float* rows) {
+  void begin(const AttentionForward<T>& a, int64_t head, int64_t query_begin, TileMemory& memory,
+             float* rows) {
     a_ = &a;
     head_ = head;
     query_begin_ = query_begin;
@@ -22,8 +22,8 @@ class ForwardTile {
     vectors_ = (queries_ + V::kWidth - 1) / V::kWidth;
     padded_ = padded_to<V>(a.size.head_dim);
     seen_ = QueryView<V>(a.mask, query_begin, queries_, a.size.keys);
-    q_columns_ = memory.take(padded_ * kQueryTile);
-    out_ = memory.take(kQueryTile * padded_);
+    q_columns_ = take<V>(memory, padded_ * kQueryTile);
+    out_ = take<V>(memory, kQueryTile * padded_);
     is_first_ = true;
     const T* q = a.q.data + query_begin * a.q.token_stride + head * a.q.head_stride;
     pack_rows<V>(q, a.q.token_stride, queries_, a.size.head_dim, a.size.scale, rows);
@@ -48,8 +48,13 @@ class ForwardTile {
   void add_keys(const TileView<V>& view, int64_t key_begin, const float* k, const float* v,
                 float* scores) {
     const int64_t keys = view.keys, head_dim = a_->size.head_dim;
-    tile_product<V, false>({.a = k, .a_row = padded_, .a_step = 1, .b = q_columns_,
-                            .b_step = kQueryTile, .c = scores, .c_row = kQueryTile},
+    tile_product<V, false>({.a = k,
+                            .a_row = padded_,
+                            .a_step = 1,
+                            .b = q_columns_,
+                            .b_step = kQueryTile,
+                            .c = scores,
+                            .c_row = kQueryTile},
                            keys, vectors_, [&](int64_t row) -> TileRange {
                              if (view.is_full) return {0, vectors_, 0, head_dim};
                              const TileSpan seen = view.queries_of_block[row / view.kRows];
@@ -65,8 +70,13 @@ class ForwardTile {
       }
     }
     if (a_->dropout.rows != nullptr) drop(key_begin, keys, scores);
-    const TileProduct values{.a = scores, .a_row = 1, .a_step = kQueryTile, .b = v,
-                             .b_step = padded_, .c = out_, .c_row = padded_};
+    const TileProduct values{.a = scores,
+                             .a_row = 1,
+                             .a_step = kQueryTile,
+                             .b = v,
+                             .b_step = padded_,
+                             .c = out_,
+                             .c_row = padded_};
     const auto ranges = [&](int64_t row) -> TileRange {
       if (view.is_full) return {0, padded_ / V::kWidth, 0, keys};
       const TileSpan seen = view.keys_of_block[row / view.kRows];
@@ -87,9 +97,8 @@ class ForwardTile {
           a_->out.data + (query_begin_ + i) * a_->out.token_stride + head_ * a_->out.head_stride;
       float* lse = a_->lse + (query_begin_ + i) * a_->lse_stride + head_;
       if (sum_[i] == 0) {
-        each_vector<V>(a_->size.head_dim, [&](int64_t d, auto lanes) {
-          lanes.store(V::zero(), row + d);
-        });
+        each_vector<V>(a_->size.head_dim,
+                       [&](int64_t d, auto lanes) { lanes.store(V::zero(), row + d); });
         *lse = -__builtin_inff();
         continue;
       }
@@ -195,13 +204,12 @@ class ForwardTile {
 
 template <class V, class T>
 void attention_forward(const AttentionForward<T>& a, int64_t head, int64_t query_begin,
-                       int64_t tiles, float* workspace) {
+                       int64_t tiles, TileMemory memory) {
   const int64_t padded = padded_to<V>(a.size.head_dim);
   const int64_t kv_head = head / (a.size.heads / a.size.kv_heads);
-  TileMemory<V> memory(workspace);
-  float* k_rows = memory.take(kKeyTile * padded);
-  float* v_rows = memory.take(kKeyTile * padded);
-  float* scores = memory.take(kKeyTile * kQueryTile);
+  float* k_rows = take<V>(memory, kKeyTile * padded);
+  float* v_rows = take<V>(memory, kKeyTile * padded);
+  float* scores = take<V>(memory, kKeyTile * kQueryTile);
   ForwardTile<V, T> tile[kQueryTilesPerTask];
   int64_t first_key = a.size.keys, last_key = 0;
   for (int64_t t = 0; t < tiles; ++t) {

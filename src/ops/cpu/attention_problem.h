@@ -64,6 +64,11 @@ struct AttentionGradient {
   int64_t lse_stride;
 };
 
+// Workspace that is handed out from the front, aligned to 64 bytes.
+struct TileMemory {
+  float* next;
+};
+
 // What one thread's tiles need, for any head_dim up to kMaxHeadDim.
 size_t attention_workspace_bytes();
 

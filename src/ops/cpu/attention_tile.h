@@ -14,23 +14,16 @@ int64_t padded_to(int64_t count) {
   return (count + V::kWidth - 1) / V::kWidth * V::kWidth;
 }
 
-// Hands out the workspace of a task piece by piece.
+// The next `floats` of a workspace.
 template <class V>
-class TileMemory {
- public:
-  explicit TileMemory(float* begin) : next_(begin) {}
-  float* take(int64_t floats) {
-    float* piece = next_;
-    next_ += (floats + 15) / 16 * 16;
-    return piece;
-  }
+float* take(TileMemory& memory, int64_t floats) {
+  float* piece = memory.next;
+  memory.next += (floats + 15) / 16 * 16;
+  return piece;
+}
 
- private:
-  float* next_;
-};
-
-// Asks for the cache lines of rows [begin, end) of a tile; the stride of a token is too long for the
-// hardware to guess the next row.
+// Asks for the cache lines of rows [begin, end) of a tile; the stride of a token is too long for
+// the hardware to guess the next row.
 template <class V, class T>
 void prefetch_rows(const T* from, int64_t stride, int64_t begin, int64_t end, int64_t head_dim) {
   constexpr auto kLine = static_cast<int64_t>(64 / sizeof(T));
@@ -67,13 +60,10 @@ void transpose_rows(const float* from, int64_t count, int64_t padded, float* to)
   for (int64_t i = 0; i < count; i += V::kWidth) {
     for (int64_t d = 0; d < padded; d += 4) {
       const float* p = from + i * padded + d;
-      V a = V::load_quads(p, 4 * padded), b = V::load_quads(p + padded, 4 * padded);
-      V c = V::load_quads(p + 2 * padded, 4 * padded), e = V::load_quads(p + 3 * padded, 4 * padded);
-      transpose_quads(a, b, c, e);
-      a.store(to + d * kTile + i);
-      b.store(to + (d + 1) * kTile + i);
-      c.store(to + (d + 2) * kTile + i);
-      e.store(to + (d + 3) * kTile + i);
+      V column[4];
+      for (int n = 0; n < 4; ++n) column[n] = V::load_quads(p + n * padded, 4 * padded);
+      transpose_quads(column[0], column[1], column[2], column[3]);
+      for (int n = 0; n < 4; ++n) column[n].store(to + (d + n) * kTile + i);
     }
   }
 }

@@ -42,8 +42,7 @@ void write_gradient(const ops::CrossEntropy& c, const T* logits, T* dlogits, int
                                     .factor = static_cast<float>(factor),
                                     .offset = static_cast<float>(offset)});
   if (column >= 0) {
-    const double slope =
-        factor * std::exp(target_logit - lse) - offset - scale * (1 - c.smoothing);
+    const double slope = factor * std::exp(target_logit - lse) - offset - scale * (1 - c.smoothing);
     dlogits[column] = T(static_cast<float>(slope));
   }
 }

@@ -43,17 +43,16 @@ template <class W, int kCount>
 // blocks of lanes undoes.
 template <class V, int kCount>
 [[gnu::always_inline]] inline void draw_columns(uint64_t key, uint64_t row, uint64_t block,
-                  PhiloxLanes<WordVecOf<V>> (&lanes)[kCount]) {
+                                                PhiloxLanes<WordVecOf<V>> (&lanes)[kCount]) {
   using W = WordVecOf<V>;
   constexpr uint32_t kGroups = V::kWidth / 4;
   uint32_t order[V::kWidth];
   for (uint32_t lane = 0; lane < V::kWidth; ++lane) order[lane] = kGroups * (lane % 4) + lane / 4;
   for (int i = 0; i < kCount; ++i) {
     const auto first = static_cast<uint32_t>(block) + static_cast<uint32_t>(i * V::kWidth);
-    lanes[i] = {{W::broadcast(first) + W::load(order),
-                 W::broadcast(static_cast<uint32_t>(block >> 32)),
-                 W::broadcast(static_cast<uint32_t>(row)),
-                 W::broadcast(static_cast<uint32_t>(row >> 32))}};
+    lanes[i] = {
+        {W::broadcast(first) + W::load(order), W::broadcast(static_cast<uint32_t>(block >> 32)),
+         W::broadcast(static_cast<uint32_t>(row)), W::broadcast(static_cast<uint32_t>(row >> 32))}};
   }
   draw(key, lanes);
   for (PhiloxLanes<W>& l : lanes) {

@@ -29,9 +29,8 @@ template <class V, class T>
 void activate(Activation activation, const T* x, const T* up, T* y, int64_t count) {
   with_activation<V>(activation, [&](auto function, auto) {
     if (up == nullptr) {
-      each_vector<V>(count, [&](int64_t i, auto lanes) {
-        lanes.store(function(lanes.load(x + i)), y + i);
-      });
+      each_vector<V>(
+          count, [&](int64_t i, auto lanes) { lanes.store(function(lanes.load(x + i)), y + i); });
     } else {
       each_vector<V>(count, [&](int64_t i, auto lanes) {
         lanes.store(function(lanes.load(x + i)) * lanes.load(up + i), y + i);

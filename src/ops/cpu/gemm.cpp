@@ -17,13 +17,14 @@ namespace {
 // The other is packed in blocks by the thread that multiplies them: own. With a bf16 c, sums over
 // parts of k lie beside them in f32.
 constexpr size_t kWorkspaceBytes = size_t{4} << 20;  // per thread, of which
-constexpr size_t kOwnBytes = size_t{512} << 10;
+constexpr size_t kOwnBytes = size_t{256} << 10;
 constexpr size_t kPartialBytes = size_t{1} << 20;
 
-constexpr int64_t kPackLanes = 48;  // packed as one task; a multiple of every tile
-constexpr int64_t kMaxOwnLanes = 2 * kPackLanes;
-constexpr int64_t kMinSharedLanes = 11 * kPackLanes;  // rather than more of k
-constexpr int64_t kTasksPerThread = 8;  // so that one that is disturbed does not delay the others
+// Lanes packed and multiplied as one task; a multiple of every tile. Few, so that a thread that is
+// disturbed does not delay the others, and so that source and panels of a task fit the cache
+// together.
+constexpr int64_t kTaskLanes = 48;
+constexpr int64_t kMinSharedLanes = 11 * kTaskLanes;  // rather than more of k
 // Below this many multiplications, waking the other threads costs more than they save.
 constexpr double kSerialWork = 500e3;
 
@@ -136,7 +137,7 @@ class Product {
   Side shared_, own_;
   int64_t depth_;  // of a block; depends on k alone, because it decides how sums are rounded
   int64_t own_section_, shared_section_, depth_section_;  // at most, of a section
-  int64_t own_lanes_, shared_lanes_;                      // at most, of a task
+  int64_t shared_lanes_;                                  // at most, of a task
   std::byte* own_workspace_;
   float* shared_workspace_;
   float* partial_ = nullptr;  // [m, n] of a section
@@ -157,10 +158,8 @@ Product::Product(const Gemm& g, const GemmKernels& kernels, int threads, std::by
 
 void Product::plan_sections(int threads, std::byte* workspace) {
   const auto count = static_cast<size_t>(threads);
-  own_lanes_ = std::clamp(round_up(div_ceil(own_.lanes, kTasksPerThread * threads), kPackLanes),
-                          kPackLanes, kMaxOwnLanes);
   own_section_ = std::max<int64_t>(1, own_.lanes);
-  int64_t shared = round_up(std::max<int64_t>(1, shared_.lanes), kPackLanes);
+  int64_t shared = round_up(std::max<int64_t>(1, shared_.lanes), kTaskLanes);
 
   own_workspace_ = workspace;
   std::byte* rest = workspace + count * kOwnBytes;
@@ -171,25 +170,25 @@ void Product::plan_sections(int threads, std::byte* workspace) {
     bytes -= count * kPartialBytes;
     shared = std::min(shared, kMinSharedLanes);
     const auto floats = static_cast<int64_t>(count * kPartialBytes / sizeof(float));
-    own_section_ = floats / shared / kPackLanes * kPackLanes;
+    own_section_ = floats / shared / kTaskLanes * kTaskLanes;
   }
   shared_workspace_ = reinterpret_cast<float*>(rest);
 
   // All of k at once when enough lanes fit, or else as much of k as fits beside those.
   const auto floats = static_cast<int64_t>(bytes / sizeof(float));
   const int64_t whole_depth = std::max<int64_t>(1, round_up(g_.k, depth_));
-  const int64_t lanes = floats / whole_depth / kPackLanes * kPackLanes;
+  const int64_t lanes = floats / whole_depth / kTaskLanes * kTaskLanes;
   shared_section_ = std::min(shared, std::max(lanes, kMinSharedLanes));
   const int64_t sections = div_ceil(shared, shared_section_);
-  shared_section_ = round_up(div_ceil(shared, sections), kPackLanes);
+  shared_section_ = round_up(div_ceil(shared, sections), kTaskLanes);
   depth_section_ = std::min(whole_depth, floats / shared_section_ / depth_ * depth_);
 
   // With many threads the blocks of one side are too few.
-  const int64_t own_tasks = div_ceil(std::min(own_section_, own_.lanes), own_lanes_);
+  const int64_t own_tasks = div_ceil(std::min(own_section_, own_.lanes), kTaskLanes);
   const int64_t wanted = 2 * threads;
   const int64_t parts = own_tasks > 0 ? div_ceil(wanted, own_tasks) : 1;
-  shared_lanes_ = round_up(div_ceil(std::min(shared_section_, shared_.lanes), parts), kPackLanes);
-  shared_lanes_ = std::max(shared_lanes_, kPackLanes);
+  shared_lanes_ = round_up(div_ceil(std::min(shared_section_, shared_.lanes), parts), kTaskLanes);
+  shared_lanes_ = std::max(shared_lanes_, kTaskLanes);
 }
 
 void Product::Tickets::wait_until(int64_t count) const {
@@ -233,13 +232,13 @@ float* Product::shared_panels(const Section& section, int64_t lane, Range depth)
 }
 
 int64_t Product::packs_of(const Section& section) const {
-  return div_ceil(section.shared.size(), kPackLanes);
+  return div_ceil(section.shared.size(), kTaskLanes);
 }
 
 void Product::pack_shared(const Section& section, int64_t first, int64_t& ticket) {
   const int64_t blocks = div_ceil(section.depth.size(), depth_);
   for (; ticket < first + packs_of(section); ticket = packs_.draw()) {
-    const Range lanes = cut(section.shared, kPackLanes, ticket - first);
+    const Range lanes = cut(section.shared, kTaskLanes, ticket - first);
     for (int64_t block = 0; block < blocks; ++block) {
       const Range depth = cut(section.depth, depth_, block);
       float* packed = shared_panels(section, lanes.begin, depth);
@@ -253,13 +252,13 @@ void Product::pack_shared(const Section& section, int64_t first, int64_t& ticket
 }
 
 int64_t Product::tasks_of(const Section& section) const {
-  return div_ceil(section.own.size(), own_lanes_) *
+  return div_ceil(section.own.size(), kTaskLanes) *
          std::max<int64_t>(1, div_ceil(section.shared.size(), shared_lanes_));
 }
 
 Product::Task Product::task_of(const Section& section, int64_t index) const {
-  const int64_t blocks = div_ceil(section.own.size(), own_lanes_);
-  return {cut(section.own, own_lanes_, index % blocks),
+  const int64_t blocks = div_ceil(section.own.size(), kTaskLanes);
+  return {cut(section.own, kTaskLanes, index % blocks),
           cut(section.shared, shared_lanes_, index / blocks)};
 }
 

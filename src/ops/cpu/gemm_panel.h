@@ -62,7 +62,7 @@ class PanelPacker {
  private:
   // Panels are copied several at a time, so that longer runs of the source are read; few enough for
   // the ways of the cache, since panels often lie a multiple of its size apart.
-  static constexpr int64_t kGroup = kLanes >= 16 ? 96 / kLanes : 32 / kLanes;
+  static constexpr int64_t kGroup = kLanes >= 16 ? 48 / kLanes : 32 / kLanes;
   static constexpr int64_t kStage = 64;  // elements of depth converted at a time
 
   template <class T>

@@ -1,8 +1,8 @@
-// The vectorised inner loops of the cpu backend as plain functions, compiled once per instruction set
-// and chosen once at run time. The op files around them cut the work into rows and threads.
+// The vectorised inner loops of the cpu backend as plain functions, compiled once per instruction
+// set and chosen once at run time. The op files around them cut the work into rows and threads.
 //
-// Every element-wise kernel gives an element the same bits wherever it stands in a row, so a row may
-// be cut anywhere.
+// Every element-wise kernel gives an element the same bits wherever it stands in a row, so a row
+// may be cut anywhere.
 #pragma once
 
 #include <cstdint>
@@ -128,14 +128,14 @@ struct TypedKernels {
   void (*adamw)(const AdamWRange<T>&);
   void (*sgd)(const SgdRange<T>&);
 
-  // Attention over one tile, or some query tiles; see attention_problem.h. The workspace holds
+  // Attention over one tile, or some query tiles; see attention_problem.h. The memory holds
   // attention_workspace_bytes().
   void (*attention_forward)(const AttentionForward<T>&, int64_t head, int64_t query_begin,
-                            int64_t tiles, float* workspace);
-  void (*attention_backward_queries)(const AttentionGradient<T>&, int64_t head,
-                                     int64_t query_begin, float* workspace);
+                            int64_t tiles, TileMemory);
+  void (*attention_backward_queries)(const AttentionGradient<T>&, int64_t head, int64_t query_begin,
+                                     TileMemory);
   void (*attention_backward_keys)(const AttentionGradient<T>&, int64_t kv_head, int64_t key_begin,
-                                  bool add_dq, float* workspace);
+                                  bool add_dq, TileMemory);
 };
 
 struct Kernels {

@@ -6,6 +6,14 @@
 
 namespace bev::cpu {
 
+// 0, 1, 2, ...
+template <class V>
+V lane_numbers() {
+  static constexpr float kLane[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  static_assert(V::kWidth <= 16);
+  return V::load(kLane);
+}
+
 // All lanes of a vector.
 template <class V>
 struct WholeVector {
@@ -35,15 +43,13 @@ struct PartVector {
   }
   // v with `value` in the lanes beyond count.
   V live_or(V v, float value) const {
-    static constexpr float kLane[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    static_assert(V::kWidth <= 16);
-    const auto live = V::load(kLane) < V::broadcast(static_cast<float>(count));
+    const auto live = lane_numbers<V>() < V::broadcast(static_cast<float>(count));
     return select(live, v, V::broadcast(value));
   }
 };
 
-// Calls body(i, lanes) for the vectors that cover [0, count). Inlined, or what the body refers to would
-// live in memory.
+// Calls body(i, lanes) for the vectors that cover [0, count). Inlined, or what the body refers to
+// would live in memory.
 template <class V, class Body>
 [[gnu::always_inline]] inline void each_vector(int64_t count, Body&& body) {
   int64_t i = 0;
@@ -51,8 +57,8 @@ template <class V, class Body>
   if (i < count) body(i, PartVector<V>{count - i});
 }
 
-// Calls body(i, lanes, chain) with chain cycling through [0, 4): one accumulator per chain hides the
-// latency of the additions. Which element meets which chain depends on its index only.
+// Calls body(i, lanes, chain) with chain cycling through [0, 4): one accumulator per chain hides
+// the latency of the additions. Which element meets which chain depends on its index only.
 constexpr int kChains = 4;
 template <class V, class Body>
 [[gnu::always_inline]] inline void each_vector_chained(int64_t count, Body&& body) {

@@ -20,14 +20,15 @@ constexpr int64_t kColumnUnit = 16;
 // What Norm and ResidualNorm share, for row r of x.
 template <class T, class Args>
 NormRow<T> norm_row(const Args& n, const T* x, T* y, int64_t width, int64_t r) {
-  return {.x = x,
-          .weight = reinterpret_cast<const T*>(n.weight.data),
-          .bias = n.bias.present() ? reinterpret_cast<const T*>(n.bias.data) : nullptr,
-          .y = y,
-          .width = width,
-          .eps = n.eps,
-          .mean = n.kind == NormKind::LayerNorm ? reinterpret_cast<float*>(n.mean.data) + r : nullptr,
-          .rstd = reinterpret_cast<float*>(n.rstd.data) + r};
+  return {
+      .x = x,
+      .weight = reinterpret_cast<const T*>(n.weight.data),
+      .bias = n.bias.present() ? reinterpret_cast<const T*>(n.bias.data) : nullptr,
+      .y = y,
+      .width = width,
+      .eps = n.eps,
+      .mean = n.kind == NormKind::LayerNorm ? reinterpret_cast<float*>(n.mean.data) + r : nullptr,
+      .rstd = reinterpret_cast<float*>(n.rstd.data) + r};
 }
 
 template <class T>
@@ -40,7 +41,8 @@ class Backward {
         dresidual_(n.dresidual),
         dx_(n.dx),
         width_(width_of(n.x)),
-        mean_(n.kind == NormKind::LayerNorm ? reinterpret_cast<const float*>(n.mean.data) : nullptr),
+        mean_(n.kind == NormKind::LayerNorm ? reinterpret_cast<const float*>(n.mean.data)
+                                            : nullptr),
         rstd_(reinterpret_cast<const float*>(n.rstd.data)) {}
 
   // The sums over rows [begin, end) for columns [column_begin, column_end). Groups of kNormRows are
@@ -150,9 +152,8 @@ void residual_norm(Exec& ex, const ops::ResidualNorm& n) {
 }
 
 void norm_backward(Exec& ex, const ops::NormBackward& n) {
-  visit_cpu(n.x.dtype, "norm_backward", [&]<class T>() {
-    backward(threads_of(ex), Backward<T>(n));
-  });
+  visit_cpu(n.x.dtype, "norm_backward",
+            [&]<class T>() { backward(threads_of(ex), Backward<T>(n)); });
 }
 
 }  // namespace bev::cpu

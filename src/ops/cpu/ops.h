@@ -1,5 +1,5 @@
-// The cpu backend: f32 and bf16 in host memory, sums in f32 or better, threads of the device. Results
-// do not depend on the number of threads.
+// The cpu backend: f32 and bf16 in host memory, sums in f32 or better, threads of the device.
+// Results do not depend on the number of threads.
 #pragma once
 
 #include "ops/op_table.h"

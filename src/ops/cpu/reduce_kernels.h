@@ -39,14 +39,13 @@ struct DoublePair {
 template <class V, class T>
 double sum_of_squares(const T* x, int64_t count) {
   DoublePair<V> sums[kChains] = {};
-  each_vector_chained<V>(count, [&](int64_t i, auto lanes, int chain) {
-    sums[chain].add_squares(lanes.load(x + i));
-  });
+  each_vector_chained<V>(
+      count, [&](int64_t i, auto lanes, int chain) { sums[chain].add_squares(lanes.load(x + i)); });
   return (sums[0].total() + sums[1].total()) + (sums[2].total() + sums[3].total());
 }
 
-// In blocks that stay in the first cache between the maximum and the exponentials; the sums of blocks
-// are added in double precision.
+// In blocks that stay in the first cache between the maximum and the exponentials; the sums of
+// blocks are added in double precision.
 template <class V, class T>
 SoftmaxSums softmax_sums(const T* logits, int64_t columns) {
   constexpr int64_t kBlock = 2048;
@@ -64,8 +63,7 @@ SoftmaxSums softmax_sums(const T* logits, int64_t columns) {
       largest[chain] = max(lanes.live_or(logit, -kInfinity), largest[chain]);
     });
     row.sum += static_cast<double>(sums.total());
-    const float block_max =
-        max_lane(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
+    const float block_max = max_lane(max(max(largest[0], largest[1]), max(largest[2], largest[3])));
     if (block_max > row.max) {
       row.sum_exp *= __builtin_exp(static_cast<double>(row.max) - static_cast<double>(block_max));
       row.max = block_max;

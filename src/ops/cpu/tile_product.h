@@ -28,8 +28,8 @@ struct TileBlock {
   static constexpr int kVectors = V::kWidth == 16 ? 4 : 2;
 };
 
-// Sums start at zero and are then stored, or added to c, so that a sum over k in pieces has the same
-// bits whether a piece goes through c or through a tile of its own that is added later.
+// Sums start at zero and are then stored, or added to c, so that a sum over k in pieces has the
+// same bits whether a piece goes through c or through a tile of its own that is added later.
 template <class V, int kRows, int kVectors, bool kAdd>
 void tile_block(const TileProduct& t, int64_t row, const TileRange& range) {
   // Unrolled from the start: only then does the compiler see that the arrays are registers.
@@ -68,7 +68,8 @@ void tile_block(const TileProduct& t, int64_t row, const TileRange& range) {
 }
 
 // tile_block for a count of rows and vectors known at run time only.
-template <class V, bool kAdd, int kRows = TileBlock<V>::kRows, int kVectors = TileBlock<V>::kVectors>
+template <class V, bool kAdd, int kRows = TileBlock<V>::kRows,
+          int kVectors = TileBlock<V>::kVectors>
 void tile_block_of(int64_t rows, int64_t vectors, const TileProduct& t, int64_t row,
                    const TileRange& range) {
   if constexpr (kRows > 1) {

@@ -1,10 +1,11 @@
-// Vectors of 32-bit words beside the Vec of simd.h, for random numbers. For kernel files (see simd.h).
+// Vectors of 32-bit words beside the Vec of simd.h, for random numbers. For kernel files (see
+// simd.h).
 //
 // Every WordVec has
 //   broadcast(u32), load(p), store(p), +, xor3(a, b, c) = a ^ b ^ c
-//   multiply(a, b, high, low)      the two halves of the 64-bit products
-//   at_least(a, b)                 unsigned a >= b, as the Mask of Vec
-//   as_floats, as_words            to Vec and back, keeping the bits
+//   multiply(a, b, high, low)      the two halves of the 64-bit products; b is the same in all
+//   lanes at_least(a, b)                 unsigned a >= b, as the Mask of Vec as_floats, as_words to
+//   Vec and back, keeping the bits
 #pragma once
 
 #include "ops/cpu/simd.h"
@@ -51,7 +52,6 @@ inline WordVec operator+(WordVec a, WordVec b) { return {_mm256_add_epi32(a.v, b
 inline WordVec xor3(WordVec a, WordVec b, WordVec c) {
   return {_mm256_xor_si256(_mm256_xor_si256(a.v, b.v), c.v)};
 }
-// REQUIRES: all lanes of b are equal, as in every vector here.
 inline void multiply(WordVec a, WordVec b, WordVec& high, WordVec& low) {
   const __m256i even = _mm256_mul_epu32(a.v, b.v);
   const __m256i odd = _mm256_mul_epu32(_mm256_srli_epi64(a.v, 32), b.v);

@@ -96,6 +96,9 @@ TEST(HuggingFaceConfig, BothSpellingsOfRopeAreOne) {
   EXPECT_EQ(scaled.rope_scaling, RopeScaling::Llama3);
   EXPECT_EQ(scaled.rope_base, 5e5);
   EXPECT_EQ(scaled.rope_factor, 4);
+  EXPECT_EQ(scaled.rope_low, 2);
+  EXPECT_EQ(scaled.rope_high, 3);
+  EXPECT_EQ(scaled.rope_original_positions, 16);
   const ModelConfig old =
       parse(
           llama(
@@ -191,6 +194,10 @@ TEST(HuggingFaceConfig, NonsenseIsADataError) {
   refuses("not a multiple of num_key_value_heads", with("num_key_value_heads", "3"));
   refuses("rms_norm_eps = \"x\"", with("rms_norm_eps", "\"x\""));
   refuses("tie_word_embeddings = 1", with("tie_word_embeddings", "1"));
+  refuses("model.norm_eps would be -1", with("rms_norm_eps", "-1"));
+  refuses("model.rope_base would be 0", with("rope_theta", "0"));
+  refuses("model.attention_dropout would be 1", with("attention_dropout", "1"));
+  refuses("model.head_dim would be 1024", with("head_dim", "1024"));
   refuses("factor is missing", with("rope_scaling", R"({"rope_type":"llama3"})"));
 }
 
@@ -217,6 +224,8 @@ TEST(HuggingFaceConfig, WhatIsWrittenReadsBack) {
     EXPECT_EQ(m.rope_scaling, c.model.rope_scaling);
     if (m.rope_scaling != RopeScaling::None) {
       EXPECT_EQ(m.rope_factor, c.model.rope_factor);
+      EXPECT_EQ(m.rope_low, c.model.rope_low);
+      EXPECT_EQ(m.rope_high, c.model.rope_high);
       EXPECT_EQ(m.rope_original_positions, c.model.rope_original_positions);
     }
     EXPECT_EQ(m.bias, c.model.bias);
@@ -245,6 +254,8 @@ TEST(HuggingFaceConfig, WhatIsWrittenReadsBack) {
           m.activation = Activation::GeGluErf;
           m.rope_scaling = RopeScaling::Llama3;
           m.rope_factor = 3;
+          m.rope_low = 2;
+          m.rope_high = 7;
           m.rope_original_positions = 5;
           m.rope_base = 777;
         }));

@@ -115,6 +115,7 @@ TEST(HuggingFace, Gpt2MatricesAreStoredInByOut) {
   save_huggingface(dir / "m", model.config, model.params);
   for (const auto& [ours, theirs, out, in] :
        {std::tuple("layers.1.attention.qkv.weight", "transformer.h.1.attn.c_attn.weight", 48, 16),
+        std::tuple("layers.0.attention.out.weight", "transformer.h.0.attn.c_proj.weight", 16, 16),
         std::tuple("layers.0.mlp.up.weight", "transformer.h.0.mlp.c_fc.weight", 64, 16),
         std::tuple("layers.1.mlp.down.weight", "transformer.h.1.mlp.c_proj.weight", 16, 64)}) {
     const std::vector<double> a = model.values(ours);

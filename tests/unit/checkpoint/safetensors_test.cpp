@@ -63,10 +63,16 @@ std::string their_file() {
 }
 
 std::vector<Content> four_tensors() {
-  return {{{"b", DType::bf16, {2}}, bytes_from(std::vector{bf16(1.5f), bf16(-2.0f)})},
-          {{"a", DType::f32, {1, 3}}, bytes_from(std::vector{1.0f, 2.0f, 3.0f})},
-          {{"empty", DType::f32, {0, 4}}, {}},
-          {{"i", DType::i32, {}}, bytes_from(std::vector<int32_t>{7})}};
+  std::vector<Content> contents;
+  const auto add = [&](const char* name, DType dtype, const Shape& shape,
+                       std::vector<std::byte> bytes) {
+    contents.push_back({{name, dtype, shape}, std::move(bytes)});
+  };
+  add("b", DType::bf16, {2}, bytes_from(std::vector{bf16(1.5f), bf16(-2.0f)}));
+  add("a", DType::f32, {1, 3}, bytes_from(std::vector{1.0f, 2.0f, 3.0f}));
+  add("empty", DType::f32, {0, 4}, {});
+  add("i", DType::i32, {}, bytes_from(std::vector<int32_t>{7}));
+  return contents;
 }
 
 // Fails when the order of tensors, the order of names inside an entry, the padding or the blanks

@@ -33,8 +33,7 @@ void expect_rates(const ScheduleSpec& spec, const std::array<double, 9>& expecte
   }
 }
 
-// Each fails when its formula, the warm-up's inclusive end (x <= warmup) or the exclusive end of
-// the decay (x > decay) is changed.
+// Each fails when its formula or the inclusive end of the decay (x > decay is min_lr) is changed.
 TEST(LearningRate, Linear) {
   expect_rates(small_spec(LrDecay::Linear),
                {1e-4, 4.375e-4, 1e-3, 9.55e-4, 5.95e-4, 2.8e-4, 5.5e-5, 1e-5, 1e-5});
