@@ -33,6 +33,6 @@ for source in "${targets[@]}"; do
   if [[ -d $seeds ]]; then folders+=("$seeds"); fi
   echo "fuzz: $name for $seconds s"
   UBSAN_OPTIONS=print_stacktrace=1 "build-fuzz/$name" -max_total_time="$seconds" \
-    -verbosity=0 -print_final_stats=1 -rss_limit_mb=4096 -timeout=10 \
+    -verbosity=0 -print_final_stats=1 -rss_limit_mb=4096 -timeout=25 \
     -artifact_prefix="build-fuzz/$name-" "${folders[@]}"
 done

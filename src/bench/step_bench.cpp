@@ -25,28 +25,33 @@ double process_memory(const std::string& field) {
   return 0;
 }
 
-// The matrix products of one step, timed alone. Weights are walked through a slab of their real
-// total size, so that they come from memory as in training.
+// The matrix products of one step, timed alone. As in training, weights (and weight gradients) are
+// walked through memory of their real total size, while activations stay where they are.
 class ProductFloor {
  public:
   ProductFloor(Device& device, std::vector<Product> products, DType dtype)
       : products_(std::move(products)), dtype_(dtype) {
-    int64_t largest = 0, weights = 0;
+    int64_t largest = 0, weights = 0, activation = 0;
     for (const Product& p : products_) {
-      const int64_t rest = p.m * p.k + p.n * p.k + p.m * p.n;
-      largest = std::max(largest, rest);
-      weights += p.n * p.k;
+      const int64_t a = p.m * p.k, b = p.k * p.n, out = p.m * p.n;
+      const int64_t weight = p.ta ? out : b;
+      weights += weight;
+      largest = std::max(largest, weight);
+      activation = std::max({activation, a, p.ta ? b : out});
     }
-    elements_ = std::min(weights / 3, int64_t{1} << 28) + largest;
-    buffer_ = Buffer(device, static_cast<size_t>(elements_) * size_of(dtype), "benchmark");
+    activation_elements_ = round_up(activation, 64);
+    weight_elements_ = std::min(weights / 3, int64_t{1} << 28) + largest;
+    const int64_t total = 2 * activation_elements_ + weight_elements_;
+    buffer_ = Buffer(device, static_cast<size_t>(total) * size_of(dtype), "benchmark");
   }
 
   double run(Exec& ex) {
     double total = 0;
     for (const Product& p : products_) {
-      const Tensor a = take(p.ta ? Shape{p.k, p.m} : Shape{p.m, p.k});
-      const Tensor b = take(p.tb ? Shape{p.n, p.k} : Shape{p.k, p.n});
-      const Tensor out = take({p.m, p.n});
+      const Shape b_shape = p.tb ? Shape{p.n, p.k} : Shape{p.k, p.n};
+      const Tensor a = at(0, p.ta ? Shape{p.k, p.m} : Shape{p.m, p.k});
+      const Tensor b = p.ta ? at(activation_elements_, b_shape) : weight(b_shape);
+      const Tensor out = p.ta ? weight({p.m, p.n}) : at(activation_elements_, {p.m, p.n});
       const double begin = seconds_now();
       ops::matmul(ex, {.a = a,
                        .b = b,
@@ -60,18 +65,21 @@ class ProductFloor {
   }
 
  private:
-  Tensor take(Shape shape) {
-    if (at_ + shape.elements() > elements_) at_ = 0;
-    const Tensor t = tensor_over(
-        buffer_.data() + static_cast<size_t>(at_) * size_of(dtype_), dtype_, shape);
-    at_ = round_up(at_ + shape.elements(), 64);
+  Tensor at(int64_t offset, Shape shape) {
+    std::byte* data = buffer_.data() + static_cast<size_t>(offset) * size_of(dtype_);
+    return tensor_over(data, dtype_, shape);
+  }
+  Tensor weight(Shape shape) {
+    if (next_ + shape.elements() > weight_elements_) next_ = 0;
+    const Tensor t = at(2 * activation_elements_ + next_, shape);
+    next_ = round_up(next_ + shape.elements(), 64);
     return t;
   }
 
   std::vector<Product> products_;
   DType dtype_;
   Buffer buffer_;
-  int64_t elements_ = 0, at_ = 0;
+  int64_t activation_elements_ = 0, weight_elements_ = 0, next_ = 0;
 };
 
 }  // namespace

@@ -111,10 +111,4 @@ struct EnumNames<Recompute> {
   static constexpr std::array<std::string_view, 3> names{"none", "selective", "full"};
 };
 
-enum class ScheduleKind : uint8_t { OneFOneB, GPipe };
-template <>
-struct EnumNames<ScheduleKind> {
-  static constexpr std::array<std::string_view, 2> names{"1f1b", "gpipe"};
-};
-
 }  // namespace bev

@@ -16,18 +16,8 @@ struct Config {
   DeviceConfig device;
   ParallelConfig parallel;
 
-  template <class V>
-  void describe(V& v) {
-    describe_sections(*this, v);
-  }
-  template <class V>
-  void describe(V& v) const {
-    describe_sections(*this, v);
-  }
-
- private:
   template <class S, class V>
-  static void describe_sections(S& s, V& v) {
+  static void describe(S& s, V& v) {
     v.section("model", s.model, "what is trained");
     v.section("train", s.train, "batch and length");
     v.section("data", s.data, "where tokens come from");

@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace bev {
@@ -50,7 +51,7 @@ struct Walk {
   template <class S>
   void section(std::string_view name, S& s, std::string_view /*title*/) {
     Walk<F> inner{f, prefix + std::string(name) + "."};
-    s.describe(inner);
+    std::remove_const_t<S>::describe(s, inner);
   }
 };
 
@@ -58,7 +59,7 @@ struct Walk {
 template <class C, class F>
 void walk(C& config, F f) {
   Walk<F> w{f, ""};
-  config.describe(w);
+  std::remove_const_t<C>::describe(config, w);
 }
 
 }  // namespace bev

@@ -53,7 +53,7 @@ struct Describer {
   template <class S>
   void section(std::string_view section_name, const S& s, std::string_view section_title) {
     Describer inner{all, section_name, section_title};
-    s.describe(inner);
+    S::describe(s, inner);
   }
 };
 
@@ -61,7 +61,7 @@ std::vector<Field> describe_all() {
   std::vector<Field> all;
   Describer describer{all};
   const Config defaults;
-  defaults.describe(describer);
+  Config::describe(defaults, describer);
   return all;
 }
 

@@ -27,18 +27,8 @@ struct ModelConfig {
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   double init_std = 0.02;
 
-  template <class V>
-  void describe(V& v) {
-    describe_fields(*this, v);
-  }
-  template <class V>
-  void describe(V& v) const {
-    describe_fields(*this, v);
-  }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     constexpr auto M = Effect::Model;
     // clang-format off: a line per field reads as a table
     v("preset", s.preset, {.help = "named shape to start from; `bevatron plan --list-presets` lists them", .effect = M});

@@ -16,14 +16,8 @@ struct TrainConfig {
   int64_t seed = 1234, log_interval = 100;
   std::string output = "bevatron-run";
 
-  template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
-  template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     constexpr auto N = Effect::Numerics;
     v("iterations", s.iterations, {.help = "optimizer steps; give this or samples", .min = 0, .max = 1e15, .aliases = {{"--train-iters"}}});
     v("samples", s.samples, {.help = "training length in sequences; give this or iterations", .min = 0, .max = 1e15, .aliases = {{"--train-samples"}}});
@@ -39,14 +33,8 @@ struct TrainConfig {
 struct DataConfig {
   bool mock = false;
 
-  template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
-  template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = Effect::Numerics, .aliases = {{"--mock-data", "true"}}});
   }
 };
@@ -64,14 +52,8 @@ struct OptimConfig {
   DecayRamp weight_decay_ramp = DecayRamp::Constant;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9, clip = 1.0;
 
-  template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
-  template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     constexpr auto N = Effect::Numerics;
     v("kind", s.kind, {.help = "optimizer; adam decouples weight decay", .effect = N, .aliases = {{"--optimizer"}}});
     v("lr", s.lr, {.help = "peak learning rate", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--lr"}}});
@@ -104,14 +86,8 @@ struct LossConfig {
   double z_loss = 0;
   int64_t chunk = 0;
 
-  template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
-  template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     v("label_smoothing", s.label_smoothing, {.help = "probability spread over all tokens", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--label-smoothing"}}});
     v("smoothing", s.smoothing, {.help = "whose definition of label smoothing", .effect = Effect::Numerics});
     v("z_loss", s.z_loss, {.help = "weight of the squared log-normaliser", .effect = Effect::Numerics, .min = 0, .max = 10});
@@ -124,14 +100,8 @@ struct RecomputeConfig {
   int64_t layers = 0;
   bool norm = true, activation = true, attention = true;
 
-  template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
-  template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     v("granularity", s.granularity, {.help = "what is computed again in the backward pass instead of kept", .aliases = {{"--recompute-granularity"}, {"--recompute-activations", "selective"}, {"--checkpoint-activations", "full"}}});
     v("layers", s.layers, {.help = "full: only the first blocks, this many; 0: all", .min = 0, .max = 100000, .aliases = {{"--recompute-num-layers"}}});
     v("norm", s.norm, {.help = "selective: outputs of norms"});
@@ -146,14 +116,8 @@ struct DeviceConfig {
   Precision precision = Precision::Auto;
   double memory_gib = 0;
 
-  template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
-  template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     v("kind", s.kind, {.help = "where the model runs", .aliases = {{"--device"}}});
     v("threads", s.threads, {.help = "cpu threads; 0: all this process may use", .min = 0, .max = 4096, .aliases = {{"--threads"}}});
     v("precision", s.precision, {.help = "storage of parameters and activations; auto: f64 on reference, f32 on cpu", .effect = Effect::Numerics, .aliases = {{"--bf16", "bf16"}}});
@@ -165,14 +129,8 @@ struct ParallelConfig {
   int64_t tensor = 1, pipeline = 1, context = 1;
   bool sequence = false;
 
-  template <class V>
-  void describe(V& v) { describe_fields(*this, v); }
-  template <class V>
-  void describe(V& v) const { describe_fields(*this, v); }
-
- private:
   template <class S, class V>
-  static void describe_fields(S& s, V& v) {
+  static void describe(S& s, V& v) {
     v("tensor", s.tensor, {.help = "ranks that share each matrix", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--tensor-model-parallel-size"}, {"--model-parallel-size"}}});
     v("pipeline", s.pipeline, {.help = "ranks that share the layers", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--pipeline-model-parallel-size"}}});
     v("context", s.context, {.help = "ranks that share each sequence", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--context-parallel-size"}}});

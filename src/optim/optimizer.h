@@ -23,6 +23,9 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
   virtual void step(Exec& ex, const StepInfo& info) = 0;
 
+  // Copies the parameters into the master weights; after the parameters were set from outside.
+  void refresh_master(Exec& ex);
+
  protected:
   // A maximal run of parameters that are all decayed or all not.
   struct Range {
@@ -47,10 +50,6 @@ class Optimizer {
   std::vector<Range> ranges_;
   std::vector<Buffer> buffers_;
   Tensor values_, master_;
-
- public:
-  // Copies the parameters into the master weights; after the parameters were set from outside.
-  void refresh_master(Exec& ex);
 };
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,

@@ -1,5 +1,6 @@
 #include "ops/norm.h"
 
+#include "base/integer.h"
 #include "ops/cpu/dropout_draws.h"
 #include "ops/cpu/ops.h"
 #include "ops/cpu/rows.h"
@@ -10,9 +11,12 @@ namespace bev::cpu {
 
 namespace {
 
-// Rows between two barriers of the backward: their operands stay in the cache from the sums over
-// rows to the row by row part.
+// Rows whose operands stay in a core's own cache from the sums over rows to the row by row part.
 constexpr int64_t kBlockRows = 64;
+
+// The same for several threads, in the cache they share. A barrier follows every block, and costs
+// milliseconds where threads outnumber free cores.
+constexpr int64_t kSharedBlockBytes = int64_t{4} << 20;
 
 // Columns are dealt to threads by the cache line of dweight.
 constexpr int64_t kColumnUnit = 16;
@@ -109,7 +113,8 @@ void backward(ThreadPool& pool, const Backward<T>& work) {
   }
   const int64_t threads = pool.threads();
   const int64_t units = (width + kColumnUnit - 1) / kColumnUnit;
-  const int64_t block = kBlockRows * std::max<int64_t>(1, threads / 2);
+  const int64_t fitting = kSharedBlockBytes / (2 * width * static_cast<int64_t>(sizeof(T)));
+  const int64_t block = round_up(std::max(fitting, 16 * threads), kNormRows);
   pool.run([&](int thread) {
     const int64_t column_begin = units * thread / threads * kColumnUnit;
     const int64_t column_end = std::min(width, units * (thread + 1) / threads * kColumnUnit);
