@@ -4,10 +4,19 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <utility>
 
 namespace bev {
 
-using fmt::format;
+// fmt::format as an object rather than a function: for an argument of a std type, argument-dependent
+// lookup would find std::format as well, wherever the standard library has one, and call neither.
+struct Format {
+  template <class... Args>
+  std::string operator()(fmt::format_string<Args...> text, Args&&... args) const {
+    return fmt::format(text, std::forward<Args>(args)...);
+  }
+};
+inline constexpr Format format;
 
 // 1234567 -> "1,234,567".
 std::string with_commas(int64_t value);
