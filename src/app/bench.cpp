@@ -23,8 +23,9 @@ constexpr std::array<OwnFlag, 4> kStepFlags{{
 
 constexpr std::array<OwnFlag, 3> kOpFlags{{
     {"--json", "", "print JSON instead of a table"},
-    {"--only", "OP", "only this op: matmul, norm, attention, activate, cross_entropy, adamw, "
-                     "squared_norm"},
+    {"--only", "OP",
+     "only this op: matmul, norm, attention, activate, cross_entropy, adamw, "
+     "squared_norm"},
     {"--milliseconds", "N", "how long to measure each op; default 300"},
 }};
 
@@ -40,7 +41,8 @@ int bench_steps(std::span<const std::string> args) {
                  {.seconds = static_cast<double>(own_integer(*loaded, "--seconds", 10, 0, 86400)),
                   .min_steps = own_integer(*loaded, "--steps", 5, 1, 1000000),
                   .floor = loaded->has("--floor")});
-  fmt::print("{}", loaded->has("--json") ? step_bench_json(result) + "\n" : step_bench_table(result));
+  fmt::print("{}",
+             loaded->has("--json") ? step_bench_json(result) + "\n" : step_bench_table(result));
   return 0;
 }
 
@@ -71,8 +73,9 @@ int bench(std::span<const std::string> args) {
   if (what == "step") return bench_steps(args.subspan(1));
   if (what == "op") return bench_single_ops(args.subspan(1));
   if (what == "--help" || what == "-h") {
-    fmt::print("usage: bevatron bench step|op [CONFIG.toml] [--section.field VALUE ...]\n"
-               "`bevatron bench step --help` and `bevatron bench op --help` list the flags.\n");
+    fmt::print(
+        "usage: bevatron bench step|op [CONFIG.toml] [--section.field VALUE ...]\n"
+        "`bevatron bench step --help` and `bevatron bench op --help` list the flags.\n");
     return 0;
   }
   throw Error(ErrorKind::Usage, format("bench {}: say what to time: `bench step` (whole training "

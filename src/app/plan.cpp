@@ -1,6 +1,4 @@
 // bevatron plan: parameters, memory and arithmetic of a configuration, without running it.
-#include "plan/fit.h"
-
 #include <array>
 #include <cstdio>
 
@@ -8,6 +6,7 @@
 #include "app/verbs.h"
 #include "base/format.h"
 #include "config/presets.h"
+#include "plan/fit.h"
 #include "plan/report.h"
 
 namespace bev::app {

@@ -1,6 +1,4 @@
 // bevatron train: plan, train, write the model.
-#include "train/trainer.h"
-
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +14,7 @@
 #include "data/mock_samples.h"
 #include "ops/make_device.h"
 #include "plan/fit.h"
+#include "train/trainer.h"
 
 namespace bev::app {
 
@@ -31,7 +30,7 @@ extern "C" void request_stop(int) { stop_requested = 1; }
 class StopOnSignal {
  public:
   StopOnSignal() {
-    struct sigaction action {};
+    struct sigaction action{};
     action.sa_handler = request_stop;
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     ::sigaction(SIGINT, &action, &old_interrupt_);
@@ -45,15 +44,14 @@ class StopOnSignal {
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
  private:
-  struct sigaction old_interrupt_ {}, old_terminate_ {};
+  struct sigaction old_interrupt_{}, old_terminate_{};
 };
 
 void print_start(const Config& config, const Plan& plan) {
   fmt::print(stderr, "model     {} parameters, {} layers x {}\n", with_commas(plan.parameters),
              plan.model.layers, plan.model.width);
   fmt::print(stderr, "device    {}, {}, {} threads, {} planned\n", name_of_choice(plan.device),
-             name_of(plan.dtype), plan.threads,
-             as_bytes(static_cast<double>(plan.memory_bytes())));
+             name_of(plan.dtype), plan.threads, as_bytes(static_cast<double>(plan.memory_bytes())));
   fmt::print(stderr, "batch     {} sequences x {} tokens in {} micro-batches, {} iterations\n",
              plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
              with_commas(plan.iterations));
@@ -62,11 +60,11 @@ void print_start(const Config& config, const Plan& plan) {
 
 std::string progress_line(const Progress& p) {
   const StepResult& r = p.result;
-  std::string line =
-      format("iteration {}/{} | samples {} | loss {:.6f} | grad norm {:.4f} | lr {:.4e} | "
-             "{:.1f} tokens/s | {:.1f} ms | left {}",
-             p.iteration, p.iterations, p.samples, r.loss, r.grad_norm, r.lr, p.tokens_per_second,
-             1e3 * p.seconds, as_duration(p.seconds_left));
+  std::string line = format(
+      "iteration {}/{} | samples {} | loss {:.6f} | grad norm {:.4f} | lr {:.4e} | "
+      "{:.1f} tokens/s | {:.1f} ms | left {}",
+      p.iteration, p.iterations, p.samples, r.loss, r.grad_norm, r.lr, p.tokens_per_second,
+      1e3 * p.seconds, as_duration(p.seconds_left));
   if (!r.applied) line += " | skipped: the gradient norm is not finite";
   return line;
 }
@@ -120,8 +118,8 @@ int train(std::span<const std::string> args) {
                 planned.batch.micros, planned.batch.micro_batch, planned.batch.sequence);
   Trainer trainer(assembly, loader);
   const StopOnSignal stop_on_signal;
-  const TrainSummary summary = trainer.run(ProgressPrinter(config.train.log_interval),
-                                           [] { return stop_requested != 0; });
+  const TrainSummary summary =
+      trainer.run(ProgressPrinter(config.train.log_interval), [] { return stop_requested != 0; });
 
   fmt::print(stderr, "{} after {} iterations, {}, {:.1f} tokens/s; loss {:.4f} -> {:.4f}\n",
              summary.stopped ? "stopped" : "done", with_commas(summary.iterations),

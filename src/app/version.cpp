@@ -12,13 +12,6 @@ namespace bev::app {
 
 namespace {
 
-// The build passes the version of the project.
-#ifdef BEV_VERSION
-constexpr std::string_view kVersion = BEV_VERSION;
-#else
-constexpr std::string_view kVersion = "0.1.0";
-#endif
-
 std::string_view build_kind() {
 #ifdef NDEBUG
   return "release";
@@ -73,7 +66,7 @@ int version(std::span<const std::string> args) {
     return 0;
   }
   BEV_CHECK(args.empty(), Usage, "version takes no arguments, but \"{}\" is given", args[0]);
-  fmt::print("bevatron {}\n", kVersion);
+  fmt::print("bevatron {}\n", BEV_VERSION);
   fmt::print("compiler  {}\n", compiler());
   fmt::print("build     {}{}\n", build_kind(), sanitizer());
   fmt::print("devices   reference, cpu (this build has no CUDA)\n");

@@ -20,7 +20,7 @@ namespace {
 std::pair<int, size_t> open_regular(const std::filesystem::path& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   BEV_CHECK(descriptor >= 0, Data, "cannot open {}: {}", path.string(), std::strerror(errno));
-  struct stat info {};
+  struct stat info{};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
     ::close(descriptor);
     throw Error(ErrorKind::Data, format("{} is not a regular file", path.string()));

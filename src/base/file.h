@@ -1,4 +1,5 @@
-// Files: read-only mapping, and writing so that a reader sees the old content or the new, never half.
+// Files: read-only mapping, and writing so that a reader sees the old content or the new, never
+// half.
 #pragma once
 
 #include <cstddef>

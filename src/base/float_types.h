@@ -52,7 +52,8 @@ inline f16::operator float() const {
   const uint32_t exponent = (bits >> 10) & 0x1Fu;
   const uint32_t fraction = bits & 0x3FFu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | (fraction << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (fraction << 13));
   const float magnitude = static_cast<float>(fraction) * 0x1p-24f;
   return (bits & 0x8000u) != 0 ? -magnitude : magnitude;
 }

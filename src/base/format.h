@@ -8,8 +8,9 @@
 
 namespace bev {
 
-// fmt::format as an object rather than a function: for an argument of a std type, argument-dependent
-// lookup would find std::format as well, wherever the standard library has one, and call neither.
+// fmt::format as an object rather than a function: for an argument of a std type,
+// argument-dependent lookup would find std::format as well, wherever the standard library has one,
+// and call neither.
 struct Format {
   template <class... Args>
   std::string operator()(fmt::format_string<Args...> text, Args&&... args) const {

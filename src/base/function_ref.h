@@ -16,7 +16,8 @@ class FunctionRef<R(Args...)> {
  public:
   template <class F>
     requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): a lambda is passed where a call is made
+  FunctionRef(F&& f)  // NOLINT(google-explicit-constructor): a lambda is passed where a call is
+                      // made
       : object_(const_cast<void*>(static_cast<const void*>(std::addressof(f)))),
         call_([](void* object, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<F>*>(object))(std::forward<Args>(args)...);

@@ -1,5 +1,6 @@
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): random numbers
-// as a pure function of a key and a counter. There is no generator state anywhere in the program.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011): random
+// numbers as a pure function of a key and a counter. There is no generator state anywhere in the
+// program.
 #pragma once
 
 #include <array>

@@ -12,8 +12,8 @@ namespace bev {
 
 namespace {
 
-constexpr int64_t kSide = 1536;                    // its three matrices fill the caches, not more
-constexpr int64_t kStream = int64_t{48} << 20;     // elements; far beyond any cache
+constexpr int64_t kSide = 1536;                 // its three matrices fill the caches, not more
+constexpr int64_t kStream = int64_t{48} << 20;  // elements; far beyond any cache
 
 double product_rate(Rig& rig, int64_t m, int64_t n, int64_t k) {
   rig.clear();

@@ -7,8 +7,8 @@
 namespace bev {
 
 struct Timing {
-  double median = 0;          // seconds
-  double low = 0, high = 0;   // the quartiles
+  double median = 0;         // seconds
+  double low = 0, high = 0;  // the quartiles
   double best = 0;
   int64_t runs = 0;
 };

@@ -41,8 +41,7 @@ class Operands {
   DType dtype_;
 };
 
-void product_cases(std::vector<Case>& cases, Operands& o, int64_t tokens, int64_t in,
-                   int64_t out) {
+void product_cases(std::vector<Case>& cases, Operands& o, int64_t tokens, int64_t in, int64_t out) {
   const Tensor x = o.value({tokens, in}), w = o.value({out, in}), y = o.value({tokens, out});
   const Tensor dw = o.sum({out, in});
   const std::string shape = format("{} x {} x {}", tokens, out, in);
@@ -95,16 +94,29 @@ void attention_cases(std::vector<Case>& cases, Operands& o, const ModelShape& m,
   const Tensor dq = o.value(queries), dk = o.value(keys), dv = o.value(keys);
   const Tensor lse = o.flat({tokens, m.heads}, stat, 5);
   const int64_t sequences = b.micro_batch;
-  const std::string shape = format("{} x {}, {} heads x {}", b.micro_batch, b.sequence, m.heads,
-                                   m.head_dim);
+  const std::string shape =
+      format("{} x {}, {} heads x {}", b.micro_batch, b.sequence, m.heads, m.head_dim);
   cases.push_back({"attention", shape + " forward", [=](Exec& ex) {
-                     ops::attention(ex, {.q = q, .k = k, .v = v, .sequences = sequences,
-                                         .scale = 0.125, .out = out, .lse = lse});
+                     ops::attention(ex, {.q = q,
+                                         .k = k,
+                                         .v = v,
+                                         .sequences = sequences,
+                                         .scale = 0.125,
+                                         .out = out,
+                                         .lse = lse});
                    }});
   cases.push_back({"attention", shape + " backward", [=](Exec& ex) {
-                     ops::attention_backward(ex, {.dout = out, .q = q, .k = k, .v = v, .out = out,
-                                                  .lse = lse, .sequences = sequences,
-                                                  .scale = 0.125, .dq = dq, .dk = dk, .dv = dv});
+                     ops::attention_backward(ex, {.dout = out,
+                                                  .q = q,
+                                                  .k = k,
+                                                  .v = v,
+                                                  .out = out,
+                                                  .lse = lse,
+                                                  .sequences = sequences,
+                                                  .scale = 0.125,
+                                                  .dq = dq,
+                                                  .dk = dk,
+                                                  .dv = dv});
                    }});
 }
 
@@ -115,8 +127,12 @@ void head_cases(std::vector<Case>& cases, Operands& o, const ModelShape& m, int6
   const std::string shape = format("{} x {}", rows, m.padded_vocab);
   cases.push_back({"cross_entropy", shape, [=, classes = m.padded_vocab](Exec& ex) {
                      ops::softmax_stats(ex, {.logits = logits, .targets = targets, .stats = stats});
-                     ops::cross_entropy(ex, {.logits = logits, .stats = stats, .targets = targets,
-                                             .weight = weight, .classes = classes, .loss = loss,
+                     ops::cross_entropy(ex, {.logits = logits,
+                                             .stats = stats,
+                                             .targets = targets,
+                                             .weight = weight,
+                                             .classes = classes,
+                                             .loss = loss,
                                              .dlogits = logits});
                    }});
 }
@@ -129,11 +145,16 @@ void update_cases(std::vector<Case>& cases, Operands& o, DType dtype) {
   const Tensor control = o.flat({2}, DType::f64, 1), sum = o.flat({1}, DType::f64, 0);
   const std::string shape = format("{}", kElements);
   cases.push_back({"adamw", shape, [=](Exec& ex) {
-                     ops::adamw(ex, {.param = p, .master = master, .m = m, .v = v, .grad = g,
-                                     .control = control, .lr = 1e-6});
+                     ops::adamw(ex, {.param = p,
+                                     .master = master,
+                                     .m = m,
+                                     .v = v,
+                                     .grad = g,
+                                     .control = control,
+                                     .lr = 1e-6});
                    }});
-  cases.push_back({"squared_norm", shape,
-                   [=](Exec& ex) { ops::squared_norm(ex, {.x = g, .out = sum}); }});
+  cases.push_back(
+      {"squared_norm", shape, [=](Exec& ex) { ops::squared_norm(ex, {.x = g, .out = sum}); }});
 }
 
 std::vector<Case> make_cases(Rig& rig, const Config& config) {
@@ -168,8 +189,8 @@ size_t slab_bytes(const Config& config) {
   const int64_t tokens = resolve_batch(config).tokens_per_micro();
   const int64_t weights = 2 * m.width * (8 * m.ffn + 8 * m.width + 4 * m.padded_vocab) +
                           8 * m.heads * m.head_dim * m.width;
-  const int64_t activations = tokens * (24 * m.width + 16 * m.ffn + 24 * m.heads * m.head_dim) +
-                              512 * 2 * m.padded_vocab;
+  const int64_t activations =
+      tokens * (24 * m.width + 16 * m.ffn + 24 * m.heads * m.head_dim) + 512 * 2 * m.padded_vocab;
   return static_cast<size_t>(weights + activations + (int64_t{6} << 24)) * 8;
 }
 

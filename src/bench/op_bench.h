@@ -14,8 +14,8 @@ namespace bev {
 struct OpBench {
   std::string name, shape;
   Timing time{};
-  Cost cost{};          // of one call
-  double floor = 0;     // seconds: the larger of FLOP over peak and bytes over bandwidth
+  Cost cost{};       // of one call
+  double floor = 0;  // seconds: the larger of FLOP over peak and bytes over bandwidth
 };
 
 // REQUIRES: a checked configuration. `only`: names of ops; empty: all.

@@ -27,9 +27,7 @@ struct StepBench {
   double resident_before = 0;      // of the program itself, before anything was allocated
 
   double tokens_per_second() const { return plan.tokens_per_step() / step.median; }
-  double flops_per_second() const {
-    return plan.model_flops_per_token * tokens_per_second();
-  }
+  double flops_per_second() const { return plan.model_flops_per_token * tokens_per_second(); }
 };
 
 struct StepBenchOptions {

@@ -10,21 +10,20 @@ std::string step_bench_table(const StepBench& b) {
     text += format("  {:<38} {}\n", name, value);
   };
   row("parameters", with_commas(b.plan.parameters));
-  row("tokens per step", format("{} x {} x {}", b.plan.batch.micros, b.plan.batch.micro_batch,
-                                b.plan.batch.sequence));
+  row("tokens per step",
+      format("{} x {} x {}", b.plan.batch.micros, b.plan.batch.micro_batch, b.plan.batch.sequence));
   row("start until first step", as_duration(b.seconds_to_first_step));
   row("first step", as_duration(b.first_step));
   row("step, median (quartiles) of runs", format("{:.4f} s ({:.4f} - {:.4f}) of {}", b.step.median,
                                                  b.step.low, b.step.high, b.step.runs));
   row("tokens per second", format("{:.1f}", b.tokens_per_second()));
-  row("model GFLOP/s", format("{:.1f}, {:.1f} % of the measured peak {:.1f}",
-                              b.flops_per_second() * 1e-9,
-                              100 * b.flops_per_second() / b.peak.flops, b.peak.flops * 1e-9));
+  row("model GFLOP/s",
+      format("{:.1f}, {:.1f} % of the measured peak {:.1f}", b.flops_per_second() * 1e-9,
+             100 * b.flops_per_second() / b.peak.flops, b.peak.flops * 1e-9));
   row("measured memory bandwidth", format("{:.1f} GB/s", b.peak.bandwidth * 1e-9));
   if (b.floor) {
-    row("floor: products + optimizer bytes",
-        format("{:.4f} s = {:.4f} + {:.4f}", b.floor->total(), b.floor->products,
-               b.floor->optimizer));
+    row("floor: products + optimizer bytes", format("{:.4f} s = {:.4f} + {:.4f}", b.floor->total(),
+                                                    b.floor->products, b.floor->optimizer));
     row("floor in tokens per second",
         format("{:.1f}; reached {:.3f} of it", b.plan.tokens_per_step() / b.floor->total(),
                b.floor->total() / b.step.median));

@@ -163,6 +163,7 @@ class HeaderReader {
 void check_packing(const std::vector<StoredTensor>& tensors, size_t data_begin, size_t file_bytes,
                    std::string_view source) {
   std::vector<const StoredTensor*> order;
+  order.reserve(tensors.size());
   for (const StoredTensor& tensor : tensors) order.push_back(&tensor);
   std::sort(order.begin(), order.end(), [](const StoredTensor* a, const StoredTensor* b) {
     return std::pair(a->begin, a->bytes) < std::pair(b->begin, b->bytes);

@@ -47,7 +47,8 @@ std::optional<Decimal> read_decimal(std::string_view text) {
   }
   if (!whole && !fraction) return std::nullopt;
   if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
-    if (++i < text.size() && text[i] == '+') ++i;
+    ++i;
+    if (i < text.size() && text[i] == '+') ++i;
     int64_t exponent = 0;
     const auto [end, code] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
     // Exponents beyond this are no number anybody means; the bound keeps the sum from overflowing.

@@ -2,8 +2,7 @@
 
 namespace bev {
 
-Loader::Loader(std::unique_ptr<Samples> samples, int64_t micros, int64_t sequences,
-               int64_t length)
+Loader::Loader(std::unique_ptr<Samples> samples, int64_t micros, int64_t sequences, int64_t length)
     : samples_(std::move(samples)), batches_(static_cast<size_t>(micros)) {
   for (HostBatch& batch : batches_) batch.resize(sequences, length, false);
 }

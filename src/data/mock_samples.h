@@ -1,5 +1,5 @@
-// Made-up text: each sample counts through the vocabulary from a random start in steps of one to four.
-// A model learns it quickly, so a falling loss shows that the whole program works.
+// Made-up text: each sample counts through the vocabulary from a random start in steps of one to
+// four. A model learns it quickly, so a falling loss shows that the whole program works.
 #pragma once
 
 #include "data/batch.h"

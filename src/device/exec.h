@@ -16,9 +16,9 @@ struct Product {
 
 // Counted by the checked front of every op and collective, whatever the device.
 struct Cost {
-  double flops = 0;        // of matrix products and attention, as executed
-  double bytes_moved = 0;  // through device memory
-  double bytes_sent = 0;   // to other ranks
+  double flops = 0;                          // of matrix products and attention, as executed
+  double bytes_moved = 0;                    // through device memory
+  double bytes_sent = 0;                     // to other ranks
   std::vector<Product>* products = nullptr;  // when set, every matrix product is listed
 };
 
@@ -31,9 +31,7 @@ struct Exec {
   Cost* cost = nullptr;
 
   // The same execution with activations kept in another arena.
-  Exec keeping_in(Arena& arena) const {
-    return {device, stream, arena, scratch, recompute, cost};
-  }
+  Exec keeping_in(Arena& arena) const { return {device, stream, arena, scratch, recompute, cost}; }
 };
 
 }  // namespace bev

@@ -76,10 +76,8 @@ void ThreadPool::run(FunctionRef<void(int)> body) {
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
 }
 
-void ThreadPool::split(int64_t count, int64_t grain,
-                       FunctionRef<void(int64_t, int64_t)> body) {
-  const int64_t parts =
-      std::clamp<int64_t>(grain > 0 ? count / grain : count, 1, threads_);
+void ThreadPool::split(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
+  const int64_t parts = std::clamp<int64_t>(grain > 0 ? count / grain : count, 1, threads_);
   if (parts == 1) {
     if (count > 0) body(0, count);
     return;

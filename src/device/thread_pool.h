@@ -1,4 +1,5 @@
-// The threads of a host device. Owned by the device, so two devices in one process do not share state.
+// The threads of a host device. Owned by the device, so two devices in one process do not share
+// state.
 #pragma once
 
 #include <atomic>
@@ -26,8 +27,8 @@ class ThreadPool {
   // is thrown again here. Calls do not nest.
   void run(FunctionRef<void(int thread)> body);
 
-  // Cuts [0, count) into contiguous runs of at least `grain` and calls body(begin, end) on them. The
-  // cut depends on the number of threads: a body must compute each index on its own.
+  // Cuts [0, count) into contiguous runs of at least `grain` and calls body(begin, end) on them.
+  // The cut depends on the number of threads: a body must compute each index on its own.
   void split(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
 
   // Calls body(task, thread) for every task in [0, count); a free thread takes the next task.

@@ -22,10 +22,9 @@ T as_rows(const T& t) {
 
 }  // namespace
 
-Attention::Attention(ParamStore& params, const std::string& name, const Blueprint& b,
-                     int64_t layer, const RopeTable& rope)
+Attention::Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,
+                     const RopeTable& rope)
     : head_dim_(b.shape.head_dim),
-      layer_(layer),
       window_(b.model().window),
       dropout_(b.model().attention_dropout),
       dropout_key_(dropout_key(b.seed(), layer, DropoutSite::Probabilities)),
@@ -69,15 +68,15 @@ Attention::Heads Attention::heads_of(const Saved& s) const {
 
 AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
                                 const Heads& heads) const {
-  return {.q = heads.q,
-          .k = heads.k,
-          .v = heads.v,
-          .sequences = micro.sequences,
-          .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
-          .mask = {.causal = true, .window = window_, .first_visible = micro.first_visible},
-          .dropout = {.probability = env.training ? dropout_ : 0.0,
-                      .key = dropout_key_,
-                      .rows = micro.rows}};
+  return {
+      .q = heads.q,
+      .k = heads.k,
+      .v = heads.v,
+      .sequences = micro.sequences,
+      .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
+      .mask = {.causal = true, .window = window_, .first_visible = micro.first_visible},
+      .dropout = {
+          .probability = env.training ? dropout_ : 0.0, .key = dropout_key_, .rows = micro.rows}};
 }
 
 void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const {

@@ -1,5 +1,5 @@
-// Multi-head attention with grouped keys and values: projections, optional QK norm and rotation around
-// an attention core.
+// Multi-head attention with grouped keys and values: projections, optional QK norm and rotation
+// around an attention core.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@ namespace bev {
 class Attention {
  public:
   struct Saved {
-    Tensor qkv;           // [tokens, (heads + 2 kv_heads) * head_dim]; rotated unless there is a QK norm
-    Tensor q, k;          // with a QK norm: normalised and rotated [tokens, heads, head_dim]
+    Tensor qkv;   // [tokens, (heads + 2 kv_heads) * head_dim]; rotated unless there is a QK norm
+    Tensor q, k;  // with a QK norm: normalised and rotated [tokens, heads, head_dim]
     NormLayer::Saved q_norm, k_norm;
-    Tensor out;           // [tokens, heads, head_dim]; absent when it is recomputed
-    Tensor lse;           // [tokens, heads]; absent with out
+    Tensor out;  // [tokens, heads, head_dim]; absent when it is recomputed
+    Tensor lse;  // [tokens, heads]; absent with out
   };
 
   Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,
@@ -39,7 +39,7 @@ class Attention {
   AttentionInput input(const ModelEnv& env, const MicroBatch& micro, const Heads& heads) const;
   void rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const;
 
-  int64_t head_dim_, layer_;
+  int64_t head_dim_;
   int64_t window_;
   double dropout_;
   uint64_t dropout_key_;

@@ -82,10 +82,8 @@ void Block::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
                           s.norm2);
   mlp_.forward(ex, env, normed2, y, s.mlp);
   if (y.present()) {
-    ops::residual_add(ex, {.residual = s.sum,
-                           .delta = y,
-                           .dropout = dropout(env, micro, mlp_key_),
-                           .out = y});
+    ops::residual_add(
+        ex, {.residual = s.sum, .delta = y, .dropout = dropout(env, micro, mlp_key_), .out = y});
   }
   s.normed1 = recompute_norms_ ? Tensor{} : normed1;
   s.normed2 = recompute_norms_ ? Tensor{} : normed2;

@@ -14,7 +14,7 @@ class Block {
     NormLayer::Saved norm1, norm2;
     Tensor normed1, normed2;  // [tokens, width]; absent when they are recomputed
     Attention::Saved attention;
-    Tensor sum;               // x + attention
+    Tensor sum;  // x + attention
     Mlp::Saved mlp;
   };
 
@@ -34,7 +34,7 @@ class Block {
                     const Saved& s);
   ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const;
 
-  bool recompute_all_;    // keep the input only, run forward again before backward
+  bool recompute_all_;  // keep the input only, run forward again before backward
   bool recompute_norms_;
   double dropout_;
   uint64_t attention_key_, mlp_key_;

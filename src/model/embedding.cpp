@@ -35,10 +35,8 @@ ops::Dropout Embedding::dropout(const ModelEnv& env, const MicroBatch& micro) co
 void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const {
   ops::embedding(ex, {.table = tokens_.value, .ids = micro.tokens, .out = x});
   if (positions_ != nullptr) {
-    ops::embedding(ex, {.table = positions_->value,
-                        .ids = micro.positions,
-                        .accumulate = true,
-                        .out = x});
+    ops::embedding(
+        ex, {.table = positions_->value, .ids = micro.positions, .accumulate = true, .out = x});
   }
   const ops::Dropout drop = dropout(env, micro);
   if (drop.probability > 0) ops::dropout(ex, {.x = x, .dropout = drop, .y = x});

@@ -21,8 +21,8 @@ struct ModelEnv {
   std::vector<ops::Matmul>* postponed = nullptr;
 };
 
-// Runs the weight gradient m (into param.grad) now, or keeps it for a bubble: its arguments are plain
-// data.
+// Runs the weight gradient m (into param.grad) now, or keeps it for a bubble: its arguments are
+// plain data.
 inline void weight_grad(Exec& ex, ModelEnv& env, Param& param, ops::Matmul m) {
   m.accumulate = param.accumulate();
   if (env.postponed != nullptr) {

@@ -72,7 +72,8 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
     ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.loss});
     if (!dx.present()) continue;
     ops::matmul(ex, {.a = chunk, .b = weight().value, .out = slice(dx, 0, begin, count)});
-    weight_grad(ex, env, weight(), {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight().grad});
+    weight_grad(ex, env, weight(),
+                {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight().grad});
   }
 }
 

@@ -1,5 +1,6 @@
-// Hidden states to loss. Logits exist for a chunk of tokens at a time: the chunk's loss, the gradient of
-// its hidden states and its part of the weight gradient are computed before the next chunk begins.
+// Hidden states to loss. Logits exist for a chunk of tokens at a time: the chunk's loss, the
+// gradient of its hidden states and its part of the weight gradient are computed before the next
+// chunk begins.
 #pragma once
 
 #include "data/batch.h"

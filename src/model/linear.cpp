@@ -18,10 +18,8 @@ Param& declare_weight(ParamStore& params, const Linear::Config& c) {
 
 Param* declare_bias(ParamStore& params, const Linear::Config& c) {
   if (!c.bias) return nullptr;
-  ParamSpec spec{.name = c.name + ".bias",
-                 .shape = {c.out},
-                 .init = {Init::Kind::Zeros},
-                 .decay = false};
+  ParamSpec spec{
+      .name = c.name + ".bias", .shape = {c.out}, .init = {Init::Kind::Zeros}, .decay = false};
   if (c.cut == Linear::Cut::Output) {
     spec.parts = c.parts;
     spec.cut = Cut{.dim = 0, .axis = Axis::Tensor};

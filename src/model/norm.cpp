@@ -14,8 +14,7 @@ ParamSpec norm_spec(const std::string& name, int64_t width, Init::Kind init, boo
 
 }  // namespace
 
-NormLayer::NormLayer(ParamStore& params, const std::string& name, const Blueprint& b,
-                     int64_t width)
+NormLayer::NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width)
     : kind_(b.model().norm),
       eps_(b.model().norm_eps),
       weight_(params.declare(

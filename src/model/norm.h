@@ -25,8 +25,8 @@ class NormLayer {
   // y again, bit for bit, without touching what forward saved.
   void recompute(Exec& ex, ConstTensor x, Tensor y) const;
   // dx = gradient through the norm [+ dresidual]
-  void backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved,
-                ConstTensor dresidual, Tensor dx);
+  void backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved, ConstTensor dresidual,
+                Tensor dx);
 
  private:
   Saved statistics(Arena& arena, const ConstTensor& x) const;

@@ -1,5 +1,5 @@
-// A run of blocks, with the embedding in front when it is the first stage and the head behind when it
-// is the last. Between stages travels the hidden state [tokens, width].
+// A run of blocks, with the embedding in front when it is the first stage and the head behind when
+// it is the last. Between stages travels the hidden state [tokens, width].
 #pragma once
 
 #include <deque>
@@ -24,7 +24,7 @@ class Stage {
     std::vector<Block::Saved> blocks;
     ConstTensor last;  // what leaves the last block
     NormLayer::Saved final_norm;
-    Tensor dhidden;    // with a head: the gradient of the final norm's output
+    Tensor dhidden;  // with a head: the gradient of the final norm's output
   };
 
   Stage(ParamStore& params, const Blueprint& b, const StageRange& range);

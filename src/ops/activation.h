@@ -18,7 +18,8 @@ struct Activate {
 };
 void activate(Exec& ex, const Activate& a);
 
-// dx = dy * activation'(x), for a gated one both halves. dx may be x itself; a plain one's may be dy.
+// dx = dy * activation'(x), for a gated one both halves. dx may be x itself; a plain one's may be
+// dy.
 struct ActivateBackward {
   Activation activation{};
   ConstTensor dy, x;

@@ -38,7 +38,7 @@ Extents check_inputs(const Operands& args, const Args& a) {
   args.rank("q", a.q, 3);
   args.rank("k", a.k, 3);
   args.floating("q", a.q);
-  const Extents size{a.q.shape[0], a.k.shape[0],  a.q.shape[1],
+  const Extents size{a.q.shape[0], a.k.shape[0], a.q.shape[1],
                      a.k.shape[1], a.q.shape[2], a.q.dtype};
   const Shape kv{size.keys, size.kv_heads, size.head_dim};
   args.read("q", a.q, a.q.shape, size.dtype);

@@ -9,11 +9,11 @@ namespace bev::ops {
 // every stated condition holds. The tensors list all sequences; i, j and first_visible count within
 // one.
 struct AttentionMask {
-  bool causal = true;           // j <= i + query_offset
-  int64_t window = 0;           // > 0: j > i + query_offset - window
+  bool causal = true;  // j <= i + query_offset
+  int64_t window = 0;  // > 0: j > i + query_offset - window
   // i32 [queries], may be absent: j >= first_visible[i]; packed documents
   ConstTensor first_visible{};
-  ConstTensor key_visible{};    // i32 [keys], may be absent: key_visible[j] != 0; padding
+  ConstTensor key_visible{};  // i32 [keys], may be absent: key_visible[j] != 0; padding
   int64_t query_offset = 0;
 };
 

@@ -35,8 +35,7 @@ void Operands::contiguous(const char* name, const ConstTensor& t) const {
   BEV_CHECK(is_contiguous(t), Internal, "{}: {} {} has gaps", op_, name, to_string(t.shape));
 }
 
-void Operands::read(const char* name, const ConstTensor& t, const Shape& shape,
-                    DType dtype) const {
+void Operands::read(const char* name, const ConstTensor& t, const Shape& shape, DType dtype) const {
   check(name, t, shape, dtype);
   count_bytes(bytes_of(t));
 }

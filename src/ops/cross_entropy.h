@@ -25,13 +25,13 @@ void softmax_stats(Exec& ex, const SoftmaxStats& s);
 // w = weight[r], g = grad_scale. A negative target gives loss 0 and gradient 0.
 struct CrossEntropy {
   ConstTensor logits, stats, targets;
-  ConstTensor weight;        // f32 [rows]
+  ConstTensor weight;  // f32 [rows]
   int64_t column_begin = 0;
-  int64_t classes = 0;       // of all ranks together
+  int64_t classes = 0;  // of all ranks together
   double smoothing = 0, z_loss = 0;
   double grad_scale = 1;
-  Tensor loss;               // [rows] of the accumulation type, not weighted
-  Tensor dlogits{};          // may be absent, may be logits itself
+  Tensor loss;       // [rows] of the accumulation type, not weighted
+  Tensor dlogits{};  // may be absent, may be logits itself
 };
 void cross_entropy(Exec& ex, const CrossEntropy& c);
 

@@ -30,8 +30,8 @@ struct Matmul {
   Activation activation{};         // one that is not gated
   Tensor pre_activation{};         // [m, n], may be absent: receives the argument of the activation
   ConstTensor activation_input{};  // [m, n], for ActivateBackward
-  Tensor dbias{};  // [m] of the accumulation type, may be absent: the sums of op(a) over k are added.
-                   // A bias gradient then falls out of the weight gradient.
+  Tensor dbias{};  // [m] of the accumulation type, may be absent: the sums of op(a) over k are
+                   // added. A bias gradient then falls out of the weight gradient.
 };
 void matmul(Exec& ex, const Matmul& m);
 

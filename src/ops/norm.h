@@ -46,8 +46,8 @@ struct NormBackward {
   ConstTensor mean{}, rstd;
   ConstTensor dresidual{};  // may be absent; rank 2 only
   Tensor dx;
-  Tensor dweight;   // accumulation type, added to
-  Tensor dbias{};   // the same, when there is a bias
+  Tensor dweight;  // accumulation type, added to
+  Tensor dbias{};  // the same, when there is a bias
 };
 void norm_backward(Exec& ex, const NormBackward& n);
 

@@ -1,5 +1,5 @@
-// Optimizer updates on flat ranges. What decides an update lives in device memory (`control`), because
-// on an asynchronous device the host learns of a step late.
+// Optimizer updates on flat ranges. What decides an update lives in device memory (`control`),
+// because on an asynchronous device the host learns of a step late.
 #pragma once
 
 #include "device/exec.h"

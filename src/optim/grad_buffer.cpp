@@ -6,10 +6,10 @@ namespace bev {
 
 GradBuffer::GradBuffer(ParamStore& params)
     : params_(params),
-      buffer_(params.device(),
-              static_cast<size_t>(params.flat_elements()) *
-                  size_of(accumulation_of(params.dtype())),
-              "gradients") {
+      buffer_(
+          params.device(),
+          static_cast<size_t>(params.flat_elements()) * size_of(accumulation_of(params.dtype())),
+          "gradients") {
   const DType dtype = accumulation_of(params.dtype());
   flat_ = tensor_over(buffer_.data(), dtype, {params.flat_elements()});
   for (Param* param : params.distinct()) {

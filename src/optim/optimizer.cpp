@@ -60,8 +60,7 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads)
-    : params_(params), grads_(grads) {
+Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads) : params_(params), grads_(grads) {
   const std::span<Param* const> all = params.distinct();
   for (size_t i = 0; i < all.size(); ++i) {
     const int64_t begin = params.flat_offset(*all[i]);

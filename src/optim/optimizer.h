@@ -1,5 +1,5 @@
-// Gradients to parameters. State lies in flat buffers laid out like the parameters, so an update is a
-// few streaming passes over long ranges.
+// Gradients to parameters. State lies in flat buffers laid out like the parameters, so an update is
+// a few streaming passes over long ranges.
 #pragma once
 
 #include <memory>

@@ -14,8 +14,8 @@ void LocalAttention::forward(Exec& ex, const AttentionInput& in, Tensor out, Ten
                       .lse = lse});
 }
 
-void LocalAttention::backward(Exec& ex, const AttentionInput& in, ConstTensor dout,
-                              ConstTensor out, ConstTensor lse, const Gradients& gradients) {
+void LocalAttention::backward(Exec& ex, const AttentionInput& in, ConstTensor dout, ConstTensor out,
+                              ConstTensor lse, const Gradients& gradients) {
   ops::attention_backward(ex, {.dout = dout,
                                .q = in.q,
                                .k = in.k,

@@ -15,8 +15,8 @@ class TensorRegion {
  public:
   TensorRegion(Communicator& tensor, bool sequence) : tensor_(tensor), sequence_(sequence) {}
 
-  ConstTensor enter(Exec& ex, ConstTensor x) const;     // x itself, or gathered into scratch
-  Tensor partial_for(Exec& ex, Tensor out) const;       // where the partial result is written
+  ConstTensor enter(Exec& ex, ConstTensor x) const;        // x itself, or gathered into scratch
+  Tensor partial_for(Exec& ex, Tensor out) const;          // where the partial result is written
   void leave(Exec& ex, Tensor partial, Tensor out) const;  // sums the partial results into out
 
   ConstTensor leave_backward(Exec& ex, ConstTensor dy) const { return enter(ex, dy); }

@@ -1,5 +1,5 @@
-// ParamSpec: the one declaration of a parameter. Allocation, initialisation, gradient reduction, norm,
-// decay, checkpoints, Hugging Face names, counting and planning all read this record.
+// ParamSpec: the one declaration of a parameter. Allocation, initialisation, gradient reduction,
+// norm, decay, checkpoints, Hugging Face names, counting and planning all read this record.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ struct Cut {
   Axis axis;
 };
 
-// A named run of rows inside a fused parameter, cut on its own in whole units (a head), so that rank r
-// holds the same heads of q, k and v, or the same columns of gate and up. With fewer units than ranks,
-// rank r holds unit r * units / ranks.
+// A named run of rows inside a fused parameter, cut on its own in whole units (a head), so that
+// rank r holds the same heads of q, k and v, or the same columns of gate and up. With fewer units
+// than ranks, rank r holds unit r * units / ranks.
 struct Part {
   std::string name;
   int64_t extent;
@@ -59,6 +59,7 @@ struct Piece {
 // Throws a Usage error naming the parameter when the units do not divide over the ranks.
 std::vector<Piece> pieces(const ParamSpec& spec, const Grid& grid, int rank);
 Shape local_shape(const ParamSpec& spec, const Grid& grid, int rank);
-bool is_owner(const ParamSpec& spec, const Grid& grid, int rank);  // writes it, counts it in the norm
+bool is_owner(const ParamSpec& spec, const Grid& grid, int rank);  // writes it, counts it in the
+                                                                   // norm
 
 }  // namespace bev

@@ -12,8 +12,8 @@ namespace bev {
 
 struct Param {
   ParamSpec spec;
-  Tensor value{};  // compute dtype
-  Tensor grad{};   // accumulation dtype; set by GradBuffer
+  Tensor value{};                       // compute dtype
+  Tensor grad{};                        // accumulation dtype; set by GradBuffer
   std::vector<int64_t> part_extents{};  // of spec.parts, as held here
 
   // Whether this step has written grad. A matrix's first product of a step overwrites instead of
@@ -39,8 +39,8 @@ class ParamStore {
   // One buffer for all values. A tied parameter shares the memory of the one it names.
   void allocate();
 
-  // Fills the values: the same model for every layout, because each element is drawn by its name and
-  // logical index.
+  // Fills the values: the same model for every layout, because each element is drawn by its name
+  // and logical index.
   void initialize(uint64_t seed);
 
   // Owned and distinct: tied parameters are seen once, in declaration order.

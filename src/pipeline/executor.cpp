@@ -48,15 +48,15 @@ Exec Executor::exec() { return exec_in(slots_.front()); }
 
 void Executor::load(const HostBatch& batch, Slot& slot) {
   slot.keep.release(0);
-  slot.micro = {.sequences = batch.sequences,
-                .length = batch.length,
-                .tokens = upload(device_, slot.keep, batch.tokens, "batch.tokens"),
-                .targets = upload(device_, slot.keep, batch.targets, "batch.targets"),
-                .positions = upload(device_, slot.keep, batch.positions, "batch.positions"),
-                .weight = upload(device_, slot.keep, batch.weight, "batch.weight"),
-                .rows = upload(device_, slot.keep, batch.rows, "batch.rows"),
-                .first_visible =
-                    upload(device_, slot.keep, batch.first_visible, "batch.first_visible")};
+  slot.micro = {
+      .sequences = batch.sequences,
+      .length = batch.length,
+      .tokens = upload(device_, slot.keep, batch.tokens, "batch.tokens"),
+      .targets = upload(device_, slot.keep, batch.targets, "batch.targets"),
+      .positions = upload(device_, slot.keep, batch.positions, "batch.positions"),
+      .weight = upload(device_, slot.keep, batch.weight, "batch.weight"),
+      .rows = upload(device_, slot.keep, batch.rows, "batch.rows"),
+      .first_visible = upload(device_, slot.keep, batch.first_visible, "batch.first_visible")};
 }
 
 LossSum Executor::run(const Program& program, std::span<const HostBatch> batches) {

@@ -8,7 +8,8 @@
 
 namespace bev {
 
-// The capacities of the three arenas; found by a dry run on the null device, where they are ignored.
+// The capacities of the three arenas; found by a dry run on the null device, where they are
+// ignored.
 struct ArenaSizes {
   size_t keep = 0;  // of one slot
   size_t scratch = 0, recompute = 0;

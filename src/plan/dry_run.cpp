@@ -105,8 +105,8 @@ double model_flops_per_token(const Config& config) {
 }
 
 Plan dry_run(const Config& config, const DryRunOptions& options) {
-  const int threads = config.device.threads > 0 ? static_cast<int>(config.device.threads)
-                                                : usable_threads();
+  const int threads =
+      config.device.threads > 0 ? static_cast<int>(config.device.threads) : usable_threads();
   Rehearsal rehearsal(config, threads, 1);
   Assembly& assembly = *rehearsal.assembly;
   Plan plan{.model = assembly.blueprint.shape,

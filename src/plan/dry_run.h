@@ -13,9 +13,9 @@
 namespace bev {
 
 struct ModuleCount {
-  std::string name;        // of a kind of parameter: "layers.*.mlp.up.weight"
+  std::string name;  // of a kind of parameter: "layers.*.mlp.up.weight"
   int64_t instances = 0;
-  int64_t elements = 0;    // of all instances
+  int64_t elements = 0;  // of all instances
 };
 
 struct Plan {
@@ -36,7 +36,8 @@ struct Plan {
   std::vector<MemoryUse> activations{}, scratch{};  // who is alive at the peak, by name
 
   Cost step{};                       // of one optimizer step, as executed
-  double model_flops_per_token = 0;  // 6 x weights in products + 6 x layers x heads x head_dim x length
+  double model_flops_per_token = 0;  // 6 x weights in products + 6 x layers x heads x head_dim x
+                                     // length
   double tokens_per_step() const {
     return static_cast<double>(batch.global_batch) * static_cast<double>(batch.sequence);
   }

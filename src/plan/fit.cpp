@@ -51,11 +51,10 @@ std::vector<Remedy> find_remedies(const Config& config, size_t limit) {
     for (int64_t micro = batch.micro_batch; micro >= 1; micro = micro / 2) {
       if (batch.global_batch % micro != 0) continue;
       changed.train.micro_batch = micro;
-      const std::string flags =
-          micro == batch.micro_batch
-              ? recompute
-              : format(" --train.micro_batch {} --train.global_batch {}{}", micro,
-                       batch.global_batch, recompute);
+      const std::string flags = micro == batch.micro_batch
+                                    ? recompute
+                                    : format(" --train.micro_batch {} --train.global_batch {}{}",
+                                             micro, batch.global_batch, recompute);
       if (!flags.empty() && attempt(changed, flags.substr(1))) break;
     }
   }
@@ -66,10 +65,10 @@ void require_fit(const Config& config, const Plan& plan) {
   const size_t limit = memory_limit(config);
   const size_t need = plan.memory_bytes();
   if (limit == 0 || need <= limit) return;
-  std::string text = format("the run needs {} and may use {}{}:",
-                            as_bytes(static_cast<double>(need)),
-                            as_bytes(static_cast<double>(limit)),
-                            config.device.memory_gib > 0 ? " (device.memory_gib)" : "");
+  std::string text =
+      format("the run needs {} and may use {}{}:", as_bytes(static_cast<double>(need)),
+             as_bytes(static_cast<double>(limit)),
+             config.device.memory_gib > 0 ? " (device.memory_gib)" : "");
   std::vector<MemoryUse> uses = plan.memory;
   std::sort(uses.begin(), uses.end(),
             [](const MemoryUse& a, const MemoryUse& b) { return a.bytes > b.bytes; });
@@ -78,8 +77,8 @@ void require_fit(const Config& config, const Plan& plan) {
   }
   const std::vector<Remedy> remedies = find_remedies(config, limit);
   for (const Remedy& remedy : remedies) {
-    text += format("\nfits in {} with: {}", as_bytes(static_cast<double>(remedy.bytes)),
-                   remedy.flags);
+    text +=
+        format("\nfits in {} with: {}", as_bytes(static_cast<double>(remedy.bytes)), remedy.flags);
   }
   if (remedies.empty()) {
     text += "\nneither smaller micro-batches nor recomputation make it fit: take a smaller model";

@@ -26,8 +26,8 @@ std::string model_rows(const Plan& p) {
   const ModelShape& m = p.model;
   std::string text = "model\n";
   text += row("layers x width", format("{} x {}", m.layers, m.width));
-  text += row("heads (kv heads) x head size",
-              format("{} ({}) x {}", m.heads, m.kv_heads, m.head_dim));
+  text +=
+      row("heads (kv heads) x head size", format("{} ({}) x {}", m.heads, m.kv_heads, m.head_dim));
   text += row("MLP inner size", with_commas(m.ffn));
   text += row("vocabulary (padded)",
               format("{} ({})", with_commas(m.vocab), with_commas(m.padded_vocab)));
@@ -61,7 +61,8 @@ std::string plan_table(const Plan& p) {
   text += "arithmetic\n";
   text += row("model FLOP per token", format("{:.6e}", p.model_flops_per_token),
               "6 x weights in products + 6 x layers x heads x head size x sequence");
-  text += row("model FLOP per step", format("{:.6e}", p.model_flops_per_token * p.tokens_per_step()));
+  text +=
+      row("model FLOP per step", format("{:.6e}", p.model_flops_per_token * p.tokens_per_step()));
   text += row("executed FLOP per step", format("{:.6e}", p.step.flops), "recomputation included");
   return text;
 }
@@ -91,8 +92,7 @@ std::string plan_json(const Plan& p) {
        {{"kind", std::string(name_of_choice(p.device))},
         {"dtype", std::string(name_of(p.dtype))},
         {"threads", p.threads}}},
-      {"parameters",
-       {{"total", p.parameters}, {"rank_max", p.parameters}, {"by_module", modules}}},
+      {"parameters", {{"total", p.parameters}, {"rank_max", p.parameters}, {"by_module", modules}}},
       {"memory",
        {{"rank_max_bytes", p.memory_bytes()},
         {"by_purpose", as_object(p.memory)},

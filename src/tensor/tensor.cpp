@@ -9,10 +9,9 @@ namespace {
 
 template <class T>
 T slice_view(const T& t, int dim, int64_t begin, int64_t count) {
-  BEV_CHECK(dim >= 0 && dim < t.shape.rank() && begin >= 0 && count >= 0 &&
-                begin + count <= t.shape[dim],
-            Internal, "slice [{}, {}) of dim {} of {}", begin, begin + count, dim,
-            to_string(t.shape));
+  BEV_CHECK(
+      dim >= 0 && dim < t.shape.rank() && begin >= 0 && count >= 0 && begin + count <= t.shape[dim],
+      Internal, "slice [{}, {}) of dim {} of {}", begin, begin + count, dim, to_string(t.shape));
   T out = t;
   out.shape.set(dim, count);
   if (t.data != nullptr) {

@@ -1,5 +1,5 @@
-// Tensors are views: they own nothing. Two structs rather than one, so that a signature shows what is
-// read and what is written, and the compiler keeps it true.
+// Tensors are views: they own nothing. Two structs rather than one, so that a signature shows what
+// is read and what is written, and the compiler keeps it true.
 #pragma once
 
 #include <array>
@@ -54,8 +54,8 @@ ConstTensor slice(const ConstTensor& t, int dim, int64_t begin, int64_t count);
 Tensor reshape(const Tensor& t, Shape shape);
 ConstTensor reshape(const ConstTensor& t, Shape shape);
 
-// [..., a * b] seen as [..., a, b]; the leading strides stay, so a slice of a fused row can be split.
-// REQUIRES: the last extent is a multiple of b.
+// [..., a * b] seen as [..., a, b]; the leading strides stay, so a slice of a fused row can be
+// split. REQUIRES: the last extent is a multiple of b.
 Tensor split_last(const Tensor& t, int64_t b);
 ConstTensor split_last(const ConstTensor& t, int64_t b);
 

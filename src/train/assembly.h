@@ -1,5 +1,5 @@
-// Everything one rank needs to train a configuration, put together on a device: the same assembly on
-// the null device is the plan.
+// Everything one rank needs to train a configuration, put together on a device: the same assembly
+// on the null device is the plan.
 #pragma once
 
 #include <memory>

@@ -19,7 +19,8 @@ class Stepper {
  public:
   Stepper(Assembly& assembly, const ScheduleSpec& schedule);
 
-  // Trains on the micro-batches of one step. The learning rate follows the samples of applied steps.
+  // Trains on the micro-batches of one step. The learning rate follows the samples of applied
+  // steps.
   StepResult step(std::span<const HostBatch> batches);
 
   int64_t applied_steps() const { return applied_steps_; }

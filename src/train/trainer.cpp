@@ -5,8 +5,9 @@
 namespace bev {
 
 Trainer::Trainer(Assembly& assembly, Loader& loader)
-    : assembly_(assembly), loader_(loader), stepper_(assembly, schedule_from(assembly.config,
-                                       resolve_batch(assembly.config).global_batch,
+    : assembly_(assembly),
+      loader_(loader),
+      stepper_(assembly, schedule_from(assembly.config, resolve_batch(assembly.config).global_batch,
                                        resolve_iterations(assembly.config))) {}
 
 TrainSummary Trainer::run(const std::function<void(const Progress&)>& report,
@@ -30,8 +31,8 @@ TrainSummary Trainer::run(const std::function<void(const Progress&)>& report,
     summary.iterations = iteration;
     summary.last_loss = result.loss;
     summary.skipped += result.applied ? 0 : 1;
-    const double pace = iteration > 1 ? (now - steady_start) / static_cast<double>(iteration - 1)
-                                      : seconds;
+    const double pace =
+        iteration > 1 ? (now - steady_start) / static_cast<double>(iteration - 1) : seconds;
     report({.iteration = iteration,
             .iterations = iterations,
             .samples = loader_.samples_consumed(),

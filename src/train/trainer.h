@@ -14,9 +14,9 @@ struct Progress {
   int64_t iteration = 0, iterations = 0;  // counted from 1
   int64_t samples = 0;                    // consumed so far
   StepResult result{};
-  double seconds = 0;           // of this iteration
+  double seconds = 0;  // of this iteration
   double tokens_per_second = 0;
-  double seconds_left = 0;      // at the mean pace so far, without the first iteration
+  double seconds_left = 0;  // at the mean pace so far, without the first iteration
 };
 
 struct TrainSummary {
@@ -30,7 +30,8 @@ class Trainer {
  public:
   Trainer(Assembly& assembly, Loader& loader);
 
-  // Runs all iterations. `report` sees every one; when `should_stop` says so the loop ends after it.
+  // Runs all iterations. `report` sees every one; when `should_stop` says so the loop ends after
+  // it.
   TrainSummary run(const std::function<void(const Progress&)>& report,
                    const std::function<bool()>& should_stop);
 

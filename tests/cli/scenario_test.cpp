@@ -1,10 +1,10 @@
-// Runs the plain-text scenarios of tests/cli/scenarios as a user would: a shell in an empty directory.
+// Runs the plain-text scenarios of tests/cli/scenarios as a user would: a shell in an empty
+// directory.
 //
 //   # what is shown
-//   $ bevatron plan --no-such-flag     the command; $ repeats for more commands, the last one counts
-//   exit 2
-//   > text that must appear in the output (stdout and stderr together)
-//   ! text that must not appear
+//   $ bevatron plan --no-such-flag     the command; $ repeats for more commands, the last one
+//   counts exit 2 > text that must appear in the output (stdout and stderr together) ! text that
+//   must not appear
 //
 // Blank lines separate scenarios.
 #include <gtest/gtest.h>

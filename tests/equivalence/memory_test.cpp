@@ -13,8 +13,8 @@ namespace {
 std::atomic<int64_t> heap_allocations{0};
 }
 
-// Counts every allocation of this executable. Not inlined: g++ would then see malloc's memory given to
-// delete.
+// Counts every allocation of this executable. Not inlined: g++ would then see malloc's memory given
+// to delete.
 [[gnu::noinline]] void* operator new(size_t bytes) {
   heap_allocations.fetch_add(1, std::memory_order_relaxed);
   if (void* memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
@@ -76,8 +76,8 @@ TEST_P(Memory, OneByteTooFewIsAnError) {
   }
 }
 
-// Fault that fails it: a std::vector or std::string made inside an op or a module. (The reference ops
-// are written to be read and may use a vector for a row.)
+// Fault that fails it: a std::vector or std::string made inside an op or a module. (The reference
+// ops are written to be read and may use a vector for a row.)
 TEST_P(Memory, StepsAllocateNothing) {
   for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
     SmallRun run(on(DeviceKind::Cpu, recompute));

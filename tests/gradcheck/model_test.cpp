@@ -1,8 +1,8 @@
 // Whole models against finite differences of their loss, dropout on, in float64.
 //
-// Deliberate faults that were seen to fail here: the residual gradient not added in NormBackward, the
-// dropout key of the backward pass changed, the tied head's gradient overwritten by the embedding's,
-// rope not turned back, the QK norm's backward left out.
+// Deliberate faults that were seen to fail here: the residual gradient not added in NormBackward,
+// the dropout key of the backward pass changed, the tied head's gradient overwritten by the
+// embedding's, rope not turned back, the QK norm's backward left out.
 #include <gtest/gtest.h>
 
 #include <algorithm>

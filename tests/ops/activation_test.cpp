@@ -8,8 +8,8 @@
 namespace bev::test {
 namespace {
 
-constexpr std::array kAll{Activation::GeluTanh, Activation::GeluErf,   Activation::Relu,
-                          Activation::SquaredRelu, Activation::SwiGlu, Activation::GeGluTanh,
+constexpr std::array kAll{Activation::GeluTanh,    Activation::GeluErf, Activation::Relu,
+                          Activation::SquaredRelu, Activation::SwiGlu,  Activation::GeGluTanh,
                           Activation::GeGluErf};
 // Wide enough that tanh, erf and exp saturate on both sides.
 constexpr Draw kWide{.scale = 4};
@@ -59,10 +59,9 @@ struct Backward : ActivationCase {
   }
 };
 
-const std::vector<std::pair<int64_t, int64_t>> kSizes{{1, 1},   {0, 5},  {3, 7},   {2, 8},  {5, 9},
-                                                      {1, 15},  {7, 16}, {3, 17},  {2, 31}, {4, 33},
-                                                      {3, 63},  {2, 64}, {1, 65},
-                                                      {kSharedRows, kSharedWidth}};
+const std::vector<std::pair<int64_t, int64_t>> kSizes{
+    {1, 1},  {0, 5},  {3, 7},  {2, 8},  {5, 9},  {1, 15}, {7, 16},
+    {3, 17}, {2, 31}, {4, 33}, {3, 63}, {2, 64}, {1, 65}, {kSharedRows, kSharedWidth}};
 
 // Fails when gate and up are exchanged, when the tail of a row is skipped, or when tanh is replaced
 // by an approximation worse than a few units in the last place.
@@ -123,10 +122,10 @@ TEST(Activation, KnownValues) {
     const std::vector<double> both{x, up};
     const int64_t width = is_gated(activation) ? 2 : 1;
     const Tensor y = run.blank({1, 1});
-    ops::activate(run.ex(), {.activation = activation,
-                             .x = run.given({1, width}, std::span(both).first(
-                                                            static_cast<size_t>(width))),
-                             .y = y});
+    ops::activate(run.ex(),
+                  {.activation = activation,
+                   .x = run.given({1, width}, std::span(both).first(static_cast<size_t>(width))),
+                   .y = y});
     return run.read(y)[0];
   };
   EXPECT_NEAR(value(Activation::GeluErf, 1, 0), 0.8413447460685429, 1e-15);

@@ -71,8 +71,7 @@ struct AttentionCase {
 
   Inputs split(const Tensor& rows) const {
     const int64_t q = heads * head_dim, kv = kv_heads * head_dim;
-    return {split_last(slice(rows, 1, 0, q), head_dim),
-            split_last(slice(rows, 1, q, kv), head_dim),
+    return {split_last(slice(rows, 1, 0, q), head_dim), split_last(slice(rows, 1, q, kv), head_dim),
             split_last(slice(rows, 1, q + kv, kv), head_dim)};
   }
   // Writable for difference quotients; that an op leaves them alone is checked all the same.

@@ -71,8 +71,11 @@ TEST(AttentionMeaning, SequencesEqualSeparateCalls) {
     const auto together = Call{run, q, k, v, {.causal = causal}, 3}();
     std::vector<double> apart;
     for (const int64_t begin : {0, 5, 10}) {
-      const auto part = Call{run, slice(q, 0, begin, 5), slice(k, 0, begin, 5),
-                             slice(v, 0, begin, 5), {.causal = causal}}();
+      const auto part = Call{run,
+                             slice(q, 0, begin, 5),
+                             slice(k, 0, begin, 5),
+                             slice(v, 0, begin, 5),
+                             {.causal = causal}}();
       apart.insert(apart.end(), part.begin(), part.end());
     }
     expect_same(together, apart);
@@ -85,8 +88,8 @@ TEST(AttentionMeaning, GroupedHeadsReadTheirKvHead) {
   const auto [q, k, v] = draw(run, 6, 6, 2);
   const auto grouped = Call{run, q, k, v}();
   for (int64_t head = 0; head < 6; ++head) {
-    const auto alone = Call{run, slice(q, 1, head, 1), slice(k, 1, head / 3, 1),
-                            slice(v, 1, head / 3, 1)}();
+    const auto alone =
+        Call{run, slice(q, 1, head, 1), slice(k, 1, head / 3, 1), slice(v, 1, head / 3, 1)}();
     for (size_t token = 0; token < 6; ++token) {
       for (size_t d = 0; d < 4; ++d) {
         const size_t at = (token * 6 + static_cast<size_t>(head)) * 4 + d;
@@ -102,8 +105,7 @@ TEST(AttentionMeaning, OffsetQueriesEqualTheTailOfAll) {
   const auto [q, k, v] = draw(run, 10, 2, 1);
   for (const int64_t window : {0, 3}) {
     const auto all = Call{run, q, k, v, {.window = window}}();
-    const auto tail =
-        Call{run, slice(q, 0, 6, 4), k, v, {.window = window, .query_offset = 6}}();
+    const auto tail = Call{run, slice(q, 0, 6, 4), k, v, {.window = window, .query_offset = 6}}();
     expect_same(tail, std::span(all).last(tail.size()));
   }
 }
@@ -125,8 +127,7 @@ TEST(AttentionMeaning, PaddingEqualsFewerKeys) {
   const std::vector<int64_t> visible{1, 1, 1, 1, 1, 0, 0};
   const ops::AttentionMask padded{.causal = false,
                                   .key_visible = run.integers({7}, DType::i32, visible)};
-  const auto fewer =
-      Call{run, q, slice(k, 0, 0, 5), slice(v, 0, 0, 5), {.causal = false}}();
+  const auto fewer = Call{run, q, slice(k, 0, 0, 5), slice(v, 0, 0, 5), {.causal = false}}();
   expect_same(Call{run, q, k, v, padded}(), fewer);
 }
 
@@ -164,8 +165,8 @@ TEST(AttentionMeaning, DropoutDoesNotDependOnCut) {
   Trial run(TrialSpec{});
   const auto [q, k, v] = draw(run, 8, 4, 4);
   const auto whole = Call{run, q, k, v, {}, 1, dropped(run, 50, 8, 0)}();
-  const auto heads = Call{run, slice(q, 1, 2, 2), slice(k, 1, 2, 2), slice(v, 1, 2, 2), {}, 1,
-                          dropped(run, 50, 8, 2)}();
+  const auto heads = Call{run, slice(q, 1, 2, 2),     slice(k, 1, 2, 2), slice(v, 1, 2, 2), {},
+                          1,   dropped(run, 50, 8, 2)}();
   for (size_t token = 0; token < 8; ++token) {
     for (size_t i = 0; i < 8; ++i) EXPECT_EQ(heads[token * 8 + i], whole[token * 16 + 8 + i]);
   }
@@ -188,8 +189,8 @@ TEST(AttentionMeaning, DropoutDrawsWhatTheContractSays) {
   for (int64_t i = 0; i < keys; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
       const auto column = static_cast<uint64_t>(j);
-      const uint32_t draw = philox(17, static_cast<uint64_t>(90 + i),
-                                   uint64_t{3} << 32 | column / 4)[column % 4];
+      const uint32_t draw =
+          philox(17, static_cast<uint64_t>(90 + i), uint64_t{3} << 32 | column / 4)[column % 4];
       const double factor = draw < ops::dropout_threshold(0.4) ? 0 : 1 / 0.6;
       const auto at = static_cast<size_t>(i * keys + j);
       EXPECT_NEAR(thinned[at], factor * kept[at], kClose);

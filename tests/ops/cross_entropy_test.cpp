@@ -112,8 +112,12 @@ std::vector<LossCase> cases() {
   all.push_back({.rows = 13, .classes = 50, .z_loss = 1e-2});
   all.push_back({.rows = 13, .classes = 51, .smoothing = 0.2, .z_loss = 1e-2});
   for (const int64_t begin : {0, 17, 40}) {
-    all.push_back({.rows = 29, .classes = 57, .column_begin = begin, .columns = 17,
-                   .smoothing = 0.1, .z_loss = 1e-3});
+    all.push_back({.rows = 29,
+                   .classes = 57,
+                   .column_begin = begin,
+                   .columns = 17,
+                   .smoothing = 0.1,
+                   .z_loss = 1e-3});
   }
   return all;
 }
@@ -230,8 +234,8 @@ TEST(CrossEntropy, ShardsCombineToTheWhole) {
   const ConstTensor targets = c.targets(run), weight = run.input("weight", {15}, Element::F32);
   const auto stats_of = [&](const ConstTensor& part, int64_t begin) {
     const Tensor stats = run.blank({15, kSoftmaxStats});
-    ops::softmax_stats(
-        run.ex(), {.logits = part, .targets = targets, .column_begin = begin, .stats = stats});
+    ops::softmax_stats(run.ex(),
+                       {.logits = part, .targets = targets, .column_begin = begin, .stats = stats});
     return run.read(stats);
   };
   const auto gradient_of = [&](const ConstTensor& part, int64_t begin, const ConstTensor& stats,

@@ -73,8 +73,8 @@ struct Add {
 };
 
 const std::vector<std::pair<int64_t, int64_t>> kSizes{
-    {1, 1}, {0, 7}, {3, 3}, {2, 4}, {5, 7}, {4, 8}, {3, 9}, {2, 17}, {9, 31}, {3, 33}, {2, 65},
-    {kSharedRows, kSharedWidth}};
+    {1, 1}, {0, 7},  {3, 3},  {2, 4},  {5, 7},  {4, 8},
+    {3, 9}, {2, 17}, {9, 31}, {3, 33}, {2, 65}, {kSharedRows, kSharedWidth}};
 
 // Fails when a word of the block is used for the wrong column (column_begin not a multiple of 4),
 // or the kept values are not scaled.

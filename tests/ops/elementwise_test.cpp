@@ -8,9 +8,20 @@
 namespace bev::test {
 namespace {
 
-const std::vector<Shape> kShapes{{1},     {0},     {7},     {65},      {1000},    {1, 1},
-                                 {0, 8},  {3, 5},  {9, 16}, {17, 33},  {2, 3, 5},
-                                 {4, 1, 9}, {2, 3, 2, 7}, {kSharedRows * kSharedWidth},
+const std::vector<Shape> kShapes{{1},
+                                 {0},
+                                 {7},
+                                 {65},
+                                 {1000},
+                                 {1, 1},
+                                 {0, 8},
+                                 {3, 5},
+                                 {9, 16},
+                                 {17, 33},
+                                 {2, 3, 5},
+                                 {4, 1, 9},
+                                 {2, 3, 2, 7},
+                                 {kSharedRows * kSharedWidth},
                                  {kSharedRows, kSharedWidth}};
 
 struct Convert {
@@ -84,8 +95,8 @@ TEST(Elementwise, ReferenceConvertsShortTypes) {
   ops::copy(run.ex(), {.in = in, .out = as_bf16});
   ops::copy(run.ex(), {.in = as_bf16, .out = back});
   EXPECT_EQ(run.read(back)[1], -2.5);
-  EXPECT_EQ(run.read(back)[2], 1);           // a tie: to even
-  EXPECT_EQ(run.read(back)[3], 1.015625);    // a tie: to even, upwards
+  EXPECT_EQ(run.read(back)[2], 1);         // a tie: to even
+  EXPECT_EQ(run.read(back)[3], 1.015625);  // a tie: to even, upwards
   const Tensor as_f16 = tensor_over(memory.data(), DType::f16, {6});
   ops::copy(run.ex(), {.in = in, .out = as_f16});
   ops::copy(run.ex(), {.in = as_f16, .out = back});

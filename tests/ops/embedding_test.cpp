@@ -48,10 +48,11 @@ struct Backward : Lookup {
 };
 
 // rows and row_begin: the whole vocabulary, or a shard that most ids miss.
-const std::vector<Lookup> kCases{{1, kVocab, 1},     {0, kVocab, 8},        {5, kVocab, 3},
-                                 {17, kVocab, 8},    {64, kVocab, 17},      {33, 7, 31, 8},
-                                 {33, 1, 33, 22},    {130, 8, 64, 15},      {9, kVocab, 65},
-                                 {2 * kSharedRows, 5, kSharedWidth}};
+const std::vector<Lookup> kCases{{1, kVocab, 1},   {0, kVocab, 8},
+                                 {5, kVocab, 3},   {17, kVocab, 8},
+                                 {64, kVocab, 17}, {33, 7, 31, 8},
+                                 {33, 1, 33, 22},  {130, 8, 64, 15},
+                                 {9, kVocab, 65},  {2 * kSharedRows, 5, kSharedWidth}};
 
 // Fails when ids of other shards read beyond the table, or leave the row as it was.
 TEST(Embedding, CpuForwardAgrees) {
@@ -78,8 +79,8 @@ TEST(Embedding, GradientsMatchDifferences) {
   const Tensor out = run.blank({c.tokens, c.width});
   const std::vector<double> zeros(static_cast<size_t>(c.rows * c.width), 0.0);
   const Tensor dtable = run.updated_given({c.rows, c.width}, zeros);
-  ops::embedding_backward(
-      run.ex(), {.dout = dout, .ids = ids, .row_begin = c.row_begin, .dtable = dtable});
+  ops::embedding_backward(run.ex(),
+                          {.dout = dout, .ids = ids, .row_begin = c.row_begin, .dtable = dtable});
   expect_gradient("table", table, dtable, [&] {
     ops::embedding(run.ex(), {.table = table, .ids = ids, .row_begin = c.row_begin, .out = out});
     return inner(dout, out);

@@ -61,9 +61,7 @@ class Front : public testing::Test {
   }
 };
 
-ops::Matmul product() {
-  return {.a = make({3, 5}), .b = make({5, 4}), .out = make({3, 4})};
-}
+ops::Matmul product() { return {.a = make({3, 5}), .b = make({5, 4}), .out = make({3, 4})}; }
 
 // Fails when the message leaves out whose shape is wrong.
 TEST_F(Front, NamesOpTensorAndShapes) {
@@ -130,25 +128,23 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   const auto rms = NormKind::RmsNorm;
   const auto relu = Activation::Relu;
   refuses([&] { ops::norm(ex, {rms, x, w, {}, 1e-5, bad, {}, stat}); });
-  refuses([&] { ops::norm(ex, {rms, x, w, w, 1e-5, x, {}, stat}); });  // a bias
+  refuses([&] { ops::norm(ex, {rms, x, w, w, 1e-5, x, {}, stat}); });                   // a bias
   refuses([&] { ops::norm(ex, {NormKind::LayerNorm, x, w, {}, 1e-5, x, {}, stat}); });  // no mean
   refuses([&] { ops::residual_norm(ex, {x, bad, {}, x, rms, w, {}, 1e-5, x, {}, stat}); });
   refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w, {}}); });  // dweight bf16
-  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });  // no rows
+  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });                  // no rows
   refuses([&] { ops::dropout(ex, {x, {.probability = 1}, x}); });
   refuses([&] { ops::residual_add(ex, {x, x, {}, bad}); });
   refuses([&] { ops::attention(ex, {q, kv, q, 1, 1, {}, {}, q, lse}); });
   refuses([&] { ops::attention(ex, {q, kv, kv, 3, 1, {}, {}, q, lse}); });  // 4 tokens, 3 sequences
   refuses([&] { ops::attention(ex, {kv, q, q, 1, 1, {}, {}, kv, lse}); });  // 1 head, 2 kv heads
-  refuses([&] {
-    ops::attention_backward(ex, {q, q, kv, kv, q, lse, 1, 1, {}, {}, q, kv, q});
-  });
+  refuses([&] { ops::attention_backward(ex, {q, q, kv, kv, q, lse, 1, 1, {}, {}, q, kv, q}); });
   refuses([&] { ops::rope(ex, {q, i32, make({9, 4}, kF32), make({9, 4}, kF32)}); });  // 8 of 6 dims
   refuses([&] { ops::rope(ex, {q, i32, make({9, 3}), make({9, 3})}); });              // bf16 angles
   refuses([&] { ops::activate(ex, {Activation::SwiGlu, x, x}); });
   refuses([&] { ops::activate_backward(ex, {relu, x, x, bad}); });
-  refuses([&] { ops::embedding(ex, {x, stat, 0, false, x}); });         // ids f32
-  refuses([&] { ops::embedding_backward(ex, {x, i32, 0, x}); });        // dtable bf16
+  refuses([&] { ops::embedding(ex, {x, stat, 0, false, x}); });   // ids f32
+  refuses([&] { ops::embedding_backward(ex, {x, i32, 0, x}); });  // dtable bf16
   refuses([&] { ops::softmax_stats(ex, {x, i32, 0, make({4, 3}, kF32)}); });
   refuses([&] {
     ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, stat});  // 7 of 6
@@ -203,8 +199,7 @@ TEST_F(Front, CountsRowsOfTables) {
     ops::embedding(ex, {make({1000, 6}), make({5}, DType::i32), 0, false, make({5, 6})});
   });
   expect_cost(0, 2 * 30 + 4 * 5 + 2 * 4 * 30, [&] {
-    ops::embedding_backward(ex,
-                            {make({5, 6}), make({5}, DType::i32), 0, make({1000, 6}, kF32)});
+    ops::embedding_backward(ex, {make({5, 6}), make({5}, DType::i32), 0, make({1000, 6}, kF32)});
   });
 }
 

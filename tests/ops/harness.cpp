@@ -15,7 +15,7 @@ namespace bev::test {
 
 namespace {
 
-constexpr int64_t kTail = 16;  // guard elements after the last
+constexpr int64_t kTail = 16;           // guard elements after the last
 constexpr auto kNan = std::byte{0xFF};  // all bits set is a NaN in every floating type
 constexpr uint64_t kSeed = 20240229;
 constexpr size_t kScratch = size_t{64} << 20;
@@ -176,7 +176,7 @@ DType Trial::dtype(Element element) const {
 }
 
 std::vector<double> Trial::drawn(const char* name, int64_t count, Element element,
-                               Draw draw) const {
+                                 Draw draw) const {
   std::vector<double> values(static_cast<size_t>(count));
   const uint64_t key = mix_key(kSeed, name);
   std::array<float, 4> normals{};
@@ -289,8 +289,8 @@ void expect_cpu_agrees(const std::string& what, const Case& body, Storage storag
   for (const DType dtype : {DType::f32, DType::bf16}) {
     if (storage == Storage::F32Only && dtype != DType::f32) continue;
     for (const Placement placement : {kPacked, kUnaligned}) {
-      SCOPED_TRACE(fmt::format("{} in {}{}", what, name_of(dtype),
-                               placement.skew > 0 ? ", unaligned" : ""));
+      SCOPED_TRACE(
+          fmt::format("{} in {}{}", what, name_of(dtype), placement.skew > 0 ? ", unaligned" : ""));
       const auto reference = results_of(body, {.exact_in = dtype, .placement = placement});
       TrialSpec spec{DeviceKind::Cpu, 1, dtype, dtype, placement};
       const auto alone = results_of(body, spec);

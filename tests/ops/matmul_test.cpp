@@ -25,9 +25,7 @@ struct MatmulCase {
 
   Shape a_shape() const { return ta == Transpose::No ? Shape{m, k} : Shape{k, m}; }
   Shape b_shape() const { return tb == Transpose::No ? Shape{k, n} : Shape{n, k}; }
-  bool has_bias() const {
-    return epilogue == Epilogue::Bias || epilogue == Epilogue::BiasActivate;
-  }
+  bool has_bias() const { return epilogue == Epilogue::Bias || epilogue == Epilogue::BiasActivate; }
 
   std::string name() const {
     return label(
@@ -69,13 +67,11 @@ void expect_agrees(const MatmulCase& c) { expect_cpu_agrees(c.name(), c); }
 
 // Fails when the last row, column or depth of a tile is left out, or when ta and tb are exchanged.
 TEST(Matmul, CpuAgreesAtAwkwardSizesInAllTranspositions) {
-  const std::array<std::array<int64_t, 3>, 20> sizes{{{1, 1, 1},    {1, 7, 3},    {2, 1, 5},
-                                                      {5, 3, 1},    {7, 8, 9},    {8, 16, 32},
-                                                      {9, 17, 33},  {13, 11, 17}, {15, 31, 63},
-                                                      {16, 15, 64}, {17, 33, 65}, {31, 32, 8},
-                                                      {33, 64, 16}, {63, 65, 7},  {64, 63, 31},
-                                                      {65, 9, 15},  {3, 129, 5},  {0, 4, 3},
-                                                      {4, 0, 3},    {3, 5, 0}}};
+  const std::array<std::array<int64_t, 3>, 20> sizes{
+      {{1, 1, 1},    {1, 7, 3},   {2, 1, 5},    {5, 3, 1},    {7, 8, 9},
+       {8, 16, 32},  {9, 17, 33}, {13, 11, 17}, {15, 31, 63}, {16, 15, 64},
+       {17, 33, 65}, {31, 32, 8}, {33, 64, 16}, {63, 65, 7},  {64, 63, 31},
+       {65, 9, 15},  {3, 129, 5}, {0, 4, 3},    {4, 0, 3},    {3, 5, 0}}};
   for (const auto& [m, n, k] : sizes) {
     for (const Transpose ta : {Transpose::No, Transpose::Yes}) {
       for (const Transpose tb : {Transpose::No, Transpose::Yes}) {
@@ -89,7 +85,11 @@ TEST(Matmul, CpuAgreesAtAwkwardSizesInAllTranspositions) {
 TEST(Matmul, CpuAgreesAcrossBlocks) {
   expect_agrees({.m = 197, .n = 131, .k = 523, .tb = Transpose::Yes});
   expect_agrees({.m = 67, .n = 1031, .k = 129});
-  expect_agrees({.m = 257, .n = 70, .k = 1025, .ta = Transpose::Yes, .accumulate = true,
+  expect_agrees({.m = 257,
+                 .n = 70,
+                 .k = 1025,
+                 .ta = Transpose::Yes,
+                 .accumulate = true,
                  .out = Element::Sum});
 }
 
@@ -98,8 +98,8 @@ TEST(Matmul, CpuAgreesAcrossBlocks) {
 TEST(Matmul, CpuAgreesInEveryEpilogue) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 2}, {17, 33, 9}, {64, 65, 300}}) {
     expect_agrees({.m = m, .n = n, .k = k, .tb = Transpose::Yes, .epilogue = Epilogue::Bias});
-    for (const Activation activation : {Activation::GeluTanh, Activation::GeluErf,
-                                        Activation::Relu, Activation::SquaredRelu}) {
+    for (const Activation activation :
+         {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
       for (const Epilogue epilogue :
            {Epilogue::Activate, Epilogue::BiasActivate, Epilogue::ActivateBackward}) {
         for (const bool keeps : {false, true}) {
@@ -211,8 +211,8 @@ struct LinearGradient {
 
 // Fails when any slope is wrong by 1e-6, for example gelu's without the derivative of its tanh.
 TEST(Matmul, GradientsMatchDifferences) {
-  for (const Activation activation : {Activation::GeluTanh, Activation::GeluErf, Activation::Relu,
-                                      Activation::SquaredRelu}) {
+  for (const Activation activation :
+       {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
     SCOPED_TRACE(name_of_choice(activation));
     LinearGradient{activation}.check();
   }

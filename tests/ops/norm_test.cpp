@@ -116,9 +116,8 @@ struct Backward : NormCase {
     }
     if (in_place == InPlace::No) args.dx = run.blank(shape);
     args.dweight = run.updated("dweight", {width()}, Element::Sum);
-    const Bound over_rows{.reduction = rows(),
-                          .ops = 2,
-                          .magnitude = std::sqrt(static_cast<double>(rows()))};
+    const Bound over_rows{
+        .reduction = rows(), .ops = 2, .magnitude = std::sqrt(static_cast<double>(rows()))};
     // Terms of size rstd * g, which is about 1, cancel; all of them where width is 1.
     run.compare("dx", args.dx, {.reduction = width(), .ops = 2, .magnitude = 1});
     run.compare("dweight", args.dweight, over_rows);
@@ -132,11 +131,18 @@ struct Backward : NormCase {
 
 std::vector<NormCase> cases() {
   std::vector<NormCase> all;
-  const std::vector<Shape> shapes{{1, 1},   {3, 2},    {0, 5},       {5, 3},       {2, 7},
-                                  {9, 8},   {4, 9},    {17, 15},     {3, 16},      {8, 17},
-                                  {33, 31}, {2, 33},   {65, 63},     {7, 64},      {64, 65},
-                                  {3, 257}, {150, 40}, {4, 3, 8},    {5, 2, 17},   {0, 2, 8},
-                                  {1, 1, 33}, {kSharedRows, kSharedWidth}, {97, 5, 128}};
+  const std::vector<Shape> shapes{{1, 1},      {3, 2},
+                                  {0, 5},      {5, 3},
+                                  {2, 7},      {9, 8},
+                                  {4, 9},      {17, 15},
+                                  {3, 16},     {8, 17},
+                                  {33, 31},    {2, 33},
+                                  {65, 63},    {7, 64},
+                                  {64, 65},    {3, 257},
+                                  {150, 40},   {4, 3, 8},
+                                  {5, 2, 17},  {0, 2, 8},
+                                  {1, 1, 33},  {kSharedRows, kSharedWidth},
+                                  {97, 5, 128}};
   for (const Shape& shape : shapes) {
     all.push_back({NormKind::LayerNorm, shape, false});
     all.push_back({NormKind::LayerNorm, shape, true});

@@ -10,8 +10,8 @@
 namespace bev::test {
 namespace {
 
-const std::vector<int64_t> kLengths{0, 1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65, 1000, 5003,
-                                    kSharedRows * kSharedWidth};
+const std::vector<int64_t> kLengths{
+    0, 1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65, 1000, 5003, kSharedRows* kSharedWidth};
 
 struct Squares {
   int64_t n;
@@ -60,9 +60,9 @@ TEST(Reduce, ReferenceSumsAreExact) {
   ops::squared_norm(run.ex(), {.x = run.given({3}, x), .out = norm});
   EXPECT_EQ(run.read(norm)[0], 51);
   const Tensor sums = run.updated_given({2}, two, Element::F64);
-  ops::weighted_sum(run.ex(), {.x = run.given({3}, x),
-                               .weight = run.given({3}, weight, Element::F32),
-                               .out = sums});
+  ops::weighted_sum(
+      run.ex(),
+      {.x = run.given({3}, x), .weight = run.given({3}, weight, Element::F32), .out = sums});
   EXPECT_EQ(run.read(sums)[0], 23);
   EXPECT_EQ(run.read(sums)[1], 23);
 }

@@ -58,12 +58,11 @@ struct Turn {
 // when the token's index is used for its position.
 TEST(Rope, CpuAgrees) {
   for (const bool inverse : {false, true}) {
-    for (const Turn& c : {Turn{1, 1, 2, 1, inverse}, Turn{0, 2, 8, 4, inverse},
-                          Turn{3, 5, 6, 3, inverse}, Turn{7, 3, 64, 32, inverse},
-                          Turn{5, 2, 64, 16, inverse}, Turn{2, 3, 17, 8, inverse},
-                          Turn{9, 1, 34, 17, inverse}, Turn{33, 4, 20, 5, inverse},
-                          Turn{65, 2, 16, 7, inverse}, Turn{2, 2, 130, 63, inverse},
-                          Turn{kSharedRows, 5, 130, 63, inverse}}) {
+    for (const Turn& c :
+         {Turn{1, 1, 2, 1, inverse}, Turn{0, 2, 8, 4, inverse}, Turn{3, 5, 6, 3, inverse},
+          Turn{7, 3, 64, 32, inverse}, Turn{5, 2, 64, 16, inverse}, Turn{2, 3, 17, 8, inverse},
+          Turn{9, 1, 34, 17, inverse}, Turn{33, 4, 20, 5, inverse}, Turn{65, 2, 16, 7, inverse},
+          Turn{2, 2, 130, 63, inverse}, Turn{kSharedRows, 5, 130, 63, inverse}}) {
       expect_cpu_agrees(c.name(), c);
     }
   }

@@ -1,6 +1,4 @@
 // The op tables and the devices they come with. Every test names the fault that makes it fail.
-#include "ops/op_table.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,6 +7,7 @@
 #include "base/error.h"
 #include "device/thread_pool.h"
 #include "ops/make_device.h"
+#include "ops/op_table.h"
 
 namespace bev::test {
 namespace {

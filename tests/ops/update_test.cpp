@@ -84,7 +84,7 @@ struct Momentum {
 };
 
 const std::vector<int64_t> kLengths{0,  1,  7,  8,  9,  15,
-                                    17, 31, 33, 64, 65, kSharedRows * kSharedWidth};
+                                    17, 31, 33, 64, 65, kSharedRows* kSharedWidth};
 
 // Fails when bias correction is formed in f32 (beta2^step near 1), the update is computed on the
 // rounded param instead of the master, or an update that is not applied touches anything.
@@ -150,8 +150,7 @@ TEST(Update, AdamWFollowsItsDefinition) {
         square += std::pow(b2, age) * g * g;
         square_weights += std::pow(b2, age);
       }
-      const double direction =
-          mean / mean_weights / (std::sqrt(square / square_weights) + eps);
+      const double direction = mean / mean_weights / (std::sqrt(square / square_weights) + eps);
       expected = expected * (1 - lr * decay) - lr * direction;
       EXPECT_NEAR(run.read(param)[0], expected, 1e-14) << "step " << step;
       if (master) {

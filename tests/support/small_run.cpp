@@ -18,7 +18,7 @@ std::vector<double> values_of(const ConstTensor& t) {
   return values;
 }
 
-double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::*tensor) {
+double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
   double largest = 0;
   for (Param* param : a.distinct()) {
     if (param->spec.name.ends_with("qkv.bias")) continue;
@@ -34,7 +34,7 @@ double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::*tensor) {
   return largest;
 }
 
-bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::*tensor) {
+bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
   for (Param* param : a.distinct()) {
     const Tensor x = (*param).*tensor;
     const Tensor y = (*b.find(param->spec.name)).*tensor;

@@ -47,9 +47,9 @@ std::vector<double> values_of(const ConstTensor& t);
 // The largest ratio, over all parameters, of the norm of the difference to the norm of b's tensor.
 // `tensor` selects what is compared: &Param::value or &Param::grad. The bias of q, k and v is left
 // out: softmax cancels the keys' part, so its gradient is rounding noise that Adam scales up.
-double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::*tensor);
+double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor);
 
 // Whether all values are the same bits.
-bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::*tensor);
+bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::* tensor);
 
 }  // namespace bev::test

@@ -34,8 +34,8 @@ inline double unit_roundoff(DType dtype) {
 inline double tolerance(DType dtype, int64_t reduction_length, int ops = 1) {
   constexpr double kLambda = 8;
   const double n = static_cast<double>(std::max<int64_t>(1, reduction_length));
-  return ops * (unit_roundoff(dtype) +
-                kLambda * std::sqrt(n) * unit_roundoff(accumulation_of(dtype)));
+  return ops *
+         (unit_roundoff(dtype) + kLambda * std::sqrt(n) * unit_roundoff(accumulation_of(dtype)));
 }
 
 }  // namespace bev::test

@@ -46,8 +46,8 @@ void cross_entropy(Exec&, const ops::CrossEntropy& e) {
     for (int64_t c = 0; c < e.logits.shape[1]; ++c) {
       const double p = std::exp(at(e.logits, r, c) - lse);
       const double hit = e.column_begin + c == target ? 1 : 0;
-      const double slope = p * (1 + 2 * e.z_loss * lse) - (1 - e.smoothing) * hit -
-                           e.smoothing / classes;
+      const double slope =
+          p * (1 + 2 * e.z_loss * lse) - (1 - e.smoothing) * hit - e.smoothing / classes;
       at(e.dlogits, r, c) = counts ? scale * slope : 0;
     }
   }

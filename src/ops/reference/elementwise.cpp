@@ -57,8 +57,7 @@ void fill(Exec&, const ops::Fill& f) {
       case DType::i64: fill_row<int64_t>(out, f.value); break;
       case DType::i32: fill_row<int32_t>(out, f.value); break;
       case DType::u8: fill_row<uint8_t>(out, f.value); break;
-      default:
-        visit_floating(out.dtype, "fill", [&]<class T>() { fill_row<T>(out, f.value); });
+      default: visit_floating(out.dtype, "fill", [&]<class T>() { fill_row<T>(out, f.value); });
     }
   }
 }

@@ -13,8 +13,9 @@ namespace {
 
 class File : public ::testing::Test {
  protected:
-  File() : folder_(std::filesystem::temp_directory_path() /
-                   ("bevatron-file-" + std::to_string(::getpid()))) {
+  File()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("bevatron-file-" + std::to_string(::getpid()))) {
     std::filesystem::create_directories(folder_);
   }
   ~File() override { std::filesystem::remove_all(folder_); }
@@ -23,13 +24,17 @@ class File : public ::testing::Test {
 
 TEST_F(File, AtomicFileAppearsWithCommitOnly) {
   const auto path = folder_ / "a";
-  { AtomicFile(path).write("half"); }
+  {
+    AtomicFile(path).write("half");
+  }
   EXPECT_FALSE(std::filesystem::exists(path));
   AtomicFile file(path);
   file.write("whole");
   file.commit();
   EXPECT_EQ(read_text(path), "whole");
-  { AtomicFile(path).write("newer, never committed"); }
+  {
+    AtomicFile(path).write("newer, never committed");
+  }
   EXPECT_EQ(read_text(path), "whole");
   size_t files = 0;
   for (const auto& entry : std::filesystem::directory_iterator(folder_)) files += entry.exists();
@@ -54,7 +59,8 @@ TEST_F(File, ErrorsNameThePath) {
 
 TEST_F(File, AFullDiskIsADataError) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  std::filesystem::create_symlink("/dev/full", folder_ / ("x.partial." + std::to_string(::getpid())));
+  std::filesystem::create_symlink("/dev/full",
+                                  folder_ / ("x.partial." + std::to_string(::getpid())));
   AtomicFile file(folder_ / "x");
   EXPECT_THROW(
       {

@@ -10,8 +10,8 @@
 namespace bev {
 namespace {
 
-// Faults that fail it: the output projections drawn as wide as the rest, layers counted once instead
-// of twice, a bias that is not zero.
+// Faults that fail it: the output projections drawn as wide as the rest, layers counted once
+// instead of twice, a bias that is not zero.
 TEST(Init, FollowsMegatronsRule) {
   for (const test::TinyModel& model : test::tiny_models()) {
     const auto device = make_null_device(DeviceKind::Reference, 1);

@@ -34,8 +34,7 @@ TEST(ParameterCount, ModulesAddUpToTheTotal) {
 // By hand: 12 layers of 12 width^2, the head, and causal attention at half the square.
 TEST(Flops, FollowTheRule) {
   const Plan plan = plan_of({"--model.preset", "gpt2-124m", "--train.sequence", "1024"});
-  const double expected =
-      6.0 * (12.0 * 12 * 768 * 768 + 50304.0 * 768) + 6.0 * 12 * 768 * 1024;
+  const double expected = 6.0 * (12.0 * 12 * 768 * 768 + 50304.0 * 768) + 6.0 * 12 * 768 * 1024;
   EXPECT_DOUBLE_EQ(plan.model_flops_per_token, expected);
   // Executed: products 2 m n k, three times; attention forward 2 and backward 5 products over half
   // the square (its diagonal included), against 6 in the rule.
@@ -48,8 +47,8 @@ TEST(Flops, FollowTheRule) {
 
 TEST(Flops, GrowWithMicroBatches) {
   const Plan one = plan_of({"--model.preset", "gpt2-124m", "--train.sequence", "64"});
-  const Plan four = plan_of({"--model.preset", "gpt2-124m", "--train.sequence", "64",
-                             "--train.global_batch", "4"});
+  const Plan four = plan_of(
+      {"--model.preset", "gpt2-124m", "--train.sequence", "64", "--train.global_batch", "4"});
   EXPECT_DOUBLE_EQ(four.step.flops, 4 * one.step.flops);
   EXPECT_EQ(four.arenas.keep, one.arenas.keep);
 }
