@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "config/rule.h"
+#include "config/tokenizer_facts.h"
 
 namespace bev {
 
@@ -113,11 +114,59 @@ Found micro_batch_fits(const Facts& f) {
 }
 
 Found data_given(const Facts& f) {
-  if (f.purpose != Purpose::Train || f.config.data.mock) return {};
+  const DataConfig& d = f.config.data;
+  if (f.purpose != Purpose::Train || d.mock || !d.path.empty() || !d.train_path.empty()) return {};
   return Problem{.what = "there is nothing to train on",
-                 .where = f.where({"data.mock"}),
-                 .why = "this version has no data files, only made-up tokens",
-                 .legal = "--data.mock (Megatron: --mock-data)"};
+                 .where = f.where({"data.path", "data.train_path", "data.mock"}),
+                 .why = "neither token files nor made-up tokens are given",
+                 .legal = "--data.path PREFIX, where PREFIX.bin and PREFIX.idx exist (`bevatron "
+                          "preprocess` makes them), or --mock-data"};
+}
+
+Found one_source(const Facts& f) {
+  const DataConfig& d = f.config.data;
+  const int sources = (d.mock ? 1 : 0) + (d.path.empty() ? 0 : 1) +
+                      (d.train_path.empty() && d.valid_path.empty() && d.test_path.empty() ? 0 : 1);
+  if (sources <= 1) return {};
+  return Problem{.what = "the data is given twice",
+                 .where = f.where({"data.mock", "data.path", "data.train_path", "data.valid_path",
+                                   "data.test_path"}),
+                 .why = "made-up tokens, a file that is divided and a file for each part exclude "
+                        "each other",
+                 .legal = "one of the three"};
+}
+
+Found one_file_each(const Facts& f) {
+  const DataConfig& d = f.config.data;
+  for (const auto& [path, list] :
+       {std::pair{"data.path", &d.path}, std::pair{"data.train_path", &d.train_path},
+        std::pair{"data.valid_path", &d.valid_path}, std::pair{"data.test_path", &d.test_path}}) {
+    if (list->size() <= 1) continue;
+    return Problem{.what = "only one token file works in this version",
+                   .where = f.where({path}),
+                   .why = format("{} has {} entries; mixtures of files come later", path,
+                                 list->size()),
+                   .legal = "one path without the ending .bin"};
+  }
+  return {};
+}
+
+Found eod_known(const Facts& f) {
+  const DataConfig& d = f.config.data;
+  if (d.eod >= 0 || (!d.mask_eod && !d.reset_positions && !d.reset_attention)) return {};
+  return Problem{.what = "the id that ends a document is not known",
+                 .where = f.where({"data.tokenizer", "data.eod"}),
+                 .why = "mask_eod, reset_positions and reset_attention look for it",
+                 .legal = "--data.eod ID, or a tokenizer that has one"};
+}
+
+Found vocab_of_tokenizer(const Facts& f) {
+  if (f.config.data.tokenizer != TokenizerKind::Byte || f.config.model.vocab >= kByteVocab)
+    return {};
+  return Problem{.what = format("a vocabulary of {} is too small for bytes", f.config.model.vocab),
+                 .where = f.where({"model.vocab", "data.tokenizer"}),
+                 .why = "there are 256 bytes, and 256 ends a document",
+                 .legal = "model.vocab 257, or left out"};
 }
 
 }  // namespace
@@ -135,7 +184,14 @@ std::vector<Rule> batch_rules() {
         "train.sequence"},
        counts_fit},
       {{"train.micro_batch", "train.sequence"}, micro_batch_fits},
-      {{"data.mock"}, data_given, true},
+      {{"data.mock", "data.path", "data.train_path"}, data_given, true},
+      {{"data.mock", "data.path", "data.train_path", "data.valid_path", "data.test_path"},
+       one_source},
+      {{"data.path", "data.train_path", "data.valid_path", "data.test_path"}, one_file_each},
+      {{"data.tokenizer", "data.eod", "data.mask_eod", "data.reset_positions",
+        "data.reset_attention"},
+       eod_known},
+      {{"model.vocab", "data.tokenizer"}, vocab_of_tokenizer},
   };
 }
 

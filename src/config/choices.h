@@ -103,6 +103,31 @@ struct EnumNames<DecayRamp> {
   static constexpr std::array<std::string_view, 3> names{"constant", "linear", "cosine"};
 };
 
+// Where token ids come from, which decides the size of the vocabulary and the end-of-document id.
+// Byte: a byte is a token, 256 ends a document. Null: the files hold numbers below model.vocab, the
+// last of which ends a document. Gpt2: vocab.json decides. External: another program made the ids;
+// model.vocab says how many there are.
+enum class TokenizerKind : uint8_t { None, Byte, Null, Gpt2, External };
+template <>
+struct EnumNames<TokenizerKind> {
+  static constexpr std::array<std::string_view, 5> names{"none", "byte", "null", "gpt2",
+                                                         "external"};
+};
+
+// Whose behaviour counts where Megatron-LM's versions differ: today's, or that of October 2023.
+enum class Compat : uint8_t { Main, Classic };
+template <>
+struct EnumNames<Compat> {
+  static constexpr std::array<std::string_view, 2> names{"main", "classic"};
+};
+
+// What happens when a loss or gradient is not finite. The update is never applied.
+enum class NonFinite : uint8_t { Stop, Skip };
+template <>
+struct EnumNames<NonFinite> {
+  static constexpr std::array<std::string_view, 2> names{"stop", "skip"};
+};
+
 // None keeps every activation. Selective recomputes the listed modules. Full keeps only block
 // inputs.
 enum class Recompute : uint8_t { None, Selective, Full };

@@ -98,6 +98,7 @@ class Parser {
       text = *value;
     }
     Parsed parsed = parse_value(field, text, fixed ? nullptr : target.alias);
+    if (field.type == FieldType::List && parsed.value && !attached) take_rest_of_list(field, parsed);
     if (!parsed.value) {
       add({.what = format("{} has an impossible value", name),
            .where = format("{} {} on the command line", name, shown(text)),
@@ -110,6 +111,13 @@ class Parser {
                                  .value = std::move(*parsed.value),
                                  .origin = {.kind = OriginKind::Flag, .text = name},
                                  .alias = target.alias});
+  }
+
+  // A list goes on to the next flag.
+  void take_rest_of_list(const Field& field, Parsed& parsed) {
+    TextList list = std::get<TextList>(*parsed.value);
+    while (next_ < args_.size() && !is_flag(args_[next_])) list.push_back(args_[next_++]);
+    parsed = convert_value(field, list);
   }
 
   // A boolean flag stands alone, or before true, false, 1 or 0. An alias that means false turns the

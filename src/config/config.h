@@ -10,6 +10,7 @@ struct Config {
   ModelConfig model;
   TrainConfig train;
   DataConfig data;
+  EvalConfig eval;
   OptimConfig optim;
   LossConfig loss;
   RecomputeConfig recompute;
@@ -21,6 +22,7 @@ struct Config {
     v.section("model", s.model, "what is trained");
     v.section("train", s.train, "batch and length");
     v.section("data", s.data, "where tokens come from");
+    v.section("eval", s.eval, "validation while training");
     v.section("optim", s.optim, "learning rate and optimizer");
     v.section("loss", s.loss, "what is minimised");
     v.section("recompute", s.recompute, "less memory for more time");

@@ -1,5 +1,6 @@
 #include "config/field.h"
 
+#include <algorithm>
 #include <cmath>
 #include <type_traits>
 
@@ -19,8 +20,10 @@ constexpr FieldType type_of() {
     return FieldType::Real;
   else if constexpr (std::is_same_v<T, std::string>)
     return FieldType::Text;
+  else if constexpr (std::is_same_v<T, TextList>)
+    return FieldType::List;
   else {
-    static_assert(std::is_enum_v<T>, "fields are int64_t, double, bool, std::string or an enum");
+    static_assert(std::is_enum_v<T>, "fields are int64_t, double, bool, std::string, TextList or an enum");
     return FieldType::Choice;
   }
 }
@@ -88,6 +91,7 @@ std::string noun(const Field& field) {
     case FieldType::Boolean: return "true or false";
     case FieldType::Text: return "text";
     case FieldType::Choice: return "one of the choices";
+    case FieldType::List: return "a list of texts";
   }
   return {};
 }
@@ -104,6 +108,12 @@ Parsed refused(const Field& field, std::string why, const Alias* alias = nullptr
   return {.value = std::nullopt, .why = std::move(why), .legal = legal_values(field, alias)};
 }
 
+std::string joined(const TextList& list, std::string_view between) {
+  std::string text;
+  for (size_t i = 0; i < list.size(); ++i) text += (i > 0 ? std::string(between) : "") + list[i];
+  return text;
+}
+
 Parsed choose(const Field& field, std::string_view text, const Alias* alias) {
   if (alias != nullptr) {
     for (size_t i = 0; i < alias->values.size(); ++i)
@@ -112,6 +122,12 @@ Parsed choose(const Field& field, std::string_view text, const Alias* alias) {
   for (size_t i = 0; i < field.choices.size(); ++i)
     if (field.choices[i] == text) return {.value = Choice{i}};
   return refused(field, format("{} is not one of the choices", toml_string(text)), alias);
+}
+
+Parsed accept_list(const Field& field, const TextList& list) {
+  if (std::all_of(list.begin(), list.end(), [](const std::string& s) { return is_plain_text(s); }))
+    return {.value = list};
+  return refused(field, "a text is not UTF-8 or holds a NUL character");
 }
 
 Parsed accept_text(const Field& field, std::string_view text) {
@@ -170,11 +186,17 @@ std::string plain_text(const Field& field, const Value& value) {
   if (const auto* real = std::get_if<double>(&value)) return format("{}", *real);
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* list = std::get_if<TextList>(&value)) return joined(*list, " ");
   return std::string(field.choices.at(std::get_if<Choice>(&value)->index));
 }
 
 std::string toml_text(const Field& field, const Value& value) {
   if (const auto* real = std::get_if<double>(&value)) return real_text(*real);
+  if (const auto* list = std::get_if<TextList>(&value)) {
+    TextList quoted;
+    for (const std::string& text : *list) quoted.push_back(toml_string(text));
+    return "[" + joined(quoted, ", ") + "]";
+  }
   const std::string text = plain_text(field, value);
   const bool quotes = field.type == FieldType::Text || field.type == FieldType::Choice;
   return quotes ? toml_string(text) : text;
@@ -197,6 +219,7 @@ Parsed parse_value(const Field& field, std::string_view text, const Alias* alias
       break;
     case FieldType::Text: return accept_text(field, text);
     case FieldType::Choice: return choose(field, text, alias);
+    case FieldType::List: return accept_list(field, {std::string(text)});
   }
   return refused(field, format("{} is not {}", toml_string(text), noun(field)));
 }
@@ -206,6 +229,7 @@ Parsed convert_value(const Field& field, const Value& value) {
   const auto* real = std::get_if<double>(&value);
   const auto* text = std::get_if<std::string>(&value);
   const auto* boolean = std::get_if<bool>(&value);
+  const auto* list = std::get_if<TextList>(&value);
   switch (field.type) {
     case FieldType::Integer:
       if (integer != nullptr) return within_range(field, value, static_cast<double>(*integer));
@@ -232,13 +256,18 @@ Parsed convert_value(const Field& field, const Value& value) {
     case FieldType::Choice:
       if (text != nullptr) return choose(field, *text, nullptr);
       break;
+    case FieldType::List:
+      if (text != nullptr) return accept_list(field, {*text});
+      if (list != nullptr) return accept_list(field, *list);
+      break;
   }
+  if (list != nullptr) return refused(field, "a field has one value, not a list");
   if (text != nullptr)
     return refused(
         field, format("{} is text; {} is written without quotes", toml_string(*text), noun(field)));
   const char* given = boolean != nullptr ? "true or false" : "a number";
   return refused(field, format("{} is wanted, not {}{}", noun(field), given,
-                               field.type == FieldType::Text || field.type == FieldType::Choice
+                               field.type >= FieldType::Text
                                    ? "; text is written between quotes"
                                    : ""));
 }
@@ -252,6 +281,7 @@ std::string legal_values(const Field& field, const Alias* alias) {
     }
     case FieldType::Boolean: return "true, false, 1 or 0";
     case FieldType::Text: return "any text in UTF-8";
+    case FieldType::List: return "one or more texts in UTF-8";
     case FieldType::Choice: break;
   }
   std::string list;

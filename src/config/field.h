@@ -12,7 +12,7 @@
 
 namespace bev {
 
-enum class FieldType : uint8_t { Integer, Real, Boolean, Text, Choice };
+enum class FieldType : uint8_t { Integer, Real, Boolean, Text, Choice, List };
 
 struct Field {
   std::string path;                // "model.width"
@@ -37,15 +37,15 @@ const Field* find_field(std::string_view path);
 Value get_value(const Config& config, std::string_view path);
 void set_value(Config& config, std::string_view path, const Value& value);
 
-// As it stands in a TOML file: 12, 0.5, true, "text".
+// As it stands in a TOML file: 12, 0.5, true, "text", ["a", "b"].
 std::string toml_text(const Field& field, const Value& value);
-// As it stands on a command line or in a sentence: without quotes.
+// As it stands on a command line or in a sentence: without quotes, a list with blanks between.
 std::string plain_text(const Field& field, const Value& value);
 
-// Reads the text of a flag. With an alias, Megatron's words for the choices count too.
+// Reads the text of a flag; for a list it is one entry. With an alias, Megatron's words for the choices count too.
 Parsed parse_value(const Field& field, std::string_view text, const Alias* alias = nullptr);
 
-// Converts a value of TOML's types (integer, real, boolean, text) to the field's.
+// Converts a value of TOML's types (integer, real, boolean, text, list of texts) to the field's.
 Parsed convert_value(const Field& field, const Value& value);
 
 // "1 to 100000", "at least 0", "layernorm or rmsnorm", "true or false", "any text".

@@ -18,6 +18,7 @@ std::string_view placeholder(const Field& field) {
     case FieldType::Real: return " X";
     case FieldType::Text: return " TEXT";
     case FieldType::Choice: return " NAME";
+    case FieldType::List: return " TEXT ...";
     case FieldType::Boolean: break;
   }
   return "";

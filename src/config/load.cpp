@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "config/nearest.h"
 #include "config/presets.h"
+#include "config/tokenizer_facts.h"
 #include "config/toml.h"
 
 namespace bev {
@@ -97,6 +98,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);
+  apply_tokenizer(loaded, findings);
 
   for (Problem& problem : check(loaded.config, purpose, loaded.origins, findings))
     findings.problems.push_back(std::move(problem));

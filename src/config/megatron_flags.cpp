@@ -11,8 +11,7 @@ constexpr std::string_view kAttention = "attention is never computed with the wh
 constexpr std::string_view kOneRank = "has no meaning with one rank";
 constexpr std::string_view kSums = "sums and softmax are always in f32 or better";
 constexpr std::string_view kFp16 = "has a meaning with fp16 only";
-constexpr std::string_view kTokens = "has no meaning with made-up tokens";
-constexpr std::string_view kEvaluation = "this version does not evaluate";
+constexpr std::string_view kTokens = "tokens are read as they stand in the files";
 constexpr std::string_view kLog = "this version logs to the terminal only";
 constexpr std::string_view kBlocks = "blocks are always recomputed one at a time";
 constexpr std::string_view kNoData =
@@ -59,16 +58,10 @@ constexpr std::array kFlags{
     MegatronFlag{"--checkpoint-num-layers", 1, true, kBlocks},
     MegatronFlag{"--distribute-saved-activations", 0, true, kOneRank},
     MegatronFlag{"--use-cpu-initialization", 0, true, "initial weights never depend on the layout"},
-    MegatronFlag{"--tokenizer-type", 1, true, kTokens},
     MegatronFlag{"--tokenizer-model", 1, true, kTokens},
-    MegatronFlag{"--vocab-file", 1, true, kTokens},
-    MegatronFlag{"--merge-file", 1, true, kTokens},
-    MegatronFlag{"--split", 1, true, kTokens},
     MegatronFlag{"--num-workers", 1, true, kTokens},
     MegatronFlag{"--data-cache-path", 1, true, kTokens},
     MegatronFlag{"--no-create-attention-mask-in-dataloader", 0, true, kTokens},
-    MegatronFlag{"--eval-interval", 1, true, kEvaluation},
-    MegatronFlag{"--eval-iters", 1, true, kEvaluation},
     MegatronFlag{"--log-throughput", 0, true, "every log line has it"},
     MegatronFlag{"--timing-log-level", 1, true, kLog},
     MegatronFlag{"--tensorboard-dir", 1, true, kLog},
@@ -79,14 +72,10 @@ constexpr std::array kFlags{
     MegatronFlag{"--log-validation-ppl-to-tensorboard", 0, true, kLog},
     MegatronFlag{"--fp16", 0, false,
                  "this version has f32 and bf16; give --bf16, or nothing for f32"},
-    MegatronFlag{"--data-path", -1, false, kNoData},
-    MegatronFlag{"--train-data-path", -1, false, kNoData},
     MegatronFlag{"--train-data", -1, false, kNoData},
     MegatronFlag{"--save", 1, false, kNoCheckpoint},
     MegatronFlag{"--load", 1, false, kNoCheckpoint},
     MegatronFlag{"--save-interval", 1, false, kNoCheckpoint},
-    MegatronFlag{"--exit-interval", 1, false, kNoExit},
-    MegatronFlag{"--exit-duration-in-mins", 1, false, kNoExit},
     MegatronFlag{"--rampup-batch-size", 3, false, "this version has a constant batch"},
     MegatronFlag{"--num-experts", 1, false, kNoExperts},
     MegatronFlag{"--expert-model-parallel-size", 1, false, kNoExperts},

@@ -5,6 +5,7 @@
 
 #include "config/choices.h"
 #include "config/describe.h"
+#include "config/value.h"
 
 namespace bev {
 
@@ -14,6 +15,10 @@ struct TrainConfig {
   int64_t iterations = 0, samples = 0;
   int64_t micro_batch = 0, global_batch = 0, sequence = 0;
   int64_t seed = 1234, log_interval = 100;
+  int64_t exit_interval = 0;
+  double exit_minutes = 0;
+  NonFinite nonfinite = NonFinite::Stop;
+  Compat compat = Compat::Main;
   std::string output = "bevatron-run";
 
   template <class S, class V>
@@ -26,16 +31,49 @@ struct TrainConfig {
     v("sequence", s.sequence, {.help = "tokens of one sequence", .effect = N, .min = 1, .max = 1 << 28, .aliases = {{"--seq-length"}}});
     v("seed", s.seed, {.help = "of initial weights, dropout and data order", .effect = N, .min = 0, .max = 9e18, .aliases = {{"--seed"}}});
     v("log_interval", s.log_interval, {.help = "iterations between log lines", .min = 1, .max = 1e9, .aliases = {{"--log-interval"}}});
-    v("output", s.output, {.help = "directory that receives the trained model in Hugging Face format; empty: none"});
+    v("exit_interval", s.exit_interval, {.help = "end the run after an iteration that is a multiple of this; 0: train to the end", .min = 0, .max = 1e15, .aliases = {{"--exit-interval"}}});
+    v("exit_minutes", s.exit_minutes, {.help = "end the run after the first iteration that is later than this; 0: no limit", .min = 0, .max = 1e9, .aliases = {{"--exit-duration-in-mins"}}});
+    v("nonfinite", s.nonfinite, {.help = "after a loss or gradient that is not finite: stop, or skip the update and go on", .aliases = {{"--no-check-for-nan-in-loss-and-grad", "skip"}, {"--check-for-nan-in-loss-and-grad", "stop"}}});
+    v("compat", s.compat, {.help = "whose rules count where versions of Megatron-LM differ", .effect = N, .aliases = {{"--compat"}}});
+    v("output", s.output, {.help = "folder of the run: config.toml, metrics.jsonl and at the end model/ in Hugging Face format; empty: none"});
   }
 };
 
 struct DataConfig {
+  TextList path, train_path, valid_path, test_path;
+  std::string split = "969,30,1";
   bool mock = false;
+  TokenizerKind tokenizer = TokenizerKind::None;
+  std::string vocab_file, merge_file;
+  int64_t eod = -1;
+  bool mask_eod = false, reset_positions = false, reset_attention = false;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
-    v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = Effect::Numerics, .aliases = {{"--mock-data", "true"}}});
+    constexpr auto N = Effect::Numerics;
+    v("path", s.path, {.help = "token file (.bin and .idx) without its ending, divided by split", .effect = N, .aliases = {{"--data-path"}}});
+    v("train_path", s.train_path, {.help = "token file for training alone, instead of path", .effect = N, .aliases = {{"--train-data-path"}}});
+    v("valid_path", s.valid_path, {.help = "token file for validation alone", .effect = N, .aliases = {{"--valid-data-path"}}});
+    v("test_path", s.test_path, {.help = "token file for the test after training", .effect = N, .aliases = {{"--test-data-path"}}});
+    v("split", s.split, {.help = "weights of training, validation and test in path, by sequences", .effect = N, .aliases = {{"--split"}}});
+    v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = N, .aliases = {{"--mock-data", "true"}}});
+    v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{"--tokenizer-type", "", {"", "", "NullTokenizer", "GPT2BPETokenizer", ""}}}});
+    v("vocab_file", s.vocab_file, {.help = "gpt2: vocab.json", .aliases = {{"--vocab-file"}}});
+    v("merge_file", s.merge_file, {.help = "gpt2: merges.txt", .aliases = {{"--merge-file"}}});
+    v("eod", s.eod, {.help = "id that ends a document; -1: the tokenizer's", .effect = N, .min = -1, .max = 1 << 28, .aliases = {{"--null-tokenizer-eod-id"}}});
+    v("mask_eod", s.mask_eod, {.help = "what follows an end of document is not part of the loss", .effect = N, .aliases = {{"--eod-mask-loss", "true"}}});
+    v("reset_positions", s.reset_positions, {.help = "positions restart after an end of document", .effect = N, .aliases = {{"--reset-position-ids", "true"}}});
+    v("reset_attention", s.reset_attention, {.help = "tokens see nothing before the last end of document", .effect = N, .aliases = {{"--reset-attention-mask", "true"}}});
+  }
+};
+
+struct EvalConfig {
+  int64_t interval = 1000, iterations = 100;
+
+  template <class S, class V>
+  static void describe(S& s, V& v) {
+    v("interval", s.interval, {.help = "iterations between validations; 0: none", .min = 0, .max = 1e15, .aliases = {{"--eval-interval"}}});
+    v("iterations", s.iterations, {.help = "global batches of one validation, as far as there is text; 0: none", .min = 0, .max = 1e15, .aliases = {{"--eval-iters"}}});
   }
 };
 

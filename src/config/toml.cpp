@@ -91,6 +91,17 @@ const char* kind_of(const toml::node& node) {
   }
 }
 
+// None when an entry is no text.
+std::optional<Value> texts_of(const toml::array& list) {
+  TextList texts;
+  for (const toml::node& node : list) {
+    const auto* text = node.as_string();
+    if (text == nullptr) return std::nullopt;
+    texts.push_back(text->get());
+  }
+  return texts;
+}
+
 class Reader {
  public:
   Reader(std::string_view name, Findings& findings) : name_(name), findings_(findings) {}
@@ -149,10 +160,11 @@ class Reader {
     if (const auto* real = node.as_floating_point()) value = real->get();
     if (const auto* boolean = node.as_boolean()) value = boolean->get();
     if (const auto* text = node.as_string()) value = text->get();
+    if (const auto* list = node.as_array()) value = texts_of(*list);
     if (!value) {
       add(field.path, {.what = format("{} cannot be {}", field.path, kind_of(node)),
                        .where = where,
-                       .why = "a field has one value",
+                       .why = field.type == FieldType::List ? "its entries are texts" : "a field has one value",
                        .legal = legal_values(field)});
       return;
     }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 namespace bev {
 
@@ -15,7 +16,9 @@ struct Choice {
   bool operator==(const Choice&) const = default;
 };
 
-using Value = std::variant<int64_t, double, bool, std::string, Choice>;
+using TextList = std::vector<std::string>;
+
+using Value = std::variant<int64_t, double, bool, std::string, Choice, TextList>;
 
 // A value, or the reason why there is none.
 struct Parsed {
