@@ -3,9 +3,16 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 namespace bev::app {
 
-bool is_terminal(int descriptor) { return ::isatty(descriptor) != 0; }
+size_t text_columns() {
+  const size_t columns = terminal_columns(STDOUT_FILENO);
+  return columns == 0 ? 80 : std::clamp<size_t>(columns, 20, 100);
+}
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
 
 size_t terminal_columns(int descriptor) {
   winsize size{};

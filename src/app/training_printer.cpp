@@ -13,7 +13,7 @@
 namespace bev::app {
 
 TrainingPrinter::TrainingPrinter(const Options& options)
-    : options_(options), live_(is_terminal(STDERR_FILENO)) {}
+    : options_(options), live_(stderr_is_terminal()) {}
 
 void TrainingPrinter::iteration(const Progress& p) {
   if (options_.metrics != nullptr) options_.metrics->add(p);

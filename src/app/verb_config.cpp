@@ -1,7 +1,5 @@
 #include "app/verb_config.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -25,12 +23,6 @@ std::vector<OwnFlag> all_flags(const ConfigVerb& verb) {
   flags.push_back(kPrintConfig);
   flags.push_back(kHelp);
   return flags;
-}
-
-// Of the terminal; 80 when the text goes elsewhere. Very long lines are hard to read.
-size_t text_columns() {
-  const size_t columns = terminal_columns(STDOUT_FILENO);
-  return columns == 0 ? 80 : std::clamp<size_t>(columns, 20, 100);
 }
 
 bool asks_for_help(std::span<const std::string> args) {
