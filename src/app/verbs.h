@@ -9,6 +9,7 @@ namespace bev::app {
 int train(std::span<const std::string> args);
 int plan(std::span<const std::string> args);
 int bench(std::span<const std::string> args);
+int corpus(std::span<const std::string> args);
 int version(std::span<const std::string> args);
 
 }  // namespace bev::app
