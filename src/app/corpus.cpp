@@ -114,7 +114,7 @@ std::vector<WrittenFile> write_files(const FlagValues& flags) {
                         .first = kFirstValidationStory,
                         .min_stories = 1,
                         .min_bytes = flags.size("--valid-bytes", 100'000, 1, kMaxBytes)};
-  // Both are opened before the work and committed behind it: all or nothing.
+  // Neither file appears before both are written.
   std::optional<AtomicFile> second;
   AtomicFile first(output);
   if (!valid.empty()) {
@@ -198,13 +198,6 @@ void print_acceptance(const std::string& name, const StoryAcceptance& a) {
   fmt::print("{}", grammar_table());
 }
 
-Json strings_json(const std::vector<std::string>& texts) {
-  Json list = Json::array();
-  // Bytes that are no UTF-8 have no place in JSON.
-  for (const std::string& text : texts) list.push_back(in_quotes(text));
-  return list;
-}
-
 Json acceptance_json(const std::string& name, const StoryAcceptance& a) {
   Json json{{"path", name},
             {"stories", a.stories},
@@ -214,8 +207,8 @@ Json acceptance_json(const std::string& name, const StoryAcceptance& a) {
             {"last_line_cut", a.cut},
             {"accepted_bytes", a.accepted_bytes},
             {"accepted_nats", a.accepted_nats},
-            {"rejected_stories", strings_json(a.rejected_stories)},
-            {"rejected_sentences", strings_json(a.rejected_sentences)}};
+            {"rejected_stories", a.rejected_stories},
+            {"rejected_sentences", a.rejected_sentences}};
   if (a.accepted_stories > 0) {
     json["nats_per_byte"] = a.accepted_nats / static_cast<double>(a.accepted_bytes);
     json["nats_per_token"] =
@@ -241,9 +234,9 @@ int score(const FlagValues& flags) {
   BEV_CHECK(!text.empty(), Data, "{} is empty; legal: stories, one per line", name);
   const StoryAcceptance accepted = accept_stories(text);
   if (flags.has("--json")) {
-    fmt::print(
-        "{}\n",
-        Json{{"grammar", grammar_json()}, {"text", acceptance_json(name, accepted)}}.dump(2));
+    // Rejected texts can hold any bytes; what is not UTF-8 is replaced.
+    const Json json{{"grammar", grammar_json()}, {"text", acceptance_json(name, accepted)}};
+    fmt::print("{}\n", json.dump(2, ' ', true, Json::error_handler_t::replace));
   } else {
     print_acceptance(name, accepted);
   }

@@ -24,7 +24,8 @@ std::string_view take_until(std::string_view& text, char mark) {
 }
 
 void keep_first(std::vector<std::string>& list, std::string_view text, size_t show) {
-  if (list.size() < show) list.emplace_back(text);
+  constexpr size_t kReadable = 1000;
+  if (list.size() < show) list.emplace_back(text.substr(0, kReadable));
 }
 
 bool accepts_sentence(std::string_view sentence) {
@@ -144,7 +145,7 @@ std::vector<GrammarRule> story_rules() {
                           "bit dug fed led lit set won bent drew felt held kept left lost made "
                           "read sent shut used wore"},
                          {2,
-                          "blew hung knew laid lent rode shot spun tore wove liked fixed dyed "
+                          "blew hung knew laid lent rode shook spun tore wove liked fixed dyed "
                           "moved broke found"}}),
       word_rule("went", {{2, "ran sat went"}, {1, "lay swam sang slept stood crept danced"}}),
       word_rule("noun",
@@ -152,7 +153,7 @@ std::vector<GrammarRule> story_rules() {
                   "bag bat bed bin bun cab can cap car cup fan gem hat jar jug key lid log "
                   "map mat mop mug net nut pan pen pie pin pot rug saw toy tub van"},
                  {1,
-                  "bib bow bud cob cog cot dam fig fin gun hub jet kit pad pea pit pod rag rib "
+                  "bib bow bud cob cog cot dam fig fin flag hub jet kit pad pea pit pod rag rib "
                   "rod tie top vat web wig yam ball bell bike boat book boot coin cork desk doll "
                   "door drum fork gift harp hook horn lamp lock mask nail pipe ring robe "
                   "sack sail seed shoe sled sock vase vest"}}),

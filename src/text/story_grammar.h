@@ -51,7 +51,7 @@ struct StoryAcceptance {
   bool cut = false;            // the last line was left out of the stories
   int64_t accepted_bytes = 0;  // of accepted stories, without newlines
   double accepted_nats = 0;    // of accepted stories
-  std::vector<std::string> rejected_stories, rejected_sentences;  // the first few
+  std::vector<std::string> rejected_stories, rejected_sentences;  // the first few, cut
 };
 // Works on any bytes. `show` limits each list of rejected texts.
 StoryAcceptance accept_stories(std::string_view text, size_t show = 5);
