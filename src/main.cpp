@@ -25,6 +25,7 @@ constexpr std::array kVerbs{
     Verb{"inspect", "what a token file, model or configuration holds", bev::app::inspect},
     Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
     Verb{"bench", "measure operations and whole steps", bev::app::bench},
+    Verb{"corpus", "write stories whose entropy is known exactly", bev::app::corpus},
     Verb{"version", "version, build, processor", bev::app::version},
 };
 
