@@ -77,9 +77,12 @@ std::string grammar_table() {
 void require_writable_name(const std::string& path) {
   BEV_CHECK(path != "-", Usage,
             "stories go to a file, since stdout has the statistics; legal: --output FILE");
+  // The file is replaced as a whole: what is no file (a directory, /dev/null) must not be.
   std::error_code ignored;
-  BEV_CHECK(!std::filesystem::is_directory(path, ignored), Data,
-            "cannot write {}: it is a directory; legal: the name of a file", path);
+  const auto status = std::filesystem::status(path, ignored);
+  BEV_CHECK(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status), Data,
+            "cannot write {}: it is {}; legal: the name of a file", path,
+            std::filesystem::is_directory(status) ? "a directory" : "not a regular file");
 }
 
 void require_two_files(const std::string& output, const std::string& valid) {
