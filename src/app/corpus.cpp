@@ -77,15 +77,21 @@ std::string grammar_table() {
 void require_writable_name(const std::string& path) {
   BEV_CHECK(path != "-", Usage,
             "stories go to a file, since stdout has the statistics; legal: --output FILE");
+  // The file is replaced as a whole: what is no file (a directory, /dev/null) must not be.
   std::error_code ignored;
-  BEV_CHECK(!std::filesystem::is_directory(path, ignored), Data,
-            "cannot write {}: it is a directory; legal: the name of a file", path);
+  const auto status = std::filesystem::status(path, ignored);
+  BEV_CHECK(!std::filesystem::exists(status) || std::filesystem::is_regular_file(status), Data,
+            "cannot write {}: it is {}; legal: the name of a file", path,
+            std::filesystem::is_directory(status) ? "a directory" : "not a regular file");
 }
 
 void require_two_files(const std::string& output, const std::string& valid) {
   namespace fs = std::filesystem;
   std::error_code ignored;
-  const bool same = fs::weakly_canonical(output, ignored) == fs::weakly_canonical(valid, ignored);
+  const auto place = [&](const std::string& path) {
+    return fs::weakly_canonical(fs::absolute(path), ignored);
+  };
+  const bool same = place(output) == place(valid);
   BEV_CHECK(!same, Usage, "--output and --valid name the same file, {}; legal: two names", output);
 }
 
@@ -105,23 +111,23 @@ std::vector<WrittenFile> write_files(const FlagValues& flags) {
   flags.require_with("--valid-bytes", "--valid");
   const std::string output = flags.path("--output"), valid = flags.path("--valid");
   require_writable_name(output);
-  StoryOrder training{
+  if (!valid.empty()) {
+    require_writable_name(valid);
+    require_two_files(output, valid);
+  }
+  const StoryOrder training{
       .seed = static_cast<uint64_t>(flags.integer("--seed", 1234, 0, INT64_MAX)),
       .first = 0,
       .min_stories = flags.integer("--stories", 1, 1, kFirstValidationStory),
       .min_bytes = flags.has("--stories") ? 0 : flags.size("--bytes", 2'000'000, 1, kMaxBytes)};
-  StoryOrder validation{.seed = training.seed,
-                        .first = kFirstValidationStory,
-                        .min_stories = 1,
-                        .min_bytes = flags.size("--valid-bytes", 100'000, 1, kMaxBytes)};
+  const StoryOrder validation{.seed = training.seed,
+                              .first = kFirstValidationStory,
+                              .min_stories = 1,
+                              .min_bytes = flags.size("--valid-bytes", 100'000, 1, kMaxBytes)};
   // Neither file appears before both are written.
-  std::optional<AtomicFile> second;
   AtomicFile first(output);
-  if (!valid.empty()) {
-    require_writable_name(valid);
-    require_two_files(output, valid);
-    second.emplace(valid);
-  }
+  std::optional<AtomicFile> second;
+  if (!valid.empty()) second.emplace(valid);
   std::vector<WrittenFile> written;
   written.push_back({output, write_with_progress(first, output, training)});
   if (second) written.push_back({valid, write_with_progress(*second, valid, validation)});
