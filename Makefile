@@ -32,8 +32,8 @@ endef
 all: deps ## Build build/bevatron (the default)
 	@$(call build,cpu-release,bevatron)
 
-demo: all ## Train a tiny model on made-up data, to see it work (configs/demo.toml)
-	build/bevatron train configs/demo.toml
+demo: all ## Make a corpus, train a small GPT on it, evaluate it, let it tell stories (4 minutes)
+	scripts/demo.sh build/bevatron
 
 test: deps ## Install what is missing, build, run the tests; says what was skipped
 	@$(call build,cpu-release,all)

@@ -6,7 +6,7 @@
 //   counts exit 2 > text that must appear in the output (stdout and stderr together) ! text that
 //   must not appear
 //
-// Blank lines separate scenarios.
+// Blank lines separate scenarios. $CONFIGS is the folder of the recipes.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,7 +74,7 @@ TEST(Scenarios, BehaveAsWritten) {
     std::filesystem::create_directories(folder);
     std::string script = "cd " + quoted(folder.string()) + " && PATH=" +
                          quoted(std::filesystem::path(BEV_PROGRAM).parent_path().string()) +
-                         ":$PATH && export PATH";
+                         ":$PATH CONFIGS=" + quoted(BEV_CONFIGS) + " && export PATH CONFIGS";
     for (const std::string& command : scenario.commands) script += "\n" + command;
     std::FILE* pipe = ::popen(("{ " + script + "\n} 2>&1").c_str(), "r");
     ASSERT_NE(pipe, nullptr);
