@@ -30,7 +30,7 @@ TEST(Resolve, ModelFillsInWhatIsDerived) {
   EXPECT_EQ(s.positions, 128);
   EXPECT_EQ(s.rotary_dim, 0);
   const ModelShape given = resolve_model(
-      load(small_model() + Args{"--num-query-groups", "2", "--kv-channels", "32",
+      load(small_model() + Args{"--group-query-attention", "--num-query-groups", "2", "--kv-channels", "32",
                                 "--ffn-hidden-size", "100", "--max-position-embeddings", "200",
                                 "--position-embedding-type", "rope", "--rotary-percent", "0.5"})
           .config);
