@@ -2,23 +2,29 @@
 #include <unistd.h>
 
 #include <array>
-#include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <optional>
 
+#include "app/training_printer.h"
 #include "app/verb_config.h"
 #include "app/verbs.h"
-#include "base/clock.h"
-#include "base/format.h"
+#include "base/check.h"
+#include "bench/machine.h"
 #include "checkpoint/huggingface.h"
-#include "data/mock_samples.h"
+#include "config/print.h"
 #include "ops/make_device.h"
 #include "plan/fit.h"
-#include "train/trainer.h"
+#include "plan/report.h"
+#include "train/run_directory.h"
 
 namespace bev::app {
 
 namespace {
+
+constexpr std::array<OwnFlag, 1> kFlags{{
+    {"--dry-run", "", "check configuration, memory, data and output, print the plan and stop"},
+}};
 
 // A signal handler can reach nothing else.
 volatile std::sig_atomic_t stop_requested = 0;
@@ -47,89 +53,168 @@ class StopOnSignal {
   struct sigaction old_interrupt_{}, old_terminate_{};
 };
 
-void print_start(const Config& config, const Plan& plan) {
-  fmt::print(stderr, "model     {} parameters, {} layers x {}\n", with_commas(plan.parameters),
-             plan.model.layers, plan.model.width);
+void print_start(const Config& config, const Plan& plan, const TrainingData& data) {
+  fmt::print(stderr, "model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
+             with_commas(plan.parameters), plan.model.layers, plan.model.width, plan.model.vocab,
+             plan.model.padded_vocab);
   fmt::print(stderr, "device    {}, {}, {} threads, {} planned\n", name_of_choice(plan.device),
              name_of(plan.dtype), plan.threads, as_bytes(static_cast<double>(plan.memory_bytes())));
   fmt::print(stderr, "batch     {} sequences x {} tokens in {} micro-batches, {} iterations\n",
              plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
              with_commas(plan.iterations));
+  if (config.data.mock) fmt::print(stderr, "data      made-up tokens\n");
+  for (const TrainingData::Part& part : data.parts)
+    fmt::print(stderr, "data      {}: {} tokens, {} samples for {}\n", part.prefix.string(),
+               with_commas(part.tokens), with_commas(part.windows),
+               kSplitNames[static_cast<size_t>(part.split)]);
   if (!config.train.output.empty()) fmt::print(stderr, "output    {}\n", config.train.output);
 }
 
-std::string progress_line(const Progress& p) {
-  const StepResult& r = p.result;
-  std::string line = format(
-      "iteration {}/{} | samples {} | loss {:.6f} | grad norm {:.4f} | lr {:.4e} | "
-      "{:.1f} tokens/s | {:.1f} ms | left {}",
-      p.iteration, p.iterations, p.samples, r.loss, r.grad_norm, r.lr, p.tokens_per_second,
-      1e3 * p.seconds, as_duration(p.seconds_left));
-  if (!r.applied) line += " | skipped: the gradient norm is not finite";
-  return line;
+size_t model_bytes(const Plan& plan) {
+  return static_cast<size_t>(plan.parameters) * size_of(plan.dtype);
 }
 
-// One live line on a terminal; elsewhere one line per log interval.
-class ProgressPrinter {
+// Everything that can be known before the first step; each problem is added to the list, so that
+// one look shows all.
+class Preflight {
  public:
-  explicit ProgressPrinter(int64_t interval)
-      : interval_(interval), live_(::isatty(STDERR_FILENO) != 0) {}
+  explicit Preflight(const Config& config) : config_(config), plan(dry_run(config)) {
+    attempt([&] { require_fit(config_, plan); });
+    attempt([&] { data = open_training_data(config_); });
+    if (!config_.train.output.empty())
+      attempt([&] { RunDirectory(config_.train.output).check(config_, model_bytes(plan)); });
+  }
 
-  void operator()(const Progress& p) {
-    const bool logged = p.iteration % interval_ == 0 || p.iteration == 1 ||
-                        p.iteration == p.iterations || !p.result.applied;
-    const double now = seconds_now();
-    if (logged) {
-      fmt::print(stderr, "{}{}\n", live_ ? "\r\033[K" : "", progress_line(p));
-      shown_ = now;
-    } else if (live_ && now - shown_ > 0.2) {
-      fmt::print(stderr, "\r\033[K{}", progress_line(p));
-      shown_ = now;
-    }
+  // Throws what was found: the one problem itself, or a list of all with the first one's kind.
+  void require() const {
+    if (problems_.empty()) return;
+    if (problems_.size() == 1) throw problems_.front();
+    std::string list = format("{} problems", problems_.size());
+    for (size_t i = 0; i < problems_.size(); ++i)
+      list += format("\n{}. {}", i + 1, problems_[i].what());
+    throw Error(problems_.front().kind, list);
   }
 
  private:
-  int64_t interval_;
-  bool live_;
-  double shown_ = 0;
+  template <class F>
+  void attempt(F f) {
+    try {
+      f();
+    } catch (const Error& error) {
+      if (error.kind == ErrorKind::Internal) throw;
+      problems_.push_back(error);
+    }
+  }
+
+  const Config& config_;
+  std::vector<Error> problems_;
+
+ public:
+  const Plan plan;
+  TrainingData data;
 };
+
+std::string_view reason_of(Ending ending) {
+  switch (ending) {
+    case Ending::Complete: return "done";
+    case Ending::Asked: return "stopped by a signal";
+    case Ending::Interval: return "stopped by train.exit_interval";
+    case Ending::Duration: return "stopped by train.exit_minutes";
+    case Ending::NonFinite:
+    case Ending::BadData: return "stopped by an error";
+  }
+  return "stopped";
+}
+
+void print_end(const TrainSummary& s, const std::string& curve) {
+  if (s.ending == Ending::Complete && !curve.empty())
+    fmt::print(stderr, "loss of every iteration\n{}", curve);
+  fmt::print(stderr, "{} after {} iterations, {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}",
+             reason_of(s.ending), with_commas(s.iterations), as_duration(s.seconds),
+             s.tokens_per_second, s.first_loss, s.last_loss);
+  if (s.valid_loss) fmt::print(stderr, ", validation {:.4f}", *s.valid_loss);
+  if (s.skipped > 0) fmt::print(stderr, "; {} updates skipped", s.skipped);
+  fmt::print(stderr, "\n");
+}
+
+void print_next_steps(const Config& config) {
+  const bool text = config.data.tokenizer == TokenizerKind::Byte;
+  fmt::print(
+      stderr, "next      bevatron eval {}{}\n", config.train.output,
+      text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
+}
+
+// Exit by what ended the run: the weights are saved by now.
+int finish(const TrainSummary& summary, const std::string& saved) {
+  if (summary.ending == Ending::NonFinite)
+    throw Error(ErrorKind::Numerics,
+                format("{}\n  the update was not applied; {}. A smaller optim.lr or optim.clip "
+                       "may help; --train.nonfinite skip goes on without such updates",
+                       summary.reason, saved));
+  if (summary.ending == Ending::BadData)
+    throw Error(ErrorKind::Data, format("{}\n  {}", summary.reason, saved));
+  return 0;
+}
 
 }  // namespace
 
 int train(std::span<const std::string> args) {
   const auto loaded = config_for({.name = "train",
-                                  .summary = "Trains a model and writes it as a Hugging Face "
-                                             "directory.",
-                                  .own = {},
+                                  .summary = "Trains a model and writes it, with its log and its "
+                                             "configuration, into the folder train.output.",
+                                  .own = kFlags,
                                   .purpose = Purpose::Train},
                                  args);
   if (!loaded) return 0;
   const Config& config = loaded->config;
-  const Plan planned = dry_run(config);
-  require_fit(config, planned);
-  if (!config.train.output.empty()) check_huggingface_output(config.train.output, config);
-  print_start(config, planned);
+  Preflight preflight(config);
+  const Plan& planned = preflight.plan;
+  if (loaded->has("--dry-run")) fmt::print("{}", plan_table(planned));
+  preflight.require();
+  for (const std::string& note : preflight.data.notes)
+    fmt::print(stderr, "bevatron: note: {}\n", note);
+  print_start(config, planned, preflight.data);
+  if (loaded->has("--dry-run")) {
+    fmt::print("the run can start: configuration, memory, data and output are in order\n");
+    return 0;
+  }
 
+  std::optional<MetricsLog> metrics;
+  const RunDirectory run(config.train.output);
+  if (!config.train.output.empty()) {
+    run.prepare(print_config(config, loaded->origins));
+    metrics.emplace(run.metrics_file());
+    metrics->start(planned.parameters, planned.iterations);
+  }
   const std::unique_ptr<Device> device =
       make_device(config.device.kind, static_cast<int>(config.device.threads));
+  const double peak = config.device.kind == DeviceKind::Cpu ? measure_product_peak(*device) : 0;
   Assembly assembly(config, *device, planned.arenas);
   assembly.initialize();
-  Loader loader(std::make_unique<MockSamples>(planned.model.vocab, assembly.blueprint.seed()),
-                planned.batch.micros, planned.batch.micro_batch, planned.batch.sequence);
-  Trainer trainer(assembly, loader);
-  const StopOnSignal stop_on_signal;
-  const TrainSummary summary =
-      trainer.run(ProgressPrinter(config.train.log_interval), [] { return stop_requested != 0; });
-
-  fmt::print(stderr, "{} after {} iterations, {}, {:.1f} tokens/s; loss {:.4f} -> {:.4f}\n",
-             summary.stopped ? "stopped" : "done", with_commas(summary.iterations),
-             as_duration(summary.seconds), summary.tokens_per_second, summary.first_loss,
-             summary.last_loss);
-  if (!config.train.output.empty()) {
-    save_huggingface(config.train.output, config, assembly.params);
-    fmt::print(stderr, "wrote {}\n", config.train.output);
+  Trainer trainer(assembly, preflight.data);
+  TrainingPrinter printer({.interval = config.train.log_interval,
+                           .flops_per_token = planned.model_flops_per_token,
+                           .peak_flops = peak,
+                           .metrics = metrics ? &*metrics : nullptr});
+  TrainSummary summary;
+  {
+    const StopOnSignal stop_on_signal;
+    summary = trainer.run({.iteration = [&](const Progress& p) { printer.iteration(p); },
+                           .validation = [&](const Validation& v) { printer.validation(v); },
+                           .should_stop = [] { return stop_requested != 0; }});
   }
-  return 0;
+  printer.finish();
+  print_end(summary, printer.curve());
+  std::string saved = "nothing was saved, since train.output is empty";
+  if (!config.train.output.empty()) {
+    save_huggingface(run.model(), config, assembly.params);
+    saved = format("the weights after {} updates are in {}", summary.applied, run.model().string());
+    fmt::print(stderr, "wrote {}\n", run.model().string());
+  }
+  const int code = finish(summary, saved);
+  BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), saved);
+  if (!config.train.output.empty()) print_next_steps(config);
+  return code;
 }
 
 }  // namespace bev::app

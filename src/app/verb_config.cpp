@@ -1,12 +1,10 @@
 #include "app/verb_config.h"
 
-#include <sys/ioctl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
+#include "app/terminal.h"
 #include "base/format.h"
 #include "config/help.h"
 #include "config/print.h"
@@ -25,13 +23,6 @@ std::vector<OwnFlag> all_flags(const ConfigVerb& verb) {
   flags.push_back(kPrintConfig);
   flags.push_back(kHelp);
   return flags;
-}
-
-// Of the terminal; 80 when the text goes elsewhere. Very long lines are hard to read.
-size_t text_columns() {
-  winsize size{};
-  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
-  return std::clamp<size_t>(size.ws_col, 40, 100);
 }
 
 bool asks_for_help(std::span<const std::string> args) {

@@ -19,6 +19,7 @@ int exit_code(ErrorKind kind) {
     case ErrorKind::Data: return 3;
     case ErrorKind::Device: return 4;
     case ErrorKind::Comm: return 5;
+    case ErrorKind::Numerics: return 6;
     case ErrorKind::Internal: return 70;
   }
   return 70;
@@ -30,6 +31,7 @@ std::string_view name_of(ErrorKind kind) {
     case ErrorKind::Data: return "data";
     case ErrorKind::Device: return "device";
     case ErrorKind::Comm: return "communication";
+    case ErrorKind::Numerics: return "numerics";
     case ErrorKind::Internal: return "internal";
   }
   return "internal";

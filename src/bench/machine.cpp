@@ -15,14 +15,14 @@ namespace {
 constexpr int64_t kSide = 1536;                 // its three matrices fill the caches, not more
 constexpr int64_t kStream = int64_t{48} << 20;  // elements; far beyond any cache
 
-double product_rate(Rig& rig, int64_t m, int64_t n, int64_t k) {
+double product_rate(Rig& rig, int64_t m, int64_t n, int64_t k, double seconds = 0.4) {
   rig.clear();
   const Tensor a = rig.make({m, k}, DType::f32);
   const Tensor b = rig.make({k, n}, DType::f32);
   const Tensor c = rig.make({m, n}, DType::f32);
   ops::fill(rig.exec(), {.out = a, .value = 0.5});
   ops::fill(rig.exec(), {.out = b, .value = 0.25});
-  const Timing t = measure([&] { ops::matmul(rig.exec(), {.a = a, .b = b, .out = c}); }, 0.4, 5);
+  const Timing t = measure([&] { ops::matmul(rig.exec(), {.a = a, .b = b, .out = c}); }, seconds, 5);
   return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / t.best;
 }
 
@@ -52,6 +52,11 @@ double best_stream(Rig& rig) {
 MachinePeak measure_peak(Device& device) {
   Rig rig(device, static_cast<size_t>(kStream) * 2 * sizeof(float) + (size_t{1} << 20));
   return {.flops = best_product(rig), .bandwidth = best_stream(rig)};
+}
+
+double measure_product_peak(Device& device) {
+  Rig rig(device, size_t{8} << 20);
+  return product_rate(rig, 768, 768, 768, 0.2);
 }
 
 }  // namespace bev

@@ -12,4 +12,7 @@ struct MachinePeak {
 
 MachinePeak measure_peak(Device& device);
 
+// Only the rate of products, in a fifth of a second.
+double measure_product_peak(Device& device);
+
 }  // namespace bev

@@ -93,9 +93,8 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
       make_device(config.device.kind, static_cast<int>(config.device.threads));
   Assembly assembly(config, *device, result.plan.arenas);
   assembly.initialize();
-  const BatchShape& batch = result.plan.batch;
-  Loader loader(std::make_unique<MockSamples>(result.plan.model.vocab, 1), batch.micros,
-                batch.micro_batch, batch.sequence);
+  Loader loader(std::make_shared<MockSamples>(result.plan.model.vocab, 1),
+                Loader::shape_of(config));
   ScheduleSpec schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
   Stepper stepper(assembly, schedule);
   result.seconds_to_first_step = seconds_now() - start;

@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "config/rule.h"
+#include "config/split.h"
 #include "config/tokenizer_facts.h"
 
 namespace bev {
@@ -53,6 +54,38 @@ Found global_batch_divides(const Facts& f) {
                  global, micro, global % micro),
       .legal = format("global_batch {}; or micro_batch {}", multiples_near(global, micro),
                       divisors_near(global, micro))};
+}
+
+Found ramp_reaches_the_batch(const Facts& f) {
+  const TrainConfig& t = f.config.train;
+  const int64_t global = t.global_batch > 0 ? t.global_batch : t.micro_batch;
+  if (t.ramp_start == 0 || t.micro_batch <= 0) return {};
+  const auto refuse = [&](std::string why) {
+    return Problem{.what = "the batch does not grow to its full size",
+                   .where = f.where({"train.ramp_start", "train.ramp_increment",
+                                     "train.global_batch", "train.micro_batch"}),
+                   .why = std::move(why),
+                   .legal =
+                       "a start below the global batch and an increment that divides the "
+                       "difference, both multiples of the micro-batch"};
+  };
+  if (t.ramp_start > global)
+    return refuse(format("it starts with {}, above {}", t.ramp_start, global));
+  if (t.ramp_increment <= 0 || (global - t.ramp_start) % t.ramp_increment != 0)
+    return refuse(
+        format("steps of {} do not lead from {} to {}", t.ramp_increment, t.ramp_start, global));
+  if (t.ramp_start % t.micro_batch != 0 || t.ramp_increment % t.micro_batch != 0)
+    return refuse(format("a step is a whole number of micro-batches of {}", t.micro_batch));
+  return {};
+}
+
+Found ramp_needs_samples(const Facts& f) {
+  const TrainConfig& t = f.config.train;
+  if (t.ramp_start == 0 || t.iterations == 0) return {};
+  return Problem{.what = "a growing batch needs the training length in samples",
+                 .where = f.where({"train.ramp_start", "train.iterations"}),
+                 .why = "iterations of different size are no length",
+                 .legal = "train.samples instead of train.iterations"};
 }
 
 Found length_given(const Facts& f) {
@@ -119,8 +152,9 @@ Found data_given(const Facts& f) {
   return Problem{.what = "there is nothing to train on",
                  .where = f.where({"data.path", "data.train_path", "data.mock"}),
                  .why = "neither token files nor made-up tokens are given",
-                 .legal = "--data.path PREFIX, where PREFIX.bin and PREFIX.idx exist (`bevatron "
-                          "preprocess` makes them), or --mock-data"};
+                 .legal =
+                     "--data.path PREFIX, where PREFIX.bin and PREFIX.idx exist (`bevatron "
+                     "preprocess` makes them), or --mock-data"};
 }
 
 Found one_source(const Facts& f) {
@@ -131,8 +165,9 @@ Found one_source(const Facts& f) {
   return Problem{.what = "the data is given twice",
                  .where = f.where({"data.mock", "data.path", "data.train_path", "data.valid_path",
                                    "data.test_path"}),
-                 .why = "made-up tokens, a file that is divided and a file for each part exclude "
-                        "each other",
+                 .why =
+                     "made-up tokens, a file that is divided and a file for each part exclude "
+                     "each other",
                  .legal = "one of the three"};
 }
 
@@ -142,13 +177,21 @@ Found one_file_each(const Facts& f) {
        {std::pair{"data.path", &d.path}, std::pair{"data.train_path", &d.train_path},
         std::pair{"data.valid_path", &d.valid_path}, std::pair{"data.test_path", &d.test_path}}) {
     if (list->size() <= 1) continue;
-    return Problem{.what = "only one token file works in this version",
-                   .where = f.where({path}),
-                   .why = format("{} has {} entries; mixtures of files come later", path,
-                                 list->size()),
-                   .legal = "one path without the ending .bin"};
+    return Problem{
+        .what = "only one token file works in this version",
+        .where = f.where({path}),
+        .why = format("{} has {} entries; mixtures of files come later", path, list->size()),
+        .legal = "one path without the ending .bin"};
   }
   return {};
+}
+
+Found split_is_weights(const Facts& f) {
+  if (f.config.data.path.empty() || parse_split(f.config.data.split)) return {};
+  return Problem{.what = "data.split is not a list of weights",
+                 .where = f.where({"data.split"}),
+                 .why = "it divides the sequences into training, validation and test",
+                 .legal = "up to three numbers of at least 0, not all 0, such as 969,30,1"};
 }
 
 Found eod_known(const Facts& f) {
@@ -177,6 +220,9 @@ std::vector<Rule> batch_rules() {
       {{"train.micro_batch"}, micro_batch_given, true},
       {{"train.sequence", "model.positions", "model.position"}, sequence_has_positions},
       {{"train.global_batch", "train.micro_batch"}, global_batch_divides},
+      {{"train.ramp_start", "train.ramp_increment", "train.global_batch", "train.micro_batch"},
+       ramp_reaches_the_batch},
+      {{"train.ramp_start", "train.iterations"}, ramp_needs_samples},
       {{"train.iterations", "train.samples"}, length_given, true},
       {{"train.iterations", "train.samples"}, one_length},
       {{"train.samples", "train.global_batch", "train.micro_batch"}, samples_make_a_step},
@@ -188,6 +234,7 @@ std::vector<Rule> batch_rules() {
       {{"data.mock", "data.path", "data.train_path", "data.valid_path", "data.test_path"},
        one_source},
       {{"data.path", "data.train_path", "data.valid_path", "data.test_path"}, one_file_each},
+      {{"data.path", "data.split"}, split_is_weights},
       {{"data.tokenizer", "data.eod", "data.mask_eod", "data.reset_positions",
         "data.reset_attention"},
        eod_known},

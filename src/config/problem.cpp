@@ -13,10 +13,9 @@ void add_part(std::string& text, const char* label, const std::string& part) {
 
 }  // namespace
 
-std::string report(std::span<const Problem> problems) {
-  std::string text = problems.size() == 1
-                         ? "1 problem in the configuration\n"
-                         : format("{} problems in the configuration\n", problems.size());
+std::string report(std::span<const Problem> problems, std::string_view place) {
+  std::string text = format("{} {} in {}\n", problems.size(),
+                            problems.size() == 1 ? "problem" : "problems", place);
   for (size_t i = 0; i < problems.size(); ++i) {
     text += format("\n{}. {}\n", i + 1, problems[i].what);
     add_part(text, "where:", problems[i].where);
@@ -27,8 +26,8 @@ std::string report(std::span<const Problem> problems) {
   return text;
 }
 
-void throw_if_any(std::span<const Problem> problems) {
-  if (!problems.empty()) throw Error(ErrorKind::Usage, report(problems));
+void throw_if_any(std::span<const Problem> problems, std::string_view place) {
+  if (!problems.empty()) throw Error(ErrorKind::Usage, report(problems, place));
 }
 
 }  // namespace bev

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace bev {
 
@@ -13,10 +14,10 @@ struct Problem {
   std::string legal;  // what would be accepted, nearest first
 };
 
-// A numbered block per problem; empty parts are left out.
-std::string report(std::span<const Problem> problems);
+// A numbered block per problem; empty parts are left out. `place` is where all of them stand.
+std::string report(std::span<const Problem> problems, std::string_view place = "the configuration");
 
 // Throws one Usage error that carries the report. Returns when there is no problem.
-void throw_if_any(std::span<const Problem> problems);
+void throw_if_any(std::span<const Problem> problems, std::string_view place = "the configuration");
 
 }  // namespace bev

@@ -39,9 +39,16 @@ BatchShape resolve_batch(const Config& config) {
           .micros = div_exact(global, t.micro_batch)};
 }
 
+BatchSchedule resolve_batch_schedule(const Config& config) {
+  const TrainConfig& t = config.train;
+  const int64_t batch = resolve_batch(config).global_batch;
+  if (t.ramp_start == 0) return BatchSchedule(batch);
+  return {t.ramp_start, t.ramp_increment, t.ramp_samples, batch};
+}
+
 int64_t resolve_iterations(const Config& config) {
   // The last partial batch of a training length in samples is dropped, as in Megatron.
-  if (config.train.samples > 0) return config.train.samples / resolve_batch(config).global_batch;
+  if (config.train.samples > 0) return resolve_batch_schedule(config).steps_in(config.train.samples);
   return config.train.iterations;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "config/batch_schedule.h"
 #include "config/config.h"
 #include "tensor/dtype.h"
 
@@ -32,6 +33,8 @@ struct BatchShape {
   int64_t tokens_per_micro() const { return micro_batch * sequence; }
 };
 BatchShape resolve_batch(const Config& config);
+
+BatchSchedule resolve_batch_schedule(const Config& config);
 
 int64_t resolve_iterations(const Config& config);
 

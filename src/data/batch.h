@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "tensor/tensor.h"
@@ -41,6 +42,8 @@ class Samples {
   virtual ~Samples() = default;
   // Fills sequence `at` of the batch with sample `index`. Does not allocate.
   virtual void read(int64_t index, HostBatch& batch, int64_t at) const = 0;
+  // Where sample `index` comes from, for messages.
+  virtual std::string describe(int64_t index) const = 0;
 };
 
 }  // namespace bev

@@ -1,17 +1,79 @@
 #include "data/loader.h"
 
+#include "base/integer.h"
+
 namespace bev {
 
-Loader::Loader(std::unique_ptr<Samples> samples, int64_t micros, int64_t sequences, int64_t length)
-    : samples_(std::move(samples)), batches_(static_cast<size_t>(micros)) {
-  for (HostBatch& batch : batches_) batch.resize(sequences, length, false);
+Loader::Shape Loader::shape_of(const Config& config) {
+  const BatchShape batch = resolve_batch(config);
+  return {.schedule = resolve_batch_schedule(config),
+          .micro_batch = batch.micro_batch,
+          .length = batch.sequence,
+          .packed = config.data.reset_attention};
+}
+
+Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position)
+    : samples_(std::move(samples)), shape_(shape), position_(position) {
+  const auto most = static_cast<size_t>(div_exact(shape_.schedule.largest(), shape_.micro_batch));
+  for (Step* step : {&current_, &ahead_}) {
+    step->batches.resize(most);
+    for (HostBatch& batch : step->batches)
+      batch.resize(shape_.micro_batch, shape_.length, shape_.packed);
+  }
+  wanted_ = true;
+  wanted_position_ = position;
+  worker_ = std::thread([this] { work(); });
+}
+
+Loader::~Loader() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_all();
+  worker_.join();
+}
+
+void Loader::prepare(Step& step, int64_t position) const {
+  step.samples = shape_.schedule.at(position);
+  step.used = static_cast<size_t>(div_exact(step.samples, shape_.micro_batch));
+  for (size_t micro = 0; micro < step.used; ++micro)
+    for (int64_t at = 0; at < shape_.micro_batch; ++at)
+      samples_->read(position++, step.batches[micro], at);
+}
+
+void Loader::work() {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    changed_.wait(lock, [this] { return wanted_ || ended_; });
+    if (ended_) return;
+    wanted_ = false;
+    const int64_t position = wanted_position_;
+    lock.unlock();
+    std::exception_ptr failure;
+    try {
+      prepare(ahead_, position);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    lock.lock();
+    failure_ = failure;
+    ready_ = true;
+    changed_.notify_all();
+  }
 }
 
 std::span<const HostBatch> Loader::next() {
-  for (HostBatch& batch : batches_) {
-    for (int64_t at = 0; at < batch.sequences; ++at) samples_->read(consumed_++, batch, at);
-  }
-  return batches_;
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return ready_; });
+  if (failure_) std::rethrow_exception(failure_);
+  std::swap(current_, ahead_);
+  position_ += current_.samples;
+  ready_ = false;
+  wanted_ = true;
+  wanted_position_ = position_;
+  changed_.notify_all();
+  return std::span<const HostBatch>(current_.batches).first(current_.used);
 }
 
 }  // namespace bev

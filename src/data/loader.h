@@ -1,27 +1,63 @@
-// The micro-batches of one step after the other. Its position is one integer.
+// The micro-batches of one step after the other, prepared while the step before them runs. Its
+// position is one integer.
 #pragma once
 
+#include <condition_variable>
+#include <exception>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <thread>
 
+#include "config/resolve.h"
 #include "data/batch.h"
 
 namespace bev {
 
 class Loader {
  public:
-  // Each step takes micros * sequences samples in order.
-  Loader(std::unique_ptr<Samples> samples, int64_t micros, int64_t sequences, int64_t length);
+  struct Shape {
+    BatchSchedule schedule;  // samples of a step
+    int64_t micro_batch = 0, length = 0;
+    bool packed = false;  // batches carry document borders
+  };
 
-  // Valid until the next call. Does not allocate.
+  static Shape shape_of(const Config& config);
+
+  // Starts with sample `position`. The samples may be shared with whoever wants to describe them.
+  Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position = 0);
+  ~Loader();
+  Loader(const Loader&) = delete;
+  Loader& operator=(const Loader&) = delete;
+
+  // Valid until the next call. Throws what reading threw; the position then stays. Does not
+  // allocate.
   std::span<const HostBatch> next();
 
-  int64_t samples_consumed() const { return consumed_; }
+  // Samples handed out so far, counted from the start of the training.
+  int64_t position() const { return position_; }
 
  private:
-  std::unique_ptr<Samples> samples_;
-  std::vector<HostBatch> batches_;
-  int64_t consumed_ = 0;
+  struct Step {
+    std::vector<HostBatch> batches;
+    size_t used = 0;
+    int64_t samples = 0;
+  };
+  void prepare(Step& step, int64_t position) const;
+  void work();
+
+  std::shared_ptr<const Samples> samples_;
+  Shape shape_;
+  int64_t position_;
+  Step current_, ahead_;
+
+  // The worker owns `ahead_` between a wish and its fulfilment.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool wanted_ = false, ready_ = false, ended_ = false;
+  int64_t wanted_position_ = 0;
+  std::exception_ptr failure_;
+  std::thread worker_;
 };
 
 }  // namespace bev

@@ -1,5 +1,6 @@
 #include "data/mock_samples.h"
 
+#include "base/format.h"
 #include "base/philox.h"
 
 namespace bev {
@@ -17,6 +18,10 @@ void MockSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
     batch.rows[slot] = index * batch.length + position;
     if (!batch.first_visible.empty()) batch.first_visible[slot] = 0;
   }
+}
+
+std::string MockSamples::describe(int64_t index) const {
+  return format("made-up sample {}", index);
 }
 
 }  // namespace bev

@@ -27,17 +27,23 @@ Executor::Executor(Device& device, Stage& stage, ModelEnv& env, int64_t micros,
     : device_(device),
       stage_(stage),
       env_(env),
-      train_program_(verified(one_f_one_b({.micros = micros}), {.micros = micros}, true)),
-      evaluate_program_(verified(forward_only({.micros = micros}), {.micros = micros}, false)),
       scratch_(device, sizes.scratch, "scratch"),
       recompute_(device, sizes.recompute, "recomputation"),
       loss_(device, 2 * sizeof(double), "scalars") {
+  make_programs(static_cast<size_t>(micros));
   const int slots = slots_of(train_program_);
   slots_.reserve(static_cast<size_t>(slots));
   for (int i = 0; i < slots; ++i) {
     slots_.push_back({Arena(device, sizes.keep, "activations"), stage.make_saved(), {}});
   }
   env_.loss = tensor_over(loss_.data(), DType::f64, {2});
+}
+
+void Executor::make_programs(size_t micros) {
+  const PipelineShape shape{.micros = static_cast<int64_t>(micros)};
+  train_program_ = verified(one_f_one_b(shape), shape, true);
+  evaluate_program_ = verified(forward_only(shape), shape, false);
+  micros_ = micros;
 }
 
 Exec Executor::exec_in(Slot& slot) {
@@ -81,12 +87,14 @@ LossSum Executor::run(const Program& program, std::span<const HostBatch> batches
 }
 
 LossSum Executor::train(std::span<const HostBatch> batches, double grad_scale) {
+  if (batches.size() != micros_) make_programs(batches.size());
   env_.training = true;
   env_.grad_scale = grad_scale;
   return run(train_program_, batches);
 }
 
 LossSum Executor::evaluate(std::span<const HostBatch> batches) {
+  if (batches.size() != micros_) make_programs(batches.size());
   env_.training = false;
   return run(evaluate_program_, batches);
 }

@@ -23,7 +23,8 @@ struct LossSum {
 
 class Executor {
  public:
-  // All batches have at most `tokens` tokens. The stage and env must outlive the executor.
+  // `micros`: how many micro-batches a step usually has; another number is possible and costs a new
+  // program. The stage and env must outlive the executor.
   Executor(Device& device, Stage& stage, ModelEnv& env, int64_t micros, const ArenaSizes& sizes);
 
   // Forward and backward of all micro-batches: parameter gradients are added to.
@@ -50,12 +51,14 @@ class Executor {
   };
   Exec exec_in(Slot& slot);
   void load(const HostBatch& batch, Slot& slot);
+  void make_programs(size_t micros);
   LossSum run(const Program& program, std::span<const HostBatch> batches);
 
   Device& device_;
   Stage& stage_;
   ModelEnv& env_;
   Program train_program_, evaluate_program_;
+  size_t micros_;  // of the two programs
   std::vector<Slot> slots_;
   Arena scratch_, recompute_;
   Buffer loss_;

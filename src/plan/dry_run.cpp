@@ -120,7 +120,8 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
             .model_flops_per_token = model_flops_per_token(config)};
 
   HostBatch batch;
-  batch.resize(plan.batch.micro_batch, plan.batch.sequence, options.packed);
+  batch.resize(plan.batch.micro_batch, plan.batch.sequence,
+               options.packed || config.data.reset_attention);
   const Cost one = rehearsal.step(batch);
   plan.step = extrapolate(one, Rehearsal(config, threads, 2).step(batch), plan.batch.micros);
   plan.activations = contents_by_name(assembly.executor.keep());

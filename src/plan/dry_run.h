@@ -44,7 +44,7 @@ struct Plan {
 };
 
 struct DryRunOptions {
-  bool packed = false;     // batches carry document borders
+  bool packed = false;     // batches carry document borders, whatever the configuration says
   bool inference = false;  // make room for Executor::infer with logits of one micro-batch
 };
 

@@ -50,6 +50,7 @@ StepResult Stepper::step(std::span<const HostBatch> batches) {
   return {.loss = sum.loss / std::max(sum.weight, 1.0),
           .grad_norm = std::sqrt(norm_squared),
           .lr = lr,
+          .next_lr = learning_rate(schedule_, scheduled_samples_),
           .applied = applied};
 }
 

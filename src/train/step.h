@@ -12,6 +12,7 @@ struct StepResult {
   double loss = 0;       // mean over the valid tokens of the batch
   double grad_norm = 0;  // before clipping
   double lr = 0;         // this update's
+  double next_lr = 0;    // the next one's
   bool applied = false;  // false: the norm is not finite, parameters and moments are untouched
 };
 

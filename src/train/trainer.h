@@ -1,10 +1,14 @@
-// The loop that connects loader, step and log.
+// The loop that connects loader, step, validation and log.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "data/loader.h"
+#include "data/training_data.h"
+#include "train/evaluation.h"
 #include "train/step.h"
 
 namespace bev {
@@ -13,31 +17,68 @@ namespace bev {
 struct Progress {
   int64_t iteration = 0, iterations = 0;  // counted from 1
   int64_t samples = 0;                    // consumed so far
+  int64_t batch = 0;                      // samples of this iteration
   StepResult result{};
   double seconds = 0;  // of this iteration
   double tokens_per_second = 0;
   double seconds_left = 0;  // at the mean pace so far, without the first iteration
 };
 
+struct Validation {
+  int64_t iteration = 0;
+  std::string_view split;  // "validation" or "test"
+  bool at_end = false;
+  int64_t samples = 0;
+  double loss = 0;  // mean over tokens
+  double seconds = 0;
+};
+
+enum class Ending : uint8_t {
+  Complete,
+  Asked,      // by a signal
+  Interval,   // train.exit_interval
+  Duration,   // train.exit_minutes
+  NonFinite,  // a loss or gradient, and train.nonfinite says stop
+  BadData,    // the next samples cannot be read
+};
+
 struct TrainSummary {
-  int64_t iterations = 0, skipped = 0;
+  Ending ending = Ending::Complete;
+  std::string reason;  // of NonFinite and BadData, in the user's words
+  int64_t iterations = 0, applied = 0, skipped = 0;
   double first_loss = 0, last_loss = 0;
+  std::optional<double> valid_loss, test_loss;  // the last ones
   double seconds = 0, tokens_per_second = 0;
-  bool stopped = false;  // before the last iteration, because the user asked
+};
+
+struct TrainObserver {
+  std::function<void(const Progress&)> iteration;
+  std::function<void(const Validation&)> validation;
+  std::function<bool()> should_stop;
 };
 
 class Trainer {
  public:
-  Trainer(Assembly& assembly, Loader& loader);
+  Trainer(Assembly& assembly, TrainingData data);
 
-  // Runs all iterations. `report` sees every one; when `should_stop` says so the loop ends after
-  // it.
-  TrainSummary run(const std::function<void(const Progress&)>& report,
-                   const std::function<bool()>& should_stop);
+  // Runs all iterations and the final validation and test. Whatever ends it early ends it after a
+  // whole iteration: the weights are those of the last applied update.
+  TrainSummary run(const TrainObserver& observer);
 
  private:
+  void validate(const TrainObserver& observer, int64_t iteration, bool at_end,
+                TrainSummary& summary);
+  std::optional<double> evaluate(const HeldSamples& held, std::string_view split, int64_t iteration,
+                                 bool at_end, const TrainObserver& observer);
+  std::string explain_nonfinite(int64_t iteration, int64_t first, int64_t count,
+                                const StepResult& result);
+
   Assembly& assembly_;
-  Loader& loader_;
+  TrainingData data_;
+  BatchShape batch_;
+  int64_t iterations_;
+  Loader loader_;
+  Evaluation evaluation_;
   Stepper stepper_;
 };
 

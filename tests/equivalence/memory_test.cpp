@@ -63,8 +63,7 @@ TEST_P(Memory, OneByteTooFewIsAnError) {
     Assembly assembly(config, *device, sizes);
     assembly.initialize();
     Stepper stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations));
-    Loader loader(std::make_unique<MockSamples>(plan.model.vocab, 7), plan.batch.micros,
-                  plan.batch.micro_batch, plan.batch.sequence);
+    Loader loader(std::make_shared<MockSamples>(plan.model.vocab, 7), Loader::shape_of(config));
     try {
       stepper.step(loader.next());
       FAIL() << "the step fits into less than was planned";

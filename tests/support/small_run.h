@@ -20,8 +20,7 @@ class SmallRun {
         plan(dry_run(config, options)),
         device(make_device(config.device.kind, static_cast<int>(config.device.threads))),
         assembly(config, *device, plan.arenas),
-        loader(std::make_unique<MockSamples>(plan.model.vocab, 7), plan.batch.micros,
-               plan.batch.micro_batch, plan.batch.sequence),
+        loader(std::make_shared<MockSamples>(plan.model.vocab, 7), Loader::shape_of(config)),
         stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations)) {
     assembly.initialize();
   }

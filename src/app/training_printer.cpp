@@ -1,0 +1,66 @@
+#include "app/training_printer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "app/terminal.h"
+#include "base/clock.h"
+#include "base/format.h"
+#include "train/loss_curve.h"
+
+namespace bev::app {
+
+TrainingPrinter::TrainingPrinter(const Options& options)
+    : options_(options), live_(stderr_is_terminal()) {}
+
+void TrainingPrinter::iteration(const Progress& p) {
+  if (options_.metrics != nullptr) options_.metrics->add(p);
+  interval_.add(p);
+  losses_.push_back(p.result.loss);
+  last_ = p;
+  const double now = seconds_now();
+  if (p.iteration == 1 || p.iteration == p.iterations || p.iteration % options_.interval == 0 ||
+      !p.result.applied) {
+    print(interval_.take_line(p, options_.flops_per_token, options_.peak_flops));
+    shown_at_ = now;
+  } else if (live_ && now - shown_at_ > 0.2) {
+    fmt::print(stderr, "\r\033[K{}", live_line(p, terminal_columns(STDERR_FILENO)));
+    std::fflush(stderr);
+    live_shown_ = true;
+    shown_at_ = now;
+  }
+}
+
+void TrainingPrinter::validation(const Validation& v) {
+  if (options_.metrics != nullptr) options_.metrics->add(v);
+  print(validation_block(v));
+}
+
+void TrainingPrinter::finish() {
+  if (!interval_.empty())
+    print(interval_.take_line(last_, options_.flops_per_token, options_.peak_flops));
+  clear_live();
+}
+
+std::string TrainingPrinter::curve() const {
+  const size_t columns = terminal_columns(STDOUT_FILENO);
+  return loss_curve(losses_, columns == 0 ? 72 : std::min<size_t>(columns, 72));
+}
+
+void TrainingPrinter::print(const std::string& line) {
+  clear_live();
+  fmt::print("{}\n", line);
+  // The log is read while it is written.
+  std::fflush(stdout);
+}
+
+void TrainingPrinter::clear_live() {
+  if (!live_shown_) return;
+  fmt::print(stderr, "\r\033[K");
+  std::fflush(stderr);
+  live_shown_ = false;
+}
+
+}  // namespace bev::app

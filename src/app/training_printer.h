@@ -1,0 +1,42 @@
+// What `bevatron train` shows while it runs. The record of the run (log lines, validations) goes to
+// stdout; on a terminal one live line stands below it.
+#pragma once
+
+#include <vector>
+
+#include "train/log_line.h"
+#include "train/metrics.h"
+
+namespace bev::app {
+
+class TrainingPrinter {
+ public:
+  struct Options {
+    int64_t interval = 100;
+    double flops_per_token = 0, peak_flops = 0;
+    MetricsLog* metrics = nullptr;  // may be absent
+  };
+  explicit TrainingPrinter(const Options& options);
+
+  void iteration(const Progress& progress);
+  void validation(const Validation& validation);
+  // Removes the live line; the last iterations that no log line covers get one.
+  void finish();
+
+  // The losses so far, drawn; empty when there are too few to show anything.
+  std::string curve() const;
+
+ private:
+  void print(const std::string& line);
+  void clear_live();
+
+  Options options_;
+  bool live_;
+  bool live_shown_ = false;
+  double shown_at_ = 0;
+  LogInterval interval_;
+  Progress last_{};
+  std::vector<double> losses_;
+};
+
+}  // namespace bev::app

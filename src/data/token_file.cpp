@@ -1,0 +1,313 @@
+#include "data/token_file.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+#include "base/integer.h"
+
+namespace bev {
+
+namespace {
+
+constexpr std::array<unsigned char, 9> kMagic{'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
+constexpr size_t kHeaderBytes = 34;
+constexpr uint64_t kVersion = 1;
+
+template <class T>
+T load(std::span<const std::byte> bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.data() + at, sizeof(T));
+  return value;
+}
+
+// The i-th of packed numbers; they are not aligned in the file.
+template <class T>
+int64_t entry(std::span<const std::byte> array, int64_t i) {
+  return static_cast<int64_t>(load<T>(array, static_cast<size_t>(i) * sizeof(T)));
+}
+
+// Calls f with a value of the C++ type of an id.
+template <class F>
+auto with_type(TokenType type, F f) {
+  switch (type) {
+    case TokenType::u8: return f(uint8_t{});
+    case TokenType::i8: return f(int8_t{});
+    case TokenType::i16: return f(int16_t{});
+    case TokenType::i32: return f(int32_t{});
+    case TokenType::i64: return f(int64_t{});
+    case TokenType::f64: return f(double{});
+    case TokenType::f32: return f(float{});
+    case TokenType::u16: break;
+  }
+  return f(uint16_t{});
+}
+
+template <class T>
+bool is_id(T value, int64_t vocab) {
+  if constexpr (std::is_floating_point_v<T>) {
+    const auto number = static_cast<double>(value);
+    return number >= 0 && number < static_cast<double>(vocab) && std::trunc(number) == number;
+  } else {
+    return std::cmp_greater_equal(value, 0) && std::cmp_less(value, vocab);
+  }
+}
+
+std::filesystem::path with_ending(const std::filesystem::path& prefix, const char* ending) {
+  return prefix.string() + ending;
+}
+
+std::filesystem::path without_ending(const std::filesystem::path& prefix) {
+  const std::filesystem::path ending = prefix.extension();
+  if (ending != ".bin" && ending != ".idx") return prefix;
+  std::filesystem::path stem = prefix;
+  return stem.replace_extension();
+}
+
+}  // namespace
+
+size_t size_of(TokenType type) {
+  return with_type(type, [](auto id) { return sizeof(id); });
+}
+
+std::string_view name_of(TokenType type) {
+  constexpr std::array<std::string_view, 9> kNames{"",      "uint8",   "int8",    "int16", "int32",
+                                                   "int64", "float64", "float32", "uint16"};
+  return kNames[static_cast<size_t>(type)];
+}
+
+TokenType token_type_for(int64_t vocab) { return vocab < 65500 ? TokenType::u16 : TokenType::i32; }
+
+std::filesystem::path bin_path(const std::filesystem::path& prefix) {
+  return with_ending(prefix, ".bin");
+}
+
+std::filesystem::path idx_path(const std::filesystem::path& prefix) {
+  return with_ending(prefix, ".idx");
+}
+
+TokenIndex::TokenIndex(std::span<const std::byte> idx, size_t bin_bytes, std::string_view source) {
+  BEV_CHECK(idx.size() >= kHeaderBytes, Data,
+            "{}: {} bytes are not an index of tokens, whose header alone has {}", source,
+            idx.size(), kHeaderBytes);
+  BEV_CHECK(std::memcmp(idx.data(), kMagic.data(), kMagic.size()) == 0, Data,
+            "{}: not an index of tokens: it does not begin with MMIDIDX", source);
+  const auto version = load<uint64_t>(idx, 9);
+  BEV_CHECK(version == kVersion, Data, "{}: version {} of the index; only {} is known", source,
+            version, kVersion);
+  const auto code = load<uint8_t>(idx, 17);
+  BEV_CHECK(code >= 1 && code <= 8, Data, "{}: type {} of the ids; 1 to 8 are known", source, code);
+  type_ = static_cast<TokenType>(code);
+  const auto sequences = load<uint64_t>(idx, 18), entries = load<uint64_t>(idx, 26);
+  // Bounded by the file first, so that nothing below can overflow.
+  const size_t body = idx.size() - kHeaderBytes;
+  BEV_CHECK(sequences <= body / 12 && entries <= body / 8, Data,
+            "{}: {} sequences and {} document entries do not fit a file of {} bytes; it is cut "
+            "off or damaged",
+            source, sequences, entries, idx.size());
+  const size_t plain = 12 * sequences + 8 * entries;
+  has_modes_ = sequences > 0 && body == plain + sequences;
+  BEV_CHECK(body == plain || has_modes_, Data,
+            "{}: {} sequences and {} document entries need {} bytes, but the file has {}; it is "
+            "cut off or damaged",
+            source, sequences, entries, kHeaderBytes + plain, idx.size());
+  BEV_CHECK(entries >= 1, Data, "{}: the index has no document entries", source);
+  sequences_ = static_cast<int64_t>(sequences);
+  entries_ = static_cast<int64_t>(entries);
+  lengths_ = idx.subspan(kHeaderBytes, 4 * sequences);
+  offsets_ = idx.subspan(kHeaderBytes + 4 * sequences, 8 * sequences);
+  document_begins_ = idx.subspan(kHeaderBytes + 12 * sequences, 8 * entries);
+  check_sequences(bin_bytes, source);
+  check_documents(source);
+}
+
+void TokenIndex::check_sequences(size_t bin_bytes, std::string_view source) {
+  const auto width = static_cast<int64_t>(size_of(type_));
+  const auto limit = static_cast<int64_t>(bin_bytes);
+  for (int64_t i = 0; i < sequences_; ++i) {
+    const int64_t count = length(i), offset = byte_offset(i);
+    BEV_CHECK(count >= 0, Data, "{}: sequence {} has the length {}", source, i, count);
+    BEV_CHECK(offset >= 0 && offset % width == 0, Data,
+              "{}: sequence {} begins at byte {}, which is not the place of an id of {} bytes",
+              source, i, offset, width);
+    BEV_CHECK(offset <= limit && count * width <= limit - offset, Data,
+              "{}: sequence {} has {} ids of {} bytes from byte {} on, but the .bin file has {} "
+              "bytes; one of the two files is cut off, or they do not belong together",
+              source, i, count, width, offset, limit);
+    contiguous_ = contiguous_ && offset == tokens_ * width;
+    BEV_CHECK(!__builtin_add_overflow(tokens_, count, &tokens_), Data,
+              "{}: the sequences have more tokens than can be counted", source);
+  }
+}
+
+void TokenIndex::check_documents(std::string_view source) const {
+  int64_t before = 0;
+  for (int64_t i = 0; i < entries_; ++i) {
+    const int64_t begin = document_begin(i);
+    BEV_CHECK(begin >= before && begin <= sequences_ && (i > 0 || begin == 0), Data,
+              "{}: document entry {} is {}; entries rise from 0 to the {} sequences", source, i,
+              begin, sequences_);
+    before = begin;
+  }
+  // Some writers never close a document; their files have the one entry 0.
+  BEV_CHECK(before == sequences_ || entries_ == 1, Data,
+            "{}: the last document ends with sequence {}, but there are {}", source, before,
+            sequences_);
+}
+
+int64_t TokenIndex::length(int64_t sequence) const { return entry<int32_t>(lengths_, sequence); }
+
+int64_t TokenIndex::byte_offset(int64_t sequence) const {
+  return entry<int64_t>(offsets_, sequence);
+}
+
+int64_t TokenIndex::document_begin(int64_t document) const {
+  return entry<int64_t>(document_begins_, document);
+}
+
+TokenFile::TokenFile(const std::filesystem::path& prefix)
+    : prefix_(without_ending(prefix)),
+      idx_(idx_path(prefix_)),
+      bin_(bin_path(prefix_)),
+      index_(idx_.bytes(), bin_.bytes().size(), idx_.path().string()) {
+  begins_.reserve(static_cast<size_t>(index_.sequences()) + 1);
+  int64_t place = 0;
+  for (int64_t i = 0; i < index_.sequences(); ++i) {
+    begins_.push_back(place);
+    place += index_.length(i);
+  }
+  begins_.push_back(place);
+}
+
+int64_t TokenFile::stream_begin(int64_t sequence) const {
+  return begins_[static_cast<size_t>(sequence)];
+}
+
+int64_t TokenFile::sequence_at(int64_t place) const {
+  const auto after = std::upper_bound(begins_.begin(), begins_.end(), place);
+  return after - begins_.begin() - 1;
+}
+
+void TokenFile::read(int64_t begin, std::span<int32_t> out, int64_t vocab) const {
+  const auto count = static_cast<int64_t>(out.size());
+  BEV_CHECK(begin >= 0 && count <= index_.tokens() - begin, Internal,
+            "tokens {} to {} of {} are wanted", begin, begin + count, index_.tokens());
+  const auto width = static_cast<int64_t>(size_of(index_.type()));
+  if (index_.is_contiguous()) return read_bytes(begin * width, begin, out, vocab);
+  int64_t sequence = sequence_at(begin);
+  while (!out.empty()) {
+    const int64_t inside = begin - stream_begin(sequence);
+    const int64_t here =
+        std::min(index_.length(sequence) - inside, static_cast<int64_t>(out.size()));
+    const auto part = static_cast<size_t>(here);
+    read_bytes(index_.byte_offset(sequence) + inside * width, begin, out.first(part), vocab);
+    out = out.subspan(part);
+    begin += here;
+    ++sequence;
+  }
+}
+
+void TokenFile::read_bytes(int64_t byte_offset, int64_t place, std::span<int32_t> out,
+                           int64_t vocab) const {
+  with_type(index_.type(), [&](auto type) {
+    using T = decltype(type);
+    const std::span<const std::byte> from =
+        bin_.bytes().subspan(static_cast<size_t>(byte_offset), out.size() * sizeof(T));
+    bool good = true;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const T id = load<T>(from, i * sizeof(T));
+      const bool fits = is_id(id, vocab);
+      good = good && fits;
+      out[i] = fits ? static_cast<int32_t>(id) : 0;
+    }
+    if (good) return;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const T id = load<T>(from, i * sizeof(T));
+      if (is_id(id, vocab)) continue;
+      const int64_t at = place + static_cast<int64_t>(i);
+      const int64_t sequence = sequence_at(at);
+      throw Error(ErrorKind::Data,
+                  format("{}: token {} of sequence {} is {}, but the vocabulary has {} ids (0 to "
+                         "{}); the file was made with another tokenizer, or it is damaged",
+                         bin_.path().string(), at - stream_begin(sequence), sequence, +id, vocab,
+                         vocab - 1));
+    }
+  });
+}
+
+int64_t TokenFile::largest_id() const {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  std::array<int32_t, 4096> block;
+  int64_t largest = -1;
+  for (int64_t place = 0; place < index_.tokens();) {
+    const int64_t count = std::min<int64_t>(index_.tokens() - place, block.size());
+    const std::span<int32_t> part(block.data(), static_cast<size_t>(count));
+    read(place, part, kMost);
+    largest = std::max<int64_t>(largest, *std::max_element(part.begin(), part.end()));
+    place += count;
+  }
+  return largest;
+}
+
+TokenFileWriter::TokenFileWriter(const std::filesystem::path& prefix, TokenType type)
+    : prefix_(prefix), type_(type), bin_(bin_path(prefix)), idx_(idx_path(prefix)) {}
+
+void TokenFileWriter::add_sequence(std::span<const int32_t> ids) {
+  BEV_CHECK(ids.size() <= std::numeric_limits<int32_t>::max(), Data,
+            "{}: a sequence of {} tokens is longer than the format allows (2^31 - 1)",
+            prefix_.string(), ids.size());
+  with_type(type_, [&](auto type) {
+    using T = decltype(type);
+    for (const int32_t id : ids) {
+      const T stored = static_cast<T>(id);
+      BEV_CHECK(static_cast<int64_t>(stored) == id, Data, "{}: id {} does not fit {}",
+                prefix_.string(), id, name_of(type_));
+      const size_t at = pending_.size();
+      pending_.resize(at + sizeof(T));
+      std::memcpy(pending_.data() + at, &stored, sizeof(T));
+    }
+  });
+  lengths_.push_back(static_cast<int32_t>(ids.size()));
+  tokens_ += static_cast<int64_t>(ids.size());
+  constexpr size_t kFlushBytes = size_t{1} << 20;
+  if (pending_.size() >= kFlushBytes) flush();
+}
+
+void TokenFileWriter::end_document() { document_ends_.push_back(sequences()); }
+
+void TokenFileWriter::flush() {
+  bin_.write(pending_);
+  pending_.clear();
+}
+
+void TokenFileWriter::commit() {
+  flush();
+  const auto put = [&](const auto& value) {
+    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+    pending_.insert(pending_.end(), bytes, bytes + sizeof(value));
+  };
+  for (const unsigned char c : kMagic) put(c);
+  put(kVersion);
+  put(static_cast<uint8_t>(type_));
+  put(static_cast<uint64_t>(sequences()));
+  put(static_cast<uint64_t>(documents() + 1));
+  for (const int32_t length : lengths_) put(length);
+  int64_t offset = 0;
+  for (const int32_t length : lengths_) {
+    put(offset);
+    offset += length * static_cast<int64_t>(size_of(type_));
+  }
+  put(int64_t{0});
+  for (const int64_t end : document_ends_) put(end);
+  idx_.write(pending_);
+  // An old index must never meet the new tokens: without its index the pair is no pair.
+  std::error_code ignored;
+  std::filesystem::remove(idx_path(prefix_), ignored);
+  bin_.commit();
+  idx_.commit();
+}
+
+}  // namespace bev

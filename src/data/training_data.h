@@ -1,0 +1,42 @@
+// The samples that a configuration names: for training, validation and test.
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/split.h"
+#include "data/batch.h"
+
+namespace bev {
+
+// Samples that are asked for in order, each once.
+struct HeldSamples {
+  std::shared_ptr<const Samples> samples;  // null: there are none
+  int64_t count = 0;
+};
+
+struct TrainingData {
+  std::shared_ptr<const Samples> train;
+  HeldSamples valid{}, test{};
+
+  // What was found, for people.
+  struct Part {
+    Split split{};
+    std::filesystem::path prefix;
+    SequenceRange range{};
+    int64_t tokens = 0, windows = 0;
+  };
+  std::vector<Part> parts{};         // empty with made-up tokens
+  std::vector<std::string> notes{};  // one line each
+};
+
+// Opens and checks all files. Files of up to `scan_bytes` are searched for ids beyond the
+// vocabulary at once; in larger ones such an id is found when its sample is read. Errors are Data
+// errors. REQUIRES: a checked configuration that trains.
+TrainingData open_training_data(const Config& config, size_t scan_bytes = size_t{1} << 30);
+
+}  // namespace bev

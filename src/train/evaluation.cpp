@@ -1,0 +1,31 @@
+#include "train/evaluation.h"
+
+#include <algorithm>
+
+namespace bev {
+
+Evaluation::Evaluation(Executor& executor, const BatchShape& shape, bool packed)
+    : executor_(executor), batches_(static_cast<size_t>(shape.micros)) {
+  for (HostBatch& batch : batches_) batch.resize(shape.micro_batch, shape.sequence, packed);
+}
+
+LossSum Evaluation::run(const Samples& samples, int64_t first, int64_t count) {
+  LossSum total;
+  const int64_t end = first + count;
+  while (first < end) {
+    for (HostBatch& batch : batches_) {
+      for (int64_t at = 0; at < batch.sequences; ++at) {
+        // Places beyond the end are filled with the last sample, which then has no weight.
+        samples.read(std::min(first, end - 1), batch, at);
+        if (first >= end) std::fill_n(batch.weight.begin() + at * batch.length, batch.length, 0.0f);
+        ++first;
+      }
+    }
+    const LossSum sum = executor_.evaluate(batches_);
+    total.loss += sum.loss;
+    total.weight += sum.weight;
+  }
+  return total;
+}
+
+}  // namespace bev

@@ -1,0 +1,25 @@
+// The loss of a model on samples, without dropout and without an update.
+#pragma once
+
+#include "config/resolve.h"
+#include "data/batch.h"
+#include "pipeline/executor.h"
+
+namespace bev {
+
+// Runs an executor over ranges of samples, one step's worth of micro-batches at a time.
+class Evaluation {
+ public:
+  // The executor must outlive this.
+  Evaluation(Executor& executor, const BatchShape& shape, bool packed);
+
+  // Samples [first, first + count): what does not fill the last micro-batch is left out of the
+  // sums.
+  LossSum run(const Samples& samples, int64_t first, int64_t count);
+
+ private:
+  Executor& executor_;
+  std::vector<HostBatch> batches_;
+};
+
+}  // namespace bev

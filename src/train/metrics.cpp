@@ -1,0 +1,76 @@
+#include "train/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+
+#include "base/check.h"
+#include "base/json.h"
+
+namespace bev {
+
+namespace {
+
+// JSON has no word for them.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+}  // namespace
+
+MetricsLog::MetricsLog(const std::filesystem::path& path) : path_(path) {
+  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  BEV_CHECK(descriptor_ >= 0, Data, "cannot write {}: {}", path.string(), std::strerror(errno));
+}
+
+MetricsLog::~MetricsLog() { ::close(descriptor_); }
+
+void MetricsLog::start(int64_t parameters, int64_t iterations) {
+  write_line(Json{{"event", "start"},
+                  {"time", static_cast<int64_t>(std::time(nullptr))},
+                  {"parameters", parameters},
+                  {"iterations", iterations}}
+                 .dump());
+}
+
+void MetricsLog::add(const Progress& p) {
+  write_line(Json{{"event", "iteration"},
+                  {"iteration", p.iteration},
+                  {"consumed_samples", p.samples},
+                  {"global_batch", p.batch},
+                  {"lm_loss", number(p.result.loss)},
+                  {"grad_norm", number(p.result.grad_norm)},
+                  {"learning_rate", number(p.result.lr)},
+                  {"applied", p.result.applied},
+                  {"seconds", number(p.seconds)},
+                  {"tokens_per_second", number(p.tokens_per_second)}}
+                 .dump());
+}
+
+void MetricsLog::add(const Validation& v) {
+  write_line(Json{{"event", v.split},
+                  {"iteration", v.iteration},
+                  {"samples", v.samples},
+                  {"lm_loss", number(v.loss)},
+                  {"seconds", number(v.seconds)}}
+                 .dump());
+}
+
+void MetricsLog::write_line(std::string line) {
+  if (failure_) return;
+  line += '\n';
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t put = ::write(descriptor_, line.data() + done, line.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    if (put <= 0) {
+      failure_ = format("{} is incomplete: {}", path_.string(), std::strerror(errno));
+      return;
+    }
+    done += static_cast<size_t>(put);
+  }
+}
+
+}  // namespace bev

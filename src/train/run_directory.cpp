@@ -1,0 +1,63 @@
+#include "train/run_directory.h"
+
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "checkpoint/huggingface.h"
+
+namespace bev {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// The nearest folder above that exists: where the missing ones would be made.
+fs::path existing_parent(fs::path path) {
+  std::error_code ignored;
+  path = fs::absolute(path, ignored);
+  while (!fs::exists(path, ignored) && path.has_parent_path() && path != path.parent_path())
+    path = path.parent_path();
+  return path;
+}
+
+}  // namespace
+
+void RunDirectory::check(const Config& config, size_t model_bytes) const {
+  check_huggingface_output(model(), config);
+  const fs::path parent = existing_parent(path_);
+  std::error_code ignored;
+  BEV_CHECK(fs::is_directory(parent, ignored), Data,
+            "train.output {}: {} is not a folder; another name is needed", path_.string(),
+            parent.string());
+  BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data,
+            "train.output {}: cannot write into {}: {}", path_.string(), parent.string(),
+            std::strerror(errno));
+  struct statvfs disk{};
+  if (::statvfs(parent.c_str(), &disk) != 0) return;
+  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+  BEV_CHECK(free >= static_cast<double>(model_bytes), Data,
+            "train.output {}: the disk has {} free, but the trained model takes {}", path_.string(),
+            as_bytes(free), as_bytes(static_cast<double>(model_bytes)));
+}
+
+void RunDirectory::prepare(const std::string& config_text) const {
+  std::error_code error;
+  fs::create_directories(path_, error);
+  BEV_CHECK(!error, Data, "cannot make the folder {}: {}", path_.string(), error.message());
+  AtomicFile file(config_file());
+  file.write(config_text);
+  file.commit();
+}
+
+bool RunDirectory::is_run(const fs::path& path) {
+  const RunDirectory run(path);
+  std::error_code ignored;
+  return fs::is_regular_file(run.config_file(), ignored) && fs::is_directory(run.model(), ignored);
+}
+
+}  // namespace bev

@@ -1,0 +1,37 @@
+// The folder of a run: config.toml and metrics.jsonl from the start, model/ at the end.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "config/config.h"
+#include "param/store.h"
+
+namespace bev {
+
+class RunDirectory {
+ public:
+  // Names only; touches nothing.
+  explicit RunDirectory(std::filesystem::path path) : path_(std::move(path)) {}
+
+  std::filesystem::path config_file() const { return path_ / "config.toml"; }
+  std::filesystem::path metrics_file() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path model() const { return path_ / "model"; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // What would go wrong later is said now, and nothing is written: a model that no format holds
+  // (Usage error), a folder that cannot be made or written, foreign files in the place of the
+  // model, a disk without room for `model_bytes` (Data errors).
+  void check(const Config& config, size_t model_bytes) const;
+
+  // Makes the folder and writes the configuration into it.
+  void prepare(const std::string& config_text) const;
+
+  // Whether a folder is one of these, with a model in it.
+  static bool is_run(const std::filesystem::path& path);
+
+ private:
+  std::filesystem::path path_;
+};
+
+}  // namespace bev
