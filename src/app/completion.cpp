@@ -50,7 +50,8 @@ std::string field_words() {
 std::string megatron_words() {
   Words words;
   for (const Field& field : fields())
-    for (const Alias& alias : field.about.aliases) words.add(alias.flag);
+    for (const Alias& alias : field.about.aliases)
+      if (alias.part <= 1) words.add(alias.flag);
   for (const FlagTopic& topic : megatron_topics()) {
     if (topic.kind == FlagClass::Later) continue;
     for (const MegatronFlag& flag : topic.flags)

@@ -82,6 +82,7 @@ class Parser {
 
   void field_flag(const std::string& name, const std::optional<std::string>& attached,
                   const FlagTarget& target) {
+    if (target.alias != nullptr && target.alias->part > 0) return several_fields(name, attached);
     const Field& field = *target.field;
     const bool fixed = target.alias != nullptr && !target.alias->sets.empty();
     std::string text;
@@ -98,11 +99,17 @@ class Parser {
       }
       text = *value;
     }
+    assign(name, target, text, fixed ? nullptr : target.alias, !attached);
+  }
+
+  // `words` is the alias whose words for choices count.
+  void assign(const std::string& name, const FlagTarget& target, const std::string& text,
+              const Alias* words, bool list_goes_on = false) {
+    const Field& field = *target.field;
     if (target.alias != nullptr) given_[name] = text;
     const bool rewritten = target.alias != nullptr && target.alias->reads != nullptr;
-    Parsed parsed = parse_value(field, rewritten ? target.alias->reads(text) : text,
-                                fixed ? nullptr : target.alias);
-    if (field.type == FieldType::List && parsed.value && !attached)
+    Parsed parsed = parse_value(field, rewritten ? target.alias->reads(text) : text, words);
+    if (field.type == FieldType::List && parsed.value && list_goes_on)
       take_rest_of_list(field, parsed);
     if (!parsed.value) {
       if (parsed.later) {
@@ -120,6 +127,26 @@ class Parser {
                                  .value = std::move(*parsed.value),
                                  .origin = {.kind = OriginKind::Flag, .text = name},
                                  .alias = target.alias});
+  }
+
+  // A flag whose values belong to one field each.
+  void several_fields(const std::string& name, const std::optional<std::string>& attached) {
+    std::vector<FlagTarget> targets;
+    for (const Field& field : fields())
+      for (const Alias& alias : field.about.aliases)
+        if (alias.flag == name) targets.push_back({&field, &alias});
+    std::vector<std::string> values;
+    while (!attached && values.size() < targets.size() && next_ < args_.size() &&
+           !is_flag(args_[next_]))
+      values.push_back(args_[next_++]);
+    if (values.size() < targets.size()) {
+      for (const FlagTarget& target : targets) findings_.doubtful.insert(target.field->path);
+      too_few(name, attached ? 1 : values.size(), targets.size(),
+              format("{} followed by {} values", name, targets.size()));
+      return;
+    }
+    for (const FlagTarget& target : targets)
+      assign(name, target, values[target.alias->part - 1], target.alias);
   }
 
   // A list goes on to the next flag.
@@ -188,12 +215,16 @@ class Parser {
            !is_flag(args_[next_]))
       values.push_back(args_[next_++]);
     if (values.size() >= count.least) return values;
-    add({.what = values.empty() ? format("{} has no value", name)
-                                : format("{} has too few values", name),
-         .where = format("{} on the command line", name),
-         .why = format("{} of {} values are given", values.size(), count.least),
-         .legal = format("{} {}", name, flag.takes)});
+    too_few(name, values.size(), count.least, format("{} {}", name, flag.takes));
     return std::nullopt;
+  }
+
+  void too_few(const std::string& name, size_t given, size_t wanted, std::string legal) {
+    add({.what =
+             given == 0 ? format("{} has no value", name) : format("{} has too few values", name),
+         .where = format("{} on the command line", name),
+         .why = format("{} of {} values are given", given, wanted),
+         .legal = std::move(legal)});
   }
 
   // One line per flag, however often it is given.
@@ -233,8 +264,8 @@ class Parser {
     for (const FlagTopic& topic : megatron_topics())
       for (const MegatronFlag& flag : topic.flags)
         for (const std::string_view spelling : split_words(flag.flag)) names.emplace_back(spelling);
-    std::string near = nearest(name, names);
-    if (near.empty()) near = flags_with_key(name.substr(2));
+    std::string near = flags_with_key(name.substr(2));
+    if (near.empty()) near = nearest(name, names);
     if (const FlagTarget target = find_target(near.empty() ? "--" : near); target.field != nullptr)
       findings_.doubtful.insert(target.field->path);
     add({.what = format("there is no flag {}", shown(name)),

@@ -24,7 +24,9 @@ enum class Effect : uint8_t {
 // several with blanks between). With `only_from`, the flag refines that value and means nothing
 // otherwise; such flags are applied after all others, in the order of the description, wherever they
 // stand on the command line. `later` are Megatron's words for what is missing here. With `reads`,
-// Megatron's notation is turned into ours first; what cannot be turned comes back as it is.
+// Megatron's notation is turned into ours first; what cannot be turned comes back as it is. With
+// `part` n > 0, the flag sets several fields, each by an alias of its own, and this one by its n-th
+// value.
 struct Alias {
   std::string_view flag;
   std::string_view sets{};
@@ -32,6 +34,7 @@ struct Alias {
   std::string_view only_from{};
   std::string_view later{};
   std::string (*reads)(std::string_view text) = nullptr;
+  size_t part = 0;
 };
 
 struct About {

@@ -69,7 +69,7 @@ std::string wrong_value(const MegatronFlag& flag, std::string_view text) {
   if (kind == "N")
     return parse_integer(text) ? "" : format("{} is not an integer", toml_string(text));
   if (kind == "X") return parse_real(text) ? "" : format("{} is not a number", toml_string(text));
-  if (kind.find('|') == std::string_view::npos) return {};
+  if (kind == "TEXT") return {};
   const auto words = split_words(kind, '|');
   if (std::find(words.begin(), words.end(), text) != words.end()) return {};
   return format("{} is not one of the choices", toml_string(text));
@@ -84,7 +84,9 @@ std::string legal_values(const MegatronFlag& flag) {
 }
 
 bool is_standard(const MegatronFlag& flag, std::span<const std::string> values) {
-  return same_values(flag, flag.standard, values) || same_values(flag, flag.also, values);
+  const bool empty = values.size() == 1 && values[0].empty();
+  return same_values(flag, flag.standard, values) || same_values(flag, flag.also, values) ||
+         (empty && flag.standard.empty());
 }
 
 }  // namespace bev

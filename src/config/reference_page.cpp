@@ -62,6 +62,7 @@ std::string alias_cell(const Field& field, const Alias& alias) {
     if (!alias.only_from.empty()) text += format(" instead of {}", code(alias.only_from));
   }
   std::vector<std::string> remarks;
+  if (alias.part > 0) remarks.push_back(format("its value number {}", alias.part));
   if (alias.reads != nullptr) remarks.emplace_back("in Megatron-LM's notation");
   for (size_t i = 0; i < alias.values.size(); ++i)
     for (const std::string_view word : split_words(alias.values[i]))

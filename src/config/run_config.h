@@ -29,9 +29,9 @@ struct TrainConfig {
     v("samples", s.samples, {.help = "training length in sequences; give this or iterations", .min = 0, .max = 1e15, .aliases = {{"--train-samples"}}});
     v("micro_batch", s.micro_batch, {.help = "sequences computed at a time", .effect = Effect::Runtime, .min = 1, .max = 1 << 24, .aliases = {{"--micro-batch-size"}, {"--batch-size"}}});
     v("global_batch", s.global_batch, {.help = "sequences of one optimizer step; 0: one micro-batch", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{"--global-batch-size"}}});
-    v("ramp_start", s.ramp_start, {.help = "global batch of the first step; 0: no ramp", .effect = N, .min = 0, .max = 1 << 28});
-    v("ramp_increment", s.ramp_increment, {.help = "by how much the global batch grows at a time", .effect = N, .min = 0, .max = 1 << 28});
-    v("ramp_samples", s.ramp_samples, {.help = "samples after which the batch has its full size", .effect = N, .min = 0, .max = 1e15});
+    v("ramp_start", s.ramp_start, {.help = "global batch of the first step; 0: no ramp", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--rampup-batch-size", .part = 1}}});
+    v("ramp_increment", s.ramp_increment, {.help = "by how much the global batch grows at a time", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--rampup-batch-size", .part = 2}}});
+    v("ramp_samples", s.ramp_samples, {.help = "samples after which the batch has its full size", .effect = N, .min = 0, .max = 1e15, .aliases = {{.flag = "--rampup-batch-size", .part = 3}}});
     v("sequence", s.sequence, {.help = "tokens of one sequence", .effect = N, .min = 1, .max = 1 << 28, .aliases = {{"--seq-length"}, {"--encoder-seq-length"}}});
     v("seed", s.seed, {.help = "of initial weights, dropout and data order", .effect = N, .min = 0, .max = 9e18, .aliases = {{"--seed"}}});
     v("log_interval", s.log_interval, {.help = "iterations between log lines", .min = 1, .max = 1e9, .aliases = {{"--log-interval"}}});

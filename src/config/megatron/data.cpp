@@ -101,7 +101,7 @@ std::span<const FlagTopic> data_topics() {
        "data.path, data.train_path, data.valid_path and data.test_path name the token files",
        kOtherSourcesOfSamples},
       {"other orders of samples", FlagClass::Later,
-       "samples come in Megatron's order for GPT, each token file shuffled once per epoch",
+       "windows of the training text come in a shuffled order, each once per epoch",
        kOtherOrdersOfSamples},
       {"other samples", FlagClass::Later,
        "a sample is a piece of the documents, one after the other", kOtherSamples},

@@ -35,7 +35,6 @@ constexpr MegatronFlag kGroupsOfParameters[] = {
 };
 
 constexpr MegatronFlag kBatchSizeOverTime[] = {
-    {"--rampup-batch-size", "N N N"},
     {"--step-batch-size-schedule", "TEXT"},
     {"--decrease-batch-size-if-needed"},
 };
@@ -55,8 +54,8 @@ std::span<const FlagTopic> optimizer_topics() {
       {"groups of parameters", FlagClass::Later,
        "all parameters have one learning rate, and matrices and embeddings one weight decay",
        kGroupsOfParameters},
-      {"batch size over time", FlagClass::Later, "this version has a constant batch",
-       kBatchSizeOverTime},
+      {"batch size over time", FlagClass::Later,
+       "the batch is constant, or rises as --rampup-batch-size says", kBatchSizeOverTime},
       {"mean of the loss", FlagClass::Noted,
        "the loss is always the mean over all counted tokens of a step", kMeanOfTheLoss},
   };
