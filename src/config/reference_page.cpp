@@ -5,7 +5,6 @@
 
 #include "base/format.h"
 #include "config/field.h"
-#include "config/help.h"
 #include "config/megatron_flags.h"
 
 namespace bev {
@@ -100,18 +99,36 @@ std::string all_sections() {
   return out;
 }
 
+// Entries with commas between, in lines of at most kColumns where an entry allows it. An entry
+// stays on one line.
+std::string comma_list(const std::vector<std::string>& entries) {
+  std::string out;
+  size_t used = 0;
+  for (const std::string& entry : entries) {
+    if (used > 0) {
+      const bool fits = used + 2 + entry.size() < kColumns;
+      out += fits ? ", " : ",\n";
+      used = fits ? used + 2 : 0;
+    }
+    out += entry;
+    used += entry.size();
+  }
+  return out;
+}
+
 // The flags of a topic, each with the value that works.
 std::string topic_text(const FlagTopic& topic) {
-  std::string flags;
+  const bool later = topic.kind == FlagClass::Later;
+  std::vector<std::string> entries;
   for (const MegatronFlag& flag : topic.flags) {
     for (const std::string_view spelling : split_words(flag.flag)) {
-      std::string text(spelling);
-      if (topic.kind == FlagClass::Later && !flag.standard.empty())
-        text += format(" {}", flag.standard);
-      flags += format("{}`{}`", flags.empty() ? "" : ", ", text);
+      const bool valued = later && !flag.standard.empty();
+      std::string entry = valued ? format("`{} {}`", spelling, flag.standard) : code(spelling);
+      if (later && flag.takes == "off") entry += " (works)";
+      entries.push_back(std::move(entry));
     }
   }
-  return format("\n**{}**: {}.\n{}\n", topic.title, topic.reason, wrap(flags, kColumns, 0));
+  return format("\n**{}**: {}.\n{}\n", topic.title, topic.reason, comma_list(entries));
 }
 
 std::string all_topics(FlagClass kind) {

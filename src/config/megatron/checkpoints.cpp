@@ -14,6 +14,7 @@ constexpr MegatronFlag kCheckpoints[] = {
     {"--save-interval --persistent-save-interval", "N"},
     {"--save-retain-interval", "N"},
     {"--load", "TEXT"},
+    {"--load-main-params-from-ckpt"},
     {"--non-persistent-save-interval", "N"},
     {"--non-persistent-ckpt-type", "global|local|in_memory"},
     {"--non-persistent-global-ckpt-dir", "TEXT"},

@@ -47,7 +47,6 @@ constexpr MegatronFlag k8And4Bits[] = {
 
 constexpr MegatronFlag kPrecisionOfSingleTensors[] = {
     {"--fp32-residual-connection"},
-    {"--load-main-params-from-ckpt"},
     {"--grad-reduce-in-bf16"},
     {"--fp16-lm-cross-entropy"},
     {"--output-logit-dtype", "bf16|fp32"},
