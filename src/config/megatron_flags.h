@@ -57,8 +57,8 @@ std::string wrong_value(const MegatronFlag& flag, std::string_view text);
 // "an integer", "a number", "text", "a, b or c".
 std::string legal_values(const MegatronFlag& flag);
 
-// Whether the values are the default or mean the same; numbers are compared as numbers. An empty text
-// is as good as none.
+// Whether the values are the default or mean the same; numbers are compared as numbers. An empty
+// text is as good as none.
 bool is_standard(const MegatronFlag& flag, std::span<const std::string> values);
 
 }  // namespace bev
