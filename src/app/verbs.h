@@ -7,8 +7,13 @@
 namespace bev::app {
 
 int train(std::span<const std::string> args);
+int preprocess(std::span<const std::string> args);
+int eval(std::span<const std::string> args);
+int generate(std::span<const std::string> args);
+int inspect(std::span<const std::string> args);
 int plan(std::span<const std::string> args);
 int bench(std::span<const std::string> args);
+int corpus(std::span<const std::string> args);
 int version(std::span<const std::string> args);
 
 }  // namespace bev::app

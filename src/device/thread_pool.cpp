@@ -12,6 +12,8 @@ namespace {
 // cost of a sleep; an idle pool sleeps.
 constexpr int kSpins = 20000;
 
+constexpr uint64_t kClosed = uint64_t{1} << 31, kEntered = kClosed - 1;
+
 void pause_core() { __builtin_ia32_pause(); }
 
 template <class T>
@@ -49,31 +51,64 @@ void ThreadPool::call(int thread) {
   }
 }
 
+void ThreadPool::open(const FunctionRef<void(int)>& body) {
+  body_ = &body;
+  finished_.store(0, std::memory_order_relaxed);
+  const uint32_t generation = generation_.load(std::memory_order_relaxed) + 1;
+  gate_.store(uint64_t{generation} << 32, std::memory_order_release);
+  generation_.store(generation, std::memory_order_release);
+  generation_.notify_all();
+}
+
+int ThreadPool::close() {
+  return static_cast<int>(gate_.fetch_or(kClosed, std::memory_order_acq_rel) & kEntered);
+}
+
+bool ThreadPool::enter(uint32_t& seen) {
+  uint64_t gate = gate_.load(std::memory_order_acquire);
+  while (static_cast<uint32_t>(gate >> 32) != seen) {
+    if ((gate & kClosed) != 0) {
+      seen = static_cast<uint32_t>(gate >> 32);
+      return false;
+    }
+    if (!gate_.compare_exchange_weak(gate, gate + 1, std::memory_order_acq_rel)) continue;
+    seen = static_cast<uint32_t>(gate >> 32);
+    return true;
+  }
+  return false;
+}
+
 void ThreadPool::work(int thread) {
   uint32_t seen = 0;
   while (true) {
     wait_while(generation_, seen);
-    ++seen;
     if (stop_.load(std::memory_order_acquire)) return;
+    if (!enter(seen)) continue;
     call(thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    finished_.fetch_add(1, std::memory_order_acq_rel);
+    finished_.notify_one();
   }
 }
 
-void ThreadPool::run(FunctionRef<void(int)> body) {
-  body_ = &body;
-  if (threads_ > 1) {
-    running_.store(threads_ - 1, std::memory_order_relaxed);
-    generation_.fetch_add(1, std::memory_order_release);
-    generation_.notify_all();
-  }
-  call(0);
-  for (int left = running_.load(std::memory_order_acquire); left != 0;
-       left = running_.load(std::memory_order_acquire)) {
-    wait_while(running_, left);
+void ThreadPool::finish(int entered) {
+  for (int done = finished_.load(std::memory_order_acquire); done != entered;
+       done = finished_.load(std::memory_order_acquire)) {
+    wait_while(finished_, done);
   }
   body_ = nullptr;
   if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+}
+
+void ThreadPool::run(FunctionRef<void(int)> body) {
+  open(body);
+  call(0);
+  finish(threads_ - 1);
+}
+
+void ThreadPool::share(FunctionRef<void(int)> body) {
+  open(body);
+  call(0);
+  finish(close());
 }
 
 void ThreadPool::split(int64_t count, int64_t grain, FunctionRef<void(int64_t, int64_t)> body) {
@@ -82,10 +117,8 @@ void ThreadPool::split(int64_t count, int64_t grain, FunctionRef<void(int64_t, i
     if (count > 0) body(0, count);
     return;
   }
-  run([&](int thread) {
-    if (thread >= parts) return;
-    const int64_t begin = count * thread / parts;
-    const int64_t end = count * (thread + 1) / parts;
+  each(parts, [&](int64_t part, int) {
+    const int64_t begin = count * part / parts, end = count * (part + 1) / parts;
     if (begin < end) body(begin, end);
   });
 }
@@ -96,7 +129,7 @@ void ThreadPool::each(int64_t count, FunctionRef<void(int64_t, int)> body) {
     return;
   }
   std::atomic<int64_t> next{0};
-  run([&](int thread) {
+  share([&](int thread) {
     for (int64_t task = next.fetch_add(1); task < count; task = next.fetch_add(1)) {
       body(task, thread);
     }

@@ -27,6 +27,11 @@ class ThreadPool {
   // is thrown again here. Calls do not nest.
   void run(FunctionRef<void(int thread)> body);
 
+  // The same, but only on this thread and on those that come while it is at work: on a busy machine
+  // nobody waits for a thread that has not been given a core. The bodies must share out the work
+  // themselves, so that whoever comes does what is left.
+  void share(FunctionRef<void(int thread)> body);
+
   // Cuts [0, count) into contiguous runs of at least `grain` and calls body(begin, end) on them.
   // The cut depends on the number of threads: a body must compute each index on its own.
   void split(int64_t count, int64_t grain, FunctionRef<void(int64_t begin, int64_t end)> body);
@@ -38,14 +43,22 @@ class ThreadPool {
   void barrier();
 
  private:
+  // A job that threads may enter; `entered` counts those that did.
+  void open(const FunctionRef<void(int)>& body);
+  int close();
+  void finish(int entered);
+  bool enter(uint32_t& seen);
   void work(int thread);
   void call(int thread);
 
   const int threads_;
   std::vector<std::thread> workers_;
   const FunctionRef<void(int)>* body_ = nullptr;
-  std::atomic<uint32_t> generation_{0};  // grows by one per run()
-  std::atomic<int> running_{0};          // workers that have not finished the current run
+  std::atomic<uint32_t> generation_{0};  // of the job; grows by one per job
+  // Generation << 32 | closed << 31 | workers that have entered: one word, so that a worker enters
+  // exactly the job it sees, and never one whose owner has stopped waiting.
+  std::atomic<uint64_t> gate_{uint64_t{1} << 31};
+  std::atomic<int> finished_{0};  // workers that have left the current job
   std::atomic<bool> stop_{false};
   std::atomic<int> arrived_{0};
   std::atomic<uint32_t> barrier_generation_{0};

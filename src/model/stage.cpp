@@ -84,6 +84,10 @@ void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Output
   const Tensor normed = outputs.final_norm.present() ? outputs.final_norm : y;
   final_norm_->forward(ex, x, normed, unused);
   if (outputs.logits.present()) head_->logits(ex, normed, outputs.logits);
+  if (!outputs.last_logits.present()) return;
+  for (int64_t i = 0; i < micro.sequences; ++i)
+    head_->logits(ex, slice(normed, 0, (i + 1) * micro.length - 1, 1),
+                  slice(outputs.last_logits, 0, i, 1));
 }
 
 }  // namespace bev

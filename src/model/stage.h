@@ -43,11 +43,12 @@ class Stage {
                 Tensor dinput, const Saved& s);
 
   // Inference: the residual stream before the first and after each block into `hidden` (may be
-  // empty), the final norm's output (may be absent) and logits. REQUIRES: the whole model.
+  // empty), the final norm's output and logits (all may be absent). REQUIRES: the whole model.
   struct Outputs {
     std::span<const Tensor> hidden;  // layers + 1 tensors [tokens, width]
     Tensor final_norm;               // [tokens, width]
     Tensor logits;                   // [tokens, vocab]
+    Tensor last_logits{};            // [sequences, vocab]: after the last token of each
   };
   void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Outputs& outputs);
 

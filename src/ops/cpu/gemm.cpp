@@ -335,7 +335,7 @@ void gemm(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa) {
   if (pool.threads() == 1 || work < kSerialWork) return gemm_on_thread(workspace, g, isa);
   check(g);
   Product product(g, kernels_of(isa), pool.threads(), workspace);
-  pool.run([&](int thread) { product.work(thread); });
+  pool.share([&](int thread) { product.work(thread); });
 }
 
 }  // namespace bev::cpu

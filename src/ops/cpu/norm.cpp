@@ -115,6 +115,13 @@ void backward(ThreadPool& pool, const Backward<T>& work) {
   const int64_t units = (width + kColumnUnit - 1) / kColumnUnit;
   const int64_t fitting = kSharedBlockBytes / (2 * width * static_cast<int64_t>(sizeof(T)));
   const int64_t block = round_up(std::max(fitting, 16 * threads), kNormRows);
+  if (rows <= block) {
+    pool.split(units, 1, [&](int64_t begin, int64_t end) {
+      work.add_weight_gradients(0, rows, begin * kColumnUnit, std::min(width, end * kColumnUnit));
+    });
+    pool.split(rows, 1, [&](int64_t begin, int64_t end) { work.write_dx(begin, end); });
+    return;
+  }
   pool.run([&](int thread) {
     const int64_t column_begin = units * thread / threads * kColumnUnit;
     const int64_t column_end = std::min(width, units * (thread + 1) / threads * kColumnUnit);

@@ -1,0 +1,180 @@
+// bevatron eval: the loss of a trained model on a text or a token file.
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <numbers>
+#include <vector>
+
+#include "app/own_flags.h"
+#include "app/progress_line.h"
+#include "app/verbs.h"
+#include "base/check.h"
+#include "base/json.h"
+#include "data/documents.h"
+#include "data/token_file.h"
+#include "data/training_data.h"
+#include "infer/scoring.h"
+#include "text/byte_tokenizer.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array<OwnFlag, 9> kFlags{{
+    {"--data", "PREFIX", "a token file (PREFIX.bin, PREFIX.idx)"},
+    {"--text", "FILE", "a text, for models of bytes"},
+    {"--documents", "NAME",
+     "line, paragraph or file: what a document of --text is [default: line]"},
+    {"--length", "N", "tokens of one window [default: as trained, at most the model's positions]"},
+    {"--overlap", "N",
+     "tokens at the start of a window that only give context [default: half a window]"},
+    {"--batch", "N", "windows computed at a time [default: 8]"},
+    {"--threads", "N", "cpu threads [default: all]"},
+    {"--device", "NAME", "cpu or reference [default: cpu]"},
+    {"--json", "", "print JSON with stable keys"},
+}};
+
+constexpr std::array<std::string_view, 2> kDevices{"cpu", "reference"};
+
+struct Text {
+  TokenStream stream;
+  std::string name;
+  int64_t bytes = -1;  // of text behind the tokens; -1: not known
+  std::vector<int32_t> ids{};
+  std::shared_ptr<const TokenFile> file{};
+};
+
+// Ends of documents are tokens but no text.
+int64_t count_bytes(const TokenStream& stream) {
+  std::array<int32_t, 4096> block;
+  int64_t bytes = 0;
+  for (int64_t place = 0; place < stream.size;) {
+    const int64_t count = std::min<int64_t>(stream.size - place, block.size());
+    const std::span<int32_t> part(block.data(), static_cast<size_t>(count));
+    stream.read(place, part);
+    for (const int32_t id : part) bytes += id < kByteEod ? 1 : 0;
+    place += count;
+  }
+  return bytes;
+}
+
+void from_file(Text& text, const std::string& prefix, SequenceRange range, const Config& config) {
+  text.file = std::make_shared<const TokenFile>(prefix);
+  if (range == SequenceRange{}) range.end = text.file->index().sequences();
+  const int64_t begin = text.file->stream_begin(range.begin);
+  text.name = prefix;
+  text.stream = {
+      .size = text.file->stream_begin(range.end) - begin,
+      .read = [file = text.file, begin, vocab = config.model.vocab](
+                  int64_t at, std::span<int32_t> out) { file->read(begin + at, out, vocab); }};
+  if (config.data.tokenizer == TokenizerKind::Byte) text.bytes = count_bytes(text.stream);
+}
+
+void from_text(Text& text, const std::string& path, DocumentBreak documents, const Config& config) {
+  BEV_CHECK(config.data.tokenizer == TokenizerKind::Byte, Usage,
+            "--text {}: the model was not trained on bytes; --data PREFIX scores a token file",
+            path);
+  const MappedFile file(path);
+  const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()),
+                             file.bytes().size());
+  for_each_document(all, documents, [&](std::string_view document) {
+    encode_bytes(document, text.ids);
+    text.ids.push_back(kByteEod);
+  });
+  BEV_CHECK(!text.ids.empty(), Data, "{}: there is no text in the file", path);
+  text.name = path;
+  text.stream = stream_of(text.ids);
+  text.bytes = count_bytes(text.stream);
+}
+
+// The validation part of the data the model was trained on.
+void from_training(Text& text, const ModelFolder& folder) {
+  const DataConfig& d = folder.config.data;
+  BEV_CHECK(folder.is_run && (!d.path.empty() || !d.valid_path.empty()), Usage,
+            "there is nothing to score: --data PREFIX or --text FILE names it");
+  const TrainingData data = open_training_data(folder.config, 0);
+  for (const TrainingData::Part& part : data.parts)
+    if (part.split == Split::Valid)
+      return from_file(text, part.prefix.string(), part.range, folder.config);
+  throw Error(ErrorKind::Data,
+              "the data of the training has no validation part; --data PREFIX or --text FILE names "
+              "something to score");
+}
+
+struct Score {
+  int64_t tokens = 0, bytes = -1;
+  double nats = 0, seconds = 0;
+  double loss() const { return nats / static_cast<double>(tokens); }
+  double bits_per_byte() const { return nats / std::numbers::ln2 / static_cast<double>(bytes); }
+};
+
+void print_score(const Score& s, const Text& text, bool json) {
+  if (json) {
+    Json out{{"data", text.name},
+             {"tokens", s.tokens},
+             {"loss", s.loss()},
+             {"perplexity", std::exp(s.loss())},
+             {"seconds", s.seconds}};
+    if (s.bytes > 0) {
+      out["bytes"] = s.bytes;
+      out["bits_per_byte"] = s.bits_per_byte();
+    }
+    fmt::print("{}\n", out.dump(2));
+    return;
+  }
+  fmt::print("data          {}\n", text.name);
+  fmt::print("tokens        {}\n", with_commas(s.tokens));
+  fmt::print("loss          {:.4f} nats per token\n", s.loss());
+  fmt::print("perplexity    {:.4f}\n", std::exp(s.loss()));
+  if (s.bytes > 0)
+    fmt::print("bits per byte {:.4f} over {} bytes\n", s.bits_per_byte(), with_commas(s.bytes));
+}
+
+}  // namespace
+
+int eval(std::span<const std::string> args) {
+  const auto flags = flags_for(
+      {.name = "eval",
+       .summary = "Scores a trained model: loss, perplexity and, for models of bytes, bits per "
+                  "byte. DIR is the folder of a `bevatron train` or a Hugging Face model. Without "
+                  "--data and --text the validation part of the training data is scored.",
+       .flags = kFlags,
+       .positional = "DIR",
+       .min_positional = 1,
+       .max_positional = 1},
+      args);
+  if (!flags) return 0;
+  flags->require_not_both("--data", "--text");
+  const ModelFolder folder = open_model_folder(flags->positional().front());
+  const Config& config = folder.config;
+  const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
+  const int64_t length = longest_sequence(folder, flags->integer("--length", trained, 1, 1 << 28));
+  const int64_t overlap = flags->integer("--overlap", length / 2, 0, length - 1);
+
+  Text text;
+  if (flags->has("--text")) {
+    from_text(text, flags->path("--text"),
+              static_cast<DocumentBreak>(flags->choice("--documents", 0, kDocumentBreakNames)),
+              config);
+  } else if (flags->has("--data")) {
+    from_file(text, flags->path("--data"), {}, config);
+  } else {
+    from_training(text, folder);
+  }
+
+  DeviceConfig device;
+  device.kind =
+      flags->choice("--device", 0, kDevices) == 0 ? DeviceKind::Cpu : DeviceKind::Reference;
+  device.threads = flags->integer("--threads", 0, 0, 4096);
+  LoadedModel model(folder, device, flags->integer("--batch", 8, 1, 65536), length);
+  const ScoringWindows windows(text.stream, length, overlap, static_cast<int32_t>(config.data.eod));
+  ProgressLine progress("scoring", windows.windows(), "windows");
+  Score result{.tokens = windows.scored(), .bytes = text.bytes};
+  result.nats = score(model, windows, [&](int64_t done) { progress.update(done); });
+  result.seconds = progress.seconds();
+  print_score(result, text, flags->has("--json"));
+  return 0;
+}
+
+}  // namespace bev::app

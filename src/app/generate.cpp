@@ -1,0 +1,136 @@
+// bevatron generate: let a trained model continue a prompt.
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "app/own_flags.h"
+#include "app/verbs.h"
+#include "base/check.h"
+#include "config/value.h"
+#include "infer/generation.h"
+#include "text/byte_tokenizer.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array<OwnFlag, 12> kFlags{{
+    {"--prompt", "TEXT", "what to continue; without it the start of a document"},
+    {"--prompt-ids", "ID ...", "the same as token ids, for models without a tokenizer here"},
+    {"--tokens", "N", "length of a continuation at most [default: 256]"},
+    {"--samples", "N", "continuations of the prompt [default: 1]"},
+    {"--temperature", "X", "above 1 bolder, below 1 safer, 0 always the likeliest [default: 1]"},
+    {"--top-k", "N", "choose among the N likeliest; 0: among all [default: 0]"},
+    {"--top-p", "X", "choose among the likeliest that together have this probability [default: 1]"},
+    {"--seed", "N", "of the choice [default: 1234]"},
+    {"--ignore-eod", "", "go on after the end of a document"},
+    {"--context", "N", "tokens the model sees at most [default: as trained]"},
+    {"--threads", "N", "cpu threads [default: all]"},
+    {"--device", "NAME", "cpu or reference [default: cpu]"},
+}};
+
+constexpr std::array<std::string_view, 2> kDevices{"cpu", "reference"};
+
+std::vector<int32_t> prompt_ids(const FlagValues& flags, const Config& config, bool bytes) {
+  std::vector<int32_t> ids;
+  if (flags.has("--prompt-ids")) {
+    for (const std::string& text : flags.texts("--prompt-ids")) {
+      const auto id = parse_integer(text);
+      BEV_CHECK(id && *id >= 0 && *id < config.model.vocab, Usage,
+                "--prompt-ids {}: an id from 0 to {} is wanted", text, config.model.vocab - 1);
+      ids.push_back(static_cast<int32_t>(*id));
+    }
+    return ids;
+  }
+  BEV_CHECK(bytes || !flags.has("--prompt"), Usage,
+            "--prompt: the model was not trained on bytes, and no tokenizer for it is here; "
+            "--prompt-ids takes token ids");
+  // A document begins where another one has ended.
+  if (config.data.eod >= 0) ids.push_back(static_cast<int32_t>(config.data.eod));
+  encode_bytes(flags.text("--prompt"), ids);
+  BEV_CHECK(!ids.empty(), Usage, "there is nothing to continue: --prompt TEXT or --prompt-ids ID");
+  return ids;
+}
+
+std::string ids_text(std::span<const int32_t> ids) {
+  std::string text;
+  for (const int32_t id : ids) text += format("{}{}", text.empty() ? "" : " ", id);
+  return text;
+}
+
+// Writes what is new of the only continuation, whole characters at a time.
+class Stream {
+ public:
+  void show(std::string_view text, bool all) {
+    const std::string_view rest = text.substr(written_);
+    const size_t count = all ? rest.size() : complete_utf8(rest);
+    std::fwrite(rest.data(), 1, count, stdout);
+    std::fflush(stdout);
+    written_ += count;
+  }
+
+ private:
+  size_t written_ = 0;
+};
+
+}  // namespace
+
+int generate(std::span<const std::string> args) {
+  const auto flags = flags_for(
+      {.name = "generate",
+       .summary = "Continues a prompt with a trained model. DIR is the folder of a `bevatron "
+                  "train` or a Hugging Face model.",
+       .flags = kFlags,
+       .positional = "DIR",
+       .min_positional = 1,
+       .max_positional = 1},
+      args);
+  if (!flags) return 0;
+  flags->require_not_both("--prompt", "--prompt-ids");
+  const ModelFolder folder = open_model_folder(flags->positional().front());
+  const Config& config = folder.config;
+  const bool bytes = config.data.tokenizer == TokenizerKind::Byte;
+  const std::vector<int32_t> prompt = prompt_ids(*flags, config, bytes);
+
+  GenerationOptions options;
+  options.samples = flags->integer("--samples", 1, 1, 65536);
+  options.tokens = flags->integer("--tokens", 256, 1, 1 << 28);
+  options.end = flags->has("--ignore-eod") ? -1 : config.data.eod;
+  options.sampling = {.temperature = flags->real("--temperature", 1, 0, 1e6),
+                      .top_k = flags->integer("--top-k", 0, 0, 1 << 28),
+                      .top_p = flags->real("--top-p", 1, 0, 1),
+                      .seed = static_cast<uint64_t>(flags->integer("--seed", 1234, 0, INT64_MAX))};
+  const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
+  const int64_t most = static_cast<int64_t>(prompt.size()) + options.tokens;
+  options.context =
+      std::min(longest_sequence(folder, flags->integer("--context", trained, 1, 1 << 28)), most);
+
+  DeviceConfig device;
+  device.kind =
+      flags->choice("--device", 0, kDevices) == 0 ? DeviceKind::Cpu : DeviceKind::Reference;
+  device.threads = flags->integer("--threads", 0, 0, 4096);
+  LoadedModel model(folder, device, options.samples, options.context);
+  const bool streams = options.samples == 1 && bytes && !flags->has("--prompt-ids");
+  Stream stream;
+  const std::string shown = flags->text("--prompt");
+  if (streams) std::fwrite(shown.data(), 1, shown.size(), stdout);
+  const std::vector<Continuation> texts =
+      generate(model, prompt, options, [&](std::span<const Continuation> so_far) {
+        if (streams) stream.show(decode_bytes(so_far.front().ids), false);
+        return true;
+      });
+  if (streams) {
+    stream.show(decode_bytes(texts.front().ids), true);
+    fmt::print("\n");
+    return 0;
+  }
+  for (const Continuation& text : texts) {
+    if (bytes && !flags->has("--prompt-ids"))
+      fmt::print("{}{}\n", shown, decode_bytes(text.ids));
+    else
+      fmt::print("{}\n", ids_text(text.ids));
+  }
+  return 0;
+}
+
+}  // namespace bev::app

@@ -1,0 +1,30 @@
+// Progress of a long task with a known end, for people: one line that replaces itself on a terminal
+// once the task has lasted two seconds; nothing elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bev::app {
+
+class ProgressLine {
+ public:
+  // "tokenizing", 1000000, "bytes".
+  ProgressLine(std::string_view task, int64_t total, std::string_view unit);
+  ~ProgressLine();
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+
+  void update(int64_t done);
+  double seconds() const;
+
+ private:
+  std::string task_, unit_;
+  int64_t total_;
+  bool live_;
+  double start_, shown_at_;
+  bool shown_ = false;
+};
+
+}  // namespace bev::app

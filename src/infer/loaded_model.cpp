@@ -1,0 +1,106 @@
+#include "infer/loaded_model.h"
+
+#include "base/check.h"
+#include "checkpoint/huggingface.h"
+#include "checkpoint/safetensors.h"
+#include "config/load.h"
+#include "ops/make_device.h"
+#include "train/run_directory.h"
+
+namespace bev {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Padded rows of the vocabulary exist on both devices alike.
+Tensor logits_over(std::byte* data, const PlacedModel& model, int64_t sequences) {
+  return tensor_over(data, model.params.dtype(), {sequences, model.blueprint.shape.padded_vocab});
+}
+
+// The same calls on the null device tell how much memory they take.
+ArenaSizes rehearse(const Config& config, int threads) {
+  const std::unique_ptr<Device> device = make_null_device(config.device.kind, threads);
+  PlacedModel model(config, *device);
+  Executor executor(*device, model.stage, model.env, 1, {});
+  const BatchShape shape = resolve_batch(config);
+  HostBatch batch;
+  batch.resize(shape.micro_batch, shape.sequence, false);
+  executor.evaluate({&batch, 1});
+  executor.infer(batch, {.hidden = {},
+                         .final_norm = {},
+                         .logits = {},
+                         .last_logits = logits_over(nullptr, model, shape.micro_batch)});
+  return executor.peaks();
+}
+
+}  // namespace
+
+ModelFolder open_model_folder(const fs::path& dir) {
+  ModelFolder folder;
+  std::error_code ignored;
+  BEV_CHECK(fs::is_directory(dir, ignored), Data, "there is no folder {}", dir.string());
+  folder.is_run = RunDirectory::is_run(dir);
+  folder.weights = folder.is_run ? RunDirectory(dir).model() : dir;
+  BEV_CHECK(fs::exists(folder.weights / "config.json", ignored), Data,
+            "{} holds no model: it has neither model/ of a finished `bevatron train` nor the "
+            "config.json of a Hugging Face model",
+            dir.string());
+  if (folder.is_run) {
+    const std::vector<std::string> args{RunDirectory(dir).config_file().string()};
+    folder.config = load(args).config;
+  }
+  folder.config.model = read_huggingface_config(folder.weights).model;
+  folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
+  folder.config.recompute = {};
+  return folder;
+}
+
+int64_t longest_sequence(const ModelFolder& folder, int64_t wanted) {
+  const ModelConfig& m = folder.config.model;
+  const bool bounded = m.position != PositionKind::None && m.positions > 0;
+  return bounded ? std::min(wanted, m.positions) : wanted;
+}
+
+LoadedModel::LoadedModel(const ModelFolder& folder, const DeviceConfig& device, int64_t sequences,
+                         int64_t length)
+    : config_(folder.config) {
+  config_.device = device;
+  config_.train.sequence = length;
+  config_.train.micro_batch = config_.train.global_batch = sequences;
+  config_.train.ramp_start = 0;
+  const int threads = static_cast<int>(device.threads);
+  const ArenaSizes sizes = rehearse(config_, threads > 0 ? threads : usable_threads());
+  device_ = make_device(device.kind, threads);
+  model_ = std::make_unique<PlacedModel>(config_, *device_);
+  load_huggingface(folder.weights, model_->params);
+  executor_ = std::make_unique<Executor>(*device_, model_->stage, model_->env, 1, sizes);
+  const ModelShape& shape = model_->blueprint.shape;
+  const size_t bytes =
+      static_cast<size_t>(sequences * shape.padded_vocab) * size_of(model_->params.dtype());
+  logits_ = std::make_unique<Buffer>(*device_, bytes, "logits");
+  raw_.resize(bytes);
+  values_.resize(static_cast<size_t>(sequences * shape.padded_vocab));
+}
+
+std::span<const float> LoadedModel::next_logits(const HostBatch& batch) {
+  const ModelShape& shape = model_->blueprint.shape;
+  executor_->infer(batch, {.hidden = {},
+                           .final_norm = {},
+                           .logits = {},
+                           .last_logits = logits_over(logits_->data(), *model_, batch.sequences)});
+  const auto padded = static_cast<size_t>(shape.padded_vocab);
+  const auto vocab = static_cast<size_t>(shape.vocab);
+  const size_t count = static_cast<size_t>(batch.sequences) * padded;
+  const size_t bytes = count * size_of(model_->params.dtype());
+  device_->download(logits_->data(), raw_.data(), bytes);
+  convert_elements(std::span(raw_).first(bytes), model_->params.dtype(),
+                   std::as_writable_bytes(std::span(values_).first(count)), DType::f32);
+  // Without the padded columns.
+  for (size_t row = 1; row < static_cast<size_t>(batch.sequences); ++row)
+    std::copy_n(values_.begin() + static_cast<ptrdiff_t>(row * padded), vocab,
+                values_.begin() + static_cast<ptrdiff_t>(row * vocab));
+  return std::span(values_).first(static_cast<size_t>(batch.sequences) * vocab);
+}
+
+}  // namespace bev

@@ -1,0 +1,49 @@
+// A trained model, loaded to be used: weights and activation memory, no gradients.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "pipeline/executor.h"
+#include "pipeline/placed_model.h"
+
+namespace bev {
+
+// What a folder says about its model: a folder of a run (config.toml, model/) or one in Hugging
+// Face's format (config.json, *.safetensors).
+struct ModelFolder {
+  std::filesystem::path weights;  // the folder with config.json
+  Config config;                  // model as in config.json; the rest as trained, else defaults
+  bool is_run = false;
+};
+// Data error when it is neither.
+ModelFolder open_model_folder(const std::filesystem::path& dir);
+
+class LoadedModel {
+ public:
+  // Batches have at most `sequences` x `length` tokens. REQUIRES: length fits the model's
+  // positions.
+  LoadedModel(const ModelFolder& folder, const DeviceConfig& device, int64_t sequences,
+              int64_t length);
+
+  Executor& executor() { return *executor_; }
+  const Config& config() const { return config_; }
+  int64_t vocab() const { return model_->blueprint.shape.vocab; }
+
+  // The logits that follow each sequence: [sequences, vocab], valid until the next call.
+  std::span<const float> next_logits(const HostBatch& batch);
+
+ private:
+  Config config_;
+  std::unique_ptr<Device> device_;
+  std::unique_ptr<PlacedModel> model_;
+  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<Buffer> logits_;
+  std::vector<std::byte> raw_;
+  std::vector<float> values_;
+};
+
+// The longest sequence a model can be given; `wanted` if it has no bound.
+int64_t longest_sequence(const ModelFolder& folder, int64_t wanted);
+
+}  // namespace bev
