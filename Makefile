@@ -13,7 +13,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all demo test test-slow asan tsan mutants bench golden lint format fuzz clean help deps
+.PHONY: all demo test test-slow asan tsan mutants bench golden docs lint format fuzz clean help deps
 
 # $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
 install = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
@@ -64,6 +64,9 @@ golden: deps ## Compare with results recorded from other programs: make golden G
 	@test -n "$(GOLDEN)" || { echo "make golden GOLDEN=folder: the folder with the recorded results" >&2; exit 2; }
 	@$(call build,cpu-release,bevatron_golden)
 	build/bevatron-golden "$(GOLDEN)"
+
+docs: all ## Write docs/configuration.md, which is made from the description of the configuration
+	build/bevatron help configuration > docs/configuration.md
 
 lint: ## Check format, static analysis and the project's own rules (LINT=changed: changed files only)
 	@$(call install,--lint)

@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "config/megatron_flags.h"
+#include "config/megatron_words.h"
 #include "config/nearest.h"
 
 namespace bev {
@@ -47,7 +48,7 @@ class Parser {
         positional(arg);
       }
     }
-    drop_uniform_layers();
+    combine_megatron_flags(given_, line_);
     return std::move(line_);
   }
 
@@ -81,6 +82,7 @@ class Parser {
 
   void field_flag(const std::string& name, const std::optional<std::string>& attached,
                   const FlagTarget& target) {
+    if (target.alias != nullptr && target.alias->part > 0) return several_fields(name, attached);
     const Field& field = *target.field;
     const bool fixed = target.alias != nullptr && !target.alias->sets.empty();
     std::string text;
@@ -97,13 +99,27 @@ class Parser {
       }
       text = *value;
     }
-    Parsed parsed = parse_value(field, text, fixed ? nullptr : target.alias);
-    if (field.type == FieldType::List && parsed.value && !attached) take_rest_of_list(field, parsed);
+    assign(name, target, text, fixed ? nullptr : target.alias, !attached);
+  }
+
+  // `words` is the alias whose words for choices count.
+  void assign(const std::string& name, const FlagTarget& target, const std::string& text,
+              const Alias* words, bool list_goes_on = false) {
+    const Field& field = *target.field;
+    if (target.alias != nullptr) given_[name] = text;
+    const bool rewritten = target.alias != nullptr && target.alias->reads != nullptr;
+    Parsed parsed = parse_value(field, rewritten ? target.alias->reads(text) : text, words);
+    if (field.type == FieldType::List && parsed.value && list_goes_on)
+      take_rest_of_list(field, parsed);
     if (!parsed.value) {
-      add({.what = format("{} has an impossible value", name),
-           .where = format("{} {} on the command line", name, shown(text)),
-           .why = std::move(parsed.why),
-           .legal = std::move(parsed.legal)});
+      if (parsed.later) {
+        add({.what = format("{} {} does not work in this version", name, shown(text)),
+             .where = format("{} on the command line", name),
+             .why = "Megatron-LM has this choice, this version has not",
+             .legal = std::move(parsed.legal)});
+      } else {
+        impossible(name, text, parsed.why, parsed.legal);
+      }
       findings_.doubtful.insert(field.path);
       return;
     }
@@ -111,6 +127,26 @@ class Parser {
                                  .value = std::move(*parsed.value),
                                  .origin = {.kind = OriginKind::Flag, .text = name},
                                  .alias = target.alias});
+  }
+
+  // A flag whose values belong to one field each.
+  void several_fields(const std::string& name, const std::optional<std::string>& attached) {
+    std::vector<FlagTarget> targets;
+    for (const Field& field : fields())
+      for (const Alias& alias : field.about.aliases)
+        if (alias.flag == name) targets.push_back({&field, &alias});
+    std::vector<std::string> values;
+    while (!attached && values.size() < targets.size() && next_ < args_.size() &&
+           !is_flag(args_[next_]))
+      values.push_back(args_[next_++]);
+    if (values.size() < targets.size()) {
+      for (const FlagTarget& target : targets) findings_.doubtful.insert(target.field->path);
+      too_few(name, attached ? 1 : values.size(), targets.size(),
+              format("{} followed by {} values", name, targets.size()));
+      return;
+    }
+    for (const FlagTarget& target : targets)
+      assign(name, target, values[target.alias->part - 1], target.alias);
   }
 
   // A list goes on to the next flag.
@@ -135,27 +171,87 @@ class Parser {
   }
 
   bool megatron_flag(const std::string& name, const std::optional<std::string>& attached) {
-    const auto known = megatron_flags();
-    const auto flag = std::find_if(known.begin(), known.end(),
-                                   [&](const MegatronFlag& f) { return f.flag == name; });
-    if (flag == known.end()) return false;
-    std::string first = attached.value_or("");
-    int wanted = attached ? 0 : flag->values;
-    while (wanted != 0 && next_ < args_.size() && !is_flag(args_[next_])) {
-      if (first.empty()) first = args_[next_];
-      ++next_;
-      --wanted;
+    const KnownFlag known = find_megatron_flag(name);
+    if (known.flag == nullptr) return false;
+    const MegatronFlag& flag = *known.flag;
+    if (flag.is_switch()) {
+      const std::string word = boolean_text(attached, "true");
+      if (!parse_boolean(word)) {
+        no_value_wanted(name);
+      } else if (known.topic->kind == FlagClass::Noted) {
+        note(name, *known.topic);
+      } else if (word == "true" && flag.takes != "off") {
+        refuse_later(name, "", "", known.topic->reason);
+      }
+      return true;
     }
-    if (name == "--recompute-method") uniform_ = first == "uniform";
-    if (flag->accepted) {
-      line_.notes.push_back(format("{} is accepted and changes nothing: {}", name, flag->note));
-    } else {
-      add({.what = format("{} is not available", name),
-           .where = format("{} on the command line", name),
-           .why = std::string(flag->note),
-           .legal = "the command line without it"});
+    const std::optional<std::vector<std::string>> values = values_for(name, attached, flag);
+    if (!values) return true;
+    given_[name] = values->front();
+    for (const std::string& value : *values) {
+      if (std::string why = wrong_value(flag, value); !why.empty()) {
+        impossible(name, value, why, legal_values(flag));
+        return true;
+      }
+    }
+    if (known.topic->kind == FlagClass::Noted) {
+      note(name, *known.topic);
+    } else if (!is_standard(flag, *values)) {
+      std::string all;
+      for (const std::string& value : *values) all += (all.empty() ? "" : " ") + shown(value);
+      refuse_later(name, all, flag.standard, known.topic->reason);
     }
     return true;
+  }
+
+  // The values of a flag that sets no field. Empty when there are too few; that has been reported.
+  std::optional<std::vector<std::string>> values_for(const std::string& name,
+                                                     const std::optional<std::string>& attached,
+                                                     const MegatronFlag& flag) {
+    const ValueCount count = value_count(flag);
+    std::vector<std::string> values;
+    if (attached) values.push_back(*attached);
+    while (!attached && values.size() < count.most && next_ < args_.size() &&
+           !is_flag(args_[next_]))
+      values.push_back(args_[next_++]);
+    if (values.size() >= count.least) return values;
+    too_few(name, values.size(), count.least, format("{} {}", name, flag.takes));
+    return std::nullopt;
+  }
+
+  void too_few(const std::string& name, size_t given, size_t wanted, std::string legal) {
+    add({.what =
+             given == 0 ? format("{} has no value", name) : format("{} has too few values", name),
+         .where = format("{} on the command line", name),
+         .why = format("{} of {} values are given", given, wanted),
+         .legal = std::move(legal)});
+  }
+
+  // One line per flag, however often it is given.
+  void note(const std::string& name, const FlagTopic& topic) {
+    std::string text = format("{} is accepted and changes nothing: {}", name, topic.reason);
+    if (std::find(line_.notes.begin(), line_.notes.end(), text) == line_.notes.end())
+      line_.notes.push_back(std::move(text));
+  }
+
+  // Something of Megatron's that is missing. `works` is what is not, empty when it is nothing.
+  void refuse_later(const std::string& name, const std::string& value, std::string_view works,
+                    std::string_view reason) {
+    const std::string given = value.empty() ? name : format("{} {}", name, value);
+    add({.what = works.empty() ? format("{} does not work in this version", given)
+                               : format("{}: only {} works in this version", given, works),
+         .where = format("{} on the command line", name),
+         .why = std::string(reason),
+         .legal = works.empty() ? "the command line without it"
+                                : format("{} {}, or the command line without it", name, works)});
+  }
+
+  void impossible(const std::string& name, std::string_view text, const std::string& why,
+                  const std::string& legal) {
+    add({.what = format("{} has an impossible value", name),
+         .where = format("{} {} on the command line", name, shown(text)),
+         .why = why,
+         .legal = legal});
   }
 
   void unknown_flag(const std::string& name) {
@@ -165,10 +261,11 @@ class Parser {
       for (const Alias& alias : field.about.aliases) names.emplace_back(alias.flag);
     }
     for (const OwnFlag& own : own_) names.emplace_back(own.name);
-    for (const MegatronFlag& flag : megatron_flags())
-      if (flag.accepted) names.emplace_back(flag.flag);
-    std::string near = nearest(name, names);
-    if (near.empty()) near = flags_with_key(name.substr(2));
+    for (const FlagTopic& topic : megatron_topics())
+      for (const MegatronFlag& flag : topic.flags)
+        for (const std::string_view spelling : split_words(flag.flag)) names.emplace_back(spelling);
+    std::string near = flags_with_key(name.substr(2));
+    if (near.empty()) near = nearest(name, names);
     if (const FlagTarget target = find_target(near.empty() ? "--" : near); target.field != nullptr)
       findings_.doubtful.insert(target.field->path);
     add({.what = format("there is no flag {}", shown(name)),
@@ -234,15 +331,6 @@ class Parser {
          .legal = format("{} alone", name)});
   }
 
-  // With --recompute-method uniform, Megatron's number of layers is the size of a chunk, and all
-  // layers are recomputed; ours counts the layers that are.
-  void drop_uniform_layers() {
-    if (!uniform_) return;
-    std::erase_if(line_.assignments, [](const Assignment& a) {
-      return a.alias != nullptr && a.alias->flag == "--recompute-num-layers";
-    });
-  }
-
   void add(Problem problem) { findings_.problems.push_back(std::move(problem)); }
 
   std::span<const std::string> args_;
@@ -251,7 +339,7 @@ class Parser {
   CommandLine line_;
   size_t next_ = 0;
   std::string last_flag_;
-  bool uniform_ = false;
+  GivenFlags given_;
 };
 
 }  // namespace

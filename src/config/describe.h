@@ -20,14 +20,21 @@ enum class Effect : uint8_t {
 };
 
 // A Megatron-LM flag that sets the field. With `sets`, the flag takes no value and means this one.
-// With `values`, Megatron's words for our choices, in the order of the enum ("" where it has none).
-// With `only_from`, the flag refines that value and means nothing otherwise; such flags are applied
-// after all others, in the order of the description, wherever they stand on the command line.
+// With `values`, Megatron's words for our choices, in the order of the enum ("" where it has none,
+// several with blanks between). With `only_from`, the flag refines that value and means nothing
+// otherwise; such flags are applied after all others, in the order of the description, wherever
+// they stand on the command line. `later` are Megatron's words for what is missing here. With
+// `reads`, Megatron's notation is turned into ours first; what cannot be turned comes back as it
+// is. With `part` n > 0, the flag sets several fields, each by an alias of its own, and this one by
+// its n-th value.
 struct Alias {
   std::string_view flag;
   std::string_view sets{};
   std::vector<std::string_view> values{};
   std::string_view only_from{};
+  std::string_view later{};
+  std::string (*reads)(std::string_view text) = nullptr;
+  size_t part = 0;
 };
 
 struct About {

@@ -41,15 +41,27 @@ Found precision_of_device(const Facts& f) {
                               : "precision f32, bf16 or auto; or device.kind reference"};
 }
 
-Found one_rank(const Facts& f) {
-  const ParallelConfig& p = f.config.parallel;
-  if (p.tensor == 1 && p.pipeline == 1 && p.context == 1) return {};
-  return Problem{.what = "only one rank works in this version",
-                 .where = f.where({"parallel.tensor", "parallel.pipeline", "parallel.context"}),
-                 .why = format("{} ranks are asked for", static_cast<double>(p.tensor) *
-                                                             static_cast<double>(p.pipeline) *
-                                                             static_cast<double>(p.context)),
-                 .legal = "1 for each of the three"};
+Found one_rank(const Facts& f, std::string_view path, int64_t ranks) {
+  if (ranks == 1) return {};
+  const auto origin = f.origins.find(path);
+  const bool flag = origin != f.origins.end() && origin->second.kind == OriginKind::Flag;
+  return Problem{.what = format("{} {}: only 1 works in this version",
+                                flag ? origin->second.text : std::string(path), ranks),
+                 .where = f.where({path}),
+                 .why = "this version runs on one rank",
+                 .legal = "1, or left out"};
+}
+
+Found one_tensor_rank(const Facts& f) {
+  return one_rank(f, "parallel.tensor", f.config.parallel.tensor);
+}
+
+Found one_pipeline_rank(const Facts& f) {
+  return one_rank(f, "parallel.pipeline", f.config.parallel.pipeline);
+}
+
+Found one_context_rank(const Facts& f) {
+  return one_rank(f, "parallel.context", f.config.parallel.context);
 }
 
 Found recompute_within_model(const Facts& f) {
@@ -69,7 +81,9 @@ std::vector<Rule> device_rules() {
       {{"device.kind"}, no_cuda},
       {{"device.kind"}, null_is_no_choice},
       {{"device.kind", "device.precision"}, precision_of_device},
-      {{"parallel.tensor", "parallel.pipeline", "parallel.context"}, one_rank},
+      {{"parallel.tensor"}, one_tensor_rank},
+      {{"parallel.pipeline"}, one_pipeline_rank},
+      {{"parallel.context"}, one_context_rank},
       {{"recompute.layers", "model.layers"}, recompute_within_model},
   };
 }

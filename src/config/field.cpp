@@ -23,7 +23,8 @@ constexpr FieldType type_of() {
   else if constexpr (std::is_same_v<T, TextList>)
     return FieldType::List;
   else {
-    static_assert(std::is_enum_v<T>, "fields are int64_t, double, bool, std::string, TextList or an enum");
+    static_assert(std::is_enum_v<T>,
+                  "fields are int64_t, double, bool, std::string, TextList or an enum");
     return FieldType::Choice;
   }
 }
@@ -114,14 +115,24 @@ std::string joined(const TextList& list, std::string_view between) {
   return text;
 }
 
+// Megatron's words for the choice.
+std::vector<std::string_view> words_of(const Alias* alias, size_t choice) {
+  if (alias == nullptr || choice >= alias->values.size()) return {};
+  return split_words(alias->values[choice]);
+}
+
+bool contains(const std::vector<std::string_view>& words, std::string_view text) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
 Parsed choose(const Field& field, std::string_view text, const Alias* alias) {
-  if (alias != nullptr) {
-    for (size_t i = 0; i < alias->values.size(); ++i)
-      if (!alias->values[i].empty() && alias->values[i] == text) return {.value = Choice{i}};
-  }
+  for (size_t i = 0; i < field.choices.size(); ++i)
+    if (contains(words_of(alias, i), text)) return {.value = Choice{i}};
   for (size_t i = 0; i < field.choices.size(); ++i)
     if (field.choices[i] == text) return {.value = Choice{i}};
-  return refused(field, format("{} is not one of the choices", toml_string(text)), alias);
+  Parsed none = refused(field, format("{} is not one of the choices", toml_string(text)), alias);
+  none.later = alias != nullptr && contains(split_words(alias->later), text);
+  return none;
 }
 
 Parsed accept_list(const Field& field, const TextList& list) {
@@ -266,10 +277,9 @@ Parsed convert_value(const Field& field, const Value& value) {
     return refused(
         field, format("{} is text; {} is written without quotes", toml_string(*text), noun(field)));
   const char* given = boolean != nullptr ? "true or false" : "a number";
-  return refused(field, format("{} is wanted, not {}{}", noun(field), given,
-                               field.type >= FieldType::Text
-                                   ? "; text is written between quotes"
-                                   : ""));
+  return refused(field,
+                 format("{} is wanted, not {}{}", noun(field), given,
+                        field.type >= FieldType::Text ? "; text is written between quotes" : ""));
 }
 
 std::string legal_values(const Field& field, const Alias* alias) {
@@ -284,15 +294,13 @@ std::string legal_values(const Field& field, const Alias* alias) {
     case FieldType::List: return "one or more texts in UTF-8";
     case FieldType::Choice: break;
   }
-  std::string list;
+  std::vector<std::string_view> words;
   for (size_t i = 0; i < field.choices.size(); ++i) {
-    std::string_view word = field.choices[i];
-    if (alias != nullptr && i < alias->values.size() && !alias->values[i].empty())
-      word = alias->values[i];
-    if (i > 0) list += i + 1 == field.choices.size() ? " or " : ", ";
-    list += word;
+    const auto theirs = words_of(alias, i);
+    if (theirs.empty()) words.push_back(field.choices[i]);
+    words.insert(words.end(), theirs.begin(), theirs.end());
   }
-  return list;
+  return enumerate(words);
 }
 
 }  // namespace bev

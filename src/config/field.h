@@ -42,7 +42,8 @@ std::string toml_text(const Field& field, const Value& value);
 // As it stands on a command line or in a sentence: without quotes, a list with blanks between.
 std::string plain_text(const Field& field, const Value& value);
 
-// Reads the text of a flag; for a list it is one entry. With an alias, Megatron's words for the choices count too.
+// Reads the text of a flag; for a list it is one entry. With an alias, Megatron's words for the
+// choices count too.
 Parsed parse_value(const Field& field, std::string_view text, const Alias* alias = nullptr);
 
 // Converts a value of TOML's types (integer, real, boolean, text, list of texts) to the field's.

@@ -33,6 +33,7 @@ std::string default_text(const Field& field) {
 }
 
 std::string alias_text(const Field& field, const Alias& alias) {
+  if (alias.part > 0) return format("{} (its value number {})", alias.flag, alias.part);
   if (alias.sets.empty()) return std::string(alias.flag);
   if (field.type == FieldType::Boolean && alias.sets == "true") return std::string(alias.flag);
   return format("{} (= {})", alias.flag, alias.sets);

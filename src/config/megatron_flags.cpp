@@ -1,90 +1,92 @@
 #include "config/megatron_flags.h"
 
-#include <array>
+#include <algorithm>
+#include <limits>
+
+#include "base/format.h"
+#include "config/megatron/topics.h"
+#include "config/value.h"
 
 namespace bev {
 
 namespace {
 
-constexpr std::string_view kFused = "which kernels are fused is chosen by the device";
-constexpr std::string_view kAttention = "attention is never computed with the whole score matrix";
-constexpr std::string_view kOneRank = "has no meaning with one rank";
-constexpr std::string_view kSums = "sums and softmax are always in f32 or better";
-constexpr std::string_view kFp16 = "has a meaning with fp16 only";
-constexpr std::string_view kTokens = "tokens are read as they stand in the files";
-constexpr std::string_view kLog = "this version logs to the terminal only";
-constexpr std::string_view kBlocks = "blocks are always recomputed one at a time";
-constexpr std::string_view kNoData =
-    "this version has no data files; --mock-data trains on made-up tokens";
-constexpr std::string_view kNoCheckpoint =
-    "this version has no checkpoints; train.output receives the trained model at the end";
-constexpr std::string_view kNoExperts = "this version has no mixture of experts";
-constexpr std::string_view kNoExit = "this version trains to the end; train.iterations sets it";
+// What one value of the flag is: "N", "X", "TEXT" or "a|b".
+std::string_view kind_of_value(const MegatronFlag& flag) {
+  return flag.takes.substr(0, flag.takes.find(' '));
+}
 
-constexpr std::array kFlags{
-    MegatronFlag{"--use-flash-attn", 0, true, kAttention},
-    MegatronFlag{"--attention-backend", 1, true, kAttention},
-    MegatronFlag{"--distributed-backend", 1, true, kOneRank},
-    MegatronFlag{"--distributed-timeout-minutes", 1, true, kOneRank},
-    MegatronFlag{"--local-rank", 1, true, kOneRank},
-    MegatronFlag{"--local_rank", 1, true, kOneRank},
-    MegatronFlag{"--DDP-impl", 1, true, kOneRank},
-    MegatronFlag{"--use-distributed-optimizer", 0, true, kOneRank},
-    MegatronFlag{"--overlap-grad-reduce", 0, true, kOneRank},
-    MegatronFlag{"--overlap-param-gather", 0, true, kOneRank},
-    MegatronFlag{"--tp-comm-overlap", 0, true, kOneRank},
-    MegatronFlag{"--no-async-tensor-model-parallel-allreduce", 0, true, kOneRank},
-    MegatronFlag{"--use-mcore-models", 0, true, "there is one model implementation"},
-    MegatronFlag{"--use-legacy-models", 0, true, "there is one model implementation"},
-    MegatronFlag{"--transformer-impl", 1, true, "there is one model implementation"},
-    MegatronFlag{"--group-query-attention", 0, true, "--num-query-groups alone decides"},
-    MegatronFlag{"--no-masked-softmax-fusion", 0, true, kFused},
-    MegatronFlag{"--no-bias-dropout-fusion", 0, true, kFused},
-    MegatronFlag{"--no-bias-swiglu-fusion", 0, true, kFused},
-    MegatronFlag{"--no-rope-fusion", 0, true, kFused},
-    MegatronFlag{"--no-persist-layer-norm", 0, true, kFused},
-    MegatronFlag{"--no-gradient-accumulation-fusion", 0, true, kFused},
-    MegatronFlag{"--cross-entropy-loss-fusion", 0, true, kFused},
-    MegatronFlag{"--attention-softmax-in-fp32", 0, true, kSums},
-    MegatronFlag{"--accumulate-allreduce-grads-in-fp32", 0, true, kSums},
-    MegatronFlag{"--apply-query-key-layer-scaling", 0, true, kSums},
-    MegatronFlag{"--no-query-key-layer-scaling", 0, true, kSums},
-    MegatronFlag{"--loss-scale", 1, true, kFp16},
-    MegatronFlag{"--initial-loss-scale", 1, true, kFp16},
-    MegatronFlag{"--min-loss-scale", 1, true, kFp16},
-    MegatronFlag{"--loss-scale-window", 1, true, kFp16},
-    MegatronFlag{"--hysteresis", 1, true, kFp16},
-    MegatronFlag{"--recompute-method", 1, true, kBlocks},
-    MegatronFlag{"--checkpoint-num-layers", 1, true, kBlocks},
-    MegatronFlag{"--distribute-saved-activations", 0, true, kOneRank},
-    MegatronFlag{"--use-cpu-initialization", 0, true, "initial weights never depend on the layout"},
-    MegatronFlag{"--tokenizer-model", 1, true, kTokens},
-    MegatronFlag{"--num-workers", 1, true, kTokens},
-    MegatronFlag{"--data-cache-path", 1, true, kTokens},
-    MegatronFlag{"--no-create-attention-mask-in-dataloader", 0, true, kTokens},
-    MegatronFlag{"--log-throughput", 0, true, "every log line has it"},
-    MegatronFlag{"--timing-log-level", 1, true, kLog},
-    MegatronFlag{"--tensorboard-dir", 1, true, kLog},
-    MegatronFlag{"--tensorboard-queue-size", 1, true, kLog},
-    MegatronFlag{"--tensorboard-log-interval", 1, true, kLog},
-    MegatronFlag{"--log-timers-to-tensorboard", 0, true, kLog},
-    MegatronFlag{"--log-batch-size-to-tensorboard", 0, true, kLog},
-    MegatronFlag{"--log-validation-ppl-to-tensorboard", 0, true, kLog},
-    MegatronFlag{"--fp16", 0, false,
-                 "this version has f32 and bf16; give --bf16, or nothing for f32"},
-    MegatronFlag{"--train-data", -1, false, kNoData},
-    MegatronFlag{"--save", 1, false, kNoCheckpoint},
-    MegatronFlag{"--load", 1, false, kNoCheckpoint},
-    MegatronFlag{"--save-interval", 1, false, kNoCheckpoint},
-    MegatronFlag{"--rampup-batch-size", 3, false, "this version has a constant batch"},
-    MegatronFlag{"--num-experts", 1, false, kNoExperts},
-    MegatronFlag{"--expert-model-parallel-size", 1, false, kNoExperts},
-    MegatronFlag{"--num-layers-per-virtual-pipeline-stage", 1, false,
-                 "this version has no pipeline"},
-};
+bool same_value(std::string_view kind, std::string_view a, std::string_view b) {
+  if (a == b) return true;
+  if (kind != "N" && kind != "X") return false;
+  const auto x = parse_real(a), y = parse_real(b);
+  return x && y && *x == *y;
+}
+
+bool same_values(const MegatronFlag& flag, std::string_view wanted,
+                 std::span<const std::string> values) {
+  const auto words = split_words(wanted);
+  const std::string_view kind = kind_of_value(flag);
+  return !wanted.empty() && std::equal(words.begin(), words.end(), values.begin(), values.end(),
+                                       [&](std::string_view word, const std::string& value) {
+                                         return same_value(kind, word, value);
+                                       });
+}
 
 }  // namespace
 
-std::span<const MegatronFlag> megatron_flags() { return kFlags; }
+const std::vector<FlagTopic>& megatron_topics() {
+  static const std::vector<FlagTopic> all = [] {
+    std::vector<FlagTopic> topics;
+    for (const auto list :
+         {model_topics, other_attention_topics, experts_topics, precision_topics, parallel_topics,
+          kernels_topics, optimizer_topics, run_topics, checkpoints_topics, data_topics,
+          logging_topics, distillation_topics, bert_t5_topics, retrieval_topics, vision_topics,
+          reinforcement_topics, inference_topics})
+      for (const FlagTopic& topic : list()) topics.push_back(topic);
+    return topics;
+  }();
+  return all;
+}
+
+KnownFlag find_megatron_flag(std::string_view name) {
+  for (const FlagTopic& topic : megatron_topics())
+    for (const MegatronFlag& flag : topic.flags)
+      for (const std::string_view spelling : split_words(flag.flag))
+        if (spelling == name) return {&topic, &flag};
+  return {};
+}
+
+ValueCount value_count(const MegatronFlag& flag) {
+  if (flag.is_switch()) return {0, 0};
+  if (flag.takes.ends_with(" ...")) return {1, std::numeric_limits<size_t>::max()};
+  const size_t count = split_words(flag.takes).size();
+  return {count, count};
+}
+
+std::string wrong_value(const MegatronFlag& flag, std::string_view text) {
+  const std::string_view kind = kind_of_value(flag);
+  if (kind == "N")
+    return parse_integer(text) ? "" : format("{} is not an integer", toml_string(text));
+  if (kind == "X") return parse_real(text) ? "" : format("{} is not a number", toml_string(text));
+  if (kind == "TEXT") return {};
+  const auto words = split_words(kind, '|');
+  if (std::find(words.begin(), words.end(), text) != words.end()) return {};
+  return format("{} is not one of the choices", toml_string(text));
+}
+
+std::string legal_values(const MegatronFlag& flag) {
+  const std::string_view kind = kind_of_value(flag);
+  if (kind == "N") return "an integer";
+  if (kind == "X") return "a number";
+  if (kind == "TEXT") return "text";
+  return enumerate(split_words(kind, '|'));
+}
+
+bool is_standard(const MegatronFlag& flag, std::span<const std::string> values) {
+  const bool empty = values.size() == 1 && values[0].empty();
+  return same_values(flag, flag.standard, values) || same_values(flag, flag.also, values) ||
+         (empty && flag.standard.empty());
+}
 
 }  // namespace bev

@@ -29,10 +29,10 @@ struct TrainConfig {
     v("samples", s.samples, {.help = "training length in sequences; give this or iterations", .min = 0, .max = 1e15, .aliases = {{"--train-samples"}}});
     v("micro_batch", s.micro_batch, {.help = "sequences computed at a time", .effect = Effect::Runtime, .min = 1, .max = 1 << 24, .aliases = {{"--micro-batch-size"}, {"--batch-size"}}});
     v("global_batch", s.global_batch, {.help = "sequences of one optimizer step; 0: one micro-batch", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{"--global-batch-size"}}});
-    v("ramp_start", s.ramp_start, {.help = "global batch of the first step; 0: no ramp", .effect = N, .min = 0, .max = 1 << 28});
-    v("ramp_increment", s.ramp_increment, {.help = "by how much the global batch grows at a time", .effect = N, .min = 0, .max = 1 << 28});
-    v("ramp_samples", s.ramp_samples, {.help = "samples after which the batch has its full size", .effect = N, .min = 0, .max = 1e15});
-    v("sequence", s.sequence, {.help = "tokens of one sequence", .effect = N, .min = 1, .max = 1 << 28, .aliases = {{"--seq-length"}}});
+    v("ramp_start", s.ramp_start, {.help = "global batch of the first step; 0: no ramp", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--rampup-batch-size", .part = 1}}});
+    v("ramp_increment", s.ramp_increment, {.help = "by how much the global batch grows at a time", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--rampup-batch-size", .part = 2}}});
+    v("ramp_samples", s.ramp_samples, {.help = "samples after which the batch has its full size", .effect = N, .min = 0, .max = 1e15, .aliases = {{.flag = "--rampup-batch-size", .part = 3}}});
+    v("sequence", s.sequence, {.help = "tokens of one sequence", .effect = N, .min = 1, .max = 1 << 28, .aliases = {{"--seq-length"}, {"--encoder-seq-length"}}});
     v("seed", s.seed, {.help = "of initial weights, dropout and data order", .effect = N, .min = 0, .max = 9e18, .aliases = {{"--seed"}}});
     v("log_interval", s.log_interval, {.help = "iterations between log lines", .min = 1, .max = 1e9, .aliases = {{"--log-interval"}}});
     v("exit_interval", s.exit_interval, {.help = "end the run after an iteration that is a multiple of this; 0: train to the end", .min = 0, .max = 1e15, .aliases = {{"--exit-interval"}}});
@@ -61,7 +61,7 @@ struct DataConfig {
     v("test_path", s.test_path, {.help = "token file for the test after training", .effect = N, .aliases = {{"--test-data-path"}}});
     v("split", s.split, {.help = "weights of training, validation and test in path, by sequences", .effect = N, .aliases = {{"--split"}}});
     v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = N, .aliases = {{"--mock-data", "true"}}});
-    v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{"--tokenizer-type", "", {"", "", "NullTokenizer", "GPT2BPETokenizer", ""}}}});
+    v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{.flag = "--tokenizer-type", .values = {"", "", "NullTokenizer", "GPT2BPETokenizer", "SentencePieceTokenizer GPTSentencePieceTokenizer Llama2Tokenizer HuggingFaceTokenizer TikTokenizer"}, .later = "BertWordPieceLowerCase BertWordPieceCase BertWordPieceTokenizer CharacterLevelTokenizer MultimodalTokenizer NullMultimodalTokenizer SFTTokenizer"}}});
     v("vocab_file", s.vocab_file, {.help = "gpt2: vocab.json", .aliases = {{"--vocab-file"}}});
     v("merge_file", s.merge_file, {.help = "gpt2: merges.txt", .aliases = {{"--merge-file"}}});
     v("eod", s.eod, {.help = "id that ends a document; -1: the tokenizer's", .effect = N, .min = -1, .max = 1 << 28, .aliases = {{"--null-tokenizer-eod-id"}}});
@@ -97,10 +97,10 @@ struct OptimConfig {
   template <class S, class V>
   static void describe(S& s, V& v) {
     constexpr auto N = Effect::Numerics;
-    v("kind", s.kind, {.help = "optimizer; adam decouples weight decay", .effect = N, .aliases = {{"--optimizer"}}});
+    v("kind", s.kind, {.help = "optimizer; adam decouples weight decay", .effect = N, .aliases = {{.flag = "--optimizer", .later = "muon dist_muon adaptive_muon lion soap lamb mylamb mylamb2 mylamb3 lambtp"}}});
     v("lr", s.lr, {.help = "peak learning rate", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--lr"}}});
     v("min_lr", s.min_lr, {.help = "learning rate after the decay", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--min-lr"}}});
-    v("decay", s.decay, {.help = "how the learning rate falls after the warm-up", .effect = N, .aliases = {{"--lr-decay-style"}}});
+    v("decay", s.decay, {.help = "how the learning rate falls after the warm-up", .effect = N, .aliases = {{.flag = "--lr-decay-style", .later = "exponential"}}});
     v("decay_iterations", s.decay_iterations, {.help = "iterations until min_lr; 0: the training length", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-decay-iters"}}});
     v("decay_samples", s.decay_samples, {.help = "the same in samples", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-decay-samples"}}});
     v("warmup_iterations", s.warmup_iterations, {.help = "iterations of linear rise from warmup_init", .effect = N, .min = 0, .max = 1e15, .aliases = {{"--lr-warmup-iters"}}});

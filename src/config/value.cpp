@@ -1,5 +1,6 @@
 #include "config/value.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -130,6 +131,25 @@ std::string real_text(double value) {
   std::string text = format("{}", value);
   if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
   return text;
+}
+
+std::vector<std::string_view> split_words(std::string_view text, char between) {
+  std::vector<std::string_view> words;
+  while (!text.empty()) {
+    const size_t end = std::min(text.find(between), text.size());
+    words.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return words;
+}
+
+std::string enumerate(const std::vector<std::string_view>& words) {
+  std::string list;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (i > 0) list += i + 1 == words.size() ? " or " : ", ";
+    list += words[i];
+  }
+  return list;
 }
 
 std::string toml_string(std::string_view text) {

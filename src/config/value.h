@@ -24,6 +24,7 @@ using Value = std::variant<int64_t, double, bool, std::string, Choice, TextList>
 struct Parsed {
   std::optional<Value> value;
   std::string why{}, legal{};
+  bool later = false;  // it is known, but missing in this version
 };
 
 // "12", "1_000_000", "1e6", "2.5e3", "-3": anything that is exactly an integer of 64 bits.
@@ -41,6 +42,12 @@ bool is_plain_text(std::string_view text);
 // A number as short as possible such that it reads back to the same double; with a point or an
 // exponent, as TOML wants it.
 std::string real_text(double value);
+
+// Words between single blanks (or another character).
+std::vector<std::string_view> split_words(std::string_view text, char between = ' ');
+
+// "a, b or c".
+std::string enumerate(const std::vector<std::string_view>& words);
 
 // The text between quotes, special characters escaped.
 std::string toml_string(std::string_view text);

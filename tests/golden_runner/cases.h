@@ -15,6 +15,10 @@ void run_schedules(const std::filesystem::path& file, const std::string& name, R
 // vocab_padding.json.
 void run_vocab_padding(const std::filesystem::path& file, const std::string& name, Report& report);
 
+// flags*.json: options of Megatron-LM. commands.json: command lines.
+void run_flags(const std::filesystem::path& file, const std::string& name, Report& report);
+void run_commands(const std::filesystem::path& file, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 

@@ -55,6 +55,10 @@ void run_megatron(const fs::path& dir, const std::string& name, Report& report) 
       report.guarded(case_name, "host", [&] { run_schedules(path, case_name, report); });
     } else if (file == "vocab_padding.json") {
       report.guarded(case_name, "host", [&] { run_vocab_padding(path, case_name, report); });
+    } else if (file.starts_with("flags") && file.ends_with(".json")) {
+      report.guarded(case_name, "host", [&] { run_flags(path, case_name, report); });
+    } else if (file == "commands.json") {
+      report.guarded(case_name, "host", [&] { run_commands(path, case_name, report); });
     } else if (file != "config" && !is_documentation(path)) {
       report.skip(case_name, kNotYet);
     }

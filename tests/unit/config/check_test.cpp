@@ -26,10 +26,11 @@ TEST(Check, HeadsDivideWidth) {
 }
 
 TEST(Check, KeyValueHeadsDivideHeads) {
-  expect_problem(small_model() + Args{"--num-query-groups", "3"},
+  expect_problem(small_model() + Args{"--group-query-attention", "--num-query-groups", "3"},
                  {"4 heads", "3 key/value heads", "leaves 1", "2"});
-  expect_problem(small_model() + Args{"--num-query-groups", "8"}, {"more key/value heads (8)"});
-  expect_fine(small_model() + Args{"--num-query-groups", "2"});
+  expect_problem(small_model() + Args{"--group-query-attention", "--num-query-groups", "8"},
+                 {"more key/value heads (8)"});
+  expect_fine(small_model() + Args{"--group-query-attention", "--num-query-groups", "2"});
 }
 
 TEST(Check, RotaryPart) {
@@ -165,7 +166,8 @@ TEST(Check, Devices) {
 TEST(Check, OneRankAndRecomputation) {
   for (const char* flag : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size",
                            "--context-parallel-size"})
-    expect_problem(small_model() + Args{flag, "2"}, {"only one rank works", "2 ranks", flag});
+    expect_problem(small_model() + Args{flag, "2"},
+                   {std::string(flag) + " 2: only 1 works in this version"});
   expect_problem(small_model() + Args{"--recompute-num-layers", "3"},
                  {"the model has 2", "1 to 2"});
 }

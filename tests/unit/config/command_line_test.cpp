@@ -105,11 +105,17 @@ TEST(CommandLine, FlagsWithoutMeaningAreNoted) {
   EXPECT_NE(loaded.notes[1].find("--distributed-backend"), std::string::npos);
 }
 
-TEST(CommandLine, FlagsNotAvailableAreRefusedWithTheReason) {
-  expect_problem(small_model() + Args{"--fp16"}, {"--fp16", "--bf16"});
-  expect_problem(small_model() + Args{"--rampup-batch-size", "16", "16", "1000", "--seed", "3"},
-                 {"--rampup-batch-size"});
-  expect_problem(small_model() + Args{"--data-path", "0.5", "a", "0.5", "b"}, {"--mock-data"});
+TEST(CommandLine, AFlagOfSeveralFields) {
+  const Config config = config_of(small_model() + Args{"--rampup-batch-size", "2", "2", "1_000",
+                                                       "--global-batch-size", "8", "--seed", "3"});
+  EXPECT_EQ(config.train.ramp_start, 2);
+  EXPECT_EQ(config.train.ramp_increment, 2);
+  EXPECT_EQ(config.train.ramp_samples, 1000);
+  EXPECT_EQ(config.train.seed, 3);
+  expect_problem(small_model() + Args{"--rampup-batch-size", "2", "2", "--seed", "3"},
+                 {"--rampup-batch-size has too few values", "2 of 3"});
+  expect_problem(small_model() + Args{"--rampup-batch-size", "2", "two", "9"},
+                 {"--rampup-batch-size", "\"two\" is not an integer"});
 }
 
 TEST(CommandLine, UnknownFlagsNameTheNearest) {

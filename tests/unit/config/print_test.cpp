@@ -70,10 +70,12 @@ TEST(PrintConfig, AnyLegalValueSurvives) {
           break;
         }
         case FieldType::Choice: value = Choice{random() % field.choices.size()}; break;
+        case FieldType::List: value = TextList(random() % 3, "a \"b\", c"); break;
       }
       set_value(config, field.path, value);
     }
     config.model.preset.clear();
+    config.data.tokenizer = TokenizerKind::External;  // others fill in what they know
     const TemporaryFile file(print_config(config));
     Findings findings;
     const Args args{file.path()};

@@ -29,11 +29,12 @@ TEST(Resolve, ModelFillsInWhatIsDerived) {
   EXPECT_EQ(s.padded_vocab, 1024);
   EXPECT_EQ(s.positions, 128);
   EXPECT_EQ(s.rotary_dim, 0);
-  const ModelShape given = resolve_model(
-      load(small_model() + Args{"--num-query-groups", "2", "--kv-channels", "32",
-                                "--ffn-hidden-size", "100", "--max-position-embeddings", "200",
-                                "--position-embedding-type", "rope", "--rotary-percent", "0.5"})
-          .config);
+  const ModelShape given =
+      resolve_model(load(small_model() +
+                         Args{"--group-query-attention", "--num-query-groups", "2", "--kv-channels",
+                              "32", "--ffn-hidden-size", "100", "--max-position-embeddings", "200",
+                              "--position-embedding-type", "rope", "--rotary-percent", "0.5"})
+                        .config);
   EXPECT_EQ(given.kv_heads, 2);
   EXPECT_EQ(given.head_dim, 32);
   EXPECT_EQ(given.ffn, 100);

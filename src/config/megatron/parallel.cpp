@@ -1,0 +1,128 @@
+// Flags about several ranks: what they divide and how they talk.
+#include "config/megatron/topics.h"
+
+namespace bev {
+
+namespace {
+
+// clang-format off: a line per flag reads as a table
+
+constexpr MegatronFlag kLayoutOfRanks[] = {
+    {"--tensor-parallel-num-weight-shards", "N"},
+    {"--hierarchical-context-parallel-sizes", "N ..."},
+    {"--max-seqlen-per-dp-cp-rank", "N"},
+    {"--hybrid-context-parallel"},
+    {"--gtp-remat-opt-in-modules", "TEXT ..."},
+    {"--num-distributed-optimizer-instances", "N", "1"},
+    {"--fake-process-group"},
+};
+
+constexpr MegatronFlag kLayoutOfAPipeline[] = {
+    {"--microbatch-group-size-per-virtual-pipeline-stage", "N"},
+    {"--account-for-embedding-in-pipeline-split"},
+    {"--account-for-loss-in-pipeline-split"},
+    {"--decoder-first-pipeline-num-layers", "N"},
+    {"--decoder-last-pipeline-num-layers", "N"},
+    {"--pipeline-model-parallel-layout", "TEXT"},
+    {"--num-layers-per-virtual-pipeline-stage", "N"},
+    {"--num-virtual-stages-per-pipeline-rank", "N"},
+    {"--pipeline-model-parallel-split-rank", "N"},
+    {"--standalone-embedding-stage"},
+};
+
+constexpr MegatronFlag kCommunication[] = {
+    {"--pipeline-model-parallel-comm-backend", "nccl|ucc"},
+    {"--tp-comm-overlap"},
+    {"--no-tp-comm-bulk-wgrad --disable-tp-comm-bulk-wgrad"},
+    {"--no-tp-comm-bulk-dgrad --disable-tp-comm-bulk-dgrad"},
+    {"--no-tp-comm-overlap-ag --disable-tp-comm-overlap-ag"},
+    {"--no-tp-comm-overlap-rs --disable-tp-comm-overlap-rs"},
+    {"--tp-comm-overlap-rs-dgrad"},
+    {"--no-tp-comm-split-ag --disable-tp-comm-split-ag"},
+    {"--no-tp-comm-split-rs --disable-tp-comm-split-rs"},
+    {"--tp-comm-bootstrap-backend", "nccl|mpi|gloo", "nccl"},
+    {"--delay-wgrad-compute"},
+    {"--use-ring-exchange-p2p"},
+    {"--defer-embedding-wgrad-compute"},
+    {"--wgrad-deferral-limit", "N", "0"},
+    {"--overlap-p2p-communication-warmup-flush"},
+    {"--no-clone-scatter-output-in-embedding --disable-clone-scatter-output-in-embedding"},
+    {"--symmetric-ar-type", "two_shot|one_shot|multimem_all_reduce"},
+    {"--nccl-all-reduce-for-prefill"},
+    {"--check-weight-hash-across-dp-replicas-interval", "N"},
+    {"--tp-comm-overlap-cfg", "TEXT"},
+    {"--distributed-backend", "nccl|gloo", "nccl"},
+    {"--distributed-timeout-minutes", "N", "10"},
+    {"--no-align-grad-reduce --disable-align-grad-reduce"},
+    {"--local-rank", "N", "0"},
+    {"--lazy-mpu-init"},
+    {"--nccl-communicator-config-path", "TEXT"},
+    {"--use-tp-pp-dp-mapping"},
+    {"--disable-gloo-process-groups"},
+    {"--use-sharp"},
+    {"--sharp-enabled-group", "dp|dp_replica"},
+    {"--high-priority-stream-groups", "TEXT ..."},
+    {"--distributed-timeout-seconds-after-init", "N"},
+    {"--no-overlap-p2p-communication"},
+    {"--overlap-grad-reduce"},
+    {"--ddp-num-buckets", "N"},
+    {"--ddp-bucket-size", "N"},
+    {"--ddp-pad-buckets-for-high-nccl-busbw"},
+    {"--ddp-reduce-scatter-with-fp32-accumulation"},
+    {"--gtp-remat-reduce-scatter-with-fp32-accumulation"},
+    {"--ddp-param-name-patterns-for-fp32-local-accumulation", "TEXT ..."},
+    {"--ddp-average-in-collective"},
+    {"--overlap-param-gather"},
+    {"--overlap-param-gather-with-optimizer-step"},
+    {"--no-align-param-gather"},
+    {"--use-nccl-ub"},
+    {"--disable-symmetric-registration"},
+    {"--gtp-remat-nccl-ub"},
+    {"--gtp-expert-remat-nccl-ub"},
+    {"--fsdp-manual-registration"},
+    {"--create-all-gather-group"},
+    {"--no-gradient-reduce-div-fusion"},
+    {"--fsdp-double-buffer"},
+    {"--suggested-communication-unit-size", "N"},
+    {"--cp-comm-type", "TEXT ...", "p2p"},
+    {"--fsdp-db-use-persist-buf-on-alloc-fail"},
+    {"--no-async-tensor-model-parallel-allreduce"},
+    {"--overlap-p2p-communication"},
+    {"--no-delay-grad-reduce"},
+    {"--no-scatter-gather-tensors-in-pipeline"},
+    {"--local_rank", "N"},
+    {"--DDP-impl", "local|torch", "local"},
+    {"--use-contiguous-buffers-in-ddp"},
+};
+
+constexpr MegatronFlag kShardingOverDataParallelRanks[] = {
+    {"--use-megatron-fsdp"},
+    {"--use-torch-fsdp2"},
+    {"--use-distributed-optimizer"},
+    {"--megatron-fsdp-version", "1|2", "1"},
+    {"--no-use-layer-wise-param-layout"},
+    {"--data-parallel-sharding-strategy", "no_shard|optim|optim_grads|optim_grads_params", "optim_grads_params"},
+    {"--outer-dp-sharding-strategy", "no_shard|optim", "no_shard"},
+    {"--enable-full-sharding-in-hsdp"},
+    {"--torch-fsdp2-no-reshard-after-forward"},
+    {"--megatron-fsdp-enable-fine-grained-param-gather"},
+    {"--megatron-fsdp-max-pool-double-buffer"},
+};
+
+// clang-format on
+
+}  // namespace
+
+std::span<const FlagTopic> parallel_topics() {
+  static constexpr FlagTopic kTopics[] = {
+      {"layout of ranks", FlagClass::Later, "this version runs on one rank", kLayoutOfRanks},
+      {"layout of a pipeline", FlagClass::Later, "this version has no pipeline",
+       kLayoutOfAPipeline},
+      {"communication", FlagClass::Noted, "has no meaning with one rank", kCommunication},
+      {"sharding over data-parallel ranks", FlagClass::Noted, "one rank holds everything",
+       kShardingOverDataParallelRanks},
+  };
+  return kTopics;
+}
+
+}  // namespace bev
