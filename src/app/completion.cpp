@@ -116,16 +116,19 @@ std::string bash_function(std::span<const Verb> verbs) {
   fi
   case $cur in
     -*)
-      local own
-      own=$("${{COMP_WORDS[0]}}" "$verb" --help 2>/dev/null | sed -n 's/^  \(--[a-z0-9-]*\).*/\1/p')
-      COMPREPLY=($(compgen -W "$own $fields $megatron" -- "$cur"))
+      local help flags
+      help=$("${{COMP_WORDS[0]}}" "$verb" --help 2>/dev/null)
+      flags=$(printf '%s\n' "$help" | sed -n 's/^  \(--[a-z0-9-]*\)\( .*\)\{{0,1\}}$/\1/p')
+      case $help in *--{}*) flags="$flags $fields $megatron" ;; esac
+      COMPREPLY=($(compgen -W "$flags" -- "$cur"))
       ;;
     *) COMPREPLY=($(compgen -f -- "$cur")) ;;
   esac
 }}
 complete -o filenames -F _bevatron bevatron
 )",
-                verb_words(verbs), field_words(), megatron_words(), choice_cases());
+                verb_words(verbs), field_words(), megatron_words(), choice_cases(),
+                fields()[0].path);
 }
 
 }  // namespace

@@ -9,9 +9,9 @@
 
 namespace bev::app {
 
-// What `bevatron completion` prints. Completes verbs, flags of fields and of Megatron-LM, choices,
-// presets, the verb's own flags (asked from its help when they are needed) and files. Usage error
-// for a shell other than bash and zsh.
+// What `bevatron completion` prints. Completes verbs, choices, presets, files, the flags a verb has
+// for itself and, where it reads a configuration, those of fields and of Megatron-LM. What a verb
+// has and reads, the script asks from its help. Usage error for a shell other than bash and zsh.
 std::string completion_script(std::span<const Verb> verbs, std::string_view shell);
 
 }  // namespace bev::app

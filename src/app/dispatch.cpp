@@ -71,9 +71,8 @@ std::string overview(std::span<const Verb> verbs) {
   for (const Verb& verb : verbs) text += format("  {:<12}{}\n", verb.name, verb.summary);
   text +=
       format("  {:<12}{}\n", "completion", "a script that lets the shell complete command lines");
-  text += format("  {:<12}{}\n", "help",
-                 "this overview; `bevatron help VERB` explains a verb, `bevatron help "
-                 "configuration` all fields and flags");
+  text += format("  {:<12}{}\n", "help", "this overview; `bevatron help VERB` explains a verb,");
+  text += format("  {:<12}{}\n", "", "`bevatron help configuration` all fields and flags");
   text +=
       "\nEvery field of the configuration is a flag; flags of Megatron-LM work too.\n"
       "Exit codes: 0 done, 2 wrong usage or configuration, 3 bad or missing file,\n"

@@ -49,6 +49,19 @@ TEST(Dispatch, HelpIsAnOverviewOrTheVerbs) {
   EXPECT_EQ(run({"help", "train"}), 11);  // train --help
 }
 
+TEST(Dispatch, PagesThatNeedTheWholeTable) {
+  const auto printed = [](const Args& args) {
+    testing::internal::CaptureStdout();
+    EXPECT_EQ(run(args), 0);
+    return testing::internal::GetCapturedStdout();
+  };
+  EXPECT_EQ(printed({"help", "configuration"}).find("# Configuration\n"), 0u);
+  EXPECT_NE(printed({"completion", "bash"}).find("verbs=\"train plan version"), std::string::npos);
+  for (const Args& args : {Args{"completion", "--help"}, Args{"help", "completion"}})
+    EXPECT_EQ(printed(args).find("usage: bevatron completion bash | zsh"), 0u);
+  EXPECT_THROW(run({"completion"}), Error);
+}
+
 TEST(Dispatch, UnknownVerbsNameTheNearest) {
   try {
     run({"trian"});
