@@ -65,8 +65,10 @@ golden: deps ## Compare with results recorded from other programs: make golden G
 	@$(call build,cpu-release,bevatron_golden)
 	build/bevatron-golden "$(GOLDEN)"
 
-docs: all ## Write docs/configuration.md, which is made from the description of the configuration
+docs: all ## Write docs/configuration.md and docs/errors.md, which are made from the program
 	build/bevatron help configuration > docs/configuration.md
+	@$(call build,cpu-release,cli_test)
+	BEVATRON_ERROR_CATALOGUE=docs/errors.md build/cli_test --gtest_brief=1
 
 lint: ## Check format, static analysis and the project's own rules (LINT=changed: changed files only)
 	@$(call install,--lint)

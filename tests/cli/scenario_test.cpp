@@ -13,8 +13,11 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -61,6 +64,40 @@ std::vector<Scenario> read_scenarios() {
   return scenarios;
 }
 
+// The error catalogue: every scenario that ends with an error, with what the program printed.
+class Catalogue {
+ public:
+  // Written when the environment names a file (`make docs`).
+  Catalogue() : path_(std::getenv("BEVATRON_ERROR_CATALOGUE")) {}
+
+  void add(const Scenario& scenario, const std::string& output) {
+    if (path_ == nullptr || scenario.exit == 0) return;
+    std::string& section = sections_[scenario.file];
+    section += "\n### " + scenario.title + "\n\n";
+    for (const std::string& command : scenario.commands) section += "    $ " + command + "\n";
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);)
+      section += line.empty() ? "\n" : "    " + line + "\n";
+  }
+
+  void write() const {
+    if (path_ == nullptr) return;
+    std::ofstream file(path_);
+    file << "# Errors, as they are printed\n\n"
+            "Every message says what is wrong, where, why, and what would be legal; all problems of a "
+            "configuration come at\nonce. The last line gives the kind and the exit code: 2 usage or "
+            "configuration, 3 data (a file is missing, damaged or\ncannot be written), 4 device or "
+            "memory, 5 communication, 6 numbers that are not finite, 70 a bug of bevatron.\n\n"
+            "This page is made by `make docs` from the scenarios in tests/cli/scenarios, which "
+            "`make test` runs.\n";
+    for (const auto& [name, section] : sections_) file << "\n## " << name << "\n" << section;
+  }
+
+ private:
+  const char* path_;
+  std::map<std::string, std::string> sections_;
+};
+
 std::string quoted(const std::string& text) { return "'" + text + "'"; }
 
 TEST(Scenarios, BehaveAsWritten) {
@@ -68,6 +105,7 @@ TEST(Scenarios, BehaveAsWritten) {
   ASSERT_GT(scenarios.size(), 10u);
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / ("bevatron-cli-" + std::to_string(::getpid()));
+  Catalogue catalogue;
   for (const Scenario& scenario : scenarios) {
     SCOPED_TRACE(scenario.file + ": " + scenario.title);
     std::filesystem::remove_all(folder);
@@ -84,6 +122,7 @@ TEST(Scenarios, BehaveAsWritten) {
       output.append(chunk.data(), got);
     }
     const int status = ::pclose(pipe);
+    catalogue.add(scenario, output);
     EXPECT_TRUE(WIFEXITED(status));
     EXPECT_EQ(WEXITSTATUS(status), scenario.exit) << output;
     for (const std::string& text : scenario.expected) {
@@ -93,6 +132,7 @@ TEST(Scenarios, BehaveAsWritten) {
       EXPECT_EQ(output.find(text), std::string::npos) << "found: " << text << "\n" << output;
     }
   }
+  catalogue.write();
   std::filesystem::remove_all(folder);
 }
 
