@@ -19,7 +19,7 @@ ProgressLine::ProgressLine(std::string_view task, int64_t total, std::string_vie
       shown_at_(start_ + 1.8) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) say("\r\033[K");
 }
 
 double ProgressLine::seconds() const { return seconds_now() - start_; }
@@ -37,7 +37,7 @@ void ProgressLine::update(int64_t done) {
              as_duration(passed * static_cast<double>(total_ - done) / part));
   const size_t columns = terminal_columns(STDERR_FILENO);
   if (columns > 0 && line.size() >= columns) line.resize(columns - 1);
-  fmt::print(stderr, "\r\033[K{}", line);
+  say("\r\033[K{}", line);
   std::fflush(stderr);
 }
 

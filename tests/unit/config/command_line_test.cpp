@@ -109,7 +109,8 @@ TEST(CommandLine, FlagsNotAvailableAreRefusedWithTheReason) {
   expect_problem(small_model() + Args{"--fp16"}, {"--fp16", "--bf16"});
   expect_problem(small_model() + Args{"--rampup-batch-size", "16", "16", "1000", "--seed", "3"},
                  {"--rampup-batch-size"});
-  expect_problem(small_model() + Args{"--data-path", "0.5", "a", "0.5", "b"}, {"--mock-data"});
+  expect_problem(small_model() + Args{"--data-path", "0.5", "a", "0.5", "b"},
+                 {"--data-path", "only one token file"});
 }
 
 TEST(CommandLine, UnknownFlagsNameTheNearest) {
