@@ -143,8 +143,7 @@ void print_end(const TrainSummary& s, const std::string& curve) {
 
 void print_next_steps(const Config& config) {
   const bool text = config.data.tokenizer == TokenizerKind::Byte;
-  fmt::print(
-      stderr, "next      bevatron eval {}{}\n", config.train.output,
+  say("next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }
 
@@ -173,7 +172,10 @@ int train(std::span<const std::string> args) {
   const Config& config = loaded->config;
   Preflight preflight(config);
   const Plan& planned = preflight.plan;
-  if (loaded->has("--dry-run")) fmt::print("{}", plan_table(planned));
+  if (loaded->has("--dry-run")) {
+    fmt::print("{}", plan_table(planned));
+    std::fflush(stdout);  // before what follows on stderr
+  }
   preflight.require();
   for (const std::string& note : preflight.data.notes) say("bevatron: note: {}\n", note);
   print_start(config, planned, preflight.data);
