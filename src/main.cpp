@@ -1,4 +1,6 @@
 // The table of sub-commands, and the only place that prints errors.
+#include <fcntl.h>
+
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "app/dispatch.h"
+#include "app/terminal.h"
 #include "app/verbs.h"
 #include "base/error.h"
 #include "base/format.h"
@@ -31,14 +34,25 @@ constexpr std::array kVerbs{
 
 int print_error(const bev::Error& error) {
   const int code = bev::exit_code(error.kind);
-  fmt::print(stderr, "bevatron: error: {}\n", error.what());
+  bev::app::say("bevatron: error: {}\n", error.what());
   for (auto activity = error.context.rbegin(); activity != error.context.rend(); ++activity)
-    fmt::print(stderr, "  while {}\n", *activity);
+    bev::app::say("  while {}\n", *activity);
   if (error.kind == bev::ErrorKind::Internal)
-    fmt::print(stderr, "  at {}:{}; this is a bug of bevatron, please report it\n",
-               error.where.file_name(), error.where.line());
-  fmt::print(stderr, "  ({} error, exit code {})\n", bev::name_of(error.kind), code);
+    bev::app::say("  at {}:{}; this is a bug of bevatron, please report it\n",
+                  error.where.file_name(), error.where.line());
+  bev::app::say("  ({} error, exit code {})\n", bev::name_of(error.kind), code);
   return code;
+}
+
+// A descriptor that was closed by whoever started the program would be given to the next file that
+// is opened, and the log would go into it. Writing to stdout still fails, as it should; what is
+// said on stderr gets lost.
+void hold_standard_descriptors() {
+  constexpr std::array kModes{O_RDONLY, O_RDONLY, O_WRONLY};
+  for (int descriptor = 0; descriptor < 3; ++descriptor)
+    if (::fcntl(descriptor, F_GETFD) == -1 && errno == EBADF)
+      // The smallest free number is this one.
+      (void)!::open("/dev/null", kModes[static_cast<size_t>(descriptor)]);
 }
 
 }  // namespace
@@ -46,13 +60,16 @@ int print_error(const bev::Error& error) {
 int main(int argc, char** argv) {
   using bev::Error;
   using bev::ErrorKind;
+  hold_standard_descriptors();
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     const int code = bev::app::dispatch(kVerbs, args);
-    // Results on a full disk are not results.
+    // Results on a full disk are not results, even when the disk has room again by now.
     if (std::fflush(stdout) != 0)
       throw Error(ErrorKind::Data,
                   bev::format("cannot write the output: {}", std::strerror(errno)));
+    if (std::ferror(stdout) != 0)
+      throw Error(ErrorKind::Data, "a part of the output could not be written");
     return code;
   } catch (const Error& error) {
     std::fflush(stdout);

@@ -11,7 +11,7 @@
 #include <optional>
 
 #include "app/own_flags.h"
-#include "app/progress.h"
+#include "app/progress_line.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "base/file.h"
@@ -100,10 +100,9 @@ StoryTotals write_with_progress(AtomicFile& file, const std::string& path,
   const double expected =
       std::max(static_cast<double>(order.min_bytes),
                static_cast<double>(order.min_stories) * (story_statistics().bytes_per_story + 1));
-  Progress progress(format("writing {}", path), expected);
-  return write_stories(file, order, [&](const StoryTotals& totals) {
-    progress.at(static_cast<double>(totals.bytes));
-  });
+  ProgressLine progress(format("writing {}", path), static_cast<int64_t>(expected), "bytes");
+  return write_stories(file, order,
+                       [&](const StoryTotals& totals) { progress.update(totals.bytes); });
 }
 
 std::vector<WrittenFile> write_files(const FlagValues& flags) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/completion.h"
+#include "app/terminal.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "config/nearest.h"
@@ -85,10 +86,9 @@ int dispatch(std::span<const Verb> verbs, std::span<const std::string> args) {
   if (args.empty()) {
     std::string names;
     for (const Verb& verb : verbs) names += format("{} | ", verb.name);
-    fmt::print(stderr,
-               "usage: bevatron {}help [CONFIG.toml] [--section.field VALUE ...]\n"
-               "`bevatron help` explains\n",
-               names);
+    say("usage: bevatron {}help [CONFIG.toml] [--section.field VALUE ...]\n"
+        "`bevatron help` explains\n",
+        names);
     return exit_code(ErrorKind::Usage);
   }
   const std::span<const std::string> rest = args.subspan(1);

@@ -63,6 +63,7 @@ void from_file(Text& text, const std::string& prefix, SequenceRange range, const
   text.file = std::make_shared<const TokenFile>(prefix);
   if (range == SequenceRange{}) range.end = text.file->index().sequences();
   const int64_t begin = text.file->stream_begin(range.begin);
+  BEV_CHECK(text.file->index().tokens() > 0, Data, "{}: the files hold no tokens", prefix);
   text.name = prefix;
   text.stream = {
       .size = text.file->stream_begin(range.end) - begin,
@@ -149,7 +150,8 @@ int eval(std::span<const std::string> args) {
   const ModelFolder folder = open_model_folder(flags->positional().front());
   const Config& config = folder.config;
   const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
-  const int64_t length = longest_sequence(folder, flags->integer("--length", trained, 1, 1 << 28));
+  const int64_t length = flags->integer("--length", longest_sequence(folder, trained), 1,
+                                        longest_sequence(folder, 1 << 28));
   const int64_t overlap = flags->integer("--overlap", length / 2, 0, length - 1);
 
   Text text;

@@ -102,8 +102,9 @@ int generate(std::span<const std::string> args) {
                       .seed = static_cast<uint64_t>(flags->integer("--seed", 1234, 0, INT64_MAX))};
   const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
   const int64_t most = static_cast<int64_t>(prompt.size()) + options.tokens;
-  options.context =
-      std::min(longest_sequence(folder, flags->integer("--context", trained, 1, 1 << 28)), most);
+  options.context = std::min(flags->integer("--context", longest_sequence(folder, trained), 1,
+                                            longest_sequence(folder, 1 << 28)),
+                             most);
 
   DeviceConfig device;
   device.kind =

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 
 #include "app/terminal.h"
@@ -9,6 +10,18 @@
 #include "base/format.h"
 
 namespace bev::app {
+
+std::string progress_text(std::string_view task, int64_t done, int64_t total, std::string_view unit,
+                          double seconds) {
+  const double part = static_cast<double>(done),
+               left = static_cast<double>(std::max(done, total) - done);
+  const double share = total > 0 ? std::min(1.0, part / static_cast<double>(total)) : 1.0;
+  std::string text = format("{} {:.0f} %", task, 100 * share);
+  if (seconds > 0 && done > 0)
+    text += format(", {} {}/s, {} left", with_commas(static_cast<int64_t>(part / seconds)), unit,
+                   as_duration(seconds * left / part));
+  return text;
+}
 
 ProgressLine::ProgressLine(std::string_view task, int64_t total, std::string_view unit)
     : task_(task),
@@ -19,7 +32,7 @@ ProgressLine::ProgressLine(std::string_view task, int64_t total, std::string_vie
       shown_at_(start_ + 1.8) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (shown_) say("\r\033[K");
 }
 
 double ProgressLine::seconds() const { return seconds_now() - start_; }
@@ -30,14 +43,10 @@ void ProgressLine::update(int64_t done) {
   if (now - shown_at_ < 0.2) return;
   shown_at_ = now;
   shown_ = true;
-  const double passed = now - start_, part = static_cast<double>(done);
-  std::string line =
-      format("{} {:.0f} %, {} {}/s, {} left", task_, 100 * part / static_cast<double>(total_),
-             with_commas(static_cast<int64_t>(part / passed)), unit_,
-             as_duration(passed * static_cast<double>(total_ - done) / part));
+  std::string line = progress_text(task_, done, total_, unit_, now - start_);
   const size_t columns = terminal_columns(STDERR_FILENO);
   if (columns > 0 && line.size() >= columns) line.resize(columns - 1);
-  fmt::print(stderr, "\r\033[K{}", line);
+  say("\r\033[K{}", line);
   std::fflush(stderr);
 }
 

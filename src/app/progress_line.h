@@ -16,6 +16,7 @@ class ProgressLine {
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
+  // Cheap: may be called thousands of times a second.
   void update(int64_t done);
   double seconds() const;
 
@@ -26,5 +27,9 @@ class ProgressLine {
   double start_, shown_at_;
   bool shown_ = false;
 };
+
+// The text of the line.
+std::string progress_text(std::string_view task, int64_t done, int64_t total, std::string_view unit,
+                          double seconds);
 
 }  // namespace bev::app

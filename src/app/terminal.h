@@ -2,6 +2,11 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "base/format.h"
 
 namespace bev::app {
 
@@ -14,5 +19,13 @@ bool stderr_is_terminal();
 
 // The width of a terminal; 0 when the descriptor is none, or one that does not say.
 size_t terminal_columns(int descriptor);
+
+// Tells people something, on stderr. Unlike results, which must arrive, this may get lost: a full
+// disk behind stderr ends no training.
+template <class... Args>
+void say(fmt::format_string<Args...> text, Args&&... args) {
+  const std::string line = fmt::format(text, std::forward<Args>(args)...);
+  std::fwrite(line.data(), 1, line.size(), stderr);
+}
 
 }  // namespace bev::app

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "app/terminal.h"
 #include "app/training_printer.h"
 #include "app/verb_config.h"
 #include "app/verbs.h"
@@ -32,7 +33,7 @@ volatile std::sig_atomic_t stop_requested = 0;
 extern "C" void request_stop(int) { stop_requested = 1; }
 
 // While it lives, SIGINT and SIGTERM end the run after the current iteration; a second one ends the
-// program at once.
+// program at once. A reader of the log that goes away (SIGPIPE) does not end it.
 class StopOnSignal {
  public:
   StopOnSignal() {
@@ -41,33 +42,37 @@ class StopOnSignal {
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     ::sigaction(SIGINT, &action, &old_interrupt_);
     ::sigaction(SIGTERM, &action, &old_terminate_);
+    struct sigaction ignored{};
+    ignored.sa_handler = SIG_IGN;
+    ::sigaction(SIGPIPE, &ignored, &old_pipe_);
   }
   ~StopOnSignal() {
     ::sigaction(SIGINT, &old_interrupt_, nullptr);
     ::sigaction(SIGTERM, &old_terminate_, nullptr);
+    ::sigaction(SIGPIPE, &old_pipe_, nullptr);
   }
   StopOnSignal(const StopOnSignal&) = delete;
   StopOnSignal& operator=(const StopOnSignal&) = delete;
 
  private:
-  struct sigaction old_interrupt_{}, old_terminate_{};
+  struct sigaction old_interrupt_{}, old_terminate_{}, old_pipe_{};
 };
 
 void print_start(const Config& config, const Plan& plan, const TrainingData& data) {
-  fmt::print(stderr, "model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
-             with_commas(plan.parameters), plan.model.layers, plan.model.width, plan.model.vocab,
-             plan.model.padded_vocab);
-  fmt::print(stderr, "device    {}, {}, {} threads, {} planned\n", name_of_choice(plan.device),
-             name_of(plan.dtype), plan.threads, as_bytes(static_cast<double>(plan.memory_bytes())));
-  fmt::print(stderr, "batch     {} sequences x {} tokens in {} micro-batches, {} iterations\n",
-             plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
-             with_commas(plan.iterations));
-  if (config.data.mock) fmt::print(stderr, "data      made-up tokens\n");
+  say("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
+      with_commas(plan.parameters), plan.model.layers, plan.model.width, plan.model.vocab,
+      plan.model.padded_vocab);
+  say("device    {}, {}, {} threads, {} planned\n", name_of_choice(plan.device),
+      name_of(plan.dtype), plan.threads, as_bytes(static_cast<double>(plan.memory_bytes())));
+  say("batch     {} sequences x {} tokens in {} micro-batches, {} iterations\n",
+      plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
+      with_commas(plan.iterations));
+  if (config.data.mock) say("data      made-up tokens\n");
   for (const TrainingData::Part& part : data.parts)
-    fmt::print(stderr, "data      {}: {} tokens, {} samples for {}\n", part.prefix.string(),
-               with_commas(part.tokens), with_commas(part.windows),
-               kSplitNames[static_cast<size_t>(part.split)]);
-  if (!config.train.output.empty()) fmt::print(stderr, "output    {}\n", config.train.output);
+    say("data      {}: {} tokens, {} samples for {}\n", part.prefix.string(),
+        with_commas(part.tokens), with_commas(part.windows),
+        kSplitNames[static_cast<size_t>(part.split)]);
+  if (!config.train.output.empty()) say("output    {}\n", config.train.output);
 }
 
 size_t model_bytes(const Plan& plan) {
@@ -127,20 +132,18 @@ std::string_view reason_of(Ending ending) {
 }
 
 void print_end(const TrainSummary& s, const std::string& curve) {
-  if (s.ending == Ending::Complete && !curve.empty())
-    fmt::print(stderr, "loss of every iteration\n{}", curve);
-  fmt::print(stderr, "{} after {} iterations, {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}",
-             reason_of(s.ending), with_commas(s.iterations), as_duration(s.seconds),
-             s.tokens_per_second, s.first_loss, s.last_loss);
-  if (s.valid_loss) fmt::print(stderr, ", validation {:.4f}", *s.valid_loss);
-  if (s.skipped > 0) fmt::print(stderr, "; {} updates skipped", s.skipped);
-  fmt::print(stderr, "\n");
+  if (s.ending == Ending::Complete && !curve.empty()) say("loss of every iteration\n{}", curve);
+  say("{} after {} iterations, {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", reason_of(s.ending),
+      with_commas(s.iterations), as_duration(s.seconds), s.tokens_per_second, s.first_loss,
+      s.last_loss);
+  if (s.valid_loss) say(", validation {:.4f}", *s.valid_loss);
+  if (s.skipped > 0) say("; {} updates skipped", s.skipped);
+  say("\n");
 }
 
 void print_next_steps(const Config& config) {
   const bool text = config.data.tokenizer == TokenizerKind::Byte;
-  fmt::print(
-      stderr, "next      bevatron eval {}{}\n", config.train.output,
+  say("next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }
 
@@ -169,10 +172,12 @@ int train(std::span<const std::string> args) {
   const Config& config = loaded->config;
   Preflight preflight(config);
   const Plan& planned = preflight.plan;
-  if (loaded->has("--dry-run")) fmt::print("{}", plan_table(planned));
+  if (loaded->has("--dry-run")) {
+    fmt::print("{}", plan_table(planned));
+    std::fflush(stdout);  // before what follows on stderr
+  }
   preflight.require();
-  for (const std::string& note : preflight.data.notes)
-    fmt::print(stderr, "bevatron: note: {}\n", note);
+  for (const std::string& note : preflight.data.notes) say("bevatron: note: {}\n", note);
   print_start(config, planned, preflight.data);
   if (loaded->has("--dry-run")) {
     fmt::print("the run can start: configuration, memory, data and output are in order\n");
@@ -209,7 +214,7 @@ int train(std::span<const std::string> args) {
   if (!config.train.output.empty()) {
     save_huggingface(run.model(), config, assembly.params);
     saved = format("the weights after {} updates are in {}", summary.applied, run.model().string());
-    fmt::print(stderr, "wrote {}\n", run.model().string());
+    say("wrote {}\n", run.model().string());
   }
   const int code = finish(summary, saved);
   BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), saved);

@@ -26,7 +26,7 @@ void TrainingPrinter::iteration(const Progress& p) {
     print(interval_.take_line(p, options_.flops_per_token, options_.peak_flops));
     shown_at_ = now;
   } else if (live_ && now - shown_at_ > 0.2) {
-    fmt::print(stderr, "\r\033[K{}", live_line(p, terminal_columns(STDERR_FILENO)));
+    say("\r\033[K{}", live_line(p, terminal_columns(STDERR_FILENO)));
     std::fflush(stderr);
     live_shown_ = true;
     shown_at_ = now;
@@ -51,14 +51,16 @@ std::string TrainingPrinter::curve() const {
 
 void TrainingPrinter::print(const std::string& line) {
   clear_live();
-  fmt::print("{}\n", line);
+  // A log that cannot be written must not end the training; main looks at the end.
+  std::fwrite(line.data(), 1, line.size(), stdout);
+  std::fputc('\n', stdout);
   // The log is read while it is written.
   std::fflush(stdout);
 }
 
 void TrainingPrinter::clear_live() {
   if (!live_shown_) return;
-  fmt::print(stderr, "\r\033[K");
+  say("\r\033[K");
   std::fflush(stderr);
   live_shown_ = false;
 }

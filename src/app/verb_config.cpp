@@ -50,7 +50,7 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     return std::nullopt;
   }
   LoadedConfig loaded = load(args, all_flags(verb), verb.purpose);
-  for (const std::string& note : loaded.notes) fmt::print(stderr, "bevatron: note: {}\n", note);
+  for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {
     fmt::print("{}", print_config(loaded.config, loaded.origins));
     return std::nullopt;

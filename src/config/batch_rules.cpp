@@ -176,6 +176,11 @@ Found one_file_each(const Facts& f) {
   for (const auto& [path, list] :
        {std::pair{"data.path", &d.path}, std::pair{"data.train_path", &d.train_path},
         std::pair{"data.valid_path", &d.valid_path}, std::pair{"data.test_path", &d.test_path}}) {
+    if (*list == TextList{""})
+      return Problem{.what = format("{} is an empty text", path),
+                     .where = f.where({path}),
+                     .why = "a token file has a name",
+                     .legal = "one path without the ending .bin"};
     if (list->size() <= 1) continue;
     return Problem{
         .what = "only one token file works in this version",

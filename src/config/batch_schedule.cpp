@@ -16,10 +16,21 @@ int64_t BatchSchedule::at(int64_t consumed) const {
 
 int64_t BatchSchedule::steps_in(int64_t samples) const {
   if (is_constant()) return samples / largest_;
+  const int64_t end = std::min(ramp_samples_, samples);  // of the beginnings of the ramp's steps
   int64_t steps = 0, consumed = 0;
-  while (consumed <= ramp_samples_ && consumed <= samples) {
-    consumed += at(consumed);
-    ++steps;
+  while (consumed <= end) {
+    // All steps of one size together: how many of them there are is found by halving.
+    const int64_t batch = at(consumed);
+    int64_t count = 1, most = (end - consumed) / batch + 1;
+    while (count < most) {
+      const int64_t middle = count + (most - count + 1) / 2;
+      if (at(consumed + (middle - 1) * batch) == batch)
+        count = middle;
+      else
+        most = middle - 1;
+    }
+    steps += count;
+    consumed += count * batch;
   }
   return steps + std::max<int64_t>(0, samples - consumed) / largest_;
 }

@@ -1,5 +1,7 @@
 #include "data/training_data.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/philox.h"
 #include "config/resolve.h"
@@ -31,8 +33,9 @@ class Opener {
   TrainingData mock() const {
     const auto seed = static_cast<uint64_t>(config_.train.seed);
     const int64_t vocab = resolve_model(config_).vocab;
-    const int64_t count =
-        std::max<int64_t>(1, config_.eval.iterations) * resolve_batch(config_).global_batch;
+    // As many as are asked for; the bound keeps the product in range.
+    const int64_t batches = std::clamp<int64_t>(config_.eval.iterations, 1, 1 << 30);
+    const int64_t count = batches * resolve_batch(config_).global_batch;
     return {.train = std::make_shared<MockSamples>(vocab, seed),
             .valid = {std::make_shared<MockSamples>(vocab, mix_key(seed, "validation")), count}};
   }

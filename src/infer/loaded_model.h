@@ -25,6 +25,8 @@ class LoadedModel {
   // positions.
   LoadedModel(const ModelFolder& folder, const DeviceConfig& device, int64_t sequences,
               int64_t length);
+  LoadedModel(const LoadedModel&) = delete;
+  LoadedModel& operator=(const LoadedModel&) = delete;
 
   Executor& executor() { return *executor_; }
   const Config& config() const { return config_; }

@@ -23,10 +23,11 @@ ScoringWindows::ScoringWindows(TokenStream stream, int64_t length, int64_t overl
       overlap_(overlap),
       before_(before),
       inputs_(stream_.size - (before < 0 ? 1 : 0)),
-      windows_(inputs_ <= length ? 1 : 1 + div_ceil(inputs_ - length, length - overlap)) {
+      windows_(1) {
   BEV_CHECK(inputs_ >= 1, Data, "there are too few tokens to score: {}", stream_.size);
   BEV_CHECK(overlap >= 0 && overlap < length, Internal, "windows of {} overlap by {}", length,
             overlap);
+  if (inputs_ > length) windows_ += div_ceil(inputs_ - length, length - overlap);
 }
 
 void ScoringWindows::read(int64_t index, HostBatch& batch, int64_t at) const {

@@ -37,6 +37,9 @@ void RunDirectory::check(const Config& config, size_t model_bytes) const {
   BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data,
             "train.output {}: cannot write into {}: {}", path_.string(), parent.string(),
             std::strerror(errno));
+  BEV_CHECK(!fs::exists(config_file(), ignored) || fs::exists(metrics_file(), ignored), Data,
+            "train.output {}: {} is not of a run, and would be replaced; another name is needed",
+            path_.string(), config_file().string());
   struct statvfs disk{};
   if (::statvfs(parent.c_str(), &disk) != 0) return;
   const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);

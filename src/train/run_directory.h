@@ -21,7 +21,7 @@ class RunDirectory {
 
   // What would go wrong later is said now, and nothing is written: a model that no format holds
   // (Usage error), a folder that cannot be made or written, foreign files in the place of the
-  // model, a disk without room for `model_bytes` (Data errors).
+  // configuration or the model, a disk without room for `model_bytes` (Data errors).
   void check(const Config& config, size_t model_bytes) const;
 
   // Makes the folder and writes the configuration into it.

@@ -83,7 +83,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     }
     const EvalConfig& eval = assembly_.config.eval;
     if (eval.interval > 0 && iteration % eval.interval == 0 && iteration < iterations_) {
-      validate(observer, iteration, false, summary);
+      if (!validate(observer, iteration, false, summary)) break;
       pace.pause(seconds_now() - last);
       last = seconds_now();
     }
@@ -108,11 +108,20 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   return summary;
 }
 
-void Trainer::validate(const TrainObserver& observer, int64_t iteration, bool at_end,
+bool Trainer::validate(const TrainObserver& observer, int64_t iteration, bool at_end,
                        TrainSummary& summary) {
-  if (const auto loss = evaluate(data_.valid, "validation", iteration, at_end, observer))
-    summary.valid_loss = loss;
-  if (at_end) summary.test_loss = evaluate(data_.test, "test", iteration, at_end, observer);
+  try {
+    if (const auto loss = evaluate(data_.valid, "validation", iteration, at_end, observer))
+      summary.valid_loss = loss;
+    if (at_end) summary.test_loss = evaluate(data_.test, "test", iteration, at_end, observer);
+    return true;
+  } catch (const Error& error) {
+    // What was trained must not be lost.
+    if (error.kind != ErrorKind::Data) throw;
+    summary.ending = Ending::BadData;
+    summary.reason = error.what();
+    return false;
+  }
 }
 
 std::optional<double> Trainer::evaluate(const HeldSamples& held, std::string_view split,

@@ -39,7 +39,7 @@ enum class Ending : uint8_t {
   Interval,   // train.exit_interval
   Duration,   // train.exit_minutes
   NonFinite,  // a loss or gradient, and train.nonfinite says stop
-  BadData,    // the next samples cannot be read
+  BadData,    // the next samples, or those of a validation, cannot be read
 };
 
 struct TrainSummary {
@@ -66,7 +66,8 @@ class Trainer {
   TrainSummary run(const TrainObserver& observer);
 
  private:
-  void validate(const TrainObserver& observer, int64_t iteration, bool at_end,
+  // False, and the ending set, when the data cannot be read.
+  bool validate(const TrainObserver& observer, int64_t iteration, bool at_end,
                 TrainSummary& summary);
   std::optional<double> evaluate(const HeldSamples& held, std::string_view split, int64_t iteration,
                                  bool at_end, const TrainObserver& observer);

@@ -84,8 +84,10 @@ class Catalogue {
     if (path_ == nullptr) return;
     std::ofstream file(path_);
     file << "# Errors, as they are printed\n\n"
-            "Every message says what is wrong, where, why, and what would be legal; all problems of a "
-            "configuration come at\nonce. The last line gives the kind and the exit code: 2 usage or "
+            "Every message says what is wrong, where, why, and what would be legal; all problems "
+            "of a "
+            "configuration come at\nonce. The last line gives the kind and the exit code: 2 usage "
+            "or "
             "configuration, 3 data (a file is missing, damaged or\ncannot be written), 4 device or "
             "memory, 5 communication, 6 numbers that are not finite, 70 a bug of bevatron.\n\n"
             "This page is made by `make docs` from the scenarios in tests/cli/scenarios, which "

@@ -74,7 +74,7 @@ TEST(Fields, SetAndGetEveryField) {
       case FieldType::Boolean: other = !std::get<bool>(field.standard); break;
       case FieldType::Text: other = std::string("text"); break;
       case FieldType::Choice: other = Choice{field.choices.size() - 1}; break;
-      case FieldType::List: other = TextList{"a", "b"}; break;
+      case FieldType::List: other = TextList{"one", "two words"}; break;
     }
     set_value(config, field.path, other);
     EXPECT_EQ(get_value(config, field.path), other) << field.path;

@@ -51,6 +51,12 @@ TEST(PrintConfig, HasEveryField) {
 }
 
 // Random legal values of every field survive printing and reading; the rules are not asked.
+std::string random_text(std::mt19937_64& random) {
+  std::string text;
+  for (int i = 0; i < 8; ++i) text += static_cast<char>(1 + random() % 127);
+  return text;
+}
+
 TEST(PrintConfig, AnyLegalValueSurvives) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 50; ++round) {
@@ -63,10 +69,11 @@ TEST(PrintConfig, AnyLegalValueSurvives) {
         case FieldType::Integer: value = static_cast<int64_t>(number); break;
         case FieldType::Real: value = number; break;
         case FieldType::Boolean: value = u < 0.5; break;
-        case FieldType::Text: {
-          std::string text;
-          for (int i = 0; i < 8; ++i) text += static_cast<char>(1 + random() % 127);
-          value = text;
+        case FieldType::Text: value = random_text(random); break;
+        case FieldType::List: {
+          TextList list(random() % 4);
+          for (std::string& text : list) text = random_text(random);
+          value = list;
           break;
         }
         case FieldType::Choice: value = Choice{random() % field.choices.size()}; break;

@@ -1,0 +1,93 @@
+#include "infer/loaded_model.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+#include "unit/infer/stored_model.h"
+
+namespace bev {
+namespace {
+
+using test::expect_error;
+
+TEST(ModelFolder, OfARunAndOfAModel) {
+  const test::StoredModel stored;
+  const ModelFolder run = stored.folder();
+  EXPECT_TRUE(run.is_run);
+  EXPECT_EQ(run.config.train.sequence, 7);
+  EXPECT_EQ(run.config.model.vocab, 29);
+  EXPECT_EQ(run.config.model.vocab_multiple, 1);
+  const ModelFolder model = open_model_folder(stored.path() / "model");
+  EXPECT_FALSE(model.is_run);
+  EXPECT_EQ(model.config.model.vocab, 29);
+  EXPECT_EQ(model.config.data.eod, -1);
+  EXPECT_EQ(longest_sequence(model, 5), 5);
+  EXPECT_EQ(longest_sequence(model, 1000), 9);
+}
+
+TEST(ModelFolder, DropoutIsForTraining) {
+  Config config = test::tiny_gpt();
+  config.model.hidden_dropout = config.model.attention_dropout = 0.5;
+  const test::StoredModel stored(config);
+  EXPECT_EQ(stored.folder().config.model.hidden_dropout, 0);
+  EXPECT_EQ(stored.folder().config.model.attention_dropout, 0);
+}
+
+TEST(ModelFolder, WithoutAModel) {
+  const test::TemporaryDirectory dir;
+  expect_error(ErrorKind::Data, "there is no folder", [&] { open_model_folder(dir / "none"); });
+  expect_error(ErrorKind::Data, "holds no model", [&] { open_model_folder(dir.path()); });
+  RunDirectory(dir.path()).prepare("");
+  expect_error(ErrorKind::Data, "holds no model", [&] { open_model_folder(dir.path()); });
+}
+
+TEST(ModelFolder, WeightsCutOff) {
+  const test::StoredModel stored;
+  const std::filesystem::path file = stored.path() / "model/model.safetensors";
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
+  expect_error(ErrorKind::Data, "model.safetensors", [&] { stored.load(1, 7); });
+  std::filesystem::remove(file);
+  expect_error(ErrorKind::Data, "model", [&] { stored.load(1, 7); });
+}
+
+// The logits behind the last token are the last row of all logits, for any number of sequences and
+// any length up to the bound, and padded rows of the vocabulary are not seen.
+TEST(LoadedModel, NextLogits) {
+  for (const Config& config : {test::tiny_gpt(), test::tiny_llama()}) {
+    const test::StoredModel stored(config);
+    LoadedModel model = stored.load(3, 7);
+    EXPECT_EQ(model.vocab(), 29);
+    for (const int64_t length : {7, 1, 4}) {
+      HostBatch batch;
+      batch.resize(3, length, false);
+      std::vector<std::vector<int32_t>> rows(3);
+      for (int64_t row = 0; row < 3; ++row) {
+        for (int64_t i = 0; i < length; ++i) {
+          const auto slot = static_cast<size_t>(row * length + i);
+          batch.tokens[slot] = static_cast<int32_t>((row * 11 + i * 5) % 29);
+          batch.positions[slot] = static_cast<int32_t>(i);
+          rows[static_cast<size_t>(row)].push_back(batch.tokens[slot]);
+        }
+      }
+      const std::span<const float> next = model.next_logits(batch);
+      ASSERT_EQ(next.size(), 3u * 29);
+      const std::vector<float> kept(next.begin(), next.end());
+      for (size_t row = 0; row < 3; ++row) {
+        const std::vector<double> all = test::all_logits(model, rows[row]);
+        for (size_t id = 0; id < 29; ++id)
+          EXPECT_EQ(kept[row * 29 + id], static_cast<float>(all[all.size() - 29 + id])) << id;
+      }
+    }
+  }
+}
+
+TEST(LoadedModel, DevicesAgree) {
+  const test::StoredModel stored;
+  LoadedModel reference = stored.load(1, 7), cpu = stored.load(1, 7, DeviceKind::Cpu);
+  const HostBatch batch = test::batch_of({1, 2, 3, 4, 5, 6, 28});
+  const std::span<const float> a = reference.next_logits(batch), b = cpu.next_logits(batch);
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << i;
+}
+
+}  // namespace
+}  // namespace bev

@@ -1,0 +1,310 @@
+#include "train/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/mock_samples.h"
+#include "support/small_run.h"
+#include "support/tiny_models.h"
+
+namespace bev {
+namespace {
+
+constexpr int64_t kVocab = 29;
+constexpr int64_t kNever = INT64_MAX;
+
+// Made-up samples, some of which are bad: from `unreadable` on reading fails, and the loss of
+// `poisoned` is not a number.
+class Fussy final : public Samples {
+ public:
+  explicit Fussy(int64_t unreadable = kNever, int64_t poisoned = -1)
+      : good_(kVocab, 7), unreadable_(unreadable), poisoned_(poisoned) {}
+
+  void read(int64_t index, HostBatch& batch, int64_t at) const override {
+    if (index >= unreadable_) throw Error(ErrorKind::Data, "no sample " + std::to_string(index));
+    good_.read(index, batch, at);
+    if (index == poisoned_) batch.weight[static_cast<size_t>(at * batch.length)] = NAN;
+  }
+  std::string describe(int64_t index) const override {
+    return "sample number " + std::to_string(index);
+  }
+
+ private:
+  MockSamples good_;
+  int64_t unreadable_, poisoned_;
+};
+
+struct Seen {
+  std::vector<Progress> iterations;
+  std::vector<Validation> validations;
+};
+
+// A trainer of a tiny model, and what it told.
+class TrainerRun {
+ public:
+  explicit TrainerRun(const Config& c)
+      : config_(c),
+        plan_(dry_run(config_)),
+        device_(make_device(config_.device.kind, 1)),
+        assembly(config_, *device_, plan_.arenas) {
+    assembly.initialize();
+    data.train = std::make_shared<Fussy>();
+  }
+
+  TrainSummary run(const std::function<bool(const Seen&)>& stop = [](const Seen&) {
+    return false;
+  }) {
+    Trainer trainer(assembly, data);
+    return trainer.run({.iteration = [&](const Progress& p) { seen.iterations.push_back(p); },
+                        .validation = [&](const Validation& v) { seen.validations.push_back(v); },
+                        .should_stop = [&] { return stop(seen); }});
+  }
+
+ private:
+  const Config config_;
+  const Plan plan_;
+  std::unique_ptr<Device> device_;
+
+ public:
+  Assembly assembly;
+  TrainingData data;
+  Seen seen;
+};
+
+Config tiny(int64_t iterations) {
+  Config c = test::tiny_gpt();
+  c.train.iterations = iterations;
+  c.eval.interval = 0;
+  return c;
+}
+
+// The weights after the steps of a list, each of which is the number of its first sample.
+void expect_weights_after(const std::vector<int64_t>& steps, Assembly& trained) {
+  test::SmallRun by_hand(trained.config);
+  const Fussy samples;
+  for (const int64_t first : steps) {
+    std::vector<HostBatch> batches(2);
+    int64_t sample = first;
+    for (HostBatch& batch : batches) {
+      batch.resize(2, 7, false);
+      for (int64_t at = 0; at < 2; ++at) samples.read(sample++, batch, at);
+    }
+    by_hand.stepper.step(batches);
+  }
+  EXPECT_TRUE(test::same_bits(trained.params, by_hand.assembly.params, &Param::value));
+}
+
+TEST(Trainer, StepsThroughTheSamples) {
+  TrainerRun run(tiny(3));
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::Complete);
+  EXPECT_EQ(summary.iterations, 3);
+  EXPECT_EQ(summary.applied, 3);
+  EXPECT_EQ(summary.skipped, 0);
+  ASSERT_EQ(run.seen.iterations.size(), 3u);
+  for (int64_t i = 0; i < 3; ++i) {
+    const Progress& p = run.seen.iterations[static_cast<size_t>(i)];
+    EXPECT_EQ(p.iteration, i + 1);
+    EXPECT_EQ(p.iterations, 3);
+    EXPECT_EQ(p.samples, 4 * (i + 1));
+    EXPECT_EQ(p.batch, 4);
+    EXPECT_TRUE(p.result.applied);
+    EXPECT_GT(p.tokens_per_second, 0);
+  }
+  EXPECT_EQ(summary.first_loss, run.seen.iterations.front().result.loss);
+  EXPECT_EQ(summary.last_loss, run.seen.iterations.back().result.loss);
+  EXPECT_FALSE(summary.valid_loss);
+  EXPECT_TRUE(run.seen.validations.empty());
+  expect_weights_after({0, 4, 8}, run.assembly);
+}
+
+TEST(Trainer, ValidatesAtTheRightIterations) {
+  for (const auto& [iterations, expected] :
+       {std::pair{5, std::vector<int64_t>{2, 4, 5, 5}}, {4, std::vector<int64_t>{2, 4}}}) {
+    Config c = tiny(iterations);
+    c.eval.interval = 2;
+    c.eval.iterations = 3;
+    TrainerRun run(c);
+    run.data.valid = {std::make_shared<Fussy>(), 100};
+    const bool with_test = iterations == 5;
+    if (with_test) run.data.test = {std::make_shared<Fussy>(), 5};
+    const TrainSummary summary = run.run();
+    std::vector<int64_t> at;
+    for (const Validation& v : run.seen.validations) at.push_back(v.iteration);
+    EXPECT_EQ(at, expected);
+    for (size_t i = 0; i < at.size(); ++i) {
+      const Validation& v = run.seen.validations[i];
+      EXPECT_EQ(v.at_end, v.iteration == iterations);
+      EXPECT_EQ(v.split, with_test && i == 3 ? "test" : "validation");
+      EXPECT_EQ(v.samples, v.split == "test" ? 5 : 12);  // as far as there is text
+      EXPECT_TRUE(std::isfinite(v.loss));
+    }
+    EXPECT_EQ(summary.valid_loss, run.seen.validations[with_test ? 2 : at.size() - 1].loss);
+    EXPECT_EQ(summary.test_loss.has_value(), with_test);
+  }
+}
+
+TEST(Trainer, ValidationChangesNothing) {
+  Config c = tiny(4);
+  TrainerRun plain(c);
+  plain.run();
+  c.eval.interval = 1;
+  TrainerRun validated(c);
+  validated.data.valid = {std::make_shared<Fussy>(), 7};
+  validated.run();
+  EXPECT_EQ(validated.seen.validations.size(), 4u);
+  EXPECT_TRUE(test::same_bits(plain.assembly.params, validated.assembly.params, &Param::value));
+}
+
+TEST(Trainer, NoValidationWhenNoneIsWanted) {
+  Config c = tiny(2);
+  c.eval.interval = 1;
+  c.eval.iterations = 0;
+  TrainerRun run(c);
+  run.data.valid = {std::make_shared<Fussy>(), 7};
+  EXPECT_FALSE(run.run().valid_loss);
+  EXPECT_TRUE(run.seen.validations.empty());
+}
+
+TEST(Trainer, EndsAtTheInterval) {
+  Config c = tiny(10);
+  c.train.exit_interval = 3;
+  TrainerRun run(c);
+  run.data.valid = {std::make_shared<Fussy>(), 7};
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::Interval);
+  EXPECT_EQ(summary.iterations, 3);
+  EXPECT_TRUE(run.seen.validations.empty());  // the training is not complete
+  expect_weights_after({0, 4, 8}, run.assembly);
+  c.train.iterations = 3;
+  EXPECT_EQ(TrainerRun(c).run().ending, Ending::Complete);
+}
+
+TEST(Trainer, EndsAfterTheTime) {
+  Config c = tiny(10);
+  c.train.exit_minutes = 1e-9;
+  const TrainSummary summary = TrainerRun(c).run();
+  EXPECT_EQ(summary.ending, Ending::Duration);
+  EXPECT_EQ(summary.iterations, 1);
+  c.train.exit_minutes = 60;
+  EXPECT_EQ(TrainerRun(c).run().ending, Ending::Complete);
+}
+
+TEST(Trainer, EndsWhenAsked) {
+  TrainerRun run(tiny(10));
+  const TrainSummary summary = run.run([](const Seen& s) { return s.iterations.size() == 2; });
+  EXPECT_EQ(summary.ending, Ending::Asked);
+  EXPECT_EQ(summary.iterations, 2);
+  EXPECT_EQ(summary.applied, 2);
+  expect_weights_after({0, 4}, run.assembly);
+}
+
+TEST(Trainer, NonFiniteStopsWithTheWeightsOfTheLastUpdate) {
+  TrainerRun run(tiny(10));
+  run.data.train = std::make_shared<Fussy>(kNever, 9);  // the second sample of iteration 3
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::NonFinite);
+  EXPECT_EQ(summary.iterations, 3);
+  EXPECT_EQ(summary.applied, 2);
+  EXPECT_EQ(summary.skipped, 1);
+  EXPECT_NE(summary.reason.find("the loss of iteration 3 is not finite; 1 of its 4 samples"),
+            std::string::npos)
+      << summary.reason;
+  EXPECT_NE(summary.reason.find("sample number 9"), std::string::npos) << summary.reason;
+  EXPECT_EQ(summary.reason.find("sample number 8"), std::string::npos) << summary.reason;
+  expect_weights_after({0, 4}, run.assembly);
+}
+
+TEST(Trainer, NonFiniteIsSkippedWhenAskedTo) {
+  Config c = tiny(4);
+  c.train.nonfinite = NonFinite::Skip;
+  TrainerRun run(c);
+  run.data.train = std::make_shared<Fussy>(kNever, 5);
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::Complete);
+  EXPECT_EQ(summary.iterations, 4);
+  EXPECT_EQ(summary.applied, 3);
+  EXPECT_EQ(summary.skipped, 1);
+  EXPECT_FALSE(run.seen.iterations[1].result.applied);
+  EXPECT_TRUE(std::isfinite(summary.last_loss));
+  expect_weights_after({0, 8, 12}, run.assembly);
+}
+
+TEST(Trainer, UnreadableSamplesEndTheRun) {
+  TrainerRun run(tiny(10));
+  run.data.train = std::make_shared<Fussy>(10);
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::BadData);
+  EXPECT_EQ(summary.reason, "no sample 10");
+  EXPECT_EQ(summary.iterations, 2);
+  expect_weights_after({0, 4}, run.assembly);
+}
+
+TEST(Trainer, UnreadableSamplesAtOnce) {
+  TrainerRun run(tiny(10));
+  run.data.train = std::make_shared<Fussy>(0);
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::BadData);
+  EXPECT_EQ(summary.iterations, 0);
+  EXPECT_EQ(summary.applied, 0);
+}
+
+// What was trained is not lost with an exception.
+TEST(Trainer, UnreadableValidationEndsTheRun) {
+  Config c = tiny(4);
+  c.eval.interval = 2;
+  TrainerRun during(c);
+  during.data.valid = {std::make_shared<Fussy>(3), 7};
+  const TrainSummary early = during.run();
+  EXPECT_EQ(early.ending, Ending::BadData);
+  EXPECT_EQ(early.reason, "no sample 3");
+  EXPECT_EQ(early.iterations, 2);
+  expect_weights_after({0, 4}, during.assembly);
+
+  c.eval.interval = 0;
+  TrainerRun at_end(c);
+  at_end.data.valid = {std::make_shared<Fussy>(), 7};
+  at_end.data.test = {std::make_shared<Fussy>(3), 7};
+  const TrainSummary late = at_end.run();
+  EXPECT_EQ(late.ending, Ending::BadData);
+  EXPECT_EQ(late.iterations, 4);
+  EXPECT_TRUE(late.valid_loss);
+}
+
+TEST(Trainer, RampEqualsStepsByHand) {
+  Config c = tiny(0);
+  c.train.samples = 40;
+  c.train.global_batch = 8;
+  c.train.ramp_start = 2;
+  c.train.ramp_increment = 2;
+  c.train.ramp_samples = 18;
+  c.eval.interval = 2;  // with its own number of micro-batches in between
+  c.eval.iterations = 1;
+  TrainerRun run(c);
+  run.data.valid = {std::make_shared<Fussy>(), 7};
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::Complete);
+  std::vector<int64_t> sizes;
+  for (const Progress& p : run.seen.iterations) sizes.push_back(p.batch);
+  EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 4, 4, 6, 8, 8}));
+  EXPECT_EQ(static_cast<int64_t>(sizes.size()), summary.iterations);
+
+  test::SmallRun by_hand(run.assembly.config);
+  const Fussy samples;
+  int64_t sample = 0;
+  for (size_t step = 0; step < sizes.size(); ++step) {
+    std::vector<HostBatch> batches(static_cast<size_t>(sizes[step] / 2));
+    for (HostBatch& batch : batches) {
+      batch.resize(2, 7, false);
+      for (int64_t at = 0; at < 2; ++at) samples.read(sample++, batch, at);
+    }
+    const StepResult result = by_hand.stepper.step(batches);
+    EXPECT_EQ(result.loss, run.seen.iterations[step].result.loss) << step;
+    EXPECT_EQ(result.lr, run.seen.iterations[step].result.lr) << step;
+  }
+  EXPECT_TRUE(test::same_bits(run.assembly.params, by_hand.assembly.params, &Param::value));
+}
+
+}  // namespace
+}  // namespace bev
