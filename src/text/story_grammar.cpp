@@ -55,7 +55,8 @@ void judge_sentences(std::string_view line, bool may_be_cut, size_t show, StoryA
 
 // Nothing here begins with a vowel where "a" may stand before it. Short words and large classes
 // keep the entropy per byte high; no alternative is rarer than one in 200, so that a few megabytes
-// show all of them often.
+// show all of them often. Who the story is about takes long to learn, from far apart in the text:
+// few heroes and animals keep the cost of not knowing it small.
 std::vector<GrammarRule> story_rules() {
   return {
       {.name = "story", .alternatives = {{1, "<opening> <middle><more>"}}},
@@ -72,9 +73,9 @@ std::vector<GrammarRule> story_rules() {
       {.name = "middle", .alternatives = {{1, "<subject> <action>"}}},
       {.name = "subject",
        .alternatives = {{3, "{hero.He}"},
-                        {2, "{hero.name}"},
+                        {1, "{hero.name}"},
                         {2, "<time> {hero.he}"},
-                        {2, "The {pet.name}"},
+                        {1, "The {pet.name}"},
                         {7, "<friend>"}}},
       // None of them can be a hero: a name tells at once which it is.
       word_rule("friend", {{1,
@@ -105,40 +106,13 @@ std::vector<GrammarRule> story_rules() {
 
       {.name = "name",
        .forms = {"name", "He", "he", "his"},
-       .alternatives = {{2, "Tom|He|he|his"},
-                        {1, "Bob|He|he|his"},
-                        {2, "Sam|He|he|his"},
-                        {1, "Ben|He|he|his"},
-                        {2, "Max|He|he|his"},
-                        {1, "Tim|He|he|his"},
-                        {1, "Dan|He|he|his"},
-                        {1, "Jim|He|he|his"},
-                        {2, "Ann|She|she|her"},
-                        {1, "Sue|She|she|her"},
-                        {2, "Meg|She|she|her"},
-                        {1, "Liz|She|she|her"},
-                        {2, "Kim|She|she|her"},
-                        {1, "Pam|She|she|her"},
-                        {1, "Zoe|She|she|her"},
-                        {1, "Joy|She|she|her"}}},
+       .alternatives = {{1, "Tom|He|he|his"},
+                        {1, "Max|He|he|his"},
+                        {1, "Ann|She|she|her"},
+                        {1, "Meg|She|she|her"}}},
       {.name = "animal",
        .forms = {"name"},
-       .alternatives = {{2, "dog"},
-                        {2, "cat"},
-                        {2, "cow"},
-                        {2, "pig"},
-                        {2, "hen"},
-                        {2, "fox"},
-                        {1, "bee"},
-                        {1, "rat"},
-                        {1, "ram"},
-                        {1, "goat"},
-                        {1, "duck"},
-                        {1, "lamb"},
-                        {1, "bear"},
-                        {1, "frog"},
-                        {1, "lion"},
-                        {1, "wolf"}}},
+       .alternatives = {{1, "dog"}, {1, "cat"}, {1, "pig"}, {1, "fox"}}},
 
       word_rule("verb", {{3, "ate cut got had hid hit met saw sold took"},
                          {2,
