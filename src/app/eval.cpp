@@ -94,6 +94,8 @@ void from_training(Text& text, const ModelFolder& folder) {
   const DataConfig& d = folder.config.data;
   BEV_CHECK(folder.is_run && (!d.path.empty() || !d.valid_path.empty()), Usage,
             "there is nothing to score: --data PREFIX or --text FILE names it");
+  const ErrorContext context(
+      "opening the validation data of the training; --data or --text names something else");
   const TrainingData data = open_training_data(folder.config, 0);
   for (const TrainingData::Part& part : data.parts)
     if (part.split == Split::Valid)

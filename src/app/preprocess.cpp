@@ -74,6 +74,11 @@ int preprocess(std::span<const std::string> args) {
             "{} is missing; `bevatron preprocess --input FILE --output-prefix PREFIX "
             "--tokenizer-type byte` is the least",
             inputs.empty() ? "--input" : "--output-prefix");
+  const auto ending = std::filesystem::path(prefix).extension();
+  // Whoever reads such a name takes the ending for that of the files.
+  BEV_CHECK(ending != ".bin" && ending != ".idx", Usage,
+            "--output-prefix {}: a name without {} is wanted, since .bin and .idx are added",
+            prefix, ending.string());
   BEV_CHECK(flags->has("--tokenizer-type"), Usage,
             "--tokenizer-type is missing; byte is what this version has");
   flags->choice("--tokenizer-type", 0, kTokenizers);

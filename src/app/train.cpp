@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <optional>
@@ -133,9 +134,11 @@ std::string_view reason_of(Ending ending) {
 
 void print_end(const TrainSummary& s, const std::string& curve) {
   if (s.ending == Ending::Complete && !curve.empty()) say("loss of every iteration\n{}", curve);
-  say("{} after {} iterations, {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", reason_of(s.ending),
-      with_commas(s.iterations), as_duration(s.seconds), s.tokens_per_second, s.first_loss,
-      s.last_loss);
+  say("{} after {} iterations", reason_of(s.ending), with_commas(s.iterations));
+  // The absolute value takes the sign off what is not a number.
+  if (s.iterations > 0)
+    say(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds), s.tokens_per_second,
+        std::abs(s.first_loss), std::abs(s.last_loss));
   if (s.valid_loss) say(", validation {:.4f}", *s.valid_loss);
   if (s.skipped > 0) say("; {} updates skipped", s.skipped);
   say("\n");
@@ -145,6 +148,11 @@ void print_next_steps(const Config& config) {
   const bool text = config.data.tokenizer == TokenizerKind::Byte;
   say("next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
+}
+
+// A run that failed at once must not replace the model of an earlier one by its initial weights.
+bool is_worth_saving(const TrainSummary& s) {
+  return s.applied > 0 || (s.ending != Ending::NonFinite && s.ending != Ending::BadData);
 }
 
 // Exit by what ended the run: the weights are saved by now.
@@ -201,17 +209,18 @@ int train(std::span<const std::string> args) {
                            .flops_per_token = planned.model_flops_per_token,
                            .peak_flops = peak,
                            .metrics = metrics ? &*metrics : nullptr});
-  TrainSummary summary;
-  {
-    const StopOnSignal stop_on_signal;
-    summary = trainer.run({.iteration = [&](const Progress& p) { printer.iteration(p); },
-                           .validation = [&](const Validation& v) { printer.validation(v); },
-                           .should_stop = [] { return stop_requested != 0; }});
-  }
+  // To the end: what has been trained is written first.
+  const StopOnSignal stop_on_signal;
+  const TrainSummary summary =
+      trainer.run({.iteration = [&](const Progress& p) { printer.iteration(p); },
+                   .validation = [&](const Validation& v) { printer.validation(v); },
+                   .should_stop = [] { return stop_requested != 0; }});
   printer.finish();
   print_end(summary, printer.curve());
   std::string saved = "nothing was saved, since train.output is empty";
-  if (!config.train.output.empty()) {
+  if (!config.train.output.empty() && !is_worth_saving(summary)) {
+    saved = "nothing was saved, since no update was applied";
+  } else if (!config.train.output.empty()) {
     save_huggingface(run.model(), config, assembly.params);
     saved = format("the weights after {} updates are in {}", summary.applied, run.model().string());
     say("wrote {}\n", run.model().string());

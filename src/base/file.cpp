@@ -76,6 +76,9 @@ std::string read_text(const std::filesystem::path& path, size_t limit) {
 
 AtomicFile::AtomicFile(const std::filesystem::path& path)
     : path_(path), temporary_(path.string() + format(".partial.{}", ::getpid())) {
+  std::error_code ignored;
+  BEV_CHECK(!std::filesystem::is_directory(path, ignored), Data, "cannot write {}: it is a folder",
+            path_.string());
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   BEV_CHECK(descriptor_ >= 0, Data, "cannot write {}: {}", path_.string(), std::strerror(errno));
 }

@@ -208,6 +208,16 @@ Found eod_known(const Facts& f) {
                  .legal = "--data.eod ID, or a tokenizer that has one"};
 }
 
+Found eod_in_vocabulary(const Facts& f) {
+  const int64_t eod = f.config.data.eod, vocab = f.config.model.vocab;
+  const bool said_below = f.config.data.tokenizer == TokenizerKind::Byte && vocab < kByteVocab;
+  if (vocab <= 0 || eod < vocab || said_below) return {};
+  return Problem{.what = format("the id {} that ends a document is not in the vocabulary", eod),
+                 .where = f.where({"data.eod", "model.vocab"}),
+                 .why = format("the model has no row for it: ids go from 0 to {}", vocab - 1),
+                 .legal = format("data.eod below {}, or model.vocab above {}", vocab, eod)};
+}
+
 Found vocab_of_tokenizer(const Facts& f) {
   if (f.config.data.tokenizer != TokenizerKind::Byte || f.config.model.vocab >= kByteVocab)
     return {};
@@ -243,6 +253,7 @@ std::vector<Rule> batch_rules() {
       {{"data.tokenizer", "data.eod", "data.mask_eod", "data.reset_positions",
         "data.reset_attention"},
        eod_known},
+      {{"data.eod", "model.vocab", "data.tokenizer"}, eod_in_vocabulary},
       {{"model.vocab", "data.tokenizer"}, vocab_of_tokenizer},
   };
 }

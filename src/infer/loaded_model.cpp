@@ -51,6 +51,10 @@ ModelFolder open_model_folder(const fs::path& dir) {
     folder.config = load(args).config;
   }
   folder.config.model = read_huggingface_config(folder.weights).model;
+  BEV_CHECK(folder.config.data.eod < folder.config.model.vocab, Data,
+            "{}: data.eod is {}, but the vocabulary of the model beside it has {} ids",
+            RunDirectory(dir).config_file().string(), folder.config.data.eod,
+            folder.config.model.vocab);
   folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
   folder.config.recompute = {};
   return folder;

@@ -19,6 +19,15 @@ void run_vocab_padding(const std::filesystem::path& file, const std::string& nam
 void run_flags(const std::filesystem::path& file, const std::string& name, Report& report);
 void run_commands(const std::filesystem::path& file, const std::string& name, Report& report);
 
+// A folder with manifest.json and the token files it describes.
+void run_token_files(const std::filesystem::path& dir, const std::string& name, Report& report);
+
+// A folder with splits.json and samples cut from token files.
+void run_samples(const std::filesystem::path& dir, const std::string& name, Report& report);
+
+// rampup.json.
+void run_rampup(const std::filesystem::path& file, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 

@@ -59,6 +59,12 @@ void run_megatron(const fs::path& dir, const std::string& name, Report& report) 
       report.guarded(case_name, "host", [&] { run_flags(path, case_name, report); });
     } else if (file == "commands.json") {
       report.guarded(case_name, "host", [&] { run_commands(path, case_name, report); });
+    } else if (file == "rampup.json") {
+      report.guarded(case_name, "host", [&] { run_rampup(path, case_name, report); });
+    } else if (fs::exists(path / "manifest.json")) {
+      report.guarded(case_name, "host", [&] { run_token_files(path, case_name, report); });
+    } else if (fs::exists(path / "splits.json")) {
+      report.guarded(case_name, "host", [&] { run_samples(path, case_name, report); });
     } else if (file != "config" && !is_documentation(path)) {
       report.skip(case_name, kNotYet);
     }
@@ -73,6 +79,8 @@ Runner runner_of(const fs::path& dir) {
        {"lr_schedules.json", "vocab_padding.json", "rampup.json", "flags.json"}) {
     if (fs::exists(dir / file)) return run_megatron;
   }
+  if (fs::exists(dir / "manifest.json")) return run_token_files;
+  if (fs::exists(dir / "splits.json")) return run_samples;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
   for (const fs::path& path : sorted_entries(dir)) {
     if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {

@@ -52,6 +52,13 @@ TEST(TokenizerFacts, Gpt2) {
   EXPECT_EQ(facts_of(gpt2 + Args{"--vocab-file", vocab.path()}), (VocabAndEod{3, 1}));
 }
 
+// Its row of the embedding would be missing.
+TEST(TokenizerFacts, EndOfDocumentIsInTheVocabulary) {
+  expect_problem(small_model() + Args{"--data.eod", "1000"},
+                 {"1000", "--data.eod", "data.eod below 1000"});
+  EXPECT_EQ(facts_of(small_model() + Args{"--data.eod", "999"}), (VocabAndEod{1000, 999}));
+}
+
 TEST(TokenizerFacts, VocabularyThatCannotBeRead) {
   const Args gpt2 = without_vocab() + Args{"--tokenizer-type", "GPT2BPETokenizer"};
   expect_problem(gpt2 + Args{"--vocab-file", "/no/such/vocab.json"},

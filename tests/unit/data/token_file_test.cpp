@@ -340,6 +340,18 @@ TEST(TokenFileWriter, FolderMustExist) {
   expect_error(ErrorKind::Data, "file/a.bin", [&] { test::write_tokens(dir / "file/a", {{1}}); });
 }
 
+// Said before anything is written, so that not one file of the two appears.
+TEST(TokenFileWriter, FolderInPlaceOfAFile) {
+  const test::TemporaryDirectory dir;
+  for (const char* name : {"a.idx", "b.bin"}) {
+    std::filesystem::create_directory(dir / name);
+    expect_error(ErrorKind::Data, std::string(name) + ": it is a folder",
+                 [&] { test::write_tokens(dir / std::string(name).substr(0, 1), {{1}}); });
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path()))
+    EXPECT_TRUE(entry.is_directory()) << entry.path();
+}
+
 TEST(TokenType, ChosenByTheVocabulary) {
   EXPECT_EQ(token_type_for(257), TokenType::u16);
   EXPECT_EQ(token_type_for(65499), TokenType::u16);

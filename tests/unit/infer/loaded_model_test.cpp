@@ -41,6 +41,16 @@ TEST(ModelFolder, WithoutAModel) {
   expect_error(ErrorKind::Data, "holds no model", [&] { open_model_folder(dir.path()); });
 }
 
+// Scoring and generating begin with it.
+TEST(ModelFolder, EndOfDocumentIsInTheVocabulary) {
+  const test::StoredModel stored;
+  Config other = stored.config;
+  other.model.vocab = 100;
+  other.data.eod = 29;
+  RunDirectory(stored.path()).prepare(print_config(other));
+  expect_error(ErrorKind::Data, "data.eod is 29", [&] { (void)stored.folder(); });
+}
+
 TEST(ModelFolder, WeightsCutOff) {
   const test::StoredModel stored;
   const std::filesystem::path file = stored.path() / "model/model.safetensors";

@@ -1,0 +1,271 @@
+// Token files, their division into splits, the flags of document ends and growing batches, as
+// Megatron-LM made them.
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "config/batch_schedule.h"
+#include "config/split.h"
+#include "data/token_samples.h"
+#include "golden_runner/cases.h"
+
+namespace fs = std::filesystem;
+
+namespace bev::golden {
+
+namespace {
+
+constexpr const char* kDevice = "host";
+using Ids = std::vector<int32_t>;
+
+void check_count(const std::string& name, size_t wrong, Report& report) {
+  report.check(name, kDevice, static_cast<double>(wrong), 0.0);
+}
+
+// A folder that goes away.
+class Scratch {
+ public:
+  Scratch() : path_(fs::temp_directory_path() / ("bevatron-golden-" + std::to_string(::getpid()))) {
+    fs::create_directories(path_);
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+Ids read(const TokenFile& file, int64_t begin, int64_t count) {
+  Ids ids(static_cast<size_t>(count));
+  file.read(begin, ids, INT32_MAX);
+  return ids;
+}
+
+void copy_tokens(const TokenFile& file, const fs::path& prefix) {
+  const TokenIndex& index = file.index();
+  TokenFileWriter writer(prefix, index.type());
+  for (int64_t document = 0; document < index.documents(); ++document) {
+    for (int64_t i = index.document_begin(document); i < index.document_begin(document + 1); ++i)
+      writer.add_sequence(read(file, file.stream_begin(i), index.length(i)));
+    writer.end_document();
+  }
+  writer.commit();
+}
+
+bool same_file(const fs::path& a, const fs::path& b) { return read_text(a) == read_text(b); }
+
+void run_pair(const fs::path& prefix, const Json& facts, const std::string& name, Report& report) {
+  const TokenFile file(prefix);
+  const TokenIndex& index = file.index();
+  int64_t longest = 0, shortest = INT64_MAX, empty = 0;
+  for (int64_t i = 0; i < index.sequences(); ++i) {
+    longest = std::max(longest, index.length(i));
+    shortest = std::min(shortest, index.length(i));
+  }
+  for (int64_t i = 0; i < index.documents(); ++i)
+    empty += index.document_begin(i) == index.document_begin(i + 1) ? 1 : 0;
+  const Ids first = facts.at("first_tokens").get<Ids>(), last = facts.at("last_tokens").get<Ids>();
+  const auto first_count = static_cast<int64_t>(first.size());
+  const auto last_count = static_cast<int64_t>(last.size());
+  size_t wrong = 0;
+  wrong += facts.at("dtype_code") == static_cast<int>(index.type()) ? 0 : 1;
+  wrong += facts.at("sequences") == index.sequences() ? 0 : 1;
+  wrong += facts.at("document_index_entries") == index.documents() + 1 ? 0 : 1;
+  wrong += facts.at("tokens") == index.tokens() ? 0 : 1;
+  wrong += facts.at("empty_documents") == empty ? 0 : 1;
+  wrong += facts.at("longest_sequence") == longest ? 0 : 1;
+  wrong += facts.at("shortest_sequence") == shortest ? 0 : 1;
+  wrong += read(file, 0, first_count) == first ? 0 : 1;
+  wrong += read(file, index.tokens() - last_count, last_count) == last ? 0 : 1;
+  check_count(name + ": counts and tokens", wrong, report);
+
+  const Scratch scratch;
+  const fs::path copy = scratch.path() / "copy";
+  copy_tokens(file, copy);
+  const bool same =
+      same_file(bin_path(copy), bin_path(prefix)) && same_file(idx_path(copy), idx_path(prefix));
+  check_count(name + ": written again", same ? 0 : 1, report);
+}
+
+// The begin and end that a split has, or begin = end when it has none.
+size_t wrong_ranges(const std::array<SequenceRange, 3>& got, const Json& wanted) {
+  size_t wrong = 0;
+  for (size_t i = 0; i < 3; ++i) {
+    if (wanted.at(i).is_null()) {
+      wrong += got[i].begin == got[i].end ? 0 : 1;
+    } else {
+      const SequenceRange range{wanted.at(i).at(0).get<int64_t>(),
+                                wanted.at(i).at(1).get<int64_t>()};
+      wrong += got[i] == range ? 0 : 1;
+    }
+  }
+  return wrong;
+}
+
+void run_split(const Json& entry, const std::string& name, Report& report) {
+  const auto weights = parse_split(entry.at("split").get<std::string>());
+  BEV_CHECK(weights.has_value(), Data, "the split is not understood");
+  size_t wrong = 0;
+  for (const auto& [count, ranges] : entry.at("ranges").items())
+    wrong += wrong_ranges(split_sequences(*weights, std::stoll(count), Compat::Main), ranges);
+  check_count(name + ": main", wrong, report);
+  wrong = 0;
+  for (const auto& [count, bounds] : entry.at("classic_bounds").items()) {
+    const auto got = split_sequences(*weights, std::stoll(count), Compat::Classic);
+    for (size_t i = 0; i < 3; ++i) wrong += bounds.at(i + 1) == got[i].end ? 0 : 1;
+  }
+  check_count(name + ": classic", wrong, report);
+}
+
+// Which flags a mode of the golden samples stands for.
+TokenSamplesSpec spec_of(const std::string& mode) {
+  const bool all = mode == "on";
+  return {.shuffled = false,
+          .mask_eod = all || mode == "eod_mask_loss",
+          .reset_positions = all || mode == "reset_position_ids",
+          .reset_attention = all || mode == "reset_attention_mask"};
+}
+
+// One sample alone in a file, so that its place does not matter.
+bool sample_agrees(const Ids& ids, const Json& row, TokenSamplesSpec spec, const fs::path& prefix) {
+  constexpr int32_t kEndOfText = 50256;
+  const auto length = static_cast<int64_t>(ids.size()) - 1;
+  TokenFileWriter writer(prefix, TokenType::i32);
+  writer.add_sequence(ids);
+  writer.end_document();
+  writer.commit();
+  spec.sequence = length;
+  spec.vocab = kEndOfText + 1;
+  spec.eod = kEndOfText;
+  const TokenSamples samples(std::make_shared<TokenFile>(prefix), {0, 1}, spec);
+  HostBatch batch;
+  batch.resize(1, length, true);
+  samples.read(0, batch, 0);
+  const auto mask = row.at("loss_mask").get<std::string>();
+  bool same = batch.tokens == Ids(ids.begin(), ids.end() - 1) &&
+              batch.targets == Ids(ids.begin() + 1, ids.end());
+  for (size_t i = 0; i < mask.size(); ++i) {
+    const auto position = static_cast<int32_t>(i);
+    same = same && batch.weight[i] == (mask[i] == '1' ? 1.0f : 0.0f);
+    same = same && batch.positions[i] == (row.contains("position_ids")
+                                              ? row.at("position_ids").at(i).get<int32_t>()
+                                              : position);
+    same = same &&
+           batch.first_visible[i] ==
+               (row.contains("first_visible") ? row.at("first_visible").at(i).get<int32_t>() : 0);
+  }
+  return same && mask.size() == static_cast<size_t>(length);
+}
+
+void run_modes(const Json& all, const std::string& name, Report& report) {
+  const Scratch scratch;
+  for (const auto& [split, modes] : all.at("samples").items()) {
+    for (const auto& [mode, rows] : modes.items()) {
+      if (mode == "text") continue;
+      size_t wrong = 0;
+      for (const Json& row : rows) {
+        const std::string sample = std::to_string(row.at("sample").get<int64_t>());
+        const Ids ids = modes.at("text").at(sample).get<Ids>();
+        wrong += sample_agrees(ids, row, spec_of(mode), scratch.path() / "sample") ? 0 : 1;
+      }
+      check_count(format("{}: {} {}, {} samples", name, split, mode, rows.size()), wrong, report);
+    }
+  }
+}
+
+void run_ramp(const Json& entry, const std::string& name, Report& report) {
+  const auto ramp = entry.at("rampup_batch_size").get<std::vector<int64_t>>();
+  const BatchSchedule schedule(ramp.at(0), ramp.at(1), ramp.at(2),
+                               entry.at("global_batch_size").get<int64_t>());
+  size_t wrong = 0;
+  for (const Json& point : entry.at("points"))
+    wrong += point.at(1) == schedule.at(point.at(0).get<int64_t>()) ? 0 : 1;
+  check_count(name + ": sizes", wrong, report);
+  const int64_t samples = entry.at("train_samples").get<int64_t>();
+  check_count(name + ": iterations",
+              entry.at("update_train_iters") == schedule.steps_in(samples) ? 0 : 1, report);
+  wrong = 0;
+  int64_t consumed = 0, iteration = 1, before = 0;
+  const Json& changes = entry.at("whole_run").at("batch_changes");
+  size_t change = 0;
+  for (; consumed < samples; ++iteration) {
+    const int64_t batch = schedule.at(consumed);
+    if (batch != before) {
+      const bool known = change < changes.size() &&
+                         changes.at(change) == Json::array({iteration, consumed, batch});
+      wrong += known ? 0 : 1;
+      ++change;
+    }
+    before = batch;
+    consumed += batch;
+  }
+  wrong += change == changes.size() && entry.at("whole_run").at("consumed") == consumed ? 0 : 1;
+  check_count(name + ": changes over the whole run", wrong, report);
+}
+
+}  // namespace
+
+void run_token_files(const fs::path& dir, const std::string& name, Report& report) {
+  const Json manifest = read_json(dir / "manifest.json");
+  for (const Json& run : manifest.at("runs")) {
+    for (const auto& [pair, facts] : run.at("pairs").items()) {
+      const std::string case_name = name + "/" + pair;
+      const fs::path prefix = dir / pair;
+      if (!fs::exists(bin_path(prefix)) || !fs::exists(idx_path(prefix))) {
+        report.skip(case_name, "its files are not here");
+        continue;
+      }
+      report.guarded(case_name, kDevice, [&] { run_pair(prefix, facts, case_name, report); });
+    }
+  }
+}
+
+void run_samples(const fs::path& dir, const std::string& name, Report& report) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir))
+    files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  for (const fs::path& file : files) {
+    const std::string case_name = name + "/" + file.filename().string();
+    if (file.extension() == ".safetensors") continue;  // belongs to the .json of its name
+    if (file.filename() == "splits.json") {
+      for (const Json& entry : read_json(file)) {
+        const std::string split = case_name + " " + entry.at("split").get<std::string>();
+        report.guarded(split, kDevice, [&] { run_split(entry, split, report); });
+      }
+      continue;
+    }
+    const Json all = file.extension() == ".json" ? read_json(file) : Json();
+    if (!all.is_object() || !all.contains("samples") || !all.contains("sequence_length")) {
+      report.skip(case_name, "not in this version");
+      continue;
+    }
+    report.guarded(case_name, kDevice, [&] { run_modes(all, case_name, report); });
+  }
+}
+
+void run_rampup(const fs::path& file, const std::string& name, Report& report) {
+  const Json all = read_json(file);
+  for (const auto& [kind, entries] : all.items()) {
+    size_t index = 0;
+    for (const Json& entry : entries) {
+      const std::string case_name = name + "/" + kind + " " + std::to_string(index++);
+      if (!entry.contains("rampup_batch_size") || entry.contains("decrease_batch_size_if_needed")) {
+        report.skip(case_name, "not in this version");
+        continue;
+      }
+      report.guarded(case_name, kDevice, [&] { run_ramp(entry, case_name, report); });
+    }
+  }
+}
+
+}  // namespace bev::golden
