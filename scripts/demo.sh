@@ -18,7 +18,7 @@ step() {
 }
 
 say "1. Stories from a grammar whose entropy is known exactly"
-step corpus --output stories.txt --bytes 2M --valid valid.txt --valid-bytes 100K
+step corpus --output stories.txt --bytes 4M --valid valid.txt --valid-bytes 100K
 head -n 1 stories.txt
 
 say "2. Text to token files: a byte is a token, a line is a document"
@@ -30,11 +30,13 @@ cp "$root/configs/stories.toml" .
 step train stories.toml
 
 say "4. Evaluate on stories it has never seen"
-step eval stories-run --text valid.txt --json >eval.json
+"$bevatron" eval stories-run --text valid.txt --json >eval.json
 step eval stories-run --text valid.txt
 
 say "5. Let it tell stories"
-step generate stories-run --samples 10 --tokens 400 --seed 7 | tee generated.txt
+printf "%s$ bevatron generate stories-run --samples 10 --tokens 400 --seed 7 > generated.txt%s\n" "$bold" "$plain"
+"$bevatron" generate stories-run --samples 10 --tokens 400 --seed 7 >generated.txt
+cat generated.txt
 step corpus --score generated.txt
 
 loss=$(sed -n 's/.*"loss": \([0-9.]*\).*/\1/p' eval.json)

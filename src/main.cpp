@@ -1,8 +1,10 @@
 // The table of sub-commands, and the only place that prints errors.
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -31,6 +33,16 @@ constexpr std::array kVerbs{
     Verb{"corpus", "write stories whose entropy is known exactly", bev::app::corpus},
     Verb{"version", "version, build, processor", bev::app::version},
 };
+
+// A mapped file that somebody makes shorter while it is read ends the process with this signal;
+// only what is safe in a handler happens here.
+extern "C" void report_lost_file(int) {
+  constexpr char kMessage[] =
+      "bevatron: error: a file became shorter, or its disk failed, while it was being read\n"
+      "  (data error, exit code 3)\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1);
+  ::_exit(3);
+}
 
 int print_error(const bev::Error& error) {
   const int code = bev::exit_code(error.kind);
@@ -61,6 +73,7 @@ int main(int argc, char** argv) {
   using bev::Error;
   using bev::ErrorKind;
   hold_standard_descriptors();
+  std::signal(SIGBUS, report_lost_file);
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     const int code = bev::app::dispatch(kVerbs, args);

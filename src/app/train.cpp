@@ -1,12 +1,11 @@
 // bevatron train: plan, train, write the model.
-#include <unistd.h>
-
 #include <array>
 #include <cmath>
-#include <csignal>
 #include <cstdio>
 #include <optional>
 
+#include "app/preflight.h"
+#include "app/stop_signal.h"
 #include "app/terminal.h"
 #include "app/training_printer.h"
 #include "app/verb_config.h"
@@ -16,7 +15,6 @@
 #include "checkpoint/huggingface.h"
 #include "config/print.h"
 #include "ops/make_device.h"
-#include "plan/fit.h"
 #include "plan/report.h"
 #include "train/run_directory.h"
 
@@ -27,37 +25,6 @@ namespace {
 constexpr std::array<OwnFlag, 1> kFlags{{
     {"--dry-run", "", "check configuration, memory, data and output, print the plan and stop"},
 }};
-
-// A signal handler can reach nothing else.
-volatile std::sig_atomic_t stop_requested = 0;
-
-extern "C" void request_stop(int) { stop_requested = 1; }
-
-// While it lives, SIGINT and SIGTERM end the run after the current iteration; a second one ends the
-// program at once. A reader of the log that goes away (SIGPIPE) does not end it.
-class StopOnSignal {
- public:
-  StopOnSignal() {
-    struct sigaction action{};
-    action.sa_handler = request_stop;
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    ::sigaction(SIGINT, &action, &old_interrupt_);
-    ::sigaction(SIGTERM, &action, &old_terminate_);
-    struct sigaction ignored{};
-    ignored.sa_handler = SIG_IGN;
-    ::sigaction(SIGPIPE, &ignored, &old_pipe_);
-  }
-  ~StopOnSignal() {
-    ::sigaction(SIGINT, &old_interrupt_, nullptr);
-    ::sigaction(SIGTERM, &old_terminate_, nullptr);
-    ::sigaction(SIGPIPE, &old_pipe_, nullptr);
-  }
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
-
- private:
-  struct sigaction old_interrupt_{}, old_terminate_{}, old_pipe_{};
-};
 
 void print_start(const Config& config, const Plan& plan, const TrainingData& data) {
   say("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
@@ -75,50 +42,6 @@ void print_start(const Config& config, const Plan& plan, const TrainingData& dat
         kSplitNames[static_cast<size_t>(part.split)]);
   if (!config.train.output.empty()) say("output    {}\n", config.train.output);
 }
-
-size_t model_bytes(const Plan& plan) {
-  return static_cast<size_t>(plan.parameters) * size_of(plan.dtype);
-}
-
-// Everything that can be known before the first step; each problem is added to the list, so that
-// one look shows all.
-class Preflight {
- public:
-  explicit Preflight(const Config& config) : config_(config), plan(dry_run(config)) {
-    attempt([&] { require_fit(config_, plan); });
-    attempt([&] { data = open_training_data(config_); });
-    if (!config_.train.output.empty())
-      attempt([&] { RunDirectory(config_.train.output).check(config_, model_bytes(plan)); });
-  }
-
-  // Throws what was found: the one problem itself, or a list of all with the first one's kind.
-  void require() const {
-    if (problems_.empty()) return;
-    if (problems_.size() == 1) throw problems_.front();
-    std::string list = format("{} problems", problems_.size());
-    for (size_t i = 0; i < problems_.size(); ++i)
-      list += format("\n{}. {}", i + 1, problems_[i].what());
-    throw Error(problems_.front().kind, list);
-  }
-
- private:
-  template <class F>
-  void attempt(F f) {
-    try {
-      f();
-    } catch (const Error& error) {
-      if (error.kind == ErrorKind::Internal) throw;
-      problems_.push_back(error);
-    }
-  }
-
-  const Config& config_;
-  std::vector<Error> problems_;
-
- public:
-  const Plan plan;
-  TrainingData data;
-};
 
 std::string_view reason_of(Ending ending) {
   switch (ending) {
@@ -155,8 +78,8 @@ bool is_worth_saving(const TrainSummary& s) {
   return s.applied > 0 || (s.ending != Ending::NonFinite && s.ending != Ending::BadData);
 }
 
-// Exit by what ended the run: the weights are saved by now.
-int finish(const TrainSummary& summary, const std::string& saved) {
+// Throws when the run did not end well. REQUIRES: the weights are saved by now.
+void require_good_end(const TrainSummary& summary, const std::string& saved) {
   if (summary.ending == Ending::NonFinite)
     throw Error(ErrorKind::Numerics,
                 format("{}\n  the update was not applied; {}. A smaller optim.lr or optim.clip "
@@ -164,6 +87,49 @@ int finish(const TrainSummary& summary, const std::string& saved) {
                        summary.reason, saved));
   if (summary.ending == Ending::BadData)
     throw Error(ErrorKind::Data, format("{}\n  {}", summary.reason, saved));
+}
+
+// Trains and saves. What the run printed to people is on stderr, its record on stdout.
+int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
+  const Config& config = loaded.config;
+  const Plan& planned = preflight.plan();
+  const bool keeps = !config.train.output.empty();
+  std::optional<MetricsLog> metrics;
+  const RunDirectory run(config.train.output);
+  if (keeps) {
+    run.prepare(print_config(config, loaded.origins));
+    metrics.emplace(run.metrics_file());
+    metrics->start(planned.parameters, planned.iterations);
+  }
+  const std::unique_ptr<Device> device =
+      make_device(config.device.kind, static_cast<int>(config.device.threads));
+  const double peak = config.device.kind == DeviceKind::Cpu ? measure_product_peak(*device) : 0;
+  Assembly assembly(config, *device, planned.arenas);
+  assembly.initialize();
+  Trainer trainer(assembly, preflight.data());
+  TrainingPrinter printer({.interval = config.train.log_interval,
+                           .flops_per_token = planned.model_flops_per_token,
+                           .peak_flops = peak,
+                           .metrics = metrics ? &*metrics : nullptr});
+  // To the end: what has been trained is written first.
+  const StopSignal stop;
+  const TrainSummary summary =
+      trainer.run({.iteration = [&](const Progress& p) { printer.iteration(p); },
+                   .validation = [&](const Validation& v) { printer.validation(v); },
+                   .should_stop = [&] { return stop.asked(); }});
+  printer.finish();
+  print_end(summary, printer.curve());
+  std::string saved = "nothing was saved, since train.output is empty";
+  if (keeps && !is_worth_saving(summary)) {
+    saved = "nothing was saved, since no update was applied";
+  } else if (keeps) {
+    save_huggingface(run.model(), config, assembly.params);
+    saved = format("the weights after {} updates are in {}", summary.applied, run.model().string());
+    say("wrote {}\n", run.model().string());
+  }
+  require_good_end(summary, saved);
+  BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), saved);
+  if (keeps) print_next_steps(config);
   return 0;
 }
 
@@ -177,58 +143,18 @@ int train(std::span<const std::string> args) {
                                   .purpose = Purpose::Train},
                                  args);
   if (!loaded) return 0;
-  const Config& config = loaded->config;
-  Preflight preflight(config);
-  const Plan& planned = preflight.plan;
-  if (loaded->has("--dry-run")) {
-    fmt::print("{}", plan_table(planned));
+  const bool only_checks = loaded->has("--dry-run");
+  const Preflight preflight(loaded->config);
+  if (only_checks) {
+    fmt::print("{}", plan_table(preflight.plan()));
     std::fflush(stdout);  // before what follows on stderr
   }
   preflight.require();
-  for (const std::string& note : preflight.data.notes) say("bevatron: note: {}\n", note);
-  print_start(config, planned, preflight.data);
-  if (loaded->has("--dry-run")) {
-    fmt::print("the run can start: configuration, memory, data and output are in order\n");
-    return 0;
-  }
-
-  std::optional<MetricsLog> metrics;
-  const RunDirectory run(config.train.output);
-  if (!config.train.output.empty()) {
-    run.prepare(print_config(config, loaded->origins));
-    metrics.emplace(run.metrics_file());
-    metrics->start(planned.parameters, planned.iterations);
-  }
-  const std::unique_ptr<Device> device =
-      make_device(config.device.kind, static_cast<int>(config.device.threads));
-  const double peak = config.device.kind == DeviceKind::Cpu ? measure_product_peak(*device) : 0;
-  Assembly assembly(config, *device, planned.arenas);
-  assembly.initialize();
-  Trainer trainer(assembly, preflight.data);
-  TrainingPrinter printer({.interval = config.train.log_interval,
-                           .flops_per_token = planned.model_flops_per_token,
-                           .peak_flops = peak,
-                           .metrics = metrics ? &*metrics : nullptr});
-  // To the end: what has been trained is written first.
-  const StopOnSignal stop_on_signal;
-  const TrainSummary summary =
-      trainer.run({.iteration = [&](const Progress& p) { printer.iteration(p); },
-                   .validation = [&](const Validation& v) { printer.validation(v); },
-                   .should_stop = [] { return stop_requested != 0; }});
-  printer.finish();
-  print_end(summary, printer.curve());
-  std::string saved = "nothing was saved, since train.output is empty";
-  if (!config.train.output.empty() && !is_worth_saving(summary)) {
-    saved = "nothing was saved, since no update was applied";
-  } else if (!config.train.output.empty()) {
-    save_huggingface(run.model(), config, assembly.params);
-    saved = format("the weights after {} updates are in {}", summary.applied, run.model().string());
-    say("wrote {}\n", run.model().string());
-  }
-  const int code = finish(summary, saved);
-  BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), saved);
-  if (!config.train.output.empty()) print_next_steps(config);
-  return code;
+  for (const std::string& note : preflight.data().notes) say("bevatron: note: {}\n", note);
+  print_start(loaded->config, preflight.plan(), preflight.data());
+  if (!only_checks) return run_training(*loaded, preflight);
+  fmt::print("the run can start: configuration, memory, data and output are in order\n");
+  return 0;
 }
 
 }  // namespace bev::app

@@ -22,7 +22,8 @@ double product_rate(Rig& rig, int64_t m, int64_t n, int64_t k, double seconds = 
   const Tensor c = rig.make({m, n}, DType::f32);
   ops::fill(rig.exec(), {.out = a, .value = 0.5});
   ops::fill(rig.exec(), {.out = b, .value = 0.25});
-  const Timing t = measure([&] { ops::matmul(rig.exec(), {.a = a, .b = b, .out = c}); }, seconds, 5);
+  const Timing t =
+      measure([&] { ops::matmul(rig.exec(), {.a = a, .b = b, .out = c}); }, seconds, 5);
   return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / t.best;
 }
 

@@ -48,7 +48,8 @@ BatchSchedule resolve_batch_schedule(const Config& config) {
 
 int64_t resolve_iterations(const Config& config) {
   // The last partial batch of a training length in samples is dropped, as in Megatron.
-  if (config.train.samples > 0) return resolve_batch_schedule(config).steps_in(config.train.samples);
+  if (config.train.samples > 0)
+    return resolve_batch_schedule(config).steps_in(config.train.samples);
   return config.train.iterations;
 }
 

@@ -41,7 +41,8 @@ class Tokenizer {
 
   void facts(int64_t vocab, int64_t eod, const std::string& why) {
     if (loaded_.config.model.vocab <= 0) set("model.vocab", vocab, why);
-    if (loaded_.config.data.eod < 0) set("data.eod", eod, why);
+    // A smaller model than the tokenizer has ids has no end of a document.
+    if (loaded_.config.data.eod < 0 && eod < loaded_.config.model.vocab) set("data.eod", eod, why);
   }
 
   void gpt2() {

@@ -162,10 +162,11 @@ class Reader {
     if (const auto* text = node.as_string()) value = text->get();
     if (const auto* list = node.as_array()) value = texts_of(*list);
     if (!value) {
-      add(field.path, {.what = format("{} cannot be {}", field.path, kind_of(node)),
-                       .where = where,
-                       .why = field.type == FieldType::List ? "its entries are texts" : "a field has one value",
-                       .legal = legal_values(field)});
+      add(field.path,
+          {.what = format("{} cannot be {}", field.path, kind_of(node)),
+           .where = where,
+           .why = field.type == FieldType::List ? "its entries are texts" : "a field has one value",
+           .legal = legal_values(field)});
       return;
     }
     Parsed parsed = convert_value(field, *value);

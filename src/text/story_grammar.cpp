@@ -62,7 +62,7 @@ std::vector<GrammarRule> story_rules() {
       {.name = "story", .alternatives = {{1, "<opening> <middle><more>"}}},
       // Memoryless: a reader need not count sentences.
       {.name = "more", .alternatives = {{1, " <next>"}}},
-      {.name = "next", .alternatives = {{5, "<middle><more>"}, {1, "<ending>"}}},
+      {.name = "next", .alternatives = {{4, "<middle><more>"}, {1, "<ending>"}}},
 
       {.name = "opening",
        .alternatives = {{1, "<hero=name> <began> a <adjective> <pet=animal><list>"}}},
@@ -72,11 +72,11 @@ std::vector<GrammarRule> story_rules() {
 
       {.name = "middle", .alternatives = {{1, "<subject> <action>"}}},
       {.name = "subject",
-       .alternatives = {{3, "{hero.He}"},
-                        {1, "{hero.name}"},
+       .alternatives = {{4, "{hero.He}"},
+                        {3, "{hero.name}"},
                         {2, "<time> {hero.he}"},
-                        {1, "The {pet.name}"},
-                        {7, "<friend>"}}},
+                        {3, "The {pet.name}"},
+                        {4, "<friend>"}}},
       // None of them can be a hero: a name tells at once which it is.
       word_rule("friend", {{1,
                             "Ada Al Ed Gus Hal Ike Jan Kay Lee Lou Mia Ned Pat Ray Rex Rob Roy Sid "

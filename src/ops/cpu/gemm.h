@@ -56,7 +56,8 @@ size_t gemm_workspace_bytes();
 
 // Computes the product on all threads of the pool and returns when it is done. No result depends on
 // the number of threads. Allocates nothing. REQUIRES: `workspace`, aligned to 64 bytes, holds
-// gemm_workspace_bytes() for each thread, one after the other; not called inside pool.run() or share().
+// gemm_workspace_bytes() for each thread, one after the other; not called inside pool.run() or
+// share().
 void gemm(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa = best_isa());
 
 // The same product, bit for bit, on the calling thread alone with the workspace of one thread; for

@@ -43,7 +43,7 @@ TEST(StoryGrammar, AlternativesOfEveryChoiceArePrefixFree) {
 
 TEST(StoryGrammar, IsWhatASmallModelCanLearn) {
   const StoryStatistics s = story_statistics();
-  EXPECT_GT(s.nats_per_byte, 0.8);
+  EXPECT_GT(s.nats_per_byte, 0.7);
   EXPECT_LT(s.nats_per_byte, 1.1);
   EXPECT_GT(s.bytes_per_story, 150);
   EXPECT_LT(s.bytes_per_story, 300);
@@ -59,21 +59,15 @@ TEST(StoryGrammar, IsWhatASmallModelCanLearn) {
 // these, and must say so.
 TEST(StoryGrammar, StoriesAndStatisticsArePinned) {
   EXPECT_EQ(story(1234, 0),
-            "Meg got a hot pig. Vic liked new zinc, meat and her dam. Meg found this tie, the rag "
-            "and mud. Ken rode fur and fat cake. Jan wove vast yarn. The pig lit clay, this flag, "
-            "lime, one key. Rex took the ripe vest, her flag and long wood. So Meg laid the pig "
-            "for rice, ice, wool, seven bins, a mop, wool, kale, the good can.");
+            "Ann got a hot cat. The cat held sand. She tore her dam. So Ann laid the cat for oil, "
+            "two rags and mud.");
   EXPECT_EQ(story(1234, kFirstValidationStory),
-            "Tom fed a lean wolf. Ray sold one saw, seven hot ties, the rib, that toy. Tom moved "
-            "the fast pit. Lou read ten hubs, rye, two deep caps, his vase. Today he got the new "
-            "lid, the sly tie. Zac blew one late key and a harp. Soon he rode the gem, vast jam. "
-            "Al got ham. Then he had dim gum, nine pits. The wolf hit that dry pan, plain zinc. He "
-            "bit gum, wax, two blue mats and ripe silk. Al sent cold oil, soup, weak oil. He shook "
-            "one cute cup, a vast tub. The wolf dyed hay, malt, ink, his flat shoe. Tom lit a neat "
-            "key, his rug, one sack. Wes dug a bud, ice, one sly drum and hot gold. Sid lit the "
-            "rich door, that tame bat, cake and kale. Tom ran in his pale path. Val hid fish, loud "
-            "ham, the hot pot, four locks. So Tom set the wolf for a tan pin and ten mops.");
-  EXPECT_NEAR(story_statistics().nats_per_byte, 0.8046756742471799, 1e-12);
+            "Tom fed a lean fox. Ray sold one saw, seven hot ties, the rib, that toy. Tom moved "
+            "the fast pit. The fox dug wool. He laid two deep caps, his vase. Tom went to the new "
+            "barn. Tom ate the seed and glue. He ran to his zoo. Now he led the plain web and a "
+            "jar. He got ham. Tom held a weak bin. Once he saw flat wax. Tom wove worn gum, the "
+            "bag. So Tom sold the fox for red wax, two blue mats and ripe silk.");
+  EXPECT_NEAR(story_statistics().nats_per_byte, 0.7751203118052591, 1e-12);
 }
 
 TEST(StoryGrammar, StoriesLookLikeStories) {

@@ -1,0 +1,35 @@
+#include "app/preflight.h"
+
+#include "base/format.h"
+#include "plan/fit.h"
+#include "train/run_directory.h"
+
+namespace bev::app {
+
+Preflight::Preflight(const Config& config) : plan_(dry_run(config)) {
+  attempt([&] { require_fit(config, plan_); });
+  attempt([&] { data_ = open_training_data(config); });
+  const size_t model_bytes = static_cast<size_t>(plan_.parameters) * size_of(plan_.dtype);
+  if (!config.train.output.empty())
+    attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });
+}
+
+void Preflight::require() const {
+  if (problems_.empty()) return;
+  if (problems_.size() == 1) throw problems_.front();
+  std::string list = format("{} problems", problems_.size());
+  for (size_t i = 0; i < problems_.size(); ++i)
+    list += format("\n{}. {}", i + 1, problems_[i].what());
+  throw Error(problems_.front().kind, list);
+}
+
+void Preflight::attempt(FunctionRef<void()> look) {
+  try {
+    look();
+  } catch (const Error& error) {
+    if (error.kind == ErrorKind::Internal) throw;
+    problems_.push_back(error);
+  }
+}
+
+}  // namespace bev::app

@@ -1,0 +1,33 @@
+// Everything about a training that can be known before its first step.
+#pragma once
+
+#include <vector>
+
+#include "base/error.h"
+#include "base/function_ref.h"
+#include "data/training_data.h"
+#include "plan/dry_run.h"
+
+namespace bev::app {
+
+// Looks at memory, data and output. One look finds all problems; require() throws them.
+class Preflight {
+ public:
+  // REQUIRES: a checked configuration that trains.
+  explicit Preflight(const Config& config);
+
+  // Throws what was found: the one problem itself, or a list of all with the first one's kind.
+  void require() const;
+
+  const Plan& plan() const { return plan_; }
+  const TrainingData& data() const { return data_; }
+
+ private:
+  void attempt(FunctionRef<void()> look);
+
+  Plan plan_;
+  TrainingData data_;
+  std::vector<Error> problems_;
+};
+
+}  // namespace bev::app

@@ -1,0 +1,23 @@
+// Ending a run from outside.
+#pragma once
+
+#include <csignal>
+
+namespace bev::app {
+
+// While it lives, SIGINT and SIGTERM only ask for an end; a second one ends the program at once. A
+// reader of the log that goes away (SIGPIPE) ends nothing.
+class StopSignal {
+ public:
+  StopSignal();
+  ~StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+
+  bool asked() const;
+
+ private:
+  struct sigaction old_interrupt_{}, old_terminate_{}, old_pipe_{};
+};
+
+}  // namespace bev::app
