@@ -23,6 +23,7 @@ namespace {
 using bev::app::Verb;
 
 constexpr std::array kVerbs{
+    Verb{"corpus", "write stories whose entropy is known exactly", bev::app::corpus},
     Verb{"preprocess", "text to token files", bev::app::preprocess},
     Verb{"train", "train a model", bev::app::train},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
@@ -30,7 +31,6 @@ constexpr std::array kVerbs{
     Verb{"inspect", "what a token file, model or configuration holds", bev::app::inspect},
     Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
     Verb{"bench", "measure operations and whole steps", bev::app::bench},
-    Verb{"corpus", "write stories whose entropy is known exactly", bev::app::corpus},
     Verb{"version", "version, build, processor", bev::app::version},
 };
 

@@ -16,7 +16,7 @@ Preflight::Preflight(const Config& config) : plan_(dry_run(config)) {
 
 void Preflight::require() const {
   if (problems_.empty()) return;
-  if (problems_.size() == 1) throw problems_.front();
+  if (problems_.size() == 1) throw Error(problems_.front());
   std::string list = format("{} problems", problems_.size());
   for (size_t i = 0; i < problems_.size(); ++i)
     list += format("\n{}. {}", i + 1, problems_[i].what());
