@@ -1,6 +1,7 @@
 #include "bench/measure.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/clock.h"
 
@@ -9,7 +10,8 @@ namespace bev {
 Timing summarize(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   const auto at = [&](double fraction) {
-    return times[static_cast<size_t>(fraction * static_cast<double>(times.size() - 1) + 0.5)];
+    return times[static_cast<size_t>(
+        std::lround(fraction * static_cast<double>(times.size() - 1)))];
   };
   return {.median = at(0.5),
           .low = at(0.25),

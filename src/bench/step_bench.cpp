@@ -20,7 +20,7 @@ namespace {
 double process_memory(const std::string& field) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
-    if (line.rfind(field + ":", 0) == 0) return std::stod(line.substr(field.size() + 1)) * 1024;
+    if (line.starts_with(field + ":")) return std::stod(line.substr(field.size() + 1)) * 1024;
   }
   return 0;
 }

@@ -6,7 +6,8 @@ namespace bev {
 
 int64_t BatchSchedule::at(int64_t consumed) const {
   if (is_constant() || consumed > ramp_samples_) return largest_;
-  const auto increments = static_cast<double>((largest_ - start_) / increment_);
+  const int64_t steps = (largest_ - start_) / increment_;
+  const auto increments = static_cast<double>(steps);
   const double samples_per_increment = static_cast<double>(ramp_samples_) / increments;
   const double done = samples_per_increment > 0
                           ? static_cast<double>(consumed) / samples_per_increment
