@@ -32,7 +32,9 @@ void print_start(const Config& config, const Plan& plan, const TrainingData& dat
       plan.model.padded_vocab);
   say("device    {}, {}, {} threads, {} planned\n", name_of_choice(plan.device),
       name_of(plan.dtype), plan.threads, as_bytes(static_cast<double>(plan.memory_bytes())));
-  say("batch     {} sequences x {} tokens in {} micro-batches, {} iterations\n",
+  const std::string rise =
+      config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
+  say("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
       plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
       with_commas(plan.iterations));
   if (config.data.mock) say("data      made-up tokens\n");

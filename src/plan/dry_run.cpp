@@ -58,7 +58,7 @@ struct Rehearsal {
     stepper = std::make_unique<Stepper>(*assembly, ScheduleSpec{});
   }
 
-  Cost step(const HostBatch& batch) {
+  Cost step(const HostBatch& batch) const {
     const auto micros = static_cast<size_t>(resolve_batch(config).micros);
     const std::vector<HostBatch> batches(micros, batch);
     Cost cost;

@@ -32,16 +32,14 @@ struct Quad {
 
 template <class V>
 void transpose_quads(Quad<V>& a, Quad<V>& b, Quad<V>& c, Quad<V>& d) {
-  using Words = typename Quad<V>::Words;
-  const Words low{0, 4, 1, 5}, high{2, 6, 3, 7}, left{0, 1, 4, 5}, right{2, 3, 6, 7};
-  const auto low_ab = __builtin_shuffle(a.v, b.v, low);
-  const auto high_ab = __builtin_shuffle(a.v, b.v, high);
-  const auto low_cd = __builtin_shuffle(c.v, d.v, low);
-  const auto high_cd = __builtin_shuffle(c.v, d.v, high);
-  a.v = __builtin_shuffle(low_ab, low_cd, left);
-  b.v = __builtin_shuffle(low_ab, low_cd, right);
-  c.v = __builtin_shuffle(high_ab, high_cd, left);
-  d.v = __builtin_shuffle(high_ab, high_cd, right);
+  const auto low_ab = __builtin_shufflevector(a.v, b.v, 0, 4, 1, 5);
+  const auto high_ab = __builtin_shufflevector(a.v, b.v, 2, 6, 3, 7);
+  const auto low_cd = __builtin_shufflevector(c.v, d.v, 0, 4, 1, 5);
+  const auto high_cd = __builtin_shufflevector(c.v, d.v, 2, 6, 3, 7);
+  a.v = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+  b.v = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+  c.v = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+  d.v = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
 }
 
 // Packs panels of kLanes lanes with vectors of type U. A panel holds element (lane, d) at

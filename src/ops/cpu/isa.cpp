@@ -48,11 +48,11 @@ Isa isa_from(std::string_view name) {
 }
 
 Isa best_isa() {
-  static const Isa kBest = [] {
+  static const Isa best = [] {
     const char* name = std::getenv("BEVATRON_ISA");
     return isa_from(name == nullptr ? "" : name);
   }();
-  return kBest;
+  return best;
 }
 
 }  // namespace bev::cpu

@@ -89,15 +89,14 @@ inline float max_lane(Vec a) {
 }
 
 inline void transpose_quads(Vec& a, Vec& b, Vec& c, Vec& d) {
-  const Words low{0, 4, 1, 5}, high{2, 6, 3, 7}, left{0, 1, 4, 5}, right{2, 3, 6, 7};
-  const Floats low_ab = __builtin_shuffle(a.v, b.v, low);
-  const Floats high_ab = __builtin_shuffle(a.v, b.v, high);
-  const Floats low_cd = __builtin_shuffle(c.v, d.v, low);
-  const Floats high_cd = __builtin_shuffle(c.v, d.v, high);
-  a.v = __builtin_shuffle(low_ab, low_cd, left);
-  b.v = __builtin_shuffle(low_ab, low_cd, right);
-  c.v = __builtin_shuffle(high_ab, high_cd, left);
-  d.v = __builtin_shuffle(high_ab, high_cd, right);
+  const Floats low_ab = __builtin_shufflevector(a.v, b.v, 0, 4, 1, 5);
+  const Floats high_ab = __builtin_shufflevector(a.v, b.v, 2, 6, 3, 7);
+  const Floats low_cd = __builtin_shufflevector(c.v, d.v, 0, 4, 1, 5);
+  const Floats high_cd = __builtin_shufflevector(c.v, d.v, 2, 6, 3, 7);
+  a.v = __builtin_shufflevector(low_ab, low_cd, 0, 1, 4, 5);
+  b.v = __builtin_shufflevector(low_ab, low_cd, 2, 3, 6, 7);
+  c.v = __builtin_shufflevector(high_ab, high_cd, 0, 1, 4, 5);
+  d.v = __builtin_shufflevector(high_ab, high_cd, 2, 3, 6, 7);
 }
 
 }  // namespace bev::cpu::portable
