@@ -1,5 +1,6 @@
 #include "text/gpt2_tokenizer.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -26,8 +27,13 @@ class IdBuffer {
   }
 
   void add(std::span<const int32_t> ids) {
-    flush();
-    ids_.insert(ids_.end(), ids.begin(), ids.end());
+    if (used_ + ids.size() > buffer_.size()) flush();
+    if (ids.size() > buffer_.size()) {
+      ids_.insert(ids_.end(), ids.begin(), ids.end());
+    } else {
+      std::copy(ids.begin(), ids.end(), buffer_.data() + used_);
+      used_ += ids.size();
+    }
   }
 
   void flush() {
