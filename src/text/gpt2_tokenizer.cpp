@@ -12,8 +12,6 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kCachedPieces = size_t{1} << 16;  // 4 MiB
-
 // Ids on their way into the vector, some thousand at a time: most pieces have one or two, and a
 // fixed number is copied faster than the right one.
 class IdBuffer {
@@ -49,8 +47,9 @@ class IdBuffer {
 
 }  // namespace
 
-Gpt2Tokenizer::Gpt2Tokenizer(std::shared_ptr<const BpeVocab> vocab, SpecialText special)
-    : vocab_(std::move(vocab)), special_(special), cache_(kCachedPieces) {}
+Gpt2Tokenizer::Gpt2Tokenizer(std::shared_ptr<const BpeVocab> vocab, SpecialText special,
+                             size_t cached_pieces)
+    : vocab_(std::move(vocab)), special_(special), cache_(cached_pieces) {}
 
 void Gpt2Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids) {
   if (valid_utf8_prefix(text) == text.size()) {

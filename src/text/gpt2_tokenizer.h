@@ -19,9 +19,12 @@ enum class SpecialText : uint8_t {
 
 class Gpt2Tokenizer final : public Tokenizer {
  public:
-  // Several may share a vocabulary.
+  static constexpr size_t kCachedPieces = size_t{1} << 16;  // 4 MiB
+
+  // Several may share a vocabulary. REQUIRES: cached_pieces is a power of two and at least 2.
   explicit Gpt2Tokenizer(std::shared_ptr<const BpeVocab> vocab,
-                         SpecialText special = SpecialText::Plain);
+                         SpecialText special = SpecialText::Plain,
+                         size_t cached_pieces = kCachedPieces);
 
   void encode(std::string_view text, std::vector<int32_t>& ids) override;
   std::string decode(std::span<const int32_t> ids) const override;

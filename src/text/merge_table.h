@@ -28,8 +28,9 @@ class MergeTable {
 
   // kNoMerge when the pair does not merge.
   Merge find(int32_t left, int32_t right) const {
-    const uint64_t pair = key(left, right);
-    for (size_t at = home(pair);; at = (at + 1) & mask_) {
+    const uint64_t pair = key(left, right), hash = hash_of(pair);
+    if ((filter_[filter_word(hash)] & filter_bit(hash)) == 0) return kNoMerge;
+    for (size_t at = home(hash);; at = (at + 1) & mask_) {
       const Slot& slot = slots_[at];
       if (slot.pair == pair || slot.pair == kEmpty) return slot.merge;
     }
@@ -46,13 +47,22 @@ class MergeTable {
   static uint64_t key(int32_t left, int32_t right) {
     return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
   }
-  size_t home(uint64_t pair) const {
+  static uint64_t hash_of(uint64_t pair) {
     const uint64_t mixed = (pair ^ pair >> 29) * 0x9E3779B97F4A7C15;
-    return static_cast<size_t>(mixed >> 32) & mask_;
+    return mixed ^ mixed >> 32;
   }
+  size_t home(uint64_t hash) const { return static_cast<size_t>(hash >> 8) & mask_; }
+  size_t filter_word(uint64_t hash) const {
+    return static_cast<size_t>(hash >> filter_shift_) >> 6;
+  }
+  uint64_t filter_bit(uint64_t hash) const { return uint64_t{1} << (hash >> filter_shift_ & 63); }
 
   std::vector<Slot> slots_;  // a power of two, at least half of them empty
   size_t mask_;
+  // A bit for each hash that occurs, a power of two of them. Most pairs that are asked for do not
+  // merge, and the bits stay in a nearer cache than the slots.
+  std::vector<uint64_t> filter_;
+  int filter_shift_;
 };
 
 }  // namespace bev

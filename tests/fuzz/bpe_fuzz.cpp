@@ -110,7 +110,7 @@ void check_ways_of_merging(const bev::BpeVocab& vocab, std::string_view text) {
 void check_encoding(const Vocab& vocab, std::string_view text) {
   const std::string expected = bev::replace_invalid_utf8(text);
   for (const auto special : {bev::SpecialText::Plain, bev::SpecialText::Special}) {
-    bev::Gpt2Tokenizer tokenizer(vocab, special);
+    bev::Gpt2Tokenizer tokenizer(vocab, special, 16);
     std::vector<int32_t> first, second;
     tokenizer.encode(text, first);
     tokenizer.encode(text, second);

@@ -98,6 +98,8 @@ TEST(Gpt2Tokenizer, TheCacheChangesNothing) {
   const Ids first = encoded(warm, text);
   EXPECT_EQ(encoded(warm, text), first);
   EXPECT_EQ(warm.decode(first), text);
+  Gpt2Tokenizer forgetful(vocab(), SpecialText::Plain, 2);
+  EXPECT_EQ(encoded(forgetful, text), first);
   for (int round = 0; round < 50; ++round) {
     const std::string part = text.substr(random() % text.size(), random() % 300);
     Gpt2Tokenizer cold(vocab());
