@@ -109,7 +109,7 @@ TEST(BpeMerge, BothSidesOfTheBorderOfLengths) {
   }
 }
 
-// With time growing as the square this would take an hour.
+// With time growing as the square this would not end while anyone waits for a test.
 TEST(BpeMerge, ALongPieceIsNotQuadratic) {
   MergeTable table(20);
   for (int32_t i = 0; i < 20; ++i) table.insert(i, i, make_merge(static_cast<uint32_t>(i), i + 1));
