@@ -81,6 +81,7 @@ Runner runner_of(const fs::path& dir) {
   }
   if (fs::exists(dir / "manifest.json")) return run_token_files;
   if (fs::exists(dir / "splits.json")) return run_samples;
+  if (fs::exists(dir / "unicode_classes.json")) return run_tokenizers;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
   for (const fs::path& path : sorted_entries(dir)) {
     if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {
@@ -92,10 +93,6 @@ Runner runner_of(const fs::path& dir) {
 
 // Whether there was anything this program knows.
 bool run_folder(const fs::path& dir, const std::string& name, Report& report) {
-  if (dir.filename() == "tokenizers") {
-    report.skip(name, kNotYet);
-    return true;
-  }
   if (fs::exists(dir / "config.json") && fs::exists(dir / "tokens.safetensors")) {
     run_model(dir, name, report);
     return true;
@@ -109,8 +106,7 @@ bool run_folder(const fs::path& dir, const std::string& name, Report& report) {
     // Texts that other folders refer to lie in data/.
     if (is_documentation(path) || path.filename() == "data") continue;
     const std::string case_name = name_below(name, path);
-    const bool known =
-        fs::is_directory(path) && (path.filename() == "tokenizers" || runner_of(path) != nullptr);
+    const bool known = fs::is_directory(path) && runner_of(path) != nullptr;
     if (known) {
       run_folder(path, case_name, report);
     } else {

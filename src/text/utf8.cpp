@@ -1,0 +1,99 @@
+#include "text/utf8.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace bev {
+
+namespace {
+
+struct Sequence {
+  size_t length;  // of the character, or of what one replacement stands for
+  bool valid;
+};
+
+// Which bytes may follow a first byte; those behind the second are always 80 to BF.
+struct Follow {
+  size_t length;
+  unsigned char second_from, second_to;
+};
+
+Follow follow_of(unsigned char first) {
+  if (first >= 0xC2 && first <= 0xDF) return {2, 0x80, 0xBF};
+  if (first == 0xE0) return {3, 0xA0, 0xBF};
+  if (first == 0xED) return {3, 0x80, 0x9F};  // above: surrogates
+  if (first >= 0xE1 && first <= 0xEF) return {3, 0x80, 0xBF};
+  if (first == 0xF0) return {4, 0x90, 0xBF};
+  if (first == 0xF4) return {4, 0x80, 0x8F};  // above: beyond U+10FFFF
+  if (first >= 0xF1 && first <= 0xF3) return {4, 0x80, 0xBF};
+  return {0, 0, 0};
+}
+
+// REQUIRES: bytes is not empty.
+Sequence sequence_at(std::string_view bytes) {
+  const auto first = static_cast<unsigned char>(bytes[0]);
+  if (first < 0x80) return {1, true};
+  const Follow follow = follow_of(first);
+  if (follow.length == 0) return {1, false};
+  for (size_t i = 1; i < follow.length; ++i) {
+    if (i == bytes.size()) return {i, false};
+    const auto byte = static_cast<unsigned char>(bytes[i]);
+    const unsigned char from = i == 1 ? follow.second_from : 0x80;
+    const unsigned char to = i == 1 ? follow.second_to : 0xBF;
+    if (byte < from || byte > to) return {i, false};
+  }
+  return {follow.length, true};
+}
+
+bool eight_are_ascii(const char* at) {
+  uint64_t word = 0;
+  std::memcpy(&word, at, sizeof word);
+  return (word & 0x8080808080808080) == 0;
+}
+
+}  // namespace
+
+size_t valid_utf8_prefix(std::string_view bytes) {
+  size_t at = 0;
+  while (at < bytes.size()) {
+    if (bytes.size() - at >= 8 && eight_are_ascii(bytes.data() + at)) {
+      at += 8;
+      continue;
+    }
+    const Sequence next = sequence_at(bytes.substr(at));
+    if (!next.valid) break;
+    at += next.length;
+  }
+  return at;
+}
+
+std::string replace_invalid_utf8(std::string_view bytes) {
+  std::string text;
+  text.reserve(bytes.size());
+  for (;;) {
+    const size_t good = valid_utf8_prefix(bytes);
+    text += bytes.substr(0, good);
+    bytes.remove_prefix(good);
+    if (bytes.empty()) return text;
+    append_utf8(0xFFFD, text);
+    bytes.remove_prefix(sequence_at(bytes).length);
+  }
+}
+
+void append_utf8(char32_t code, std::string& text) {
+  const auto put = [&](char32_t byte) { text += static_cast<char>(byte); };
+  if (code < 0x80) return put(code);
+  if (code < 0x800) {
+    put(0xC0 | code >> 6);
+  } else if (code < 0x10000) {
+    put(0xE0 | code >> 12);
+    put(0x80 | (code >> 6 & 0x3F));
+  } else {
+    put(0xF0 | code >> 18);
+    put(0x80 | (code >> 12 & 0x3F));
+    put(0x80 | (code >> 6 & 0x3F));
+  }
+  put(0x80 | (code & 0x3F));
+}
+
+}  // namespace bev
