@@ -32,7 +32,7 @@ endef
 all: deps ## Build build/bevatron (the default)
 	@$(call build,cpu-release,bevatron)
 
-demo: all ## Make a corpus, train a small GPT on it, evaluate it, let it tell stories (4 minutes)
+demo: all ## Make a corpus, train a small GPT on it, evaluate it, let it tell stories (3 minutes)
 	scripts/demo.sh build/bevatron
 
 test: deps ## Install what is missing, build, run the tests; says what was skipped
