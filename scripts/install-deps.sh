@@ -26,6 +26,11 @@ wanted=(
   "libfmt-dev|text formatting"
   "libtomlplusplus-dev|configuration files"
   "nlohmann-json3-dev|checkpoint manifests and reports"
+  "libsentencepiece-dev|tokenizers in .model files"
+  "libsimdjson-dev|reads jsonl"
+  "zlib1g-dev|reads .gz"
+  "liblzma-dev|reads .xz"
+  "libzstd-dev|reads .zst"
   "libgtest-dev|the tests"
 )
 list_only=no

@@ -11,11 +11,11 @@
 #include "app/verbs.h"
 #include "base/check.h"
 #include "base/json.h"
+#include "config/tokenizer_facts.h"
 #include "data/documents.h"
 #include "data/token_file.h"
 #include "data/training_data.h"
 #include "infer/scoring.h"
-#include "text/byte_tokenizer.h"
 
 namespace bev::app {
 
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::array<OwnFlag, 9> kFlags{{
     {"--data", "PREFIX", "a token file (PREFIX.bin, PREFIX.idx)"},
-    {"--text", "FILE", "a text, for models of bytes"},
+    {"--text", "FILE", "a text, encoded with the tokenizer of the training"},
     {"--documents", "NAME",
      "line, paragraph or file: what a document of --text is [default: line]"},
     {"--length", "N", "tokens of one window [default: as trained, at most the model's positions]"},
@@ -46,14 +46,14 @@ struct Text {
 };
 
 // Ends of documents are tokens but no text.
-int64_t count_bytes(const TokenStream& stream) {
+int64_t count_bytes(const TokenStream& stream, const Tokenizer& tokenizer) {
   std::array<int32_t, 4096> block;
   int64_t bytes = 0;
   for (int64_t place = 0; place < stream.size;) {
     const int64_t count = std::min<int64_t>(stream.size - place, block.size());
     const std::span<int32_t> part(block.data(), static_cast<size_t>(count));
     stream.read(place, part);
-    for (const int32_t id : part) bytes += id < kByteEod ? 1 : 0;
+    bytes += static_cast<int64_t>(tokenizer.decode(part, SpecialIds::LeaveOut).size());
     place += count;
   }
   return bytes;
@@ -69,24 +69,28 @@ void from_file(Text& text, const std::string& prefix, SequenceRange range, const
       .size = text.file->stream_begin(range.end) - begin,
       .read = [file = text.file, begin, vocab = config.model.vocab](
                   int64_t at, std::span<int32_t> out) { file->read(begin + at, out, vocab); }};
-  if (config.data.tokenizer == TokenizerKind::Byte) text.bytes = count_bytes(text.stream);
+  if (const auto tokenizer = tokenizer_of(config))
+    text.bytes = count_bytes(text.stream, *tokenizer);
 }
 
 void from_text(Text& text, const std::string& path, DocumentBreak documents, const Config& config) {
-  BEV_CHECK(config.data.tokenizer == TokenizerKind::Byte, Usage,
-            "--text {}: the model was not trained on bytes; --data PREFIX scores a token file",
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
+  BEV_CHECK(tokenizer != nullptr, Usage,
+            "--text {}: the folder does not say which tokenizer the model was trained with; --data "
+            "PREFIX scores a token file",
             path);
   const MappedFile file(path);
+  text.bytes = 0;
   const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()),
                              file.bytes().size());
   for_each_document(all, documents, [&](std::string_view document) {
-    encode_bytes(document, text.ids);
-    text.ids.push_back(kByteEod);
+    tokenizer->encode(document, text.ids);
+    if (const auto eod = tokenizer->eod_id()) text.ids.push_back(*eod);
+    text.bytes += static_cast<int64_t>(document.size());
   });
   BEV_CHECK(!text.ids.empty(), Data, "{}: there is no text in the file", path);
   text.name = path;
   text.stream = stream_of(text.ids);
-  text.bytes = count_bytes(text.stream);
 }
 
 // The validation part of the data the model was trained on.

@@ -6,9 +6,10 @@
 #include "app/own_flags.h"
 #include "app/verbs.h"
 #include "base/check.h"
+#include "config/tokenizer_facts.h"
 #include "config/value.h"
 #include "infer/generation.h"
-#include "text/byte_tokenizer.h"
+#include "text/utf8.h"
 
 namespace bev::app {
 
@@ -31,7 +32,9 @@ constexpr std::array<OwnFlag, 12> kFlags{{
 
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "reference"};
 
-std::vector<int32_t> prompt_ids(const FlagValues& flags, const Config& config, bool bytes) {
+// `tokenizer`: null when none is known.
+std::vector<int32_t> prompt_ids(const FlagValues& flags, const Config& config,
+                                Tokenizer* tokenizer) {
   std::vector<int32_t> ids;
   if (flags.has("--prompt-ids")) {
     for (const std::string& text : flags.texts("--prompt-ids")) {
@@ -42,12 +45,12 @@ std::vector<int32_t> prompt_ids(const FlagValues& flags, const Config& config, b
     }
     return ids;
   }
-  BEV_CHECK(bytes || !flags.has("--prompt"), Usage,
-            "--prompt: the model was not trained on bytes, and no tokenizer for it is here; "
+  BEV_CHECK(tokenizer != nullptr || !flags.has("--prompt"), Usage,
+            "--prompt: the folder does not say which tokenizer the model was trained with; "
             "--prompt-ids takes token ids");
   // A document begins where another one has ended.
   if (config.data.eod >= 0) ids.push_back(static_cast<int32_t>(config.data.eod));
-  encode_bytes(flags.text("--prompt"), ids);
+  if (tokenizer != nullptr) tokenizer->encode(flags.text("--prompt"), ids);
   BEV_CHECK(!ids.empty(), Usage, "there is nothing to continue: --prompt TEXT or --prompt-ids ID");
   return ids;
 }
@@ -89,8 +92,8 @@ int generate(std::span<const std::string> args) {
   flags->require_not_both("--prompt", "--prompt-ids");
   const ModelFolder folder = open_model_folder(flags->positional().front());
   const Config& config = folder.config;
-  const bool bytes = config.data.tokenizer == TokenizerKind::Byte;
-  const std::vector<int32_t> prompt = prompt_ids(*flags, config, bytes);
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
+  const std::vector<int32_t> prompt = prompt_ids(*flags, config, tokenizer.get());
 
   GenerationOptions options;
   options.samples = flags->integer("--samples", 1, 1, 65536);
@@ -111,23 +114,24 @@ int generate(std::span<const std::string> args) {
       flags->choice("--device", 0, kDevices) == 0 ? DeviceKind::Cpu : DeviceKind::Reference;
   device.threads = flags->integer("--threads", 0, 0, 4096);
   LoadedModel model(folder, device, options.samples, options.context);
-  const bool streams = options.samples == 1 && bytes && !flags->has("--prompt-ids");
+  const bool streams = options.samples == 1 && tokenizer && !flags->has("--prompt-ids");
   Stream stream;
   const std::string shown = flags->text("--prompt");
   if (streams) std::fwrite(shown.data(), 1, shown.size(), stdout);
   const std::vector<Continuation> texts =
       generate(model, prompt, options, [&](std::span<const Continuation> so_far) {
-        if (streams) stream.show(decode_bytes(so_far.front().ids), false);
+        if (streams)
+          stream.show(tokenizer->decode(so_far.front().ids, SpecialIds::LeaveOut), false);
         return true;
       });
   if (streams) {
-    stream.show(decode_bytes(texts.front().ids), true);
+    stream.show(tokenizer->decode(texts.front().ids, SpecialIds::LeaveOut), true);
     fmt::print("\n");
     return 0;
   }
   for (const Continuation& text : texts) {
-    if (bytes && !flags->has("--prompt-ids"))
-      fmt::print("{}{}\n", shown, decode_bytes(text.ids));
+    if (tokenizer && !flags->has("--prompt-ids"))
+      fmt::print("{}{}\n", shown, tokenizer->decode(text.ids, SpecialIds::LeaveOut));
     else
       fmt::print("{}\n", ids_text(text.ids));
   }

@@ -63,7 +63,7 @@ void inspect_tokens(const fs::path& path, const FlagValues& flags) {
   for (const int32_t id : ids) text += format("{}{}", text.empty() ? "" : " ", id);
   if (count < end - begin) text += " ...";
   print_row(format("document {}", document), text);
-  if (flags.has("--bytes")) print_row("text", in_quotes(decode_bytes(ids)));
+  if (flags.has("--bytes")) print_row("text", in_quotes(ByteTokenizer().decode(ids)));
 }
 
 void inspect_safetensors(const fs::path& path) {

@@ -45,7 +45,7 @@ Counts tokenize(const std::vector<std::string>& inputs, DocumentBreak documents,
                                 file.bytes().size());
     for_each_document(text, documents, [&](std::string_view document) {
       ids.clear();
-      encode_bytes(document, ids);
+      ByteTokenizer().encode(document, ids);
       if (append_eod) ids.push_back(kByteEod);
       writer.add_sequence(ids);
       writer.end_document();

@@ -4,7 +4,7 @@
 #include "base/format.h"
 #include "config/rule.h"
 #include "config/split.h"
-#include "config/tokenizer_facts.h"
+#include "text/byte_tokenizer.h"
 
 namespace bev {
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "text/tokenizer_kind.h"
+
 namespace bev {
 
 template <class E>
@@ -103,15 +105,9 @@ struct EnumNames<DecayRamp> {
   static constexpr std::array<std::string_view, 3> names{"constant", "linear", "cosine"};
 };
 
-// Where token ids come from, which decides the size of the vocabulary and the end-of-document id.
-// Byte: a byte is a token, 256 ends a document. Null: the files hold numbers below model.vocab, the
-// last of which ends a document. Gpt2: vocab.json decides. External: another program made the ids;
-// model.vocab says how many there are.
-enum class TokenizerKind : uint8_t { None, Byte, Null, Gpt2, External };
 template <>
 struct EnumNames<TokenizerKind> {
-  static constexpr std::array<std::string_view, 5> names{"none", "byte", "null", "gpt2",
-                                                         "external"};
+  static constexpr auto names = kTokenizerNames;
 };
 
 // Whose behaviour counts where Megatron-LM's versions differ: today's, or that of October 2023.

@@ -48,7 +48,9 @@ struct DataConfig {
   std::string split = "969,30,1";
   bool mock = false;
   TokenizerKind tokenizer = TokenizerKind::None;
-  std::string vocab_file, merge_file;
+  std::string vocab_file, merge_file, tokenizer_model;
+  int64_t vocab_extra_ids = 0;
+  bool tokenizer_template = true;
   int64_t eod = -1;
   bool mask_eod = false, reset_positions = false, reset_attention = false;
 
@@ -61,9 +63,12 @@ struct DataConfig {
     v("test_path", s.test_path, {.help = "token file for the test after training", .effect = N, .aliases = {{"--test-data-path"}}});
     v("split", s.split, {.help = "weights of training, validation and test in path, by sequences", .effect = N, .aliases = {{"--split"}}});
     v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = N, .aliases = {{"--mock-data", "true"}}});
-    v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{.flag = "--tokenizer-type", .values = {"", "", "NullTokenizer", "GPT2BPETokenizer", "SentencePieceTokenizer GPTSentencePieceTokenizer Llama2Tokenizer HuggingFaceTokenizer TikTokenizer"}, .later = "BertWordPieceLowerCase BertWordPieceCase BertWordPieceTokenizer CharacterLevelTokenizer MultimodalTokenizer NullMultimodalTokenizer SFTTokenizer"}}});
-    v("vocab_file", s.vocab_file, {.help = "gpt2: vocab.json", .aliases = {{"--vocab-file"}}});
+    v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{.flag = "--tokenizer-type", .values = {kMegatronTokenizerNames.begin(), kMegatronTokenizerNames.end()}, .later = "BertWordPieceTokenizer CharacterLevelTokenizer MultimodalTokenizer NullMultimodalTokenizer SFTTokenizer"}}});
+    v("vocab_file", s.vocab_file, {.help = "gpt2: vocab.json; bert-lower, bert-cased: vocab.txt", .aliases = {{"--vocab-file"}}});
     v("merge_file", s.merge_file, {.help = "gpt2: merges.txt", .aliases = {{"--merge-file"}}});
+    v("tokenizer_model", s.tokenizer_model, {.help = "huggingface: tokenizer.json or its folder; sentencepiece, gpt-sentencepiece, llama2: the .model file", .aliases = {{"--tokenizer-model"}}});
+    v("vocab_extra_ids", s.vocab_extra_ids, {.help = "bert and sentencepiece: tokens <extra_id_0>, <extra_id_1>, ... behind the vocabulary", .effect = N, .min = 0, .max = 1 << 20, .aliases = {{"--vocab-extra-ids"}}});
+    v("tokenizer_template", s.tokenizer_template, {.help = "put the tokens of the tokenizer's template ([CLS] ... [SEP]) around a text", .effect = N, .aliases = {{"--tokenizer-hf-no-include-special-tokens", "false"}}});
     v("eod", s.eod, {.help = "id that ends a document; -1: the tokenizer's", .effect = N, .min = -1, .max = 1 << 28, .aliases = {{"--null-tokenizer-eod-id"}}});
     v("mask_eod", s.mask_eod, {.help = "what follows an end of document is not part of the loss", .effect = N, .aliases = {{"--eod-mask-loss", "true"}}});
     v("reset_positions", s.reset_positions, {.help = "positions restart after an end of document", .effect = N, .aliases = {{"--reset-position-ids", "true"}}});

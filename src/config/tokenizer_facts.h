@@ -2,11 +2,14 @@
 #pragma once
 
 #include "config/load.h"
+#include "text/open_tokenizer.h"
 
 namespace bev {
 
-constexpr int64_t kByteVocab = 257;  // the bytes and the end of a document
-constexpr int64_t kByteEod = 256;
+// The tokenizer of a run.
+TokenizerSpec tokenizer_spec(const Config& config);
+// The same, opened; null when the run does not say which it is or where its files are.
+std::unique_ptr<Tokenizer> tokenizer_of(const Config& config);
 
 // Fills model.vocab and data.eod where they were left to the tokenizer. The result, printed and
 // read again, means the same. A vocabulary file that cannot be read is a problem.

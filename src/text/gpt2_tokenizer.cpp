@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "text/bpe_merge.h"
+#include "text/byte_alphabet.h"
 #include "text/gpt2_pieces.h"
 #include "text/utf8.h"
 
@@ -101,11 +102,27 @@ std::span<const int32_t> Gpt2Tokenizer::merge_piece(std::string_view piece) {
   return {scratch_.data(), merge_tokens(vocab_->merges(), scratch_)};
 }
 
-std::string Gpt2Tokenizer::decode(std::span<const int32_t> ids) const {
+std::unique_ptr<Tokenizer> Gpt2Tokenizer::clone() const {
+  return std::make_unique<Gpt2Tokenizer>(vocab_, special_, cache_.entries());
+}
+
+std::string Gpt2Tokenizer::decode(std::span<const int32_t> ids, SpecialIds special) const {
   std::string text;
-  for (const int32_t id : ids)
-    if (id >= 0 && id < vocab_->size()) text += vocab_->bytes(id);
+  for (const int32_t id : ids) {
+    if (id < 0 || id >= vocab_->size()) continue;
+    if (special == SpecialIds::LeaveOut && id == vocab_->end_of_text()) continue;
+    text += vocab_->bytes(id);
+  }
   return text;
+}
+
+std::string Gpt2Tokenizer::token_name(int32_t id) const {
+  if (id == vocab_->end_of_text()) return std::string(kEndOfText);
+  return name_of_bytes(vocab_->bytes(id));
+}
+
+std::optional<int32_t> Gpt2Tokenizer::role_id(TokenRole role) const {
+  return role == TokenRole::End ? vocab_->end_of_text() : std::nullopt;
 }
 
 }  // namespace bev

@@ -27,16 +27,20 @@ class Gpt2Tokenizer final : public Tokenizer {
                          size_t cached_pieces = kCachedPieces);
 
   void encode(std::string_view text, std::vector<int32_t>& ids) override;
-  std::string decode(std::span<const int32_t> ids) const override;
+  std::unique_ptr<Tokenizer> clone() const override;
+  std::string decode(std::span<const int32_t> ids,
+                     SpecialIds special = SpecialIds::Keep) const override;
+  std::string token_name(int32_t id) const override;
   int64_t vocab_size() const override { return vocab_->size(); }
   std::optional<int32_t> eod_id() const override { return vocab_->end_of_text(); }
+  std::optional<int32_t> role_id(TokenRole role) const override;
 
  private:
   void encode_valid(std::string_view text, std::vector<int32_t>& ids);
   void encode_pieces(std::string_view text, std::vector<int32_t>& ids);
   std::span<const int32_t> merge_piece(std::string_view piece);
 
-  std::shared_ptr<const BpeVocab> vocab_;
+  std::shared_ptr<const BpeVocab> vocab_;  // shared with the clones
   SpecialText special_;
   PieceCache cache_;
   std::vector<int32_t> scratch_;  // the tokens of one piece

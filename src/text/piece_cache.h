@@ -46,6 +46,8 @@ class PieceCache {
     return nullptr;
   }
 
+  size_t entries() const { return entries_.size(); }
+
   // REQUIRES: 1 to kIds ids, and that the piece is not here.
   void put(const Key& key, std::span<const int32_t> ids);
 

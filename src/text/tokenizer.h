@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,23 +11,41 @@
 
 namespace bev {
 
+// What a token of the vocabulary is for.
+enum class TokenRole : uint8_t { Unknown, Begin, End, Pad, Classify, Separate, Mask };
+
+// What becomes of special tokens when ids are made text.
+enum class SpecialIds : uint8_t { Keep, LeaveOut };
+
 // Encoding may keep what it learned for the next text: one object for each thread.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Appends the ids of the text, which may be any bytes.
+  // Another one for another thread. What is large and never changes is shared.
+  virtual std::unique_ptr<Tokenizer> clone() const = 0;
+
+  // Appends the ids of the text, which may be any bytes. A text that a tokenizer cannot encode (the
+  // null tokenizer: what is no number) is a Data error; nothing is appended then.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) = 0;
 
-  // The exact bytes of the ids; ids outside the vocabulary are left out. What may be cut within a
-  // character is made text by replace_invalid_utf8 or complete_utf8.
-  virtual std::string decode(std::span<const int32_t> ids) const = 0;
+  // The text of the ids; those outside the vocabulary are left out. Of byte-level vocabularies the
+  // exact bytes: what may be cut within a character is made text by replace_invalid_utf8 or
+  // complete_utf8.
+  virtual std::string decode(std::span<const int32_t> ids,
+                             SpecialIds special = SpecialIds::Keep) const = 0;
+
+  // How the vocabulary writes a token, for people: "##ing". REQUIRES: 0 <= id < vocab_size().
+  virtual std::string token_name(int32_t id) const = 0;
 
   // Ids are below it.
   virtual int64_t vocab_size() const = 0;
 
   // The id that ends a document; none when the vocabulary has no such token.
   virtual std::optional<int32_t> eod_id() const = 0;
+
+  // The token for a purpose; none when the vocabulary has no such token.
+  virtual std::optional<int32_t> role_id(TokenRole) const { return {}; }
 };
 
 }  // namespace bev

@@ -80,6 +80,18 @@ std::string replace_invalid_utf8(std::string_view bytes) {
   }
 }
 
+size_t complete_utf8(std::string_view bytes) {
+  const auto byte_at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  for (size_t back = 1; back <= 3 && back <= bytes.size(); ++back) {
+    const unsigned char c = byte_at(bytes.size() - back);
+    if ((c & 0xC0) == 0x80) continue;               // inside a character: look for its first byte
+    if (c < 0xC2 || c > 0xF4) return bytes.size();  // a whole character, or none at all
+    const size_t length = c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2;
+    return length > back ? bytes.size() - back : bytes.size();
+  }
+  return bytes.size();
+}
+
 void append_utf8(char32_t code, std::string& text) {
   const auto put = [&](char32_t byte) { text += static_cast<char>(byte); };
   if (code < 0x80) return put(code);

@@ -14,6 +14,10 @@ size_t valid_utf8_prefix(std::string_view bytes);
 // for each single byte that begins none: Python's errors="replace".
 std::string replace_invalid_utf8(std::string_view bytes);
 
+// The longest prefix of `bytes` that does not end within a UTF-8 character: what a terminal can be
+// given now. Bytes that are no UTF-8 at all are not held back.
+size_t complete_utf8(std::string_view bytes);
+
 struct Utf8Character {
   char32_t code;
   size_t length;  // bytes

@@ -72,7 +72,6 @@ constexpr MegatronFlag kFormatOfTokenFiles[] = {
 };
 
 constexpr MegatronFlag kTokenizers[] = {
-    {"--tokenizer-model", "TEXT"},
     {"--tokenizer-metadata", "TEXT"},
     {"--tokenizer-special-tokens", "TEXT ..."},
     {"--tiktoken-pattern", "v1|v2"},
@@ -80,7 +79,6 @@ constexpr MegatronFlag kTokenizers[] = {
     {"--tokenizer-sentencepiece-legacy"},
     {"--no-tokenizer-sentencepiece-ignore-extra-whitespaces --disable-tokenizer-sentencepiece-ignore-extra-whitespaces"},
     {"--tokenizer-hf-no-use-fast"},
-    {"--tokenizer-hf-no-include-special-tokens"},
     {"--trust-remote-code"},
     {"--use-gigatoken"},
     {"--tokenizer-model-type", "TEXT", "bert-large-uncased"},

@@ -63,7 +63,6 @@ constexpr MegatronFlag kInitialValues[] = {
 
 constexpr MegatronFlag kVocabularySize[] = {
     {"--padded-vocab-size", "N"},
-    {"--vocab-extra-ids", "N", "0"},
 };
 
 constexpr MegatronFlag kSeveralPredictionsPerToken[] = {

@@ -149,8 +149,8 @@ TEST(MegatronFlags, RefusalsNameFlagValueAndDefault) {
                  {"--fp16 does not work in this version", "--bf16, or nothing for f32"});
   expect_problem(small_model() + Args{"--optimizer", "muon"},
                  {"--optimizer muon does not work in this version", "adam or sgd"});
-  expect_problem(small_model() + Args{"--tokenizer-type", "BertWordPieceLowerCase"},
-                 {"--tokenizer-type BertWordPieceLowerCase does not work", "GPT2BPETokenizer"});
+  expect_problem(small_model() + Args{"--tokenizer-type", "SFTTokenizer"},
+                 {"--tokenizer-type SFTTokenizer does not work", "GPT2BPETokenizer"});
   expect_problem(small_model() + Args{"--position-embedding-type", "yarn"},
                  {"--position-embedding-type yarn does not work", "learned_absolute, rope"});
 }
@@ -201,7 +201,6 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--decoupled-lr",
         "--use-mup",
         "--dataloader-type",
-        "--vocab-extra-ids",
         "--mask-prob",
         "--decoder-seq-length",
         "--retro-add-retriever",
@@ -259,11 +258,17 @@ TEST(MegatronFlags, WindowsCountTheTokenItself) {
   expect_problem(small_model() + Args{"--window-size", "wide"}, {"--window-size", "wide"});
 }
 
-TEST(MegatronFlags, WordsOfTheirsForOneChoiceOfOurs) {
-  for (const char* word : {"SentencePieceTokenizer", "GPTSentencePieceTokenizer", "Llama2Tokenizer",
-                           "HuggingFaceTokenizer", "TikTokenizer"})
-    EXPECT_EQ(load(small_model() + Args{"--tokenizer-type", word}).config.data.tokenizer,
-              TokenizerKind::External)
+TEST(MegatronFlags, TokenizersByTheirWords) {
+  const std::pair<const char*, TokenizerKind> words[] = {
+      {"SentencePieceTokenizer", TokenizerKind::SentencePiece},
+      {"GPTSentencePieceTokenizer", TokenizerKind::GptSentencePiece},
+      {"Llama2Tokenizer", TokenizerKind::Llama2},
+      {"HuggingFaceTokenizer", TokenizerKind::HuggingFace},
+      {"BertWordPieceLowerCase", TokenizerKind::BertLower},
+      {"BertWordPieceCase", TokenizerKind::BertCased},
+      {"TikTokenizer", TokenizerKind::External}};
+  for (const auto& [word, kind] : words)
+    EXPECT_EQ(load(small_model() + Args{"--tokenizer-type", word}).config.data.tokenizer, kind)
         << word;
 }
 

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include "text/utf8.h"
+
 namespace bev {
 namespace {
 
 std::vector<int32_t> encoded(std::string_view text) {
   std::vector<int32_t> ids;
-  encode_bytes(text, ids);
+  ByteTokenizer().encode(text, ids);
   return ids;
 }
 
@@ -17,15 +19,15 @@ TEST(ByteTokenizer, RoundTripOfAllBytes) {
   const std::vector<int32_t> ids = encoded(all);
   ASSERT_EQ(ids.size(), 256u);
   for (int32_t i = 0; i < 256; ++i) EXPECT_EQ(ids[static_cast<size_t>(i)], i);
-  EXPECT_EQ(decode_bytes(ids), all);
-  EXPECT_EQ(decode_bytes(encoded("")), "");
+  EXPECT_EQ(ByteTokenizer().decode(ids), all);
+  EXPECT_EQ(ByteTokenizer().decode(encoded("")), "");
 }
 
 TEST(ByteTokenizer, AppendsAndLeavesOutWhatIsNoByte) {
   std::vector<int32_t> ids{kByteEod};
-  encode_bytes("ab", ids);
+  ByteTokenizer().encode("ab", ids);
   EXPECT_EQ(ids, (std::vector<int32_t>{256, 'a', 'b'}));
-  EXPECT_EQ(decode_bytes(std::vector<int32_t>{-1, 'a', 256, 257, 'b', 1 << 30}), "ab");
+  EXPECT_EQ(ByteTokenizer().decode(std::vector<int32_t>{-1, 'a', 256, 257, 'b', 1 << 30}), "ab");
 }
 
 TEST(ByteTokenizer, CharactersAreNotCut) {

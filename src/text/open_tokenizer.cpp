@@ -1,0 +1,56 @@
+#include "text/open_tokenizer.h"
+
+#include "base/check.h"
+#include "text/byte_tokenizer.h"
+#include "text/gpt2_tokenizer.h"
+#include "text/null_tokenizer.h"
+
+namespace bev {
+
+namespace {
+
+void require_file(const std::string& file, std::string_view flag, const TokenizerSpec& spec) {
+  BEV_CHECK(!file.empty(), Usage, "the tokenizer {} needs {}",
+            kTokenizerNames[static_cast<size_t>(spec.kind)], flag);
+}
+
+std::unique_ptr<Tokenizer> open_null(const TokenizerSpec& spec) {
+  BEV_CHECK(spec.vocab >= 1 && spec.vocab < INT32_MAX, Usage,
+            "the null tokenizer needs the size of the vocabulary: --vocab-size N");
+  // There the number given does not count the end of a document.
+  const int64_t vocab = spec.vocab + (spec.classic ? 1 : 0);
+  const int64_t eod = spec.eod >= 0 ? spec.eod : vocab - 1;
+  BEV_CHECK(eod < vocab, Usage, "the id {} that ends a document is not below the {} ids there are",
+            eod, vocab);
+  return std::make_unique<NullTokenizer>(vocab, static_cast<int32_t>(eod));
+}
+
+std::unique_ptr<Tokenizer> open_gpt2(const TokenizerSpec& spec) {
+  require_file(spec.vocab_file, "--vocab-file vocab.json", spec);
+  require_file(spec.merge_file, "--merge-file merges.txt", spec);
+  return std::make_unique<Gpt2Tokenizer>(
+      std::make_shared<const BpeVocab>(BpeVocab::read(spec.vocab_file, spec.merge_file)),
+      spec.classic ? SpecialText::Plain : SpecialText::Special);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec) {
+  switch (spec.kind) {
+    case TokenizerKind::Byte: return std::make_unique<ByteTokenizer>();
+    case TokenizerKind::Null: return open_null(spec);
+    case TokenizerKind::Gpt2: return open_gpt2(spec);
+    case TokenizerKind::HuggingFace:
+    case TokenizerKind::BertLower:
+    case TokenizerKind::BertCased:
+    case TokenizerKind::SentencePiece:
+    case TokenizerKind::GptSentencePiece:
+    case TokenizerKind::Llama2:
+    case TokenizerKind::None:
+    case TokenizerKind::External: break;
+  }
+  throw Error(ErrorKind::Usage, format("the tokenizer {} is not in this version",
+                                       kTokenizerNames[static_cast<size_t>(spec.kind)]));
+}
+
+}  // namespace bev
