@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "config/batch_schedule.h"
 #include "config/split.h"
+#include "data/token_file_writer.h"
 #include "data/token_samples.h"
 #include "golden_runner/cases.h"
 
