@@ -26,7 +26,10 @@ int64_t lines_in(std::string_view text) { return std::count(text.begin(), text.e
 }  // namespace
 
 TextChunks::TextChunks(std::vector<std::string> inputs, const Options& options)
-    : inputs_(std::move(inputs)), options_(options) {}
+    : inputs_(std::move(inputs)), options_(options) {
+  // A longer chunk could hold a longer record.
+  options_.chunk = std::min(options_.chunk, options_.longest_record);
+}
 
 bool TextChunks::open_next() {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";

@@ -68,8 +68,7 @@ bool is_part_of_word(std::string_view before, std::string_view after) {
 bool can_begin(std::string_view rest) {
   if (rest.empty()) return true;
   const char c = rest.front();
-  if (is_lower(c) || c == ',' || c == ';' || c == ':' || c == '-' || c == ')') return false;
-  return true;
+  return !is_lower(c) && std::string_view(".,;:-)").find(c) == std::string_view::npos;
 }
 
 class Splitter {

@@ -21,6 +21,8 @@ void run_commands(const std::filesystem::path& file, const std::string& name, Re
 
 // A folder with manifest.json and the token files it describes.
 void run_token_files(const std::filesystem::path& dir, const std::string& name, Report& report);
+// The same folder: the tools whose arguments the manifest has, run with this program.
+void run_tools(const std::filesystem::path& dir, const std::string& name, Report& report);
 
 // A folder with splits.json and samples cut from token files.
 void run_samples(const std::filesystem::path& dir, const std::string& name, Report& report);
