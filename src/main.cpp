@@ -77,6 +77,8 @@ int main(int argc, char** argv) {
   using bev::ErrorKind;
   hold_standard_descriptors();
   std::signal(SIGBUS, report_lost_file);
+  // A file that may not grow further is an error of the write, like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     const int code = bev::app::dispatch(kVerbs, args);
