@@ -50,10 +50,10 @@ TEST(SentenceSplitter, NothingIsNoSentence) {
 // With the blanks kept nothing is lost; without, only blanks are.
 TEST(SentenceSplitter, TogetherTheyAreTheText) {
   std::mt19937 random(7);
-  constexpr std::string_view kLetters = "aB. !?\n\"'(1,é";
+  constexpr std::string_view kLetters = "aB. !?\n\"'(1,";
   for (int i = 0; i < 2000; ++i) {
     std::string text;
-    for (size_t n = random() % 60; n > 0; --n) text += kLetters[random() % 13];
+    for (size_t n = random() % 60; n > 0; --n) text += kLetters[random() % kLetters.size()];
     std::string kept, trimmed, bare;
     for (const std::string& s : split(text, SentenceBlanks::Keep)) kept += s;
     EXPECT_EQ(kept, text);
