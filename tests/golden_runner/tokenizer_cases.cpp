@@ -295,6 +295,10 @@ void run_tokenizers(const fs::path& dir, const std::string& name, Report& report
       } else {
         report.guarded(case_name, kDevice, [&] { run_gpt2_file(path, data, case_name, report); });
       }
+    } else if (file == "sentencepiece.json") {
+      report.guarded(case_name, kDevice, [&] { run_sentencepiece(path, data, case_name, report); });
+    } else if (file == "sentencepiece") {
+      continue;  // the models of sentencepiece.json
     } else if (fs::exists(path / "merges.txt") && fs::exists(path / "cases.json")) {
       report.guarded(case_name, kDevice, [&] { run_trained(path, data, case_name, report); });
     } else if (fs::is_directory(path)) {
