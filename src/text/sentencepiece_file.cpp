@@ -89,10 +89,6 @@ class Message {
   std::string_view rest_, file_, what_;
 };
 
-enum class PieceType : uint8_t { Normal = 1, Unknown, Control, UserDefined, Unused, Byte };
-
-constexpr uint64_t kUnigram = 1, kChar = 4;  // the first and the last type of model
-
 // The byte of "<0x41>".
 std::optional<size_t> byte_of_piece(std::string_view piece) {
   if (piece.size() != 6 || !piece.starts_with("<0x") || piece.back() != '>') return {};
@@ -105,11 +101,11 @@ std::optional<size_t> byte_of_piece(std::string_view piece) {
   return byte;
 }
 
-class ModelCheck {
+class ModelReader {
  public:
-  explicit ModelCheck(std::string_view file) : file_(file) {}
+  explicit ModelReader(std::string_view file) : file_(file) {}
 
-  void run(std::string_view bytes) {
+  SentencePieceFacts read(std::string_view bytes) {
     Message message(bytes, file_, "the model");
     Field field;
     while (message.next(field)) {
@@ -123,49 +119,57 @@ class ModelCheck {
         default: break;
       }
     }
-    BEV_CHECK(!pieces_.empty(), Data, "{}: there are no pieces; this is no SentencePiece model",
-              file_);
+    BEV_CHECK(!facts_.pieces.empty(), Data,
+              "{}: there are no pieces; this is no SentencePiece model", file_);
     BEV_CHECK(unknown_ == 1, Data, "{}: {} pieces stand for what is unknown; one does", file_,
               unknown_);
-    BEV_CHECK(!byte_fallback_ || bytes_.all(), Data,
+    BEV_CHECK(!facts_.byte_fallback || bytes_.all(), Data,
               "{}: characters fall back to bytes, but only {} of 256 bytes are pieces", file_,
               bytes_.count());
+    return std::move(facts_);
   }
 
  private:
   void piece(std::string_view bytes) {
+    const size_t id = facts_.pieces.size();
     Message message(bytes, file_, "a piece");
-    std::string_view text;
-    uint64_t type = static_cast<uint64_t>(PieceType::Normal);
+    SentencePieceFacts::Piece piece;
     Field field;
-    for (int texts = 0; message.next(field);) {
+    while (message.next(field)) {
       if (field.number == 1) {
         message.require(field, Wire::Bytes);
-        BEV_CHECK(++texts == 1, Data, "{}: piece {} has two texts", file_, pieces_.size());
-        text = field.bytes;
+        BEV_CHECK(piece.text.empty(), Data, "{}: piece {} has two texts", file_, id);
+        piece.text = field.bytes;
       } else if (field.number == 2) {
         message.require(field, Wire::Fixed32);
-        BEV_CHECK(std::isfinite(std::bit_cast<float>(static_cast<uint32_t>(field.value))), Data,
-                  "{}: the score of piece {} is not finite", file_, pieces_.size());
+        piece.score = std::bit_cast<float>(static_cast<uint32_t>(field.value));
+        BEV_CHECK(std::isfinite(piece.score), Data, "{}: the score of piece {} is not finite",
+                  file_, id);
       } else if (field.number == 3) {
         message.require(field, Wire::Varint);
-        type = field.value;
+        BEV_CHECK(field.value >= 1 && field.value <= static_cast<uint64_t>(PieceType::Byte), Data,
+                  "{}: piece {} has type {}; there are 1 to 6", file_, id, field.value);
+        piece.type = static_cast<PieceType>(field.value);
       }
     }
-    BEV_CHECK(type >= 1 && type <= static_cast<uint64_t>(PieceType::Byte), Data,
-              "{}: piece {} has type {}; there are 1 to 6", file_, pieces_.size(), type);
-    BEV_CHECK(!text.empty(), Data, "{}: piece {} is empty", file_, pieces_.size());
+    check(piece, id);
+    facts_.pieces.push_back(piece);
+  }
+
+  void check(const SentencePieceFacts::Piece& piece, size_t id) {
+    const std::string_view text = piece.text;
+    BEV_CHECK(!text.empty(), Data, "{}: piece {} is empty", file_, id);
     BEV_CHECK(text.find('\0') == std::string_view::npos && valid_utf8_prefix(text) == text.size(),
-              Data, "{}: piece {}, {}, is not UTF-8 or has a zero byte", file_, pieces_.size(),
+              Data, "{}: piece {}, {}, is not UTF-8 or has a zero byte", file_, id,
               in_quotes(text));
-    if (static_cast<PieceType>(type) == PieceType::Byte) {
+    if (piece.type == PieceType::Byte) {
       const std::optional<size_t> byte = byte_of_piece(text);
       BEV_CHECK(byte, Data, "{}: piece {}, {}, is to be a byte; they are written <0x00> to <0xFF>",
-                file_, pieces_.size(), in_quotes(text));
+                file_, id, in_quotes(text));
       bytes_.set(*byte);
     }
-    if (static_cast<PieceType>(type) == PieceType::Unknown) ++unknown_;
-    BEV_CHECK(pieces_.insert(text).second, Data, "{}: the piece {} is there twice", file_,
+    if (piece.type == PieceType::Unknown) ++unknown_;
+    BEV_CHECK(texts_.insert(text).second, Data, "{}: the piece {} is there twice", file_,
               in_quotes(text));
   }
 
@@ -176,11 +180,13 @@ class ModelCheck {
     while (message.next(field)) {
       if (field.number == 3) {
         message.require(field, Wire::Varint);
-        BEV_CHECK(field.value >= kUnigram && field.value <= kChar, Data,
-                  "{}: models of type {} are not known; there are 1 to 4", file_, field.value);
+        BEV_CHECK(
+            field.value >= 1 && field.value <= static_cast<uint64_t>(SentencePieceModel::Char),
+            Data, "{}: models of type {} are not known; there are 1 to 4", file_, field.value);
+        facts_.model = static_cast<SentencePieceModel>(field.value);
       } else if (field.number == 35) {
         message.require(field, Wire::Varint);
-        byte_fallback_ = field.value != 0;
+        facts_.byte_fallback = field.value != 0;
       } else if (field.number >= 44 && field.number <= 48) {  // the names of special pieces
         message.require(field, Wire::Bytes);
         BEV_CHECK(valid_utf8_prefix(field.bytes) == field.bytes.size(), Data,
@@ -206,17 +212,17 @@ class ModelCheck {
   }
 
   std::string_view file_;
-  std::unordered_set<std::string_view> pieces_;
+  SentencePieceFacts facts_;
+  std::unordered_set<std::string_view> texts_;
   std::bitset<256> bytes_;  // that are pieces
   int unknown_ = 0;
-  bool byte_fallback_ = false;
   bool has_trainer_ = false, has_normalizer_ = false, has_denormalizer_ = false;
 };
 
 }  // namespace
 
-void check_sentencepiece_model(std::string_view bytes, std::string_view name) {
-  ModelCheck(name).run(bytes);
+SentencePieceFacts read_sentencepiece_facts(std::string_view bytes, std::string_view name) {
+  return ModelReader(name).read(bytes);
 }
 
 }  // namespace bev

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "text/sentencepiece_file.h"
+#include "text/unigram_path.h"
 #include "text/utf8.h"
 
 // The library says nothing below this level. The function is exported, but no header that is
@@ -33,6 +34,14 @@ struct SpecialToken {
 }  // namespace
 
 struct SentencePieceTokenizer::Shared {
+  Shared(std::string_view model, const std::string& name) : file(name) {
+    const SentencePieceFacts facts = read_sentencepiece_facts(model, name);
+    load(model);
+    byte_fallback = facts.byte_fallback;
+    if (facts.model == SentencePieceModel::Unigram) unigram.emplace(facts);
+    add_roles();
+  }
+
   sentencepiece::SentencePieceProcessor library;
   std::string file;
   SentencePieceRules rules = SentencePieceRules::Plain;
@@ -40,6 +49,20 @@ struct SentencePieceTokenizer::Shared {
   std::vector<std::string> behind;     // the names of ids behind the pieces
   std::map<TokenRole, int32_t> roles;  // those there are
   std::optional<int32_t> eod;
+  std::optional<UnigramPath> unigram;  // of a unigram model
+  bool byte_fallback = false;
+
+  void load(std::string_view model) {
+    sentencepiece::logging::SetMinLogLevel(kFatalOnly);
+    std::string refusal;
+    try {
+      const auto status = library.LoadFromSerializedProto(view(model));
+      if (!status.ok()) refusal = status.message();
+    } catch (const std::exception& error) {  // of the trie that the library builds
+      refusal = error.what();
+    }
+    BEV_CHECK(refusal.empty(), Data, "{}: not a SentencePiece model: {}", file, refusal);
+  }
 
   int32_t pieces() const { return library.GetPieceSize(); }
 
@@ -106,10 +129,60 @@ struct SentencePieceTokenizer::Shared {
   }
 
   void append_ids(std::string_view text, std::vector<int32_t>& ids) const {
+    if (unigram) {
+      for (const Found& piece : unigram_pieces(text)) ids.push_back(piece.id);
+      return;
+    }
     std::vector<int> found;
     const auto status = library.Encode(view(text), &found);
     BEV_CHECK(status.ok(), Data, "{}: the text cannot be encoded: {}", file, status.message());
     ids.insert(ids.end(), found.begin(), found.end());
+  }
+
+  struct Found {
+    int32_t id;
+    std::string piece;
+  };
+
+  // The library normalises, which it does not do alone: its pieces one after another are the text.
+  std::string normalized(std::string_view text) const {
+    std::string joined;
+    std::vector<std::string> pieces;
+    const auto status = library.Encode(view(text), &pieces);
+    BEV_CHECK(status.ok(), Data, "{}: the text cannot be encoded: {}", file, status.message());
+    for (const std::string& piece : pieces) {
+      if (byte_fallback && library.IsByte(library.PieceToId(view(piece)))) {
+        joined += static_cast<char>(std::stoi(piece.substr(3, 2), nullptr, 16));
+      } else {
+        joined += piece;
+      }
+    }
+    BEV_CHECK(valid_utf8_prefix(joined) == joined.size(), Data,
+              "{}: its rules make text that is no UTF-8", file);
+    return joined;
+  }
+
+  std::vector<Found> unigram_pieces(std::string_view text) const {
+    const std::string whole = normalized(text);
+    std::vector<Found> found;
+    bool joins = false;  // neighbouring characters without a piece are one unknown piece
+    for (const UnigramPath::Part& part : unigram->best(whole)) {
+      const bool known = part.id != UnigramPath::kNoPiece;
+      if (known) {
+        found.push_back({part.id, std::string(part.text)});
+      } else if (byte_fallback) {
+        for (const char c : part.text) {
+          const std::string piece = format("<0x{:02X}>", static_cast<unsigned char>(c));
+          found.push_back({library.PieceToId(view(piece)), piece});
+        }
+      } else if (joins) {
+        found.back().piece += part.text;
+      } else {
+        found.push_back({library.unk_id(), std::string(part.text)});
+      }
+      joins = !known && !byte_fallback;
+    }
+    return found;
   }
 
   void append_text(std::vector<int>& ids, std::string& text) const {
@@ -124,20 +197,8 @@ struct SentencePieceTokenizer::Shared {
 
 SentencePieceTokenizer::SentencePieceTokenizer(std::string_view model, const std::string& name,
                                                SentencePieceRules rules, int64_t extra_ids) {
-  check_sentencepiece_model(model, name);
-  sentencepiece::logging::SetMinLogLevel(kFatalOnly);
-  auto shared = std::make_shared<Shared>();
-  shared->file = name;
+  auto shared = std::make_shared<Shared>(model, name);
   shared->rules = rules;
-  std::string refusal;
-  try {
-    const auto status = shared->library.LoadFromSerializedProto(view(model));
-    if (!status.ok()) refusal = status.message();
-  } catch (const std::exception& error) {  // of the trie that the library builds
-    refusal = error.what();
-  }
-  BEV_CHECK(refusal.empty(), Data, "{}: not a SentencePiece model: {}", name, refusal);
-  shared->add_roles();
   if (rules == SentencePieceRules::Marked) shared->add_marks();
   BEV_CHECK(rules != SentencePieceRules::BeginFirst || shared->library.bos_id() >= 0, Data,
             "{}: each text is to begin with a token for that, but the model has none", name);
@@ -215,7 +276,11 @@ std::optional<int32_t> SentencePieceTokenizer::role_id(TokenRole role) const {
 }
 
 std::vector<std::string> SentencePieceTokenizer::pieces(std::string_view text) const {
-  return shared_->library.EncodeAsPieces(view(text));
+  if (!shared_->unigram) return shared_->library.EncodeAsPieces(view(text));
+  std::vector<std::string> pieces;
+  for (Shared::Found& found : shared_->unigram_pieces(text))
+    pieces.push_back(std::move(found.piece));
+  return pieces;
 }
 
 }  // namespace bev

@@ -1,6 +1,7 @@
 // SentencePiece models of others, read and used here, against what their own program made of the
 // same texts.
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include "base/check.h"
@@ -8,6 +9,7 @@
 #include "base/json.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/sha256.h"
+#include "text/sentencepiece_file.h"
 #include "text/sentencepiece_tokenizer.h"
 
 namespace fs = std::filesystem;
@@ -90,17 +92,24 @@ void run_decode(const Json& cases, const Tokenizer& tokenizer, const std::string
   tally.tell(name + ": ids to text", report);
 }
 
-void run_pieces(const Json& pieces, const Tokenizer& tokenizer, const std::string& name,
-                Report& report) {
+// What the file says of each piece, and what the tokenizer makes of it.
+void run_pieces(const Json& pieces, const SentencePieceFacts& facts, const Tokenizer& tokenizer,
+                const std::string& name, Report& report) {
+  constexpr std::array<std::string_view, 7> kTypes{"",       "normal", "unknown", "control",
+                                                   "normal", "unused", "byte"};
   Tally tally;
   tally.add(pieces.size() == static_cast<size_t>(tokenizer.vocab_size()), "how many");
-  for (size_t i = 0; i < pieces.size(); ++i) {
+  for (size_t i = 0; i < std::min(pieces.size(), facts.pieces.size()); ++i) {
+    const SentencePieceFacts::Piece& piece = facts.pieces[i];
     const auto id = static_cast<int32_t>(i);
-    const auto piece = pieces[i].at("piece").get<std::string>();
-    const bool unknown = pieces[i].at("type") == "unknown";
-    tally.add(piece == tokenizer.token_name(id) &&
-                  unknown == (tokenizer.role_id(TokenRole::Unknown) == id),
-              piece);
+    const std::string name_there = pieces[i].at("piece").get<std::string>();
+    const std::string type_there = pieces[i].at("type").get<std::string>();
+    const bool unknown = tokenizer.role_id(TokenRole::Unknown) == id;
+    tally.add(name_there == piece.text && name_there == tokenizer.token_name(id) &&
+                  type_there == kTypes.at(static_cast<size_t>(piece.type)) &&
+                  unknown == (type_there == "unknown") &&
+                  static_cast<float>(pieces[i].at("score").get<double>()) == piece.score,
+              name_there);
   }
   tally.tell(name + ": the vocabulary", report);
 }
@@ -148,12 +157,13 @@ void run_sentencepiece(const fs::path& file, const fs::path& data, const std::st
       continue;
     }
     report.guarded(case_name, kDevice, [&] {
-      SentencePieceTokenizer tokenizer(read_text(path), path.string(), SentencePieceRules::Plain,
-                                       0);
+      const std::string content = read_text(path);
+      SentencePieceTokenizer tokenizer(content, path.string(), SentencePieceRules::Plain, 0);
       const Json& pieces = all.at(model + "_pieces");
       run_texts(all.at(model), pieces, tokenizer, case_name, report);
       run_decode(all.at(model + "_decode"), tokenizer, case_name, report);
-      run_pieces(pieces, tokenizer, case_name, report);
+      run_pieces(pieces, read_sentencepiece_facts(content, path.string()), tokenizer, case_name,
+                 report);
       run_files(all.at(model + "_files"), data, tokenizer, case_name, report);
     });
   }
