@@ -264,8 +264,7 @@ void run_trained(const fs::path& dir, const fs::path& data, const std::string& n
   const Json all = read_json(dir / "cases.json");
   run_texts(all.at("cases"), tokenizer, name + "/cases.json", report);
   run_text_files(all.at("files"), data, tokenizer, name + "/cases.json", report);
-  for (const char* training : {"merges_one_document.txt", "small.json", "tokenizer.json"})
-    if (fs::exists(dir / training)) report.skip(name + "/" + training, kNotYet);
+  run_bpe_training(dir, data, name, report);
 }
 
 // The folder with the vocabularies and texts, beside the folder of golden files.
