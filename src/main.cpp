@@ -25,6 +25,8 @@ using bev::app::Verb;
 constexpr std::array kVerbs{
     Verb{"corpus", "write stories whose entropy is known exactly", bev::app::corpus},
     Verb{"preprocess", "text to token files", bev::app::preprocess},
+    Verb{"tokenize", "text to token ids, to look at or to pipe", bev::app::tokenize},
+    Verb{"detokenize", "token ids to text", bev::app::detokenize},
     Verb{"train", "train a model", bev::app::train},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
