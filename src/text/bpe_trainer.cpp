@@ -68,9 +68,8 @@ TrainedBpe train_bpe(std::span<const std::string_view> texts, const BpeTraining&
   const auto count = [](std::string_view unit, PieceCounts& counts) {
     count_gpt2_pieces(unit, counts);
   };
-  PairMerger merger = split_into_bytes(
-      count_pieces(texts, how.unit, how.threads, count, progress.counted), order);
-  BEV_CHECK(merger.tokens() > 0, Data, "there is no text to learn from");
+  PairMerger merger =
+      split_into_bytes(count_pieces(texts, how.unit, how.threads, count, progress.counted), order);
   // A special token in a text is no word to be learned.
   const std::unordered_set<std::string_view> specials(how.specials.begin(), how.specials.end());
   const auto& tokens = trained.tokens;

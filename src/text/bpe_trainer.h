@@ -36,8 +36,7 @@ struct TrainedBpe {
 };
 
 // Usage error when the vocabulary has no room for the bytes and special tokens, or a special token
-// cannot stand in a vocabulary file (printable ASCII can), is there twice or is a single byte. Data
-// error when there is no text.
+// cannot stand in a vocabulary file (printable ASCII can), is there twice or is a single byte.
 TrainedBpe train_bpe(std::span<const std::string_view> texts, const BpeTraining& how,
                      TrainingProgress progress);
 

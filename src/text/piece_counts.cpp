@@ -36,7 +36,8 @@ PieceCounts::Slot& PieceCounts::slot_of(const std::array<uint64_t, 2>& key) {
   const size_t mask = slots_.size() - 1;
   for (size_t at = hash_of(key) & mask;; at = (at + 1) & mask) {
     Slot& slot = slots_[at];
-    if (slot.key == key || slot.count == 0) return slot;
+    // Word by word: comparing arrays is a call.
+    if ((slot.key[0] == key[0] && slot.key[1] == key[1]) || slot.count == 0) return slot;
   }
 }
 
@@ -65,6 +66,9 @@ void PieceCounts::add(std::string_view piece, size_t readable, int64_t count) {
 }
 
 void PieceCounts::add(const PieceCounts& other) {
+  // Room for all at once: pieces come in the order of their hashes, and a table that grew on the
+  // way would be full at its front and empty behind.
+  while ((used_ + other.used_) * 3 > slots_.size() * 2) grow();
   other.for_each([&](std::string_view piece, int64_t count) { add(piece, piece.size(), count); });
 }
 
