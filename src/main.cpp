@@ -28,6 +28,7 @@ constexpr std::array kVerbs{
     Verb{"merge", "several token files to one", bev::app::merge},
     Verb{"tokenize", "text to token ids, to look at or to pipe", bev::app::tokenize},
     Verb{"detokenize", "token ids to text", bev::app::detokenize},
+    Verb{"tokenizer", "make a vocabulary from text, or look at one", bev::app::tokenizer},
     Verb{"train", "train a model", bev::app::train},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},

@@ -4,6 +4,7 @@
 #include "text/byte_tokenizer.h"
 #include "text/gpt2_tokenizer.h"
 #include "text/null_tokenizer.h"
+#include "text/sentencepiece_tokenizer.h"
 
 namespace bev {
 
@@ -33,6 +34,14 @@ std::unique_ptr<Tokenizer> open_gpt2(const TokenizerSpec& spec) {
       spec.classic ? SpecialText::Plain : SpecialText::Special);
 }
 
+std::unique_ptr<Tokenizer> open_sentencepiece(const TokenizerSpec& spec) {
+  require_file(spec.model, "--tokenizer-model FILE.model", spec);
+  SentencePieceRules rules = SentencePieceRules::Plain;
+  if (spec.classic && spec.kind == TokenizerKind::Llama2) rules = SentencePieceRules::BeginFirst;
+  if (spec.classic && spec.kind == TokenizerKind::SentencePiece) rules = SentencePieceRules::Marked;
+  return SentencePieceTokenizer::read(spec.model, rules, spec.extra_ids);
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec) {
@@ -40,12 +49,12 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec) {
     case TokenizerKind::Byte: return std::make_unique<ByteTokenizer>();
     case TokenizerKind::Null: return open_null(spec);
     case TokenizerKind::Gpt2: return open_gpt2(spec);
+    case TokenizerKind::SentencePiece:
+    case TokenizerKind::GptSentencePiece:
+    case TokenizerKind::Llama2: return open_sentencepiece(spec);
     case TokenizerKind::HuggingFace:
     case TokenizerKind::BertLower:
     case TokenizerKind::BertCased:
-    case TokenizerKind::SentencePiece:
-    case TokenizerKind::GptSentencePiece:
-    case TokenizerKind::Llama2:
     case TokenizerKind::None:
     case TokenizerKind::External: break;
   }

@@ -34,6 +34,15 @@ void run_rampup(const std::filesystem::path& file, const std::string& name, Repo
 // beside it or beside the folder above.
 void run_tokenizers(const std::filesystem::path& dir, const std::string& name, Report& report);
 
+// sentencepiece.json; the models lie in sentencepiece/ beside it, the texts in `data`.
+void run_sentencepiece(const std::filesystem::path& file, const std::filesystem::path& data,
+                       const std::string& name, Report& report);
+
+// A vocabulary that another program trained: the same must come out here. The text it was trained
+// on lies in `data`.
+void run_bpe_training(const std::filesystem::path& dir, const std::filesystem::path& data,
+                      const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 
