@@ -25,7 +25,7 @@ class WholePiece {
   std::string_view text_;
 };
 
-std::string normalized(const TokenizerParts& parts, std::string_view text) {
+std::string normalized_text(const TokenizerParts& parts, std::string_view text) {
   std::string result(text);
   for (const auto& normalizer : parts.normalizers) normalizer->apply(result);
   return result;
@@ -38,7 +38,7 @@ TokenFinder finder_of(const TokenizerParts& parts, bool after) {
   for (const AddedToken& token : parts.added) {
     if (token.normalized != after || !token.in_texts) continue;
     tokens.push_back(token);
-    patterns.push_back(after ? normalized(parts, token.content) : token.content);
+    patterns.push_back(after ? normalized_text(parts, token.content) : token.content);
   }
   return {tokens, patterns};
 }
@@ -52,8 +52,13 @@ PipelineTokenizer::Shared::Shared(std::shared_ptr<const TokenizerParts> from)
       vocab_size(parts->model->names().size()) {
   for (const AddedToken& token : parts->added)
     vocab_size = std::max(vocab_size, int64_t{token.id} + 1);
-  added_by_id.resize(static_cast<size_t>(vocab_size), nullptr);
-  for (const AddedToken& token : parts->added) added_by_id[static_cast<size_t>(token.id)] = &token;
+  place_of_id.resize(static_cast<size_t>(vocab_size), -1);
+  for (const AddedToken& token : parts->added) {
+    place_of_id[static_cast<size_t>(token.id)] = static_cast<int32_t>(added.size());
+    std::string name = token.normalized ? normalized_text(*parts, token.content) : token.content;
+    const bool left_out = token.special && name == token.content;
+    added.push_back({std::move(name), left_out});
+  }
 }
 
 PipelineTokenizer::PipelineTokenizer(std::shared_ptr<const TokenizerParts> parts, bool add_template,
@@ -104,7 +109,7 @@ void PipelineTokenizer::encode_part(std::string_view text, bool at_start,
                                     std::vector<int32_t>& ids) {
   std::string changed;
   if (!shared_->parts->normalizers.empty()) {
-    changed = normalized(*shared_->parts, text);
+    changed = normalized_text(*shared_->parts, text);
     text = changed;
   }
   split_at_tokens(
@@ -169,17 +174,17 @@ EncodedPair PipelineTokenizer::fill(const std::vector<TextTemplate::Part>& parts
   return result;
 }
 
-const AddedToken* PipelineTokenizer::added(int32_t id) const {
+const PipelineTokenizer::NamedToken* PipelineTokenizer::added(int32_t id) const {
   if (id < 0 || id >= vocab_size()) return nullptr;
-  return shared_->added_by_id[static_cast<size_t>(id)];
+  const int32_t place = shared_->place_of_id[static_cast<size_t>(id)];
+  return place < 0 ? nullptr : &shared_->added[static_cast<size_t>(place)];
 }
 
 std::string PipelineTokenizer::decode(std::span<const int32_t> ids, SpecialIds special) const {
   std::vector<std::string> tokens;
   for (const int32_t id : ids) {
-    const AddedToken* token = added(id);
-    if (token != nullptr) {
-      if (!token->special || special == SpecialIds::Keep) tokens.push_back(token->content);
+    if (const NamedToken* token = added(id)) {
+      if (!token->left_out || special == SpecialIds::Keep) tokens.push_back(token->name);
     } else if (const std::string* name = shared_->parts->model->names().name(id)) {
       tokens.push_back(*name);
     }
@@ -191,7 +196,7 @@ std::string PipelineTokenizer::decode(std::span<const int32_t> ids, SpecialIds s
 }
 
 std::string PipelineTokenizer::token_name(int32_t id) const {
-  if (const AddedToken* token = added(id)) return token->content;
+  if (const NamedToken* token = added(id)) return token->name;
   const std::string* name = shared_->parts->model->names().name(id);
   return name == nullptr ? std::string() : *name;
 }

@@ -61,13 +61,21 @@ class PipelineTokenizer final : public Tokenizer {
   EncodedPair encode_pair(std::string_view first, std::string_view second, bool add_template);
 
  private:
+  // How an added token is written: normalized, where it is looked for in normalized text. One whose
+  // name is changed by that is not left out even if it is special, as in the library.
+  struct NamedToken {
+    std::string name;
+    bool left_out;
+  };
+
   // What follows from the parts.
   struct Shared {
     explicit Shared(std::shared_ptr<const TokenizerParts> from);
 
     std::shared_ptr<const TokenizerParts> parts;
     TokenFinder raw, normalized;
-    std::vector<const AddedToken*> added_by_id;  // nothing: not an added one
+    std::vector<NamedToken> added;
+    std::vector<int32_t> place_of_id;  // in `added`; -1: not an added one
     int64_t vocab_size;
   };
 
@@ -80,7 +88,7 @@ class PipelineTokenizer final : public Tokenizer {
   EncodedPair fill(const std::vector<TextTemplate::Part>& parts, std::string_view first,
                    std::string_view second, bool add_template);
   std::span<const int32_t> encode_piece(std::string_view piece);
-  const AddedToken* added(int32_t id) const;
+  const NamedToken* added(int32_t id) const;
 
   std::shared_ptr<const Shared> shared_;
   bool add_template_;
