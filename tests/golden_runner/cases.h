@@ -43,6 +43,17 @@ void run_sentencepiece(const std::filesystem::path& file, const std::filesystem:
 void run_bpe_training(const std::filesystem::path& dir, const std::filesystem::path& data,
                       const std::string& name, Report& report);
 
+// wordpiece_*.json, with the vocabulary bert/vocab.txt and the texts in `data`.
+void run_wordpiece(const std::filesystem::path& file, const std::filesystem::path& data,
+                   const std::string& name, Report& report);
+
+// bert_characters.json.
+void run_bert_characters(const std::filesystem::path& file, const std::string& name,
+                         Report& report);
+
+// A folder with files of tokenizers and, for each, NAME_cases.json.
+void run_tokenizer_json(const std::filesystem::path& dir, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 
