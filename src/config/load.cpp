@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "config/blend_files.h"
 #include "config/nearest.h"
 #include "config/presets.h"
 #include "config/tokenizer_facts.h"
@@ -98,6 +99,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);
+  read_blend_files(loaded, findings);
   apply_tokenizer(loaded, findings);
 
   for (Problem& problem : check(loaded.config, purpose, loaded.origins, findings))
