@@ -10,6 +10,7 @@ int train(std::span<const std::string> args);
 int tokenize(std::span<const std::string> args);
 int detokenize(std::span<const std::string> args);
 int preprocess(std::span<const std::string> args);
+int merge(std::span<const std::string> args);
 int eval(std::span<const std::string> args);
 int generate(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);

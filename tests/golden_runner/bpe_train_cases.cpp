@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "golden_runner/cases.h"
-#include "golden_runner/sha256.h"
+#include "base/sha256.h"
 #include "text/bpe_files.h"
 #include "text/bpe_trainer.h"
 #include "text/byte_alphabet.h"

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "golden_runner/cases.h"
-#include "golden_runner/sha256.h"
+#include "base/sha256.h"
 #include "text/sentencepiece_file.h"
 #include "text/sentencepiece_tokenizer.h"
 

@@ -1,4 +1,4 @@
-#include "data/token_file.h"
+#include "data/token_file_writer.h"
 
 #include <gtest/gtest.h>
 
