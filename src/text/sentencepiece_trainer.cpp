@@ -3,6 +3,7 @@
 #include <sentencepiece_trainer.h>
 
 #include <unordered_map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -13,6 +14,8 @@ namespace bev {
 
 namespace {
 
+using LibraryStatus = decltype(std::declval<const sentencepiece::SentenceIterator&>().status());
+
 // The lines of texts, without their newlines. Bytes that are no UTF-8 are replaced.
 class Lines final : public sentencepiece::SentenceIterator {
  public:
@@ -20,7 +23,7 @@ class Lines final : public sentencepiece::SentenceIterator {
 
   bool done() const override { return done_; }
   const std::string& value() const override { return line_; }
-  sentencepiece::util::Status status() const override { return {}; }
+  LibraryStatus status() const override { return {}; }
 
   void Next() override {
     do {
@@ -91,7 +94,7 @@ std::unordered_map<std::string, std::string> arguments(const SentencePieceTraini
 }
 
 // Behind the line of its source and the condition, which help nobody here.
-std::string reason_of(const sentencepiece::util::Status& status) {
+std::string reason_of(const LibraryStatus& status) {
   const std::string message = status.message();
   const size_t bracket = message.rfind("] ");
   return bracket == std::string::npos || bracket + 2 == message.size()
