@@ -13,6 +13,7 @@
 #include "text/bpe_vocab.h"
 #include "text/gpt2_pieces.h"
 #include "text/gpt2_tokenizer.h"
+#include "text/utf8.h"
 
 namespace bev {
 namespace {
@@ -158,39 +159,43 @@ TEST(BpeTrainer, BytesThatAreNoTextAreReplaced) {
             merges_of(train({replacement, replacement}, {.vocab = 258})));
 }
 
-// More than a chunk, with blanks of all kinds around each border.
+std::map<std::string, int64_t> as_map(const PieceCounts& counts) {
+  std::map<std::string, int64_t> all;
+  counts.for_each([&](std::string_view piece, int64_t count) { all[std::string(piece)] = count; });
+  EXPECT_EQ(all.size(), counts.size());
+  return all;
+}
+
+PieceCounts count_in(const std::string& text, TextUnit unit, int threads) {
+  const std::vector<std::string_view> views{text};
+  return count_pieces(
+      views, unit, threads,
+      [](std::string_view part, PieceCounts& into) { count_gpt2_pieces(part, into); },
+      [&](int64_t bytes) { EXPECT_LE(bytes, static_cast<int64_t>(text.size())); });
+}
+
+// More than a chunk of 2 MiB, with all kinds of characters at the place where a chunk ends.
 TEST(BpeTrainer, ChunksAndThreadsChangeNothing) {
+  constexpr size_t kChunk = size_t{2} << 20;
   std::mt19937 draw(3);
   std::string text;
-  while (text.size() < (size_t{5} << 20)) {
-    text += random_text(draw, 1 + draw() % 5, "abcd");
-    text += random_text(draw, draw() % 4, " \n\t");
-    if (draw() % 50 == 0) text += "\xC2\xA0\xE2\x80\x83";  // white space beyond ASCII
-    if (draw() % 50 == 0) text += "'ll 've";
+  while (text.size() < kChunk + 50000) {
+    text += random_text(draw, 1 + draw() % 4, "abc") + random_text(draw, draw() % 4, " \n\t");
+    if (draw() % 50 == 0) text += "'ll 've \xC2\xA0";
   }
-  PieceCounts whole;
-  count_gpt2_pieces(text, whole);
-  std::map<std::string, int64_t> expected;
-  whole.for_each(
-      [&](std::string_view piece, int64_t count) { expected[std::string(piece)] = count; });
-  EXPECT_EQ(expected.size(), whole.size());
-  for (const int threads : {1, 2, 3}) {
-    const std::vector<std::string_view> views{text};
-    int64_t done = 0;
-    const PieceCounts counts = count_pieces(
-        views, TextUnit::Text, threads,
-        [](std::string_view unit, PieceCounts& into) { count_gpt2_pieces(unit, into); },
-        [&](int64_t bytes) { done = bytes; });
-    std::map<std::string, int64_t> found;
-    counts.for_each(
-        [&](std::string_view piece, int64_t count) { found[std::string(piece)] = count; });
-    EXPECT_EQ(found, expected);
-    EXPECT_LE(done, static_cast<int64_t>(text.size()));
-    if (threads == 1) {
-      EXPECT_EQ(done, static_cast<int64_t>(text.size()));
-    }
+  for (const std::string_view at_border :
+       {"ab ab ab", "ab   ab ", "a      b", "\n\n\n\n\n\n\n\n", "'ll've's", "  \xC2\xA0\xC2\xA0 a",
+        "\xE2\x80\x83 \xE2\x80\x83 ", "aaaaaaaa", "a\xF0\x9F\x98\x80 \xC3"}) {
+    text.replace(kChunk - 4, at_border.size(), at_border);
+    const std::string valid = replace_invalid_utf8(text);
+    PieceCounts whole;
+    count_gpt2_pieces(valid, whole);
+    const auto expected = as_map(whole);
+    for (const int threads : {1, 3})
+      EXPECT_EQ(as_map(count_in(text, TextUnit::Text, threads)), expected) << at_border;
+    EXPECT_EQ(as_map(count_in(text, TextUnit::Line, 3)), as_map(count_in(text, TextUnit::Line, 1)));
   }
-  BpeTraining how{.vocab = 400};
+  BpeTraining how{.vocab = 300};
   const TrainedBpe one = train({text}, how);
   how.threads = 3;
   EXPECT_EQ(train({text}, how).merges, one.merges);
