@@ -201,7 +201,7 @@ def start_worker(vocab, merges):
     global ENCODER
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     from transformers import GPT2TokenizerFast
-    ENCODER = GPT2TokenizerFast(vocab_file=vocab, merges_file=merges)
+    ENCODER = GPT2TokenizerFast(vocab, merges)
 
 
 def encode_document(line):

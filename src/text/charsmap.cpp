@@ -52,8 +52,8 @@ class TrieWalk {
       if (step.byte == 256) {
         close();
       } else {
-        descend(step.children ^ step.byte, step.byte);
-        ++path_[path_.size() - (opened_ ? 2 : 1)].byte;
+        const uint32_t byte = step.byte++;
+        descend(step.children ^ byte, byte);
       }
     }
     return fault_;
@@ -75,7 +75,6 @@ class TrieWalk {
   void open(uint32_t node) {
     const Unit here = unit(node);
     const uint32_t children = node ^ here.offset();
-    opened_ = true;
     // The children's places differ in the last byte alone.
     if (!inside(children | 0xFF)) {
       fault_ = "its trie points outside itself";
@@ -93,7 +92,6 @@ class TrieWalk {
   }
 
   void descend(uint32_t child, uint32_t byte) {
-    opened_ = false;
     if (!unit(child).reached_by(byte)) return;
     const int8_t seen = nested_[child];
     if (seen == kOpen) {
@@ -121,7 +119,6 @@ class TrieWalk {
   std::string_view units_, texts_;
   std::vector<int8_t> nested_;  // by unit: rules nested from there on, once known
   std::vector<Step> path_;
-  bool opened_ = false;  // whether the last step went down
   std::string fault_;
 };
 

@@ -3,6 +3,7 @@
 #include <sentencepiece_trainer.h>
 
 #include <unordered_map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/json.h"
@@ -13,6 +14,8 @@ namespace bev {
 
 namespace {
 
+using LibraryStatus = decltype(std::declval<const sentencepiece::SentenceIterator&>().status());
+
 // The lines of texts, without their newlines. Bytes that are no UTF-8 are replaced.
 class Lines final : public sentencepiece::SentenceIterator {
  public:
@@ -20,7 +23,7 @@ class Lines final : public sentencepiece::SentenceIterator {
 
   bool done() const override { return done_; }
   const std::string& value() const override { return line_; }
-  sentencepiece::util::Status status() const override { return {}; }
+  LibraryStatus status() const override { return {}; }
 
   void Next() override {
     do {
@@ -66,7 +69,6 @@ std::unordered_map<std::string, std::string> arguments(const SentencePieceTraini
       {"num_threads", std::to_string(how.threads)},
       {"max_sentence_length", std::to_string(TrainedSentencePiece::kLongestLine)},
       {"character_coverage", "0.99995"},
-      {"model_prefix", "unused"},  // must be there, but nothing is written with a result in memory
       {"minloglevel", "3"}};
   if (!specials.empty()) all["user_defined_symbols"] = specials;
   if (how.style == SentencePieceStyle::Bpe) {
@@ -91,6 +93,15 @@ std::unordered_map<std::string, std::string> arguments(const SentencePieceTraini
   return all;
 }
 
+// Behind the line of its source and the condition, which help nobody here.
+std::string reason_of(const LibraryStatus& status) {
+  const std::string message = status.message();
+  const size_t bracket = message.rfind("] ");
+  return bracket == std::string::npos || bracket + 2 == message.size()
+             ? message
+             : message.substr(bracket + 2);
+}
+
 }  // namespace
 
 TrainedSentencePiece train_sentencepiece(std::span<const std::string_view> texts,
@@ -100,7 +111,7 @@ TrainedSentencePiece train_sentencepiece(std::span<const std::string_view> texts
   const auto status =
       sentencepiece::SentencePieceTrainer::Train(arguments(how), &lines, &trained.model);
   BEV_CHECK(status.ok(), Usage, "the SentencePiece library cannot train this: {}",
-            status.message());
+            reason_of(status));
   trained.long_lines = lines.long_lines();
   return trained;
 }

@@ -1,6 +1,8 @@
 #include "text/unigram_path.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include "text/utf8.h"
 
@@ -14,16 +16,9 @@ bool takes_part(PieceType type) {
   return type == PieceType::Normal || type == PieceType::UserDefined;
 }
 
-size_t total_bytes(const SentencePieceFacts& facts) {
-  size_t bytes = 0;
-  for (const SentencePieceFacts::Piece& piece : facts.pieces) bytes += piece.text.size();
-  return bytes;
-}
-
 }  // namespace
 
-UnigramPath::UnigramPath(const SentencePieceFacts& facts)
-    : children_(total_bytes(facts)), ends_(1) {
+UnigramPath::UnigramPath(const SentencePieceFacts& facts) {
   float least = 0, most = 0;
   bool any = false;
   for (const SentencePieceFacts::Piece& piece : facts.pieces) {
@@ -33,26 +28,16 @@ UnigramPath::UnigramPath(const SentencePieceFacts& facts)
     any = true;
   }
   unknown_score_ = least - kUnknownPenalty;
-  for (size_t i = 0; i < facts.pieces.size(); ++i) {
-    const SentencePieceFacts::Piece& piece = facts.pieces[i];
-    if (!takes_part(piece.type)) continue;
-    int32_t node = 0;
-    for (const char c : piece.text) {
-      const auto byte = static_cast<int32_t>(static_cast<unsigned char>(c));
-      const auto next = static_cast<int32_t>(ends_.size());
-      if (children_.insert(node, byte, make_merge(0, next))) {
-        ends_.emplace_back();
-        node = next;
-      } else {
-        node = token_of(children_.find(node, byte));
-      }
-    }
+  std::vector<std::pair<std::string, int32_t>> strings;
+  for (const SentencePieceFacts::Piece& piece : facts.pieces) {
+    const auto id = static_cast<int32_t>(scores_.size());
     // A piece that the user asked for wins over all divisions of the same text.
     const double given = static_cast<double>(static_cast<float>(piece.text.size()) * most) - 0.1;
-    ends_[static_cast<size_t>(node)] = {
-        static_cast<int32_t>(i),
-        piece.type == PieceType::UserDefined ? static_cast<float>(given) : piece.score};
+    scores_.push_back(piece.type == PieceType::UserDefined ? static_cast<float>(given)
+                                                           : piece.score);
+    if (takes_part(piece.type)) strings.emplace_back(piece.text, id);
   }
+  pieces_ = ByteTrie(std::move(strings));
 }
 
 std::vector<UnigramPath::Part> UnigramPath::best(std::string_view text) const {
@@ -69,18 +54,10 @@ std::vector<UnigramPath::Part> UnigramPath::best(std::string_view text) const {
   for (size_t begin = 0; begin < text.size();) {
     const size_t character = utf8_character(text.data() + begin).length;
     bool covered = false;
-    int32_t node = 0;
-    for (size_t at = begin; at < text.size();) {
-      const auto byte = static_cast<int32_t>(static_cast<unsigned char>(text[at]));
-      const Merge child = children_.find(node, byte);
-      if (child == kNoMerge) break;
-      node = token_of(child);
-      ++at;
-      const Piece& piece = ends_[static_cast<size_t>(node)];
-      if (piece.id == kNoPiece) continue;
-      offer(begin, at, piece.id, piece.score);
-      covered = covered || at - begin == character;
-    }
+    pieces_.beginnings(text.substr(begin), [&](size_t length, int32_t id) {
+      offer(begin, begin + length, id, scores_[static_cast<size_t>(id)]);
+      covered = covered || length == character;
+    });
     if (!covered) offer(begin, begin + character, kNoPiece, unknown_score_);
     begin += character;
   }

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "text/merge_table.h"
+#include "text/byte_trie.h"
 #include "text/sentencepiece_file.h"
 
 namespace bev {
@@ -28,14 +28,8 @@ class UnigramPath {
   std::vector<Part> best(std::string_view text) const;
 
  private:
-  struct Piece {
-    int32_t id = kNoPiece;  // none ends at this node
-    float score = 0;
-  };
-
-  // A trie: node and byte to node.
-  MergeTable children_;
-  std::vector<Piece> ends_;  // by node; node 0 is the root
+  ByteTrie pieces_;
+  std::vector<float> scores_;  // by id
   float unknown_score_ = 0;
 };
 

@@ -35,6 +35,8 @@ const std::vector<Vendor>& vendors() {
       {"zlib.h", {"src/data/gzip.cpp"}},
       {"lzma.h", {"src/data/xz.cpp"}},
       {"zstd.h", {"src/data/zstd.cpp"}},
+      {"sentencepiece_processor.h", {"src/text/sentencepiece_tokenizer.cpp"}},
+      {"sentencepiece_trainer.h", {"src/text/sentencepiece_trainer.cpp"}},
       {"gtest/", {"tests/"}},
       {"immintrin.h", {"src/ops/cpu/"}},
   };
