@@ -136,8 +136,10 @@ void print_sample(const Shown& shown, const TextView& view) {
   if (source.pieces.empty()) fmt::print("  {}\n", view.line(left));
   for (const SampleSource::Piece& piece : source.pieces) {
     const size_t count = std::min(left.size(), static_cast<size_t>(piece.tokens));
-    fmt::print("  sequence {}, {} tokens from token {} on\n    {}\n", piece.sequence, count,
-               piece.offset, view.line(left.first(count)));
+    const std::string tokens =
+        count == 1 ? format("token {}", piece.offset)
+                   : format("tokens {} to {}", piece.offset, piece.offset + piece.tokens - 1);
+    fmt::print("  sequence {}, {}\n    {}\n", piece.sequence, tokens, view.line(left.first(count)));
     left = left.subspan(count);
   }
   const std::string masked = masked_positions(shown.batch.weight);

@@ -159,10 +159,24 @@ TEST_F(MegatronSamplesTest, SaysWhereASampleIs) {
   EXPECT_EQ(source.epoch, 0);
 }
 
-TEST_F(MegatronSamplesTest, WhatCannotBeOrdered) {
+// Less text than one sample is read over and over, if samples are wanted.
+TEST_F(MegatronSamplesTest, ShorterThanASample) {
   const auto file = file_with({{1, 2, 3}});
-  expect_error(ErrorKind::Data, "fewer than one sample of 3 tokens",
-               [&] { build_megatron_index(*file, {.range = {0, 1}, .sequence = 3}); });
+  const MegatronSamples samples(
+      file, {.index = {.range = {0, 1}, .sequence = 7, .wanted = 2}, .vocab = 10});
+  EXPECT_EQ(samples.index().epochs, 5);
+  ASSERT_EQ(samples.count(), 2);
+  const int64_t first = samples.index().shuffle[0] == 0 ? 0 : 1;
+  EXPECT_EQ(sample(samples, first, 7).tokens, (Sequence{1, 2, 3, 1, 2, 3, 1}));
+  EXPECT_EQ(build_megatron_index(*file, {.range = {0, 1}, .sequence = 7, .wanted = std::nullopt})
+                .samples(),
+            0);
+}
+
+TEST_F(MegatronSamplesTest, WhatCannotBeOrdered) {
+  const auto file = file_with({{1, 2, 3}, {}});
+  expect_error(ErrorKind::Data, "sequences 1 to 2 have no tokens",
+               [&] { build_megatron_index(*file, {.range = {1, 2}, .sequence = 3}); });
   expect_error(ErrorKind::Data, "data.order arithmetic takes none", [&] {
     build_megatron_index(*file, {.range = {0, 1}, .sequence = 2, .wanted = int64_t{1} << 50});
   });
