@@ -14,6 +14,11 @@ TEST(MegatronBlend, WhoLagsMostComesFirst) {
   EXPECT_EQ(index.sample, (std::vector<int64_t>{0, 0, 1, 2, 1, 3}));
 }
 
+TEST(MegatronBlend, TheFirstOfEqualsComesFirst) {
+  const MegatronBlendIndex index = build_megatron_blend(std::vector{0.5, 0.5}, 4);
+  EXPECT_EQ(index.dataset, (std::vector<int16_t>{0, 1, 0, 1}));
+}
+
 TEST(MegatronBlend, ExhaustiveTakesEachSampleOnce) {
   const std::vector<int64_t> sizes{1, 100, 7};
   const MegatronBlendIndex index = build_exhaustive_blend(sizes);
