@@ -28,8 +28,8 @@ class Reader {
       TextList list;
       for (std::string word; words >> word;) list.push_back(word);
       take("data.args_path", "data.path", loaded_.config.data.path, std::move(list));
+      path.clear();
     });
-    path.clear();
   }
 
   void list_per_split() {
@@ -47,8 +47,8 @@ class Reader {
         take("data.split_args_path", "data." + name + "_path", *list, texts(all.at(name), name));
       }
       if (d.train_path.empty()) throw Error(ErrorKind::Data, "it has no list \"train\"");
+      d.split_args_path.clear();
     });
-    d.split_args_path.clear();
   }
 
  private:

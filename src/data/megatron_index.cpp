@@ -39,10 +39,8 @@ class Builder {
 
   void count_epochs() {
     const int64_t tokens = index_.tokens_per_epoch, wanted = spec_.wanted.value_or(0);
-    BEV_CHECK(tokens >= spec_.sequence + extra_, Data,
-              "{}: sequences {} to {} have {} tokens, fewer than one sample of {} tokens and the "
-              "one that follows it",
-              file_.prefix().string(), spec_.range.begin, spec_.range.end, tokens, spec_.sequence);
+    BEV_CHECK(tokens > 0, Data, "{}: sequences {} to {} have no tokens", file_.prefix().string(),
+              spec_.range.begin, spec_.range.end);
     int64_t tokens_wanted = 0;
     BEV_CHECK(!multiply_overflows(wanted, spec_.sequence, tokens_wanted), Data,
               "{}: {} samples have more tokens than can be counted", file_.prefix().string(),

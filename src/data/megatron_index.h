@@ -36,7 +36,9 @@ struct MegatronIndex {
   int64_t samples() const { return static_cast<int64_t>(shuffle.size()); }
 };
 
-// A range without a whole sample, and an index larger than memory should hold, are Data errors.
+// Even a range shorter than a sample has as many as are wanted: it is read over and over. One that
+// is not long enough for the one epoch that was asked for has none. A range without a token, and an
+// index larger than memory should hold, are Data errors.
 MegatronIndex build_megatron_index(const TokenFile& file, const MegatronIndexSpec& spec);
 
 }  // namespace bev

@@ -108,7 +108,7 @@ class Opener {
     std::vector<FilePart> parts;
     std::vector<double> weights;
     for (size_t i = 0; i < all.size(); ++i) {
-      if (!has_sample(split, all[i])) continue;
+      if (!has_sample(split, all[i], blend)) continue;
       parts.push_back(all[i]);
       if (!blend.weights.empty()) weights.push_back(blend.weights[i]);
     }
@@ -126,9 +126,12 @@ class Opener {
     list_parts(split, parts, weights);
   }
 
-  bool has_sample(Split split, const FilePart& part) {
+  bool has_sample(Split split, const FilePart& part, const Blend& blend) {
     const int64_t sequence = config_.train.sequence, tokens = part.tokens();
-    if (tokens > sequence) return true;
+    // Megatron reads what is too short over and over, except where size is the weight.
+    const bool repeats = config_.data.order == SampleOrder::Megatron &&
+                         (blend.is_one_file() || !blend.weights.empty());
+    if (tokens > (repeats ? 0 : sequence)) return true;
     const std::string prefix = part.file->prefix().string();
     BEV_CHECK(split != Split::Train, Data,
               "{}: {} sequences with {} tokens are left for training, fewer than one sample of "
@@ -251,7 +254,8 @@ class Opener {
                              .tokens = parts[i].tokens(),
                              .windows = windows,
                              .share = share,
-                             .epochs = read / static_cast<double>(windows)});
+                             .epochs = read * static_cast<double>(config_.train.sequence) /
+                                       static_cast<double>(parts[i].tokens())});
     }
   }
 
