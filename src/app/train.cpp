@@ -14,6 +14,7 @@
 #include "bench/machine.h"
 #include "checkpoint/huggingface.h"
 #include "config/print.h"
+#include "config/tokenizer_facts.h"
 #include "ops/make_device.h"
 #include "plan/report.h"
 #include "train/run_directory.h"
@@ -79,7 +80,7 @@ void print_end(const TrainSummary& s, const std::string& curve) {
 }
 
 void print_next_steps(const Config& config) {
-  const bool text = config.data.tokenizer == TokenizerKind::Byte;
+  const bool text = tokenizer_of(config) != nullptr;
   say("next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }

@@ -74,11 +74,36 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
+  // Replaces what was written at an offset; reads what was written. REQUIRES: the range lies within
+  // what was written.
+  void write_at(size_t offset, std::span<const std::byte> bytes);
+  void read_at(size_t offset, std::span<std::byte> bytes) const;
   void commit();
 
  private:
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
+};
+
+// A file without a name in a folder, for what does not fit memory; gone when this is.
+class SpoolFile {
+ public:
+  explicit SpoolFile(const std::filesystem::path& folder);
+  ~SpoolFile();
+  SpoolFile(SpoolFile&& other) noexcept;
+  SpoolFile(const SpoolFile&) = delete;
+  SpoolFile& operator=(const SpoolFile&) = delete;
+  SpoolFile& operator=(SpoolFile&&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  // REQUIRES: the range lies within what was written.
+  void read_at(size_t offset, std::span<std::byte> bytes) const;
+  size_t size() const { return size_; }
+
+ private:
+  std::filesystem::path folder_;
+  int descriptor_ = -1;
+  size_t size_ = 0;
 };
 
 }  // namespace bev

@@ -4,7 +4,9 @@
 #include "checkpoint/huggingface.h"
 #include "checkpoint/safetensors.h"
 #include "config/load.h"
+#include "config/tokenizer_facts.h"
 #include "ops/make_device.h"
+#include "text/tokenizer_files.h"
 #include "train/run_directory.h"
 
 namespace bev {
@@ -49,6 +51,11 @@ ModelFolder open_model_folder(const fs::path& dir) {
   if (folder.is_run) {
     const std::vector<std::string> args{RunDirectory(dir).config_file().string()};
     folder.config = load(args).config;
+    // The files may have moved since the training; those beside the model are a copy.
+    const TokenizerSpec spec = tokenizer_beside(tokenizer_spec(folder.config), folder.weights);
+    folder.config.data.vocab_file = spec.vocab_file;
+    folder.config.data.merge_file = spec.merge_file;
+    folder.config.data.tokenizer_model = spec.model;
   }
   folder.config.model = read_huggingface_config(folder.weights).model;
   BEV_CHECK(folder.config.data.eod < folder.config.model.vocab, Data,

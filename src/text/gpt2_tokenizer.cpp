@@ -1,7 +1,5 @@
 #include "text/gpt2_tokenizer.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
 
 #include "text/bpe_merge.h"
@@ -11,46 +9,9 @@
 
 namespace bev {
 
-namespace {
-
-// Ids on their way into the vector, some thousand at a time: most pieces have one or two, and a
-// fixed number is copied faster than the right one.
-class IdBuffer {
- public:
-  explicit IdBuffer(std::vector<int32_t>& ids) : ids_(ids) {}
-
-  void add(const PieceCache::Entry& entry) {
-    if (used_ + PieceCache::kIds > buffer_.size()) flush();
-    for (size_t i = 0; i < PieceCache::kIds; ++i) buffer_[used_ + i] = entry.ids[i];
-    used_ += entry.count;
-  }
-
-  void add(std::span<const int32_t> ids) {
-    if (used_ + ids.size() > buffer_.size()) flush();
-    if (ids.size() > buffer_.size()) {
-      ids_.insert(ids_.end(), ids.begin(), ids.end());
-    } else {
-      std::copy(ids.begin(), ids.end(), buffer_.data() + used_);
-      used_ += ids.size();
-    }
-  }
-
-  void flush() {
-    ids_.insert(ids_.end(), buffer_.data(), buffer_.data() + used_);
-    used_ = 0;
-  }
-
- private:
-  std::vector<int32_t>& ids_;
-  std::array<int32_t, 4096> buffer_;
-  size_t used_ = 0;
-};
-
-}  // namespace
-
 Gpt2Tokenizer::Gpt2Tokenizer(std::shared_ptr<const BpeVocab> vocab, SpecialText special,
                              size_t cached_pieces)
-    : vocab_(std::move(vocab)), special_(special), cache_(cached_pieces) {}
+    : vocab_(std::move(vocab)), special_(special), encoder_(cached_pieces) {}
 
 void Gpt2Tokenizer::encode(std::string_view text, std::vector<int32_t>& ids) {
   if (valid_utf8_prefix(text) == text.size()) {
@@ -74,25 +35,9 @@ void Gpt2Tokenizer::encode_valid(std::string_view text, std::vector<int32_t>& id
 }
 
 void Gpt2Tokenizer::encode_pieces(std::string_view text, std::vector<int32_t>& ids) {
-  const char* end = text.data() + text.size();
-  Gpt2Pieces pieces(text);
-  IdBuffer buffer(ids);
-  std::string_view piece;
-  while (pieces.next(piece)) {
-    if (piece.size() > PieceCache::kBytes) {
-      buffer.add(merge_piece(piece));
-      continue;
-    }
-    const PieceCache::Key key = PieceCache::key_of(piece, static_cast<size_t>(end - piece.data()));
-    if (const PieceCache::Entry* known = cache_.find(key)) {
-      buffer.add(*known);
-      continue;
-    }
-    const std::span<const int32_t> merged = merge_piece(piece);
-    if (merged.size() <= PieceCache::kIds) cache_.put(key, merged);
-    buffer.add(merged);
-  }
-  buffer.flush();
+  encoder_.encode(
+      Gpt2Pieces(text), text.data() + text.size(),
+      [&](std::string_view piece) { return merge_piece(piece); }, ids);
 }
 
 std::span<const int32_t> Gpt2Tokenizer::merge_piece(std::string_view piece) {
@@ -103,7 +48,7 @@ std::span<const int32_t> Gpt2Tokenizer::merge_piece(std::string_view piece) {
 }
 
 std::unique_ptr<Tokenizer> Gpt2Tokenizer::clone() const {
-  return std::make_unique<Gpt2Tokenizer>(vocab_, special_, cache_.entries());
+  return std::make_unique<Gpt2Tokenizer>(vocab_, special_, encoder_.cached_pieces());
 }
 
 std::string Gpt2Tokenizer::decode(std::span<const int32_t> ids, SpecialIds special) const {

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "text/bpe_vocab.h"
-#include "text/piece_cache.h"
+#include "text/piece_encoder.h"
 #include "text/tokenizer.h"
 
 namespace bev {
@@ -19,12 +19,10 @@ enum class SpecialText : uint8_t {
 
 class Gpt2Tokenizer final : public Tokenizer {
  public:
-  static constexpr size_t kCachedPieces = size_t{1} << 16;  // 4 MiB
-
   // Several may share a vocabulary. REQUIRES: cached_pieces is a power of two and at least 2.
   explicit Gpt2Tokenizer(std::shared_ptr<const BpeVocab> vocab,
                          SpecialText special = SpecialText::Plain,
-                         size_t cached_pieces = kCachedPieces);
+                         size_t cached_pieces = PieceEncoder::kCachedPieces);
 
   void encode(std::string_view text, std::vector<int32_t>& ids) override;
   std::unique_ptr<Tokenizer> clone() const override;
@@ -42,7 +40,7 @@ class Gpt2Tokenizer final : public Tokenizer {
 
   std::shared_ptr<const BpeVocab> vocab_;  // shared with the clones
   SpecialText special_;
-  PieceCache cache_;
+  PieceEncoder encoder_;
   std::vector<int32_t> scratch_;  // the tokens of one piece
 };
 

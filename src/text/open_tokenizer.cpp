@@ -1,9 +1,12 @@
 #include "text/open_tokenizer.h"
 
 #include "base/check.h"
+#include "text/bert_vocab.h"
 #include "text/byte_tokenizer.h"
 #include "text/gpt2_tokenizer.h"
 #include "text/null_tokenizer.h"
+#include "text/sentencepiece_tokenizer.h"
+#include "text/tokenizer_json.h"
 
 namespace bev {
 
@@ -33,6 +36,31 @@ std::unique_ptr<Tokenizer> open_gpt2(const TokenizerSpec& spec) {
       spec.classic ? SpecialText::Plain : SpecialText::Special);
 }
 
+std::unique_ptr<Tokenizer> open_sentencepiece(const TokenizerSpec& spec) {
+  require_file(spec.model, "--tokenizer-model FILE.model", spec);
+  SentencePieceRules rules = SentencePieceRules::Plain;
+  if (spec.classic && spec.kind == TokenizerKind::Llama2) rules = SentencePieceRules::BeginFirst;
+  if (spec.classic && spec.kind == TokenizerKind::SentencePiece) rules = SentencePieceRules::Marked;
+  return SentencePieceTokenizer::read(spec.model, rules, spec.extra_ids);
+}
+
+std::unique_ptr<Tokenizer> open_bert(const TokenizerSpec& spec) {
+  constexpr int64_t kCasedExtraIds = 100;  // Megatron-LM's main, which reads no number of them
+  require_file(spec.vocab_file, "--vocab-file vocab.txt", spec);
+  const bool cased = spec.kind == TokenizerKind::BertCased;
+  const bool usual = spec.extra_ids == 0 && cased && !spec.classic;
+  return std::make_unique<PipelineTokenizer>(
+      read_bert_vocab(spec.vocab_file, {.lower_case = !cased,
+                                        .classic = spec.classic,
+                                        .extra_ids = usual ? kCasedExtraIds : spec.extra_ids}),
+      spec.add_template);
+}
+
+std::unique_ptr<Tokenizer> open_hugging_face(const TokenizerSpec& spec) {
+  require_file(spec.model, "--tokenizer-model tokenizer.json", spec);
+  return std::make_unique<PipelineTokenizer>(read_tokenizer_json(spec.model), spec.add_template);
+}
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec) {
@@ -40,12 +68,12 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec) {
     case TokenizerKind::Byte: return std::make_unique<ByteTokenizer>();
     case TokenizerKind::Null: return open_null(spec);
     case TokenizerKind::Gpt2: return open_gpt2(spec);
-    case TokenizerKind::HuggingFace:
+    case TokenizerKind::HuggingFace: return open_hugging_face(spec);
     case TokenizerKind::BertLower:
-    case TokenizerKind::BertCased:
+    case TokenizerKind::BertCased: return open_bert(spec);
     case TokenizerKind::SentencePiece:
     case TokenizerKind::GptSentencePiece:
-    case TokenizerKind::Llama2:
+    case TokenizerKind::Llama2: return open_sentencepiece(spec);
     case TokenizerKind::None:
     case TokenizerKind::External: break;
   }

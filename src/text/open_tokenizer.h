@@ -25,4 +25,9 @@ struct TokenizerSpec {
 // External).
 std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec);
 
+// What a file is, or what a folder holds, by the content: tokenizer.json, a SentencePiece model,
+// vocab.txt of BERT (cased where a token has a capital letter), vocab.json with merges.txt. Of
+// several in a folder the first of these. Data error that names what was looked for otherwise.
+TokenizerSpec detect_tokenizer(const std::string& path);
+
 }  // namespace bev

@@ -13,6 +13,7 @@ namespace bev {
 
 // What a token of the vocabulary is for.
 enum class TokenRole : uint8_t { Unknown, Begin, End, Pad, Classify, Separate, Mask };
+inline constexpr size_t kTokenRoles = 7;
 
 // What becomes of special tokens when ids are made text.
 enum class SpecialIds : uint8_t { Keep, LeaveOut };

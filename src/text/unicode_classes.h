@@ -1,10 +1,7 @@
-// The class of a character in two steps through a table.
+// The class of a character (unicode_tables.h).
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <vector>
-
+#include "text/code_point_table.h"
 #include "text/unicode_tables.h"
 
 namespace bev {
@@ -15,15 +12,12 @@ class UnicodeClasses {
   static const UnicodeClasses& table();
 
   // REQUIRES: c < 0x110000.
-  CharClass of(char32_t c) const { return pages_[page_of_[c >> 8]][c & 0xFF]; }
+  CharClass of(char32_t c) const { return classes_.of(c); }
 
  private:
-  using Page = std::array<CharClass, 256>;
-
   UnicodeClasses();
 
-  std::array<uint16_t, 0x1100> page_of_{};
-  std::vector<Page> pages_;  // each content once: most of the code space is all of one class
+  CodePointTable<CharClass> classes_;
 };
 
 }  // namespace bev

@@ -1,15 +1,15 @@
 // GPT-2's tokenizer against what tiktoken, tokenizers and transformers made of the same texts.
 #include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 #include <vector>
 
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "golden_runner/cases.h"
-#include "golden_runner/sha256.h"
+#include "golden_runner/text_groups.h"
 #include "text/gpt2_tokenizer.h"
 #include "text/unicode_classes.h"
 #include "text/utf8.h"
@@ -20,18 +20,12 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kDevice = "host";
+constexpr const char* kDevice = kHost;
 constexpr const char* kNotYet = "not in this version";
 using Ids = std::vector<int32_t>;
 
 void check_count(const std::string& name, size_t wrong, Report& report) {
   report.check(name, kDevice, static_cast<double>(wrong), 0.0);
-}
-
-Ids encoded(Tokenizer& tokenizer, std::string_view text) {
-  Ids ids;
-  tokenizer.encode(text, ids);
-  return ids;
 }
 
 std::string bytes_of_hex(const std::string& hex) {
@@ -46,38 +40,8 @@ std::string digest(const std::vector<T>& values) {
   return sha256(std::as_bytes(std::span(values)));
 }
 
-// Texts that came out wrong, by group; the first of each group is told.
-class Groups {
- public:
-  void add(const std::string& group, bool right, std::string_view text) {
-    Group& each = groups_[group];
-    ++each.count;
-    if (right) return;
-    if (each.wrong++ == 0) each.first = text;
-  }
-
-  void tell(const std::string& name, Report& report) const {
-    for (const auto& [group, each] : groups_) {
-      const std::string case_name = format("{}: {}, {} texts", name, group, each.count);
-      if (each.wrong == 0) {
-        check_count(case_name, 0, report);
-      } else {
-        report.fail(case_name, kDevice,
-                    format("{} wrong, the first {}", each.wrong, in_quotes(each.first)));
-      }
-    }
-  }
-
- private:
-  struct Group {
-    size_t count = 0, wrong = 0;
-    std::string first;
-  };
-  std::map<std::string, Group> groups_;
-};
-
 void run_texts(const Json& cases, Tokenizer& tokenizer, const std::string& name, Report& report) {
-  Groups groups;
+  TextGroups groups;
   for (const Json& each : cases) {
     const auto text = each.at("text").get<std::string>();
     const Ids ids = encoded(tokenizer, text);
@@ -89,7 +53,7 @@ void run_texts(const Json& cases, Tokenizer& tokenizer, const std::string& name,
 
 void run_decode(const Json& cases, const Tokenizer& tokenizer, const std::string& name,
                 Report& report) {
-  Groups groups;
+  TextGroups groups;
   for (const Json& each : cases) {
     const std::string bytes = tokenizer.decode(each.at("ids").get<Ids>());
     groups.add("bytes", bytes == bytes_of_hex(each.at("hex")), bytes);
@@ -113,7 +77,7 @@ void check_token_bytes(const BpeVocab& vocab, const Json& expected, const std::s
 }
 
 void run_invalid(const Json& cases, Tokenizer& tokenizer, const std::string& name, Report& report) {
-  Groups groups;
+  TextGroups groups;
   for (const Json& each : cases) {
     const std::string bytes = bytes_of_hex(each.at("hex"));
     const std::string text = replace_invalid_utf8(bytes);
@@ -121,34 +85,6 @@ void run_invalid(const Json& cases, Tokenizer& tokenizer, const std::string& nam
     groups.add("ids", encoded(tokenizer, bytes) == each.at("ids").get<Ids>(), bytes);
   }
   groups.tell(name, report);
-}
-
-// `expected`: count, digest, the first and the last.
-size_t wrong_in_summary(const Ids& ids, const Json& expected) {
-  const std::vector<uint16_t> narrow_ids(ids.begin(), ids.end());
-  const auto begins_with = [](const auto& from, const Json& those) {
-    const Ids some = those.get<Ids>();
-    const auto size = static_cast<std::ptrdiff_t>(some.size());
-    return size <= from.second - from.first && std::equal(some.begin(), some.end(), from.first);
-  };
-  const auto last = static_cast<std::ptrdiff_t>(std::min(ids.size(), expected.at("last").size()));
-  size_t wrong = 0;
-  wrong += expected.at("count") == ids.size() ? 0 : 1;
-  wrong += begins_with(std::pair(ids.begin(), ids.end()), expected.at("first")) ? 0 : 1;
-  wrong += begins_with(std::pair(ids.end() - last, ids.end()), expected.at("last")) ? 0 : 1;
-  wrong += expected.at("sha256_u16le") == digest(narrow_ids) ? 0 : 1;
-  return wrong;
-}
-
-// Lines without their newline; a newline at the very end starts no further line.
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  while (!text.empty()) {
-    const size_t newline = text.find('\n');
-    lines.push_back(text.substr(0, newline));
-    text.remove_prefix(newline == std::string_view::npos ? text.size() : newline + 1);
-  }
-  return lines;
 }
 
 void run_documents(const Json& expected, const std::vector<std::string>& documents,
@@ -264,8 +200,7 @@ void run_trained(const fs::path& dir, const fs::path& data, const std::string& n
   const Json all = read_json(dir / "cases.json");
   run_texts(all.at("cases"), tokenizer, name + "/cases.json", report);
   run_text_files(all.at("files"), data, tokenizer, name + "/cases.json", report);
-  for (const char* training : {"merges_one_document.txt", "small.json", "tokenizer.json"})
-    if (fs::exists(dir / training)) report.skip(name + "/" + training, kNotYet);
+  run_bpe_training(dir, data, name, report);
 }
 
 // The folder with the vocabularies and texts, beside the folder of golden files.
@@ -289,12 +224,22 @@ void run_tokenizers(const fs::path& dir, const std::string& name, Report& report
     if (file == "unicode_classes.json") {
       report.guarded(case_name, kDevice,
                      [&] { run_unicode_classes(read_json(path), case_name, report); });
+    } else if (file == "bert_characters.json") {
+      report.guarded(case_name, kHost, [&] { run_bert_characters(path, case_name, report); });
+    } else if (file.starts_with("wordpiece_")) {
+      report.guarded(case_name, kHost, [&] { run_wordpiece(path, data, case_name, report); });
+    } else if (file == "tokenizer_json") {
+      run_tokenizer_json(path, case_name, report);
     } else if (is_gpt2_file(file)) {
       if (data.empty()) {
         report.skip(case_name, "the vocabulary in data/gpt2 is not here");
       } else {
         report.guarded(case_name, kDevice, [&] { run_gpt2_file(path, data, case_name, report); });
       }
+    } else if (file == "sentencepiece.json") {
+      report.guarded(case_name, kDevice, [&] { run_sentencepiece(path, data, case_name, report); });
+    } else if (file == "sentencepiece") {
+      continue;  // the models of sentencepiece.json
     } else if (fs::exists(path / "merges.txt") && fs::exists(path / "cases.json")) {
       report.guarded(case_name, kDevice, [&] { run_trained(path, data, case_name, report); });
     } else if (fs::is_directory(path)) {
