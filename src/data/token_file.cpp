@@ -231,6 +231,7 @@ void TokenFile::convert(std::span<const std::byte> from, int64_t place, std::spa
 }
 
 std::span<const std::byte> TokenFile::sequence_bytes(int64_t sequence) const {
+  BEV_CHECK(mapped_, Internal, "{}: a sequence of a file that is not mapped", prefix_.string());
   return mapped_->bytes().subspan(
       static_cast<size_t>(index_.byte_offset(sequence)),
       static_cast<size_t>(index_.length(sequence)) * size_of(index_.type()));

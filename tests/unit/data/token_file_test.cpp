@@ -1,7 +1,6 @@
-#include "data/token_file_writer.h"
-
 #include <gtest/gtest.h>
 
+#include "data/token_file_writer.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 #include "unit/data/token_files.h"
