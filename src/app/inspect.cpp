@@ -5,6 +5,7 @@
 #include <map>
 #include <vector>
 
+#include "app/inspect_samples.h"
 #include "app/inspect_tokens.h"
 #include "app/verbs.h"
 #include "base/check.h"
@@ -82,16 +83,17 @@ void inspect_config(const fs::path& path) {
 }  // namespace
 
 int inspect(std::span<const std::string> args) {
-  const auto flags =
-      flags_for({.name = "inspect",
-                 .summary = "Says what PATH is and what is in it: a token file (with or without "
-                            ".bin or .idx), a configuration (.toml), a folder with a model, a "
-                            "safetensors file.",
-                 .flags = kInspectFlags,
-                 .positional = "PATH",
-                 .min_positional = 1,
-                 .max_positional = 1},
-                args);
+  if (!args.empty() && args.front() == "samples") return inspect_samples(args.subspan(1));
+  const auto flags = flags_for(
+      {.name = "inspect",
+       .summary = "Says what PATH is and what is in it: a token file (with or without "
+                  ".bin or .idx), a configuration (.toml), a folder with a model, a "
+                  "safetensors file. `bevatron inspect samples` shows what a training will see.",
+       .flags = kInspectFlags,
+       .positional = "PATH",
+       .min_positional = 1,
+       .max_positional = 1},
+      args);
   if (!flags) return 0;
   const fs::path path = flags->positional().front();
   std::error_code ignored;

@@ -9,7 +9,9 @@
 
 namespace bev::app {
 
-inline constexpr std::array<OwnFlag, 9> kTokenizerFlags{{
+inline constexpr std::array<OwnFlag, 10> kTokenizerFlags{{
+    {"--tokenizer", "PATH",
+     "a tokenizer.json, .model or vocab.txt, or a folder with one: what it is, is seen"},
     {"--tokenizer-type", "NAME",
      "byte, null, gpt2, huggingface, bert-lower, bert-cased, sentencepiece, gpt-sentencepiece, "
      "llama2, or what Megatron-LM calls them (GPT2BPETokenizer ...)"},

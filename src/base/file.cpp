@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <system_error>
+#include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -26,6 +29,13 @@ std::pair<int, size_t> open_regular(const std::filesystem::path& path) {
     throw Error(ErrorKind::Data, format("{} is not a regular file", path.string()));
   }
   return {descriptor, static_cast<size_t>(info.st_size)};
+}
+
+// What a network file system reports while its server is away.
+bool may_pass(int reason) {
+  return reason == EIO || reason == EAGAIN || reason == ESTALE || reason == ETIMEDOUT ||
+         reason == ENETDOWN || reason == ENETUNREACH || reason == EHOSTDOWN ||
+         reason == EHOSTUNREACH || reason == ECONNRESET || reason == ENOTCONN;
 }
 
 }  // namespace
@@ -52,6 +62,43 @@ MappedFile::MappedFile(MappedFile&& other) noexcept
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
+}
+
+PositionedFile::PositionedFile(const std::filesystem::path& path) : path_(path) {
+  std::tie(descriptor_, size_) = open_regular(path);
+}
+
+PositionedFile::~PositionedFile() { ::close(descriptor_); }
+
+void PositionedFile::read(size_t offset, std::span<std::byte> out) const {
+  read_with_retries(path_, offset, out, [this](std::byte* to, size_t count, size_t at) {
+    return ::pread(descriptor_, to, count, static_cast<off_t>(at));
+  });
+}
+
+void read_with_retries(const std::filesystem::path& path, size_t offset, std::span<std::byte> out,
+                       ReadAt read_at, int retries, double first_pause_seconds) {
+  std::chrono::duration<double> pause(first_pause_seconds);
+  int failures = 0;
+  while (!out.empty()) {
+    const ptrdiff_t got = read_at(out.data(), out.size(), offset);
+    if (got > 0) {
+      out = out.subspan(static_cast<size_t>(got));
+      offset += static_cast<size_t>(got);
+      continue;
+    }
+    const int reason = got < 0 ? errno : 0;
+    if (reason == EINTR) continue;
+    BEV_CHECK(reason != 0, Data, "{} ends at byte {}: it has become shorter since it was opened",
+              path.string(), offset);
+    BEV_CHECK(may_pass(reason) && failures < retries, Data, "cannot read {} from byte {} on{}: {}",
+              path.string(), offset,
+              failures > 0 ? format(", after {} attempts", failures + 1) : std::string(),
+              std::strerror(reason));
+    ++failures;
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+  }
 }
 
 std::string read_text(const std::filesystem::path& path, size_t limit) {

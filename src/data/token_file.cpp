@@ -35,6 +35,32 @@ bool is_id(T value, int64_t vocab) {
   }
 }
 
+// Copies ids; false when one of them is not in [0, vocab). The loops have no branch and no early
+// end, so that the compiler makes vector code of them.
+template <class T>
+bool convert_ids(std::span<const std::byte> from, std::span<int32_t> out, int64_t vocab) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
+    const auto limit =
+        static_cast<int32_t>(std::min<int64_t>(vocab, std::numeric_limits<int32_t>::max()));
+    int32_t bad = 0;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const auto id = static_cast<int32_t>(load<T>(from, i * sizeof(T)));
+      bad |= (id >= limit ? -1 : 0) | id;  // the sign bit: too large, or negative
+      out[i] = id;
+    }
+    return bad >= 0;
+  } else {
+    bool good = true;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const T id = load<T>(from, i * sizeof(T));
+      const bool fits = is_id(id, vocab);
+      good = good && fits;
+      out[i] = fits ? static_cast<int32_t>(id) : 0;
+    }
+    return good;
+  }
+}
+
 std::filesystem::path without_ending(const std::filesystem::path& prefix) {
   const std::filesystem::path ending = prefix.extension();
   if (ending != ".bin" && ending != ".idx") return prefix;
@@ -123,11 +149,13 @@ int64_t TokenIndex::document_begin(int64_t document) const {
   return entry<int64_t>(document_begins_, document);
 }
 
-TokenFile::TokenFile(const std::filesystem::path& prefix)
+TokenFile::TokenFile(const std::filesystem::path& prefix, TokenAccess access)
     : prefix_(without_ending(prefix)),
       idx_(idx_path(prefix_)),
-      bin_(bin_path(prefix_)),
-      index_(idx_.bytes(), bin_.bytes().size(), idx_.path().string()) {
+      mapped_(access == TokenAccess::Mapped ? std::make_optional<MappedFile>(bin_path(prefix_))
+                                            : std::nullopt),
+      pieces_(mapped_ ? nullptr : std::make_unique<const PositionedFile>(bin_path(prefix_))),
+      index_(idx_.bytes(), bin_bytes(), idx_.path().string()) {
   begins_.reserve(static_cast<size_t>(index_.sequences()) + 1);
   int64_t place = 0;
   for (int64_t i = 0; i < index_.sequences(); ++i) {
@@ -167,18 +195,27 @@ void TokenFile::read(int64_t begin, std::span<int32_t> out, int64_t vocab) const
 
 void TokenFile::read_bytes(int64_t byte_offset, int64_t place, std::span<int32_t> out,
                            int64_t vocab) const {
+  const size_t width = size_of(index_.type());
+  auto offset = static_cast<size_t>(byte_offset);
+  if (mapped_)
+    return convert(mapped_->bytes().subspan(offset, out.size() * width), place, out, vocab);
+  std::array<std::byte, 16384> buffer;
+  while (!out.empty()) {
+    const size_t count = std::min(out.size(), buffer.size() / width);
+    const std::span<std::byte> piece(buffer.data(), count * width);
+    pieces_->read(offset, piece);
+    convert(piece, place, out.first(count), vocab);
+    out = out.subspan(count);
+    offset += piece.size();
+    place += static_cast<int64_t>(count);
+  }
+}
+
+void TokenFile::convert(std::span<const std::byte> from, int64_t place, std::span<int32_t> out,
+                        int64_t vocab) const {
   with_type(index_.type(), [&](auto type) {
     using T = decltype(type);
-    const std::span<const std::byte> from =
-        bin_.bytes().subspan(static_cast<size_t>(byte_offset), out.size() * sizeof(T));
-    bool good = true;
-    for (size_t i = 0; i < out.size(); ++i) {
-      const T id = load<T>(from, i * sizeof(T));
-      const bool fits = is_id(id, vocab);
-      good = good && fits;
-      out[i] = fits ? static_cast<int32_t>(id) : 0;
-    }
-    if (good) return;
+    if (convert_ids<T>(from, out, vocab)) return;
     for (size_t i = 0; i < out.size(); ++i) {
       const T id = load<T>(from, i * sizeof(T));
       if (is_id(id, vocab)) continue;
@@ -187,14 +224,14 @@ void TokenFile::read_bytes(int64_t byte_offset, int64_t place, std::span<int32_t
       throw Error(ErrorKind::Data,
                   format("{}: token {} of sequence {} is {}, but the vocabulary has {} ids (0 to "
                          "{}); the file was made with another tokenizer, or it is damaged",
-                         bin_.path().string(), at - stream_begin(sequence), sequence, +id, vocab,
-                         vocab - 1));
+                         bin_path(prefix_).string(), at - stream_begin(sequence), sequence, +id,
+                         vocab, vocab - 1));
     }
   });
 }
 
 std::span<const std::byte> TokenFile::sequence_bytes(int64_t sequence) const {
-  return bin_.bytes().subspan(
+  return mapped_->bytes().subspan(
       static_cast<size_t>(index_.byte_offset(sequence)),
       static_cast<size_t>(index_.length(sequence)) * size_of(index_.type()));
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -50,12 +51,15 @@ class TokenIndex {
   bool has_modes_ = false, contiguous_ = true;
 };
 
-// Both files, mapped. Tokens are addressed by their place in the stream of all sequences in the
+// How the .bin file is read. The .idx file is always mapped.
+enum class TokenAccess : uint8_t { Mapped, Pieces };
+
+// Both files. Tokens are addressed by their place in the stream of all sequences in the
 // order of the index.
 class TokenFile {
  public:
   // `prefix` without ending; one that ends in .bin or .idx is understood too.
-  explicit TokenFile(const std::filesystem::path& prefix);
+  explicit TokenFile(const std::filesystem::path& prefix, TokenAccess access = TokenAccess::Mapped);
 
   const TokenIndex& index() const { return index_; }
   const std::filesystem::path& prefix() const { return prefix_; }
@@ -68,7 +72,7 @@ class TokenFile {
   // stream. Does not allocate unless it fails.
   void read(int64_t begin, std::span<int32_t> out, int64_t vocab) const;
 
-  // A sequence as it is stored. REQUIRES: 0 <= sequence < sequences().
+  // A sequence as it is stored. REQUIRES: 0 <= sequence < sequences(), and the file is mapped.
   std::span<const std::byte> sequence_bytes(int64_t sequence) const;
 
   // The largest id of all. A Data error on a negative one or a fraction.
@@ -79,9 +83,15 @@ class TokenFile {
 
  private:
   void read_bytes(int64_t byte_offset, int64_t place, std::span<int32_t> out, int64_t vocab) const;
+  void convert(std::span<const std::byte> from, int64_t place, std::span<int32_t> out,
+               int64_t vocab) const;
+  size_t bin_bytes() const { return mapped_ ? mapped_->bytes().size() : pieces_->size(); }
 
   std::filesystem::path prefix_;
-  MappedFile idx_, bin_;
+  MappedFile idx_;
+  // One of the two.
+  std::optional<MappedFile> mapped_;
+  std::unique_ptr<const PositionedFile> pieces_;
   TokenIndex index_;
   std::vector<int64_t> begins_;  // stream_begin of every sequence, and the end
 };

@@ -17,10 +17,11 @@ class BpeModel final : public TokenModel {
 
   struct Options {
     Unit unit = Unit::Character;
-    std::optional<int32_t> unknown;  // for what the vocabulary does not have; none: left out
-    bool fuse_unknown = false;       // several of them in a row are one
-    bool byte_fallback = false;      // first <0x00> to <0xFF> are tried
-    bool ignore_merges = false;      // a piece that is a token is not taken apart
+    std::optional<int32_t> unknown = std::nullopt;  // for what the vocabulary does not have; none:
+                                                    // left out
+    bool fuse_unknown = false;                      // several of them in a row are one
+    bool byte_fallback = false;                     // first <0x00> to <0xFF> are tried
+    bool ignore_merges = false;                     // a piece that is a token is not taken apart
   };
 
   // words_are_apart: U+2581 is a token, and no merge makes one with it behind another character.

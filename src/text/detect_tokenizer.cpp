@@ -33,11 +33,16 @@ TokenizerSpec of_vocab(TokenizerKind kind, const fs::path& vocab, const fs::path
   return spec;
 }
 
-// A message whose first field is a message whose first field is a text: a list of pieces.
+// A message whose first field is a message, a piece, whose first field is a text that fits into it.
 bool is_sentencepiece(std::string_view bytes) {
-  if (bytes.size() < 3 || bytes[0] != '\n') return false;
-  const size_t length = bytes.substr(1, 4).find_first_of('\n');
-  return length != std::string_view::npos && length > 0;
+  const auto byte = [&](size_t i) {
+    return i < bytes.size() ? static_cast<unsigned char>(bytes[i]) : size_t{0};
+  };
+  const bool two = byte(1) >= 0x80;  // bytes for the length
+  const size_t length = two ? (byte(1) & 0x7F) + 128 * byte(2) : byte(1);
+  const size_t inside = two ? 3 : 2;
+  return byte(0) == '\n' && byte(inside) == '\n' && byte(inside + 1) + 2 <= length &&
+         inside + length <= bytes.size();
 }
 
 std::optional<TokenizerSpec> as_json(const fs::path& path, std::string_view text) {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "text/ascii_letters.h"
 #include "text/code_point_table.h"
 #include "text/text_tables.h"
 #include "text/utf8.h"
@@ -100,11 +101,6 @@ class Forms {
   std::unordered_map<uint64_t, char32_t> compositions_;
 };
 
-bool is_ascii(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return static_cast<signed char>(c) >= 0; });
-}
-
 std::vector<Character> decomposed_characters(std::string_view text) {
   const Forms& forms = Forms::table();
   std::vector<Character> characters;
@@ -130,25 +126,15 @@ std::vector<Character> decomposed_characters(std::string_view text) {
   return characters;
 }
 
-std::string text_of(const std::vector<Character>& characters) {
-  std::string text;
+void append(const std::vector<Character>& characters, std::string& text) {
   for (const Character& each : characters) append_utf8(each.code, text);
-  return text;
 }
 
-}  // namespace
-
-std::string decomposed(std::string_view text) {
-  return is_ascii(text) ? std::string(text) : text_of(decomposed_characters(text));
-}
-
-std::string composed(std::string_view text) {
-  if (is_ascii(text)) return std::string(text);
+std::vector<Character> composed_characters(std::string_view text) {
   const Forms& forms = Forms::table();
-  const std::vector<Character> all = decomposed_characters(text);
   std::vector<Character> kept;
   std::optional<size_t> starter;  // the last character in `kept` that others may join
-  for (const Character& next : all) {
+  for (const Character& next : decomposed_characters(text)) {
     if (starter) {
       // Between the two must stand nothing, or only marks of lower classes.
       const bool beside = *starter + 1 == kept.size();
@@ -161,7 +147,36 @@ std::string composed(std::string_view text) {
     if (next.combining_class == 0) starter = kept.size();
     kept.push_back(next);
   }
-  return text_of(kept);
+  return kept;
+}
+
+// Applies `form` to what is not ASCII, each run together with the `before` ASCII characters in
+// front of it: the others stay what they are.
+template <class Form>
+std::string around_ascii(std::string_view text, size_t before, Form&& form) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    size_t end = at;
+    while (end < text.size() && is_ascii(text[end])) ++end;
+    const size_t kept = end == text.size() ? end : std::max(at, end - std::min(before, end));
+    result += text.substr(at, kept - at);
+    while (end < text.size() && !is_ascii(text[end])) ++end;
+    append(form(text.substr(kept, end - kept)), result);
+    at = end;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::string decomposed(std::string_view text) {
+  return around_ascii(text, 0, decomposed_characters);
+}
+
+std::string composed(std::string_view text) {
+  // A mark may join the letter in front of it.
+  return around_ascii(text, 1, composed_characters);
 }
 
 std::string lower_cased(std::string_view text) {

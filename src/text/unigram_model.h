@@ -11,8 +11,8 @@ namespace bev {
 class UnigramModel final : public TokenModel {
  public:
   struct Options {
-    std::optional<int32_t> unknown;  // for what the vocabulary does not have
-    bool byte_fallback = false;      // first <0x00> to <0xFF> are tried
+    std::optional<int32_t> unknown = std::nullopt;  // for what the vocabulary does not have
+    bool byte_fallback = false;                     // first <0x00> to <0xFF> are tried
   };
 
   // Scores by id, finite. A text with an unknown character is a Data error where there is no

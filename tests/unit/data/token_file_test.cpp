@@ -52,6 +52,36 @@ TEST(TokenFile, WritesAndReadsEveryType) {
   }
 }
 
+// Longer than the buffer of one read, from odd places, contiguous or not.
+TEST(TokenFile, InPiecesAsMapped) {
+  const test::TemporaryDirectory dir;
+  std::vector<Sequence> sequences;
+  for (const size_t length : {9000u, 0u, 3u, 20000u, 17u}) {
+    Sequence sequence(length);
+    for (size_t i = 0; i < length; ++i) sequence[i] = static_cast<int32_t>(i * 7 % 127);
+    sequences.push_back(sequence);
+  }
+  for (const TokenType type : kTypes) {
+    SCOPED_TRACE(name_of(type));
+    const std::filesystem::path prefix = dir / std::string(name_of(type));
+    test::write_tokens(prefix, sequences, type);
+    const TokenFile mapped(prefix), pieces(prefix, TokenAccess::Pieces);
+    EXPECT_EQ(read_all(pieces), read_all(mapped));
+    EXPECT_EQ(pieces.largest_id(), 126);
+    for (const int64_t begin : {1, 8999, 9001, 12345}) {
+      Sequence a(16000), b(16000);
+      mapped.read(begin, a, 127);
+      pieces.read(begin, b, 127);
+      EXPECT_EQ(a, b);
+    }
+    // The bad id is named wherever it lies.
+    Sequence all(29020);
+    const std::string message = expect_error(ErrorKind::Data, "token 18 of sequence 0 is 126",
+                                             [&] { pieces.read(0, all, 126); });
+    EXPECT_EQ(message, expect_error(ErrorKind::Data, "is 126", [&] { mapped.read(0, all, 126); }));
+  }
+}
+
 TEST(TokenFile, LayoutIsTheFormats) {
   const test::TemporaryDirectory dir;
   test::write_tokens(dir / "a", {{1, 2, 3}, {4, 500}});
