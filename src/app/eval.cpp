@@ -95,12 +95,12 @@ void set_stream(Text& text, std::string name, TokenStream stream, const Config& 
     text.bytes = count_bytes(text.stream, *tokenizer);
 }
 
-void from_text(Text& text, const std::string& path, DocumentBreak documents, const Config& config) {
+void from_text(Text& text, const std::string& path, DocumentBreak documents,
+               const ModelFolder& folder) {
+  const Config& config = folder.config;
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
   BEV_CHECK(tokenizer != nullptr, Usage,
-            "--text {}: the folder does not say which tokenizer the model was trained with; --data "
-            "PREFIX scores a token file",
-            path);
+            "--text {}: {}; --data PREFIX scores a token file", path, why_no_tokenizer(folder));
   const MappedFile file(path);
   text.bytes = 0;
   const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()),
@@ -193,7 +193,7 @@ int eval(std::span<const std::string> args) {
   if (flags->has("--text")) {
     from_text(text, flags->path("--text"),
               static_cast<DocumentBreak>(flags->choice("--documents", 0, kDocumentBreakNames)),
-              config);
+              folder);
   } else if (flags->has("--data")) {
     const std::string prefix = flags->path("--data");
     set_stream(text, prefix, stream_in(prefix, std::nullopt, config), config);

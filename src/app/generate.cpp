@@ -33,8 +33,9 @@ constexpr std::array<OwnFlag, 12> kFlags{{
 constexpr std::array<std::string_view, 2> kDevices{"cpu", "reference"};
 
 // `tokenizer`: null when none is known.
-std::vector<int32_t> prompt_ids(const FlagValues& flags, const Config& config,
+std::vector<int32_t> prompt_ids(const FlagValues& flags, const ModelFolder& folder,
                                 Tokenizer* tokenizer) {
+  const Config& config = folder.config;
   std::vector<int32_t> ids;
   if (flags.has("--prompt-ids")) {
     for (const std::string& text : flags.texts("--prompt-ids")) {
@@ -46,8 +47,7 @@ std::vector<int32_t> prompt_ids(const FlagValues& flags, const Config& config,
     return ids;
   }
   BEV_CHECK(tokenizer != nullptr || !flags.has("--prompt"), Usage,
-            "--prompt: the folder does not say which tokenizer the model was trained with; "
-            "--prompt-ids takes token ids");
+            "--prompt: {}; --prompt-ids takes token ids", why_no_tokenizer(folder));
   // A document begins where another one has ended.
   if (config.data.eod >= 0) ids.push_back(static_cast<int32_t>(config.data.eod));
   if (tokenizer != nullptr) tokenizer->encode(flags.text("--prompt"), ids);
@@ -93,7 +93,7 @@ int generate(std::span<const std::string> args) {
   const ModelFolder folder = open_model_folder(flags->positional().front());
   const Config& config = folder.config;
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
-  const std::vector<int32_t> prompt = prompt_ids(*flags, config, tokenizer.get());
+  const std::vector<int32_t> prompt = prompt_ids(*flags, folder, tokenizer.get());
 
   GenerationOptions options;
   options.samples = flags->integer("--samples", 1, 1, 65536);

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/philox.h"
 #include "data/megatron_samples.h"
+#include "data/token_file_writer.h"
 #include "data/token_samples.h"
 
 namespace bev {

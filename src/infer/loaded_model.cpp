@@ -53,6 +53,12 @@ bool holds_tokenizer(const fs::path& dir) {
 
 }  // namespace
 
+std::string why_no_tokenizer(const ModelFolder& folder) {
+  return folder.tokenizer_problem.empty()
+             ? "the folder does not say which tokenizer the model was trained with"
+             : folder.tokenizer_problem;
+}
+
 ModelFolder open_model_folder(const fs::path& dir) {
   ModelFolder folder;
   std::error_code ignored;
@@ -70,9 +76,14 @@ ModelFolder open_model_folder(const fs::path& dir) {
     name_tokenizer(tokenizer_beside(tokenizer_spec(folder.config), folder.weights),
                    folder.config.data);
   } else if (holds_tokenizer(dir)) {
-    const TokenizerSpec spec = detect_tokenizer(dir.string());
-    name_tokenizer(spec, folder.config.data);
-    folder.config.data.eod = open_tokenizer(spec)->eod_id().value_or(-1);
+    try {
+      const TokenizerSpec spec = detect_tokenizer(dir.string());
+      folder.config.data.eod = open_tokenizer(spec)->eod_id().value_or(-1);
+      name_tokenizer(spec, folder.config.data);
+    } catch (const Error& error) {
+      // The model can be used without: with ids instead of text.
+      folder.tokenizer_problem = error.what();
+    }
   }
   folder.config.model = read_huggingface_config(folder.weights).model;
   BEV_CHECK(folder.config.data.eod < folder.config.model.vocab, Data,

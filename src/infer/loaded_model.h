@@ -15,7 +15,11 @@ struct ModelFolder {
   std::filesystem::path weights;  // the folder with config.json
   Config config;                  // model as in config.json; the rest as trained, else defaults
   bool is_run = false;
+  std::string tokenizer_problem{};  // why the tokenizer beside the model cannot be used
 };
+// For messages: why there is no tokenizer for the model.
+std::string why_no_tokenizer(const ModelFolder& folder);
+
 // Data error when it is neither.
 ModelFolder open_model_folder(const std::filesystem::path& dir);
 

@@ -9,14 +9,17 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-"$bevatron" corpus --output stories.txt --bytes 4M --valid valid.txt --valid-bytes 100K >/dev/null
-"$bevatron" preprocess --input stories.txt --output-prefix stories --tokenizer-type byte --append-eod >/dev/null
-"$bevatron" preprocess --input valid.txt --output-prefix valid --tokenizer-type byte --append-eod >/dev/null
+"$bevatron" corpus --output stories.txt --bytes 10M --valid valid.txt --valid-bytes 100K >/dev/null
+"$bevatron" tokenizer train --type bpe --vocab-size 512 --output tokenizer stories.txt >/dev/null
+"$bevatron" preprocess --input stories.txt --output-prefix stories --tokenizer tokenizer --append-eod >/dev/null
+"$bevatron" preprocess --input valid.txt --output-prefix valid --tokenizer tokenizer --append-eod >/dev/null
 "$bevatron" train "$recipe" --train.iterations "$iterations" --eval.interval 0 --eval.iterations 0 >train.log 2>&1 ||
   { cat train.log; exit 1; }
 
 value() { sed -n 's/.*"'"$1"'": \([0-9.e+-]*\).*/\1/p' | tail -n 1; }
-loss=$("$bevatron" eval stories-run --text valid.txt --json | value loss)
-floor=$("$bevatron" corpus --score valid.txt --json | value nats_per_token)
+"$bevatron" eval stories-run --text valid.txt --json >eval.json
+loss=$(value loss <eval.json) tokens=$(value tokens <eval.json)
+# In nats for each token: the exact -log p of the text, whatever it was cut into.
+floor=$("$bevatron" corpus --score valid.txt --json | value accepted_nats | awk -v t="$tokens" '{ print $1 / t }')
 echo "loss $loss, floor $floor, bound $bound x floor"
 awk -v l="$loss" -v f="$floor" -v b="$bound" 'BEGIN { exit !(f > 0 && l >= f && l <= b * f) }'

@@ -6,7 +6,7 @@
 #include <new>
 
 #include "base/error.h"
-#include "data/token_file.h"
+#include "data/token_file_writer.h"
 #include "data/training_data.h"
 #include "support/small_run.h"
 #include "support/temporary_directory.h"
