@@ -116,7 +116,7 @@ def hard_inputs(folder):
 def their_encoding(program, text, by_line, vocab, merges):
     with open(text, encoding="utf-8", newline="") as file:
         content = file.read()
-    documents = [line for line in content.split("\n") if line] if by_line else [content]
+    documents = [line for line in content.split("\n") if line.strip()] if by_line else [content]
     if program == "tiktoken":
         import tiktoken
         encoding = tiktoken.Encoding(

@@ -1,8 +1,10 @@
 // bevatron tokenizer train: text files to a vocabulary.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <deque>
 #include <filesystem>
+#include <initializer_list>
 #include <thread>
 #include <vector>
 
@@ -18,6 +20,7 @@
 #include "text/bpe_vocab.h"
 #include "text/sentencepiece_tokenizer.h"
 #include "text/sentencepiece_trainer.h"
+#include "text/wordpiece_trainer.h"
 
 namespace bev::app {
 
@@ -25,21 +28,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Type : uint8_t { Bpe, SentencePieceBpe, Unigram };
-constexpr std::array<std::string_view, 3> kTypes{"bpe", "sentencepiece-bpe", "unigram"};
+enum class Type : uint8_t { Bpe, SentencePieceBpe, Unigram, WordPiece };
+constexpr std::array<std::string_view, 4> kTypes{"bpe", "sentencepiece-bpe", "unigram",
+                                                 "wordpiece"};
 
-constexpr std::array<OwnFlag, 8> kFlags{{
+constexpr std::array<OwnFlag, 9> kFlags{{
     {"--type", "NAME",
-     "bpe: byte-level, as GPT-2's; sentencepiece-bpe: as Llama 2's; unigram: as T5's "
-     "[default: bpe]"},
+     "bpe: byte-level, as GPT-2's; sentencepiece-bpe: as Llama 2's; unigram: as T5's; wordpiece: "
+     "as BERT's [default: bpe]"},
     {"--vocab-size", "N", "how many tokens, special ones included; fewer when the text is small"},
     {"--output", "NAME",
-     "bpe: a folder for tokenizer.json, vocab.json and merges.txt; the others: NAME.model and "
-     "NAME.vocab"},
-    {"--min-count", "N", "bpe: pairs that occur less often are not merged [default: 2]"},
+     "bpe: a folder for tokenizer.json, vocab.json and merges.txt; wordpiece: a folder for "
+     "vocab.txt; the others: NAME.model and NAME.vocab"},
+    {"--min-count", "N", "bpe, wordpiece: rarer pairs are not merged [default: 2]"},
     {"--special", "TOKEN ...",
-     "tokens that stand for no text; of bpe behind all others [default: bpe: <|endoftext|>]"},
+     "tokens that stand for no text; of bpe behind all others [default: bpe: <|endoftext|>], of "
+     "wordpiece behind [PAD] [UNK] [CLS] [SEP] [MASK]"},
     {"--one-document", "", "bpe: words may reach across the end of a line"},
+    {"--cased", "", "wordpiece: keep capital letters and accents"},
     {"--threads", "N", "[default: as many as the machine has]"},
     {"--json", "", "print JSON with stable keys instead of text"},
 }};
@@ -61,7 +67,7 @@ struct Result {
   int64_t bytes = 0;          // of text
   int64_t counted_bytes = 0;  // of these, and their tokens
   int64_t counted_tokens = 0;
-  int64_t long_lines = 0;
+  int64_t long_lines = 0, rare_characters = 0;  // that were left out
 };
 
 // Files that all appear, or none.
@@ -99,22 +105,46 @@ std::string tokenizer_config(const std::vector<std::string>& specials) {
   return config.dump(2) + "\n";
 }
 
+int64_t total_bytes(std::span<const std::string_view> texts) {
+  int64_t bytes = 0;
+  for (const std::string_view text : texts) bytes += static_cast<int64_t>(text.size());
+  return bytes;
+}
+
+void refuse_flags(const FlagValues& flags, std::initializer_list<std::string_view> others) {
+  const size_t type = flags.choice("--type", 0, kTypes);
+  for (const std::string_view other : others)
+    BEV_CHECK(!flags.has(other), Usage, "{} is nothing that --type {} knows", other, kTypes[type]);
+}
+
+int64_t vocab_of(const FlagValues& flags) {
+  return flags.integer("--vocab-size", 0, 1, int64_t{1} << 24);
+}
+
+// Trains with a line for people on each of the two stages.
+template <class Train>
+auto with_progress(int64_t bytes, int64_t vocab, Train&& train) {
+  ProgressLine counting("counting words", bytes, "bytes");
+  ProgressLine merging("merging", vocab, "merges");
+  const auto counted = [&](int64_t done) { counting.update(done); };
+  const auto merged = [&](size_t merges) { merging.update(static_cast<int64_t>(merges)); };
+  return train(TrainingProgress{.counted = counted, .merged = merged});
+}
+
 Result train_bytes(const FlagValues& flags, std::span<const std::string_view> texts, int threads) {
+  refuse_flags(flags, {"--cased"});
   Result result;
-  for (const std::string_view text : texts) result.bytes += static_cast<int64_t>(text.size());
-  BpeTraining how{.vocab = flags.integer("--vocab-size", 0, 1, int64_t{1} << 24),
-                  .min_count = flags.integer("--min-count", 2, 1, INT64_MAX),
-                  .specials = flags.has("--special")
-                                  ? flags.texts("--special")
-                                  : std::vector<std::string>{std::string(kEndOfText)},
-                  .unit = flags.has("--one-document") ? TextUnit::Text : TextUnit::Line,
-                  .threads = threads};
-  ProgressLine counting("counting words", result.bytes, "bytes");
-  ProgressLine merging("merging", how.vocab - 256, "merges");
-  const TrainedBpe trained =
-      train_bpe(texts, how,
-                {.counted = [&](int64_t bytes) { counting.update(bytes); },
-                 .merged = [&](size_t merges) { merging.update(static_cast<int64_t>(merges)); }});
+  result.bytes = total_bytes(texts);
+  const BpeTraining how{.vocab = vocab_of(flags),
+                        .min_count = flags.integer("--min-count", 2, 1, INT64_MAX),
+                        .specials = flags.has("--special")
+                                        ? flags.texts("--special")
+                                        : std::vector<std::string>{std::string(kEndOfText)},
+                        .unit = flags.has("--one-document") ? TextUnit::Text : TextUnit::Line,
+                        .threads = threads};
+  const TrainedBpe trained = with_progress(result.bytes, how.vocab, [&](TrainingProgress progress) {
+    return train_bpe(texts, how, progress);
+  });
   const fs::path folder = flags.path("--output");
   make_folder(folder);
   Outputs outputs;
@@ -126,6 +156,30 @@ Result train_bytes(const FlagValues& flags, std::span<const std::string_view> te
   result.tokens = static_cast<int64_t>(trained.tokens.size() + trained.specials.size());
   result.counted_bytes = result.bytes;
   result.counted_tokens = trained.text_tokens;
+  return result;
+}
+
+Result train_words(const FlagValues& flags, std::span<const std::string_view> texts, int threads) {
+  refuse_flags(flags, {"--one-document"});
+  Result result;
+  result.bytes = total_bytes(texts);
+  const WordPieceTraining how{.vocab = vocab_of(flags),
+                              .min_count = flags.integer("--min-count", 2, 1, INT64_MAX),
+                              .specials = flags.texts("--special"),
+                              .lower_case = !flags.has("--cased"),
+                              .threads = threads};
+  const TrainedWordPiece trained = with_progress(
+      result.bytes, how.vocab,
+      [&](TrainingProgress progress) { return train_wordpiece(texts, how, progress); });
+  const fs::path folder = flags.path("--output");
+  make_folder(folder);
+  Outputs outputs;
+  outputs.add(folder / "vocab.txt", vocab_txt(trained));
+  result.files = outputs.commit();
+  result.tokens = static_cast<int64_t>(trained.tokens.size());
+  result.counted_bytes = result.bytes;
+  result.counted_tokens = trained.text_tokens;
+  result.rare_characters = trained.characters_left_out;
   return result;
 }
 
@@ -149,14 +203,12 @@ void count_first_lines(std::span<const std::string_view> texts, Tokenizer& token
 
 Result train_pieces(const FlagValues& flags, SentencePieceStyle style,
                     std::span<const std::string_view> texts, int threads) {
-  for (const std::string_view other : {"--min-count", "--one-document"})
-    BEV_CHECK(!flags.has(other), Usage, "{} is for --type bpe; the SentencePiece library decides",
-              other);
+  refuse_flags(flags, {"--min-count", "--one-document", "--cased"});
   Result result;
-  for (const std::string_view text : texts) result.bytes += static_cast<int64_t>(text.size());
+  result.bytes = total_bytes(texts);
   const TrainedSentencePiece trained =
       train_sentencepiece(texts, {.style = style,
-                                  .vocab = flags.integer("--vocab-size", 0, 1, int64_t{1} << 24),
+                                  .vocab = vocab_of(flags),
                                   .specials = flags.texts("--special"),
                                   .threads = threads});
   const std::string prefix = flags.path("--output");
@@ -183,6 +235,7 @@ void print_result(const Result& result, double seconds, bool json) {
                             {"bytes", result.bytes},
                             {"bytes_per_token", per_token},
                             {"lines_left_out", result.long_lines},
+                            {"characters_left_out", result.rare_characters},
                             {"seconds", seconds}}
                            .dump(2));
     return;
@@ -195,6 +248,8 @@ void print_result(const Result& result, double seconds, bool json) {
   if (result.long_lines > 0)
     fmt::print("  {} lines were left out: longer than {} bytes\n", with_commas(result.long_lines),
                with_commas(static_cast<int64_t>(TrainedSentencePiece::kLongestLine)));
+  if (result.rare_characters > 0)
+    fmt::print("  {} characters were left out: the rarest\n", with_commas(result.rare_characters));
   for (const std::string& file : result.files) fmt::print("wrote {}\n", file);
 }
 
@@ -219,12 +274,16 @@ int tokenizer_train(std::span<const std::string> args) {
   }
   BEV_CHECK(std::any_of(texts.begin(), texts.end(), [](auto text) { return !text.empty(); }), Data,
             "{}: there is no text to learn from", flags->positional().front());
-  const Result result = type == Type::Bpe
-                            ? train_bytes(*flags, texts, threads)
-                            : train_pieces(*flags,
-                                           type == Type::Unigram ? SentencePieceStyle::Unigram
-                                                                 : SentencePieceStyle::Bpe,
-                                           texts, threads);
+  const auto train = [&] {
+    switch (type) {
+      case Type::Bpe: return train_bytes(*flags, texts, threads);
+      case Type::WordPiece: return train_words(*flags, texts, threads);
+      case Type::Unigram: return train_pieces(*flags, SentencePieceStyle::Unigram, texts, threads);
+      case Type::SentencePieceBpe: break;
+    }
+    return train_pieces(*flags, SentencePieceStyle::Bpe, texts, threads);
+  };
+  const Result result = train();
   print_result(result, seconds_now() - start, flags->has("--json"));
   return 0;
 }
