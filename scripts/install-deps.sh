@@ -27,7 +27,6 @@ wanted=(
   "libtomlplusplus-dev|configuration files"
   "nlohmann-json3-dev|checkpoint manifests and reports"
   "libsentencepiece-dev|tokenizers in .model files"
-  "libsimdjson-dev|reads jsonl"
   "zlib1g-dev|reads .gz"
   "liblzma-dev|reads .xz"
   "libzstd-dev|reads .zst"

@@ -25,6 +25,10 @@ using bev::app::Verb;
 constexpr std::array kVerbs{
     Verb{"corpus", "write stories whose entropy is known exactly", bev::app::corpus},
     Verb{"preprocess", "text to token files", bev::app::preprocess},
+    Verb{"merge", "several token files to one", bev::app::merge},
+    Verb{"tokenize", "text to token ids, to look at or to pipe", bev::app::tokenize},
+    Verb{"detokenize", "token ids to text", bev::app::detokenize},
+    Verb{"tokenizer", "make a vocabulary from text, or look at one", bev::app::tokenizer},
     Verb{"train", "train a model", bev::app::train},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
@@ -74,6 +78,8 @@ int main(int argc, char** argv) {
   using bev::ErrorKind;
   hold_standard_descriptors();
   std::signal(SIGBUS, report_lost_file);
+  // A file that may not grow further is an error of the write, like a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     const std::vector<std::string> args(argv + (argc > 0 ? 1 : 0), argv + argc);
     const int code = bev::app::dispatch(kVerbs, args);

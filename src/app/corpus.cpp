@@ -1,18 +1,15 @@
 // bevatron corpus: writes stories whose entropy is known, or says how much of a text the grammar of
 // these stories accepts.
-#include <unistd.h>
-
 #include <array>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <optional>
 
 #include "app/own_flags.h"
 #include "app/progress_line.h"
 #include "app/verbs.h"
+#include "app/whole_input.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -162,18 +159,6 @@ int write(const FlagValues& flags) {
 
 // --- Scoring. ---
 
-std::string read_stdin() {
-  std::string text;
-  std::array<char, 1 << 16> chunk;
-  for (;;) {
-    const ssize_t got = ::read(STDIN_FILENO, chunk.data(), chunk.size());
-    if (got < 0 && errno == EINTR) continue;
-    BEV_CHECK(got >= 0, Data, "cannot read stdin: {}", std::strerror(errno));
-    if (got == 0) return text;
-    text.append(chunk.data(), static_cast<size_t>(got));
-  }
-}
-
 double percent(int64_t part, int64_t whole) {
   return whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -227,15 +212,9 @@ int score(const FlagValues& flags) {
        {"--output", "--bytes", "--stories", "--seed", "--valid", "--valid-bytes"})
     flags.require_not_both("--score", other);
   const std::string path = flags.path("--score");
-  const bool from_stdin = path == "-";
-  const std::string name = from_stdin ? "stdin" : path;
-  const std::string piped = from_stdin ? read_stdin() : "";
-  std::optional<MappedFile> file;
-  if (!from_stdin) file.emplace(path);
-  const std::string_view text =
-      from_stdin ? std::string_view(piped)
-                 : std::string_view(reinterpret_cast<const char*>(file->bytes().data()),
-                                    file->bytes().size());
+  const WholeInput input(path);
+  const std::string& name = input.name();
+  const std::string_view text = input.text();
   BEV_CHECK(!text.empty(), Data, "{} is empty; legal: stories, one per line", name);
   const StoryAcceptance accepted = accept_stories(text);
   if (flags.has("--json")) {

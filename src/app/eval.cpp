@@ -1,9 +1,11 @@
 // bevatron eval: the loss of a trained model on a text or a token file.
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <numbers>
+#include <optional>
 #include <vector>
 
 #include "app/own_flags.h"
@@ -42,7 +44,6 @@ struct Text {
   std::string name;
   int64_t bytes = -1;  // of text behind the tokens; -1: not known
   std::vector<int32_t> ids{};
-  std::shared_ptr<const TokenFile> file{};
 };
 
 // Ends of documents are tokens but no text.
@@ -59,16 +60,37 @@ int64_t count_bytes(const TokenStream& stream, const Tokenizer& tokenizer) {
   return bytes;
 }
 
-void from_file(Text& text, const std::string& prefix, SequenceRange range, const Config& config) {
-  text.file = std::make_shared<const TokenFile>(prefix);
-  if (range == SequenceRange{}) range.end = text.file->index().sequences();
-  const int64_t begin = text.file->stream_begin(range.begin);
-  BEV_CHECK(text.file->index().tokens() > 0, Data, "{}: the files hold no tokens", prefix);
-  text.name = prefix;
-  text.stream = {
-      .size = text.file->stream_begin(range.end) - begin,
-      .read = [file = text.file, begin, vocab = config.model.vocab](
-                  int64_t at, std::span<int32_t> out) { file->read(begin + at, out, vocab); }};
+// A part of a token file as a stream.
+TokenStream stream_in(const std::string& prefix, std::optional<SequenceRange> range,
+                      const Config& config) {
+  const auto file = std::make_shared<const TokenFile>(
+      prefix, config.data.mmap ? TokenAccess::Mapped : TokenAccess::Pieces);
+  BEV_CHECK(file->index().tokens() > 0, Data, "{}: the files hold no tokens", prefix);
+  if (!range) range = SequenceRange{0, file->index().sequences()};
+  const int64_t begin = file->stream_begin(range->begin);
+  return {.size = file->stream_begin(range->end) - begin,
+          .read = [file, begin, vocab = config.model.vocab](int64_t at, std::span<int32_t> out) {
+            file->read(begin + at, out, vocab);
+          }};
+}
+
+// One stream behind the other.
+TokenStream joined(TokenStream first, TokenStream second) {
+  const int64_t size = first.size + second.size;
+  return {.size = size,
+          .read = [first = std::move(first), second = std::move(second)](int64_t at,
+                                                                         std::span<int32_t> out) {
+            const auto here = static_cast<size_t>(
+                std::clamp<int64_t>(first.size - at, 0, static_cast<int64_t>(out.size())));
+            if (here > 0) first.read(at, out.first(here));
+            if (here < out.size())
+              second.read(std::max<int64_t>(0, at - first.size), out.subspan(here));
+          }};
+}
+
+void set_stream(Text& text, std::string name, TokenStream stream, const Config& config) {
+  text.name = std::move(name);
+  text.stream = std::move(stream);
   if (const auto tokenizer = tokenizer_of(config))
     text.bytes = count_bytes(text.stream, *tokenizer);
 }
@@ -93,7 +115,8 @@ void from_text(Text& text, const std::string& path, DocumentBreak documents, con
   text.stream = stream_of(text.ids);
 }
 
-// The validation part of the data the model was trained on.
+// The validation part of the data the model was trained on; of a blend, all files one after the
+// other, each once.
 void from_training(Text& text, const ModelFolder& folder) {
   const DataConfig& d = folder.config.data;
   BEV_CHECK(folder.is_run && (!d.path.empty() || !d.valid_path.empty()), Usage,
@@ -101,9 +124,15 @@ void from_training(Text& text, const ModelFolder& folder) {
   const ErrorContext context(
       "opening the validation data of the training; --data or --text names something else");
   const TrainingData data = open_training_data(folder.config, 0);
-  for (const TrainingData::Part& part : data.parts)
-    if (part.split == Split::Valid)
-      return from_file(text, part.prefix.string(), part.range, folder.config);
+  std::string names;
+  TokenStream stream;
+  for (const TrainingData::Part& part : data.parts) {
+    if (part.split != Split::Valid) continue;
+    TokenStream next = stream_in(part.prefix.string(), part.range, folder.config);
+    stream = names.empty() ? std::move(next) : joined(std::move(stream), std::move(next));
+    names += (names.empty() ? "" : ", ") + part.prefix.string();
+  }
+  if (!names.empty()) return set_stream(text, names, std::move(stream), folder.config);
   throw Error(ErrorKind::Data,
               "the data of the training has no validation part; --data PREFIX or --text FILE names "
               "something to score");
@@ -166,7 +195,8 @@ int eval(std::span<const std::string> args) {
               static_cast<DocumentBreak>(flags->choice("--documents", 0, kDocumentBreakNames)),
               config);
   } else if (flags->has("--data")) {
-    from_file(text, flags->path("--data"), {}, config);
+    const std::string prefix = flags->path("--data");
+    set_stream(text, prefix, stream_in(prefix, std::nullopt, config), config);
   } else {
     from_training(text, folder);
   }

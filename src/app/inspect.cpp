@@ -5,7 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "app/own_flags.h"
+#include "app/inspect_samples.h"
+#include "app/inspect_tokens.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "base/json.h"
@@ -15,7 +16,6 @@
 #include "config/print.h"
 #include "data/token_file.h"
 #include "infer/loaded_model.h"
-#include "text/byte_tokenizer.h"
 
 namespace bev::app {
 
@@ -23,47 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<OwnFlag, 3> kFlags{{
-    {"--document", "N", "show this document of a token file [default: the first]"},
-    {"--tokens", "N", "how many of its tokens are shown [default: 16]"},
-    {"--bytes", "", "show the tokens of a token file as text too: the ids are bytes"},
-}};
-
 void print_row(std::string_view name, const std::string& value) {
   fmt::print("{:<14}{}\n", name, value);
-}
-
-void inspect_tokens(const fs::path& path, const FlagValues& flags) {
-  const TokenFile file(path);
-  const TokenIndex& index = file.index();
-  int64_t shortest = index.sequences() > 0 ? INT64_MAX : 0, longest = 0, empty = 0;
-  for (int64_t i = 0; i < index.sequences(); ++i) {
-    shortest = std::min(shortest, index.length(i));
-    longest = std::max(longest, index.length(i));
-  }
-  for (int64_t i = 0; i < index.documents(); ++i)
-    empty += index.document_begin(i) == index.document_begin(i + 1) ? 1 : 0;
-  print_row("token file", file.prefix().string());
-  print_row("type", std::string(name_of(index.type())));
-  print_row("documents",
-            format("{} ({} without a sequence)", with_commas(index.documents()), empty));
-  print_row("sequences",
-            format("{} of {} to {} tokens", with_commas(index.sequences()), shortest, longest));
-  print_row("tokens", with_commas(index.tokens()));
-  if (index.tokens() > 0) print_row("largest id", with_commas(file.largest_id()));
-  if (index.documents() == 0 || index.tokens() == 0) return;
-
-  const int64_t document = flags.integer("--document", 0, 0, index.documents() - 1);
-  const int64_t begin = file.stream_begin(index.document_begin(document));
-  const int64_t end = file.stream_begin(index.document_begin(document + 1));
-  const int64_t count = std::min(end - begin, flags.integer("--tokens", 16, 0, 1 << 24));
-  std::vector<int32_t> ids(static_cast<size_t>(count));
-  file.read(begin, ids, INT32_MAX);
-  std::string text;
-  for (const int32_t id : ids) text += format("{}{}", text.empty() ? "" : " ", id);
-  if (count < end - begin) text += " ...";
-  print_row(format("document {}", document), text);
-  if (flags.has("--bytes")) print_row("text", in_quotes(ByteTokenizer().decode(ids)));
 }
 
 void inspect_safetensors(const fs::path& path) {
@@ -122,16 +83,17 @@ void inspect_config(const fs::path& path) {
 }  // namespace
 
 int inspect(std::span<const std::string> args) {
-  const auto flags =
-      flags_for({.name = "inspect",
-                 .summary = "Says what PATH is and what is in it: a token file (with or without "
-                            ".bin or .idx), a configuration (.toml), a folder with a model, a "
-                            "safetensors file.",
-                 .flags = kFlags,
-                 .positional = "PATH",
-                 .min_positional = 1,
-                 .max_positional = 1},
-                args);
+  if (!args.empty() && args.front() == "samples") return inspect_samples(args.subspan(1));
+  const auto flags = flags_for(
+      {.name = "inspect",
+       .summary = "Says what PATH is and what is in it: a token file (with or without "
+                  ".bin or .idx), a configuration (.toml), a folder with a model, a "
+                  "safetensors file. `bevatron inspect samples` shows what a training will see.",
+       .flags = kInspectFlags,
+       .positional = "PATH",
+       .min_positional = 1,
+       .max_positional = 1},
+      args);
   if (!flags) return 0;
   const fs::path path = flags->positional().front();
   std::error_code ignored;
@@ -143,7 +105,7 @@ int inspect(std::span<const std::string> args) {
     inspect_safetensors(path);
   } else if (path.extension() == ".bin" || path.extension() == ".idx" ||
              fs::exists(idx_path(path), ignored)) {
-    inspect_tokens(path, *flags);
+    inspect_tokens(path.string(), *flags);
   } else {
     BEV_CHECK(fs::exists(path, ignored), Data, "there is neither {} nor {}", path.string(),
               idx_path(path).string());

@@ -6,11 +6,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
+
 namespace bev::app {
 
 class ProgressLine {
  public:
-  // "tokenizing", 1000000, "bytes".
+  // "tokenizing", 1000000, "bytes". A total below 0 is not known.
   ProgressLine(std::string_view task, int64_t total, std::string_view unit);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
@@ -18,6 +20,8 @@ class ProgressLine {
 
   // Cheap: may be called thousands of times a second.
   void update(int64_t done);
+  // `more` is asked only when the line is shown, and stands at its end.
+  void update(int64_t done, FunctionRef<std::string()> more);
   double seconds() const;
 
  private:

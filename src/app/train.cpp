@@ -14,6 +14,7 @@
 #include "bench/machine.h"
 #include "checkpoint/huggingface.h"
 #include "config/print.h"
+#include "config/tokenizer_facts.h"
 #include "ops/make_device.h"
 #include "plan/report.h"
 #include "train/run_directory.h"
@@ -25,6 +26,18 @@ namespace {
 constexpr std::array<OwnFlag, 1> kFlags{{
     {"--dry-run", "", "check configuration, memory, data and output, print the plan and stop"},
 }};
+
+// A file of its own in one line; a blend with the share of each file and how often it is read.
+void print_data(const TrainingData& data) {
+  for (const TrainingData::Part& part : data.parts) {
+    const bool blended = part.share < 1;
+    say("data      {}{}: {} tokens, {} samples for {}{}\n",
+        blended ? format("{:5.2f} % ", 100 * part.share) : "", part.prefix.string(),
+        with_commas(part.tokens), with_commas(part.windows),
+        kSplitNames[static_cast<size_t>(part.split)],
+        blended && part.split == Split::Train ? format(", read {:.2f} times", part.epochs) : "");
+  }
+}
 
 void print_start(const Config& config, const Plan& plan, const TrainingData& data) {
   say("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
@@ -38,10 +51,7 @@ void print_start(const Config& config, const Plan& plan, const TrainingData& dat
       plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
       with_commas(plan.iterations));
   if (config.data.mock) say("data      made-up tokens\n");
-  for (const TrainingData::Part& part : data.parts)
-    say("data      {}: {} tokens, {} samples for {}\n", part.prefix.string(),
-        with_commas(part.tokens), with_commas(part.windows),
-        kSplitNames[static_cast<size_t>(part.split)]);
+  print_data(data);
   if (!config.train.output.empty()) say("output    {}\n", config.train.output);
 }
 
@@ -70,7 +80,7 @@ void print_end(const TrainSummary& s, const std::string& curve) {
 }
 
 void print_next_steps(const Config& config) {
-  const bool text = config.data.tokenizer == TokenizerKind::Byte;
+  const bool text = tokenizer_of(config) != nullptr;
   say("next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }

@@ -49,7 +49,7 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }
-  LoadedConfig loaded = load(args, all_flags(verb), verb.purpose);
+  LoadedConfig loaded = load(args, all_flags(verb), verb.purpose, verb.complete);
   for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {
     fmt::print("{}", print_config(loaded.config, loaded.origins));

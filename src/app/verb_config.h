@@ -16,6 +16,7 @@ struct ConfigVerb {
   std::string_view summary;      // what it does, a sentence or two
   std::span<const OwnFlag> own;  // flags besides the configuration
   Purpose purpose = Purpose::Plan;
+  Complete complete = nullptr;
 };
 
 // The configuration that the arguments describe. Empty when --help or --print-config asked for

@@ -7,12 +7,16 @@
 namespace bev::app {
 
 int train(std::span<const std::string> args);
+int tokenize(std::span<const std::string> args);
+int detokenize(std::span<const std::string> args);
 int preprocess(std::span<const std::string> args);
+int merge(std::span<const std::string> args);
 int eval(std::span<const std::string> args);
 int generate(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);
 int plan(std::span<const std::string> args);
 int bench(std::span<const std::string> args);
+int tokenizer(std::span<const std::string> args);
 int corpus(std::span<const std::string> args);
 int version(std::span<const std::string> args);
 

@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <system_error>
+#include <thread>
+#include <tuple>
 #include <utility>
 
 #include "base/check.h"
@@ -26,6 +29,13 @@ std::pair<int, size_t> open_regular(const std::filesystem::path& path) {
     throw Error(ErrorKind::Data, format("{} is not a regular file", path.string()));
   }
   return {descriptor, static_cast<size_t>(info.st_size)};
+}
+
+// What a network file system reports while its server is away.
+bool may_pass(int reason) {
+  return reason == EIO || reason == EAGAIN || reason == ESTALE || reason == ETIMEDOUT ||
+         reason == ENETDOWN || reason == ENETUNREACH || reason == EHOSTDOWN ||
+         reason == EHOSTUNREACH || reason == ECONNRESET || reason == ENOTCONN;
 }
 
 }  // namespace
@@ -54,6 +64,43 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+PositionedFile::PositionedFile(const std::filesystem::path& path) : path_(path) {
+  std::tie(descriptor_, size_) = open_regular(path);
+}
+
+PositionedFile::~PositionedFile() { ::close(descriptor_); }
+
+void PositionedFile::read(size_t offset, std::span<std::byte> out) const {
+  read_with_retries(path_, offset, out, [this](std::byte* to, size_t count, size_t at) {
+    return ::pread(descriptor_, to, count, static_cast<off_t>(at));
+  });
+}
+
+void read_with_retries(const std::filesystem::path& path, size_t offset, std::span<std::byte> out,
+                       ReadAt read_at, int retries, double first_pause_seconds) {
+  std::chrono::duration<double> pause(first_pause_seconds);
+  int failures = 0;
+  while (!out.empty()) {
+    const ptrdiff_t got = read_at(out.data(), out.size(), offset);
+    if (got > 0) {
+      out = out.subspan(static_cast<size_t>(got));
+      offset += static_cast<size_t>(got);
+      continue;
+    }
+    const int reason = got < 0 ? errno : 0;
+    if (reason == EINTR) continue;
+    BEV_CHECK(reason != 0, Data, "{} ends at byte {}: it has become shorter since it was opened",
+              path.string(), offset);
+    BEV_CHECK(may_pass(reason) && failures < retries, Data, "cannot read {} from byte {} on{}: {}",
+              path.string(), offset,
+              failures > 0 ? format(", after {} attempts", failures + 1) : std::string(),
+              std::strerror(reason));
+    ++failures;
+    std::this_thread::sleep_for(pause);
+    pause *= 2;
+  }
+}
+
 std::string read_text(const std::filesystem::path& path, size_t limit) {
   const auto [descriptor, size] = open_regular(path);
   if (size > limit) {
@@ -74,12 +121,40 @@ std::string read_text(const std::filesystem::path& path, size_t limit) {
   return text;
 }
 
+namespace {
+
+void write_all(int descriptor, std::span<const std::byte> bytes,
+               const std::filesystem::path& path) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t put = ::write(descriptor, bytes.data() + done, bytes.size() - done);
+    if (put < 0 && errno == EINTR) continue;
+    BEV_CHECK(put > 0, Data, "cannot write {}: {}", path.string(), std::strerror(errno));
+    done += static_cast<size_t>(put);
+  }
+}
+
+void read_all_at(int descriptor, size_t offset, std::span<std::byte> bytes,
+                 const std::filesystem::path& path) {
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t got = ::pread(descriptor, bytes.data() + done, bytes.size() - done,
+                                static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    BEV_CHECK(got > 0, Data, "cannot read back {}: {}", path.string(),
+              got < 0 ? std::strerror(errno) : "it is too short");
+    done += static_cast<size_t>(got);
+  }
+}
+
+}  // namespace
+
 AtomicFile::AtomicFile(const std::filesystem::path& path)
     : path_(path), temporary_(path.string() + format(".partial.{}", ::getpid())) {
   std::error_code ignored;
   BEV_CHECK(!std::filesystem::is_directory(path, ignored), Data, "cannot write {}: it is a folder",
             path_.string());
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  descriptor_ = ::open(temporary_.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   BEV_CHECK(descriptor_ >= 0, Data, "cannot write {}: {}", path_.string(), std::strerror(errno));
 }
 
@@ -90,14 +165,21 @@ AtomicFile::~AtomicFile() {
   }
 }
 
-void AtomicFile::write(std::span<const std::byte> bytes) {
+void AtomicFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }
+
+void AtomicFile::write_at(size_t offset, std::span<const std::byte> bytes) {
   size_t done = 0;
   while (done < bytes.size()) {
-    const ssize_t put = ::write(descriptor_, bytes.data() + done, bytes.size() - done);
+    const ssize_t put = ::pwrite(descriptor_, bytes.data() + done, bytes.size() - done,
+                                 static_cast<off_t>(offset + done));
     if (put < 0 && errno == EINTR) continue;
     BEV_CHECK(put > 0, Data, "cannot write {}: {}", path_.string(), std::strerror(errno));
     done += static_cast<size_t>(put);
   }
+}
+
+void AtomicFile::read_at(size_t offset, std::span<std::byte> bytes) const {
+  read_all_at(descriptor_, offset, bytes, path_);
 }
 
 void AtomicFile::write(std::string_view text) {
@@ -121,6 +203,33 @@ void AtomicFile::commit() {
     ::fsync(directory);
     ::close(directory);
   }
+}
+
+SpoolFile::SpoolFile(const std::filesystem::path& folder)
+    : folder_(folder.empty() ? std::filesystem::path(".") : folder) {
+  std::string name = (folder_ / "bevatron.spool.XXXXXX").string();
+  descriptor_ = ::mkostemp(name.data(), O_CLOEXEC);
+  BEV_CHECK(descriptor_ >= 0, Data, "cannot write a temporary file in {}: {}", folder_.string(),
+            std::strerror(errno));
+  ::unlink(name.c_str());
+}
+
+SpoolFile::~SpoolFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+}
+
+SpoolFile::SpoolFile(SpoolFile&& other) noexcept
+    : folder_(std::move(other.folder_)),
+      descriptor_(std::exchange(other.descriptor_, -1)),
+      size_(other.size_) {}
+
+void SpoolFile::write(std::span<const std::byte> bytes) {
+  write_all(descriptor_, bytes, folder_);
+  size_ += bytes.size();
+}
+
+void SpoolFile::read_at(size_t offset, std::span<std::byte> bytes) const {
+  read_all_at(descriptor_, offset, bytes, folder_);
 }
 
 }  // namespace bev

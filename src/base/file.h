@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
+
 namespace bev {
 
 // A whole file mapped for reading. Errors are ErrorKind::Data and name the path.
@@ -29,6 +31,34 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+// A file read piece by piece, by any number of threads: for file systems on which a mapping would
+// end the program when the network fails. Reading is tried again after an error that may pass.
+class PositionedFile {
+ public:
+  explicit PositionedFile(const std::filesystem::path& path);
+  ~PositionedFile();
+  PositionedFile(const PositionedFile&) = delete;
+  PositionedFile& operator=(const PositionedFile&) = delete;
+
+  size_t size() const { return size_; }
+  const std::filesystem::path& path() const { return path_; }
+
+  // Fills `out` with the bytes from `offset` on. Does not allocate unless it fails.
+  void read(size_t offset, std::span<std::byte> out) const;
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_;
+  size_t size_;
+};
+
+// What PositionedFile::read does, for any function like pread(2) (bytes read, 0 at the end, -1 with
+// errno). An error that may pass is met with up to `retries` more attempts, each after twice the
+// pause of the one before. What remains is a Data error that names the path.
+using ReadAt = FunctionRef<ptrdiff_t(std::byte* to, size_t count, size_t offset)>;
+void read_with_retries(const std::filesystem::path& path, size_t offset, std::span<std::byte> out,
+                       ReadAt read_at, int retries = 6, double first_pause_seconds = 0.25);
+
 // The whole file as text. REQUIRES nothing of the content. Data error when it cannot be read or is
 // larger than `limit` bytes.
 std::string read_text(const std::filesystem::path& path, size_t limit = size_t{1} << 30);
@@ -44,11 +74,36 @@ class AtomicFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text);
+  // Replaces what was written at an offset; reads what was written. REQUIRES: the range lies within
+  // what was written.
+  void write_at(size_t offset, std::span<const std::byte> bytes);
+  void read_at(size_t offset, std::span<std::byte> bytes) const;
   void commit();
 
  private:
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
+};
+
+// A file without a name in a folder, for what does not fit memory; gone when this is.
+class SpoolFile {
+ public:
+  explicit SpoolFile(const std::filesystem::path& folder);
+  ~SpoolFile();
+  SpoolFile(SpoolFile&& other) noexcept;
+  SpoolFile(const SpoolFile&) = delete;
+  SpoolFile& operator=(const SpoolFile&) = delete;
+  SpoolFile& operator=(SpoolFile&&) = delete;
+
+  void write(std::span<const std::byte> bytes);
+  // REQUIRES: the range lies within what was written.
+  void read_at(size_t offset, std::span<std::byte> bytes) const;
+  size_t size() const { return size_; }
+
+ private:
+  std::filesystem::path folder_;
+  int descriptor_ = -1;
+  size_t size_ = 0;
 };
 
 }  // namespace bev

@@ -12,6 +12,8 @@
 #include "checkpoint/atomic_directory.h"
 #include "checkpoint/huggingface_names.h"
 #include "checkpoint/safetensors.h"
+#include "config/tokenizer_facts.h"
+#include "text/tokenizer_files.h"
 
 namespace bev {
 
@@ -241,7 +243,7 @@ void check_replaceable(const fs::path& dir) {
   if (fs::is_empty(dir)) return;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
     const std::string name = entry.path().filename().string();
-    BEV_CHECK(name == kConfigFile || name == kWeightsFile, Data,
+    BEV_CHECK(name == kConfigFile || name == kWeightsFile || is_tokenizer_file(name), Data,
               "{} is not replaced, because it holds {}, which is not an earlier output",
               dir.string(), in_quotes(name));
   }
@@ -288,6 +290,8 @@ void save_huggingface(const fs::path& dir, const Config& config, const ParamStor
   description.commit();
   write_weights(output.path() / kWeightsFile, huggingface_family(config), config.model.vocab,
                 params);
+  for (const TokenizerFile& file : tokenizer_files(tokenizer_spec(config)))
+    fs::copy_file(file.path, output.path() / file.name, fs::copy_options::overwrite_existing);
   output.commit();
 }
 

@@ -171,26 +171,6 @@ Found one_source(const Facts& f) {
                  .legal = "one of the three"};
 }
 
-Found one_file_each(const Facts& f) {
-  const DataConfig& d = f.config.data;
-  for (const auto& [path, list] :
-       {std::pair{"data.path", &d.path}, std::pair{"data.train_path", &d.train_path},
-        std::pair{"data.valid_path", &d.valid_path}, std::pair{"data.test_path", &d.test_path}}) {
-    if (*list == TextList{""})
-      return Problem{.what = format("{} is an empty text", path),
-                     .where = f.where({path}),
-                     .why = "a token file has a name",
-                     .legal = "one path without the ending .bin"};
-    if (list->size() <= 1) continue;
-    return Problem{
-        .what = "only one token file works in this version",
-        .where = f.where({path}),
-        .why = format("{} has {} entries; mixtures of files come later", path, list->size()),
-        .legal = "one path without the ending .bin"};
-  }
-  return {};
-}
-
 Found split_is_weights(const Facts& f) {
   if (f.config.data.path.empty() || parse_split(f.config.data.split)) return {};
   return Problem{.what = "data.split is not a list of weights",
@@ -248,7 +228,6 @@ std::vector<Rule> batch_rules() {
       {{"data.mock", "data.path", "data.train_path"}, data_given, true},
       {{"data.mock", "data.path", "data.train_path", "data.valid_path", "data.test_path"},
        one_source},
-      {{"data.path", "data.train_path", "data.valid_path", "data.test_path"}, one_file_each},
       {{"data.path", "data.split"}, split_is_weights},
       {{"data.tokenizer", "data.eod", "data.mask_eod", "data.reset_positions",
         "data.reset_attention"},

@@ -110,6 +110,21 @@ struct EnumNames<TokenizerKind> {
   static constexpr auto names = kTokenizerNames;
 };
 
+// Which sample comes when. Arithmetic: a function of the number alone. Megatron: its shuffled
+// documents, samples and permutation, bit for bit.
+enum class SampleOrder : uint8_t { Arithmetic, Megatron };
+template <>
+struct EnumNames<SampleOrder> {
+  static constexpr std::array<std::string_view, 2> names{"arithmetic", "megatron"};
+};
+
+// How a training walks its samples. Cyclic permutes them anew in each epoch.
+enum class SamplerKind : uint8_t { Single, Cyclic };
+template <>
+struct EnumNames<SamplerKind> {
+  static constexpr std::array<std::string_view, 2> names{"single", "cyclic"};
+};
+
 // Whose behaviour counts where Megatron-LM's versions differ: today's, or that of October 2023.
 enum class Compat : uint8_t { Main, Classic };
 template <>

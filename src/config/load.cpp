@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "config/blend_files.h"
 #include "config/nearest.h"
 #include "config/presets.h"
 #include "config/tokenizer_facts.h"
@@ -87,7 +88,7 @@ std::string LoadedConfig::own_text(std::string_view own_flag, std::string_view o
 }
 
 LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const OwnFlag> own,
-                            Purpose purpose, Findings& findings) {
+                            Purpose purpose, Findings& findings, Complete complete) {
   CommandLine line = parse_command_line(args, own, findings);
   std::vector<Assignment> file;
   if (!line.file.empty()) file = read_toml(line.file, findings);
@@ -98,17 +99,19 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);
+  read_blend_files(loaded, findings);
   apply_tokenizer(loaded, findings);
+  if (complete != nullptr) complete(loaded.config);
 
   for (Problem& problem : check(loaded.config, purpose, loaded.origins, findings))
     findings.problems.push_back(std::move(problem));
   return loaded;
 }
 
-LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own,
-                  Purpose purpose) {
+LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own, Purpose purpose,
+                  Complete complete) {
   Findings findings;
-  LoadedConfig loaded = load_unchecked(args, own, purpose, findings);
+  LoadedConfig loaded = load_unchecked(args, own, purpose, findings, complete);
   throw_if_any(findings.problems);
   return loaded;
 }

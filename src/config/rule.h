@@ -31,6 +31,7 @@ struct Rule {
 // that an earlier rule refused.
 std::vector<Rule> model_rules();
 std::vector<Rule> batch_rules();
+std::vector<Rule> data_rules();
 std::vector<Rule> optim_rules();
 std::vector<Rule> device_rules();
 

@@ -46,6 +46,10 @@ struct TrainConfig {
 struct DataConfig {
   TextList path, train_path, valid_path, test_path;
   std::string split = "969,30,1";
+  std::string args_path, split_args_path;
+  SampleOrder order = SampleOrder::Arithmetic;
+  SamplerKind sampler = SamplerKind::Single;
+  bool mmap = true;
   bool mock = false;
   TokenizerKind tokenizer = TokenizerKind::None;
   std::string vocab_file, merge_file, tokenizer_model;
@@ -53,15 +57,24 @@ struct DataConfig {
   bool tokenizer_template = true;
   int64_t eod = -1;
   bool mask_eod = false, reset_positions = false, reset_attention = false;
+  bool separate_sequences = false;
+
+  // Whether tokens see only a part of what stands before them.
+  bool is_packed() const { return reset_attention || separate_sequences; }
 
   template <class S, class V>
   static void describe(S& s, V& v) {
     constexpr auto N = Effect::Numerics;
-    v("path", s.path, {.help = "token file (.bin and .idx) without its ending, divided by split", .effect = N, .aliases = {{"--data-path"}}});
-    v("train_path", s.train_path, {.help = "token file for training alone, instead of path", .effect = N, .aliases = {{"--train-data-path"}}});
-    v("valid_path", s.valid_path, {.help = "token file for validation alone", .effect = N, .aliases = {{"--valid-data-path"}}});
-    v("test_path", s.test_path, {.help = "token file for the test after training", .effect = N, .aliases = {{"--test-data-path"}}});
+    v("path", s.path, {.help = "token file (.bin and .idx) without its ending, divided by split; several, each after its weight or all without: a blend", .effect = N, .aliases = {{"--data-path"}}});
+    v("train_path", s.train_path, {.help = "token file or blend for training alone, instead of path", .effect = N, .aliases = {{"--train-data-path"}}});
+    v("valid_path", s.valid_path, {.help = "token file or blend for validation alone", .effect = N, .aliases = {{"--valid-data-path"}}});
+    v("test_path", s.test_path, {.help = "token file or blend for the test after training", .effect = N, .aliases = {{"--test-data-path"}}});
     v("split", s.split, {.help = "weights of training, validation and test in path, by sequences", .effect = N, .aliases = {{"--split"}}});
+    v("args_path", s.args_path, {.help = "text file with what path would hold: weights and token files with blanks between", .effect = N, .aliases = {{"--data-args-path"}}});
+    v("split_args_path", s.split_args_path, {.help = "JSON file with the lists train, valid and test, each as path would hold it", .effect = N, .aliases = {{"--per-split-data-args-path"}}});
+    v("order", s.order, {.help = "order of the samples: computed from their number, or exactly Megatron-LM's, with its index in memory", .effect = N});
+    v("sampler", s.sampler, {.help = "single: the samples in this order; cyclic: shuffled again in each epoch, as Megatron-LM does it", .effect = N, .aliases = {{.flag = "--dataloader-type", .later = "external"}}});
+    v("mmap", s.mmap, {.help = "map token files into memory; false: read them piece by piece, with retries, as network file systems need it", .aliases = {{"--no-mmap-bin-files", "false"}}});
     v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = N, .aliases = {{"--mock-data", "true"}}});
     v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{.flag = "--tokenizer-type", .values = {kMegatronTokenizerNames.begin(), kMegatronTokenizerNames.end()}, .later = "BertWordPieceTokenizer CharacterLevelTokenizer MultimodalTokenizer NullMultimodalTokenizer SFTTokenizer"}}});
     v("vocab_file", s.vocab_file, {.help = "gpt2: vocab.json; bert-lower, bert-cased: vocab.txt", .aliases = {{"--vocab-file"}}});
@@ -73,6 +86,7 @@ struct DataConfig {
     v("mask_eod", s.mask_eod, {.help = "what follows an end of document is not part of the loss", .effect = N, .aliases = {{"--eod-mask-loss", "true"}}});
     v("reset_positions", s.reset_positions, {.help = "positions restart after an end of document", .effect = N, .aliases = {{"--reset-position-ids", "true"}}});
     v("reset_attention", s.reset_attention, {.help = "tokens see nothing before the last end of document", .effect = N, .aliases = {{"--reset-attention-mask", "true"}}});
+    v("separate_sequences", s.separate_sequences, {.help = "tokens see nothing of another sequence of the file, and positions restart with each", .effect = N, .aliases = {{"--dataloader-inter-document-masking", "true"}}});
   }
 };
 

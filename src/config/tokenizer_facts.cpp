@@ -62,18 +62,20 @@ class FactFinder {
 
   // Without a file nothing is known, and model.vocab must be given. Training then needs no more.
   void read(std::string_view field, const std::string& file, std::string_view legal) {
-    if (file.empty()) return;
-    std::error_code ignored;
-    if (loaded_.config.model.vocab > 0 && !std::filesystem::exists(file, ignored)) {
-      loaded_.notes.push_back(format("{} = {} is not here; model.vocab is as given", field, file));
-      return;
-    }
+    if (file.empty() || is_not_needed(field, file)) return;
     try {
       const auto tokenizer = open_tokenizer(tokenizer_spec(loaded_.config));
       facts(tokenizer->vocab_size(), tokenizer->eod_id().value_or(-1), file);
     } catch (const Error& error) {
       unreadable(field, file, error, legal);
     }
+  }
+
+  bool is_not_needed(std::string_view field, const std::string& file) {
+    std::error_code ignored;
+    if (loaded_.config.model.vocab <= 0 || std::filesystem::exists(file, ignored)) return false;
+    loaded_.notes.push_back(format("{} = {} is not here; model.vocab is as given", field, file));
+    return true;
   }
 
   void unreadable(std::string_view field, const std::string& file, const Error& error,
@@ -88,6 +90,7 @@ class FactFinder {
   void gpt2() {
     const std::string& file = loaded_.config.data.vocab_file;
     if (file.empty()) return facts(kGpt2Vocab, kGpt2Vocab - 1, "tokenizer gpt2");
+    if (is_not_needed("data.vocab_file", file)) return;
     try {
       const Json vocab = read_json(file);
       BEV_CHECK(vocab.is_object() && !vocab.empty(), Data,

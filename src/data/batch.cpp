@@ -1,5 +1,10 @@
 #include "data/batch.h"
 
+#include <algorithm>
+#include <numeric>
+
+#include "base/format.h"
+
 namespace bev {
 
 double HostBatch::valid_tokens() const {
@@ -18,6 +23,32 @@ void HostBatch::resize(int64_t sequence_count, int64_t sequence_length, bool pac
   weight.resize(count);
   rows.resize(count);
   first_visible.resize(packed ? count : 0);
+}
+
+void HostBatch::start_sequence(int64_t at, int64_t sample) {
+  const int64_t first = at * length;
+  std::iota(positions.begin() + first, positions.begin() + first + length, 0);
+  std::fill_n(weight.begin() + first, length, 1.0f);
+  number_rows(at, sample);
+  if (!first_visible.empty()) std::fill_n(first_visible.begin() + first, length, 0);
+}
+
+void HostBatch::number_rows(int64_t at, int64_t sample) {
+  const auto first = rows.begin() + at * length;
+  std::iota(first, first + length, sample * length);
+}
+
+void HostBatch::separate(int64_t at, int64_t begin, int64_t end) {
+  const int64_t first = at * length;
+  std::iota(positions.begin() + first + begin, positions.begin() + first + end, 0);
+  std::fill(first_visible.begin() + first + begin, first_visible.begin() + first + end,
+            static_cast<int32_t>(begin));
+}
+
+std::string describe_source(int64_t index, const SampleSource& source, int64_t tokens) {
+  const SampleSource::Piece& first = source.pieces.front();
+  return format("sample {}: {} tokens of {} from token {} of sequence {} on", index, tokens,
+                source.file, first.offset, first.sequence);
 }
 
 }  // namespace bev

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +24,15 @@ struct HostBatch {
 
   // Sizes all vectors for `sequences` x `length`; the caller fills them.
   void resize(int64_t sequence_count, int64_t sequence_length, bool packed);
+
+  // Makes sequence `at` one of a sample without borders: positions 0, 1, ..., every token counts
+  // and sees all before it. The caller fills tokens and targets.
+  void start_sequence(int64_t at, int64_t sample);
+  // The logical rows of sequence `at` are those of this sample.
+  void number_rows(int64_t at, int64_t sample);
+  // The tokens [begin, end) of sequence `at` stand alone: positions from 0 on, nothing before them
+  // is seen.
+  void separate(int64_t at, int64_t begin, int64_t end);
 };
 
 // The same on the device.
@@ -36,6 +46,22 @@ struct MicroBatch {
   int64_t tokens_count() const { return sequences * length; }
 };
 
+// Where a sample was found, for people.
+struct SampleSource {
+  // A run of its tokens that stand together in the file.
+  struct Piece {
+    int64_t sequence = 0, offset = 0;  // of the file, of the sequence
+    int64_t tokens = 0;
+  };
+
+  std::string file{};              // empty: not from a file
+  std::optional<int64_t> epoch{};  // of that file, from 0; none where epochs are mixed
+  std::vector<Piece> pieces{};     // in the order of the sample, its last target included
+};
+
+// "sample 7: 512 tokens of PREFIX from token 12 of sequence 3 on". REQUIRES: there is a piece.
+std::string describe_source(int64_t index, const SampleSource& source, int64_t tokens);
+
 // Where samples come from. Sample i is a pure function of i, so that any rank can ask for any.
 class Samples {
  public:
@@ -44,6 +70,8 @@ class Samples {
   virtual void read(int64_t index, HostBatch& batch, int64_t at) const = 0;
   // Where sample `index` comes from, for messages.
   virtual std::string describe(int64_t index) const = 0;
+  // The same in detail; without pieces where there is nothing to say.
+  virtual SampleSource source(int64_t /*index*/) const { return {}; }
 };
 
 }  // namespace bev

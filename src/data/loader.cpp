@@ -9,7 +9,7 @@ Loader::Shape Loader::shape_of(const Config& config) {
   return {.schedule = resolve_batch_schedule(config),
           .micro_batch = batch.micro_batch,
           .length = batch.sequence,
-          .packed = config.data.reset_attention};
+          .packed = config.data.is_packed()};
 }
 
 Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position)

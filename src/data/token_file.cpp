@@ -7,15 +7,10 @@
 #include <limits>
 
 #include "base/check.h"
-#include "base/integer.h"
 
 namespace bev {
 
 namespace {
-
-constexpr std::array<unsigned char, 9> kMagic{'M', 'M', 'I', 'D', 'I', 'D', 'X', 0, 0};
-constexpr size_t kHeaderBytes = 34;
-constexpr uint64_t kVersion = 1;
 
 template <class T>
 T load(std::span<const std::byte> bytes, size_t at) {
@@ -30,22 +25,6 @@ int64_t entry(std::span<const std::byte> array, int64_t i) {
   return static_cast<int64_t>(load<T>(array, static_cast<size_t>(i) * sizeof(T)));
 }
 
-// Calls f with a value of the C++ type of an id.
-template <class F>
-auto with_type(TokenType type, F f) {
-  switch (type) {
-    case TokenType::u8: return f(uint8_t{});
-    case TokenType::i8: return f(int8_t{});
-    case TokenType::i16: return f(int16_t{});
-    case TokenType::i32: return f(int32_t{});
-    case TokenType::i64: return f(int64_t{});
-    case TokenType::f64: return f(double{});
-    case TokenType::f32: return f(float{});
-    case TokenType::u16: break;
-  }
-  return f(uint16_t{});
-}
-
 template <class T>
 bool is_id(T value, int64_t vocab) {
   if constexpr (std::is_floating_point_v<T>) {
@@ -56,8 +35,30 @@ bool is_id(T value, int64_t vocab) {
   }
 }
 
-std::filesystem::path with_ending(const std::filesystem::path& prefix, const char* ending) {
-  return prefix.string() + ending;
+// Copies ids; false when one of them is not in [0, vocab). The loops have no branch and no early
+// end, so that the compiler makes vector code of them.
+template <class T>
+bool convert_ids(std::span<const std::byte> from, std::span<int32_t> out, int64_t vocab) {
+  if constexpr (std::is_integral_v<T> && sizeof(T) <= 4) {
+    const auto limit =
+        static_cast<int32_t>(std::min<int64_t>(vocab, std::numeric_limits<int32_t>::max()));
+    int32_t bad = 0;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const auto id = static_cast<int32_t>(load<T>(from, i * sizeof(T)));
+      bad |= (id >= limit ? -1 : 0) | id;  // the sign bit: too large, or negative
+      out[i] = id;
+    }
+    return bad >= 0;
+  } else {
+    bool good = true;
+    for (size_t i = 0; i < out.size(); ++i) {
+      const T id = load<T>(from, i * sizeof(T));
+      const bool fits = is_id(id, vocab);
+      good = good && fits;
+      out[i] = fits ? static_cast<int32_t>(id) : 0;
+    }
+    return good;
+  }
 }
 
 std::filesystem::path without_ending(const std::filesystem::path& prefix) {
@@ -69,41 +70,21 @@ std::filesystem::path without_ending(const std::filesystem::path& prefix) {
 
 }  // namespace
 
-size_t size_of(TokenType type) {
-  return with_type(type, [](auto id) { return sizeof(id); });
-}
-
-std::string_view name_of(TokenType type) {
-  constexpr std::array<std::string_view, 9> kNames{"",      "uint8",   "int8",    "int16", "int32",
-                                                   "int64", "float64", "float32", "uint16"};
-  return kNames[static_cast<size_t>(type)];
-}
-
-TokenType token_type_for(int64_t vocab) { return vocab < 65500 ? TokenType::u16 : TokenType::i32; }
-
-std::filesystem::path bin_path(const std::filesystem::path& prefix) {
-  return with_ending(prefix, ".bin");
-}
-
-std::filesystem::path idx_path(const std::filesystem::path& prefix) {
-  return with_ending(prefix, ".idx");
-}
-
 TokenIndex::TokenIndex(std::span<const std::byte> idx, size_t bin_bytes, std::string_view source) {
-  BEV_CHECK(idx.size() >= kHeaderBytes, Data,
+  BEV_CHECK(idx.size() >= kTokenHeaderBytes, Data,
             "{}: {} bytes are not an index of tokens, whose header alone has {}", source,
-            idx.size(), kHeaderBytes);
-  BEV_CHECK(std::memcmp(idx.data(), kMagic.data(), kMagic.size()) == 0, Data,
+            idx.size(), kTokenHeaderBytes);
+  BEV_CHECK(std::memcmp(idx.data(), kTokenMagic.data(), kTokenMagic.size()) == 0, Data,
             "{}: not an index of tokens: it does not begin with MMIDIDX", source);
   const auto version = load<uint64_t>(idx, 9);
-  BEV_CHECK(version == kVersion, Data, "{}: version {} of the index; only {} is known", source,
-            version, kVersion);
+  BEV_CHECK(version == kTokenVersion, Data, "{}: version {} of the index; only {} is known", source,
+            version, kTokenVersion);
   const auto code = load<uint8_t>(idx, 17);
   BEV_CHECK(code >= 1 && code <= 8, Data, "{}: type {} of the ids; 1 to 8 are known", source, code);
   type_ = static_cast<TokenType>(code);
   const auto sequences = load<uint64_t>(idx, 18), entries = load<uint64_t>(idx, 26);
   // Bounded by the file first, so that nothing below can overflow.
-  const size_t body = idx.size() - kHeaderBytes;
+  const size_t body = idx.size() - kTokenHeaderBytes;
   BEV_CHECK(sequences <= body / 12 && entries <= body / 8, Data,
             "{}: {} sequences and {} document entries do not fit a file of {} bytes; it is cut "
             "off or damaged",
@@ -113,13 +94,13 @@ TokenIndex::TokenIndex(std::span<const std::byte> idx, size_t bin_bytes, std::st
   BEV_CHECK(body == plain || has_modes_, Data,
             "{}: {} sequences and {} document entries need {} bytes, but the file has {}; it is "
             "cut off or damaged",
-            source, sequences, entries, kHeaderBytes + plain, idx.size());
+            source, sequences, entries, kTokenHeaderBytes + plain, idx.size());
   BEV_CHECK(entries >= 1, Data, "{}: the index has no document entries", source);
   sequences_ = static_cast<int64_t>(sequences);
   entries_ = static_cast<int64_t>(entries);
-  lengths_ = idx.subspan(kHeaderBytes, 4 * sequences);
-  offsets_ = idx.subspan(kHeaderBytes + 4 * sequences, 8 * sequences);
-  document_begins_ = idx.subspan(kHeaderBytes + 12 * sequences, 8 * entries);
+  lengths_ = idx.subspan(kTokenHeaderBytes, 4 * sequences);
+  offsets_ = idx.subspan(kTokenHeaderBytes + 4 * sequences, 8 * sequences);
+  document_begins_ = idx.subspan(kTokenHeaderBytes + 12 * sequences, 8 * entries);
   check_sequences(bin_bytes, source);
   check_documents(source);
 }
@@ -168,11 +149,13 @@ int64_t TokenIndex::document_begin(int64_t document) const {
   return entry<int64_t>(document_begins_, document);
 }
 
-TokenFile::TokenFile(const std::filesystem::path& prefix)
+TokenFile::TokenFile(const std::filesystem::path& prefix, TokenAccess access)
     : prefix_(without_ending(prefix)),
       idx_(idx_path(prefix_)),
-      bin_(bin_path(prefix_)),
-      index_(idx_.bytes(), bin_.bytes().size(), idx_.path().string()) {
+      mapped_(access == TokenAccess::Mapped ? std::make_optional<MappedFile>(bin_path(prefix_))
+                                            : std::nullopt),
+      pieces_(mapped_ ? nullptr : std::make_unique<const PositionedFile>(bin_path(prefix_))),
+      index_(idx_.bytes(), bin_bytes(), idx_.path().string()) {
   begins_.reserve(static_cast<size_t>(index_.sequences()) + 1);
   int64_t place = 0;
   for (int64_t i = 0; i < index_.sequences(); ++i) {
@@ -212,18 +195,27 @@ void TokenFile::read(int64_t begin, std::span<int32_t> out, int64_t vocab) const
 
 void TokenFile::read_bytes(int64_t byte_offset, int64_t place, std::span<int32_t> out,
                            int64_t vocab) const {
+  const size_t width = size_of(index_.type());
+  auto offset = static_cast<size_t>(byte_offset);
+  if (mapped_)
+    return convert(mapped_->bytes().subspan(offset, out.size() * width), place, out, vocab);
+  std::array<std::byte, 16384> buffer;
+  while (!out.empty()) {
+    const size_t count = std::min(out.size(), buffer.size() / width);
+    const std::span<std::byte> piece(buffer.data(), count * width);
+    pieces_->read(offset, piece);
+    convert(piece, place, out.first(count), vocab);
+    out = out.subspan(count);
+    offset += piece.size();
+    place += static_cast<int64_t>(count);
+  }
+}
+
+void TokenFile::convert(std::span<const std::byte> from, int64_t place, std::span<int32_t> out,
+                        int64_t vocab) const {
   with_type(index_.type(), [&](auto type) {
     using T = decltype(type);
-    const std::span<const std::byte> from =
-        bin_.bytes().subspan(static_cast<size_t>(byte_offset), out.size() * sizeof(T));
-    bool good = true;
-    for (size_t i = 0; i < out.size(); ++i) {
-      const T id = load<T>(from, i * sizeof(T));
-      const bool fits = is_id(id, vocab);
-      good = good && fits;
-      out[i] = fits ? static_cast<int32_t>(id) : 0;
-    }
-    if (good) return;
+    if (convert_ids<T>(from, out, vocab)) return;
     for (size_t i = 0; i < out.size(); ++i) {
       const T id = load<T>(from, i * sizeof(T));
       if (is_id(id, vocab)) continue;
@@ -232,10 +224,16 @@ void TokenFile::read_bytes(int64_t byte_offset, int64_t place, std::span<int32_t
       throw Error(ErrorKind::Data,
                   format("{}: token {} of sequence {} is {}, but the vocabulary has {} ids (0 to "
                          "{}); the file was made with another tokenizer, or it is damaged",
-                         bin_.path().string(), at - stream_begin(sequence), sequence, +id, vocab,
-                         vocab - 1));
+                         bin_path(prefix_).string(), at - stream_begin(sequence), sequence, +id,
+                         vocab, vocab - 1));
     }
   });
+}
+
+std::span<const std::byte> TokenFile::sequence_bytes(int64_t sequence) const {
+  return mapped_->bytes().subspan(
+      static_cast<size_t>(index_.byte_offset(sequence)),
+      static_cast<size_t>(index_.length(sequence)) * size_of(index_.type()));
 }
 
 int64_t TokenFile::largest_id() const {
@@ -250,64 +248,6 @@ int64_t TokenFile::largest_id() const {
     place += count;
   }
   return largest;
-}
-
-TokenFileWriter::TokenFileWriter(const std::filesystem::path& prefix, TokenType type)
-    : prefix_(prefix), type_(type), bin_(bin_path(prefix)), idx_(idx_path(prefix)) {}
-
-void TokenFileWriter::add_sequence(std::span<const int32_t> ids) {
-  BEV_CHECK(ids.size() <= std::numeric_limits<int32_t>::max(), Data,
-            "{}: a sequence of {} tokens is longer than the format allows (2^31 - 1)",
-            prefix_.string(), ids.size());
-  with_type(type_, [&](auto type) {
-    using T = decltype(type);
-    for (const int32_t id : ids) {
-      const T stored = static_cast<T>(id);
-      BEV_CHECK(static_cast<int64_t>(stored) == id, Data, "{}: id {} does not fit {}",
-                prefix_.string(), id, name_of(type_));
-      const size_t at = pending_.size();
-      pending_.resize(at + sizeof(T));
-      std::memcpy(pending_.data() + at, &stored, sizeof(T));
-    }
-  });
-  lengths_.push_back(static_cast<int32_t>(ids.size()));
-  tokens_ += static_cast<int64_t>(ids.size());
-  constexpr size_t kFlushBytes = size_t{1} << 20;
-  if (pending_.size() >= kFlushBytes) flush();
-}
-
-void TokenFileWriter::end_document() { document_ends_.push_back(sequences()); }
-
-void TokenFileWriter::flush() {
-  bin_.write(pending_);
-  pending_.clear();
-}
-
-void TokenFileWriter::commit() {
-  flush();
-  const auto put = [&](const auto& value) {
-    const auto* bytes = reinterpret_cast<const std::byte*>(&value);
-    pending_.insert(pending_.end(), bytes, bytes + sizeof(value));
-  };
-  for (const unsigned char c : kMagic) put(c);
-  put(kVersion);
-  put(static_cast<uint8_t>(type_));
-  put(static_cast<uint64_t>(sequences()));
-  put(static_cast<uint64_t>(documents() + 1));
-  for (const int32_t length : lengths_) put(length);
-  int64_t offset = 0;
-  for (const int32_t length : lengths_) {
-    put(offset);
-    offset += length * static_cast<int64_t>(size_of(type_));
-  }
-  put(int64_t{0});
-  for (const int64_t end : document_ends_) put(end);
-  idx_.write(pending_);
-  // An old index must never meet the new tokens: without its index the pair is no pair.
-  std::error_code ignored;
-  std::filesystem::remove(idx_path(prefix_), ignored);
-  bin_.commit();
-  idx_.commit();
 }
 
 }  // namespace bev

@@ -9,26 +9,16 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "base/file.h"
+#include "data/token_type.h"
 
 namespace bev {
-
-// The type of one id; the numbers are those of the format.
-enum class TokenType : uint8_t { u8 = 1, i8, i16, i32, i64, f64, f32, u16 };
-size_t size_of(TokenType type);
-std::string_view name_of(TokenType type);
-
-// Megatron's choice: 16 bits below 65,500 ids.
-TokenType token_type_for(int64_t vocab);
-
-// The two files of a prefix.
-std::filesystem::path bin_path(const std::filesystem::path& prefix);
-std::filesystem::path idx_path(const std::filesystem::path& prefix);
 
 // The content of an .idx file, checked. Views into the bytes it was parsed from.
 class TokenIndex {
@@ -61,12 +51,15 @@ class TokenIndex {
   bool has_modes_ = false, contiguous_ = true;
 };
 
-// Both files, mapped. Tokens are addressed by their place in the stream of all sequences in the
+// How the .bin file is read. The .idx file is always mapped.
+enum class TokenAccess : uint8_t { Mapped, Pieces };
+
+// Both files. Tokens are addressed by their place in the stream of all sequences in the
 // order of the index.
 class TokenFile {
  public:
   // `prefix` without ending; one that ends in .bin or .idx is understood too.
-  explicit TokenFile(const std::filesystem::path& prefix);
+  explicit TokenFile(const std::filesystem::path& prefix, TokenAccess access = TokenAccess::Mapped);
 
   const TokenIndex& index() const { return index_; }
   const std::filesystem::path& prefix() const { return prefix_; }
@@ -79,6 +72,9 @@ class TokenFile {
   // stream. Does not allocate unless it fails.
   void read(int64_t begin, std::span<int32_t> out, int64_t vocab) const;
 
+  // A sequence as it is stored. REQUIRES: 0 <= sequence < sequences(), and the file is mapped.
+  std::span<const std::byte> sequence_bytes(int64_t sequence) const;
+
   // The largest id of all. A Data error on a negative one or a fraction.
   int64_t largest_id() const;
 
@@ -87,38 +83,17 @@ class TokenFile {
 
  private:
   void read_bytes(int64_t byte_offset, int64_t place, std::span<int32_t> out, int64_t vocab) const;
+  void convert(std::span<const std::byte> from, int64_t place, std::span<int32_t> out,
+               int64_t vocab) const;
+  size_t bin_bytes() const { return mapped_ ? mapped_->bytes().size() : pieces_->size(); }
 
   std::filesystem::path prefix_;
-  MappedFile idx_, bin_;
+  MappedFile idx_;
+  // One of the two.
+  std::optional<MappedFile> mapped_;
+  std::unique_ptr<const PositionedFile> pieces_;
   TokenIndex index_;
   std::vector<int64_t> begins_;  // stream_begin of every sequence, and the end
-};
-
-// Writes both files of a prefix. They appear when commit() returns, the .idx last, or not at all.
-class TokenFileWriter {
- public:
-  TokenFileWriter(const std::filesystem::path& prefix, TokenType type);
-
-  // REQUIRES: at most 2^31 - 1 ids, each of which the type can hold (else Data errors).
-  void add_sequence(std::span<const int32_t> ids);
-  // The sequences since the last call are one document; there may be none.
-  void end_document();
-  void commit();
-
-  int64_t sequences() const { return static_cast<int64_t>(lengths_.size()); }
-  int64_t documents() const { return static_cast<int64_t>(document_ends_.size()); }
-  int64_t tokens() const { return tokens_; }
-
- private:
-  void flush();
-
-  std::filesystem::path prefix_;
-  TokenType type_;
-  AtomicFile bin_, idx_;
-  std::vector<std::byte> pending_;
-  std::vector<int32_t> lengths_;
-  std::vector<int64_t> document_ends_;
-  int64_t tokens_ = 0;
 };
 
 }  // namespace bev

@@ -1,5 +1,7 @@
 #include "data/token_samples.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "data/sample_order.h"
 
@@ -32,35 +34,37 @@ void TokenSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
   file_->read(place, tokens, spec_.vocab);
   std::copy(tokens.begin() + 1, tokens.end(), batch.targets.data() + first);
   file_->read(place + batch.length, {batch.targets.data() + first + count - 1, 1}, spec_.vocab);
-  for (size_t i = 0; i < count; ++i) {
-    batch.positions[first + i] = static_cast<int32_t>(i);
-    batch.weight[first + i] = 1.0f;
-    batch.rows[first + i] = index * batch.length + static_cast<int64_t>(i);
-  }
-  if (!batch.first_visible.empty())
-    std::fill_n(batch.first_visible.begin() + at * batch.length, count, 0);
-  if (spec_.mask_eod || spec_.reset_positions || spec_.reset_attention)
-    apply_document_ends(batch, first);
+  batch.start_sequence(at, index);
+  if (spec_.ends.matter()) apply_document_ends(spec_.ends, batch, at);
+  if (spec_.separate_sequences) separate_sequences(place, batch, at);
 }
 
-void TokenSamples::apply_document_ends(HostBatch& batch, size_t first) const {
-  int32_t document = 0;  // the position where the current one begins
-  for (int64_t i = 0; i < batch.length; ++i) {
-    const size_t slot = first + static_cast<size_t>(i);
-    const auto position = static_cast<int32_t>(i);
-    if (spec_.reset_positions) batch.positions[slot] = position - document;
-    if (spec_.reset_attention) batch.first_visible[slot] = document;
-    if (batch.tokens[slot] != spec_.eod) continue;
-    if (spec_.mask_eod) batch.weight[slot] = 0.0f;
-    document = position + 1;
+void TokenSamples::separate_sequences(int64_t place, HostBatch& batch, int64_t at) const {
+  const int64_t end = place + batch.length;
+  for (int64_t sequence = file_->sequence_at(place), begin = place; begin < end; ++sequence) {
+    const int64_t next = std::min(end, file_->stream_begin(sequence + 1));
+    batch.separate(at, begin - place, next - place);
+    begin = next;
   }
+}
+
+SampleSource TokenSamples::source(int64_t index) const {
+  SampleSource source{.file = file_->prefix().string(), .epoch = index / windows_};
+  const int64_t begin = window_begin(index), end = begin + spec_.sequence + 1;
+  int64_t sequence = file_->sequence_at(begin);
+  for (int64_t place = begin; place < end; ++sequence) {
+    const int64_t next = std::min(end, file_->stream_begin(sequence + 1));
+    if (next == place) continue;
+    source.pieces.push_back({.sequence = sequence,
+                             .offset = place - file_->stream_begin(sequence),
+                             .tokens = next - place});
+    place = next;
+  }
+  return source;
 }
 
 std::string TokenSamples::describe(int64_t index) const {
-  const int64_t place = window_begin(index);
-  const int64_t sequence = file_->sequence_at(place);
-  return format("sample {}: {} tokens of {} from token {} of sequence {} on", index, spec_.sequence,
-                file_->prefix().string(), place - file_->stream_begin(sequence), sequence);
+  return describe_source(index, source(index), spec_.sequence);
 }
 
 }  // namespace bev

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "config/split.h"
-#include "data/batch.h"
+#include "data/document_ends.h"
 #include "data/token_file.h"
 
 namespace bev {
@@ -16,9 +16,8 @@ struct TokenSamplesSpec {
   bool shuffled = true;  // else the windows in the order of the file, the last ones repeated as the
                          // first
   uint64_t seed = 0;     // of the order
-  // What happens at the end of a document (id `eod`).
-  int64_t eod = -1;
-  bool mask_eod = false, reset_positions = false, reset_attention = false;
+  DocumentEnds ends{};
+  bool separate_sequences = false;  // positions and attention start anew with each sequence
 };
 
 class TokenSamples final : public Samples {
@@ -29,13 +28,14 @@ class TokenSamples final : public Samples {
 
   void read(int64_t index, HostBatch& batch, int64_t at) const override;
   std::string describe(int64_t index) const override;
+  SampleSource source(int64_t index) const override;
 
   int64_t windows() const { return windows_; }
   int64_t tokens() const { return end_ - begin_; }
 
  private:
   int64_t window_begin(int64_t index) const;
-  void apply_document_ends(HostBatch& batch, size_t first) const;
+  void separate_sequences(int64_t place, HostBatch& batch, int64_t at) const;
 
   std::shared_ptr<const TokenFile> file_;  // shared by the samples of all splits
   TokenSamplesSpec spec_;

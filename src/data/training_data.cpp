@@ -1,26 +1,48 @@
 #include "data/training_data.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/check.h"
 #include "base/philox.h"
+#include "config/blend.h"
 #include "config/resolve.h"
+#include "config/tokenizer_facts.h"
+#include "data/blended_samples.h"
+#include "data/megatron_blend.h"
+#include "data/megatron_samples.h"
 #include "data/mock_samples.h"
+#include "data/samplers.h"
 #include "data/token_samples.h"
+#include "data/wanted_samples.h"
 
 namespace bev {
 
 namespace {
 
+// A part of a token file that belongs to one split.
+struct FilePart {
+  std::shared_ptr<const TokenFile> file;
+  SequenceRange range{};
+
+  int64_t tokens() const { return file->stream_begin(range.end) - file->stream_begin(range.begin); }
+  int64_t windows(int64_t sequence) const { return (tokens() - 1) / sequence; }
+};
+
 class Opener {
  public:
-  Opener(const Config& config, size_t scan_bytes) : config_(config), scan_bytes_(scan_bytes) {}
+  Opener(const Config& config, size_t scan_bytes)
+      : config_(config),
+        scan_bytes_(scan_bytes),
+        vocab_(resolve_model(config).vocab),
+        wanted_(wanted_samples(config)),
+        pad_(config.data.order == SampleOrder::Megatron ? padding() : -1) {}
 
   TrainingData open() {
     const DataConfig& d = config_.data;
     if (d.mock) return mock();
     if (!d.path.empty()) {
-      divided(d.path.front());
+      divided(blend_of(d.path));
     } else {
       whole(d.train_path, Split::Train);
       whole(d.valid_path, Split::Valid);
@@ -32,85 +54,216 @@ class Opener {
  private:
   TrainingData mock() const {
     const auto seed = static_cast<uint64_t>(config_.train.seed);
-    const int64_t vocab = resolve_model(config_).vocab;
     // As many as are asked for; the bound keeps the product in range.
     const int64_t batches = std::clamp<int64_t>(config_.eval.iterations, 1, 1 << 30);
     const int64_t count = batches * resolve_batch(config_).global_batch;
-    return {.train = std::make_shared<MockSamples>(vocab, seed),
-            .valid = {std::make_shared<MockSamples>(vocab, mix_key(seed, "validation")), count}};
+    return {.train = std::make_shared<MockSamples>(vocab_, seed),
+            .valid = {std::make_shared<MockSamples>(vocab_, mix_key(seed, "validation")), count}};
   }
 
-  void divided(const std::string& prefix) {
-    const auto file = opened(prefix);
+  void divided(const Blend& blend) {
     const auto weights = parse_split(config_.data.split);
     BEV_CHECK(weights.has_value(), Internal, "the split was not checked");
-    const auto ranges = split_sequences(*weights, file->index().sequences(), config_.train.compat);
+    std::array<std::vector<FilePart>, 3> parts;
+    for (const std::string& prefix : blend.prefixes) {
+      const auto file = opened(prefix);
+      const auto ranges =
+          split_sequences(*weights, file->index().sequences(), config_.train.compat);
+      for (size_t i = 0; i < 3; ++i) parts[i].push_back({file, ranges[i]});
+    }
     for (const Split split : {Split::Train, Split::Valid, Split::Test}) {
       const auto i = static_cast<size_t>(split);
-      if ((*weights)[i] > 0) part(file, ranges[i], split);
+      if ((*weights)[i] > 0) add_split(split, parts[i], blend);
     }
   }
 
-  void whole(const TextList& prefixes, Split split) {
-    if (prefixes.empty()) return;
-    const auto file = opened(prefixes.front());
-    part(file, {0, file->index().sequences()}, split);
+  void whole(const TextList& list, Split split) {
+    if (list.empty()) return;
+    const Blend blend = blend_of(list);
+    std::vector<FilePart> parts;
+    for (const std::string& prefix : blend.prefixes) {
+      const auto file = opened(prefix);
+      parts.push_back({file, {0, file->index().sequences()}});
+    }
+    add_split(split, parts, blend);
   }
 
   std::shared_ptr<const TokenFile> opened(const std::string& prefix) const {
-    const auto file = std::make_shared<TokenFile>(prefix);
+    const auto file = std::make_shared<TokenFile>(
+        prefix, config_.data.mmap ? TokenAccess::Mapped : TokenAccess::Pieces);
     const TokenIndex& index = file->index();
     BEV_CHECK(index.tokens() > 0, Data, "{}: the files hold no tokens", prefix);
-    const int64_t vocab = resolve_model(config_).vocab;
     if (static_cast<size_t>(index.tokens()) * size_of(index.type()) > scan_bytes_) return file;
     const int64_t largest = file->largest_id();
     BEV_CHECK(
-        largest < vocab, Data,
+        largest < vocab_, Data,
         "{}: the largest token id is {}, but the model's vocabulary has {} ids (0 to {}); the "
         "file was made with another tokenizer. model.vocab {} would hold it",
-        prefix, largest, vocab, vocab - 1, largest + 1);
+        prefix, largest, vocab_, vocab_ - 1, largest + 1);
     return file;
   }
 
-  void part(const std::shared_ptr<const TokenFile>& file, SequenceRange range, Split split) {
-    const DataConfig& d = config_.data;
-    const int64_t sequence = config_.train.sequence;
-    const int64_t tokens = file->stream_begin(range.end) - file->stream_begin(range.begin);
-    const std::string_view name = kSplitNames[static_cast<size_t>(split)];
-    if (tokens <= sequence) {
-      BEV_CHECK(
-          split != Split::Train, Data,
-          "{}: {} sequences with {} tokens are left for training, fewer than one sample of "
-          "{} tokens and the one that follows; more text, a smaller train.sequence or another "
-          "data.split is needed",
-          file->prefix().string(), range.end - range.begin, tokens, sequence);
-      data_.notes.push_back(
-          format("{}: {} tokens are left for {}, not enough for one sample: there will be none",
-                 file->prefix().string(), tokens, name));
-      return;
+  // Parts without a whole sample are an error in training, and left out with a note elsewhere.
+  void add_split(Split split, const std::vector<FilePart>& all, const Blend& blend) {
+    std::vector<FilePart> parts;
+    std::vector<double> weights;
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!has_sample(split, all[i], blend)) continue;
+      parts.push_back(all[i]);
+      if (!blend.weights.empty()) weights.push_back(blend.weights[i]);
     }
-    const auto samples = std::make_shared<const TokenSamples>(
-        file, range,
-        TokenSamplesSpec{.sequence = sequence,
-                         .vocab = resolve_model(config_).vocab,
-                         .shuffled = split == Split::Train,
-                         .seed = static_cast<uint64_t>(config_.train.seed),
-                         .eod = d.eod,
-                         .mask_eod = d.mask_eod,
-                         .reset_positions = d.reset_positions,
-                         .reset_attention = d.reset_attention});
-    if (split == Split::Train) data_.train = samples;
-    if (split == Split::Valid) data_.valid = {samples, samples->windows()};
-    if (split == Split::Test) data_.test = {samples, samples->windows()};
-    data_.parts.push_back({.split = split,
-                           .prefix = file->prefix(),
-                           .range = range,
-                           .tokens = tokens,
-                           .windows = samples->windows()});
+    if (parts.empty()) return;
+    // What one file of a blend lacked does not make the other one a file of its own.
+    const bool blended = !blend.is_one_file();
+    HeldSamples held = config_.data.order == SampleOrder::Megatron
+                           ? megatron_order(split, parts, weights, blended)
+                           : arithmetic_order(split, parts, weights, blended);
+    if (held.count == 0) return;
+    if (config_.data.sampler == SamplerKind::Cyclic) held.samples = cyclic(held);
+    if (split == Split::Train) data_.train = held.samples;
+    if (split == Split::Valid) data_.valid = held;
+    if (split == Split::Test) data_.test = held;
+    list_parts(split, parts, weights);
+  }
+
+  bool has_sample(Split split, const FilePart& part, const Blend& blend) {
+    const int64_t sequence = config_.train.sequence, tokens = part.tokens();
+    // Megatron reads what is too short over and over, except where size is the weight.
+    const bool repeats = config_.data.order == SampleOrder::Megatron &&
+                         (blend.is_one_file() || !blend.weights.empty());
+    if (tokens > (repeats ? 0 : sequence)) return true;
+    const std::string prefix = part.file->prefix().string();
+    BEV_CHECK(split != Split::Train, Data,
+              "{}: {} sequences with {} tokens are left for training, fewer than one sample of "
+              "{} tokens and the one that follows; more text, a smaller train.sequence or another "
+              "data.split is needed",
+              prefix, part.range.end - part.range.begin, tokens, sequence);
+    data_.notes.push_back(
+        format("{}: {} tokens are left for {}, not enough for one sample: there will be none",
+               prefix, tokens, kSplitNames[static_cast<size_t>(split)]));
+    return false;
+  }
+
+  DocumentEnds document_ends() const {
+    const DataConfig& d = config_.data;
+    return {.eod = d.eod,
+            .mask_eod = d.mask_eod,
+            .reset_positions = d.reset_positions,
+            .reset_attention = d.reset_attention};
+  }
+
+  HeldSamples arithmetic_order(Split split, const std::vector<FilePart>& parts,
+                               std::vector<double> weights, bool blended) const {
+    const auto seed = static_cast<uint64_t>(config_.train.seed);
+    std::vector<std::shared_ptr<const Samples>> samples;
+    std::vector<int64_t> windows;
+    for (size_t i = 0; i < parts.size(); ++i) {
+      // The same file may stand in a blend twice.
+      const uint64_t own_seed = blended ? mix_key(mix_key(seed, "blend"), i) : seed;
+      const auto part = std::make_shared<const TokenSamples>(
+          parts[i].file, parts[i].range,
+          TokenSamplesSpec{.sequence = config_.train.sequence,
+                           .vocab = vocab_,
+                           .shuffled = split == Split::Train,
+                           .seed = own_seed,
+                           .ends = document_ends(),
+                           .separate_sequences = config_.data.separate_sequences});
+      samples.push_back(part);
+      windows.push_back(part->windows());
+    }
+    if (!blended) return {samples.front(), windows.front()};
+    if (weights.empty()) weights.assign(windows.begin(), windows.end());
+    const auto schedule = std::make_shared<const BlendSchedule>(weights);
+    // Up to where the first of the files would begin again.
+    int64_t count = INT64_MAX;
+    for (size_t i = 0; i < parts.size(); ++i)
+      count = std::min(count, schedule->place_of(i, windows[i]));
+    return {std::make_shared<BlendedSamples>(
+                std::move(samples), [schedule](int64_t index) { return schedule->at(index); }),
+            count};
+  }
+
+  std::shared_ptr<const MegatronSamples> megatron_part(const FilePart& part,
+                                                       std::optional<int64_t> wanted) const {
+    return std::make_shared<const MegatronSamples>(
+        part.file, MegatronSamplesSpec{.index = {.range = part.range,
+                                                 .sequence = config_.train.sequence,
+                                                 .wanted = wanted,
+                                                 .seed = static_cast<uint32_t>(config_.train.seed)},
+                                       .vocab = vocab_,
+                                       .ends = document_ends(),
+                                       .separate_sequences = config_.data.separate_sequences,
+                                       .pad = pad_});
+  }
+
+  // Only today's Megatron masks labels that are padding.
+  int32_t padding() const {
+    if (config_.train.compat == Compat::Classic) return -1;
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config_);
+    const auto pad = tokenizer ? tokenizer->role_id(TokenRole::Pad) : std::nullopt;
+    return padding_in_use(pad.value_or(-1), config_.data.eod);
+  }
+
+  HeldSamples megatron_order(Split split, const std::vector<FilePart>& parts,
+                             const std::vector<double>& weights, bool blended) const {
+    const int64_t wanted = wanted_[static_cast<size_t>(split)];
+    if (!blended) {
+      const auto samples = megatron_part(parts.front(), wanted);
+      return {samples, samples->count(), true};
+    }
+    const auto blend = std::make_shared<const MegatronBlend>(
+        blend_megatron(parts.size(), weights, wanted, config_.train.compat,
+                       [&](size_t part, std::optional<int64_t> samples) {
+                         return megatron_part(parts[part], samples);
+                       }));
+    if (blend->size() == 0) return {};
+    const auto rule = [blend](int64_t place) {
+      const auto i = static_cast<size_t>(place % blend->size());
+      return BlendSchedule::Place{static_cast<size_t>(blend->index.dataset[i]),
+                                  blend->index.sample[i]};
+    };
+    const std::vector<std::shared_ptr<const Samples>> samples(blend->parts.begin(),
+                                                              blend->parts.end());
+    return {std::make_shared<BlendedSamples>(samples, rule), blend->size(), true};
+  }
+
+  std::shared_ptr<const Samples> cyclic(const HeldSamples& held) const {
+    const int64_t micro = resolve_batch(config_).micro_batch;
+    BEV_CHECK(held.count >= micro && held.count < kMostShuffled, Data,
+              "data.sampler cyclic: {} samples cannot be shuffled; it takes at least one "
+              "micro-batch ({}) and less than {}",
+              held.count, micro, kMostShuffled);
+    return std::make_shared<CyclicSamples>(held.samples,
+                                           SamplerShape{.total = held.count, .micro_batch = micro});
+  }
+
+  void list_parts(Split split, const std::vector<FilePart>& parts,
+                  const std::vector<double>& weights) {
+    std::vector<double> shares = weights;
+    if (shares.empty())
+      for (const FilePart& part : parts)
+        shares.push_back(static_cast<double>(part.windows(config_.train.sequence)));
+    const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t windows = parts[i].windows(config_.train.sequence);
+      const double share = shares[i] / sum;
+      const double read = share * static_cast<double>(wanted_[static_cast<size_t>(split)]);
+      data_.parts.push_back({.split = split,
+                             .prefix = parts[i].file->prefix(),
+                             .range = parts[i].range,
+                             .tokens = parts[i].tokens(),
+                             .windows = windows,
+                             .share = share,
+                             .epochs = read * static_cast<double>(config_.train.sequence) /
+                                       static_cast<double>(parts[i].tokens())});
+    }
   }
 
   const Config& config_;
   size_t scan_bytes_;
+  int64_t vocab_;
+  std::array<int64_t, 3> wanted_;
+  int32_t pad_;
   TrainingData data_;
 };
 

@@ -17,6 +17,9 @@ namespace bev {
 struct HeldSamples {
   std::shared_ptr<const Samples> samples;  // null: there are none
   int64_t count = 0;
+  // Each validation goes on where the one before it ended, as in Megatron-LM; else all begin with
+  // the first sample.
+  bool goes_on = false;
 };
 
 struct TrainingData {
@@ -28,7 +31,9 @@ struct TrainingData {
     Split split{};
     std::filesystem::path prefix;
     SequenceRange range{};
-    int64_t tokens = 0, windows = 0;
+    int64_t tokens = 0, windows = 0;  // windows: samples of one epoch
+    double share = 1;                 // of the samples of its split, all shares together 1
+    double epochs = 0;                // training: how often the run will read it
   };
   std::vector<Part> parts{};         // empty with made-up tokens
   std::vector<std::string> notes{};  // one line each

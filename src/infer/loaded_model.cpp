@@ -4,7 +4,9 @@
 #include "checkpoint/huggingface.h"
 #include "checkpoint/safetensors.h"
 #include "config/load.h"
+#include "config/tokenizer_facts.h"
 #include "ops/make_device.h"
+#include "text/tokenizer_files.h"
 #include "train/run_directory.h"
 
 namespace bev {
@@ -34,6 +36,21 @@ ArenaSizes rehearse(const Config& config, int threads) {
   return executor.peaks();
 }
 
+void name_tokenizer(const TokenizerSpec& spec, DataConfig& data) {
+  data.tokenizer = spec.kind;
+  data.vocab_file = spec.vocab_file;
+  data.merge_file = spec.merge_file;
+  data.tokenizer_model = spec.model;
+}
+
+bool holds_tokenizer(const fs::path& dir) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir))
+    if (is_tokenizer_file(entry.path().filename().string()) &&
+        entry.path().filename() != "tokenizer_config.json")
+      return true;
+  return false;
+}
+
 }  // namespace
 
 ModelFolder open_model_folder(const fs::path& dir) {
@@ -49,6 +66,13 @@ ModelFolder open_model_folder(const fs::path& dir) {
   if (folder.is_run) {
     const std::vector<std::string> args{RunDirectory(dir).config_file().string()};
     folder.config = load(args).config;
+    // The files may have moved since the training; those beside the model are a copy.
+    name_tokenizer(tokenizer_beside(tokenizer_spec(folder.config), folder.weights),
+                   folder.config.data);
+  } else if (holds_tokenizer(dir)) {
+    const TokenizerSpec spec = detect_tokenizer(dir.string());
+    name_tokenizer(spec, folder.config.data);
+    folder.config.data.eod = open_tokenizer(spec)->eod_id().value_or(-1);
   }
   folder.config.model = read_huggingface_config(folder.weights).model;
   BEV_CHECK(folder.config.data.eod < folder.config.model.vocab, Data,

@@ -121,7 +121,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
 
   HostBatch batch;
   batch.resize(plan.batch.micro_batch, plan.batch.sequence,
-               options.packed || config.data.reset_attention);
+               options.packed || config.data.is_packed());
   const Cost one = rehearsal.step(batch);
   plan.step = extrapolate(one, Rehearsal(config, threads, 2).step(batch), plan.batch.micros);
   plan.activations = contents_by_name(assembly.executor.keep());

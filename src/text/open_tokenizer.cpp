@@ -5,6 +5,7 @@
 #include "text/byte_tokenizer.h"
 #include "text/gpt2_tokenizer.h"
 #include "text/null_tokenizer.h"
+#include "text/sentencepiece_tokenizer.h"
 #include "text/tokenizer_json.h"
 
 namespace bev {
@@ -33,6 +34,14 @@ std::unique_ptr<Tokenizer> open_gpt2(const TokenizerSpec& spec) {
   return std::make_unique<Gpt2Tokenizer>(
       std::make_shared<const BpeVocab>(BpeVocab::read(spec.vocab_file, spec.merge_file)),
       spec.classic ? SpecialText::Plain : SpecialText::Special);
+}
+
+std::unique_ptr<Tokenizer> open_sentencepiece(const TokenizerSpec& spec) {
+  require_file(spec.model, "--tokenizer-model FILE.model", spec);
+  SentencePieceRules rules = SentencePieceRules::Plain;
+  if (spec.classic && spec.kind == TokenizerKind::Llama2) rules = SentencePieceRules::BeginFirst;
+  if (spec.classic && spec.kind == TokenizerKind::SentencePiece) rules = SentencePieceRules::Marked;
+  return SentencePieceTokenizer::read(spec.model, rules, spec.extra_ids);
 }
 
 std::unique_ptr<Tokenizer> open_bert(const TokenizerSpec& spec) {
@@ -64,7 +73,7 @@ std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec) {
     case TokenizerKind::BertCased: return open_bert(spec);
     case TokenizerKind::SentencePiece:
     case TokenizerKind::GptSentencePiece:
-    case TokenizerKind::Llama2:
+    case TokenizerKind::Llama2: return open_sentencepiece(spec);
     case TokenizerKind::None:
     case TokenizerKind::External: break;
   }

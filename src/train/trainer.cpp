@@ -37,7 +37,7 @@ Trainer::Trainer(Assembly& assembly, TrainingData data)
       batch_(resolve_batch(assembly.config)),
       iterations_(resolve_iterations(assembly.config)),
       loader_(data_.train, Loader::shape_of(assembly.config)),
-      evaluation_(assembly.executor, batch_, assembly.config.data.reset_attention),
+      evaluation_(assembly.executor, batch_, assembly.config.data.is_packed()),
       stepper_(assembly, schedule_from(assembly.config, batch_.global_batch, iterations_)) {}
 
 TrainSummary Trainer::run(const TrainObserver& observer) {
@@ -132,7 +132,12 @@ std::optional<double> Trainer::evaluate(const HeldSamples& held, std::string_vie
   const double start = seconds_now();
   const int64_t samples =
       wanted > held.count / batch_.global_batch ? held.count : wanted * batch_.global_batch;
-  const LossSum sum = evaluation_.run(*held.samples, 0, samples);
+  // As a function of the iteration, so that a run that was interrupted asks for the same.
+  const EvalConfig& eval = assembly_.config.eval;
+  const int64_t done = eval.interval > 0 ? iteration / eval.interval - (at_end ? 0 : 1) : 0;
+  const bool is_test = &held == &data_.test;
+  const int64_t first = held.goes_on && !is_test ? done * samples : 0;
+  const LossSum sum = evaluation_.run(*held.samples, first, samples);
   const Validation validation{.iteration = iteration,
                               .split = split,
                               .at_end = at_end,
@@ -149,7 +154,7 @@ std::string Trainer::explain_nonfinite(int64_t iteration, int64_t first, int64_t
   std::string found;
   int64_t bad = 0;
   Evaluation one(assembly_.executor, {batch_.sequence, batch_.micro_batch, batch_.micro_batch, 1},
-                 assembly_.config.data.reset_attention);
+                 assembly_.config.data.is_packed());
   for (int64_t sample = first; sample < first + count; ++sample) {
     const LossSum sum = one.run(*data_.train, sample, 1);
     if (std::isfinite(sum.loss)) continue;

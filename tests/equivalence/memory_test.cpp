@@ -6,7 +6,10 @@
 #include <new>
 
 #include "base/error.h"
+#include "data/token_file.h"
+#include "data/training_data.h"
 #include "support/small_run.h"
+#include "support/temporary_directory.h"
 #include "support/tiny_models.h"
 
 namespace {
@@ -91,6 +94,37 @@ TEST_P(Memory, StepsAllocateNothing) {
 
 INSTANTIATE_TEST_SUITE_P(All, Memory, ::testing::ValuesIn(tiny_models()),
                          [](const auto& model) { return model.param.name; });
+
+// Whatever the order: samples of a blend are read into batches that exist, also in pieces and where
+// an epoch of a shuffled order begins.
+TEST(SampleMemory, ReadingAllocatesNothing) {
+  const TemporaryDirectory dir;
+  for (const char* name : {"a", "b"}) {
+    TokenFileWriter writer(dir / name, TokenType::u16);
+    for (int i = 0; i < 20; ++i) {
+      writer.add_sequence(std::vector<int32_t>(10, 3));
+      writer.end_document();
+    }
+    writer.commit();
+  }
+  Config config = tiny_gpt();
+  config.data.mock = false;
+  config.data.path = {"0.3", (dir / "a").string(), "0.7", (dir / "b").string()};
+  for (const SampleOrder order : {SampleOrder::Arithmetic, SampleOrder::Megatron}) {
+    for (const bool mapped : {true, false}) {
+      config.data.order = order;
+      config.data.mmap = mapped;
+      config.data.sampler =
+          order == SampleOrder::Megatron ? SamplerKind::Cyclic : SamplerKind::Single;
+      const TrainingData data = open_training_data(config);
+      HostBatch batch;
+      batch.resize(2, 7, false);
+      const int64_t before = heap_allocations.load();
+      for (int64_t i = 0; i < 200; ++i) data.train->read(i, batch, i % 2);
+      EXPECT_EQ(heap_allocations.load(), before);
+    }
+  }
+}
 
 }  // namespace
 }  // namespace bev::test

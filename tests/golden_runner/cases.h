@@ -21,6 +21,8 @@ void run_commands(const std::filesystem::path& file, const std::string& name, Re
 
 // A folder with manifest.json and the token files it describes.
 void run_token_files(const std::filesystem::path& dir, const std::string& name, Report& report);
+// The same folder: the tools whose arguments the manifest has, run with this program.
+void run_tools(const std::filesystem::path& dir, const std::string& name, Report& report);
 
 // A folder with splits.json and samples cut from token files.
 void run_samples(const std::filesystem::path& dir, const std::string& name, Report& report);
@@ -31,6 +33,15 @@ void run_rampup(const std::filesystem::path& file, const std::string& name, Repo
 // A folder with unicode_classes.json and results of tokenizers. Vocabularies and texts lie in data/
 // beside it or beside the folder above.
 void run_tokenizers(const std::filesystem::path& dir, const std::string& name, Report& report);
+
+// sentencepiece.json; the models lie in sentencepiece/ beside it, the texts in `data`.
+void run_sentencepiece(const std::filesystem::path& file, const std::filesystem::path& data,
+                       const std::string& name, Report& report);
+
+// A vocabulary that another program trained: the same must come out here. The text it was trained
+// on lies in `data`.
+void run_bpe_training(const std::filesystem::path& dir, const std::filesystem::path& data,
+                      const std::string& name, Report& report);
 
 // wordpiece_*.json, with the vocabulary bert/vocab.txt and the texts in `data`.
 void run_wordpiece(const std::filesystem::path& file, const std::filesystem::path& data,

@@ -24,6 +24,7 @@ const std::map<std::string_view, std::string_view> kOtherDefaults{
     {"--num-query-groups", "1 counts only with --group-query-attention; ours is all heads"},
     {"--eval-interval", "none; ours is that of all versions before"},
     {"--split", "none; with --data-path alone it becomes ours"},
+    {"--dataloader-type", "none; it becomes single"},
 };
 // Defaults of the first version that would ask for something missing.
 const std::set<std::string_view> kOldDefaults{"--save-interval", "--tokenizer-type"};

@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/format.h"
-#include "golden_runner/sha256.h"
+#include "base/sha256.h"
 
 namespace bev::golden {
 

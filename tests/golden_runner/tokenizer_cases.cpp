@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/sha256.h"
 #include "golden_runner/cases.h"
-#include "golden_runner/sha256.h"
 #include "golden_runner/text_groups.h"
 #include "text/gpt2_tokenizer.h"
 #include "text/unicode_classes.h"
@@ -200,8 +200,7 @@ void run_trained(const fs::path& dir, const fs::path& data, const std::string& n
   const Json all = read_json(dir / "cases.json");
   run_texts(all.at("cases"), tokenizer, name + "/cases.json", report);
   run_text_files(all.at("files"), data, tokenizer, name + "/cases.json", report);
-  for (const char* training : {"merges_one_document.txt", "small.json", "tokenizer.json"})
-    if (fs::exists(dir / training)) report.skip(name + "/" + training, kNotYet);
+  run_bpe_training(dir, data, name, report);
 }
 
 // The folder with the vocabularies and texts, beside the folder of golden files.
@@ -237,6 +236,10 @@ void run_tokenizers(const fs::path& dir, const std::string& name, Report& report
       } else {
         report.guarded(case_name, kDevice, [&] { run_gpt2_file(path, data, case_name, report); });
       }
+    } else if (file == "sentencepiece.json") {
+      report.guarded(case_name, kDevice, [&] { run_sentencepiece(path, data, case_name, report); });
+    } else if (file == "sentencepiece") {
+      continue;  // the models of sentencepiece.json
     } else if (fs::exists(path / "merges.txt") && fs::exists(path / "cases.json")) {
       report.guarded(case_name, kDevice, [&] { run_trained(path, data, case_name, report); });
     } else if (fs::is_directory(path)) {

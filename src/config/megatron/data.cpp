@@ -8,8 +8,6 @@ namespace {
 // clang-format off: a line per flag reads as a table
 
 constexpr MegatronFlag kOtherSourcesOfSamples[] = {
-    {"--data-args-path", "TEXT"},
-    {"--per-split-data-args-path", "TEXT"},
     {"--per-dataset-sequences-path", "TEXT"},
     {"--object-storage-cache-path", "TEXT"},
     {"--mid-level-dataset-surplus", "X", "0.005"},
@@ -28,13 +26,14 @@ constexpr MegatronFlag kOtherSourcesOfSamples[] = {
 };
 
 constexpr MegatronFlag kOtherOrdersOfSamples[] = {
-    {.flag = "--dataloader-type", .takes = "single|cyclic|external", .also = "single"},
     {"--sample-rate", "X", "1"},
+};
+
+constexpr MegatronFlag kRanksOfSamples[] = {
     {"--no-data-sharding"},
 };
 
 constexpr MegatronFlag kOtherSamples[] = {
-    {"--dataloader-inter-document-masking"},
     {"--allow-ambiguous-pad-tokens"},
     {"--fim-data"},
     {"--fim-rate", "X", "0.5"},
@@ -52,11 +51,13 @@ constexpr MegatronFlag kOtherSamples[] = {
     {"--sft-tokenizer-prompt-format", "TEXT", "nemotron-h-aligned"},
 };
 
+constexpr MegatronFlag kIndexFiles[] = {
+    {"--data-cache-path", "TEXT"},
+};
+
 constexpr MegatronFlag kReadingOfFiles[] = {
     {"--dataloader-fast-cache-load"},
     {"--dataloader-defer-npy-index-mmap"},
-    {"--data-cache-path", "TEXT"},
-    {"--no-mmap-bin-files"},
     {"--num-workers", "N", "2"},
     {"--no-create-attention-mask-in-dataloader"},
     {"--num-dataset-builder-threads", "N", "1"},
@@ -103,8 +104,13 @@ std::span<const FlagTopic> data_topics() {
        kOtherOrdersOfSamples},
       {"other samples", FlagClass::Later,
        "a sample is a piece of the documents, one after the other", kOtherSamples},
+      {"samples of ranks", FlagClass::Noted,
+       "one rank reads all samples, and then both ways give the same", kRanksOfSamples},
+      {"index files", FlagClass::Noted,
+       "the order of samples is computed when it is needed; no index files are written or read",
+       kIndexFiles},
       {"reading of files", FlagClass::Noted,
-       "token files are mapped into memory and read when they are needed", kReadingOfFiles},
+       "token files are read when they are needed; data.mmap says how", kReadingOfFiles},
       {"format of token files", FlagClass::Later,
        "token files are the pair .bin and .idx that is mapped into memory", kFormatOfTokenFiles},
       {"tokenizers", FlagClass::Noted,

@@ -200,7 +200,7 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--skip-train",
         "--decoupled-lr",
         "--use-mup",
-        "--dataloader-type",
+        "--sample-rate",
         "--mask-prob",
         "--decoder-seq-length",
         "--retro-add-retriever",

@@ -1,4 +1,4 @@
-#include "data/token_file.h"
+#include "data/token_file_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -49,6 +49,36 @@ TEST(TokenFile, WritesAndReadsEveryType) {
     file.read(2, part, 128);
     EXPECT_EQ(part, (Sequence{3, 127, 0}));
     file.read(6, std::span<int32_t>(), 128);  // nothing, at the end
+  }
+}
+
+// Longer than the buffer of one read, from odd places, contiguous or not.
+TEST(TokenFile, InPiecesAsMapped) {
+  const test::TemporaryDirectory dir;
+  std::vector<Sequence> sequences;
+  for (const size_t length : {9000u, 0u, 3u, 20000u, 17u}) {
+    Sequence sequence(length);
+    for (size_t i = 0; i < length; ++i) sequence[i] = static_cast<int32_t>(i * 7 % 127);
+    sequences.push_back(sequence);
+  }
+  for (const TokenType type : kTypes) {
+    SCOPED_TRACE(name_of(type));
+    const std::filesystem::path prefix = dir / std::string(name_of(type));
+    test::write_tokens(prefix, sequences, type);
+    const TokenFile mapped(prefix), pieces(prefix, TokenAccess::Pieces);
+    EXPECT_EQ(read_all(pieces), read_all(mapped));
+    EXPECT_EQ(pieces.largest_id(), 126);
+    for (const int64_t begin : {1, 8999, 9001, 12345}) {
+      Sequence a(16000), b(16000);
+      mapped.read(begin, a, 127);
+      pieces.read(begin, b, 127);
+      EXPECT_EQ(a, b);
+    }
+    // The bad id is named wherever it lies.
+    Sequence all(29020);
+    const std::string message = expect_error(ErrorKind::Data, "token 18 of sequence 0 is 126",
+                                             [&] { pieces.read(0, all, 126); });
+    EXPECT_EQ(message, expect_error(ErrorKind::Data, "is 126", [&] { mapped.read(0, all, 126); }));
   }
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
-#include "data/token_file.h"
+#include "data/token_file_writer.h"
 
 namespace bev::test {
 

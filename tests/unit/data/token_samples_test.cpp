@@ -109,10 +109,10 @@ TEST_F(TokenSamplesTest, DocumentEnds) {
                                {.sequence = 8,
                                 .vocab = 10,
                                 .shuffled = false,
-                                .eod = 9,
-                                .mask_eod = mask,
-                                .reset_positions = positions,
-                                .reset_attention = attention});
+                                .ends = {.eod = 9,
+                                         .mask_eod = mask,
+                                         .reset_positions = positions,
+                                         .reset_attention = attention}});
     return batch_of(samples, {0}, 8, attention);
   };
   const Sequence plain{0, 1, 2, 3, 4, 5, 6, 7}, anew{0, 1, 0, 1, 2, 0, 0, 1};
@@ -133,13 +133,11 @@ TEST_F(TokenSamplesTest, DocumentEndsAsInMegatron) {
   const auto file = file_with(
       {{5642,  286, 10470, 837, 407, 284, 262, 2426, 764, 366, 220, 198, 220, 198, 50256, 796, 796,
         25353, 796, 796,   220, 198, 220, 198, 220,  198, 796, 796, 796, 350, 385, 272,   2448}});
-  const TokenSamples samples(file, {0, 1},
-                             {.sequence = 32,
-                              .vocab = 50257,
-                              .eod = 50256,
-                              .mask_eod = true,
-                              .reset_positions = true,
-                              .reset_attention = true});
+  const TokenSamples samples(
+      file, {0, 1},
+      {.sequence = 32,
+       .vocab = 50257,
+       .ends = {.eod = 50256, .mask_eod = true, .reset_positions = true, .reset_attention = true}});
   const HostBatch batch = batch_of(samples, {0}, 32, true);
   for (size_t i = 0; i < 32; ++i) {
     EXPECT_EQ(batch.weight[i], i == 14 ? 0.0f : 1.0f) << i;
@@ -151,14 +149,12 @@ TEST_F(TokenSamplesTest, DocumentEndsAsInMegatron) {
 // What an earlier sample left in the batch does not stay.
 TEST_F(TokenSamplesTest, BatchesAreFilledAnew) {
   const auto file = file_with({{1, 9, 2, 3, 4}});
-  const TokenSamples samples(file, {0, 1},
-                             {.sequence = 2,
-                              .vocab = 10,
-                              .shuffled = false,
-                              .eod = 9,
-                              .mask_eod = true,
-                              .reset_positions = true,
-                              .reset_attention = true});
+  const TokenSamples samples(
+      file, {0, 1},
+      {.sequence = 2,
+       .vocab = 10,
+       .shuffled = false,
+       .ends = {.eod = 9, .mask_eod = true, .reset_positions = true, .reset_attention = true}});
   HostBatch batch = batch_of(samples, {0}, 2, true);
   samples.read(1, batch, 0);
   const HostBatch fresh = batch_of(samples, {1}, 2, true);

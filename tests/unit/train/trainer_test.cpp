@@ -306,5 +306,42 @@ TEST(Trainer, RampEqualsStepsByHand) {
   EXPECT_TRUE(test::same_bits(run.assembly.params, by_hand.assembly.params, &Param::value));
 }
 
+// Remembers which samples were asked for.
+class Remembering final : public Samples {
+ public:
+  void read(int64_t index, HostBatch& batch, int64_t at) const override {
+    asked.push_back(index);
+    good_.read(index, batch, at);
+  }
+  std::string describe(int64_t) const override { return ""; }
+  mutable std::vector<int64_t> asked;
+
+ private:
+  MockSamples good_{kVocab, 7};
+};
+
+// Megatron validates with new samples each time, and at the end once more; test starts with its
+// first.
+TEST(Trainer, ValidationGoesOn) {
+  for (const bool goes_on : {false, true}) {
+    Config c = tiny(6);
+    c.eval.interval = 2;
+    c.eval.iterations = 1;
+    TrainerRun run(c);
+    const auto valid = std::make_shared<Remembering>(), test = std::make_shared<Remembering>();
+    run.data.valid = {valid, 100, goes_on};
+    run.data.test = {test, 100, goes_on};
+    run.run();
+    ASSERT_EQ(valid->asked.size(), 12u);
+    for (int64_t i = 0; i < 12; ++i) {
+      // Of the validations after iterations 2, 4 and 6 the third is only made at the end, which
+      // Megatron counts as the fourth.
+      const int64_t later = i >= 8 ? i + 4 : i;
+      EXPECT_EQ(valid->asked[static_cast<size_t>(i)], goes_on ? later : i % 4);
+    }
+    EXPECT_EQ(test->asked, (std::vector<int64_t>{0, 1, 2, 3}));
+  }
+}
+
 }  // namespace
 }  // namespace bev

@@ -1,13 +1,13 @@
-// SHA-256, for golden files that state a long result by its digest.
+// SHA-256.
 #pragma once
 
 #include <cstddef>
 #include <span>
 #include <string>
 
-namespace bev::golden {
+namespace bev {
 
 // In lower-case hexadecimal digits.
 std::string sha256(std::span<const std::byte> bytes);
 
-}  // namespace bev::golden
+}  // namespace bev

@@ -1,4 +1,4 @@
-#include "golden_runner/sha256.h"
+#include "base/sha256.h"
 
 #include <array>
 #include <bit>
@@ -7,7 +7,7 @@
 
 #include "base/format.h"
 
-namespace bev::golden {
+namespace bev {
 
 namespace {
 
@@ -70,4 +70,4 @@ std::string sha256(std::span<const std::byte> bytes) {
   return text;
 }
 
-}  // namespace bev::golden
+}  // namespace bev

@@ -1,0 +1,32 @@
+// A list of token files with or without weights, as in Megatron-LM: "0.3 A 0.7 B", or "A B" for
+// weights by size.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/value.h"
+
+namespace bev {
+
+struct Blend {
+  std::vector<std::string> prefixes;
+  std::vector<double> weights;  // as given, each above 0; empty: by size
+
+  // A single file with a weight is still a blend: Megatron cuts its samples as those of one.
+  bool is_one_file() const { return prefixes.size() == 1 && weights.empty(); }
+};
+
+// The blend, or why the list is none.
+struct ParsedBlend {
+  std::optional<Blend> blend;
+  std::string why{};
+};
+// REQUIRES: the list is not empty.
+ParsedBlend parse_blend(const TextList& list);
+
+// The same of a list that the rules have accepted.
+Blend blend_of(const TextList& list);
+
+}  // namespace bev

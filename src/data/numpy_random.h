@@ -1,0 +1,36 @@
+// NumPy's RandomState: the Mersenne Twister and the rules by which its numbers become choices, bit
+// for bit. Only for orders that others have made; everything of our own is counter-based
+// (base/philox.h).
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <utility>
+
+namespace bev {
+
+class NumpyRandom {
+ public:
+  explicit NumpyRandom(uint32_t seed) : engine_(seed) {}
+
+  // In [0, 1), from 53 bits.
+  double random();
+
+  // In [low, high). REQUIRES: low < high.
+  int64_t integer(int64_t low, int64_t high);
+
+  // A permutation of the elements; works on everything with size() and [].
+  template <class Elements>
+  void shuffle(Elements& elements) {
+    for (size_t i = elements.size(); i-- > 1;) std::swap(elements[i], elements[up_to(i)]);
+  }
+
+ private:
+  // In [0, most]: as many bits as `most` has, drawn again while they are above it.
+  uint64_t up_to(uint64_t most);
+  uint64_t bits32() { return engine_(); }
+
+  std::mt19937 engine_;
+};
+
+}  // namespace bev

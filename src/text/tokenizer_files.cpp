@@ -1,0 +1,79 @@
+#include "text/tokenizer_files.h"
+
+#include <algorithm>
+#include <array>
+
+namespace bev {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array<std::string_view, 6> kNames{"vocab.json",      "merges.txt",
+                                                 "tokenizer.json",  "tokenizer_config.json",
+                                                 "tokenizer.model", "vocab.txt"};
+
+}  // namespace
+
+std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec) {
+  std::vector<TokenizerFile> files;
+  const auto add = [&](const fs::path& path, std::string_view name) {
+    std::error_code ignored;
+    if (fs::is_regular_file(path, ignored)) files.push_back({path, std::string(name)});
+  };
+  std::error_code ignored;
+  const fs::path model = spec.model;
+  const bool folder = fs::is_directory(model, ignored);
+  switch (spec.kind) {
+    case TokenizerKind::Gpt2:
+      add(spec.vocab_file, "vocab.json");
+      add(spec.merge_file, "merges.txt");
+      break;
+    case TokenizerKind::HuggingFace:
+      add(folder ? model / "tokenizer.json" : model, "tokenizer.json");
+      add((folder ? model : model.parent_path()) / "tokenizer_config.json",
+          "tokenizer_config.json");
+      break;
+    case TokenizerKind::BertLower:
+    case TokenizerKind::BertCased: add(spec.vocab_file, "vocab.txt"); break;
+    case TokenizerKind::SentencePiece:
+    case TokenizerKind::GptSentencePiece:
+    case TokenizerKind::Llama2: add(model, "tokenizer.model"); break;
+    case TokenizerKind::None:
+    case TokenizerKind::Byte:
+    case TokenizerKind::Null:
+    case TokenizerKind::External: break;
+  }
+  return files;
+}
+
+bool is_tokenizer_file(std::string_view name) {
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+TokenizerSpec tokenizer_beside(TokenizerSpec spec, const fs::path& folder) {
+  const auto use = [&](std::string& path, std::string_view name) {
+    std::error_code ignored;
+    if (const fs::path here = folder / name; fs::is_regular_file(here, ignored))
+      path = here.string();
+  };
+  switch (spec.kind) {
+    case TokenizerKind::Gpt2:
+      use(spec.vocab_file, "vocab.json");
+      use(spec.merge_file, "merges.txt");
+      break;
+    case TokenizerKind::HuggingFace: use(spec.model, "tokenizer.json"); break;
+    case TokenizerKind::BertLower:
+    case TokenizerKind::BertCased: use(spec.vocab_file, "vocab.txt"); break;
+    case TokenizerKind::SentencePiece:
+    case TokenizerKind::GptSentencePiece:
+    case TokenizerKind::Llama2: use(spec.model, "tokenizer.model"); break;
+    case TokenizerKind::None:
+    case TokenizerKind::Byte:
+    case TokenizerKind::Null:
+    case TokenizerKind::External: break;
+  }
+  return spec;
+}
+
+}  // namespace bev

@@ -1,0 +1,25 @@
+// The files of a tokenizer, kept beside a model under the names that other programs look for.
+#pragma once
+
+#include <filesystem>
+#include <vector>
+
+#include "text/open_tokenizer.h"
+
+namespace bev {
+
+struct TokenizerFile {
+  std::filesystem::path path;
+  std::string name;  // beside a model
+};
+
+// Those of the spec that are there; none for tokenizers without files.
+std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec);
+
+// Whether a file of this name beside a model belongs to a tokenizer.
+bool is_tokenizer_file(std::string_view name);
+
+// The same tokenizer with the files of the folder, where they are there.
+TokenizerSpec tokenizer_beside(TokenizerSpec spec, const std::filesystem::path& folder);
+
+}  // namespace bev

@@ -1,0 +1,163 @@
+// Preprocessing and merging as Megatron-LM's tools did it: the program itself is run with their
+// arguments, and its files must have the digests that the manifest states.
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/sha256.h"
+#include "golden_runner/cases.h"
+#include "golden_runner/scratch_folder.h"
+
+namespace fs = std::filesystem;
+
+namespace bev::golden {
+
+namespace {
+
+constexpr const char* kDevice = "host";
+
+// The exit code of `bevatron ARGS` in a folder; what it says goes into the file `log` there.
+int run_program(const std::vector<std::string>& args, const fs::path& folder) {
+  const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "bevatron";
+  std::vector<char*> pointers{const_cast<char*>(program.c_str())};
+  for (const std::string& arg : args) pointers.push_back(const_cast<char*>(arg.c_str()));
+  pointers.push_back(nullptr);
+  const pid_t child = ::fork();
+  BEV_CHECK(child >= 0, Internal, "cannot start {}", program);
+  if (child == 0) {
+    const int log = ::open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (log < 0 || ::chdir(folder.c_str()) != 0) ::_exit(126);
+    ::dup2(log, STDOUT_FILENO);
+    ::dup2(log, STDERR_FILENO);
+    ::execv(program.c_str(), pointers.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
+}
+
+std::string digest_of(const fs::path& file) { return sha256(MappedFile(file).bytes()); }
+
+// The folder with gpt2/vocab.json, beside one of the folders above; empty: none.
+fs::path vocabulary_folder(const fs::path& dir) {
+  for (fs::path parent = dir; parent != parent.parent_path(); parent = parent.parent_path()) {
+    if (fs::exists(parent / "gpt2" / "vocab.json")) return parent;
+    if (fs::exists(parent / "data" / "gpt2" / "vocab.json")) return parent / "data";
+  }
+  return {};
+}
+
+// A workplace like the one the tool was run in.
+void furnish(const fs::path& scratch, const fs::path& dir) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir))
+    if (entry.path().extension() == ".jsonl")
+      fs::create_symlink(entry.path(), scratch / entry.path().filename());
+  if (const fs::path data = vocabulary_folder(dir); !data.empty())
+    for (const fs::directory_entry& entry : fs::directory_iterator(data))
+      if (entry.is_directory())
+        fs::create_directory_symlink(entry.path(), scratch / entry.path().filename());
+}
+
+void check_run(const fs::path& scratch, const std::vector<std::string>& args,
+               const std::vector<std::pair<std::string, std::string>>& digests,
+               const std::string& name, Report& report) {
+  const int code = run_program(args, scratch);
+  if (code != 0) {
+    report.fail(name, kDevice, format("exit code {}: {}", code, read_text(scratch / "log")));
+    return;
+  }
+  for (const auto& [file, digest] : digests) {
+    const bool same = fs::exists(scratch / file) && digest_of(scratch / file) == digest;
+    report.check(name + "/" + file, kDevice, same ? 0.0 : 1.0, 0.0);
+  }
+}
+
+std::vector<std::pair<std::string, std::string>> digests_of(const Json& files) {
+  std::vector<std::pair<std::string, std::string>> digests;
+  for (const auto& [file, facts] : files.items())
+    digests.emplace_back(file, facts.at("sha256").get<std::string>());
+  return digests;
+}
+
+void run_merge(const fs::path& dir, const Json& run, const std::string& name, Report& report) {
+  const ScratchFolder scratch;
+  const auto argv = run.at("argv").get<std::vector<std::string>>();
+  const fs::path parts = scratch.path() / argv.at(1);
+  fs::create_directories(parts);
+  for (const Json& part : run.at("parts"))
+    for (const char* ending : {".bin", ".idx"}) {
+      const std::string file = part.get<std::string>() + ending;
+      if (!fs::exists(dir / file)) return report.skip(name, "its parts are not here");
+      fs::create_symlink(dir / file, parts / file);
+    }
+  std::vector<std::string> args{"merge"};
+  args.insert(args.end(), argv.begin(), argv.end());
+  check_run(scratch.path(), args, digests_of(run.at("files")), name, report);
+}
+
+bool needs_gpt2(const std::vector<std::string>& argv) {
+  for (const std::string& arg : argv)
+    if (arg.starts_with("gpt2/")) return true;
+  return false;
+}
+
+void run_preprocess(const fs::path& dir, const Json& run, const std::string& name, Report& report) {
+  auto argv = run.at("argv").get<std::vector<std::string>>();
+  if (needs_gpt2(argv) && vocabulary_folder(dir).empty())
+    return report.skip(name, "the vocabulary gpt2/vocab.json is not here");
+  // Sentences were found by another program; its own file of sentences is what we are given.
+  if (run.contains("sentence_file")) {
+    const Json& sentences = run.at("sentence_file");
+    const fs::path file = dir / sentences.at("name").get<std::string>();
+    if (!fs::exists(file) || digest_of(file) != sentences.at("sha256").get<std::string>())
+      return report.skip(name, "its sentences, found by NLTK's punkt, are not here");
+    argv.at(1) = file.filename().string();
+  }
+  const ScratchFolder scratch;
+  furnish(scratch.path(), dir);
+  std::vector<std::string> args{"preprocess"};
+  args.insert(args.end(), argv.begin(), argv.end());
+  check_run(scratch.path(), args, digests_of(run.at("files")), name, report);
+}
+
+void run_classic(const fs::path& dir, const Json& run, const std::string& name, Report& report) {
+  const auto argv = run.at("argv").get<std::vector<std::string>>();
+  if (needs_gpt2(argv) && vocabulary_folder(dir).empty())
+    return report.skip(name, "the vocabulary gpt2/vocab.json is not here");
+  const ScratchFolder scratch;
+  furnish(scratch.path(), dir);
+  std::vector<std::string> args{"preprocess"};
+  args.insert(args.end(), argv.begin(), argv.end());
+  args.insert(args.end(), {"--compat", "classic"});
+  std::vector<std::pair<std::string, std::string>> digests;
+  for (const auto& [ending, digest] : run.at("sha256").items())
+    digests.emplace_back("classic_text_document." + ending, digest.get<std::string>());
+  check_run(scratch.path(), args, digests, name, report);
+}
+
+}  // namespace
+
+void run_tools(const fs::path& dir, const std::string& name, Report& report) {
+  const Json manifest = read_json(dir / "manifest.json");
+  for (const Json& run : manifest.at("runs")) {
+    const std::string case_name = name + "/" + run.at("name").get<std::string>() + ": our files";
+    report.guarded(case_name, kDevice, [&] {
+      if (run.value("tool", "preprocess_data.py") == "merge_datasets.py")
+        run_merge(dir, run, case_name, report);
+      else
+        run_preprocess(dir, run, case_name, report);
+    });
+  }
+  if (!manifest.contains("classic")) return;
+  const std::string case_name = name + "/classic: our files";
+  report.guarded(case_name, kDevice,
+                 [&] { run_classic(dir, manifest.at("classic"), case_name, report); });
+}
+
+}  // namespace bev::golden
