@@ -20,7 +20,7 @@ from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_to
 WIDTH = 100
 POINTS = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
 FLAGS = ("Removed", "Blank", "Mark", "Punctuation", "Word", "Joins", "Spacing", "Prepends", "Control", "Pictograph",
-         "Combining")
+         "Combining", "Numeric")
 
 
 def flags_of_all():
@@ -31,6 +31,7 @@ def flags_of_all():
                                             lowercase=False)
     strip = normalizers.StripAccents()
     split = pre_tokenizers.BertPreTokenizer()
+    digits = pre_tokenizers.Digits(individual_digits=True)
     whole = Tokenizer(models.WordLevel({"x": 0, "?": 1}, unk_token="?"))
     whole.add_tokens([AddedToken("x", single_word=True)])
     result = {}
@@ -48,6 +49,8 @@ def flags_of_all():
         pieces = [piece for piece, _ in split.pre_tokenize_str(f"a{character}b")]
         if len(pieces) == 3:
             flags.add("Punctuation")
+        if len(digits.pre_tokenize_str(f"a{character}b")) == 3:
+            flags.add("Numeric")
         assert (len(pieces) == 2) == character.isspace() or c in range(0x1C, 0x20), hex(c)
         if 0 not in whole.encode(f"x{character}").ids and c != ord("x"):
             flags.add("Word")

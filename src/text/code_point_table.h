@@ -15,7 +15,7 @@ class CodePointTable {
  public:
   // Asks value_of for each code point in rising order.
   template <class ValueOf>
-  explicit CodePointTable(ValueOf&& value_of) {
+  explicit CodePointTable(ValueOf value_of) {
     for (size_t number = 0; number < page_of_.size(); ++number) {
       Page page{};
       for (size_t i = 0; i < page.size(); ++i)

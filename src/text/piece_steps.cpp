@@ -140,7 +140,7 @@ class ClassStep final : public PieceStep {
  private:
   bool separates(char32_t c) const {
     switch (class_) {
-      case SeparatorClass::Number: return UnicodeClasses::table().of(c) == CharClass::Number;
+      case SeparatorClass::Number: return CharFlags::table().has(c, kNumeric);
       case SeparatorClass::Punctuation: return CharFlags::table().has(c, kPunctuation);
       case SeparatorClass::WhiteSpace: return UnicodeClasses::table().of(c) == CharClass::Space;
     }

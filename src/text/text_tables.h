@@ -20,6 +20,7 @@ enum CharFlag : uint16_t {
   kControl = 1 << 8,      // a cluster by itself: Control, CR, LF
   kPictograph = 1 << 9,   // continues a cluster of pictographs
   kCombining = 1 << 10,   // a mark that StripAccents drops
+  kNumeric = 1 << 11,     // a number to Digits, which knows newer ones than \p{N}
 };
 
 struct CharFlagRange {

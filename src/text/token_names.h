@@ -33,7 +33,7 @@ class TokenNames {
 
  private:
   struct Hash {
-    using is_transparent = void;
+    using is_transparent = void;  // NOLINT(readability-identifier-naming): the library asks for it
     size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
   };
 
