@@ -1,6 +1,6 @@
 // libFuzzer: any bytes as a SentencePiece model are refused with a Data error, or make a tokenizer
-// that encodes any text into ids of its vocabulary and decodes any ids. The library behind it is not
-// instrumented, but it runs under the same allocator. What follows the model is the text.
+// that encodes any text into ids of its vocabulary and decodes any ids. The library behind it is
+// not instrumented, but it runs under the same allocator. What follows the model is the text.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -7,8 +7,8 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "golden_runner/cases.h"
 #include "base/sha256.h"
+#include "golden_runner/cases.h"
 #include "text/sentencepiece_file.h"
 #include "text/sentencepiece_tokenizer.h"
 
