@@ -182,8 +182,9 @@ void print_report(const PreprocessReport& report, double seconds, bool json) {
 
 void say_rejected(const PreprocessReport& report) {
   if (report.counts.rejected == 0) return;
-  say("bevatron: note: {} lines could not be used; they are in {}\n",
-      with_commas(report.counts.rejected), report.rejected_path.string());
+  const int64_t count = report.counts.rejected;
+  say("bevatron: note: {} line{} could not be used; see {}\n", with_commas(count),
+      count == 1 ? "" : "s", report.rejected_path.string());
   for (const std::string& line : report.first_rejected) say("  {}\n", line);
 }
 

@@ -44,7 +44,8 @@ void DocumentEncoder::encode(const TextChunk& chunk, int64_t first_record, Encod
     out.bytes = chunk.cut_record;
     out.rejected.push_back(
         {.line = chunk.first_line,
-         .why = format("{} bytes are more than a line may have", with_commas(chunk.cut_record)),
+         .why = format("{} bytes are more than a line may have; --max-line-size allows more",
+                       with_commas(chunk.cut_record)),
          .text = chunk.text,
          .bytes = chunk.cut_record});
     return;
