@@ -13,8 +13,8 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "text/story_file.h"
-#include "text/story_grammar.h"
+#include "text/stories/story_file.h"
+#include "text/stories/story_grammar.h"
 
 namespace bev::app {
 

@@ -15,12 +15,12 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "text/bpe_files.h"
-#include "text/bpe_trainer.h"
-#include "text/bpe_vocab.h"
-#include "text/sentencepiece_tokenizer.h"
-#include "text/sentencepiece_trainer.h"
-#include "text/wordpiece_trainer.h"
+#include "text/bpe/bpe_files.h"
+#include "text/bpe/bpe_trainer.h"
+#include "text/bpe/bpe_vocab.h"
+#include "text/bpe/wordpiece_trainer.h"
+#include "text/sentencepiece/sentencepiece_tokenizer.h"
+#include "text/sentencepiece/sentencepiece_trainer.h"
 
 namespace bev::app {
 

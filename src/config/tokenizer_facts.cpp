@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "text/bpe_vocab.h"
+#include "text/bpe/bpe_vocab.h"
 #include "text/byte_tokenizer.h"
 
 namespace bev {

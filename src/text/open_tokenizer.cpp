@@ -1,12 +1,12 @@
 #include "text/open_tokenizer.h"
 
 #include "base/check.h"
-#include "text/bert_vocab.h"
+#include "text/bpe/gpt2_tokenizer.h"
 #include "text/byte_tokenizer.h"
-#include "text/gpt2_tokenizer.h"
+#include "text/huggingface/bert_vocab.h"
+#include "text/huggingface/tokenizer_json.h"
 #include "text/null_tokenizer.h"
-#include "text/sentencepiece_tokenizer.h"
-#include "text/tokenizer_json.h"
+#include "text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace bev {
 

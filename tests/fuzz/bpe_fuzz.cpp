@@ -13,9 +13,9 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "text/bpe_merge.h"
-#include "text/byte_alphabet.h"
-#include "text/gpt2_tokenizer.h"
+#include "text/bpe/bpe_merge.h"
+#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/gpt2_tokenizer.h"
 #include "text/utf8.h"
 
 namespace {

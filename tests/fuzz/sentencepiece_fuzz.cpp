@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/sentencepiece_tokenizer.h"
+#include "text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace {
 

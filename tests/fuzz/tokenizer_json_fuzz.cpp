@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/byte_alphabet.h"
-#include "text/tokenizer_json.h"
+#include "text/bpe/byte_alphabet.h"
+#include "text/huggingface/tokenizer_json.h"
 #include "text/utf8.h"
 
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/bert_vocab.h"
+#include "text/huggingface/bert_vocab.h"
 #include "text/utf8.h"
 
 namespace {

@@ -7,9 +7,9 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "golden_runner/cases.h"
-#include "text/bpe_files.h"
-#include "text/bpe_trainer.h"
-#include "text/byte_alphabet.h"
+#include "text/bpe/bpe_files.h"
+#include "text/bpe/bpe_trainer.h"
+#include "text/bpe/byte_alphabet.h"
 
 namespace fs = std::filesystem;
 

@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/sha256.h"
 #include "golden_runner/cases.h"
-#include "text/sentencepiece_file.h"
-#include "text/sentencepiece_tokenizer.h"
+#include "text/sentencepiece/sentencepiece_file.h"
+#include "text/sentencepiece/sentencepiece_tokenizer.h"
 
 namespace fs = std::filesystem;
 

@@ -10,8 +10,8 @@
 #include "base/sha256.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/text_groups.h"
-#include "text/gpt2_tokenizer.h"
-#include "text/unicode_classes.h"
+#include "text/bpe/gpt2_tokenizer.h"
+#include "text/unicode/unicode_classes.h"
 #include "text/utf8.h"
 
 namespace fs = std::filesystem;

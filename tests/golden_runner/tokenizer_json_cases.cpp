@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/text_groups.h"
-#include "text/tokenizer_json.h"
+#include "text/huggingface/tokenizer_json.h"
 #include "text/utf8.h"
 
 namespace fs = std::filesystem;

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/text_groups.h"
-#include "text/bert_vocab.h"
+#include "text/huggingface/bert_vocab.h"
 #include "text/utf8.h"
 
 namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-#include "text/added_tokens.h"
+#include "text/huggingface/added_tokens.h"
 
 #include <gtest/gtest.h>
 

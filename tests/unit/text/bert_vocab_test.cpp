@@ -1,4 +1,4 @@
-#include "text/bert_vocab.h"
+#include "text/huggingface/bert_vocab.h"
 
 #include <gtest/gtest.h>
 

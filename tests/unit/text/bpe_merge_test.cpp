@@ -1,11 +1,11 @@
-#include "text/bpe_merge.h"
+#include "text/bpe/bpe_merge.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 #include <vector>
 
-#include "text/piece_cache.h"
+#include "text/bpe/piece_cache.h"
 
 namespace bev {
 namespace {

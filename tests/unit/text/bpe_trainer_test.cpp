@@ -1,4 +1,4 @@
-#include "text/bpe_trainer.h"
+#include "text/bpe/bpe_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,10 @@
 
 #include "base/json.h"
 #include "support/expect_error.h"
-#include "text/bpe_files.h"
-#include "text/bpe_vocab.h"
-#include "text/gpt2_pieces.h"
-#include "text/gpt2_tokenizer.h"
+#include "text/bpe/bpe_files.h"
+#include "text/bpe/bpe_vocab.h"
+#include "text/bpe/gpt2_pieces.h"
+#include "text/bpe/gpt2_tokenizer.h"
 #include "text/utf8.h"
 
 namespace bev {

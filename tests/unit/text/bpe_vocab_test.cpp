@@ -1,4 +1,4 @@
-#include "text/bpe_vocab.h"
+#include "text/bpe/bpe_vocab.h"
 
 #include <gtest/gtest.h>
 

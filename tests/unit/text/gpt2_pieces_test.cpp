@@ -1,4 +1,4 @@
-#include "text/gpt2_pieces.h"
+#include "text/bpe/gpt2_pieces.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "text/gpt2_tokenizer.h"
+#include "text/bpe/gpt2_tokenizer.h"
 
 #include <gtest/gtest.h>
 

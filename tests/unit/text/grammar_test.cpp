@@ -1,4 +1,4 @@
-#include "text/grammar.h"
+#include "text/stories/grammar.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "text/llama3_pieces.h"
+#include "text/bpe/llama3_pieces.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A second, slow reading of grammar rules, as an oracle: it works on the written patterns by
-// rewriting and backtracking, and shares no code with src/text/grammar.cpp.
+// rewriting and backtracking, and shares no code with src/text/stories/grammar.cpp.
 #pragma once
 
 #include <map>
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/grammar.h"
+#include "text/stories/grammar.h"
 
 namespace bev::test {
 

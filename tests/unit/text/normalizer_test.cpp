@@ -1,11 +1,11 @@
-#include "text/normalizer.h"
+#include "text/huggingface/normalizer.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "support/expect_error.h"
-#include "text/charsmap_normalizer.h"
+#include "text/huggingface/charsmap_normalizer.h"
 #include "text/utf8.h"
 #include "unit/text/random_text.h"
 

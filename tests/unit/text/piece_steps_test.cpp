@@ -1,4 +1,4 @@
-#include "text/piece_steps.h"
+#include "text/huggingface/piece_steps.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "text/sentencepiece_tokenizer.h"
+#include "text/sentencepiece/sentencepiece_tokenizer.h"
 
 #include <gtest/gtest.h>
 
@@ -10,10 +10,10 @@
 #include "base/file.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
-#include "text/charsmap.h"
 #include "text/open_tokenizer.h"
-#include "text/sentencepiece_file.h"
-#include "text/sentencepiece_trainer.h"
+#include "text/sentencepiece/charsmap.h"
+#include "text/sentencepiece/sentencepiece_file.h"
+#include "text/sentencepiece/sentencepiece_trainer.h"
 #include "unit/text/tiny_sentencepiece.h"
 
 namespace bev {

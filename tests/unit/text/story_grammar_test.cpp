@@ -1,4 +1,4 @@
-#include "text/story_grammar.h"
+#include "text/stories/story_grammar.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include "base/philox.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
-#include "text/story_file.h"
+#include "text/stories/story_file.h"
 #include "unit/text/naive_grammar.h"
 
 namespace bev {
@@ -18,8 +18,8 @@ namespace {
 using test::expect_error;
 using test::NaiveGrammar;
 
-// The condition that text/grammar.h asks for, read from the written rules: it concerns alternatives
-// alone, so it holds in every context.
+// The condition that text/stories/grammar.h asks for, read from the written rules: it concerns
+// alternatives alone, so it holds in every context.
 TEST(StoryGrammar, AlternativesOfEveryChoiceArePrefixFree) {
   const std::vector<GrammarRule> rules = story_rules();
   const NaiveGrammar naive(rules);

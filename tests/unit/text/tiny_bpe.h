@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "text/bpe_vocab.h"
+#include "text/bpe/bpe_vocab.h"
 
 namespace bev::test {
 

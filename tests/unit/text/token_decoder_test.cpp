@@ -1,8 +1,8 @@
-#include "text/token_decoder.h"
+#include "text/huggingface/token_decoder.h"
 
 #include <gtest/gtest.h>
 
-#include "text/byte_alphabet.h"
+#include "text/bpe/byte_alphabet.h"
 
 namespace bev {
 namespace {

@@ -4,10 +4,10 @@
 #include <random>
 
 #include "support/expect_error.h"
-#include "text/bpe_model.h"
-#include "text/byte_alphabet.h"
-#include "text/unigram_model.h"
-#include "text/wordpiece_model.h"
+#include "text/bpe/byte_alphabet.h"
+#include "text/huggingface/bpe_model.h"
+#include "text/huggingface/unigram_model.h"
+#include "text/huggingface/wordpiece_model.h"
 
 namespace bev {
 namespace {

@@ -1,11 +1,11 @@
-#include "text/tokenizer_json.h"
+#include "text/huggingface/tokenizer_json.h"
 
 #include <gtest/gtest.h>
 
 #include "base/file.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
-#include "text/byte_alphabet.h"
+#include "text/bpe/byte_alphabet.h"
 #include "text/utf8.h"
 #include "unit/text/random_text.h"
 

@@ -1,4 +1,4 @@
-#include "text/unicode_forms.h"
+#include "text/unicode/unicode_forms.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "text/wordpiece_trainer.h"
+#include "text/bpe/wordpiece_trainer.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "support/expect_error.h"
-#include "text/bert_vocab.h"
+#include "text/huggingface/bert_vocab.h"
 
 namespace bev {
 namespace {

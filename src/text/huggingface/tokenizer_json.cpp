@@ -1,0 +1,185 @@
+#include "text/huggingface/tokenizer_json.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "text/huggingface/tokenizer_json_parts.h"
+
+namespace bev {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr JsonLimits kLimits{.bytes = size_t{256} << 20, .depth = 64};
+
+// The id that the library gives a token, whatever the file says: that of the vocabulary, or the
+// next behind the vocabulary and the added ones.
+int64_t given_id(const std::string& content, const TokenNames& names, int64_t largest_added) {
+  if (const std::optional<int32_t> id = names.find(content)) return *id;
+  return std::max(names.count(), largest_added + 1);
+}
+
+std::vector<AddedToken> read_added(const JsonPlace& section, const TokenNames& names) {
+  std::vector<AddedToken> tokens;
+  if (section.is_null()) return tokens;
+  std::set<std::string> contents;
+  int64_t largest = -1;
+  for (size_t i = 0; i < section.size(); ++i) {
+    const JsonPlace place = section.at(i);
+    AddedToken token{.id = 0,
+                     .content = place.at("content").string(),
+                     .special = place.at("special").boolean(),
+                     .normalized = place.at("normalized").boolean(),
+                     .single_word = place.at("single_word").boolean(),
+                     .strip_left = place.at("lstrip").boolean(),
+                     .strip_right = place.at("rstrip").boolean()};
+    if (token.content.empty()) continue;
+    BEV_CHECK(contents.insert(token.content).second, Data, "{}: the token {} is added twice",
+              place.where(), in_quotes(token.content));
+    const int64_t said = place.at("id").integer();
+    const int64_t given = given_id(token.content, names, largest);
+    BEV_CHECK(said == given, Data,
+              "{}: the id of {} is {}; the vocabulary and the added tokens before it make it {}",
+              place.where(), in_quotes(token.content), said, given);
+    const bool clash = !names.find(token.content) && names.name(static_cast<int32_t>(given));
+    BEV_CHECK(!clash && given < TokenNames::kLimit, Data,
+              "{}: the id {} of {} is beyond {} or another token's", place.where(), given,
+              in_quotes(token.content), TokenNames::kLimit - 1);
+    token.id = static_cast<int32_t>(given);
+    largest = std::max(largest, given);
+    tokens.push_back(std::move(token));
+  }
+  std::stable_partition(tokens.begin(), tokens.end(),
+                        [](const AddedToken& token) { return token.special; });
+  return tokens;
+}
+
+// The special tokens by their usual names, or by what tokenizer_config.json says.
+class RoleFinder {
+ public:
+  RoleFinder(const TokenizerParts& parts, const JsonPlace* config)
+      : parts_(parts), config_(config) {}
+
+  std::optional<int32_t> find(const std::string& key,
+                              std::initializer_list<std::string_view> usual) const {
+    if (config_ != nullptr && config_->has(key)) return named(config_->get(key));
+    for (const std::string_view name : usual)
+      for (const AddedToken& token : parts_.added)
+        if (token.special && token.content == name) return token.id;
+    return std::nullopt;
+  }
+
+ private:
+  // A string, or an object that describes the token.
+  std::optional<int32_t> named(const JsonPlace& place) const {
+    const std::string name =
+        place.value().is_object() ? place.at("content").string() : place.string();
+    for (const AddedToken& token : parts_.added)
+      if (token.content == name) return token.id;
+    return parts_.model->names().find(name);
+  }
+
+  const TokenizerParts& parts_;
+  const JsonPlace* config_;
+};
+
+void read_roles(TokenizerParts& parts, const JsonPlace* config) {
+  const RoleFinder finder(parts, config);
+  const auto role = [&](TokenRole which) -> std::optional<int32_t>& {
+    return parts.roles[static_cast<size_t>(which)];
+  };
+  parts.eod = finder.find("eos_token", {"<|endoftext|>", "<|end_of_text|>", "</s>", "[SEP]"});
+  role(TokenRole::End) = parts.eod;
+  role(TokenRole::Unknown) = finder.find("unk_token", {"<unk>", "[UNK]"});
+  role(TokenRole::Begin) = finder.find("bos_token", {"<|begin_of_text|>", "<s>", "[BOS]", "[CLS]"});
+  role(TokenRole::Pad) = finder.find("pad_token", {"<pad>", "[PAD]"});
+  role(TokenRole::Classify) = finder.find("cls_token", {"[CLS]"});
+  role(TokenRole::Separate) = finder.find("sep_token", {"[SEP]"});
+  role(TokenRole::Mask) = finder.find("mask_token", {"<mask>", "[MASK]"});
+}
+
+// Whether a piece begins the text is told from the text that the user gave. After a normalizer that
+// may remove its beginning that is not known.
+void check_prepend_first(const JsonPlace& section, const TokenizerParts& parts) {
+  const bool may_drop =
+      std::any_of(parts.normalizers.begin(), parts.normalizers.end(),
+                  [](const auto& normalizer) { return normalizer->may_drop_the_start(); });
+  if (!may_drop || section.is_null()) return;
+  for (const JsonPlace& step : flattened(section, "pretokenizers"))
+    if (type_of(step) == "Metaspace" && read_prepend(step) == Prepend::First)
+      step.get("prepend_scheme").refuse("always or never, with the normalizer of this file");
+}
+
+}  // namespace
+
+std::vector<JsonPlace> flattened(const JsonPlace& section, const std::string& list) {
+  if (type_of(section) != "Sequence") return {section};
+  std::vector<JsonPlace> all;
+  const JsonPlace elements = section.at(list);
+  for (size_t i = 0; i < elements.size(); ++i)
+    for (const JsonPlace& each : flattened(elements.at(i), list)) all.push_back(each);
+  return all;
+}
+
+std::string type_of(const JsonPlace& section) { return section.at("type").string(); }
+
+JsonPattern pattern_of(const JsonPlace& place) {
+  if (place.has("String")) return {false, place.get("String").string()};
+  if (place.has("Regex")) return {true, place.get("Regex").string()};
+  place.refuse("an object with String or Regex");
+}
+
+Prepend read_prepend(const JsonPlace& section) {
+  if (!section.has("prepend_scheme"))
+    return section.boolean_or("add_prefix_space", true) ? Prepend::Always : Prepend::Never;
+  const std::string scheme = section.get("prepend_scheme").string();
+  if (scheme == "always") return Prepend::Always;
+  if (scheme == "first") return Prepend::First;
+  if (scheme == "never") return Prepend::Never;
+  section.get("prepend_scheme").refuse("always, first, never");
+}
+
+std::shared_ptr<const TokenizerParts> parse_tokenizer_json(const JsonPlace& file,
+                                                           const JsonPlace* config) {
+  file.expect_object();
+  if (file.has("version") && file.get("version").string() != "1.0")
+    file.get("version").refuse("1.0");
+  auto parts = std::make_shared<TokenizerParts>();
+  parts->normalizers = read_normalizers(file.get("normalizer"));
+  const JsonPlace pre_tokenizer = file.get("pre_tokenizer");
+  const bool bytes = read_piece_steps(pre_tokenizer, *parts);
+  check_prepend_first(pre_tokenizer, *parts);
+  parts->model = read_model(file.at("model"), bytes);
+  if (parts->model->words_are_apart()) {
+    // The same ids, of pieces that are short and come again.
+    parts->steps.push_back(split_before_words());
+    parts->pattern.reset();
+  }
+  parts->added = read_added(file.get("added_tokens"), parts->model->names());
+  const auto has = [&](int64_t id) {
+    if (id < 0 || id >= TokenNames::kLimit) return false;
+    const auto is_it = [&](const AddedToken& token) { return token.id == id; };
+    return parts->model->names().name(static_cast<int32_t>(id)) != nullptr ||
+           std::any_of(parts->added.begin(), parts->added.end(), is_it);
+  };
+  parts->text_template = read_template(file.get("post_processor"), has);
+  parts->decoders = read_decoders(file.get("decoder"));
+  read_roles(*parts, config);
+  return parts;
+}
+
+std::shared_ptr<const TokenizerParts> read_tokenizer_json(const fs::path& path) {
+  const fs::path file = fs::is_directory(path) ? path / "tokenizer.json" : path;
+  const fs::path config_file = file.parent_path() / "tokenizer_config.json";
+  const Json content = read_json(file, kLimits);
+  if (!fs::exists(config_file)) return parse_tokenizer_json({content, file.string()});
+  const Json config_content = read_json(config_file, kLimits);
+  const JsonPlace config(config_content, config_file.string());
+  config.expect_object();
+  return parse_tokenizer_json({content, file.string()}, &config);
+}
+
+}  // namespace bev
