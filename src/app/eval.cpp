@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "app/own_flags.h"
+#include "app/device_flags.h"
 #include "app/progress_line.h"
 #include "app/verbs.h"
 #include "base/check.h"
@@ -32,12 +32,10 @@ constexpr std::array<OwnFlag, 9> kFlags{{
     {"--overlap", "N",
      "tokens at the start of a window that only give context [default: half a window]"},
     {"--batch", "N", "windows computed at a time [default: 8]"},
-    {"--threads", "N", "cpu threads [default: all]"},
-    {"--device", "NAME", "cpu or reference [default: cpu]"},
+    kThreadsFlag,
+    kDeviceFlag,
     {"--json", "", "print JSON with stable keys"},
 }};
-
-constexpr std::array<std::string_view, 2> kDevices{"cpu", "reference"};
 
 struct Text {
   TokenStream stream;
@@ -99,8 +97,8 @@ void from_text(Text& text, const std::string& path, DocumentBreak documents,
                const ModelFolder& folder) {
   const Config& config = folder.config;
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
-  BEV_CHECK(tokenizer != nullptr, Usage,
-            "--text {}: {}; --data PREFIX scores a token file", path, why_no_tokenizer(folder));
+  BEV_CHECK(tokenizer != nullptr, Usage, "--text {}: {}; --data PREFIX scores a token file", path,
+            why_no_tokenizer(folder));
   const MappedFile file(path);
   text.bytes = 0;
   const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()),
@@ -172,7 +170,7 @@ void print_score(const Score& s, const Text& text, bool json) {
 int eval(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "eval",
-       .summary = "Scores a trained model: loss, perplexity and, for models of bytes, bits per "
+       .summary = "Scores a trained model: loss, perplexity and, with its tokenizer, bits per "
                   "byte. DIR is the folder of a `bevatron train` or a Hugging Face model. Without "
                   "--data and --text the validation part of the training data is scored.",
        .flags = kFlags,
@@ -201,10 +199,7 @@ int eval(std::span<const std::string> args) {
     from_training(text, folder);
   }
 
-  DeviceConfig device;
-  device.kind =
-      flags->choice("--device", 0, kDevices) == 0 ? DeviceKind::Cpu : DeviceKind::Reference;
-  device.threads = flags->integer("--threads", 0, 0, 4096);
+  const DeviceConfig device = device_from_flags(*flags);
   LoadedModel model(folder, device, flags->integer("--batch", 8, 1, 65536), length);
   const ScoringWindows windows(text.stream, length, overlap, static_cast<int32_t>(config.data.eod));
   ProgressLine progress("scoring", windows.windows(), "windows");

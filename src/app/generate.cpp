@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "app/own_flags.h"
+#include "app/device_flags.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "config/tokenizer_facts.h"
@@ -26,11 +26,9 @@ constexpr std::array<OwnFlag, 12> kFlags{{
     {"--seed", "N", "of the choice [default: 1234]"},
     {"--ignore-eod", "", "go on after the end of a document"},
     {"--context", "N", "tokens the model sees at most [default: as trained]"},
-    {"--threads", "N", "cpu threads [default: all]"},
-    {"--device", "NAME", "cpu or reference [default: cpu]"},
+    kThreadsFlag,
+    kDeviceFlag,
 }};
-
-constexpr std::array<std::string_view, 2> kDevices{"cpu", "reference"};
 
 // `tokenizer`: null when none is known.
 std::vector<int32_t> prompt_ids(const FlagValues& flags, const ModelFolder& folder,
@@ -109,10 +107,7 @@ int generate(std::span<const std::string> args) {
                                             longest_sequence(folder, 1 << 28)),
                              most);
 
-  DeviceConfig device;
-  device.kind =
-      flags->choice("--device", 0, kDevices) == 0 ? DeviceKind::Cpu : DeviceKind::Reference;
-  device.threads = flags->integer("--threads", 0, 0, 4096);
+  const DeviceConfig device = device_from_flags(*flags);
   LoadedModel model(folder, device, options.samples, options.context);
   const bool streams = options.samples == 1 && tokenizer && !flags->has("--prompt-ids");
   Stream stream;
