@@ -13,25 +13,14 @@ bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
-struct Mark {
-  size_t ids, lengths, sequences;
-};
-
-Mark mark_of(const EncodedDocuments& d) {
-  return {d.ids.size(), d.lengths.size(), d.sequences.size()};
-}
-
-void cut_back(EncodedDocuments& d, const Mark& mark) {
-  d.ids.resize(mark.ids);
-  d.lengths.resize(mark.lengths);
-  d.sequences.resize(mark.sequences);
-}
-
 }  // namespace
 
 DocumentEncoder::DocumentEncoder(std::unique_ptr<Tokenizer> tokenizer,
                                  const EncoderOptions& options)
-    : tokenizer_(std::move(tokenizer)), options_(options), reader_(options.keys) {}
+    : tokenizer_(std::move(tokenizer)),
+      options_(options),
+      reader_(options.keys),
+      before_(options.keys.size()) {}
 
 void DocumentEncoder::encode(const TextChunk& chunk, int64_t first_record, EncodedChunk& out) {
   const size_t files = options_.kind == InputKind::Jsonl ? options_.keys.size() : 1;
@@ -83,9 +72,8 @@ std::string DocumentEncoder::encode_line(std::string_view line, size_t partition
                                          EncodedChunk& out) {
   if (std::string why = reader_.read(line); !why.empty()) return why;
   const auto partitions = static_cast<size_t>(options_.partitions);
-  std::vector<Mark> marks;
   for (size_t key = 0; key < options_.keys.size(); ++key)
-    marks.push_back(mark_of(out.parts[key * partitions + partition]));
+    before_[key] = out.parts[key * partitions + partition].sizes();
   try {
     for (size_t key = 0; key < options_.keys.size(); ++key)
       // A list is sentences already.
@@ -96,7 +84,7 @@ std::string DocumentEncoder::encode_line(std::string_view line, size_t partition
   } catch (const Error& error) {
     if (error.kind != ErrorKind::Data) throw;
     for (size_t key = 0; key < options_.keys.size(); ++key)
-      cut_back(out.parts[key * partitions + partition], marks[key]);
+      out.parts[key * partitions + partition].cut_to(before_[key]);
     return error.what();
   }
   return {};

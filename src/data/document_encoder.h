@@ -55,6 +55,7 @@ class DocumentEncoder {
   std::unique_ptr<Tokenizer> tokenizer_;
   EncoderOptions options_;
   JsonLineReader reader_;
+  std::vector<EncodedDocuments::Sizes> before_;  // for each key
   std::vector<int32_t> ids_, held_;
   std::vector<std::string_view> sentences_;
 };

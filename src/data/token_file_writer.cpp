@@ -19,10 +19,10 @@ std::span<const std::byte> bytes_of(const std::vector<T>& values) {
 
 }  // namespace
 
-void EncodedDocuments::clear() {
-  ids.clear();
-  lengths.clear();
-  sequences.clear();
+void EncodedDocuments::cut_to(const Sizes& earlier) {
+  ids.resize(earlier.ids);
+  lengths.resize(earlier.lengths);
+  sequences.resize(earlier.sequences);
 }
 
 void EncodedDocuments::add_sequence(std::span<const int32_t> tokens, TokenType type) {

@@ -17,7 +17,14 @@ struct EncodedDocuments {
   std::vector<int32_t> lengths;
   std::vector<int32_t> sequences;
 
-  void clear();
+  struct Sizes {
+    size_t ids = 0, lengths = 0, sequences = 0;
+  };
+  Sizes sizes() const { return {ids.size(), lengths.size(), sequences.size()}; }
+  // Forgets what came after. REQUIRES: what sizes() was once, and nothing cut since.
+  void cut_to(const Sizes& earlier);
+  void clear() { cut_to({}); }
+
   // Appends a sequence. An id that the type cannot hold, or more than 2^31 - 1 of them, is a Data
   // error.
   void add_sequence(std::span<const int32_t> tokens, TokenType type);
