@@ -39,6 +39,10 @@ struct SentencePieceTokenizer::Shared {
     load(model);
     byte_fallback = facts.byte_fallback;
     if (facts.model == SentencePieceModel::Unigram) unigram.emplace(facts);
+    // By its type. The library's own answer goes by the name that the model says it has, and is
+    // none when a piece of another type has that name.
+    while (unknown < pieces() && !library.IsUnknown(unknown)) ++unknown;
+    BEV_CHECK(unknown < pieces(), Data, "{}: no piece stands for what is unknown", file);
     add_roles();
   }
 
@@ -51,6 +55,7 @@ struct SentencePieceTokenizer::Shared {
   std::optional<int32_t> eod;
   std::optional<UnigramPath> unigram;  // of a unigram model
   bool byte_fallback = false;
+  int32_t unknown = 0;  // the id of what has no piece
 
   void load(std::string_view model) {
     sentencepiece::logging::SetMinLogLevel(kFatalOnly);
@@ -90,7 +95,7 @@ struct SentencePieceTokenizer::Shared {
   }
 
   void add_roles() {
-    set_role(TokenRole::Unknown, library.unk_id());
+    set_role(TokenRole::Unknown, unknown);
     set_role(TokenRole::Begin, library.bos_id());
     set_role(TokenRole::End, library.eos_id());
     set_role(TokenRole::Pad, library.pad_id());
@@ -178,7 +183,7 @@ struct SentencePieceTokenizer::Shared {
       } else if (joins) {
         found.back().piece += part.text;
       } else {
-        found.push_back({library.unk_id(), std::string(part.text)});
+        found.push_back({unknown, std::string(part.text)});
       }
       joins = !known && !byte_fallback;
     }

@@ -103,6 +103,18 @@ TEST(SentencePiece, NearlyEqualDivisionsAreDecidedInFloat32) {
   EXPECT_EQ(ids, wanted);
 }
 
+// The library looks for it by name, and finds none here.
+TEST(SentencePiece, TheUnknownPieceIsKnownByItsType) {
+  const std::string model = piece_field("<what>", 0, 2) + piece_field("<unk>", -1, 1) +
+                            piece_field("a", -1, 1) + bytes_field(2, number_field(3, 1));
+  SentencePieceTokenizer tokenizer(model, "m", SentencePieceRules::Plain, 0);
+  std::vector<int32_t> ids;
+  tokenizer.encode("aza", ids);
+  for (const int32_t id : ids) EXPECT_TRUE(id == 0 || id == 2) << id;
+  EXPECT_NE(std::find(ids.begin(), ids.end(), 0), ids.end());
+  EXPECT_EQ(tokenizer.role_id(TokenRole::Unknown), 0);
+}
+
 TEST(SentencePiece, ClassicMarksStandBehindThePieces) {
   SentencePieceTokenizer tokenizer = tiny(SentencePieceRules::Marked, 2);
   // <CLS> <SEP> <EOD> <MASK> <PAD>, then extra ids: the model has <s> and </s>.
