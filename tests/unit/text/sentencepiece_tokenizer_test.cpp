@@ -106,7 +106,8 @@ TEST(SentencePiece, NearlyEqualDivisionsAreDecidedInFloat32) {
 // The library looks for it by name, and finds none here.
 TEST(SentencePiece, TheUnknownPieceIsKnownByItsType) {
   const std::string model = piece_field("<what>", 0, 2) + piece_field("<unk>", -1, 1) +
-                            piece_field("a", -1, 1) + bytes_field(2, number_field(3, 1));
+                            piece_field("a", -1, 1) +
+                            test::bytes_field(2, test::number_field(3, 1));
   SentencePieceTokenizer tokenizer(model, "m", SentencePieceRules::Plain, 0);
   std::vector<int32_t> ids;
   tokenizer.encode("aza", ids);
