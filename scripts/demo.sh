@@ -22,7 +22,7 @@ step corpus --output stories.txt --bytes 10M --valid valid.txt --valid-bytes 100
 head -n 1 stories.txt
 
 say "2. A tokenizer that knows their words"
-step tokenizer train --type bpe --vocab-size 512 --output tokenizer stories.txt
+step tokenizer train --type bpe --vocab-size 1024 --output tokenizer stories.txt
 
 say "3. Text to token files: a line is a document"
 step preprocess --input stories.txt --output-prefix stories --tokenizer tokenizer --append-eod
