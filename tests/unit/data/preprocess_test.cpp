@@ -168,6 +168,18 @@ TEST_F(PreprocessTest, RejectedLinesAreKeptWithTheirReason) {
                                                "out_text_document.idx"}));
 }
 
+// Also when the fault comes behind sequences, or keys, that were good.
+TEST_F(PreprocessTest, NothingOfARejectedLineIsLeft) {
+  auto o =
+      options({file("a.jsonl",
+                    "{\"a\": \"1\", \"b\": \"2\"}\n{\"a\": [\"3\", \"4\", \"x\"], \"b\": \"5\"}\n"
+                    "{\"a\": \"6\", \"b\": \"x\"}\n{\"a\": \"7\", \"b\": \"8\"}\n")});
+  o.keys = {"a", "b"};
+  EXPECT_EQ(run(o).counts.rejected, 2);
+  EXPECT_EQ(documents_of(directory_ / "out_a_document"), (std::vector<Document>{{{1}}, {{7}}}));
+  EXPECT_EQ(documents_of(directory_ / "out_b_document"), (std::vector<Document>{{{2}}, {{8}}}));
+}
+
 TEST_F(PreprocessTest, TooManyRejectedLinesEndTheRun) {
   auto o = options({file("a.jsonl", "bad\n{\"text\": \"1\"}\nworse\n")});
   o.max_rejected = 2;
