@@ -18,7 +18,7 @@ step() {
 }
 
 say "1. Stories from a grammar whose entropy is known exactly"
-step corpus --output stories.txt --bytes 10M --valid valid.txt --valid-bytes 100K
+step corpus --output stories.txt --bytes 12M --valid valid.txt --valid-bytes 100K
 head -n 1 stories.txt
 
 say "2. A tokenizer that knows their words"

@@ -9,7 +9,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
-"$bevatron" corpus --output stories.txt --bytes 10M --valid valid.txt --valid-bytes 100K >/dev/null
+"$bevatron" corpus --output stories.txt --bytes 12M --valid valid.txt --valid-bytes 100K >/dev/null
 "$bevatron" tokenizer train --type bpe --vocab-size 1024 --output tokenizer stories.txt >/dev/null
 "$bevatron" preprocess --input stories.txt --output-prefix stories --tokenizer tokenizer --append-eod >/dev/null
 "$bevatron" preprocess --input valid.txt --output-prefix valid --tokenizer tokenizer --append-eod >/dev/null
