@@ -1,6 +1,4 @@
 // Token files and growing batches, as Megatron-LM made them.
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <vector>
@@ -10,6 +8,7 @@
 #include "config/batch_schedule.h"
 #include "data/token_file_writer.h"
 #include "golden_runner/cases.h"
+#include "golden_runner/scratch_folder.h"
 
 namespace fs = std::filesystem;
 
@@ -23,24 +22,6 @@ using Ids = std::vector<int32_t>;
 void check_count(const std::string& name, size_t wrong, Report& report) {
   report.check(name, kDevice, static_cast<double>(wrong), 0.0);
 }
-
-// A folder that goes away.
-class Scratch {
- public:
-  Scratch() : path_(fs::temp_directory_path() / ("bevatron-golden-" + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 Ids read(const TokenFile& file, int64_t begin, int64_t count) {
   Ids ids(static_cast<size_t>(count));
@@ -86,7 +67,7 @@ void run_pair(const fs::path& prefix, const Json& facts, const std::string& name
   wrong += read(file, index.tokens() - last_count, last_count) == last ? 0 : 1;
   check_count(name + ": counts and tokens", wrong, report);
 
-  const Scratch scratch;
+  const ScratchFolder scratch;
   const fs::path copy = scratch.path() / "copy";
   copy_tokens(file, copy);
   const bool same =
