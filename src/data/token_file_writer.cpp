@@ -70,11 +70,10 @@ void TokenFileWriter::end_document() {
 }
 
 void TokenFileWriter::flush() {
-  const EncodedDocuments now = std::exchange(pending_, {});
-  add_ids(now.ids);
-  add_lengths(now.lengths);
-  add_documents(now.sequences);
-  pending_ = {};
+  add_ids(pending_.ids);
+  add_lengths(pending_.lengths);
+  add_documents(pending_.sequences);
+  pending_.clear();
 }
 
 void TokenFileWriter::add_ids(std::span<const std::byte> ids) {

@@ -14,6 +14,7 @@
 #include "text/bpe/gpt2_pieces.h"
 #include "text/bpe/gpt2_tokenizer.h"
 #include "text/utf8.h"
+#include "unit/text/naive_merging.h"
 
 namespace bev {
 namespace {
@@ -55,7 +56,7 @@ Pairs naive_merges(const Texts& texts, TextUnit unit, size_t limit, int64_t min_
       begin = end;
     }
   }
-  std::vector<std::pair<std::vector<size_t>, int64_t>> words;
+  test::SymbolWords words;
   for (const auto& [piece, count] : counts) {
     std::vector<size_t> ids;
     for (const char c : piece) ids.push_back(id_of.at(std::string(1, c)));
@@ -63,25 +64,12 @@ Pairs naive_merges(const Texts& texts, TextUnit unit, size_t limit, int64_t min_
   }
   Pairs merges;
   while (merges.size() < limit) {
-    std::map<std::pair<size_t, size_t>, int64_t> pairs;
-    for (const auto& [ids, count] : words)
-      for (size_t i = 0; i + 1 < ids.size(); ++i) pairs[{ids[i], ids[i + 1]}] += count;
-    const auto best =
-        std::max_element(pairs.begin(), pairs.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (best == pairs.end() || best->second < min_count) break;
-    const auto [left, right] = best->first;
+    const auto best = test::most_frequent_pair(words, min_count);
+    if (!best) break;
+    const auto [left, right] = *best;
     merges.emplace_back(tokens[left], tokens[right]);
     tokens.push_back(tokens[left] + tokens[right]);
-    for (auto& [ids, count] : words) {
-      std::vector<size_t> merged;
-      for (size_t i = 0; i < ids.size(); ++i) {
-        const bool here = i + 1 < ids.size() && ids[i] == left && ids[i + 1] == right;
-        merged.push_back(here ? tokens.size() - 1 : ids[i]);
-        i += here ? 1 : 0;
-      }
-      ids = merged;
-    }
+    test::replace_pair(words, *best, tokens.size() - 1);
   }
   return merges;
 }

@@ -10,6 +10,7 @@
 
 #include "support/expect_error.h"
 #include "text/huggingface/bert_vocab.h"
+#include "unit/text/naive_merging.h"
 
 namespace bev {
 namespace {
@@ -37,31 +38,18 @@ Tokens naive(const std::string& text, size_t vocab, int64_t min_count) {
   const auto id_of = [&](const std::string& token) {
     return static_cast<size_t>(std::find(tokens.begin(), tokens.end(), token) - tokens.begin());
   };
-  std::vector<std::pair<std::vector<size_t>, int64_t>> words;
+  test::SymbolWords words;
   for (const auto& [word, count] : counts) {
     std::vector<size_t> ids;
     for (const char c : word) ids.push_back(id_of((ids.empty() ? "" : "##") + std::string(1, c)));
     words.emplace_back(ids, count);
   }
   while (tokens.size() < vocab) {
-    std::map<std::pair<size_t, size_t>, int64_t> pairs;
-    for (const auto& [ids, count] : words)
-      for (size_t i = 0; i + 1 < ids.size(); ++i) pairs[{ids[i], ids[i + 1]}] += count;
-    const auto best =
-        std::max_element(pairs.begin(), pairs.end(),
-                         [](const auto& a, const auto& b) { return a.second < b.second; });
-    if (best == pairs.end() || best->second < min_count) break;
-    const auto [left, right] = best->first;
+    const auto best = test::most_frequent_pair(words, min_count);
+    if (!best) break;
+    const auto [left, right] = *best;
     tokens.push_back(tokens[left] + tokens[right].substr(2));
-    for (auto& [ids, count] : words) {
-      std::vector<size_t> merged;
-      for (size_t i = 0; i < ids.size(); ++i) {
-        const bool here = i + 1 < ids.size() && ids[i] == left && ids[i + 1] == right;
-        merged.push_back(here ? tokens.size() - 1 : ids[i]);
-        i += here ? 1 : 0;
-      }
-      ids = merged;
-    }
+    test::replace_pair(words, *best, tokens.size() - 1);
   }
   return tokens;
 }
