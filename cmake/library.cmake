@@ -1,10 +1,17 @@
 # bev_library(folder LINK a b ...): one static library per folder of src/, linked to what it may include.
+# Folders named cuda/ are built with the CUDA backend only.
 # Files named *_avx512.cpp and *_avx2.cpp are the only ones built for more than the baseline CPU; the
 # program chooses among them at run time. The compiler must not fuse multiplications and additions by
 # itself there: a fused and a separate activation would then differ in the last bit.
 function(bev_library name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
+  if(BEV_HAS_CUDA)
+    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cu)
+    list(APPEND sources ${kernels})
+  else()
+    list(FILTER sources EXCLUDE REGEX "/cuda/")
+  endif()
   list(TRANSFORM ARG_LINK REPLACE "^bev::" "bev_")
   if(sources)
     add_library(bev_${name} STATIC ${sources})

@@ -2,11 +2,15 @@
 add_library(bev_flags INTERFACE)
 # g++ sees overlapping copies in std::string (GCC bug 105651) and uninitialised members in lists of
 # structs where there are none; which, depends on its version and on the -O level.
-target_compile_options(bev_flags INTERFACE -Wall -Wextra -Wconversion -Wshadow
-                       $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>)
+target_compile_options(bev_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wconversion;-Wshadow>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+  "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Xcompiler=-Wall,-Wextra>")
 if(BEV_WERROR)
-  target_compile_options(bev_flags INTERFACE -Werror
-                         $<$<CXX_COMPILER_ID:GNU>:-Wno-error=maybe-uninitialized>)
+  target_compile_options(bev_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror>
+    $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-error=maybe-uninitialized>
+    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror=all-warnings -Xcompiler=-Werror>")
 endif()
 if(BEV_SANITIZE)
   target_compile_options(bev_flags INTERFACE -fsanitize=${BEV_SANITIZE} -fno-omit-frame-pointer

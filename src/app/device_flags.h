@@ -5,17 +5,22 @@
 
 #include "app/own_flags.h"
 #include "config/config.h"
+#include "ops/make_device.h"
 
 namespace bev::app {
 
 inline constexpr OwnFlag kThreadsFlag{"--threads", "N", "cpu threads [default: all]"};
-inline constexpr OwnFlag kDeviceFlag{"--device", "NAME", "cpu or reference [default: cpu]"};
+inline constexpr OwnFlag kDeviceFlag{"--device", "NAME", "auto, cuda, cpu or reference [default: auto]"};
 
 // REQUIRES: the verb has both flags.
 inline DeviceConfig device_from_flags(const FlagValues& flags) {
-  constexpr std::array<std::string_view, 2> kNames{"cpu", "reference"};
+  constexpr std::array kKinds{DeviceKind::Auto, DeviceKind::Cuda, DeviceKind::Cpu,
+                              DeviceKind::Reference};
+  std::array<std::string_view, kKinds.size()> names;
+  for (size_t i = 0; i < names.size(); ++i) names[i] = name_of_choice(kKinds[i]);
   DeviceConfig device;
-  device.kind = flags.choice("--device", 0, kNames) == 0 ? DeviceKind::Cpu : DeviceKind::Reference;
+  device.kind = kKinds[static_cast<size_t>(flags.choice("--device", 0, names))];
+  if (device.kind == DeviceKind::Auto) device.kind = automatic_device();
   device.threads = flags.integer("--threads", 0, 0, 4096);
   return device;
 }

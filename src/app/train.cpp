@@ -114,7 +114,7 @@ int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
     metrics->start(planned.parameters, planned.iterations);
   }
   const std::unique_ptr<Device> device =
-      make_device(config.device.kind, static_cast<int>(config.device.threads));
+      make_device(config.device);
   const double peak = config.device.kind == DeviceKind::Cpu ? measure_product_peak(*device) : 0;
   Assembly assembly(config, *device, planned.arenas);
   assembly.initialize();

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "config/help.h"
 #include "config/print.h"
+#include "ops/make_device.h"
 
 namespace bev::app {
 
@@ -49,7 +50,7 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }
-  LoadedConfig loaded = load(args, all_flags(verb), verb.purpose, verb.complete);
+  LoadedConfig loaded = load(args, all_flags(verb), verb.purpose, verb.complete, automatic_device());
   for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {
     fmt::print("{}", print_config(loaded.config, loaded.origins));

@@ -13,7 +13,7 @@ namespace bev {
 using PhiloxBlock = std::array<uint32_t, 4>;
 
 // Four random words for the 64-bit key and the 128-bit counter (high, low).
-inline PhiloxBlock philox(uint64_t key, uint64_t high, uint64_t low) {
+constexpr PhiloxBlock philox(uint64_t key, uint64_t high, uint64_t low) {
   constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
   PhiloxBlock c{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),

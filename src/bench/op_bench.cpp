@@ -92,7 +92,7 @@ void attention_cases(std::vector<Case>& cases, Operands& o, const ModelShape& m,
   const Shape queries{tokens, m.heads, m.head_dim}, keys{tokens, m.kv_heads, m.head_dim};
   const Tensor q = o.value(queries), k = o.value(keys), v = o.value(keys), out = o.value(queries);
   const Tensor dq = o.value(queries), dk = o.value(keys), dv = o.value(keys);
-  const Tensor lse = o.flat({tokens, m.heads}, stat, 5);
+  const Tensor lse = o.flat({b.micro_batch, m.heads, b.sequence}, stat, 5);
   const int64_t sequences = b.micro_batch;
   const std::string shape =
       format("{} x {}, {} heads x {}", b.micro_batch, b.sequence, m.heads, m.head_dim);
@@ -203,7 +203,7 @@ std::vector<std::string> benchable_ops() {
 std::vector<OpBench> bench_ops(const Config& config, const std::vector<std::string>& only,
                                double seconds_each) {
   const std::unique_ptr<Device> device =
-      make_device(config.device.kind, static_cast<int>(config.device.threads));
+      make_device(config.device);
   const MachinePeak peak = measure_peak(*device);
   Rig rig(*device, slab_bytes(config));
   std::vector<OpBench> results;

@@ -90,7 +90,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   result.resident_before = process_memory("VmHWM");
   result.plan = dry_run(config);
   const std::unique_ptr<Device> device =
-      make_device(config.device.kind, static_cast<int>(config.device.threads));
+      make_device(config.device);
   Assembly assembly(config, *device, result.plan.arenas);
   assembly.initialize();
   Loader loader(std::make_shared<MockSamples>(result.plan.model.vocab, 1),

@@ -17,17 +17,26 @@ constexpr std::string_view name_of_choice(E value) {
   return EnumNames<E>::names[static_cast<size_t>(value)];
 }
 
-enum class DeviceKind : uint8_t { Reference, Cpu, Cuda, Null };
+// Auto: cuda where a GPU can be used, else cpu; load() decides, so nobody else meets it.
+enum class DeviceKind : uint8_t { Auto, Reference, Cpu, Cuda, Null };
 template <>
 struct EnumNames<DeviceKind> {
-  static constexpr std::array<std::string_view, 4> names{"reference", "cpu", "cuda", "null"};
+  static constexpr std::array<std::string_view, 5> names{"auto", "reference", "cpu", "cuda",
+                                                         "null"};
 };
 
 // What parameters and activations are stored in. Auto: f64 on reference, f32 on cpu, bf16 on cuda.
-enum class Precision : uint8_t { Auto, F64, F32, Bf16 };
+enum class Precision : uint8_t { Auto, F64, F32, Bf16, F16 };
 template <>
 struct EnumNames<Precision> {
-  static constexpr std::array<std::string_view, 4> names{"auto", "f64", "f32", "bf16"};
+  static constexpr std::array<std::string_view, 5> names{"auto", "f64", "f32", "bf16", "fp16"};
+};
+
+// What gradients and moments are stored in.
+enum class StatePrecision : uint8_t { F32, Bf16 };
+template <>
+struct EnumNames<StatePrecision> {
+  static constexpr std::array<std::string_view, 2> names{"f32", "bf16"};
 };
 
 enum class NormKind : uint8_t { LayerNorm, RmsNorm };

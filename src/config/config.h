@@ -16,6 +16,7 @@ struct Config {
   RecomputeConfig recompute;
   DeviceConfig device;
   ParallelConfig parallel;
+  LogConfig log;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -28,6 +29,7 @@ struct Config {
     v.section("recompute", s.recompute, "less memory for more time");
     v.section("device", s.device, "where it runs");
     v.section("parallel", s.parallel, "how it is divided");
+    v.section("log", s.log, "what it says about itself");
   }
 };
 

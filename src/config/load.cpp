@@ -88,7 +88,8 @@ std::string LoadedConfig::own_text(std::string_view own_flag, std::string_view o
 }
 
 LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const OwnFlag> own,
-                            Purpose purpose, Findings& findings, Complete complete) {
+                            Purpose purpose, Findings& findings, Complete complete,
+                            DeviceKind automatic) {
   CommandLine line = parse_command_line(args, own, findings);
   std::vector<Assignment> file;
   if (!line.file.empty()) file = read_toml(line.file, findings);
@@ -99,6 +100,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);
+  if (loaded.config.device.kind == DeviceKind::Auto) loaded.config.device.kind = automatic;
   read_blend_files(loaded, findings);
   apply_tokenizer(loaded, findings);
   if (complete != nullptr) complete(loaded.config);
@@ -109,9 +111,9 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
 }
 
 LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own, Purpose purpose,
-                  Complete complete) {
+                  Complete complete, DeviceKind automatic) {
   Findings findings;
-  LoadedConfig loaded = load_unchecked(args, own, purpose, findings, complete);
+  LoadedConfig loaded = load_unchecked(args, own, purpose, findings, complete, automatic);
   throw_if_any(findings.problems);
   return loaded;
 }

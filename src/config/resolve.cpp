@@ -58,11 +58,13 @@ DType resolve_dtype(const Config& config) {
     case Precision::F64: return DType::f64;
     case Precision::F32: return DType::f32;
     case Precision::Bf16: return DType::bf16;
+    case Precision::F16: return DType::f16;
     case Precision::Auto: break;
   }
   switch (config.device.kind) {
     case DeviceKind::Reference: return DType::f64;
     case DeviceKind::Cuda: return DType::bf16;
+    case DeviceKind::Auto:
     case DeviceKind::Cpu:
     case DeviceKind::Null: break;
   }

@@ -112,6 +112,8 @@ struct OptimConfig {
   double weight_decay = 0.01, start_weight_decay = -1, end_weight_decay = -1;
   DecayRamp weight_decay_ramp = DecayRamp::Constant;
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9, clip = 1.0;
+  StatePrecision gradients = StatePrecision::F32;
+  StatePrecision first_moment = StatePrecision::F32, second_moment = StatePrecision::F32;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -138,6 +140,9 @@ struct OptimConfig {
     v("eps", s.eps, {.help = "adam: added to the root of the second moment", .effect = N, .min = 0, .max = 1, .aliases = {{"--adam-eps"}}});
     v("momentum", s.momentum, {.help = "sgd: momentum", .effect = N, .min = 0, .max = 1, .aliases = {{"--sgd-momentum"}}});
     v("clip", s.clip, {.help = "bound on the global gradient norm; 0: none", .effect = N, .min = 0, .max = 1e30, .aliases = {{"--clip-grad"}}});
+    v("gradients", s.gradients, {.help = "cuda: what gradients are summed in", .effect = N, .aliases = {{.flag = "--main-grads-dtype", .values = {"fp32", "bf16"}}, {"--grad-reduce-in-bf16", "bf16"}}});
+    v("first_moment", s.first_moment, {.help = "cuda: storage of adam's first moment; bf16 is rounded stochastically", .effect = N, .aliases = {{.flag = "--exp-avg-dtype", .values = {"fp32", "bf16"}, .later = "fp16 fp8"}}});
+    v("second_moment", s.second_moment, {.help = "cuda: the same for the second moment", .effect = N, .aliases = {{.flag = "--exp-avg-sq-dtype", .values = {"fp32", "bf16"}, .later = "fp16 fp8"}}});
   }
 };
 
@@ -146,12 +151,19 @@ struct LossConfig {
   Smoothing smoothing = Smoothing::Torch;
   double z_loss = 0;
   int64_t chunk = 0;
+  double scale = 0, initial_scale = 4294967296.0, min_scale = 1;
+  int64_t scale_window = 1000, hysteresis = 2;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
     v("label_smoothing", s.label_smoothing, {.help = "probability spread over all tokens", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--label-smoothing"}}});
     v("smoothing", s.smoothing, {.help = "whose definition of label smoothing", .effect = Effect::Numerics});
     v("z_loss", s.z_loss, {.help = "weight of the squared log-normaliser", .effect = Effect::Numerics, .min = 0, .max = 10});
+    v("scale", s.scale, {.help = "constant factor of the loss in the backward pass; 0: with fp16 one that adapts, else 1", .effect = Effect::Numerics, .min = 0, .max = 1.8446744073709552e19, .aliases = {{"--loss-scale"}}});
+    v("initial_scale", s.initial_scale, {.help = "fp16: the adapting factor at the start", .effect = Effect::Numerics, .min = 1, .max = 1.8446744073709552e19, .aliases = {{"--initial-loss-scale"}}});
+    v("min_scale", s.min_scale, {.help = "fp16: the factor does not fall below this", .effect = Effect::Numerics, .min = 1, .max = 1.8446744073709552e19, .aliases = {{"--min-loss-scale"}, {"--min-scale"}}});
+    v("scale_window", s.scale_window, {.help = "fp16: steps without overflow until the factor doubles", .effect = Effect::Numerics, .min = 1, .max = 1e12, .aliases = {{"--loss-scale-window"}}});
+    v("hysteresis", s.hysteresis, {.help = "fp16: overflows until the factor is halved", .effect = Effect::Numerics, .min = 1, .max = 1e9, .aliases = {{"--hysteresis"}}});
     v("chunk", s.chunk, {.help = "tokens whose logits exist at a time; 0: chosen by the device", .min = 0, .max = 1 << 28});
   }
 };
@@ -172,17 +184,33 @@ struct RecomputeConfig {
 };
 
 struct DeviceConfig {
-  DeviceKind kind = DeviceKind::Cpu;
+  DeviceKind kind = DeviceKind::Auto;
   int64_t threads = 0;
   Precision precision = Precision::Auto;
   double memory_gib = 0;
+  bool deterministic = false, tf32 = false;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
-    v("kind", s.kind, {.help = "where the model runs", .aliases = {{"--device"}}});
+    v("kind", s.kind, {.help = "where the model runs; auto: cuda where a GPU can be used, else cpu", .aliases = {{"--device"}}});
     v("threads", s.threads, {.help = "cpu threads; 0: all this process may use", .min = 0, .max = 4096, .aliases = {{"--threads"}}});
-    v("precision", s.precision, {.help = "storage of parameters and activations; auto: f64 on reference, f32 on cpu", .effect = Effect::Numerics, .aliases = {{"--bf16", "bf16"}}});
-    v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine has", .min = 0, .max = 1e9});
+    v("precision", s.precision, {.help = "storage of parameters and activations; auto: bf16 on cuda, f32 on cpu, f64 on reference", .effect = Effect::Numerics, .aliases = {{"--bf16", "bf16"}, {"--fp16", "fp16"}}});
+    v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine or GPU has free", .min = 0, .max = 1e9});
+    v("deterministic", s.deterministic, {.help = "cuda: two runs give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
+    v("tf32", s.tf32, {.help = "cuda: f32 products round their operands to 10 bits, for speed", .effect = Effect::Numerics});
+  }
+};
+
+struct LogConfig {
+  bool dispatch = false;
+  std::string trace;
+  int64_t trace_iteration = 3;
+
+  template <class S, class V>
+  static void describe(S& s, V& v) {
+    v("dispatch", s.dispatch, {.help = "say which implementation each op chose and why others were refused"});
+    v("trace", s.trace, {.help = "file for a trace of one iteration, in the format of Chrome and Perfetto; empty: none", .aliases = {{"--trace"}}});
+    v("trace_iteration", s.trace_iteration, {.help = "which iteration is traced", .min = 1, .max = 1e15});
   }
 };
 

@@ -1,6 +1,7 @@
 #include "device/device.h"
 
 #include <algorithm>
+#include <new>
 
 #include "base/check.h"
 
@@ -32,12 +33,29 @@ size_t Device::allocated_bytes() const {
   return total;
 }
 
+std::byte* Device::allocate_pinned(size_t bytes) {
+  return static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64}));
+}
+
+void Device::release_pinned(std::byte* data, size_t) {
+  ::operator delete(data, std::align_val_t{64});
+}
+
+void Device::upload_on(Stream, const std::byte* pinned, std::byte* device, size_t bytes) {
+  upload(pinned, device, bytes);
+}
+
+void Device::download_on(Stream, const std::byte* device, std::byte* pinned, size_t bytes) {
+  download(device, pinned, bytes);
+}
+
 Event Stream::record() const { return device_->record(index_); }
 void Stream::wait(const Event& event) const { device_->wait(index_, event); }
 void Stream::synchronize() const { device_->synchronize(index_); }
 
-NullDevice::NullDevice(DeviceKind imitates, const OpTable& ops, size_t workspace_total)
-    : Device(ops), imitates_(imitates) {
+NullDevice::NullDevice(DeviceKind imitates, const OpTable& ops, const DevicePolicy& policy,
+                       size_t workspace_total)
+    : Device(ops, policy), imitates_(imitates) {
   if (workspace_total > 0) allocate(workspace_total, "workspace");
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "config/choices.h"
+#include "device/dispatch_log.h"
 #include "device/stream.h"
 
 namespace bev {
@@ -21,6 +22,12 @@ struct MemoryUse {
   size_t bytes = 0;
 };
 
+// What a user decides about the arithmetic of a device.
+struct DevicePolicy {
+  bool deterministic = false;  // two runs give the same bits, whatever that costs
+  bool tf32 = false;           // f32 products may round their operands to 10 bits
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -29,7 +36,15 @@ class Device {
 
   virtual DeviceKind kind() const = 0;
   const OpTable& ops() const { return ops_; }
+  const DevicePolicy& policy() const { return policy_; }
+  DispatchLog& dispatch() { return dispatch_; }
+
+  // Whether calls return before their work is done.
+  virtual bool is_asynchronous() const { return false; }
   Stream compute_stream() { return {*this, 0}; }
+  Stream copy_stream() { return {*this, 1}; }
+  // Blocks the host until the event has passed.
+  virtual void finish(Event) {}
 
   // Owned by the caller until release(). Throws a Device error when there is not that much.
   // The null device counts and returns null.
@@ -40,12 +55,20 @@ class Device {
   virtual void upload(const void* host, std::byte* device, size_t bytes) = 0;
   virtual void download(const std::byte* device, void* host, size_t bytes) = 0;
 
+  // Host memory that copies in the order of a stream may use (PinnedBuffer owns it).
+  virtual std::byte* allocate_pinned(size_t bytes);
+  virtual void release_pinned(std::byte* data, size_t bytes);
+  // In the order of the stream; the host memory is pinned and stays until the stream has passed.
+  virtual void upload_on(Stream stream, const std::byte* pinned, std::byte* device, size_t bytes);
+  virtual void download_on(Stream stream, const std::byte* device, std::byte* pinned, size_t bytes);
+
   size_t allocated_bytes() const;
   size_t allocations() const { return allocations_; }  // ever made; a step makes none
   const std::vector<MemoryUse>& memory() const { return memory_; }
 
  protected:
-  explicit Device(const OpTable& ops) : ops_(ops) {}
+  explicit Device(const OpTable& ops, const DevicePolicy& policy = {})
+      : ops_(ops), policy_(policy) {}
 
  private:
   friend class Stream;
@@ -56,6 +79,8 @@ class Device {
   virtual void synchronize(int stream) = 0;
 
   const OpTable& ops_;
+  DevicePolicy policy_;
+  DispatchLog dispatch_;
   std::vector<MemoryUse> memory_;
   size_t allocations_ = 0;
 };
@@ -91,7 +116,8 @@ class HostDevice : public Device {
 // Touches no memory: planning. Counts what the imitated device would allocate.
 class NullDevice : public Device {
  public:
-  NullDevice(DeviceKind imitates, const OpTable& ops, size_t workspace_total);
+  NullDevice(DeviceKind imitates, const OpTable& ops, const DevicePolicy& policy,
+             size_t workspace_total);
 
   DeviceKind kind() const override { return DeviceKind::Null; }
   DeviceKind imitates() const { return imitates_; }

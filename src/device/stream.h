@@ -20,6 +20,7 @@ class Stream {
   Event record() const;           // done when everything issued so far is done
   void wait(const Event&) const;  // what is issued later starts after the event
   void synchronize() const;       // blocks the host; for step ends and tests
+  int index() const { return index_; }
 
  private:
   Device* device_;

@@ -21,8 +21,8 @@ Tensor logits_over(std::byte* data, const PlacedModel& model, int64_t sequences)
 }
 
 // The same calls on the null device tell how much memory they take.
-ArenaSizes rehearse(const Config& config, int threads) {
-  const std::unique_ptr<Device> device = make_null_device(config.device.kind, threads);
+ArenaSizes rehearse(const Config& config) {
+  const std::unique_ptr<Device> device = make_null_device(config.device);
   PlacedModel model(config, *device);
   Executor executor(*device, model.stage, model.env, 1, {});
   const BatchShape shape = resolve_batch(config);
@@ -108,9 +108,8 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const DeviceConfig& device, 
   config_.train.sequence = length;
   config_.train.micro_batch = config_.train.global_batch = sequences;
   config_.train.ramp_start = 0;
-  const int threads = static_cast<int>(device.threads);
-  const ArenaSizes sizes = rehearse(config_, threads > 0 ? threads : usable_threads());
-  device_ = make_device(device.kind, threads);
+  const ArenaSizes sizes = rehearse(config_);
+  device_ = make_device(device);
   model_ = std::make_unique<PlacedModel>(config_, *device_);
   load_huggingface(folder.weights, model_->params);
   executor_ = std::make_unique<Executor>(*device_, model_->stage, model_->env, 1, sizes);

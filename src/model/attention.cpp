@@ -112,7 +112,8 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
 
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
   const Tensor out = arena.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
-  const Tensor lse = arena.allocate({tokens, heads_}, accumulation_of(dtype), "attention.lse");
+  const Tensor lse = arena.allocate({micro.sequences, heads_, micro.length}, accumulation_of(dtype),
+                                     "attention.lse");
   env.attention.forward(ex, input(env, micro, heads_of(s)), out, lse);
   s.out = recompute_ ? Tensor{} : out;
   s.lse = recompute_ ? Tensor{} : lse;
@@ -135,7 +136,8 @@ void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
   Tensor out = s.out, lse = s.lse;
   if (recompute_) {
     out = ex.scratch.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
-    lse = ex.scratch.allocate({tokens, heads_}, accumulation_of(dtype), "attention.lse");
+    lse = ex.scratch.allocate({micro.sequences, heads_, micro.length}, accumulation_of(dtype),
+                              "attention.lse");
     env.attention.forward(ex, in, out, lse);
   }
 

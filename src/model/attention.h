@@ -19,7 +19,7 @@ class Attention {
     Tensor q, k;  // with a QK norm: normalised and rotated [tokens, heads, head_dim]
     NormLayer::Saved q_norm, k_norm;
     Tensor out;  // [tokens, heads, head_dim]; absent when it is recomputed
-    Tensor lse;  // [tokens, heads]; absent with out
+    Tensor lse;  // [sequences, heads, length]; absent with out
   };
 
   Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,

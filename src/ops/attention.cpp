@@ -14,6 +14,10 @@ struct Extents {
   DType dtype;
 };
 
+Shape lse_shape(int64_t sequences, const Extents& size) {
+  return {sequences, size.heads, size.queries / sequences};
+}
+
 // Pairs of one sequence that causality and the window leave; what mask tensors hide is not known to
 // the host.
 double visible_pairs(const AttentionMask& mask, int64_t queries, int64_t keys) {
@@ -69,7 +73,7 @@ void attention(Exec& ex, const Attention& a) {
   const Operands args(ex, "attention");
   const Extents size = check_inputs(args, a);
   args.write("out", a.out, a.q.shape, size.dtype);
-  args.write("lse", a.lse, {size.queries, size.heads}, accumulation_of(size.dtype));
+  args.write("lse", a.lse, lse_shape(a.sequences, size), accumulation_of(size.dtype));
   if (ex.cost != nullptr) args.count_flops(forward_flops(a.mask, a.sequences, size));
   ex.device.ops().attention(ex, a);
 }
@@ -79,7 +83,7 @@ void attention_backward(Exec& ex, const AttentionBackward& a) {
   const Extents size = check_inputs(args, a);
   args.read("dout", a.dout, a.q.shape, size.dtype);
   args.read("out", a.out, a.q.shape, size.dtype);
-  args.read("lse", a.lse, {size.queries, size.heads}, accumulation_of(size.dtype));
+  args.read("lse", a.lse, lse_shape(a.sequences, size), accumulation_of(size.dtype));
   args.write("dq", a.dq, a.q.shape, size.dtype);
   args.write("dk", a.dk, a.k.shape, size.dtype);
   args.write("dv", a.dv, a.k.shape, size.dtype);

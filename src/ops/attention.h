@@ -29,7 +29,8 @@ struct AttentionDropout {
 // out = dropout(softmax(scale * q k^T, masked)) v, head by head; query head h reads
 // kv head h / (heads / kv_heads). A query that sees no key gives zeros and lse -infinity.
 // q, out [queries, heads, head_dim]; k, v [keys, kv_heads, head_dim]; `sequences` of equal length
-// follow each other in both. lse [queries, heads] of the accumulation type.
+// follow each other in both. lse [sequences, heads, queries of one sequence] of the accumulation
+// type.
 struct Attention {
   ConstTensor q, k, v;
   int64_t sequences = 1;

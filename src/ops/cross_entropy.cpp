@@ -31,6 +31,7 @@ void cross_entropy(Exec& ex, const CrossEntropy& c) {
   args.read("targets", c.targets, {shape[0]}, DType::i32);
   args.read("weight", c.weight, {shape[0]}, DType::f32);
   args.write("loss", c.loss, {shape[0]}, sums);
+  if (c.loss_scale.present()) args.read("loss_scale", c.loss_scale, {1}, DType::f64);
   // The loss comes from the statistics; the logits are read for the gradient only.
   if (c.dlogits.present()) {
     args.count_bytes(bytes_of(c.logits));

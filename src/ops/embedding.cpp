@@ -27,7 +27,8 @@ void embedding_backward(Exec& ex, const EmbeddingBackward& e) {
   args.rank("dout", e.dout, 2);
   args.rank("dtable", e.dtable, 2);
   args.floating("dout", e.dout);
-  const DType sums = accumulation_of(e.dout.dtype);
+  const bool is_short = e.dtable.dtype == e.dout.dtype;
+  const DType sums = is_short ? e.dout.dtype : accumulation_of(e.dout.dtype);
   args.read("dout", e.dout, e.dout.shape, e.dout.dtype);
   args.read("ids", e.ids, {e.dout.shape[0]}, DType::i32);
   args.check("dtable", e.dtable, {e.dtable.shape[0], e.dout.shape[1]}, sums);

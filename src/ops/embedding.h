@@ -16,7 +16,7 @@ struct Embedding {
 void embedding(Exec& ex, const Embedding& e);
 
 // dtable[ids[t] - row_begin] += dout[t], in the order of t: deterministic.
-// dtable of the accumulation type.
+// dtable of the accumulation type, or (cuda) of dout's: the sum of a call is rounded once.
 struct EmbeddingBackward {
   ConstTensor dout, ids;
   int64_t row_begin = 0;

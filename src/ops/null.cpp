@@ -1,7 +1,18 @@
 // The op table of planning: the checked fronts have counted, there is nothing to compute.
+#include "ops/cuda/workspace.h"
 #include "ops/op_table.h"
 
 namespace bev {
+
+namespace {
+
+template <class Args>
+void book(Exec& ex, const Args& args) {
+  ArenaScope scope(ex.scratch);
+  cuda::workspace_of(ex, args, "workspace");
+}
+
+}  // namespace
 
 const OpTable kNullOps{
     .matmul = [](Exec&, const ops::Matmul&) {},
@@ -27,5 +38,17 @@ const OpTable kNullOps{
     .adamw = [](Exec&, const ops::AdamW&) {},
     .sgd = [](Exec&, const ops::Sgd&) {},
 };
+
+const OpTable kNullCudaOps = [] {
+  OpTable table = kNullOps;
+  table.matmul = book<ops::Matmul>;
+  table.attention = book<ops::Attention>;
+  table.attention_backward = book<ops::AttentionBackward>;
+  table.norm_backward = book<ops::NormBackward>;
+  table.embedding_backward = book<ops::EmbeddingBackward>;
+  table.squared_norm = book<ops::SquaredNorm>;
+  table.weighted_sum = book<ops::WeightedSum>;
+  return table;
+}();
 
 }  // namespace bev

@@ -43,5 +43,7 @@ struct OpTable {
 };
 
 extern const OpTable kReferenceOps, kCpuOps, kNullOps;
+extern const OpTable kNullCudaOps;  // books the workspaces of the cuda backend
+extern const OpTable kCudaOps;      // in builds with CUDA
 
 }  // namespace bev

@@ -18,7 +18,7 @@ class AttentionCore {
  public:
   virtual ~AttentionCore() = default;
 
-  // out [tokens, heads, d]; lse [tokens, heads] is what backward needs besides out.
+  // out [tokens, heads, d]; lse [sequences, heads, length] is what backward needs besides out.
   virtual void forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) = 0;
 
   struct Gradients {

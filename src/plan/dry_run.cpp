@@ -49,10 +49,15 @@ void infer_once(Assembly& assembly, const HostBatch& batch) {
   assembly.executor.infer(batch, {.hidden = {}, .final_norm = {}, .logits = logits});
 }
 
+DeviceConfig with_threads(DeviceConfig device, int threads) {
+  device.threads = threads;
+  return device;
+}
+
 // A step of `micros` micro-batches on the null device.
 struct Rehearsal {
   Rehearsal(const Config& source, int threads, int64_t micros)
-      : config(source), device(make_null_device(source.device.kind, threads)) {
+      : config(source), device(make_null_device(with_threads(source.device, threads))) {
     config.train.global_batch = micros * resolve_batch(source).micro_batch;
     assembly = std::make_unique<Assembly>(config, *device, ArenaSizes{});
     stepper = std::make_unique<Stepper>(*assembly, ScheduleSpec{});

@@ -1,24 +1,13 @@
 #include "plan/fit.h"
 
 #include <algorithm>
-#include <fstream>
 
 #include "base/check.h"
+#include "ops/make_device.h"
 
 namespace bev {
 
 namespace {
-
-// MemAvailable of /proc/meminfo in bytes; 0 when it cannot be read.
-size_t available_memory() {
-  std::ifstream file("/proc/meminfo");
-  std::string key, unit;
-  size_t kib = 0;
-  while (file >> key >> kib >> unit) {
-    if (key == "MemAvailable:") return kib * 1024;
-  }
-  return 0;
-}
 
 size_t bytes_with(const Config& config) { return dry_run(config).memory_bytes(); }
 
@@ -28,7 +17,7 @@ size_t memory_limit(const Config& config) {
   if (config.device.memory_gib > 0) {
     return static_cast<size_t>(config.device.memory_gib * 1024.0 * 1024.0 * 1024.0);
   }
-  return available_memory();
+  return free_memory(config.device.kind);
 }
 
 std::vector<Remedy> find_remedies(const Config& config, size_t limit) {

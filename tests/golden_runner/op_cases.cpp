@@ -234,7 +234,7 @@ void attention_case(OpCase& c, bool causal) {
   };
   const Tensor q = put("in.q", q_layout), k = put("in.k", kv_layout), v = put("in.v", kv_layout);
   const Tensor out = c.make(q.shape, c.dtype());
-  const Tensor lse = c.make({q.shape[0], q.shape[1]}, c.sums());
+  const Tensor lse = c.make({q_layout.batch, q.shape[1], q.shape[0] / q_layout.batch}, c.sums());
   ops::AttentionMask mask{.causal = causal};
   if (!causal) mask.key_visible = c.put(c.values("in.key_mask"), {k.shape[0]}, DType::i32);
   const double scale = 1.0 / std::sqrt(static_cast<double>(q_layout.dim));

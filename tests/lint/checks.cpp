@@ -38,6 +38,10 @@ const std::vector<Vendor>& vendors() {
       {"zstd.h", {"src/data/zstd.cpp"}},
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},
+      {"cuda_", {"src/device/cuda/", "src/ops/cuda/"}},
+      {"cublasLt.h", {"src/ops/cuda/"}},
+      {"cudnn", {"src/ops/cuda/cudnn_attention.cpp"}},
+      {"nvml.h", {"src/device/cuda/"}},
       {"gtest/", {"tests/"}},
       {"immintrin.h", {"src/ops/cpu/"}},
   };

@@ -23,7 +23,7 @@ struct AttentionCase {
   double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim)); }
   Shape q_shape() const { return {sequences * queries, heads, head_dim}; }
   Shape kv_shape() const { return {sequences * keys, kv_heads, head_dim}; }
-  Shape lse_shape() const { return {sequences * queries, heads}; }
+  Shape lse_shape() const { return {sequences, heads, queries}; }
   Shape fused_shape() const { return {sequences * queries, (heads + 2 * kv_heads) * head_dim}; }
 
   std::string name() const {

@@ -122,7 +122,7 @@ TEST_F(Front, RefusesMissingMemory) {
 TEST_F(Front, EveryOpRefusesAWrongOperand) {
   const Tensor x = make({4, 6}), w = make({6}), stat = make({4}, kF32), w32 = make({6}, kF32);
   const Tensor i32 = make({4}, DType::i32), q = make({4, 2, 6}), kv = make({4, 1, 6});
-  const Tensor lse = make({4, 2}, kF32), bad = make({4, 5});
+  const Tensor lse = make({1, 2, 4}, kF32), bad = make({4, 5});
   const Tensor flat = make({4}), f64 = make({1}, DType::f64), pair = make({2}, DType::f64);
   const auto refuses = [&](auto call) { EXPECT_NE(refusal(call), ""); };
   const auto rms = NormKind::RmsNorm;
@@ -174,7 +174,7 @@ TEST_F(Front, CountsProducts) {
 // Pairs counted one by one: 8 queries, 8 keys. Fails when the diagonal is counted twice or not at
 // all.
 TEST_F(Front, CountsVisiblePairs) {
-  const Tensor q = make({16, 4, 3}), kv = make({16, 2, 3}), lse = make({16, 4}, kF32);
+  const Tensor q = make({16, 4, 3}), kv = make({16, 2, 3}), lse = make({2, 4, 8}, kF32);
   const auto pairs = [&](const ops::AttentionMask& mask) {
     cost = {};
     ops::attention(ex, {q, kv, kv, 2, 1, mask, {}, q, lse});
@@ -216,7 +216,7 @@ TEST_F(Front, CountsUpdates) {
 TEST_F(Front, DoesNotAllocate) {
   const Tensor x = make({4, 6}), w = make({6}), stat = make({4}, kF32), w32 = make({6}, kF32);
   const Tensor wide = make({4, 12}), i32 = make({4}, DType::i32), rows = make({4}, DType::i64);
-  const Tensor q = make({4, 2, 6}), kv = make({4, 1, 6}), lse = make({4, 2}, kF32);
+  const Tensor q = make({4, 2, 6}), kv = make({4, 1, 6}), lse = make({2, 2, 2}, kF32);
   const Tensor stats = make({4, 4}, kF32), angles = make({9, 3}, kF32);
   const Tensor f64 = make({1}, DType::f64), pair = make({2}, DType::f64), flat = make({4});
   const ops::Dropout drops{.probability = 0.1, .key = 1, .rows = rows};

@@ -7,19 +7,6 @@ namespace {
 
 // clang-format off: a line per flag reads as a table
 
-constexpr MegatronFlag kFloat16[] = {
-    {"--fp16"},
-};
-
-constexpr MegatronFlag kLossScaling[] = {
-    {"--loss-scale", "X"},
-    {"--initial-loss-scale", "X", "4294967296"},
-    {"--min-loss-scale", "X", "1"},
-    {"--loss-scale-window", "X", "1000"},
-    {"--hysteresis", "N", "2"},
-    {"--min-scale", "X", "1"},
-};
-
 constexpr MegatronFlag k8And4Bits[] = {
     {"--fp8-format", "e4m3|hybrid"},
     {"--fp8-recipe", "tensorwise|delayed|mxfp8|blockwise|custom", "delayed"},
@@ -47,14 +34,10 @@ constexpr MegatronFlag k8And4Bits[] = {
 
 constexpr MegatronFlag kPrecisionOfSingleTensors[] = {
     {"--fp32-residual-connection"},
-    {"--grad-reduce-in-bf16"},
     {"--fp16-lm-cross-entropy"},
     {"--output-logit-dtype", "bf16|fp32"},
     {"--use-precision-aware-optimizer"},
-    {"--main-grads-dtype", "fp32|bf16", "fp32"},
     {"--main-params-dtype", "fp32|fp16", "fp32"},
-    {"--exp-avg-dtype", "fp32|fp16|bf16|fp8", "fp32"},
-    {"--exp-avg-sq-dtype", "fp32|fp16|bf16|fp8", "fp32"},
     {"--megatron-fsdp-main-params-dtype", "fp32|bf16|fp16|auto", "fp32"},
     {"--megatron-fsdp-main-grads-dtype", "fp32|bf16|fp16|auto", "auto"},
     {"--megatron-fsdp-grad-comm-dtype", "fp32|fp16|bf16|auto", "auto"},
@@ -74,7 +57,6 @@ constexpr MegatronFlag kSumsInF32[] = {
 
 constexpr MegatronFlag kReproducibleResults[] = {
     {"--use-cpu-initialization"},
-    {"--deterministic-mode"},
     {"--init-model-with-meta-device"},
     {"--batch-invariant-mode"},
     {"--batch-invariant-backend", "te_native|deepgemm|triton", "te_native"},
@@ -88,13 +70,10 @@ constexpr MegatronFlag kReproducibleResults[] = {
 
 std::span<const FlagTopic> precision_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"float16", FlagClass::Later,
-       "this version has f32 and bf16; give --bf16, or nothing for f32", kFloat16},
-      {"loss scaling", FlagClass::Noted, "has a meaning with fp16 only", kLossScaling},
-      {"8 and 4 bits", FlagClass::Later, "this version has f32 and bf16, nothing below 16 bits",
+      {"8 and 4 bits", FlagClass::Later, "this version has f32, bf16 and fp16, nothing below 16 bits",
        k8And4Bits},
       {"precision of single tensors", FlagClass::Later,
-       "gradients, moments, master weights and the loss are f32, the residual stream has the "
+       "master weights and the loss are f32, the residual stream has the "
        "precision of the activations",
        kPrecisionOfSingleTensors},
       {"sums in f32", FlagClass::Noted, "sums, softmax and gradients are always in f32 or better",

@@ -78,8 +78,8 @@ AttentionGradient<T> gradient_of(const Sequences<ops::AttentionBackward>& all, i
           .dq = heads_of<T>(a.dq, query),
           .dk = heads_of<T>(a.dk, key),
           .dv = heads_of<T>(a.dv, key),
-          .lse = reinterpret_cast<const float*>(a.lse.data) + query * a.lse.stride[0],
-          .lse_stride = a.lse.stride[0]};
+          .lse = reinterpret_cast<const float*>(a.lse.data) + sequence * a.lse.stride[0],
+          .lse_stride = a.lse.stride[1]};
 }
 
 TileMemory memory_of(const HostDevice& host, int thread) {
@@ -166,8 +166,8 @@ void attention(Exec& ex, const ops::Attention& a) {
           .k = heads_of<const T>(a.k, key),
           .v = heads_of<const T>(a.v, key),
           .out = heads_of<T>(a.out, query),
-          .lse = reinterpret_cast<float*>(a.lse.data) + query * a.lse.stride[0],
-          .lse_stride = a.lse.stride[0]};
+          .lse = reinterpret_cast<float*>(a.lse.data) + sequence * a.lse.stride[0],
+          .lse_stride = a.lse.stride[1]};
       kernels_of<T>().attention_forward(forward, head, tile * kQueryTile,
                                         std::min(share, tiles - tile), memory_of(host, thread));
     });

@@ -146,7 +146,7 @@ class GradientTile {
                             .c_row = kKeyTile},
                            view.queries, key_vectors, ranges);
     for (int64_t i = 0; i < view.queries; ++i) {
-      const V lse = V::broadcast(a_.lse[(query_begin_ + i) * a_.lse_stride + head_]);
+      const V lse = V::broadcast(a_.lse[head_ * a_.lse_stride + query_begin_ + i]);
       if (a_.dropout.rows != nullptr) {
         make_row<true>(view, i, key_vectors, lse);
       } else {

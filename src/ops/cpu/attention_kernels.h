@@ -95,7 +95,7 @@ class ForwardTile {
     for (int64_t i = 0; i < queries_; ++i) {
       T* row =
           a_->out.data + (query_begin_ + i) * a_->out.token_stride + head_ * a_->out.head_stride;
-      float* lse = a_->lse + (query_begin_ + i) * a_->lse_stride + head_;
+      float* lse = a_->lse + head_ * a_->lse_stride + query_begin_ + i;
       if (sum_[i] == 0) {
         each_vector<V>(a_->size.head_dim,
                        [&](int64_t d, auto lanes) { lanes.store(V::zero(), row + d); });

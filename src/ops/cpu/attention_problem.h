@@ -49,7 +49,7 @@ struct AttentionForward {
   TileDropout dropout;
   HeadRows<const T> q, k, v;
   HeadRows<T> out;
-  float* lse;  // [queries, heads]
+  float* lse;  // [heads, queries]
   int64_t lse_stride;
 };
 

@@ -15,6 +15,7 @@ namespace {
 // One query of one head, and the keys of its sequence.
 struct Query {
   int64_t index;     // among all queries
+  int64_t sequence, inside;  // inside: of the sequence
   int64_t position;  // i + query_offset
   int64_t first_key, keys;
   int64_t head, kv_head;
@@ -31,6 +32,8 @@ void each_query(const Args& a, Body body) {
     for (int64_t i = 0; i < queries; ++i) {
       for (int64_t head = 0; head < heads; ++head) {
         body(Query{.index = sequence * queries + i,
+                   .sequence = sequence,
+                   .inside = i,
                    .position = i + a.mask.query_offset,
                    .first_key = sequence * keys,
                    .keys = keys,
@@ -98,13 +101,13 @@ void attention(Exec&, const ops::Attention& a) {
       max = std::max(max, score);
     }
     if (max == -kInfinity) {
-      at(a.lse, query.index, query.head) = -kInfinity;
+      at(a.lse, query.sequence, query.head, query.inside) = -kInfinity;
       return;
     }
     double sum = 0;
     for (const double score : scores) sum += std::exp(score - max);
     const double lse = max + std::log(sum);
-    at(a.lse, query.index, query.head) = lse;
+    at(a.lse, query.sequence, query.head, query.inside) = lse;
     for (int64_t j = 0; j < query.keys; ++j) {
       const double probability = std::exp(scores[static_cast<size_t>(j)] - lse);
       if (probability == 0) continue;
@@ -125,7 +128,7 @@ void attention_backward(Exec&, const ops::AttentionBackward& a) {
     for (int64_t key = 0; key < query.keys; ++key) {
       if (!sees(a.mask, query, key)) continue;
       const int64_t j = query.first_key + key;
-      const double p = std::exp(a.scale * dot(a.q, i, h, a.k, j, g) - at(a.lse, i, h));
+      const double p = std::exp(a.scale * dot(a.q, i, h, a.k, j, g) - at(a.lse, query.sequence, h, query.inside));
       const double d = factor(a.dropout, query, key);
       const double dp = d * dot(a.dout, i, h, a.v, j, g);
       const double ds = p * (dp - delta);

@@ -149,7 +149,7 @@ std::vector<std::vector<std::byte>> run_attention(const Problem& p, DType dtype,
   const Shape query{p.length, p.heads, p.head_dim}, key{p.length, p.kv_heads, p.head_dim};
   const Tensor q = b.drawn(query, dtype, 1), k = b.drawn(key, dtype, 2);
   const Tensor v = b.drawn(key, dtype, 3), dout = b.drawn(query, dtype, 4);
-  const Tensor out = b.blank(query, dtype), lse = b.blank({p.length, p.heads}, DType::f32);
+  const Tensor out = b.blank(query, dtype), lse = b.blank({1, p.heads, p.length}, DType::f32);
   const Tensor dq = b.drawn(query, dtype, 5), dk = b.drawn(key, dtype, 6);
   const Tensor dv = b.drawn(key, dtype, 7), visible = b.blank({p.length}, DType::i32);
   for (int64_t j = 0; j < p.length; ++j) {

@@ -1,0 +1,39 @@
+# The CUDA backend. BEV_CUDA: AUTO builds it where nvcc is, ON insists, OFF leaves it out. Sets
+# BEV_HAS_CUDA. Only the runtime is linked, statically; cuBLASLt, cuDNN and NVML are loaded when a
+# GPU is used, so that the program starts on machines that have none of them.
+set(BEV_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
+set_property(CACHE BEV_CUDA PROPERTY STRINGS AUTO ON OFF)
+set(BEV_HAS_CUDA OFF)
+
+if(NOT BEV_CUDA STREQUAL "OFF")
+  # nvcc is often installed where PATH does not lead.
+  if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+    find_program(BEV_NVCC nvcc PATHS ENV CUDA_HOME ENV CUDA_PATH /usr/local/cuda PATH_SUFFIXES bin)
+    if(BEV_NVCC)
+      set(CMAKE_CUDA_COMPILER ${BEV_NVCC})
+    endif()
+  endif()
+  # Machine code for Hopper, and PTX from which the driver makes code for every GPU since Ampere.
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES "90-real;80-virtual" CACHE STRING "GPU architectures")
+  endif()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    enable_language(CUDA)
+    find_package(CUDAToolkit REQUIRED)
+    set(BEV_HAS_CUDA ON)
+  elseif(BEV_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "BEV_CUDA is ON, but there is no nvcc: install a CUDA toolkit, put nvcc on "
+      "PATH or name it with -DCMAKE_CUDA_COMPILER=...")
+  endif()
+endif()
+
+if(BEV_HAS_CUDA)
+  message(NOTICE "CUDA: ${CMAKE_CUDA_COMPILER} ${CUDAToolkit_VERSION}, for ${CMAKE_CUDA_ARCHITECTURES}")
+  # CMake 3.25 does not know that nvcc 13 speaks C++20.
+  set(CMAKE_CUDA_STANDARD 17)
+  add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-std=c++20 --expt-relaxed-constexpr -lineinfo>")
+else()
+  message(NOTICE "CUDA: not built; the cpu and reference devices are (nvcc was not found or BEV_CUDA is OFF)")
+endif()

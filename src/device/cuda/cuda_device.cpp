@@ -1,0 +1,125 @@
+#include "device/cuda/cuda_device.h"
+
+#include "base/check.h"
+#include "device/cuda/check.h"
+
+namespace bev {
+
+using cuda::check;
+
+CudaDevice::CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordinal)
+    : Device(ops, policy), ordinal_(ordinal) {
+  check(cudaSetDevice(ordinal), "choosing the GPU");
+  check(cudaFree(nullptr), "starting the GPU");
+  int major = 0, minor = 0;
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal), "asking");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal), "asking");
+  check(cudaDeviceGetAttribute(&multiprocessors_, cudaDevAttrMultiProcessorCount, ordinal),
+        "asking");
+  compute_capability_ = 10 * major + minor;
+  BEV_CHECK(compute_capability_ >= 80, Device,
+            "the GPU has compute capability {}.{}; 8.0 (Ampere) or newer is needed", major, minor);
+  for (cudaStream_t& stream : streams_) {
+    check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  }
+}
+
+CudaDevice::~CudaDevice() {
+  for (cudaEvent_t event : events_) {
+    if (event != nullptr) cudaEventDestroy(event);
+  }
+  for (cudaStream_t stream : streams_) {
+    if (stream != nullptr) cudaStreamDestroy(stream);
+  }
+}
+
+std::byte* CudaDevice::do_allocate(size_t bytes) {
+  if (bytes == 0) return nullptr;
+  void* data = nullptr;
+  const cudaError_t status = cudaMalloc(&data, bytes);
+  if (status == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // The failure is reported here; it must not fail the next call.
+    size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    throw Error(ErrorKind::Device,
+                format("the GPU has no {} left: {} of its {} are free",
+                       as_bytes(static_cast<double>(bytes)), as_bytes(static_cast<double>(free)),
+                       as_bytes(static_cast<double>(total))));
+  }
+  check(status, "allocating memory");
+  check(cudaMemsetAsync(data, 0, bytes, streams_[0]), "clearing memory");
+  check(cudaStreamSynchronize(streams_[0]), "clearing memory");
+  return static_cast<std::byte*>(data);
+}
+
+// What a failed kernel left behind was reported when it was found; owners go away all the same.
+void CudaDevice::do_release(std::byte* data, size_t) { cudaFree(data); }
+
+cudaEvent_t CudaDevice::event_of(Event event) const {
+  return event.handle == 0 ? nullptr : events_[event.handle % kEvents];
+}
+
+Event CudaDevice::record(int stream) {
+  cudaEvent_t& event = events_[++recorded_ % kEvents];
+  if (event == nullptr) {
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+  }
+  check(cudaEventRecord(event, streams_[static_cast<size_t>(stream)]), "recording an event");
+  return {recorded_};
+}
+
+void CudaDevice::wait(int stream, Event event) {
+  cudaEvent_t handle = event_of(event);
+  if (handle == nullptr) return;
+  check(cudaStreamWaitEvent(streams_[static_cast<size_t>(stream)], handle, 0),
+        "waiting for an event");
+}
+
+void CudaDevice::finish(Event event) {
+  cudaEvent_t handle = event_of(event);
+  if (handle != nullptr) check(cudaEventSynchronize(handle), "waiting for the GPU");
+}
+
+void CudaDevice::synchronize(int stream) {
+  check(cudaStreamSynchronize(streams_[static_cast<size_t>(stream)]), "waiting for the GPU");
+}
+
+void CudaDevice::upload(const void* host, std::byte* device, size_t bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, streams_[0]),
+        "copying to the GPU");
+  synchronize(0);
+}
+
+void CudaDevice::download(const std::byte* device, void* host, size_t bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, streams_[0]),
+        "copying from the GPU");
+  synchronize(0);
+}
+
+std::byte* CudaDevice::allocate_pinned(size_t bytes) {
+  void* data = nullptr;
+  check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "allocating pinned host memory");
+  return static_cast<std::byte*>(data);
+}
+
+void CudaDevice::release_pinned(std::byte* data, size_t) { cudaFreeHost(data); }
+
+void CudaDevice::upload_on(Stream stream, const std::byte* pinned, std::byte* device,
+                           size_t bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(device, pinned, bytes, cudaMemcpyHostToDevice,
+                        streams_[static_cast<size_t>(stream.index())]),
+        "copying to the GPU");
+}
+
+void CudaDevice::download_on(Stream stream, const std::byte* device, std::byte* pinned,
+                             size_t bytes) {
+  if (bytes == 0) return;
+  check(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost,
+                        streams_[static_cast<size_t>(stream.index())]),
+        "copying from the GPU");
+}
+
+}  // namespace bev

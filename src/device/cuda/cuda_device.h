@@ -1,0 +1,52 @@
+// An NVIDIA GPU: memory, a stream for work, a stream for copies beside it.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "device/device.h"
+
+namespace bev {
+
+class CudaDevice : public Device {
+ public:
+  // `ordinal`: which of the visible GPUs. Throws a Device error when it cannot be used.
+  CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordinal);
+  ~CudaDevice() override;
+
+  DeviceKind kind() const override { return DeviceKind::Cuda; }
+  bool is_asynchronous() const override { return true; }
+  cudaStream_t stream(int index) const { return streams_[static_cast<size_t>(index)]; }
+  int multiprocessors() const { return multiprocessors_; }
+  int compute_capability() const { return compute_capability_; }  // 90 for sm_90
+
+  void finish(Event event) override;
+  void upload(const void* host, std::byte* device, size_t bytes) override;
+  void download(const std::byte* device, void* host, size_t bytes) override;
+  std::byte* allocate_pinned(size_t bytes) override;
+  void release_pinned(std::byte* data, size_t bytes) override;
+  void upload_on(Stream stream, const std::byte* pinned, std::byte* device, size_t bytes) override;
+  void download_on(Stream stream, const std::byte* device, std::byte* pinned,
+                   size_t bytes) override;
+
+ private:
+  std::byte* do_allocate(size_t bytes) override;
+  void do_release(std::byte* data, size_t bytes) override;
+  Event record(int stream) override;
+  void wait(int stream, Event event) override;
+  void synchronize(int stream) override;
+  cudaEvent_t event_of(Event event) const;
+
+  // Events are numbered from 1 and reuse this many handles in turn: nobody waits for one that is
+  // thousands of records old.
+  static constexpr size_t kEvents = 4096;
+
+  int ordinal_;
+  int multiprocessors_ = 0, compute_capability_ = 0;
+  std::array<cudaStream_t, 2> streams_{};
+  std::array<cudaEvent_t, kEvents> events_{};
+  uint64_t recorded_ = 0;
+};
+
+}  // namespace bev

@@ -1,0 +1,38 @@
+// The cuda device together with what its ops keep: library handles and plans.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "device/cuda/cuda_device.h"
+#include "device/exec.h"
+
+namespace bev::cuda {
+
+class Products;
+class CudnnAttention;
+
+class Gpu final : public CudaDevice {
+ public:
+  explicit Gpu(const DevicePolicy& policy, int ordinal = 0);
+  ~Gpu() override;
+
+  Products& products() { return *products_; }
+  // Null where cuDNN cannot be loaded; why says why.
+  CudnnAttention* cudnn() { return cudnn_.get(); }
+  const std::string& why_no_cudnn() const { return why_no_cudnn_; }
+
+ private:
+  std::unique_ptr<Products> products_;
+  std::unique_ptr<CudnnAttention> cudnn_;
+  std::string why_no_cudnn_;
+};
+
+inline Gpu& gpu_of(Exec& ex) { return static_cast<Gpu&>(ex.device); }
+inline cudaStream_t stream_of(Exec& ex) { return gpu_of(ex).stream(ex.stream.index()); }
+
+// Why no GPU can be used, in a sentence; empty when one can.
+std::string why_no_gpu();
+size_t free_gpu_memory();
+
+}  // namespace bev::cuda

@@ -1,0 +1,30 @@
+#include "ops/cuda/ops.h"
+
+namespace bev {
+
+const OpTable kCudaOps{
+    .matmul = cuda::matmul,
+    .norm = cuda::norm,
+    .residual_norm = cuda::residual_norm,
+    .norm_backward = cuda::norm_backward,
+    .dropout = cuda::dropout,
+    .residual_add = cuda::residual_add,
+    .attention = cuda::attention,
+    .attention_backward = cuda::attention_backward,
+    .rope = cuda::rope,
+    .activate = cuda::activate,
+    .activate_backward = cuda::activate_backward,
+    .embedding = cuda::embedding,
+    .embedding_backward = cuda::embedding_backward,
+    .softmax_stats = cuda::softmax_stats,
+    .cross_entropy = cuda::cross_entropy,
+    .copy = cuda::copy,
+    .fill = cuda::fill,
+    .squared_norm = cuda::squared_norm,
+    .weighted_sum = cuda::weighted_sum,
+    .update_control = cuda::update_control,
+    .adamw = cuda::adamw,
+    .sgd = cuda::sgd,
+};
+
+}  // namespace bev
