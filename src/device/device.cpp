@@ -4,6 +4,7 @@
 #include <new>
 
 #include "base/check.h"
+#include "base/clock.h"
 
 namespace bev {
 
@@ -31,6 +32,15 @@ size_t Device::allocated_bytes() const {
   size_t total = 0;
   for (const MemoryUse& use : memory_) total += use.bytes;
   return total;
+}
+
+int64_t Device::mark_time(Stream) {
+  times_.push_back(seconds_now());
+  return static_cast<int64_t>(times_.size()) - 1;
+}
+
+double Device::seconds_between(int64_t first, int64_t second) {
+  return times_[static_cast<size_t>(second)] - times_[static_cast<size_t>(first)];
 }
 
 std::byte* Device::allocate_pinned(size_t bytes) {

@@ -45,6 +45,11 @@ class Device {
   Stream copy_stream() { return {*this, 1}; }
   // Blocks the host until the event has passed.
   virtual void finish(Event) {}
+  // A point in time in the order of the stream, and the seconds between two (waits for both).
+  // Marks are kept until forget_times().
+  virtual int64_t mark_time(Stream stream);
+  virtual double seconds_between(int64_t first, int64_t second);
+  virtual void forget_times() { times_.clear(); }
 
   // Owned by the caller until release(). Throws a Device error when there is not that much.
   // The null device counts and returns null.
@@ -83,6 +88,7 @@ class Device {
   DispatchLog dispatch_;
   std::vector<MemoryUse> memory_;
   size_t allocations_ = 0;
+  std::vector<double> times_;
 };
 
 // The reference and cpu devices: host memory, threads of their own.

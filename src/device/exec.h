@@ -5,6 +5,7 @@
 
 #include "device/arena.h"
 #include "device/device.h"
+#include "device/trace.h"
 
 namespace bev {
 
@@ -29,9 +30,12 @@ struct Exec {
   Arena& scratch;    // until the enclosing ArenaScope ends
   Arena& recompute;  // until the block being recomputed is done
   Cost* cost = nullptr;
+  Trace* trace = nullptr;  // when set, every op is timed
 
   // The same execution with activations kept in another arena.
-  Exec keeping_in(Arena& arena) const { return {device, stream, arena, scratch, recompute, cost}; }
+  Exec keeping_in(Arena& arena) const {
+    return {device, stream, arena, scratch, recompute, cost, trace};
+  }
 };
 
 }  // namespace bev

@@ -14,7 +14,7 @@ using ops::Transpose;
 
 // Large enough that the head's matrix is read few times, small enough that the logits of a large
 // vocabulary stay a small part of memory.
-constexpr int64_t kDefaultChunk = 256;
+constexpr int64_t kHostChunk = 256, kGpuChunk = 8192;
 
 double effective_smoothing(const Blueprint& b) {
   const LossConfig& loss = b.config.loss;
@@ -26,7 +26,9 @@ double effective_smoothing(const Blueprint& b) {
 }  // namespace
 
 Head::Head(ParamStore& params, const Blueprint& b)
-    : chunk_(b.config.loss.chunk > 0 ? b.config.loss.chunk : kDefaultChunk),
+    : chunk_(b.config.loss.chunk > 0                          ? b.config.loss.chunk
+             : b.config.device.kind == DeviceKind::Cuda ? kGpuChunk
+                                                        : kHostChunk),
       classes_(b.shape.padded_vocab),
       smoothing_(effective_smoothing(b)),
       z_loss_(b.config.loss.z_loss),
@@ -67,6 +69,7 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
                             .smoothing = env.training ? smoothing_ : 0.0,
                             .z_loss = env.training ? z_loss_ : 0.0,
                             .grad_scale = env.grad_scale,
+                            .loss_scale = env.loss_scale,
                             .loss = loss,
                             .dlogits = dx.present() ? chunk : Tensor{}});
     ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.loss});

@@ -10,8 +10,20 @@ namespace bev::ops {
 // was found and what was expected: the caller is our own code.
 class Operands {
  public:
+  // The operands live as long as the call, so a trace measures from here to the destructor.
   Operands(const Exec& ex, const char* op)
-      : op_(op), cost_(ex.cost), has_memory_(ex.device.kind() != DeviceKind::Null) {}
+      : op_(op),
+        cost_(ex.cost),
+        trace_(ex.trace),
+        stream_(ex.stream),
+        has_memory_(ex.device.kind() != DeviceKind::Null) {
+    if (trace_ != nullptr) trace_->begin(op, stream_);
+  }
+  ~Operands() {
+    if (trace_ != nullptr) trace_->end(stream_);
+  }
+  Operands(const Operands&) = delete;
+  Operands& operator=(const Operands&) = delete;
 
   // For the tensor whose extents the others are measured by.
   void rank(const char* name, const ConstTensor& t, int expected) const;
@@ -36,6 +48,8 @@ class Operands {
  private:
   const char* op_;
   Cost* cost_;
+  Trace* trace_;
+  Stream stream_;
   bool has_memory_;
 };
 

@@ -34,7 +34,7 @@ const OpTable kNullOps{
     .fill = [](Exec&, const ops::Fill&) {},
     .squared_norm = [](Exec&, const ops::SquaredNorm&) {},
     .weighted_sum = [](Exec&, const ops::WeightedSum&) {},
-    .update_control = [](Exec&, const ops::UpdateControl&) {},
+    .decide_update = [](Exec&, const ops::DecideUpdate&) {},
     .adamw = [](Exec&, const ops::AdamW&) {},
     .sgd = [](Exec&, const ops::Sgd&) {},
 };

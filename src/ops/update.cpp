@@ -7,12 +7,16 @@ namespace bev::ops {
 
 namespace {
 
+// The dtype a gradient or a moment is expected in: short where it is stored so, else the sums'.
+DType stored(const ConstTensor& t, DType param) {
+  return t.dtype == param ? param : accumulation_of(param);
+}
+
 // What the updates of all optimizers share. Returns the dtype of the optimizer's state.
 template <class Args>
 DType check_update(const Operands& args, const Args& a) {
   args.rank("param", a.param, 1);
   args.floating("param", a.param);
-  args.require(a.step >= 1, "step counts from 1");
   const Shape& shape = a.param.shape;
   const DType sums = accumulation_of(a.param.dtype);
   if (a.master.present()) {
@@ -21,26 +25,29 @@ DType check_update(const Operands& args, const Args& a) {
   } else {
     args.update("param", a.param, shape, a.param.dtype);
   }
-  args.read("grad", a.grad, shape, sums);
-  args.read("control", a.control, {2}, DType::f64);
+  args.read("grad", a.grad, shape, stored(a.grad, a.param.dtype));
+  args.read("decision", a.decision, {kUpdateDecisions}, DType::f64);
   return sums;
 }
 
 }  // namespace
 
-void update_control(Exec& ex, const UpdateControl& u) {
-  const Operands args(ex, "update_control");
+void decide_update(Exec& ex, const DecideUpdate& u) {
+  const Operands args(ex, "decide_update");
   args.read("norm_squared", u.norm_squared, {1}, DType::f64);
-  args.write("control", u.control, {2}, DType::f64);
-  args.require(u.max_norm >= 0, "max_norm is negative");
-  ex.device.ops().update_control(ex, u);
+  args.read("loss", u.loss, {2}, DType::f64);
+  args.update("state", u.state, {kUpdateStates}, DType::f64);
+  args.write("decision", u.decision, {kUpdateDecisions}, DType::f64);
+  args.require(u.rule.max_norm >= 0, "max_norm is negative");
+  ex.device.ops().decide_update(ex, u);
 }
 
 void adamw(Exec& ex, const AdamW& a) {
   const Operands args(ex, "adamw");
-  const DType sums = check_update(args, a);
-  args.update("m", a.m, a.param.shape, sums);
-  args.update("v", a.v, a.param.shape, sums);
+  check_update(args, a);
+  args.require(a.first % 4 == 0, "first is not a multiple of 4");
+  args.update("m", a.m, a.param.shape, stored(a.m, a.param.dtype));
+  args.update("v", a.v, a.param.shape, stored(a.v, a.param.dtype));
   ex.device.ops().adamw(ex, a);
 }
 

@@ -1,45 +1,48 @@
-// Optimizer updates on flat ranges. What decides an update lives in device memory (`control`),
-// because on an asynchronous device the host learns of a step late.
+// Optimizer updates on flat ranges, decided in device memory by update_rule.h.
 #pragma once
 
 #include "device/exec.h"
+#include "ops/update_rule.h"
 
 namespace bev::ops {
 
-// control = { factor every gradient is multiplied by, 1 when the update is applied else 0 }.
-// norm = sqrt(norm_squared) * grad_multiplier; factor = grad_multiplier * min(1, max_norm / (norm +
-// 1e-6)), without clipping when max_norm is 0; a norm that is not finite gives {0, 0}.
-// norm_squared f64 [1]; control f64 [2]
-struct UpdateControl {
-  ConstTensor norm_squared;
-  double max_norm = 0;
-  double grad_multiplier = 1;
-  Tensor control;
+// decide_update() on the device.  norm_squared f64 [1]; loss f64 [2], its first entry counts; state f64 [kUpdateStates], updated; decision
+// f64 [kUpdateDecisions], written
+struct DecideUpdate {
+  ConstTensor norm_squared, loss;
+  UpdateRule rule{};
+  Tensor state, decision;
 };
-void update_control(Exec& ex, const UpdateControl& u);
+void decide_update(Exec& ex, const DecideUpdate& u);
 
+// With factor, rate and step number n of the decision, nothing when it is not applied:
 // g = factor * grad;  m = b1 m + (1 - b1) g;  v = b2 v + (1 - b2) g^2
-// p = p - lr (m / (1 - b1^step) / (sqrt(v / (1 - b2^step)) + eps) + weight_decay p)
+// p = p - rate (m / (1 - b1^n) / (sqrt(v / (1 - b2^n)) + eps) + weight decay p)
 // Computed on `master`; `param` receives it rounded. Without a master, param is its own.
-// All [n], contiguous; moments, master and grad of the accumulation type. step counts from 1.
+// All [count], contiguous; master of the accumulation type, grad and moments too or (cuda) of
+// param's. Short moments are rounded stochastically: the draw for element i is word i % 4 of
+// philox(rounding_key, n, (first + i) / 4) for v and of the mixed key for m.
 struct AdamW {
   Tensor param;
   Tensor master{};
   Tensor m, v;
-  ConstTensor grad, control;
-  double lr = 0, beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0;
-  int64_t step = 1;
+  ConstTensor grad, decision;
+  double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
+  bool decays = true;  // whether the decision's weight decay applies
+  uint64_t rounding_key = 0;
+  int64_t first = 0;  // the logical index of element 0; a multiple of 4
 };
 void adamw(Exec& ex, const AdamW& a);
 
-// d = factor * grad + weight_decay p;  buf = d at step 1, else momentum buf + d;  p = p - lr buf
+// d = factor * grad + weight decay p;  buf = d at the first step, else momentum buf + d;
+// p = p - rate buf
 struct Sgd {
   Tensor param;
   Tensor master{};
   Tensor buffer;
-  ConstTensor grad, control;
-  double lr = 0, momentum = 0.9, weight_decay = 0;
-  int64_t step = 1;
+  ConstTensor grad, decision;
+  double momentum = 0.9;
+  bool decays = true;
 };
 void sgd(Exec& ex, const Sgd& s);
 

@@ -1,8 +1,5 @@
 #include "optim/lr_schedule.h"
 
-#include <algorithm>
-#include <cmath>
-#include <numbers>
 #include <string_view>
 
 #include "base/integer.h"
@@ -10,24 +7,6 @@
 namespace bev {
 
 namespace {
-
-using std::numbers::pi;
-
-// 1 at ratio 0, 0 at ratio 1, along half a cosine.
-double half_cosine(double ratio) { return 0.5 * (std::cos(pi * ratio) + 1.0); }
-
-double wsd_factor(const ScheduleSpec& s, double x) {
-  const auto start = static_cast<double>(s.decay - s.wsd);
-  if (x <= start) return 1.0;
-  const double ratio = (x - start) / static_cast<double>(s.wsd);
-  switch (s.wsd_style) {
-    case WsdDecay::Linear: return 1.0 - ratio;
-    case WsdDecay::Cosine: return half_cosine(ratio);
-    case WsdDecay::Exponential: return 2.0 * std::pow(0.5, ratio) - 1.0;
-    case WsdDecay::MinusSqrt: return 1.0 - std::sqrt(ratio);
-  }
-  return 1.0;
-}
 
 // A length the user gives in one of two units, in the unit of the run.
 struct Length {
@@ -63,32 +42,6 @@ class LengthsInSamples {
 };
 
 }  // namespace
-
-double learning_rate(const ScheduleSpec& s, int64_t position) {
-  const auto x = static_cast<double>(position);
-  if (s.warmup > 0 && x <= s.warmup) return s.init_lr + (s.max_lr - s.init_lr) * x / s.warmup;
-  if (s.style == LrDecay::Constant) return s.max_lr;
-  if (position > s.decay) return s.min_lr;
-  const double ratio = (x - s.warmup) / (static_cast<double>(s.decay) - s.warmup);
-  const double range = s.max_lr - s.min_lr;
-  switch (s.style) {
-    case LrDecay::Constant: return s.max_lr;
-    case LrDecay::Linear: return s.min_lr + (1.0 - ratio) * range;
-    case LrDecay::Cosine: return s.min_lr + half_cosine(ratio) * range;
-    case LrDecay::InverseSquareRoot:
-      return std::max(s.min_lr,
-                      s.max_lr * std::sqrt(std::max(s.warmup, 1.0)) / std::sqrt(std::max(x, 1.0)));
-    case LrDecay::Wsd: return s.min_lr + wsd_factor(s, x) * range;
-  }
-  return s.max_lr;
-}
-
-double weight_decay(const ScheduleSpec& s, int64_t position) {
-  if (s.wd_ramp == DecayRamp::Constant || position > s.wd_length) return s.end_wd;
-  const double ratio = static_cast<double>(position) / static_cast<double>(s.wd_length);
-  const double factor = s.wd_ramp == DecayRamp::Linear ? ratio : half_cosine(1.0 - ratio);
-  return s.start_wd + factor * (s.end_wd - s.start_wd);
-}
 
 ScheduleSpec schedule_from(const Config& config, int64_t global_batch, int64_t iterations) {
   const OptimConfig& o = config.optim;

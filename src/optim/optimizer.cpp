@@ -1,5 +1,6 @@
 #include "optim/optimizer.h"
 
+#include "base/philox.h"
 #include "ops/elementwise.h"
 #include "ops/update.h"
 
@@ -9,53 +10,58 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimConfig& config, ParamStore& params, const GradBuffer& grads)
-      : Optimizer(params, grads), config_(config), moments_(make_state(2, "optimizer")) {}
+  AdamW(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, uint64_t seed)
+      : Optimizer(params, grads),
+        config_(config),
+        rounding_key_(mix_key(seed, "moments")),
+        first_(make_state(config.first_moment, "optimizer")),
+        second_(make_state(config.second_moment, "optimizer")) {}
 
-  void step(Exec& ex, const StepInfo& info) override {
+  void step(Exec& ex, ConstTensor decision) override {
     for (const Range& r : ranges()) {
       ops::adamw(ex, {.param = param_range(r),
                       .master = master_range(r),
-                      .m = range_of(moments_[0], r),
-                      .v = range_of(moments_[1], r),
+                      .m = range_of(first_, r),
+                      .v = range_of(second_, r),
                       .grad = grad_range(r),
-                      .control = info.control,
-                      .lr = info.lr,
+                      .decision = decision,
                       .beta1 = config_.beta1,
                       .beta2 = config_.beta2,
                       .eps = config_.eps,
-                      .weight_decay = r.decay ? info.weight_decay : 0.0,
-                      .step = info.step});
+                      .decays = r.decay,
+                      .rounding_key = rounding_key_,
+                      .first = r.begin});
     }
   }
 
  private:
   OptimConfig config_;
-  std::vector<Tensor> moments_;
+  uint64_t rounding_key_;
+  Tensor first_, second_;  // moments
 };
 
 class Sgd final : public Optimizer {
  public:
   Sgd(const OptimConfig& config, ParamStore& params, const GradBuffer& grads)
-      : Optimizer(params, grads), momentum_(config.momentum), state_(make_state(1, "optimizer")) {}
+      : Optimizer(params, grads),
+        momentum_(config.momentum),
+        buffer_(make_state(StatePrecision::F32, "optimizer")) {}
 
-  void step(Exec& ex, const StepInfo& info) override {
+  void step(Exec& ex, ConstTensor decision) override {
     for (const Range& r : ranges()) {
       ops::sgd(ex, {.param = param_range(r),
                     .master = master_range(r),
-                    .buffer = range_of(state_[0], r),
+                    .buffer = range_of(buffer_, r),
                     .grad = grad_range(r),
-                    .control = info.control,
-                    .lr = info.lr,
+                    .decision = decision,
                     .momentum = momentum_,
-                    .weight_decay = r.decay ? info.weight_decay : 0.0,
-                    .step = info.step});
+                    .decays = r.decay});
     }
   }
 
  private:
   double momentum_;
-  std::vector<Tensor> state_;
+  Tensor buffer_;
 };
 
 }  // namespace
@@ -66,28 +72,27 @@ Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads) : params_(para
     const int64_t begin = params.flat_offset(*all[i]);
     const int64_t end =
         i + 1 < all.size() ? params.flat_offset(*all[i + 1]) : params.flat_elements();
-    if (!ranges_.empty() && ranges_.back().decay == all[i]->spec.decay) {
+    const bool decay = all[i]->spec.decay;
+    const DType grad = grads.dtype_of(*all[i]);
+    if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().grad == grad) {
       ranges_.back().count += end - begin;
     } else {
-      ranges_.push_back({begin, end - begin, all[i]->spec.decay});
+      ranges_.push_back({begin, end - begin, decay, grad});
     }
   }
   std::byte* first = all.empty() ? nullptr : all.front()->value.data;
   values_ = tensor_over(first, params.dtype(), {params.flat_elements()});
   if (params.dtype() != accumulation_of(params.dtype())) {
-    master_ = make_state(1, "master weights").front();
+    master_ = make_state(StatePrecision::F32, "master weights");
   }
 }
 
-std::vector<Tensor> Optimizer::make_state(int count, const char* purpose) {
-  const DType dtype = accumulation_of(params_.dtype());
+Tensor Optimizer::make_state(StatePrecision precision, const char* purpose) {
+  const DType dtype =
+      precision == StatePrecision::Bf16 ? DType::bf16 : accumulation_of(params_.dtype());
   const size_t bytes = static_cast<size_t>(params_.flat_elements()) * size_of(dtype);
-  std::vector<Tensor> state;
-  for (int i = 0; i < count; ++i) {
-    buffers_.emplace_back(params_.device(), bytes, purpose);
-    state.push_back(tensor_over(buffers_.back().data(), dtype, {params_.flat_elements()}));
-  }
-  return state;
+  buffers_.emplace_back(params_.device(), bytes, purpose);
+  return tensor_over(buffers_.back().data(), dtype, {params_.flat_elements()});
 }
 
 Tensor Optimizer::range_of(const Tensor& flat, const Range& r) {
@@ -100,16 +105,16 @@ Tensor Optimizer::master_range(const Range& r) const {
   return master_.present() ? range_of(master_, r) : Tensor{};
 }
 
-ConstTensor Optimizer::grad_range(const Range& r) const { return range_of(grads_.flat(), r); }
+ConstTensor Optimizer::grad_range(const Range& r) const { return grads_.range(r.begin, r.count); }
 
 void Optimizer::refresh_master(Exec& ex) {
   if (master_.present()) ops::copy(ex, {.in = values_, .out = master_});
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
-                                          const GradBuffer& grads) {
+                                          const GradBuffer& grads, uint64_t seed) {
   if (config.kind == OptimizerKind::Sgd) return std::make_unique<Sgd>(config, params, grads);
-  return std::make_unique<AdamW>(config, params, grads);
+  return std::make_unique<AdamW>(config, params, grads, seed);
 }
 
 }  // namespace bev

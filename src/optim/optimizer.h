@@ -10,32 +10,29 @@
 
 namespace bev {
 
-struct StepInfo {
-  int64_t step;  // counts applied updates from 1
-  double lr, weight_decay;
-  ConstTensor control;  // f64 [2]: factor of the gradient, whether the update is applied
-};
-
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
-  virtual void step(Exec& ex, const StepInfo& info) = 0;
+
+  // Updates the parameters as `decision` (ops/update_rule.h) says.
+  virtual void step(Exec& ex, ConstTensor decision) = 0;
 
   // Copies the parameters into the master weights; after the parameters were set from outside.
   void refresh_master(Exec& ex);
 
  protected:
-  // A maximal run of parameters that are all decayed or all not.
+  // A maximal run of parameters that are all decayed or all not, with gradients of one dtype.
   struct Range {
     int64_t begin, count;
     bool decay;
+    DType grad;
   };
   Optimizer(ParamStore& params, const GradBuffer& grads);
 
-  // Flat state of the accumulation type, zero at first. `count` tensors after each other.
-  std::vector<Tensor> make_state(int count, const char* purpose);
+  // A flat state like the parameters, zero at first.
+  Tensor make_state(StatePrecision precision, const char* purpose);
 
   Tensor param_range(const Range& r) const;
   Tensor master_range(const Range& r) const;  // absent when the parameters are their own master
@@ -52,7 +49,8 @@ class Optimizer {
   Tensor values_, master_;
 };
 
+// `seed` draws the rounding of short moments.
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
-                                          const GradBuffer& grads);
+                                          const GradBuffer& grads, uint64_t seed);
 
 }  // namespace bev

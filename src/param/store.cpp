@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
+#include <thread>
 
 #include "base/check.h"
 #include "base/philox.h"
@@ -28,13 +30,13 @@ void fill_run(T* values, uint64_t begin, int64_t count, float std, uint64_t key)
 
 // Local rows [row_begin, row_end) of a parameter seen as a matrix.
 template <class T>
-void fill_normal(const Param& param, const std::vector<Piece>& held, uint64_t key,
+void fill_normal(const Param& param, T* first_value, const std::vector<Piece>& held, uint64_t key,
                  int64_t row_begin, int64_t row_end) {
   const auto std = static_cast<float>(param.spec.init.std);
   const int64_t columns = param.value.shape.elements() / param.value.shape[0];
   const int64_t logical_columns = param.spec.shape.elements() / param.spec.shape[0];
   for (int64_t row = row_begin; row < row_end; ++row) {
-    T* values = reinterpret_cast<T*>(param.value.data) + row * columns;
+    T* values = first_value + row * columns;
     for (const Piece& piece : held) {
       if (piece.dim == 0) {
         const int64_t inside = row - piece.local_begin;
@@ -105,22 +107,32 @@ void ParamStore::allocate() {
 
 void ParamStore::initialize(uint64_t seed) {
   if (values_.data() == nullptr) return;
-  ThreadPool& pool = static_cast<HostDevice&>(device_).threads();
+  // Drawn on the host, so that a seed means the same weights on every device.
+  const bool on_host = device_.kind() != DeviceKind::Cuda;
+  std::optional<ThreadPool> own;
+  if (!on_host) own.emplace(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
+  ThreadPool& pool = own ? *own : static_cast<HostDevice&>(device_).threads();
+  std::vector<std::byte> staged;
   for (Param* param : distinct_) {
+    if (!on_host) staged.resize(bytes_of(param->value));
+    std::byte* data = on_host ? param->value.data : staged.data();
     const uint64_t key = mix_key(mix_key(0, seed), param->spec.name);
     const std::vector<Piece> held = pieces(param->spec, grid_, rank_);
     const int64_t columns = param->value.shape.elements() / param->value.shape[0];
     visit_floating(dtype_, "initialize", [&]<class T>() {
       pool.split(param->value.shape[0], 1, [&](int64_t begin, int64_t end) {
-        T* values = reinterpret_cast<T*>(param->value.data) + begin * columns;
+        T* values = reinterpret_cast<T*>(data) + begin * columns;
         const int64_t count = (end - begin) * columns;
         switch (param->spec.init.kind) {
-          case Init::Kind::Normal: fill_normal<T>(*param, held, key, begin, end); break;
+          case Init::Kind::Normal:
+            fill_normal(*param, reinterpret_cast<T*>(data), held, key, begin, end);
+            break;
           case Init::Kind::Ones: std::fill_n(values, count, static_cast<T>(1.0f)); break;
           case Init::Kind::Zeros: std::fill_n(values, count, static_cast<T>(0.0f)); break;
         }
       });
     });
+    if (!on_host) device_.upload(data, param->value.data, staged.size());
   }
 }
 

@@ -137,6 +137,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   plan.arenas = assembly.executor.peaks();
   plan.memory = rehearsal.device->memory();
   add_use(plan.memory, "activations", plan.arenas.keep * static_cast<size_t>(plan.slots));
+  add_use(plan.memory, "batches", plan.arenas.batch * assembly.executor.batch_copies());
   add_use(plan.memory, "scratch", plan.arenas.scratch);
   add_use(plan.memory, "recomputation", plan.arenas.recompute);
   std::erase_if(plan.memory, [](const MemoryUse& use) { return use.bytes == 0; });

@@ -4,8 +4,8 @@ namespace bev {
 
 Assembly::Assembly(const Config& c, Device& d, const ArenaSizes& sizes)
     : PlacedModel(c, d),
-      grads(params),
-      optimizer(make_optimizer(c.optim, params, grads)),
+      grads(params, c.optim.gradients),
+      optimizer(make_optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed))),
       executor(d, stage, env, resolve_batch(c).micros, sizes) {}
 
 void Assembly::initialize() {

@@ -28,7 +28,7 @@ std::string LogInterval::take_line(const Progress& now, double flops_per_token, 
       now.iteration, now.iterations, now.samples, 1e3 * seconds_ / count, now.result.next_lr,
       now.batch);
   if (applied_ > 0) line += format(" lm loss: {:.6E} |", loss_ / static_cast<double>(applied_));
-  line += format(" loss scale: {:.1f} |", 1.0);
+  line += format(" loss scale: {:.1f} |", now.result.loss_scale);
   if (std::isfinite(now.result.grad_norm))
     line += format(" grad norm: {:.3f} |", now.result.grad_norm);
   line += format(" number of skipped iterations: {:3d} | number of nan iterations: {:3d} |",

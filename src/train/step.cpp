@@ -1,56 +1,106 @@
 #include "train/step.h"
 
-#include <cmath>
+#include <algorithm>
 
+#include "base/check.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/update.h"
 
 namespace bev {
 
-Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
-    : assembly_(assembly),
-      schedule_(schedule),
-      scalars_(assembly.device, 3 * sizeof(double), "scalars") {
-  std::byte* second = scalars_.data() != nullptr ? scalars_.data() + sizeof(double) : nullptr;
-  norm_squared_ = tensor_over(scalars_.data(), DType::f64, {1});
-  control_ = tensor_over(second, DType::f64, {2});
+LossScaling scaling_from(const Config& config) {
+  const LossConfig& l = config.loss;
+  if (l.scale > 0) return {.initial = l.scale};
+  if (resolve_dtype(config) != DType::f16) return {};
+  return {.initial = l.initial_scale,
+          .minimum = l.min_scale,
+          .window = l.scale_window,
+          .hysteresis = l.hysteresis};
 }
 
-StepResult Stepper::step(std::span<const HostBatch> batches) {
+Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
+    : assembly_(assembly),
+      rule_{.max_norm = assembly.config.optim.clip,
+            .halts = assembly.config.train.nonfinite == NonFinite::Stop,
+            .scaling = scaling_from(assembly.config),
+            .schedule = schedule},
+      scalars_(assembly.device, (1 + kUpdateStates + kUpdateDecisions) * sizeof(double),
+               "scalars") {
+  const auto at = [&](int64_t begin, int64_t count) {
+    std::byte* data = scalars_.data();
+    if (data != nullptr) data += static_cast<size_t>(begin) * sizeof(double);
+    return tensor_over(data, DType::f64, {count});
+  };
+  norm_squared_ = at(0, 1);
+  state_ = at(1, kUpdateStates);
+  decision_ = at(1 + kUpdateStates, kUpdateDecisions);
+  assembly_.env.loss_scale = slice(state_, 0, kLossScale, 1);
+  if (assembly_.device.kind() == DeviceKind::Null) return;
+  reports_ = PinnedBuffer(assembly_.device, kMostInFlight * sizeof(Report));
+  double start[kUpdateStates];
+  start_updates(rule_.scaling, start);
+  assembly_.device.upload(start, state_.data, sizeof start);
+}
+
+Stepper::Report* Stepper::report(int64_t number) const {
+  return reinterpret_cast<Report*>(reports_.data()) + number % kMostInFlight;
+}
+
+void Stepper::submit(std::span<const HostBatch> batches) {
+  BEV_CHECK(in_flight() < kMostInFlight, Internal, "{} steps are in flight", in_flight());
   double valid = 0;
-  int64_t samples = 0;
+  UpdateRule rule = rule_;
   for (const HostBatch& batch : batches) {
     valid += batch.valid_tokens();
-    samples += batch.sequences;
+    rule.samples += batch.sequences;
   }
   Exec ex = assembly_.executor.exec();
   assembly_.grads.begin_step(ex);
-  const LossSum sum = assembly_.executor.train(batches, 1.0 / std::max(valid, 1.0));
+  assembly_.executor.train(batches, 1.0 / std::max(valid, 1.0));
 
   ops::fill(ex, {.out = norm_squared_, .value = 0});
-  ops::squared_norm(ex, {.x = assembly_.grads.flat(), .out = norm_squared_});
-  ops::update_control(ex, {.norm_squared = norm_squared_,
-                           .max_norm = assembly_.config.optim.clip,
-                           .control = control_});
-  const double lr = learning_rate(schedule_, scheduled_samples_);
-  assembly_.optimizer->step(ex, {.step = applied_steps_ + 1,
-                                 .lr = lr,
-                                 .weight_decay = weight_decay(schedule_, scheduled_samples_),
-                                 .control = control_});
+  for (const Tensor& part : assembly_.grads.flat())
+    ops::squared_norm(ex, {.x = part, .out = norm_squared_});
+  ops::decide_update(ex, {.norm_squared = norm_squared_,
+                          .loss = assembly_.executor.loss(),
+                          .rule = rule,
+                          .state = state_,
+                          .decision = decision_});
+  assembly_.optimizer->step(ex, decision_);
 
-  double norm_squared = 0, control[2] = {1, 1};
-  assembly_.device.download(norm_squared_.data, &norm_squared, sizeof(norm_squared));
-  assembly_.device.download(control_.data, control, sizeof(control));
-  const bool applied = control[1] != 0;
+  Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
+  ticket.samples = rule.samples;
+  if (reports_.data() != nullptr) {
+    Report* to = report(submitted_);
+    const auto back = [&](const ConstTensor& from, double* host) {
+      assembly_.device.download_on(ex.stream, from.data, reinterpret_cast<std::byte*>(host),
+                                   bytes_of(from));
+    };
+    back(assembly_.executor.loss(), to->loss);
+    back(decision_, to->decision);
+    ticket.done = ex.stream.record();
+  }
+  ++submitted_;
+}
+
+StepResult Stepper::collect() {
+  BEV_CHECK(in_flight() > 0, Internal, "no step is in flight");
+  const Ticket& ticket = tickets_[static_cast<size_t>(collected_ % kMostInFlight)];
+  ++collected_;
+  if (reports_.data() == nullptr) return {};
+  assembly_.device.finish(ticket.done);
+  const Report& r = *report(collected_ - 1);
+  const bool applied = r.decision[kApplied] != 0;
   if (applied) {
     ++applied_steps_;
-    scheduled_samples_ += samples;
+    scheduled_samples_ += ticket.samples;
   }
-  return {.loss = sum.loss / std::max(sum.weight, 1.0),
-          .grad_norm = std::sqrt(norm_squared),
-          .lr = lr,
-          .next_lr = learning_rate(schedule_, scheduled_samples_),
+  return {.loss = r.loss[0] / std::max(r.loss[1], 1.0),
+          .grad_norm = r.decision[kNorm],
+          .lr = r.decision[kRate],
+          .next_lr = r.decision[kNextRate],
+          .loss_scale = r.decision[kUsedScale],
           .applied = applied};
 }
 

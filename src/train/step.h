@@ -1,37 +1,70 @@
-// One optimizer step.
+// One optimizer step. Steps are issued, and their results are collected later: on an asynchronous
+// device the next step is on its way before the result of the one before is known.
 #pragma once
 
+#include <array>
 #include <span>
 
+#include "device/pinned_buffer.h"
+#include "ops/update_rule.h"
 #include "optim/lr_schedule.h"
 #include "train/assembly.h"
 
 namespace bev {
 
 struct StepResult {
-  double loss = 0;       // mean over the valid tokens of the batch
-  double grad_norm = 0;  // before clipping
-  double lr = 0;         // this update's
-  double next_lr = 0;    // the next one's
-  bool applied = false;  // false: the norm is not finite, parameters and moments are untouched
+  double loss = 0;        // mean over the valid tokens of the batch
+  double grad_norm = 0;   // before clipping
+  double lr = 0;          // this update's
+  double next_lr = 0;     // the next one's
+  double loss_scale = 1;  // this step's
+  bool applied = false;   // false: not finite, parameters and moments are untouched
 };
+
+// The loss scaling a configuration asks for: adapting with fp16, constant otherwise.
+LossScaling scaling_from(const Config& config);
 
 class Stepper {
  public:
   Stepper(Assembly& assembly, const ScheduleSpec& schedule);
 
-  // Trains on the micro-batches of one step. The learning rate follows the samples of applied
-  // steps.
-  StepResult step(std::span<const HostBatch> batches);
+  // Issues a step on the micro-batches, which may change when this returns. The learning rate
+  // follows the samples of applied steps. REQUIRES: in_flight() < kMostInFlight.
+  void submit(std::span<const HostBatch> batches);
+  // Waits for the oldest step not collected. REQUIRES: in_flight() > 0.
+  StepResult collect();
+  int64_t in_flight() const { return submitted_ - collected_; }
+  static constexpr int64_t kMostInFlight = 4;
 
+  // Both at once. REQUIRES: in_flight() == 0.
+  StepResult step(std::span<const HostBatch> batches) {
+    submit(batches);
+    return collect();
+  }
+
+  // Of collected steps.
   int64_t applied_steps() const { return applied_steps_; }
   int64_t scheduled_samples() const { return scheduled_samples_; }
 
  private:
+  // What comes back from the device.
+  struct Report {
+    double loss[2];  // the sum of weighted token losses, the sum of weights
+    double decision[kUpdateDecisions];
+  };
+  struct Ticket {
+    Event done{};
+    int64_t samples = 0;
+  };
+  Report* report(int64_t number) const;
+
   Assembly& assembly_;
-  ScheduleSpec schedule_;
+  UpdateRule rule_;
   Buffer scalars_;
-  Tensor norm_squared_, control_;  // f64 [1], f64 [2]
+  Tensor norm_squared_, state_, decision_;
+  PinnedBuffer reports_;
+  std::array<Ticket, kMostInFlight> tickets_{};
+  int64_t submitted_ = 0, collected_ = 0;
   int64_t applied_steps_ = 0, scheduled_samples_ = 0;
 };
 

@@ -5,31 +5,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/format.h"
 
 namespace bev {
-
-namespace {
-
-// The pace of a run. The first iteration touches all memory for the first time and does not count.
-class Pace {
- public:
-  explicit Pace(double start) : start_(start), steady_(start) {}
-
-  void iteration_done(int64_t iteration, double now) {
-    if (iteration == 1) steady_ = now;
-    mean_ = iteration > 1 ? (now - steady_ - paused_) / static_cast<double>(iteration - 1)
-                          : now - start_;
-  }
-  // Validation is no part of an iteration.
-  void pause(double seconds) { paused_ += seconds; }
-  double seconds_for(int64_t iterations) const { return mean_ * static_cast<double>(iterations); }
-
- private:
-  double start_, steady_, mean_ = 0, paused_ = 0;
-};
-
-}  // namespace
 
 Trainer::Trainer(Assembly& assembly, TrainingData data)
     : assembly_(assembly),
@@ -38,14 +17,75 @@ Trainer::Trainer(Assembly& assembly, TrainingData data)
       iterations_(resolve_iterations(assembly.config)),
       loader_(data_.train, Loader::shape_of(assembly.config)),
       evaluation_(assembly.executor, batch_, assembly.config.data.is_packed()),
-      stepper_(assembly, schedule_from(assembly.config, batch_.global_batch, iterations_)) {}
+      stepper_(assembly, schedule_from(assembly.config, batch_.global_batch, iterations_)),
+      ahead_(assembly.device.is_asynchronous() ? 1 : 0) {}
+
+bool Trainer::is_eval_due(int64_t iteration) const {
+  const EvalConfig& eval = assembly_.config.eval;
+  return eval.interval > 0 && iteration % eval.interval == 0 && iteration < iterations_;
+}
+
+void Trainer::issue(const Issued& issued, std::span<const HostBatch> batches) {
+  const LogConfig& log = assembly_.config.log;
+  if (log.trace.empty() || issued.iteration != log.trace_iteration) {
+    stepper_.submit(batches);
+    return;
+  }
+  Trace trace(assembly_.device);
+  assembly_.executor.trace_into(&trace);
+  stepper_.submit(batches);
+  assembly_.executor.trace_into(nullptr);
+  AtomicFile file(log.trace);
+  file.write(trace.chrome_json());
+  file.commit();
+  assembly_.device.forget_times();
+}
+
+bool Trainer::report(Course& course, const Issued& issued, const StepResult& result) {
+  TrainSummary& summary = course.summary;
+  const double now = seconds_now(), seconds = now - course.last;
+  course.last = now;
+  course.pace.iteration_done(issued.iteration, now);
+  const double tokens = static_cast<double>(issued.samples * batch_.sequence);
+  course.tokens += tokens;
+  if (issued.iteration == 1) summary.first_loss = result.loss;
+  summary.iterations = issued.iteration;
+  summary.last_loss = result.loss;
+  summary.skipped += result.applied ? 0 : 1;
+  course.observer.iteration(
+      {.iteration = issued.iteration,
+       .iterations = iterations_,
+       .samples = issued.first + issued.samples,
+       .batch = issued.samples,
+       .result = result,
+       .seconds = seconds,
+       .tokens_per_second = tokens / seconds,
+       .seconds_left = course.pace.seconds_for(iterations_ - issued.iteration)});
+  const bool adapts = scaling_from(assembly_.config).window > 0;
+  const bool failed = !std::isfinite(result.loss) || (!result.applied && !adapts);
+  if (!failed || assembly_.config.train.nonfinite != NonFinite::Stop) return true;
+  summary.ending = Ending::NonFinite;
+  summary.reason = explain_nonfinite(issued.iteration, issued.first, issued.samples, result);
+  return false;
+}
+
+bool Trainer::collect(Course& course, size_t left) {
+  while (course.issued.size() > left) {
+    const Issued issued = course.issued.front();
+    course.issued.pop_front();
+    if (report(course, issued, stepper_.collect())) continue;
+    while (stepper_.in_flight() > 0) stepper_.collect();
+    course.issued.clear();
+    return false;
+  }
+  return true;
+}
 
 TrainSummary Trainer::run(const TrainObserver& observer) {
   const TrainConfig& t = assembly_.config.train;
-  TrainSummary summary;
   const double start = seconds_now();
-  double last = start, tokens = 0;
-  Pace pace(start);
+  Course course{.observer = observer, .pace = Pace(start), .start = start, .last = start};
+  TrainSummary& summary = course.summary;
   for (int64_t iteration = 1; iteration <= iterations_; ++iteration) {
     const int64_t first = loader_.position();
     std::span<const HostBatch> batches;
@@ -53,57 +93,32 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
       batches = loader_.next();
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
+      if (!collect(course, 0)) break;
       summary.ending = Ending::BadData;
       summary.reason = error.what();
       break;
     }
-    const StepResult result = stepper_.step(batches);
-    const double now = seconds_now(), seconds = now - last;
-    last = now;
-    pace.iteration_done(iteration, now);
-    const int64_t samples = loader_.position() - first;
-    const double step_tokens = static_cast<double>(samples * batch_.sequence);
-    tokens += step_tokens;
-    if (iteration == 1) summary.first_loss = result.loss;
-    summary.iterations = iteration;
-    summary.last_loss = result.loss;
-    summary.skipped += result.applied ? 0 : 1;
-    observer.iteration({.iteration = iteration,
-                        .iterations = iterations_,
-                        .samples = loader_.position(),
-                        .batch = samples,
-                        .result = result,
-                        .seconds = seconds,
-                        .tokens_per_second = step_tokens / seconds,
-                        .seconds_left = pace.seconds_for(iterations_ - iteration)});
-    if ((!result.applied || !std::isfinite(result.loss)) && t.nonfinite == NonFinite::Stop) {
-      summary.ending = Ending::NonFinite;
-      summary.reason = explain_nonfinite(iteration, first, samples, result);
-      break;
-    }
-    const EvalConfig& eval = assembly_.config.eval;
-    if (eval.interval > 0 && iteration % eval.interval == 0 && iteration < iterations_) {
+    course.issued.push_back({iteration, first, loader_.position() - first});
+    issue(course.issued.back(), batches);
+    const bool eval = is_eval_due(iteration), last = iteration == iterations_;
+    const bool asked = !last && observer.should_stop();
+    const bool late =
+        !last && t.exit_minutes > 0 && seconds_now() - start > 60 * t.exit_minutes;
+    const bool interval = !last && t.exit_interval > 0 && iteration % t.exit_interval == 0;
+    if (!collect(course, eval || last || asked || late || interval ? 0 : ahead_)) break;
+    if (eval) {
       if (!validate(observer, iteration, false, summary)) break;
-      pace.pause(seconds_now() - last);
-      last = seconds_now();
+      course.pace.pause(seconds_now() - course.last);
+      course.last = seconds_now();
     }
-    if (iteration == iterations_) break;
-    if (observer.should_stop()) {
-      summary.ending = Ending::Asked;
-      break;
-    }
-    if (t.exit_minutes > 0 && last - start > 60 * t.exit_minutes) {
-      summary.ending = Ending::Duration;
-      break;
-    }
-    if (t.exit_interval > 0 && iteration % t.exit_interval == 0) {
-      summary.ending = Ending::Interval;
+    if (asked || late || interval) {
+      summary.ending = asked ? Ending::Asked : late ? Ending::Duration : Ending::Interval;
       break;
     }
   }
   summary.applied = stepper_.applied_steps();
-  summary.seconds = last - start;
-  summary.tokens_per_second = summary.seconds > 0 ? tokens / summary.seconds : 0;
+  summary.seconds = course.last - start;
+  summary.tokens_per_second = summary.seconds > 0 ? course.tokens / summary.seconds : 0;
   if (summary.ending == Ending::Complete) validate(observer, summary.iterations, true, summary);
   return summary;
 }

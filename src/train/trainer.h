@@ -1,6 +1,7 @@
 // The loop that connects loader, step, validation and log.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -57,6 +58,24 @@ struct TrainObserver {
   std::function<bool()> should_stop;
 };
 
+// The pace of a run. The first iteration touches all memory for the first time and does not count.
+class Pace {
+ public:
+  explicit Pace(double start) : start_(start), steady_(start) {}
+
+  void iteration_done(int64_t iteration, double now) {
+    if (iteration == 1) steady_ = now;
+    mean_ = iteration > 1 ? (now - steady_ - paused_) / static_cast<double>(iteration - 1)
+                          : now - start_;
+  }
+  // Validation is no part of an iteration.
+  void pause(double seconds) { paused_ += seconds; }
+  double seconds_for(int64_t iterations) const { return mean_ * static_cast<double>(iterations); }
+
+ private:
+  double start_, steady_, mean_ = 0, paused_ = 0;
+};
+
 class Trainer {
  public:
   Trainer(Assembly& assembly, TrainingData data);
@@ -66,6 +85,26 @@ class Trainer {
   TrainSummary run(const TrainObserver& observer);
 
  private:
+  // An iteration whose step is issued.
+  struct Issued {
+    int64_t iteration;
+    int64_t first, samples;  // of the training data
+  };
+  // What a run keeps while it runs.
+  struct Course {
+    const TrainObserver& observer;
+    TrainSummary summary{};
+    Pace pace;
+    double start, last;
+    double tokens = 0;
+    std::deque<Issued> issued{};
+  };
+  // Collects results until at most `left` are outstanding. False, and the ending set, when one of
+  // them ends the run; those behind it are then collected too, none of them was applied.
+  bool collect(Course& course, size_t left);
+  bool report(Course& course, const Issued& issued, const StepResult& result);
+  void issue(const Issued& issued, std::span<const HostBatch> batches);
+  bool is_eval_due(int64_t iteration) const;
   // False, and the ending set, when the data cannot be read.
   bool validate(const TrainObserver& observer, int64_t iteration, bool at_end,
                 TrainSummary& summary);
@@ -81,6 +120,8 @@ class Trainer {
   Loader loader_;
   Evaluation evaluation_;
   Stepper stepper_;
+  // Steps that may be issued before the result of an earlier one is known.
+  size_t ahead_;
 };
 
 }  // namespace bev

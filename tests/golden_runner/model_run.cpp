@@ -146,14 +146,21 @@ double ModelRun::mean_loss(const std::vector<HostBatch>& batches) {
 }
 
 double ModelRun::clip_coefficient(double grad_norm) {
-  const Output squared(*device_, DType::f64, {1}), control(*device_, DType::f64, {2});
+  const Output squared(*device_, DType::f64, {1}), loss(*device_, DType::f64, {2});
+  const Output state(*device_, DType::f64, {kUpdateStates});
+  const Output decision(*device_, DType::f64, {kUpdateDecisions});
   const double value = grad_norm * grad_norm;
   device_->upload(&value, squared.tensor.data, sizeof(value));
   Exec ex = assembly_.executor.exec();
-  ops::update_control(
-      ex,
-      {.norm_squared = squared.tensor, .max_norm = config_.optim.clip, .control = control.tensor});
-  return control.read(*device_, "control").values[0];
+  double start[kUpdateStates];
+  start_updates({}, start);
+  device_->upload(start, state.tensor.data, sizeof start);
+  ops::decide_update(ex, {.norm_squared = squared.tensor,
+                          .loss = loss.tensor,
+                          .rule = {.max_norm = config_.optim.clip},
+                          .state = state.tensor,
+                          .decision = decision.tensor});
+  return decision.read(*device_, "decision").values[kFactor];
 }
 
 std::vector<std::string> ModelRun::names(bool decayed) {

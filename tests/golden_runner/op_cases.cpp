@@ -326,7 +326,7 @@ void embedding_case(OpCase& c) {
 
 // Gradients a and b clipped together. An SGD step of rate -1 from zero leaves the clipped gradient.
 void clip_case(OpCase& c, double max_norm) {
-  const Tensor norm_squared = c.zeros({1}, DType::f64), control = c.make({2}, DType::f64);
+  const Tensor norm_squared = c.zeros({1}, DType::f64), decision = c.make({kUpdateDecisions}, DType::f64);
   std::map<std::string, Tensor> gradients;
   int64_t elements = 0;
   for (const char* key : {"a", "b"}) {
@@ -335,16 +335,20 @@ void clip_case(OpCase& c, double max_norm) {
     ops::squared_norm(c.exec(), {.x = gradients[key], .out = norm_squared});
     elements += count;
   }
-  ops::update_control(c.exec(),
-                      {.norm_squared = norm_squared, .max_norm = max_norm, .control = control});
+  UpdateRule rule{.max_norm = max_norm};
+  rule.schedule = {.max_lr = -1, .style = LrDecay::Constant};
+  ops::decide_update(c.exec(), {.norm_squared = norm_squared,
+                                .loss = c.zeros({2}, DType::f64),
+                                .rule = rule,
+                                .state = c.put({1, 0, 0, 0, 0, 0}, {kUpdateStates}, DType::f64),
+                                .decision = decision});
   c.compare("out.norm", Values{std::sqrt(c.get(norm_squared)[0])}, elements);
   for (const auto& [key, gradient] : gradients) {
     const Tensor param = c.zeros(gradient.shape, c.dtype());
     ops::sgd(c.exec(), {.param = param,
                         .buffer = c.zeros(gradient.shape, c.sums()),
                         .grad = gradient,
-                        .control = control,
-                        .lr = -1,
+                        .decision = decision,
                         .momentum = 0});
     c.compare("out." + key, param, elements);
   }

@@ -144,10 +144,10 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::activate(ex, {Activation::SwiGlu, x, x}); });
   refuses([&] { ops::activate_backward(ex, {relu, x, x, bad}); });
   refuses([&] { ops::embedding(ex, {x, stat, 0, false, x}); });   // ids f32
-  refuses([&] { ops::embedding_backward(ex, {x, i32, 0, x}); });  // dtable bf16
+  refuses([&] { ops::embedding_backward(ex, {x, i32, 0, make({9, 6}, DType::f64)}); });
   refuses([&] { ops::softmax_stats(ex, {x, i32, 0, make({4, 3}, kF32)}); });
   refuses([&] {
-    ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, stat});  // 7 of 6
+    ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, {}, stat});  // 7 of 6
   });
   refuses([&] { ops::copy(ex, {x, bad}); });
   refuses([&] { ops::copy(ex, {i32, stat}); });
@@ -155,10 +155,13 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::squared_norm(ex, {x, stat}); });
   refuses([&] { ops::squared_norm(ex, {slice(x, 1, 0, 3), f64}); });  // gaps
   refuses([&] { ops::weighted_sum(ex, {flat, stat, pair}); });        // bf16
-  refuses([&] { ops::update_control(ex, {stat, 0, 1, pair}); });
-  refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, flat, pair}); });  // grad bf16
-  refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, stat, pair, 0, 0, 0, 0, 0, 0}); });  // step 0
-  refuses([&] { ops::sgd(ex, {flat, {}, w32, stat, pair}); });
+  const Tensor state = make({kUpdateStates}, DType::f64);
+  const Tensor decision = make({kUpdateDecisions}, DType::f64);
+  refuses([&] { ops::decide_update(ex, {f64, pair, {}, state, pair}); });
+  refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, make({4}, DType::f64), decision}); });
+  refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, stat, pair}); });
+  refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, stat, decision, 0, 0, 0, true, 0, 3}); });
+  refuses([&] { ops::sgd(ex, {flat, {}, w32, stat, decision}); });
 }
 
 // Fails when accumulating does not count the read, or flops are counted per multiply-add.
@@ -205,11 +208,11 @@ TEST_F(Front, CountsRowsOfTables) {
 
 // Fails when the param of an update with a master is counted as read.
 TEST_F(Front, CountsUpdates) {
-  const Tensor state = make({10}, kF32), pair = make({2}, DType::f64);
-  expect_cost(0, 20 + 3 * 80 + 40 + 16,
-              [&] { ops::adamw(ex, {make({10}), state, state, state, state, pair}); });
-  expect_cost(0, 2 * 20 + 80 + 40 + 16,
-              [&] { ops::sgd(ex, {make({10}), {}, state, state, pair}); });
+  const Tensor state = make({10}, kF32), decision = make({kUpdateDecisions}, DType::f64);
+  expect_cost(0, 20 + 3 * 80 + 40 + 64,
+              [&] { ops::adamw(ex, {make({10}), state, state, state, state, decision}); });
+  expect_cost(0, 2 * 20 + 80 + 40 + 64,
+              [&] { ops::sgd(ex, {make({10}), {}, state, state, decision}); });
 }
 
 // The step path. Fails when a check builds its message, or a shape as a vector, before it fails.
@@ -219,6 +222,8 @@ TEST_F(Front, DoesNotAllocate) {
   const Tensor q = make({4, 2, 6}), kv = make({4, 1, 6}), lse = make({2, 2, 2}, kF32);
   const Tensor stats = make({4, 4}, kF32), angles = make({9, 3}, kF32);
   const Tensor f64 = make({1}, DType::f64), pair = make({2}, DType::f64), flat = make({4});
+  const Tensor state = make({kUpdateStates}, DType::f64);
+  const Tensor decision = make({kUpdateDecisions}, DType::f64);
   const ops::Dropout drops{.probability = 0.1, .key = 1, .rows = rows};
   const auto layer = NormKind::LayerNorm;
   const int64_t before = heap_allocations;
@@ -236,14 +241,14 @@ TEST_F(Front, DoesNotAllocate) {
   ops::embedding(ex, {x, i32, 0, true, x});
   ops::embedding_backward(ex, {x, i32, 0, make({9, 6}, kF32)});
   ops::softmax_stats(ex, {x, i32, 0, stats});
-  ops::cross_entropy(ex, {x, stats, i32, stat, 0, 6, 0, 0, 1, stat, x});
+  ops::cross_entropy(ex, {x, stats, i32, stat, 0, 6, 0, 0, 1, f64, stat, x});
   ops::copy(ex, {x, x});
   ops::fill(ex, {x, 1});
   ops::squared_norm(ex, {x, f64});
   ops::weighted_sum(ex, {stat, stat, pair});
-  ops::update_control(ex, {f64, 1, 1, pair});
-  ops::adamw(ex, {flat, stat, stat, stat, stat, pair});
-  ops::sgd(ex, {flat, stat, stat, stat, pair});
+  ops::decide_update(ex, {f64, pair, {}, state, decision});
+  ops::adamw(ex, {flat, stat, stat, stat, stat, decision});
+  ops::sgd(ex, {flat, stat, stat, stat, decision});
   EXPECT_EQ(heap_allocations, before);
 }
 

@@ -11,11 +11,22 @@
 namespace bev::test {
 namespace {
 
-constexpr double kFactor = 0.5;
+constexpr double kGradFactor = 0.5;
 
-ConstTensor control(Trial& run, double applied = 1) {
-  const std::vector<double> values{kFactor, applied};
-  return run.given({2}, values, Element::F64);
+struct Step {
+  double rate, decay;
+  int64_t number;
+  double applied = 1;
+};
+
+ConstTensor decision(Trial& run, const Step& step) {
+  std::vector<double> values(kUpdateDecisions, 0.0);
+  values[kFactor] = kGradFactor;
+  values[kApplied] = step.applied;
+  values[kRate] = step.rate;
+  values[kWeightDecay] = step.decay;
+  values[kStepNumber] = static_cast<double>(step.number);
+  return run.given({kUpdateDecisions}, values, Element::F64);
 }
 
 // Second moments are positive.
@@ -41,13 +52,10 @@ struct Adam {
     args.m = run.updated("m", {n}, Element::Sum);
     args.v = second_moment(run, n);
     args.grad = run.input("grad", {n}, Element::Sum);
-    args.control = control(run, applied);
-    args.lr = 0.1;
+    args.decision = decision(run, {0.1, 0.1, step, applied});
     args.beta1 = 0.9;
     args.beta2 = 0.95;
     args.eps = 1e-3;
-    args.weight_decay = 0.1;
-    args.step = step;
     run.compare("param", args.param, {.ops = 2});
     if (master) run.compare("master", args.master, {.ops = 2});
     run.compare("m", args.m);
@@ -71,11 +79,8 @@ struct Momentum {
     if (master) args.master = run.updated("master", {n}, Element::Sum);
     args.buffer = run.updated("buffer", {n}, Element::Sum);
     args.grad = run.input("grad", {n}, Element::Sum);
-    args.control = control(run, applied);
-    args.lr = 0.1;
+    args.decision = decision(run, {0.1, 0.05, step, applied});
     args.momentum = 0.8;
-    args.weight_decay = 0.05;
-    args.step = step;
     run.compare("param", args.param, {.ops = 2});
     if (master) run.compare("master", args.master, {.ops = 2});
     run.compare("buffer", args.buffer);
@@ -134,16 +139,13 @@ TEST(Update, AdamWFollowsItsDefinition) {
                             .m = m,
                             .v = v,
                             .grad = run.given({1}, grad),
-                            .control = control(run),
-                            .lr = lr,
+                            .decision = decision(run, {lr, decay, step}),
                             .beta1 = b1,
                             .beta2 = b2,
-                            .eps = eps,
-                            .weight_decay = decay,
-                            .step = step});
+                            .eps = eps});
       double mean = 0, square = 0, mean_weights = 0, square_weights = 0;
       for (int64_t past = 1; past <= step; ++past) {
-        const double g = kFactor * grads[static_cast<size_t>(past - 1)];
+        const double g = kGradFactor * grads[static_cast<size_t>(past - 1)];
         const auto age = static_cast<double>(step - past);
         mean += std::pow(b1, age) * g;
         mean_weights += std::pow(b1, age);
@@ -177,12 +179,9 @@ TEST(Update, SgdFollowsItsDefinition) {
                           .master = master ? shadow : Tensor{},
                           .buffer = buffer,
                           .grad = run.given({1}, grad),
-                          .control = control(run),
-                          .lr = lr,
-                          .momentum = momentum,
-                          .weight_decay = decay,
-                          .step = step});
-      directions.push_back(kFactor * grad[0] + decay * expected);
+                          .decision = decision(run, {lr, decay, step}),
+                          .momentum = momentum});
+      directions.push_back(kGradFactor * grad[0] + decay * expected);
       double velocity = 0;
       for (size_t past = 0; past < directions.size(); ++past) {
         velocity += std::pow(momentum, static_cast<double>(directions.size() - 1 - past)) *
@@ -197,42 +196,109 @@ TEST(Update, SgdFollowsItsDefinition) {
   }
 }
 
-struct Decision {
-  double factor, applied;
+struct Outcome {
+  std::vector<double> state, decision;
 };
 
-Decision decide(DeviceKind kind, double norm_squared, double max_norm, double multiplier) {
+// One decision from a state that has seen three applied steps of 10 samples.
+Outcome decide(DeviceKind kind, double norm_squared, const UpdateRule& rule, double scale,
+               double loss = 1) {
   const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
   Trial run({.kind = kind, .storage = dtype, .exact_in = dtype});
-  const std::vector<double> norm{norm_squared};
-  const Tensor out = run.blank({2}, Element::F64);
-  ops::update_control(run.ex(), {.norm_squared = run.given({1}, norm, Element::F64),
-                                 .max_norm = max_norm,
-                                 .grad_multiplier = multiplier,
-                                 .control = out});
-  return {run.read(out)[0], run.read(out)[1]};
+  std::vector<double> start(kUpdateStates);
+  LossScaling scaling = rule.scaling;
+  scaling.initial = scale;
+  start_updates(scaling, start.data());
+  start[kAppliedSteps] = 3;
+  start[kScheduledSamples] = 30;
+  const std::vector<double> norm{norm_squared}, losses{loss, 1};
+  const Tensor state = run.updated_given({kUpdateStates}, start, Element::F64);
+  const Tensor out = run.blank({kUpdateDecisions}, Element::F64);
+  ops::decide_update(run.ex(), {.norm_squared = run.given({1}, norm, Element::F64),
+                                .loss = run.given({2}, losses, Element::F64),
+                                .rule = rule,
+                                .state = state,
+                                .decision = out});
+  return {run.read(state), run.read(out)};
 }
 
-// Fails when a small norm is scaled up, the norm is compared before the multiplier, max_norm 0
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+// Fails when a small norm is scaled up, the norm is compared before it is unscaled, max_norm 0
 // clips everything, or a norm that is not finite is applied.
 void expect_clips(DeviceKind kind) {
-  constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  const double clipped = 0.5 * 1.0 / (2.0 + 1e-6);
-  EXPECT_NEAR(decide(kind, 16, 1, 0.5).factor, clipped, 1e-15);  // norm 4 * 0.5 above 1
-  EXPECT_EQ(decide(kind, 16, 1, 0.5).applied, 1);
-  EXPECT_EQ(decide(kind, 16, 3, 0.5).factor, 0.5);  // norm 2 below 3
-  EXPECT_EQ(decide(kind, 16, 0, 0.5).factor, 0.5);  // no clipping
-  EXPECT_EQ(decide(kind, 0, 1, 2).factor, 2);
+  const auto factor = [&](double norm_squared, double max_norm, double scale) {
+    return decide(kind, norm_squared, {.max_norm = max_norm}, scale).decision[kFactor];
+  };
+  EXPECT_NEAR(factor(16, 1, 2), 0.5 * 1.0 / (2.0 + 1e-6), 1e-15);  // norm 4 / 2 above 1
+  EXPECT_EQ(decide(kind, 16, {.max_norm = 1}, 2).decision[kApplied], 1);
+  EXPECT_EQ(decide(kind, 16, {.max_norm = 1}, 2).decision[kNorm], 2);
+  EXPECT_EQ(factor(16, 3, 2), 0.5);  // norm 2 below 3
+  EXPECT_EQ(factor(16, 0, 2), 0.5);  // no clipping
+  EXPECT_EQ(factor(0, 1, 0.5), 2);
   for (const double norm : {kInfinity, std::nan("")}) {
     for (const double max_norm : {0.0, 1.0}) {
-      EXPECT_EQ(decide(kind, norm, max_norm, 1).applied, 0);
-      EXPECT_TRUE(std::isfinite(decide(kind, norm, max_norm, 1).factor));
+      const Outcome o = decide(kind, norm, {.max_norm = max_norm}, 1);
+      EXPECT_EQ(o.decision[kApplied], 0);
+      EXPECT_EQ(o.decision[kFactor], 0);
     }
   }
 }
 
-TEST(Update, ControlClips) { expect_clips(DeviceKind::Reference); }
-TEST(Update, CpuControlClips) { expect_clips(DeviceKind::Cpu); }
+// Fails when a skipped step moves the learning rate, or an applied one does not.
+void expect_rate_follows_applied_steps(DeviceKind kind) {
+  UpdateRule rule{.samples = 10};
+  rule.schedule = {.max_lr = 1, .min_lr = 0, .warmup = 100, .decay = 1000, .start_wd = 0.1,
+                   .end_wd = 0.1};
+  const Outcome applied = decide(kind, 4, rule, 1), skipped = decide(kind, kInfinity, rule, 1);
+  EXPECT_DOUBLE_EQ(applied.decision[kRate], 0.3);
+  EXPECT_DOUBLE_EQ(applied.decision[kNextRate], 0.4);
+  EXPECT_DOUBLE_EQ(applied.decision[kWeightDecay], 0.1);
+  EXPECT_EQ(applied.decision[kStepNumber], 4);
+  EXPECT_EQ(applied.state[kAppliedSteps], 4);
+  EXPECT_EQ(applied.state[kScheduledSamples], 40);
+  EXPECT_DOUBLE_EQ(skipped.decision[kRate], 0.3);
+  EXPECT_DOUBLE_EQ(skipped.decision[kNextRate], 0.3);
+  EXPECT_EQ(skipped.state[kAppliedSteps], 3);
+  EXPECT_EQ(skipped.state[kScheduledSamples], 30);
+}
+
+// Fails when an overflow of an adapting scale ends the run, or a loss that is not finite does not.
+void expect_halts(DeviceKind kind) {
+  UpdateRule rule{.halts = true};
+  EXPECT_EQ(decide(kind, 4, rule, 1).state[kHalted], 0);
+  EXPECT_EQ(decide(kind, kInfinity, rule, 1).state[kHalted], 1);
+  EXPECT_EQ(decide(kind, 4, rule, 1, std::nan("")).state[kHalted], 1);
+  EXPECT_EQ(decide(kind, 4, rule, 1, std::nan("")).decision[kApplied], 0);
+  rule.scaling.window = 10;
+  EXPECT_EQ(decide(kind, kInfinity, rule, 8).state[kHalted], 0);
+  EXPECT_EQ(decide(kind, 4, rule, 8, kInfinity).state[kHalted], 1);
+  rule.halts = false;
+  EXPECT_EQ(decide(kind, kInfinity, rule, 8, kInfinity).state[kHalted], 0);
+}
+
+// Fails when hysteresis is ignored or refilled by a back-off, or the minimum is passed.
+void expect_scale_adapts(DeviceKind kind) {
+  UpdateRule rule;
+  rule.scaling = {.minimum = 4, .window = 1, .hysteresis = 1};
+  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kLossScale], 8);
+  EXPECT_EQ(decide(kind, kInfinity, rule, 4).state[kLossScale], 4);
+  EXPECT_EQ(decide(kind, 1, rule, 16).state[kLossScale], 32);
+  EXPECT_EQ(decide(kind, 1, rule, 16).decision[kUsedScale], 16);
+  rule.scaling.hysteresis = 2;
+  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kLossScale], 16);
+  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kHysteresisLeft], 1);
+}
+
+void expect_decides(DeviceKind kind) {
+  expect_clips(kind);
+  expect_rate_follows_applied_steps(kind);
+  expect_halts(kind);
+  expect_scale_adapts(kind);
+}
+
+TEST(Update, Decides) { expect_decides(DeviceKind::Reference); }
+TEST(Update, CpuDecides) { expect_decides(DeviceKind::Cpu); }
 
 }  // namespace
 }  // namespace bev::test

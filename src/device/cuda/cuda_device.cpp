@@ -25,6 +25,7 @@ CudaDevice::CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordin
 }
 
 CudaDevice::~CudaDevice() {
+  for (cudaEvent_t mark : marks_) cudaEventDestroy(mark);
   for (cudaEvent_t event : events_) {
     if (event != nullptr) cudaEventDestroy(event);
   }
@@ -78,6 +79,28 @@ void CudaDevice::wait(int stream, Event event) {
 void CudaDevice::finish(Event event) {
   cudaEvent_t handle = event_of(event);
   if (handle != nullptr) check(cudaEventSynchronize(handle), "waiting for the GPU");
+}
+
+int64_t CudaDevice::mark_time(Stream stream) {
+  cudaEvent_t mark = nullptr;
+  check(cudaEventCreate(&mark), "making a timer");
+  marks_.push_back(mark);
+  check(cudaEventRecord(mark, streams_[static_cast<size_t>(stream.index())]), "starting a timer");
+  return static_cast<int64_t>(marks_.size()) - 1;
+}
+
+double CudaDevice::seconds_between(int64_t first, int64_t second) {
+  cudaEvent_t from = marks_[static_cast<size_t>(first)], to = marks_[static_cast<size_t>(second)];
+  check(cudaEventSynchronize(from), "waiting for the GPU");
+  check(cudaEventSynchronize(to), "waiting for the GPU");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, from, to), "reading a timer");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+void CudaDevice::forget_times() {
+  for (cudaEvent_t mark : marks_) cudaEventDestroy(mark);
+  marks_.clear();
 }
 
 void CudaDevice::synchronize(int stream) {

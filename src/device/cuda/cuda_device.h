@@ -22,6 +22,9 @@ class CudaDevice : public Device {
   int compute_capability() const { return compute_capability_; }  // 90 for sm_90
 
   void finish(Event event) override;
+  int64_t mark_time(Stream stream) override;
+  double seconds_between(int64_t first, int64_t second) override;
+  void forget_times() override;
   void upload(const void* host, std::byte* device, size_t bytes) override;
   void download(const std::byte* device, void* host, size_t bytes) override;
   std::byte* allocate_pinned(size_t bytes) override;
@@ -47,6 +50,7 @@ class CudaDevice : public Device {
   std::array<cudaStream_t, 2> streams_{};
   std::array<cudaEvent_t, kEvents> events_{};
   uint64_t recorded_ = 0;
+  std::vector<cudaEvent_t> marks_;  // with timers
 };
 
 }  // namespace bev

@@ -22,7 +22,7 @@ const OpTable kCpuOps{
     .fill = cpu::fill,
     .squared_norm = cpu::squared_norm,
     .weighted_sum = cpu::weighted_sum,
-    .update_control = cpu::update_control,
+    .decide_update = cpu::decide_update,
     .adamw = cpu::adamw,
     .sgd = cpu::sgd,
 };

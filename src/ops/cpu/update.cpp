@@ -1,8 +1,8 @@
 #include "ops/update.h"
 
-#include <algorithm>
 #include <cmath>
 
+#include "base/check.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/ops.h"
 #include "ops/cpu/threads.h"
@@ -20,23 +20,21 @@ T* from(const View& t, int64_t begin) {
 
 }  // namespace
 
-void update_control(Exec&, const ops::UpdateControl& u) {
-  const double squared = *reinterpret_cast<const double*>(u.norm_squared.data);
-  const double norm = std::sqrt(squared) * u.grad_multiplier;
-  const bool finite = std::isfinite(norm);
-  const double clip = u.max_norm > 0 ? std::min(1.0, u.max_norm / (norm + 1e-6)) : 1;
-  auto* control = reinterpret_cast<double*>(u.control.data);
-  control[0] = finite ? u.grad_multiplier * clip : 0;
-  control[1] = finite ? 1 : 0;
+void decide_update(Exec&, const ops::DecideUpdate& u) {
+  bev::decide_update(*reinterpret_cast<const double*>(u.norm_squared.data),
+                     *reinterpret_cast<const double*>(u.loss.data), u.rule,
+                     reinterpret_cast<double*>(u.state.data),
+                     reinterpret_cast<double*>(u.decision.data));
 }
 
 void adamw(Exec& ex, const ops::AdamW& a) {
-  const auto* control = reinterpret_cast<const double*>(a.control.data);
-  const double factor = control[0], applied = control[1];
-  if (applied == 0) return;
-  const auto step = static_cast<double>(a.step);
-  const double correction1 = 1 - std::pow(a.beta1, step);
-  const double correction2 = 1 - std::pow(a.beta2, step);
+  const auto* decision = reinterpret_cast<const double*>(a.decision.data);
+  if (decision[kApplied] == 0) return;
+  BEV_CHECK(a.grad.dtype == DType::f32 && a.m.dtype == DType::f32 && a.v.dtype == DType::f32, Usage,
+            "adamw: the cpu device keeps gradients and moments in f32");
+  const double rate = decision[kRate], decay = a.decays ? decision[kWeightDecay] : 0;
+  const double correction1 = 1 - std::pow(a.beta1, decision[kStepNumber]);
+  const double correction2 = 1 - std::pow(a.beta2, decision[kStepNumber]);
   visit_cpu(a.param.dtype, "adamw", [&]<class T>() {
     threads_of(ex).split(a.param.shape[0], kGrain, [&](int64_t begin, int64_t end) {
       kernels_of<T>().adamw({.param = from<T>(a.param, begin),
@@ -45,23 +43,23 @@ void adamw(Exec& ex, const ops::AdamW& a) {
                              .v = from<float>(a.v, begin),
                              .grad = from<const float>(a.grad, begin),
                              .count = end - begin,
-                             .factor = static_cast<float>(factor),
+                             .factor = static_cast<float>(decision[kFactor]),
                              .beta1 = static_cast<float>(a.beta1),
                              .beta2 = static_cast<float>(a.beta2),
                              .one_minus_beta1 = static_cast<float>(1 - a.beta1),
                              .one_minus_beta2 = static_cast<float>(1 - a.beta2),
-                             .step_size = static_cast<float>(a.lr / correction1),
+                             .step_size = static_cast<float>(rate / correction1),
                              .root_correction2 = static_cast<float>(std::sqrt(correction2)),
                              .eps = static_cast<float>(a.eps),
-                             .decay = static_cast<float>(1 - a.lr * a.weight_decay)});
+                             .decay = static_cast<float>(1 - rate * decay)});
     });
   });
 }
 
 void sgd(Exec& ex, const ops::Sgd& s) {
-  const auto* control = reinterpret_cast<const double*>(s.control.data);
-  const double factor = control[0], applied = control[1];
-  if (applied == 0) return;
+  const auto* decision = reinterpret_cast<const double*>(s.decision.data);
+  if (decision[kApplied] == 0) return;
+  const double decay = s.decays ? decision[kWeightDecay] : 0;
   visit_cpu(s.param.dtype, "sgd", [&]<class T>() {
     threads_of(ex).split(s.param.shape[0], kGrain, [&](int64_t begin, int64_t end) {
       kernels_of<T>().sgd({.param = from<T>(s.param, begin),
@@ -69,11 +67,11 @@ void sgd(Exec& ex, const ops::Sgd& s) {
                            .buffer = from<float>(s.buffer, begin),
                            .grad = from<const float>(s.grad, begin),
                            .count = end - begin,
-                           .factor = static_cast<float>(factor),
-                           .weight_decay = static_cast<float>(s.weight_decay),
+                           .factor = static_cast<float>(decision[kFactor]),
+                           .weight_decay = static_cast<float>(decay),
                            .momentum = static_cast<float>(s.momentum),
-                           .lr = static_cast<float>(s.lr),
-                           .first = s.step == 1});
+                           .lr = static_cast<float>(decision[kRate]),
+                           .first = decision[kStepNumber] == 1});
     });
   });
 }

@@ -28,9 +28,6 @@ PENDING(copy, ops::Copy)
 PENDING(fill, ops::Fill)
 PENDING(squared_norm, ops::SquaredNorm)
 PENDING(weighted_sum, ops::WeightedSum)
-PENDING(update_control, ops::UpdateControl)
-PENDING(adamw, ops::AdamW)
-PENDING(sgd, ops::Sgd)
 
 struct Products::State {};
 Products::Products(Gpu&) {}

@@ -22,7 +22,7 @@ const OpTable kCudaOps{
     .fill = cuda::fill,
     .squared_norm = cuda::squared_norm,
     .weighted_sum = cuda::weighted_sum,
-    .update_control = cuda::update_control,
+    .decide_update = cuda::decide_update,
     .adamw = cuda::adamw,
     .sgd = cuda::sgd,
 };

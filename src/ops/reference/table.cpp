@@ -22,7 +22,7 @@ const OpTable kReferenceOps{
     .fill = reference::fill,
     .squared_norm = reference::squared_norm,
     .weighted_sum = reference::weighted_sum,
-    .update_control = reference::update_control,
+    .decide_update = reference::decide_update,
     .adamw = reference::adamw,
     .sgd = reference::sgd,
 };
