@@ -142,17 +142,14 @@ void update_cases(std::vector<Case>& cases, Operands& o, DType dtype) {
   const Tensor p = o.value({kElements}), g = o.sum({kElements});
   const Tensor m = o.sum({kElements}), v = o.sum({kElements});
   const Tensor master = dtype == accumulation_of(dtype) ? Tensor{} : o.sum({kElements});
-  const Tensor control = o.flat({2}, DType::f64, 1), sum = o.flat({1}, DType::f64, 0);
+  const Tensor decision = o.flat({kUpdateDecisions}, DType::f64, 1),
+               sum = o.flat({1}, DType::f64, 0);
   const std::string shape = format("{}", kElements);
-  cases.push_back({"adamw", shape, [=](Exec& ex) {
-                     ops::adamw(ex, {.param = p,
-                                     .master = master,
-                                     .m = m,
-                                     .v = v,
-                                     .grad = g,
-                                     .control = control,
-                                     .lr = 1e-6});
-                   }});
+  cases.push_back(
+      {"adamw", shape, [=](Exec& ex) {
+         ops::adamw(
+             ex, {.param = p, .master = master, .m = m, .v = v, .grad = g, .decision = decision});
+       }});
   cases.push_back(
       {"squared_norm", shape, [=](Exec& ex) { ops::squared_norm(ex, {.x = g, .out = sum}); }});
 }
@@ -202,8 +199,7 @@ std::vector<std::string> benchable_ops() {
 
 std::vector<OpBench> bench_ops(const Config& config, const std::vector<std::string>& only,
                                double seconds_each) {
-  const std::unique_ptr<Device> device =
-      make_device(config.device);
+  const std::unique_ptr<Device> device = make_device(config.device);
   const MachinePeak peak = measure_peak(*device);
   Rig rig(*device, slab_bytes(config));
   std::vector<OpBench> results;

@@ -39,12 +39,12 @@ bool has_precision(DeviceKind kind, Precision precision) {
 Found precision_of_device(const Facts& f) {
   const DeviceConfig& d = f.config.device;
   if (d.kind == DeviceKind::Null || has_precision(d.kind, d.precision)) return {};
-  return Problem{.what = format("the {} device has no precision {}", name_of_choice(d.kind),
-                                name_of_choice(d.precision)),
-                 .where = f.where({"device.precision", "device.kind"}),
-                 .why = format("it stores {}", precisions_of(d.kind)),
-                 .legal = format("precision {}, or auto; or another device.kind",
-                                 precisions_of(d.kind))};
+  return Problem{
+      .what = format("the {} device has no precision {}", name_of_choice(d.kind),
+                     name_of_choice(d.precision)),
+      .where = f.where({"device.precision", "device.kind"}),
+      .why = format("it stores {}", precisions_of(d.kind)),
+      .legal = format("precision {}, or auto; or another device.kind", precisions_of(d.kind))};
 }
 
 // Short gradients and moments exist where memory is short: beside 16-bit parameters on a GPU.
@@ -64,8 +64,8 @@ Found short_state(const Facts& f) {
 
 Found short_state_of_adam(const Facts& f) {
   const OptimConfig& o = f.config.optim;
-  if (o.kind == OptimizerKind::AdamW || (o.first_moment == StatePrecision::F32 &&
-                                         o.second_moment == StatePrecision::F32))
+  if (o.kind == OptimizerKind::AdamW ||
+      (o.first_moment == StatePrecision::F32 && o.second_moment == StatePrecision::F32))
     return {};
   return Problem{.what = format("bf16 moments with the optimizer {}", name_of_choice(o.kind)),
                  .where = f.where({"optim.first_moment", "optim.second_moment", "optim.kind"}),

@@ -27,8 +27,8 @@ struct LoadedConfig {
 // Fills in what a verb does not need and the user has left out, before the rules ask for it.
 using Complete = void (*)(Config& config);
 
-// Reads and checks. `automatic` is what device.kind auto means on this machine. REQUIRES: args do not contain the verb. All problems are thrown together as one
-// Usage error.
+// Reads and checks. `automatic` is what device.kind auto means on this machine. REQUIRES: args do
+// not contain the verb. All problems are thrown together as one Usage error.
 LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own = {},
                   Purpose purpose = Purpose::Plan, Complete complete = nullptr,
                   DeviceKind automatic = DeviceKind::Cpu);

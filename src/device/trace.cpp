@@ -16,10 +16,10 @@ std::string Trace::chrome_json() const {
   for (const Span& span : spans_) {
     const double begin = device_.seconds_between(origin_, span.begin);
     const double length = device_.seconds_between(span.begin, span.end);
-    text += format("{}\n{{\"name\": \"{}\", \"cat\": \"op\", \"ph\": \"X\", \"pid\": 0, \"tid\": 0, "
-                   "\"ts\": {:.3f}, \"dur\": {:.3f}}}",
-                   text.size() > 1 ? "," : "", span.op, kMicroseconds * begin,
-                   kMicroseconds * length);
+    text += format(
+        "{}\n{{\"name\": \"{}\", \"cat\": \"op\", \"ph\": \"X\", \"pid\": 0, \"tid\": 0, "
+        "\"ts\": {:.3f}, \"dur\": {:.3f}}}",
+        text.size() > 1 ? "," : "", span.op, kMicroseconds * begin, kMicroseconds * length);
   }
   return text + "\n]\n";
 }

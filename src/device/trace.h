@@ -11,7 +11,8 @@ namespace bev {
 
 class Trace {
  public:
-  explicit Trace(Device& device) : device_(device), origin_(device.mark_time(device.compute_stream())) {}
+  explicit Trace(Device& device)
+      : device_(device), origin_(device.mark_time(device.compute_stream())) {}
 
   // Around the issue of one op. Calls do not nest.
   void begin(const char* op, Stream stream);

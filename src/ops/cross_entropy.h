@@ -31,8 +31,8 @@ struct CrossEntropy {
   double smoothing = 0, z_loss = 0;
   double grad_scale = 1;
   ConstTensor loss_scale{};  // f64 [1], may be absent: 1
-  Tensor loss;       // [rows] of the accumulation type, not weighted
-  Tensor dlogits{};  // may be absent, may be logits itself
+  Tensor loss;               // [rows] of the accumulation type, not weighted
+  Tensor dlogits{};          // may be absent, may be logits itself
 };
 void cross_entropy(Exec& ex, const CrossEntropy& c);
 

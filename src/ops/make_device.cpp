@@ -67,7 +67,8 @@ std::unique_ptr<Device> make_device(const DeviceConfig& config) {
   const DeviceKind kind = decided(config.kind);
   const int threads = threads_for(kind, config.threads);
   switch (kind) {
-    case DeviceKind::Reference: return std::make_unique<HostDevice>(kind, kReferenceOps, threads, 0);
+    case DeviceKind::Reference:
+      return std::make_unique<HostDevice>(kind, kReferenceOps, threads, 0);
     case DeviceKind::Cpu:
       return std::make_unique<HostDevice>(kind, kCpuOps, threads, cpu::workspace_bytes());
     case DeviceKind::Cuda: {

@@ -67,8 +67,8 @@ BEV_HOST_DEVICE inline double learning_rate(const ScheduleSpec& s, int64_t posit
     case LrDecay::Linear: return s.min_lr + (1.0 - ratio) * range;
     case LrDecay::Cosine: return s.min_lr + half_cosine(ratio) * range;
     case LrDecay::InverseSquareRoot:
-      return std::fmax(s.min_lr, s.max_lr * std::sqrt(std::fmax(s.warmup, 1.0)) /
-                                     std::sqrt(std::fmax(x, 1.0)));
+      return std::fmax(
+          s.min_lr, s.max_lr * std::sqrt(std::fmax(s.warmup, 1.0)) / std::sqrt(std::fmax(x, 1.0)));
     case LrDecay::Wsd: return s.min_lr + wsd_factor(s, x) * range;
   }
   return s.max_lr;

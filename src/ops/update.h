@@ -6,8 +6,8 @@
 
 namespace bev::ops {
 
-// decide_update() on the device.  norm_squared f64 [1]; loss f64 [2], its first entry counts; state f64 [kUpdateStates], updated; decision
-// f64 [kUpdateDecisions], written
+// decide_update() on the device.  norm_squared f64 [1]; loss f64 [2], its first entry counts; state
+// f64 [kUpdateStates], updated; decision f64 [kUpdateDecisions], written
 struct DecideUpdate {
   ConstTensor norm_squared, loss;
   UpdateRule rule{};

@@ -65,8 +65,8 @@ BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, dou
     state[kStepsWithoutOverflow] = 0;
     state[kHysteresisLeft] -= 1;
     if (state[kHysteresisLeft] > 0) return;
-    state[kLossScale] =
-        std::fmax(static_cast<double>(static_cast<float>(state[kLossScale] * s.backoff)), s.minimum);
+    state[kLossScale] = std::fmax(
+        static_cast<double>(static_cast<float>(state[kLossScale] * s.backoff)), s.minimum);
     return;
   }
   state[kStepsWithoutOverflow] += 1;

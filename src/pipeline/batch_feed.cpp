@@ -8,8 +8,8 @@ namespace bev {
 BatchFeed::BatchFeed(Device& device, size_t bytes, size_t slots) : device_(device) {
   const bool plans = device.kind() == DeviceKind::Null;
   for (size_t i = 0; i <= slots; ++i) {
-    entries_.push_back({Arena(device, bytes, "batches"),
-                        plans ? PinnedBuffer{} : PinnedBuffer(device, bytes)});
+    entries_.push_back(
+        {Arena(device, bytes, "batches"), plans ? PinnedBuffer{} : PinnedBuffer(device, bytes)});
   }
 }
 

@@ -97,7 +97,8 @@ ArenaSizes Executor::peaks() const {
   for (const Slot& slot : slots_) keep = std::max(keep, slot.keep.peak());
   return {.keep = keep,
           .batch = feed_.peak(),
-          .scratch = scratch_.peak(), .recompute = recompute_.peak()};
+          .scratch = scratch_.peak(),
+          .recompute = recompute_.peak()};
 }
 
 }  // namespace bev

@@ -102,8 +102,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     issue(course.issued.back(), batches);
     const bool eval = is_eval_due(iteration), last = iteration == iterations_;
     const bool asked = !last && observer.should_stop();
-    const bool late =
-        !last && t.exit_minutes > 0 && seconds_now() - start > 60 * t.exit_minutes;
+    const bool late = !last && t.exit_minutes > 0 && seconds_now() - start > 60 * t.exit_minutes;
     const bool interval = !last && t.exit_interval > 0 && iteration % t.exit_interval == 0;
     if (!collect(course, eval || last || asked || late || interval ? 0 : ahead_)) break;
     if (eval) {

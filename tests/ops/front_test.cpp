@@ -143,7 +143,7 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::rope(ex, {q, i32, make({9, 3}), make({9, 3})}); });              // bf16 angles
   refuses([&] { ops::activate(ex, {Activation::SwiGlu, x, x}); });
   refuses([&] { ops::activate_backward(ex, {relu, x, x, bad}); });
-  refuses([&] { ops::embedding(ex, {x, stat, 0, false, x}); });   // ids f32
+  refuses([&] { ops::embedding(ex, {x, stat, 0, false, x}); });  // ids f32
   refuses([&] { ops::embedding_backward(ex, {x, i32, 0, make({9, 6}, DType::f64)}); });
   refuses([&] { ops::softmax_stats(ex, {x, i32, 0, make({4, 3}, kF32)}); });
   refuses([&] {

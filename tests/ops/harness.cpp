@@ -19,12 +19,34 @@ constexpr int64_t kTail = 16;           // guard elements after the last
 constexpr auto kNan = std::byte{0xFF};  // all bits set is a NaN in every floating type
 constexpr uint64_t kSeed = 20240229;
 constexpr size_t kScratch = size_t{64} << 20;
+constexpr size_t kGpuOperands = size_t{3} << 30;
 
-// Devices are kept: a thread pool per case would take longer than the case.
-Device& device_of(DeviceKind kind, int threads) {
-  static std::map<std::pair<DeviceKind, int>, std::unique_ptr<Device>> devices;
-  auto& device = devices[{kind, threads}];
-  if (!device) device = make_device(kind, threads);
+}  // namespace
+
+struct KeptDevice {
+  KeptDevice(DeviceKind kind, int threads)
+      : device(make_device(kind, threads)),
+        scratch(*device, kScratch, "scratch"),
+        operands(*device, device->is_asynchronous() ? kGpuOperands : 0, "operands") {
+    if (!device->is_asynchronous()) return;
+    // An op that takes its workspace for zeros is found out.
+    ArenaScope scope(scratch);
+    const std::vector<std::byte> nans(kScratch, kNan);
+    const Tensor all = scratch.allocate({static_cast<int64_t>(kScratch)}, DType::u8, "all");
+    device->upload(nans.data(), all.data, nans.size());
+  }
+
+  std::unique_ptr<Device> device;
+  Arena scratch;
+  Arena operands;  // of a GPU, where an allocation takes longer than a case; else empty
+};
+
+namespace {
+
+KeptDevice& kept_device(DeviceKind kind, int threads) {
+  static std::map<std::pair<DeviceKind, int>, std::unique_ptr<KeptDevice>> devices;
+  auto& device = devices[{kind, kind == DeviceKind::Cpu ? threads : 1}];
+  if (!device) device = std::make_unique<KeptDevice>(kind, threads);
   return *device;
 }
 
@@ -32,6 +54,7 @@ double rounded(double value, DType dtype) {
   switch (dtype) {
     case DType::f32: return static_cast<double>(static_cast<float>(value));
     case DType::bf16: return static_cast<double>(bf16(static_cast<float>(value)));
+    case DType::f16: return static_cast<double>(f16(static_cast<float>(value)));
     default: return value;
   }
 }
@@ -74,6 +97,13 @@ double load(const std::byte* at, DType dtype) {
     case DType::u8: return get(uint8_t{});
   }
   return 0;
+}
+
+std::vector<double> values_of_bytes(const std::vector<std::byte>& bytes, DType dtype) {
+  const size_t size = size_of(dtype);
+  std::vector<double> values(bytes.size() / size);
+  for (size_t i = 0; i < values.size(); ++i) values[i] = load(bytes.data() + i * size, dtype);
+  return values;
 }
 
 // Calls body(offset in elements) for every element in logical order.
@@ -138,11 +168,11 @@ void expect_close(const std::vector<Result>& expected, const std::vector<Result>
   }
 }
 
+// `on`: what the bits would then depend on.
 void expect_same_bits(const std::vector<Result>& one, const std::vector<Result>& other,
-                      int threads) {
+                      const std::string& on) {
   for (size_t i = 0; i < one.size(); ++i) {
-    EXPECT_EQ(one[i].bytes, other[i].bytes)
-        << one[i].name << " depends on the number of threads: 1 and " << threads;
+    EXPECT_TRUE(one[i].bytes == other[i].bytes) << one[i].name << " depends on " << on;
   }
 }
 
@@ -156,10 +186,11 @@ std::vector<Result> results_of(const Case& body, const TrialSpec& spec) {
 
 Trial::Trial(const TrialSpec& spec)
     : spec_(spec),
-      device_(device_of(spec.kind, spec.threads)),
+      kept_(kept_device(spec.kind, spec.threads)),
+      device_(*kept_.device),
+      operands_(kept_.operands),
       none_(device_, 0, "none"),
-      scratch_(device_, kScratch, "scratch"),
-      exec_{device_, device_.compute_stream(), none_, scratch_, none_, nullptr} {}
+      exec_{device_, device_.compute_stream(), none_, kept_.scratch, none_, nullptr} {}
 
 Trial Trial::truth() const {
   return Trial({.exact_in = spec_.exact_in, .placement = spec_.placement});
@@ -187,14 +218,24 @@ std::vector<double> Trial::drawn(const char* name, int64_t count, Element elemen
   return exact(std::move(values), element, spec_.exact_in);
 }
 
+Trial::Slot& Trial::make_slot(size_t bytes, bool written) {
+  Slot slot{{}, nullptr, {}, std::vector<std::byte>(bytes, kNan), written};
+  if (device_.is_asynchronous()) {
+    slot.data = kept_.operands.allocate({static_cast<int64_t>(bytes)}, DType::u8, "operand").data;
+  } else {
+    slot.buffer = Buffer(device_, bytes, "operand");
+    slot.data = slot.buffer.data();
+  }
+  return slots_.emplace_back(std::move(slot));
+}
+
 Tensor Trial::place(const Shape& shape, DType dtype, std::span<const double> values, bool written) {
   const auto size = static_cast<int64_t>(size_of(dtype));
   const Strides stride = strides_with(shape, shape.rank() > 1 ? spec_.placement.gap : 0);
   const int64_t extent = shape.elements() > 0 ? stride[0] * shape[0] : 0;
   const auto bytes = static_cast<size_t>((spec_.placement.skew + extent + kTail) * size);
-  Slot& slot = slots_.emplace_back(Slot{Buffer(device_, bytes, "operand"), {}, {}, written});
-  slot.image.assign(bytes, kNan);
-  slot.tensor = {slot.buffer.data() + spec_.placement.skew * size, dtype, shape, stride};
+  Slot& slot = make_slot(bytes, written);
+  slot.tensor = {slot.data + spec_.placement.skew * size, dtype, shape, stride};
   size_t next = 0;
   if (!values.empty()) {
     each_offset(slot.tensor, [&](int64_t offset) {
@@ -202,7 +243,7 @@ Tensor Trial::place(const Shape& shape, DType dtype, std::span<const double> val
       store(at, dtype, values[next++]);
     });
   }
-  device_.upload(slot.image.data(), slot.buffer.data(), bytes);
+  device_.upload(slot.image.data(), slot.data, bytes);
   return slot.tensor;
 }
 
@@ -244,21 +285,35 @@ Tensor Trial::output(const char* name, const Shape& shape, Element element, Boun
   return t;
 }
 
-std::vector<double> Trial::read(const ConstTensor& t) const {
-  std::vector<double> values;
+std::vector<std::byte> Trial::bytes_in(const ConstTensor& t) const {
+  const int64_t elements = t.shape.elements();
   const auto size = size_of(t.dtype);
+  std::vector<std::byte> bytes(static_cast<size_t>(elements) * size);
+  if (elements == 0) return bytes;
+  int64_t last = 0;
+  for (int dim = 0; dim < t.shape.rank(); ++dim) {
+    last += (t.shape[dim] - 1) * t.stride[static_cast<size_t>(dim)];
+  }
+  std::vector<std::byte> extent(static_cast<size_t>(last + 1) * size);
+  device_.compute_stream().synchronize();
+  device_.download(t.data, extent.data(), extent.size());
+  size_t next = 0;
   each_offset(t, [&](int64_t offset) {
-    std::byte raw[8];
-    device_.download(t.data + offset * static_cast<int64_t>(size), raw, size);
-    values.push_back(load(raw, t.dtype));
+    std::memcpy(bytes.data() + next, extent.data() + static_cast<size_t>(offset) * size, size);
+    next += size;
   });
-  return values;
+  return bytes;
+}
+
+std::vector<double> Trial::read(const ConstTensor& t) const {
+  return values_of_bytes(bytes_in(t), t.dtype);
 }
 
 std::vector<Result> Trial::results() const {
+  device_.compute_stream().synchronize();
   for (const Slot& slot : slots_) {
-    std::vector<std::byte> now(slot.buffer.bytes()), before = slot.image;
-    device_.download(slot.buffer.data(), now.data(), now.size());
+    std::vector<std::byte> now(slot.image.size()), before = slot.image;
+    device_.download(slot.data, now.data(), now.size());
     if (slot.written) {
       const auto size = size_of(slot.tensor.dtype);
       each_offset(slot.tensor, [&](int64_t offset) {
@@ -271,16 +326,9 @@ std::vector<Result> Trial::results() const {
   }
   std::vector<Result> results;
   for (const Compared& c : compared_) {
-    Result result{c.name, read(c.view), {}, c.view.dtype, c.bound};
-    const auto size = size_of(c.view.dtype);
-    result.bytes.resize(bytes_of(c.view));
-    size_t next = 0;
-    each_offset(c.view, [&](int64_t offset) {
-      device_.download(c.view.data + offset * static_cast<int64_t>(size),
-                       result.bytes.data() + next, size);
-      next += size;
-    });
-    results.push_back(std::move(result));
+    std::vector<std::byte> bytes = bytes_in(c.view);
+    std::vector<double> values = values_of_bytes(bytes, c.view.dtype);
+    results.push_back({c.name, std::move(values), std::move(bytes), c.view.dtype, c.bound});
   }
   return results;
 }
@@ -297,10 +345,40 @@ void expect_cpu_agrees(const std::string& what, const Case& body, Storage storag
       expect_close(reference, alone, dtype);
       for (const int threads : {2, 3}) {
         spec.threads = threads;
-        expect_same_bits(alone, results_of(body, spec), threads);
+        expect_same_bits(alone, results_of(body, spec),
+                         fmt::format("the number of threads: 1 and {}", threads));
       }
     }
   }
+}
+
+void expect_cuda_agrees(const std::string& what, const Case& body, Storage storage) {
+  if (no_gpu()) return;
+  std::vector<Result> reference;
+  for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+    if (storage == Storage::F32Only && dtype != DType::f32) continue;
+    // f16 holds every bf16 number that matters beside draws of order 1.
+    const DType exact_in = storage == Storage::Alike ? DType::bf16 : dtype;
+    if (reference.empty() || storage != Storage::Alike) {
+      reference = results_of(body, {.exact_in = exact_in});
+    }
+    for (const Placement placement : {kPacked, kUnaligned}) {
+      SCOPED_TRACE(
+          fmt::format("{} in {}{}", what, name_of(dtype), placement.skew > 0 ? ", unaligned" : ""));
+      const TrialSpec spec{DeviceKind::Cuda, 1, dtype, exact_in, placement};
+      const auto once = results_of(body, spec);
+      expect_close(reference, once, dtype);
+      expect_same_bits(once, results_of(body, spec), "the run");
+    }
+  }
+}
+
+bool no_gpu() {
+  static const std::string why = why_no_cuda();
+  if (!why.empty() && !testing::Test::IsSkipped()) {
+    [] { GTEST_SKIP() << why; }();
+  }
+  return !why.empty();
 }
 
 void expect_gradient(const char* name, const Tensor& input, const ConstTensor& gradient,

@@ -64,6 +64,9 @@ struct Result {
   Bound bound;
 };
 
+// A device and its memory, kept for the process: making either takes longer than a case.
+struct KeptDevice;
+
 // One execution: owns the operands and remembers what is compared.
 class Trial {
  public:
@@ -105,17 +108,23 @@ class Trial {
 
  private:
   struct Slot {
-    Buffer buffer;
+    Buffer buffer;  // of its own on host devices
+    std::byte* data;
     Tensor tensor;
     std::vector<std::byte> image;  // the content before the op
     bool written;
   };
+  Slot& make_slot(size_t bytes, bool written);
   Tensor place(const Shape& shape, DType dtype, std::span<const double> values, bool written);
+  // The elements of a view in logical order.
+  std::vector<std::byte> bytes_in(const ConstTensor& t) const;
   std::vector<double> drawn(const char* name, int64_t count, Element element, Draw draw) const;
 
   TrialSpec spec_;
+  KeptDevice& kept_;
   Device& device_;
-  Arena none_, scratch_;
+  ArenaScope operands_;
+  Arena none_;
   Exec exec_;
   std::deque<Slot> slots_;
   struct Compared {
@@ -128,10 +137,21 @@ class Trial {
 
 using Case = std::function<void(Trial&)>;
 
+// All: every type of the device, each against a reference with draws of that type. Alike (cuda):
+// one reference for all of them, with draws that every type holds, where the reference takes long.
+enum class Storage : uint8_t { All, F32Only, Alike };
+
 // Runs the case on the cpu device against the reference, f32 and bf16, packed and unaligned, and
 // with 1, 2 and 3 threads, which must agree to the bit.
-enum class Storage : uint8_t { All, F32Only };
 void expect_cpu_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
+
+// Runs the case on the cuda device against the reference, f32, bf16 and f16, packed and unaligned,
+// each twice, which must agree to the bit. Skips the test where no GPU is.
+void expect_cuda_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
+
+// Whether there is no GPU; the running test is then marked as skipped, with the reason. For tests
+// that make their own trials.
+bool no_gpu();
 
 // Compares every element of `gradient` with central differences of `loss` in `input`. f64 on the
 // reference device only.

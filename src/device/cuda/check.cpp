@@ -6,8 +6,8 @@ namespace bev::cuda {
 
 void check(cudaError_t status, const char* what) {
   if (status == cudaSuccess) return;
-  throw Error(ErrorKind::Device,
-              format("CUDA, {}: {} ({})", what, cudaGetErrorString(status), cudaGetErrorName(status)));
+  throw Error(ErrorKind::Device, format("CUDA, {}: {} ({})", what, cudaGetErrorString(status),
+                                        cudaGetErrorName(status)));
 }
 
 }  // namespace bev::cuda

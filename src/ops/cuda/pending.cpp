@@ -3,13 +3,11 @@
 #include "ops/cuda/cudnn_attention.h"
 #include "ops/cuda/gpu.h"
 #include "ops/cuda/ops.h"
-#include "ops/cuda/products.h"
 
 namespace bev::cuda {
 
 #define PENDING(op, args) \
   void op(Exec&, const args&) { throw Error(ErrorKind::Internal, "cuda: " #op " is pending"); }
-PENDING(matmul, ops::Matmul)
 PENDING(norm, ops::Norm)
 PENDING(residual_norm, ops::ResidualNorm)
 PENDING(norm_backward, ops::NormBackward)
@@ -28,10 +26,6 @@ PENDING(copy, ops::Copy)
 PENDING(fill, ops::Fill)
 PENDING(squared_norm, ops::SquaredNorm)
 PENDING(weighted_sum, ops::WeightedSum)
-
-struct Products::State {};
-Products::Products(Gpu&) {}
-Products::~Products() = default;
 
 struct CudnnAttention::State {};
 CudnnAttention::~CudnnAttention() = default;

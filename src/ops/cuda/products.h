@@ -9,11 +9,22 @@ namespace bev::cuda {
 
 class Gpu;
 
+// Whether the library is asked to apply the activation, or its slope, inside the product. It then
+// sees the sum before it is rounded, so that the result differs from ops::activate(pre_activation)
+// in the last bit; a deterministic device never does this.
+bool fuses_activation(const ops::Matmul& m, const DevicePolicy& policy);
+
 class Products {
  public:
+  // Throws a Device error where cuBLASLt cannot be loaded.
   explicit Products(Gpu& gpu);
   ~Products();
+
+  // Everything but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream.
   void run(Exec& ex, const ops::Matmul& m);
+
+  // kProductWorkspace bytes that belong to whatever the compute stream executes.
+  std::byte* workspace() const;
 
  private:
   struct State;

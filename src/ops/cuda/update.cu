@@ -63,8 +63,8 @@ __device__ void round_for(float* values, uint64_t key, uint64_t step, int64_t lo
   }
 }
 
-__global__ void decide(const double* norm_squared, const double* loss, UpdateRule rule, double* state,
-                       double* decision) {
+__global__ void decide(const double* norm_squared, const double* loss, UpdateRule rule,
+                       double* state, double* decision) {
   decide_update(*norm_squared, *loss, rule, state, decision);
 }
 
@@ -216,8 +216,8 @@ void launch_bf16(Exec& ex, const ops::AdamW& a) {
 }  // namespace
 
 void decide_update(Exec& ex, const ops::DecideUpdate& u) {
-  decide<<<1, 1, 0, stream_of(ex)>>>(data_of<double>(u.norm_squared), data_of<double>(u.loss), u.rule,
-                                     data_of<double>(u.state), data_of<double>(u.decision));
+  decide<<<1, 1, 0, stream_of(ex)>>>(data_of<double>(u.norm_squared), data_of<double>(u.loss),
+                                     u.rule, data_of<double>(u.state), data_of<double>(u.decision));
   check_launch("decide_update");
 }
 
