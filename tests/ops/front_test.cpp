@@ -147,7 +147,7 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::embedding_backward(ex, {x, i32, 0, x}); });  // dtable bf16
   refuses([&] { ops::softmax_stats(ex, {x, i32, 0, make({4, 3}, kF32)}); });
   refuses([&] {
-    ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, stat});  // 7 of 6
+    ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, {}, stat});  // 7 of 6
   });
   refuses([&] { ops::copy(ex, {x, bad}); });
   refuses([&] { ops::copy(ex, {i32, stat}); });
