@@ -8,12 +8,15 @@ SKIP_DEPS ?=
 GOLDEN ?=
 FUZZ_SECONDS ?= 60
 LINT ?= all
+TESTS ?=
+ONLY ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all demo test test-slow asan tsan mutants bench golden docs lint format fuzz clean help deps
+.PHONY: all demo test test-slow test-gpu asan tsan mutants bench golden bundle release docs lint \
+  format fuzz clean help deps
 
 # $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
 install = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
@@ -46,6 +49,10 @@ test-slow: deps ## Run the tests labelled slow
 	@$(call build,cpu-release,all)
 	@$(call run_tests,slow,build)
 
+test-gpu: deps ## Run the tests that use a GPU (ONLY=expression: those whose names match)
+	@$(call build,cpu-release,all)
+	scripts/test-gpu.sh build $(if $(ONLY),'$(ONLY)')
+
 asan: deps ## Run the tests under the address and undefined-behaviour sanitizers
 	@$(call build,cpu-asan,all)
 	@$(call run_tests,cpu-asan,build-asan)
@@ -65,6 +72,17 @@ golden: deps ## Compare with results recorded from other programs: make golden G
 	@test -n "$(GOLDEN)" || { echo "make golden GOLDEN=folder: the folder with the recorded results" >&2; exit 2; }
 	@$(call build,cpu-release,bevatron_golden)
 	build/bevatron-golden "$(GOLDEN)"
+
+# $(call bundle,preset,folder): the program, and with TESTS=1 the test programs, in one folder.
+bundled_tests = ops_test unit_test equivalence_test gradcheck_test bevatron_golden
+bundle = $(call build,$(1),bevatron $(if $(TESTS),$(bundled_tests))); \
+  scripts/bundle.sh $(2) $(if $(TESTS),--tests)
+
+bundle: deps ## Make build/bundle/bevatron.tar.gz, which runs elsewhere (TESTS=1: with the tests)
+	@$(call bundle,cpu-release,build)
+
+release: deps ## The same for all GPUs since Ampere, in build-release/bundle (slow)
+	@$(call bundle,release,build-release)
 
 docs: all ## Write docs/configuration.md and docs/errors.md, which are made from the program
 	build/bevatron help configuration > docs/configuration.md
@@ -86,11 +104,11 @@ fuzz: ## Feed random input to the readers, FUZZ_SECONDS (60) for each target of 
 	@scripts/fuzz.sh $(FUZZ_SECONDS) $(JOBS)
 
 clean: ## Remove what was built
-	rm -rf build build-debug build-asan build-tsan build-fuzz
+	rm -rf build build-release build-debug build-asan build-tsan build-fuzz
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: JOBS=n, CMAKE_ARGS=..., SKIP_DEPS=1 (install nothing), GOLDEN, FUZZ_SECONDS, LINT."
+	@echo "Variables: JOBS=n, CMAKE_ARGS=..., SKIP_DEPS=1 (install nothing), GOLDEN, FUZZ_SECONDS, LINT, TESTS, ONLY."
 
 deps:
 	@$(call install,)

@@ -33,3 +33,11 @@ function(bev_library name)
     target_link_libraries(bev_${name} INTERFACE ${ARG_LINK})
   endif()
 endfunction()
+
+# bev_relocatable(target place): the program looks for its libraries in `place`, beside itself
+# (scripts/bundle.sh puts them there), then where the system has them. DT_RPATH, since DT_RUNPATH is
+# not used for the libraries of libraries.
+function(bev_relocatable target place)
+  set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${place}")
+  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
+endfunction()
