@@ -1,7 +1,6 @@
 #include "support/small_run.h"
 
 #include <cmath>
-#include <cstring>
 
 #include "base/check.h"
 #include "tensor/visit.h"
@@ -18,12 +17,27 @@ std::vector<double> values_of(const ConstTensor& t) {
   return values;
 }
 
+namespace {
+
+std::vector<std::byte> bytes_in(Device& device, const ConstTensor& t) {
+  std::vector<std::byte> bytes(bytes_of(t));
+  device.download(t.data, bytes.data(), bytes.size());
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<double> values_of(Device& device, const ConstTensor& t) {
+  const std::vector<std::byte> bytes = bytes_in(device, t);
+  return values_of(tensor_over(bytes.data(), t.dtype, t.shape));
+}
+
 double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
   double largest = 0;
   for (Param* param : a.distinct()) {
     if (param->spec.name.ends_with("qkv.bias")) continue;
-    const std::vector<double> x = values_of((*param).*tensor);
-    const std::vector<double> y = values_of((*b.find(param->spec.name)).*tensor);
+    const std::vector<double> x = values_of(a.device(), (*param).*tensor);
+    const std::vector<double> y = values_of(b.device(), (*b.find(param->spec.name)).*tensor);
     double difference = 0, norm = 0;
     for (size_t i = 0; i < x.size(); ++i) {
       difference += (x[i] - y[i]) * (x[i] - y[i]);
@@ -38,7 +52,7 @@ bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
   for (Param* param : a.distinct()) {
     const Tensor x = (*param).*tensor;
     const Tensor y = (*b.find(param->spec.name)).*tensor;
-    if (std::memcmp(x.data, y.data, bytes_of(x)) != 0) return false;
+    if (bytes_in(a.device(), x) != bytes_in(b.device(), y)) return false;
   }
   return true;
 }

@@ -18,7 +18,7 @@ class SmallRun {
   explicit SmallRun(const Config& c, const DryRunOptions& options = {})
       : config(c),
         plan(dry_run(config, options)),
-        device(make_device(config.device.kind, static_cast<int>(config.device.threads))),
+        device(make_device(config.device)),
         assembly(config, *device, plan.arenas),
         loader(std::make_shared<MockSamples>(plan.model.vocab, 7), Loader::shape_of(config)),
         stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations)) {
@@ -40,8 +40,9 @@ class SmallRun {
   Stepper stepper;
 };
 
-// All elements of a tensor as doubles. REQUIRES: host memory, contiguous.
+// All elements of a tensor as doubles. REQUIRES: contiguous; without a device, host memory.
 std::vector<double> values_of(const ConstTensor& t);
+std::vector<double> values_of(Device& device, const ConstTensor& t);
 
 // The largest ratio, over all parameters, of the norm of the difference to the norm of b's tensor.
 // `tensor` selects what is compared: &Param::value or &Param::grad. The bias of q, k and v is left
