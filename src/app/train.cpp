@@ -39,12 +39,26 @@ void print_data(const TrainingData& data) {
   }
 }
 
+// What else decides the numbers: threads do not, but people want to know them.
+std::string arithmetic_of(const Config& config, const Plan& plan) {
+  if (plan.device != DeviceKind::Cuda) return format(", {} threads", plan.threads);
+  std::string text;
+  if (plan.dtype == DType::f32)
+    text += config.device.tf32 ? " with TF32 products (10-bit operands)" : ", true f32 products";
+  if (config.device.deterministic) text += ", deterministic";
+  if (config.optim.gradients == StatePrecision::Bf16) text += ", bf16 gradients of matrices";
+  if (config.optim.first_moment == StatePrecision::Bf16 ||
+      config.optim.second_moment == StatePrecision::Bf16)
+    text += ", bf16 moments";
+  return text;
+}
+
 void print_start(const Config& config, const Plan& plan, const TrainingData& data) {
   say("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
       with_commas(plan.parameters), plan.model.layers, plan.model.width, plan.model.vocab,
       plan.model.padded_vocab);
-  say("device    {}, {}, {} threads, {} planned\n", name_of_choice(plan.device),
-      name_of(plan.dtype), plan.threads, as_bytes(static_cast<double>(plan.memory_bytes())));
+  say("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
+      arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
   const std::string rise =
       config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
   say("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
@@ -53,6 +67,21 @@ void print_start(const Config& config, const Plan& plan, const TrainingData& dat
   if (config.data.mock) say("data      made-up tokens\n");
   print_data(data);
   if (!config.train.output.empty()) say("output    {}\n", config.train.output);
+}
+
+// What --log.dispatch asks for; after the first iteration every op has chosen.
+void print_dispatch(Device& device) {
+  for (const DispatchLog::Choice& c : device.dispatch().choices())
+    say("dispatch  {}: {}{}\n", c.op, c.chosen,
+        c.refused.empty() ? "" : format(" (refused: {})", c.refused));
+}
+
+void print_after_first(const Config& config, const Plan& plan, Device& device) {
+  if (config.log.dispatch) print_dispatch(device);
+  if (device.is_asynchronous())
+    say("memory    {} bytes allocated, {} planned\n",
+        with_commas(static_cast<int64_t>(device.allocated_bytes())),
+        with_commas(static_cast<int64_t>(plan.memory_bytes())));
 }
 
 std::string_view reason_of(Ending ending) {
@@ -105,6 +134,7 @@ void require_good_end(const TrainSummary& summary, const std::string& saved) {
 int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
   const Config& config = loaded.config;
   const Plan& planned = preflight.plan();
+  const std::unique_ptr<Device> device = make_device(config.device);
   const bool keeps = !config.train.output.empty();
   std::optional<MetricsLog> metrics;
   const RunDirectory run(config.train.output);
@@ -113,9 +143,8 @@ int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
     metrics.emplace(run.metrics_file());
     metrics->start(planned.parameters, planned.iterations);
   }
-  const std::unique_ptr<Device> device =
-      make_device(config.device);
   const double peak = config.device.kind == DeviceKind::Cpu ? measure_product_peak(*device) : 0;
+  if (config.log.dispatch) device->dispatch().enable();
   Assembly assembly(config, *device, planned.arenas);
   assembly.initialize();
   Trainer trainer(assembly, preflight.data());
@@ -126,7 +155,11 @@ int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
   // To the end: what has been trained is written first.
   const StopSignal stop;
   const TrainSummary summary =
-      trainer.run({.iteration = [&](const Progress& p) { printer.iteration(p); },
+      trainer.run({.iteration =
+                       [&](const Progress& p) {
+                         printer.iteration(p);
+                         if (p.iteration == 1) print_after_first(config, planned, *device);
+                       },
                    .validation = [&](const Validation& v) { printer.validation(v); },
                    .should_stop = [&] { return stop.asked(); }});
   printer.finish();

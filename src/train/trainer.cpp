@@ -101,19 +101,22 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     course.issued.push_back({iteration, first, loader_.position() - first});
     issue(course.issued.back(), batches);
     const bool eval = is_eval_due(iteration), last = iteration == iterations_;
-    const bool asked = !last && observer.should_stop();
-    const bool late = !last && t.exit_minutes > 0 && seconds_now() - start > 60 * t.exit_minutes;
-    const bool interval = !last && t.exit_interval > 0 && iteration % t.exit_interval == 0;
-    if (!collect(course, eval || last || asked || late || interval ? 0 : ahead_)) break;
+    if (!collect(course, eval || last ? 0 : ahead_)) break;
+    if (last) break;
     if (eval) {
       if (!validate(observer, iteration, false, summary)) break;
       course.pace.pause(seconds_now() - course.last);
       course.last = seconds_now();
     }
-    if (asked || late || interval) {
-      summary.ending = asked ? Ending::Asked : late ? Ending::Duration : Ending::Interval;
-      break;
-    }
+    const bool late = t.exit_minutes > 0 && course.last - start > 60 * t.exit_minutes;
+    const bool interval = t.exit_interval > 0 && iteration % t.exit_interval == 0;
+    const Ending ending = observer.should_stop() ? Ending::Asked
+                          : late                 ? Ending::Duration
+                          : interval             ? Ending::Interval
+                                                 : Ending::Complete;
+    if (ending == Ending::Complete) continue;
+    if (collect(course, 0)) summary.ending = ending;
+    break;
   }
   summary.applied = stepper_.applied_steps();
   summary.seconds = course.last - start;

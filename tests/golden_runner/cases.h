@@ -29,6 +29,7 @@ void run_samples(const std::filesystem::path& dir, const std::string& name, Repo
 
 // rampup.json.
 void run_rampup(const std::filesystem::path& file, const std::string& name, Report& report);
+void run_loss_scale(const std::filesystem::path& file, const std::string& name, Report& report);
 
 // A folder with unicode_classes.json and results of tokenizers. Vocabularies and texts lie in data/
 // beside it or beside the folder above.

@@ -61,6 +61,8 @@ void run_megatron(const fs::path& dir, const std::string& name, Report& report) 
       report.guarded(case_name, "host", [&] { run_commands(path, case_name, report); });
     } else if (file == "rampup.json") {
       report.guarded(case_name, "host", [&] { run_rampup(path, case_name, report); });
+    } else if (file == "loss_scale.json") {
+      report.guarded(case_name, "host", [&] { run_loss_scale(path, case_name, report); });
     } else if (fs::exists(path / "manifest.json")) {
       report.guarded(case_name, "host", [&] { run_token_files(path, case_name, report); });
     } else if (fs::exists(path / "splits.json")) {

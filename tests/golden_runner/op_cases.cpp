@@ -326,7 +326,8 @@ void embedding_case(OpCase& c) {
 
 // Gradients a and b clipped together. An SGD step of rate -1 from zero leaves the clipped gradient.
 void clip_case(OpCase& c, double max_norm) {
-  const Tensor norm_squared = c.zeros({1}, DType::f64), decision = c.make({kUpdateDecisions}, DType::f64);
+  const Tensor norm_squared = c.zeros({1}, DType::f64),
+               decision = c.make({kUpdateDecisions}, DType::f64);
   std::map<std::string, Tensor> gradients;
   int64_t elements = 0;
   for (const char* key : {"a", "b"}) {

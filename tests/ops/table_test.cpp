@@ -37,7 +37,9 @@ ErrorKind kind_of_failure(DeviceKind kind, int threads) {
 
 // Fails when a device that cannot be had is not an error of the machine or the user.
 TEST(MakeDevice, RefusesWhatItHasNot) {
-  if (!why_no_cuda().empty()) EXPECT_EQ(kind_of_failure(DeviceKind::Cuda, 1), ErrorKind::Device);
+  if (!why_no_cuda().empty()) {
+    EXPECT_EQ(kind_of_failure(DeviceKind::Cuda, 1), ErrorKind::Device);
+  }
   EXPECT_EQ(kind_of_failure(DeviceKind::Null, 1), ErrorKind::Usage);
   EXPECT_EQ(kind_of_failure(DeviceKind::Cpu, -1), ErrorKind::Usage);
 }

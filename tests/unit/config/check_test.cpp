@@ -149,14 +149,22 @@ TEST(Check, WeightDecayRamp) {
 }
 
 TEST(Check, Devices) {
-  expect_problem(small_model() + Args{"--device", "cuda"}, {"this build has no CUDA"});
-  expect_problem(small_model() + Args{"--device", "cuda", "--bf16"}, {"this build has no CUDA"});
+  expect_no_problem(small_model() + Args{"--device", "cuda"});
+  expect_no_problem(small_model() + Args{"--device", "cuda", "--fp16"});
+  expect_problem(small_model() + Args{"--device", "cuda", "--device.precision", "f64"},
+                 {"the cuda device has no precision f64", "bf16, fp16 or f32"});
+  expect_problem(small_model() + Args{"--fp16"}, {"the cpu device has no precision fp16"});
+  expect_problem(small_model() + Args{"--main-grads-dtype", "bf16"}, {"but not bf16 on cuda"});
+  expect_no_problem(small_model() + Args{"--device", "cuda", "--main-grads-dtype", "bf16"});
+  expect_problem(
+      small_model() + Args{"--device", "cuda", "--exp-avg-dtype", "bf16", "--optimizer", "sgd"},
+      {"bf16 moments with the optimizer sgd"});
   expect_problem(small_model() + Args{"--device.precision", "f64"},
                  {"cpu device has no precision f64"});
   expect_problem(small_model() + Args{"--device", "reference", "--bf16"},
                  {"reference device has no precision bf16"});
   expect_problem(small_model() + Args{"--device", "reference", "--device.precision", "f32"},
-                 {"computes in f64 only"});
+                 {"it stores f64"});
   expect_fine(small_model() + Args{"--bf16"});
   expect_fine(small_model() + Args{"--device", "reference", "--device.precision", "f64"});
   expect_problem(small_model() + Args{"--device", "null", "--bf16"},

@@ -44,6 +44,8 @@ inline bool mentions(const Problem& p, std::string_view text) {
 }
 
 // Exactly one problem, which holds all the texts.
+inline void expect_no_problem(const Args& args) { EXPECT_EQ(problems_of(args).size(), 0u); }
+
 inline void expect_problem(const Args& args, const std::vector<std::string>& texts,
                            Purpose purpose = Purpose::Plan) {
   const std::vector<Problem> problems = problems_of(args, purpose);

@@ -145,8 +145,6 @@ TEST(MegatronFlags, RefusalsNameFlagValueAndDefault) {
       {"--expert-model-parallel-size 8: only 1 works in this version", "no mixture of experts"});
   expect_problem(small_model() + Args{"--save", "out"},
                  {"--save out does not work in this version", "no checkpoints"});
-  expect_problem(small_model() + Args{"--fp16"},
-                 {"--fp16 does not work in this version", "--bf16, or nothing for f32"});
   expect_problem(small_model() + Args{"--optimizer", "muon"},
                  {"--optimizer muon does not work in this version", "adam or sgd"});
   expect_problem(small_model() + Args{"--tokenizer-type", "SFTTokenizer"},
@@ -169,6 +167,14 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--window-size",
         "--no-position-embedding",
         "--bf16",
+        "--fp16",
+        "--loss-scale",
+        "--initial-loss-scale",
+        "--hysteresis",
+        "--main-grads-dtype",
+        "--grad-reduce-in-bf16",
+        "--exp-avg-dtype",
+        "--deterministic-mode",
         "--mock-data",
         "--rampup-batch-size",
         "--tensor-model-parallel-size",
@@ -183,8 +189,7 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--rotary-base",
         "--init-method-std"}},
       {Expected::Later,
-       {"--fp16",
-        "--fp8-format",
+       {"--fp8-format",
         "--num-experts",
         "--save",
         "--load",
@@ -207,7 +212,6 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--perform-rl-step",
         "--vision-pretraining",
         "--yaml-cfg",
-        "--grad-reduce-in-bf16",
         "--no-initialization",
         "--quick-geglu",
         "--softmax-type"}},

@@ -80,6 +80,8 @@ TEST(PrintConfig, AnyLegalValueSurvives) {
       }
       set_value(config, field.path, value);
     }
+    // Loading decides what auto means.
+    if (config.device.kind == DeviceKind::Auto) config.device.kind = DeviceKind::Cpu;
     config.model.preset.clear();
     config.data.tokenizer = TokenizerKind::External;  // others fill in what they know
     const TemporaryFile file(print_config(config));
