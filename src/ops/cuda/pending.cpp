@@ -1,7 +1,5 @@
 // Not written yet.
 #include "base/check.h"
-#include "ops/cuda/cudnn_attention.h"
-#include "ops/cuda/gpu.h"
 #include "ops/cuda/ops.h"
 
 namespace bev::cuda {
@@ -24,12 +22,5 @@ PENDING(copy, ops::Copy)
 PENDING(fill, ops::Fill)
 PENDING(squared_norm, ops::SquaredNorm)
 PENDING(weighted_sum, ops::WeightedSum)
-
-struct CudnnAttention::State {};
-CudnnAttention::~CudnnAttention() = default;
-std::unique_ptr<CudnnAttention> CudnnAttention::load(Gpu&, std::string& why) {
-  why = "not written yet";
-  return nullptr;
-}
 
 }  // namespace bev::cuda
