@@ -36,6 +36,23 @@ if(BEV_HAS_CUDA)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
   add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--expt-relaxed-constexpr -lineinfo>")
+
+  # Attention by cuDNN: the C++ frontend (headers only; scripts/install-deps.sh fetches them) and
+  # cudnn.h. CUDNN_HOME may be the nvidia/cudnn folder of a Python environment.
+  set(BEV_CUDNN_FRONTEND "" CACHE PATH "Folder of cudnn_frontend.h, or above its include/")
+  find_path(BEV_CUDNN_FRONTEND_INCLUDE cudnn_frontend.h NO_DEFAULT_PATH PATH_SUFFIXES include
+    PATHS ${BEV_CUDNN_FRONTEND} ${PROJECT_SOURCE_DIR}/.deps/cudnn-frontend)
+  find_path(BEV_CUDNN_INCLUDE cudnn.h PATH_SUFFIXES include
+    HINTS ENV CUDNN_HOME ${CUDAToolkit_INCLUDE_DIRS})
+  mark_as_advanced(BEV_CUDNN_FRONTEND_INCLUDE BEV_CUDNN_INCLUDE)
+  if(BEV_CUDNN_FRONTEND_INCLUDE AND BEV_CUDNN_INCLUDE)
+    set(BEV_HAS_CUDNN ON)
+    message(NOTICE "cuDNN: ${BEV_CUDNN_INCLUDE}, frontend ${BEV_CUDNN_FRONTEND_INCLUDE}")
+  else()
+    set(BEV_HAS_CUDNN OFF)
+    message(NOTICE "cuDNN: not built, attention is left to our own kernels; cudnn.h: "
+      "${BEV_CUDNN_INCLUDE}, cudnn_frontend.h: ${BEV_CUDNN_FRONTEND_INCLUDE}")
+  endif()
 else()
   message(NOTICE "CUDA: not built; the cpu and reference devices are (nvcc was not found or BEV_CUDA is OFF)")
 endif()

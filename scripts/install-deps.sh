@@ -8,6 +8,11 @@
 #   scripts/install-deps.sh --ccache   and ccache, which the Makefile uses when it is there
 #   scripts/install-deps.sh --list     only say what is needed and what is missing
 #
+# Where a CUDA compiler is, it also fetches the headers of cuDNN's C++ frontend with pip into
+# .deps/cudnn-frontend/, where `make clean` leaves them alone. They are optional: without pip or a
+# network the build goes on, attention is then left to our own kernels. A failure is remembered in
+# .deps/cudnn-frontend.failed; remove that file to try again.
+#
 # Does nothing, and does not touch the network, when nothing is missing. Installs as root or through
 # sudo. Exit code 0: everything is there; 1: something could not be installed; 2: this is not a
 # system with apt (what is needed is printed), or an unknown option.
@@ -16,6 +21,8 @@ set -euo pipefail
 # The compiler and the tools of `make lint` and `make fuzz` are of one version on every system:
 # another clang-format formats differently, and clang before 16 has no std::source_location.
 readonly llvm=19
+readonly cudnn_frontend=1.32.0
+readonly deps="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)/.deps"
 
 # package | why
 wanted=(
@@ -50,6 +57,41 @@ for option in "$@"; do
       exit 2 ;;
   esac
 done
+
+fetch_cudnn_frontend() {
+  local headers="$deps/cudnn-frontend" failed="$deps/cudnn-frontend.failed"
+  command -v nvcc >/dev/null || [[ -x "${CUDA_HOME:-${CUDA_PATH:-/usr/local/cuda}}/bin/nvcc" ]] || return 0
+  if [[ $list_only == yes ]]; then
+    local state=missing
+    [[ -f $headers/include/cudnn_frontend.h ]] && state=there
+    printf 'install-deps: %-8s %-22s %s\n' "$state" "cudnn-frontend" "headers for attention by cuDNN (optional)"
+    return 0
+  fi
+  [[ -f $headers/include/cudnn_frontend.h || -f $failed ]] && return 0
+  echo "install-deps: fetching the headers of cuDNN's frontend $cudnn_frontend"
+  local work
+  work=$(mktemp -d)
+  mkdir -p "$deps"
+  # The headers are the same for every Python; its version is stated so that the local one does not
+  # matter.
+  if python3 -m pip download --quiet --disable-pip-version-check --no-input --retries 1 --timeout 15 \
+       --no-deps --only-binary=:all: --python-version 3.11 --implementation cp --abi cp311 \
+       --platform "manylinux_2_28_$(uname -m)" --dest "$work" \
+       "nvidia-cudnn-frontend==$cudnn_frontend" 2>"$failed" &&
+     python3 - "$work" "$work/unpacked" 2>>"$failed" <<'PYTHON'
+import glob, sys, zipfile
+wheel = zipfile.ZipFile(glob.glob(sys.argv[1] + "/*.whl")[0])
+wheel.extractall(sys.argv[2], [n for n in wheel.namelist() if n.startswith("include/")])
+PYTHON
+  then
+    rm -rf "$headers" "$failed"
+    mv "$work/unpacked" "$headers"
+  else
+    echo "install-deps: they could not be fetched ($failed says why); the build goes on without cuDNN" >&2
+  fi
+  rm -rf "$work"
+}
+fetch_cudnn_frontend
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   {

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <memory>
 
+#include "base/philox.h"
+#include "ops/activation.h"
 #include "ops/harness.h"
 
 namespace bev::test {
@@ -63,10 +66,13 @@ struct MatmulCase {
   }
 };
 
-void expect_agrees(const MatmulCase& c) { expect_cpu_agrees(c.name(), c); }
+// On the device under test.
+using Agree = void (*)(const MatmulCase&);
+void on_cpu(const MatmulCase& c) { expect_cpu_agrees(c.name(), c); }
+void on_cuda(const MatmulCase& c) { expect_cuda_agrees(c.name(), c); }
 
 // Fails when the last row, column or depth of a tile is left out, or when ta and tb are exchanged.
-TEST(Matmul, CpuAgreesAtAwkwardSizesInAllTranspositions) {
+void awkward_sizes(Agree agree) {
   const std::array<std::array<int64_t, 3>, 20> sizes{
       {{1, 1, 1},    {1, 7, 3},   {2, 1, 5},    {5, 3, 1},    {7, 8, 9},
        {8, 16, 32},  {9, 17, 33}, {13, 11, 17}, {15, 31, 63}, {16, 15, 64},
@@ -75,86 +81,221 @@ TEST(Matmul, CpuAgreesAtAwkwardSizesInAllTranspositions) {
   for (const auto& [m, n, k] : sizes) {
     for (const Transpose ta : {Transpose::No, Transpose::Yes}) {
       for (const Transpose tb : {Transpose::No, Transpose::Yes}) {
-        expect_agrees({.m = m, .n = n, .k = k, .ta = ta, .tb = tb});
+        agree({.m = m, .n = n, .k = k, .ta = ta, .tb = tb});
       }
     }
   }
 }
+TEST(Matmul, CpuAgreesAtAwkwardSizesInAllTranspositions) { awkward_sizes(on_cpu); }
+TEST(Matmul, CudaAgreesAtAwkwardSizesInAllTranspositions) { awkward_sizes(on_cuda); }
 
 // Fails when the blocks of a large product are summed in the wrong place or overwrite each other.
-TEST(Matmul, CpuAgreesAcrossBlocks) {
-  expect_agrees({.m = 197, .n = 131, .k = 523, .tb = Transpose::Yes});
-  expect_agrees({.m = 67, .n = 1031, .k = 129});
-  expect_agrees({.m = 257,
-                 .n = 70,
-                 .k = 1025,
-                 .ta = Transpose::Yes,
-                 .accumulate = true,
-                 .out = Element::Sum});
+void several_blocks(Agree agree) {
+  agree({.m = 197, .n = 131, .k = 523, .tb = Transpose::Yes});
+  agree({.m = 67, .n = 1031, .k = 129});
+  agree({.m = 257,
+         .n = 70,
+         .k = 1025,
+         .ta = Transpose::Yes,
+         .accumulate = true,
+         .out = Element::Sum});
 }
+TEST(Matmul, CpuAgreesAcrossBlocks) { several_blocks(on_cpu); }
+TEST(Matmul, CudaAgreesAcrossBlocks) { several_blocks(on_cuda); }
 
 // Fails when a bias is added per row, an activation is applied before the bias, or the argument
 // kept is the activated value.
-TEST(Matmul, CpuAgreesInEveryEpilogue) {
-  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 2}, {17, 33, 9}, {64, 65, 300}}) {
-    expect_agrees({.m = m, .n = n, .k = k, .tb = Transpose::Yes, .epilogue = Epilogue::Bias});
+void every_epilogue(Agree agree) {
+  for (const auto& [m, n, k] :
+       {std::array<int64_t, 3>{1, 1, 2}, {17, 33, 9}, {64, 65, 300}, {40, 96, 64}}) {
+    agree({.m = m, .n = n, .k = k, .tb = Transpose::Yes, .epilogue = Epilogue::Bias});
     for (const Activation activation :
          {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
       for (const Epilogue epilogue :
            {Epilogue::Activate, Epilogue::BiasActivate, Epilogue::ActivateBackward}) {
         for (const bool keeps : {false, true}) {
           if (keeps && epilogue == Epilogue::ActivateBackward) continue;
-          expect_agrees({.m = m,
-                         .n = n,
-                         .k = k,
-                         .tb = Transpose::Yes,
-                         .epilogue = epilogue,
-                         .activation = activation,
-                         .keeps_argument = keeps});
+          agree({.m = m,
+                 .n = n,
+                 .k = k,
+                 .tb = Transpose::Yes,
+                 .epilogue = epilogue,
+                 .activation = activation,
+                 .keeps_argument = keeps});
         }
       }
     }
   }
 }
+TEST(Matmul, CpuAgreesInEveryEpilogue) { every_epilogue(on_cpu); }
+TEST(Matmul, CudaAgreesInEveryEpilogue) { every_epilogue(on_cuda); }
 
 // Fails when the old content is dropped, added twice (once per block of k), or added after the
 // epilogue instead of before.
-TEST(Matmul, CpuAgreesWhenAccumulating) {
+void accumulating(Agree agree) {
   for (const Element out : {Element::Value, Element::Sum}) {
     for (const auto& [m, n, k] :
          {std::array<int64_t, 3>{1, 1, 1}, {31, 17, 64}, {9, 65, 1300}, {3, 5, 0}}) {
       for (const Epilogue epilogue : {Epilogue::None, Epilogue::Bias, Epilogue::BiasActivate}) {
-        expect_agrees({.m = m,
-                       .n = n,
-                       .k = k,
-                       .ta = Transpose::Yes,
-                       .epilogue = epilogue,
-                       .accumulate = true,
-                       .out = out});
+        agree({.m = m,
+               .n = n,
+               .k = k,
+               .ta = Transpose::Yes,
+               .epilogue = epilogue,
+               .accumulate = true,
+               .out = out});
       }
     }
   }
 }
+TEST(Matmul, CpuAgreesWhenAccumulating) { accumulating(on_cpu); }
+TEST(Matmul, CudaAgreesWhenAccumulating) { accumulating(on_cuda); }
 
 // The product of a weight gradient: dweight [m, n] += dy^T x, dbias [m] += sums of dy over tokens.
 // Fails when dbias is overwritten, or is added once per block of columns.
-TEST(Matmul, CpuAgreesOnBiasGradient) {
+void bias_gradient(Agree agree) {
   for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {17, 9, 33}, {65, 600, 130}}) {
     for (const Transpose ta : {Transpose::Yes, Transpose::No}) {
-      expect_agrees({.m = m,
-                     .n = n,
-                     .k = k,
-                     .ta = ta,
-                     .accumulate = true,
-                     .dbias = true,
-                     .out = Element::Sum});
+      agree({.m = m,
+             .n = n,
+             .k = k,
+             .ta = ta,
+             .accumulate = true,
+             .dbias = true,
+             .out = Element::Sum});
     }
   }
 }
+TEST(Matmul, CpuAgreesOnBiasGradient) { bias_gradient(on_cpu); }
+TEST(Matmul, CudaAgreesOnBiasGradient) { bias_gradient(on_cuda); }
 
 // Fails when f32 results of bf16 operands are rounded to bf16 on the way.
-TEST(Matmul, CpuKeepsAccumulationTypeOfResult) {
-  expect_agrees({.m = 19, .n = 23, .k = 300, .tb = Transpose::Yes, .out = Element::Sum});
+void wide_result(Agree agree) {
+  agree({.m = 19, .n = 23, .k = 300, .tb = Transpose::Yes, .out = Element::Sum});
+}
+TEST(Matmul, CpuKeepsAccumulationTypeOfResult) { wide_result(on_cpu); }
+TEST(Matmul, CudaKeepsAccumulationTypeOfResult) { wide_result(on_cuda); }
+
+// Fails when a kernel for large tiles is given the wrong operand, layout or epilogue. One reference
+// for all types: it takes long.
+TEST(Matmul, CudaAgreesAtShapesOfModels) {
+  const auto agree = [](const MatmulCase& c) { expect_cuda_agrees(c.name(), c, Storage::Alike); };
+  constexpr auto kTurned = Transpose::Yes;
+  // Of GPT-2 124M: queries, keys and values; up; the gradients of both operands of down.
+  agree({.m = 160, .n = 2304, .k = 768, .tb = kTurned, .epilogue = Epilogue::Bias});
+  agree({.m = 120,
+         .n = 3072,
+         .k = 768,
+         .tb = kTurned,
+         .epilogue = Epilogue::BiasActivate,
+         .keeps_argument = true});
+  agree({.m = 120, .n = 3072, .k = 768, .epilogue = Epilogue::ActivateBackward});
+  agree({.m = 768,
+         .n = 3072,
+         .k = 120,
+         .ta = kTurned,
+         .accumulate = true,
+         .dbias = true,
+         .out = Element::Sum});
+  // Few outputs and many tokens: the sum over k is divided.
+  agree({.m = 64,
+         .n = 128,
+         .k = 32768,
+         .ta = kTurned,
+         .accumulate = true,
+         .dbias = true,
+         .out = Element::Sum});
+  // A vocabulary that is a multiple of nothing: logits, and both gradients.
+  constexpr int64_t kVocabulary = 50257;
+  agree({.m = 5, .n = kVocabulary, .k = 64, .tb = kTurned});
+  agree({.m = 7, .n = 64, .k = kVocabulary});
+  agree(
+      {.m = kVocabulary, .n = 64, .k = 6, .ta = kTurned, .accumulate = true, .out = Element::Sum});
+}
+
+// Fails when dbias needs a product, or when nothing to multiply is left as it was.
+TEST(Matmul, CudaAgreesOnEmptySums) {
+  for (const Epilogue epilogue : {Epilogue::None, Epilogue::Bias, Epilogue::BiasActivate}) {
+    on_cuda({.m = 33, .n = 40, .k = 0, .epilogue = epilogue});
+  }
+  on_cuda({.m = 17, .n = 0, .k = 9, .ta = Transpose::Yes, .dbias = true, .out = Element::Sum});
+}
+
+// Fails when the sums of a bias gradient leave out the last rows of a slice, the last slice, or the
+// columns beyond a strip, or when they are stored before all warps are done.
+TEST(Matmul, CudaAgreesOnLongBiasGradients) {
+  for (const auto& [m, k] : {std::array<int64_t, 2>{768, 1023}, {257, 9001}, {8, 20000}, {3, 65}}) {
+    on_cuda({.m = m,
+             .n = 1,
+             .k = k,
+             .ta = Transpose::Yes,
+             .accumulate = true,
+             .dbias = true,
+             .out = Element::Sum});
+  }
+}
+
+// Fails when a deterministic device activates inside the product, which sees an unrounded sum: what
+// is recomputed from the kept argument must have the same bits.
+TEST(Matmul, CudaActivationEqualsTheSeparateOneWhenDeterministic) {
+  if (no_gpu()) return;
+  const std::unique_ptr<Device> device =
+      make_device({.kind = DeviceKind::Cuda, .deterministic = true});
+  Arena none(*device, 0, "none");
+  Exec ex{*device, device->compute_stream(), none, none, none, nullptr};
+  constexpr int64_t kRows = 200, kColumns = 320, kInner = 64;
+  const auto drawn = [](int64_t count, uint64_t key) {
+    std::vector<bf16> values;
+    for (int64_t i = 0; i < count; ++i) {
+      values.emplace_back(normals_of(philox(key, 1, static_cast<uint64_t>(i)))[0]);
+    }
+    return values;
+  };
+  const auto room = [&](int64_t count) { return Buffer(*device, sizeof(bf16) * count, "operand"); };
+  const Buffer x = room(kRows * kInner), w = room(kColumns * kInner), pre = room(kRows * kColumns),
+               y = room(kRows * kColumns), again = room(kRows * kColumns);
+  device->upload(drawn(kRows * kInner, 1).data(), x.data(), x.bytes());
+  device->upload(drawn(kColumns * kInner, 2).data(), w.data(), w.bytes());
+  const auto over = [](const Buffer& b, int64_t rows, int64_t columns) {
+    return tensor_over(b.data(), DType::bf16, {rows, columns});
+  };
+  for (const Activation activation :
+       {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
+    ops::matmul(ex, {.a = over(x, kRows, kInner),
+                     .b = over(w, kColumns, kInner),
+                     .tb = Transpose::Yes,
+                     .out = over(y, kRows, kColumns),
+                     .epilogue = Epilogue::Activate,
+                     .activation = activation,
+                     .pre_activation = over(pre, kRows, kColumns)});
+    ops::activate(ex, {activation, over(pre, kRows, kColumns), over(again, kRows, kColumns)});
+    std::vector<std::byte> fused(y.bytes()), separate(y.bytes());
+    device->download(y.data(), fused.data(), y.bytes());
+    device->download(again.data(), separate.data(), y.bytes());
+    EXPECT_EQ(fused, separate) << name_of_choice(activation);
+  }
+}
+
+// Fails when the log does not say which algorithm a product has, or when a second call of the same
+// kind looks for one again.
+TEST(Matmul, CudaNotesItsChoiceOnce) {
+  if (no_gpu()) return;
+  const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);
+  device->dispatch().enable();
+  Arena none(*device, 0, "none");
+  Exec ex{*device, device->compute_stream(), none, none, none, nullptr};
+  const Buffer square(*device, sizeof(bf16) * 64 * 64, "operand");
+  const Buffer result(*device, sizeof(bf16) * 64 * 64, "operand");
+  const ConstTensor a = tensor_over(square.data(), DType::bf16, {64, 64});
+  const size_t before = device->allocations();
+  for (int call = 0; call < 3; ++call) {
+    ops::matmul(ex, {.a = a, .b = a, .out = tensor_over(result.data(), DType::bf16, {64, 64})});
+  }
+  device->compute_stream().synchronize();
+  EXPECT_EQ(device->allocations(), before);
+  ASSERT_EQ(device->dispatch().choices().size(), 1u);
+  EXPECT_EQ(device->dispatch().choices()[0].op, "matmul m=64 n=64 k=64 NN bf16 to bf16");
+  EXPECT_NE(device->dispatch().choices()[0].chosen.find("cublasLt algorithm"), std::string::npos);
 }
 
 // y = activation(x w^T + bias), loss = sum(dy * y). The gradients come from products alone.

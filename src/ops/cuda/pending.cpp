@@ -1,7 +1,5 @@
 // Not written yet.
 #include "base/check.h"
-#include "ops/cuda/cudnn_attention.h"
-#include "ops/cuda/gpu.h"
 #include "ops/cuda/ops.h"
 
 namespace bev::cuda {
@@ -13,8 +11,6 @@ PENDING(residual_norm, ops::ResidualNorm)
 PENDING(norm_backward, ops::NormBackward)
 PENDING(dropout, ops::DropoutApply)
 PENDING(residual_add, ops::ResidualAdd)
-PENDING(attention, ops::Attention)
-PENDING(attention_backward, ops::AttentionBackward)
 PENDING(rope, ops::Rope)
 PENDING(activate, ops::Activate)
 PENDING(activate_backward, ops::ActivateBackward)
@@ -26,12 +22,5 @@ PENDING(copy, ops::Copy)
 PENDING(fill, ops::Fill)
 PENDING(squared_norm, ops::SquaredNorm)
 PENDING(weighted_sum, ops::WeightedSum)
-
-struct CudnnAttention::State {};
-CudnnAttention::~CudnnAttention() = default;
-std::unique_ptr<CudnnAttention> CudnnAttention::load(Gpu&, std::string& why) {
-  why = "not written yet";
-  return nullptr;
-}
 
 }  // namespace bev::cuda

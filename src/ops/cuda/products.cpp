@@ -152,7 +152,7 @@ struct Products::State {
   void describe(Plan& plan, const ops::Matmul& m) const;
   int candidates(const Plan& plan, const ops::Matmul& m,
                  std::array<cublasLtMatmulHeuristicResult_t, kCandidates>& found) const;
-  bool choose(Exec& ex, Plan& plan, const ops::Matmul& m);
+  bool choose(Exec& ex, Plan& plan, const ops::Matmul& m) const;
   cublasStatus_t launch(Exec& ex, const Plan& plan, const ops::Matmul& m) const;
   std::string name_of_choice(const Plan& plan, size_t workspace_size) const;
 
@@ -165,7 +165,9 @@ struct Products::State {
   }
   template <class T>
   void set(const Plan& plan, cublasLtMatmulDescAttributes_t attribute, const T& value) const {
-    lt.check(lt.desc_set(plan.desc.get(), attribute, &value, sizeof value), "describing a product");
+    lt.check(
+        lt.desc_set(plan.desc.get(), attribute, static_cast<const void*>(&value), sizeof value),
+        "describing a product");
   }
   // The vectors and matrices of the epilogue, which change from call to call.
   void set_pointers(const Plan& plan, const ops::Matmul& m) const {
@@ -240,7 +242,7 @@ int Products::State::candidates(
 }
 
 // The one place where an algorithm is chosen: the first proposal that runs.
-bool Products::State::choose(Exec& ex, Plan& plan, const ops::Matmul& m) {
+bool Products::State::choose(Exec& ex, Plan& plan, const ops::Matmul& m) const {
   std::array<cublasLtMatmulHeuristicResult_t, kCandidates> found{};
   const int count = candidates(plan, m, found);
   for (int i = 0; i < count; ++i) {

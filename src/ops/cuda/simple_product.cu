@@ -15,9 +15,9 @@ struct Operand {
   int64_t row, column;
 };
 
-// Copies rows [first, first + kTile) and depths [depth, depth + kDepth) of op(t), or of its
-// transpose where `across` is the column; what lies outside is zero. Neighbouring threads read
-// neighbouring addresses in both layouts.
+// tile[d][i] = element first + i along the side of op(a) or op(b) that stays, depth + d along the
+// one that is summed; zero outside. Neighbouring threads read neighbouring addresses in both
+// layouts.
 template <class T>
 __device__ void load_tile(const T* data, int64_t along, int64_t deep, int64_t first, int64_t count,
                           int64_t depth, int64_t k, float (&tile)[kDepth][kTile + 1]) {

@@ -4,7 +4,11 @@
 // without.
 #pragma once
 
+#include <algorithm>
+
 #include "ops/attention.h"
+#include "ops/cuda/attention_choice.h"
+#include "ops/cuda/query_sums.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
@@ -15,8 +19,13 @@ namespace bev::cuda {
 // Of matrix products (cuBLASLt); allocated once with the device.
 constexpr size_t kProductWorkspace = size_t{32} << 20;
 
-inline size_t workspace_bytes(const ops::Attention&, const DevicePolicy&) { return 0; }
-inline size_t workspace_bytes(const ops::AttentionBackward&, const DevicePolicy&) { return 0; }
+inline size_t workspace_bytes(const ops::Attention& a, const DevicePolicy& policy) {
+  return cudnn_may_serve(a, policy) ? cudnn_forward_budget(a) : 0;
+}
+inline size_t workspace_bytes(const ops::AttentionBackward& a, const DevicePolicy& policy) {
+  const size_t ours = query_sums_bytes(a);
+  return cudnn_may_serve(a, policy) ? std::max(ours, cudnn_backward_budget(a)) : ours;
+}
 inline size_t workspace_bytes(const ops::NormBackward&, const DevicePolicy&) { return 0; }
 inline size_t workspace_bytes(const ops::EmbeddingBackward&, const DevicePolicy&) { return 0; }
 inline size_t workspace_bytes(const ops::SquaredNorm&, const DevicePolicy&) { return 0; }
