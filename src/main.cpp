@@ -35,7 +35,9 @@ constexpr std::array kVerbs{
     Verb{"inspect", "what a token file, model or configuration holds", bev::app::inspect},
     Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
     Verb{"bench", "measure operations and whole steps", bev::app::bench},
-    Verb{"version", "version, build, processor", bev::app::version},
+    Verb{"doctor", "what this machine has for training, what is wrong and how to mend it",
+         bev::app::doctor},
+    Verb{"version", "version, build, processor, GPUs", bev::app::version},
 };
 
 // A mapped file that somebody makes shorter while it is read ends the process with this signal;

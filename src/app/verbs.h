@@ -16,6 +16,7 @@ int generate(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);
 int plan(std::span<const std::string> args);
 int bench(std::span<const std::string> args);
+int doctor(std::span<const std::string> args);
 int tokenizer(std::span<const std::string> args);
 int corpus(std::span<const std::string> args);
 int version(std::span<const std::string> args);

@@ -1,60 +1,35 @@
 // bevatron version: what this program is and what it found on this machine.
 #include <cstdio>
 #include <string>
-#include <string_view>
 
+#include "app/build_facts.h"
+#include "app/diagnosis.h"
 #include "app/verbs.h"
 #include "base/check.h"
-#include "ops/cpu/isa.h"
 #include "ops/make_device.h"
 
 namespace bev::app {
 
 namespace {
 
-std::string_view build_kind() {
-#ifdef NDEBUG
-  return "release";
-#else
-  return "with assertions";
-#endif
+std::string cuda_text(const CudaFacts& cuda) {
+  if (!cuda.is_built) return "not in this build";
+  return format("{}, for {}", cuda_version_text(cuda.built_with), fmt::join(cuda.built_for, " "));
 }
 
-std::string_view sanitizer() {
-#if defined(__SANITIZE_ADDRESS__)
-  return ", address sanitizer";
-#elif defined(__SANITIZE_THREAD__)
-  return ", thread sanitizer";
-#else
-  return "";
-#endif
+std::string devices_text() {
+  const std::string why = why_no_cuda();
+  return why.empty() ? "reference, cpu, cuda" : format("reference, cpu (not cuda: {})", why);
 }
 
-std::string compiler() {
-#if defined(__clang__)
-  return format("clang {}.{}.{}", __clang_major__, __clang_minor__, __clang_patchlevel__);
-#else
-  return format("g++ {}.{}.{}", __GNUC__, __GNUC_MINOR__, __GNUC_PATCHLEVEL__);
-#endif
-}
-
-// What the processor has of what the kernels could use.
-std::string cpu_features() {
-  std::string list;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  const auto note = [&](bool has, std::string_view name) {
-    if (has) list += format("{}{}", list.empty() ? "" : " ", name);
-  };
-  note(__builtin_cpu_supports("avx2"), "avx2");
-  note(__builtin_cpu_supports("fma"), "fma");
-  note(__builtin_cpu_supports("avx512f"), "avx512f");
-  note(__builtin_cpu_supports("avx512bw"), "avx512bw");
-  note(__builtin_cpu_supports("avx512dq"), "avx512dq");
-  note(__builtin_cpu_supports("avx512vl"), "avx512vl");
-  note(__builtin_cpu_supports("avx512bf16"), "avx512bf16");
-#endif
-  return list.empty() ? "no vector extensions known to us" : list;
+void print_gpus(const CudaFacts& cuda) {
+  if (!cuda.driver.empty()) {
+    fmt::print("driver    {}, for CUDA {}\n", cuda.driver, cuda_version_text(cuda.driver_cuda));
+  }
+  for (const GpuFacts& gpu : cuda.gpus) {
+    fmt::print("gpu {:<5} {}, sm_{}, {}\n", gpu.index, gpu.name, gpu.compute_capability,
+               as_bytes(static_cast<double>(gpu.memory_total)));
+  }
 }
 
 }  // namespace
@@ -62,17 +37,25 @@ std::string cpu_features() {
 int version(std::span<const std::string> args) {
   const bool asks = args.size() == 1 && (args[0] == "--help" || args[0] == "-h");
   if (asks) {
-    fmt::print("usage: bevatron version\n\nPrints the version, the build and the processor.\n");
+    fmt::print(
+        "usage: bevatron version\n\nPrints the version, the build, the processor and the GPUs. "
+        "`bevatron doctor` says more.\n");
     return 0;
   }
   BEV_CHECK(args.empty(), Usage, "version takes no arguments, but \"{}\" is given", args[0]);
-  fmt::print("bevatron {}\n", BEV_VERSION);
+  const HostFacts host = host_facts();
+  const CudaFacts cuda = cuda_facts(cuda::Depth::Gpus);
+  fmt::print("bevatron {}\n", program_version());
   fmt::print("compiler  {}\n", compiler());
-  fmt::print("build     {}{}\n", build_kind(), sanitizer());
-  fmt::print("devices   reference, cpu (this build has no CUDA)\n");
-  fmt::print("cpu       {}\n", cpu_features());
-  fmt::print("kernels   {}\n", name_of_choice(cpu::best_isa()));
-  fmt::print("threads   {}\n", usable_threads());
+  fmt::print("build     {}\n", build_kind());
+  fmt::print("cuda      {}\n", cuda_text(cuda));
+  fmt::print("devices   {}\n", devices_text());
+  fmt::print("cpu       {}\n", host.extensions.empty()
+                                   ? "no vector extensions known to us"
+                                   : format("{}", fmt::join(host.extensions, " ")));
+  fmt::print("kernels   {}\n", host.kernels);
+  fmt::print("threads   {}\n", host.threads);
+  print_gpus(cuda);
   return 0;
 }
 

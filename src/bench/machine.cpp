@@ -4,6 +4,7 @@
 
 #include "bench/measure.h"
 #include "bench/rig.h"
+#include "device/pinned_buffer.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "ops/reduce.h"
@@ -12,52 +13,95 @@ namespace bev {
 
 namespace {
 
-constexpr int64_t kSide = 1536;                 // its three matrices fill the caches, not more
-constexpr int64_t kStream = int64_t{48} << 20;  // elements; far beyond any cache
+struct ProductSize {
+  int64_t m, n, k;
+  double flops() const {
+    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+};
 
-double product_rate(Rig& rig, int64_t m, int64_t n, int64_t k, double seconds = 0.4) {
-  rig.clear();
-  const Tensor a = rig.make({m, k}, DType::f32);
-  const Tensor b = rig.make({k, n}, DType::f32);
-  const Tensor c = rig.make({m, n}, DType::f32);
-  ops::fill(rig.exec(), {.out = a, .value = 0.5});
-  ops::fill(rig.exec(), {.out = b, .value = 0.25});
-  const Timing t =
-      measure([&] { ops::matmul(rig.exec(), {.a = a, .b = b, .out = c}); }, seconds, 5);
-  return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) / t.best;
+// Which shape suits the caches of a processor best differs between machines; the matrices of the
+// first fill them, not more. On a GPU all of them are busy with the last.
+constexpr ProductSize kCpuProducts[] = {{1536, 1536, 1536}, {256, 3072, 768}, {768, 768, 768}};
+constexpr ProductSize kGpuProduct{8192, 8192, 8192};
+
+// Elements; far beyond any cache.
+int64_t stream_elements(const Device& device) {
+  return int64_t{device.kind() == DeviceKind::Cuda ? 128 : 48} << 20;
 }
 
-// Which shape suits the caches best differs between machines.
-double best_product(Rig& rig) {
-  return std::max({product_rate(rig, kSide, kSide, kSide), product_rate(rig, 256, 3072, 768),
-                   product_rate(rig, 768, 768, 768)});
+// Makes operands and returns work on them, which stays valid until the rig is cleared.
+using Work = std::function<std::function<void()>(Rig&)>;
+
+double best_seconds(Device& device, const Work& work, double seconds) {
+  Rig rig(device, rig_sizes(device, [&](Rig& rehearsal) { work(rehearsal)(); }));
+  return measure_on(device, work(rig), seconds, 5).best;
 }
 
-// The better of reading alone and copying.
-double best_stream(Rig& rig) {
-  rig.clear();
-  const Tensor from = rig.make({kStream}, DType::f32);
-  const Tensor to = rig.make({kStream}, DType::f32);
-  const Tensor sum = rig.make({1}, DType::f64);
-  ops::fill(rig.exec(), {.out = from, .value = 1});
-  ops::fill(rig.exec(), {.out = sum, .value = 0});
-  const double bytes = static_cast<double>(bytes_of(from));
-  const Timing read =
-      measure([&] { ops::squared_norm(rig.exec(), {.x = from, .out = sum}); }, 0.5, 5);
-  const Timing copy = measure([&] { ops::copy(rig.exec(), {.in = from, .out = to}); }, 0.5, 5);
-  return std::max(bytes / read.best, 2 * bytes / copy.best);
+double product_rate(Device& device, const ProductSize& size, DType dtype, double seconds) {
+  const Work work = [&](Rig& rig) {
+    const Tensor a = rig.make_varied({size.m, size.k}, dtype);
+    const Tensor b = rig.make_varied({size.k, size.n}, dtype);
+    const Tensor c = rig.make({size.m, size.n}, dtype);
+    return [&rig, a, b, c] { ops::matmul(rig.exec(), {.a = a, .b = b, .out = c}); };
+  };
+  return size.flops() / best_seconds(device, work, seconds);
+}
+
+double best_product(Device& device) {
+  if (device.kind() == DeviceKind::Cuda) return product_rate(device, kGpuProduct, DType::bf16, 0.5);
+  double best = 0;
+  for (const ProductSize& size : kCpuProducts) {
+    best = std::max(best, product_rate(device, size, DType::f32, 0.4));
+  }
+  return best;
+}
+
+double copy_rate(Device& device) {
+  const int64_t elements = stream_elements(device);
+  const Work work = [&](Rig& rig) {
+    const Tensor from = rig.make_varied({elements}, DType::f32);
+    const Tensor to = rig.make({elements}, DType::f32);
+    return [&rig, from, to] { ops::copy(rig.exec(), {.in = from, .out = to}); };
+  };
+  return 2 * 4 * static_cast<double>(elements) / best_seconds(device, work, 0.5);
+}
+
+double read_rate(Device& device) {
+  const int64_t elements = stream_elements(device);
+  const Work work = [&](Rig& rig) {
+    const Tensor from = rig.make_varied({elements}, DType::f32);
+    const Tensor sum = rig.make({1}, DType::f64);
+    ops::fill(rig.exec(), {.out = sum, .value = 0});
+    return [&rig, from, sum] { ops::squared_norm(rig.exec(), {.x = from, .out = sum}); };
+  };
+  return 4 * static_cast<double>(elements) / best_seconds(device, work, 0.5);
 }
 
 }  // namespace
 
 MachinePeak measure_peak(Device& device) {
-  Rig rig(device, static_cast<size_t>(kStream) * 2 * sizeof(float) + (size_t{1} << 20));
-  return {.flops = best_product(rig), .bandwidth = best_stream(rig)};
+  const double copied = copy_rate(device);
+  const bool is_gpu = device.kind() == DeviceKind::Cuda;
+  return {.flops = best_product(device),
+          .bandwidth = is_gpu ? copied : std::max(copied, read_rate(device))};
 }
 
 double measure_product_peak(Device& device) {
-  Rig rig(device, size_t{8} << 20);
-  return product_rate(rig, 768, 768, 768, 0.2);
+  return product_rate(device, {768, 768, 768}, DType::f32, 0.2);
+}
+
+TransferRates measure_transfers(Device& device) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  const PinnedBuffer host(device, kBytes);
+  const Buffer memory(device, kBytes, "benchmark");
+  const Stream stream = device.compute_stream();
+  const auto rate = [&](const std::function<void()>& copy) {
+    return static_cast<double>(kBytes) / measure_on(device, copy, 0.3, 5).best;
+  };
+  return {
+      .to_device = rate([&] { device.upload_on(stream, host.data(), memory.data(), kBytes); }),
+      .from_device = rate([&] { device.download_on(stream, memory.data(), host.data(), kBytes); })};
 }
 
 }  // namespace bev

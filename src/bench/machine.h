@@ -6,13 +6,19 @@
 namespace bev {
 
 struct MachinePeak {
-  double flops = 0;      // per second, of a large f32 product
+  double flops = 0;      // per second, of large products: f32, on cuda bf16 of 8192 cubed
   double bandwidth = 0;  // bytes per second through memory
 };
 
 MachinePeak measure_peak(Device& device);
 
-// Only the rate of products, in a fifth of a second.
+// Only the rate of f32 products, in a fifth of a second.
 double measure_product_peak(Device& device);
+
+// Bytes per second between pinned host memory and the device.
+struct TransferRates {
+  double to_device = 0, from_device = 0;
+};
+TransferRates measure_transfers(Device& device);
 
 }  // namespace bev

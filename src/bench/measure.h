@@ -4,6 +4,8 @@
 #include <functional>
 #include <vector>
 
+#include "device/device.h"
+
 namespace bev {
 
 struct Timing {
@@ -11,10 +13,17 @@ struct Timing {
   double low = 0, high = 0;  // the quartiles
   double best = 0;
   int64_t runs = 0;
+  int64_t calls = 1;  // made in each run; the times are of one call
 };
 
 // Calls body once to warm up, then until `seconds` have passed and at least `min_runs` were made.
 Timing measure(const std::function<void()>& body, double seconds, int64_t min_runs = 3);
+
+// The same of work for a device. Where calls return before their work is done, a run is as many
+// calls as take a few milliseconds and ends when the device has finished them: what remains of the
+// way between host and device is then a small part, and launches overlap the work as in a step.
+Timing measure_on(Device& device, const std::function<void()>& body, double seconds,
+                  int64_t min_runs = 3);
 
 // The median and quartiles of given times. REQUIRES: not empty.
 Timing summarize(std::vector<double> times);

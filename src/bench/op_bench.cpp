@@ -22,12 +22,13 @@ struct Case {
   std::function<void(Exec&)> run;
 };
 
-// Operands in the dtypes of a run, filled with something that is neither zero nor special.
+// Operands in the dtypes of a run, filled with something that is neither zero nor special: values
+// vary, sums that are divided by or whose root is taken do not.
 class Operands {
  public:
   Operands(Rig& rig, DType dtype) : rig_(rig), dtype_(dtype) {}
 
-  Tensor value(Shape shape) { return filled(shape, dtype_, 0.25); }
+  Tensor value(Shape shape) { return rig_.make_varied(shape, dtype_); }
   Tensor sum(Shape shape) { return filled(shape, accumulation_of(dtype_), 0.5); }
   Tensor flat(Shape shape, DType dtype, double content) { return filled(shape, dtype, content); }
 
@@ -180,17 +181,6 @@ std::vector<Case> make_cases(Rig& rig, const Config& config) {
   return cases;
 }
 
-// Enough for all operands of all cases.
-size_t slab_bytes(const Config& config) {
-  const ModelShape m = resolve_model(config);
-  const int64_t tokens = resolve_batch(config).tokens_per_micro();
-  const int64_t weights = 2 * m.width * (8 * m.ffn + 8 * m.width + 4 * m.padded_vocab) +
-                          8 * m.heads * m.head_dim * m.width;
-  const int64_t activations =
-      tokens * (24 * m.width + 16 * m.ffn + 24 * m.heads * m.head_dim) + 512 * 2 * m.padded_vocab;
-  return static_cast<size_t>(weights + activations + (int64_t{6} << 24)) * 8;
-}
-
 }  // namespace
 
 std::vector<std::string> benchable_ops() {
@@ -201,7 +191,9 @@ std::vector<OpBench> bench_ops(const Config& config, const std::vector<std::stri
                                double seconds_each) {
   const std::unique_ptr<Device> device = make_device(config.device);
   const MachinePeak peak = measure_peak(*device);
-  Rig rig(*device, slab_bytes(config));
+  Rig rig(*device, rig_sizes(*device, [&](Rig& rehearsal) {
+    for (const Case& c : make_cases(rehearsal, config)) c.run(rehearsal.exec());
+  }));
   std::vector<OpBench> results;
   for (const Case& c : make_cases(rig, config)) {
     if (!only.empty() && std::find(only.begin(), only.end(), c.name) == only.end()) continue;
@@ -209,7 +201,7 @@ std::vector<OpBench> bench_ops(const Config& config, const std::vector<std::stri
     rig.exec().cost = &result.cost;
     c.run(rig.exec());
     rig.exec().cost = nullptr;
-    result.time = measure([&] { c.run(rig.exec()); }, seconds_each, 5);
+    result.time = measure_on(*device, [&] { c.run(rig.exec()); }, seconds_each, 5);
     result.floor =
         std::max(result.cost.flops / peak.flops, result.cost.bytes_moved / peak.bandwidth);
     results.push_back(std::move(result));

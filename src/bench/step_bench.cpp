@@ -89,8 +89,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   const double start = seconds_now();
   result.resident_before = process_memory("VmHWM");
   result.plan = dry_run(config);
-  const std::unique_ptr<Device> device =
-      make_device(config.device);
+  const std::unique_ptr<Device> device = make_device(config.device);
   Assembly assembly(config, *device, result.plan.arenas);
   assembly.initialize();
   Loader loader(std::make_shared<MockSamples>(result.plan.model.vocab, 1),

@@ -114,6 +114,22 @@ std::string why_no_cuda() {
 #endif
 }
 
+CudaFacts cuda_facts([[maybe_unused]] cuda::Depth depth) {
+#ifdef BEV_HAS_CUDA
+  return cuda::gpu_facts(depth);
+#else
+  return {};
+#endif
+}
+
+std::string gpu_name() {
+#ifdef BEV_HAS_CUDA
+  return cuda::gpu_name(0);
+#else
+  return {};
+#endif
+}
+
 DeviceKind automatic_device() { return why_no_cuda().empty() ? DeviceKind::Cuda : DeviceKind::Cpu; }
 
 size_t free_memory(DeviceKind kind) {

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config/config.h"
+#include "device/cuda/gpu_facts.h"
 #include "device/device.h"
 
 namespace bev {
@@ -22,6 +23,12 @@ int usable_threads();
 
 // Why the cuda device cannot be used here, in a sentence; empty when it can.
 std::string why_no_cuda();
+
+// What is known about GPUs and NVIDIA's libraries; without CUDA in this build, only that.
+CudaFacts cuda_facts(cuda::Depth depth);
+
+// The name of the GPU that the cuda device uses; empty where there is none.
+std::string gpu_name();
 
 // What device.kind auto means here.
 DeviceKind automatic_device();
