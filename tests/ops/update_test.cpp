@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "ops/harness.h"
 
@@ -248,8 +249,8 @@ void expect_clips(DeviceKind kind) {
 // Fails when a skipped step moves the learning rate, or an applied one does not.
 void expect_rate_follows_applied_steps(DeviceKind kind) {
   UpdateRule rule{.samples = 10};
-  rule.schedule = {.max_lr = 1, .min_lr = 0, .warmup = 100, .decay = 1000, .start_wd = 0.1,
-                   .end_wd = 0.1};
+  rule.schedule = {
+      .max_lr = 1, .min_lr = 0, .warmup = 100, .decay = 1000, .start_wd = 0.1, .end_wd = 0.1};
   const Outcome applied = decide(kind, 4, rule, 1), skipped = decide(kind, kInfinity, rule, 1);
   EXPECT_DOUBLE_EQ(applied.decision[kRate], 0.3);
   EXPECT_DOUBLE_EQ(applied.decision[kNextRate], 0.4);
@@ -295,6 +296,86 @@ void expect_decides(DeviceKind kind) {
   expect_rate_follows_applied_steps(kind);
   expect_halts(kind);
   expect_scale_adapts(kind);
+}
+
+// Fails when the four elements of a thread are read wide from an address that is not a multiple of
+// theirs, or the rest behind the last whole four is left out.
+TEST(Update, CudaAdamWAgrees) {
+  if (no_gpu()) GTEST_SKIP() << why_no_cuda();
+  for (const int64_t n : kLengths) {
+    for (const bool master : {false, true}) {
+      for (const int64_t step : {1, 3, 100000}) {
+        const Adam c{n, master, step};
+        expect_cuda_agrees(c.name(), c);
+      }
+      const Adam skipped{n, master, 3, 0};
+      expect_cuda_agrees(skipped.name(), skipped);
+    }
+  }
+}
+
+TEST(Update, CudaSgdAgrees) {
+  if (no_gpu()) GTEST_SKIP() << why_no_cuda();
+  for (const int64_t n : kLengths) {
+    for (const bool master : {false, true}) {
+      for (const int64_t step : {1, 3}) {
+        const Momentum c{n, master, step};
+        expect_cuda_agrees(c.name(), c);
+      }
+      const Momentum skipped{n, master, 3, 0};
+      expect_cuda_agrees(skipped.name(), skipped);
+    }
+  }
+}
+
+// One step of many equal elements with bf16 moments. Fails when they are rounded to nearest, when
+// two elements draw alike, or when the second moment is rounded with the draws of the first.
+TEST(Update, CudaShortMomentsAreRoundedWithoutBias) {
+  if (no_gpu()) GTEST_SKIP() << why_no_cuda();
+  constexpr int64_t kCount = 1 << 16;
+  Trial run({.kind = DeviceKind::Cuda, .storage = DType::bf16, .exact_in = DType::bf16});
+  const auto all = [&](double value) { return std::vector<double>(kCount, value); };
+  const Tensor m = run.updated_given({kCount}, all(0.0)), v = run.updated_given({kCount}, all(0.0));
+  ops::adamw(run.ex(), {.param = run.updated_given({kCount}, all(1.0)),
+                        .master = run.updated_given({kCount}, all(1.0), Element::Sum),
+                        .m = m,
+                        .v = v,
+                        .grad = run.given({kCount}, all(0.7), Element::Sum),
+                        .decision = decision(run, {0.1, 0, 1}),
+                        .beta1 = 0.9,
+                        .beta2 = 0.99,
+                        .rounding_key = 5});
+  const auto expect_unbiased = [&](const std::vector<double>& values, double exact) {
+    double sum = 0;
+    std::set<double> distinct;
+    for (const double value : values) {
+      sum += value;
+      distinct.insert(value);
+    }
+    EXPECT_EQ(distinct.size(), 2u);  // the two neighbours of `exact`
+    EXPECT_LT(*distinct.begin(), exact);
+    EXPECT_GT(*distinct.rbegin(), exact);
+    const double step = *distinct.rbegin() - *distinct.begin();
+    EXPECT_NEAR(sum / kCount, exact, 4 * step / std::sqrt(static_cast<double>(kCount)));
+  };
+  const std::vector<double> first = run.read(m), second = run.read(v);
+  const double g = kGradFactor * 0.7;
+  expect_unbiased(first, 0.1 * g);
+  expect_unbiased(second, 0.01 * g * g);
+  // Rounded up together a quarter of the time or so, not always.
+  int64_t together = 0, up = 0;
+  for (size_t i = 0; i < kCount; ++i) {
+    const bool a = first[i] > 0.1 * g, b = second[i] > 0.01 * g * g;
+    up += a ? 1 : 0;
+    together += a && b ? 1 : 0;
+  }
+  EXPECT_LT(together, up);
+  EXPECT_GT(together, 0);
+}
+
+TEST(Update, CudaDecides) {
+  if (no_gpu()) GTEST_SKIP() << why_no_cuda();
+  expect_decides(DeviceKind::Cuda);
 }
 
 TEST(Update, Decides) { expect_decides(DeviceKind::Reference); }
