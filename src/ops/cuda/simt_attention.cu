@@ -173,7 +173,7 @@ struct ForwardArgs {
   float* lse;
   int64_t lse_sequence, lse_head;
   bool dropout;
-  int tiles;
+  int tiles = 0;
 };
 
 // kParts: columns of a block / kChunk.
@@ -265,7 +265,7 @@ struct BackwardArgs {
   HeadRows<T> dq, dk, dv;
   const QuerySums* rows;
   bool dropout;
-  int tiles;
+  int tiles = 0;
 };
 
 // Turns scores s and dA = dp of a tile into A = P * D and dS.
