@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 #include "device/cuda/shared_library.h"
+#include "ops/cuda/facts.h"
 
 // The frontend resolves the functions of cuDNN in this.
 void* cudnn_frontend::cudnn_dlhandle = nullptr;
@@ -34,11 +35,10 @@ enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV };
 // What forward and backward have in common; the tensors that only backward has are absent else.
 struct Problem {
   ConstTensor q, k, v, out, lse;
-  ConstTensor dout, dq, dk, dv;
   int64_t sequences;
   double scale;
   const ops::AttentionMask& mask;
-  double dropout;
+  ConstTensor dout{}, dq{}, dk{}, dv{};
 
   explicit Problem(const ops::Attention& a)
       : q(a.q),
@@ -48,22 +48,20 @@ struct Problem {
         lse(a.lse),
         sequences(a.sequences),
         scale(a.scale),
-        mask(a.mask),
-        dropout(a.dropout.probability) {}
+        mask(a.mask) {}
   explicit Problem(const ops::AttentionBackward& a)
       : q(a.q),
         k(a.k),
         v(a.v),
         out(a.out),
         lse(a.lse),
-        dout(a.dout),
-        dq(a.dq),
-        dk(a.dk),
-        dv(a.dv),
         sequences(a.sequences),
         scale(a.scale),
         mask(a.mask),
-        dropout(a.dropout.probability) {}
+        dout(a.dout),
+        dq(a.dq),
+        dk(a.dk),
+        dv(a.dv) {}
 
   bool is_backward() const { return dout.present(); }
   int64_t queries() const { return q.shape[0] / sequences; }
@@ -75,7 +73,7 @@ struct Problem {
 };
 
 // Everything a plan depends on. The addresses do not belong to it, being 16-byte aligned.
-using Key = std::array<int64_t, 27>;
+using Key = Facts<27>;
 
 Key key_of(const Problem& p) {
   Key key{p.sequences,
@@ -97,38 +95,15 @@ Key key_of(const Problem& p) {
   return key;
 }
 
-struct KeyHash {
-  size_t operator()(const Key& key) const {
-    uint64_t hash = 0;
-    for (const int64_t fact : key) {
-      hash = (hash ^ static_cast<uint64_t>(fact)) * 0x9E3779B97F4A7C15u;
-      hash ^= hash >> 29;
-    }
-    return hash;
-  }
-};
+bool is_aligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
 
-bool is_aligned(const ConstTensor& t) {
-  const auto whole = static_cast<int64_t>(16 / size_of(t.dtype));
-  return reinterpret_cast<uintptr_t>(t.data) % 16 == 0 && t.stride[0] % whole == 0 &&
-         t.stride[1] % whole == 0;
-}
-
-// Why cuDNN is not even asked; null when it is. Must be cheap: every call comes through here.
-const char* refusal(const Problem& p, const DevicePolicy& policy) {
-  if (policy.deterministic) return "its gradients differ from run to run";
-  if (p.q.dtype != DType::bf16 && p.q.dtype != DType::f16) return "only bf16 and f16";
-  if (p.dropout > 0) return "its dropout is not drawn by logical index";
-  if (p.mask.first_visible.present() || p.mask.key_visible.present()) {
-    return "masks of documents and padding are not given to it";
-  }
-  if (p.mask.query_offset != 0) return "queries start at the first key only";
-  if (p.mask.window > 0 && !p.mask.causal) return "windows only with a causal mask";
-  if (p.queries() == 0 || p.keys() == 0) return "nothing to attend to";
-  if (p.q.shape[2] % 8 != 0) return "head sizes that are no multiple of 8";
+// What attention_choice.h cannot see; null when nothing of it speaks against cuDNN. Must be cheap:
+// every call comes through here.
+const char* refusal(const Problem& p) {
   if (!is_contiguous(p.lse)) return "lse with gaps";
+  if (!is_aligned(p.lse.data)) return "lse is not aligned to 16 bytes";
   for (const ConstTensor* view : p.views()) {
-    if (view->present() && !is_aligned(*view)) return "operands that are not aligned to 16 bytes";
+    if (view->present() && !is_aligned(view->data)) return "operands not aligned to 16 bytes";
   }
   return nullptr;
 }
@@ -214,18 +189,17 @@ void add_operations(fe::graph::Graph& graph, const Problem& p) {
 // The first of the library's proposals that can be built and keeps to the workspace. Returns why
 // there is none.
 std::string build(fe::graph::Graph& graph, cudnnHandle_t handle, int64_t workspace) {
-  const auto failed = [](const fe::error_t& status) { return status.is_bad(); };
   fe::error_t status = graph.validate();
-  if (!failed(status)) status = graph.build_operation_graph(handle);
-  if (!failed(status)) {
+  if (status.is_good()) status = graph.build_operation_graph(handle);
+  if (status.is_good()) {
     status = graph.create_execution_plans({fe::HeurMode_t::A, fe::HeurMode_t::FALLBACK});
   }
   graph.deselect_workspace_greater_than(workspace);
-  if (!failed(status)) status = graph.check_support();
-  if (!failed(status)) status = graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
+  if (status.is_good()) status = graph.check_support();
+  if (status.is_good()) status = graph.build_plans(fe::BuildPlanPolicy_t::HEURISTICS_CHOICE);
   int64_t wanted = 0;
-  if (!failed(status)) status = graph.get_workspace_size(wanted);
-  if (failed(status)) return status.get_message();
+  if (status.is_good()) status = graph.get_workspace_size(wanted);
+  if (status.is_bad()) return status.get_message();
   if (wanted > workspace) {
     return format("it wants {} of workspace, {} are planned", as_bytes(static_cast<double>(wanted)),
                   as_bytes(static_cast<double>(workspace)));
@@ -264,7 +238,7 @@ struct CudnnAttention::State {
   template <class Args>
   std::string why_not(const Args& a) {
     const Problem p(a);
-    if (const char* reason = refusal(p, gpu.policy())) return reason;
+    if (const char* reason = refusal(p)) return reason;
     return plan_of(p, workspace_bytes(a, gpu.policy())).why_not;
   }
 
@@ -293,7 +267,7 @@ struct CudnnAttention::State {
 
   Gpu& gpu;
   cudnnHandle_t handle = nullptr;
-  std::unordered_map<Key, Plan, KeyHash> plans;
+  std::unordered_map<Key, Plan, FactsHash> plans;
 };
 
 CudnnAttention::CudnnAttention(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -17,6 +17,7 @@ class CudnnAttention {
   ~CudnnAttention();
 
   // Why cuDNN does not serve these arguments; empty when it does. A plan is made on the first call.
+  // REQUIRES: attention_choice.h says that it may serve.
   std::string why_not(const ops::Attention& a);
   std::string why_not(const ops::AttentionBackward& a);
 

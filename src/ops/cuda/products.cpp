@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "ops/cuda/cublas_lt.h"
+#include "ops/cuda/facts.h"
 #include "ops/cuda/gpu.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/simple_product.h"
@@ -48,7 +49,7 @@ Tensor target_of(const ops::Matmul& m, bool fused) {
 }
 
 // Everything a choice of algorithm may depend on.
-using Kind = std::array<int64_t, 20>;
+using Kind = Facts<20>;
 
 Kind kind_of(const ops::Matmul& m) {
   const ConstTensor side = side_of(m);
@@ -74,17 +75,6 @@ Kind kind_of(const ops::Matmul& m) {
           alignment_of(m.bias.data),
           alignment_of(side.data)};
 }
-
-struct KindHash {
-  size_t operator()(const Kind& kind) const {
-    uint64_t hash = 0;
-    for (const int64_t fact : kind) {
-      hash = (hash ^ static_cast<uint64_t>(fact)) * 0x9E3779B97F4A7C15u;
-      hash ^= hash >> 29;
-    }
-    return hash;
-  }
-};
 
 cudaDataType_t type_of(DType dtype) {
   switch (dtype) {
@@ -184,7 +174,7 @@ struct Products::State {
   CublasLt lt;
   cublasLtHandle_t handle = nullptr;
   std::byte* workspace = nullptr;
-  std::unordered_map<Kind, Plan, KindHash> plans;
+  std::unordered_map<Kind, Plan, FactsHash> plans;
 };
 
 void Products::State::describe(Plan& plan, const ops::Matmul& m) const {
