@@ -23,7 +23,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 9> kFlags{{
+constexpr std::array<OwnFlag, 10> kFlags{{
     {"--data", "PREFIX", "a token file (PREFIX.bin, PREFIX.idx)"},
     {"--text", "FILE", "a text, encoded with the tokenizer of the training"},
     {"--documents", "NAME",
@@ -34,6 +34,7 @@ constexpr std::array<OwnFlag, 9> kFlags{{
     {"--batch", "N", "windows computed at a time [default: 8]"},
     kThreadsFlag,
     kDeviceFlag,
+    kPrecisionFlag,
     {"--json", "", "print JSON with stable keys"},
 }};
 

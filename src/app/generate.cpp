@@ -15,7 +15,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 12> kFlags{{
+constexpr std::array<OwnFlag, 13> kFlags{{
     {"--prompt", "TEXT", "what to continue; without it the start of a document"},
     {"--prompt-ids", "ID ...", "the same as token ids, for models without a tokenizer here"},
     {"--tokens", "N", "length of a continuation at most [default: 256]"},
@@ -28,6 +28,7 @@ constexpr std::array<OwnFlag, 12> kFlags{{
     {"--context", "N", "tokens the model sees at most [default: as trained]"},
     kThreadsFlag,
     kDeviceFlag,
+    kPrecisionFlag,
 }};
 
 // `tokenizer`: null when none is known.
