@@ -216,8 +216,9 @@ TEST(CudaOverflow, FollowsTheRule) {
     EXPECT_NEAR(result.lr, decision[kRate], 1e-15) << "step " << i;
     EXPECT_NEAR(result.next_lr, decision[kNextRate], 1e-15) << "step " << i;
     (result.applied ? applied : skipped) += 1;
-    if (!result.applied)
+    if (!result.applied) {
       EXPECT_EQ(before, values_of(*run.device, run.assembly.params.distinct()[0]->value));
+    }
   }
   EXPECT_GT(skipped, 3);
   EXPECT_GT(applied, 10);
