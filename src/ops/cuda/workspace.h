@@ -26,10 +26,46 @@ inline size_t workspace_bytes(const ops::AttentionBackward& a, const DevicePolic
   const size_t ours = query_sums_bytes(a);
   return cudnn_may_serve(a, policy) ? std::max(ours, cudnn_backward_budget(a)) : ours;
 }
-inline size_t workspace_bytes(const ops::NormBackward&, const DevicePolicy&) { return 0; }
-inline size_t workspace_bytes(const ops::EmbeddingBackward&, const DevicePolicy&) { return 0; }
-inline size_t workspace_bytes(const ops::SquaredNorm&, const DevicePolicy&) { return 0; }
-inline size_t workspace_bytes(const ops::WeightedSum&, const DevicePolicy&) { return 0; }
+
+// The gradients of a norm's weight and bias are sums over rows: the rows are dealt to this many
+// blocks, each of which keeps sums of its own; they are added in order at the end.
+constexpr int64_t most_norm_parts(int64_t width) { return width <= 1024 ? 528 : 264; }
+inline size_t workspace_bytes(const ops::NormBackward& n, const DevicePolicy&) {
+  const int64_t width = n.x.shape[n.x.shape.rank() - 1];
+  const int64_t rows = n.x.shape.elements() / width;
+  const int64_t parts = rows < most_norm_parts(width) ? rows : most_norm_parts(width);
+  const int64_t sums = n.dbias.present() ? 2 : 1;
+  return static_cast<size_t>(parts * sums * width) * sizeof(float);
+}
+
+// Tokens are sorted by table row, kSortTile of them in a block, by digits of kSortDigits values:
+// rows and tokens twice, and a count for each digit and tile.
+constexpr int64_t kSortTile = 1024, kSortDigits = 512;
+constexpr size_t token_sort_bytes(int64_t tokens) {
+  const int64_t tiles = (tokens + kSortTile - 1) / kSortTile;
+  return static_cast<size_t>(4 * tokens + kSortDigits * tiles) * sizeof(int32_t);
+}
+// The sorted tokens are cut into stretches of this length, each with up to two sums of its own.
+constexpr int64_t kEmbeddingPiece = 64;
+inline size_t workspace_bytes(const ops::EmbeddingBackward& e, const DevicePolicy&) {
+  const int64_t tokens = e.dout.shape[0], width = e.dout.shape[1];
+  const int64_t pieces = 2 * ((tokens + kEmbeddingPiece - 1) / kEmbeddingPiece);
+  return token_sort_bytes(tokens) + static_cast<size_t>(pieces * width) * sizeof(float);
+}
+
+// Sums over a whole tensor are made of this many parts at most, whatever the GPU.
+constexpr int64_t kMostSumParts = 1024;
+constexpr int64_t sum_parts(int64_t items, int64_t threads) {
+  const int64_t parts = (items + threads - 1) / threads;
+  return parts < kMostSumParts ? parts : kMostSumParts;
+}
+inline size_t workspace_bytes(const ops::SquaredNorm&, const DevicePolicy&) {
+  return kMostSumParts * sizeof(double);
+}
+inline size_t workspace_bytes(const ops::WeightedSum&, const DevicePolicy&) {
+  return 2 * kMostSumParts * sizeof(double);
+}
+
 inline size_t workspace_bytes(const ops::Matmul&, const DevicePolicy&) { return 0; }
 
 // The workspace of one call, from the scratch arena; absent when none is needed. It lasts until the

@@ -1,0 +1,268 @@
+// The backward of norms. With xhat = (x - mean) * rstd and g = dy * weight (RmsNorm: mean = 0 and
+// no mean(g) term):
+//   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) [+ dresidual]
+//   dweight += sum over rows of dy * xhat,  dbias += sum over rows of dy
+// The sums over rows are made in two stages: every block keeps its own, then they are added up.
+#include "ops/cuda/norm_teams.cuh"
+#include "ops/cuda/ops.h"
+#include "ops/cuda/workspace.h"
+#include "ops/norm.h"
+
+namespace bev::cuda {
+
+namespace {
+
+constexpr int kLoopThreads = 256;
+
+template <class T>
+struct BackwardRows {
+  Rows<const T> dy, x, dresidual;
+  Rows<T> dx;
+  const T* weight;
+  const float *mean, *rstd;  // RmsNorm: mean is null
+  int64_t rows, width;
+  bool adds;     // dresidual is there
+  bool biased;   // dbias is wanted
+  float* parts;  // [parts, 1 or 2, width]: dweight, then dbias where it is wanted
+
+  __device__ __forceinline__ float* part(int64_t which) const {
+    return parts + which * (biased ? 2 : 1) * width;
+  }
+};
+
+// Adds up what the teams of a block have, in order, and writes it as the block's part.
+template <int kTeam, int kGroups>
+__device__ __forceinline__ void write_part(const float (&sums)[kGroups][kGroup], int64_t width,
+                                           float* part) {
+  constexpr int kThreads = team_block(kTeam), kTeams = kThreads / kTeam;
+  const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
+  if constexpr (kTeams == 1) {
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      const int column = (g * kTeam + member) * kGroup;
+      if (column >= width) continue;
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) part[column + j] = sums[g][j];
+    }
+  } else {
+    constexpr int kColumns = kTeam * kGroups * kGroup;
+    __shared__ float shared[kTeams][kColumns];
+    __syncthreads();  // the array is used again for the bias
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) {
+        shared[team][(g * kTeam + member) * kGroup + j] = sums[g][j];
+      }
+    }
+    __syncthreads();
+    for (int column = threadIdx.x; column < width; column += kThreads) {
+      float sum = 0;
+#pragma unroll
+      for (int t = 0; t < kTeams; ++t) sum += shared[t][column];
+      part[column] = sum;
+    }
+  }
+}
+
+// Reads dy, x and dresidual once and writes dx once: a row stays in the registers of its team, and
+// every thread keeps the sums over rows of its own columns.
+template <class T, int kTeam, int kGroups, bool kCentred>
+__global__ void __launch_bounds__(team_block(kTeam), team_block(kTeam) > 256 ? 1 : 2)
+    norm_backward_teams(BackwardRows<T> n) {
+  constexpr int kTeams = team_block(kTeam) / kTeam;
+  __shared__ float2 shared[2][team_block(kTeam) / 32];
+  TeamSum<kTeam> team_sum(shared);
+  const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
+  const float per_width = 1.0f / static_cast<float>(n.width);
+  const auto column_of = [&](int g) { return (g * kTeam + member) * kGroup; };
+  float dweight[kGroups][kGroup] = {}, dbias[kGroups][kGroup] = {};
+  Group<T> weight[kGroups];
+#pragma unroll
+  for (int g = 0; g < kGroups; ++g) {
+    if (column_of(g) < n.width) weight[g] = load_wide(n.weight + column_of(g));
+  }
+  for (int64_t first = int64_t{blockIdx.x} * kTeams; first < n.rows;
+       first += int64_t{gridDim.x} * kTeams) {
+    const int64_t row = first + team;
+    const bool live = row < n.rows;
+    const auto has = [&](int g) { return live && column_of(g) < n.width; };
+    const T* dy_row = live ? n.dy[row] : nullptr;
+    const T* x_row = live ? n.x[row] : nullptr;
+    const T* residual_row = live && n.adds ? n.dresidual[row] : nullptr;
+    Group<T> dy[kGroups], x[kGroups], residual[kGroups];
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (!has(g)) continue;
+      dy[g] = load_wide(dy_row + column_of(g));
+      x[g] = load_wide(x_row + column_of(g));
+      if (n.adds) residual[g] = load_wide(residual_row + column_of(g));
+    }
+    const float rstd = live ? n.rstd[row] : 0.0f;
+    const float mean = kCentred && live ? n.mean[row] : 0.0f;
+    float2 sums{0.0f, 0.0f};
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) {
+        const float d = dy[g][j];
+        const float xhat = (x[g][j] - mean) * rstd;
+        const float of_norm = d * weight[g][j];
+        if constexpr (kCentred) sums.x += of_norm;
+        sums.y += of_norm * xhat;
+        dweight[g][j] += d * xhat;
+        if constexpr (kCentred) dbias[g][j] += d;
+      }
+    }
+    sums = team_sum(sums);
+    const float mean_g = sums.x * per_width, mean_g_xhat = sums.y * per_width;
+    T* dx_row = live ? n.dx[row] : nullptr;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (!has(g)) continue;
+      float dx[kGroup];
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) {
+        const float xhat = (x[g][j] - mean) * rstd;
+        const float of_norm = dy[g][j] * weight[g][j];
+        dx[j] = rstd * (of_norm - mean_g - xhat * mean_g_xhat) + residual[g][j];
+      }
+      store_wide(Group<T>::of(dx), dx_row + column_of(g));
+    }
+  }
+  float* part = n.part(blockIdx.x);
+  write_part<kTeam, kGroups>(dweight, n.width, part);
+  if constexpr (kCentred) {
+    if (n.biased) write_part<kTeam, kGroups>(dbias, n.width, part + n.width);
+  }
+}
+
+// Any alignment and width, first step: block (strip of columns, part), a thread for each column.
+template <class T>
+__global__ void __launch_bounds__(kLoopThreads) weight_gradient_parts(BackwardRows<T> n) {
+  const int64_t column = int64_t{blockIdx.x} * kLoopThreads + threadIdx.x;
+  if (column >= n.width) return;
+  float dweight = 0, dbias = 0;
+  for (int64_t row = blockIdx.y; row < n.rows; row += gridDim.y) {
+    const float d = to_float(n.dy[row][column]);
+    const float mean = n.mean != nullptr ? n.mean[row] : 0.0f;
+    dweight += d * ((to_float(n.x[row][column]) - mean) * n.rstd[row]);
+    dbias += d;
+  }
+  float* part = n.part(blockIdx.y);
+  part[column] = dweight;
+  if (n.biased) part[n.width + column] = dbias;
+}
+
+// Second step, which may overwrite dy: a block for each row.
+template <class T>
+__global__ void __launch_bounds__(kLoopThreads) norm_backward_loop(BackwardRows<T> n) {
+  __shared__ float2 shared[2][kLoopThreads / 32];
+  TeamSum<kLoopThreads> block_sum(shared);
+  const int64_t row = blockIdx.x;
+  const T *dy = n.dy[row], *x = n.x[row];
+  const bool centred = n.mean != nullptr;
+  const float mean = centred ? n.mean[row] : 0.0f, rstd = n.rstd[row];
+  const float per_width = 1.0f / static_cast<float>(n.width);
+  float2 sums{0.0f, 0.0f};
+  for (int64_t c = threadIdx.x; c < n.width; c += kLoopThreads) {
+    const float of_norm = to_float(dy[c]) * to_float(n.weight[c]);
+    sums.x += centred ? of_norm : 0.0f;
+    sums.y += of_norm * ((to_float(x[c]) - mean) * rstd);
+  }
+  sums = block_sum(sums);
+  const float mean_g = sums.x * per_width, mean_g_xhat = sums.y * per_width;
+  const T* residual = n.adds ? n.dresidual[row] : nullptr;
+  T* dx = n.dx[row];
+  for (int64_t c = threadIdx.x; c < n.width; c += kLoopThreads) {
+    const float xhat = (to_float(x[c]) - mean) * rstd;
+    const float of_norm = to_float(dy[c]) * to_float(n.weight[c]);
+    const float d = rstd * (of_norm - mean_g - xhat * mean_g_xhat);
+    dx[c] = from_float<T>(n.adds ? d + to_float(residual[c]) : d);
+  }
+}
+
+// Second stage: to += the parts of 32 columns. Block (strip, 0: dweight or 1: dbias).
+constexpr int kStrip = 32, kSlices = 32;
+__global__ void __launch_bounds__(kStrip* kSlices)
+    add_norm_parts(const float* parts, int64_t count, int64_t width, float* dweight, float* dbias) {
+  __shared__ float shared[kSlices][kStrip + 1];
+  const int lane = threadIdx.x % kStrip, slice = threadIdx.x / kStrip;
+  const int64_t column = int64_t{blockIdx.x} * kStrip + lane;
+  const int64_t step = gridDim.y * width;
+  float sum = 0;
+  if (column < width) {
+    const float* at = parts + blockIdx.y * width + column;
+    for (int64_t p = slice; p < count; p += kSlices) sum += at[p * step];
+  }
+  shared[slice][lane] = sum;
+  __syncthreads();
+  if (slice != 0 || column >= width) return;
+  float total = 0;
+#pragma unroll
+  for (int s = 0; s < kSlices; ++s) total += shared[s][lane];
+  float* to = blockIdx.y == 0 ? dweight : dbias;
+  to[column] += total;
+}
+
+// Returns how many parts there are.
+template <class T>
+int64_t launch(Exec& ex, const BackwardRows<T>& rows, bool wide) {
+  const int64_t most = most_norm_parts(rows.width);
+  int64_t parts = 0;
+  const bool fits = wide && visit_team(rows.width, [&]<int kTeam, int kGroups>() {
+                      constexpr int kThreads = team_block(kTeam);
+                      parts = std::min(most, ceil_div(rows.rows, kThreads / kTeam));
+                      if (rows.mean != nullptr) {
+                        norm_backward_teams<T, kTeam, kGroups, true>
+                            <<<static_cast<unsigned>(parts), kThreads, 0, stream_of(ex)>>>(rows);
+                      } else {
+                        norm_backward_teams<T, kTeam, kGroups, false>
+                            <<<static_cast<unsigned>(parts), kThreads, 0, stream_of(ex)>>>(rows);
+                      }
+                    });
+  if (!fits) {
+    parts = std::min(most, rows.rows);
+    const dim3 blocks(static_cast<unsigned>(ceil_div(rows.width, kLoopThreads)),
+                      static_cast<unsigned>(parts));
+    weight_gradient_parts<T><<<blocks, kLoopThreads, 0, stream_of(ex)>>>(rows);
+    check_launch("norm_backward");
+    norm_backward_loop<T>
+        <<<static_cast<unsigned>(rows.rows), kLoopThreads, 0, stream_of(ex)>>>(rows);
+  }
+  check_launch("norm_backward");
+  return parts;
+}
+
+}  // namespace
+
+void norm_backward(Exec& ex, const ops::NormBackward& n) {
+  const int64_t rows = rows_of(n.x), width = width_of(n.x);
+  if (rows == 0) return;
+  ArenaScope scope(ex.scratch);
+  auto* parts = data_of<float>(workspace_of(ex, n, "sums over rows"));
+  int64_t count = 0;
+  visit_cuda(n.x.dtype, "norm_backward", [&]<class T>() {
+    const BackwardRows<T> operands{
+        .dy = Rows<const T>(n.dy),
+        .x = Rows<const T>(n.x),
+        .dresidual = n.dresidual.present() ? Rows<const T>(n.dresidual) : Rows<const T>(),
+        .dx = Rows<T>(n.dx),
+        .weight = data_of<T>(n.weight),
+        .mean = n.kind == NormKind::LayerNorm ? data_of<float>(n.mean) : nullptr,
+        .rstd = data_of<float>(n.rstd),
+        .rows = rows,
+        .width = width,
+        .adds = n.dresidual.present(),
+        .biased = n.dbias.present(),
+        .parts = parts};
+    count = launch(ex, operands, are_wide(n.dy, n.x, n.dresidual, n.dx, n.weight));
+  });
+  const dim3 blocks(static_cast<unsigned>(ceil_div(width, kStrip)), n.dbias.present() ? 2u : 1u);
+  add_norm_parts<<<blocks, kStrip * kSlices, 0, stream_of(ex)>>>(
+      parts, count, width, data_of<float>(n.dweight),
+      n.dbias.present() ? data_of<float>(n.dbias) : nullptr);
+  check_launch("norm_backward");
+}
+
+}  // namespace bev::cuda
