@@ -1,5 +1,5 @@
-// The cpu device against the reference, and gradients against differences. Every test names the
-// fault that makes it fail.
+// The cpu and cuda devices against the reference, and gradients against differences. Every test
+// names the fault that makes it fail.
 #include "ops/attention.h"
 
 #include <gtest/gtest.h>
@@ -131,6 +131,121 @@ TEST(Attention, CpuForwardAgrees) {
 // twice, or dq of a fully masked query is not 0.
 TEST(Attention, CpuBackwardAgrees) {
   for (const AttentionCase& c : cases()) expect_cpu_agrees(c.name(), Backward{c});
+}
+
+// Policy::Deterministic keeps cuDNN out: our own kernels serve everything.
+TEST(Attention, CudaForwardAgrees) {
+  for (const AttentionCase& c : cases()) {
+    expect_cuda_agrees(c.name(), Forward{c});
+    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Deterministic);
+  }
+}
+TEST(Attention, CudaBackwardAgrees) {
+  for (const AttentionCase& c : cases()) {
+    expect_cuda_agrees(c.name(), Backward{c}, Storage::All, Policy::Varies);
+    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Deterministic);
+  }
+}
+
+// Lengths around the tiles of the GPU, heads of every kernel: tensor cores up to 64, 128 and 256
+// columns, f32 beyond.
+std::vector<AttentionCase> large_cases() {
+  std::vector<AttentionCase> all;
+  for (const int64_t length : {1, 17, 63, 64, 65, 127, 128, 129}) {
+    for (const int64_t head_dim : {8, 40, 64, 80, 128, 256, 320}) {
+      AttentionCase c{.queries = length,
+                      .keys = length,
+                      .heads = 2,
+                      .kv_heads = 1,
+                      .head_dim = head_dim,
+                      .probability = length % 2 == 0 ? 0.1 : 0};
+      all.push_back(c);
+      // As many conditions at once as there are.
+      c.probability = 0.1 - c.probability;
+      c.window = 50;
+      c.documents = length > 17;
+      c.padding = head_dim % 16 == 0;
+      c.fused = true;
+      all.push_back(c);
+    }
+  }
+  for (const int64_t length : {1023, 1025}) {
+    all.push_back({.queries = length, .keys = length, .heads = 1, .kv_heads = 1, .head_dim = 64});
+    all.push_back({.queries = length,
+                   .keys = length,
+                   .heads = 2,
+                   .kv_heads = 1,
+                   .head_dim = 64,
+                   .probability = 0.1,
+                   .fused = true});
+    all.push_back({.queries = length,
+                   .keys = length,
+                   .heads = 1,
+                   .kv_heads = 1,
+                   .head_dim = 128,
+                   .window = 300,
+                   .probability = 0.1});
+    all.push_back({.queries = length,
+                   .keys = length,
+                   .heads = 1,
+                   .kv_heads = 1,
+                   .head_dim = 80,
+                   .causal = false,
+                   .padding = true});
+  }
+  all.push_back({.queries = 300,
+                 .keys = 300,
+                 .heads = 8,
+                 .kv_heads = 2,
+                 .head_dim = 64,
+                 .documents = true,
+                 .probability = 0.1,
+                 .fused = true});
+  all.push_back({.queries = 257,
+                 .keys = 257,
+                 .heads = 8,
+                 .kv_heads = 2,
+                 .head_dim = 128,
+                 .sequences = 2,
+                 .probability = 0.1});
+  all.push_back({.queries = 100,
+                 .keys = 700,
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .head_dim = 64,
+                 .query_offset = 600,
+                 .probability = 0.1});
+  all.push_back({.queries = 400,
+                 .keys = 150,
+                 .heads = 2,
+                 .kv_heads = 1,
+                 .head_dim = 96,
+                 .window = 90,
+                 .query_offset = -70,
+                 .probability = 0.1});
+  return all;
+}
+
+// Fails when a tile that only some queries see is skipped, the tail of a tile is not masked, a draw
+// belongs to another key of its block of four, or memory of the last tile shows.
+TEST(Attention, CudaForwardAgreesAroundTiles) {
+  for (const AttentionCase& c : large_cases()) {
+    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Deterministic);
+  }
+}
+TEST(Attention, CudaBackwardAgreesAroundTiles) {
+  for (const AttentionCase& c : large_cases()) {
+    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Deterministic);
+  }
+}
+
+// What cuDNN may serve, at lengths of several tiles.
+TEST(Attention, CudaLibraryAgreesAroundTiles) {
+  for (const AttentionCase& c : large_cases()) {
+    if (c.probability > 0 || c.documents || c.padding || c.head_dim > 128) continue;
+    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Varies);
+    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Varies);
+  }
 }
 
 void expect_gradients_match(const AttentionCase& c) {

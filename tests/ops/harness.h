@@ -40,6 +40,7 @@ struct TrialSpec {
   DType storage = DType::f64;
   DType exact_in = DType::f64;  // draws are rounded so that this type holds them exactly
   Placement placement{};
+  bool deterministic = false;  // cuda: the device promises the same bits
 };
 
 struct Draw {
@@ -145,9 +146,14 @@ enum class Storage : uint8_t { All, F32Only, Alike };
 // with 1, 2 and 3 threads, which must agree to the bit.
 void expect_cpu_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
 
-// Runs the case on the cuda device against the reference, f32, bf16 and f16, packed and unaligned,
-// each twice, which must agree to the bit. Skips the test where no GPU is.
-void expect_cuda_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
+// Repeats: two runs give the same bits. Varies: libraries may add in any order. Deterministic: the
+// device is told to repeat, which other kernels may serve; two runs give the same bits.
+enum class Policy : uint8_t { Repeats, Varies, Deterministic };
+
+// Runs the case on the cuda device against the reference, f32, bf16 and f16, packed and unaligned.
+// Skips the test where no GPU is.
+void expect_cuda_agrees(const std::string& what, const Case& body, Storage storage = Storage::All,
+                        Policy policy = Policy::Repeats);
 
 // Whether there is no GPU; the running test is then marked as skipped, with the reason. For tests
 // that make their own trials.
