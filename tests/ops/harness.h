@@ -29,6 +29,7 @@ struct Placement {
 };
 constexpr Placement kPacked{};
 constexpr Placement kUnaligned{.gap = 5, .skew = 3};
+constexpr Placement kSpaced{.gap = 16, .skew = 16};  // gaps, but every alignment is kept
 
 // Large enough that the cpu device shares the work among three threads, which it does not for less
 // than a few thousand elements each; no multiple of anything.
@@ -119,6 +120,7 @@ class Trial {
   // The elements of a view in logical order.
   std::vector<std::byte> bytes_in(const ConstTensor& t) const;
   std::vector<double> drawn(const char* name, int64_t count, Element element, Draw draw) const;
+  std::vector<double> make_draws(const char* name, int64_t count, Element element, Draw draw) const;
 
   TrialSpec spec_;
   KeptDevice& kept_;
@@ -138,14 +140,15 @@ class Trial {
 using Case = std::function<void(Trial&)>;
 
 // All: every type of the device, each against a reference with draws of that type. Alike (cuda):
-// one reference for all of them, with draws that every type holds, where the reference takes long.
+// one reference for all of them, with draws that every type holds, and packed only: for large
+// cases.
 enum class Storage : uint8_t { All, F32Only, Alike };
 
 // Runs the case on the cpu device against the reference, f32 and bf16, packed and unaligned, and
 // with 1, 2 and 3 threads, which must agree to the bit.
 void expect_cpu_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
 
-// Runs the case on the cuda device against the reference, f32, bf16 and f16, packed and unaligned,
+// Runs the case on the cuda device against the reference, f32, bf16 and f16, in all placements,
 // each twice, which must agree to the bit. Skips the test where no GPU is.
 void expect_cuda_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
 
