@@ -161,6 +161,7 @@ TEST_P(CudaStep, RunUsesThePlanToTheByte) {
         c.recompute.granularity = recompute;
         SmallRun run(c);
         run.train(2);
+        run.assembly.executor.evaluate(run.loader.next());
         EXPECT_EQ(run.assembly.executor.peaks().keep, run.plan.arenas.keep);
         EXPECT_EQ(run.assembly.executor.peaks().scratch, run.plan.arenas.scratch);
         EXPECT_EQ(run.assembly.executor.peaks().recompute, run.plan.arenas.recompute);

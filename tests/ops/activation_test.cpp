@@ -97,6 +97,47 @@ TEST(Activation, CpuBackwardAgreesInPlace) {
   }
 }
 
+const std::vector<std::pair<int64_t, int64_t>> kLargeSizes{
+    {9, 768}, {3, 769}, {97, 3072}, {2, 8192}};
+
+TEST(Activation, CudaForwardAgrees) {
+  for (const Activation activation : kAll) {
+    for (const auto& [rows, width] : kSizes) {
+      const Forward c{{activation, rows, width}};
+      expect_cuda_agrees(c.name(), c);
+    }
+    for (const auto& [rows, width] : kLargeSizes) {
+      const Forward c{{activation, rows, width}};
+      expect_cuda_agrees(c.name(), c, Storage::Alike);
+    }
+  }
+}
+
+TEST(Activation, CudaBackwardAgrees) {
+  for (const Activation activation : kAll) {
+    for (const auto& [rows, width] : kSizes) {
+      const Backward c{{activation, rows, width}};
+      expect_cuda_agrees(c.name(), c);
+    }
+    for (const auto& [rows, width] : kLargeSizes) {
+      const Backward c{{activation, rows, width}};
+      expect_cuda_agrees(c.name(), c, Storage::Alike);
+    }
+  }
+}
+
+TEST(Activation, CudaBackwardAgreesInPlace) {
+  for (const Activation activation : kAll) {
+    for (const auto& [rows, width] : {kSizes[4], kSizes[6], kSizes.back(), kLargeSizes[0]}) {
+      const Backward over_x{{activation, rows, width}, InPlace::OverX};
+      expect_cuda_agrees(over_x.name() + " over x", over_x);
+      if (is_gated(activation)) continue;
+      const Backward over_dy{{activation, rows, width}, InPlace::OverDy};
+      expect_cuda_agrees(over_dy.name() + " over dy", over_dy);
+    }
+  }
+}
+
 // Fails when a slope is not the derivative of its value.
 TEST(Activation, GradientsMatchDifferences) {
   for (const Activation activation : kAll) {

@@ -75,6 +75,7 @@ enum class Gradient : uint8_t { Apart, OverLogits, None };
 
 struct Loss : LossCase {
   Gradient gradient = Gradient::Apart;
+  bool scaled = false;
 
   void operator()(Trial& run) const {
     const Shape shape{rows, width()};
@@ -87,6 +88,8 @@ struct Loss : LossCase {
     args.smoothing = smoothing;
     args.z_loss = z_loss;
     args.grad_scale = 0.25;
+    const std::vector<double> loss_scale{8};
+    if (scaled) args.loss_scale = run.given({1}, loss_scale, Element::F64);
     args.loss = run.output("loss", {rows}, Element::Sum, {.ops = 2});
     if (gradient == Gradient::OverLogits) {
       args.dlogits = run.updated("logits", shape, Element::Value, kLogits);
@@ -135,8 +138,36 @@ TEST(CrossEntropy, CpuLossAgrees) {
     expect_cpu_agrees(c.name() + " over logits", Loss{c, Gradient::OverLogits});
   }
   expect_cpu_agrees("no gradient", Loss{cases().back(), Gradient::None});
+  expect_cpu_agrees("scaled", Loss{cases().back(), Gradient::Apart, true});
   const LossCase many{.rows = kSharedRows * kSharedWidth, .classes = 2};
   expect_cpu_agrees("no gradient, many rows", Loss{many, Gradient::None});
+}
+
+// Vocabularies of models; rows that begin at odd addresses.
+std::vector<LossCase> large_cases() {
+  return {{.rows = 7, .classes = 50257},
+          {.rows = 3, .classes = 50304, .smoothing = 0.1, .z_loss = 1e-3},
+          {.rows = 2, .classes = 128256},
+          {.rows = 5, .classes = 4096},
+          {.rows = 5, .classes = 4097},
+          {.rows = 9, .classes = 20000, .column_begin = 7001, .columns = 6001, .smoothing = 0.1}};
+}
+
+TEST(CrossEntropy, CudaStatsAgree) {
+  for (const LossCase& c : cases()) expect_cuda_agrees(c.name(), Stats{c});
+  for (const LossCase& c : large_cases()) expect_cuda_agrees(c.name(), Stats{c});
+}
+
+TEST(CrossEntropy, CudaLossAgrees) {
+  for (const auto& list : {cases(), large_cases()}) {
+    for (const LossCase& c : list) {
+      expect_cuda_agrees(c.name(), Loss{c});
+      expect_cuda_agrees(c.name() + " over logits", Loss{c, Gradient::OverLogits, true});
+    }
+  }
+  expect_cuda_agrees("no gradient", Loss{cases().back(), Gradient::None});
+  const LossCase many{.rows = kSharedRows * kSharedWidth, .classes = 2};
+  expect_cuda_agrees("no gradient, many rows", Loss{many, Gradient::None}, Storage::Alike);
 }
 
 // Far from 0 exp overflows unless the maximum is subtracted. Fails without the subtraction.
@@ -152,6 +183,7 @@ struct LargeLogits {
 };
 
 TEST(CrossEntropy, CpuAgreesOnLargeLogits) { expect_cpu_agrees("large", LargeLogits{}); }
+TEST(CrossEntropy, CudaAgreesOnLargeLogits) { expect_cuda_agrees("large", LargeLogits{}); }
 
 // sum over rows of weight * loss * grad_scale, whose gradient dlogits is.
 // Fails when a term of the gradient (smoothing, z_loss, weight) does not belong to the loss.

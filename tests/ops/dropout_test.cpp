@@ -103,10 +103,46 @@ TEST(Dropout, CpuResidualAddAgrees) {
   }
 }
 
+const std::vector<std::pair<int64_t, int64_t>> kLargeSizes{{700, 768}, {3, 769},  {33, 1600},
+                                                           {5, 4096},  {2, 8192}, {1, 50257}};
+
+TEST(Dropout, CudaAgrees) {
+  for (const auto& [rows, width] : kSizes) {
+    for (const double probability : {0.0, 0.1, 0.7}) {
+      for (const int64_t column_begin : {0, 1, 6, 64}) {
+        const Apply c{rows, width, probability, column_begin};
+        expect_cuda_agrees(c.name(), c);
+      }
+      const Apply over{rows, width, probability, 3, true};
+      expect_cuda_agrees(over.name(), over);
+    }
+  }
+  for (const auto& [rows, width] : kLargeSizes) {
+    const Apply c{rows, width, 0.1, 2};
+    expect_cuda_agrees(c.name(), c, Storage::Alike);
+  }
+}
+
+TEST(Dropout, CudaResidualAddAgrees) {
+  for (const auto& [rows, width] : kSizes) {
+    for (const double probability : {0.0, 0.3}) {
+      for (const InPlace in_place : {InPlace::No, InPlace::OverResidual, InPlace::OverDelta}) {
+        const Add c{rows, width, probability, in_place};
+        expect_cuda_agrees(c.name(), c);
+      }
+    }
+  }
+  for (const auto& [rows, width] : kLargeSizes) {
+    const Add c{rows, width, 0.1};
+    expect_cuda_agrees(c.name(), c, Storage::Alike);
+  }
+}
+
 // dropout(ones) of `rows` logical rows from row_begin, columns from column_begin.
 std::vector<double> mask(DeviceKind kind, int64_t row_begin, int64_t rows, int64_t column_begin,
-                         int64_t width, double probability, uint64_t key = 7) {
-  const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
+                         int64_t width, double probability, uint64_t key = 7,
+                         DType short_type = DType::f32) {
+  const DType dtype = kind == DeviceKind::Reference ? DType::f64 : short_type;
   Trial run({.kind = kind, .threads = 2, .storage = dtype, .exact_in = dtype});
   std::vector<int64_t> logical(static_cast<size_t>(rows));
   std::iota(logical.begin(), logical.end(), row_begin);
@@ -147,6 +183,35 @@ void expect_independent_of_cut(DeviceKind kind) {
 
 TEST(Dropout, MaskDoesNotDependOnCut) { expect_independent_of_cut(DeviceKind::Reference); }
 TEST(Dropout, CpuMaskDoesNotDependOnCut) { expect_independent_of_cut(DeviceKind::Cpu); }
+TEST(Dropout, CudaMaskDoesNotDependOnCut) {
+  if (no_gpu()) return;
+  expect_independent_of_cut(DeviceKind::Cuda);
+}
+
+// Every element is kept or dropped as the reference does, in every type. Fails when a draw goes to
+// the neighbouring column, or the threshold is compared in another type.
+TEST(Dropout, CudaDrawsTheMaskOfTheReference) {
+  if (no_gpu()) return;
+  for (const double probability : {0.1, 0.5, 0.9}) {
+    for (const int64_t column_begin : {0, 1, 2, 3, 768}) {
+      for (const int64_t width : {1024, 1025}) {
+        const auto expected =
+            mask(DeviceKind::Reference, 1000, 37, column_begin, width, probability);
+        for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
+          SCOPED_TRACE(label("p={} column_begin={} width={} {}", probability, column_begin, width,
+                             name_of(dtype)));
+          const auto found =
+              mask(DeviceKind::Cuda, 1000, 37, column_begin, width, probability, 7, dtype);
+          size_t different = 0;
+          for (size_t i = 0; i < expected.size(); ++i) {
+            different += (expected[i] == 0) != (found[i] == 0) ? 1 : 0;
+          }
+          EXPECT_EQ(different, 0u);
+        }
+      }
+    }
+  }
+}
 
 // The fraction kept is within five standard deviations of 1 - p and the mean of ones stays 1.
 // Fails when the comparison with the threshold is turned round, or the scale is 1 / p.

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstring>
+
 #include "ops/harness.h"
 
 namespace bev::test {
@@ -49,6 +52,20 @@ TEST(Elementwise, CpuCopyAgrees) {
   }
 }
 
+// The same, and f64 among the types. Larger than one wave of blocks.
+TEST(Elementwise, CudaCopyAgrees) {
+  std::vector<Shape> shapes = kShapes;
+  shapes.insert(shapes.end(), {{97, 768}, {3, 769}, {2, 50257}});
+  for (const Shape& shape : shapes) {
+    for (const Element from : {Element::Value, Element::Sum, Element::F64}) {
+      for (const Element to : {Element::Value, Element::Sum, Element::F64}) {
+        const Convert c{shape, from, to};
+        expect_cuda_agrees(c.name(), c);
+      }
+    }
+  }
+}
+
 struct Constant {
   Shape shape;
   Element element;
@@ -70,6 +87,35 @@ TEST(Elementwise, CpuFillAgrees) {
   }
 }
 
+TEST(Elementwise, CudaFillAgrees) {
+  for (const Shape& shape : kShapes) {
+    for (const double value : {0.0, -1.5}) {
+      for (const Element element : {Element::Value, Element::Sum, Element::F64}) {
+        expect_cuda_agrees(to_string(shape), Constant{shape, element, value});
+      }
+    }
+  }
+}
+
+// Fails when an integer type is filled with a part of the value's bytes, or a gap is filled.
+TEST(Elementwise, CudaFillsIntegers) {
+  if (no_gpu()) return;
+  for (const DType dtype : {DType::i64, DType::i32, DType::u8}) {
+    for (const Placement placement : {kPacked, kUnaligned, kSpaced}) {
+      for (const double value : {0.0, 201.0}) {
+        SCOPED_TRACE(name_of(dtype));
+        Trial run({.kind = DeviceKind::Cuda, .placement = placement});
+        const std::vector<int64_t> before(21 * 7, 9);
+        const Tensor out = writable(run.integers({21, 7}, dtype, before));
+        ops::fill(run.ex(), {.out = slice(out, 0, 4, 12), .value = value});
+        std::vector<double> expected(21 * 7, 9);
+        std::fill_n(expected.begin() + 4 * 7, 12 * 7, value);
+        EXPECT_EQ(run.read(out), expected);
+      }
+    }
+  }
+}
+
 // Integers are copied, not converted through a floating type. Fails when they pass
 // through f32.
 void expect_integers_copied(DeviceKind kind) {
@@ -83,6 +129,24 @@ void expect_integers_copied(DeviceKind kind) {
 
 TEST(Elementwise, CopiesIntegers) { expect_integers_copied(DeviceKind::Reference); }
 TEST(Elementwise, CpuCopiesIntegers) { expect_integers_copied(DeviceKind::Cpu); }
+TEST(Elementwise, CudaCopiesIntegers) {
+  if (no_gpu()) return;
+  expect_integers_copied(DeviceKind::Cuda);
+}
+
+// Rows of a few bytes with gaps between them. Fails when the rows are taken for adjacent.
+TEST(Elementwise, CudaCopiesBytesWithGaps) {
+  if (no_gpu()) return;
+  for (const int64_t width : {1, 2, 4, 8, 16, 24}) {
+    Trial run({.kind = DeviceKind::Cuda, .placement = kSpaced});
+    const std::vector<int64_t> values = random_integers(5, 9 * width, 0, 256);
+    const ConstTensor in = run.integers({9, width}, DType::u8, values);
+    const std::vector<int64_t> zeros(values.size(), 0);
+    const Tensor out = writable(run.integers({9, width}, DType::u8, zeros));
+    ops::copy(run.ex(), {.in = in, .out = out});
+    EXPECT_EQ(run.read(in), run.read(out));
+  }
+}
 
 // To bf16 and f16 and back: ties to even, infinities kept. Fails when the low bits are cut off.
 TEST(Elementwise, ReferenceConvertsShortTypes) {
@@ -102,6 +166,64 @@ TEST(Elementwise, ReferenceConvertsShortTypes) {
   ops::copy(run.ex(), {.in = as_f16, .out = back});
   EXPECT_EQ(run.read(back)[2], 1.00390625);
   EXPECT_EQ(run.read(back)[4], HUGE_VAL);
+}
+
+// What ops::copy makes of numbers given as bits.
+template <class From, class To>
+std::vector<To> copied(const std::vector<From>& values) {
+  Trial run({.kind = DeviceKind::Cuda});
+  Device& device = run.ex().device;
+  const auto count = static_cast<int64_t>(values.size());
+  Buffer in(device, values.size() * sizeof(From), "in");
+  Buffer out(device, values.size() * sizeof(To), "out");
+  device.upload(values.data(), in.data(), in.bytes());
+  ops::copy(run.ex(), {.in = tensor_over(in.data(), DTypeOf<From>::value, {count}),
+                       .out = tensor_over(out.data(), DTypeOf<To>::value, {count})});
+  std::vector<To> result(values.size());
+  device.download(out.data(), result.data(), out.bytes());
+  return result;
+}
+
+template <class From, class To>
+void expect_host_rounding(const std::vector<From>& values) {
+  const std::vector<To> found = copied<From, To>(values);
+  size_t wrong = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto single = static_cast<float>(values[i]);
+    const To expected(single);
+    if (std::memcmp(&expected, &found[i], sizeof expected) != 0 && ++wrong < 4) {
+      ADD_FAILURE() << name_of(DTypeOf<From>::value) << " to " << name_of(DTypeOf<To>::value)
+                    << ": element " << i << ", " << single;
+    }
+  }
+  EXPECT_EQ(wrong, 0u);
+}
+
+// All numbers of the short types, and f32 numbers around every place where rounding turns: ties,
+// subnormals, the largest, infinities and NaN of either sign. Fails when the bits are not those of
+// base/float_types.h.
+TEST(Elementwise, CudaConvertsToTheBit) {
+  if (no_gpu()) return;
+  std::vector<bf16> all_bf16(65536);
+  std::vector<f16> all_f16(65536);
+  std::vector<float> singles;
+  for (uint32_t bits = 0; bits < 65536; ++bits) {
+    all_bf16[bits].bits = static_cast<uint16_t>(bits);
+    all_f16[bits].bits = static_cast<uint16_t>(bits);
+    for (const uint32_t low : {0u, 1u, 0x7FFFu, 0x8000u, 0x8001u, 0xFFFFu, 0x1000u, 0x1001u}) {
+      singles.push_back(std::bit_cast<float>(bits << 16 | low));
+    }
+    const auto half = std::bit_cast<uint32_t>(static_cast<float>(all_f16[bits]));
+    for (const uint32_t off : {0xFFFu, 0x1000u, 0x1001u, 0x1FFFu}) {
+      singles.push_back(std::bit_cast<float>(half + off));
+    }
+  }
+  expect_host_rounding<float, bf16>(singles);
+  expect_host_rounding<float, f16>(singles);
+  expect_host_rounding<bf16, float>(all_bf16);
+  expect_host_rounding<bf16, f16>(all_bf16);
+  expect_host_rounding<f16, float>(all_f16);
+  expect_host_rounding<f16, bf16>(all_f16);
 }
 
 }  // namespace

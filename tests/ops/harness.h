@@ -29,6 +29,7 @@ struct Placement {
 };
 constexpr Placement kPacked{};
 constexpr Placement kUnaligned{.gap = 5, .skew = 3};
+constexpr Placement kSpaced{.gap = 16, .skew = 16};  // gaps, but every alignment is kept
 
 // Large enough that the cpu device shares the work among three threads, which it does not for less
 // than a few thousand elements each; no multiple of anything.
@@ -120,6 +121,7 @@ class Trial {
   // The elements of a view in logical order.
   std::vector<std::byte> bytes_in(const ConstTensor& t) const;
   std::vector<double> drawn(const char* name, int64_t count, Element element, Draw draw) const;
+  std::vector<double> make_draws(const char* name, int64_t count, Element element, Draw draw) const;
 
   TrialSpec spec_;
   KeptDevice& kept_;
@@ -139,7 +141,8 @@ class Trial {
 using Case = std::function<void(Trial&)>;
 
 // All: every type of the device, each against a reference with draws of that type. Alike (cuda):
-// one reference for all of them, with draws that every type holds, where the reference takes long.
+// one reference for all of them, with draws that every type holds, and packed only: for large
+// cases.
 enum class Storage : uint8_t { All, F32Only, Alike };
 
 // Runs the case on the cpu device against the reference, f32 and bf16, packed and unaligned, and
@@ -150,7 +153,7 @@ void expect_cpu_agrees(const std::string& what, const Case& body, Storage storag
 // device is told to repeat, which other kernels may serve; two runs give the same bits.
 enum class Policy : uint8_t { Repeats, Varies, Deterministic };
 
-// Runs the case on the cuda device against the reference, f32, bf16 and f16, packed and unaligned.
+// Runs the case on the cuda device against the reference, f32, bf16 and f16, in all placements.
 // Skips the test where no GPU is.
 void expect_cuda_agrees(const std::string& what, const Case& body, Storage storage = Storage::All,
                         Policy policy = Policy::Repeats);

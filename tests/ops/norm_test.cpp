@@ -151,6 +151,20 @@ std::vector<NormCase> cases() {
   return all;
 }
 
+// Widths of models, one for each number of threads that share a row on a GPU, with enough rows that
+// a block takes several; heads in the view of a fused row.
+std::vector<NormCase> large_cases() {
+  std::vector<NormCase> all;
+  const std::vector<Shape> shapes{{4300, 264}, {97, 768},     {3, 769},     {1061, 1024},
+                                  {99, 1600},  {531, 2048},   {267, 4096},  {265, 8192},
+                                  {3, 12288},  {2111, 3, 64}, {601, 5, 128}};
+  for (const Shape& shape : shapes) {
+    all.push_back({NormKind::LayerNorm, shape, true});
+    all.push_back({NormKind::RmsNorm, shape, false});
+  }
+  return all;
+}
+
 // Fails when eps is left out, the variance is divided by width - 1, the tail of a row is skipped,
 // or the heads of a strided view are read as if they were adjacent.
 TEST(Norm, CpuForwardAgrees) {
@@ -185,6 +199,50 @@ TEST(Norm, CpuBackwardAgreesInPlace) {
       expect_cpu_agrees(c.name() + " over dy", Backward{c, false, InPlace::OverDy});
       expect_cpu_agrees(c.name() + " over dy, residual", Backward{c, true, InPlace::OverDy});
       expect_cpu_agrees(c.name() + " over dresidual", Backward{c, true, InPlace::OverResidual});
+    }
+  }
+}
+
+TEST(Norm, CudaForwardAgrees) {
+  for (const NormCase& c : cases()) expect_cuda_agrees(c.name(), Forward{c});
+  for (const NormCase& c : large_cases()) {
+    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike);
+  }
+}
+
+TEST(Norm, CudaResidualForwardAgrees) {
+  for (const NormCase& c : cases()) {
+    if (c.shape.rank() != 2) continue;
+    for (const double probability : {0.0, 0.3}) {
+      expect_cuda_agrees(c.name() + label(" dropout={}", probability),
+                         ResidualForward{c, probability});
+    }
+  }
+  for (const NormCase& c : large_cases()) {
+    if (c.shape.rank() != 2) continue;
+    expect_cuda_agrees(c.name(), ResidualForward{c, 0.1}, Storage::Alike);
+  }
+}
+
+// Fails when a block forgets the rows of another team, or the second stage a part.
+TEST(Norm, CudaBackwardAgrees) {
+  for (const NormCase& c : cases()) {
+    expect_cuda_agrees(c.name(), Backward{c});
+    if (c.shape.rank() == 2) expect_cuda_agrees(c.name() + " residual", Backward{c, true});
+  }
+  for (const NormCase& c : large_cases()) {
+    expect_cuda_agrees(c.name(), Backward{c, c.shape.rank() == 2}, Storage::Alike);
+  }
+}
+
+TEST(Norm, CudaBackwardAgreesInPlace) {
+  for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
+    for (const Shape& shape : {Shape{21, 9}, Shape{70, 64}, Shape{kSharedRows, kSharedWidth},
+                               Shape{97, 768}, Shape{9, 4096}}) {
+      const NormCase c{kind, shape, false};
+      expect_cuda_agrees(c.name() + " over dy", Backward{c, false, InPlace::OverDy});
+      expect_cuda_agrees(c.name() + " over dy, residual", Backward{c, true, InPlace::OverDy});
+      expect_cuda_agrees(c.name() + " over dresidual", Backward{c, true, InPlace::OverResidual});
     }
   }
 }

@@ -32,6 +32,16 @@ TEST(Reduce, CpuSquaredNormAgrees) {
   }
 }
 
+TEST(Reduce, CudaSquaredNormAgrees) {
+  for (const int64_t n : kLengths) {
+    expect_cuda_agrees(label("n={} values", n), Squares{n, Element::Value});
+    expect_cuda_agrees(label("n={} sums", n), Squares{n, Element::Sum});
+  }
+  // More groups than threads in all parts of the sum.
+  const int64_t many = 5000011;
+  expect_cuda_agrees(label("n={}", many), Squares{many, Element::Value}, Storage::Alike);
+}
+
 struct Weighted {
   int64_t n;
 
@@ -50,6 +60,23 @@ struct Weighted {
 // Fails when the weights are summed into the first entry, or out is overwritten.
 TEST(Reduce, CpuWeightedSumAgrees) {
   for (const int64_t n : kLengths) expect_cpu_agrees(label("n={}", n), Weighted{n});
+}
+
+TEST(Reduce, CudaWeightedSumAgrees) {
+  for (const int64_t n : kLengths) expect_cuda_agrees(label("n={}", n), Weighted{n});
+  const int64_t many = 700001;
+  expect_cuda_agrees(label("n={}", many), Weighted{many}, Storage::Alike);
+}
+
+// Squares beyond the range of f32. Fails when they are formed in f32: then a finite gradient has an
+// infinite norm.
+TEST(Reduce, CudaSquaresDoNotOverflow) {
+  if (no_gpu()) return;
+  Trial run({.kind = DeviceKind::Cuda, .storage = DType::f32, .exact_in = DType::f32});
+  const std::vector<double> x{0x1p100, -0x1p100, 0x1p-100}, zero{0};
+  const Tensor out = run.updated_given({1}, zero, Element::F64);
+  ops::squared_norm(run.ex(), {.x = run.given({3}, x), .out = out});
+  EXPECT_EQ(run.read(out)[0], 0x1p201);
 }
 
 // Sums of integers are exact. Fails when the reference itself loses an element or the old content.

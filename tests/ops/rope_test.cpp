@@ -68,6 +68,20 @@ TEST(Rope, CpuAgrees) {
   }
 }
 
+TEST(Rope, CudaAgrees) {
+  for (const bool inverse : {false, true}) {
+    for (const Turn& c :
+         {Turn{1, 1, 2, 1, inverse}, Turn{0, 2, 8, 4, inverse}, Turn{3, 5, 6, 3, inverse},
+          Turn{7, 3, 64, 32, inverse}, Turn{5, 2, 64, 16, inverse}, Turn{2, 3, 17, 8, inverse},
+          Turn{9, 1, 34, 17, inverse}, Turn{33, 4, 20, 5, inverse}, Turn{65, 2, 16, 7, inverse},
+          Turn{2, 2, 130, 63, inverse}, Turn{kSharedRows, 5, 130, 63, inverse},
+          Turn{5, 4, 96, 24, inverse}, Turn{5, 4, 24, 12, inverse}, Turn{300, 12, 64, 32, inverse},
+          Turn{65, 32, 128, 64, inverse}}) {
+      expect_cuda_agrees(c.name(), c);
+    }
+  }
+}
+
 // A view of some heads of a fused row. Fails when heads outside the view are turned: Trial reports
 // writes outside a view only between rows, so the neighbours are compared as well.
 struct FusedTurn {
@@ -84,6 +98,7 @@ struct FusedTurn {
 };
 
 TEST(Rope, CpuTurnsOnlyTheHeadsOfItsView) { expect_cpu_agrees("fused rows", FusedTurn{}); }
+TEST(Rope, CudaTurnsOnlyTheHeadsOfItsView) { expect_cuda_agrees("fused rows", FusedTurn{}); }
 
 // Fails when inverse is ignored, or negates the cosine.
 TEST(Rope, InverseTurnsBack) {
