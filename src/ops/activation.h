@@ -10,7 +10,8 @@
 
 namespace bev::ops {
 
-// y = activation(x).  Plain: x, y [rows, n]. Gated: x [rows, 2 n] holds gate then up, y [rows, n].
+// y = activation(x).  Plain: x, y [rows, n]; y may be x itself. Gated: x [rows, 2 n] holds gate
+// then up, y [rows, n].
 struct Activate {
   Activation activation{};
   ConstTensor x;

@@ -223,7 +223,9 @@ int Products::State::candidates(
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(m.b.data));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(m.a.data));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, target);
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, target);
+  // The store adds the bias as well; its vectors are of 16 bytes at most.
+  const uint32_t bias = alignment_of(m.bias.data);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bias < 16 ? std::min(target, bias) : target);
   int count = 0;
   const cublasStatus_t status =
       lt.heuristic(handle, plan.desc.get(), plan.a.get(), plan.b.get(), plan.d.get(), plan.d.get(),
