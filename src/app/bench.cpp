@@ -18,9 +18,10 @@ namespace {
 
 constexpr std::array<OwnFlag, 4> kStepFlags{{
     {"--json", "", "print JSON instead of a table"},
-    {"--floor", "", "also time the step's matrix products alone, in the same run"},
+    {"--floor", "",
+     "also time the step's matrix products alone (on cuda: its attention too), in the same run"},
     {"--seconds", "N", "how long to measure; default 10"},
-    {"--steps", "N", "at least this many steps; default 5"},
+    {"--steps", "N", "at least this many steps; default 5, on cuda 20"},
 }};
 
 constexpr std::array<OwnFlag, 3> kOpFlags{{
@@ -45,10 +46,11 @@ int bench_steps(std::span<const std::string> args) {
                                  args);
   if (!loaded) return 0;
   require_fit(loaded->config, dry_run(loaded->config));
+  const int64_t default_steps = loaded->config.device.kind == DeviceKind::Cuda ? 20 : 5;
   const StepBench result =
       bench_step(loaded->config,
                  {.seconds = static_cast<double>(own_integer(*loaded, "--seconds", 10, 0, 86400)),
-                  .min_steps = own_integer(*loaded, "--steps", 5, 1, 1000000),
+                  .min_steps = own_integer(*loaded, "--steps", default_steps, 1, 1000000),
                   .floor = loaded->has("--floor")});
   fmt::print("{}",
              loaded->has("--json") ? step_bench_json(result) + "\n" : step_bench_table(result));

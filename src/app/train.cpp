@@ -11,6 +11,7 @@
 #include "app/verb_config.h"
 #include "app/verbs.h"
 #include "base/check.h"
+#include "bench/gpu_peaks.h"
 #include "bench/machine.h"
 #include "checkpoint/huggingface.h"
 #include "config/print.h"
@@ -130,6 +131,16 @@ void require_good_end(const TrainSummary& summary, const std::string& saved) {
     throw Error(ErrorKind::Data, format("{}\n  {}", summary.reason, saved));
 }
 
+// What the fraction of peak in the log refers to: of a processor measured now, of a GPU what its
+// maker promises. 0: unknown.
+double peak_flops(Device& device) {
+  switch (device.kind()) {
+    case DeviceKind::Cpu: return measure_product_peak(device);
+    case DeviceKind::Cuda: return dense_bf16_peak(gpu_name());
+    default: return 0;
+  }
+}
+
 // Trains and saves. What the run printed to people is on stderr, its record on stdout.
 int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
   const Config& config = loaded.config;
@@ -143,7 +154,7 @@ int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
     metrics.emplace(run.metrics_file());
     metrics->start(planned.parameters, planned.iterations);
   }
-  const double peak = config.device.kind == DeviceKind::Cpu ? measure_product_peak(*device) : 0;
+  const double peak = peak_flops(*device);
   if (config.log.dispatch) device->dispatch().enable();
   Assembly assembly(config, *device, planned.arenas);
   assembly.initialize();

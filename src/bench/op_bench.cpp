@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "bench/rig.h"
 #include "config/resolve.h"
+#include "model/head.h"
 #include "ops/make_device.h"
 #include "ops/op_table.h"
 
@@ -161,7 +162,7 @@ std::vector<Case> make_cases(Rig& rig, const Config& config) {
   const DType dtype = resolve_dtype(config);
   const int64_t tokens = b.tokens_per_micro();
   const int64_t inner = is_gated(config.model.activation) ? 2 * m.ffn : m.ffn;
-  const int64_t chunk = std::min<int64_t>(tokens, 256);
+  const int64_t chunk = std::min(tokens, head_chunk(config));
   Operands o(rig, dtype);
   std::vector<Case> cases;
   product_cases(cases, o, tokens, m.width, (m.heads + 2 * m.kv_heads) * m.head_dim);
@@ -212,11 +213,19 @@ std::vector<OpBench> bench_ops(const Config& config, const std::vector<std::stri
 std::string op_bench_table(const std::vector<OpBench>& results) {
   std::string text = format("{:<14} {:<38} {:>10} {:>9} {:>9} {:>8} {:>9}\n", "op", "shape",
                             "median us", "spread %", "GFLOP/s", "GB/s", "of floor");
+  bool batched = false;
   for (const OpBench& r : results) {
     text += format("{:<14} {:<38} {:>10.1f} {:>9.1f} {:>9.1f} {:>8.1f} {:>9.2f}\n", r.name, r.shape,
                    1e6 * r.time.median, 100 * (r.time.high - r.time.low) / r.time.median,
                    r.cost.flops / r.time.median * 1e-9, r.cost.bytes_moved / r.time.median * 1e-9,
                    r.floor / r.time.median);
+    batched = batched || r.time.calls > 1;
+  }
+  if (batched) {
+    text +=
+        "times are of one call: a run makes as many as take some milliseconds, waits for the "
+        "device "
+        "once and is divided by them\n";
   }
   return text;
 }
@@ -230,6 +239,7 @@ std::string op_bench_json(const std::vector<OpBench>& results) {
                     {"low_seconds", r.time.low},
                     {"high_seconds", r.time.high},
                     {"runs", r.time.runs},
+                    {"calls_per_run", r.time.calls},
                     {"flops", r.cost.flops},
                     {"bytes", r.cost.bytes_moved},
                     {"fraction_of_floor", r.floor / r.time.median}});

@@ -3,12 +3,10 @@
 #include <fstream>
 
 #include "base/clock.h"
-#include "bench/rig.h"
+#include "bench/gpu_peaks.h"
 #include "data/loader.h"
 #include "data/mock_samples.h"
-#include "ops/elementwise.h"
 #include "ops/make_device.h"
-#include "ops/matmul.h"
 #include "train/assembly.h"
 #include "train/step.h"
 
@@ -25,62 +23,27 @@ double process_memory(const std::string& field) {
   return 0;
 }
 
-// The matrix products of one step, timed alone. As in training, weights (and weight gradients) are
-// walked through memory of their real total size, while activations stay where they are.
-class ProductFloor {
- public:
-  ProductFloor(Device& device, std::vector<Product> products, DType dtype)
-      : products_(std::move(products)), dtype_(dtype) {
-    int64_t largest = 0, weights = 0, activation = 0;
-    for (const Product& p : products_) {
-      const int64_t a = p.m * p.k, b = p.k * p.n, out = p.m * p.n;
-      const int64_t weight = p.ta ? out : b;
-      weights += weight;
-      largest = std::max(largest, weight);
-      activation = std::max({activation, a, p.ta ? b : out});
-    }
-    activation_elements_ = round_up(activation, 64);
-    weight_elements_ = std::min(weights / 3, int64_t{1} << 28) + largest;
-    const int64_t total = 2 * activation_elements_ + weight_elements_;
-    buffer_ = Buffer(device, static_cast<size_t>(total) * size_of(dtype), "benchmark");
+// Seconds of each of `count` steps. The first one of an asynchronous device is not counted: it
+// starts from an idle device.
+std::vector<double> time_steps(Stepper& stepper, Loader& loader, bool asynchronous, int64_t count) {
+  std::vector<double> times;
+  double last = seconds_now();
+  int64_t collected = 0;
+  const auto collect = [&] {
+    stepper.collect();
+    const double now = seconds_now();
+    if (!asynchronous || collected > 0) times.push_back(now - last);
+    last = now;
+    ++collected;
+  };
+  const int64_t ahead = asynchronous ? 1 : 0;
+  for (int64_t i = 0; i < count; ++i) {
+    stepper.submit(loader.next());
+    while (stepper.in_flight() > ahead) collect();
   }
-
-  double run(Exec& ex) {
-    double total = 0;
-    for (const Product& p : products_) {
-      const Shape b_shape = p.tb ? Shape{p.n, p.k} : Shape{p.k, p.n};
-      const Tensor a = at(0, p.ta ? Shape{p.k, p.m} : Shape{p.m, p.k});
-      const Tensor b = p.ta ? at(activation_elements_, b_shape) : weight(b_shape);
-      const Tensor out = p.ta ? weight({p.m, p.n}) : at(activation_elements_, {p.m, p.n});
-      const double begin = seconds_now();
-      ops::matmul(ex, {.a = a,
-                       .b = b,
-                       .ta = p.ta ? ops::Transpose::Yes : ops::Transpose::No,
-                       .tb = p.tb ? ops::Transpose::Yes : ops::Transpose::No,
-                       .out = out,
-                       .accumulate = p.accumulate});
-      total += seconds_now() - begin;
-    }
-    return total;
-  }
-
- private:
-  Tensor at(int64_t offset, Shape shape) {
-    std::byte* data = buffer_.data() + static_cast<size_t>(offset) * size_of(dtype_);
-    return tensor_over(data, dtype_, shape);
-  }
-  Tensor weight(Shape shape) {
-    if (next_ + shape.elements() > weight_elements_) next_ = 0;
-    const Tensor t = at(2 * activation_elements_ + next_, shape);
-    next_ = round_up(next_ + shape.elements(), 64);
-    return t;
-  }
-
-  std::vector<Product> products_;
-  DType dtype_;
-  Buffer buffer_;
-  int64_t activation_elements_ = 0, weight_elements_ = 0, next_ = 0;
-};
+  while (stepper.in_flight() > 0) collect();
+  return times;
+}
 
 }  // namespace
 
@@ -97,6 +60,8 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   ScheduleSpec schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
   Stepper stepper(assembly, schedule);
   result.seconds_to_first_step = seconds_now() - start;
+  result.allocated_bytes = device->allocated_bytes();
+  if (device->kind() == DeviceKind::Cuda) result.promised_flops = dense_bf16_peak(gpu_name());
 
   std::vector<Product> products;
   Cost cost{.products = &products};
@@ -107,27 +72,36 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   result.first_step = seconds_now() - first;
   result.peak_resident_bytes = process_memory("VmHWM");
 
-  std::optional<ProductFloor> floor;
-  if (options.floor) floor.emplace(*device, products, result.plan.dtype);
-  std::vector<double> steps, floors;
+  const bool asynchronous = device->is_asynchronous();
+  std::optional<StepFloor> floor;
+  if (options.floor) floor.emplace(*device, config, products);
+  // Between measurements of the floor.
+  const int64_t block = asynchronous ? 6 : 1;
+  if (asynchronous) {  // until plans are made and clocks have risen
+    time_steps(stepper, loader, asynchronous, block);
+    if (floor) {
+      floor->time_products();
+      floor->time_attention();
+    }
+  }
+  std::vector<double> steps, products_alone, attention_alone;
   const double begin = seconds_now();
   while (seconds_now() - begin < options.seconds ||
          static_cast<int64_t>(steps.size()) < options.min_steps) {
-    const double step_begin = seconds_now();
-    stepper.step(loader.next());
-    steps.push_back(seconds_now() - step_begin);
-    if (floor) {
-      Exec ex = assembly.executor.exec();
-      floors.push_back(floor->run(ex));
-    }
+    const std::vector<double> more = time_steps(stepper, loader, asynchronous, block);
+    steps.insert(steps.end(), more.begin(), more.end());
+    if (!floor) continue;
+    products_alone.push_back(floor->time_products());
+    attention_alone.push_back(floor->time_attention());
   }
   result.step = summarize(std::move(steps));
+  floor.reset();  // its memory
   result.peak = measure_peak(*device);
-  if (floor) {
-    // 16 bytes read (parameter, gradient, two moments), 12 written.
-    const double bytes = 28.0 * static_cast<double>(result.plan.parameters);
-    result.floor = Floor{.products = summarize(std::move(floors)).median,
-                         .optimizer = bytes / result.peak.bandwidth};
+  if (options.floor) {
+    result.floor =
+        Floor{.products = summarize(std::move(products_alone)).median,
+              .attention = summarize(std::move(attention_alone)).median,
+              .optimizer = optimizer_bytes(config, result.plan.parameters) / result.peak.bandwidth};
   }
   return result;
 }

@@ -5,16 +5,10 @@
 
 #include "bench/machine.h"
 #include "bench/measure.h"
+#include "bench/step_floor.h"
 #include "plan/dry_run.h"
 
 namespace bev {
-
-// The time no trainer on these products can beat: the step's matrix products alone, plus the
-// optimizer's bytes at the measured bandwidth.
-struct Floor {
-  double products = 0, optimizer = 0;  // seconds
-  double total() const { return products + optimizer; }
-};
 
 struct StepBench {
   Plan plan{};
@@ -23,6 +17,8 @@ struct StepBench {
   Timing step{};
   std::optional<Floor> floor{};
   MachinePeak peak{};
+  double promised_flops = 0;       // of the GPU, by its maker; 0: unknown, or no GPU
+  size_t allocated_bytes = 0;      // on the device
   double peak_resident_bytes = 0;  // VmHWM of this process after the steps
   double resident_before = 0;      // of the program itself, before anything was allocated
 
@@ -36,8 +32,9 @@ struct StepBenchOptions {
   bool floor = false;
 };
 
-// Trains on made-up tokens and times the steps. With `floor` the products are timed between the
-// steps, so that both see the same machine.
+// Trains on made-up tokens and times the steps. Where the device works on its own, steps are issued
+// ahead of their results as in training, and the time of a step is that between two results. With
+// `floor` the products are timed between the steps, so that both see the same machine.
 StepBench bench_step(const Config& config, const StepBenchOptions& options);
 
 std::string step_bench_table(const StepBench& bench);

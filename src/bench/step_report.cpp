@@ -10,8 +10,8 @@ std::string step_bench_table(const StepBench& b) {
     text += format("  {:<38} {}\n", name, value);
   };
   row("parameters", with_commas(b.plan.parameters));
-  row("tokens per step",
-      format("{} x {} x {}", b.plan.batch.micros, b.plan.batch.micro_batch, b.plan.batch.sequence));
+  row("tokens per step", format("{} micro-batches x {} sequences x {}", b.plan.batch.micros,
+                                b.plan.batch.micro_batch, b.plan.batch.sequence));
   row("start until first step", as_duration(b.seconds_to_first_step));
   row("first step", as_duration(b.first_step));
   row("step, median (quartiles) of runs", format("{:.4f} s ({:.4f} - {:.4f}) of {}", b.step.median,
@@ -20,15 +20,24 @@ std::string step_bench_table(const StepBench& b) {
   row("model GFLOP/s",
       format("{:.1f}, {:.1f} % of the measured peak {:.1f}", b.flops_per_second() * 1e-9,
              100 * b.flops_per_second() / b.peak.flops, b.peak.flops * 1e-9));
+  if (b.promised_flops > 0) {
+    row("MFU", format("{:.2f} % of the {:.0f} TFLOP/s that the GPU promises",
+                      100 * b.flops_per_second() / b.promised_flops, b.promised_flops * 1e-12));
+  }
   row("measured memory bandwidth", format("{:.1f} GB/s", b.peak.bandwidth * 1e-9));
   if (b.floor) {
-    row("floor: products + optimizer bytes", format("{:.4f} s = {:.4f} + {:.4f}", b.floor->total(),
-                                                    b.floor->products, b.floor->optimizer));
+    const bool attends = b.floor->attention > 0;
+    row(attends ? "floor: products, attention, optimizer" : "floor: products + optimizer bytes",
+        format("{:.4f} s = {:.4f} + {}{:.4f}", b.floor->total(), b.floor->products,
+               attends ? format("{:.4f} + ", b.floor->attention) : "", b.floor->optimizer));
     row("floor in tokens per second",
         format("{:.1f}; reached {:.3f} of it", b.plan.tokens_per_step() / b.floor->total(),
                b.floor->total() / b.step.median));
   }
-  row("memory planned", as_bytes(static_cast<double>(b.plan.memory_bytes())));
+  row("memory planned, allocated",
+      format("{}, {} ({} and {} bytes)", as_bytes(static_cast<double>(b.plan.memory_bytes())),
+             as_bytes(static_cast<double>(b.allocated_bytes)), b.plan.memory_bytes(),
+             b.allocated_bytes));
   row("memory of the process (VmHWM)",
       format("{}, of which {} before anything was allocated", as_bytes(b.peak_resident_bytes),
              as_bytes(b.resident_before)));
@@ -38,6 +47,7 @@ std::string step_bench_table(const StepBench& b) {
 std::string step_bench_json(const StepBench& b) {
   Json json = {{"parameters", b.plan.parameters},
                {"tokens_per_step", b.plan.tokens_per_step()},
+               {"micro_batches", b.plan.batch.micros},
                {"seconds_to_first_step", b.seconds_to_first_step},
                {"first_step_seconds", b.first_step},
                {"step_seconds",
@@ -52,10 +62,16 @@ std::string step_bench_json(const StepBench& b) {
                {"fraction_of_peak", b.flops_per_second() / b.peak.flops},
                {"bandwidth_bytes_per_second", b.peak.bandwidth},
                {"memory_planned_bytes", b.plan.memory_bytes()},
+               {"memory_allocated_bytes", b.allocated_bytes},
                {"memory_process_bytes", b.peak_resident_bytes},
                {"memory_program_bytes", b.resident_before}};
+  if (b.promised_flops > 0) {
+    json["promised_flops_per_second"] = b.promised_flops;
+    json["mfu"] = b.flops_per_second() / b.promised_flops;
+  }
   if (b.floor) {
     json["floor_seconds"] = {{"products", b.floor->products},
+                             {"attention", b.floor->attention},
                              {"optimizer", b.floor->optimizer},
                              {"total", b.floor->total()}};
     json["fraction_of_floor"] = b.floor->total() / b.step.median;

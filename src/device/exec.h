@@ -13,6 +13,7 @@ namespace bev {
 struct Product {
   int64_t m, n, k;
   bool ta, tb, accumulate;
+  DType out;  // what it is stored in
 };
 
 // Counted by the checked front of every op and collective, whatever the device.

@@ -25,10 +25,13 @@ double effective_smoothing(const Blueprint& b) {
 
 }  // namespace
 
+int64_t head_chunk(const Config& config) {
+  if (config.loss.chunk > 0) return config.loss.chunk;
+  return config.device.kind == DeviceKind::Cuda ? kGpuChunk : kHostChunk;
+}
+
 Head::Head(ParamStore& params, const Blueprint& b)
-    : chunk_(b.config.loss.chunk > 0                          ? b.config.loss.chunk
-             : b.config.device.kind == DeviceKind::Cuda ? kGpuChunk
-                                                        : kHostChunk),
+    : chunk_(head_chunk(b.config)),
       classes_(b.shape.padded_vocab),
       smoothing_(effective_smoothing(b)),
       z_loss_(b.config.loss.z_loss),

@@ -9,6 +9,9 @@
 
 namespace bev {
 
+// Tokens whose logits exist at a time.
+int64_t head_chunk(const Config& config);
+
 class Head {
  public:
   // Tied: shares the table of the token embedding.

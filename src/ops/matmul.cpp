@@ -57,8 +57,8 @@ void matmul(Exec& ex, const Matmul& m) {
   args.count_flops(2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
                    static_cast<double>(depth));
   if (ex.cost != nullptr && ex.cost->products != nullptr) {
-    ex.cost->products->push_back(
-        {rows, columns, depth, m.ta == Transpose::Yes, m.tb == Transpose::Yes, m.accumulate});
+    ex.cost->products->push_back({rows, columns, depth, m.ta == Transpose::Yes,
+                                  m.tb == Transpose::Yes, m.accumulate, m.out.dtype});
   }
   ex.device.ops().matmul(ex, m);
 }

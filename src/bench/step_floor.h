@@ -1,0 +1,68 @@
+// The time no trainer on these products can beat: the matrix products of one step alone, on a GPU
+// its attention alone too, and the optimizer's bytes at the measured bandwidth.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "bench/rig.h"
+#include "config/config.h"
+#include "config/resolve.h"
+
+namespace bev {
+
+struct Floor {
+  double products = 0, attention = 0, optimizer = 0;  // seconds
+  double total() const { return products + attention + optimizer; }
+};
+
+// As in training, weights and weight gradients are walked through memory of their real size, while
+// activations stay where they are.
+class StepFloor {
+ public:
+  // `products`: those of one step.
+  StepFloor(Device& device, const Config& config, std::vector<Product> products);
+
+  // Issues everything once and waits for it: seconds. Attention is timed on GPUs only, and 0
+  // elsewhere.
+  double time_products();
+  double time_attention();
+
+ private:
+  // A stretch of memory from which tensors are taken in turn, again and again.
+  struct Walk {
+    Tensor memory{};
+    int64_t next = 0;
+    Tensor take(Shape shape);
+  };
+  struct Extents {
+    int64_t activation = 0, weights = 0, gradients = 0;  // elements
+    DType gradient = DType::f32;
+  };
+  struct AttentionOperands {
+    Tensor q, k, v, out, dout, lse, dq, dk, dv;
+  };
+  static Extents extents_of(const std::vector<Product>& products, int64_t micros);
+  // Makes the operands in a rig.
+  void place(Rig& rig);
+  void issue_product(Exec& ex, const Product& p);
+  void issue_attention(Exec& ex) const;
+  double timed(const std::function<void()>& work);
+
+  std::vector<Product> products_;
+  ModelShape model_;
+  BatchShape batch_;
+  DType dtype_;
+  int64_t window_;
+  bool attends_;
+  Extents extents_;
+  Tensor inputs_{}, outputs_{};
+  Walk weights_{}, gradients_{};
+  AttentionOperands attention_{};
+  Rig rig_;
+};
+
+// Bytes that one update of all parameters reads and writes.
+double optimizer_bytes(const Config& config, int64_t parameters);
+
+}  // namespace bev
