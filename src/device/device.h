@@ -38,6 +38,8 @@ class Device {
   const OpTable& ops() const { return ops_; }
   const DevicePolicy& policy() const { return policy_; }
   DispatchLog& dispatch() { return dispatch_; }
+  // The same for two runs that chose the same algorithms so far; 0 where libraries choose none.
+  virtual uint64_t algorithms() const { return 0; }
 
   // Whether calls return before their work is done.
   virtual bool is_asynchronous() const { return false; }

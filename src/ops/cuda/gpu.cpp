@@ -15,6 +15,8 @@ Gpu::Gpu(const DevicePolicy& policy, int ordinal)
 
 Gpu::~Gpu() = default;
 
+uint64_t Gpu::algorithms() const { return products_->choices_hash(); }
+
 std::string why_no_gpu() {
   int count = 0;
   const cudaError_t status = cudaGetDeviceCount(&count);

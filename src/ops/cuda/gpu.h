@@ -18,6 +18,7 @@ class Gpu final : public CudaDevice {
   ~Gpu() override;
 
   Products& products() { return *products_; }
+  uint64_t algorithms() const override;
   // Null where cuDNN cannot be loaded; why says why.
   CudnnAttention* cudnn() { return cudnn_.get(); }
   const std::string& why_no_cudnn() const { return why_no_cudnn_; }

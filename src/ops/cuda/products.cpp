@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/philox.h"
 #include "ops/cuda/cublas_lt.h"
 #include "ops/cuda/facts.h"
 #include "ops/cuda/gpu.h"
@@ -251,8 +252,10 @@ bool Products::State::choose(Exec& ex, Plan& plan, const ops::Matmul& m) const {
 }
 
 Plan Products::State::find(Exec& ex, const ops::Matmul& m) {
-  // A sum of nothing is not a product to the library.
-  const bool fit = depth_of(m) > 0 && row_stride(m.a) >= m.a.shape[1] &&
+  // A sum of nothing is not a product to the library; and a bias beside an addend is added after a
+  // first rounding.
+  const bool rounds_twice = m.accumulate && m.bias.present() && m.out.dtype != DType::f32;
+  const bool fit = depth_of(m) > 0 && !rounds_twice && row_stride(m.a) >= m.a.shape[1] &&
                    row_stride(m.b) >= m.b.shape[1] && row_stride(m.out) >= m.out.shape[1];
   for (const bool fused : {true, false}) {
     if (!fit || (fused && !fuses_activation(m, gpu.policy()))) continue;
@@ -294,6 +297,17 @@ Products::Products(Gpu& gpu) : state_(std::make_unique<State>(gpu)) {}
 Products::~Products() = default;
 
 std::byte* Products::workspace() const { return state_->workspace; }
+
+uint64_t Products::choices_hash() const {
+  // Independent of the order in which products were met.
+  uint64_t sum = 0;
+  for (const auto& [kind, plan] : state_->plans) {
+    uint64_t hash = FactsHash{}(kind);
+    for (const uint64_t word : plan.algorithm.data) hash = mix_key(hash, word);
+    sum += hash;
+  }
+  return sum;
+}
 
 void Products::run(Exec& ex, const ops::Matmul& m) {
   State& s = *state_;

@@ -23,6 +23,9 @@ class Products {
   // Everything but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream.
   void run(Exec& ex, const ops::Matmul& m);
 
+  // The same for two runs that have chosen the same algorithms for the same products.
+  uint64_t choices_hash() const;
+
   // kProductWorkspace bytes that belong to whatever the compute stream executes.
   std::byte* workspace() const;
 
