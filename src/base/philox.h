@@ -12,23 +12,36 @@ namespace bev {
 
 using PhiloxBlock = std::array<uint32_t, 4>;
 
-// Four random words for the 64-bit key and the 128-bit counter (high, low).
-constexpr PhiloxBlock philox(uint64_t key, uint64_t high, uint64_t low) {
-  constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+// What the ten rounds mix in, for callers that draw many blocks with one key.
+using PhiloxRounds = std::array<std::array<uint32_t, 2>, 10>;
+constexpr PhiloxRounds philox_rounds(uint64_t key) {
   constexpr uint32_t kWeyl0 = 0x9E3779B9, kWeyl1 = 0xBB67AE85;
-  PhiloxBlock c{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
-                static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)};
+  PhiloxRounds rounds{};
   auto k0 = static_cast<uint32_t>(key);
   auto k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{kMultiplier0} * c[0];
-    const uint64_t p1 = uint64_t{kMultiplier1} * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1, static_cast<uint32_t>(p0)};
+  for (std::array<uint32_t, 2>& round : rounds) {
+    round = {k0, k1};
     k0 += kWeyl0;
     k1 += kWeyl1;
   }
+  return rounds;
+}
+
+// Four random words for the 64-bit key and the 128-bit counter (high, low).
+constexpr PhiloxBlock philox(const PhiloxRounds& rounds, uint64_t high, uint64_t low) {
+  constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
+  PhiloxBlock c{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
+                static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)};
+  for (size_t round = 0; round < rounds.size(); ++round) {
+    const uint64_t p0 = uint64_t{kMultiplier0} * c[0];
+    const uint64_t p1 = uint64_t{kMultiplier1} * c[2];
+    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ rounds[round][0], static_cast<uint32_t>(p1),
+         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ rounds[round][1], static_cast<uint32_t>(p0)};
+  }
   return c;
+}
+constexpr PhiloxBlock philox(uint64_t key, uint64_t high, uint64_t low) {
+  return philox(philox_rounds(key), high, low);
 }
 
 // Four standard normal numbers from one block (Box and Muller 1958). Single precision is enough for

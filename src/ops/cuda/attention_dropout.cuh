@@ -3,7 +3,6 @@
 // drawn twice.
 #pragma once
 
-#include "base/philox.h"
 #include "ops/cuda/attention_problem.cuh"
 
 namespace bev::cuda {
@@ -12,7 +11,7 @@ namespace bev::cuda {
 __device__ __forceinline__ uint32_t dropped_of_block(const AttentionProblem& p, uint64_t row,
                                                      uint32_t head, uint32_t block) {
   const PhiloxBlock draws =
-      philox(p.dropout_key, row, static_cast<uint64_t>(p.dropout_head + head) << 32 | block);
+      philox(p.dropout_rounds, row, static_cast<uint64_t>(p.dropout_head + head) << 32 | block);
   uint32_t bits = 0;
 #pragma unroll
   for (int w = 0; w < 4; ++w) bits |= (draws[w] < p.dropout_below ? 1u : 0u) << w;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/philox.h"
 #include "ops/attention.h"
 #include "ops/cuda/attention_choice.h"
 #include "ops/cuda/launch.cuh"
@@ -45,7 +46,7 @@ struct AttentionProblem {
   bool causal;
   int window, offset;
   const int32_t *first_visible, *key_visible;  // null: absent
-  uint64_t dropout_key;
+  PhiloxRounds dropout_rounds;
   const int64_t* dropout_rows;
   uint32_t dropout_below, dropout_head;
   float keep_factor;  // 1 / (1 - probability)
@@ -132,7 +133,7 @@ AttentionProblem problem_of(const Args& a) {
           .offset = static_cast<int>(offset),
           .first_visible = data_of<int32_t>(a.mask.first_visible),
           .key_visible = data_of<int32_t>(a.mask.key_visible),
-          .dropout_key = dropout.key,
+          .dropout_rounds = philox_rounds(dropout.key),
           .dropout_rows = data_of<int64_t>(dropout.rows),
           .dropout_below = static_cast<uint32_t>(ops::dropout_threshold(dropout.probability)),
           .dropout_head = static_cast<uint32_t>(dropout.head_begin),

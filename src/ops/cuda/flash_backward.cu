@@ -316,15 +316,17 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
     }
     if (masked) {
 #pragma unroll
-      for (int tile8 = 0; tile8 < kTiles; ++tile8) {
+      for (int column = 0; column < 2 * kTiles; ++column) {
+        const int inside = column / 2 * 8 + 2 * t + column % 2;
+        Interval seen{0, p.keys};
+        if (p.causal) seen.end = min(p.keys, first + inside + 1);
+        if (p.window > 0) seen.begin = first + inside - p.window + 1;
+        if (p.first_visible != nullptr) seen.begin = max(seen.begin, first_visible[inside]);
 #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const int inside = tile8 * 8 + 2 * t + e % 2;
-          const int key = own_key0 + g + e / 2 * 8, position = first + inside;
-          if (!visible[e / 2] || (p.causal && key > position) ||
-              (p.window > 0 && key <= position - p.window) ||
-              (p.first_visible != nullptr && key < first_visible[inside])) {
-            s[tile8][e] = 0;
+        for (int half = 0; half < 2; ++half) {
+          const int key = own_key0 + g + 8 * half;
+          if (!visible[half] || key < seen.begin || key >= seen.end) {
+            s[column / 2][column % 2 + 2 * half] = 0;
           }
         }
       }
