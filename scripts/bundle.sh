@@ -47,7 +47,7 @@ mkdir -p "$bundle/lib"
 place "$build/bevatron" "$bundle"
 programs=("$bundle/bevatron")
 cp "$root/README.md" "$bundle/"
-cp -r "$root/configs" "$bundle/"
+cp -r "$root/configs" "$root/docs" "$bundle/"
 
 if [[ $with_tests == yes ]]; then
   mkdir "$bundle/tests"
@@ -112,5 +112,5 @@ if [[ -x $bare/bin/sh && $(id -u) -eq 0 ]]; then
   fi
 fi
 
-echo "bundle: $bundle.tar.gz, $(du -h "$bundle.tar.gz" | cut -f 1): $(ls "$bundle/lib" | wc -l) libraries," \
+echo "bundle: $bundle.tar.gz, $(du -h "$bundle.tar.gz" | cut -f 1): $(find "$bundle/lib" -type f | wc -l) libraries," \
   "$((${#programs[@]} - 1)) test programs; it runs $tried"

@@ -234,6 +234,36 @@ std::string library_mend(std::string_view packages, const HostFacts& host) {
                 host.library_path.empty() ? "not set now" : "now " + host.library_path);
 }
 
+// Without cuDNN attention runs in our own kernels, slower.
+void look_at_cudnn(const Machine& m, std::vector<Finding>& findings) {
+  const LibraryFacts& cudnn = m.cuda.cudnn;
+  const int major = m.cuda.built_with / 1000;
+  const auto warn = [&](std::string_view code, std::string what, std::string mend) {
+    findings.push_back({Severity::Warning, code,
+                        "attention runs slower than it could: " + std::move(what),
+                        std::move(mend)});
+  };
+  if (!m.cuda.has_cudnn) {
+    warn("no-cudnn-in-build", "this program was built without the headers of cuDNN's frontend",
+         "scripts/install-deps.sh fetches them; then build again");
+  } else if (!cudnn.is_loaded()) {
+    warn("no-cudnn", "cuDNN: " + cudnn.why,
+         library_mend(format("cudnn9-cuda-{} (NVIDIA's repository)", major), m.host));
+  } else if (!m.cuda.runtime.is_loaded()) {
+    warn("no-runtime", "cuDNN is used through CUDA's runtime: " + m.cuda.runtime.why,
+         library_mend(
+             format("cuda-cudart-{}-{} (NVIDIA's repository)", major, m.cuda.built_with / 10 % 100),
+             m.host));
+  } else if (cudnn.number < cuda::kOldestCudnn) {
+    warn("cudnn-too-old", format("cuDNN {} is not used", cudnn.version),
+         format("install cuDNN {}.{} or newer", cuda::kOldestCudnn / 10000,
+                cuda::kOldestCudnn / 100 % 100));
+  } else if (cuda::is_broken_cudnn(cudnn.number)) {
+    warn("cudnn-broken", format("that of cuDNN {} is broken and not used", cudnn.version),
+         "install cuDNN 9.10.2 or newer");
+  }
+}
+
 void look_at_libraries(const Machine& m, std::vector<Finding>& findings) {
   const int major = m.cuda.built_with / 1000, minor = m.cuda.built_with / 10 % 100;
   if (!m.cuda.cublaslt.is_loaded())
@@ -241,15 +271,7 @@ void look_at_libraries(const Machine& m, std::vector<Finding>& findings) {
         {Severity::Fault, "no-cublaslt",
          format("cuBLASLt, which computes matrix products: {}", m.cuda.cublaslt.why),
          library_mend(format("libcublas-{}-{} (NVIDIA's repository)", major, minor), m.host)});
-  if (!m.cuda.cudnn.is_loaded())
-    findings.push_back(
-        {Severity::Warning, "no-cudnn",
-         format("cuDNN, which computes attention fastest: {}", m.cuda.cudnn.why),
-         library_mend(format("cudnn9-cuda-{} (NVIDIA's repository)", major), m.host)});
-  if (m.cuda.cudnn.version == "9.10.0" || m.cuda.cudnn.version == "9.10.1")
-    findings.push_back({Severity::Warning, "cudnn-broken",
-                        format("attention of cuDNN {} is known to be broken", m.cuda.cudnn.version),
-                        "install cuDNN 9.10.2 or newer"});
+  look_at_cudnn(m, findings);
   if (!m.cuda.nvml.is_loaded())
     findings.push_back(
         {Severity::Note, "no-nvml",

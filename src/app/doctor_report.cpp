@@ -31,10 +31,11 @@ std::string scaled(double value) {
 
 void add_program(Sheet& sheet, const CudaFacts& cuda) {
   sheet.add("program", format("bevatron {}, {}, {}", program_version(), compiler(), build_kind()));
-  sheet.add("program", cuda.is_built
-                           ? format("CUDA {}, code for {}", cuda_version_text(cuda.built_with),
-                                    fmt::join(cuda.built_for, " "))
-                           : "without CUDA");
+  sheet.add("program",
+            cuda.is_built
+                ? format("CUDA {}, code for {}, {} cuDNN", cuda_version_text(cuda.built_with),
+                         fmt::join(cuda.built_for, " "), cuda.has_cudnn ? "with" : "without")
+                : "without CUDA");
 }
 
 void add_cpu(Sheet& sheet, const HostFacts& host, const std::optional<MeasuredDevice>& measured) {
@@ -157,10 +158,12 @@ Json cuda_json(const CudaFacts& cuda) {
   if (!cuda.is_built) return json;
   json["built_with"] = cuda_version_text(cuda.built_with);
   json["built_for"] = cuda.built_for;
+  json["built_with_cudnn"] = cuda.has_cudnn;
   json["driver"] = cuda.driver;
   json["driver_cuda"] = cuda.driver_cuda > 0 ? cuda_version_text(cuda.driver_cuda) : "";
   json["libraries"] = {{"cublaslt", library_json(cuda.cublaslt)},
                        {"cudnn", library_json(cuda.cudnn)},
+                       {"cudart", library_json(cuda.runtime)},
                        {"nccl", library_json(cuda.nccl)},
                        {"nvml", library_json(cuda.nvml)}};
   Json gpus = Json::array();

@@ -23,9 +23,9 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// 91900 -> "9.19.0".
-std::string dotted(size_t version) {
-  return format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
+void set_version(LibraryFacts& facts, int number) {
+  facts.number = number;
+  facts.version = format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }
 
 // The file behind it, where the loader says.
@@ -45,7 +45,7 @@ SharedLibrary open_library(LibraryFacts& facts, const std::vector<std::string>& 
 void find_library(LibraryFacts& facts, const std::vector<std::string>& names, const char* symbol) {
   const SharedLibrary library = open_library(facts, names);
   if (const auto version = reinterpret_cast<size_t (*)()>(library.find(symbol))) {
-    facts.version = dotted(version());
+    set_version(facts, static_cast<int>(version()));
   }
 }
 
@@ -53,8 +53,7 @@ void find_nccl(LibraryFacts& facts) {
   const SharedLibrary library = open_library(facts, {"libnccl.so.2"});
   const auto version = reinterpret_cast<int (*)(int*)>(library.find("ncclGetVersion"));
   int number = 0;
-  if (version != nullptr && version(&number) == 0)
-    facts.version = dotted(static_cast<size_t>(number));
+  if (version != nullptr && version(&number) == 0) set_version(facts, number);
 }
 
 // The first word with two dots in "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06 ...".
@@ -94,6 +93,9 @@ GpuFacts describe(int ordinal, const Nvml& nvml) {
 CudaFacts gpu_facts(Depth depth) {
   CudaFacts facts{
       .is_built = true, .built_with = CUDART_VERSION, .built_for = words_of(BEV_GPU_CODE)};
+#ifdef BEV_HAS_CUDNN
+  facts.has_cudnn = true;
+#endif
   const Nvml nvml(facts.nvml);
   facts.driver = nvml.driver_version();
   if (facts.driver.empty()) facts.driver = kernel_module_version();
@@ -112,6 +114,7 @@ CudaFacts gpu_facts(Depth depth) {
     find_library(facts.cublaslt, {format("libcublasLt.so.{}", CUDART_VERSION / 1000)},
                  "cublasLtGetVersion");
     find_library(facts.cudnn, {"libcudnn.so.9"}, "cudnnGetVersion");
+    open_library(facts.runtime, {format("libcudart.so.{}", CUDART_VERSION / 1000)});
     find_nccl(facts.nccl);
   }
   return facts;

@@ -32,6 +32,7 @@ struct LibraryFacts {
   std::string name{};
   std::string path{};     // empty: it could not be loaded
   std::string version{};  // "9.19.0"
+  int number = 0;         // the same as 91900; 0: unknown
   std::string why{};      // what was tried and what the loader said, when it could not
   bool is_loaded() const { return !path.empty(); }
 };
@@ -45,11 +46,17 @@ struct CudaFacts {
   std::string error{}, error_text{};     // "cudaErrorNoDevice" and its meaning; empty: none
   int installed_gpus = 0;                // as NVML counts them, visible to CUDA or not
   std::vector<GpuFacts> gpus{};          // that CUDA sees
+  bool has_cudnn = false;                // whether this program can use cuDNN
   LibraryFacts nvml{.name = "NVML"}, cublaslt{.name = "cuBLASLt"}, cudnn{.name = "cuDNN"},
       nccl{.name = "NCCL"};
+  LibraryFacts runtime{.name = "runtime"};  // libcudart, through which cuDNN is used
 };
 
 namespace cuda {
+
+// Which versions of cuDNN are used: attention of 9.10.0 and 9.10.1 is broken.
+constexpr int kOldestCudnn = 90600;
+constexpr bool is_broken_cudnn(int number) { return number == 91000 || number == 91001; }
 
 // Which part of the facts is wanted: loading the large libraries takes a while.
 enum class Depth : uint8_t { Gpus, Libraries };

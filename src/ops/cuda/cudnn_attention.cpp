@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <unordered_map>
 
+#include "device/cuda/gpu_facts.h"
 #include "device/cuda/shared_library.h"
 #include "ops/cuda/facts.h"
 
@@ -26,8 +27,6 @@ namespace bev::cuda {
 namespace {
 
 namespace fe = cudnn_frontend;
-
-constexpr size_t kOldestVersion = 90600;
 
 // The names of the tensors in a graph.
 enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV };
@@ -284,10 +283,11 @@ std::unique_ptr<CudnnAttention> CudnnAttention::load(Gpu& gpu, std::string& why)
   cudnn_frontend::cudnn_dlhandle = cudnn.handle();
   auto state = std::make_unique<State>(gpu);
   try {
-    const size_t version = fe::detail::get_backend_version();
-    if (version < kOldestVersion) {
-      why = format("{} is version {}.{}, older than {}.{}", cudnn.path(), version / 10000,
-                   version / 100 % 100, kOldestVersion / 10000, kOldestVersion / 100 % 100);
+    const int version = static_cast<int>(fe::detail::get_backend_version());
+    if (version < kOldestCudnn || is_broken_cudnn(version)) {
+      why = format("{} is version {}.{}.{}, {}", cudnn.path(), version / 10000,
+                   version / 100 % 100, version % 100,
+                   version < kOldestCudnn ? "which is too old" : "whose attention is broken");
       return nullptr;
     }
     const cudnnStatus_t status = fe::detail::create_handle(&state->handle);

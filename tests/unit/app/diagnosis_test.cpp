@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/format.h"
+
 namespace bev::app {
 namespace {
 
@@ -27,10 +29,12 @@ struct Healthy {
                  .driver_cuda = 13000,
                  .installed_gpus = 1,
                  .gpus = {gpu(0)},
+                 .has_cudnn = true,
                  .nvml = found("NVML", "13.580"),
                  .cublaslt = found("cuBLASLt", "13.1.0"),
-                 .cudnn = found("cuDNN", "9.19.0"),
-                 .nccl = found("NCCL", "2.28.9")};
+                 .cudnn = found("cuDNN", "9.19.0", 91900),
+                 .nccl = found("NCCL", "2.28.9"),
+                 .runtime = found("runtime", "")};
 
   static GpuFacts gpu(int index) {
     return {.index = index,
@@ -41,8 +45,8 @@ struct Healthy {
             .memory_free = 139 * kGiB,
             .persistence = true};
   }
-  static LibraryFacts found(const char* name, const char* version) {
-    return {.name = name, .path = "lib.so", .version = version};
+  static LibraryFacts found(const char* name, const char* version, int number = 0) {
+    return {.name = name, .path = "lib.so", .version = version, .number = number};
   }
 
   // The GPU cannot be used, and CUDA gives this reason.
@@ -251,13 +255,33 @@ TEST(Diagnosis, NoCudnn) {
   expect_only(m, {Severity::Warning, "no-cudnn", {"libcudnn.so.9", "cudnn9-cuda-13"}});
 }
 
+TEST(Diagnosis, BuildWithoutCudnn) {
+  Healthy m;
+  m.cuda.has_cudnn = false;
+  m.cuda.cudnn = {.name = "cuDNN", .why = "libcudnn.so.9: cannot open"};
+  expect_only(m, {Severity::Warning, "no-cudnn-in-build", {"scripts/install-deps.sh"}});
+}
+
+TEST(Diagnosis, NoRuntimeForCudnn) {
+  Healthy m;
+  m.cuda.runtime = {.name = "runtime", .why = "libcudart.so.13: cannot open"};
+  expect_only(m, {Severity::Warning, "no-runtime", {"libcudart.so.13", "cuda-cudart-13-0"}});
+}
+
+TEST(Diagnosis, OldCudnn) {
+  Healthy m;
+  m.cuda.cudnn = Healthy::found("cuDNN", "9.5.1", 90501);
+  expect_only(m, {Severity::Warning, "cudnn-too-old", {"9.5.1", "9.6 or newer"}});
+}
+
 TEST(Diagnosis, BrokenCudnn) {
   Healthy m;
-  for (const char* version : {"9.10.0", "9.10.1"}) {
-    m.cuda.cudnn.version = version;
+  for (const int patch : {0, 1}) {
+    const std::string version = format("9.10.{}", patch);
+    m.cuda.cudnn = Healthy::found("cuDNN", version.c_str(), 91000 + patch);
     expect_only(m, {Severity::Warning, "cudnn-broken", {version, "9.10.2"}});
   }
-  m.cuda.cudnn.version = "9.10.2";
+  m.cuda.cudnn = Healthy::found("cuDNN", "9.10.2", 91002);
   EXPECT_TRUE(m.findings().empty());
 }
 
