@@ -18,14 +18,15 @@ struct Course {
 };
 
 Course follow(Device& device, const LossScaling& scaling, const std::string& overflows) {
-  constexpr int64_t kAll = kUpdateStates + kUpdateDecisions + 3;
+  constexpr int64_t kUpdates = int64_t{kUpdateStates} + int64_t{kUpdateDecisions};
+  constexpr int64_t kAll = kUpdates + 3;
   const Buffer buffer(device, kAll * sizeof(double), "golden");
   const auto at = [&](int64_t begin, int64_t count) {
     return tensor_over(buffer.data() + static_cast<size_t>(begin) * sizeof(double), DType::f64,
                        {count});
   };
   const Tensor state = at(0, kUpdateStates), decision = at(kUpdateStates, kUpdateDecisions);
-  const Tensor norm = at(kUpdateStates + kUpdateDecisions, 1), loss = at(kAll - 2, 2);
+  const Tensor norm = at(kUpdates, 1), loss = at(kAll - 2, 2);
   std::vector<double> host(kUpdateStates);
   start_updates(scaling, host.data());
   device.upload(host.data(), state.data, bytes_of(state));

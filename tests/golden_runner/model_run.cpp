@@ -12,6 +12,8 @@ namespace bev::golden {
 
 namespace {
 
+constexpr double kHalfLossScale = 256;
+
 Config config_of(const HuggingFaceModel& model, const Tokens& tokens, const Place& place,
                  const OptimConfig& optim) {
   Config c;
@@ -24,6 +26,8 @@ Config config_of(const HuggingFaceModel& model, const Tokens& tokens, const Plac
   c.optim = optim;
   c.device.kind = place.device;
   c.device.precision = place.precision;
+  // A fixed one: that of the search for the largest would skip the first steps.
+  if (place.precision == Precision::F16) c.loss.scale = kHalfLossScale;
   return c;
 }
 
@@ -135,7 +139,13 @@ std::vector<NamedValues> ModelRun::gradients(const std::vector<HostBatch>& batch
   Exec ex = assembly_.executor.exec();
   assembly_.grads.begin_step(ex);
   assembly_.executor.train(batches, 1.0 / valid);
-  return named(&Param::grad);
+  std::vector<NamedValues> all = named(&Param::grad);
+  if (config_.loss.scale > 0) {
+    for (NamedValues& gradient : all) {
+      for (double& value : gradient.values) value /= config_.loss.scale;
+    }
+  }
+  return all;
 }
 
 std::vector<NamedValues> ModelRun::weights() { return named(&Param::value); }

@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "checkpoint/huggingface.h"
+#include "golden_runner/places.h"
 #include "plan/dry_run.h"
 #include "train/step.h"
 
@@ -27,14 +28,6 @@ struct Tokens {
   std::vector<HostBatch> step(int64_t index) const;
 };
 
-// A device and the storage type it computes in.
-struct Place {
-  DeviceKind device;
-  Precision precision;
-
-  std::string_view name() const { return name_of_choice(device); }
-};
-
 class ModelRun {
  public:
   // `optim`: the training that follows; its lengths are in steps.
@@ -44,7 +37,7 @@ class ModelRun {
   // Logits and hidden states of one micro-batch under the names of forward.safetensors.
   std::vector<NamedValues> forward(const HostBatch& batch);
 
-  // Gradients of a step's loss, before clipping.
+  // Gradients of a step's loss, before clipping, without the loss scale.
   std::vector<NamedValues> gradients(const std::vector<HostBatch>& batches);
 
   StepResult step(const std::vector<HostBatch>& batches) { return stepper_.step(batches); }

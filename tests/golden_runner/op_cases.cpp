@@ -3,12 +3,14 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <memory>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 #include "checkpoint/safetensors.h"
 #include "golden_runner/cases.h"
+#include "golden_runner/places.h"
 #include "ops/make_device.h"
 #include "ops/op_table.h"
 #include "support/tolerance.h"
@@ -23,11 +25,12 @@ using Values = std::vector<double>;
 class OpCase {
  public:
   OpCase(const SafetensorsReader& file, std::string op, std::string name, Device& device,
-         DType dtype, Report& report)
+         const Place& place, Report& report)
       : file_(file),
         op_(std::move(op)),
         name_(std::move(name)),
-        dtype_(dtype),
+        place_(place),
+        dtype_(place.dtype()),
         report_(report),
         device_(device),
         keep_(device, kArenaBytes, "golden"),
@@ -79,8 +82,8 @@ class OpCase {
   // `reduction` is the longest sum behind a result, `stores` how often it was rounded on the way.
   void compare(const std::string& key, const Values& got, int64_t reduction, int stores = 2) {
     const double bound = dtype_ == DType::f64 ? 1e-10 : test::tolerance(dtype_, reduction, stores);
-    report_.check(name_ + variant_ + "." + key, name_of_choice(device_.kind()),
-                  relative_error(got, values(key)), bound);
+    report_.check(name_ + variant_ + "." + key, place_.name(), relative_error(got, values(key)),
+                  bound);
   }
   void compare(const std::string& key, const ConstTensor& got, int64_t reduction, int stores = 2) {
     compare(key, get(got), reduction, stores);
@@ -91,6 +94,7 @@ class OpCase {
 
   const SafetensorsReader& file_;
   std::string op_, name_, variant_;
+  Place place_;
   DType dtype_;
   Report& report_;
   Device& device_;
@@ -405,6 +409,9 @@ void run_ops(const std::filesystem::path& file, const std::string& name, Report&
     std::string op = tensor.name.substr(0, tensor.name.find('.'));
     if (std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(std::move(op));
   }
+  const std::vector<Place> all_places = places(name, report);
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const Place& place : all_places) devices.push_back(make_device(place.device, 1));
   for (const std::string& op : ops) {
     const std::string case_name = name + "/" + op;
     const auto entry = op_table().find(op);
@@ -412,11 +419,9 @@ void run_ops(const std::filesystem::path& file, const std::string& name, Report&
       report.skip(case_name, "not in this version");
       continue;
     }
-    for (const DeviceKind kind : {DeviceKind::Reference, DeviceKind::Cpu}) {
-      report.guarded(case_name, name_of_choice(kind), [&] {
-        const std::unique_ptr<Device> device = make_device(kind, 1);
-        const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
-        OpCase c(reader, op, case_name, *device, dtype, report);
+    for (size_t i = 0; i < all_places.size(); ++i) {
+      report.guarded(case_name, all_places[i].name(), [&] {
+        OpCase c(reader, op, case_name, *devices[i], all_places[i], report);
         entry->second(c);
       });
     }
