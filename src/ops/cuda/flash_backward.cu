@@ -158,6 +158,7 @@ __global__ void __launch_bounds__(QueryPass<D>::kThreads, QueryPass<D>::kBlocksP
     add_product<T, D>(dq, s, keys, 0, lane);
   }
 
+  wait_for_copies();  // There are some where no key is seen.
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = rows.query[half];
@@ -222,16 +223,23 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
       sequence, key0, min(key0 + Size::kKeys, p.keys), reinterpret_cast<int*>(shared_memory));
   const int begin = seen.begin / kQueries * kQueries;
   const int tiles = seen.begin < seen.end ? (seen.end - begin + kQueries - 1) / kQueries : 0;
-  const int steps = tiles * group;  // all tiles of one head, then of the next
-
-  const auto stage = [&](int step) {
-    return shared_memory + Size::kStagesAt + step % 2 * Size::kStageBytes;
+  // All tiles of one head, then of the next.
+  const int steps = tiles * group;
+  struct Step {
+    int head, query0;
   };
-  const auto load_queries = [&](int step) {
-    const int head = kv_head * group + step / tiles;
-    const int query0 = begin + step % tiles * kQueries;
+  const auto next = [&](Step step) {
+    const bool same_head = step.query0 + kQueries < seen.end;
+    return same_head ? Step{step.head, step.query0 + kQueries} : Step{step.head + 1, begin};
+  };
+
+  const auto stage = [&](int n) {
+    return shared_memory + Size::kStagesAt + n % 2 * Size::kStageBytes;
+  };
+  const auto load_queries = [&](int n, Step step) {
+    const int head = step.head, query0 = step.query0;
     const int rows = p.queries - query0;
-    unsigned char* const to = stage(step);
+    unsigned char* const to = stage(n);
     QueryTile{to}.template load<Size::kThreads>(a.q.at(sequence_query + query0, head), a.q.token,
                                                 rows, p.head_dim, a.wide);
     QueryTile{to + Size::kQueryBytes}.template load<Size::kThreads>(
@@ -258,7 +266,8 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
                                          p.keys - key0, p.head_dim, a.wide);
   value_tile.template load<Size::kThreads>(a.v.at(sequence_key + key0, kv_head), a.v.token,
                                            p.keys - key0, p.head_dim, a.wide);
-  if (steps > 0) load_queries(0);
+  Step step{kv_head * group, begin};
+  if (steps > 0) load_queries(0, step);
 
   const int own_key0 = key0 + key_group * 16;  // of this warp
   bool visible[2];
@@ -281,18 +290,19 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
 
   const float scale = p.scale * kLog2E;
   float dk[Size::kColumns / 8][4] = {}, dv[Size::kColumns / 8][4] = {};
-  for (int step = 0; step < steps; ++step) {
+  for (int n = 0; n < steps; ++n) {
     wait_for_copies();
     __syncthreads();  // Also: every warp is done with the other stage.
-    if (step + 1 < steps) load_queries(step + 1);
-    const int head = kv_head * group + step / tiles;
-    const int first = begin + step % tiles * kQueries + p.offset;  // position of the first query
+    const int head = step.head;
+    const int first = step.query0 + p.offset;  // position of the first query
+    step = next(step);
+    if (n + 1 < steps) load_queries(n + 1, step);
     const int last = first + kQueries - 1;
     if (own_key0 >= p.keys || (p.causal && own_key0 > last) ||
         (p.window > 0 && own_key0 + 15 <= first - p.window)) {
       continue;
     }
-    const unsigned char* const at = stage(step);
+    unsigned char* const at = stage(n);
     const auto* const first_visible = reinterpret_cast<const int32_t*>(at + Size::kFirstAt);
     bool masked = !all_visible || (p.causal && own_key0 + 15 > first) ||
                   (p.window > 0 && own_key0 <= last - p.window);
@@ -302,7 +312,7 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
       masked = masked || __reduce_max_sync(kAllLanes, own) > own_key0;
     }
     const auto* const sums = reinterpret_cast<const QuerySums*>(at + Size::kSumsAt);
-    const QueryTile queries{stage(step)}, gradients{stage(step) + Size::kQueryBytes};
+    const QueryTile queries{at}, gradients{at + Size::kQueryBytes};
 
     float s[kTiles][4] = {};
     add_product_of_rows<T, D>(s, own_keys, queries, lane);
@@ -356,6 +366,7 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
     add_product<T, Size::kColumns>(dk, ds, queries, part * kChunks, lane);
   }
 
+  wait_for_copies();
   const float keep = kDropout ? p.keep_factor : 1.0f;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {

@@ -155,6 +155,7 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kB
     add_product<T, D>(o, s, values, 0, lane);
   }
 
+  wait_for_copies();  // There are some where no key is seen.
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float total = sum[half];
