@@ -4,7 +4,8 @@
 # not in it: the program loads them when it uses a GPU.
 #
 #   scripts/bundle.sh BUILD            BUILD/bundle/bevatron and BUILD/bundle/bevatron.tar.gz
-#   scripts/bundle.sh BUILD --tests    and the test programs, in tests/ (scripts/test-gpu.sh runs them)
+#   scripts/bundle.sh BUILD --tests    and the test programs, in tests/ (scripts/test-gpu.sh runs
+#                                      them); bevatron.tar.xz is the same, much smaller
 #
 # The result is checked: its libraries come from itself or are the system's, and it runs from
 # another place. BARE=folder names a bare system in which it is tried too, through chroot.
@@ -42,7 +43,7 @@ libraries() {
   ldd "$1" | awk '$2 == "=>" { print $1, ($3 == "not" ? "not-found" : $3) }'
 }
 
-rm -rf "$bundle" "$bundle.tar.gz"
+rm -rf "$bundle" "$bundle".tar.?z
 mkdir -p "$bundle/lib"
 place "$build/bevatron" "$bundle"
 programs=("$bundle/bevatron")
@@ -71,6 +72,11 @@ for program in "${programs[@]}"; do
   done < <(libraries "$program")
 done
 tar -czf "$bundle.tar.gz" -C "$(dirname "$bundle")" "$(basename "$bundle")"
+# The programs have most of their bytes in common, which only a long window sees.
+if [[ $with_tests == yes ]] && command -v xz > /dev/null; then
+  tar -c -C "$(dirname "$bundle")" "$(basename "$bundle")" |
+    xz --lzma2=preset=3,dict=256MiB > "$bundle.tar.xz"
+fi
 
 # The proof, on a copy that was unpacked elsewhere.
 readonly plan_flags=(--model.preset gpt2-124m --train.micro_batch 1)

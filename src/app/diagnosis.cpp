@@ -199,12 +199,13 @@ void look_at_capability(const CudaFacts& cuda, std::vector<Finding>& findings) {
 }
 
 std::string process_list(const std::vector<GpuProcess>& processes) {
-  std::vector<std::string> list;
+  std::string list;
   for (const GpuProcess& p : processes) {
-    list.push_back(format("{}{}{}", p.id, p.name.empty() ? "" : format(" ({})", p.name),
-                          p.bytes > 0 ? " " + as_bytes(static_cast<double>(p.bytes)) : ""));
+    list += format("{}{}{}{}", list.empty() ? "" : ", ", p.id,
+                   p.name.empty() ? "" : format(" ({})", p.name),
+                   p.bytes > 0 ? " " + as_bytes(static_cast<double>(p.bytes)) : "");
   }
-  return fmt::format("{}", fmt::join(list, ", "));
+  return list;
 }
 
 void look_at_memory(const CudaFacts& cuda, std::vector<Finding>& findings) {

@@ -32,9 +32,13 @@ void measure_cpu(Examination& e) {
   e.cpu = MeasuredDevice{.peak = measure_peak(*device)};
 }
 
-// A GPU that looks right and fails at work is a fault too.
+// A GPU that looks right and fails at work is a fault too. One that others have filled is not
+// measured.
 void measure_gpu(Examination& e) {
+  constexpr int64_t kNeeded = int64_t{3} << 30;
   if (e.cuda.gpus.empty() || has_fault(e.findings)) return;
+  const int64_t free = e.cuda.gpus.front().memory_free;
+  if (free > 0 && free < kNeeded) return;
   try {
     const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 0);
     e.gpu = MeasuredDevice{.peak = measure_peak(*device), .transfers = measure_transfers(*device)};

@@ -31,7 +31,8 @@ void set_version(LibraryFacts& facts, int number) {
 // The file behind it, where the loader says.
 std::string file_of(const SharedLibrary& library) {
   link_map* map = nullptr;
-  const bool known = ::dlinfo(library.handle(), RTLD_DI_LINKMAP, &map) == 0 && *map->l_name != 0;
+  void* answer = static_cast<void*>(&map);
+  const bool known = ::dlinfo(library.handle(), RTLD_DI_LINKMAP, answer) == 0 && *map->l_name != 0;
   return known ? map->l_name : library.path();
 }
 

@@ -285,8 +285,8 @@ std::unique_ptr<CudnnAttention> CudnnAttention::load(Gpu& gpu, std::string& why)
   try {
     const int version = static_cast<int>(fe::detail::get_backend_version());
     if (version < kOldestCudnn || is_broken_cudnn(version)) {
-      why = format("{} is version {}.{}.{}, {}", cudnn.path(), version / 10000,
-                   version / 100 % 100, version % 100,
+      why = format("{} is version {}.{}.{}, {}", cudnn.path(), version / 10000, version / 100 % 100,
+                   version % 100,
                    version < kOldestCudnn ? "which is too old" : "whose attention is broken");
       return nullptr;
     }

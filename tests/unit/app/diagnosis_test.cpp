@@ -93,7 +93,7 @@ TEST(Diagnosis, NoGpuIsNoFault) {
   expect_only(m, {Severity::Note, "no-gpu", {}});
 }
 
-TEST(Diagnosis, BuildWithoutCuda) {
+TEST(Diagnosis, BuildWithoutTheGpuBackend) {
   Healthy m;
   m.cuda = {};
   expect_only(m, {Severity::Fault, "no-cuda-in-build", {"nvcc"}});
