@@ -34,6 +34,10 @@ size_t Device::allocated_bytes() const {
   return total;
 }
 
+double Device::seconds_between(Event first, Event second) {
+  return 1e-9 * static_cast<double>(second.handle - first.handle);
+}
+
 int64_t Device::mark_time(Stream) {
   times_.push_back(seconds_now());
   return static_cast<int64_t>(times_.size()) - 1;

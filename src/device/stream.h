@@ -7,7 +7,7 @@ namespace bev {
 
 class Device;
 
-// A moment in a stream.
+// A moment in a stream; 0: none. On host devices, nanoseconds of the clock.
 struct Event {
   uint64_t handle = 0;
 };

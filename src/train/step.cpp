@@ -55,7 +55,9 @@ void Stepper::submit(std::span<const HostBatch> batches) {
     valid += batch.valid_tokens();
     rule.samples += batch.sequences;
   }
+  Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   Exec ex = assembly_.executor.exec();
+  ticket.begun = ex.stream.record();
   assembly_.grads.begin_step(ex);
   assembly_.executor.train(batches, 1.0 / std::max(valid, 1.0));
 
@@ -69,7 +71,6 @@ void Stepper::submit(std::span<const HostBatch> batches) {
                           .decision = decision_});
   assembly_.optimizer->step(ex, decision_);
 
-  Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   ticket.samples = rule.samples;
   if (reports_.data() != nullptr) {
     Report* to = report(submitted_);
@@ -91,6 +92,8 @@ StepResult Stepper::collect() {
   if (reports_.data() == nullptr) return {};
   assembly_.device.finish(ticket.done);
   const Report& r = *report(collected_ - 1);
+  const Event since = last_done_.handle != 0 ? last_done_ : ticket.begun;
+  last_done_ = ticket.done;
   const bool applied = r.decision[kApplied] != 0;
   if (applied) {
     ++applied_steps_;
@@ -101,6 +104,7 @@ StepResult Stepper::collect() {
           .lr = r.decision[kRate],
           .next_lr = r.decision[kNextRate],
           .loss_scale = r.decision[kUsedScale],
+          .seconds = assembly_.device.seconds_between(since, ticket.done),
           .applied = applied};
 }
 

@@ -18,6 +18,7 @@ struct StepResult {
   double lr = 0;          // this update's
   double next_lr = 0;     // the next one's
   double loss_scale = 1;  // this step's
+  double seconds = 0;     // on the device, since the step before ended (pause(): since it began)
   bool applied = false;   // false: not finite, parameters and moments are untouched
 };
 
@@ -42,6 +43,9 @@ class Stepper {
     return collect();
   }
 
+  // What lies between the last step and the next is not part of a step's time.
+  void pause() { last_done_ = {}; }
+
   // Of collected steps.
   int64_t applied_steps() const { return applied_steps_; }
   int64_t scheduled_samples() const { return scheduled_samples_; }
@@ -53,7 +57,7 @@ class Stepper {
     double decision[kUpdateDecisions];
   };
   struct Ticket {
-    Event done{};
+    Event begun{}, done{};
     int64_t samples = 0;
   };
   Report* report(int64_t number) const;
@@ -64,6 +68,7 @@ class Stepper {
   Tensor norm_squared_, state_, decision_;
   PinnedBuffer reports_;
   std::array<Ticket, kMostInFlight> tickets_{};
+  Event last_done_{};
   int64_t submitted_ = 0, collected_ = 0;
   int64_t applied_steps_ = 0, scheduled_samples_ = 0;
 };

@@ -43,7 +43,7 @@ void Trainer::issue(const Issued& issued, std::span<const HostBatch> batches) {
 
 bool Trainer::report(Course& course, const Issued& issued, const StepResult& result) {
   TrainSummary& summary = course.summary;
-  const double now = seconds_now(), seconds = now - course.last;
+  const double now = seconds_now(), seconds = result.seconds;
   course.last = now;
   course.pace.iteration_done(issued.iteration, now);
   const double tokens = static_cast<double>(issued.samples * batch_.sequence);
@@ -107,6 +107,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
       if (!validate(observer, iteration, false, summary)) break;
       course.pace.pause(seconds_now() - course.last);
       course.last = seconds_now();
+      stepper_.pause();
     }
     const bool late = t.exit_minutes > 0 && course.last - start > 60 * t.exit_minutes;
     const bool interval = t.exit_interval > 0 && iteration % t.exit_interval == 0;

@@ -7,6 +7,18 @@ namespace bev {
 
 using cuda::check;
 
+namespace {
+
+double elapsed(cudaEvent_t from, cudaEvent_t to) {
+  check(cudaEventSynchronize(from), "waiting for the GPU");
+  check(cudaEventSynchronize(to), "waiting for the GPU");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, from, to), "reading a timer");
+  return 1e-3 * static_cast<double>(milliseconds);
+}
+
+}  // namespace
+
 CudaDevice::CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordinal)
     : Device(ops, policy), ordinal_(ordinal) {
   check(cudaSetDevice(ordinal), "choosing the GPU");
@@ -63,7 +75,7 @@ cudaEvent_t CudaDevice::event_of(Event event) const {
 Event CudaDevice::record(int stream) {
   cudaEvent_t& event = events_[++recorded_ % kEvents];
   if (event == nullptr) {
-    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+    check(cudaEventCreate(&event), "making an event");
   }
   check(cudaEventRecord(event, streams_[static_cast<size_t>(stream)]), "recording an event");
   return {recorded_};
@@ -90,12 +102,11 @@ int64_t CudaDevice::mark_time(Stream stream) {
 }
 
 double CudaDevice::seconds_between(int64_t first, int64_t second) {
-  cudaEvent_t from = marks_[static_cast<size_t>(first)], to = marks_[static_cast<size_t>(second)];
-  check(cudaEventSynchronize(from), "waiting for the GPU");
-  check(cudaEventSynchronize(to), "waiting for the GPU");
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, from, to), "reading a timer");
-  return 1e-3 * static_cast<double>(milliseconds);
+  return elapsed(marks_[static_cast<size_t>(first)], marks_[static_cast<size_t>(second)]);
+}
+
+double CudaDevice::seconds_between(Event first, Event second) {
+  return elapsed(event_of(first), event_of(second));
 }
 
 void CudaDevice::forget_times() {

@@ -22,6 +22,7 @@ class CudaDevice : public Device {
   int compute_capability() const { return compute_capability_; }  // 90 for sm_90
 
   void finish(Event event) override;
+  double seconds_between(Event first, Event second) override;
   int64_t mark_time(Stream stream) override;
   double seconds_between(int64_t first, int64_t second) override;
   void forget_times() override;
@@ -42,8 +43,8 @@ class CudaDevice : public Device {
   cudaEvent_t event_of(Event event) const;
 
   // Events are numbered from 1 and reuse this many handles in turn: nobody waits for one that is
-  // thousands of records old.
-  static constexpr size_t kEvents = 4096;
+  // tens of thousands of records old.
+  static constexpr size_t kEvents = 1 << 16;
 
   int ordinal_;
   int multiprocessors_ = 0, compute_capability_ = 0;
