@@ -43,6 +43,7 @@ void MetricsLog::add(const Progress& p) {
                   {"lm_loss", number(p.result.loss)},
                   {"grad_norm", number(p.result.grad_norm)},
                   {"learning_rate", number(p.result.lr)},
+                  {"loss_scale", number(p.result.loss_scale)},
                   {"applied", p.result.applied},
                   {"seconds", number(p.seconds)},
                   {"tokens_per_second", number(p.tokens_per_second)}}
