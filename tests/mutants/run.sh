@@ -7,7 +7,7 @@ work=${1:-$root/build-mutants}
 mkdir -p "$work"
 tar -C "$root" --exclude=./build --exclude='./build-*' --exclude=./.git -cf - . | tar -C "$work" -xf -
 cmake -S "$work" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBEV_WERROR=OFF >"$work/configure.log"
-targets="gradcheck_test equivalence_test unit_test cli_test bevatron_golden"
+targets="ops_test gradcheck_test equivalence_test unit_test cli_test bevatron_golden"
 ninja -C "$work/out" $targets >"$work/build.log"
 
 run_test() {  # program argument
@@ -17,6 +17,10 @@ run_test() {  # program argument
   esac >"$work/test.log" 2>&1
 }
 
+# Faults of the GPU are for machines that have one.
+gpu=no
+if "$work/out/ops_test" --gtest_brief=1 --gtest_filter='Update.CudaDecides' 2>&1 | grep -q PASSED.*1; then gpu=yes; fi
+
 caught=0 missed=0
 while IFS='|' read -r name file old new program argument; do
   case "$name" in '#'* | '') continue ;; esac
@@ -24,6 +28,7 @@ while IFS='|' read -r name file old new program argument; do
   name=$(printf %s "$name" | trim) file=$(printf %s "$file" | trim)
   program=$(printf %s "$program" | trim) argument=$(printf %s "$argument" | trim)
   old=$(printf %s "$old" | trim) new=$(printf %s "$new" | trim)
+  case "$argument" in *Cuda*) if [ $gpu = no ]; then echo "skipped $name: no GPU"; continue; fi ;; esac
   if ! run_test "$program" "$argument"; then
     echo "BROKEN  $name: $program $argument fails without the fault"
     missed=$((missed + 1))

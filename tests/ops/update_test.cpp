@@ -283,6 +283,7 @@ void expect_scale_adapts(DeviceKind kind) {
   UpdateRule rule;
   rule.scaling = {.minimum = 4, .window = 1, .hysteresis = 1};
   EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kLossScale], 8);
+  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kHysteresisLeft], 0);
   EXPECT_EQ(decide(kind, kInfinity, rule, 4).state[kLossScale], 4);
   EXPECT_EQ(decide(kind, 1, rule, 16).state[kLossScale], 32);
   EXPECT_EQ(decide(kind, 1, rule, 16).decision[kUsedScale], 16);
