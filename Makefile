@@ -15,7 +15,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all demo test test-slow test-gpu asan tsan mutants bench golden bundle release docs lint \
+.PHONY: all demo test test-slow test-gpu sanitize-gpu asan tsan mutants bench golden bundle release docs lint \
   format fuzz clean help deps
 
 # $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
@@ -105,6 +105,10 @@ fuzz: ## Feed random input to the readers, FUZZ_SECONDS (60) for each target of 
 
 clean: ## Remove what was built
 	rm -rf build build-release build-debug build-asan build-tsan build-fuzz
+
+sanitize-gpu: deps ## Run the op tests of the GPU under compute-sanitizer: memory, races, initialisation (slow)
+	@$(call build,cpu-release,ops_test)
+	scripts/sanitize-gpu.sh build/ops_test
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

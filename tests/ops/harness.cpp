@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -20,7 +21,12 @@ constexpr int64_t kTail = 16;           // guard elements after the last
 constexpr auto kNan = std::byte{0xFF};  // all bits set is a NaN in every floating type
 constexpr uint64_t kSeed = 20240229;
 constexpr size_t kScratch = size_t{64} << 20;
-constexpr size_t kGpuOperands = size_t{3} << 30;
+
+// What the largest case needs; tools that watch every byte are quicker with less.
+size_t gpu_operand_bytes() {
+  const char* mebibytes = std::getenv("BEVATRON_TEST_GPU_MIB");
+  return (mebibytes != nullptr ? std::stoull(mebibytes) : 3072) << 20;
+}
 
 }  // namespace
 
@@ -28,7 +34,7 @@ struct KeptDevice {
   KeptDevice(DeviceKind kind, int threads, bool deterministic)
       : device(make_device({.kind = kind, .threads = threads, .deterministic = deterministic})),
         scratch(*device, kScratch, "scratch"),
-        operands(*device, device->is_asynchronous() ? kGpuOperands : 0, "operands") {
+        operands(*device, device->is_asynchronous() ? gpu_operand_bytes() : 0, "operands") {
     if (!device->is_asynchronous()) return;
     // An op that takes its workspace for zeros is found out.
     ArenaScope scope(scratch);

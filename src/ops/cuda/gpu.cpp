@@ -1,5 +1,9 @@
 #include "ops/cuda/gpu.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
 #include "base/check.h"
 #include "device/cuda/check.h"
 #include "ops/cuda/cudnn_attention.h"
@@ -8,14 +12,32 @@
 
 namespace bev::cuda {
 
+namespace {
+
+// What cuBLASLt, cuDNN and the driver take for their own code and tables once they are used.
+constexpr size_t kLibraryMemory = size_t{1} << 30;
+
+}  // namespace
+
 Gpu::Gpu(const DevicePolicy& policy, int ordinal)
     : CudaDevice(kCudaOps, policy, ordinal), products_(std::make_unique<Products>(*this)) {
-  cudnn_ = CudnnAttention::load(*this, why_no_cudnn_);
+  if (std::getenv("BEVATRON_NO_CUDNN") != nullptr) {
+    why_no_cudnn_ = "BEVATRON_NO_CUDNN is set";
+  } else if (runs_from_ptx_only()) {
+    why_no_cudnn_ = "CUDA_FORCE_PTX_JIT is set, and cuDNN holds no PTX";
+  } else {
+    cudnn_ = CudnnAttention::load(*this, why_no_cudnn_);
+  }
 }
 
 Gpu::~Gpu() = default;
 
 uint64_t Gpu::algorithms() const { return products_->choices_hash(); }
+
+bool runs_from_ptx_only() {
+  const char* forced = std::getenv("CUDA_FORCE_PTX_JIT");
+  return forced != nullptr && std::string_view(forced) == "1";
+}
 
 std::string why_no_gpu() {
   int count = 0;
@@ -33,7 +55,7 @@ std::string why_no_gpu() {
 size_t free_gpu_memory() {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for free memory");
-  return free;
+  return free - std::min(free, kLibraryMemory);
 }
 
 }  // namespace bev::cuda

@@ -32,8 +32,13 @@ class Gpu final : public CudaDevice {
 inline Gpu& gpu_of(Exec& ex) { return static_cast<Gpu&>(ex.device); }
 inline cudaStream_t stream_of(Exec& ex) { return gpu_of(ex).stream(ex.stream.index()); }
 
+// Whether the driver was told (CUDA_FORCE_PTX_JIT=1) to compile all code from PTX. NVIDIA's
+// libraries hold no PTX, so that kernels of our own then serve everything.
+bool runs_from_ptx_only();
+
 // Why no GPU can be used, in a sentence; empty when one can.
 std::string why_no_gpu();
+// Bytes a run may take: what is free, less what the libraries will take for themselves.
 size_t free_gpu_memory();
 
 }  // namespace bev::cuda

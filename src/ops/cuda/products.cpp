@@ -127,13 +127,13 @@ bool fuses_activation(const ops::Matmul& m, const DevicePolicy& policy) {
 
 struct Products::State {
   explicit State(Gpu& device) : gpu(device) {
-    lt.check(lt.create(&handle), "starting");
+    if (!runs_from_ptx_only()) lt.check(lt.create(&handle), "starting");
     workspace = gpu.allocate(kProductWorkspace, "workspace");
   }
   ~State() {
     gpu.release(workspace, kProductWorkspace, "workspace");
     plans.clear();
-    lt.destroy(handle);
+    if (handle != nullptr) lt.destroy(handle);
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -255,8 +255,9 @@ Plan Products::State::find(Exec& ex, const ops::Matmul& m) {
   // A sum of nothing is not a product to the library; and a bias beside an addend is added after a
   // first rounding.
   const bool rounds_twice = m.accumulate && m.bias.present() && m.out.dtype != DType::f32;
-  const bool fit = depth_of(m) > 0 && !rounds_twice && row_stride(m.a) >= m.a.shape[1] &&
-                   row_stride(m.b) >= m.b.shape[1] && row_stride(m.out) >= m.out.shape[1];
+  const bool fit = handle != nullptr && depth_of(m) > 0 && !rounds_twice &&
+                   row_stride(m.a) >= m.a.shape[1] && row_stride(m.b) >= m.b.shape[1] &&
+                   row_stride(m.out) >= m.out.shape[1];
   for (const bool fused : {true, false}) {
     if (!fit || (fused && !fuses_activation(m, gpu.policy()))) continue;
     Plan plan;
