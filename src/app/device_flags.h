@@ -10,7 +10,8 @@
 namespace bev::app {
 
 inline constexpr OwnFlag kThreadsFlag{"--threads", "N", "cpu threads [default: all]"};
-inline constexpr OwnFlag kDeviceFlag{"--device", "NAME", "auto, cuda, cpu or reference [default: auto]"};
+inline constexpr OwnFlag kDeviceFlag{"--device", "NAME",
+                                     "auto, cuda, cpu or reference [default: auto]"};
 
 inline constexpr OwnFlag kPrecisionFlag{
     "--precision", "NAME",

@@ -50,7 +50,8 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }
-  LoadedConfig loaded = load(args, all_flags(verb), verb.purpose, verb.complete, automatic_device());
+  LoadedConfig loaded =
+      load(args, all_flags(verb), verb.purpose, verb.complete, automatic_device());
   for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {
     fmt::print("{}", print_config(loaded.config, loaded.origins));

@@ -32,6 +32,7 @@ constexpr PhiloxBlock philox(const PhiloxRounds& rounds, uint64_t high, uint64_t
   constexpr uint32_t kMultiplier0 = 0xD2511F53, kMultiplier1 = 0xCD9E8D57;
   PhiloxBlock c{static_cast<uint32_t>(low), static_cast<uint32_t>(low >> 32),
                 static_cast<uint32_t>(high), static_cast<uint32_t>(high >> 32)};
+  // By index, which GPU compilers unroll. NOLINTNEXTLINE(modernize-loop-convert)
   for (size_t round = 0; round < rounds.size(); ++round) {
     const uint64_t p0 = uint64_t{kMultiplier0} * c[0];
     const uint64_t p1 = uint64_t{kMultiplier1} * c[2];

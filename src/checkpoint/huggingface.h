@@ -19,7 +19,8 @@ namespace bev {
 void load_huggingface(const std::filesystem::path& dir, ParamStore& params);
 
 // Writes config.json, model.safetensors in the store's dtype and the files of the tokenizer, where
-// they are there. `dir` appears whole or stays as it was. REQUIRES: the store holds the whole model.
+// they are there. `dir` appears whole or stays as it was. REQUIRES: the store holds the whole
+// model.
 void save_huggingface(const std::filesystem::path& dir, const Config& config,
                       const ParamStore& params);
 

@@ -152,7 +152,8 @@ struct LossConfig {
   double z_loss = 0;
   int64_t chunk = 0;
   double scale = 0, initial_scale = 4294967296.0, min_scale = 1;
-  int64_t scale_window = 1000, hysteresis = 2;
+  double scale_window = 1000;
+  int64_t hysteresis = 2;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -160,9 +161,9 @@ struct LossConfig {
     v("smoothing", s.smoothing, {.help = "whose definition of label smoothing", .effect = Effect::Numerics});
     v("z_loss", s.z_loss, {.help = "weight of the squared log-normaliser", .effect = Effect::Numerics, .min = 0, .max = 10});
     v("scale", s.scale, {.help = "constant factor of the loss in the backward pass; 0: with fp16 one that adapts, else 1", .effect = Effect::Numerics, .min = 0, .max = 1.8446744073709552e19, .aliases = {{"--loss-scale"}}});
-    v("initial_scale", s.initial_scale, {.help = "fp16: the adapting factor at the start", .effect = Effect::Numerics, .min = 1, .max = 1.8446744073709552e19, .aliases = {{"--initial-loss-scale"}}});
-    v("min_scale", s.min_scale, {.help = "fp16: the factor does not fall below this", .effect = Effect::Numerics, .min = 1, .max = 1.8446744073709552e19, .aliases = {{"--min-loss-scale"}, {"--min-scale"}}});
-    v("scale_window", s.scale_window, {.help = "fp16: steps without overflow until the factor doubles", .effect = Effect::Numerics, .min = 1, .max = 1e12, .aliases = {{"--loss-scale-window"}}});
+    v("initial_scale", s.initial_scale, {.help = "fp16: the adapting factor at the start", .effect = Effect::Numerics, .min = 1e-30, .max = 1.8446744073709552e19, .aliases = {{"--initial-loss-scale"}}});
+    v("min_scale", s.min_scale, {.help = "fp16: the factor does not fall below this", .effect = Effect::Numerics, .min = 1e-30, .max = 1.8446744073709552e19, .aliases = {{"--min-loss-scale"}, {"--min-scale"}}});
+    v("scale_window", s.scale_window, {.help = "fp16: steps without overflow until the factor doubles", .effect = Effect::Numerics, .min = 0, .max = 1e12, .aliases = {{"--loss-scale-window"}}});
     v("hysteresis", s.hysteresis, {.help = "fp16: overflows until the factor is halved", .effect = Effect::Numerics, .min = 1, .max = 1e9, .aliases = {{"--hysteresis"}}});
     v("chunk", s.chunk, {.help = "tokens whose logits exist at a time; 0: chosen by the device", .min = 0, .max = 1 << 28});
   }

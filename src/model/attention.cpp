@@ -113,7 +113,7 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
   const Tensor out = arena.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
   const Tensor lse = arena.allocate({micro.sequences, heads_, micro.length}, accumulation_of(dtype),
-                                     "attention.lse");
+                                    "attention.lse");
   env.attention.forward(ex, input(env, micro, heads_of(s)), out, lse);
   s.out = recompute_ ? Tensor{} : out;
   s.lse = recompute_ ? Tensor{} : lse;

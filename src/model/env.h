@@ -15,10 +15,10 @@ namespace bev {
 struct ModelEnv {
   TensorRegion tensor;
   AttentionCore& attention;
-  bool training = true;   // dropout is drawn
-  double grad_scale = 1;  // of the loss: 1 / valid tokens of the whole batch
+  bool training = true;      // dropout is drawn
+  double grad_scale = 1;     // of the loss: 1 / valid tokens of the whole batch
   ConstTensor loss_scale{};  // f64 [1], may be absent: 1
-  Tensor loss{};          // f64 [2]: the sum of weighted token losses, the sum of weights; added to
+  Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
   std::vector<ops::Matmul>* postponed = nullptr;
 };
 

@@ -11,7 +11,8 @@ namespace bev {
 struct LossScaling {
   double initial = 1, minimum = 1;
   double growth = 2, backoff = 0.5;
-  int64_t window = 0;      // steps without overflow until the factor grows; 0: it never changes
+  bool adapts = false;     // else the factor never changes
+  double window = 1000;    // it grows when this many steps had no overflow; not whole: never
   int64_t hysteresis = 2;  // overflows until it falls; refilled when it grows
   bool operator==(const LossScaling&) const = default;
 };
@@ -60,7 +61,7 @@ BEV_HOST_DEVICE inline void start_updates(const LossScaling& scaling, double* st
 // Megatron-LM's law: an overflow uses up hysteresis, and once that is gone each overflow lowers the
 // scale; hysteresis comes back only when the scale grows. The scale is an f32 number.
 BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, double* state) {
-  if (s.window == 0) return;
+  if (!s.adapts) return;
   if (overflow) {
     state[kStepsWithoutOverflow] = 0;
     state[kHysteresisLeft] -= 1;
@@ -70,7 +71,7 @@ BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, dou
     return;
   }
   state[kStepsWithoutOverflow] += 1;
-  if (state[kStepsWithoutOverflow] < static_cast<double>(s.window)) return;
+  if (state[kStepsWithoutOverflow] != s.window) return;
   state[kStepsWithoutOverflow] = 0;
   state[kHysteresisLeft] = static_cast<double>(s.hysteresis);
   state[kLossScale] = static_cast<double>(static_cast<float>(state[kLossScale] * s.growth));
@@ -96,7 +97,7 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, double loss, cons
     state[kAppliedSteps] += 1;
     state[kScheduledSamples] += static_cast<double>(rule.samples);
   }
-  if (rule.halts && !(finite_loss && (finite_norm || rule.scaling.window > 0))) state[kHalted] = 1;
+  if (rule.halts && !(finite_loss && (finite_norm || rule.scaling.adapts))) state[kHalted] = 1;
   adapt_scale(rule.scaling, !applied, state);
   decision[kNextRate] =
       learning_rate(rule.schedule, static_cast<int64_t>(state[kScheduledSamples]));

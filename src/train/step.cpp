@@ -15,6 +15,7 @@ LossScaling scaling_from(const Config& config) {
   if (resolve_dtype(config) != DType::f16) return {};
   return {.initial = l.initial_scale,
           .minimum = l.min_scale,
+          .adapts = true,
           .window = l.scale_window,
           .hysteresis = l.hysteresis};
 }

@@ -61,7 +61,7 @@ bool Trainer::report(Course& course, const Issued& issued, const StepResult& res
        .seconds = seconds,
        .tokens_per_second = tokens / seconds,
        .seconds_left = course.pace.seconds_for(iterations_ - issued.iteration)});
-  const bool adapts = scaling_from(assembly_.config).window > 0;
+  const bool adapts = scaling_from(assembly_.config).adapts;
   const bool failed = !std::isfinite(result.loss) || (!result.applied && !adapts);
   if (!failed || assembly_.config.train.nonfinite != NonFinite::Stop) return true;
   summary.ending = Ending::NonFinite;

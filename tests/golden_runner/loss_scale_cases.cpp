@@ -67,6 +67,7 @@ void run_loss_scale(const std::filesystem::path& file, const std::string& name, 
                                 .minimum = args.at("min_scale"),
                                 .growth = args.at("growth_factor"),
                                 .backoff = args.at("backoff_factor"),
+                                .adapts = true,
                                 .window = args.at("growth_interval"),
                                 .hysteresis = args.at("hysteresis")};
       const Course course = follow(*device, scaling, entry.at("found_inf").get<std::string>());

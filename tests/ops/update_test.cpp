@@ -271,7 +271,7 @@ void expect_halts(DeviceKind kind) {
   EXPECT_EQ(decide(kind, kInfinity, rule, 1).state[kHalted], 1);
   EXPECT_EQ(decide(kind, 4, rule, 1, std::nan("")).state[kHalted], 1);
   EXPECT_EQ(decide(kind, 4, rule, 1, std::nan("")).decision[kApplied], 0);
-  rule.scaling.window = 10;
+  rule.scaling.adapts = true;
   EXPECT_EQ(decide(kind, kInfinity, rule, 8).state[kHalted], 0);
   EXPECT_EQ(decide(kind, 4, rule, 8, kInfinity).state[kHalted], 1);
   rule.halts = false;
@@ -281,7 +281,7 @@ void expect_halts(DeviceKind kind) {
 // Fails when hysteresis is ignored or refilled by a back-off, or the minimum is passed.
 void expect_scale_adapts(DeviceKind kind) {
   UpdateRule rule;
-  rule.scaling = {.minimum = 4, .window = 1, .hysteresis = 1};
+  rule.scaling = {.minimum = 4, .adapts = true, .window = 1, .hysteresis = 1};
   EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kLossScale], 8);
   EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kHysteresisLeft], 0);
   EXPECT_EQ(decide(kind, kInfinity, rule, 4).state[kLossScale], 4);

@@ -36,7 +36,6 @@ constexpr MegatronFlag kPrecisionOfSingleTensors[] = {
     {"--fp32-residual-connection"},
     {"--fp16-lm-cross-entropy"},
     {"--output-logit-dtype", "bf16|fp32"},
-    {"--use-precision-aware-optimizer"},
     {"--main-params-dtype", "fp32|fp16", "fp32"},
     {"--megatron-fsdp-main-params-dtype", "fp32|bf16|fp16|auto", "fp32"},
     {"--megatron-fsdp-main-grads-dtype", "fp32|bf16|fp16|auto", "auto"},
@@ -44,6 +43,10 @@ constexpr MegatronFlag kPrecisionOfSingleTensors[] = {
     {"--fp32-embedding"},
     {"--fp32-layernorm"},
     {"--fp32-tokentypes"},
+};
+
+constexpr MegatronFlag kPrecisionAware[] = {
+    {"--use-precision-aware-optimizer"},
 };
 
 constexpr MegatronFlag kSumsInF32[] = {
@@ -70,12 +73,14 @@ constexpr MegatronFlag kReproducibleResults[] = {
 
 std::span<const FlagTopic> precision_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"8 and 4 bits", FlagClass::Later, "this version has f32, bf16 and fp16, nothing below 16 bits",
-       k8And4Bits},
+      {"8 and 4 bits", FlagClass::Later,
+       "this version has f32, bf16 and fp16, nothing below 16 bits", k8And4Bits},
       {"precision of single tensors", FlagClass::Later,
        "master weights and the loss are f32, the residual stream has the "
        "precision of the activations",
        kPrecisionOfSingleTensors},
+      {"precision-aware optimizer", FlagClass::Noted,
+       "the precision of gradients and moments is set by their own flags", kPrecisionAware},
       {"sums in f32", FlagClass::Noted, "sums, softmax and gradients are always in f32 or better",
        kSumsInF32},
       {"reproducible results", FlagClass::Noted,

@@ -20,7 +20,7 @@ double elapsed(cudaEvent_t from, cudaEvent_t to) {
 }  // namespace
 
 CudaDevice::CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordinal)
-    : Device(ops, policy), ordinal_(ordinal) {
+    : Device(ops, policy) {
   check(cudaSetDevice(ordinal), "choosing the GPU");
   check(cudaFree(nullptr), "starting the GPU");
   int major = 0, minor = 0;

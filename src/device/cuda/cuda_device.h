@@ -46,7 +46,6 @@ class CudaDevice : public Device {
   // tens of thousands of records old.
   static constexpr size_t kEvents = 1 << 16;
 
-  int ordinal_;
   int multiprocessors_ = 0, compute_capability_ = 0;
   std::array<cudaStream_t, 2> streams_{};
   std::array<cudaEvent_t, kEvents> events_{};

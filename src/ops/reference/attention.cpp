@@ -14,9 +14,9 @@ namespace {
 
 // One query of one head, and the keys of its sequence.
 struct Query {
-  int64_t index;     // among all queries
+  int64_t index;             // among all queries
   int64_t sequence, inside;  // inside: of the sequence
-  int64_t position;  // i + query_offset
+  int64_t position;          // i + query_offset
   int64_t first_key, keys;
   int64_t head, kv_head;
 };
@@ -128,7 +128,8 @@ void attention_backward(Exec&, const ops::AttentionBackward& a) {
     for (int64_t key = 0; key < query.keys; ++key) {
       if (!sees(a.mask, query, key)) continue;
       const int64_t j = query.first_key + key;
-      const double p = std::exp(a.scale * dot(a.q, i, h, a.k, j, g) - at(a.lse, query.sequence, h, query.inside));
+      const double p = std::exp(a.scale * dot(a.q, i, h, a.k, j, g) -
+                                at(a.lse, query.sequence, h, query.inside));
       const double d = factor(a.dropout, query, key);
       const double dp = d * dot(a.dout, i, h, a.v, j, g);
       const double ds = p * (dp - delta);

@@ -53,9 +53,9 @@ TEST(Load, AllProblemsInOneReport) {
     const std::string text = error.what();
     // The misspelt, the refused and the divided; nothing about width or vocab being missing.
     EXPECT_NE(text.find("6 problems"), std::string::npos) << text;
-    for (const char* wanted :
-         {"widht", "did you mean width?", "run.toml:2", "run.toml:5", "--num-layers 0",
-          "--vocab-sise", "--vocab-size?", "global batch 6", "the null device runs nothing", "\n6. "})
+    for (const char* wanted : {"widht", "did you mean width?", "run.toml:2", "run.toml:5",
+                               "--num-layers 0", "--vocab-sise", "--vocab-size?", "global batch 6",
+                               "the null device runs nothing", "\n6. "})
       EXPECT_NE(text.find(wanted), std::string::npos) << wanted << " is not in\n" << text;
     EXPECT_EQ(text.find("missing"), std::string::npos) << text;
   }
