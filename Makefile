@@ -20,7 +20,7 @@ SHELL := /bin/bash
 
 # $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
 install = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
-configure = cmake --preset $(1) --log-level=WARNING \
+configure = cmake --preset $(1) --log-level=NOTICE \
   -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v ccache)" \
   -DCMAKE_CUDA_COMPILER_LAUNCHER="$$(command -v ccache)" $(CMAKE_ARGS) > /dev/null
 build = $(configure); cmake --build --preset $(1) --parallel $(JOBS) --target $(2)

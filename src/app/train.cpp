@@ -11,6 +11,7 @@
 #include "app/verb_config.h"
 #include "app/verbs.h"
 #include "base/check.h"
+#include "base/file.h"
 #include "bench/gpu_peaks.h"
 #include "bench/machine.h"
 #include "checkpoint/huggingface.h"
@@ -68,6 +69,24 @@ void print_start(const Config& config, const Plan& plan, const TrainingData& dat
   if (config.data.mock) say("data      made-up tokens\n");
   print_data(data);
   if (!config.train.output.empty()) say("output    {}\n", config.train.output);
+}
+
+// Empty when no trace is asked for. That it can be written is known before the training starts, and
+// what goes wrong later does not end it.
+std::function<void(const std::string&)> trace_writer(const LogConfig& log) {
+  if (log.trace.empty()) return {};
+  {
+    const AtomicFile probe(log.trace);
+  }
+  return [path = log.trace](const std::string& text) {
+    try {
+      AtomicFile file(path);
+      file.write(text);
+      file.commit();
+    } catch (const Error& error) {
+      say("bevatron: note: no trace: {}\n", error.what());
+    }
+  };
 }
 
 // What --log.dispatch asks for; after the first iteration every op has chosen.
@@ -148,6 +167,7 @@ int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
   const Config& config = loaded.config;
   const Plan& planned = preflight.plan();
   const std::unique_ptr<Device> device = make_device(config.device);
+  const auto write_trace = trace_writer(config.log);
   const bool keeps = !config.train.output.empty();
   std::optional<MetricsLog> metrics;
   const RunDirectory run(config.train.output);
@@ -174,7 +194,8 @@ int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
                          if (p.iteration == 1) print_after_first(config, planned, *device);
                        },
                    .validation = [&](const Validation& v) { printer.validation(v); },
-                   .should_stop = [&] { return stop.asked(); }});
+                   .should_stop = [&] { return stop.asked(); },
+                   .trace = write_trace});
   printer.finish();
   print_end(summary, printer.curve());
   std::string saved = "nothing was saved, since train.output is empty";

@@ -73,7 +73,8 @@ std::unique_ptr<Device> make_device(const DeviceConfig& config) {
       return std::make_unique<HostDevice>(kind, kCpuOps, threads, cpu::workspace_bytes());
     case DeviceKind::Cuda: {
       const std::string why = why_no_cuda();
-      BEV_CHECK(why.empty(), Device, "the cuda device cannot be used: {}", why);
+      BEV_CHECK(why.empty(), Device,
+                "the cuda device cannot be used: {}; `bevatron doctor` says what to do", why);
 #ifdef BEV_HAS_CUDA
       return std::make_unique<cuda::Gpu>(policy_of(config));
 #endif

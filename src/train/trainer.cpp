@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/file.h"
 #include "base/format.h"
 
 namespace bev {
@@ -25,9 +24,9 @@ bool Trainer::is_eval_due(int64_t iteration) const {
   return eval.interval > 0 && iteration % eval.interval == 0 && iteration < iterations_;
 }
 
-void Trainer::issue(const Issued& issued, std::span<const HostBatch> batches) {
-  const LogConfig& log = assembly_.config.log;
-  if (log.trace.empty() || issued.iteration != log.trace_iteration) {
+void Trainer::issue(const TrainObserver& observer, const Issued& issued,
+                    std::span<const HostBatch> batches) {
+  if (!observer.trace || issued.iteration != assembly_.config.log.trace_iteration) {
     stepper_.submit(batches);
     return;
   }
@@ -35,9 +34,7 @@ void Trainer::issue(const Issued& issued, std::span<const HostBatch> batches) {
   assembly_.executor.trace_into(&trace);
   stepper_.submit(batches);
   assembly_.executor.trace_into(nullptr);
-  AtomicFile file(log.trace);
-  file.write(trace.chrome_json());
-  file.commit();
+  observer.trace(trace.chrome_json());
   assembly_.device.forget_times();
 }
 
@@ -84,8 +81,9 @@ bool Trainer::collect(Course& course, size_t left) {
 TrainSummary Trainer::run(const TrainObserver& observer) {
   const TrainConfig& t = assembly_.config.train;
   const double start = seconds_now();
-  Course course{.observer = observer, .pace = Pace(start), .start = start, .last = start};
-  TrainSummary& summary = course.summary;
+  TrainSummary summary;
+  Course course{
+      .observer = observer, .summary = summary, .pace = Pace(start), .start = start, .last = start};
   for (int64_t iteration = 1; iteration <= iterations_; ++iteration) {
     const int64_t first = loader_.position();
     std::span<const HostBatch> batches;
@@ -99,7 +97,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
       break;
     }
     course.issued.push_back({iteration, first, loader_.position() - first});
-    issue(course.issued.back(), batches);
+    issue(observer, course.issued.back(), batches);
     const bool eval = is_eval_due(iteration), last = iteration == iterations_;
     if (!collect(course, eval || last ? 0 : ahead_)) break;
     if (last) break;

@@ -56,6 +56,7 @@ struct TrainObserver {
   std::function<void(const Progress&)> iteration;
   std::function<void(const Validation&)> validation;
   std::function<bool()> should_stop;
+  std::function<void(const std::string& chrome_json)> trace{};  // of log.trace_iteration
 };
 
 // The pace of a run. The first iteration touches all memory for the first time and does not count.
@@ -93,7 +94,7 @@ class Trainer {
   // What a run keeps while it runs.
   struct Course {
     const TrainObserver& observer;
-    TrainSummary summary{};
+    TrainSummary& summary;
     Pace pace;
     double start, last;
     double tokens = 0;
@@ -103,7 +104,8 @@ class Trainer {
   // them ends the run; those behind it are then collected too, none of them was applied.
   bool collect(Course& course, size_t left);
   bool report(Course& course, const Issued& issued, const StepResult& result);
-  void issue(const Issued& issued, std::span<const HostBatch> batches);
+  void issue(const TrainObserver& observer, const Issued& issued,
+             std::span<const HostBatch> batches);
   bool is_eval_due(int64_t iteration) const;
   // False, and the ending set, when the data cannot be read.
   bool validate(const TrainObserver& observer, int64_t iteration, bool at_end,
