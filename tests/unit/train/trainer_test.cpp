@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 
+#include "base/json.h"
 #include "data/mock_samples.h"
 #include "support/small_run.h"
 #include "support/tiny_models.h"
@@ -38,6 +40,7 @@ class Fussy final : public Samples {
 struct Seen {
   std::vector<Progress> iterations;
   std::vector<Validation> validations;
+  std::vector<std::string> traces;
 };
 
 // A trainer of a tiny model, and what it told.
@@ -58,7 +61,8 @@ class TrainerRun {
     Trainer trainer(assembly, data);
     return trainer.run({.iteration = [&](const Progress& p) { seen.iterations.push_back(p); },
                         .validation = [&](const Validation& v) { seen.validations.push_back(v); },
-                        .should_stop = [&] { return stop(seen); }});
+                        .should_stop = [&] { return stop(seen); },
+                        .trace = [&](const std::string& json) { seen.traces.push_back(json); }});
   }
 
  private:
@@ -189,6 +193,24 @@ TEST(Trainer, EndsAfterTheTime) {
   EXPECT_EQ(summary.iterations, 1);
   c.train.exit_minutes = 60;
   EXPECT_EQ(TrainerRun(c).run().ending, Ending::Complete);
+}
+
+// Fails when every iteration is traced, or none, or an op's time ends before it begins.
+TEST(Trainer, TracesOneIteration) {
+  Config c = tiny(5);
+  c.log.trace_iteration = 2;
+  TrainerRun run(c);
+  run.run();
+  ASSERT_EQ(run.seen.traces.size(), 1u);
+  const Json spans = Json::parse(run.seen.traces[0]);
+  std::set<std::string> ops;
+  for (const Json& span : spans) {
+    ops.insert(span.at("name").get<std::string>());
+    EXPECT_GE(span.at("ts").get<double>(), 0.0);
+    EXPECT_GE(span.at("dur").get<double>(), 0.0);
+  }
+  for (const char* op : {"matmul", "attention", "attention_backward", "adamw", "decide_update"})
+    EXPECT_TRUE(ops.contains(op)) << op;
 }
 
 TEST(Trainer, EndsWhenAsked) {
