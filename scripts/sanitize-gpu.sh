@@ -4,16 +4,18 @@
 # are left out and the others run once, in f32 and bf16. cuDNN is kept out: its kernels synchronise in
 # ways that racecheck reports.
 #
-#   scripts/sanitize-gpu.sh OPS_TEST [SECONDS]     SECONDS: for each of the runs, default 600
+#   scripts/sanitize-gpu.sh OPS_TEST [SECONDS [TOOL GROUP]...]
+#       SECONDS: for each of the runs, default 600; TOOL GROUP: only these (racecheck attention ...)
 #
 # Exit code 0: every run ended, without a finding.
 set -euo pipefail
 if [[ $# -lt 1 || ! -x $1 ]]; then
-  echo "usage: scripts/sanitize-gpu.sh OPS_TEST [SECONDS]" >&2
+  echo "usage: scripts/sanitize-gpu.sh OPS_TEST [SECONDS [TOOL GROUP]...]" >&2
   exit 2
 fi
 program=$(realpath "$1")
 seconds=${2:-600}
+only=("${@:3}")
 sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -34,12 +36,17 @@ run() {  # tool group
   local passed
   passed=$(grep -cE '^\[ +OK' "$log" || true)
   echo "$1 $2: code $code, $passed tests passed; $(grep -E '(ERROR|RACECHECK) SUMMARY' "$log" || echo 'no summary')"
-  if [[ $code -ne 0 ]]; then grep -E '^=========' "$log" | head -20; fi
+  if [[ $code -ne 0 ]]; then { grep -E '^=========' "$log" | head -20; tail -n 10 "$log"; } || true; fi
   echo "$code" >"$log.code"
 }
 
-for tool in memcheck racecheck initcheck; do
-  for group in "${!groups[@]}"; do run "$tool" "$group" & done
+if [[ ${#only[@]} -gt 0 ]]; then
+  for ((i = 0; i < ${#only[@]}; i += 2)); do run "${only[i]}" "${only[i + 1]}" & done
   wait
-done
+else
+  for tool in memcheck racecheck initcheck; do
+    for group in "${!groups[@]}"; do run "$tool" "$group" & done
+    wait
+  done
+fi
 if grep -qv '^0$' "$work"/*.code; then exit 1; fi

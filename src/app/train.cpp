@@ -97,6 +97,7 @@ void print_dispatch(Device& device) {
 }
 
 void print_after_first(const Config& config, const Plan& plan, Device& device) {
+  if (!device.rehearsed().empty()) say("tuned     {}\n", device.rehearsed());
   if (config.log.dispatch) print_dispatch(device);
   if (config.device.deterministic && device.algorithms() != 0)
     say("algorithms {:016x} (chosen without timing)\n", device.algorithms());

@@ -59,6 +59,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
                 Loader::shape_of(config));
   ScheduleSpec schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
   Stepper stepper(assembly, schedule);
+  stepper.rehearse(loader.next());
   result.seconds_to_first_step = seconds_now() - start;
   result.allocated_bytes = device->allocated_bytes();
   if (device->kind() == DeviceKind::Cuda) result.promised_flops = dense_bf16_peak(gpu_name());

@@ -189,7 +189,8 @@ struct DeviceConfig {
   int64_t threads = 0;
   Precision precision = Precision::Auto;
   double memory_gib = 0;
-  bool deterministic = false, tf32 = false;
+  bool deterministic = false, tf32 = false, tune = true;
+  std::string cache{};
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -199,6 +200,8 @@ struct DeviceConfig {
     v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine or GPU has free", .min = 0, .max = 1e9});
     v("deterministic", s.deterministic, {.help = "cuda: two runs give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
     v("tf32", s.tf32, {.help = "cuda: f32 products round their operands to 10 bits, for speed", .effect = Effect::Numerics});
+    v("tune", s.tune, {.help = "cuda: before the first step, time what the library proposes for each matrix product (a few seconds, then remembered); never with deterministic", .effect = Effect::Numerics});
+    v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; none: nowhere"});
   }
 };
 

@@ -22,10 +22,12 @@ struct MemoryUse {
   size_t bytes = 0;
 };
 
-// What a user decides about the arithmetic of a device.
+// What a user decides about how a device computes.
 struct DevicePolicy {
   bool deterministic = false;  // two runs give the same bits, whatever that costs
   bool tf32 = false;           // f32 products may round their operands to 10 bits
+  bool tunes = true;           // algorithms may be chosen by timing them in a rehearsal
+  std::string cache{};         // folder that remembers what was chosen; empty: none
 };
 
 class Device {
@@ -40,6 +42,12 @@ class Device {
   DispatchLog& dispatch() { return dispatch_; }
   // The same for two runs that chose the same algorithms so far; 0 where libraries choose none.
   virtual uint64_t algorithms() const { return 0; }
+
+  // In a rehearsal nobody needs the results of ops, so that they may repeat their work to find out
+  // which way is the fastest. Rehearsal (device/rehearsal.h) begins and ends it.
+  bool is_rehearsing() const { return rehearsing_; }
+  // What the rehearsal brought, in a sentence; empty: nothing worth telling.
+  const std::string& rehearsed() const { return rehearsed_; }
 
   // Whether calls return before their work is done.
   virtual bool is_asynchronous() const { return false; }
@@ -81,6 +89,8 @@ class Device {
 
  private:
   friend class Stream;
+  friend class Rehearsal;
+  virtual std::string end_rehearsal() { return {}; }
   virtual std::byte* do_allocate(size_t bytes) = 0;
   virtual void do_release(std::byte* data, size_t bytes) = 0;
   virtual Event record(int stream) = 0;
@@ -93,6 +103,8 @@ class Device {
   std::vector<MemoryUse> memory_;
   size_t allocations_ = 0;
   std::vector<double> times_;
+  bool rehearsing_ = false;
+  std::string rehearsed_;
 };
 
 // The reference and cpu devices: host memory, threads of their own.

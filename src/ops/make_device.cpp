@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -35,8 +36,20 @@ size_t workspace_total(DeviceKind kind, int threads) {
   }
 }
 
+std::string cache_folder(const DeviceConfig& c) {
+  if (c.cache == "none") return {};
+  if (!c.cache.empty()) return c.cache;
+  const auto under = [](const char* variable, const char* folder) -> std::string {
+    const char* value = std::getenv(variable);
+    return value == nullptr || *value != '/' ? "" : std::string(value) + folder;
+  };
+  const std::string chosen = under("XDG_CACHE_HOME", "/bevatron");
+  return chosen.empty() ? under("HOME", "/.cache/bevatron") : chosen;
+}
+
 DevicePolicy policy_of(const DeviceConfig& c) {
-  return {.deterministic = c.deterministic, .tf32 = c.tf32};
+  return {
+      .deterministic = c.deterministic, .tf32 = c.tf32, .tunes = c.tune, .cache = cache_folder(c)};
 }
 
 // MemAvailable of /proc/meminfo in bytes; 0 when it cannot be read.
@@ -89,6 +102,7 @@ std::unique_ptr<Device> make_device(DeviceKind kind, int threads) {
   DeviceConfig config;
   config.kind = kind;
   config.threads = threads;
+  config.cache = "none";
   return make_device(config);
 }
 

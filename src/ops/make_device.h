@@ -13,6 +13,7 @@ namespace bev {
 // threads 0: as many as this process may use. Throws a Device error that says what is missing when
 // the device cannot be used here.
 std::unique_ptr<Device> make_device(const DeviceConfig& config);
+// The same without a memory of earlier runs.
 std::unique_ptr<Device> make_device(DeviceKind kind, int threads);
 
 // A device without memory that plans for the one described.

@@ -29,6 +29,10 @@ class Stepper {
  public:
   Stepper(Assembly& assembly, const ScheduleSpec& schedule);
 
+  // Where the device learns from it: the work of a step, up to two micro-batches, whose results are
+  // thrown away. REQUIRES: in_flight() == 0.
+  void rehearse(std::span<const HostBatch> batches);
+
   // Issues a step on the micro-batches, which may change when this returns. The learning rate
   // follows the samples of applied steps. REQUIRES: in_flight() < kMostInFlight.
   void submit(std::span<const HostBatch> batches);

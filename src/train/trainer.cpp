@@ -96,6 +96,11 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
       summary.reason = error.what();
       break;
     }
+    if (iteration == 1) {
+      stepper_.rehearse(batches);
+      course.start = course.last = seconds_now();
+      course.pace = Pace(course.start);
+    }
     course.issued.push_back({iteration, first, loader_.position() - first});
     issue(observer, course.issued.back(), batches);
     const bool eval = is_eval_due(iteration), last = iteration == iterations_;
@@ -118,7 +123,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     break;
   }
   summary.applied = stepper_.applied_steps();
-  summary.seconds = course.last - start;
+  summary.seconds = course.last - course.start;
   summary.tokens_per_second = summary.seconds > 0 ? course.tokens / summary.seconds : 0;
   if (summary.ending == Ending::Complete) validate(observer, summary.iterations, true, summary);
   return summary;

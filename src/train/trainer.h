@@ -96,7 +96,7 @@ class Trainer {
     const TrainObserver& observer;
     TrainSummary& summary;
     Pace pace;
-    double start, last;
+    double start, last;  // of the first iteration, of the last result
     double tokens = 0;
     std::deque<Issued> issued{};
   };

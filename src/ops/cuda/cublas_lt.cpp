@@ -19,6 +19,7 @@ CublasLt::CublasLt() {
   library.resolve(matmul, "cublasLtMatmul");
   library.resolve(heuristic, "cublasLtMatmulAlgoGetHeuristic");
   library.resolve(algorithm_config, "cublasLtMatmulAlgoConfigGetAttribute");
+  library.resolve(algorithm_check, "cublasLtMatmulAlgoCheck");
   library.resolve(desc_create, "cublasLtMatmulDescCreate");
   library.resolve(desc_destroy, "cublasLtMatmulDescDestroy");
   library.resolve(desc_set, "cublasLtMatmulDescSetAttribute");

@@ -21,6 +21,7 @@ struct CublasLt {
   decltype(&cublasLtMatmul) matmul = nullptr;
   decltype(&cublasLtMatmulAlgoGetHeuristic) heuristic = nullptr;
   decltype(&cublasLtMatmulAlgoConfigGetAttribute) algorithm_config = nullptr;
+  decltype(&cublasLtMatmulAlgoCheck) algorithm_check = nullptr;
   decltype(&cublasLtMatmulDescCreate) desc_create = nullptr;
   decltype(&cublasLtMatmulDescDestroy) desc_destroy = nullptr;
   decltype(&cublasLtMatmulDescSetAttribute) desc_set = nullptr;

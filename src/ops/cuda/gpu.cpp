@@ -34,6 +34,8 @@ Gpu::~Gpu() = default;
 
 uint64_t Gpu::algorithms() const { return products_->choices_hash(); }
 
+std::string Gpu::end_rehearsal() { return products_->end_tuning(); }
+
 bool runs_from_ptx_only() {
   const char* forced = std::getenv("CUDA_FORCE_PTX_JIT");
   return forced != nullptr && std::string_view(forced) == "1";

@@ -24,6 +24,8 @@ class Gpu final : public CudaDevice {
   const std::string& why_no_cudnn() const { return why_no_cudnn_; }
 
  private:
+  std::string end_rehearsal() override;
+
   std::unique_ptr<Products> products_;
   std::unique_ptr<CudnnAttention> cudnn_;
   std::string why_no_cudnn_;

@@ -1,18 +1,15 @@
-// Matrix products through cuBLASLt: descriptors and algorithms are chosen once per kind of product.
+// Matrix products: cuBLASLt wherever it can, with an algorithm that is chosen once per kind of
+// product, else a simple kernel.
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "ops/matmul.h"
 
 namespace bev::cuda {
 
 class Gpu;
-
-// Whether the library is asked to apply the activation, or its slope, inside the product. It then
-// sees the sum before it is rounded, so that the result differs from ops::activate(pre_activation)
-// in the last bit; a deterministic device never does this.
-bool fuses_activation(const ops::Matmul& m, const DevicePolicy& policy);
 
 class Products {
  public:
@@ -25,6 +22,9 @@ class Products {
 
   // The same for two runs that have chosen the same algorithms for the same products.
   uint64_t choices_hash() const;
+
+  // Keeps what was timed for the runs to come. Returns what was done in a sentence; empty: nothing.
+  std::string end_tuning();
 
   // kProductWorkspace bytes that belong to whatever the compute stream executes.
   std::byte* workspace() const;

@@ -1,0 +1,44 @@
+// Finds the fastest algorithm for a product by running it.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <optional>
+
+#include "base/function_ref.h"
+#include "ops/cuda/lt_products.h"
+
+namespace bev::cuda {
+
+class ProductTuner {
+ public:
+  explicit ProductTuner(const LtProducts& library);
+  ~ProductTuner();
+  ProductTuner(const ProductTuner&) = delete;
+  ProductTuner& operator=(const ProductTuner&) = delete;
+
+  // Tuning at the start of a run must not be felt: what is left when the time is spent takes the
+  // library's first proposal, and its turn in the next run.
+  bool has_time() const { return spent_ < kMostSeconds; }
+  double spent() const { return spent_; }
+
+  struct Fastest {
+    cublasLtMatmulAlgo_t algorithm;
+    double seconds;
+  };
+  // Runs the product many times: its output, and what it adds to, is lost. Nothing where no
+  // proposal runs.
+  std::optional<Fastest> fastest(cudaStream_t stream, const LtDescription& d, const ops::Matmul& m);
+
+  // Seconds of one call of `work`, which issues on the stream.
+  double time(cudaStream_t stream, int repeats, FunctionRef<void()> work);
+
+ private:
+  static constexpr double kMostSeconds = 4.0, kMostSecondsEach = 0.4;
+
+  const LtProducts& library_;
+  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  double spent_ = 0;
+};
+
+}  // namespace bev::cuda
