@@ -16,10 +16,11 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 4> kStepFlags{{
+constexpr std::array<OwnFlag, 5> kStepFlags{{
     {"--json", "", "print JSON instead of a table"},
     {"--floor", "",
      "also time the step's matrix products alone (on cuda: its attention too), in the same run"},
+    {"--breakdown", "", "also trace one step more: where its time goes, by class of op"},
     {"--seconds", "N", "how long to measure; default 10"},
     {"--steps", "N", "at least this many steps; default 5, on cuda 20"},
 }};
@@ -51,7 +52,8 @@ int bench_steps(std::span<const std::string> args) {
       bench_step(loaded->config,
                  {.seconds = static_cast<double>(own_integer(*loaded, "--seconds", 10, 0, 86400)),
                   .min_steps = own_integer(*loaded, "--steps", default_steps, 1, 1000000),
-                  .floor = loaded->has("--floor")});
+                  .floor = loaded->has("--floor"),
+                  .breakdown = loaded->has("--breakdown")});
   fmt::print("{}",
              loaded->has("--json") ? step_bench_json(result) + "\n" : step_bench_table(result));
   return 0;
