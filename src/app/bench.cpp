@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <sstream>
 
 #include "app/own_flags.h"
 #include "app/verb_config.h"
@@ -9,6 +10,7 @@
 #include "base/check.h"
 #include "bench/loader_bench.h"
 #include "bench/op_bench.h"
+#include "bench/op_cases.h"
 #include "bench/step_bench.h"
 #include "plan/fit.h"
 
@@ -16,20 +18,13 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 4> kStepFlags{{
+constexpr std::array<OwnFlag, 5> kStepFlags{{
     {"--json", "", "print JSON instead of a table"},
     {"--floor", "",
      "also time the step's matrix products alone (on cuda: its attention too), in the same run"},
+    {"--breakdown", "", "also trace one step more: where its time goes, by class of op"},
     {"--seconds", "N", "how long to measure; default 10"},
     {"--steps", "N", "at least this many steps; default 5, on cuda 20"},
-}};
-
-constexpr std::array<OwnFlag, 3> kOpFlags{{
-    {"--json", "", "print JSON instead of a table"},
-    {"--only", "OP",
-     "only this op: matmul, norm, attention, activate, cross_entropy, adamw, "
-     "squared_norm"},
-    {"--milliseconds", "N", "how long to measure each op; default 300"},
 }};
 
 constexpr std::array<OwnFlag, 4> kLoaderFlags{{
@@ -38,6 +33,12 @@ constexpr std::array<OwnFlag, 4> kLoaderFlags{{
     {"--tokens", "N", "tokens of the file that is made for it [default: 16M]"},
     {"--milliseconds", "N", "how long to measure each case [default: 300]"},
 }};
+
+std::string op_names() {
+  std::vector<std::string_view> names;
+  for (const BenchedOp& op : benched_ops()) names.push_back(op.name);
+  return format("{}", fmt::join(names, ", "));
+}
 
 int bench_steps(std::span<const std::string> args) {
   const auto loaded = config_for({.name = "bench step",
@@ -51,29 +52,47 @@ int bench_steps(std::span<const std::string> args) {
       bench_step(loaded->config,
                  {.seconds = static_cast<double>(own_integer(*loaded, "--seconds", 10, 0, 86400)),
                   .min_steps = own_integer(*loaded, "--steps", default_steps, 1, 1000000),
-                  .floor = loaded->has("--floor")});
+                  .floor = loaded->has("--floor"),
+                  .breakdown = loaded->has("--breakdown")});
   fmt::print("{}",
              loaded->has("--json") ? step_bench_json(result) + "\n" : step_bench_table(result));
   return 0;
 }
 
-int bench_single_ops(std::span<const std::string> args) {
-  const auto loaded = config_for({.name = "bench op",
-                                  .summary = "Times single ops at the shapes of a model.",
-                                  .own = kOpFlags},
-                                 args);
-  if (!loaded) return 0;
-  std::vector<std::string> only;
-  if (loaded->has("--only")) {
-    only.push_back(loaded->own_text("--only"));
-    const std::vector<std::string> known = benchable_ops();
-    BEV_CHECK(std::find(known.begin(), known.end(), only.front()) != known.end(), Usage,
-              "--only {}: no such op; there are {}", only.front(), fmt::join(known, ", "));
+// The names between the commas.
+std::vector<std::string> named_ops(const std::string& list) {
+  std::vector<std::string> names;
+  std::istringstream rest(list);
+  for (std::string name; std::getline(rest, name, ',');) {
+    const auto known = benched_ops();
+    const bool is_known = std::any_of(known.begin(), known.end(),
+                                      [&](const BenchedOp& op) { return op.name == name; });
+    BEV_CHECK(is_known, Usage, "--only {}: no such op; there are {}", name, op_names());
+    names.push_back(name);
   }
+  return names;
+}
+
+int bench_single_ops(std::span<const std::string> args) {
+  const std::string only_help = format("only these, with commas between: {}", op_names());
+  const std::array<OwnFlag, 3> flags{{
+      {"--json", "", "print JSON instead of a table"},
+      {"--only", "OP,...", only_help},
+      {"--milliseconds", "N", "how long to measure each case; default 300"},
+  }};
+  const auto loaded = config_for(
+      {.name = "bench op",
+       .summary = "Times every op of a training step by itself, at the shapes of a model.",
+       .own = flags},
+      args);
+  if (!loaded) return 0;
+  const std::vector<std::string> only = named_ops(loaded->own_text("--only"));
   const double seconds =
       1e-3 * static_cast<double>(own_integer(*loaded, "--milliseconds", 300, 1, 3600000));
-  const std::vector<OpBench> results = bench_ops(loaded->config, only, seconds);
-  fmt::print("{}", loaded->has("--json") ? op_bench_json(results) + "\n" : op_bench_table(results));
+  const OpBench result = bench_ops(loaded->config, only, seconds);
+  BEV_CHECK(!result.ops.empty(), Usage, "--only {}: a step of this model has none",
+            fmt::join(only, ","));
+  fmt::print("{}", loaded->has("--json") ? op_bench_json(result) + "\n" : op_bench_table(result));
   return 0;
 }
 

@@ -11,21 +11,22 @@
 
 namespace bev {
 
-struct OpBench {
+struct OpTiming {
   std::string name, shape;
   Timing time{};
   Cost cost{};       // of one call
   double floor = 0;  // seconds: the larger of FLOP over peak and bytes over bandwidth
 };
 
-// REQUIRES: a checked configuration. `only`: names of ops; empty: all.
-std::vector<OpBench> bench_ops(const Config& config, const std::vector<std::string>& only,
-                               double seconds_each);
+struct OpBench {
+  MachinePeak peak{};
+  std::vector<OpTiming> ops;
+};
 
-// The names bench_ops knows.
-std::vector<std::string> benchable_ops();
+// REQUIRES: a checked configuration. `only`: names of benched_ops(); empty: all.
+OpBench bench_ops(const Config& config, const std::vector<std::string>& only, double seconds_each);
 
-std::string op_bench_table(const std::vector<OpBench>& results);
-std::string op_bench_json(const std::vector<OpBench>& results);
+std::string op_bench_table(const OpBench& bench);
+std::string op_bench_json(const OpBench& bench);
 
 }  // namespace bev

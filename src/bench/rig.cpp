@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/integer.h"
 #include "base/philox.h"
 #include "ops/make_device.h"
 #include "tensor/visit.h"
@@ -14,9 +15,10 @@ namespace {
 // Enough that nothing repeats within the tiles of a kernel; no multiple of a row.
 constexpr int64_t kDrawn = (int64_t{1} << 20) + 4;
 
+// `count`: a multiple of 4.
 template <class T>
-std::vector<T> normals() {
-  std::vector<T> values(kDrawn);
+std::vector<T> normals(int64_t count) {
+  std::vector<T> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); i += 4) {
     const std::array<float, 4> four = normals_of(philox(1, 0, i));
     for (size_t j = 0; j < 4; ++j) values[i + j] = static_cast<T>(four[j]);
@@ -36,8 +38,8 @@ Tensor Rig::make_varied(Shape shape, DType dtype) {
   const Tensor tensor = make(shape, dtype);
   if (tensor.data == nullptr) return tensor;
   visit_floating(dtype, "benchmark", [&]<class T>() {
-    const std::vector<T> values = normals<T>();
     const int64_t elements = shape.elements();
+    const std::vector<T> values = normals<T>(std::min(kDrawn, round_up(elements, 4)));
     for (int64_t begin = 0; begin < elements; begin += kDrawn) {
       const auto count = static_cast<size_t>(std::min(kDrawn, elements - begin));
       exec_.device.upload(values.data(), tensor.data + static_cast<size_t>(begin) * sizeof(T),

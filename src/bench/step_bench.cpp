@@ -45,6 +45,18 @@ std::vector<double> time_steps(Stepper& stepper, Loader& loader, bool asynchrono
   return times;
 }
 
+// Where the device works on its own, it is kept busy by a step before: as in training, it then
+// finds its work issued and does not wait for the host.
+StepBreakdown trace_step(Assembly& assembly, Stepper& stepper, Loader& loader) {
+  if (assembly.device.is_asynchronous()) stepper.submit(loader.next());
+  Trace trace(assembly.device);
+  assembly.executor.trace_into(&trace);
+  stepper.submit(loader.next());
+  assembly.executor.trace_into(nullptr);
+  while (stepper.in_flight() > 0) stepper.collect();
+  return break_down(trace.spans());
+}
+
 }  // namespace
 
 StepBench bench_step(const Config& config, const StepBenchOptions& options) {
@@ -96,6 +108,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
     attention_alone.push_back(floor->time_attention());
   }
   result.step = summarize(std::move(steps));
+  if (options.breakdown) result.breakdown = trace_step(assembly, stepper, loader);
   floor.reset();  // its memory
   result.peak = measure_peak(*device);
   if (options.floor) {

@@ -5,6 +5,7 @@
 
 #include "bench/machine.h"
 #include "bench/measure.h"
+#include "bench/step_breakdown.h"
 #include "bench/step_floor.h"
 #include "plan/dry_run.h"
 
@@ -16,6 +17,7 @@ struct StepBench {
   double first_step = 0;
   Timing step{};
   std::optional<Floor> floor{};
+  std::optional<StepBreakdown> breakdown{};
   MachinePeak peak{};
   double promised_flops = 0;       // of the GPU, by its maker; 0: unknown, or no GPU
   size_t allocated_bytes = 0;      // on the device
@@ -30,11 +32,13 @@ struct StepBenchOptions {
   double seconds = 10;
   int64_t min_steps = 5;
   bool floor = false;
+  bool breakdown = false;
 };
 
 // Trains on made-up tokens and times the steps. Where the device works on its own, steps are issued
 // ahead of their results as in training, and the time of a step is that between two results. With
-// `floor` the products are timed between the steps, so that both see the same machine.
+// `floor` the products are timed between the steps, so that both see the same machine. With
+// `breakdown` one more step is traced, after the others.
 StepBench bench_step(const Config& config, const StepBenchOptions& options);
 
 std::string step_bench_table(const StepBench& bench);

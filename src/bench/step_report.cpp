@@ -4,6 +4,46 @@
 
 namespace bev {
 
+namespace {
+
+std::string breakdown_table(const StepBreakdown& b, double untraced) {
+  const auto row = [&](const std::string& name, const std::string& calls, double seconds) {
+    return format("  {:<36} {:>8} {:>12.3f} {:>9.1f} %\n", name, calls, 1e3 * seconds,
+                  100 * seconds / b.total);
+  };
+  std::string text =
+      format("\n  {:<36} {:>8} {:>12} {:>11}\n", "one traced step", "calls", "ms", "of it");
+  for (const ClassTime& c : b.classes) {
+    text += row(std::string(c.name), format("{}", c.calls()), c.seconds());
+    if (c.ops.size() == 1) continue;
+    for (const OpTime& time : c.ops)
+      text += row("  " + time.op, format("{}", time.calls), time.seconds);
+  }
+  text += row("gaps", "", b.gaps());
+  text += row("traced, first op to last", "", b.total);
+  text += format("  {:<36} {:>8} {:>12.3f}\n", "untraced, median", "", 1e3 * untraced);
+  return text +
+         "  gaps: time of the traced step in no op. The timers between the ops are in it, which an "
+         "untraced\n  step does not have. It is one step: what else the machine did is in it "
+         "too.\n";
+}
+
+Json breakdown_json(const StepBreakdown& b) {
+  Json classes = Json::array();
+  for (const ClassTime& c : b.classes) {
+    Json ops = Json::array();
+    for (const OpTime& time : c.ops)
+      ops.push_back({{"op", time.op}, {"calls", time.calls}, {"seconds", time.seconds}});
+    classes.push_back({{"class", c.name},
+                       {"calls", c.calls()},
+                       {"seconds", c.seconds()},
+                       {"ops", std::move(ops)}});
+  }
+  return {{"traced_seconds", b.total}, {"gaps_seconds", b.gaps()}, {"classes", std::move(classes)}};
+}
+
+}  // namespace
+
 std::string step_bench_table(const StepBench& b) {
   std::string text;
   const auto row = [&](const std::string& name, const std::string& value) {
@@ -41,6 +81,7 @@ std::string step_bench_table(const StepBench& b) {
   row("memory of the process (VmHWM)",
       format("{}, of which {} before anything was allocated", as_bytes(b.peak_resident_bytes),
              as_bytes(b.resident_before)));
+  if (b.breakdown) text += breakdown_table(*b.breakdown, b.step.median);
   return text;
 }
 
@@ -76,6 +117,7 @@ std::string step_bench_json(const StepBench& b) {
                              {"total", b.floor->total()}};
     json["fraction_of_floor"] = b.floor->total() / b.step.median;
   }
+  if (b.breakdown) json["breakdown"] = breakdown_json(*b.breakdown);
   return json.dump(2);
 }
 

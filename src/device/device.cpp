@@ -34,17 +34,10 @@ size_t Device::allocated_bytes() const {
   return total;
 }
 
-double Device::seconds_between(Event first, Event second) {
-  return 1e-9 * static_cast<double>(second.handle - first.handle);
-}
+uint64_t Device::start_timer(int) { return static_cast<uint64_t>(1e9 * seconds_now()); }
 
-int64_t Device::mark_time(Stream) {
-  times_.push_back(seconds_now());
-  return static_cast<int64_t>(times_.size()) - 1;
-}
-
-double Device::seconds_between(int64_t first, int64_t second) {
-  return times_[static_cast<size_t>(second)] - times_[static_cast<size_t>(first)];
+double Device::seconds_between(uint64_t first, uint64_t second) {
+  return 1e-9 * (static_cast<double>(second) - static_cast<double>(first));
 }
 
 std::byte* Device::allocate_pinned(size_t bytes) {

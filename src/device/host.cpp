@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/clock.h"
 #include "base/format.h"
 #include "device/device.h"
 #include "device/thread_pool.h"
@@ -53,7 +52,5 @@ std::byte* HostDevice::do_allocate(size_t bytes) {
 void HostDevice::do_release(std::byte* data, size_t bytes) {
   if (data != nullptr) ::munmap(data, bytes);
 }
-
-Event HostDevice::record(int) { return {static_cast<uint64_t>(1e9 * seconds_now())}; }
 
 }  // namespace bev

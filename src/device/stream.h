@@ -7,7 +7,7 @@ namespace bev {
 
 class Device;
 
-// A moment in a stream; 0: none. On host devices, nanoseconds of the clock.
+// A point of the work of a stream; 0: none, as always on host devices.
 struct Event {
   uint64_t handle = 0;
 };

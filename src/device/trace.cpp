@@ -5,21 +5,30 @@
 namespace bev {
 
 void Trace::begin(const char* op, Stream stream) {
-  spans_.push_back({op, device_.mark_time(stream), 0});
+  ops_.push_back({op, TimeMark(device_, stream), {}});
 }
 
-void Trace::end(Stream stream) { spans_.back().end = device_.mark_time(stream); }
+void Trace::end(Stream stream) { ops_.back().end = TimeMark(device_, stream); }
+
+std::vector<OpSpan> Trace::spans() const {
+  std::vector<OpSpan> spans;
+  spans.reserve(ops_.size());
+  for (const Marked& m : ops_) {
+    const double begin = m.begin.seconds_since(origin_);
+    spans.push_back({m.op, begin, begin + m.end.seconds_since(m.begin)});
+  }
+  return spans;
+}
 
 std::string Trace::chrome_json() const {
   constexpr double kMicroseconds = 1e6;
   std::string text = "[";
-  for (const Span& span : spans_) {
-    const double begin = device_.seconds_between(origin_, span.begin);
-    const double length = device_.seconds_between(span.begin, span.end);
+  for (const OpSpan& span : spans()) {
     text += format(
         "{}\n{{\"name\": \"{}\", \"cat\": \"op\", \"ph\": \"X\", \"pid\": 0, \"tid\": 0, "
         "\"ts\": {:.3f}, \"dur\": {:.3f}}}",
-        text.size() > 1 ? "," : "", span.op, kMicroseconds * begin, kMicroseconds * length);
+        text.size() > 1 ? "," : "", span.op, kMicroseconds * span.begin,
+        kMicroseconds * (span.end - span.begin));
   }
   return text + "\n]\n";
 }

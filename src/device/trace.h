@@ -5,30 +5,37 @@
 #include <string>
 #include <vector>
 
-#include "device/device.h"
+#include "device/time_mark.h"
 
 namespace bev {
 
+// One op of a trace, in seconds since the trace was made.
+struct OpSpan {
+  const char* op;
+  double begin, end;
+};
+
 class Trace {
  public:
-  explicit Trace(Device& device)
-      : device_(device), origin_(device.mark_time(device.compute_stream())) {}
+  explicit Trace(Device& device) : device_(device), origin_(device, device.compute_stream()) {}
 
   // Around the issue of one op. Calls do not nest.
   void begin(const char* op, Stream stream);
   void end(Stream stream);
 
-  // A JSON array of complete events, times in microseconds since construction. Waits for the work.
+  // In the order of issue. Waits for the work.
+  std::vector<OpSpan> spans() const;
+  // The same as a JSON array of complete events, in microseconds.
   std::string chrome_json() const;
 
  private:
-  struct Span {
+  struct Marked {
     const char* op;
-    int64_t begin, end;
+    TimeMark begin, end;
   };
   Device& device_;
-  int64_t origin_;
-  std::vector<Span> spans_;
+  TimeMark origin_;
+  std::vector<Marked> ops_;
 };
 
 }  // namespace bev

@@ -73,7 +73,7 @@ void Stepper::submit(std::span<const HostBatch> batches) {
   }
   Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   Exec ex = assembly_.executor.exec();
-  ticket.begun = ex.stream.record();
+  ticket.begun = TimeMark(assembly_.device, ex.stream);
   assembly_.grads.begin_step(ex);
   assembly_.executor.train(batches, 1.0 / std::max(valid, 1.0));
 
@@ -96,20 +96,21 @@ void Stepper::submit(std::span<const HostBatch> batches) {
     };
     back(assembly_.executor.loss(), to->loss);
     back(decision_, to->decision);
-    ticket.done = ex.stream.record();
+    ticket.done = TimeMark(assembly_.device, ex.stream);
   }
   ++submitted_;
 }
 
 StepResult Stepper::collect() {
   BEV_CHECK(in_flight() > 0, Internal, "no step is in flight");
-  const Ticket& ticket = tickets_[static_cast<size_t>(collected_ % kMostInFlight)];
+  Ticket& ticket = tickets_[static_cast<size_t>(collected_ % kMostInFlight)];
   ++collected_;
   if (reports_.data() == nullptr) return {};
-  assembly_.device.finish(ticket.done);
+  // Waits for the step: its report is there afterwards.
+  const double seconds =
+      ticket.done.seconds_since(last_done_.present() ? last_done_ : ticket.begun);
+  last_done_ = std::move(ticket.done);
   const Report& r = *report(collected_ - 1);
-  const Event since = last_done_.handle != 0 ? last_done_ : ticket.begun;
-  last_done_ = ticket.done;
   const bool applied = r.decision[kApplied] != 0;
   if (applied) {
     ++applied_steps_;
@@ -120,7 +121,7 @@ StepResult Stepper::collect() {
           .lr = r.decision[kRate],
           .next_lr = r.decision[kNextRate],
           .loss_scale = r.decision[kUsedScale],
-          .seconds = assembly_.device.seconds_between(since, ticket.done),
+          .seconds = seconds,
           .applied = applied};
 }
 

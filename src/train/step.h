@@ -6,6 +6,7 @@
 #include <span>
 
 #include "device/pinned_buffer.h"
+#include "device/time_mark.h"
 #include "ops/update_rule.h"
 #include "optim/lr_schedule.h"
 #include "train/assembly.h"
@@ -61,7 +62,7 @@ class Stepper {
     double decision[kUpdateDecisions];
   };
   struct Ticket {
-    Event begun{}, done{};
+    TimeMark begun{}, done{};
     int64_t samples = 0;
   };
   Report* report(int64_t number) const;
@@ -72,7 +73,7 @@ class Stepper {
   Tensor norm_squared_, state_, decision_;
   PinnedBuffer reports_;
   std::array<Ticket, kMostInFlight> tickets_{};
-  Event last_done_{};
+  TimeMark last_done_{};
   int64_t submitted_ = 0, collected_ = 0;
   int64_t applied_steps_ = 0, scheduled_samples_ = 0;
 };

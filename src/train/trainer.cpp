@@ -35,7 +35,6 @@ void Trainer::issue(const TrainObserver& observer, const Issued& issued,
   stepper_.submit(batches);
   assembly_.executor.trace_into(nullptr);
   observer.trace(trace.chrome_json());
-  assembly_.device.forget_times();
 }
 
 bool Trainer::report(Course& course, const Issued& issued, const StepResult& result) {

@@ -42,6 +42,7 @@ struct TrialSpec {
   DType exact_in = DType::f64;  // draws are rounded so that this type holds them exactly
   Placement placement{};
   bool deterministic = false;  // cuda: the device promises the same bits
+  bool tuned = false;          // cuda: a device of its own, which rehearses
 };
 
 struct Draw {
@@ -150,8 +151,9 @@ enum class Storage : uint8_t { All, F32Only, Alike };
 void expect_cpu_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
 
 // Repeats: two runs give the same bits. Varies: libraries may add in any order. Deterministic: the
-// device is told to repeat, which other kernels may serve; two runs give the same bits.
-enum class Policy : uint8_t { Repeats, Varies, Deterministic };
+// device is told to repeat, which other kernels may serve; two runs give the same bits. Tuned: what a
+// rehearsal found fastest serves.
+enum class Policy : uint8_t { Repeats, Varies, Deterministic, Tuned };
 
 // Runs the case on the cuda device against the reference, f32, bf16 and f16, in all placements.
 // Skips the test where no GPU is.

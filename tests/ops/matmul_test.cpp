@@ -9,7 +9,9 @@
 
 #include "base/philox.h"
 #include "ops/activation.h"
+#include "device/rehearsal.h"
 #include "ops/harness.h"
+#include "support/temporary_directory.h"
 
 namespace bev::test {
 namespace {
@@ -212,6 +214,48 @@ TEST(Matmul, CudaAgreesAtShapesOfModels) {
   agree({.m = 7, .n = 64, .k = kVocabulary});
   agree(
       {.m = kVocabulary, .n = 64, .k = 6, .ta = kTurned, .accumulate = true, .out = Element::Sum});
+}
+
+// Fails when a proposal that wins by its speed computes something else, or when what a rehearsal
+// wrote is still there afterwards.
+TEST(Matmul, CudaAgreesWhenTuned) {
+  const auto agree = [](const MatmulCase& c) {
+    expect_cuda_agrees(c.name(), c, Storage::All, Policy::Tuned);
+  };
+  bias_gradient(agree);
+  agree({.m = 120, .n = 328, .k = 72, .tb = Transpose::Yes, .epilogue = Epilogue::Bias});
+  agree({.m = 136,
+         .n = 320,
+         .k = 64,
+         .tb = Transpose::Yes,
+         .epilogue = Epilogue::BiasActivate,
+         .keeps_argument = true});
+  agree({.m = 136, .n = 320, .k = 64, .epilogue = Epilogue::ActivateBackward});
+  agree({.m = 64, .n = 128, .k = 4096, .ta = Transpose::Yes, .accumulate = true, .out = Element::Sum});
+}
+
+// Fails when a new process times again what an earlier one found, or does not believe its file.
+TEST(Matmul, CudaRemembersWhatWasTuned) {
+  if (no_gpu()) return;
+  if (std::getenv("CUDA_FORCE_PTX_JIT") != nullptr) GTEST_SKIP() << "the library holds no PTX";
+  const TemporaryDirectory folder;
+  for (const char* expected : {", timed", ", remembered"}) {
+    const std::unique_ptr<Device> device =
+        make_device({.kind = DeviceKind::Cuda, .cache = folder.path().string()});
+    device->dispatch().enable();
+    Arena none(*device, 0, "none");
+    Exec ex{*device, device->compute_stream(), none, none, none, nullptr};
+    const Buffer operand(*device, sizeof(bf16) * 256 * 256, "operand");
+    const Buffer result(*device, sizeof(bf16) * 256 * 256, "operand");
+    const ConstTensor a = tensor_over(operand.data(), DType::bf16, {256, 256});
+    Rehearsal rehearsal(*device);
+    ops::matmul(ex, {.a = a, .b = a, .out = tensor_over(result.data(), DType::bf16, {256, 256})});
+    rehearsal.finish();
+    ASSERT_EQ(device->dispatch().choices().size(), 1u);
+    EXPECT_NE(device->dispatch().choices()[0].chosen.find(expected), std::string::npos)
+        << device->dispatch().choices()[0].chosen;
+    EXPECT_NE(device->rehearsed(), "");
+  }
 }
 
 // Fails when dbias needs a product, or when nothing to multiply is left as it was.

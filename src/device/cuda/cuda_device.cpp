@@ -7,18 +7,6 @@ namespace bev {
 
 using cuda::check;
 
-namespace {
-
-double elapsed(cudaEvent_t from, cudaEvent_t to) {
-  check(cudaEventSynchronize(from), "waiting for the GPU");
-  check(cudaEventSynchronize(to), "waiting for the GPU");
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, from, to), "reading a timer");
-  return 1e-3 * static_cast<double>(milliseconds);
-}
-
-}  // namespace
-
 CudaDevice::CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordinal)
     : Device(ops, policy) {
   check(cudaSetDevice(ordinal), "choosing the GPU");
@@ -37,7 +25,7 @@ CudaDevice::CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordin
 }
 
 CudaDevice::~CudaDevice() {
-  for (cudaEvent_t mark : marks_) cudaEventDestroy(mark);
+  for (cudaEvent_t timer : timers_) cudaEventDestroy(timer);
   for (cudaEvent_t event : events_) {
     if (event != nullptr) cudaEventDestroy(event);
   }
@@ -75,7 +63,7 @@ cudaEvent_t CudaDevice::event_of(Event event) const {
 Event CudaDevice::record(int stream) {
   cudaEvent_t& event = events_[++recorded_ % kEvents];
   if (event == nullptr) {
-    check(cudaEventCreate(&event), "making an event");
+    check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
   }
   check(cudaEventRecord(event, streams_[static_cast<size_t>(stream)]), "recording an event");
   return {recorded_};
@@ -93,26 +81,28 @@ void CudaDevice::finish(Event event) {
   if (handle != nullptr) check(cudaEventSynchronize(handle), "waiting for the GPU");
 }
 
-int64_t CudaDevice::mark_time(Stream stream) {
-  cudaEvent_t mark = nullptr;
-  check(cudaEventCreate(&mark), "making a timer");
-  marks_.push_back(mark);
-  check(cudaEventRecord(mark, streams_[static_cast<size_t>(stream.index())]), "starting a timer");
-  return static_cast<int64_t>(marks_.size()) - 1;
+uint64_t CudaDevice::start_timer(int stream) {
+  if (idle_timers_.empty()) {
+    cudaEvent_t made = nullptr;
+    check(cudaEventCreate(&made), "making a timer");
+    idle_timers_.push_back(timers_.size());
+    timers_.push_back(made);
+  }
+  const uint64_t timer = idle_timers_.back();
+  check(cudaEventRecord(timers_[timer], streams_[static_cast<size_t>(stream)]), "starting a timer");
+  idle_timers_.pop_back();
+  return timer;
 }
 
-double CudaDevice::seconds_between(int64_t first, int64_t second) {
-  return elapsed(marks_[static_cast<size_t>(first)], marks_[static_cast<size_t>(second)]);
+double CudaDevice::seconds_between(uint64_t first, uint64_t second) {
+  check(cudaEventSynchronize(timers_[first]), "waiting for the GPU");
+  check(cudaEventSynchronize(timers_[second]), "waiting for the GPU");
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, timers_[first], timers_[second]), "reading a timer");
+  return 1e-3 * static_cast<double>(milliseconds);
 }
 
-double CudaDevice::seconds_between(Event first, Event second) {
-  return elapsed(event_of(first), event_of(second));
-}
-
-void CudaDevice::forget_times() {
-  for (cudaEvent_t mark : marks_) cudaEventDestroy(mark);
-  marks_.clear();
-}
+void CudaDevice::release_timer(uint64_t timer) { idle_timers_.push_back(timer); }
 
 void CudaDevice::synchronize(int stream) {
   check(cudaStreamSynchronize(streams_[static_cast<size_t>(stream)]), "waiting for the GPU");

@@ -22,10 +22,6 @@ class CudaDevice : public Device {
   int compute_capability() const { return compute_capability_; }  // 90 for sm_90
 
   void finish(Event event) override;
-  double seconds_between(Event first, Event second) override;
-  int64_t mark_time(Stream stream) override;
-  double seconds_between(int64_t first, int64_t second) override;
-  void forget_times() override;
   void upload(const void* host, std::byte* device, size_t bytes) override;
   void download(const std::byte* device, void* host, size_t bytes) override;
   std::byte* allocate_pinned(size_t bytes) override;
@@ -40,6 +36,9 @@ class CudaDevice : public Device {
   Event record(int stream) override;
   void wait(int stream, Event event) override;
   void synchronize(int stream) override;
+  uint64_t start_timer(int stream) override;
+  double seconds_between(uint64_t first, uint64_t second) override;
+  void release_timer(uint64_t timer) override;
   cudaEvent_t event_of(Event event) const;
 
   // Events are numbered from 1 and reuse this many handles in turn: nobody waits for one that is
@@ -50,7 +49,10 @@ class CudaDevice : public Device {
   std::array<cudaStream_t, 2> streams_{};
   std::array<cudaEvent_t, kEvents> events_{};
   uint64_t recorded_ = 0;
-  std::vector<cudaEvent_t> marks_;  // with timers
+  // Events with a clock. A timer is an index; those of the second list are free to be started
+  // again.
+  std::vector<cudaEvent_t> timers_;
+  std::vector<uint64_t> idle_timers_;
 };
 
 }  // namespace bev

@@ -1,0 +1,124 @@
+#include <cmath>
+
+#include "base/format.h"
+#include "bench/op_cases.h"
+#include "ops/attention.h"
+#include "ops/rope.h"
+
+namespace bev {
+
+namespace {
+
+struct Heads {
+  Tensor q, k, v;
+};
+
+// As the model has them: parts of fused rows.
+Heads fused_heads(const CaseOperands& o) {
+  const ModelShape& m = o.model;
+  const Tensor rows = o.value({o.tokens, (m.heads + 2 * m.kv_heads) * m.head_dim});
+  const auto part = [&](int64_t first, int64_t count) {
+    return split_last(slice(rows, 1, first * m.head_dim, count * m.head_dim), m.head_dim);
+  };
+  return {.q = part(0, m.heads),
+          .k = part(m.heads, m.kv_heads),
+          .v = part(m.heads + m.kv_heads, m.kv_heads)};
+}
+
+// Norms of queries and keys write them without gaps.
+Heads attended_heads(const CaseOperands& o) {
+  Heads heads = fused_heads(o);
+  if (o.config.model.qk_norm) {
+    heads.q = o.value(heads.q.shape);
+    heads.k = o.value(heads.k.shape);
+  }
+  return heads;
+}
+
+std::string shape_of(const CaseOperands& o) {
+  const ModelShape& m = o.model;
+  return format("{} x {}, {} heads x {}", o.batch.micro_batch, o.batch.sequence, m.heads,
+                m.head_dim) +
+         (m.kv_heads < m.heads ? format(", {} kv", m.kv_heads) : "");
+}
+
+ops::AttentionDropout attention_dropout(const CaseOperands& o) {
+  const ops::Dropout d = o.dropout(o.config.model.attention_dropout);
+  return {.probability = d.probability, .key = d.key, .rows = d.rows};
+}
+
+// The case without dropout and, where the model has it, the one with.
+template <class Op>
+std::vector<OpCase> with_and_without_dropout(const CaseOperands& o, const Op& op,
+                                             void (*issue)(Exec&, const Op&)) {
+  std::vector<OpCase> cases{{shape_of(o), [=](Exec& ex) { issue(ex, op); }}};
+  const double probability = o.config.model.attention_dropout;
+  if (probability == 0) return cases;
+  Op dropping = op;
+  dropping.dropout = attention_dropout(o);
+  cases.push_back(
+      {format("{} dropout {}", shape_of(o), probability), [=](Exec& ex) { issue(ex, dropping); }});
+  return cases;
+}
+
+double scale_of(const CaseOperands& o) {
+  return 1 / std::sqrt(static_cast<double>(o.model.head_dim));
+}
+
+// Near the log of a sum over many keys.
+Tensor log_sums(const CaseOperands& o) {
+  return o.filled({o.batch.micro_batch, o.model.heads, o.batch.sequence}, o.sums, 5);
+}
+
+}  // namespace
+
+std::vector<OpCase> attention_cases(const CaseOperands& o) {
+  const Heads h = attended_heads(o);
+  const ops::Attention a{.q = h.q,
+                         .k = h.k,
+                         .v = h.v,
+                         .sequences = o.batch.micro_batch,
+                         .scale = scale_of(o),
+                         .mask = {.window = o.config.model.window},
+                         .out = o.value(h.q.shape),
+                         .lse = log_sums(o)};
+  return with_and_without_dropout(o, a, ops::attention);
+}
+
+std::vector<OpCase> attention_backward_cases(const CaseOperands& o) {
+  const Heads h = attended_heads(o), d = fused_heads(o);
+  const ops::AttentionBackward a{.dout = o.value(h.q.shape),
+                                 .q = h.q,
+                                 .k = h.k,
+                                 .v = h.v,
+                                 .out = o.value(h.q.shape),
+                                 .lse = log_sums(o),
+                                 .sequences = o.batch.micro_batch,
+                                 .scale = scale_of(o),
+                                 .mask = {.window = o.config.model.window},
+                                 .dq = d.q,
+                                 .dk = d.k,
+                                 .dv = d.v};
+  return with_and_without_dropout(o, a, ops::attention_backward);
+}
+
+std::vector<OpCase> rope_cases(const CaseOperands& o) {
+  const ModelShape& m = o.model;
+  if (m.rotary_dim == 0) return {};
+  const Heads h = attended_heads(o);
+  // One angle for all: what is turned keeps its length.
+  const Shape table{m.positions, m.rotary_dim / 2};
+  const ops::Rope queries{.x = h.q,
+                          .positions = o.positions(),
+                          .cosine = o.filled(table, o.sums, 0.6),
+                          .sine = o.filled(table, o.sums, 0.8)};
+  ops::Rope keys = queries;
+  keys.x = h.k;
+  const auto shape = [&](std::string_view name, int64_t heads) {
+    return format("{} {} x {} x {}", name, o.tokens, heads, m.head_dim);
+  };
+  return {{shape("queries", m.heads), [=](Exec& ex) { ops::rope(ex, queries); }},
+          {shape("keys", m.kv_heads), [=](Exec& ex) { ops::rope(ex, keys); }}};
+}
+
+}  // namespace bev
