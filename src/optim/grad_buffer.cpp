@@ -8,25 +8,21 @@
 namespace bev {
 
 DType GradBuffer::dtype_of(const Param& param) const {
-  const bool is_short = precision_ == StatePrecision::Bf16 && param.spec.shape.rank() >= 2;
+  const bool is_short = precision_ == StatePrecision::Bf16 && param.spec.is_matrix();
   return is_short ? DType::bf16 : accumulation_of(params_.dtype());
 }
 
 GradBuffer::GradBuffer(ParamStore& params, StatePrecision precision)
     : params_(params), precision_(precision) {
-  const std::span<Param* const> all = params.distinct();
   size_t bytes = 0;
-  for (size_t i = 0; i < all.size(); ++i) {
-    const int64_t begin = params.flat_offset(*all[i]);
-    const int64_t end =
-        i + 1 < all.size() ? params.flat_offset(*all[i + 1]) : params.flat_elements();
-    const DType dtype = dtype_of(*all[i]);
-    bytes += static_cast<size_t>(end - begin) * size_of(dtype);
+  for (const FlatPlace& place : params.flat()) {
+    const DType dtype = dtype_of(*place.param);
+    bytes += static_cast<size_t>(place.count) * size_of(dtype);
     if (!flat_.empty() && flat_.back().dtype == dtype) {
-      flat_.back().shape.set(0, flat_.back().shape[0] + end - begin);
+      flat_.back().shape.set(0, flat_.back().shape[0] + place.count);
     } else {
-      flat_.push_back(tensor_over(static_cast<std::byte*>(nullptr), dtype, {end - begin}));
-      begins_.push_back(begin);
+      flat_.push_back(tensor_over(static_cast<std::byte*>(nullptr), dtype, {place.count}));
+      begins_.push_back(place.begin);
     }
   }
   buffer_ = Buffer(params.device(), bytes, "gradients");
@@ -35,10 +31,15 @@ GradBuffer::GradBuffer(ParamStore& params, StatePrecision precision)
     part.data = data;
     if (data != nullptr) data += bytes_of(part);
   }
-  for (Param* param : all) {
-    const Tensor flat = range(params.flat_offset(*param), param->value.shape.elements());
-    param->grad = tensor_over(flat.data, flat.dtype, param->value.shape);
+  for (const FlatPlace& place : params.flat()) {
+    const Shape& shape = place.param->value.shape;
+    const Tensor flat = range(place.begin, shape.elements());
+    place.param->grad = tensor_over(flat.data, flat.dtype, shape);
   }
+  const auto vector = std::find_if(params.flat().begin(), params.flat().end(),
+                                   [](const FlatPlace& p) { return !p.param->spec.is_matrix(); });
+  if (vector != params.flat().end())
+    vectors_ = range(vector->begin, params.flat_elements() - vector->begin);
 }
 
 Tensor GradBuffer::range(int64_t begin, int64_t count) const {
@@ -50,9 +51,9 @@ Tensor GradBuffer::range(int64_t begin, int64_t count) const {
 
 void GradBuffer::begin_step(Exec& ex) {
   for (Param* param : params_.distinct()) {
-    param->grad_started = param->spec.shape.rank() < 2;
-    if (param->grad_started) ops::fill(ex, {.out = param->grad, .value = 0});
+    param->grad_started = !param->spec.is_matrix();
   }
+  if (vectors_.present()) ops::fill(ex, {.out = vectors_, .value = 0});
 }
 
 }  // namespace bev

@@ -1,4 +1,4 @@
-// All gradients of this rank in one buffer, in the order of the parameters.
+// All gradients of this rank in one buffer, in the flat order of the parameters.
 #pragma once
 
 #include <span>
@@ -20,7 +20,7 @@ class GradBuffer {
   // first product (Param::accumulate).
   void begin_step(Exec& ex);
 
-  // The buffer as tensors of one dtype each; gaps between parameters stay zero.
+  // The buffer as tensors of one dtype each, at most two; gaps between parameters stay zero.
   std::span<const Tensor> flat() const { return flat_; }
 
   // The part that belongs to the flat range [begin, begin + count) of the store. REQUIRES: one
@@ -35,6 +35,7 @@ class GradBuffer {
   Buffer buffer_;
   std::vector<Tensor> flat_;
   std::vector<int64_t> begins_;  // of flat_ in the store
+  Tensor vectors_;               // the end of the buffer; may be absent
 };
 
 }  // namespace bev

@@ -66,22 +66,17 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads) : params_(params), grads_(grads) {
-  const std::span<Param* const> all = params.distinct();
-  for (size_t i = 0; i < all.size(); ++i) {
-    const int64_t begin = params.flat_offset(*all[i]);
-    const int64_t end =
-        i + 1 < all.size() ? params.flat_offset(*all[i + 1]) : params.flat_elements();
-    const bool decay = all[i]->spec.decay;
-    const DType grad = grads.dtype_of(*all[i]);
+Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads)
+    : params_(params), grads_(grads), values_(params.flat_values()) {
+  for (const FlatPlace& place : params.flat()) {
+    const bool decay = place.param->spec.decay;
+    const DType grad = grads.dtype_of(*place.param);
     if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().grad == grad) {
-      ranges_.back().count += end - begin;
+      ranges_.back().count += place.count;
     } else {
-      ranges_.push_back({begin, end - begin, decay, grad});
+      ranges_.push_back({place.begin, place.count, decay, grad});
     }
   }
-  std::byte* first = all.empty() ? nullptr : all.front()->value.data;
-  values_ = tensor_over(first, params.dtype(), {params.flat_elements()});
   if (params.dtype() != accumulation_of(params.dtype())) {
     master_ = make_state(StatePrecision::F32, "master weights");
   }

@@ -23,7 +23,8 @@ class Optimizer {
   void refresh_master(Exec& ex);
 
  protected:
-  // A maximal run of parameters that are all decayed or all not, with gradients of one dtype.
+  // A maximal run of the flat order, all decayed or all not, with gradients of one dtype: as a rule
+  // one of matrices and one of vectors.
   struct Range {
     int64_t begin, count;
     bool decay;

@@ -47,6 +47,8 @@ struct ParamSpec {
   Init init{};
   bool decay = true;
   std::string tied_to{};  // shares values with this parameter (embedding and head)
+
+  bool is_matrix() const { return shape.rank() >= 2; }  // else a vector
 };
 
 // The same elements in logical and in local coordinates, along one dim.

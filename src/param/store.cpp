@@ -74,7 +74,7 @@ ParamStore::ParamStore(Device& device, const ParallelLayout& layout, int rank, D
 
 Param& ParamStore::declare(ParamSpec spec) {
   BEV_CHECK(find(spec.name) == nullptr, Internal, "parameter {} declared twice", spec.name);
-  BEV_CHECK(values_.bytes() == 0, Internal, "parameter {} declared after allocate()", spec.name);
+  BEV_CHECK(flat_.empty(), Internal, "parameter {} declared after allocate()", spec.name);
   params_.push_back({.spec = std::move(spec)});
   Param& param = params_.back();
   for (const Piece& piece : pieces(param.spec, grid_, rank_)) {
@@ -84,17 +84,29 @@ Param& ParamStore::declare(ParamSpec spec) {
     const Shape shape = local_shape(param.spec, grid_, rank_);
     param.value = tensor_over(static_cast<std::byte*>(nullptr), dtype_, shape);
     distinct_.push_back(&param);
-    offsets_.push_back(flat_elements_);
-    flat_elements_ += round_up(shape.elements(), kFlatAlignment);
   }
   return param;
 }
 
+void ParamStore::place_flat() {
+  int64_t begin = 0;
+  for (const bool matrices : {true, false}) {
+    for (Param* param : distinct_) {
+      if (param->spec.is_matrix() != matrices) continue;
+      const int64_t count = round_up(param->value.shape.elements(), kFlatAlignment);
+      flat_.push_back({param, begin, count});
+      begin += count;
+    }
+  }
+}
+
 void ParamStore::allocate() {
-  values_ = Buffer(device_, static_cast<size_t>(flat_elements_) * size_of(dtype_), "parameters");
-  for (size_t i = 0; i < distinct_.size(); ++i) {
+  BEV_CHECK(flat_.empty(), Internal, "parameters allocated twice");
+  place_flat();
+  values_ = Buffer(device_, static_cast<size_t>(flat_elements()) * size_of(dtype_), "parameters");
+  for (const FlatPlace& place : flat_) {
     if (values_.data() == nullptr) break;
-    distinct_[i]->value.data = values_.data() + static_cast<size_t>(offsets_[i]) * size_of(dtype_);
+    place.param->value.data = values_.data() + static_cast<size_t>(place.begin) * size_of(dtype_);
   }
   for (Param& param : params_) {
     if (param.spec.tied_to.empty()) continue;
@@ -148,10 +160,12 @@ int64_t ParamStore::elements() const {
   return total;
 }
 
-int64_t ParamStore::flat_offset(const Param& param) const {
-  const auto found = std::find(distinct_.begin(), distinct_.end(), &param);
-  BEV_CHECK(found != distinct_.end(), Internal, "{} has no place of its own", param.spec.name);
-  return offsets_[static_cast<size_t>(found - distinct_.begin())];
+int64_t ParamStore::flat_elements() const {
+  return flat_.empty() ? 0 : flat_.back().begin + flat_.back().count;
+}
+
+Tensor ParamStore::flat_values() const {
+  return tensor_over(values_.data(), dtype_, {flat_elements()});
 }
 
 }  // namespace bev

@@ -1,4 +1,4 @@
-// The parameters one rank holds: values in one flat buffer, in declaration order.
+// The parameters one rank holds, their values in one flat buffer.
 #pragma once
 
 #include <deque>
@@ -28,6 +28,13 @@ struct Param {
   }
 };
 
+// A parameter's place in flat buffers laid out like a store: of `count` elements, the parameter has
+// the first; the rest is the gap before the next.
+struct FlatPlace {
+  Param* param;
+  int64_t begin, count;
+};
+
 class ParamStore {
  public:
   // The device must outlive the store.
@@ -36,7 +43,8 @@ class ParamStore {
   // The reference stays valid. The value has memory only after allocate().
   Param& declare(ParamSpec spec);
 
-  // One buffer for all values. A tied parameter shares the memory of the one it names.
+  // One buffer for all values, in the flat order. A tied parameter shares the memory of the one it
+  // names.
   void allocate();
 
   // Fills the values: the same model for every layout, because each element is drawn by its name
@@ -53,10 +61,12 @@ class ParamStore {
   const Grid& grid() const { return grid_; }
   int rank() const { return rank_; }
 
-  // The offset of a parameter's first element in flat buffers laid out like this store.
-  // All tensors start on a multiple of kFlatAlignment elements.
-  int64_t flat_elements() const { return flat_elements_; }
-  int64_t flat_offset(const Param& param) const;
+  // The flat order, known after allocate(): all matrices, then all vectors, each in declaration
+  // order. What is done to all matrices or to all vectors alone is so one pass over one range.
+  // The places follow each other without gaps and begin at multiples of kFlatAlignment elements.
+  std::span<const FlatPlace> flat() const { return flat_; }
+  int64_t flat_elements() const;
+  Tensor flat_values() const;
 
   static constexpr int64_t kFlatAlignment = 64;
 
@@ -67,9 +77,10 @@ class ParamStore {
   DType dtype_;
   std::deque<Param> params_;
   std::vector<Param*> distinct_;
-  std::vector<int64_t> offsets_;  // of distinct_
-  int64_t flat_elements_ = 0;
+  std::vector<FlatPlace> flat_;
   Buffer values_;
+
+  void place_flat();
 };
 
 // The name with layer numbers replaced by '*': parameters of one kind share it.

@@ -152,12 +152,13 @@ std::vector<NormCase> cases() {
 }
 
 // Widths of models, one for each number of threads that share a row on a GPU, with enough rows that
-// a block takes several; heads in the view of a fused row.
+// a team takes several; heads in the view of a fused row.
 std::vector<NormCase> large_cases() {
   std::vector<NormCase> all;
-  const std::vector<Shape> shapes{{4300, 264}, {97, 768},     {3, 769},     {1061, 1024},
-                                  {99, 1600},  {531, 2048},   {267, 4096},  {265, 8192},
-                                  {3, 12288},  {2111, 3, 64}, {601, 5, 128}};
+  const std::vector<Shape> shapes{{4300, 264},   {3300, 768}, {3, 769},    {2200, 1024},
+                                  {701, 1280},   {99, 1600},  {531, 2048}, {401, 2560},
+                                  {267, 4096},   {265, 8192}, {3, 12288},  {4300, 3, 64},
+                                  {1301, 5, 128}};
   for (const Shape& shape : shapes) {
     all.push_back({NormKind::LayerNorm, shape, true});
     all.push_back({NormKind::RmsNorm, shape, false});

@@ -30,11 +30,50 @@ struct BackwardRows {
   }
 };
 
+// Calls f.template operator()<threads, groups of each>() for the smallest team that holds a row;
+// false, and no call, where none does or the row is not made of whole groups.
+template <class F>
+bool visit_backward_team(int64_t width, F&& f) {
+  const int64_t groups = width / kGroup;
+  if (width % kGroup != 0) return false;
+  if (groups <= 8) {
+    f.template operator()<8, 1>();
+  } else if (groups <= 16) {
+    f.template operator()<16, 1>();
+  } else if (groups <= 32) {
+    f.template operator()<32, 1>();
+  } else if (groups <= 96) {
+    f.template operator()<32, 3>();
+  } else if (groups <= 128) {
+    f.template operator()<64, 2>();
+  } else if (groups <= 192) {
+    f.template operator()<96, 2>();
+  } else if (groups <= 256) {
+    f.template operator()<128, 2>();
+  } else if (groups <= 320) {
+    f.template operator()<160, 2>();
+  } else if (groups <= 512) {
+    f.template operator()<256, 2>();
+  } else if (groups <= 1024) {
+    f.template operator()<512, 2>();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+// Threads of a block, which has a multiprocessor for itself: as many whole teams as find registers
+// for their sums over rows and for two rows.
+constexpr int backward_block(int team, int groups) {
+  const int most = groups == 1 ? 768 : groups == 2 ? 512 : 384;
+  return most / team * team;
+}
+
 // Adds up what the teams of a block have, in order, and writes it as the block's part.
 template <int kTeam, int kGroups>
 __device__ __forceinline__ void write_part(const float (&sums)[kGroups][kGroup], int64_t width,
                                            float* part) {
-  constexpr int kThreads = team_block(kTeam), kTeams = kThreads / kTeam;
+  constexpr int kThreads = backward_block(kTeam, kGroups), kTeams = kThreads / kTeam;
   const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
   if constexpr (kTeams == 1) {
 #pragma unroll
@@ -65,67 +104,91 @@ __device__ __forceinline__ void write_part(const float (&sums)[kGroups][kGroup],
   }
 }
 
+// What a thread has of a row; zeros of a row or column that is not there.
+template <class T, int kGroups>
+struct RowGroups {
+  Group<T> dy[kGroups], x[kGroups], residual[kGroups];
+  float mean = 0, rstd = 0;
+};
+
 // Reads dy, x and dresidual once and writes dx once: a row stays in the registers of its team, and
-// every thread keeps the sums over rows of its own columns.
+// every thread keeps the sums over rows of its own columns. While a row is computed the next one is
+// on its way; f32 has no registers for that.
+// With c = x - mean and h = rstd * g:  dx = h - mean(h) - c * rstd^2 * mean(h * c).
 template <class T, int kTeam, int kGroups, bool kCentred>
-__global__ void __launch_bounds__(team_block(kTeam), team_block(kTeam) > 256 ? 1 : 2)
+__global__ void __launch_bounds__(backward_block(kTeam, kGroups), 1)
     norm_backward_teams(BackwardRows<T> n) {
-  constexpr int kTeams = team_block(kTeam) / kTeam;
-  __shared__ float2 shared[2][team_block(kTeam) / 32];
-  TeamSum<kTeam> team_sum(shared);
+  constexpr int kThreads = backward_block(kTeam, kGroups), kTeams = kThreads / kTeam;
+  constexpr bool kAhead = sizeof(T) == 2;
+  __shared__ float2 shared[2][kThreads / 32];
+  TeamSum<kTeam, kThreads> team_sum(shared);
   const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
   const float per_width = 1.0f / static_cast<float>(n.width);
   const auto column_of = [&](int g) { return (g * kTeam + member) * kGroup; };
+  // Columns that are not there keep the zeros that r had at first.
+  const auto read = [&](int64_t row, RowGroups<T, kGroups>& r) {
+    if (row >= n.rows) {
+      r = {};
+      return;
+    }
+    const T *dy = n.dy[row], *x = n.x[row];
+    const T* residual = n.adds ? n.dresidual[row] : nullptr;
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (column_of(g) >= n.width) continue;
+      r.dy[g] = load_wide(dy + column_of(g));
+      r.x[g] = load_wide(x + column_of(g));
+      if (n.adds) r.residual[g] = load_wide(residual + column_of(g));
+    }
+    r.rstd = n.rstd[row];
+    if constexpr (kCentred) r.mean = n.mean[row];
+  };
   float dweight[kGroups][kGroup] = {}, dbias[kGroups][kGroup] = {};
   Group<T> weight[kGroups];
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
     if (column_of(g) < n.width) weight[g] = load_wide(n.weight + column_of(g));
   }
-  for (int64_t first = int64_t{blockIdx.x} * kTeams; first < n.rows;
-       first += int64_t{gridDim.x} * kTeams) {
+  const int64_t step = int64_t{gridDim.x} * kTeams;
+  RowGroups<T, kGroups> next;
+  if constexpr (kAhead) read(int64_t{blockIdx.x} * kTeams + team, next);
+  for (int64_t first = int64_t{blockIdx.x} * kTeams; first < n.rows; first += step) {
     const int64_t row = first + team;
-    const bool live = row < n.rows;
-    const auto has = [&](int g) { return live && column_of(g) < n.width; };
-    const T* dy_row = live ? n.dy[row] : nullptr;
-    const T* x_row = live ? n.x[row] : nullptr;
-    const T* residual_row = live && n.adds ? n.dresidual[row] : nullptr;
-    Group<T> dy[kGroups], x[kGroups], residual[kGroups];
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      if (!has(g)) continue;
-      dy[g] = load_wide(dy_row + column_of(g));
-      x[g] = load_wide(x_row + column_of(g));
-      if (n.adds) residual[g] = load_wide(residual_row + column_of(g));
+    RowGroups<T, kGroups> r;
+    if constexpr (kAhead) {
+      r = next;
+      read(row + step, next);
+    } else {
+      read(row, r);
     }
-    const float rstd = live ? n.rstd[row] : 0.0f;
-    const float mean = kCentred && live ? n.mean[row] : 0.0f;
     float2 sums{0.0f, 0.0f};
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        const float d = dy[g][j];
-        const float xhat = (x[g][j] - mean) * rstd;
-        const float of_norm = d * weight[g][j];
-        if constexpr (kCentred) sums.x += of_norm;
-        sums.y += of_norm * xhat;
-        dweight[g][j] += d * xhat;
-        if constexpr (kCentred) dbias[g][j] += d;
+        const float c = r.x[g][j] - r.mean;
+        const float scaled = r.dy[g][j] * r.rstd;
+        const float h = scaled * weight[g][j];
+        if constexpr (kCentred) sums.x += h;
+        sums.y += h * c;
+        dweight[g][j] += scaled * c;
+        if constexpr (kCentred) dbias[g][j] += r.dy[g][j];
       }
     }
     sums = team_sum(sums);
-    const float mean_g = sums.x * per_width, mean_g_xhat = sums.y * per_width;
-    T* dx_row = live ? n.dx[row] : nullptr;
+    if (row >= n.rows) continue;
+    const float mean_h = sums.x * per_width;
+    const float slope = r.rstd * r.rstd * (sums.y * per_width);
+    T* dx_row = n.dx[row];
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      if (!has(g)) continue;
+      if (column_of(g) >= n.width) continue;
       float dx[kGroup];
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        const float xhat = (x[g][j] - mean) * rstd;
-        const float of_norm = dy[g][j] * weight[g][j];
-        dx[j] = rstd * (of_norm - mean_g - xhat * mean_g_xhat) + residual[g][j];
+        const float c = r.x[g][j] - r.mean;
+        const float h = r.dy[g][j] * r.rstd * weight[g][j];
+        dx[j] = h - mean_h - c * slope + r.residual[g][j];
       }
       store_wide(Group<T>::of(dx), dx_row + column_of(g));
     }
@@ -193,6 +256,7 @@ __global__ void __launch_bounds__(kStrip* kSlices)
   float sum = 0;
   if (column < width) {
     const float* at = parts + blockIdx.y * width + column;
+#pragma unroll 4
     for (int64_t p = slice; p < count; p += kSlices) sum += at[p * step];
   }
   shared[slice][lane] = sum;
@@ -208,21 +272,22 @@ __global__ void __launch_bounds__(kStrip* kSlices)
 // Returns how many parts there are.
 template <class T>
 int64_t launch(Exec& ex, const BackwardRows<T>& rows, bool wide) {
-  const int64_t most = most_norm_parts(rows.width);
   int64_t parts = 0;
-  const bool fits = wide && visit_team(rows.width, [&]<int kTeam, int kGroups>() {
-                      constexpr int kThreads = team_block(kTeam);
-                      parts = std::min(most, ceil_div(rows.rows, kThreads / kTeam));
+  const bool fits = wide && visit_backward_team(rows.width, [&]<int kTeam, int kGroups>() {
+                      constexpr int kThreads = backward_block(kTeam, kGroups);
+                      parts = std::min({kMostNormParts, int64_t{gpu_of(ex).multiprocessors()},
+                                        ceil_div(rows.rows, kThreads / kTeam)});
+                      const auto blocks = static_cast<unsigned>(parts);
                       if (rows.mean != nullptr) {
                         norm_backward_teams<T, kTeam, kGroups, true>
-                            <<<static_cast<unsigned>(parts), kThreads, 0, stream_of(ex)>>>(rows);
+                            <<<blocks, kThreads, 0, stream_of(ex)>>>(rows);
                       } else {
                         norm_backward_teams<T, kTeam, kGroups, false>
-                            <<<static_cast<unsigned>(parts), kThreads, 0, stream_of(ex)>>>(rows);
+                            <<<blocks, kThreads, 0, stream_of(ex)>>>(rows);
                       }
                     });
   if (!fits) {
-    parts = std::min(most, rows.rows);
+    parts = std::min(kMostNormParts, rows.rows);
     const dim3 blocks(static_cast<unsigned>(ceil_div(rows.width, kLoopThreads)),
                       static_cast<unsigned>(parts));
     weight_gradient_parts<T><<<blocks, kLoopThreads, 0, stream_of(ex)>>>(rows);

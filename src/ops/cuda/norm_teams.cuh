@@ -37,11 +37,12 @@ bool visit_team(int64_t width, F&& f) {
   return true;
 }
 
-// Sums over a team. All threads of the block call it together.
-template <int kTeam>
+// Sums over a team of a block of kThreads. All threads of the team call it together, and of the
+// warp where that has several teams; teams of whole warps do not wait for each other.
+template <int kTeam, int kThreads = team_block(kTeam)>
 class TeamSum {
  public:
-  static constexpr int kBlockWarps = team_block(kTeam) / 32;
+  static constexpr int kBlockWarps = kThreads / 32;
 
   __device__ __forceinline__ explicit TeamSum(float2 (&shared)[2][kBlockWarps]) : shared_(shared) {}
 
@@ -58,7 +59,7 @@ class TeamSum {
       turn_ ^= 1;
       const int warp = threadIdx.x / 32;
       if (threadIdx.x % 32 == 0) of_warps[warp] = value;
-      __syncthreads();
+      wait_for_team();
       const int first = warp / kWarps * kWarps;
       value = {0.0f, 0.0f};
 #pragma unroll
@@ -73,6 +74,17 @@ class TeamSum {
  private:
   float2 (&shared_)[2][kBlockWarps];
   int turn_ = 0;
+
+  // A barrier for each team; barrier 0 is __syncthreads().
+  __device__ __forceinline__ static void wait_for_team() {
+    static_assert(kTeam % 32 == 0 && kThreads / kTeam < 16);
+    if constexpr (kTeam == kThreads) {
+      __syncthreads();
+    } else {
+      asm volatile("bar.sync %0, %1;" ::"r"(1 + static_cast<int>(threadIdx.x) / kTeam), "n"(kTeam)
+                   : "memory");
+    }
+  }
 };
 
 }  // namespace bev::cuda

@@ -118,12 +118,14 @@ class Rows {
 
   __device__ __forceinline__ T* operator[](int64_t row) const {
     int64_t offset = 0;
+    if (dims_ > 1) {
 #pragma unroll
-    for (int dim = kMaxRank - 2; dim > 0; --dim) {
-      if (dim >= dims_) continue;
-      const int64_t above = row / extent_[dim];
-      offset += (row - above * extent_[dim]) * stride_[dim];
-      row = above;
+      for (int dim = kMaxRank - 2; dim > 0; --dim) {
+        if (dim >= dims_) continue;
+        const int64_t above = row / extent_[dim];
+        offset += (row - above * extent_[dim]) * stride_[dim];
+        row = above;
+      }
     }
     return data_ + offset + row * stride_[0];
   }

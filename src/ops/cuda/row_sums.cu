@@ -9,8 +9,13 @@ namespace {
 
 constexpr int kThreads = 256, kWarps = kThreads / 32;
 constexpr int kColumnsPerLane = 8, kStrip = 32 * kColumnsPerLane;  // columns of a block
-constexpr int64_t kMostSlices = 128, kFewestRows = 64;             // of a slice
-constexpr int kCombineColumns = 32, kCombineParts = 8;
+constexpr int kRowsAtOnce = 4;                                     // of a warp
+// Of a slice, whose length is a multiple of this.
+constexpr int64_t kFewestRows = kWarps * kRowsAtOnce;
+// What a large GPU has room for at once, four on each of 132 multiprocessors: no block waits for
+// another to end. The same for every GPU, so that the order of additions is.
+constexpr int64_t kMostBlocks = 528;
+constexpr int kCombineColumns = 32, kCombineParts = 32;
 
 template <class T, int V>
 struct alignas(V * sizeof(T)) Pack {
@@ -21,7 +26,7 @@ struct alignas(V * sizeof(T)) Pack {
 // ..., a lane kColumnsPerLane columns in packs of V. The order of additions does not depend on V.
 // out[slice, column] = sum, or += where `add`.
 template <class T, int V>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 4)
     column_sums_kernel(const T* in, int64_t stride, int64_t rows, int64_t columns,
                        int64_t rows_per_slice, float* out, bool add) {
   __shared__ float shared[kWarps][kStrip];
@@ -30,7 +35,7 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t slice = blockIdx.y;
   const int64_t end = min(rows, (slice + 1) * rows_per_slice);
   float sum[kColumnsPerLane] = {};
-#pragma unroll 4
+#pragma unroll kRowsAtOnce
   for (int64_t row = slice * rows_per_slice + warp; row < end; row += kWarps) {
     const T* line = in + row * stride + strip;
 #pragma unroll
@@ -55,7 +60,8 @@ __global__ void __launch_bounds__(kThreads)
   result = add ? result + total : total;
 }
 
-__global__ void combine_kernel(const float* partial, int64_t slices, int64_t columns, float* sums) {
+__global__ void __launch_bounds__(kCombineColumns* kCombineParts)
+    combine_kernel(const float* partial, int64_t slices, int64_t columns, float* sums) {
   __shared__ float shared[kCombineParts][kCombineColumns];
   const int64_t column = static_cast<int64_t>(blockIdx.x) * kCombineColumns + threadIdx.x;
   float part = 0;
@@ -91,11 +97,12 @@ void launch_columns(cudaStream_t stream, const ConstTensor& a, float* sums, floa
   const int64_t rows = a.shape[0], columns = a.shape[1];
   const auto room =
       static_cast<int64_t>(partial_bytes / (sizeof(float) * static_cast<size_t>(columns)));
-  const int64_t wanted = std::min({ceil_div(rows, kFewestRows), kMostSlices, room});
-  const int64_t rows_per_slice = ceil_div(rows, std::max<int64_t>(1, wanted));
+  const int64_t strips = ceil_div(columns, kStrip);
+  const int64_t most = std::max<int64_t>(1, std::min(kMostBlocks / strips, room));
+  const int64_t rows_per_slice = kFewestRows * ceil_div(rows, most * kFewestRows);
   const int64_t slices = ceil_div(rows, rows_per_slice);
   const bool direct = slices == 1;
-  const dim3 grid(static_cast<unsigned>(ceil_div(columns, kStrip)), static_cast<unsigned>(slices));
+  const dim3 grid(static_cast<unsigned>(strips), static_cast<unsigned>(slices));
   column_sums_kernel<T, V><<<grid, kThreads, 0, stream>>>(
       data_of<T>(a), a.stride[0], rows, columns, rows_per_slice, direct ? sums : partial, direct);
   check_launch("matmul dbias");

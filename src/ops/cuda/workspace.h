@@ -27,13 +27,14 @@ inline size_t workspace_bytes(const ops::AttentionBackward& a, const DevicePolic
   return cudnn_may_serve(a, policy) ? std::max(ours, cudnn_backward_budget(a)) : ours;
 }
 
-// The gradients of a norm's weight and bias are sums over rows: the rows are dealt to this many
-// blocks, each of which keeps sums of its own; they are added in order at the end.
-constexpr int64_t most_norm_parts(int64_t width) { return width <= 1024 ? 528 : 264; }
+// The gradients of a norm's weight and bias are sums over rows: the rows are dealt to blocks, one
+// for each multiprocessor but no more than this, each of which keeps sums of its own; they are
+// added in order at the end.
+constexpr int64_t kMostNormParts = 192;
 inline size_t workspace_bytes(const ops::NormBackward& n, const DevicePolicy&) {
   const int64_t width = n.x.shape[n.x.shape.rank() - 1];
   const int64_t rows = n.x.shape.elements() / width;
-  const int64_t parts = rows < most_norm_parts(width) ? rows : most_norm_parts(width);
+  const int64_t parts = rows < kMostNormParts ? rows : kMostNormParts;
   const int64_t sums = n.dbias.present() ? 2 : 1;
   return static_cast<size_t>(parts * sums * width) * sizeof(float);
 }

@@ -96,6 +96,29 @@ TEST(Store, TiedParametersShareMemoryAndCountOnce) {
   EXPECT_EQ(store.elements(), 24);
 }
 
+TEST(Store, MatricesComeBeforeVectorsInFlatBuffers) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  ParamStore store(*device, {}, 0, DType::f64);
+  Param& norm = store.declare({.name = "norm", .shape = {3}});
+  Param& first = store.declare({.name = "first", .shape = {5, 13}});
+  Param& bias = store.declare({.name = "bias", .shape = {64}});
+  Param& second = store.declare({.name = "second", .shape = {2, 2}});
+  store.allocate();
+  const std::vector<FlatPlace> expected{
+      {&first, 0, 128}, {&second, 128, 64}, {&norm, 192, 64}, {&bias, 256, 64}};
+  ASSERT_EQ(store.flat().size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const FlatPlace& place = store.flat()[i];
+    EXPECT_EQ(place.param, expected[i].param);
+    EXPECT_EQ(place.begin, expected[i].begin);
+    EXPECT_EQ(place.count, expected[i].count);
+    EXPECT_EQ(place.param->value.data,
+              store.flat_values().data + static_cast<size_t>(place.begin) * sizeof(double));
+  }
+  EXPECT_EQ(store.flat_elements(), 320);
+  EXPECT_EQ(store.distinct()[0], &norm);
+}
+
 TEST(Store, KindReplacesLayerNumbers) {
   EXPECT_EQ(kind_of("layers.12.norm1.weight"), "layers.*.norm1.weight");
   EXPECT_EQ(kind_of("final_norm.weight"), "final_norm.weight");
