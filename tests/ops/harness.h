@@ -151,8 +151,8 @@ enum class Storage : uint8_t { All, F32Only, Alike };
 void expect_cpu_agrees(const std::string& what, const Case& body, Storage storage = Storage::All);
 
 // Repeats: two runs give the same bits. Varies: libraries may add in any order. Deterministic: the
-// device is told to repeat, which other kernels may serve; two runs give the same bits. Tuned: what a
-// rehearsal found fastest serves.
+// device is told to repeat, which other kernels may serve; two runs give the same bits. Tuned: what
+// a rehearsal found fastest serves.
 enum class Policy : uint8_t { Repeats, Varies, Deterministic, Tuned };
 
 // Runs the case on the cuda device against the reference, f32, bf16 and f16, in all placements.

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/philox.h"
-#include "ops/activation.h"
 #include "device/rehearsal.h"
+#include "ops/activation.h"
 #include "ops/harness.h"
 #include "support/temporary_directory.h"
 
@@ -231,7 +231,12 @@ TEST(Matmul, CudaAgreesWhenTuned) {
          .epilogue = Epilogue::BiasActivate,
          .keeps_argument = true});
   agree({.m = 136, .n = 320, .k = 64, .epilogue = Epilogue::ActivateBackward});
-  agree({.m = 64, .n = 128, .k = 4096, .ta = Transpose::Yes, .accumulate = true, .out = Element::Sum});
+  agree({.m = 64,
+         .n = 128,
+         .k = 4096,
+         .ta = Transpose::Yes,
+         .accumulate = true,
+         .out = Element::Sum});
 }
 
 // Fails when a new process times again what an earlier one found, or does not believe its file.
