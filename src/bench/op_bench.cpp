@@ -124,13 +124,11 @@ void attention_cases(std::vector<Case>& cases, Operands& o, const ModelShape& m,
 
 void head_cases(std::vector<Case>& cases, Operands& o, const ModelShape& m, int64_t rows) {
   const Tensor logits = o.value({rows, m.padded_vocab});
-  const Tensor stats = o.sum({rows, ops::kSoftmaxStats}), loss = o.sum({rows});
+  const Tensor loss = o.sum({rows});
   const Tensor targets = o.flat({rows}, DType::i32, 3), weight = o.flat({rows}, DType::f32, 1);
   const std::string shape = format("{} x {}", rows, m.padded_vocab);
   cases.push_back({"cross_entropy", shape, [=, classes = m.padded_vocab](Exec& ex) {
-                     ops::softmax_stats(ex, {.logits = logits, .targets = targets, .stats = stats});
                      ops::cross_entropy(ex, {.logits = logits,
-                                             .stats = stats,
                                              .targets = targets,
                                              .weight = weight,
                                              .classes = classes,
