@@ -24,19 +24,23 @@ std::vector<OpCase> softmax_stats_cases(const CaseOperands& o) {
   return {{shape_of(o), [=](Exec& ex) { ops::softmax_stats(ex, s); }}};
 }
 
-// In place, as in the model: the gradient of a chunk takes the place of its logits. The statistics
-// are those of rows with small probabilities, so that it stays small when it is the next logits.
+// In place, as in the model: the gradient of a chunk takes the place of its logits. Once with
+// statistics from elsewhere, as where a vocabulary is cut: those of rows with small probabilities,
+// so that the gradient stays small when it is the next logits.
 std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
   const Tensor logits = logits_of(o);
   const ops::CrossEntropy c{.logits = logits,
-                            .stats = o.filled({o.loss_rows, ops::kSoftmaxStats}, o.sums, 10),
+                            .stats = {},
                             .targets = o.ids(o.loss_rows, o.model.vocab),
                             .weight = weights_of(o),
                             .classes = o.model.padded_vocab,
                             .loss_scale = o.filled({1}, DType::f64, 1),
                             .loss = o.sum({o.loss_rows}),
                             .dlogits = logits};
-  return {{shape_of(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }}};
+  ops::CrossEntropy cut = c;
+  cut.stats = o.filled({o.loss_rows, ops::kSoftmaxStats}, o.sums, 10);
+  return {{shape_of(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }},
+          {shape_of(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }}};
 }
 
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o) {

@@ -50,7 +50,6 @@ void Head::logits(Exec& ex, ConstTensor x, Tensor logits) const {
 
 void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) {
   const int64_t tokens = x.rows();
-  const DType stat = accumulation_of(x.dtype);
   for (int64_t begin = 0; begin < tokens; begin += chunk_) {
     ArenaScope scope(ex.scratch);
     const int64_t count = std::min(chunk_, tokens - begin);
@@ -58,14 +57,11 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
     const ConstTensor targets = slice(micro.targets, 0, begin, count);
     const ConstTensor weights = slice(micro.weight, 0, begin, count);
     const Tensor chunk = ex.scratch.allocate({count, classes_}, x.dtype, "head.logits");
-    const Tensor stats =
-        ex.scratch.allocate({count, ops::kSoftmaxStats}, stat, "head.softmax_stats");
-    const Tensor loss = ex.scratch.allocate({count}, stat, "head.loss");
+    const Tensor loss = ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
 
     logits(ex, rows, chunk);
-    ops::softmax_stats(ex, {.logits = chunk, .targets = targets, .stats = stats});
+    // The rows hold the whole vocabulary, so that there are no statistics to combine.
     ops::cross_entropy(ex, {.logits = chunk,
-                            .stats = stats,
                             .targets = targets,
                             .weight = weights,
                             .classes = classes_,

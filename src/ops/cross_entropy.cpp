@@ -27,16 +27,20 @@ void cross_entropy(Exec& ex, const CrossEntropy& c) {
   args.require(c.column_begin >= 0 && c.column_begin + shape[1] <= c.classes,
                "the columns reach beyond the classes");
   args.check("logits", c.logits, shape, dtype);
-  args.read("stats", c.stats, {shape[0], kSoftmaxStats}, sums);
+  if (c.stats.present()) {
+    args.read("stats", c.stats, {shape[0], kSoftmaxStats}, sums);
+  } else {
+    args.require(shape[1] > 0, "there are no columns");
+    args.require(c.column_begin == 0 && shape[1] == c.classes,
+                 "there are no statistics, and not all classes are here");
+  }
   args.read("targets", c.targets, {shape[0]}, DType::i32);
   args.read("weight", c.weight, {shape[0]}, DType::f32);
   args.write("loss", c.loss, {shape[0]}, sums);
   if (c.loss_scale.present()) args.read("loss_scale", c.loss_scale, {1}, DType::f64);
-  // The loss comes from the statistics; the logits are read for the gradient only.
-  if (c.dlogits.present()) {
-    args.count_bytes(bytes_of(c.logits));
-    args.write("dlogits", c.dlogits, shape, dtype);
-  }
+  // The loss comes from the statistics: where they are given, only the gradient needs the logits.
+  if (!c.stats.present() || c.dlogits.present()) args.count_bytes(bytes_of(c.logits));
+  if (c.dlogits.present()) args.write("dlogits", c.dlogits, shape, dtype);
   ex.device.ops().cross_entropy(ex, c);
 }
 

@@ -1,5 +1,5 @@
-// Softmax cross entropy over a vocabulary that may be cut over ranks: statistics of the local
-// columns first, then (after they are combined) the loss and its gradient in one pass.
+// Softmax cross entropy. Over a vocabulary that is cut over ranks: statistics of the local columns
+// first, then (after they are combined) the loss and its gradient. Over a whole one: one op.
 #pragma once
 
 #include "device/exec.h"
@@ -24,7 +24,10 @@ void softmax_stats(Exec& ex, const SoftmaxStats& s);
 //   dlogit_c = w g [ p_c (1 + 2 z_loss lse) - (1 - e) [c = target] - e / classes ]
 // w = weight[r], g = grad_scale * loss_scale. A negative target gives loss 0 and gradient 0.
 struct CrossEntropy {
-  ConstTensor logits, stats, targets;
+  ConstTensor logits;
+  // Absent: all classes are in these rows, and the op finds the statistics itself.
+  ConstTensor stats{};
+  ConstTensor targets;
   ConstTensor weight;  // f32 [rows]
   int64_t column_begin = 0;
   int64_t classes = 0;  // of all ranks together

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 
 #include "ops/harness.h"
 
@@ -73,14 +74,18 @@ ConstTensor combined_stats(Trial& run, const LossCase& c) {
 
 enum class Gradient : uint8_t { Apart, OverLogits, None };
 
+// Where the statistics come from. Found: from the op itself.
+enum class From : uint8_t { Given, Found };
+
 struct Loss : LossCase {
   Gradient gradient = Gradient::Apart;
   bool scaled = false;
+  From stats = From::Given;
 
   void operator()(Trial& run) const {
     const Shape shape{rows, width()};
     ops::CrossEntropy args;
-    args.stats = combined_stats(run, *this);
+    if (stats == From::Given) args.stats = combined_stats(run, *this);
     args.targets = targets(run);
     args.weight = run.input("weight", {rows}, Element::F32);
     args.column_begin = column_begin;
@@ -143,6 +148,20 @@ TEST(CrossEntropy, CpuLossAgrees) {
   expect_cpu_agrees("no gradient, many rows", Loss{many, Gradient::None});
 }
 
+std::vector<LossCase> whole_rows(std::vector<LossCase> all) {
+  std::erase_if(all, [](const LossCase& c) { return c.width() < c.classes; });
+  return all;
+}
+
+// Fails when the op takes statistics that are not there for zeros, or those of another row.
+TEST(CrossEntropy, CpuLossOfWholeRowsAgrees) {
+  for (const LossCase& c : whole_rows(cases())) {
+    expect_cpu_agrees(c.name(), Loss{c, Gradient::Apart, false, From::Found});
+    expect_cpu_agrees(c.name() + " over logits", Loss{c, Gradient::OverLogits, true, From::Found});
+    expect_cpu_agrees(c.name() + " no gradient", Loss{c, Gradient::None, false, From::Found});
+  }
+}
+
 // Vocabularies of models; rows that begin at odd addresses.
 std::vector<LossCase> large_cases() {
   return {{.rows = 7, .classes = 50257},
@@ -170,6 +189,76 @@ TEST(CrossEntropy, CudaLossAgrees) {
   expect_cuda_agrees("no gradient, many rows", Loss{many, Gradient::None}, Storage::Alike);
 }
 
+// More rows than a GPU works on at a time, so that blocks go on to further rows: of a warp or a
+// few, of half a multiprocessor's threads, and of vocabularies whose rows are all aligned
+// differently.
+std::vector<LossCase> many_row_cases() {
+  return {{.rows = 2700, .classes = 33, .smoothing = 0.1},
+          {.rows = 700, .classes = 5001, .z_loss = 1e-3},
+          {.rows = 300, .classes = 50257, .smoothing = 0.1}};
+}
+
+// Fails when a block's next row overwrites what is still needed of this one, or when the part of a
+// row beyond shared memory (128256 columns, in f32 also fewer) is left out.
+TEST(CrossEntropy, CudaLossOfWholeRowsAgrees) {
+  const auto found = [](const LossCase& c, Gradient gradient, bool scaled = false) {
+    return Loss{c, gradient, scaled, From::Found};
+  };
+  for (const auto& list : {whole_rows(cases()), whole_rows(large_cases())}) {
+    for (const LossCase& c : list) {
+      expect_cuda_agrees(c.name(), found(c, Gradient::Apart));
+      expect_cuda_agrees(c.name() + " over logits", found(c, Gradient::OverLogits, true));
+      expect_cuda_agrees(c.name() + " no gradient", found(c, Gradient::None));
+    }
+  }
+}
+
+TEST(CrossEntropy, CudaLossOfManyRowsNarrowAndWide) {
+  for (const LossCase& c : many_row_cases()) {
+    for (const Gradient gradient : {Gradient::OverLogits, Gradient::None}) {
+      expect_cuda_agrees(c.name(), Loss{c, gradient, false, From::Found}, Storage::Alike);
+    }
+  }
+}
+
+// What an ignored row holds is not looked at. Fails when a gradient of 0 is a product with it.
+struct IgnoredRow {
+  void operator()(Trial& run) const {
+    std::vector<double> logits(3 * 43, 0.5);
+    logits[43 + 1] = logits[43 + 20] = std::numeric_limits<double>::quiet_NaN();
+    logits[43 + 42] = -std::numeric_limits<double>::infinity();
+    const std::vector<int64_t> targets{2, -1, 40};
+    const Tensor rows = run.updated_given({3, 43}, logits);
+    run.compare("dlogits", rows, {.ops = 4});
+    ops::cross_entropy(run.ex(), {.logits = rows,
+                                  .targets = run.integers({3}, DType::i32, targets),
+                                  .weight = run.input("weight", {3}, Element::F32),
+                                  .classes = 43,
+                                  .loss = run.output("loss", {3}, Element::Sum, {.ops = 2}),
+                                  .dlogits = rows});
+  }
+};
+
+TEST(CrossEntropy, CpuIgnoresWhatAnIgnoredRowHolds) { expect_cpu_agrees("ignored", IgnoredRow{}); }
+TEST(CrossEntropy, CudaIgnoresWhatAnIgnoredRowHolds) {
+  expect_cuda_agrees("ignored", IgnoredRow{});
+}
+
+// Fails when the two ways to the loss part: the definition of one is that of the other.
+TEST(CrossEntropy, TheStatisticsAreThoseOfTheOtherOp) {
+  for (const LossCase& c : whole_rows(cases())) {
+    SCOPED_TRACE(c.name());
+    const auto results = [&](From stats) {
+      Trial run(gradient_run());
+      Loss{c, Gradient::Apart, true, stats}(run);
+      return run.results();
+    };
+    const auto given = results(From::Given), found = results(From::Found);
+    ASSERT_EQ(given.size(), found.size());
+    for (size_t i = 0; i < given.size(); ++i) EXPECT_EQ(given[i].values, found[i].values);
+  }
+}
+
 // Far from 0 exp overflows unless the maximum is subtracted. Fails without the subtraction.
 struct LargeLogits {
   void operator()(Trial& run) const {
@@ -182,8 +271,32 @@ struct LargeLogits {
   }
 };
 
-TEST(CrossEntropy, CpuAgreesOnLargeLogits) { expect_cpu_agrees("large", LargeLogits{}); }
-TEST(CrossEntropy, CudaAgreesOnLargeLogits) { expect_cuda_agrees("large", LargeLogits{}); }
+// The same in the op that finds the statistics itself. Its loss and its exponents are differences
+// of numbers of that size.
+struct LossOfLargeLogits {
+  void operator()(Trial& run) const {
+    const std::vector<int64_t> targets{0, 5, 39};
+    const Draw far{.scale = 4, .offset = 900};
+    const Tensor rows = run.updated("logits", {3, 40}, Element::Value, far);
+    run.compare("dlogits", rows, {.ops = 4, .magnitude = 900});
+    ops::cross_entropy(run.ex(),
+                       {.logits = rows,
+                        .targets = run.integers({3}, DType::i32, targets),
+                        .weight = run.input("weight", {3}, Element::F32),
+                        .classes = 40,
+                        .loss = run.output("loss", {3}, Element::Sum, {.ops = 2, .magnitude = 900}),
+                        .dlogits = rows});
+  }
+};
+
+TEST(CrossEntropy, CpuAgreesOnLargeLogits) {
+  expect_cpu_agrees("large", LargeLogits{});
+  expect_cpu_agrees("loss of large", LossOfLargeLogits{});
+}
+TEST(CrossEntropy, CudaAgreesOnLargeLogits) {
+  expect_cuda_agrees("large", LargeLogits{});
+  expect_cuda_agrees("loss of large", LossOfLargeLogits{});
+}
 
 // sum over rows of weight * loss * grad_scale, whose gradient dlogits is.
 // Fails when a term of the gradient (smoothing, z_loss, weight) does not belong to the loss.

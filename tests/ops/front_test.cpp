@@ -149,6 +149,7 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] {
     ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, {}, stat});  // 7 of 6
   });
+  refuses([&] { ops::cross_entropy(ex, {x, {}, i32, stat, 0, 7, 0, 0, 1, {}, stat}); });  // 6 of 7
   refuses([&] { ops::copy(ex, {x, bad}); });
   refuses([&] { ops::copy(ex, {i32, stat}); });
   refuses([&] { ops::fill(ex, {Tensor{}, 0}); });
@@ -206,6 +207,23 @@ TEST_F(Front, CountsRowsOfTables) {
   });
 }
 
+// Logits are read once, and not at all where the statistics say enough. Fails when finding them is
+// counted as a read of its own.
+TEST_F(Front, CountsTheLoss) {
+  const Tensor x = make({4, 6}), stats = make({4, ops::kSoftmaxStats}, kF32);
+  const Tensor i32 = make({4}, DType::i32), stat = make({4}, kF32);
+  constexpr double kRows = 3 * 4 * 4, kLogits = 2 * 24, kStats = 4 * 16;
+  const auto expect = [&](double bytes, const Tensor& given, const Tensor& dlogits) {
+    expect_cost(0, bytes, [&] {
+      ops::cross_entropy(ex, {x, given, i32, stat, 0, 6, 0, 0, 1, {}, stat, dlogits});
+    });
+  };
+  expect(kRows + 2 * kLogits, {}, x);
+  expect(kRows + kLogits, {}, {});
+  expect(kRows + kStats + 2 * kLogits, stats, x);
+  expect(kRows + kStats, stats, {});
+}
+
 // Fails when the param of an update with a master is counted as read.
 TEST_F(Front, CountsUpdates) {
   const Tensor state = make({10}, kF32), decision = make({kUpdateDecisions}, DType::f64);
@@ -242,6 +260,7 @@ TEST_F(Front, DoesNotAllocate) {
   ops::embedding_backward(ex, {x, i32, 0, make({9, 6}, kF32)});
   ops::softmax_stats(ex, {x, i32, 0, stats});
   ops::cross_entropy(ex, {x, stats, i32, stat, 0, 6, 0, 0, 1, f64, stat, x});
+  ops::cross_entropy(ex, {x, {}, i32, stat, 0, 6, 0, 0, 1, f64, stat, x});
   ops::copy(ex, {x, x});
   ops::fill(ex, {x, 1});
   ops::squared_norm(ex, {x, f64});

@@ -1,5 +1,7 @@
 #include "ops/cross_entropy.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -17,6 +19,26 @@ namespace {
 int64_t target_column(int32_t target, int64_t column_begin, int64_t columns) {
   const int64_t column = target - column_begin;
   return target >= 0 && column >= 0 && column < columns ? column : -1;
+}
+
+using RowStats = std::array<float, ops::kSoftmaxStats>;
+
+template <class T>
+RowStats stats_of(const T* logits, int64_t columns, int32_t target, int64_t column_begin) {
+  const SoftmaxSums sums = kernels_of<T>().softmax_sums(logits, columns);
+  const int64_t column = target_column(target, column_begin, columns);
+  RowStats stats{};
+  stats[ops::kStatMax] = sums.max;
+  stats[ops::kStatSumExp] = static_cast<float>(sums.sum_exp);
+  stats[ops::kStatTarget] = column >= 0 ? static_cast<float>(logits[column]) : 0.0f;
+  stats[ops::kStatSum] = static_cast<float>(sums.sum);
+  return stats;
+}
+
+RowStats given(const float* all) {
+  RowStats stats{};
+  std::copy_n(all, stats.size(), stats.begin());
+  return stats;
 }
 
 template <class T>
@@ -59,12 +81,8 @@ void softmax_stats(Exec& ex, const ops::SoftmaxStats& s) {
     const int64_t columns = width_of(s.logits);
     threads_of(ex).split(logits.count(), grain_rows(columns), [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        const SoftmaxSums sums = kernels_of<T>().softmax_sums(logits[r], columns);
-        const int64_t column = target_column(targets[r], s.column_begin, columns);
-        stats[r][ops::kStatMax] = sums.max;
-        stats[r][ops::kStatSumExp] = static_cast<float>(sums.sum_exp);
-        stats[r][ops::kStatTarget] = column >= 0 ? static_cast<float>(logits[r][column]) : 0.0f;
-        stats[r][ops::kStatSum] = static_cast<float>(sums.sum);
+        const RowStats row = stats_of(logits[r], columns, targets[r], s.column_begin);
+        std::copy(row.begin(), row.end(), stats[r]);
       }
     });
   });
@@ -77,10 +95,14 @@ void cross_entropy(Exec& ex, const ops::CrossEntropy& c) {
     const RowsOf<T> dlogits(c.dlogits);
     const auto* targets = reinterpret_cast<const int32_t*>(c.targets.data);
     auto* loss = reinterpret_cast<float*>(c.loss.data);
-    const int64_t grain = grain_rows(c.dlogits.present() ? width_of(c.logits) : 1);
+    const int64_t columns = width_of(c.logits);
+    const bool given_stats = c.stats.present();
+    const int64_t grain = grain_rows(given_stats && !c.dlogits.present() ? 1 : columns);
     threads_of(ex).split(logits.count(), grain, [&](int64_t begin, int64_t end) {
       for (int64_t r = begin; r < end; ++r) {
-        const auto stat = [&](int which) { return static_cast<double>(stats[r][which]); };
+        const RowStats row =
+            given_stats ? given(stats[r]) : stats_of(logits[r], columns, targets[r], 0);
+        const auto stat = [&](size_t which) { return static_cast<double>(row[which]); };
         const double lse = stat(ops::kStatMax) + std::log(stat(ops::kStatSumExp));
         const double mean_logit = stat(ops::kStatSum) / static_cast<double>(c.classes);
         const double value = (1 - c.smoothing) * (lse - stat(ops::kStatTarget)) +

@@ -1,6 +1,7 @@
 #include "ops/cross_entropy.h"
+#include "ops/cuda/loss_rows.cuh"
 #include "ops/cuda/ops.h"
-#include "ops/cuda/row_groups.cuh"
+#include "ops/cuda/whole_row_loss.h"
 
 namespace bev::cuda {
 
@@ -11,31 +12,6 @@ constexpr int kInFlight = 4;  // groups a thread has asked for before it uses th
 
 // A block for each row: smaller where the row is short.
 int threads_for(int64_t columns) { return columns > 4096 ? kMostThreads : 128; }
-
-// The column of a row's target, or -1 when it is held elsewhere or there is none.
-__device__ __forceinline__ int64_t target_column(int32_t target, int64_t column_begin,
-                                                 int64_t columns) {
-  const int64_t column = target - column_begin;
-  return target >= 0 && column >= 0 && column < columns ? column : -1;
-}
-
-// A row of any alignment as elements up to an aligned address, whole groups, and the rest.
-template <class T>
-struct Parts {
-  int64_t lead, groups, columns;
-  __device__ __forceinline__ Parts(const T* row, int64_t count) : columns(count) {
-    const auto past = static_cast<int64_t>(reinterpret_cast<uintptr_t>(row) % kWideBytes);
-    lead = min(count, (kWideBytes - past) % kWideBytes / int64_t{sizeof(T)});
-    groups = (count - lead) / kGroup;
-  }
-  // Calls body(column) for the elements outside groups, shared out among the threads of the block.
-  template <class Body>
-  __device__ __forceinline__ void each_single(Body body) const {
-    const int64_t rest = lead + groups * kGroup;
-    for (int64_t c = threadIdx.x; c < lead; c += blockDim.x) body(c);
-    for (int64_t c = rest + threadIdx.x; c < columns; c += blockDim.x) body(c);
-  }
-};
 
 // Of some of the columns of a row: max, sum of exp(logit - max), sum of logits.
 struct RowSums {
@@ -126,14 +102,6 @@ __global__ void __launch_bounds__(kMostThreads)
   out[ops::kStatSum] = sums.sum;
 }
 
-struct LossTerms {
-  const int32_t* targets;
-  const float* weight;
-  const double* loss_scale;  // may be null
-  int64_t columns, column_begin;
-  double classes, smoothing, z_loss, grad_scale;
-};
-
 // The gradient of a row: dlogit = factor * exp(logit - lse) - offset, and at the target what was
 // computed apart, because its terms cancel where the model is sure.
 struct RowGradient {
@@ -146,12 +114,8 @@ __device__ RowGradient finish_row(const LossTerms& t, const float* stats, int64_
   const double log_sum = log(static_cast<double>(stats[ops::kStatSumExp]));
   const double lse = static_cast<double>(stats[ops::kStatMax]) + log_sum;
   const auto target_logit = static_cast<double>(stats[ops::kStatTarget]);
-  const double mean_logit = static_cast<double>(stats[ops::kStatSum]) / t.classes;
-  const double value = (1 - t.smoothing) * (lse - target_logit) + t.smoothing * (lse - mean_logit) +
-                       t.z_loss * lse * lse;
-  *loss = t.targets[row] >= 0 ? static_cast<float>(value) : 0.0f;
-  const double scale = static_cast<double>(t.weight[row]) * t.grad_scale *
-                       (t.loss_scale != nullptr ? *t.loss_scale : 1.0);
+  *loss = row_loss(t, t.targets[row], lse, target_logit, static_cast<double>(stats[ops::kStatSum]));
+  const double scale = static_cast<double>(t.weight[row]) * gradient_scale(t);
   const double factor = scale * (1 + 2 * t.z_loss * lse);
   const double offset = scale * t.smoothing / t.classes;
   const double at_target = factor * exp(target_logit - lse) - offset - scale * (1 - t.smoothing);
@@ -209,16 +173,6 @@ __global__ void __launch_bounds__(kMostThreads)
       [&](int64_t column) { dx[column] = from_float<T>(slope(to_float(x[column]), column)); });
 }
 
-// Whether every row of a begins as far past a multiple of kWideBytes as that of b.
-bool are_alike(const ConstTensor& a, const ConstTensor& b) {
-  const auto size = static_cast<int64_t>(size_of(a.dtype));
-  const auto past = [](const ConstTensor& t) {
-    return reinterpret_cast<uintptr_t>(t.data) % kWideBytes;
-  };
-  return past(a) == past(b) &&
-         (a.rows() == 1 || (a.stride[0] - b.stride[0]) * size % kWideBytes == 0);
-}
-
 }  // namespace
 
 void softmax_stats(Exec& ex, const ops::SoftmaxStats& s) {
@@ -235,16 +189,8 @@ void softmax_stats(Exec& ex, const ops::SoftmaxStats& s) {
 void cross_entropy(Exec& ex, const ops::CrossEntropy& c) {
   const int64_t rows = c.logits.rows(), columns = width_of(c.logits);
   if (rows == 0) return;
-  const LossTerms terms{
-      .targets = data_of<int32_t>(c.targets),
-      .weight = data_of<float>(c.weight),
-      .loss_scale = c.loss_scale.present() ? data_of<double>(c.loss_scale) : nullptr,
-      .columns = columns,
-      .column_begin = c.column_begin,
-      .classes = static_cast<double>(c.classes),
-      .smoothing = c.smoothing,
-      .z_loss = c.z_loss,
-      .grad_scale = c.grad_scale};
+  if (!c.stats.present()) return whole_row_loss(ex, c);
+  const LossTerms terms = loss_terms(c);
   auto* loss = data_of<float>(c.loss);
   const Rows<const float> stats{ConstTensor(c.stats)};
   if (!c.dlogits.present()) {

@@ -38,7 +38,14 @@ class alignas(kWideBytes) Group {
       word_[j] = value;
     }
   }
-  __device__ __forceinline__ float operator[](int j) const { return to_float(element(j)); }
+  __device__ __forceinline__ float operator[](int j) const {
+    if constexpr (std::is_same_v<T, __nv_bfloat16>) {  // the upper half of a float: one instruction
+      const uint32_t word = word_[j / 2];
+      return __uint_as_float(j % 2 == 0 ? word << 16 : word & 0xFFFF0000u);
+    } else {
+      return to_float(element(j));
+    }
+  }
   __device__ __forceinline__ static Group of(const float (&values)[kGroup]) {
     Group group;
 #pragma unroll

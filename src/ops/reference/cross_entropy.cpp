@@ -1,5 +1,6 @@
 #include "ops/cross_entropy.h"
 
+#include <array>
 #include <cmath>
 
 #include "ops/reference/at.h"
@@ -7,24 +8,42 @@
 
 namespace bev::reference {
 
+namespace {
+
+using RowStats = std::array<double, ops::kSoftmaxStats>;
+
+RowStats stats_of(const ConstTensor& logits, int64_t r, int64_t target, int64_t column_begin) {
+  const int64_t columns = logits.shape[1];
+  double max = at(logits, r, 0);
+  for (int64_t c = 1; c < columns; ++c) max = std::max(max, at(logits, r, c));
+  double sum_exp = 0, sum = 0;
+  for (int64_t c = 0; c < columns; ++c) {
+    sum_exp += std::exp(at(logits, r, c) - max);
+    sum += at(logits, r, c);
+  }
+  const int64_t column = target - column_begin;
+  const bool held = target >= 0 && column >= 0 && column < columns;
+  RowStats stats{};
+  stats[ops::kStatMax] = max;
+  stats[ops::kStatSumExp] = sum_exp;
+  stats[ops::kStatTarget] = held ? at(logits, r, column) : 0;
+  stats[ops::kStatSum] = sum;
+  return stats;
+}
+
+RowStats given(const ConstTensor& all, int64_t r) {
+  RowStats stats{};
+  for (size_t s = 0; s < stats.size(); ++s) stats[s] = at(all, r, static_cast<int64_t>(s));
+  return stats;
+}
+
+}  // namespace
+
 void softmax_stats(Exec&, const ops::SoftmaxStats& s) {
   require_f64("softmax_stats", s.logits.dtype);
-  const int64_t columns = s.logits.shape[1];
   for (int64_t r = 0; r < s.logits.rows(); ++r) {
-    double max = at(s.logits, r, 0);
-    for (int64_t c = 1; c < columns; ++c) max = std::max(max, at(s.logits, r, c));
-    double sum_exp = 0, sum = 0;
-    for (int64_t c = 0; c < columns; ++c) {
-      sum_exp += std::exp(at(s.logits, r, c) - max);
-      sum += at(s.logits, r, c);
-    }
-    const int64_t target = element<int32_t>(s.targets, r);
-    const int64_t column = target - s.column_begin;
-    const bool held = target >= 0 && column >= 0 && column < columns;
-    at(s.stats, r, int64_t{ops::kStatMax}) = max;
-    at(s.stats, r, int64_t{ops::kStatSumExp}) = sum_exp;
-    at(s.stats, r, int64_t{ops::kStatTarget}) = held ? at(s.logits, r, column) : 0;
-    at(s.stats, r, int64_t{ops::kStatSum}) = sum;
+    const RowStats row = stats_of(s.logits, r, element<int32_t>(s.targets, r), s.column_begin);
+    for (size_t i = 0; i < row.size(); ++i) at(s.stats, r, static_cast<int64_t>(i)) = row[i];
   }
 }
 
@@ -34,10 +53,10 @@ void cross_entropy(Exec&, const ops::CrossEntropy& e) {
   for (int64_t r = 0; r < e.logits.rows(); ++r) {
     const int64_t target = element<int32_t>(e.targets, r);
     const bool counts = target >= 0;
-    const double lse = at(e.stats, r, int64_t{ops::kStatMax}) +
-                       std::log(at(e.stats, r, int64_t{ops::kStatSumExp}));
-    const double target_logit = at(e.stats, r, int64_t{ops::kStatTarget});
-    const double mean_logit = at(e.stats, r, int64_t{ops::kStatSum}) / classes;
+    const RowStats stats = e.stats.present() ? given(e.stats, r) : stats_of(e.logits, r, target, 0);
+    const double lse = stats[ops::kStatMax] + std::log(stats[ops::kStatSumExp]);
+    const double target_logit = stats[ops::kStatTarget];
+    const double mean_logit = stats[ops::kStatSum] / classes;
     const double loss = (1 - e.smoothing) * (lse - target_logit) +
                         e.smoothing * (lse - mean_logit) + e.z_loss * lse * lse;
     at(e.loss, r) = counts ? loss : 0;
