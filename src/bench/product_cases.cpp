@@ -15,6 +15,7 @@ struct LinearShape {
   std::string_view name;
   int64_t rows, in, out;
   bool bias = false, is_activated = false, follows_activation = false;
+  bool joins_residual = false;  // its result is added to the residual stream
 };
 
 void add_forward(std::vector<OpCase>& cases, const CaseOperands& o, const LinearShape& l,
@@ -28,6 +29,12 @@ void add_forward(std::vector<OpCase>& cases, const CaseOperands& o, const Linear
     biased.bias = o.value({l.out});
     biased.epilogue = Epilogue::Bias;
     cases.push_back({shape + " forward + bias", [=](Exec& ex) { ops::matmul(ex, biased); }});
+  }
+  if (l.joins_residual) {
+    ops::Matmul joined = biased;
+    joined.addend = o.value({l.rows, l.out});
+    cases.push_back({shape + (l.bias ? " forward + bias, residual" : " forward, residual"),
+                     [=](Exec& ex) { ops::matmul(ex, joined); }});
   }
   if (!l.is_activated) return;
   ops::Matmul activated = biased;
@@ -69,9 +76,9 @@ std::vector<OpCase> matmul_cases(const CaseOperands& o) {
   const bool all = bias == BiasKind::All, plain = !is_gated(o.config.model.activation);
   const LinearShape layers[] = {
       {"qkv", o.tokens, m.width, (m.heads + 2 * m.kv_heads) * m.head_dim, bias != BiasKind::None},
-      {"out", o.tokens, m.heads * m.head_dim, m.width, all},
+      {"out", o.tokens, m.heads * m.head_dim, m.width, all, false, false, true},
       {"up", o.tokens, m.width, o.inner, all, plain},
-      {"down", o.tokens, m.ffn, m.width, all, false, plain},
+      {"down", o.tokens, m.ffn, m.width, all, false, plain, true},
       {"head", o.loss_rows, m.width, m.padded_vocab},
   };
   std::vector<OpCase> cases;

@@ -88,8 +88,8 @@ void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse
                  .inverse = inverse});
 }
 
-void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
-                        Saved& s) const {
+void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+                        ConstTensor residual, Tensor y, Saved& s) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.tensor.enter(ex, x);
   const int64_t tokens = all.rows();
@@ -119,7 +119,7 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
   s.lse = recompute_ ? Tensor{} : lse;
 
   const Tensor partial = env.tensor.partial_for(ex, y);
-  out_.forward(ex, env, as_rows(out), partial);
+  out_.forward(ex, env, as_rows(out), partial, residual);
   env.tensor.leave(ex, partial, y);
 }
 

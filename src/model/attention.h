@@ -25,9 +25,9 @@ class Attention {
   Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,
             const RopeTable& rope);
 
-  // x, y [tokens, width]
-  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
-               Saved& s) const;
+  // x, y [tokens, width]. `residual`, may be absent, is added to y where env.tensor.keeps_rows().
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+               ConstTensor residual, Tensor y, Saved& s) const;
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, ConstTensor dy,
                 Tensor dx, const Saved& s);
 

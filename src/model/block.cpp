@@ -73,17 +73,25 @@ void Block::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
   s.x = x;
   const Tensor normed1 = norms.allocate(x.shape, x.dtype, "block.normed1");
   norm1_.forward(ex, x, normed1, s.norm1);
-  const Tensor attended = ex.scratch.allocate(x.shape, x.dtype, "block.attended");
-  attention_.forward(ex, env, micro, normed1, attended, s.attention);
-
   s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
   const Tensor normed2 = norms.allocate(x.shape, x.dtype, "block.normed2");
-  norm2_.forward_residual(ex, x, attended, dropout(env, micro, attention_key_), s.sum, normed2,
-                          s.norm2);
-  mlp_.forward(ex, env, normed2, y, s.mlp);
-  if (y.present()) {
-    ops::residual_add(
-        ex, {.residual = s.sum, .delta = y, .dropout = dropout(env, micro, mlp_key_), .out = y});
+  const ops::Dropout attention_dropout = dropout(env, micro, attention_key_),
+                     mlp_dropout = dropout(env, micro, mlp_key_);
+  // What is not dropped is added to the residual stream inside the products.
+  if (attention_dropout.probability == 0 && env.tensor.keeps_rows()) {
+    attention_.forward(ex, env, micro, normed1, x, s.sum, s.attention);
+    norm2_.forward(ex, s.sum, normed2, s.norm2);
+  } else {
+    const Tensor attended = ex.scratch.allocate(x.shape, x.dtype, "block.attended");
+    attention_.forward(ex, env, micro, normed1, {}, attended, s.attention);
+    norm2_.forward_residual(ex, x, attended, attention_dropout, s.sum, normed2, s.norm2);
+  }
+  if (mlp_dropout.probability == 0 && env.tensor.keeps_rows()) {
+    mlp_.forward(ex, env, normed2, s.sum, y, s.mlp);
+  } else {
+    mlp_.forward(ex, env, normed2, {}, y, s.mlp);
+    if (y.present())
+      ops::residual_add(ex, {.residual = s.sum, .delta = y, .dropout = mlp_dropout, .out = y});
   }
   s.normed1 = recompute_norms_ ? Tensor{} : normed1;
   s.normed2 = recompute_norms_ ? Tensor{} : normed2;

@@ -35,13 +35,18 @@ Param* declare_bias(ParamStore& params, const Linear::Config& c) {
 Linear::Linear(ParamStore& params, const Config& c)
     : cut_(c.cut), weight_(declare_weight(params, c)), bias_(declare_bias(params, c)) {}
 
-void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y) const {
+void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
+                     ConstTensor residual) const {
   ConstTensor bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{};
-  if (cut_ == Cut::Input) bias = env.tensor.once(bias);
+  if (cut_ == Cut::Input) {
+    bias = env.tensor.once(bias);
+    residual = env.tensor.once(residual);
+  }
   ops::matmul(ex, {.a = x,
                    .b = weight_.value,
                    .tb = Transpose::Yes,
                    .out = y,
+                   .addend = residual,
                    .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
                    .bias = bias});
 }

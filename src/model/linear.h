@@ -27,8 +27,9 @@ class Linear {
   int64_t outputs() const { return weight_.value.shape[0]; }  // held here
   const Param& weight() const { return weight_; }
 
-  // x [tokens, in], y [tokens, out]
-  void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y) const;
+  // x [tokens, in], y [tokens, out]; `residual` [tokens, out], may be absent, is added to y.
+  void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
+               ConstTensor residual = {}) const;
   // y = activation(pre), pre = x W^T + b is kept. REQUIRES: Cut::Output.
   void forward_activated(Exec& ex, ConstTensor x, Activation activation, Tensor pre,
                          Tensor y) const;

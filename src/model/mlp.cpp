@@ -44,7 +44,8 @@ Shape Mlp::activated(const Tensor& up) const {
   return {up.shape[0], is_gated(activation_) ? up.shape[1] / 2 : up.shape[1]};
 }
 
-void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, Tensor y, Saved& s) const {
+void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y,
+                  Saved& s) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.tensor.enter(ex, x);
   s.up = ex.keep.allocate({all.rows(), up_.outputs()}, x.dtype, "mlp.up");
@@ -59,7 +60,7 @@ void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, Tensor y, Saved& s) co
   }
   if (!y.present()) return;
   const Tensor partial = env.tensor.partial_for(ex, y);
-  down_.forward(ex, env, act, partial);
+  down_.forward(ex, env, act, partial, residual);
   env.tensor.leave(ex, partial, y);
 }
 

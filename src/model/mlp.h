@@ -17,8 +17,10 @@ class Mlp {
 
   Mlp(ParamStore& params, const std::string& name, const Blueprint& b);
 
-  // x, y [tokens, width]. Without y only what backward needs is computed.
-  void forward(Exec& ex, ModelEnv& env, ConstTensor x, Tensor y, Saved& s) const;
+  // x, y [tokens, width]. `residual`, may be absent, is added to y where env.tensor.keeps_rows().
+  // Without y only what backward needs is computed.
+  void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y,
+               Saved& s) const;
   void backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, Tensor dx, const Saved& s);
 
  private:

@@ -52,6 +52,11 @@ void matmul(Exec& ex, const Matmul& m) {
   } else {
     args.write("out", m.out, m.out.shape, out_dtype);
   }
+  if (m.addend.present()) {
+    args.read("addend", m.addend, m.out.shape, out_dtype);
+    args.require(!m.accumulate && (m.epilogue == Epilogue::None || m.epilogue == Epilogue::Bias),
+                 "an addend with accumulate or an activation");
+  }
   check_epilogue(args, m, dtype);
   if (m.dbias.present()) args.update("dbias", m.dbias, {rows}, sums);
   args.count_flops(2.0 * static_cast<double>(rows) * static_cast<double>(columns) *

@@ -8,7 +8,7 @@ namespace bev::ops {
 
 enum class Transpose : uint8_t { No, Yes };
 
-// What happens to product (+ out when accumulating) before it is stored.
+// What happens to product (+ out when accumulating, + addend) before it is stored.
 enum class Epilogue : uint8_t {
   None,
   Bias,              // + bias
@@ -17,14 +17,17 @@ enum class Epilogue : uint8_t {
   ActivateBackward,  // . * activation'(activation_input)
 };
 
-// out = epilogue(op(a) op(b) [+ out]), summed in f32 or better.
-// op(a) [m, k], op(b) [k, n], out [m, n]. b and bias are of a's dtype; out is too, or of its
-// accumulation type, and pre_activation and activation_input are of out's.
+// out = epilogue(op(a) op(b) [+ out] [+ addend]), summed in f32 or better. Backends may round the
+// sum before a bias is added beside an addend. op(a) [m, k], op(b) [k, n], out [m, n]. b and bias
+// are of a's dtype; out is too, or of its accumulation type, and pre_activation and
+// activation_input are of out's.
 struct Matmul {
   ConstTensor a, b;
   Transpose ta = Transpose::No, tb = Transpose::No;
   Tensor out;
   bool accumulate = false;
+  ConstTensor addend{};  // [m, n] of out's dtype, may be absent; not beside accumulate or
+                         // activation
   Epilogue epilogue = Epilogue::None;
   ConstTensor bias{};              // [n]
   Activation activation{};         // one that is not gated

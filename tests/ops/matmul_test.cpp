@@ -25,6 +25,7 @@ struct MatmulCase {
   Epilogue epilogue = Epilogue::None;
   Activation activation = Activation::GeluTanh;
   bool accumulate = false;
+  bool addend = false;
   bool keeps_argument = false;
   bool dbias = false;
   Element out = Element::Value;
@@ -44,7 +45,8 @@ struct MatmulCase {
   void operator()(Trial& run) const {
     const double scale = 1 / std::sqrt(static_cast<double>(std::max<int64_t>(1, k)));
     // A result that is the function of a sum loses a little more than the sum.
-    const int stores = epilogue == Epilogue::None || epilogue == Epilogue::Bias ? 1 : 2;
+    const bool plain = epilogue == Epilogue::None || (epilogue == Epilogue::Bias && !addend);
+    const int stores = plain ? 1 : 2;
     const Bound bound{.reduction = k, .ops = stores, .magnitude = 1};
     ops::Matmul args{.a = run.input("a", a_shape()),
                      .b = run.input("b", b_shape(), Element::Value, {.scale = scale}),
@@ -55,6 +57,7 @@ struct MatmulCase {
                      .epilogue = epilogue,
                      .activation = activation};
     run.compare("out", args.out, bound);
+    if (addend) args.addend = run.input("addend", {m, n}, out);
     if (has_bias()) args.bias = run.input("bias", {n});
     if (epilogue == Epilogue::ActivateBackward) {
       args.activation_input = run.input("activation_input", {m, n}, out);
@@ -154,6 +157,17 @@ void accumulating(Agree agree) {
 TEST(Matmul, CpuAgreesWhenAccumulating) { accumulating(on_cpu); }
 TEST(Matmul, CudaAgreesWhenAccumulating) { accumulating(on_cuda); }
 
+// Fails when the addend is not read, is read at the place of out, or is added per row.
+void with_addend(Agree agree) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{1, 1, 1}, {17, 9, 33}, {130, 72, 600}}) {
+    for (const Epilogue epilogue : {Epilogue::None, Epilogue::Bias}) {
+      agree({.m = m, .n = n, .k = k, .tb = Transpose::Yes, .epilogue = epilogue, .addend = true});
+    }
+  }
+}
+TEST(Matmul, CpuAgreesWithAddend) { with_addend(on_cpu); }
+TEST(Matmul, CudaAgreesWithAddend) { with_addend(on_cuda); }
+
 // The product of a weight gradient: dweight [m, n] += dy^T x, dbias [m] += sums of dy over tokens.
 // Fails when dbias is overwritten, or is added once per block of columns.
 void bias_gradient(Agree agree) {
@@ -223,6 +237,7 @@ TEST(Matmul, CudaAgreesWhenTuned) {
     expect_cuda_agrees(c.name(), c, Storage::All, Policy::Tuned);
   };
   bias_gradient(agree);
+  with_addend(agree);
   agree({.m = 120, .n = 328, .k = 72, .tb = Transpose::Yes, .epilogue = Epilogue::Bias});
   agree({.m = 136,
          .n = 320,

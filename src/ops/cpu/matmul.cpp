@@ -24,6 +24,7 @@ GemmOperand operand(const ConstTensor& t, ops::Transpose transpose) {
 
 void matmul(Exec& ex, const ops::Matmul& m) {
   using ops::Epilogue;
+  if (m.addend.present()) copy(ex, {.in = m.addend, .out = m.out});
   Gemm g{.m = m.out.shape[0],
          .n = m.out.shape[1],
          .k = m.a.shape[m.ta == ops::Transpose::No ? 1 : 0],
@@ -32,7 +33,7 @@ void matmul(Exec& ex, const ops::Matmul& m) {
          .c = m.out.data,
          .c_dtype = m.out.dtype,
          .c_stride = m.out.stride[0],
-         .accumulate = m.accumulate};
+         .accumulate = m.accumulate || m.addend.present()};
   if (m.bias.present()) {
     g.bias = m.bias.data;
     g.bias_dtype = m.bias.dtype;

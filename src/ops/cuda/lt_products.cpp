@@ -76,6 +76,7 @@ LtDescription LtProducts::describe(const ops::Matmul& m, bool fused) const {
   d.a = layout(m.b);
   d.b = layout(m.a);
   d.d = layout(target_of(m, fused));
+  d.c = layout(m.addend.present() ? m.addend : ConstTensor(target_of(m, fused)));
   const auto turned = [](Transpose t) {
     return static_cast<int32_t>(t == Transpose::Yes ? CUBLAS_OP_T : CUBLAS_OP_N);
   };
@@ -113,14 +114,15 @@ std::vector<cublasLtMatmulAlgo_t> LtProducts::candidates(const LtDescription& d,
   const uint32_t target = alignment_of(target_of(m, d.fused).data);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(m.b.data));
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment_of(m.a.data));
-  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, target);
+  prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+         m.addend.present() ? alignment_of(m.addend.data) : target);
   // The store adds the bias as well; its vectors are of 16 bytes at most.
   const uint32_t bias = alignment_of(m.bias.data);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, bias < 16 ? std::min(target, bias) : target);
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
   int count = 0;
   const cublasStatus_t status =
-      lt_.heuristic(handle_, d.desc.get(), d.a.get(), d.b.get(), d.d.get(), d.d.get(), made, most,
+      lt_.heuristic(handle_, d.desc.get(), d.a.get(), d.b.get(), d.c.get(), d.d.get(), made, most,
                     found.data(), &count);
   std::vector<cublasLtMatmulAlgo_t> algorithms;
   if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
@@ -136,7 +138,7 @@ bool LtProducts::accepts(const LtDescription& d, const ops::Matmul& m,
                          const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status = lt_.algorithm_check(handle_, d.desc.get(), d.a.get(), d.b.get(),
-                                                    d.d.get(), d.d.get(), &algorithm, &result);
+                                                    d.c.get(), d.d.get(), &algorithm, &result);
   const uint32_t scheme = config(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
   return status == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS &&
          result.workspaceSize <= kProductWorkspace && (scheme & ~reductions(m)) == 0;
@@ -145,11 +147,12 @@ bool LtProducts::accepts(const LtDescription& d, const ops::Matmul& m,
 cublasStatus_t LtProducts::launch(cudaStream_t stream, const LtDescription& d, const ops::Matmul& m,
                                   const cublasLtMatmulAlgo_t& algorithm) const {
   set_pointers(d, m);
-  const float one = 1, kept = m.accumulate ? 1 : 0;
+  const ConstTensor added = added_to(m, d.fused);
+  const float one = 1, kept = added.present() ? 1 : 0;
   std::byte* out = target_of(m, d.fused).data;
-  return lt_.matmul(handle_, d.desc.get(), &one, m.b.data, d.a.get(), m.a.data, d.b.get(), &kept,
-                    out, d.d.get(), out, d.d.get(), &algorithm, workspace_, kProductWorkspace,
-                    stream);
+  const std::byte* c = added.present() ? added.data : out;
+  return lt_.matmul(handle_, d.desc.get(), &one, m.b.data, d.a.get(), m.a.data, d.b.get(), &kept, c,
+                    d.c.get(), out, d.d.get(), &algorithm, workspace_, kProductWorkspace, stream);
 }
 
 uint32_t LtProducts::config(const cublasLtMatmulAlgo_t& algorithm,

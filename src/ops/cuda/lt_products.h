@@ -19,7 +19,7 @@ struct LtDescription {
   bool fused = false;  // the activation, or its slope, is inside
   LtOwned<cublasLtMatmulDescOpaque_t> desc{nullptr, nullptr};
   LtOwned<cublasLtMatrixLayoutOpaque_t> a{nullptr, nullptr}, b{nullptr, nullptr},
-      d{nullptr, nullptr};
+      c{nullptr, nullptr}, d{nullptr, nullptr};
 };
 
 class LtProducts {

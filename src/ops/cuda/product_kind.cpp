@@ -32,12 +32,18 @@ ProductKind kind_of(const ops::Matmul& m) {
           number(m.epilogue),
           number(m.activation),
           number(m.accumulate),
+          m.addend.present() ? row_stride(m.addend) : 0,
+          alignment_of(m.addend.data),
           number(m.pre_activation.present()),
           alignment_of(m.a.data),
           alignment_of(m.b.data),
           alignment_of(m.out.data),
           alignment_of(m.bias.data),
           alignment_of(side.data)};
+}
+
+ConstTensor added_to(const ops::Matmul& m, bool fused) {
+  return m.accumulate ? ConstTensor(target_of(m, fused)) : m.addend;
 }
 
 Tensor target_of(const ops::Matmul& m, bool fused) {

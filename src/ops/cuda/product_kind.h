@@ -26,8 +26,11 @@ int64_t row_stride(const ConstTensor& t);
 // begin at multiples of that, and no kernel asks for more.
 uint32_t alignment_of(const void* data);
 
-using ProductKind = Facts<20>;
+using ProductKind = Facts<22>;
 ProductKind kind_of(const ops::Matmul& m);
+
+// What is added to the product: out itself when accumulating, the addend, or nothing.
+ConstTensor added_to(const ops::Matmul& m, bool fused);
 
 // Where the product itself is stored: aside when an activation follows in a kernel of its own, that
 // is when it is not `fused`.

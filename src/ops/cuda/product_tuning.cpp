@@ -9,13 +9,13 @@ namespace bev::cuda {
 
 namespace {
 
-constexpr int kCandidates = 64;
-// The second round, which decides: those nearly as fast as the fastest of the first, in turn, so
-// that a change of clocks meets all of them.
-constexpr size_t kFinalists = 6;
-constexpr double kNearly = 1.08;
-constexpr int kTurns = 4;
-constexpr double kSecondsPerTurn = 1e-3;
+constexpr int kCandidates = 32;
+// Who is timed under load: the library's first proposal, which may know about power, and the
+// fastest of the others.
+constexpr size_t kFinalists = 3;
+// How long a finalist runs before it is timed, and how long it is timed: this many calls, but no
+// longer than the clock needs to settle. Small products, which are soon tuned, leave a GPU cool.
+constexpr double kCalls = 300, kLongestSeconds = 0.05;
 
 struct Timed {
   const cublasLtMatmulAlgo_t* algorithm;
@@ -54,28 +54,22 @@ std::optional<ProductTuner::Fastest> ProductTuner::fastest(cudaStream_t stream,
   };
   std::vector<Timed> timed;
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
-    if (!timed.empty() && seconds_now() - begin > kMostSecondsEach) break;
     if (!run(algorithm)) continue;  // the first call also loads the kernel
     timed.push_back({&algorithm, time(stream, 1, [&] { run(algorithm); })});
   }
   if (timed.empty()) return std::nullopt;
   const auto faster = [](const Timed& x, const Timed& y) { return x.seconds < y.seconds; };
-  std::stable_sort(timed.begin(), timed.end(), faster);
-  const double limit = kNearly * timed.front().seconds;
-  std::erase_if(timed, [&](const Timed& t) { return t.seconds > limit; });
+  std::stable_sort(timed.begin() + 1, timed.end(), faster);
   if (timed.size() > kFinalists) timed.resize(kFinalists);
-  if (timed.size() > 1) {
-    const int repeats =
-        static_cast<int>(std::clamp(kSecondsPerTurn / timed.front().seconds, 1.0, 16.0));
-    for (Timed& t : timed) t.seconds = 0;
-    for (int turn = 0; turn < kTurns; ++turn) {
-      for (Timed& t : timed)
-        t.seconds += time(stream, repeats, [&] { run(*t.algorithm); }) / kTurns;
-    }
-    std::stable_sort(timed.begin(), timed.end(), faster);
+  for (Timed& t : timed) {
+    const double stretch = std::min(kLongestSeconds, kCalls * t.seconds);
+    const int calls = static_cast<int>(std::clamp(stretch / t.seconds, 1.0, kCalls));
+    time(stream, calls, [&] { run(*t.algorithm); });
+    t.seconds = time(stream, calls, [&] { run(*t.algorithm); });
   }
+  const Timed& best = *std::min_element(timed.begin(), timed.end(), faster);
   spent_ += seconds_now() - begin;
-  return Fastest{*timed.front().algorithm, timed.front().seconds};
+  return Fastest{*best.algorithm, best.seconds};
 }
 
 }  // namespace bev::cuda

@@ -92,32 +92,25 @@ std::optional<Plan> Products::State::remembered(Exec& ex, const ops::Matmul& m,
   return plan;
 }
 
-// The fastest of all ways, counting what each leaves to other kernels.
+// An activation inside the product is always worth it: what it costs there is less than another
+// pass over the result.
 std::optional<Plan> Products::State::tuned(Exec& ex, const ops::Matmul& m,
                                            const ProductKind& kind) {
-  cudaStream_t stream = stream_of(ex);
-  std::optional<Plan> best;
-  double best_seconds = 0, product_seconds = 0;
-  for (const bool fused : {false, true}) {
+  for (const bool fused : {true, false}) {
     if (fused && !may_fuse(m, gpu.policy())) continue;
     LtDescription description = library->describe(m, fused);
-    const auto found = tuner->fastest(stream, description, m);
-    if (!found) continue;
-    finish(ex, fused, m);  // loads its kernels
-    const double seconds = found->seconds + tuner->time(stream, 3, [&] { finish(ex, fused, m); });
-    if (best && seconds >= best_seconds) continue;
-    best = plan_of(std::move(description), found->algorithm);
-    best_seconds = seconds;
-    product_seconds = found->seconds;
+    const auto fastest = tuner->fastest(stream_of(ex), description, m);
+    if (!fastest) continue;
+    KnownProduct known{.fused = fused, .seconds = fastest->seconds};
+    std::copy(std::begin(fastest->algorithm.data), std::end(fastest->algorithm.data),
+              known.algorithm.begin());
+    cache->put(kind, known);
+    ++kinds_tuned;
+    Plan plan = plan_of(std::move(description), fastest->algorithm);
+    plan.name += format(", timed: {:.1f} us", 1e6 * fastest->seconds);
+    return plan;
   }
-  if (!best) return std::nullopt;
-  KnownProduct known{.fused = best->fused(), .algorithm = {}, .seconds = product_seconds};
-  std::copy(std::begin(best->algorithm.data), std::end(best->algorithm.data),
-            known.algorithm.begin());
-  cache->put(kind, known);
-  ++kinds_tuned;
-  best->name += format(", timed: {:.1f} us", 1e6 * product_seconds);
-  return best;
+  return std::nullopt;
 }
 
 std::optional<Plan> Products::State::proposed(Exec& ex, const ops::Matmul& m) const {

@@ -31,8 +31,9 @@ __device__ void load_tile(const T* data, int64_t along, int64_t deep, int64_t fi
 
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
-    simple_product_kernel(Operand<In> a, Operand<In> b, Out* out, int64_t out_row, const In* bias,
-                          int64_t m, int64_t n, int64_t k, bool accumulate, int64_t tiles_across) {
+    simple_product_kernel(Operand<In> a, Operand<In> b, Out* out, int64_t out_row,
+                          const Out* addend, int64_t addend_row, const In* bias, int64_t m,
+                          int64_t n, int64_t k, int64_t tiles_across) {
   __shared__ float a_tile[kDepth][kTile + 1], b_tile[kDepth][kTile + 1];
   const int64_t top = blockIdx.x / tiles_across * kTile, left = blockIdx.x % tiles_across * kTile;
   const int x = threadIdx.x % kSide, y = threadIdx.x / kSide;
@@ -55,11 +56,10 @@ __global__ void __launch_bounds__(kThreads)
     for (int j = 0; j < kPer; ++j) {
       const int64_t r = top + y + kSide * i, c = left + x + kSide * j;
       if (r >= m || c >= n) continue;
-      Out& element = out[r * out_row + c];
       float value = sum[i][j];
-      if (accumulate) value += to_float(element);
+      if (addend != nullptr) value += to_float(addend[r * addend_row + c]);
       if (bias != nullptr) value += to_float(bias[c]);
-      element = from_float<Out>(value);
+      out[r * out_row + c] = from_float<Out>(value);
     }
   }
 }
@@ -73,11 +73,13 @@ void launch(Exec& ex, const ops::Matmul& m, const Tensor& target) {
   };
   const int64_t rows = target.shape[0], columns = target.shape[1];
   const int64_t across = ceil_div(columns, kTile);
+  const ConstTensor addend = m.accumulate ? ConstTensor(target) : m.addend;
   simple_product_kernel<In, Out>
       <<<static_cast<unsigned>(ceil_div(rows, kTile) * across), kThreads, 0, stream_of(ex)>>>(
           operand(m.a, m.ta), operand(m.b, m.tb), data_of<Out>(target), target.stride[0],
+          addend.present() ? data_of<Out>(addend) : nullptr, addend.stride[0],
           m.bias.present() ? data_of<In>(m.bias) : nullptr, rows, columns,
-          m.a.shape[m.ta == Transpose::No ? 1 : 0], m.accumulate, across);
+          m.a.shape[m.ta == Transpose::No ? 1 : 0], across);
   check_launch("matmul");
 }
 

@@ -38,7 +38,7 @@ void matmul(Exec&, const ops::Matmul& m) {
   const int64_t depth = m.a.shape[m.ta == ops::Transpose::No ? 1 : 0];
   for (int64_t i = 0; i < rows; ++i) {
     for (int64_t j = 0; j < columns; ++j) {
-      double sum = m.accumulate ? at(m.out, i, j) : 0;
+      double sum = m.accumulate ? at(m.out, i, j) : m.addend.present() ? at(m.addend, i, j) : 0;
       for (int64_t k = 0; k < depth; ++k) sum += at_op(m.a, m.ta, i, k) * at_op(m.b, m.tb, k, j);
       at(m.out, i, j) = apply_epilogue(m, sum, i, j);
     }

@@ -13,7 +13,7 @@ namespace {
 ProductKind kind_with(int64_t rows) {
   ProductKind kind{};
   kind[0] = rows;
-  kind[19] = 128;
+  kind[21] = 128;
   return kind;
 }
 
