@@ -201,7 +201,7 @@ struct DeviceConfig {
     v("deterministic", s.deterministic, {.help = "cuda: two runs give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
     v("tf32", s.tf32, {.help = "cuda: f32 products round their operands to 10 bits, for speed", .effect = Effect::Numerics});
     v("tune", s.tune, {.help = "cuda: before the first step, time what the library proposes for each matrix product (a few seconds, then remembered); never with deterministic", .effect = Effect::Numerics});
-    v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; none: nowhere"});
+    v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; off: nowhere"});
   }
 };
 

@@ -37,7 +37,7 @@ size_t workspace_total(DeviceKind kind, int threads) {
 }
 
 std::string cache_folder(const DeviceConfig& c) {
-  if (c.cache == "none") return {};
+  if (c.cache == "off") return {};
   if (!c.cache.empty()) return c.cache;
   const auto under = [](const char* variable, const char* folder) -> std::string {
     const char* value = std::getenv(variable);
@@ -102,7 +102,7 @@ std::unique_ptr<Device> make_device(DeviceKind kind, int threads) {
   DeviceConfig config;
   config.kind = kind;
   config.threads = threads;
-  config.cache = "none";
+  config.cache = "off";
   return make_device(config);
 }
 

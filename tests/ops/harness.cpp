@@ -37,7 +37,7 @@ size_t gpu_operand_bytes() {
 struct KeptDevice {
   KeptDevice(DeviceKind kind, int threads, bool deterministic)
       : device(make_device(
-            {.kind = kind, .threads = threads, .deterministic = deterministic, .cache = "none"})),
+            {.kind = kind, .threads = threads, .deterministic = deterministic, .cache = "off"})),
         scratch(*device, kScratch, "scratch"),
         operands(*device, device->is_asynchronous() ? gpu_operand_bytes() : 0, "operands") {
     if (!device->is_asynchronous()) return;

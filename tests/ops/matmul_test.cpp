@@ -305,7 +305,7 @@ TEST(Matmul, CudaAgreesOnLongBiasGradients) {
 TEST(Matmul, CudaActivationEqualsTheSeparateOneWhenDeterministic) {
   if (no_gpu()) return;
   const std::unique_ptr<Device> device =
-      make_device({.kind = DeviceKind::Cuda, .deterministic = true, .cache = "none"});
+      make_device({.kind = DeviceKind::Cuda, .deterministic = true, .cache = "off"});
   Arena none(*device, 0, "none");
   Exec ex{*device, device->compute_stream(), none, none, none, nullptr};
   constexpr int64_t kRows = 200, kColumns = 320, kInner = 64;

@@ -30,7 +30,7 @@ class Bench {
  public:
   explicit Bench(bool deterministic)
       : device_(make_device(
-            {.kind = DeviceKind::Cuda, .deterministic = deterministic, .cache = "none"})),
+            {.kind = DeviceKind::Cuda, .deterministic = deterministic, .cache = "off"})),
         none_(*device_, 0, "none"),
         scratch_(*device_, size_t{64} << 20, "scratch"),
         exec_{*device_, device_->compute_stream(), none_, scratch_, none_, nullptr} {
