@@ -5,8 +5,8 @@
 
 namespace bev::app {
 
-// While it lives, SIGINT and SIGTERM only ask for an end; another one seconds later ends the program
-// at once. A reader of the log that goes away (SIGPIPE) ends nothing.
+// While it lives, SIGINT and SIGTERM only ask for an end; another one seconds later ends the
+// program at once. A reader of the log that goes away (SIGPIPE) ends nothing.
 class StopSignal {
  public:
   StopSignal();
