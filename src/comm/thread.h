@@ -1,0 +1,37 @@
+// Ranks as threads of one process, in host memory: tests, laptops, one-machine training on CPUs.
+#pragma once
+
+#include "base/function_ref.h"
+#include "comm/thread_group.h"
+
+namespace bev {
+
+// Sums are made in the order of the ranks, in the accumulation type, and rounded once: all members
+// get the same bits, whatever the timing.
+class ThreadCommunicator final : public Communicator {
+ public:
+  // `limit`: nobody waits longer for a peer.
+  ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, ThreadGroup::Limit limit);
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+
+ private:
+  void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override;
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
+  void do_broadcast(Exec& ex, Tensor inout, int root) override;
+  void do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
+  void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
+  void do_barrier(std::chrono::seconds limit) override;
+
+  std::vector<const std::byte*> inputs() const;
+
+  std::shared_ptr<ThreadGroup> group_;
+  ThreadGroup::Limit limit_;
+};
+
+// Runs body(world) once on each of `size` threads and returns when all have ended. When one throws,
+// the others are told at their next call or while they wait, and its exception is thrown again
+// here.
+void run_ranks(int size, ThreadGroup::Limit limit, FunctionRef<void(Communicator& world)> body);
+
+}  // namespace bev

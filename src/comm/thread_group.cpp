@@ -1,0 +1,113 @@
+#include "comm/thread_group.h"
+
+#include <cstring>
+
+#include "base/check.h"
+#include "base/format.h"
+
+namespace bev {
+
+ThreadGroup::ThreadGroup(std::shared_ptr<ThreadFate> fate, std::vector<int> world_ranks)
+    : fate_(std::move(fate)),
+      world_ranks_(std::move(world_ranks)),
+      calls_(world_ranks_.size()),
+      present_(world_ranks_.size()),
+      splits_(world_ranks_.size()) {}
+
+void ThreadGroup::require_whole(int member, const char* what) const {
+  if (fate_->culprit < 0) return;
+  throw Error(ErrorKind::Comm, format("rank {} gave up in {}: rank {} failed: {}",
+                                      world_rank(member), what, fate_->culprit, fate_->why));
+}
+
+void ThreadGroup::give_up(int member, const char* what, Limit limit, const std::string& missing) {
+  const std::string why = format("rank {} waited {:.1f} s in {} for rank {}", world_rank(member),
+                                 std::chrono::duration<double>(limit).count(), what, missing);
+  fate_->culprit = world_rank(member);
+  fate_->why = why;
+  fate_->bell.notify_all();
+  throw Error(ErrorKind::Comm, why);
+}
+
+// Whether it became ready in time, or the world broke.
+template <class Ready>
+bool ThreadGroup::wait(std::unique_lock<std::mutex>& lock, Limit limit, Ready ready) {
+  return fate_->bell.wait_for(lock, limit, [&] { return fate_->culprit >= 0 || ready(); });
+}
+
+void ThreadGroup::meet(int member, const char* what, Limit limit) {
+  std::unique_lock lock(fate_->mutex);
+  require_whole(member, what);
+  present_[static_cast<size_t>(member)] = true;
+  if (++arrived_ == size()) {
+    arrived_ = 0;
+    present_.assign(present_.size(), false);
+    ++meetings_;
+    fate_->bell.notify_all();
+    return;
+  }
+  const uint64_t meeting = meetings_;
+  if (!wait(lock, limit, [&] { return meetings_ != meeting; })) {
+    std::string missing;
+    for (int m = 0; m < size(); ++m) {
+      if (present_[static_cast<size_t>(m)]) continue;
+      missing += format("{}{}", missing.empty() ? "" : ", ", world_rank(m));
+    }
+    give_up(member, what, limit, missing);
+  }
+  if (meetings_ == meeting) require_whole(member, what);
+}
+
+void ThreadGroup::publish(int member, const Call& call, Limit limit) {
+  {
+    const std::lock_guard lock(fate_->mutex);
+    calls_[static_cast<size_t>(member)] = call;
+  }
+  meet(member, call.name, limit);
+  const std::lock_guard lock(fate_->mutex);
+  const Call& first = calls_.front();
+  BEV_CHECK(std::strcmp(first.name, call.name) == 0 && first.dtype == call.dtype &&
+                first.bytes == call.bytes && first.detail == call.detail,
+            Internal, "rank {} calls {} of {} bytes in {} ({}), rank {} {} of {} bytes in {} ({})",
+            world_rank(member), call.name, call.bytes, name_of(call.dtype), call.detail,
+            world_rank(0), first.name, first.bytes, name_of(first.dtype), first.detail);
+}
+
+void ThreadGroup::post(int from, int to, Channel channel, const std::byte* data, size_t bytes) {
+  const std::lock_guard lock(fate_->mutex);
+  require_whole(from, "send");
+  posts_[{from, to, channel}].push_back({data, bytes});
+  fate_->bell.notify_all();
+}
+
+void ThreadGroup::collect(int from, int to, Channel channel, std::byte* data, size_t bytes,
+                          Limit limit) {
+  Post post{};
+  {
+    std::unique_lock lock(fate_->mutex);
+    std::deque<Post>& queue = posts_[{from, to, channel}];
+    if (!wait(lock, limit, [&] { return !queue.empty(); }))
+      give_up(to, "recv", limit, format("{}", world_rank(from)));
+    if (queue.empty()) require_whole(to, "recv");
+    post = queue.front();
+    queue.pop_front();
+  }
+  BEV_CHECK(post.bytes == bytes, Internal, "rank {} sent {} bytes, rank {} expects {}",
+            world_rank(from), post.bytes, world_rank(to), bytes);
+  std::memcpy(data, post.data, bytes);
+}
+
+std::shared_ptr<ThreadGroup> ThreadGroup::part(int member, std::span<const int> members) {
+  const std::lock_guard lock(fate_->mutex);
+  std::vector<int> key(members.begin(), members.end());
+  const int count = splits_[static_cast<size_t>(member)][key]++;
+  std::shared_ptr<ThreadGroup>& group = parts_[{key, count}];
+  if (group == nullptr) {
+    std::vector<int> ranks;
+    for (const int m : members) ranks.push_back(world_rank(m));
+    group = std::make_shared<ThreadGroup>(fate_, std::move(ranks));
+  }
+  return group;
+}
+
+}  // namespace bev

@@ -1,0 +1,85 @@
+// Where ranks that are threads of one process meet: what they publish for each other, and the news
+// that one of them has failed.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "comm/communicator.h"
+
+namespace bev {
+
+// Shared by all groups of a world: one lock, one bell, and who failed first.
+struct ThreadFate {
+  std::mutex mutex;
+  std::condition_variable bell;
+  int culprit = -1;  // -1: all is well
+  std::string why;
+};
+
+// The members of one communicator. All functions may be called from any thread.
+class ThreadGroup {
+ public:
+  // `world_ranks`: the members, as messages name them.
+  ThreadGroup(std::shared_ptr<ThreadFate> fate, std::vector<int> world_ranks);
+
+  int size() const { return static_cast<int>(world_ranks_.size()); }
+  int world_rank(int member) const { return world_ranks_[static_cast<size_t>(member)]; }
+
+  // What a member brings to a collective; all bring the same but the addresses.
+  struct Call {
+    const char* name = "";
+    DType dtype{};
+    size_t bytes = 0;
+    int detail = 0;  // the root or the operation
+    const std::byte* in = nullptr;
+    const std::byte* out = nullptr;
+  };
+  using Limit = std::chrono::milliseconds;
+
+  // Returns when all members have come. Throws a Comm error that names the culprit when a rank has
+  // failed, or those who are missing when the limit passes, which breaks the world.
+  void meet(int member, const char* what, Limit limit);
+  // The same, and leaves the call for the others to see until the next meeting but one. Throws an
+  // Internal error when the members call different things.
+  void publish(int member, const Call& call, Limit limit);
+  const Call& call_of(int member) const { return calls_[static_cast<size_t>(member)]; }
+
+  // The memory stays the sender's; collect() waits for it and copies.
+  void post(int from, int to, Channel channel, const std::byte* data, size_t bytes);
+  void collect(int from, int to, Channel channel, std::byte* data, size_t bytes, Limit limit);
+
+  // The group of some members, the same object for each of them: the n-th call of a member with
+  // these ranks meets the n-th call of the others.
+  std::shared_ptr<ThreadGroup> part(int member, std::span<const int> members);
+
+ private:
+  struct Post {
+    const std::byte* data;
+    size_t bytes;
+  };
+  void require_whole(int member, const char* what) const;
+  [[noreturn]] void give_up(int member, const char* what, Limit limit, const std::string& missing);
+  template <class Ready>
+  bool wait(std::unique_lock<std::mutex>& lock, Limit limit, Ready ready);
+
+  std::shared_ptr<ThreadFate> fate_;
+  std::vector<int> world_ranks_;
+  std::vector<Call> calls_;
+  std::vector<bool> present_;  // in the meeting that is being held
+  int arrived_ = 0;
+  uint64_t meetings_ = 0;
+  std::map<std::tuple<int, int, Channel>, std::deque<Post>> posts_;
+  std::map<std::pair<std::vector<int>, int>, std::shared_ptr<ThreadGroup>> parts_;
+  std::vector<std::map<std::vector<int>, int>> splits_;  // of each member
+};
+
+}  // namespace bev
