@@ -100,7 +100,7 @@ void print_after_first(const Config& config, const Plan& plan, Device& device) {
   if (!device.rehearsed().empty()) say("tuned     {}\n", device.rehearsed());
   if (config.log.dispatch) print_dispatch(device);
   if (config.device.deterministic && device.algorithms() != 0)
-    say("algorithms {:016x} (chosen without timing)\n", device.algorithms());
+    say("algorithms {:016x} (nothing timed)\n", device.algorithms());
   if (device.is_asynchronous())
     say("memory    {} bytes allocated, {} planned\n",
         with_commas(static_cast<int64_t>(device.allocated_bytes())),

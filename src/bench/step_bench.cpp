@@ -6,6 +6,7 @@
 #include "bench/gpu_peaks.h"
 #include "data/loader.h"
 #include "data/mock_samples.h"
+#include "device/rehearsal.h"
 #include "ops/make_device.h"
 #include "train/assembly.h"
 #include "train/step.h"
@@ -73,6 +74,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   Stepper stepper(assembly, schedule);
   stepper.rehearse(loader.next());
   result.seconds_to_first_step = seconds_now() - start;
+  result.rehearsed = device->rehearsed();
   result.allocated_bytes = device->allocated_bytes();
   if (device->kind() == DeviceKind::Cuda) result.promised_flops = dense_bf16_peak(gpu_name());
 
@@ -87,7 +89,12 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
 
   const bool asynchronous = device->is_asynchronous();
   std::optional<StepFloor> floor;
-  if (options.floor) floor.emplace(*device, config, products);
+  if (options.floor) {
+    floor.emplace(*device, config, products);
+    Rehearsal rehearsal(*device);  // its products have algorithms of their own
+    floor->time_products();
+    rehearsal.finish();
+  }
   // Between measurements of the floor.
   const int64_t block = asynchronous ? 6 : 1;
   if (asynchronous) {  // until plans are made and clocks have risen

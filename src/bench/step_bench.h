@@ -14,6 +14,7 @@ namespace bev {
 struct StepBench {
   Plan plan{};
   double seconds_to_first_step = 0;  // from the start of building until the first step begins
+  std::string rehearsed{};           // what the device learned before the first step; may be empty
   double first_step = 0;
   Timing step{};
   std::optional<Floor> floor{};

@@ -53,6 +53,7 @@ std::string step_bench_table(const StepBench& b) {
   row("tokens per step", format("{} micro-batches x {} sequences x {}", b.plan.batch.micros,
                                 b.plan.batch.micro_batch, b.plan.batch.sequence));
   row("start until first step", as_duration(b.seconds_to_first_step));
+  if (!b.rehearsed.empty()) row("before it", b.rehearsed);
   row("first step", as_duration(b.first_step));
   row("step, median (quartiles) of runs", format("{:.4f} s ({:.4f} - {:.4f}) of {}", b.step.median,
                                                  b.step.low, b.step.high, b.step.runs));
@@ -90,6 +91,7 @@ std::string step_bench_json(const StepBench& b) {
                {"tokens_per_step", b.plan.tokens_per_step()},
                {"micro_batches", b.plan.batch.micros},
                {"seconds_to_first_step", b.seconds_to_first_step},
+               {"rehearsed", b.rehearsed},
                {"first_step_seconds", b.first_step},
                {"step_seconds",
                 {{"median", b.step.median},

@@ -13,8 +13,7 @@ namespace {
 // Far beyond any cache; a stretch of parameters, not all of them.
 constexpr int64_t kStretch = int64_t{1} << 24;
 
-// Lengths of updates: a stretch, and a matrix of the MLP, which is updated by itself where vectors
-// lie between the matrices.
+// Lengths of updates: a matrix of the MLP, as the smallest models have, and a stretch of many.
 std::array<int64_t, 2> update_lengths(const CaseOperands& o) {
   return {o.model.width * o.inner, kStretch};
 }

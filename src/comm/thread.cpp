@@ -99,8 +99,7 @@ void ThreadCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
                    .dtype = inout.dtype,
                    .bytes = bytes_of(inout),
                    .detail = static_cast<int>(op),
-                   .in = inout.data,
-                   .out = inout.data},
+                   .in = inout.data},
                   limit_);
   const int64_t elements = inout.shape.elements();
   const auto begin_of = [&](int r) { return elements * r / size(); };
@@ -167,7 +166,7 @@ void ThreadCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel chan
 }
 
 void ThreadCommunicator::do_barrier(std::chrono::seconds limit) {
-  group_->meet(rank(), "barrier", limit);
+  group_->publish(rank(), {.name = "barrier"}, limit);
 }
 
 void run_ranks(int size, ThreadGroup::Limit limit, FunctionRef<void(Communicator& world)> body) {
@@ -186,7 +185,7 @@ void run_ranks(int size, ThreadGroup::Limit limit, FunctionRef<void(Communicator
         fate->culprit = rank;
         fate->why = message_of(std::current_exception());
       }
-      if (fate->culprit == rank) first = std::current_exception();
+      if (first == nullptr || fate->culprit == rank) first = std::current_exception();
       fate->bell.notify_all();
     }
   };

@@ -1,4 +1,4 @@
-// Ranks as threads of one process, in host memory: tests, laptops, one-machine training on CPUs.
+// Ranks as threads of one process, in host memory. Only tests use them so far.
 #pragma once
 
 #include "base/function_ref.h"

@@ -29,15 +29,8 @@ void ThreadGroup::give_up(int member, const char* what, Limit limit, const std::
   throw Error(ErrorKind::Comm, why);
 }
 
-// Whether it became ready in time, or the world broke.
-template <class Ready>
-bool ThreadGroup::wait(std::unique_lock<std::mutex>& lock, Limit limit, Ready ready) {
-  return fate_->bell.wait_for(lock, limit, [&] { return fate_->culprit >= 0 || ready(); });
-}
-
-void ThreadGroup::meet(int member, const char* what, Limit limit) {
-  std::unique_lock lock(fate_->mutex);
-  require_whole(member, what);
+void ThreadGroup::arrive(std::unique_lock<std::mutex>& lock, int member, const char* what,
+                         Limit limit, bool whole) {
   present_[static_cast<size_t>(member)] = true;
   if (++arrived_ == size()) {
     arrived_ = 0;
@@ -47,7 +40,8 @@ void ThreadGroup::meet(int member, const char* what, Limit limit) {
     return;
   }
   const uint64_t meeting = meetings_;
-  if (!wait(lock, limit, [&] { return meetings_ != meeting; })) {
+  const auto over = [&] { return meetings_ != meeting || (whole && fate_->culprit >= 0); };
+  if (!fate_->bell.wait_for(lock, limit, over)) {
     std::string missing;
     for (int m = 0; m < size(); ++m) {
       if (present_[static_cast<size_t>(m)]) continue;
@@ -58,19 +52,26 @@ void ThreadGroup::meet(int member, const char* what, Limit limit) {
   if (meetings_ == meeting) require_whole(member, what);
 }
 
+void ThreadGroup::meet(int member, const char* what, Limit limit) {
+  std::unique_lock lock(fate_->mutex);
+  arrive(lock, member, what, limit, false);
+}
+
 void ThreadGroup::publish(int member, const Call& call, Limit limit) {
-  {
-    const std::lock_guard lock(fate_->mutex);
-    calls_[static_cast<size_t>(member)] = call;
-  }
-  meet(member, call.name, limit);
-  const std::lock_guard lock(fate_->mutex);
+  std::unique_lock lock(fate_->mutex);
+  require_whole(member, call.name);
+  calls_[static_cast<size_t>(member)] = call;
+  arrive(lock, member, call.name, limit, true);
   const Call& first = calls_.front();
-  BEV_CHECK(std::strcmp(first.name, call.name) == 0 && first.dtype == call.dtype &&
-                first.bytes == call.bytes && first.detail == call.detail,
-            Internal, "rank {} calls {} of {} bytes in {} ({}), rank {} {} of {} bytes in {} ({})",
-            world_rank(member), call.name, call.bytes, name_of(call.dtype), call.detail,
-            world_rank(0), first.name, first.bytes, name_of(first.dtype), first.detail);
+  for (int m = 1; m < size(); ++m) {
+    const Call& other = call_of(m);
+    BEV_CHECK(std::strcmp(first.name, other.name) == 0 && first.dtype == other.dtype &&
+                  first.bytes == other.bytes && first.detail == other.detail,
+              Internal,
+              "rank {} calls {} of {} bytes in {} ({}), rank {} {} of {} bytes in {} ({})",
+              world_rank(m), other.name, other.bytes, name_of(other.dtype), other.detail,
+              world_rank(0), first.name, first.bytes, name_of(first.dtype), first.detail);
+  }
 }
 
 void ThreadGroup::post(int from, int to, Channel channel, const std::byte* data, size_t bytes) {
@@ -86,15 +87,16 @@ void ThreadGroup::collect(int from, int to, Channel channel, std::byte* data, si
   {
     std::unique_lock lock(fate_->mutex);
     std::deque<Post>& queue = posts_[{from, to, channel}];
-    if (!wait(lock, limit, [&] { return !queue.empty(); }))
+    if (!fate_->bell.wait_for(lock, limit, [&] { return fate_->culprit >= 0 || !queue.empty(); })) {
       give_up(to, "recv", limit, format("{}", world_rank(from)));
-    if (queue.empty()) require_whole(to, "recv");
+    }
+    require_whole(to, "recv");
     post = queue.front();
     queue.pop_front();
   }
   BEV_CHECK(post.bytes == bytes, Internal, "rank {} sent {} bytes, rank {} expects {}",
             world_rank(from), post.bytes, world_rank(to), bytes);
-  std::memcpy(data, post.data, bytes);
+  if (bytes > 0) std::memcpy(data, post.data, bytes);
 }
 
 std::shared_ptr<ThreadGroup> ThreadGroup::part(int member, std::span<const int> members) {

@@ -41,19 +41,21 @@ class ThreadGroup {
     size_t bytes = 0;
     int detail = 0;  // the root or the operation
     const std::byte* in = nullptr;
-    const std::byte* out = nullptr;
   };
   using Limit = std::chrono::milliseconds;
 
-  // Returns when all members have come. Throws a Comm error that names the culprit when a rank has
-  // failed, or those who are missing when the limit passes, which breaks the world.
-  void meet(int member, const char* what, Limit limit);
-  // The same, and leaves the call for the others to see until the next meeting but one. Throws an
-  // Internal error when the members call different things.
+  // The beginning of a collective: returns when all members have come and what they brought can be
+  // read. Throws a Comm error that names the culprit when a rank has failed, or those who are
+  // missing when the limit passes, which breaks the world; and an Internal error, at every member,
+  // when they call different things: nobody then touches the memory of another.
   void publish(int member, const Call& call, Limit limit);
   const Call& call_of(int member) const { return calls_[static_cast<size_t>(member)]; }
+  // In a collective that all have begun: returns when all have come so far. A failure elsewhere
+  // does not end it: those who are still reading would lose the memory under their hands.
+  void meet(int member, const char* what, Limit limit);
 
-  // The memory stays the sender's; collect() waits for it and copies.
+  // The memory stays the sender's, who must not fail before it is collected; collect() waits and
+  // copies.
   void post(int from, int to, Channel channel, const std::byte* data, size_t bytes);
   void collect(int from, int to, Channel channel, std::byte* data, size_t bytes, Limit limit);
 
@@ -68,8 +70,9 @@ class ThreadGroup {
   };
   void require_whole(int member, const char* what) const;
   [[noreturn]] void give_up(int member, const char* what, Limit limit, const std::string& missing);
-  template <class Ready>
-  bool wait(std::unique_lock<std::mutex>& lock, Limit limit, Ready ready);
+  // Counts the member in and waits for the others; `whole`: or until a rank has failed.
+  void arrive(std::unique_lock<std::mutex>& lock, int member, const char* what, Limit limit,
+              bool whole);
 
   std::shared_ptr<ThreadFate> fate_;
   std::vector<int> world_ranks_;

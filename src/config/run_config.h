@@ -198,10 +198,10 @@ struct DeviceConfig {
     v("threads", s.threads, {.help = "cpu threads; 0: all this process may use", .min = 0, .max = 4096, .aliases = {{"--threads"}}});
     v("precision", s.precision, {.help = "storage of parameters and activations; auto: bf16 on cuda, f32 on cpu, f64 on reference", .effect = Effect::Numerics, .aliases = {{"--bf16", "bf16"}, {"--fp16", "fp16"}}});
     v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine or GPU has free", .min = 0, .max = 1e9});
-    v("deterministic", s.deterministic, {.help = "cuda: two runs give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
+    v("deterministic", s.deterministic, {.help = "cuda: two runs with the same device.cache give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
     v("tf32", s.tf32, {.help = "cuda: f32 products round their operands to 10 bits, for speed", .effect = Effect::Numerics});
     v("tune", s.tune, {.help = "cuda: before the first step, time what the library proposes for each matrix product (a few seconds, then remembered); never with deterministic", .effect = Effect::Numerics});
-    v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; off: nowhere"});
+    v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; off: nowhere", .effect = Effect::Numerics});
   }
 };
 

@@ -24,7 +24,7 @@ struct MemoryUse {
 
 // What a user decides about how a device computes.
 struct DevicePolicy {
-  bool deterministic = false;  // two runs give the same bits, whatever that costs
+  bool deterministic = false;  // two runs with the same cache give the same bits, at any cost
   bool tf32 = false;           // f32 products may round their operands to 10 bits
   bool tunes = true;           // algorithms may be chosen by timing them in a rehearsal
   std::string cache{};         // folder that remembers what was chosen; empty: none

@@ -22,8 +22,8 @@ class TensorRegion {
   ConstTensor leave_backward(Exec& ex, ConstTensor dy) const { return enter(ex, dy); }
   void enter_backward(Exec& ex, Tensor partial, Tensor dx) const { leave(ex, partial, dx); }
 
-  // Whether a partial result has the rows of what leave() makes of it: what belongs to those can then
-  // be added before.
+  // Whether a partial result has the rows of what leave() makes of it: what belongs to those can
+  // then be added before.
   bool keeps_rows() const { return !sequence_ || tensor_.size() == 1; }
 
   // What is added once to a sum over the region: t itself for one member, absent for the others.

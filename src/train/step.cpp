@@ -50,6 +50,7 @@ Stepper::Report* Stepper::report(int64_t number) const {
 }
 
 void Stepper::rehearse(std::span<const HostBatch> batches) {
+  BEV_CHECK(in_flight() == 0, Internal, "a rehearsal while {} steps are in flight", in_flight());
   if (!assembly_.device.is_asynchronous()) return;
   // The second one adds where the first overwrites.
   const auto some = batches.first(std::min<size_t>(2, batches.size()));

@@ -56,6 +56,19 @@ class CudaStep : public ::testing::TestWithParam<TinyModel> {
   }
 };
 
+// Fault that fails it: what a rehearsal leaves behind in gradients, sums or counters takes part in
+// the steps.
+TEST_P(CudaStep, RehearsalLeavesNoTrace) {
+  for (const int64_t micros : {1, 2, 3}) {
+    Config config = on_cuda(GetParam().config, Precision::Bf16, true);
+    config.train.global_batch = micros * config.train.micro_batch;
+    SmallRun plain(config), rehearsed(config);
+    rehearsed.stepper.rehearse(rehearsed.loader.next());
+    plain.loader.next();
+    expect_same_bits(plain, rehearsed);
+  }
+}
+
 // Gradients, not only the loss: one that is wrong by 1e-4 hides in the loss.
 // Fault that fails it: any op of the backend that computes something else.
 TEST_P(CudaStep, FollowsReference) {

@@ -230,8 +230,7 @@ TEST(Matmul, CudaAgreesAtShapesOfModels) {
       {.m = kVocabulary, .n = 64, .k = 6, .ta = kTurned, .accumulate = true, .out = Element::Sum});
 }
 
-// Fails when a proposal that wins by its speed computes something else, or when what a rehearsal
-// wrote is still there afterwards.
+// Fails when a proposal that wins by its speed computes something else.
 TEST(Matmul, CudaAgreesWhenTuned) {
   const auto agree = [](const MatmulCase& c) {
     expect_cuda_agrees(c.name(), c, Storage::All, Policy::Tuned);

@@ -16,7 +16,7 @@ namespace bev::test {
 class SmallRun {
  public:
   explicit SmallRun(const Config& c, const DryRunOptions& options = {})
-      : config(c),
+      : config(without_memory(c)),
         plan(dry_run(config, options)),
         device(make_device(config.device)),
         assembly(config, *device, plan.arenas),
@@ -30,6 +30,12 @@ class SmallRun {
     std::vector<double> losses;
     for (int i = 0; i < steps; ++i) losses.push_back(stepper.step(loader.next()).loss);
     return losses;
+  }
+
+  // Nothing of earlier runs on this machine.
+  static Config without_memory(Config c) {
+    c.device.cache = "off";
+    return c;
   }
 
   const Config config;

@@ -33,7 +33,7 @@ class LtProducts {
   size_t version() const { return lt_.version(); }
 
   // Whether the library can be asked at all: a sum of nothing is not a product to it, and a bias
-  // beside an addend is added after a first rounding.
+  // beside what is accumulated is added after a first rounding.
   static bool fits(const ops::Matmul& m);
 
   LtDescription describe(const ops::Matmul& m, bool fused) const;

@@ -13,7 +13,8 @@ namespace bev::cuda {
 namespace {
 
 // Grows whenever the meaning of a kind or of an entry changes.
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;
+static_assert(std::tuple_size_v<ProductKind> == 23, "another kind is another format");
 constexpr JsonLimits kLimits{.bytes = size_t{16} << 20, .depth = 8};
 
 std::string slug_of(const std::string& name) {

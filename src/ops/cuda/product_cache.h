@@ -27,8 +27,9 @@ class ProductCache {
   const KnownProduct* find(const ProductKind& kind) const;
   void put(const ProductKind& kind, const KnownProduct& product);
 
-  // Writes what was put, beside what other processes have written since. Returns why it cannot;
-  // empty when it could, or when there is nothing to write.
+  // Writes what was put, beside what other processes had written by then; of two that write at the
+  // same moment one may be lost. Returns why it cannot; empty when it could, or when there is
+  // nothing to write.
   std::string save();
 
   const std::filesystem::path& file() const { return file_; }

@@ -15,7 +15,7 @@ uint32_t alignment_of(const void* data) {
   return uint32_t{1} << std::countr_zero(reinterpret_cast<uintptr_t>(data) | 128);
 }
 
-ProductKind kind_of(const ops::Matmul& m) {
+ProductKind kind_of(const ops::Matmul& m, const DevicePolicy& policy) {
   const ConstTensor side = side_of(m);
   const auto number = [](auto choice) { return static_cast<int64_t>(choice); };
   return {m.out.shape[0],
@@ -28,6 +28,7 @@ ProductKind kind_of(const ops::Matmul& m) {
           row_stride(m.out),
           side.present() ? row_stride(side) : 0,
           number(m.a.dtype),
+          number(m.a.dtype == DType::f32 && policy.tf32),
           number(m.out.dtype),
           number(m.epilogue),
           number(m.activation),

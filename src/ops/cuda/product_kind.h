@@ -26,8 +26,10 @@ int64_t row_stride(const ConstTensor& t);
 // begin at multiples of that, and no kernel asks for more.
 uint32_t alignment_of(const void* data);
 
-using ProductKind = Facts<22>;
-ProductKind kind_of(const ops::Matmul& m);
+// A change of what these numbers mean, or of the choices among them, makes files of earlier runs
+// wrong: ProductCache's format must then grow.
+using ProductKind = Facts<23>;
+ProductKind kind_of(const ops::Matmul& m, const DevicePolicy& policy);
 
 // What is added to the product: out itself when accumulating, the addend, or nothing.
 ConstTensor added_to(const ops::Matmul& m, bool fused);

@@ -62,8 +62,8 @@ std::optional<ProductTuner::Fastest> ProductTuner::fastest(cudaStream_t stream,
   std::stable_sort(timed.begin() + 1, timed.end(), faster);
   if (timed.size() > kFinalists) timed.resize(kFinalists);
   for (Timed& t : timed) {
-    const double stretch = std::min(kLongestSeconds, kCalls * t.seconds);
-    const int calls = static_cast<int>(std::clamp(stretch / t.seconds, 1.0, kCalls));
+    const double seconds = std::max(t.seconds, 1e-6);
+    const int calls = static_cast<int>(std::clamp(kLongestSeconds / seconds, 1.0, kCalls));
     time(stream, calls, [&] { run(*t.algorithm); });
     t.seconds = time(stream, calls, [&] { run(*t.algorithm); });
   }

@@ -1,8 +1,8 @@
 // Finds the fastest algorithm for a product by running it.
 //
 // A large GPU under load runs at the clock that its power limit allows, and algorithms differ in
-// what they draw: the one that is fastest on a cool GPU is often not the fastest after a second.
-// Those that are worth it therefore run until the clock has settled before they are timed.
+// what they draw: the one that is fastest on a cool GPU is often not the fastest in training. The
+// best few therefore run for a while before they are timed.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -21,8 +21,8 @@ class ProductTuner {
   ProductTuner(const ProductTuner&) = delete;
   ProductTuner& operator=(const ProductTuner&) = delete;
 
-  // Tuning at the start of a run must not be felt: what is left when the time is spent takes the
-  // library's first proposal, and its turn in the next run.
+  // Tuning at the start of a run must not be felt: what is not begun when the time is spent takes
+  // the library's first proposal, and its turn in the next run.
   bool has_time() const { return spent_ < kMostSeconds; }
   double spent() const { return spent_; }
 

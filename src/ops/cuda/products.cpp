@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/philox.h"
+#include "device/cuda/check.h"
 #include "device/cuda/gpu_facts.h"
 #include "ops/cuda/gpu.h"
 #include "ops/cuda/lt_products.h"
@@ -25,6 +26,12 @@ using ops::Transpose;
 // How many of the library's proposals are tried before another way is taken.
 constexpr int kAttempts = 8;
 
+int current_gpu() {
+  int ordinal = 0;
+  check(cudaGetDevice(&ordinal), "asking for the GPU");
+  return ordinal;
+}
+
 // How one kind of product is computed.
 struct Plan {
   std::optional<LtDescription> description;  // absent: by the simple kernel
@@ -40,7 +47,7 @@ struct Products::State {
       : gpu(device), workspace(gpu.allocate(kProductWorkspace, "workspace")) {
     if (runs_from_ptx_only()) return;
     library.emplace(gpu.policy(), workspace);
-    cache.emplace(gpu.policy().cache, gpu_name(0), library->version());
+    cache.emplace(gpu.policy().cache, gpu_name(current_gpu()), library->version());
     tuner.emplace(*library);
   }
   ~State() {
@@ -187,7 +194,7 @@ void Products::run(Exec& ex, const ops::Matmul& m) {
   State& s = *state_;
   BEV_CHECK(ex.stream.index() == ex.device.compute_stream().index(), Internal,
             "matmul: products share one workspace, which belongs to the compute stream");
-  const ProductKind kind = kind_of(m);
+  const ProductKind kind = kind_of(m, s.gpu.policy());
   auto known = s.plans.find(kind);
   if (known == s.plans.end()) {
     known = s.plans.emplace(kind, s.find(ex, m, kind)).first;

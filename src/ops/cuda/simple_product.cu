@@ -1,4 +1,5 @@
 #include "ops/cuda/launch.cuh"
+#include "ops/cuda/product_kind.h"
 #include "ops/cuda/simple_product.h"
 
 namespace bev::cuda {
@@ -73,7 +74,7 @@ void launch(Exec& ex, const ops::Matmul& m, const Tensor& target) {
   };
   const int64_t rows = target.shape[0], columns = target.shape[1];
   const int64_t across = ceil_div(columns, kTile);
-  const ConstTensor addend = m.accumulate ? ConstTensor(target) : m.addend;
+  const ConstTensor addend = added_to(m, false);
   simple_product_kernel<In, Out>
       <<<static_cast<unsigned>(ceil_div(rows, kTile) * across), kThreads, 0, stream_of(ex)>>>(
           operand(m.a, m.ta), operand(m.b, m.tb), data_of<Out>(target), target.stride[0],

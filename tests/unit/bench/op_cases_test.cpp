@@ -144,7 +144,7 @@ TEST(OpCases, ProductsWithAndWithoutWhatIsFusedIntoThem) {
         "down 14 x 16 x 64 input gradient, activation",
         "head 5 x 29 x 16 forward"})
     EXPECT_TRUE(all.contains(shape)) << shape;
-  // Without biases and with a gate, five layers of three products remain, and two join the residual.
+  // Without biases and with a gate, five layers of three products remain; two join the residual.
   EXPECT_EQ(shapes_of(test::tiny_llama(), "matmul").size(), 17u);
 }
 

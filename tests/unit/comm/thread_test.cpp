@@ -192,16 +192,35 @@ TEST(ThreadRanks, NobodyWaitsForEver) {
   });
 }
 
-// Fails when ranks that call different things get something instead of an error.
+// Fails when ranks that call different things get something instead of an error, or when only the
+// one that differs is told.
 TEST(ThreadRanks, DifferentCallsAreRefused) {
-  test::expect_error(ErrorKind::Internal, "rank 1 calls broadcast of 8 bytes", [] {
+  std::atomic<int> refused = 0;
+  test::expect_error(ErrorKind::Internal, "rank 1 calls broadcast of 8 bytes", [&] {
+    run_ranks(3, kLimit, [&](Communicator& world) {
+      Place place;
+      std::vector<double> x{1};
+      try {
+        if (world.rank() == 1) {
+          world.broadcast(place.ex, over(x), 0);
+        } else {
+          world.all_reduce(place.ex, over(x));
+        }
+      } catch (const Error& e) {
+        if (e.kind == ErrorKind::Internal) ++refused;
+        throw;
+      }
+    });
+  });
+  EXPECT_EQ(refused, 3);
+  test::expect_error(ErrorKind::Internal, "rank 1 calls all_reduce", [] {
     run_ranks(2, kLimit, [](Communicator& world) {
       Place place;
       std::vector<double> x{1};
       if (world.rank() == 0) {
-        world.all_reduce(place.ex, over(x));
+        world.barrier(std::chrono::seconds(20));
       } else {
-        world.broadcast(place.ex, over(x), 0);
+        world.all_reduce(place.ex, over(x));
       }
     });
   });

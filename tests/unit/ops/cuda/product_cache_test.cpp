@@ -13,7 +13,7 @@ namespace {
 ProductKind kind_with(int64_t rows) {
   ProductKind kind{};
   kind[0] = rows;
-  kind[21] = 128;
+  kind[22] = 128;
   return kind;
 }
 
@@ -85,8 +85,13 @@ TEST(ProductCache, DoesNotBelieveADamagedFile) {
   EXPECT_FALSE(holds(whole.substr(0, whole.size() / 2)));
   EXPECT_FALSE(holds(""));
   EXPECT_FALSE(holds("[]"));
-  EXPECT_FALSE(holds(R"({"format": 1, "gpu": "gpu", "library": 1, "products": [{}]})"));
-  EXPECT_FALSE(holds(R"({"format": 1, "gpu": "gpu", "library": 1, "products": {"kind": 3}})"));
+  const std::string head = whole.substr(0, whole.find("\"products\""));
+  EXPECT_FALSE(holds(head + R"("products": [{}]})"));
+  EXPECT_FALSE(holds(head + R"("products": {"kind": 3}})"));
+  std::string foreign = whole;
+  foreign.insert(foreign.find("\"format\": ") + 10, "9");
+  EXPECT_FALSE(holds(foreign));
+  EXPECT_TRUE(holds(whole));
 }
 
 // Fails when a folder that cannot be made is an error of the run, or is not told.
