@@ -90,67 +90,52 @@ std::vector<const std::byte*> ThreadCommunicator::inputs() const {
   return all;
 }
 
+void ThreadCommunicator::begin(Exec& ex, const char* name, const ConstTensor& t, int detail) {
+  require_host(ex);
+  group_->publish(
+      rank(),
+      {.name = name, .dtype = t.dtype, .bytes = bytes_of(t), .detail = detail, .in = t.data},
+      limit_);
+}
+
 // Each rank combines one slice, in place: nobody else reads that slice of its tensor. Then all copy
 // the slices of the others.
 void ThreadCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
-  require_host(ex);
-  group_->publish(rank(),
-                  {.name = "all_reduce",
-                   .dtype = inout.dtype,
-                   .bytes = bytes_of(inout),
-                   .detail = static_cast<int>(op),
-                   .in = inout.data},
-                  limit_);
+  begin(ex, "all_reduce", inout, static_cast<int>(op));
   const int64_t elements = inout.shape.elements();
-  const auto begin_of = [&](int r) { return elements * r / size(); };
-  const size_t width = size_of(inout.dtype);
-  const auto at = [&](const std::byte* data, int r) {
-    return data + static_cast<size_t>(begin_of(r)) * width;
+  const auto first_of = [&](int r) { return elements * r / size(); };
+  const auto offset_of = [&](int r) {
+    return static_cast<size_t>(first_of(r)) * size_of(inout.dtype);
   };
   const std::vector<const std::byte*> all = inputs();
-  const int64_t begin = begin_of(rank());
-  combine(all, inout.dtype, op, begin, begin_of(rank() + 1) - begin,
-          inout.data + static_cast<size_t>(begin) * width);
+  const int64_t first = first_of(rank());
+  combine(all, inout.dtype, op, first, first_of(rank() + 1) - first,
+          inout.data + offset_of(rank()));
   group_->meet(rank(), "all_reduce", limit_);
   for (int r = 0; r < size(); ++r) {
-    const std::byte* from = at(all[static_cast<size_t>(r)], r);
-    std::byte* to = inout.data + static_cast<size_t>(begin_of(r)) * width;
-    copy_unless_there(from, to, static_cast<size_t>(begin_of(r + 1) - begin_of(r)) * width);
+    copy_unless_there(all[static_cast<size_t>(r)] + offset_of(r), inout.data + offset_of(r),
+                      offset_of(r + 1) - offset_of(r));
   }
   group_->meet(rank(), "all_reduce", limit_);
 }
 
 void ThreadCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
-  require_host(ex);
+  begin(ex, "all_gather", shard);
   const size_t bytes = bytes_of(shard);
-  group_->publish(rank(),
-                  {.name = "all_gather", .dtype = shard.dtype, .bytes = bytes, .in = shard.data},
-                  limit_);
   const std::vector<const std::byte*> all = inputs();
   for (size_t r = 0; r < all.size(); ++r) copy_unless_there(all[r], whole.data + r * bytes, bytes);
   group_->meet(rank(), "all_gather", limit_);
 }
 
 void ThreadCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
-  require_host(ex);
-  group_->publish(
-      rank(),
-      {.name = "reduce_scatter", .dtype = whole.dtype, .bytes = bytes_of(whole), .in = whole.data},
-      limit_);
+  begin(ex, "reduce_scatter", whole);
   const int64_t elements = shard.shape.elements();
   combine(inputs(), whole.dtype, ReduceOp::Sum, elements * rank(), elements, shard.data);
   group_->meet(rank(), "reduce_scatter", limit_);
 }
 
 void ThreadCommunicator::do_broadcast(Exec& ex, Tensor inout, int root) {
-  require_host(ex);
-  group_->publish(rank(),
-                  {.name = "broadcast",
-                   .dtype = inout.dtype,
-                   .bytes = bytes_of(inout),
-                   .detail = root,
-                   .in = inout.data},
-                  limit_);
+  begin(ex, "broadcast", inout, root);
   copy_unless_there(group_->call_of(root).in, inout.data, bytes_of(inout));
   group_->meet(rank(), "broadcast", limit_);
 }

@@ -23,6 +23,8 @@ class ThreadCommunicator final : public Communicator {
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds limit) override;
 
+  // The beginning of a collective on t.
+  void begin(Exec& ex, const char* name, const ConstTensor& t, int detail = 0);
   std::vector<const std::byte*> inputs() const;
 
   std::shared_ptr<ThreadGroup> group_;
