@@ -3,7 +3,8 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "device/cuda/check.h"
+#include "device/time_mark.h"
+#include "ops/cuda/gpu.h"
 
 namespace bev::cuda {
 
@@ -24,29 +25,15 @@ struct Timed {
 
 }  // namespace
 
-ProductTuner::ProductTuner(const LtProducts& library) : library_(library) {
-  check(cudaEventCreate(&begin_), "making a timer");
-  check(cudaEventCreate(&end_), "making a timer");
-}
-
-ProductTuner::~ProductTuner() {
-  if (begin_ != nullptr) cudaEventDestroy(begin_);
-  if (end_ != nullptr) cudaEventDestroy(end_);
-}
-
-double ProductTuner::time(cudaStream_t stream, int repeats, FunctionRef<void()> work) {
-  check(cudaEventRecord(begin_, stream), "starting a timer");
+double ProductTuner::time(int repeats, FunctionRef<void()> work) {
+  const TimeMark begin(gpu_, gpu_.compute_stream());
   for (int i = 0; i < repeats; ++i) work();
-  check(cudaEventRecord(end_, stream), "stopping a timer");
-  check(cudaEventSynchronize(end_), "timing a product");
-  float milliseconds = 0;
-  check(cudaEventElapsedTime(&milliseconds, begin_, end_), "timing a product");
-  return 1e-3 * static_cast<double>(milliseconds) / repeats;
+  return TimeMark(gpu_, gpu_.compute_stream()).seconds_since(begin) / repeats;
 }
 
-std::optional<ProductTuner::Fastest> ProductTuner::fastest(cudaStream_t stream,
-                                                           const LtDescription& d,
+std::optional<ProductTuner::Fastest> ProductTuner::fastest(const LtDescription& d,
                                                            const ops::Matmul& m) {
+  cudaStream_t stream = gpu_.stream(gpu_.compute_stream().index());
   const double begin = seconds_now();
   const std::vector<cublasLtMatmulAlgo_t> algorithms = library_.candidates(d, m, kCandidates);
   const auto run = [&](const cublasLtMatmulAlgo_t& algorithm) {
@@ -55,7 +42,7 @@ std::optional<ProductTuner::Fastest> ProductTuner::fastest(cudaStream_t stream,
   std::vector<Timed> timed;
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
     if (!run(algorithm)) continue;  // the first call also loads the kernel
-    timed.push_back({&algorithm, time(stream, 1, [&] { run(algorithm); })});
+    timed.push_back({&algorithm, time(1, [&] { run(algorithm); })});
   }
   if (timed.empty()) return std::nullopt;
   const auto faster = [](const Timed& x, const Timed& y) { return x.seconds < y.seconds; };
@@ -64,8 +51,8 @@ std::optional<ProductTuner::Fastest> ProductTuner::fastest(cudaStream_t stream,
   for (Timed& t : timed) {
     const double seconds = std::max(t.seconds, 1e-6);
     const int calls = static_cast<int>(std::clamp(kLongestSeconds / seconds, 1.0, kCalls));
-    time(stream, calls, [&] { run(*t.algorithm); });
-    t.seconds = time(stream, calls, [&] { run(*t.algorithm); });
+    time(calls, [&] { run(*t.algorithm); });
+    t.seconds = time(calls, [&] { run(*t.algorithm); });
   }
   const Timed& best = *std::min_element(timed.begin(), timed.end(), faster);
   spent_ += seconds_now() - begin;

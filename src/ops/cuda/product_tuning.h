@@ -5,8 +5,6 @@
 // best few therefore run for a while before they are timed.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <optional>
 
 #include "base/function_ref.h"
@@ -14,12 +12,11 @@
 
 namespace bev::cuda {
 
+class Gpu;
+
 class ProductTuner {
  public:
-  explicit ProductTuner(const LtProducts& library);
-  ~ProductTuner();
-  ProductTuner(const ProductTuner&) = delete;
-  ProductTuner& operator=(const ProductTuner&) = delete;
+  ProductTuner(const LtProducts& library, Gpu& gpu) : library_(library), gpu_(gpu) {}
 
   // Tuning at the start of a run must not be felt: what is not begun when the time is spent takes
   // the library's first proposal, and its turn in the next run.
@@ -32,16 +29,16 @@ class ProductTuner {
   };
   // Runs the product many times: its output, and what it adds to, is lost. Nothing where no
   // proposal runs.
-  std::optional<Fastest> fastest(cudaStream_t stream, const LtDescription& d, const ops::Matmul& m);
+  std::optional<Fastest> fastest(const LtDescription& d, const ops::Matmul& m);
 
  private:
   static constexpr double kMostSeconds = 4.5;
 
-  // Seconds of one call of `work`, which issues on the stream.
-  double time(cudaStream_t stream, int repeats, FunctionRef<void()> work);
+  // Seconds of one call of `work`, which issues on the compute stream.
+  double time(int repeats, FunctionRef<void()> work);
 
   const LtProducts& library_;
-  cudaEvent_t begin_ = nullptr, end_ = nullptr;
+  Gpu& gpu_;
   double spent_ = 0;
 };
 

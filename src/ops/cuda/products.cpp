@@ -48,7 +48,7 @@ struct Products::State {
     if (runs_from_ptx_only()) return;
     library.emplace(gpu.policy(), workspace);
     cache.emplace(gpu.policy().cache, gpu_name(current_gpu()), library->version());
-    tuner.emplace(*library);
+    tuner.emplace(*library, gpu);
   }
   ~State() {
     plans.clear();
@@ -62,7 +62,7 @@ struct Products::State {
   // These run the product as well: an algorithm counts as found when its call succeeds.
   Plan find(Exec& ex, const ops::Matmul& m, const ProductKind& kind);
   std::optional<Plan> remembered(Exec& ex, const ops::Matmul& m, const ProductKind& kind);
-  std::optional<Plan> tuned(Exec& ex, const ops::Matmul& m, const ProductKind& kind);
+  std::optional<Plan> tuned(const ops::Matmul& m, const ProductKind& kind);
   std::optional<Plan> proposed(Exec& ex, const ops::Matmul& m) const;
 
   Plan plan_of(LtDescription description, const cublasLtMatmulAlgo_t& algorithm) const {
@@ -101,12 +101,11 @@ std::optional<Plan> Products::State::remembered(Exec& ex, const ops::Matmul& m,
 
 // An activation inside the product is always worth it: what it costs there is less than another
 // pass over the result.
-std::optional<Plan> Products::State::tuned(Exec& ex, const ops::Matmul& m,
-                                           const ProductKind& kind) {
+std::optional<Plan> Products::State::tuned(const ops::Matmul& m, const ProductKind& kind) {
   for (const bool fused : {true, false}) {
     if (fused && !may_fuse(m, gpu.policy())) continue;
     LtDescription description = library->describe(m, fused);
-    const auto fastest = tuner->fastest(stream_of(ex), description, m);
+    const auto fastest = tuner->fastest(description, m);
     if (!fastest) continue;
     KnownProduct known{.fused = fused, .seconds = fastest->seconds};
     std::copy(std::begin(fastest->algorithm.data), std::end(fastest->algorithm.data),
@@ -137,7 +136,7 @@ Plan Products::State::find(Exec& ex, const ops::Matmul& m, const ProductKind& ki
     if (auto plan = remembered(ex, m, kind)) return std::move(*plan);
     const bool may_tune = gpu.is_rehearsing() && gpu.policy().tunes && !gpu.policy().deterministic;
     if (may_tune && tuner->has_time()) {
-      if (auto plan = tuned(ex, m, kind)) return std::move(*plan);
+      if (auto plan = tuned(m, kind)) return std::move(*plan);
     }
     if (auto plan = proposed(ex, m)) return std::move(*plan);
   }
