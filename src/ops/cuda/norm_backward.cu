@@ -1,7 +1,7 @@
 // The backward of norms. With xhat = (x - mean) * rstd and g = dy * weight (RmsNorm: mean = 0 and
 // no mean(g) term):
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) [+ dresidual]
-//   dweight += sum over rows of dy * xhat,  dbias += sum over rows of dy
+//   dweight += sum over rows of dy * xhat,  dbias += sum over rows of dy,  dx_sums += that of dx
 // The sums over rows are made in two stages: every block keeps its own, then they are added up.
 #include "ops/cuda/norm_teams.cuh"
 #include "ops/cuda/ops.h"
@@ -23,10 +23,17 @@ struct BackwardRows {
   int64_t rows, width;
   bool adds;     // dresidual is there
   bool biased;   // dbias is wanted
-  float* parts;  // [parts, 1 or 2, width]: dweight, then dbias where it is wanted
+  bool summed;   // dx_sums are wanted
+  float* parts;  // [parts, sums(), width]: dweight, then dbias and dx_sums where they are wanted
 
+  __host__ __device__ __forceinline__ int sums() const {
+    return 1 + (biased ? 1 : 0) + (summed ? 1 : 0);
+  }
   __device__ __forceinline__ float* part(int64_t which) const {
-    return parts + which * (biased ? 2 : 1) * width;
+    return parts + which * sums() * width;
+  }
+  __device__ __forceinline__ float* dx_part(int64_t which) const {
+    return part(which) + (biased ? 2 : 1) * width;
   }
 };
 
@@ -245,10 +252,25 @@ __global__ void __launch_bounds__(kLoopThreads) norm_backward_loop(BackwardRows<
   }
 }
 
-// Second stage: to += the parts of 32 columns. Block (strip, 0: dweight or 1: dbias).
+// Third step, where dx_sums are wanted: blocks and threads as in the first.
+template <class T>
+__global__ void __launch_bounds__(kLoopThreads) dx_sum_parts(BackwardRows<T> n) {
+  const int64_t column = int64_t{blockIdx.x} * kLoopThreads + threadIdx.x;
+  if (column >= n.width) return;
+  float sum = 0;
+  for (int64_t row = blockIdx.y; row < n.rows; row += gridDim.y) sum += to_float(n.dx[row][column]);
+  n.dx_part(blockIdx.y)[column] = sum;
+}
+
+// The wanted sums over rows, in the order of the parts.
+struct SumTargets {
+  float* to[3];
+};
+
+// Second stage: targets += the parts of 32 columns. Block (strip, target).
 constexpr int kStrip = 32, kSlices = 32;
 __global__ void __launch_bounds__(kStrip* kSlices)
-    add_norm_parts(const float* parts, int64_t count, int64_t width, float* dweight, float* dbias) {
+    add_norm_parts(const float* parts, int64_t count, int64_t width, SumTargets targets) {
   __shared__ float shared[kSlices][kStrip + 1];
   const int lane = threadIdx.x % kStrip, slice = threadIdx.x / kStrip;
   const int64_t column = int64_t{blockIdx.x} * kStrip + lane;
@@ -265,7 +287,7 @@ __global__ void __launch_bounds__(kStrip* kSlices)
   float total = 0;
 #pragma unroll
   for (int s = 0; s < kSlices; ++s) total += shared[s][lane];
-  float* to = blockIdx.y == 0 ? dweight : dbias;
+  float* to = targets.to[blockIdx.y];
   to[column] += total;
 }
 
@@ -296,6 +318,12 @@ int64_t launch(Exec& ex, const BackwardRows<T>& rows, bool wide) {
         <<<static_cast<unsigned>(rows.rows), kLoopThreads, 0, stream_of(ex)>>>(rows);
   }
   check_launch("norm_backward");
+  if (rows.summed) {
+    const dim3 blocks(static_cast<unsigned>(ceil_div(rows.width, kLoopThreads)),
+                      static_cast<unsigned>(parts));
+    dx_sum_parts<T><<<blocks, kLoopThreads, 0, stream_of(ex)>>>(rows);
+    check_launch("norm_backward");
+  }
   return parts;
 }
 
@@ -307,6 +335,7 @@ void norm_backward(Exec& ex, const ops::NormBackward& n) {
   ArenaScope scope(ex.scratch);
   auto* parts = data_of<float>(workspace_of(ex, n, "sums over rows"));
   int64_t count = 0;
+  unsigned sums = 0;
   visit_cuda(n.x.dtype, "norm_backward", [&]<class T>() {
     const BackwardRows<T> operands{
         .dy = Rows<const T>(n.dy),
@@ -320,13 +349,17 @@ void norm_backward(Exec& ex, const ops::NormBackward& n) {
         .width = width,
         .adds = n.dresidual.present(),
         .biased = n.dbias.present(),
+        .summed = n.dx_sums.present(),
         .parts = parts};
+    sums = static_cast<unsigned>(operands.sums());
     count = launch(ex, operands, are_wide(n.dy, n.x, n.dresidual, n.dx, n.weight));
   });
-  const dim3 blocks(static_cast<unsigned>(ceil_div(width, kStrip)), n.dbias.present() ? 2u : 1u);
-  add_norm_parts<<<blocks, kStrip * kSlices, 0, stream_of(ex)>>>(
-      parts, count, width, data_of<float>(n.dweight),
-      n.dbias.present() ? data_of<float>(n.dbias) : nullptr);
+  SumTargets targets{data_of<float>(n.dweight)};
+  float** next = targets.to + 1;
+  if (n.dbias.present()) *next++ = data_of<float>(n.dbias);
+  if (n.dx_sums.present()) *next++ = data_of<float>(n.dx_sums);
+  const dim3 blocks(static_cast<unsigned>(ceil_div(width, kStrip)), sums);
+  add_norm_parts<<<blocks, kStrip * kSlices, 0, stream_of(ex)>>>(parts, count, width, targets);
   check_launch("norm_backward");
 }
 
