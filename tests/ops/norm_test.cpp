@@ -275,6 +275,17 @@ TEST(Norm, CudaBackwardAgreesInPlace) {
   }
 }
 
+// More than four rows for every team of a GPU with 132 multiprocessors. Fails when a row is copied
+// over one that is still in use, or after its dx has been written.
+TEST(Norm, CudaBackwardAgreesOverManyRows) {
+  for (const NormCase& c : {NormCase{NormKind::LayerNorm, {6700, 768}, true},
+                            NormCase{NormKind::RmsNorm, {1100, 4096}, false},
+                            NormCase{NormKind::LayerNorm, {17000, 3, 64}, true}}) {
+    expect_cuda_agrees(c.name(), Backward{c, c.shape.rank() == 2, InPlace::OverDy, true},
+                       Storage::Alike);
+  }
+}
+
 // Fails when mean(g) or the term with xhat is left out of dx, or dresidual is not added.
 TEST(Norm, GradientsMatchDifferences) {
   for (const Shape& shape : {Shape{5, 7}, Shape{3, 2, 6}}) {
