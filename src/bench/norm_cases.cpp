@@ -101,6 +101,10 @@ std::vector<OpCase> norm_backward_cases(const CaseOperands& o) {
     ops::NormBackward joined = plain;
     joined.dresidual = o.value(in.x.shape);
     cases.push_back({in.shape + " + dresidual", [=](Exec& ex) { ops::norm_backward(ex, joined); }});
+    if (o.config.model.bias != BiasKind::All) continue;
+    joined.dx_sums = o.sum({in.width});
+    cases.push_back(
+        {in.shape + " + dresidual, sums", [=](Exec& ex) { ops::norm_backward(ex, joined); }});
   }
   return cases;
 }

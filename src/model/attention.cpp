@@ -124,7 +124,7 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
 }
 
 void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-                         ConstTensor dy, Tensor dx, const Saved& s) {
+                         ConstTensor dy, bool dy_summed, Tensor dx, const Saved& s) {
   ArenaScope scope(ex.scratch);
   const ConstTensor dall = env.tensor.leave_backward(ex, dy);
   const ConstTensor all = env.tensor.enter(ex, x);
@@ -143,7 +143,7 @@ void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
 
   const Tensor dout = ex.scratch.allocate(out.shape, dtype, "attention.dout");
   out_.backward_input(ex, dall, as_rows(dout));
-  out_.backward_weight(ex, env, dall, as_rows(out));
+  out_.backward_weight(ex, env, dall, as_rows(out), dy_summed);
 
   const Tensor dqkv = ex.scratch.allocate(s.qkv.shape, dtype, "attention.dqkv");
   const Tensor dq = heads_at(dqkv, 0, heads_, head_dim_);

@@ -28,8 +28,10 @@ class Attention {
   // x, y [tokens, width]. `residual`, may be absent, is added to y where env.tensor.keeps_rows().
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
                ConstTensor residual, Tensor y, Saved& s) const;
+  // dy_summed: who wrote dy has added its sums over tokens to output_bias_grad().
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, ConstTensor dy,
-                Tensor dx, const Saved& s);
+                bool dy_summed, Tensor dx, const Saved& s);
+  Tensor output_bias_grad() const { return out_.bias_grad(); }  // absent without a bias
 
  private:
   struct Heads {

@@ -38,6 +38,14 @@ ops::Dropout Block::dropout(const ModelEnv& env, const MicroBatch& micro, uint64
   return {.probability = env.training ? dropout_ : 0.0, .key = key, .rows = micro.rows};
 }
 
+bool Block::joins_whole(const ModelEnv& env) const {
+  return (!env.training || dropout_ == 0) && env.tensor.keeps_rows();
+}
+
+Tensor Block::dy_sums(const ModelEnv& env) const {
+  return joins_whole(env) ? mlp_.output_bias_grad() : Tensor{};
+}
+
 void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                     Saved& s) const {
   if (!recompute_all_) {
@@ -52,17 +60,17 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   s.x = x;
 }
 
-void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor dy, Tensor dx,
+void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
                      const Saved& s) {
   if (!recompute_all_) {
-    run_backward(ex, env, micro, dy, dx, s);
+    run_backward(ex, env, micro, g, s);
     return;
   }
   ArenaScope scope(ex.recompute);
   Exec again = ex.keeping_in(ex.recompute);
   Saved recomputed;
   run(again, env, micro, s.x, Tensor{}, recomputed);
-  run_backward(ex, env, micro, dy, dx, recomputed);
+  run_backward(ex, env, micro, g, recomputed);
 }
 
 // Without y only what backward needs is computed.
@@ -75,31 +83,33 @@ void Block::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
   norm1_.forward(ex, x, normed1, s.norm1);
   s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
   const Tensor normed2 = norms.allocate(x.shape, x.dtype, "block.normed2");
-  const ops::Dropout attention_dropout = dropout(env, micro, attention_key_),
-                     mlp_dropout = dropout(env, micro, mlp_key_);
-  // What is not dropped is added to the residual stream inside the products.
-  if (attention_dropout.probability == 0 && env.tensor.keeps_rows()) {
+  // What joins whole is added to the residual stream inside the products.
+  if (joins_whole(env)) {
     attention_.forward(ex, env, micro, normed1, x, s.sum, s.attention);
     norm2_.forward(ex, s.sum, normed2, s.norm2);
   } else {
     const Tensor attended = ex.scratch.allocate(x.shape, x.dtype, "block.attended");
     attention_.forward(ex, env, micro, normed1, {}, attended, s.attention);
-    norm2_.forward_residual(ex, x, attended, attention_dropout, s.sum, normed2, s.norm2);
+    norm2_.forward_residual(ex, x, attended, dropout(env, micro, attention_key_), s.sum, normed2,
+                            s.norm2);
   }
-  if (mlp_dropout.probability == 0 && env.tensor.keeps_rows()) {
+  if (joins_whole(env)) {
     mlp_.forward(ex, env, normed2, s.sum, y, s.mlp);
   } else {
     mlp_.forward(ex, env, normed2, {}, y, s.mlp);
     if (y.present())
-      ops::residual_add(ex, {.residual = s.sum, .delta = y, .dropout = mlp_dropout, .out = y});
+      ops::residual_add(
+          ex, {.residual = s.sum, .delta = y, .dropout = dropout(env, micro, mlp_key_), .out = y});
   }
   s.normed1 = recompute_norms_ ? Tensor{} : normed1;
   s.normed2 = recompute_norms_ ? Tensor{} : normed2;
 }
 
-void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor dy,
-                         Tensor dx, const Saved& s) {
+void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
+                         const Saved& s) {
   ArenaScope scope(ex.scratch);
+  const ConstTensor dy = g.dy;
+  const Tensor dx = g.dx;
   const Tensor dnormed = ex.scratch.allocate(dx.shape, dx.dtype, "block.dnormed");
   const Tensor dsum = ex.scratch.allocate(dx.shape, dx.dtype, "block.dsum");
   Tensor normed1 = s.normed1, normed2 = s.normed2;
@@ -111,17 +121,19 @@ void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
   {
     ArenaScope inner(ex.scratch);
     const ConstTensor dmlp = dropout_backward(ex, dy, dropout(env, micro, mlp_key_));
-    mlp_.backward(ex, env, normed2, dmlp, dnormed, s.mlp);
+    mlp_.backward(ex, env, normed2, dmlp, g.dy_summed, dnormed, s.mlp);
   }
-  norm2_.backward(ex, dnormed, s.sum, s.norm2, dy, dsum);
+  const Tensor dsum_sums = joins_whole(env) ? attention_.output_bias_grad() : Tensor{};
+  norm2_.backward(ex, dnormed, s.sum, s.norm2, dy, dsum, dsum_sums);
 
   if (recompute_norms_) norm1_.recompute(ex, s.x, normed1);
   {
     ArenaScope inner(ex.scratch);
     const ConstTensor dattended = dropout_backward(ex, dsum, dropout(env, micro, attention_key_));
-    attention_.backward(ex, env, micro, normed1, dattended, dnormed, s.attention);
+    attention_.backward(ex, env, micro, normed1, dattended, dsum_sums.present(), dnormed,
+                        s.attention);
   }
-  norm1_.backward(ex, dnormed, s.x, s.norm1, dsum, dx);
+  norm1_.backward(ex, dnormed, s.x, s.norm1, dsum, dx, g.dx_sums);
 }
 
 }  // namespace bev

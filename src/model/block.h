@@ -23,15 +23,27 @@ class Block {
   // x, y [tokens, width]
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                Saved& s) const;
-  // dx may be dy itself.
-  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor dy, Tensor dx,
+  // What enters and leaves backward. A gradient of the residual stream is also that of the branch
+  // added to it, and its sums over tokens are the gradient of that branch's bias: who writes the
+  // gradient adds them up on the way.
+  struct Gradients {
+    ConstTensor dy;
+    bool dy_summed;  // the sums of dy have been added to dy_sums()
+    Tensor dx;       // may be dy itself
+    Tensor dx_sums;  // the sums of dx are added; may be absent
+  };
+  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
                 const Saved& s);
+  // Where the sums of dy belong; absent where backward makes them from dy itself, or needs none.
+  Tensor dy_sums(const ModelEnv& env) const;
 
  private:
   void run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
            Saved& s) const;
-  void run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor dy, Tensor dx,
+  void run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
                     const Saved& s);
+  // Whether the branches join the residual stream as they are: rows neither dropped nor scattered.
+  bool joins_whole(const ModelEnv& env) const;
   ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const;
 
   bool recompute_all_;  // keep the input only, run forward again before backward

@@ -77,13 +77,14 @@ void Linear::backward_input_activated(Exec& ex, ConstTensor dy, Activation activ
                    .activation_input = pre});
 }
 
-void Linear::backward_weight(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x) {
+void Linear::backward_weight(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x,
+                             bool dy_summed) {
   weight_grad(ex, env, weight_,
               {.a = dy,
                .b = x,
                .ta = Transpose::Yes,
                .out = weight_.grad,
-               .dbias = bias_ != nullptr ? bias_->grad : Tensor{}});
+               .dbias = dy_summed ? Tensor{} : bias_grad()});
 }
 
 }  // namespace bev

@@ -38,7 +38,11 @@ class Linear {
   // dx = (dy W) * activation'(pre): the gradient with respect to pre of the layer before.
   void backward_input_activated(Exec& ex, ConstTensor dy, Activation activation, ConstTensor pre,
                                 Tensor dx) const;
-  void backward_weight(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x);
+  // Adds to the gradients of weight and bias; to that of the weight alone when who wrote dy has
+  // added the sums of dy over tokens to bias_grad().
+  void backward_weight(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x,
+                       bool dy_summed = false);
+  Tensor bias_grad() const { return bias_ != nullptr ? bias_->grad : Tensor{}; }
 
  private:
   Cut cut_;

@@ -64,8 +64,8 @@ void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, 
   env.tensor.leave(ex, partial, y);
 }
 
-void Mlp::backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, Tensor dx,
-                   const Saved& s) {
+void Mlp::backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool dy_summed,
+                   Tensor dx, const Saved& s) {
   ArenaScope scope(ex.scratch);
   const ConstTensor dall = env.tensor.leave_backward(ex, dy);
   const ConstTensor all = env.tensor.enter(ex, x);
@@ -75,7 +75,7 @@ void Mlp::backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, Tenso
     act = ex.scratch.allocate(activated(s.up), dx.dtype, "mlp.act");
     ops::activate(ex, {.activation = activation_, .x = s.up, .y = act});
   }
-  down_.backward_weight(ex, env, dall, act);
+  down_.backward_weight(ex, env, dall, act, dy_summed);
 
   const Tensor dup = ex.scratch.allocate(s.up.shape, dx.dtype, "mlp.dup");
   if (is_gated(activation_)) {

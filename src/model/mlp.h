@@ -21,7 +21,10 @@ class Mlp {
   // Without y only what backward needs is computed.
   void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y,
                Saved& s) const;
-  void backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, Tensor dx, const Saved& s);
+  // dy_summed: who wrote dy has added its sums over tokens to output_bias_grad().
+  void backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool dy_summed, Tensor dx,
+                const Saved& s);
+  Tensor output_bias_grad() const { return down_.bias_grad(); }  // absent without a bias
 
  private:
   Shape activated(const Tensor& up) const;  // the shape after the activation

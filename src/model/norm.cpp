@@ -76,7 +76,7 @@ void NormLayer::recompute(Exec& ex, ConstTensor x, Tensor y) const {
 }
 
 void NormLayer::backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved,
-                         ConstTensor dresidual, Tensor dx) {
+                         ConstTensor dresidual, Tensor dx, Tensor dx_sums) {
   ops::norm_backward(ex, {.kind = kind_,
                           .dy = dy,
                           .x = x,
@@ -86,7 +86,8 @@ void NormLayer::backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& s
                           .dresidual = dresidual,
                           .dx = dx,
                           .dweight = weight_.grad,
-                          .dbias = bias_ != nullptr ? bias_->grad : Tensor{}});
+                          .dbias = bias_ != nullptr ? bias_->grad : Tensor{},
+                          .dx_sums = dx_sums});
 }
 
 }  // namespace bev

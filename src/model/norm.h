@@ -24,9 +24,10 @@ class NormLayer {
                         const ops::Dropout& dropout, Tensor sum, Tensor y, Saved& saved) const;
   // y again, bit for bit, without touching what forward saved.
   void recompute(Exec& ex, ConstTensor x, Tensor y) const;
-  // dx = gradient through the norm [+ dresidual]
+  // dx = gradient through the norm [+ dresidual]; its sums over rows are added to dx_sums, which
+  // may be absent.
   void backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved, ConstTensor dresidual,
-                Tensor dx);
+                Tensor dx, Tensor dx_sums = {});
 
  private:
   Saved statistics(Arena& arena, const ConstTensor& x) const;

@@ -53,14 +53,22 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   const Tensor dx = dinput.present()
                         ? dinput
                         : ex.scratch.allocate({micro.tokens_count(), width_}, dtype_, "stage.dx");
+  const auto sums_before = [&](size_t block) {
+    return block > 0 ? blocks_[block - 1].dy_sums(env) : Tensor{};
+  };
   ConstTensor dy = doutput;
+  bool dy_summed = false;
   if (head_) {
-    final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, dx);
+    const Tensor dx_sums = sums_before(blocks_.size());
+    final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, dx, dx_sums);
     dy = dx;
+    dy_summed = dx_sums.present();
   }
   for (size_t i = blocks_.size(); i-- > 0;) {
-    blocks_[i].backward(ex, env, micro, dy, dx, s.blocks[i]);
+    const Tensor dx_sums = sums_before(i);
+    blocks_[i].backward(ex, env, micro, {dy, dy_summed, dx, dx_sums}, s.blocks[i]);
     dy = dx;
+    dy_summed = dx_sums.present();
   }
   if (embedding_) embedding_->backward(ex, env, micro, dx);
 }

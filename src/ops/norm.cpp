@@ -82,6 +82,7 @@ void norm_backward(Exec& ex, const NormBackward& n) {
   }
   args.write("dx", n.dx, shape, dtype);
   args.update("dweight", n.dweight, {size.width}, sums);
+  if (n.dx_sums.present()) args.update("dx_sums", n.dx_sums, {size.width}, sums);
   ex.device.ops().norm_backward(ex, n);
 }
 

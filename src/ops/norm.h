@@ -39,6 +39,7 @@ void residual_norm(Exec& ex, const ResidualNorm& n);
 // With xhat = (x - mean) * rstd and g = dy * weight (RmsNorm: mean = 0 and no mean(g) term):
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) [+ dresidual]
 //   dweight += sum over rows of dy * xhat,  dbias += sum over rows of dy
+//   dx_sums += sum over rows of dx, before or after dx is rounded, as the backend likes
 // dx may be dresidual itself or dy itself.
 struct NormBackward {
   NormKind kind{};
@@ -48,6 +49,8 @@ struct NormBackward {
   Tensor dx;
   Tensor dweight;  // accumulation type, added to
   Tensor dbias{};  // the same, when there is a bias
+  // The same, may be absent: the gradient of a bias that was added to x.
+  Tensor dx_sums{};
 };
 void norm_backward(Exec& ex, const NormBackward& n);
 

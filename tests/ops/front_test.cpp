@@ -132,7 +132,9 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::norm(ex, {NormKind::LayerNorm, x, w, {}, 1e-5, x, {}, stat}); });  // no mean
   refuses([&] { ops::residual_norm(ex, {x, bad, {}, x, rms, w, {}, 1e-5, x, {}, stat}); });
   refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w, {}}); });  // dweight bf16
-  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });                  // no rows
+  refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w32, {}, w}); });  // bf16
+                                                                                          // sums
+  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });                       // no rows
   refuses([&] { ops::dropout(ex, {x, {.probability = 1}, x}); });
   refuses([&] { ops::residual_add(ex, {x, x, {}, bad}); });
   refuses([&] { ops::attention(ex, {q, kv, q, 1, 1, {}, {}, q, lse}); });
@@ -248,7 +250,7 @@ TEST_F(Front, DoesNotAllocate) {
   ops::matmul(ex, product());
   ops::norm(ex, {layer, x, w, w, 1e-5, x, stat, stat});
   ops::residual_norm(ex, {x, x, drops, x, layer, w, w, 1e-5, x, stat, stat});
-  ops::norm_backward(ex, {layer, x, x, w, stat, stat, x, x, w32, w32});
+  ops::norm_backward(ex, {layer, x, x, w, stat, stat, x, x, w32, w32, w32});
   ops::dropout(ex, {x, drops, x});
   ops::residual_add(ex, {x, x, drops, x});
   ops::attention(ex, {q, kv, kv, 2, 1, {.first_visible = i32}, {}, q, lse});

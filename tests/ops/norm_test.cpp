@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "ops/harness.h"
+#include "support/tolerance.h"
 
 namespace bev::test {
 namespace {
@@ -80,6 +81,7 @@ enum class InPlace : uint8_t { No, OverDy, OverResidual };
 struct Backward : NormCase {
   bool residual = false;
   InPlace in_place = InPlace::No;
+  bool sums = false;
 
   // mean and rstd as a forward would have left them.
   void read_statistics(Trial& run, ops::NormBackward& args) const {
@@ -124,6 +126,15 @@ struct Backward : NormCase {
     if (bias) {
       args.dbias = run.updated("dbias", {width()}, Element::Sum);
       run.compare("dbias", args.dbias, over_rows);
+    }
+    if (sums) {
+      args.dx_sums = run.updated("dx_sums", {width()}, Element::Sum);
+      // dx may have been rounded before it was summed.
+      Bound bound = over_rows;
+      const DType stored = run.spec().exact_in;
+      bound.magnitude =
+          std::max(bound.magnitude, unit_roundoff(stored) / unit_roundoff(accumulation_of(stored)));
+      run.compare("dx_sums", args.dx_sums, bound);
     }
     ops::norm_backward(run.ex(), args);
   }
@@ -184,12 +195,21 @@ TEST(Norm, CpuResidualForwardAgrees) {
 }
 
 // Fails when dweight is overwritten, when the sums over rows depend on how threads share the rows,
-// or when RmsNorm subtracts mean(g).
+// when RmsNorm subtracts mean(g), or when dx is summed before another thread has written it.
 TEST(Norm, CpuBackwardAgrees) {
   for (const NormCase& c : cases()) {
+    const bool residual = c.shape.rank() == 2;
     expect_cpu_agrees(c.name(), Backward{c});
-    if (c.shape.rank() == 2) expect_cpu_agrees(c.name() + " residual", Backward{c, true});
+    if (residual) expect_cpu_agrees(c.name() + " residual", Backward{c, true});
+    expect_cpu_agrees(c.name() + " sums", Backward{c, residual, InPlace::No, true});
   }
+}
+
+// Rows that several threads share in more than one block. Fails when a block's dx is left out of
+// the sums.
+TEST(Norm, CpuBackwardAgreesOverManyBlocks) {
+  const NormCase c{NormKind::LayerNorm, {601, 2055}, true};
+  expect_cpu_agrees(c.name(), Backward{c, true, InPlace::No, true});
 }
 
 // Fails when dx is stored before the row's sums over dy are complete.
@@ -200,6 +220,7 @@ TEST(Norm, CpuBackwardAgreesInPlace) {
       expect_cpu_agrees(c.name() + " over dy", Backward{c, false, InPlace::OverDy});
       expect_cpu_agrees(c.name() + " over dy, residual", Backward{c, true, InPlace::OverDy});
       expect_cpu_agrees(c.name() + " over dresidual", Backward{c, true, InPlace::OverResidual});
+      expect_cpu_agrees(c.name() + " over dy, sums", Backward{c, true, InPlace::OverDy, true});
     }
   }
 }
@@ -228,11 +249,16 @@ TEST(Norm, CudaResidualForwardAgrees) {
 // Fails when a block forgets the rows of another team, or the second stage a part.
 TEST(Norm, CudaBackwardAgrees) {
   for (const NormCase& c : cases()) {
+    const bool residual = c.shape.rank() == 2;
     expect_cuda_agrees(c.name(), Backward{c});
-    if (c.shape.rank() == 2) expect_cuda_agrees(c.name() + " residual", Backward{c, true});
+    if (residual) expect_cuda_agrees(c.name() + " residual", Backward{c, true});
+    expect_cuda_agrees(c.name() + " sums", Backward{c, residual, InPlace::No, true});
   }
   for (const NormCase& c : large_cases()) {
-    expect_cuda_agrees(c.name(), Backward{c, c.shape.rank() == 2}, Storage::Alike);
+    const bool residual = c.shape.rank() == 2;
+    expect_cuda_agrees(c.name(), Backward{c, residual}, Storage::Alike);
+    expect_cuda_agrees(c.name() + " sums", Backward{c, residual, InPlace::No, true},
+                       Storage::Alike);
   }
 }
 
@@ -244,7 +270,19 @@ TEST(Norm, CudaBackwardAgreesInPlace) {
       expect_cuda_agrees(c.name() + " over dy", Backward{c, false, InPlace::OverDy});
       expect_cuda_agrees(c.name() + " over dy, residual", Backward{c, true, InPlace::OverDy});
       expect_cuda_agrees(c.name() + " over dresidual", Backward{c, true, InPlace::OverResidual});
+      expect_cuda_agrees(c.name() + " over dy, sums", Backward{c, true, InPlace::OverDy, true});
     }
+  }
+}
+
+// More than four rows for every team of a GPU with 132 multiprocessors. Fails when a row is copied
+// over one that is still in use, or after its dx has been written.
+TEST(Norm, CudaBackwardAgreesOverManyRows) {
+  for (const NormCase& c : {NormCase{NormKind::LayerNorm, {6700, 768}, true},
+                            NormCase{NormKind::RmsNorm, {1100, 4096}, false},
+                            NormCase{NormKind::LayerNorm, {17000, 3, 64}, true}}) {
+    expect_cuda_agrees(c.name(), Backward{c, c.shape.rank() == 2, InPlace::OverDy, true},
+                       Storage::Alike);
   }
 }
 

@@ -16,6 +16,7 @@ constexpr TypedKernels<T> make_typed_kernels() {
   return {.norm_row = norm_row<V, T>,
           .norm_backward_row = norm_backward_row<V, T>,
           .norm_weight_rows = norm_weight_rows<V, T>,
+          .norm_summed_rows = norm_summed_rows<V, T>,
           .add = add<V, T>,
           .dropout = dropout<V, T>,
           .rope = rope<V, T>,

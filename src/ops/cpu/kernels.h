@@ -44,6 +44,14 @@ struct NormWeightRows {
   float *dweight, *dbias;  // dbias may be null
 };
 
+// The sums of dx over up to kNormRows rows, in the same order.
+template <class T>
+struct NormSummedRows {
+  int rows;
+  const T* dx[kNormRows];
+  float* sums;
+};
+
 // The draws of one row of Dropout, from logical column `column` on.
 struct DropoutDraws {
   uint64_t key, row;
@@ -104,6 +112,7 @@ struct TypedKernels {
   void (*norm_row)(const NormRow<T>&);
   void (*norm_backward_row)(const NormBackwardRow<T>&);
   void (*norm_weight_rows)(const NormWeightRows<T>&, int64_t begin, int64_t end);  // columns
+  void (*norm_summed_rows)(const NormSummedRows<T>&, int64_t begin, int64_t end);  // columns
 
   // out = a + b; out may be either.
   void (*add)(const T* a, const T* b, T* out, int64_t count);

@@ -85,6 +85,19 @@ class Backward {
     }
   }
 
+  // The sums of dx, which is there for these rows, over the rows of add_weight_gradients.
+  void add_dx_sums(int64_t begin, int64_t end, int64_t column_begin, int64_t column_end) const {
+    if (column_begin >= column_end) return;
+    for (int64_t first = begin; first < end; first += kNormRows) {
+      NormSummedRows<T> group{};
+      group.rows = static_cast<int>(std::min<int64_t>(kNormRows, end - first));
+      group.sums = reinterpret_cast<float*>(n_.dx_sums.data);
+      for (int i = 0; i < group.rows; ++i) group.dx[i] = dx_[first + i];
+      kernels_of<T>().norm_summed_rows(group, column_begin, column_end);
+    }
+  }
+
+  bool sums_dx() const { return n_.dx_sums.present(); }
   int64_t rows() const { return x_.count(); }
   int64_t width() const { return width_; }
 
@@ -98,8 +111,9 @@ class Backward {
   const float *mean_, *rstd_;
 };
 
-// The parameter gradients are cut by columns, dx by rows. dx may be dy, so the sums of a block of
-// rows are complete before its dx is written.
+// The sums over rows are cut by columns, dx by rows. dx may be dy, so the parameter gradients of a
+// block of rows are complete before its dx is written. dx is summed where a barrier that is there
+// anyway lies between it and the threads that wrote it.
 template <class T>
 void backward(ThreadPool& pool, const Backward<T>& work) {
   const int64_t rows = work.rows(), width = work.width();
@@ -108,6 +122,7 @@ void backward(ThreadPool& pool, const Backward<T>& work) {
       const int64_t end = std::min(rows, begin + kBlockRows);
       work.add_weight_gradients(begin, end, 0, width);
       work.write_dx(begin, end);
+      if (work.sums_dx()) work.add_dx_sums(begin, end, 0, width);
     }
     return;
   }
@@ -120,17 +135,30 @@ void backward(ThreadPool& pool, const Backward<T>& work) {
       work.add_weight_gradients(0, rows, begin * kColumnUnit, std::min(width, end * kColumnUnit));
     });
     pool.split(rows, 1, [&](int64_t begin, int64_t end) { work.write_dx(begin, end); });
+    if (!work.sums_dx()) return;
+    pool.split(units, 1, [&](int64_t begin, int64_t end) {
+      work.add_dx_sums(0, rows, begin * kColumnUnit, std::min(width, end * kColumnUnit));
+    });
     return;
   }
   pool.run([&](int thread) {
     const int64_t column_begin = units * thread / threads * kColumnUnit;
     const int64_t column_end = std::min(width, units * (thread + 1) / threads * kColumnUnit);
+    int64_t summed = 0;  // rows
+    const auto sum_dx_until = [&](int64_t end) {
+      if (work.sums_dx()) work.add_dx_sums(summed, end, column_begin, column_end);
+      summed = end;
+    };
     for (int64_t begin = 0; begin < rows; begin += block) {
       const int64_t count = std::min(block, rows - begin);
       work.add_weight_gradients(begin, begin + count, column_begin, column_end);
       pool.barrier();
+      sum_dx_until(begin);
       work.write_dx(begin + count * thread / threads, begin + count * (thread + 1) / threads);
     }
+    if (!work.sums_dx()) return;
+    pool.barrier();
+    sum_dx_until(rows);
   });
 }
 

@@ -84,4 +84,14 @@ void norm_weight_rows(const NormWeightRows<T>& n, int64_t begin, int64_t end) {
   });
 }
 
+template <class V, class T>
+void norm_summed_rows(const NormSummedRows<T>& n, int64_t begin, int64_t end) {
+  each_vector<V>(end - begin, [&](int64_t offset, auto lanes) {
+    const int64_t i = begin + offset;
+    V sum = V::zero();
+    for (int r = 0; r < n.rows; ++r) sum = sum + lanes.load(n.dx[r] + i);
+    lanes.store(lanes.load(n.sums + i) + sum, n.sums + i);
+  });
+}
+
 }  // namespace bev::cpu

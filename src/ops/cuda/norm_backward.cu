@@ -1,8 +1,10 @@
 // The backward of norms. With xhat = (x - mean) * rstd and g = dy * weight (RmsNorm: mean = 0 and
 // no mean(g) term):
 //   dx = rstd * (g - mean(g) - xhat * mean(g * xhat)) [+ dresidual]
-//   dweight += sum over rows of dy * xhat,  dbias += sum over rows of dy
+//   dweight += sum over rows of dy * xhat,  dbias += sum over rows of dy,  dx_sums += that of dx
 // The sums over rows are made in two stages: every block keeps its own, then they are added up.
+#include "ops/cuda/kernel_launch.cuh"
+#include "ops/cuda/norm_row_ring.cuh"
 #include "ops/cuda/norm_teams.cuh"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/workspace.h"
@@ -23,19 +25,26 @@ struct BackwardRows {
   int64_t rows, width;
   bool adds;     // dresidual is there
   bool biased;   // dbias is wanted
-  float* parts;  // [parts, 1 or 2, width]: dweight, then dbias where it is wanted
+  bool summed;   // dx_sums are wanted
+  float* parts;  // [parts, sums(), width]: dweight, then dbias and dx_sums where they are wanted
 
+  __host__ __device__ __forceinline__ int sums() const {
+    return 1 + (biased ? 1 : 0) + (summed ? 1 : 0);
+  }
   __device__ __forceinline__ float* part(int64_t which) const {
-    return parts + which * (biased ? 2 : 1) * width;
+    return parts + which * sums() * width;
+  }
+  __device__ __forceinline__ float* dx_part(int64_t which) const {
+    return part(which) + (biased ? 2 : 1) * width;
   }
 };
 
-// Calls f.template operator()<threads, groups of each>() for the smallest team that holds a row;
-// false, and no call, where none does or the row is not made of whole groups.
+// Calls f.template operator()<threads, groups of each>() for the smallest team that holds a row; no
+// call where none does or the row is not made of whole groups.
 template <class F>
-bool visit_backward_team(int64_t width, F&& f) {
+void visit_backward_team(int64_t width, F&& f) {
   const int64_t groups = width / kGroup;
-  if (width % kGroup != 0) return false;
+  if (width % kGroup != 0) return;
   if (groups <= 8) {
     f.template operator()<8, 1>();
   } else if (groups <= 16) {
@@ -56,14 +65,11 @@ bool visit_backward_team(int64_t width, F&& f) {
     f.template operator()<256, 2>();
   } else if (groups <= 1024) {
     f.template operator()<512, 2>();
-  } else {
-    return false;
   }
-  return true;
 }
 
-// Threads of a block, which has a multiprocessor for itself: as many whole teams as find registers
-// for their sums over rows and for two rows.
+// The most threads of a block, which has a multiprocessor for itself: as many whole teams as find
+// registers for their sums over rows and for a row.
 constexpr int backward_block(int team, int groups) {
   const int most = groups == 1 ? 768 : groups == 2 ? 512 : 384;
   return most / team * team;
@@ -71,133 +77,167 @@ constexpr int backward_block(int team, int groups) {
 
 // Adds up what the teams of a block have, in order, and writes it as the block's part.
 template <int kTeam, int kGroups>
-__device__ __forceinline__ void write_part(const float (&sums)[kGroups][kGroup], int64_t width,
-                                           float* part) {
-  constexpr int kThreads = backward_block(kTeam, kGroups), kTeams = kThreads / kTeam;
-  const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
-  if constexpr (kTeams == 1) {
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      const int column = (g * kTeam + member) * kGroup;
-      if (column >= width) continue;
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) part[column + j] = sums[g][j];
-    }
-  } else {
-    constexpr int kColumns = kTeam * kGroups * kGroup;
-    __shared__ float shared[kTeams][kColumns];
-    __syncthreads();  // the array is used again for the bias
+class TeamParts {
+  // From a column to the one beside it: 4 banks, so that the lanes of a warp meet no bank twice,
+  // neither writing, where a team is a warp or more, nor reading.
+  static constexpr int kStep = (kTeam * kGroups + 31) / 32 * 32 + 4;
+
+ public:
+  static constexpr size_t kTeamBytes = kGroup * kStep * sizeof(float);
+
+  // `memory` has kTeamBytes for every team of the block.
+  __device__ __forceinline__ explicit TeamParts(unsigned char* memory)
+      : shared_(reinterpret_cast<float*>(memory)) {}
+
+  // All threads of the block call it together.
+  __device__ __forceinline__ void write(const float (&sums)[kGroups][kGroup], int64_t width,
+                                        float* part) {
+    const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
+    const int teams = blockDim.x / kTeam;
+    __syncthreads();  // the memory was used before
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        shared[team][(g * kTeam + member) * kGroup + j] = sums[g][j];
+        shared_[(team * kGroup + j) * kStep + g * kTeam + member] = sums[g][j];
       }
     }
     __syncthreads();
-    for (int column = threadIdx.x; column < width; column += kThreads) {
+    for (int column = threadIdx.x; column < width; column += blockDim.x) {
+      const float* of_team = shared_ + column % kGroup * kStep + column / kGroup;
       float sum = 0;
-#pragma unroll
-      for (int t = 0; t < kTeams; ++t) sum += shared[t][column];
+      for (int t = 0; t < teams; ++t) sum += of_team[t * kGroup * kStep];
       part[column] = sum;
     }
   }
-}
 
-// What a thread has of a row; zeros of a row or column that is not there.
-template <class T, int kGroups>
-struct RowGroups {
-  Group<T> dy[kGroups], x[kGroups], residual[kGroups];
+ private:
+  float* shared_;
+};
+
+struct RowStatistics {
   float mean = 0, rstd = 0;
 };
 
-// Reads dy, x and dresidual once and writes dx once: a row stays in the registers of its team, and
-// every thread keeps the sums over rows of its own columns. While a row is computed the next one is
-// on its way; f32 has no registers for that.
-// With c = x - mean and h = rstd * g:  dx = h - mean(h) - c * rstd^2 * mean(h * c).
-template <class T, int kTeam, int kGroups, bool kCentred>
+// Reads dy, x and dresidual once and writes dx once. A row is in the registers of its team while it
+// is computed, the team's next ones are on their way into shared memory, and every thread keeps the
+// sums over rows of its own columns. dx may be dy or dresidual: a row is read and written by one
+// team, and its copies have arrived before it is written.
+template <class T, int kTeam, int kGroups, bool kCentred, bool kSummed>
 __global__ void __launch_bounds__(backward_block(kTeam, kGroups), 1)
     norm_backward_teams(BackwardRows<T> n) {
-  constexpr int kThreads = backward_block(kTeam, kGroups), kTeams = kThreads / kTeam;
-  constexpr bool kAhead = sizeof(T) == 2;
-  __shared__ float2 shared[2][kThreads / 32];
-  TeamSum<kTeam, kThreads> team_sum(shared);
-  const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
+  extern __shared__ __align__(kWideBytes) unsigned char memory[];
+  __shared__ float2 shared[2][backward_block(kTeam, kGroups) / 32];
+  using Ring = RowRing<T, kGroups>;
+  auto* weight = reinterpret_cast<Group<T>*>(memory);
+  unsigned char* after_weight = memory + kTeam * kGroups * sizeof(Group<T>);
+  Ring ring(after_weight);
+  TeamSum<kTeam, backward_block(kTeam, kGroups)> team_sum(shared);
+  const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam, teams = blockDim.x / kTeam;
   const float per_width = 1.0f / static_cast<float>(n.width);
-  const auto column_of = [&](int g) { return (g * kTeam + member) * kGroup; };
-  // Columns that are not there keep the zeros that r had at first.
-  const auto read = [&](int64_t row, RowGroups<T, kGroups>& r) {
-    if (row >= n.rows) {
-      r = {};
-      return;
-    }
-    const T *dy = n.dy[row], *x = n.x[row];
-    const T* residual = n.adds ? n.dresidual[row] : nullptr;
-#pragma unroll
-    for (int g = 0; g < kGroups; ++g) {
-      if (column_of(g) >= n.width) continue;
-      r.dy[g] = load_wide(dy + column_of(g));
-      r.x[g] = load_wide(x + column_of(g));
-      if (n.adds) r.residual[g] = load_wide(residual + column_of(g));
-    }
-    r.rstd = n.rstd[row];
-    if constexpr (kCentred) r.mean = n.mean[row];
-  };
-  float dweight[kGroups][kGroup] = {}, dbias[kGroups][kGroup] = {};
-  Group<T> weight[kGroups];
+  const int width = static_cast<int>(n.width), first = member * kGroup;
+  constexpr int kStep = kTeam * kGroup;  // from a group of the thread to its next
+  const auto is_there = [&](int g) { return first + g * kStep < width; };
+
+  for (int i = threadIdx.x; i < kTeam * kGroups; i += blockDim.x) {
+    weight[i] = i * kGroup < width ? load_wide(n.weight + i * kGroup) : Group<T>{};
+  }
+  __syncthreads();
 #pragma unroll
   for (int g = 0; g < kGroups; ++g) {
-    if (column_of(g) < n.width) weight[g] = load_wide(n.weight + column_of(g));
-  }
-  const int64_t step = int64_t{gridDim.x} * kTeams;
-  RowGroups<T, kGroups> next;
-  if constexpr (kAhead) read(int64_t{blockIdx.x} * kTeams + team, next);
-  for (int64_t first = int64_t{blockIdx.x} * kTeams; first < n.rows; first += step) {
-    const int64_t row = first + team;
-    RowGroups<T, kGroups> r;
-    if constexpr (kAhead) {
-      r = next;
-      read(row + step, next);
-    } else {
-      read(row, r);
+    if (!is_there(g)) {
+      ring.set_everywhere(Ring::Dy, g, {});
+      ring.set_everywhere(Ring::X, g, {});
     }
+    if (!is_there(g) || !n.adds) ring.set_everywhere(Ring::Residual, g, {});
+  }
+  const auto copy = [&](typename Ring::Operand operand, int later, const T* from) {
+    from += first;
+    asm volatile("" : "+l"(from));  // computed once, not again for each group
+#pragma unroll
+    for (int g = 0; g < kGroups; ++g) {
+      if (is_there(g)) copy_group(&ring.later(later, operand, g), from + g * kStep);
+    }
+  };
+  const auto ask = [&](int64_t row, int later) {
+    if (row < n.rows) {
+      copy(Ring::Dy, later, n.dy[row]);
+      copy(Ring::X, later, n.x[row]);
+      if (n.adds) copy(Ring::Residual, later, n.dresidual[row]);
+    } else if constexpr (kTeam < 32) {  // computed all the same, with other teams of the warp
+#pragma unroll
+      for (int g = 0; g < kGroups; ++g) {
+        ring.later(later, Ring::Dy, g) = {};
+        ring.later(later, Ring::X, g) = {};
+        ring.later(later, Ring::Residual, g) = {};
+      }
+    }
+    end_batch();
+  };
+  const auto statistics_of = [&](int64_t row) {
+    RowStatistics of_row;
+    if (row >= n.rows) return of_row;
+    of_row.rstd = n.rstd[row];
+    if constexpr (kCentred) of_row.mean = n.mean[row];
+    return of_row;
+  };
+
+  float dweight[kGroups][kGroup] = {}, dbias[kGroups][kGroup] = {}, dx_sums[kGroups][kGroup] = {};
+  const int64_t step = int64_t{gridDim.x} * teams;
+  int64_t row = int64_t{blockIdx.x} * teams + team;
+#pragma unroll
+  for (int later = 0; later < kRowsAhead; ++later) ask(row + later * step, later);
+  RowStatistics next = statistics_of(row);
+  // The teams of a warp go on together until the first of them, whose rows come first, is done.
+  const int behind = kTeam < 32 ? team % (32 / kTeam) : 0;
+  for (; row - behind < n.rows; row += step) {
+    ask(row + kRowsAhead * step, kRowsAhead);
+    const float rstd = next.rstd, shift = -next.mean * rstd;
+    next = statistics_of(row + step);
+    wait_for_batches<kRowsAhead>();
+    float xhat[kGroups][kGroup], of_norm[kGroups][kGroup];
     float2 sums{0.0f, 0.0f};
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
+      const Group<T> dy = ring(Ring::Dy, g), x = ring(Ring::X, g), w = weight[g * kTeam + member];
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        const float c = r.x[g][j] - r.mean;
-        const float scaled = r.dy[g][j] * r.rstd;
-        const float h = scaled * weight[g][j];
-        if constexpr (kCentred) sums.x += h;
-        sums.y += h * c;
-        dweight[g][j] += scaled * c;
-        if constexpr (kCentred) dbias[g][j] += r.dy[g][j];
+        xhat[g][j] = kCentred ? fmaf(x[j], rstd, shift) : x[j] * rstd;
+        of_norm[g][j] = dy[j] * w[j];
+        if constexpr (kCentred) sums.x += of_norm[g][j];
+        sums.y += of_norm[g][j] * xhat[g][j];
+        dweight[g][j] += dy[j] * xhat[g][j];
+        if constexpr (kCentred) dbias[g][j] += dy[j];
       }
     }
     sums = team_sum(sums);
-    if (row >= n.rows) continue;
-    const float mean_h = sums.x * per_width;
-    const float slope = r.rstd * r.rstd * (sums.y * per_width);
-    T* dx_row = n.dx[row];
+    const float level = -rstd * (sums.x * per_width), slope = -rstd * (sums.y * per_width);
+    T* dx_row = n.dx[row < n.rows ? row : 0] + first;
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
-      if (column_of(g) >= n.width) continue;
+      const Group<T> residual = ring(Ring::Residual, g);
       float dx[kGroup];
 #pragma unroll
       for (int j = 0; j < kGroup; ++j) {
-        const float c = r.x[g][j] - r.mean;
-        const float h = r.dy[g][j] * r.rstd * weight[g][j];
-        dx[j] = h - mean_h - c * slope + r.residual[g][j];
+        const float flat = kCentred ? residual[j] + level : residual[j];
+        dx[j] = fmaf(of_norm[g][j], rstd, fmaf(xhat[g][j], slope, flat));
+        if constexpr (kSummed) dx_sums[g][j] += dx[j];
       }
-      store_wide(Group<T>::of(dx), dx_row + column_of(g));
+      if (row < n.rows && is_there(g)) {
+        store_wide(Group<T>::of(dx), dx_row + g * kStep);
+      }
     }
+    ring.advance();
   }
-  float* part = n.part(blockIdx.x);
-  write_part<kTeam, kGroups>(dweight, n.width, part);
+
+  using Parts = TeamParts<kTeam, kGroups>;
+  static_assert(Parts::kTeamBytes <= kTeam * Ring::kThreadBytes);
+  Parts parts(after_weight);
+  parts.write(dweight, n.width, n.part(blockIdx.x));
   if constexpr (kCentred) {
-    if (n.biased) write_part<kTeam, kGroups>(dbias, n.width, part + n.width);
+    if (n.biased) parts.write(dbias, n.width, n.part(blockIdx.x) + n.width);
   }
+  if constexpr (kSummed) parts.write(dx_sums, n.width, n.dx_part(blockIdx.x));
 }
 
 // Any alignment and width, first step: block (strip of columns, part), a thread for each column.
@@ -245,10 +285,25 @@ __global__ void __launch_bounds__(kLoopThreads) norm_backward_loop(BackwardRows<
   }
 }
 
-// Second stage: to += the parts of 32 columns. Block (strip, 0: dweight or 1: dbias).
+// Third step, where dx_sums are wanted: blocks and threads as in the first.
+template <class T>
+__global__ void __launch_bounds__(kLoopThreads) dx_sum_parts(BackwardRows<T> n) {
+  const int64_t column = int64_t{blockIdx.x} * kLoopThreads + threadIdx.x;
+  if (column >= n.width) return;
+  float sum = 0;
+  for (int64_t row = blockIdx.y; row < n.rows; row += gridDim.y) sum += to_float(n.dx[row][column]);
+  n.dx_part(blockIdx.y)[column] = sum;
+}
+
+// The wanted sums over rows, in the order of the parts.
+struct SumTargets {
+  float* to[3];
+};
+
+// Second stage: targets += the parts of 32 columns. Block (strip, target).
 constexpr int kStrip = 32, kSlices = 32;
 __global__ void __launch_bounds__(kStrip* kSlices)
-    add_norm_parts(const float* parts, int64_t count, int64_t width, float* dweight, float* dbias) {
+    add_norm_parts(const float* parts, int64_t count, int64_t width, SumTargets targets) {
   __shared__ float shared[kSlices][kStrip + 1];
   const int lane = threadIdx.x % kStrip, slice = threadIdx.x / kStrip;
   const int64_t column = int64_t{blockIdx.x} * kStrip + lane;
@@ -265,37 +320,61 @@ __global__ void __launch_bounds__(kStrip* kSlices)
   float total = 0;
 #pragma unroll
   for (int s = 0; s < kSlices; ++s) total += shared[s][lane];
-  float* to = blockIdx.y == 0 ? dweight : dbias;
+  float* to = targets.to[blockIdx.y];
   to[column] += total;
 }
 
-// Returns how many parts there are.
-template <class T>
-int64_t launch(Exec& ex, const BackwardRows<T>& rows, bool wide) {
+size_t most_shared_bytes() {
+  int device = 0, bytes = 0;
+  check(cudaGetDevice(&device), "norm_backward");
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+        "norm_backward");
+  return static_cast<size_t>(bytes);
+}
+
+// Returns how many parts there are: 0, and nothing is done, where shared memory has no room for the
+// rows of a team.
+template <class T, int kTeam, int kGroups, bool kCentred, bool kSummed>
+int64_t launch_teams(Exec& ex, const BackwardRows<T>& rows) {
+  constexpr int kMostThreads = backward_block(kTeam, kGroups);
+  constexpr int kWarpTeams = kTeam < 32 ? 32 / kTeam : 1;  // a block is made of whole warps
+  constexpr size_t kWeight = kTeam * kGroups * sizeof(Group<T>);
+  constexpr size_t kTeamRows = kTeam * RowRing<T, kGroups>::kThreadBytes;
+  constexpr size_t kWarpSums = 2 * sizeof(float2) * kMostThreads / 32;
+  const size_t room = (most_shared_bytes() - kWarpSums - kWeight) / kTeamRows;
+  const int teams =
+      std::min(kMostThreads / kTeam, static_cast<int>(room) / kWarpTeams * kWarpTeams);
+  if (teams == 0) return 0;
+  const int64_t parts =
+      std::min({kMostNormParts, int64_t{gpu_of(ex).multiprocessors()}, ceil_div(rows.rows, teams)});
+  launch("norm_backward", norm_backward_teams<T, kTeam, kGroups, kCentred, kSummed>, parts,
+         teams * kTeam, kWeight + static_cast<size_t>(teams) * kTeamRows, stream_of(ex), rows);
+  return parts;
+}
+
+template <class T, bool kCentred>
+int64_t launch_wide(Exec& ex, const BackwardRows<T>& rows) {
   int64_t parts = 0;
-  const bool fits = wide && visit_backward_team(rows.width, [&]<int kTeam, int kGroups>() {
-                      constexpr int kThreads = backward_block(kTeam, kGroups);
-                      parts = std::min({kMostNormParts, int64_t{gpu_of(ex).multiprocessors()},
-                                        ceil_div(rows.rows, kThreads / kTeam)});
-                      const auto blocks = static_cast<unsigned>(parts);
-                      if (rows.mean != nullptr) {
-                        norm_backward_teams<T, kTeam, kGroups, true>
-                            <<<blocks, kThreads, 0, stream_of(ex)>>>(rows);
-                      } else {
-                        norm_backward_teams<T, kTeam, kGroups, false>
-                            <<<blocks, kThreads, 0, stream_of(ex)>>>(rows);
-                      }
-                    });
-  if (!fits) {
-    parts = std::min(kMostNormParts, rows.rows);
-    const dim3 blocks(static_cast<unsigned>(ceil_div(rows.width, kLoopThreads)),
-                      static_cast<unsigned>(parts));
-    weight_gradient_parts<T><<<blocks, kLoopThreads, 0, stream_of(ex)>>>(rows);
-    check_launch("norm_backward");
-    norm_backward_loop<T>
-        <<<static_cast<unsigned>(rows.rows), kLoopThreads, 0, stream_of(ex)>>>(rows);
-  }
+  visit_backward_team(rows.width, [&]<int kTeam, int kGroups>() {
+    parts = rows.summed ? launch_teams<T, kTeam, kGroups, kCentred, true>(ex, rows)
+                        : launch_teams<T, kTeam, kGroups, kCentred, false>(ex, rows);
+  });
+  return parts;
+}
+
+template <class T>
+int64_t launch_loop(Exec& ex, const BackwardRows<T>& rows) {
+  const int64_t parts = std::min(kMostNormParts, rows.rows);
+  const dim3 blocks(static_cast<unsigned>(ceil_div(rows.width, kLoopThreads)),
+                    static_cast<unsigned>(parts));
+  weight_gradient_parts<T><<<blocks, kLoopThreads, 0, stream_of(ex)>>>(rows);
   check_launch("norm_backward");
+  norm_backward_loop<T><<<static_cast<unsigned>(rows.rows), kLoopThreads, 0, stream_of(ex)>>>(rows);
+  check_launch("norm_backward");
+  if (rows.summed) {
+    dx_sum_parts<T><<<blocks, kLoopThreads, 0, stream_of(ex)>>>(rows);
+    check_launch("norm_backward");
+  }
   return parts;
 }
 
@@ -307,6 +386,7 @@ void norm_backward(Exec& ex, const ops::NormBackward& n) {
   ArenaScope scope(ex.scratch);
   auto* parts = data_of<float>(workspace_of(ex, n, "sums over rows"));
   int64_t count = 0;
+  unsigned sums = 0;
   visit_cuda(n.x.dtype, "norm_backward", [&]<class T>() {
     const BackwardRows<T> operands{
         .dy = Rows<const T>(n.dy),
@@ -320,13 +400,21 @@ void norm_backward(Exec& ex, const ops::NormBackward& n) {
         .width = width,
         .adds = n.dresidual.present(),
         .biased = n.dbias.present(),
+        .summed = n.dx_sums.present(),
         .parts = parts};
-    count = launch(ex, operands, are_wide(n.dy, n.x, n.dresidual, n.dx, n.weight));
+    sums = static_cast<unsigned>(operands.sums());
+    if (are_wide(n.dy, n.x, n.dresidual, n.dx, n.weight)) {
+      count = operands.mean != nullptr ? launch_wide<T, true>(ex, operands)
+                                       : launch_wide<T, false>(ex, operands);
+    }
+    if (count == 0) count = launch_loop(ex, operands);
   });
-  const dim3 blocks(static_cast<unsigned>(ceil_div(width, kStrip)), n.dbias.present() ? 2u : 1u);
-  add_norm_parts<<<blocks, kStrip * kSlices, 0, stream_of(ex)>>>(
-      parts, count, width, data_of<float>(n.dweight),
-      n.dbias.present() ? data_of<float>(n.dbias) : nullptr);
+  SumTargets targets{data_of<float>(n.dweight)};
+  float** next = targets.to + 1;
+  if (n.dbias.present()) *next++ = data_of<float>(n.dbias);
+  if (n.dx_sums.present()) *next++ = data_of<float>(n.dx_sums);
+  const dim3 blocks(static_cast<unsigned>(ceil_div(width, kStrip)), sums);
+  add_norm_parts<<<blocks, kStrip * kSlices, 0, stream_of(ex)>>>(parts, count, width, targets);
   check_launch("norm_backward");
 }
 

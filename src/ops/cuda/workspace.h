@@ -27,15 +27,15 @@ inline size_t workspace_bytes(const ops::AttentionBackward& a, const DevicePolic
   return cudnn_may_serve(a, policy) ? std::max(ours, cudnn_backward_budget(a)) : ours;
 }
 
-// The gradients of a norm's weight and bias are sums over rows: the rows are dealt to blocks, one
-// for each multiprocessor but no more than this, each of which keeps sums of its own; they are
-// added in order at the end.
+// The gradients of a norm's weight and bias, and dx_sums, are sums over rows: the rows are dealt to
+// blocks, one for each multiprocessor but no more than this, each of which keeps sums of its own;
+// they are added in order at the end.
 constexpr int64_t kMostNormParts = 192;
 inline size_t workspace_bytes(const ops::NormBackward& n, const DevicePolicy&) {
   const int64_t width = n.x.shape[n.x.shape.rank() - 1];
   const int64_t rows = n.x.shape.elements() / width;
   const int64_t parts = rows < kMostNormParts ? rows : kMostNormParts;
-  const int64_t sums = n.dbias.present() ? 2 : 1;
+  const int64_t sums = 1 + (n.dbias.present() ? 1 : 0) + (n.dx_sums.present() ? 1 : 0);
   return static_cast<size_t>(parts * sums * width) * sizeof(float);
 }
 

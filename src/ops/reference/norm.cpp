@@ -69,6 +69,7 @@ void norm_backward(Exec&, const ops::NormBackward& n) {
       const double g = at(dy, c) * at(n.weight, c);
       const double residual = n.dresidual.present() ? at(n.dresidual, r, c) : 0;
       at(dx, c) = rstd * (g - mean_g - xhat * mean_g_xhat) + residual;
+      if (n.dx_sums.present()) at(n.dx_sums, c) += at(dx, c);
     }
   }
 }

@@ -199,16 +199,20 @@ TEST(CpuRecompute, NormGradientsDoNotDependOnThreads) {
       Bench b(threads);
       const Shape shape{1000, width};
       const Tensor dy = b.drawn(shape, DType::f32, 1), dweight = b.drawn({width}, DType::f32, 2);
+      const Tensor dx_sums = b.drawn({width}, DType::f32, 6);
       ops::norm_backward(b.ex(), {.kind = NormKind::RmsNorm,
                                   .dy = dy,
                                   .x = b.drawn(shape, DType::f32, 3),
                                   .weight = b.drawn({width}, DType::f32, 4),
                                   .rstd = b.drawn({1000}, DType::f32, 5),
                                   .dx = dy,
-                                  .dweight = dweight});
+                                  .dweight = dweight,
+                                  .dx_sums = dx_sums});
       std::vector<std::byte> result = bytes(dweight);
-      const std::vector<std::byte> dx = bytes(dy);
-      result.insert(result.end(), dx.begin(), dx.end());
+      for (const Tensor& other : {dy, dx_sums}) {
+        const std::vector<std::byte> more = bytes(other);
+        result.insert(result.end(), more.begin(), more.end());
+      }
       if (first.empty()) first = result;
       EXPECT_EQ(first, result) << threads;
     }
