@@ -156,4 +156,12 @@ struct EnumNames<Recompute> {
   static constexpr std::array<std::string_view, 3> names{"none", "selective", "full"};
 };
 
+// In which order the micro-batches go through a pipeline; docs/parallelism.md compares them.
+enum class ScheduleKind : uint8_t { GPipe, OneFOneB, Interleaved, ZeroBubble };
+template <>
+struct EnumNames<ScheduleKind> {
+  static constexpr std::array<std::string_view, 4> names{"gpipe", "1f1b", "interleaved",
+                                                         "zero-bubble"};
+};
+
 }  // namespace bev

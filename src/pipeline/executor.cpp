@@ -8,7 +8,7 @@ namespace bev {
 namespace {
 
 Program verified(std::vector<Program> programs, const PipelineShape& shape, bool backward) {
-  verify(programs.front(), shape, backward);
+  verify(programs, shape, {}, backward);
   return std::move(programs.front());
 }
 
@@ -20,7 +20,8 @@ Executor::Executor(Device& device, Stage& stage, ModelEnv& env, int64_t micros,
       stage_(stage),
       env_(env),
       feed_(device, sizes.batch,
-            static_cast<size_t>(slots_of(one_f_one_b({.micros = micros}).front()))),
+            static_cast<size_t>(
+                slots_of(build_schedule(ScheduleKind::OneFOneB, {.micros = micros}).front()))),
       scratch_(device, sizes.scratch, "scratch"),
       recompute_(device, sizes.recompute, "recomputation"),
       loss_(device, 2 * sizeof(double), "scalars") {
@@ -35,7 +36,7 @@ Executor::Executor(Device& device, Stage& stage, ModelEnv& env, int64_t micros,
 
 void Executor::make_programs(size_t micros) {
   const PipelineShape shape{.micros = static_cast<int64_t>(micros)};
-  train_program_ = verified(one_f_one_b(shape), shape, true);
+  train_program_ = verified(build_schedule(ScheduleKind::OneFOneB, shape), shape, true);
   evaluate_program_ = verified(forward_only(shape), shape, false);
   micros_ = micros;
 }
@@ -61,6 +62,7 @@ void Executor::run(const Program& program, std::span<const HostBatch> batches) {
         break;
       case Act::Forward: stage_.forward(ex, env_, slot.micro, {}, {}, slot.saved); break;
       case Act::Backward: stage_.backward(ex, env_, slot.micro, {}, {}, slot.saved); break;
+      default: BEV_CHECK(false, Internal, "{} in a program of one rank", name_of(instr.act));
     }
   }
   for (Slot& slot : slots_) slot.keep.release(0);

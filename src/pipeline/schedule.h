@@ -1,43 +1,24 @@
-// A schedule is data: a list of instructions per pipeline rank, produced by a pure function and
-// interpreted by one loop. Gradient accumulation is the program of a single rank.
+// A schedule is data: one program per pipeline rank, made by a pure function, checked by verify()
+// and interpreted by one loop. Gradient accumulation is the program of a single rank.
+//
+// Every schedule computes a stage's micro-batches in ascending order, forward and backward, so the
+// gradients are added up in the same order, and to the same bits, whichever is chosen.
 #pragma once
 
-#include <cstdint>
-#include <vector>
+#include "config/choices.h"
+#include "pipeline/program.h"
+#include "pipeline/verify.h"
 
 namespace bev {
 
-enum class Act : uint8_t {
-  Load,      // the micro-batch's tokens to the device
-  Forward,   // of the stage; the last stage computes the loss
-  Backward,  // input and weight gradients
-};
+// One program per rank. A micro-batch is loaded right before its forward in each chunk; receives
+// stand right before what needs them, sends right behind what makes them. A slot is taken by Load
+// and free again after Backward or BackwardWeight; Load takes the lowest one.
+// REQUIRES: one chunk unless interleaved; one chunk if there is one rank.
+std::vector<Program> build_schedule(ScheduleKind kind, const PipelineShape& shape);
 
-struct Instr {
-  Act act;
-  uint16_t chunk;  // which of this rank's virtual stages
-  uint32_t micro;  // which micro-batch
-  uint16_t slot;   // which activation memory
-  bool operator==(const Instr&) const = default;
-};
-using Program = std::vector<Instr>;
-
-struct PipelineShape {
-  int ranks = 1, chunks = 1;
-  int64_t micros = 1;
-};
-
-// One forward, one backward. One program per pipeline rank. REQUIRES: one rank, one chunk.
-std::vector<Program> one_f_one_b(const PipelineShape& shape);
-
-// The same, forward only.
+// The same without backward: a slot is free again after its Forward.
+// REQUIRES: one chunk if there is one rank.
 std::vector<Program> forward_only(const PipelineShape& shape);
-
-// Activation memories a program uses.
-int slots_of(const Program& program);
-
-// Throws an Internal error unless every micro-batch is loaded, computed forward and (with
-// `backward`) backward exactly once, in that order, and no slot is reused while in flight.
-void verify(const Program& program, const PipelineShape& shape, bool backward);
 
 }  // namespace bev
