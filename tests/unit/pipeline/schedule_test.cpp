@@ -170,6 +170,19 @@ TEST(Schedule, SlotsOfEachKind) {
   }
 }
 
+TEST(Schedule, InterleavedNeedsHalfAsManySlotsAgain) {
+  std::vector<PipelineShape> shapes = small_shapes();
+  for (const int chunks : {2, 3, 4, 5}) shapes.push_back({8, chunks, 64});
+  for (const PipelineShape& shape : shapes) {
+    if (!possible(ScheduleKind::Interleaved, shape)) continue;
+    SCOPED_TRACE(named(ScheduleKind::Interleaved, shape));
+    for (const int slots : report_of(ScheduleKind::Interleaved, shape).slots) {
+      EXPECT_LE(2 * slots, 3 * shape.ranks * shape.chunks + shape.ranks);
+      EXPECT_LE(slots, shape.micros * shape.chunks);
+    }
+  }
+}
+
 // Chunks have their own slots: (chunk, slot) names a memory.
 TEST(Schedule, SlotsAreCountedPerChunk) {
   const PipelineShape shape{4, 2, 8};
