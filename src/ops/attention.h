@@ -17,8 +17,9 @@ struct AttentionMask {
   int64_t query_offset = 0;
 };
 
-// Probabilities are dropped by logical index: the draw for (query, head, key j) is word j % 4 of
-// philox(key, rows[query], head << 32 | j / 4), heads counted from head_begin.
+// Probabilities are dropped by logical index: the draw for (query, head, key j) is
+// attention_draw(key, rows[query], head, j) of attention_draws.h, heads counted from head_begin.
+// There too: which multiple of 2^-16 a probability stands for.
 struct AttentionDropout {
   double probability = 0;
   uint64_t key = 0;
@@ -41,7 +42,7 @@ struct Attention {
 };
 void attention(Exec& ex, const Attention& a);
 
-// With P the probabilities, D the dropout factors (0 or 1 / (1 - p)), A = P * D:
+// With P the probabilities, D the dropout factors (0 or attention_keep_factor), A = P * D:
 //   dv = A^T dout,  dA = dout v^T,  dP = dA * D,  delta_i = sum_j P_ij dP_ij = sum(dout_i * out_i)
 //   dS = P * (dP - delta),  dq = scale * dS k,  dk = scale * dS^T q
 // dq, dk, dv are overwritten and have the shapes of q, k, v.

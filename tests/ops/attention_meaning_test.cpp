@@ -180,23 +180,44 @@ TEST(AttentionMeaning, DropoutDoesNotDependOnCut) {
 // Fails when row, head or key enter philox differently.
 TEST(AttentionMeaning, DropoutDrawsWhatTheContractSays) {
   Trial run(TrialSpec{});
-  const int64_t keys = 6;
-  std::vector<double> unit(36, 0.0);
-  for (size_t i = 0; i < 6; ++i) unit[i * 6 + i] = 1;
-  const ConstTensor q = run.input("q", {6, 1, 6}), k = run.input("k", {6, 1, 6});
-  const ConstTensor v = run.given({6, 1, 6}, unit);
+  const int64_t keys = 19;
+  std::vector<double> unit(19 * 19, 0.0);
+  for (size_t i = 0; i < 19; ++i) unit[i * 19 + i] = 1;
+  const Shape shape{keys, 1, keys};
+  const ConstTensor q = run.input("q", shape), k = run.input("k", shape);
+  const ConstTensor v = run.given(shape, unit);
   const auto kept = Call{run, q, k, v, {}}();
-  const auto thinned = Call{run, q, k, v, {}, 1, dropped(run, 90, 6, 3)}();
+  const auto thinned = Call{run, q, k, v, {}, 1, dropped(run, 90, keys, 3)}();
   for (int64_t i = 0; i < keys; ++i) {
     for (int64_t j = 0; j < keys; ++j) {
       const auto column = static_cast<uint64_t>(j);
-      const uint32_t draw =
-          philox(17, static_cast<uint64_t>(90 + i), uint64_t{3} << 32 | column / 4)[column % 4];
-      const double factor = draw < ops::dropout_threshold(0.4) ? 0 : 1 / 0.6;
+      const uint32_t word = philox<7>(17, static_cast<uint64_t>(90 + i),
+                                      uint64_t{3} << 32 | column / 8)[column / 2 % 4];
+      const uint32_t draw = column % 2 == 0 ? word & 0xFFFF : word >> 16;
+      // 0.4 is 26214.4 / 65536.
+      const double factor = draw < 26214 ? 0 : 65536.0 / (65536 - 26214);
       const auto at = static_cast<size_t>(i * keys + j);
       EXPECT_NEAR(thinned[at], factor * kept[at], kClose);
     }
   }
+}
+
+// Equal probabilities of ones, thinned: each query gives the mean of its factors, and all together
+// 1 within five standard deviations. Fails when the scale is not the inverse of how often a
+// probability is kept.
+TEST(AttentionMeaning, DropoutKeepsTheExpectation) {
+  Trial run(TrialSpec{});
+  const int64_t queries = 200, keys = 250, heads = 4;
+  const std::vector<double> zeros(static_cast<size_t>(queries * heads), 0.0);
+  const std::vector<double> ones(static_cast<size_t>(keys * heads), 1.0);
+  const ConstTensor v = run.given({keys, heads, 1}, ones);
+  const auto out = Call{run, run.given({queries, heads, 1}, zeros), v, v, {.causal = false},
+                        1,   dropped(run, 1000, queries, 0)}();
+  double sum = 0;
+  for (const double mean : out) sum += mean;
+  const auto means = static_cast<double>(out.size());
+  const double deviation = std::sqrt(0.4 / 0.6 / (means * static_cast<double>(keys)));
+  EXPECT_NEAR(sum / means, 1, 5 * deviation);
 }
 
 }  // namespace

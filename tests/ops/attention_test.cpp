@@ -118,6 +118,12 @@ std::vector<AttentionCase> cases() {
   everything.window = 4;
   everything.probability = 0.4;
   all.push_back(everything);
+  // A threshold of 0, and one at which all but a quarter is dropped.
+  for (const double probability : {1e-6, 0.75}) {
+    AttentionCase c = base;
+    c.probability = probability;
+    all.push_back(c);
+  }
   return all;
 }
 
@@ -227,7 +233,7 @@ std::vector<AttentionCase> large_cases() {
 }
 
 // Fails when a tile that only some queries see is skipped, the tail of a tile is not masked, a draw
-// belongs to another key of its block of four, or memory of the last tile shows.
+// belongs to another key of its block of eight, or memory of the last tile shows.
 TEST(Attention, CudaForwardAgreesAroundTiles) {
   for (const AttentionCase& c : large_cases()) {
     expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Deterministic);

@@ -4,10 +4,10 @@
 #include <type_traits>
 
 #include "base/integer.h"
+#include "ops/attention_draws.h"
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/ops.h"
 #include "ops/cpu/threads.h"
-#include "ops/dropout.h"
 #include "tensor/visit.h"
 
 namespace bev::cpu {
@@ -55,8 +55,8 @@ struct Sequences {
     return {.rows = drops ? entry<const int64_t>(d.rows, sequence * size.queries) : nullptr,
             .key = d.key,
             .head_begin = d.head_begin,
-            .threshold = static_cast<uint32_t>(ops::dropout_threshold(d.probability)),
-            .scale = static_cast<float>(1 / (1 - d.probability))};
+            .threshold = ops::attention_threshold(d.probability),
+            .scale = static_cast<float>(ops::attention_keep_factor(d.probability))};
   }
 
   const Args& a;

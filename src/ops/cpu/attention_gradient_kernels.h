@@ -148,9 +148,52 @@ class GradientTile {
     for (int64_t i = 0; i < view.queries; ++i) {
       const V lse = V::broadcast(a_.lse[head_ * a_.lse_stride + query_begin_ + i]);
       if (a_.dropout.rows != nullptr) {
+        if (i % kDrawnRows == 0) draw_rows(i, view.queries);
         make_row<true>(view, i, key_vectors, lse);
       } else {
         make_row<false>(view, i, key_vectors, lse);
+      }
+    }
+  }
+
+  // The draws of the keys of this tile for the queries [i, i + kDrawnRows) become draws_.
+  void draw_rows(int64_t i, int64_t queries) {
+    using W = WordVecOf<V>;
+    constexpr int64_t kRowBlocks = kKeyTile / ops::kKeysPerBlock;
+    static_assert(kDrawnRows * kRowBlocks == kBatch * V::kWidth && V::kWidth <= 2 * kRowBlocks);
+    const TileDropout& d = a_.dropout;
+    uint32_t order[V::kWidth];
+    for (uint32_t lane = 0; lane < V::kWidth; ++lane) order[lane] = drawn_block<V>(lane);
+    uint32_t blocks[V::kWidth];
+    for (uint32_t lane = 0; lane < V::kWidth; ++lane) blocks[lane] = order[lane] % kRowBlocks;
+    // A vector has blocks of one query, or of two: one half each.
+    const auto is_second = at_least(W::load(order), W::broadcast(kRowBlocks));
+    const auto row_of_halves = [&](uint32_t first, uint32_t second) {
+      return as_words(
+          select(is_second, as_floats(W::broadcast(second)), as_floats(W::broadcast(first))));
+    };
+    const W head = W::broadcast(static_cast<uint32_t>(d.head_begin + head_));
+    PhiloxLanes<W> lanes[kBatch];
+    for (int64_t b = 0; b < kBatch; ++b) {
+      const int64_t drawn = b * V::kWidth;  // blocks before this vector
+      const int64_t query = at_most(i + drawn / kRowBlocks, queries - 1);
+      const auto first = static_cast<uint64_t>(d.rows[query_begin_ + query]);
+      const auto second =
+          static_cast<uint64_t>(d.rows[query_begin_ + at_most(query + 1, queries - 1)]);
+      const auto block =
+          static_cast<uint32_t>(key_begin_ / ops::kKeysPerBlock + drawn % kRowBlocks);
+      lanes[b] = {
+          {W::load(blocks) + W::broadcast(block), head,
+           row_of_halves(static_cast<uint32_t>(first), static_cast<uint32_t>(second)),
+           row_of_halves(static_cast<uint32_t>(first >> 32), static_cast<uint32_t>(second >> 32))}};
+    }
+    draw<ops::kAttentionRounds>(d.key, lanes);
+    uint32_t* to = draws_;
+    for (PhiloxLanes<W>& l : lanes) {
+      put_in_order<V>(l);
+      for (const W& word : l.word) {
+        word.store(to);
+        to += V::kWidth;
       }
     }
   }
@@ -160,8 +203,6 @@ class GradientTile {
     using W = WordVecOf<V>;
     const V delta = V::broadcast(delta_[i]);
     const TileDropout& d = a_.dropout;
-    PhiloxLanes<W> draws[1];
-    int64_t drawn = -1;  // the draws are those of vectors [4 drawn, 4 drawn + 4)
     for (int64_t vector = 0; vector < key_vectors; ++vector) {
       const int64_t j = vector * V::kWidth;
       float* p_at = p_ + i * kKeyTile + j;
@@ -186,14 +227,8 @@ class GradientTile {
       }
       V kept_p = p;
       if constexpr (kDrops) {
-        if (vector / 4 != drawn) {
-          drawn = vector / 4;
-          const auto head = static_cast<uint64_t>(d.head_begin + head_);
-          const auto block = static_cast<uint64_t>(key_begin_ / 4 + drawn * V::kWidth);
-          draw_columns<V>(d.key, static_cast<uint64_t>(d.rows[query_begin_ + i]),
-                          head << 32 | block, draws);
-        }
-        const auto kept = at_least(draws[0].word[vector % 4], W::broadcast(d.threshold));
+        const W draws = W::load_halves(draws_ + (i % kDrawnRows * kKeyTile + j) / 2);
+        const auto kept = at_least(draws, W::broadcast(d.threshold));
         const V scale = V::broadcast(d.scale);
         kept_p = select(kept, p * scale, V::zero());
         dp = select(kept, dp * scale, V::zero());
@@ -286,6 +321,9 @@ class GradientTile {
   int64_t head_ = 0, query_begin_ = 0, key_begin_ = 0, keys_ = 0;
   float *q_, *dout_, *dq_, *k_, *k_columns_, *v_columns_, *dk_, *dv_, *p_, *ds_;
   float delta_[kQueryTile];
+  static constexpr int64_t kBatch = 2;  // vectors of blocks that are drawn together
+  static constexpr int64_t kDrawnRows = kBatch * V::kWidth * ops::kKeysPerBlock / kKeyTile;
+  alignas(64) uint32_t draws_[kDrawnRows * kKeyTile / 2];  // [query][key], two in a word
 };
 
 template <class V, class T>

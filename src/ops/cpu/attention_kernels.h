@@ -161,22 +161,25 @@ class ForwardTile {
     constexpr int kBatch = 2;
     static_assert(kQueryTile % (kBatch * V::kWidth) == 0);
     const TileDropout& d = a_->dropout;
-    const W threshold = W::broadcast(d.threshold);
+    const W threshold = W::broadcast(d.threshold << 16);
     const W head = W::broadcast(static_cast<uint32_t>(d.head_begin + head_));
     const V scale = V::broadcast(d.scale);
-    for (int64_t j = 0; j < keys; j += 4) {
-      const W block = W::broadcast(static_cast<uint32_t>((key_begin + j) / 4));
+    static_assert(kKeyTile % ops::kKeysPerBlock == 0);
+    for (int64_t j = 0; j < keys; j += ops::kKeysPerBlock) {
+      const W block = W::broadcast(static_cast<uint32_t>((key_begin + j) / ops::kKeysPerBlock));
       for (int64_t i = 0; i < vectors_ * V::kWidth; i += kBatch * V::kWidth) {
         PhiloxLanes<W> lanes[kBatch];
         for (int b = 0; b < kBatch; ++b) {
           const int64_t q = i + b * V::kWidth;
           lanes[b] = {{block, head, W::load(row_low_ + q), W::load(row_high_ + q)}};
         }
-        draw(d.key, lanes);
-        for (int64_t word = 0; word < 4 && j + word < keys; ++word) {
+        draw<ops::kAttentionRounds>(d.key, lanes);
+        for (int64_t key = 0; key < ops::kKeysPerBlock && j + key < keys; ++key) {
           for (int b = 0; b < kBatch; ++b) {
-            float* p = scores + (j + word) * kQueryTile + i + b * V::kWidth;
-            const auto kept = at_least(lanes[b].word[word], threshold);
+            float* p = scores + (j + key) * kQueryTile + i + b * V::kWidth;
+            const W word = lanes[b].word[key / 2];
+            // The draw at the top of a word; what lies below it does not count.
+            const auto kept = at_least(key % 2 == 0 ? word << 16 : word, threshold);
             select(kept, V::load(p) * scale, V::zero()).store(p);
           }
         }

@@ -28,7 +28,7 @@ struct TileMask {
   const int32_t *first_visible, *key_visible;
 };
 
-// ops::AttentionDropout; rows null: none.
+// ops::AttentionDropout; rows null: none. Draws of 16 bits below the threshold are dropped.
 struct TileDropout {
   const int64_t* rows;
   uint64_t key;

@@ -2,6 +2,7 @@
 // files (see simd.h).
 #pragma once
 
+#include "ops/attention_draws.h"
 #include "ops/cpu/attention_problem.h"
 #include "ops/cpu/dropout_kernels.h"
 #include "ops/cpu/lanes.h"

@@ -15,12 +15,12 @@ struct PhiloxLanes {
 };
 
 // Several vectors of blocks in step: the rounds of one are a chain of slow multiplications.
-template <class W, int kCount>
+template <int kRounds = 10, class W, int kCount>
 [[gnu::always_inline]] inline void draw(uint64_t key, PhiloxLanes<W> (&lanes)[kCount]) {
   const W multiplier0 = W::broadcast(0xD2511F53), multiplier1 = W::broadcast(0xCD9E8D57);
   auto k0 = static_cast<uint32_t>(key);
   auto k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
+  for (int round = 0; round < kRounds; ++round) {
     const W key0 = W::broadcast(k0), key1 = W::broadcast(k1);
 #pragma GCC unroll 2
     for (int i = 0; i < kCount; ++i) {
@@ -38,16 +38,30 @@ template <class W, int kCount>
   }
 }
 
+// Blocks are drawn by the lanes in an order that the transposition of 4 x 4 blocks of lanes undoes.
+template <class V>
+constexpr uint32_t drawn_block(uint32_t lane) {
+  constexpr uint32_t kGroups = V::kWidth / 4;
+  return kGroups * (lane % 4) + lane / 4;
+}
+
+// The words of drawn blocks in order: the four words become 4 * kWidth consecutive ones.
+template <class V>
+[[gnu::always_inline]] inline void put_in_order(PhiloxLanes<WordVecOf<V>>& l) {
+  V a = as_floats(l.word[0]), b = as_floats(l.word[1]);
+  V c = as_floats(l.word[2]), d = as_floats(l.word[3]);
+  transpose_quads(a, b, c, d);
+  l = {{as_words(a), as_words(b), as_words(c), as_words(d)}};
+}
+
 // The draws of kWidth consecutive blocks of one row, word by word: 4 * kWidth columns in order, and
-// so on for kCount vectors. The lanes take the blocks in the order that the transposition of 4 x 4
-// blocks of lanes undoes.
+// so on for kCount vectors.
 template <class V, int kCount>
 [[gnu::always_inline]] inline void draw_columns(uint64_t key, uint64_t row, uint64_t block,
                                                 PhiloxLanes<WordVecOf<V>> (&lanes)[kCount]) {
   using W = WordVecOf<V>;
-  constexpr uint32_t kGroups = V::kWidth / 4;
   uint32_t order[V::kWidth];
-  for (uint32_t lane = 0; lane < V::kWidth; ++lane) order[lane] = kGroups * (lane % 4) + lane / 4;
+  for (uint32_t lane = 0; lane < V::kWidth; ++lane) order[lane] = drawn_block<V>(lane);
   for (int i = 0; i < kCount; ++i) {
     const auto first = static_cast<uint32_t>(block) + static_cast<uint32_t>(i * V::kWidth);
     lanes[i] = {
@@ -55,12 +69,7 @@ template <class V, int kCount>
          W::broadcast(static_cast<uint32_t>(row)), W::broadcast(static_cast<uint32_t>(row >> 32))}};
   }
   draw(key, lanes);
-  for (PhiloxLanes<W>& l : lanes) {
-    V a = as_floats(l.word[0]), b = as_floats(l.word[1]);
-    V c = as_floats(l.word[2]), d = as_floats(l.word[3]);
-    transpose_quads(a, b, c, d);
-    l = {{as_words(a), as_words(b), as_words(c), as_words(d)}};
-  }
+  for (PhiloxLanes<W>& l : lanes) put_in_order<V>(l);
 }
 
 template <class V, class T>

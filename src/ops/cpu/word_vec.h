@@ -2,10 +2,11 @@
 // simd.h).
 //
 // Every WordVec has
-//   broadcast(u32), load(p), store(p), +, xor3(a, b, c) = a ^ b ^ c
-//   multiply(a, b, high, low)      the two halves of the 64-bit products; b is the same in all
-//   lanes at_least(a, b)                 unsigned a >= b, as the Mask of Vec as_floats, as_words to
-//   Vec and back, keeping the bits
+//   broadcast(u32), load(p), store(p), +, << n, xor3(a, b, c) = a ^ b ^ c
+//   load_halves(p)                 the halves of kWidth / 2 words, low ones first, a word for each
+//   multiply(a, b, high, low)      the halves of the 64-bit products; b is alike in all lanes
+//   at_least(a, b)                 unsigned a >= b, as the Mask of Vec
+//   as_floats, as_words            to Vec and back, keeping the bits
 #pragma once
 
 #include "ops/cpu/simd.h"
@@ -18,9 +19,13 @@ struct WordVec {
   __m512i v;
   static WordVec broadcast(uint32_t x) { return {_mm512_set1_epi32(static_cast<int>(x))}; }
   static WordVec load(const uint32_t* p) { return {_mm512_loadu_si512(p)}; }
+  static WordVec load_halves(const uint32_t* p) {
+    return {_mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+  }
   void store(uint32_t* p) const { _mm512_storeu_si512(p, v); }
 };
 inline WordVec operator+(WordVec a, WordVec b) { return {_mm512_add_epi32(a.v, b.v)}; }
+inline WordVec operator<<(WordVec a, unsigned n) { return {_mm512_slli_epi32(a.v, n)}; }
 inline WordVec xor3(WordVec a, WordVec b, WordVec c) {
   return {_mm512_ternarylogic_epi32(a.v, b.v, c.v, 0x96)};
 }
@@ -46,9 +51,15 @@ struct WordVec {
   static WordVec load(const uint32_t* p) {
     return {_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))};
   }
+  static WordVec load_halves(const uint32_t* p) {
+    return {_mm256_cvtepu16_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+  }
   void store(uint32_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
 };
 inline WordVec operator+(WordVec a, WordVec b) { return {_mm256_add_epi32(a.v, b.v)}; }
+inline WordVec operator<<(WordVec a, unsigned n) {
+  return {_mm256_slli_epi32(a.v, static_cast<int>(n))};
+}
 inline WordVec xor3(WordVec a, WordVec b, WordVec c) {
   return {_mm256_xor_si256(_mm256_xor_si256(a.v, b.v), c.v)};
 }
@@ -79,9 +90,13 @@ struct WordVec {
     __builtin_memcpy(&a.v, p, sizeof a.v);
     return a;
   }
+  static WordVec load_halves(const uint32_t* p) {
+    return {Lanes{p[0] & 0xFFFF, p[0] >> 16, p[1] & 0xFFFF, p[1] >> 16}};
+  }
   void store(uint32_t* p) const { __builtin_memcpy(p, &v, sizeof v); }
 };
 inline WordVec operator+(WordVec a, WordVec b) { return {a.v + b.v}; }
+inline WordVec operator<<(WordVec a, unsigned n) { return {a.v << n}; }
 inline WordVec xor3(WordVec a, WordVec b, WordVec c) { return {a.v ^ b.v ^ c.v}; }
 inline void multiply(WordVec a, WordVec b, WordVec& high, WordVec& low) {
   for (int i = 0; i < Vec::kWidth; ++i) {

@@ -6,9 +6,9 @@
 
 #include "base/philox.h"
 #include "ops/attention.h"
+#include "ops/attention_draws.h"
 #include "ops/cuda/attention_choice.h"
 #include "ops/cuda/launch.cuh"
-#include "ops/dropout.h"
 
 namespace bev::cuda {
 
@@ -46,10 +46,13 @@ struct AttentionProblem {
   bool causal;
   int window, offset;
   const int32_t *first_visible, *key_visible;  // null: absent
-  PhiloxRounds dropout_rounds;
+  bool drops;
+  // The following say something only when it does.
+  PhiloxRounds<ops::kAttentionRounds> dropout_rounds;
   const int64_t* dropout_rows;
-  uint32_t dropout_below, dropout_head;
-  float keep_factor;  // 1 / (1 - probability)
+  uint32_t dropout_complement;  // a kept draw, shifted to the top of a word, overflows with it
+  uint32_t dropout_head;
+  float keep_factor;
 
   // Where causality, the window and first_visible let query i of a sequence look; key_visible may
   // hide some of these keys. Empty when begin >= end.
@@ -121,6 +124,7 @@ AttentionProblem problem_of(const Args& a) {
   const int64_t offset = a.mask.query_offset;
   check_attention_size(queries, keys, offset);
   const auto& dropout = a.dropout;
+  const uint32_t threshold = ops::attention_threshold(dropout.probability);
   return {.sequences = static_cast<int>(a.sequences),
           .queries = static_cast<int>(queries),
           .keys = static_cast<int>(keys),
@@ -133,11 +137,12 @@ AttentionProblem problem_of(const Args& a) {
           .offset = static_cast<int>(offset),
           .first_visible = data_of<int32_t>(a.mask.first_visible),
           .key_visible = data_of<int32_t>(a.mask.key_visible),
-          .dropout_rounds = philox_rounds(dropout.key),
+          .drops = threshold > 0,
+          .dropout_rounds = philox_rounds<ops::kAttentionRounds>(dropout.key),
           .dropout_rows = data_of<int64_t>(dropout.rows),
-          .dropout_below = static_cast<uint32_t>(ops::dropout_threshold(dropout.probability)),
+          .dropout_complement = 0 - (threshold << 16),
           .dropout_head = static_cast<uint32_t>(dropout.head_begin),
-          .keep_factor = static_cast<float>(1 / (1 - dropout.probability))};
+          .keep_factor = static_cast<float>(ops::attention_keep_factor(dropout.probability))};
 }
 
 // Whether every row starts at a multiple of 16 bytes and is a number of them long.

@@ -105,6 +105,7 @@ __global__ void __launch_bounds__(QueryPass<D>::kThreads, QueryPass<D>::kBlocksP
   }
 
   const float scale = p.scale * kLog2E;
+  const float keep = kDropout ? p.keep_factor : 1.0f;
   float dq[D / 8][4] = {};
   for (int key0 = all.begin, n = 0; key0 < all.end; key0 += kKeys, ++n) {
     if constexpr (Size::kStages == 1) {
@@ -138,22 +139,24 @@ __global__ void __launch_bounds__(QueryPass<D>::kThreads, QueryPass<D>::kBlocksP
       }
     }
 
+    // Before dp, which needs the registers.
+    DroppedKeys dropped{};
+    if constexpr (kDropout) dropped = DroppedKeys::draw<kTiles>(p, dropout_row, head, key0, lane);
     float dp[kTiles][4] = {};
     add_product_of_rows<T, D>(dp, gradients, values, lane);
     if constexpr (kDropout) {
-      const auto dropped = DroppedKeys::draw<kTiles>(p, dropout_row, head, key0, lane);
 #pragma unroll
       for (int tile8 = 0; tile8 < kTiles; ++tile8) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
-          dp[tile8][e] = dropped(tile8, e) ? 0 : dp[tile8][e] * p.keep_factor;
+          if (dropped(tile8, e)) dp[tile8][e] = 0;
         }
       }
     }
 #pragma unroll
     for (int tile8 = 0; tile8 < kTiles; ++tile8) {
 #pragma unroll
-      for (int e = 0; e < 4; ++e) s[tile8][e] *= dp[tile8][e] - sums[e / 2].delta;
+      for (int e = 0; e < 4; ++e) s[tile8][e] *= fmaf(dp[tile8][e], keep, -sums[e / 2].delta);
     }
     add_product<T, D>(dq, s, keys, 0, lane);
   }
@@ -289,6 +292,7 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
   }
 
   const float scale = p.scale * kLog2E;
+  const float keep = kDropout ? p.keep_factor : 1.0f;
   float dk[Size::kColumns / 8][4] = {}, dv[Size::kColumns / 8][4] = {};
   for (int n = 0; n < steps; ++n) {
     wait_for_copies();
@@ -342,23 +346,24 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
       }
     }
 
-    float dp[kTiles][4] = {};
-    add_product_of_rows<T, D>(dp, own_values, gradients, lane);
+    // Before dp, which needs the registers.
     DroppedQueries dropped{};
     if constexpr (kDropout) {
-      dropped = DroppedQueries::draw<kTiles>(
-          p, reinterpret_cast<const int64_t*>(at + Size::kRowsAt), head, own_key0, lane);
+      static_assert(kTiles == 4);
+      dropped = DroppedQueries::draw(p, reinterpret_cast<const int64_t*>(at + Size::kRowsAt), head,
+                                     own_key0, lane);
     }
+    float dp[kTiles][4] = {};
+    add_product_of_rows<T, D>(dp, own_values, gradients, lane);
     float ds[kTiles][4];
 #pragma unroll
     for (int tile8 = 0; tile8 < kTiles; ++tile8) {
       const float delta[2] = {sums[tile8 * 8 + 2 * t].delta, sums[tile8 * 8 + 2 * t + 1].delta};
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
-        float gradient = dp[tile8][e];
-        if constexpr (kDropout) gradient = dropped(tile8, e) ? 0 : gradient * p.keep_factor;
-        ds[tile8][e] = s[tile8][e] * (gradient - delta[e % 2]);
-        if constexpr (kDropout) s[tile8][e] = dropped(tile8, e) ? 0 : s[tile8][e];
+        const bool drops = kDropout && dropped(tile8, e);
+        ds[tile8][e] = s[tile8][e] * fmaf(drops ? 0 : dp[tile8][e], keep, -delta[e % 2]);
+        if (drops) s[tile8][e] = 0;
       }
     }
     constexpr int kChunks = Size::kColumns / 16;
@@ -367,7 +372,6 @@ __global__ void __launch_bounds__(KeyPass<D>::kThreads, KeyPass<D>::kBlocksPerPr
   }
 
   wait_for_copies();
-  const float keep = kDropout ? p.keep_factor : 1.0f;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int key = own_key0 + g + 8 * half;
@@ -413,7 +417,7 @@ void backward(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows) 
       .wide =
           has_wide_rows(a.q) && has_wide_rows(a.k) && has_wide_rows(a.v) && has_wide_rows(a.dout),
       .pairs = has_paired_rows(a.dq) && has_paired_rows(a.dk) && has_paired_rows(a.dv)};
-  visit_tile(args.p.head_dim, a.dropout.probability > 0,
+  visit_tile(args.p.head_dim, args.p.drops,
              [&]<int D, bool kDropout> { launch_backward<T, D, kDropout>(ex, args); });
 }
 

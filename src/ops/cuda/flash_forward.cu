@@ -198,7 +198,7 @@ void forward(Exec& ex, const ops::Attention& a) {
                             .lse_head = a.lse.stride[1],
                             .wide = has_wide_rows(a.q) && has_wide_rows(a.k) && has_wide_rows(a.v),
                             .pairs = has_paired_rows(a.out)};
-  visit_tile(args.p.head_dim, a.dropout.probability > 0,
+  visit_tile(args.p.head_dim, args.p.drops,
              [&]<int D, bool kDropout> { launch_forward<T, D, kDropout>(ex, args); });
 }
 

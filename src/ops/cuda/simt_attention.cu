@@ -172,7 +172,6 @@ struct ForwardArgs {
   HeadRows<T> out;
   float* lse;
   int64_t lse_sequence, lse_head;
-  bool dropout;
   int tiles = 0;
 };
 
@@ -200,7 +199,7 @@ __global__ void __launch_bounds__(kThreads)
     seen[r] = {0, 0};
     if (i < p.queries) {
       seen[r] = p.interval(at.sequence, i);
-      if (a.dropout) rows[r] = dropout_row(p, sequence_query + i);
+      if (p.drops) rows[r] = dropout_row(p, sequence_query + i);
     }
     maximum[r] = -INFINITY;
     sum[r] = 0;
@@ -232,8 +231,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int c = 0; c < kEach; ++c) {
         s[r][c] = exp2f(s[r][c] - shift);
         sum[r] += s[r][c];
-        if (a.dropout && s[r][c] > 0 &&
-            is_dropped(p, rows[r], static_cast<uint32_t>(at.head), key0 + x + kSide * c)) {
+        if (p.drops && s[r][c] > 0 && is_dropped(p, rows[r], at.head, key0 + x + kSide * c)) {
           s[r][c] = 0;
         }
       }
@@ -253,7 +251,7 @@ __global__ void __launch_bounds__(kThreads)
           total == 0 ? -INFINITY : (maximum[r] + log2f(total)) / kLog2E;
     }
     store_row<kParts>(a.out.at(sequence_query + i, at.head), out[r],
-                      total == 0 ? 0 : (a.dropout ? p.keep_factor : 1.0f) / total, at.column0,
+                      total == 0 ? 0 : (p.drops ? p.keep_factor : 1.0f) / total, at.column0,
                       p.head_dim, x);
   }
 }
@@ -264,7 +262,6 @@ struct BackwardArgs {
   HeadRows<const T> dout, q, k, v;
   HeadRows<T> dq, dk, dv;
   const QuerySums* rows;
-  bool dropout;
   int tiles = 0;
 };
 
@@ -286,7 +283,7 @@ __device__ __forceinline__ void scores_to_gradients(const BackwardArgs<T>& a, Fr
     if (i < p.queries) {
       seen = p.interval(sequence, i);
       sums = a.rows[(static_cast<int64_t>(sequence) * p.heads + head) * p.queries + i];
-      if (a.dropout) row = dropout_row(p, sequence_query + i);
+      if (p.drops) row = dropout_row(p, sequence_query + i);
     }
 #pragma unroll
     for (int c = 0; c < kEach; ++c) {
@@ -294,8 +291,8 @@ __device__ __forceinline__ void scores_to_gradients(const BackwardArgs<T>& a, Fr
       const bool sees = key >= seen.begin && key < seen.end && !hides(p, sequence_key, key);
       const float probability = sees ? exp2f(s[r][c] * scale - sums.lse2) : 0;
       float factor = 1;
-      if (a.dropout) {
-        factor = sees && is_dropped(p, row, static_cast<uint32_t>(head), key) ? 0 : p.keep_factor;
+      if (p.drops) {
+        factor = sees && is_dropped(p, row, head, key) ? 0 : p.keep_factor;
       }
       s[r][c] = probability * factor;
       dp[r][c] = probability * (dp[r][c] * factor - sums.delta);
@@ -407,8 +404,7 @@ void simt_forward(Exec& ex, const ops::Attention& a) {
                         .out = head_rows<T>(a.out),
                         .lse = data_of<float>(a.lse),
                         .lse_sequence = a.lse.stride[0],
-                        .lse_head = a.lse.stride[1],
-                        .dropout = a.dropout.probability > 0};
+                        .lse_head = a.lse.stride[1]};
     args.tiles = static_cast<int>(ceil_div(args.p.queries, kTile));
     launch("attention", simt_forward_kernel<T, kParts>,
            sharing * args.tiles * args.p.sequences * args.p.heads, kThreads, kSharedBytes,
@@ -426,8 +422,7 @@ void simt_backward(Exec& ex, const ops::AttentionBackward& a, const QuerySums* r
                          .dq = head_rows<T>(a.dq),
                          .dk = head_rows<T>(a.dk),
                          .dv = head_rows<T>(a.dv),
-                         .rows = rows,
-                         .dropout = a.dropout.probability > 0};
+                         .rows = rows};
     const AttentionProblem& p = args.p;
     args.tiles = static_cast<int>(ceil_div(p.keys, kTile));
     launch("attention_backward", simt_dkdv_kernel<T, kParts>,

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/philox.h"
+#include "ops/attention_draws.h"
 #include "ops/reference/at.h"
 #include "ops/reference/ops.h"
 
@@ -59,8 +59,10 @@ double factor(const ops::AttentionDropout& dropout, const Query& query, int64_t 
   const auto row = static_cast<uint64_t>(element<int64_t>(dropout.rows, query.index));
   const auto head = static_cast<uint64_t>(dropout.head_begin + query.head);
   const auto key = static_cast<uint64_t>(j);
-  const uint32_t draw = philox(dropout.key, row, head << 32 | key / 4)[key % 4];
-  return draw < ops::dropout_threshold(dropout.probability) ? 0 : 1 / (1 - dropout.probability);
+  const uint32_t draw = ops::attention_draw(dropout.key, row, head, key);
+  return draw < ops::attention_threshold(dropout.probability)
+             ? 0
+             : ops::attention_keep_factor(dropout.probability);
 }
 
 // a[i, h, :] . b[j, g, :]

@@ -16,6 +16,16 @@ TEST(Philox, GivesTheKnownAnswers) {
             (PhiloxBlock{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
+// As above, philox4x32-7.
+TEST(Philox, GivesTheKnownAnswersOfSevenRounds) {
+  EXPECT_EQ(philox<7>(0, 0, 0), (PhiloxBlock{0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}));
+  const uint64_t ones = ~uint64_t{0};
+  EXPECT_EQ(philox<7>(ones, ones, ones),
+            (PhiloxBlock{0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}));
+  EXPECT_EQ(philox<7>(0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88),
+            (PhiloxBlock{0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}));
+}
+
 TEST(Philox, KeysDependOnEveryPart) {
   EXPECT_NE(mix_key(1, "ab"), mix_key(1, "ba"));
   EXPECT_NE(mix_key(1, "a"), mix_key(2, "a"));
