@@ -49,7 +49,7 @@ struct AttentionProblem {
   PhiloxRounds dropout_rounds;
   const int64_t* dropout_rows;
   uint32_t dropout_below, dropout_head;
-  float keep_factor;  // 1 / (1 - probability)
+  float keep_factor, kept_share;  // 1 / (1 - probability) and its inverse
 
   // Where causality, the window and first_visible let query i of a sequence look; key_visible may
   // hide some of these keys. Empty when begin >= end.
@@ -137,7 +137,8 @@ AttentionProblem problem_of(const Args& a) {
           .dropout_rows = data_of<int64_t>(dropout.rows),
           .dropout_below = static_cast<uint32_t>(ops::dropout_threshold(dropout.probability)),
           .dropout_head = static_cast<uint32_t>(dropout.head_begin),
-          .keep_factor = static_cast<float>(1 / (1 - dropout.probability))};
+          .keep_factor = static_cast<float>(1 / (1 - dropout.probability)),
+          .kept_share = static_cast<float>(1 - dropout.probability)};
 }
 
 // Whether every row starts at a multiple of 16 bytes and is a number of them long.
