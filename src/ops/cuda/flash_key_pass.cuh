@@ -50,7 +50,9 @@ __device__ __forceinline__ void add_query_gradient(const QueryGradient& gradient
   const int rows = warp % 2 * kRows, part = warp / 2 * kPart;
   const int query = query0 + rows * 16 + lane / 4;
 #pragma unroll 1
-  for (int chunk = part; chunk < part + kPart && chunk < gradient.chunks; chunk += kChunks) {
+  for (int done = 0; done < kPart; done += kChunks) {
+    const int chunk = part + done;
+    if (chunk >= gradient.chunks) break;
     float sum[kRows][2 * kChunks][4] = {};
 #pragma unroll
     for (int k = 0; k < Keys::kBytes / (D * 2) / 16; ++k) {
@@ -81,8 +83,8 @@ __device__ __forceinline__ void add_query_gradient(const QueryGradient& gradient
   }
 }
 
-// `gradient` is used in one pass only. With dropout, dS is then 1 / keep_factor of what it is
-// elsewhere, and so is the gradient: one multiplication less for each score.
+// `gradient` is used in one pass only. With dropout, dS and the gradient are then 1 / keep_factor
+// of what they are elsewhere: two instructions less for each score.
 template <class T, int D, bool kDropout, bool kOnePass>
 __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
                                   KeyPass<D, kOnePass>::kBlocksPerProcessor)
@@ -131,10 +133,10 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
   };
 
   const auto stage = [&](int n) {
-    return shared_memory + Size::kStagesAt + n % 2 * Size::kStageBytes;
+    return shared_memory + Size::kStagesAt + (n & 1) * Size::kStageBytes;
   };
   const auto score_tile = [&](int n) {
-    return ScoreTile{shared_memory + Size::kScoresAt + n % 2 * Size::kScoreBytes};
+    return ScoreTile{shared_memory + Size::kScoresAt + (n & 1) * Size::kScoreBytes};
   };
   const auto load_queries = [&](int n, Step step) {
     const int head = step.head, query0 = step.query0;
@@ -145,8 +147,8 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
     QueryTile{to + Size::kQueryBytes}.template load<Size::kThreads>(
         a.dout.at(sequence_query + query0, head), a.dout.token, rows, p.head_dim, a.wide);
     constexpr int kTeams = Size::kThreads / kQueries;
-    const int i = static_cast<int>(threadIdx.x) % kQueries;
-    const int team = static_cast<int>(threadIdx.x) / kQueries;
+    const auto i = static_cast<int>(threadIdx.x % kQueries);
+    const auto team = static_cast<int>(threadIdx.x / kQueries);
     const bool inside = i < rows;
     const int64_t query = sequence_query + query0 + (inside ? i : 0);
     if (team == 0) {
@@ -201,8 +203,8 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
   const int rounds = kOnePass ? steps + 1 : steps;
   for (int n = 0; n < rounds; ++n) {
     wait_for_copies();
-    // Also: every warp is done with the other stage, and with the tiles of dS of the last two
-    // steps.
+    // Also: every warp has left the other stage, and written its dS of the last step and read that
+    // of the one before.
     __syncthreads();
     step = after(step);
     if (n + 1 < steps) load_queries(n + 1, step);
@@ -280,25 +282,20 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
           }
 #pragma unroll
           for (int tile8 = 0; tile8 < kTiles; ++tile8) {
-            float delta[2] = {sums[tile8 * 8 + 2 * t].delta, sums[tile8 * 8 + 2 * t + 1].delta};
-            if constexpr (kDropout && kOnePass) {
-              delta[0] *= p.kept_share;
-              delta[1] *= p.kept_share;
-            }
+            const float share = kDropout && kOnePass ? p.kept_share : 1.0f;
+            const float delta[2] = {sums[tile8 * 8 + 2 * t].delta * share,
+                                    sums[tile8 * 8 + 2 * t + 1].delta * share};
 #pragma unroll
             for (int e = 0; e < 4; ++e) {
+              const bool drop = kDropout && dropped(tile8, e);
               float& probability = s[of][tile8][e];
-              float& change = dp[of][tile8][e];
-              if constexpr (!kDropout) {
-                change = probability * (change - delta[e % 2]);
-              } else if constexpr (kOnePass) {
-                const float lost = probability * delta[e % 2];
-                probability = dropped(tile8, e) ? 0 : probability;
-                change = fmaf(probability, change, -lost);
+              const float whole = probability, gradient = dp[of][tile8][e];
+              if (drop) probability = 0;
+              if constexpr (kDropout && kOnePass) {
+                dp[of][tile8][e] = fmaf(probability, gradient, -(whole * delta[e % 2]));
               } else {
-                change = dropped(tile8, e) ? 0 : change * p.keep_factor;
-                change = probability * (change - delta[e % 2]);
-                probability = dropped(tile8, e) ? 0 : probability;
+                const float scaled = kDropout ? gradient * p.keep_factor : gradient;
+                dp[of][tile8][e] = whole * ((drop ? 0 : scaled) - delta[e % 2]);
               }
             }
           }

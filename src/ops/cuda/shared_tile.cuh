@@ -28,14 +28,18 @@ struct SharedTile {
                                        bool wide) const {
     static_assert(kThreads % kChunks == 0 && (kRows * kChunks) % kThreads == 0);
     constexpr int kStep = kThreads / kChunks;
-    const int column = static_cast<int>(threadIdx.x) % kChunks;
-    const int first = static_cast<int>(threadIdx.x) / kChunks;
+    const auto column = static_cast<int>(threadIdx.x % kChunks);
+    const auto first = static_cast<int>(threadIdx.x / kChunks);
     if (wide) {
       const T* source = from + first * stride + column * 8;
+      const int rows_of_column = column * 8 < head_dim ? rows : 0;
+      unsigned char* const to = chunk(first, column);
 #pragma unroll
-      for (int row = first, n = 0; n < kRows / kStep; ++n, row += kStep, source += kStep * stride) {
-        const bool inside = row < rows && column * 8 < head_dim;
-        copy_async<16>(chunk(row, column), inside ? source : from, inside);
+      for (int n = 0; n < kRows / kStep; ++n, source += kStep * stride) {
+        // Steps of 8 rows permute alike.
+        unsigned char* const next =
+            kStep % 8 == 0 ? to + n * kStep * (kColumns * 2) : chunk(first + n * kStep, column);
+        copy_async<16>(next, source, first + n * kStep < rows_of_column);
       }
     } else {
 #pragma unroll 1
