@@ -88,8 +88,8 @@ struct SharedTile {
   }
 
  private:
-  // chunk(row + lane_row, 2 * pair + odd), written so that what differs between lanes is computed
-  // once for all rows and tiles: `pair` flips bits that lie above the others.
+  // chunk(row + lane_row, 2 * pair + odd). The exclusive or is taken in two steps, so that what
+  // differs between lanes is computed once for all rows and tiles.
   __device__ __forceinline__ unsigned char* lane_chunk(int row, int lane_row, int odd,
                                                        int pair) const {
     const int inside = lane_row * (kColumns * 2) + ((odd ^ (lane_row & 7)) << 4);
