@@ -139,7 +139,8 @@ TEST(Attention, CpuBackwardAgrees) {
   for (const AttentionCase& c : cases()) expect_cpu_agrees(c.name(), Backward{c});
 }
 
-// Policy::Deterministic keeps cuDNN out: our own kernels serve everything.
+// Policy::Deterministic keeps cuDNN out: our own kernels serve everything, the backward in two
+// passes. Without it they serve what cuDNN may not, the backward in one.
 TEST(Attention, CudaForwardAgrees) {
   for (const AttentionCase& c : cases()) {
     expect_cuda_agrees(c.name(), Forward{c});
@@ -245,12 +246,47 @@ TEST(Attention, CudaBackwardAgreesAroundTiles) {
   }
 }
 
+bool cudnn_may_serve(const AttentionCase& c) {
+  return c.probability == 0 && !c.documents && !c.padding && c.head_dim <= 128;
+}
+
+// Also fails when dq of the last queries is not added, or that of a tile is added before all of it
+// is there.
+TEST(Attention, CudaBackwardInOnePassAgreesAroundTiles) {
+  for (const AttentionCase& c : large_cases()) {
+    if (cudnn_may_serve(c)) continue;
+    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Varies);
+  }
+}
+
 // What cuDNN may serve, at lengths of several tiles.
 TEST(Attention, CudaLibraryAgreesAroundTiles) {
   for (const AttentionCase& c : large_cases()) {
-    if (c.probability > 0 || c.documents || c.padding || c.head_dim > 128) continue;
+    if (!cudnn_may_serve(c)) continue;
     expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Varies);
     expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Varies);
+  }
+}
+
+// Fails when a run that must repeat gets sums in no fixed order, or another gets the slower
+// kernels.
+TEST(Attention, CudaBackwardTakesTwoPassesOnlyToRepeat) {
+  if (no_gpu()) return;
+  for (const bool deterministic : {false, true}) {
+    Trial run({.kind = DeviceKind::Cuda,
+               .storage = DType::bf16,
+               .exact_in = DType::bf16,
+               .deterministic = deterministic});
+    DispatchLog& log = run.ex().device.dispatch();
+    log.enable();
+    Backward{{.queries = 40, .keys = 40, .head_dim = 64, .probability = 0.1}}(run);
+    const std::string wanted =
+        deterministic ? "own, tensor cores, two passes" : "own, tensor cores, one pass";
+    bool found = false;
+    for (const DispatchLog::Choice& choice : log.choices()) {
+      found = found || (choice.op == "attention_backward" && choice.chosen == wanted);
+    }
+    EXPECT_TRUE(found) << wanted;
   }
 }
 

@@ -20,14 +20,23 @@ std::string why_ours(Gpu& gpu, const Args& a) {
   return gpu.cudnn() != nullptr ? gpu.cudnn()->why_not(a) : gpu.why_no_cudnn();
 }
 
-void note(Device& device, const char* op, const ConstTensor& q, double scale,
-          const std::string& why) {
+// Which of our kernels would.
+std::string ours(const ops::Attention& a, const DevicePolicy&) {
+  return tensor_cores_serve(a.q, a.scale) ? "own, tensor cores" : "own, f32";
+}
+std::string ours(const ops::AttentionBackward& a, const DevicePolicy& policy) {
+  if (!tensor_cores_serve(a.q, a.scale)) return "own, f32";
+  return flash_backward_is_one_pass(a, policy) ? "own, tensor cores, one pass"
+                                               : "own, tensor cores, two passes";
+}
+
+template <class Args>
+void note(Device& device, const char* op, const Args& a, const std::string& why) {
   if (!device.dispatch().enabled()) return;
   if (why.empty()) {
     device.dispatch().note(op, "cuDNN");
   } else {
-    device.dispatch().note(op, tensor_cores_serve(q, scale) ? "own, tensor cores" : "own, f32",
-                           "cuDNN: " + why);
+    device.dispatch().note(op, ours(a, device.policy()), "cuDNN: " + why);
   }
 }
 
@@ -43,7 +52,7 @@ void check_attention_size(int64_t queries, int64_t keys, int64_t offset) {
 void attention(Exec& ex, const ops::Attention& a) {
   Gpu& gpu = gpu_of(ex);
   const std::string why = why_ours(gpu, a);
-  note(gpu, "attention", a.q, a.scale, why);
+  note(gpu, "attention", a, why);
   ArenaScope scope(ex.scratch);
   const Tensor workspace = workspace_of(ex, a, "attention");
   if (why.empty()) {
@@ -56,7 +65,7 @@ void attention(Exec& ex, const ops::Attention& a) {
 void attention_backward(Exec& ex, const ops::AttentionBackward& a) {
   Gpu& gpu = gpu_of(ex);
   const std::string why = why_ours(gpu, a);
-  note(gpu, "attention_backward", a.q, a.scale, why);
+  note(gpu, "attention_backward", a, why);
   ArenaScope scope(ex.scratch);
   const Tensor workspace = workspace_of(ex, a, "attention_backward");
   if (why.empty()) {

@@ -20,6 +20,12 @@ inline bool tensor_cores_serve(const ConstTensor& q, double scale) {
   return q.dtype != DType::f32 && q.shape[2] <= kMaxTileColumns && scale > 0;
 }
 
+// Whether these make the backward in one pass, which adds dq in no fixed order, instead of two. A
+// GPU without the shared memory for it (flash_one_pass.h) takes two all the same.
+inline bool one_pass_may_serve(const ops::AttentionBackward& a, const DevicePolicy& policy) {
+  return !policy.deterministic && tensor_cores_serve(a.q, a.scale);
+}
+
 // Whether rows of 16-bit elements keep the 16-byte alignment of the first.
 inline bool keeps_alignment(const ConstTensor& t) {
   return t.stride[0] % 8 == 0 && t.stride[1] % 8 == 0;

@@ -52,7 +52,7 @@ struct AttentionProblem {
   const int64_t* dropout_rows;
   uint32_t dropout_complement;  // a kept draw, shifted to the top of a word, overflows with it
   uint32_t dropout_head;
-  float keep_factor;
+  float keep_factor, kept_share;  // of what is kept, and its inverse
 
   // Where causality, the window and first_visible let query i of a sequence look; key_visible may
   // hide some of these keys. Empty when begin >= end.
@@ -142,7 +142,9 @@ AttentionProblem problem_of(const Args& a) {
           .dropout_rows = data_of<int64_t>(dropout.rows),
           .dropout_complement = 0 - (threshold << 16),
           .dropout_head = static_cast<uint32_t>(dropout.head_begin),
-          .keep_factor = static_cast<float>(ops::attention_keep_factor(dropout.probability))};
+          .keep_factor = static_cast<float>(ops::attention_keep_factor(dropout.probability)),
+          .kept_share =
+              static_cast<float>(1 / ops::attention_keep_factor(dropout.probability))};
 }
 
 // Whether every row starts at a multiple of 16 bytes and is a number of them long.

@@ -47,15 +47,14 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kB
   using QueryTile = SharedTile<T, Size::kQueries, D>;
   extern __shared__ __align__(128) unsigned char shared_memory[];
   const AttentionProblem& p = a.p;
-  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = uniform_warp();
   const int t = lane % 4;
 
   // The last queries see most keys when causal: they start first.
-  const int columns = p.sequences * p.heads;
-  const int tile =
-      static_cast<int>(gridDim.x / columns) - 1 - static_cast<int>(blockIdx.x) / columns;
-  const int sequence = static_cast<int>(blockIdx.x) % columns / p.heads;
-  const int head = static_cast<int>(blockIdx.x) % columns % p.heads;
+  const BlockPlace place(p.sequences * p.heads);
+  const int tile = (p.queries - 1) / Size::kQueries - place.tile;
+  const int sequence = place.column / p.heads;
+  const int head = place.column % p.heads;
   const int kv_head = head / (p.heads / p.kv_heads);
   const int query0 = tile * Size::kQueries;
   const int64_t first_query = static_cast<int64_t>(sequence) * p.queries + query0;

@@ -27,6 +27,29 @@ void visit_tile(int head_dim, bool dropout, F&& f) {
   }
 }
 
+// The warp's number, which the compiler then knows to be the same in all lanes: what follows from
+// it takes no registers of theirs. All lanes call it together.
+__device__ __forceinline__ int uniform_warp() {
+  return __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x / 32), 0);
+}
+
+// Which tile of which column (a head of a sequence) a block of a grid of tiles x columns owns. All
+// tiles of some columns come before those of the next ones, so that what they share stays in the L2
+// cache; among these columns tile 0 comes first.
+struct BlockPlace {
+  int tile, column;
+
+  __device__ __forceinline__ explicit BlockPlace(int columns) {
+    constexpr int kTogether = 256;  // blocks, of the order of those that run at a time
+    const int block = static_cast<int>(blockIdx.x), tiles = static_cast<int>(gridDim.x) / columns;
+    const int band = max(1, kTogether / tiles);
+    const int first = block / (band * tiles) * band;
+    const int width = min(band, columns - first);
+    tile = (block - first * tiles) / width;
+    column = first + (block - first * tiles) % width;
+  }
+};
+
 // Rows g and g + 8 of a fragment of 16 queries. All lanes of a warp use it together.
 struct WarpRows {
   int query[2];

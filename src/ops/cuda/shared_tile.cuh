@@ -28,14 +28,18 @@ struct SharedTile {
                                        bool wide) const {
     static_assert(kThreads % kChunks == 0 && (kRows * kChunks) % kThreads == 0);
     constexpr int kStep = kThreads / kChunks;
-    const int column = static_cast<int>(threadIdx.x) % kChunks;
-    const int first = static_cast<int>(threadIdx.x) / kChunks;
+    const auto column = static_cast<int>(threadIdx.x % kChunks);
+    const auto first = static_cast<int>(threadIdx.x / kChunks);
     if (wide) {
       const T* source = from + first * stride + column * 8;
+      const int rows_of_column = column * 8 < head_dim ? rows : 0;
+      unsigned char* const to = chunk(first, column);
 #pragma unroll
-      for (int row = first, n = 0; n < kRows / kStep; ++n, row += kStep, source += kStep * stride) {
-        const bool inside = row < rows && column * 8 < head_dim;
-        copy_async<16>(chunk(row, column), inside ? source : from, inside);
+      for (int n = 0; n < kRows / kStep; ++n, source += kStep * stride) {
+        // Steps of 8 rows permute alike.
+        unsigned char* const next =
+            kStep % 8 == 0 ? to + n * kStep * (kColumns * 2) : chunk(first + n * kStep, column);
+        copy_async<16>(next, source, first + n * kStep < rows_of_column);
       }
     } else {
 #pragma unroll 1
@@ -55,17 +59,41 @@ struct SharedTile {
     }
   }
 
-  // A[16, 16] = rows [row, row + 16), columns [16 k, 16 k + 16).
+  // In the following, rows are counted from `row`, a multiple of 8.
+
+  // A[16, 16] = rows [0, 16), columns [16 k, 16 k + 16).
   __device__ __forceinline__ void a_fragment(uint32_t (&a)[4], int row, int k, int lane) const {
-    load_matrices(a, chunk(row + lane % 16, 2 * k + lane / 16));
+    load_matrices(a, lane_chunk(row, lane % 16, lane / 16, k));
   }
-  // B[k][n] = element (row + n, 16 k + k): two fragments, of n < 8 (b[0], b[1]) and n >= 8.
+  // The same, written.
+  __device__ __forceinline__ void store_fragment(const uint32_t (&a)[4], int row, int k,
+                                                 int lane) const {
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      unsigned char* const to = lane_chunk(row + e % 2 * 8, lane / 4, e / 2, k);
+      *reinterpret_cast<uint32_t*>(to + lane % 4 * 4) = a[e];
+    }
+  }
+  // A[m][k] = element (k, 16 c + m).
+  __device__ __forceinline__ void a_of_columns(uint32_t (&a)[4], int row, int c, int lane) const {
+    load_transposed(a, lane_chunk(row, lane % 8 + lane / 16 * 8, lane / 8 % 2, c));
+  }
+  // B[k][n] = element (n, 16 k + k): two fragments, of n < 8 (b[0], b[1]) and n >= 8.
   __device__ __forceinline__ void b_of_rows(uint32_t (&b)[4], int row, int k, int lane) const {
-    load_matrices(b, chunk(row + lane % 8 + lane / 16 * 8, 2 * k + lane / 8 % 2));
+    load_matrices(b, lane_chunk(row, lane % 8 + lane / 16 * 8, lane / 8 % 2, k));
   }
-  // B[k][n] = element (row + k, 16 c + n): two fragments, of n < 8 and n >= 8.
+  // B[k][n] = element (k, 16 c + n): two fragments, of n < 8 and n >= 8.
   __device__ __forceinline__ void b_of_columns(uint32_t (&b)[4], int row, int c, int lane) const {
-    load_transposed(b, chunk(row + lane % 16, 2 * c + lane / 16));
+    load_transposed(b, lane_chunk(row, lane % 16, lane / 16, c));
+  }
+
+ private:
+  // chunk(row + lane_row, 2 * pair + odd). The exclusive or is taken in two steps, so that what
+  // differs between lanes is computed once for all rows and tiles.
+  __device__ __forceinline__ unsigned char* lane_chunk(int row, int lane_row, int odd,
+                                                       int pair) const {
+    const int inside = lane_row * (kColumns * 2) + ((odd ^ (lane_row & 7)) << 4);
+    return base + row * (kColumns * 2) + (inside ^ pair << 5);
   }
 };
 
@@ -111,6 +139,30 @@ __device__ __forceinline__ void add_product_of_rows(float (&c)[kTiles][4], const
   }
 }
 
+// The same for several groups of 16 left rows, each with its own C, and the rows of `right` from
+// `row` on: what is read of `right` serves all groups.
+template <class T, int kColumns, int kGroups, int kTiles, class Left, class Right>
+__device__ __forceinline__ void add_products_of_rows(float (&c)[kGroups][kTiles][4],
+                                                     const Left (&left)[kGroups],
+                                                     const Right& right, int row, int lane) {
+#pragma unroll
+  for (int k = 0; k < kColumns / 16; ++k) {
+    uint32_t a[kGroups][4];
+#pragma unroll
+    for (int group = 0; group < kGroups; ++group) left[group].fragment(a[group], k, lane);
+#pragma unroll
+    for (int pair = 0; pair < kTiles / 2; ++pair) {
+      uint32_t b[4];
+      right.b_of_rows(b, row + pair * 16, k, lane);
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        multiply_add<T>(c[group][2 * pair], a[group], b[0], b[1]);
+        multiply_add<T>(c[group][2 * pair + 1], a[group], b[2], b[3]);
+      }
+    }
+  }
+}
+
 // Two C fragments of adjacent columns as the A fragment of the next product.
 template <class T>
 __device__ __forceinline__ void as_a_fragment(uint32_t (&a)[4], const float (&left)[4],
@@ -137,6 +189,27 @@ __device__ __forceinline__ void add_product(float (&c)[kColumns / 8][4],
       right.b_of_columns(b, k * 16, chunk + column, lane);
       multiply_add<T>(c[2 * column], a, b[0], b[1]);
       multiply_add<T>(c[2 * column + 1], a, b[2], b[3]);
+    }
+  }
+}
+
+// The same for several groups of 16 rows whose A is packed already, and the rows of `right` from
+// `row` on.
+template <class T, int kColumns, int kGroups, int kSteps, class Right>
+__device__ __forceinline__ void add_products(float (&c)[kGroups][kColumns / 8][4],
+                                             const uint32_t (&a)[kGroups][kSteps][4],
+                                             const Right& right, int row, int chunk, int lane) {
+#pragma unroll
+  for (int k = 0; k < kSteps; ++k) {
+#pragma unroll
+    for (int column = 0; column < kColumns / 16; ++column) {
+      uint32_t b[4];
+      right.b_of_columns(b, row + k * 16, chunk + column, lane);
+#pragma unroll
+      for (int group = 0; group < kGroups; ++group) {
+        multiply_add<T>(c[group][2 * column], a[group][k], b[0], b[1]);
+        multiply_add<T>(c[group][2 * column + 1], a[group][k], b[2], b[3]);
+      }
     }
   }
 }

@@ -18,7 +18,8 @@ __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// kBytes (4, 8 or 16, both sides so aligned) of `from`, or zeros where `inside` is false.
+// kBytes (4, 8 or 16, both sides so aligned) of `from`, or zeros where `inside` is false: `from` is
+// then not read and may point anywhere.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
   const int bytes = inside ? kBytes : 0;

@@ -8,6 +8,7 @@
 
 #include "ops/attention.h"
 #include "ops/cuda/attention_choice.h"
+#include "ops/cuda/query_gradient.h"
 #include "ops/cuda/query_sums.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
@@ -23,7 +24,8 @@ inline size_t workspace_bytes(const ops::Attention& a, const DevicePolicy& polic
   return cudnn_may_serve(a, policy) ? cudnn_forward_budget(a) : 0;
 }
 inline size_t workspace_bytes(const ops::AttentionBackward& a, const DevicePolicy& policy) {
-  const size_t ours = query_sums_bytes(a);
+  const size_t ours = one_pass_may_serve(a, policy) ? query_gradient_at(a) + query_gradient_bytes(a)
+                                                    : query_sums_bytes(a);
   return cudnn_may_serve(a, policy) ? std::max(ours, cudnn_backward_budget(a)) : ours;
 }
 

@@ -79,5 +79,22 @@ TEST(AttentionChoice, WorkspaceIsEnoughForBoth) {
   EXPECT_EQ(workspace_bytes(Fused{.tokens = 0}(), kFast), size_t{0});
 }
 
+// Fails when the sums of dq are booked where none are made, are not booked where they are, or are
+// booked without the columns and bytes that fill up a chunk and an alignment.
+TEST(AttentionChoice, OnePassHasItsSums) {
+  const auto bytes = [](const Fused& fused, const DevicePolicy& policy = kFast) {
+    ops::AttentionBackward a = fused();
+    a.dropout.probability = 0.1;  // cuDNN may not serve
+    return workspace_bytes(a, policy);
+  };
+  const size_t rows = 64 * 8;
+  EXPECT_EQ(bytes({}), rows * 8 + rows * 64 * 4);
+  EXPECT_EQ(bytes({}, kDeterministic), rows * 8);
+  EXPECT_EQ(bytes({.head_dim = 20}), rows * 8 + rows * 32 * 4);
+  EXPECT_EQ(bytes({.head_dim = 264}), rows * 8);
+  EXPECT_EQ(bytes({.dtype = DType::f32}), rows * 8);
+  EXPECT_EQ(bytes({.tokens = 63, .heads = 1, .kv_heads = 1}), size_t{64 * 8 + 63 * 64 * 4});
+}
+
 }  // namespace
 }  // namespace bev::cuda
