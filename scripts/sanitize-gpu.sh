@@ -24,7 +24,8 @@ export BEVATRON_TEST_GPU_MIB=768 BEVATRON_TEST_BRIEF=1 BEVATRON_NO_CUDNN=1
 readonly large='*AroundTiles*:*ShapesOfModels*:*LongBias*:*StepOfTraining*:*Wide*:*Large*:CudnnAttention*'
 readonly -A groups=(
   [attention]='Attention*Cuda*'
-  [rows]='Norm*Cuda*:Dropout*Cuda*:Activation*Cuda*:Rope*Cuda*'
+  [norms]='Norm*Cuda*'
+  [rows]='Dropout*Cuda*:Activation*Cuda*:Rope*Cuda*'
   [loss]='CrossEntropy*Cuda*:Embedding*Cuda*:Reduce*Cuda*:Elementwise*Cuda*'
   [products]='Matmul*Cuda*:Update*Cuda*'
 )

@@ -9,7 +9,7 @@ namespace bev::app {
 Preflight::Preflight(const Config& config) : plan_(dry_run(config)) {
   attempt([&] { require_fit(config, plan_); });
   attempt([&] { data_ = open_training_data(config); });
-  const size_t model_bytes = static_cast<size_t>(plan_.parameters) * size_of(plan_.dtype);
+  const size_t model_bytes = static_cast<size_t>(plan_.model_parameters) * size_of(plan_.dtype);
   if (!config.train.output.empty())
     attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });
 }

@@ -15,11 +15,13 @@
 #include "bench/gpu_peaks.h"
 #include "bench/machine.h"
 #include "checkpoint/huggingface.h"
+#include "comm/thread.h"
 #include "config/print.h"
 #include "config/tokenizer_facts.h"
 #include "ops/make_device.h"
 #include "plan/report.h"
 #include "train/run_directory.h"
+#include "train/whole_model.h"
 
 namespace bev::app {
 
@@ -57,10 +59,13 @@ std::string arithmetic_of(const Config& config, const Plan& plan) {
 
 void print_start(const Config& config, const Plan& plan, const TrainingData& data) {
   say("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
-      with_commas(plan.parameters), plan.model.layers, plan.model.width, plan.model.vocab,
+      with_commas(plan.model_parameters), plan.model.layers, plan.model.width, plan.model.vocab,
       plan.model.padded_vocab);
   say("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
       arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
+  if (plan.layout.world() > 1)
+    say("ranks     {}; the numbers above are of the first, all are threads of this process\n",
+        describe(plan.layout));
   const std::string rise =
       config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
   say("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
@@ -163,53 +168,115 @@ double peak_flops(Device& device) {
   }
 }
 
-// Trains and saves. What the run printed to people is on stderr, its record on stdout.
-int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
-  const Config& config = loaded.config;
-  const Plan& planned = preflight.plan();
-  const std::unique_ptr<Device> device = make_device(config.device);
-  const auto write_trace = trace_writer(config.log);
-  const bool keeps = !config.train.output.empty();
-  std::optional<MetricsLog> metrics;
-  const RunDirectory run(config.train.output);
-  if (keeps) {
-    run.prepare(print_config(config, loaded.origins));
-    metrics.emplace(run.metrics_file());
-    metrics->start(planned.parameters, planned.iterations);
-  }
-  const double peak = peak_flops(*device);
-  if (config.log.dispatch) device->dispatch().enable();
-  Assembly assembly(config, *device, planned.arenas);
-  assembly.initialize();
-  Trainer trainer(assembly, preflight.data());
+// Nobody waits longer for another rank.
+constexpr std::chrono::minutes kRankLimit{10};
+
+// What a run does besides training: one rank of it, the first, speaks for all.
+struct RunOutput {
+  const Config& config;
+  const Plan& planned;
+  const RunDirectory& directory;
+  MetricsLog* metrics;
+  std::function<void(const std::string&)> write_trace;
+  const StopSignal& stop;
+
+  bool keeps() const { return !config.train.output.empty(); }
+};
+
+DeviceConfig rank_device(const Config& config) {
+  DeviceConfig device = config.device;
+  device.threads = threads_of_rank(config);
+  return device;
+}
+
+struct RankResult {
+  TrainSummary summary;
+  std::string saved;
+};
+
+RankResult train_first_rank(const RunOutput& out, Assembly& assembly, Trainer& trainer) {
+  const Config& config = out.config;
+  Device& device = assembly.device;
   TrainingPrinter printer({.interval = config.train.log_interval,
-                           .flops_per_token = planned.model_flops_per_token,
-                           .peak_flops = peak,
-                           .metrics = metrics ? &*metrics : nullptr});
-  // To the end: what has been trained is written first.
-  const StopSignal stop;
+                           .flops_per_token = out.planned.model_flops_per_token,
+                           .peak_flops = peak_flops(device) * assembly.groups.world().size(),
+                           .metrics = out.metrics});
   const TrainSummary summary =
       trainer.run({.iteration =
                        [&](const Progress& p) {
                          printer.iteration(p);
-                         if (p.iteration == 1) print_after_first(config, planned, *device);
+                         if (p.iteration == 1) print_after_first(config, out.planned, device);
                        },
                    .validation = [&](const Validation& v) { printer.validation(v); },
-                   .should_stop = [&] { return stop.asked(); },
-                   .trace = write_trace});
+                   .should_stop = [&] { return out.stop.asked(); },
+                   .trace = out.write_trace});
   printer.finish();
   print_end(summary, printer.curve());
-  std::string saved = "nothing was saved, since train.output is empty";
-  if (keeps && !is_worth_saving(summary)) {
-    saved = "nothing was saved, since no update was applied";
-  } else if (keeps) {
-    save_huggingface(run.model(), config, assembly.params);
-    saved = format("the weights after {} updates are in {}", summary.applied, run.model().string());
-    say("wrote {}\n", run.model().string());
+  return {summary, "nothing was saved, since train.output is empty"};
+}
+
+RankResult train_rank(const RunOutput& out, const TrainingData& data, Communicator& world) {
+  const Config& config = out.config;
+  const std::unique_ptr<Device> device = make_device(rank_device(config));
+  const bool speaks = world.rank() == 0;
+  if (config.log.dispatch && speaks) device->dispatch().enable();
+  Groups groups(layout_of(config), world);
+  const Plan plan = speaks ? out.planned : dry_run(config, {.rank = world.rank()});
+  Assembly assembly(config, *device, groups, plan.arenas);
+  assembly.initialize();
+  Trainer trainer(assembly, data);
+  RankResult result;
+  if (speaks) {
+    result = train_first_rank(out, assembly, trainer);
+  } else {
+    result.summary = trainer.run({.iteration = [](const Progress&) {},
+                                  .validation = [](const Validation&) {},
+                                  .should_stop = [&] { return out.stop.asked(); }});
   }
-  require_good_end(summary, saved);
-  BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), saved);
-  if (keeps) print_next_steps(config);
+  if (!out.keeps()) return result;
+  if (!is_worth_saving(result.summary)) {
+    result.saved = "nothing was saved, since no update was applied";
+    return result;
+  }
+  const Config whole = on_one_rank(config);
+  std::unique_ptr<PlacedModel> gathered;
+  Exec ex = assembly.executor.exec();
+  if (world.size() > 1) gathered = gather_model(whole, assembly, ex);
+  if (!speaks) return result;
+  const std::filesystem::path model = out.directory.model();
+  save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
+  result.saved = format("the weights after {} updates are in {}", result.summary.applied,
+                        model.string());
+  say("wrote {}\n", model.string());
+  return result;
+}
+
+// Trains and saves. What the run printed to people is on stderr, its record on stdout.
+int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
+  const Config& config = loaded.config;
+  const RunDirectory directory(config.train.output);
+  std::optional<MetricsLog> metrics;
+  if (!config.train.output.empty()) {
+    directory.prepare(print_config(config, loaded.origins));
+    metrics.emplace(directory.metrics_file());
+    metrics->start(preflight.plan().model_parameters, preflight.plan().iterations);
+  }
+  // To the end: what has been trained is written first.
+  const StopSignal stop;
+  const RunOutput out{.config = config,
+                      .planned = preflight.plan(),
+                      .directory = directory,
+                      .metrics = metrics ? &*metrics : nullptr,
+                      .write_trace = trace_writer(config.log),
+                      .stop = stop};
+  RankResult first;
+  run_ranks(preflight.plan().layout.world(), kRankLimit, [&](Communicator& world) {
+    const RankResult result = train_rank(out, preflight.data(), world);
+    if (world.rank() == 0) first = result;
+  });
+  require_good_end(first.summary, first.saved);
+  BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), first.saved);
+  if (out.keeps()) print_next_steps(config);
   return 0;
 }
 

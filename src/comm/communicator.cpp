@@ -6,10 +6,6 @@ namespace bev {
 
 namespace {
 
-void count(Exec& ex, double bytes) {
-  if (ex.cost != nullptr) ex.cost->bytes_sent += bytes;
-}
-
 void check_rows(const char* call, const ConstTensor& shard, const ConstTensor& whole, int size) {
   BEV_CHECK(shard.dtype == whole.dtype && is_contiguous(shard) && is_contiguous(whole) &&
                 shard.shape.elements() * size == whole.shape.elements(),
@@ -18,6 +14,11 @@ void check_rows(const char* call, const ConstTensor& shard, const ConstTensor& w
 }
 
 }  // namespace
+
+void Communicator::count(Exec& ex, double bytes) {
+  bytes_sent_ += bytes;
+  if (ex.cost != nullptr) ex.cost->bytes_sent += bytes;
+}
 
 void Communicator::all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   BEV_CHECK(is_contiguous(inout), Internal, "all_reduce of a tensor with gaps");
@@ -44,15 +45,21 @@ void Communicator::broadcast(Exec& ex, Tensor inout, int root) {
   do_broadcast(ex, inout, root);
 }
 
-void Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
+Sent Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
   BEV_CHECK(to >= 0 && to < size_ && to != rank_, Internal, "send from {} to {}", rank_, to);
+  BEV_CHECK(is_contiguous(tensor), Internal, "send of a tensor with gaps");
   count(ex, static_cast<double>(bytes_of(tensor)));
-  do_send(ex, tensor, to, channel);
+  return {to, channel, do_send(ex, tensor, to, channel)};
+}
+
+void Communicator::await(Exec& ex, const Sent& sent) {
+  if (sent.present()) do_await(ex, sent);
 }
 
 void Communicator::recv(Exec& ex, Tensor tensor, int from, Channel channel) {
   BEV_CHECK(from >= 0 && from < size_ && from != rank_, Internal, "recv at {} from {}", rank_,
             from);
+  BEV_CHECK(is_contiguous(tensor), Internal, "recv into a tensor with gaps");
   do_recv(ex, tensor, from, channel);
 }
 

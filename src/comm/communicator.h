@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "device/exec.h"
 
@@ -12,6 +13,15 @@ namespace bev {
 
 enum class ReduceOp : uint8_t { Sum, Max, Min };
 enum class Channel : uint8_t { Forward, Backward };  // independent ordered pipes between two ranks
+
+// A tensor on its way.
+struct Sent {
+  int to = -1;
+  Channel channel{};
+  uint64_t number = 0;  // of those sent there so far
+
+  bool present() const { return to >= 0; }
+};
 
 // Moves tensors among size() ranks. Calls are ordered on exec.stream like kernels; all ranks must
 // make the same calls in the same order. With one rank every call is a copy or nothing.
@@ -26,18 +36,26 @@ class Communicator {
 
   int rank() const { return rank_; }
   int size() const { return size_; }
+  // To other ranks, by this one, so far.
+  double bytes_sent() const { return bytes_sent_; }
 
   void all_reduce(Exec& ex, Tensor inout, ReduceOp op = ReduceOp::Sum);
   void all_gather(Exec& ex, ConstTensor shard, Tensor whole);      // concatenates along dim 0
   void reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard);  // sums, keeps this rank's rows
   void broadcast(Exec& ex, Tensor inout, int root);
 
-  // Posted: returns at once; the tensor must live until the matching slot is reused.
-  void send(Exec& ex, ConstTensor tensor, int to, Channel channel);
+  // Posted: returns at once. The tensor must stay as it is until await() of what is returned.
+  [[nodiscard]] Sent send(Exec& ex, ConstTensor tensor, int to, Channel channel);
+  // What comes on the stream after this may overwrite the tensor; nothing to do when absent.
+  void await(Exec& ex, const Sent& sent);
   // Waits (on the stream) for the next tensor of that channel.
   void recv(Exec& ex, Tensor tensor, int from, Channel channel);
 
   void barrier(std::chrono::seconds limit) { do_barrier(limit); }
+
+  // This rank cannot go on: whoever waits for it, now or later, gets an error that says why. When
+  // this returns, nobody reads memory of this rank any more.
+  virtual void abandon(const std::string& /*why*/) {}
   virtual std::unique_ptr<Communicator> split(std::span<const int> ranks) = 0;
 
  protected:
@@ -48,11 +66,15 @@ class Communicator {
   virtual void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) = 0;
   virtual void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) = 0;
   virtual void do_broadcast(Exec& ex, Tensor inout, int root) = 0;
-  virtual void do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) = 0;
+  virtual uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) = 0;
+  virtual void do_await(Exec& ex, const Sent& sent) = 0;
   virtual void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) = 0;
   virtual void do_barrier(std::chrono::seconds limit) = 0;
 
+  void count(Exec& ex, double bytes);
+
   int rank_, size_;
+  double bytes_sent_ = 0;
 };
 
 }  // namespace bev

@@ -28,7 +28,7 @@ void SingleCommunicator::do_reduce_scatter(Exec&, ConstTensor whole, Tensor shar
   copy_bytes(whole, shard);
 }
 
-void SingleCommunicator::do_send(Exec&, ConstTensor, int, Channel) {
+uint64_t SingleCommunicator::do_send(Exec&, ConstTensor, int, Channel) {
   throw Error(ErrorKind::Internal, "a single rank has nobody to send to");
 }
 

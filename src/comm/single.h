@@ -15,7 +15,8 @@ class SingleCommunicator final : public Communicator {
   void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
   void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
   void do_broadcast(Exec&, Tensor, int) override {}
-  void do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
+  uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
+  void do_await(Exec&, const Sent&) override {}
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds) override {}
 };

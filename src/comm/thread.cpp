@@ -140,9 +140,13 @@ void ThreadCommunicator::do_broadcast(Exec& ex, Tensor inout, int root) {
   group_->meet(rank(), "broadcast", limit_);
 }
 
-void ThreadCommunicator::do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
+uint64_t ThreadCommunicator::do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
   require_host(ex);
-  group_->post(rank(), to, channel, tensor.data, bytes_of(tensor));
+  return group_->post(rank(), to, channel, tensor.data, bytes_of(tensor));
+}
+
+void ThreadCommunicator::do_await(Exec&, const Sent& sent) {
+  group_->await_collected(rank(), sent, limit_);
 }
 
 void ThreadCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel channel) {

@@ -1,4 +1,4 @@
-// Ranks as threads of one process, in host memory. Only tests use them so far.
+// Ranks as threads of one process, in host memory.
 #pragma once
 
 #include "base/function_ref.h"
@@ -13,13 +13,15 @@ class ThreadCommunicator final : public Communicator {
   // `limit`: nobody waits longer for a peer.
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, ThreadGroup::Limit limit);
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+  void abandon(const std::string& why) override { group_->abandon(rank(), why); }
 
  private:
   void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override;
   void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
   void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
   void do_broadcast(Exec& ex, Tensor inout, int root) override;
-  void do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
+  uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
+  void do_await(Exec& ex, const Sent& sent) override;
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds limit) override;
 

@@ -74,29 +74,61 @@ void ThreadGroup::publish(int member, const Call& call, Limit limit) {
   }
 }
 
-void ThreadGroup::post(int from, int to, Channel channel, const std::byte* data, size_t bytes) {
+uint64_t ThreadGroup::post(int from, int to, Channel channel, const std::byte* data,
+                           size_t bytes) {
   const std::lock_guard lock(fate_->mutex);
   require_whole(from, "send");
-  posts_[{from, to, channel}].push_back({data, bytes});
+  Pipe& pipe = pipes_[{from, to, channel}];
+  pipe.posts.push_back({data, bytes});
   fate_->bell.notify_all();
+  return ++pipe.posted;
+}
+
+void ThreadGroup::await_collected(int from, const Sent& sent, Limit limit) {
+  std::unique_lock lock(fate_->mutex);
+  const Pipe& pipe = pipes_[{from, sent.to, sent.channel}];
+  const auto over = [&] { return fate_->culprit >= 0 || pipe.collected >= sent.number; };
+  if (!fate_->bell.wait_for(lock, limit, over)) {
+    give_up(from, "send", limit, format("{}", world_rank(sent.to)));
+  }
+  if (pipe.collected < sent.number) require_whole(from, "send");
 }
 
 void ThreadGroup::collect(int from, int to, Channel channel, std::byte* data, size_t bytes,
                           Limit limit) {
-  Post post{};
-  {
-    std::unique_lock lock(fate_->mutex);
-    std::deque<Post>& queue = posts_[{from, to, channel}];
-    if (!fate_->bell.wait_for(lock, limit, [&] { return fate_->culprit >= 0 || !queue.empty(); })) {
-      give_up(to, "recv", limit, format("{}", world_rank(from)));
-    }
-    require_whole(to, "recv");
-    post = queue.front();
-    queue.pop_front();
+  std::unique_lock lock(fate_->mutex);
+  Pipe& pipe = pipes_[{from, to, channel}];
+  const auto over = [&] { return fate_->culprit >= 0 || !pipe.posts.empty(); };
+  if (!fate_->bell.wait_for(lock, limit, over)) {
+    give_up(to, "recv", limit, format("{}", world_rank(from)));
   }
+  require_whole(to, "recv");
+  const Post post = pipe.posts.front();
   BEV_CHECK(post.bytes == bytes, Internal, "rank {} sent {} bytes, rank {} expects {}",
             world_rank(from), post.bytes, world_rank(to), bytes);
+  pipe.posts.pop_front();
+  pipe.is_read = true;
+  lock.unlock();
   if (bytes > 0) std::memcpy(data, post.data, bytes);
+  lock.lock();
+  pipe.is_read = false;
+  ++pipe.collected;
+  fate_->bell.notify_all();
+}
+
+void ThreadGroup::abandon(int member, const std::string& why) {
+  std::unique_lock lock(fate_->mutex);
+  if (fate_->culprit < 0) {
+    fate_->culprit = world_rank(member);
+    fate_->why = why;
+  }
+  fate_->bell.notify_all();
+  fate_->bell.wait(lock, [&] {
+    for (const auto& [ends, pipe] : pipes_) {
+      if (std::get<0>(ends) == member && pipe.is_read) return false;
+    }
+    return true;
+  });
 }
 
 std::shared_ptr<ThreadGroup> ThreadGroup::part(int member, std::span<const int> members) {

@@ -54,10 +54,14 @@ class ThreadGroup {
   // does not end it: those who are still reading would lose the memory under their hands.
   void meet(int member, const char* what, Limit limit);
 
-  // The memory stays the sender's, who must not fail before it is collected; collect() waits and
-  // copies.
-  void post(int from, int to, Channel channel, const std::byte* data, size_t bytes);
+  // The memory stays the sender's, who keeps it until it is collected or abandon() has returned.
+  // Returns its number among those of the channel. collect() waits and copies.
+  uint64_t post(int from, int to, Channel channel, const std::byte* data, size_t bytes);
+  void await_collected(int from, const Sent& sent, Limit limit);
   void collect(int from, int to, Channel channel, std::byte* data, size_t bytes, Limit limit);
+
+  // The member has failed. Returns when nobody reads what it has posted.
+  void abandon(int member, const std::string& why);
 
   // The group of some members, the same object for each of them: the n-th call of a member with
   // these ranks meets the n-th call of the others.
@@ -67,6 +71,11 @@ class ThreadGroup {
   struct Post {
     const std::byte* data;
     size_t bytes;
+  };
+  struct Pipe {
+    std::deque<Post> posts;
+    uint64_t posted = 0, collected = 0;
+    bool is_read = false;  // by a receiver that is copying
   };
   void require_whole(int member, const char* what) const;
   [[noreturn]] void give_up(int member, const char* what, Limit limit, const std::string& missing);
@@ -80,7 +89,7 @@ class ThreadGroup {
   std::vector<bool> present_;  // in the meeting that is being held
   int arrived_ = 0;
   uint64_t meetings_ = 0;
-  std::map<std::tuple<int, int, Channel>, std::deque<Post>> posts_;
+  std::map<std::tuple<int, int, Channel>, Pipe> pipes_;  // from, to
   std::map<std::pair<std::vector<int>, int>, std::shared_ptr<ThreadGroup>> parts_;
   std::vector<std::map<std::vector<int>, int>> splits_;  // of each member
 };

@@ -42,9 +42,26 @@ Found sequence_has_positions(const Facts& f) {
                                  positions, sequence)};
 }
 
+// 0: not known, another rule says why.
+int64_t sharing_ranks(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  const int64_t one = p.tensor * p.context * p.pipeline;
+  return p.threads % one == 0 ? p.threads / one : 0;
+}
+
 Found global_batch_divides(const Facts& f) {
-  const int64_t global = f.config.train.global_batch, micro = f.config.train.micro_batch;
+  const int64_t global = f.config.train.global_batch, ranks = sharing_ranks(f);
+  const int64_t micro = f.config.train.micro_batch * ranks;
   if (global == 0 || micro <= 0 || global % micro == 0) return {};
+  if (ranks > 1)
+    return Problem{
+        .what = format("global batch {} is not a multiple of micro-batch {} on {} ranks", global,
+                       f.config.train.micro_batch, ranks),
+        .where = f.where({"train.global_batch", "train.micro_batch", "parallel.threads"}),
+        .why = format("a step is a whole number of micro-batches on each of {} data-parallel "
+                      "ranks, and {} / {} leaves {}",
+                      ranks, global, micro, global % micro),
+        .legal = format("global_batch {}", multiples_near(global, micro))};
   return Problem{
       .what = format("global batch {} is not a multiple of micro-batch {}", global, micro),
       .where = f.where({"train.global_batch", "train.micro_batch"}),
@@ -58,8 +75,9 @@ Found global_batch_divides(const Facts& f) {
 
 Found ramp_reaches_the_batch(const Facts& f) {
   const TrainConfig& t = f.config.train;
-  const int64_t global = t.global_batch > 0 ? t.global_batch : t.micro_batch;
-  if (t.ramp_start == 0 || t.micro_batch <= 0) return {};
+  const int64_t together = t.micro_batch * sharing_ranks(f);
+  const int64_t global = t.global_batch > 0 ? t.global_batch : together;
+  if (t.ramp_start == 0 || together <= 0) return {};
   const auto refuse = [&](std::string why) {
     return Problem{.what = "the batch does not grow to its full size",
                    .where = f.where({"train.ramp_start", "train.ramp_increment",
@@ -74,8 +92,9 @@ Found ramp_reaches_the_batch(const Facts& f) {
   if (t.ramp_increment <= 0 || (global - t.ramp_start) % t.ramp_increment != 0)
     return refuse(
         format("steps of {} do not lead from {} to {}", t.ramp_increment, t.ramp_start, global));
-  if (t.ramp_start % t.micro_batch != 0 || t.ramp_increment % t.micro_batch != 0)
-    return refuse(format("a step is a whole number of micro-batches of {}", t.micro_batch));
+  if (t.ramp_start % together != 0 || t.ramp_increment % together != 0)
+    return refuse(format("a step is a whole number of micro-batches of {} on all ranks together",
+                         together));
   return {};
 }
 
@@ -214,8 +233,11 @@ std::vector<Rule> batch_rules() {
       {{"train.sequence"}, sequence_given, true},
       {{"train.micro_batch"}, micro_batch_given, true},
       {{"train.sequence", "model.positions", "model.position"}, sequence_has_positions},
-      {{"train.global_batch", "train.micro_batch"}, global_batch_divides},
-      {{"train.ramp_start", "train.ramp_increment", "train.global_batch", "train.micro_batch"},
+      {{"train.global_batch", "train.micro_batch", "parallel.threads", "parallel.tensor",
+        "parallel.pipeline"},
+       global_batch_divides},
+      {{"train.ramp_start", "train.ramp_increment", "train.global_batch", "train.micro_batch",
+        "parallel.threads", "parallel.tensor", "parallel.pipeline"},
        ramp_reaches_the_batch},
       {{"train.ramp_start", "train.iterations"}, ramp_needs_samples},
       {{"train.iterations", "train.samples"}, length_given, true},

@@ -73,29 +73,6 @@ Found short_state_of_adam(const Facts& f) {
                  .legal = "f32 moments, or optim.kind adam"};
 }
 
-Found one_rank(const Facts& f, std::string_view path, int64_t ranks) {
-  if (ranks == 1) return {};
-  const auto origin = f.origins.find(path);
-  const bool flag = origin != f.origins.end() && origin->second.kind == OriginKind::Flag;
-  return Problem{.what = format("{} {}: only 1 works in this version",
-                                flag ? origin->second.text : std::string(path), ranks),
-                 .where = f.where({path}),
-                 .why = "this version runs on one rank",
-                 .legal = "1, or left out"};
-}
-
-Found one_tensor_rank(const Facts& f) {
-  return one_rank(f, "parallel.tensor", f.config.parallel.tensor);
-}
-
-Found one_pipeline_rank(const Facts& f) {
-  return one_rank(f, "parallel.pipeline", f.config.parallel.pipeline);
-}
-
-Found one_context_rank(const Facts& f) {
-  return one_rank(f, "parallel.context", f.config.parallel.context);
-}
-
 Found recompute_within_model(const Facts& f) {
   const int64_t layers = f.config.recompute.layers, all = f.config.model.layers;
   if (all <= 0 || layers <= all) return {};
@@ -116,9 +93,6 @@ std::vector<Rule> device_rules() {
         "device.precision"},
        short_state},
       {{"optim.first_moment", "optim.second_moment", "optim.kind"}, short_state_of_adam},
-      {{"parallel.tensor"}, one_tensor_rank},
-      {{"parallel.pipeline"}, one_pipeline_rank},
-      {{"parallel.context"}, one_context_rank},
       {{"recompute.layers", "model.layers"}, recompute_within_model},
   };
 }

@@ -30,13 +30,19 @@ ModelShape resolve_model(const Config& config) {
   return s;
 }
 
+int64_t data_ranks(const Config& config) {
+  const ParallelConfig& p = config.parallel;
+  return div_exact(p.threads, p.tensor * p.context * p.pipeline);
+}
+
 BatchShape resolve_batch(const Config& config) {
   const TrainConfig& t = config.train;
-  const int64_t global = t.global_batch > 0 ? t.global_batch : t.micro_batch;
+  const int64_t together = t.micro_batch * data_ranks(config);
+  const int64_t global = t.global_batch > 0 ? t.global_batch : together;
   return {.sequence = t.sequence,
           .micro_batch = t.micro_batch,
           .global_batch = global,
-          .micros = div_exact(global, t.micro_batch)};
+          .micros = div_exact(global, together)};
 }
 
 BatchSchedule resolve_batch_schedule(const Config& config) {

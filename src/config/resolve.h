@@ -29,10 +29,13 @@ int64_t default_ffn(int64_t width, bool gated);
 
 struct BatchShape {
   int64_t sequence, micro_batch, global_batch;
-  int64_t micros;  // micro-batches of one step
+  int64_t micros;  // micro-batches of one step, of each rank that shares the batch
   int64_t tokens_per_micro() const { return micro_batch * sequence; }
 };
 BatchShape resolve_batch(const Config& config);
+
+// The ranks that share the batch.
+int64_t data_ranks(const Config& config);
 
 BatchSchedule resolve_batch_schedule(const Config& config);
 

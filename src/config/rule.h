@@ -34,6 +34,7 @@ std::vector<Rule> batch_rules();
 std::vector<Rule> data_rules();
 std::vector<Rule> optim_rules();
 std::vector<Rule> device_rules();
+std::vector<Rule> parallel_rules();
 
 // "11 or 12": the multiples of `step` on both sides of `value`, at least `step`.
 std::string multiples_near(int64_t value, int64_t step);

@@ -195,7 +195,7 @@ struct DeviceConfig {
   template <class S, class V>
   static void describe(S& s, V& v) {
     v("kind", s.kind, {.help = "where the model runs; auto: cuda where a GPU can be used, else cpu", .aliases = {{"--device"}}});
-    v("threads", s.threads, {.help = "cpu threads; 0: all this process may use", .min = 0, .max = 4096, .aliases = {{"--threads"}}});
+    v("threads", s.threads, {.help = "cpu threads; 0: all this process may use", .min = 0, .max = 4096});
     v("precision", s.precision, {.help = "storage of parameters and activations; auto: bf16 on cuda, f32 on cpu, f64 on reference", .effect = Effect::Numerics, .aliases = {{"--bf16", "bf16"}, {"--fp16", "fp16"}}});
     v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine or GPU has free", .min = 0, .max = 1e9});
     v("deterministic", s.deterministic, {.help = "cuda: two runs with the same device.cache give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
@@ -219,15 +219,25 @@ struct LogConfig {
 };
 
 struct ParallelConfig {
+  int64_t threads = 1;
   int64_t tensor = 1, pipeline = 1, context = 1;
   bool sequence = false;
+  int64_t chunks = 1, first_layers = 0, last_layers = 0;
+  ScheduleKind schedule = ScheduleKind::OneFOneB;
+  int64_t zero = 0;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
+    v("threads", s.threads, {.help = "ranks, each a thread of this process; what tensor, context and pipeline leave of them share the batch", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--threads"}}});
     v("tensor", s.tensor, {.help = "ranks that share each matrix", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--tensor-model-parallel-size"}, {"--model-parallel-size"}}});
     v("pipeline", s.pipeline, {.help = "ranks that share the layers", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--pipeline-model-parallel-size"}}});
     v("context", s.context, {.help = "ranks that share each sequence", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--context-parallel-size"}}});
     v("sequence", s.sequence, {.help = "cut tokens between tensor regions", .effect = Effect::Layout, .aliases = {{"--sequence-parallel", "true"}}});
+    v("chunks", s.chunks, {.help = "stages of each pipeline rank, which shorten the bubble", .effect = Effect::Layout, .min = 1, .max = 1 << 16, .aliases = {{"--num-virtual-stages-per-pipeline-rank"}}});
+    v("first_layers", s.first_layers, {.help = "layers of the first stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-first-pipeline-num-layers"}}});
+    v("last_layers", s.last_layers, {.help = "layers of the last stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-last-pipeline-num-layers"}}});
+    v("schedule", s.schedule, {.help = "order in which a pipeline computes; 1f1b with several chunks is interleaved", .effect = Effect::Layout});
+    v("zero", s.zero, {.help = "cut over the ranks that share the batch: 0: nothing, 1: the optimizer's state", .effect = Effect::Layout, .min = 0, .max = 1, .aliases = {{"--use-distributed-optimizer", "1"}}});
   }
 };
 

@@ -4,17 +4,20 @@
 
 namespace bev {
 
-Loader::Shape Loader::shape_of(const Config& config) {
+Loader::Shape Loader::shape_of(const Config& config, int64_t share) {
   const BatchShape batch = resolve_batch(config);
   return {.schedule = resolve_batch_schedule(config),
           .micro_batch = batch.micro_batch,
           .length = batch.sequence,
-          .packed = config.data.is_packed()};
+          .packed = config.data.is_packed(),
+          .share = share,
+          .shares = data_ranks(config)};
 }
 
 Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position)
     : samples_(std::move(samples)), shape_(shape), position_(position) {
-  const auto most = static_cast<size_t>(div_exact(shape_.schedule.largest(), shape_.micro_batch));
+  const auto most = static_cast<size_t>(
+      div_exact(shape_.schedule.largest(), shape_.micro_batch * shape_.shares));
   for (Step* step : {&current_, &ahead_}) {
     step->batches.resize(most);
     for (HostBatch& batch : step->batches)
@@ -36,10 +39,12 @@ Loader::~Loader() {
 
 void Loader::prepare(Step& step, int64_t position) const {
   step.samples = shape_.schedule.at(position);
-  step.used = static_cast<size_t>(div_exact(step.samples, shape_.micro_batch));
-  for (size_t micro = 0; micro < step.used; ++micro)
+  step.used = static_cast<size_t>(div_exact(step.samples, shape_.micro_batch * shape_.shares));
+  for (size_t micro = 0; micro < step.used; ++micro) {
+    const int64_t number = static_cast<int64_t>(micro) * shape_.shares + shape_.share;
     for (int64_t at = 0; at < shape_.micro_batch; ++at)
-      samples_->read(position++, step.batches[micro], at);
+      samples_->read(position + number * shape_.micro_batch + at, step.batches[micro], at);
+  }
 }
 
 void Loader::work() {

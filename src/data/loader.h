@@ -20,9 +20,11 @@ class Loader {
     BatchSchedule schedule;  // samples of a step
     int64_t micro_batch = 0, length = 0;
     bool packed = false;  // batches carry document borders
+    int64_t share = 0, shares = 1;  // of every `shares` micro-batches, which one is read
   };
 
-  static Shape shape_of(const Config& config);
+  // `share`: of the data_ranks(config) that share the batch.
+  static Shape shape_of(const Config& config, int64_t share = 0);
 
   // Starts with sample `position`. The samples may be shared with whoever wants to describe them.
   Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position = 0);

@@ -24,7 +24,7 @@ Tensor logits_over(std::byte* data, const PlacedModel& model, int64_t sequences)
 ArenaSizes rehearse(const Config& config) {
   const std::unique_ptr<Device> device = make_null_device(config.device);
   PlacedModel model(config, *device);
-  Executor executor(*device, model.stage, model.env, 1, {});
+  Executor executor(model, 1, {});
   const BatchShape shape = resolve_batch(config);
   HostBatch batch;
   batch.resize(shape.micro_batch, shape.sequence, false);
@@ -112,7 +112,7 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const DeviceConfig& device, 
   device_ = make_device(device);
   model_ = std::make_unique<PlacedModel>(config_, *device_);
   load_huggingface(folder.weights, model_->params);
-  executor_ = std::make_unique<Executor>(*device_, model_->stage, model_->env, 1, sizes);
+  executor_ = std::make_unique<Executor>(*model_, 1, sizes);
   const ModelShape& shape = model_->blueprint.shape;
   const size_t bytes =
       static_cast<size_t>(sequences * shape.padded_vocab) * size_of(model_->params.dtype());

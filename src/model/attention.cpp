@@ -46,11 +46,12 @@ Attention::Attention(ParamStore& params, const std::string& name, const Blueprin
                     .cut = Linear::Cut::Input,
                     .bias = b.model().bias == BiasKind::All,
                     .init = init_output(b)}),
-      heads_(div_exact(qkv_.weight().part_extents[0], head_dim_)),
-      kv_heads_(div_exact(qkv_.weight().part_extents[1], head_dim_)) {
+      heads_(div_exact(qkv_.weight().pieces[0].extent, head_dim_)),
+      kv_heads_(div_exact(qkv_.weight().pieces[1].extent, head_dim_)) {
   if (b.model().qk_norm) {
-    q_norm_.emplace(params, name + ".q_norm", b, head_dim_);
-    k_norm_.emplace(params, name + ".k_norm", b, head_dim_);
+    // Each tensor rank sees the gradients of its own heads.
+    q_norm_.emplace(params, name + ".q_norm", b, head_dim_, Replica::Sum);
+    k_norm_.emplace(params, name + ".k_norm", b, head_dim_, Replica::Sum);
   }
 }
 
@@ -75,8 +76,10 @@ AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
       .sequences = micro.sequences,
       .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
       .mask = {.causal = true, .window = window_, .first_visible = micro.first_visible},
-      .dropout = {
-          .probability = env.training ? dropout_ : 0.0, .key = dropout_key_, .rows = micro.rows}};
+      .dropout = {.probability = env.training ? dropout_ : 0.0,
+                  .key = dropout_key_,
+                  .rows = micro.rows,
+                  .head_begin = div_exact(qkv_.weight().pieces[0].logical_begin, head_dim_)}};
 }
 
 void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const {
@@ -126,8 +129,9 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
 void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
                          ConstTensor dy, bool dy_summed, Tensor dx, const Saved& s) {
   ArenaScope scope(ex.scratch);
-  const ConstTensor dall = env.tensor.leave_backward(ex, dy);
-  const ConstTensor all = env.tensor.enter(ex, x);
+  Arena& operands = env.operands(ex);
+  const ConstTensor dall = env.tensor.leave_backward(ex, dy, operands);
+  const ConstTensor all = env.tensor.enter(ex, x, operands);
   const int64_t tokens = all.rows();
   const DType dtype = dx.dtype;
   const Heads heads = heads_of(s);
@@ -135,7 +139,7 @@ void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
 
   Tensor out = s.out, lse = s.lse;
   if (recompute_) {
-    out = ex.scratch.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
+    out = operands.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
     lse = ex.scratch.allocate({micro.sequences, heads_, micro.length}, accumulation_of(dtype),
                               "attention.lse");
     env.attention.forward(ex, in, out, lse);
@@ -145,7 +149,7 @@ void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
   out_.backward_input(ex, dall, as_rows(dout));
   out_.backward_weight(ex, env, dall, as_rows(out), dy_summed);
 
-  const Tensor dqkv = ex.scratch.allocate(s.qkv.shape, dtype, "attention.dqkv");
+  const Tensor dqkv = operands.allocate(s.qkv.shape, dtype, "attention.dqkv");
   const Tensor dq = heads_at(dqkv, 0, heads_, head_dim_);
   const Tensor dk = heads_at(dqkv, heads_, kv_heads_, head_dim_);
   const Tensor dv = heads_at(dqkv, heads_ + kv_heads_, kv_heads_, head_dim_);

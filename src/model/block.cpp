@@ -12,10 +12,10 @@ bool recomputes_all(const RecomputeConfig& c, int64_t layer) {
   return c.granularity == Recompute::Full && (c.layers == 0 || layer < c.layers);
 }
 
-// The gradient before dropout: dy itself when nothing is dropped, else from scratch.
-ConstTensor dropout_backward(Exec& ex, ConstTensor dy, const ops::Dropout& dropout) {
+// The gradient before dropout: dy itself when nothing is dropped, else from the arena.
+ConstTensor dropout_backward(Exec& ex, Arena& arena, ConstTensor dy, const ops::Dropout& dropout) {
   if (dropout.probability == 0) return dy;
-  const Tensor d = ex.scratch.allocate(dy.shape, dy.dtype, "block.dropout_backward");
+  const Tensor d = arena.allocate(dy.shape, dy.dtype, "block.dropout_backward");
   ops::dropout(ex, {.x = dy, .dropout = dropout, .y = d});
   return d;
 }
@@ -29,13 +29,15 @@ Block::Block(ParamStore& params, const Blueprint& b, int64_t layer, const RopeTa
       dropout_(b.model().hidden_dropout),
       attention_key_(dropout_key(b.seed(), layer, DropoutSite::Attention)),
       mlp_key_(dropout_key(b.seed(), layer, DropoutSite::Mlp)),
-      norm1_(params, layer_name(layer, "norm1"), b, b.shape.width),
+      norm1_(params, layer_name(layer, "norm1"), b, b.shape.width, b.between_regions()),
       attention_(params, layer_name(layer, "attention"), b, layer, rope),
-      norm2_(params, layer_name(layer, "norm2"), b, b.shape.width),
+      norm2_(params, layer_name(layer, "norm2"), b, b.shape.width, b.between_regions()),
       mlp_(params, layer_name(layer, "mlp"), b) {}
 
 ops::Dropout Block::dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const {
-  return {.probability = env.training ? dropout_ : 0.0, .key = key, .rows = micro.rows};
+  return {.probability = env.training ? dropout_ : 0.0,
+          .key = key,
+          .rows = env.tensor.rows_of(micro.rows)};
 }
 
 bool Block::joins_whole(const ModelEnv& env) const {
@@ -67,7 +69,8 @@ void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gra
     return;
   }
   ArenaScope scope(ex.recompute);
-  Exec again = ex.keeping_in(ex.recompute);
+  // What postponed weight gradients read has to outlive this.
+  Exec again = env.postponed != nullptr ? ex : ex.keeping_in(ex.recompute);
   Saved recomputed;
   run(again, env, micro, s.x, Tensor{}, recomputed);
   run_backward(ex, env, micro, g, recomputed);
@@ -111,16 +114,19 @@ void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const
   const ConstTensor dy = g.dy;
   const Tensor dx = g.dx;
   const Tensor dnormed = ex.scratch.allocate(dx.shape, dx.dtype, "block.dnormed");
-  const Tensor dsum = ex.scratch.allocate(dx.shape, dx.dtype, "block.dsum");
+  Arena& operands = env.operands(ex);
+  const Tensor dsum = operands.allocate(dx.shape, dx.dtype, "block.dsum");
   Tensor normed1 = s.normed1, normed2 = s.normed2;
   if (recompute_norms_) {
-    // One buffer serves both: norm2's output is not needed once the MLP is done.
-    normed1 = normed2 = ex.scratch.allocate(dx.shape, dx.dtype, "block.normed");
+    normed2 = operands.allocate(dx.shape, dx.dtype, "block.normed");
+    // One buffer serves both, unless the MLP's weight gradients still need norm2's output.
+    normed1 = env.postponed == nullptr ? normed2
+                                       : operands.allocate(dx.shape, dx.dtype, "block.normed");
     norm2_.recompute(ex, s.sum, normed2);
   }
   {
     ArenaScope inner(ex.scratch);
-    const ConstTensor dmlp = dropout_backward(ex, dy, dropout(env, micro, mlp_key_));
+    const ConstTensor dmlp = dropout_backward(ex, operands, dy, dropout(env, micro, mlp_key_));
     mlp_.backward(ex, env, normed2, dmlp, g.dy_summed, dnormed, s.mlp);
   }
   const Tensor dsum_sums = joins_whole(env) ? attention_.output_bias_grad() : Tensor{};
@@ -129,7 +135,8 @@ void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const
   if (recompute_norms_) norm1_.recompute(ex, s.x, normed1);
   {
     ArenaScope inner(ex.scratch);
-    const ConstTensor dattended = dropout_backward(ex, dsum, dropout(env, micro, attention_key_));
+    const ConstTensor dattended =
+        dropout_backward(ex, operands, dsum, dropout(env, micro, attention_key_));
     attention_.backward(ex, env, micro, normed1, dattended, dsum_sums.present(), dnormed,
                         s.attention);
   }

@@ -12,6 +12,10 @@ struct Blueprint {
   ModelShape shape;
 
   const ModelConfig& model() const { return config.model; }
+  // How tensor ranks combine the gradients of what is computed between regions.
+  Replica between_regions() const {
+    return config.parallel.sequence ? Replica::Sum : Replica::Same;
+  }
   uint64_t seed() const { return static_cast<uint64_t>(config.train.seed); }
 };
 

@@ -7,36 +7,56 @@ namespace bev {
 
 namespace {
 
+int64_t first_row(const Param& table) { return table.pieces.front().logical_begin; }
+
 void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
   if (!table.accumulate()) ops::fill(ex, {.out = table.grad, .value = 0});
-  ops::embedding_backward(ex, {.dout = dx, .ids = ids, .dtable = table.grad});
+  ops::embedding_backward(
+      ex, {.dout = dx, .ids = ids, .row_begin = first_row(table), .dtable = table.grad});
 }
 
 }  // namespace
 
+ParamSpec token_table(const Blueprint& b) {
+  ParamSpec spec{.name = "embedding.tokens.weight",
+                 .shape = {b.shape.padded_vocab, b.shape.width},
+                 .cut = Cut{.dim = 0, .axis = Axis::Tensor},
+                 .init = init_input(b)};
+  if (b.model().tied && b.config.parallel.pipeline > 1)
+    spec.replicas = {{Axis::Pipeline, Replica::Sum}};
+  return spec;
+}
+
 Embedding::Embedding(ParamStore& params, const Blueprint& b)
     : dropout_(b.model().hidden_dropout),
       dropout_key_(dropout_key(b.seed(), 0, DropoutSite::Embedding)),
-      tokens_(params.declare({.name = "embedding.tokens.weight",
-                              .shape = {b.shape.padded_vocab, b.shape.width},
-                              .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                              .init = init_input(b)})),
+      tokens_(params.declare(token_table(b))),
       positions_(b.model().position == PositionKind::Learned
                      ? &params.declare({.name = "embedding.positions.weight",
                                         .shape = {b.shape.positions, b.shape.width},
-                                        .replicas = {{Axis::Tensor, Replica::Same}},
+                                        .replicas = {{Axis::Tensor, b.between_regions()}},
                                         .init = init_input(b)})
                      : nullptr) {}
 
 ops::Dropout Embedding::dropout(const ModelEnv& env, const MicroBatch& micro) const {
-  return {.probability = env.training ? dropout_ : 0.0, .key = dropout_key_, .rows = micro.rows};
+  return {.probability = env.training ? dropout_ : 0.0,
+          .key = dropout_key_,
+          .rows = env.tensor.rows_of(micro.rows)};
 }
 
 void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const {
-  ops::embedding(ex, {.table = tokens_.value, .ids = micro.tokens, .out = x});
+  ArenaScope scope(ex.scratch);
+  const Tensor partial = env.tensor.partial_for(ex, x);
+  ops::embedding(ex, {.table = tokens_.value,
+                      .ids = micro.tokens,
+                      .row_begin = first_row(tokens_),
+                      .out = partial});
+  env.tensor.leave(ex, partial, x);
   if (positions_ != nullptr) {
-    ops::embedding(
-        ex, {.table = positions_->value, .ids = micro.positions, .accumulate = true, .out = x});
+    ops::embedding(ex, {.table = positions_->value,
+                        .ids = env.tensor.rows_of(micro.positions),
+                        .accumulate = true,
+                        .out = x});
   }
   const ops::Dropout drop = dropout(env, micro);
   if (drop.probability > 0) ops::dropout(ex, {.x = x, .dropout = drop, .y = x});
@@ -45,8 +65,9 @@ void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor
 void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx) {
   const ops::Dropout drop = dropout(env, micro);
   if (drop.probability > 0) ops::dropout(ex, {.x = dx, .dropout = drop, .y = dx});
-  scatter(ex, tokens_, micro.tokens, dx);
-  if (positions_ != nullptr) scatter(ex, *positions_, micro.positions, dx);
+  if (positions_ != nullptr) scatter(ex, *positions_, env.tensor.rows_of(micro.positions), dx);
+  ArenaScope scope(ex.scratch);
+  scatter(ex, tokens_, micro.tokens, env.tensor.leave_backward(ex, dx, ex.scratch));
 }
 
 }  // namespace bev

@@ -7,11 +7,14 @@
 
 namespace bev {
 
+// The table of the tokens. Where the head is tied to it and on another stage, both hold it.
+ParamSpec token_table(const Blueprint& b);
+
 class Embedding {
  public:
   Embedding(ParamStore& params, const Blueprint& b);
 
-  // x [tokens, width] = dropout(tokens[id] + positions[p])
+  // x [tokens, width] = dropout(tokens[id] + positions[p]); tokens: of this rank between regions.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const;
   // dx is used up.
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx);

@@ -12,6 +12,17 @@
 
 namespace bev {
 
+// A product that is added to param.grad, or is the first of a step there.
+struct WeightGradient {
+  Param* param;
+  ops::Matmul product;
+
+  void compute(Exec& ex) {
+    product.accumulate = param->accumulate();
+    ops::matmul(ex, product);
+  }
+};
+
 struct ModelEnv {
   TensorRegion tensor;
   AttentionCore& attention;
@@ -19,17 +30,20 @@ struct ModelEnv {
   double grad_scale = 1;     // of the loss: 1 / valid tokens of the whole batch
   ConstTensor loss_scale{};  // f64 [1], may be absent: 1
   Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
-  std::vector<ops::Matmul>* postponed = nullptr;
+  // Where weight gradients go that shall be computed later; null: none shall.
+  std::vector<WeightGradient>* postponed = nullptr;
+
+  // Where a backward puts what products of weight gradients read.
+  Arena& operands(Exec& ex) const { return postponed != nullptr ? ex.keep : ex.scratch; }
 };
 
-// Runs the weight gradient m (into param.grad) now, or keeps it for a bubble: its arguments are
-// plain data.
-inline void weight_grad(Exec& ex, ModelEnv& env, Param& param, ops::Matmul m) {
-  m.accumulate = param.accumulate();
+// Computes it now, or keeps it for a bubble: its arguments are plain data.
+inline void weight_grad(Exec& ex, ModelEnv& env, Param& param, const ops::Matmul& product) {
+  WeightGradient gradient{&param, product};
   if (env.postponed != nullptr) {
-    env.postponed->push_back(m);
+    env.postponed->push_back(gradient);
   } else {
-    ops::matmul(ex, m);
+    gradient.compute(ex);
   }
 }
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "base/check.h"
-#include "ops/cross_entropy.h"
+#include "model/embedding.h"
 #include "ops/reduce.h"
 
 namespace bev {
@@ -23,6 +22,17 @@ double effective_smoothing(const Blueprint& b) {
   return loss.label_smoothing * classes / std::max(classes - 1, 1.0);
 }
 
+Param& declare_head(ParamStore& params, const Blueprint& b) {
+  if (!b.model().tied)
+    return params.declare({.name = "head.weight",
+                           .shape = {b.shape.padded_vocab, b.shape.width},
+                           .cut = Cut{.dim = 0, .axis = Axis::Tensor},
+                           .init = init_input(b)});
+  const ParamSpec table = token_table(b);
+  Param* here = params.find(table.name);
+  return here != nullptr ? *here : params.declare(table);
+}
+
 }  // namespace
 
 int64_t head_chunk(const Config& config) {
@@ -35,48 +45,67 @@ Head::Head(ParamStore& params, const Blueprint& b)
       classes_(b.shape.padded_vocab),
       smoothing_(effective_smoothing(b)),
       z_loss_(b.config.loss.z_loss),
-      tied_(b.model().tied ? params.find("embedding.tokens.weight") : nullptr),
-      own_(b.model().tied ? nullptr
-                          : &params.declare({.name = "head.weight",
-                                             .shape = {b.shape.padded_vocab, b.shape.width},
-                                             .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                                             .init = init_input(b)})) {
-  BEV_CHECK(tied_ != nullptr || own_ != nullptr, Internal, "a tied head needs an embedding");
-}
+      weight_(declare_head(params, b)) {}
 
 void Head::logits(Exec& ex, ConstTensor x, Tensor logits) const {
-  ops::matmul(ex, {.a = x, .b = weight().value, .tb = Transpose::Yes, .out = logits});
+  ops::matmul(ex, {.a = x, .b = weight_.value, .tb = Transpose::Yes, .out = logits});
+}
+
+// Where the rows hold the whole vocabulary, there are no statistics to combine.
+void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const {
+  if (!env.tensor.cuts_vocabulary()) {
+    ops::cross_entropy(ex, rows);
+    return;
+  }
+  const Shape shape{rows.logits.rows(), ops::kSoftmaxStats};
+  const Tensor stats =
+      ex.scratch.allocate(shape, accumulation_of(rows.logits.dtype), "head.stats");
+  ops::softmax_stats(ex, {.logits = rows.logits,
+                          .targets = rows.targets,
+                          .column_begin = rows.column_begin,
+                          .stats = stats});
+  ops::merge_softmax_stats(ex, {.parts = env.tensor.gather_parts(ex, stats), .stats = stats});
+  ops::CrossEntropy merged = rows;
+  merged.stats = stats;
+  ops::cross_entropy(ex, merged);
 }
 
 void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) {
-  const int64_t tokens = x.rows();
+  ArenaScope whole(ex.scratch);
+  const ConstTensor all = env.tensor.enter(ex, x);
+  const Tensor partial = dx.present() ? env.tensor.partial_for(ex, dx) : Tensor{};
+  const int64_t tokens = all.rows();
   for (int64_t begin = 0; begin < tokens; begin += chunk_) {
     ArenaScope scope(ex.scratch);
     const int64_t count = std::min(chunk_, tokens - begin);
-    const ConstTensor rows = slice(x, 0, begin, count);
+    const ConstTensor rows = slice(all, 0, begin, count);
     const ConstTensor targets = slice(micro.targets, 0, begin, count);
     const ConstTensor weights = slice(micro.weight, 0, begin, count);
-    const Tensor chunk = ex.scratch.allocate({count, classes_}, x.dtype, "head.logits");
+    const Tensor chunk =
+        ex.scratch.allocate({count, weight_.value.shape[0]}, x.dtype, "head.logits");
     const Tensor loss = ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
 
     logits(ex, rows, chunk);
-    // The rows hold the whole vocabulary, so that there are no statistics to combine.
-    ops::cross_entropy(ex, {.logits = chunk,
-                            .targets = targets,
-                            .weight = weights,
-                            .classes = classes_,
-                            .smoothing = env.training ? smoothing_ : 0.0,
-                            .z_loss = env.training ? z_loss_ : 0.0,
-                            .grad_scale = env.grad_scale,
-                            .loss_scale = env.loss_scale,
-                            .loss = loss,
-                            .dlogits = dx.present() ? chunk : Tensor{}});
+    losses(ex, env,
+           {.logits = chunk,
+            .targets = targets,
+            .weight = weights,
+            .column_begin = weight_.pieces.front().logical_begin,
+            .classes = classes_,
+            .smoothing = env.training ? smoothing_ : 0.0,
+            .z_loss = env.training ? z_loss_ : 0.0,
+            .grad_scale = env.grad_scale,
+            .loss_scale = env.loss_scale,
+            .loss = loss,
+            .dlogits = dx.present() ? chunk : Tensor{}});
     ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.loss});
     if (!dx.present()) continue;
-    ops::matmul(ex, {.a = chunk, .b = weight().value, .out = slice(dx, 0, begin, count)});
-    weight_grad(ex, env, weight(),
-                {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight().grad});
+    ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(partial, 0, begin, count)});
+    // Now: the logits of all chunks would be too much to keep.
+    WeightGradient{&weight_, {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad}}
+        .compute(ex);
   }
+  if (dx.present()) env.tensor.leave(ex, partial, dx);
 }
 
 }  // namespace bev

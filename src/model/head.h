@@ -6,6 +6,7 @@
 #include "data/batch.h"
 #include "model/blueprint.h"
 #include "model/env.h"
+#include "ops/cross_entropy.h"
 
 namespace bev {
 
@@ -14,24 +15,24 @@ int64_t head_chunk(const Config& config);
 
 class Head {
  public:
-  // Tied: shares the table of the token embedding.
+  // Tied: shares the table of the token embedding, or holds a copy of it where that is on another
+  // stage.
   Head(ParamStore& params, const Blueprint& b);
 
   // Adds the token losses to env.loss. With dx (training) also adds the weight gradient and writes
-  // the gradient of x. x, dx [tokens, width]
+  // the gradient of x. x, dx [tokens, width]: of this rank between regions. Every tensor rank adds
+  // the losses of all tokens.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx);
 
-  // logits [tokens, vocab]
+  // logits [tokens, vocab], of the classes held here.
   void logits(Exec& ex, ConstTensor x, Tensor logits) const;
 
  private:
-  Param& weight() { return tied_ != nullptr ? *tied_ : *own_; }
-  const Param& weight() const { return tied_ != nullptr ? *tied_ : *own_; }
+  void losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const;
 
   int64_t chunk_, classes_;
   double smoothing_, z_loss_;
-  Param* tied_;
-  Param* own_;
+  Param& weight_;
 };
 
 }  // namespace bev

@@ -67,17 +67,18 @@ void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, 
 void Mlp::backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool dy_summed,
                    Tensor dx, const Saved& s) {
   ArenaScope scope(ex.scratch);
-  const ConstTensor dall = env.tensor.leave_backward(ex, dy);
-  const ConstTensor all = env.tensor.enter(ex, x);
+  Arena& operands = env.operands(ex);
+  const ConstTensor dall = env.tensor.leave_backward(ex, dy, operands);
+  const ConstTensor all = env.tensor.enter(ex, x, operands);
 
   Tensor act = s.act;
   if (recompute_) {
-    act = ex.scratch.allocate(activated(s.up), dx.dtype, "mlp.act");
+    act = operands.allocate(activated(s.up), dx.dtype, "mlp.act");
     ops::activate(ex, {.activation = activation_, .x = s.up, .y = act});
   }
   down_.backward_weight(ex, env, dall, act, dy_summed);
 
-  const Tensor dup = ex.scratch.allocate(s.up.shape, dx.dtype, "mlp.dup");
+  const Tensor dup = operands.allocate(s.up.shape, dx.dtype, "mlp.dup");
   if (is_gated(activation_)) {
     const Tensor dact = ex.scratch.allocate(act.shape, dx.dtype, "mlp.dact");
     down_.backward_input(ex, dall, dact);

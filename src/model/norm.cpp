@@ -4,24 +4,23 @@ namespace bev {
 
 namespace {
 
-ParamSpec norm_spec(const std::string& name, int64_t width, Init::Kind init, bool sequence) {
+ParamSpec norm_spec(const std::string& name, int64_t width, Init::Kind init, Replica replica) {
   return {.name = name,
           .shape = {width},
-          .replicas = {{Axis::Tensor, sequence ? Replica::Sum : Replica::Same}},
+          .replicas = {{Axis::Tensor, replica}},
           .init = {init},
           .decay = false};
 }
 
 }  // namespace
 
-NormLayer::NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width)
+NormLayer::NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width,
+                     Replica replica)
     : kind_(b.model().norm),
       eps_(b.model().norm_eps),
-      weight_(params.declare(
-          norm_spec(name + ".weight", width, Init::Kind::Ones, b.config.parallel.sequence))),
+      weight_(params.declare(norm_spec(name + ".weight", width, Init::Kind::Ones, replica))),
       bias_(kind_ == NormKind::LayerNorm
-                ? &params.declare(norm_spec(name + ".bias", width, Init::Kind::Zeros,
-                                            b.config.parallel.sequence))
+                ? &params.declare(norm_spec(name + ".bias", width, Init::Kind::Zeros, replica))
                 : nullptr) {}
 
 NormLayer::Saved NormLayer::statistics(Arena& arena, const ConstTensor& x) const {

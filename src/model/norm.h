@@ -15,8 +15,9 @@ class NormLayer {
     Tensor mean, rstd;  // [rows]; mean is absent for RMS norm
   };
 
-  // `width` is the extent of the normalised dim.
-  NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width);
+  // `width` is the extent of the normalised dim; `replica`: how tensor ranks combine the gradients.
+  NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width,
+            Replica replica);
 
   void forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const;
   // sum = residual + dropout(delta), y = norm(sum)

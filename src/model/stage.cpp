@@ -11,7 +11,7 @@ Stage::Stage(ParamStore& params, const Blueprint& b, const StageRange& range)
     blocks_.emplace_back(params, b, layer, rope_);
   }
   if (range.has_head) {
-    final_norm_.emplace(params, "final_norm", b, width_);
+    final_norm_.emplace(params, "final_norm", b, width_, b.between_regions());
     head_.emplace(params, b);
   }
 }
@@ -24,7 +24,7 @@ Stage::Saved Stage::make_saved() const {
 
 void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
                     Tensor output, Saved& s) {
-  const Shape shape{micro.tokens_count(), width_};
+  const Shape shape = hidden(env, micro);
   ConstTensor x = input;
   if (embedding_) {
     const Tensor embedded = ex.keep.allocate(shape, dtype_, "stage.embedded");
@@ -49,10 +49,14 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
 void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
                      Tensor dinput, const Saved& s) {
   ArenaScope scope(ex.scratch);
-  // Each block's input gradient replaces its output gradient.
-  const Tensor dx = dinput.present()
-                        ? dinput
-                        : ex.scratch.allocate({micro.tokens_count(), width_}, dtype_, "stage.dx");
+  // Each block's input gradient replaces its output gradient, unless that is still needed.
+  const bool replaces = env.postponed == nullptr;
+  const Shape shape = hidden(env, micro);
+  Tensor dx = dinput.present() ? dinput : ex.scratch.allocate(shape, dtype_, "stage.dx");
+  const auto next_dx = [&](size_t block) {
+    if (replaces || block == 0) return dx;
+    return ex.keep.allocate(shape, dtype_, "stage.dx");
+  };
   const auto sums_before = [&](size_t block) {
     return block > 0 ? blocks_[block - 1].dy_sums(env) : Tensor{};
   };
@@ -60,14 +64,16 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   bool dy_summed = false;
   if (head_) {
     const Tensor dx_sums = sums_before(blocks_.size());
-    final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, dx, dx_sums);
-    dy = dx;
+    const Tensor out = next_dx(blocks_.size());
+    final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, out, dx_sums);
+    dy = out;
     dy_summed = dx_sums.present();
   }
   for (size_t i = blocks_.size(); i-- > 0;) {
     const Tensor dx_sums = sums_before(i);
-    blocks_[i].backward(ex, env, micro, {dy, dy_summed, dx, dx_sums}, s.blocks[i]);
-    dy = dx;
+    const Tensor out = next_dx(i);
+    blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
+    dy = out;
     dy_summed = dx_sums.present();
   }
   if (embedding_) embedding_->backward(ex, env, micro, dx);

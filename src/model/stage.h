@@ -1,5 +1,5 @@
 // A run of blocks, with the embedding in front when it is the first stage and the head behind when
-// it is the last. Between stages travels the hidden state [tokens, width].
+// it is the last. Between stages travels the hidden state [tokens, width], of this rank's tokens.
 #pragma once
 
 #include <deque>
@@ -53,6 +53,11 @@ class Stage {
   void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Outputs& outputs);
 
  private:
+  // Of the hidden state, as this rank holds it between regions.
+  Shape hidden(const ModelEnv& env, const MicroBatch& micro) const {
+    return {env.tensor.rows_here(micro.tokens_count()), width_};
+  }
+
   int64_t width_;
   DType dtype_;
   std::optional<Embedding> embedding_;

@@ -17,6 +17,18 @@ void softmax_stats(Exec& ex, const SoftmaxStats& s) {
   ex.device.ops().softmax_stats(ex, s);
 }
 
+void merge_softmax_stats(Exec& ex, const MergeSoftmaxStats& m) {
+  const Operands args(ex, "merge_softmax_stats");
+  args.rank("parts", m.parts, 2);
+  args.rank("stats", m.stats, 2);
+  const int64_t rows = m.stats.shape[0];
+  args.require(rows > 0 && m.parts.shape[0] % rows == 0 && m.parts.shape[0] > 0,
+               "the parts are not several times the rows");
+  args.read("parts", m.parts, {m.parts.shape[0], kSoftmaxStats}, m.stats.dtype);
+  args.write("stats", m.stats, {rows, kSoftmaxStats}, accumulation_of(m.stats.dtype));
+  ex.device.ops().merge_softmax_stats(ex, m);
+}
+
 void cross_entropy(Exec& ex, const CrossEntropy& c) {
   const Operands args(ex, "cross_entropy");
   args.rank("logits", c.logits, 2);

@@ -19,6 +19,14 @@ struct SoftmaxStats {
 };
 void softmax_stats(Exec& ex, const SoftmaxStats& s);
 
+// The statistics of whole rows from those of ranks that hold some columns each.
+// parts [ranks * rows, kSoftmaxStats], rank after rank; stats [rows, kSoftmaxStats]
+struct MergeSoftmaxStats {
+  ConstTensor parts;
+  Tensor stats;
+};
+void merge_softmax_stats(Exec& ex, const MergeSoftmaxStats& m);
+
 // With lse = max + log(sum exp) and smoothing e over `classes`:
 //   loss = (1 - e) (lse - target) + e (lse - mean logit) + z_loss lse^2
 //   dlogit_c = w g [ p_c (1 + 2 z_loss lse) - (1 - e) [c = target] - e / classes ]

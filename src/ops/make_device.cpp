@@ -76,6 +76,11 @@ int usable_threads() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
+int threads_of_rank(const Config& config) {
+  if (config.device.threads > 0) return static_cast<int>(config.device.threads);
+  return std::max(1, usable_threads() / static_cast<int>(config.parallel.threads));
+}
+
 std::unique_ptr<Device> make_device(const DeviceConfig& config) {
   const DeviceKind kind = decided(config.kind);
   const int threads = threads_for(kind, config.threads);

@@ -21,6 +21,8 @@ std::unique_ptr<Device> make_null_device(const DeviceConfig& imitates);
 std::unique_ptr<Device> make_null_device(DeviceKind imitates, int threads);
 
 int usable_threads();
+// Threads of one rank: device.threads, else its share of those this process may use.
+int threads_of_rank(const Config& config);
 
 // Why the cuda device cannot be used here, in a sentence; empty when it can.
 std::string why_no_cuda();

@@ -29,6 +29,7 @@ const OpTable kNullOps{
     .embedding = [](Exec&, const ops::Embedding&) {},
     .embedding_backward = [](Exec&, const ops::EmbeddingBackward&) {},
     .softmax_stats = [](Exec&, const ops::SoftmaxStats&) {},
+    .merge_softmax_stats = [](Exec&, const ops::MergeSoftmaxStats&) {},
     .cross_entropy = [](Exec&, const ops::CrossEntropy&) {},
     .copy = [](Exec&, const ops::Copy&) {},
     .fill = [](Exec&, const ops::Fill&) {},

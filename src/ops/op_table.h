@@ -32,6 +32,7 @@ struct OpTable {
   void (*embedding)(Exec&, const ops::Embedding&);
   void (*embedding_backward)(Exec&, const ops::EmbeddingBackward&);
   void (*softmax_stats)(Exec&, const ops::SoftmaxStats&);
+  void (*merge_softmax_stats)(Exec&, const ops::MergeSoftmaxStats&);
   void (*cross_entropy)(Exec&, const ops::CrossEntropy&);
   void (*copy)(Exec&, const ops::Copy&);
   void (*fill)(Exec&, const ops::Fill&);

@@ -6,7 +6,7 @@
 
 namespace bev::ops {
 
-// decide_update() on the device.  norm_squared f64 [1]; loss f64 [2], its first entry counts; state
+// decide_update() on the device.  norm_squared f64 [1]; loss f64 [2]: sum, weight; state
 // f64 [kUpdateStates], updated; decision f64 [kUpdateDecisions], written
 struct DecideUpdate {
   ConstTensor norm_squared, loss;

@@ -44,6 +44,9 @@ enum UpdateDecision : int {
 struct UpdateRule {
   double max_norm = 0;  // 0: no clipping
   int64_t samples = 0;  // of this step
+  // What the loss was divided by for the gradient, where the weight of all tokens was not known
+  // yet; the update makes up for it. 0: by that weight.
+  double divisor = 0;
   bool halts = false;   // a loss or norm that is not finite ends the run, unless the scale adapts
   LossScaling scaling{};
   ScheduleSpec schedule{};
@@ -77,16 +80,18 @@ BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, dou
   state[kLossScale] = static_cast<double>(static_cast<float>(state[kLossScale] * s.growth));
 }
 
-// norm_squared: of the gradient as it stands, multiplied by the loss scale. loss: of this step.
-BEV_HOST_DEVICE inline void decide_update(double norm_squared, double loss, const UpdateRule& rule,
-                                          double* state, double* decision) {
+// norm_squared: of the gradient as it stands, multiplied by the loss scale. loss: of this step, the
+// sum of weighted token losses and the sum of weights.
+BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* loss,
+                                          const UpdateRule& rule, double* state, double* decision) {
   const double scale = state[kLossScale];
-  const double norm = std::sqrt(norm_squared) / scale;
-  const bool finite_norm = norm - norm == 0, finite_loss = loss - loss == 0;
+  const double share = rule.divisor > 0 ? rule.divisor / std::fmax(loss[1], 1.0) : 1;
+  const double norm = std::sqrt(norm_squared) / scale * share;
+  const bool finite_norm = norm - norm == 0, finite_loss = loss[0] - loss[0] == 0;
   const bool applied = finite_norm && finite_loss && state[kHalted] == 0;
   const double clip = rule.max_norm > 0 ? std::fmin(1.0, rule.max_norm / (norm + 1e-6)) : 1;
   const auto position = static_cast<int64_t>(state[kScheduledSamples]);
-  decision[kFactor] = applied ? clip / scale : 0;
+  decision[kFactor] = applied ? clip / scale * share : 0;
   decision[kApplied] = applied ? 1 : 0;
   decision[kRate] = learning_rate(rule.schedule, position);
   decision[kWeightDecay] = weight_decay(rule.schedule, position);

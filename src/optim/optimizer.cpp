@@ -1,5 +1,7 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
+
 #include "base/philox.h"
 #include "ops/elementwise.h"
 #include "ops/update.h"
@@ -10,19 +12,20 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, uint64_t seed)
-      : Optimizer(params, grads),
+  AdamW(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, Communicator& data,
+        uint64_t seed)
+      : Optimizer(params, grads, data),
         config_(config),
         rounding_key_(mix_key(seed, "moments")),
         first_(make_state(config.first_moment, "optimizer")),
         second_(make_state(config.second_moment, "optimizer")) {}
 
-  void step(Exec& ex, ConstTensor decision) override {
+  void update(Exec& ex, ConstTensor decision) override {
     for (const Range& r : ranges()) {
       ops::adamw(ex, {.param = param_range(r),
                       .master = master_range(r),
-                      .m = range_of(first_, r),
-                      .v = range_of(second_, r),
+                      .m = state_range(first_, r),
+                      .v = state_range(second_, r),
                       .grad = grad_range(r),
                       .decision = decision,
                       .beta1 = config_.beta1,
@@ -42,16 +45,16 @@ class AdamW final : public Optimizer {
 
 class Sgd final : public Optimizer {
  public:
-  Sgd(const OptimConfig& config, ParamStore& params, const GradBuffer& grads)
-      : Optimizer(params, grads),
+  Sgd(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, Communicator& data)
+      : Optimizer(params, grads, data),
         momentum_(config.momentum),
         buffer_(make_state(StatePrecision::F32, "optimizer")) {}
 
-  void step(Exec& ex, ConstTensor decision) override {
+  void update(Exec& ex, ConstTensor decision) override {
     for (const Range& r : ranges()) {
       ops::sgd(ex, {.param = param_range(r),
                     .master = master_range(r),
-                    .buffer = range_of(buffer_, r),
+                    .buffer = state_range(buffer_, r),
                     .grad = grad_range(r),
                     .decision = decision,
                     .momentum = momentum_,
@@ -66,15 +69,24 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads)
-    : params_(params), grads_(grads), values_(params.flat_values()) {
-  for (const FlatPlace& place : params.flat()) {
-    const bool decay = place.param->spec.decay;
-    const DType grad = grads.dtype_of(*place.param);
-    if (!ranges_.empty() && ranges_.back().decay == decay && ranges_.back().grad == grad) {
-      ranges_.back().count += place.count;
-    } else {
-      ranges_.push_back({place.begin, place.count, decay, grad});
+Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads, Communicator& data)
+    : params_(params), grads_(grads), data_(data), values_(params.flat_values()) {
+  for (const FlatRange& section : params.sections()) {
+    const FlatRange here = is_divided() ? params.share_of(section) : section;
+    const int64_t last = here.begin + here.count;
+    for (const FlatPlace& place : params.flat()) {
+      const int64_t begin = std::max(place.begin, here.begin);
+      const int64_t end = std::min(place.begin + place.count, last);
+      if (begin >= end) continue;
+      const bool decay = place.param->spec.decay;
+      const DType grad = grads.dtype_of(*place.param);
+      if (!ranges_.empty() && ranges_.back().begin + ranges_.back().count == begin &&
+          ranges_.back().decay == decay && ranges_.back().grad == grad) {
+        ranges_.back().count += end - begin;
+      } else {
+        ranges_.push_back({begin, end - begin, elements_, decay, grad});
+      }
+      elements_ += end - begin;
     }
   }
   if (params.dtype() != accumulation_of(params.dtype())) {
@@ -82,34 +94,46 @@ Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads)
   }
 }
 
+void Optimizer::step(Exec& ex, ConstTensor decision) {
+  update(ex, decision);
+  if (!is_divided()) return;
+  for (const FlatRange& section : params_.sections()) {
+    const FlatRange share = params_.share_of(section);
+    data_.all_gather(ex, slice(values_, 0, share.begin, share.count),
+                     slice(values_, 0, section.begin, section.count));
+  }
+}
+
 Tensor Optimizer::make_state(StatePrecision precision, const char* purpose) {
   const DType dtype =
       precision == StatePrecision::Bf16 ? DType::bf16 : accumulation_of(params_.dtype());
-  const size_t bytes = static_cast<size_t>(params_.flat_elements()) * size_of(dtype);
-  buffers_.emplace_back(params_.device(), bytes, purpose);
-  return tensor_over(buffers_.back().data(), dtype, {params_.flat_elements()});
+  buffers_.emplace_back(params_.device(), static_cast<size_t>(elements_) * size_of(dtype), purpose);
+  return tensor_over(buffers_.back().data(), dtype, {elements_});
 }
 
-Tensor Optimizer::range_of(const Tensor& flat, const Range& r) {
-  return slice(flat, 0, r.begin, r.count);
+Tensor Optimizer::state_range(const Tensor& state, const Range& r) {
+  return slice(state, 0, r.state, r.count);
 }
 
-Tensor Optimizer::param_range(const Range& r) const { return range_of(values_, r); }
+Tensor Optimizer::param_range(const Range& r) const { return slice(values_, 0, r.begin, r.count); }
 
 Tensor Optimizer::master_range(const Range& r) const {
-  return master_.present() ? range_of(master_, r) : Tensor{};
+  return master_.present() ? state_range(master_, r) : Tensor{};
 }
 
 ConstTensor Optimizer::grad_range(const Range& r) const { return grads_.range(r.begin, r.count); }
 
 void Optimizer::refresh_master(Exec& ex) {
-  if (master_.present()) ops::copy(ex, {.in = values_, .out = master_});
+  if (!master_.present()) return;
+  for (const Range& r : ranges_) ops::copy(ex, {.in = param_range(r), .out = master_range(r)});
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
-                                          const GradBuffer& grads, uint64_t seed) {
-  if (config.kind == OptimizerKind::Sgd) return std::make_unique<Sgd>(config, params, grads);
-  return std::make_unique<AdamW>(config, params, grads, seed);
+                                          const GradBuffer& grads, Communicator& data,
+                                          uint64_t seed) {
+  if (config.kind == OptimizerKind::Sgd)
+    return std::make_unique<Sgd>(config, params, grads, data);
+  return std::make_unique<AdamW>(config, params, grads, data, seed);
 }
 
 }  // namespace bev

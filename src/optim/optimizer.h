@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "comm/communicator.h"
 #include "config/config.h"
 #include "optim/grad_buffer.h"
 
@@ -16,42 +17,50 @@ class Optimizer {
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
-  // Updates the parameters as `decision` (ops/update_rule.h) says.
-  virtual void step(Exec& ex, ConstTensor decision) = 0;
+  // Updates the parameters as `decision` (ops/update_rule.h) says. Where ranks that share the batch
+  // divide the state, each updates its share and gathers the rest.
+  void step(Exec& ex, ConstTensor decision);
 
   // Copies the parameters into the master weights; after the parameters were set from outside.
   void refresh_master(Exec& ex);
 
  protected:
-  // A maximal run of the flat order, all decayed or all not, with gradients of one dtype: as a rule
-  // one of matrices and one of vectors.
+  // A maximal run of what this rank updates of the flat order, all decayed or all not, with
+  // gradients of one dtype: as a rule one of matrices and one of vectors.
   struct Range {
     int64_t begin, count;
+    int64_t state;  // where it begins in flat states
     bool decay;
     DType grad;
   };
-  Optimizer(ParamStore& params, const GradBuffer& grads);
+  Optimizer(ParamStore& params, const GradBuffer& grads, Communicator& data);
+  virtual void update(Exec& ex, ConstTensor decision) = 0;
 
-  // A flat state like the parameters, zero at first.
+  // A flat state for what this rank updates, zero at first.
   Tensor make_state(StatePrecision precision, const char* purpose);
 
   Tensor param_range(const Range& r) const;
   Tensor master_range(const Range& r) const;  // absent when the parameters are their own master
   ConstTensor grad_range(const Range& r) const;
-  static Tensor range_of(const Tensor& flat, const Range& r);
+  static Tensor state_range(const Tensor& state, const Range& r);
 
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
+  bool is_divided() const { return params_.layout().zero > 0 && data_.size() > 1; }
+
   ParamStore& params_;
   const GradBuffer& grads_;
+  Communicator& data_;
   std::vector<Range> ranges_;
+  int64_t elements_ = 0;  // of a state
   std::vector<Buffer> buffers_;
   Tensor values_, master_;
 };
 
-// `seed` draws the rounding of short moments.
+// `data`: the ranks that share the batch. `seed` draws the rounding of short moments.
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
-                                          const GradBuffer& grads, uint64_t seed);
+                                          const GradBuffer& grads, Communicator& data,
+                                          uint64_t seed);
 
 }  // namespace bev

@@ -1,5 +1,8 @@
 #include "parallel/layout.h"
 
+#include "base/format.h"
+#include "config/resolve.h"
+
 namespace bev {
 
 int Grid::world() const {
@@ -33,6 +36,32 @@ std::vector<int> Grid::peers(int rank, const AxisSet& over) const {
     if (same) found.push_back(other);
   }
   return found;
+}
+
+ParallelLayout layout_of(const Config& config) {
+  const ParallelConfig& p = config.parallel;
+  return {.tensor = static_cast<int>(p.tensor),
+          .context = static_cast<int>(p.context),
+          .data = static_cast<int>(data_ranks(config)),
+          .pipeline = static_cast<int>(p.pipeline),
+          .chunks = static_cast<int>(p.chunks),
+          .sequence = p.sequence && p.tensor > 1,
+          .zero = static_cast<int>(p.zero)};
+}
+
+std::string describe(const ParallelLayout& layout) {
+  std::string text;
+  const auto add = [&](int ranks, const std::string& what) {
+    if (ranks > 1) text += format("{} {} {}", text.empty() ? ":" : ",", ranks, what);
+  };
+  add(layout.tensor, layout.sequence ? "share each matrix, and the tokens between" :
+                                       "share each matrix");
+  add(layout.context, "share each sequence");
+  add(layout.data, layout.zero > 0 ? "share the batch and the optimizer's state" :
+                                     "share the batch");
+  add(layout.pipeline, layout.chunks > 1 ? format("share the layers, {} stages each", layout.chunks)
+                                         : "share the layers");
+  return format("{} rank{}{}", layout.world(), layout.world() == 1 ? "" : "s", text);
 }
 
 }  // namespace bev

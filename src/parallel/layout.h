@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/integer.h"
+#include "config/config.h"
 
 namespace bev {
 
@@ -32,9 +33,12 @@ class Grid {
 // How many ranks share what.
 struct ParallelLayout {
   int tensor = 1, context = 1, data = 1, pipeline = 1;
+  int chunks = 1;         // stages of each pipeline rank
   bool sequence = false;  // between tensor regions, tokens are cut over Axis::Tensor
+  int zero = 0;           // 0: all is replicated over Axis::Data; 1: optimizer state is cut
 
   int world() const { return tensor * context * data * pipeline; }
+  int stages() const { return pipeline * chunks; }
   Grid grid() const {
     return {{Axis::Tensor, tensor},
             {Axis::Context, context},
@@ -42,5 +46,11 @@ struct ParallelLayout {
             {Axis::Pipeline, pipeline}};
   }
 };
+
+// What a checked configuration asks for.
+ParallelLayout layout_of(const Config& config);
+
+// "4 ranks: 2 share each matrix, 2 share the layers"
+std::string describe(const ParallelLayout& layout);
 
 }  // namespace bev

@@ -1,5 +1,7 @@
 #include "parallel/tensor_region.h"
 
+#include "base/integer.h"
+
 namespace bev {
 
 namespace {
@@ -12,10 +14,10 @@ Shape with_rows(const Shape& shape, int64_t rows) {
 
 }  // namespace
 
-ConstTensor TensorRegion::enter(Exec& ex, ConstTensor x) const {
+ConstTensor TensorRegion::enter(Exec& ex, ConstTensor x, Arena& arena) const {
   if (tensor_.size() == 1 || !sequence_) return x;
   Tensor whole =
-      ex.scratch.allocate(with_rows(x.shape, x.rows() * tensor_.size()), x.dtype, "region.enter");
+      arena.allocate(with_rows(x.shape, x.rows() * tensor_.size()), x.dtype, "region.enter");
   tensor_.all_gather(ex, x, whole);
   return whole;
 }
@@ -33,6 +35,23 @@ void TensorRegion::leave(Exec& ex, Tensor partial, Tensor out) const {
   } else {
     tensor_.all_reduce(ex, out);
   }
+}
+
+int64_t TensorRegion::rows_here(int64_t rows) const {
+  return keeps_rows() ? rows : div_exact(rows, tensor_.size());
+}
+
+ConstTensor TensorRegion::rows_of(ConstTensor whole) const {
+  const int64_t count = rows_here(whole.shape[0]);
+  return keeps_rows() ? whole : slice(whole, 0, tensor_.rank() * count, count);
+}
+
+ConstTensor TensorRegion::gather_parts(Exec& ex, ConstTensor part) const {
+  Shape shape = part.shape;
+  shape.set(0, part.shape[0] * tensor_.size());
+  const Tensor all = ex.scratch.allocate(shape, part.dtype, "region.parts");
+  tensor_.all_gather(ex, part, all);
+  return all;
 }
 
 }  // namespace bev

@@ -15,12 +15,25 @@ class TensorRegion {
  public:
   TensorRegion(Communicator& tensor, bool sequence) : tensor_(tensor), sequence_(sequence) {}
 
-  ConstTensor enter(Exec& ex, ConstTensor x) const;        // x itself, or gathered into scratch
+  // x itself, or gathered into the arena.
+  ConstTensor enter(Exec& ex, ConstTensor x, Arena& arena) const;
+  ConstTensor enter(Exec& ex, ConstTensor x) const { return enter(ex, x, ex.scratch); }
   Tensor partial_for(Exec& ex, Tensor out) const;          // where the partial result is written
   void leave(Exec& ex, Tensor partial, Tensor out) const;  // sums the partial results into out
 
-  ConstTensor leave_backward(Exec& ex, ConstTensor dy) const { return enter(ex, dy); }
+  ConstTensor leave_backward(Exec& ex, ConstTensor dy, Arena& arena) const {
+    return enter(ex, dy, arena);
+  }
   void enter_backward(Exec& ex, Tensor partial, Tensor dx) const { leave(ex, partial, dx); }
+
+  // Between regions: how many of the rows this member has, and its rows of a whole tensor.
+  int64_t rows_here(int64_t rows) const;
+  ConstTensor rows_of(ConstTensor whole) const;
+
+  // Whether the vocabulary is cut over several members; and what they have of it, one after the
+  // other [members, ...], in scratch.
+  bool cuts_vocabulary() const { return tensor_.size() > 1; }
+  ConstTensor gather_parts(Exec& ex, ConstTensor part) const;
 
   // Whether a partial result has the rows of what leave() makes of it: what belongs to those can
   // then be added before.

@@ -9,6 +9,7 @@ namespace {
 // The units [begin, begin + count) of a part that coordinate `at` of `ranks` holds.
 struct UnitRange {
   int64_t begin, count;
+  int holders = 1;  // of each
 };
 
 UnitRange units_of(const ParamSpec& spec, const Part& part, int at, int ranks) {
@@ -17,7 +18,7 @@ UnitRange units_of(const ParamSpec& spec, const Part& part, int at, int ranks) {
     BEV_CHECK(ranks % units == 0, Usage,
               "{}: {} units of '{}' cannot be shared by {} ranks; their number must divide {}",
               spec.name, units, part.name, ranks, ranks);
-    return {at * units / ranks, 1};
+    return {at * units / ranks, 1, static_cast<int>(ranks / units)};
   }
   BEV_CHECK(units % ranks == 0, Usage, "{}: {} units of '{}' do not divide over {} ranks",
             spec.name, units, part.name, ranks);
@@ -39,7 +40,12 @@ std::vector<Piece> pieces(const ParamSpec& spec, const Grid& grid, int rank) {
   for (const Part& part : parts) {
     const UnitRange range = units_of(spec, part, at, ranks);
     const int64_t extent = range.count * part.unit;
-    found.push_back({dim, logical + range.begin * part.unit, local, extent});
+    found.push_back({.dim = dim,
+                     .logical_begin = logical + range.begin * part.unit,
+                     .local_begin = local,
+                     .extent = extent,
+                     .holders = range.holders,
+                     .is_first = at % range.holders == 0});
     logical += part.extent;
     local += extent;
   }
@@ -57,12 +63,21 @@ Shape local_shape(const ParamSpec& spec, const Grid& grid, int rank) {
   return shape;
 }
 
-bool is_owner(const ParamSpec& spec, const Grid& grid, int rank) {
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Data}) {
-    if (spec.cut && spec.cut->axis == axis) continue;
-    if (grid.coordinate(rank, axis) != 0) return false;
+std::vector<Piece> owned_pieces(const ParamSpec& spec, const Grid& grid, int rank) {
+  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline}) {
+    const bool is_cut = spec.cut && spec.cut->axis == axis;
+    // What is not replicated along the pipeline is in one stage only.
+    const bool is_elsewhere = axis == Axis::Pipeline && !spec.replicas.contains(axis);
+    if (!is_cut && !is_elsewhere && grid.coordinate(rank, axis) != 0) return {};
   }
-  return true;
+  std::vector<Piece> owned = pieces(spec, grid, rank);
+  std::erase_if(owned, [](const Piece& piece) { return !piece.is_first; });
+  return owned;
+}
+
+bool sums_over(const ParamSpec& spec, Axis axis) {
+  const auto found = spec.replicas.find(axis);
+  return found != spec.replicas.end() && found->second == Replica::Sum;
 }
 
 }  // namespace bev

@@ -55,13 +55,18 @@ struct ParamSpec {
 struct Piece {
   int dim;
   int64_t logical_begin, local_begin, extent;
+  int holders = 1;         // ranks along the cut axis that hold these elements
+  bool is_first = true;    // of them
 };
 
 // All that anyone needs to know about sharding is derived here.
 // Throws a Usage error naming the parameter when the units do not divide over the ranks.
 std::vector<Piece> pieces(const ParamSpec& spec, const Grid& grid, int rank);
 Shape local_shape(const ParamSpec& spec, const Grid& grid, int rank);
-bool is_owner(const ParamSpec& spec, const Grid& grid, int rank);  // writes it, counts it in the
-                                                                   // norm
+// What this rank writes and counts in the norm: each element belongs to one rank. Whole when all
+// pieces are owned, else some of them or none.
+std::vector<Piece> owned_pieces(const ParamSpec& spec, const Grid& grid, int rank);
+// Whether the gradients of the ranks along an axis, which does not cut it, are to be summed.
+bool sums_over(const ParamSpec& spec, Axis axis);
 
 }  // namespace bev

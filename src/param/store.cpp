@@ -30,14 +30,14 @@ void fill_run(T* values, uint64_t begin, int64_t count, float std, uint64_t key)
 
 // Local rows [row_begin, row_end) of a parameter seen as a matrix.
 template <class T>
-void fill_normal(const Param& param, T* first_value, const std::vector<Piece>& held, uint64_t key,
-                 int64_t row_begin, int64_t row_end) {
+void fill_normal(const Param& param, T* first_value, uint64_t key, int64_t row_begin,
+                 int64_t row_end) {
   const auto std = static_cast<float>(param.spec.init.std);
   const int64_t columns = param.value.shape.elements() / param.value.shape[0];
   const int64_t logical_columns = param.spec.shape.elements() / param.spec.shape[0];
   for (int64_t row = row_begin; row < row_end; ++row) {
     T* values = first_value + row * columns;
-    for (const Piece& piece : held) {
+    for (const Piece& piece : param.pieces) {
       if (piece.dim == 0) {
         const int64_t inside = row - piece.local_begin;
         if (inside < 0 || inside >= piece.extent) continue;
@@ -49,6 +49,13 @@ void fill_normal(const Param& param, T* first_value, const std::vector<Piece>& h
       }
     }
   }
+}
+
+// The kinds of the flat order.
+int flat_kind(const ParamSpec& spec) {
+  if (spec.is_matrix()) return 0;
+  if (spec.cut) return 1;
+  return sums_over(spec, Axis::Tensor) ? 3 : 2;
 }
 
 }  // namespace
@@ -70,16 +77,14 @@ std::string kind_of(const std::string& name) {
 }
 
 ParamStore::ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype)
-    : device_(device), grid_(layout.grid()), rank_(rank), dtype_(dtype) {}
+    : device_(device), layout_(layout), grid_(layout.grid()), rank_(rank), dtype_(dtype) {}
 
 Param& ParamStore::declare(ParamSpec spec) {
   BEV_CHECK(find(spec.name) == nullptr, Internal, "parameter {} declared twice", spec.name);
   BEV_CHECK(flat_.empty(), Internal, "parameter {} declared after allocate()", spec.name);
   params_.push_back({.spec = std::move(spec)});
   Param& param = params_.back();
-  for (const Piece& piece : pieces(param.spec, grid_, rank_)) {
-    param.part_extents.push_back(piece.extent);
-  }
+  param.pieces = pieces(param.spec, grid_, rank_);
   if (param.spec.tied_to.empty()) {
     const Shape shape = local_shape(param.spec, grid_, rank_);
     param.value = tensor_over(static_cast<std::byte*>(nullptr), dtype_, shape);
@@ -89,14 +94,22 @@ Param& ParamStore::declare(ParamSpec spec) {
 }
 
 void ParamStore::place_flat() {
+  std::vector<Param*> ordered = distinct_;
+  std::stable_sort(ordered.begin(), ordered.end(), [](const Param* a, const Param* b) {
+    return flat_kind(a->spec) < flat_kind(b->spec);
+  });
   int64_t begin = 0;
-  for (const bool matrices : {true, false}) {
-    for (Param* param : distinct_) {
-      if (param->spec.is_matrix() != matrices) continue;
-      const int64_t count = round_up(param->value.shape.elements(), kFlatAlignment);
-      flat_.push_back({param, begin, count});
-      begin += count;
-    }
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    const bool ends = i + 1 == ordered.size() ||
+                      ordered[i]->spec.is_matrix() != ordered[i + 1]->spec.is_matrix();
+    const int64_t elements = ordered[i]->value.shape.elements();
+    const int64_t end =
+        round_up(begin + elements, ends ? kFlatAlignment * layout_.data : kFlatAlignment);
+    flat_.push_back({ordered[i], begin, end - begin});
+    begin = end;
+    if (!ends) continue;
+    const int64_t first = sections_.empty() ? 0 : sections_.back().begin + sections_.back().count;
+    sections_.push_back({first, end - first});
   }
 }
 
@@ -129,7 +142,6 @@ void ParamStore::initialize(uint64_t seed) {
     if (!on_host) staged.resize(bytes_of(param->value));
     std::byte* data = on_host ? param->value.data : staged.data();
     const uint64_t key = mix_key(mix_key(0, seed), param->spec.name);
-    const std::vector<Piece> held = pieces(param->spec, grid_, rank_);
     const int64_t columns = param->value.shape.elements() / param->value.shape[0];
     visit_floating(dtype_, "initialize", [&]<class T>() {
       pool.split(param->value.shape[0], 1, [&](int64_t begin, int64_t end) {
@@ -137,7 +149,7 @@ void ParamStore::initialize(uint64_t seed) {
         const int64_t count = (end - begin) * columns;
         switch (param->spec.init.kind) {
           case Init::Kind::Normal:
-            fill_normal(*param, reinterpret_cast<T*>(data), held, key, begin, end);
+            fill_normal(*param, reinterpret_cast<T*>(data), key, begin, end);
             break;
           case Init::Kind::Ones: std::fill_n(values, count, static_cast<T>(1.0f)); break;
           case Init::Kind::Zeros: std::fill_n(values, count, static_cast<T>(0.0f)); break;
@@ -162,6 +174,11 @@ int64_t ParamStore::elements() const {
 
 int64_t ParamStore::flat_elements() const {
   return flat_.empty() ? 0 : flat_.back().begin + flat_.back().count;
+}
+
+FlatRange ParamStore::share_of(const FlatRange& section) const {
+  const int64_t count = div_exact(section.count, layout_.data);
+  return {section.begin + grid_.coordinate(rank_, Axis::Data) * count, count};
 }
 
 Tensor ParamStore::flat_values() const {

@@ -14,7 +14,7 @@ struct Param {
   ParamSpec spec;
   Tensor value{};                       // compute dtype
   Tensor grad{};                        // accumulation dtype; set by GradBuffer
-  std::vector<int64_t> part_extents{};  // of spec.parts, as held here
+  std::vector<Piece> pieces{};          // of spec.parts, as held here
 
   // Whether this step has written grad. A matrix's first product of a step overwrites instead of
   // adding to zeros, which saves a pass over all gradients.
@@ -32,6 +32,11 @@ struct Param {
 // the first; the rest is the gap before the next.
 struct FlatPlace {
   Param* param;
+  int64_t begin, count;
+};
+
+// A run of the flat order.
+struct FlatRange {
   int64_t begin, count;
 };
 
@@ -58,26 +63,35 @@ class ParamStore {
   int64_t elements() const;  // of distinct parameters, on this rank
   DType dtype() const { return dtype_; }
   Device& device() const { return device_; }
+  const ParallelLayout& layout() const { return layout_; }
   const Grid& grid() const { return grid_; }
   int rank() const { return rank_; }
 
-  // The flat order, known after allocate(): all matrices, then all vectors, each in declaration
-  // order. What is done to all matrices or to all vectors alone is so one pass over one range.
-  // The places follow each other without gaps and begin at multiples of kFlatAlignment elements.
+  // The flat order, known after allocate(): all matrices, then all vectors: those that are cut,
+  // those that all tensor ranks hold with the same gradient, those whose gradients they sum; each
+  // in declaration order. What is done to one of these kinds alone is so one pass over one range.
+  // The places follow each other without gaps and begin at multiples of kFlatAlignment elements;
+  // those of all matrices, and of all vectors, divide evenly over the ranks that share the batch.
   std::span<const FlatPlace> flat() const { return flat_; }
   int64_t flat_elements() const;
   Tensor flat_values() const;
+  // All matrices, all vectors: those of the two that there are.
+  std::span<const FlatRange> sections() const { return sections_; }
+  // The part of a section that belongs to this rank where ranks that share the batch divide it.
+  FlatRange share_of(const FlatRange& section) const;
 
   static constexpr int64_t kFlatAlignment = 64;
 
  private:
   Device& device_;
+  ParallelLayout layout_;
   Grid grid_;
   int rank_;
   DType dtype_;
   std::deque<Param> params_;
   std::vector<Param*> distinct_;
   std::vector<FlatPlace> flat_;
+  std::vector<FlatRange> sections_;
   Buffer values_;
 
   void place_flat();

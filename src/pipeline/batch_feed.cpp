@@ -5,9 +5,10 @@
 
 namespace bev {
 
-BatchFeed::BatchFeed(Device& device, size_t bytes, size_t slots) : device_(device) {
+BatchFeed::BatchFeed(Device& device, size_t bytes, size_t slots)
+    : device_(device), second_(slots) {
   const bool plans = device.kind() == DeviceKind::Null;
-  for (size_t i = 0; i <= slots; ++i) {
+  for (size_t i = 0; i < copies(static_cast<int>(slots)); ++i) {
     entries_.push_back(
         {Arena(device, bytes, "batches"), plans ? PinnedBuffer{} : PinnedBuffer(device, bytes)});
   }
@@ -26,12 +27,12 @@ ConstTensor BatchFeed::put(Entry& entry, const std::vector<T>& host, const char*
   return t;
 }
 
-MicroBatch BatchFeed::load(const HostBatch& batch) {
-  Entry& entry = entries_[next_];
-  next_ = (next_ + 1) % entries_.size();
+MicroBatch BatchFeed::load(const HostBatch& batch, size_t slot) {
+  Entry& entry = entries_[2 * slot + (second_[slot] ? 1 : 0)];
+  second_[slot] = !second_[slot];
   const Stream compute = device_.compute_stream(), copy = device_.copy_stream();
   device_.finish(entry.copied);  // Long past, unless the host is several micro-batches ahead.
-  // Whoever reads what this entry held was issued before the previous load.
+  // Whoever reads what this entry held was issued before the load between, or an earlier one.
   copy.wait(before_);
   before_ = compute.record();
   entry.arena.release(0);

@@ -13,15 +13,15 @@ namespace bev {
 class BatchFeed {
  public:
   // `bytes`: of one micro-batch on the device, as peak() of a dry run says. `slots`: micro-batches
-  // in use at a time; one more is on its way.
+  // in use at a time; for each there is memory for the next one, which is on its way meanwhile.
   BatchFeed(Device& device, size_t bytes, size_t slots);
 
-  // The batch on the device, valid until `slots` further loads. What is issued on the compute
+  // The batch on the device, valid until the next load into this slot. What is issued on the compute
   // stream later sees it; the host's copy may change when this returns.
-  // REQUIRES: everything that reads the load `slots` loads ago has been issued.
-  MicroBatch load(const HostBatch& batch);
+  // REQUIRES: everything that reads what the slot held has been issued.
+  MicroBatch load(const HostBatch& batch, size_t slot);
 
-  size_t copies() const { return entries_.size(); }
+  static size_t copies(int slots) { return 2 * static_cast<size_t>(slots); }
   size_t peak() const;
 
  private:
@@ -34,8 +34,8 @@ class BatchFeed {
   ConstTensor put(Entry& entry, const std::vector<T>& host, const char* name);
 
   Device& device_;
-  std::vector<Entry> entries_;
-  size_t next_ = 0;
+  std::vector<Entry> entries_;  // two for each slot
+  std::vector<bool> second_;    // of each slot: which of its entries is next
   Event before_{};  // on the compute stream, when the load before was issued
 };
 

@@ -7,38 +7,57 @@ namespace bev {
 
 namespace {
 
-Program verified(std::vector<Program> programs, const PipelineShape& shape, bool backward) {
-  verify(programs, shape, {}, backward);
-  return std::move(programs.front());
+ScheduleKind kind_of(const PlacedModel& model) {
+  const ScheduleKind asked = model.config.parallel.schedule;
+  const bool interleaves =
+      asked == ScheduleKind::OneFOneB && model.groups.layout().chunks > 1;
+  return interleaves ? ScheduleKind::Interleaved : asked;
+}
+
+PipelineShape shape_of(const PlacedModel& model, size_t micros) {
+  const ParallelLayout& layout = model.groups.layout();
+  return {.ranks = layout.pipeline,
+          .chunks = layout.chunks,
+          .micros = static_cast<int64_t>(micros)};
 }
 
 }  // namespace
 
-Executor::Executor(Device& device, Stage& stage, ModelEnv& env, int64_t micros,
-                   const ArenaSizes& sizes)
-    : device_(device),
-      stage_(stage),
-      env_(env),
-      feed_(device, sizes.batch,
-            static_cast<size_t>(
-                slots_of(build_schedule(ScheduleKind::OneFOneB, {.micros = micros}).front()))),
-      scratch_(device, sizes.scratch, "scratch"),
-      recompute_(device, sizes.recompute, "recomputation"),
-      loss_(device, 2 * sizeof(double), "scalars") {
-  make_programs(static_cast<size_t>(micros));
-  const int slots = slots_of(train_program_);
-  slots_.reserve(static_cast<size_t>(slots));
-  for (int i = 0; i < slots; ++i) {
-    slots_.push_back({Arena(device, sizes.keep, "activations"), stage.make_saved(), {}});
+Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
+    : model_(model),
+      device_(model.device),
+      env_(model.env),
+      pipeline_(model.groups.pipeline()),
+      micros_(static_cast<size_t>(micros)),
+      programs_(programs_for(micros_)),
+      feed_(device_, sizes.batch, static_cast<size_t>(slots_of(programs_.train))),
+      scratch_(device_, sizes.scratch, "scratch"),
+      recompute_(device_, sizes.recompute, "recomputation"),
+      loss_(device_, 2 * sizeof(double), "scalars") {
+  slots_.reserve(static_cast<size_t>(slots_of(programs_.train)));
+  for (size_t chunk = 0; chunk < model.stages.size(); ++chunk) {
+    first_slots_.push_back(slots_.size());
+    const int count = slots_of(programs_.train, static_cast<int>(chunk));
+    for (int i = 0; i < count; ++i) {
+      slots_.push_back(
+          {Arena(device_, sizes.keep, "activations"), model.stages[chunk].make_saved()});
+    }
   }
   env_.loss = tensor_over(loss_.data(), DType::f64, {2});
 }
 
-void Executor::make_programs(size_t micros) {
-  const PipelineShape shape{.micros = static_cast<int64_t>(micros)};
-  train_program_ = verified(build_schedule(ScheduleKind::OneFOneB, shape), shape, true);
-  evaluate_program_ = verified(forward_only(shape), shape, false);
-  micros_ = micros;
+Executor::Programs Executor::programs_for(size_t micros) const {
+  const PipelineShape shape = shape_of(model_, micros);
+  const auto rank = static_cast<size_t>(pipeline_.rank());
+  std::vector<Program> train = build_schedule(kind_of(model_), shape);
+  verify(train, shape);
+  std::vector<Program> evaluate = forward_only(shape);
+  verify(evaluate, shape, {}, false);
+  return {std::move(train[rank]), std::move(evaluate[rank])};
+}
+
+size_t Executor::index_of(const Instr& instr) const {
+  return first_slots_[instr.chunk] + instr.slot;
 }
 
 Exec Executor::exec_in(Slot& slot) {
@@ -47,39 +66,104 @@ Exec Executor::exec_in(Slot& slot) {
 
 Exec Executor::exec() { return exec_in(slots_.front()); }
 
+// What travels between stages.
+Tensor Executor::hidden(Slot& slot, const char* name) const {
+  const int64_t rows = env_.tensor.rows_here(slot.micro.tokens_count());
+  return slot.keep.allocate({rows, model_.blueprint.shape.width}, model_.params.dtype(), name);
+}
+
+// The slot's memory is free when those have it to whom some of it was sent.
+void Executor::empty(Slot& slot) {
+  Exec ex = exec_in(slot);
+  pipeline_.await(ex, slot.forward);
+  pipeline_.await(ex, slot.backward);
+  slot.forward = slot.backward = {};
+  slot.input = slot.output = slot.doutput = slot.dinput = {};
+  slot.keep.release(0);
+}
+
+void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
+  const size_t index = index_of(instr);
+  Slot& slot = slots_[index];
+  Stage& stage = model_.stages[instr.chunk];
+  Exec ex = exec_in(slot);
+  const ParallelLayout& layout = model_.groups.layout();
+  const int ranks = layout.pipeline, rank = pipeline_.rank();
+  const int before = (rank + ranks - 1) % ranks, behind = (rank + 1) % ranks;
+  const int number = instr.chunk * ranks + rank;
+  const bool is_first = number == 0, is_last = number == layout.stages() - 1;
+  switch (instr.act) {
+    case Act::Load:
+      empty(slot);
+      slot.micro = feed_.load(batches[instr.micro], index);
+      break;
+    case Act::RecvForward:
+      slot.input = hidden(slot, "stage.input");
+      pipeline_.recv(ex, slot.input, before, Channel::Forward);
+      break;
+    case Act::Forward:
+      if (!is_last) slot.output = hidden(slot, "stage.output");
+      stage.forward(ex, env_, slot.micro, slot.input, slot.output, slot.saved);
+      break;
+    case Act::SendForward:
+      slot.forward = pipeline_.send(ex, slot.output, behind, Channel::Forward);
+      break;
+    case Act::RecvBackward:
+      slot.doutput = hidden(slot, "stage.doutput");
+      pipeline_.recv(ex, slot.doutput, behind, Channel::Backward);
+      break;
+    case Act::Backward:
+    case Act::BackwardInput:
+      if (!is_first) slot.dinput = hidden(slot, "stage.dinput");
+      env_.postponed = instr.act == Act::BackwardInput ? &slot.postponed : nullptr;
+      stage.backward(ex, env_, slot.micro, slot.doutput, slot.dinput, slot.saved);
+      env_.postponed = nullptr;
+      break;
+    case Act::BackwardWeight:
+      for (WeightGradient& gradient : slot.postponed) gradient.compute(ex);
+      slot.postponed.clear();
+      break;
+    case Act::SendBackward:
+      slot.backward = pipeline_.send(ex, slot.dinput, before, Channel::Backward);
+      break;
+  }
+}
+
 void Executor::run(const Program& program, std::span<const HostBatch> batches) {
   {
     Exec ex = exec();
     ops::fill(ex, {.out = env_.loss, .value = 0});
   }
-  for (const Instr& instr : program) {
-    Slot& slot = slots_[instr.slot];
-    Exec ex = exec_in(slot);
-    switch (instr.act) {
-      case Act::Load:
-        slot.keep.release(0);
-        slot.micro = feed_.load(batches[instr.micro]);
-        break;
-      case Act::Forward: stage_.forward(ex, env_, slot.micro, {}, {}, slot.saved); break;
-      case Act::Backward: stage_.backward(ex, env_, slot.micro, {}, {}, slot.saved); break;
-      default: BEV_CHECK(false, Internal, "{} in a program of one rank", name_of(instr.act));
-    }
+  try {
+    for (const Instr& instr : program) execute(instr, batches);
+    for (Slot& slot : slots_) empty(slot);
+  } catch (const std::exception& error) {
+    // Others may be reading what this rank has sent.
+    pipeline_.abandon(error.what());
+    throw;
   }
-  for (Slot& slot : slots_) slot.keep.release(0);
 }
 
 void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
-  if (batches.size() != micros_) make_programs(batches.size());
+  if (batches.size() != micros_) {
+    micros_ = batches.size();
+    programs_ = programs_for(micros_);
+  }
   env_.training = true;
   env_.grad_scale = grad_scale;
-  run(train_program_, batches);
+  run(programs_.train, batches);
 }
 
 LossSum Executor::evaluate(std::span<const HostBatch> batches) {
-  if (batches.size() != micros_) make_programs(batches.size());
   env_.training = false;
-  run(evaluate_program_, batches);
+  if (batches.size() != micros_) {
+    micros_ = batches.size();
+    programs_ = programs_for(micros_);
+  }
+  run(programs_.evaluate, batches);
   double sums[2] = {0, 0};
+  Exec ex = exec();
+  if (Communicator& all = model_.groups.tokens(); all.size() > 1) all.all_reduce(ex, env_.loss);
   device_.download(env_.loss.data, sums, sizeof(sums));
   return {.loss = sums[0], .weight = sums[1]};
 }
@@ -87,10 +171,10 @@ LossSum Executor::evaluate(std::span<const HostBatch> batches) {
 void Executor::infer(const HostBatch& batch, const Stage::Outputs& outputs) {
   env_.training = false;
   Slot& slot = slots_.front();
-  slot.keep.release(0);
-  slot.micro = feed_.load(batch);
+  empty(slot);
+  slot.micro = feed_.load(batch, 0);
   Exec ex = exec_in(slot);
-  stage_.infer(ex, env_, slot.micro, outputs);
+  model_.stages.front().infer(ex, env_, slot.micro, outputs);
   slot.keep.release(0);
 }
 

@@ -1,10 +1,11 @@
-// Runs a program on a stage: one loop, one switch. Owns the activation memory.
+// Runs the program of a pipeline rank on its stages: one loop, one switch. Owns the activation
+// memory.
 #pragma once
 
 #include <span>
 
-#include "model/stage.h"
 #include "pipeline/batch_feed.h"
+#include "pipeline/placed_model.h"
 #include "pipeline/schedule.h"
 
 namespace bev {
@@ -25,24 +26,28 @@ struct LossSum {
 
 class Executor {
  public:
-  // `micros`: how many micro-batches a step usually has; another number is possible and costs a new
-  // program. The stage and env must outlive the executor.
-  Executor(Device& device, Stage& stage, ModelEnv& env, int64_t micros, const ArenaSizes& sizes);
+  // `micros`: how many micro-batches a step has at most; fewer are possible and cost a new program.
+  // The model must outlive the executor.
+  Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes);
 
   // Forward and backward of all micro-batches: parameter gradients are added to, loss() is summed.
   // Returns when the work is issued; the batches may then change.
   void train(std::span<const HostBatch> batches, double grad_scale);
-  ConstTensor loss() const { return env_.loss; }
-  // Forward only, without dropout. Waits for the result.
+  // Of the tokens that this rank computed the loss of.
+  Tensor loss() const { return env_.loss; }
+  // Forward only, without dropout, of this rank's micro-batches; the sum over all ranks. Waits for
+  // the result.
   LossSum evaluate(std::span<const HostBatch> batches);
 
-  // Inference of one batch into the caller's tensors.
+  // Inference of one batch into the caller's tensors. REQUIRES: the whole model is here.
   void infer(const HostBatch& batch, const Stage::Outputs& outputs);
 
   ArenaSizes peaks() const;
   const Arena& keep() const { return slots_.front().keep; }
-  // Copies of the tokens' memory.
-  size_t batch_copies() const { return feed_.copies(); }
+  // What this rank does in a step of so many micro-batches.
+  Program program_for(int64_t micros) const {
+    return programs_for(static_cast<size_t>(micros)).train;
+  }
   const Arena& scratch() const { return scratch_; }
 
   // For everything else that runs on the device between programs.
@@ -51,20 +56,33 @@ class Executor {
   void trace_into(Trace* trace) { trace_ = trace; }
 
  private:
+  // A micro-batch in flight in one of the stages.
   struct Slot {
     Arena keep;
     Stage::Saved saved;
-    MicroBatch micro;
+    MicroBatch micro{};
+    Tensor input{}, output{}, doutput{}, dinput{};  // absent where the pipeline begins or ends
+    Sent forward{}, backward{};
+    std::vector<WeightGradient> postponed{};
   };
+  struct Programs {
+    Program train, evaluate;
+  };
+  Programs programs_for(size_t micros) const;
+  size_t index_of(const Instr& instr) const;
   Exec exec_in(Slot& slot);
-  void make_programs(size_t micros);
+  Tensor hidden(Slot& slot, const char* name) const;
   void run(const Program& program, std::span<const HostBatch> batches);
+  void execute(const Instr& instr, std::span<const HostBatch> batches);
+  void empty(Slot& slot);
 
+  PlacedModel& model_;
   Device& device_;
-  Stage& stage_;
   ModelEnv& env_;
-  Program train_program_, evaluate_program_;
-  size_t micros_;  // of the two programs
+  Communicator& pipeline_;
+  size_t micros_;  // of the programs
+  Programs programs_;
+  std::vector<size_t> first_slots_;  // of each chunk, among slots_
   std::vector<Slot> slots_;
   BatchFeed feed_;
   Arena scratch_, recompute_;

@@ -1,15 +1,30 @@
 #include "pipeline/placed_model.h"
 
+#include "pipeline/stage_split.h"
+
 namespace bev {
 
-PlacedModel::PlacedModel(const Config& c, Device& d)
+PlacedModel::PlacedModel(const Config& c, Device& d, Groups& g)
     : config(c),
       device(d),
+      groups(g),
       blueprint{c, resolve_model(c)},
-      params(d, ParallelLayout{}, 0, resolve_dtype(c)),
-      stage(params, blueprint, {.first = 0, .count = blueprint.shape.layers}),
-      env{.tensor = TensorRegion(world, c.parallel.sequence), .attention = attention} {
+      params(d, g.layout(), g.rank(), resolve_dtype(c)),
+      env{.tensor = TensorRegion(g.tensor(), g.layout().sequence), .attention = attention} {
+  const ParallelLayout& layout = g.layout();
+  for (int chunk = 0; chunk < layout.chunks; ++chunk) {
+    const int stage = chunk * layout.pipeline + g.coordinate(Axis::Pipeline);
+    stages.emplace_back(params, blueprint, stage_range(c, layout, stage));
+  }
   params.allocate();
 }
+
+PlacedModel::PlacedModel(const Config& c, Device& d, std::unique_ptr<Alone> alone)
+    : PlacedModel(c, d, alone->groups) {
+  alone_ = std::move(alone);
+}
+
+PlacedModel::PlacedModel(const Config& c, Device& d)
+    : PlacedModel(c, d, std::make_unique<Alone>()) {}
 
 }  // namespace bev

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 
+#include "comm/phantom.h"
 #include "ops/make_device.h"
 #include "train/assembly.h"
 #include "train/step.h"
+#include "train/whole_model.h"
 
 namespace bev {
 
@@ -49,17 +51,27 @@ void infer_once(Assembly& assembly, const HostBatch& batch) {
   assembly.executor.infer(batch, {.hidden = {}, .final_norm = {}, .logits = logits});
 }
 
+int64_t count_parameters(const Config& config) {
+  const Config whole = on_one_rank(config);
+  const std::unique_ptr<Device> device = make_null_device(whole.device);
+  return PlacedModel(whole, *device).params.elements();
+}
+
 DeviceConfig with_threads(DeviceConfig device, int threads) {
   device.threads = threads;
   return device;
 }
 
-// A step of `micros` micro-batches on the null device.
+// A step of `micros` micro-batches of one rank on the null device.
 struct Rehearsal {
-  Rehearsal(const Config& source, int threads, int64_t micros)
-      : config(source), device(make_null_device(with_threads(source.device, threads))) {
-    config.train.global_batch = micros * resolve_batch(source).micro_batch;
-    assembly = std::make_unique<Assembly>(config, *device, ArenaSizes{});
+  Rehearsal(const Config& source, int threads, int64_t micros, int rank)
+      : config(source),
+        device(make_null_device(with_threads(source.device, threads))),
+        world(rank, layout_of(source).world()),
+        groups(layout_of(source), world) {
+    config.train.global_batch = micros * resolve_batch(source).micro_batch * data_ranks(source);
+    config.train.ramp_start = 0;
+    assembly = std::make_unique<Assembly>(config, *device, groups, ArenaSizes{});
     stepper = std::make_unique<Stepper>(*assembly, ScheduleSpec{});
   }
 
@@ -75,6 +87,8 @@ struct Rehearsal {
 
   Config config;
   std::unique_ptr<Device> device;
+  PhantomCommunicator world;
+  Groups groups;
   std::unique_ptr<Assembly> assembly;
   std::unique_ptr<Stepper> stepper;
 };
@@ -110,9 +124,8 @@ double model_flops_per_token(const Config& config) {
 }
 
 Plan dry_run(const Config& config, const DryRunOptions& options) {
-  const int threads =
-      config.device.threads > 0 ? static_cast<int>(config.device.threads) : usable_threads();
-  Rehearsal rehearsal(config, threads, 1);
+  const int threads = threads_of_rank(config);
+  Rehearsal rehearsal(config, threads, 1, options.rank);
   Assembly& assembly = *rehearsal.assembly;
   Plan plan{.model = assembly.blueprint.shape,
             .batch = resolve_batch(config),
@@ -120,6 +133,9 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
             .device = config.device.kind,
             .dtype = resolve_dtype(config),
             .threads = threads,
+            .layout = layout_of(config),
+            .rank = options.rank,
+            .model_parameters = count_parameters(config),
             .parameters = assembly.params.elements(),
             .modules = count_modules(assembly.params),
             .model_flops_per_token = model_flops_per_token(config)};
@@ -128,7 +144,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   batch.resize(plan.batch.micro_batch, plan.batch.sequence,
                options.packed || config.data.is_packed());
   const Cost one = rehearsal.step(batch);
-  plan.step = extrapolate(one, Rehearsal(config, threads, 2).step(batch), plan.batch.micros);
+  plan.step = extrapolate(one, Rehearsal(config, threads, 2, options.rank).step(batch), plan.batch.micros);
   plan.activations = contents_by_name(assembly.executor.keep());
   plan.scratch = contents_by_name(assembly.executor.scratch());
   assembly.executor.evaluate({&batch, 1});
@@ -136,8 +152,11 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
 
   plan.arenas = assembly.executor.peaks();
   plan.memory = rehearsal.device->memory();
+  // The rehearsals had few micro-batches; how many are in flight follows from the real number.
+  const Program program = assembly.executor.program_for(plan.batch.micros);
+  plan.slots = slots_of(program);
   add_use(plan.memory, "activations", plan.arenas.keep * static_cast<size_t>(plan.slots));
-  add_use(plan.memory, "batches", plan.arenas.batch * assembly.executor.batch_copies());
+  add_use(plan.memory, "batches", plan.arenas.batch * BatchFeed::copies(plan.slots));
   add_use(plan.memory, "scratch", plan.arenas.scratch);
   add_use(plan.memory, "recomputation", plan.arenas.recompute);
   std::erase_if(plan.memory, [](const MemoryUse& use) { return use.bytes == 0; });

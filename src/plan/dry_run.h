@@ -26,7 +26,10 @@ struct Plan {
   DType dtype{};
   int threads = 1;
 
-  int64_t parameters = 0;  // distinct: a tied matrix counts once
+  ParallelLayout layout{};
+  int rank = 0;
+  int64_t model_parameters = 0;  // distinct: a tied matrix counts once
+  int64_t parameters = 0;        // those of them that the rank holds
   std::vector<ModuleCount> modules{};
 
   ArenaSizes arenas{};
@@ -46,6 +49,7 @@ struct Plan {
 struct DryRunOptions {
   bool packed = false;     // batches carry document borders, whatever the configuration says
   bool inference = false;  // make room for Executor::infer with logits of one micro-batch
+  int rank = 0;            // whose plan it is
 };
 
 // REQUIRES: a checked configuration. Takes no memory to speak of, whatever the size of the model.

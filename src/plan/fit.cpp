@@ -9,7 +9,15 @@ namespace bev {
 
 namespace {
 
-size_t bytes_with(const Config& config) { return dry_run(config).memory_bytes(); }
+// Of all ranks that share the memory: they differ by stage only.
+size_t bytes_with(const Config& config) {
+  const ParallelLayout layout = layout_of(config);
+  size_t bytes = 0;
+  const int first_of_stage = layout.world() / layout.pipeline;
+  for (int stage = 0; stage < layout.pipeline; ++stage)
+    bytes += dry_run(config, {.rank = stage * first_of_stage}).memory_bytes();
+  return bytes * static_cast<size_t>(first_of_stage);
+}
 
 }  // namespace
 
@@ -52,7 +60,7 @@ std::vector<Remedy> find_remedies(const Config& config, size_t limit) {
 
 void require_fit(const Config& config, const Plan& plan) {
   const size_t limit = memory_limit(config);
-  const size_t need = plan.memory_bytes();
+  const size_t need = plan.layout.world() > 1 ? bytes_with(config) : plan.memory_bytes();
   if (limit == 0 || need <= limit) return;
   std::string text =
       format("the run needs {} and may use {}{}:", as_bytes(static_cast<double>(need)),

@@ -2,11 +2,21 @@
 
 namespace bev {
 
+Assembly::Assembly(const Config& c, Device& d, Groups& g, const ArenaSizes& sizes)
+    : PlacedModel(c, d, g),
+      grads(params, c.optim.gradients),
+      reducer(params, grads, groups),
+      optimizer(make_optimizer(c.optim, params, grads, groups.data(),
+                               static_cast<uint64_t>(c.train.seed))),
+      executor(*this, resolve_batch(c).micros, sizes) {}
+
 Assembly::Assembly(const Config& c, Device& d, const ArenaSizes& sizes)
     : PlacedModel(c, d),
       grads(params, c.optim.gradients),
-      optimizer(make_optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed))),
-      executor(d, stage, env, resolve_batch(c).micros, sizes) {}
+      reducer(params, grads, groups),
+      optimizer(make_optimizer(c.optim, params, grads, groups.data(),
+                               static_cast<uint64_t>(c.train.seed))),
+      executor(*this, resolve_batch(c).micros, sizes) {}
 
 void Assembly::initialize() {
   params.initialize(static_cast<uint64_t>(config.train.seed));

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "optim/grad_reducer.h"
 #include "optim/optimizer.h"
 #include "pipeline/executor.h"
 #include "pipeline/placed_model.h"
@@ -12,12 +13,15 @@ namespace bev {
 
 class Assembly : public PlacedModel {
  public:
+  Assembly(const Config& config, Device& device, Groups& groups, const ArenaSizes& sizes);
+  // On one rank.
   Assembly(const Config& config, Device& device, const ArenaSizes& sizes);
 
   // Fresh weights from the seed.
   void initialize();
 
   GradBuffer grads;
+  GradReducer reducer;
   std::unique_ptr<Optimizer> optimizer;
   Executor executor;
 };

@@ -4,8 +4,12 @@
 
 namespace bev {
 
-Evaluation::Evaluation(Executor& executor, const BatchShape& shape, bool packed)
-    : executor_(executor), batches_(static_cast<size_t>(shape.micros)) {
+Evaluation::Evaluation(Executor& executor, const BatchShape& shape, bool packed, int share,
+                       int shares)
+    : executor_(executor),
+      share_(share),
+      shares_(shares),
+      batches_(static_cast<size_t>(shape.micros)) {
   for (HostBatch& batch : batches_) batch.resize(shape.micro_batch, shape.sequence, packed);
 }
 
@@ -15,11 +19,13 @@ LossSum Evaluation::run(const Samples& samples, int64_t first, int64_t count) {
   while (first < end) {
     for (HostBatch& batch : batches_) {
       for (int64_t at = 0; at < batch.sequences; ++at) {
+        const int64_t sample = first + share_ * batch.sequences + at;
         // Places beyond the end are filled with the last sample, which then has no weight.
-        samples.read(std::min(first, end - 1), batch, at);
-        if (first >= end) std::fill_n(batch.weight.begin() + at * batch.length, batch.length, 0.0f);
-        ++first;
+        samples.read(std::min(sample, end - 1), batch, at);
+        if (sample >= end)
+          std::fill_n(batch.weight.begin() + at * batch.length, batch.length, 0.0f);
       }
+      first += shares_ * batch.sequences;
     }
     const LossSum sum = executor_.evaluate(batches_);
     total.loss += sum.loss;

@@ -10,15 +10,18 @@ namespace bev {
 // Runs an executor over ranges of samples, one step's worth of micro-batches at a time.
 class Evaluation {
  public:
-  // The executor must outlive this.
-  Evaluation(Executor& executor, const BatchShape& shape, bool packed);
+  // The executor must outlive this. `share` of `shares`: of every `shares` micro-batches, which one
+  // this rank computes.
+  Evaluation(Executor& executor, const BatchShape& shape, bool packed, int share = 0,
+             int shares = 1);
 
   // Samples [first, first + count): what does not fill the last micro-batch is left out of the
-  // sums.
+  // sums. All ranks together; each gets the whole sums.
   LossSum run(const Samples& samples, int64_t first, int64_t count);
 
  private:
   Executor& executor_;
+  int64_t share_, shares_;
   std::vector<HostBatch> batches_;
 };
 

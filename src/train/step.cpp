@@ -54,35 +54,37 @@ void Stepper::rehearse(std::span<const HostBatch> batches) {
   if (!assembly_.device.is_asynchronous()) return;
   // The second one adds where the first overwrites.
   const auto some = batches.first(std::min<size_t>(2, batches.size()));
-  double valid = 0;
-  for (const HostBatch& batch : some) valid += batch.valid_tokens();
+  double tokens = 0;
+  for (const HostBatch& batch : some) tokens += static_cast<double>(batch.tokens_count());
   Rehearsal rehearsal(assembly_.device);
   Exec ex = assembly_.executor.exec();
   assembly_.grads.begin_step(ex);
-  assembly_.executor.train(some, 1.0 / std::max(valid, 1.0));
+  assembly_.executor.train(some, 1.0 / tokens);
   ex.stream.synchronize();
   rehearsal.finish();
 }
 
 void Stepper::submit(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() < kMostInFlight, Internal, "{} steps are in flight", in_flight());
-  double valid = 0;
   UpdateRule rule = rule_;
+  const int sharing = assembly_.groups.layout().data;
   for (const HostBatch& batch : batches) {
-    valid += batch.valid_tokens();
-    rule.samples += batch.sequences;
+    rule.divisor += static_cast<double>(batch.tokens_count() * sharing);
+    rule.samples += batch.sequences * sharing;
   }
   Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   Exec ex = assembly_.executor.exec();
   ticket.begun = TimeMark(assembly_.device, ex.stream);
   assembly_.grads.begin_step(ex);
-  assembly_.executor.train(batches, 1.0 / std::max(valid, 1.0));
+  // How many tokens of other ranks count is not known yet: the update makes up for it.
+  assembly_.executor.train(batches, 1.0 / rule.divisor);
 
-  ops::fill(ex, {.out = norm_squared_, .value = 0});
-  for (const Tensor& part : assembly_.grads.flat())
-    ops::squared_norm(ex, {.x = part, .out = norm_squared_});
+  const Tensor loss = assembly_.executor.loss();
+  if (Communicator& all = assembly_.groups.tokens(); all.size() > 1) all.all_reduce(ex, loss);
+  assembly_.reducer.reduce(ex);
+  assembly_.reducer.squared_norm(ex, norm_squared_);
   ops::decide_update(ex, {.norm_squared = norm_squared_,
-                          .loss = assembly_.executor.loss(),
+                          .loss = loss,
                           .rule = rule,
                           .state = state_,
                           .decision = decision_});
@@ -95,7 +97,7 @@ void Stepper::submit(std::span<const HostBatch> batches) {
       assembly_.device.download_on(ex.stream, from.data, reinterpret_cast<std::byte*>(host),
                                    bytes_of(from));
     };
-    back(assembly_.executor.loss(), to->loss);
+    back(loss, to->loss);
     back(decision_, to->decision);
     ticket.done = TimeMark(assembly_.device, ex.stream);
   }

@@ -14,10 +14,22 @@ Trainer::Trainer(Assembly& assembly, TrainingData data)
       data_(std::move(data)),
       batch_(resolve_batch(assembly.config)),
       iterations_(resolve_iterations(assembly.config)),
-      loader_(data_.train, Loader::shape_of(assembly.config)),
-      evaluation_(assembly.executor, batch_, assembly.config.data.is_packed()),
+      loader_(data_.train,
+              Loader::shape_of(assembly.config, assembly.groups.coordinate(Axis::Data))),
+      evaluation_(assembly.executor, batch_, assembly.config.data.is_packed(),
+                  assembly.groups.coordinate(Axis::Data), assembly.groups.layout().data),
       stepper_(assembly, schedule_from(assembly.config, batch_.global_batch, iterations_)),
       ahead_(assembly.device.is_asynchronous() ? 1 : 0) {}
+
+int Trainer::agree(int here) {
+  Communicator& world = assembly_.groups.world();
+  if (world.size() == 1) return here;
+  double value = here;
+  Exec ex = assembly_.executor.exec();
+  world.all_reduce(ex, tensor_over(reinterpret_cast<std::byte*>(&value), DType::f64, {1}),
+                   ReduceOp::Max);
+  return static_cast<int>(value);
+}
 
 bool Trainer::is_eval_due(int64_t iteration) const {
   const EvalConfig& eval = assembly_.config.eval;
@@ -86,13 +98,17 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   for (int64_t iteration = 1; iteration <= iterations_; ++iteration) {
     const int64_t first = loader_.position();
     std::span<const HostBatch> batches;
+    std::string unreadable;
     try {
       batches = loader_.next();
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
+      unreadable = error.what();
+    }
+    if (agree(unreadable.empty() ? 0 : 1) != 0) {
       if (!collect(course, 0)) break;
       summary.ending = Ending::BadData;
-      summary.reason = error.what();
+      summary.reason = unreadable.empty() ? "another rank cannot read its samples" : unreadable;
       break;
     }
     if (iteration == 1) {
@@ -113,10 +129,11 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     }
     const bool late = t.exit_minutes > 0 && course.last - start > 60 * t.exit_minutes;
     const bool interval = t.exit_interval > 0 && iteration % t.exit_interval == 0;
-    const Ending ending = observer.should_stop() ? Ending::Asked
-                          : late                 ? Ending::Duration
-                          : interval             ? Ending::Interval
-                                                 : Ending::Complete;
+    const Ending here = observer.should_stop() ? Ending::Asked
+                        : late                 ? Ending::Duration
+                        : interval             ? Ending::Interval
+                                               : Ending::Complete;
+    const auto ending = static_cast<Ending>(agree(static_cast<int>(here)));
     if (ending == Ending::Complete) continue;
     if (collect(course, 0)) summary.ending = ending;
     break;
@@ -174,7 +191,8 @@ std::string Trainer::explain_nonfinite(int64_t iteration, int64_t first, int64_t
   std::string found;
   int64_t bad = 0;
   Evaluation one(assembly_.executor, {batch_.sequence, batch_.micro_batch, batch_.micro_batch, 1},
-                 assembly_.config.data.is_packed());
+                 assembly_.config.data.is_packed(), assembly_.groups.coordinate(Axis::Data),
+                 assembly_.groups.layout().data);
   for (int64_t sample = first; sample < first + count; ++sample) {
     const LossSum sum = one.run(*data_.train, sample, 1);
     if (std::isfinite(sum.loss)) continue;

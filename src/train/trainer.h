@@ -107,6 +107,8 @@ class Trainer {
   void issue(const TrainObserver& observer, const Issued& issued,
              std::span<const HostBatch> batches);
   bool is_eval_due(int64_t iteration) const;
+  // The largest of what the ranks bring.
+  int agree(int here);
   // False, and the ending set, when the data cannot be read.
   bool validate(const TrainObserver& observer, int64_t iteration, bool at_end,
                 TrainSummary& summary);

@@ -217,13 +217,14 @@ TEST(CudaOverflow, FollowsTheRule) {
   const LossScaling scaling = scaling_from(c);
   start_updates(scaling, state.data());
   const ScheduleSpec schedule = schedule_from(c, run.plan.batch.global_batch, run.plan.iterations);
+  constexpr double kLoss[] = {1, 1};
   int skipped = 0, applied = 0;
   for (int i = 0; i < 40; ++i) {
     const std::vector<double> before =
         values_of(*run.device, run.assembly.params.distinct()[0]->value);
     const StepResult result = run.stepper.step(run.loader.next());
     decide_update(
-        result.applied ? 1 : INFINITY, 1,
+        result.applied ? 1 : INFINITY, kLoss,
         {.samples = run.plan.batch.global_batch, .scaling = scaling, .schedule = schedule},
         state.data(), decision.data());
     EXPECT_EQ(result.loss_scale, decision[kUsedScale]) << "step " << i;

@@ -21,11 +21,8 @@ constexpr MegatronFlag kLayoutOfAPipeline[] = {
     {"--microbatch-group-size-per-virtual-pipeline-stage", "N"},
     {"--account-for-embedding-in-pipeline-split"},
     {"--account-for-loss-in-pipeline-split"},
-    {"--decoder-first-pipeline-num-layers", "N"},
-    {"--decoder-last-pipeline-num-layers", "N"},
     {"--pipeline-model-parallel-layout", "TEXT"},
     {"--num-layers-per-virtual-pipeline-stage", "N"},
-    {"--num-virtual-stages-per-pipeline-rank", "N"},
     {"--pipeline-model-parallel-split-rank", "N"},
     {"--standalone-embedding-stage"},
 };
@@ -98,7 +95,6 @@ constexpr MegatronFlag kCommunication[] = {
 constexpr MegatronFlag kShardingOverDataParallelRanks[] = {
     {"--use-megatron-fsdp"},
     {"--use-torch-fsdp2"},
-    {"--use-distributed-optimizer"},
     {"--megatron-fsdp-version", "1|2", "1"},
     {"--no-use-layer-wise-param-layout"},
     {"--data-parallel-sharding-strategy", "no_shard|optim|optim_grads|optim_grads_params", "optim_grads_params"},

@@ -17,6 +17,7 @@ const OpTable kCpuOps{
     .embedding = cpu::embedding,
     .embedding_backward = cpu::embedding_backward,
     .softmax_stats = cpu::softmax_stats,
+    .merge_softmax_stats = cpu::merge_softmax_stats,
     .cross_entropy = cpu::cross_entropy,
     .copy = cpu::copy,
     .fill = cpu::fill,

@@ -22,7 +22,7 @@ T* from(const View& t, int64_t begin) {
 
 void decide_update(Exec&, const ops::DecideUpdate& u) {
   bev::decide_update(*reinterpret_cast<const double*>(u.norm_squared.data),
-                     *reinterpret_cast<const double*>(u.loss.data), u.rule,
+                     reinterpret_cast<const double*>(u.loss.data), u.rule,
                      reinterpret_cast<double*>(u.state.data),
                      reinterpret_cast<double*>(u.decision.data));
 }

@@ -173,7 +173,32 @@ __global__ void __launch_bounds__(kMostThreads)
       [&](int64_t column) { dx[column] = from_float<T>(slope(to_float(x[column]), column)); });
 }
 
+// A thread for each row.
+__global__ void __launch_bounds__(kMostThreads)
+    merge_row_stats(const float4* parts, int64_t rows, int64_t ranks, float4* stats) {
+  const int64_t r = int64_t{blockIdx.x} * kMostThreads + threadIdx.x;
+  if (r >= rows) return;
+  static_assert(ops::kStatMax == 0 && ops::kStatSumExp == 1 && ops::kStatTarget == 2 &&
+                ops::kStatSum == 3 && ops::kSoftmaxStats == 4);
+  RowSums whole;
+  float target = 0;
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const float4 part = parts[rank * rows + r];
+    whole.add(RowSums{part.x, part.y, part.w});
+    target += part.z;
+  }
+  stats[r] = {whole.max, whole.sum_exp, target, whole.sum};
+}
+
 }  // namespace
+
+void merge_softmax_stats(Exec& ex, const ops::MergeSoftmaxStats& m) {
+  const int64_t rows = m.stats.rows(), ranks = m.parts.rows() / rows;
+  merge_row_stats<<<static_cast<unsigned>(ceil_div(rows, kMostThreads)), kMostThreads, 0,
+                    stream_of(ex)>>>(reinterpret_cast<const float4*>(m.parts.data), rows, ranks,
+                                     reinterpret_cast<float4*>(m.stats.data));
+  check_launch("merge_softmax_stats");
+}
 
 void softmax_stats(Exec& ex, const ops::SoftmaxStats& s) {
   const int64_t rows = s.logits.rows(), columns = width_of(s.logits);

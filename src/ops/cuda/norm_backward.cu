@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(backward_block(kTeam, kGroups), 1)
       copy(Ring::Dy, later, n.dy[row]);
       copy(Ring::X, later, n.x[row]);
       if (n.adds) copy(Ring::Residual, later, n.dresidual[row]);
-    } else if constexpr (kTeam < 32) {  // computed all the same, with other teams of the warp
+    } else {  // computed all the same, with other teams of the block
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) {
         ring.later(later, Ring::Dy, g) = {};
@@ -188,9 +188,10 @@ __global__ void __launch_bounds__(backward_block(kTeam, kGroups), 1)
 #pragma unroll
   for (int later = 0; later < kRowsAhead; ++later) ask(row + later * step, later);
   RowStatistics next = statistics_of(row);
-  // The teams of a warp go on together until the first of them, whose rows come first, is done.
-  const int behind = kTeam < 32 ? team % (32 / kTeam) : 0;
-  for (; row - behind < n.rows; row += step) {
+  // The teams of a block go on together until the first of them, whose rows come first, is done:
+  // those of a warp have to, and racecheck takes barriers for missing where teams have met at those
+  // of their own unequally often.
+  for (; row - team < n.rows; row += step) {
     ask(row + kRowsAhead * step, kRowsAhead);
     const float rstd = next.rstd, shift = -next.mean * rstd;
     next = statistics_of(row + step);

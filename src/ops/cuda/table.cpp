@@ -17,6 +17,7 @@ const OpTable kCudaOps{
     .embedding = cuda::embedding,
     .embedding_backward = cuda::embedding_backward,
     .softmax_stats = cuda::softmax_stats,
+    .merge_softmax_stats = cuda::merge_softmax_stats,
     .cross_entropy = cuda::cross_entropy,
     .copy = cuda::copy,
     .fill = cuda::fill,

@@ -88,7 +88,7 @@ __device__ __forceinline__ void each_group(int64_t count, int64_t span, bool wid
 
 __global__ void decide(const double* norm_squared, const double* loss, UpdateRule rule,
                        double* state, double* decision) {
-  decide_update(*norm_squared, *loss, rule, state, decision);
+  decide_update(*norm_squared, loss, rule, state, decision);
 }
 
 template <class T, class G, class M, class V>

@@ -47,6 +47,27 @@ void softmax_stats(Exec&, const ops::SoftmaxStats& s) {
   }
 }
 
+void merge_softmax_stats(Exec&, const ops::MergeSoftmaxStats& m) {
+  require_f64("merge_softmax_stats", m.stats.dtype);
+  const int64_t rows = m.stats.rows(), ranks = m.parts.rows() / rows;
+  for (int64_t r = 0; r < rows; ++r) {
+    RowStats whole = given(m.parts, r);
+    for (int64_t rank = 1; rank < ranks; ++rank) {
+      const double max = at(m.parts, rank * rows + r, ops::kStatMax);
+      whole[ops::kStatMax] = std::max(whole[ops::kStatMax], max);
+    }
+    whole[ops::kStatSumExp] = whole[ops::kStatTarget] = whole[ops::kStatSum] = 0;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      const RowStats part = given(m.parts, rank * rows + r);
+      whole[ops::kStatSumExp] +=
+          part[ops::kStatSumExp] * std::exp(part[ops::kStatMax] - whole[ops::kStatMax]);
+      whole[ops::kStatTarget] += part[ops::kStatTarget];
+      whole[ops::kStatSum] += part[ops::kStatSum];
+    }
+    for (size_t i = 0; i < whole.size(); ++i) at(m.stats, r, static_cast<int64_t>(i)) = whole[i];
+  }
+}
+
 void cross_entropy(Exec&, const ops::CrossEntropy& e) {
   require_f64("cross_entropy", e.logits.dtype);
   const auto classes = static_cast<double>(e.classes);

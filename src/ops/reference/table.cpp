@@ -17,6 +17,7 @@ const OpTable kReferenceOps{
     .embedding = reference::embedding,
     .embedding_backward = reference::embedding_backward,
     .softmax_stats = reference::softmax_stats,
+    .merge_softmax_stats = reference::merge_softmax_stats,
     .cross_entropy = reference::cross_entropy,
     .copy = reference::copy,
     .fill = reference::fill,

@@ -16,7 +16,7 @@ double entry(const ConstTensor& decision, UpdateDecision which) {
 }  // namespace
 
 void decide_update(Exec&, const ops::DecideUpdate& u) {
-  bev::decide_update(at(u.norm_squared, int64_t{0}), at(u.loss, int64_t{0}), u.rule,
+  bev::decide_update(at(u.norm_squared, int64_t{0}), reinterpret_cast<const double*>(u.loss.data), u.rule,
                      &at(u.state, int64_t{0}), &at(u.decision, int64_t{0}));
 }
 

@@ -102,9 +102,9 @@ TEST(ThreadRanks, MessagesKeepTheirOrderInTheirChannel) {
     Place place;
     std::vector<double> a{1}, b{2}, c{3}, got{0};
     if (world.rank() == 0) {
-      world.send(place.ex, over(a), 1, Channel::Forward);
-      world.send(place.ex, over(b), 1, Channel::Forward);
-      world.send(place.ex, over(c), 1, Channel::Backward);
+      static_cast<void>(world.send(place.ex, over(a), 1, Channel::Forward));
+      static_cast<void>(world.send(place.ex, over(b), 1, Channel::Forward));
+      static_cast<void>(world.send(place.ex, over(c), 1, Channel::Backward));
       world.barrier(std::chrono::seconds(20));
       return;
     }

@@ -171,11 +171,25 @@ TEST(Check, Devices) {
                  {"null device runs nothing", "bevatron plan"});
 }
 
-TEST(Check, OneRankAndRecomputation) {
-  for (const char* flag : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size",
-                           "--context-parallel-size"})
-    expect_problem(small_model() + Args{flag, "2"},
-                   {std::string(flag) + " 2: only 1 works in this version"});
+TEST(Check, RanksAndWhatTheyDivide) {
+  for (const char* flag : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size"})
+    expect_problem(small_model() + Args{flag, "2"}, {"no whole number of copies", "--threads 2"});
+  const Args two = small_model() + Args{"--threads", "2"};
+  expect_problem(two + Args{"--context-parallel-size", "2"}, {"only 1 works in this version"});
+  expect_problem(small_model() + Args{"--threads", "3", "--tensor-model-parallel-size", "3"},
+                 {"4 heads do not divide over 3 tensor ranks", "tensor 1, 2 or 4"});
+  expect_problem(small_model() + Args{"--threads", "4", "--pipeline-model-parallel-size", "4"},
+                 {"2 layers do not fill 4 stages"});
+  expect_problem(two + Args{"--pipeline-model-parallel-size", "2",
+                            "--decoder-first-pipeline-num-layers", "2"},
+                 {"2 layers do not fill 2 stages"});
+  expect_problem(two + Args{"--tensor-model-parallel-size", "2", "--parallel.chunks", "2"},
+                 {"2 chunks with 1 pipeline ranks"});
+  expect_problem(two + Args{"--parallel.schedule", "interleaved"}, {"1 chunks"});
+  expect_problem(two + Args{"--global-batch-size", "3"}, {"on 2 ranks", "global_batch"});
+}
+
+TEST(Check, Recomputation) {
   expect_problem(small_model() + Args{"--recompute-num-layers", "3"},
                  {"the model has 2", "1 to 2"});
 }

@@ -1,0 +1,139 @@
+// Rules about ranks and what they divide.
+#include "base/format.h"
+#include "config/rule.h"
+
+namespace bev {
+
+namespace {
+
+using Found = std::optional<Problem>;
+
+Found one_context_rank(const Facts& f) {
+  const int64_t ranks = f.config.parallel.context;
+  if (ranks == 1) return {};
+  return Problem{.what = format("parallel.context {}: only 1 works in this version", ranks),
+                 .where = f.where({"parallel.context"}),
+                 .why = "no attention of this version reaches over ranks",
+                 .legal = "1, or left out"};
+}
+
+Found ranks_make_copies(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  const int64_t one = p.tensor * p.context * p.pipeline;
+  if (p.threads % one == 0) return {};
+  return Problem{
+      .what = format("{} ranks are no whole number of copies of the model", p.threads),
+      .where = f.where({"parallel.threads", "parallel.tensor", "parallel.context",
+                        "parallel.pipeline"}),
+      .why = format("one copy takes {} tensor x {} context x {} pipeline = {} ranks", p.tensor,
+                    p.context, p.pipeline, one),
+      .legal = format("--threads {}", multiples_near(p.threads, one))};
+}
+
+Found host_ranks(const Facts& f) {
+  if (f.config.parallel.threads == 1 || f.purpose != Purpose::Train ||
+      f.config.device.kind != DeviceKind::Cuda)
+    return {};
+  return Problem{.what = format("{} ranks on a GPU", f.config.parallel.threads),
+                 .where = f.where({"parallel.threads", "device.kind"}),
+                 .why = "ranks that are threads exchange host memory in this version",
+                 .legal = "--threads 1, or --device cpu"};
+}
+
+Found heads_divide(const Facts& f) {
+  const int64_t heads = f.config.model.heads, ranks = f.config.parallel.tensor;
+  if (heads <= 0 || heads % ranks == 0) return {};
+  return Problem{.what = format("{} heads do not divide over {} tensor ranks", heads, ranks),
+                 .where = f.where({"model.heads", "parallel.tensor"}),
+                 .why = "a rank computes whole heads, each the same number",
+                 .legal = format("tensor {}; or heads {}", divisors_near(heads, ranks),
+                                 multiples_near(heads, ranks))};
+}
+
+Found kv_heads_divide(const Facts& f) {
+  const int64_t heads = f.config.model.kv_heads, ranks = f.config.parallel.tensor;
+  if (heads <= 0 || heads % ranks == 0 || ranks % heads == 0) return {};
+  return Problem{
+      .what = format("{} key/value heads do not divide over {} tensor ranks", heads, ranks),
+      .where = f.where({"model.kv_heads", "parallel.tensor"}),
+      .why = "either each rank has the same number of them, or each of them the same number of "
+             "ranks",
+      .legal = format("tensor {}, or a multiple of {}", divisors_near(heads, ranks), heads)};
+}
+
+Found ffn_divides(const Facts& f) {
+  const int64_t ffn = f.config.model.ffn, ranks = f.config.parallel.tensor;
+  if (ffn <= 0 || ffn % ranks == 0) return {};
+  return Problem{.what = format("model.ffn {} does not divide over {} tensor ranks", ffn, ranks),
+                 .where = f.where({"model.ffn", "parallel.tensor"}),
+                 .why = "each rank computes the same number of inner columns",
+                 .legal = format("tensor {}; or ffn {}", divisors_near(ffn, ranks),
+                                 multiples_near(ffn, ranks))};
+}
+
+Found tokens_divide(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  const int64_t tokens = f.config.train.micro_batch * f.config.train.sequence;
+  if (!p.sequence || tokens <= 0 || tokens % p.tensor == 0) return {};
+  return Problem{
+      .what = format("{} tokens do not divide over {} tensor ranks", tokens, p.tensor),
+      .where = f.where({"train.sequence", "train.micro_batch", "parallel.tensor",
+                        "parallel.sequence"}),
+      .why = "between tensor regions each rank has the same number of tokens of a micro-batch",
+      .legal = format("train.sequence {}, or parallel.sequence false",
+                      multiples_near(f.config.train.sequence, p.tensor))};
+}
+
+Found stages_have_layers(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  const int64_t layers = f.config.model.layers, stages = p.pipeline * p.chunks;
+  if (layers <= 0) return {};
+  const int64_t given = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
+  const int64_t left = layers - p.first_layers - p.last_layers;
+  const bool fits = stages == 1 ? given == 0
+                                : left >= stages - given && (stages > given || left == 0);
+  if (fits) return {};
+  return Problem{
+      .what = format("{} layers do not fill {} stages", layers, stages),
+      .where = f.where({"model.layers", "parallel.pipeline", "parallel.chunks",
+                        "parallel.first_layers", "parallel.last_layers"}),
+      .why = format("every stage holds at least one layer; first and last are given {} and {}",
+                    p.first_layers, p.last_layers),
+      .legal = format("pipeline x chunks at most {}, with layers left for the stages between",
+                      layers)};
+}
+
+Found chunks_interleave(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  const bool several = p.chunks > 1;
+  const bool interleaves =
+      p.schedule == ScheduleKind::OneFOneB || p.schedule == ScheduleKind::Interleaved;
+  if (several ? interleaves && p.pipeline > 1 : p.schedule != ScheduleKind::Interleaved) return {};
+  return Problem{.what = format("{} chunks with {} pipeline ranks and the schedule {}", p.chunks,
+                                p.pipeline, name_of_choice(p.schedule)),
+                 .where = f.where({"parallel.chunks", "parallel.pipeline", "parallel.schedule"}),
+                 .why = "the interleaved schedule, and no other, computes several chunks in turn",
+                 .legal = "chunks 1; or several with pipeline above 1 and schedule interleaved"};
+}
+
+}  // namespace
+
+std::vector<Rule> parallel_rules() {
+  return {
+      {{"parallel.context"}, one_context_rank},
+      {{"parallel.threads", "parallel.tensor", "parallel.context", "parallel.pipeline"},
+       ranks_make_copies},
+      {{"parallel.threads", "device.kind"}, host_ranks},
+      {{"model.heads", "parallel.tensor"}, heads_divide},
+      {{"model.kv_heads", "parallel.tensor"}, kv_heads_divide},
+      {{"model.ffn", "parallel.tensor"}, ffn_divides},
+      {{"train.micro_batch", "train.sequence", "parallel.tensor", "parallel.sequence"},
+       tokens_divide},
+      {{"model.layers", "parallel.pipeline", "parallel.chunks", "parallel.first_layers",
+        "parallel.last_layers"},
+       stages_have_layers},
+      {{"parallel.chunks", "parallel.pipeline", "parallel.schedule"}, chunks_interleave},
+  };
+}
+
+}  // namespace bev

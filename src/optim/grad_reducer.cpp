@@ -1,0 +1,114 @@
+#include "optim/grad_reducer.h"
+
+#include <algorithm>
+
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+
+namespace bev {
+
+namespace {
+
+// The rows of a piece in the flat order. REQUIRES: the parameter is cut by rows.
+FlatRange rows_of(const FlatPlace& place, const Piece& piece) {
+  const Shape& shape = place.param->value.shape;
+  const int64_t columns = shape.elements() / shape[0];
+  return {place.begin + piece.local_begin * columns, piece.extent * columns};
+}
+
+int64_t end_of(const FlatRange& range) { return range.begin + range.count; }
+
+FlatRange intersection(const FlatRange& a, const FlatRange& b) {
+  const int64_t begin = std::max(a.begin, b.begin), end = std::min(end_of(a), end_of(b));
+  return {begin, std::max<int64_t>(0, end - begin)};
+}
+
+}  // namespace
+
+GradReducer::GradReducer(ParamStore& params, const GradBuffer& grads, Groups& groups)
+    : params_(params), grads_(grads), groups_(groups) {
+  find_sums();
+  find_counted();
+}
+
+bool GradReducer::is_divided() const {
+  return groups_.layout().zero > 0 && groups_.data().size() > 1;
+}
+
+void GradReducer::find_sums() {
+  const auto add = [&](FlatRange range, Communicator& over) {
+    if (over.size() == 1) return;
+    // Neighbours in one message, gaps and all.
+    if (!sums_.empty() && sums_.back().over == &over && end_of(sums_.back().range) == range.begin) {
+      sums_.back().range.count += range.count;
+    } else {
+      sums_.push_back({range, &over});
+    }
+  };
+  for (const FlatPlace& place : params_.flat()) {
+    const ParamSpec& spec = place.param->spec;
+    if (sums_over(spec, Axis::Tensor)) add({place.begin, place.count}, groups_.tensor());
+    if (sums_over(spec, Axis::Pipeline)) add({place.begin, place.count}, groups_.ends());
+    for (const Piece& piece : place.param->pieces) {
+      if (piece.holders > 1) add(rows_of(place, piece), groups_.holders(piece.holders));
+    }
+  }
+}
+
+void GradReducer::count(FlatRange range) {
+  if (range.count == 0) return;
+  const bool joins = !counted_.empty() && end_of(counted_.back()) == range.begin &&
+                     grads_.range(counted_.back().begin, 1).dtype ==
+                         grads_.range(range.begin, 1).dtype;
+  if (joins) {
+    counted_.back().count += range.count;
+  } else {
+    counted_.push_back(range);
+  }
+}
+
+void GradReducer::find_counted() {
+  // Whether it is this rank or another that shares the batch is decided below, by elements.
+  const ParallelLayout& layout = groups_.layout();
+  const Grid model{{Axis::Tensor, layout.tensor}, {Axis::Pipeline, layout.pipeline}};
+  const int rank = groups_.model().rank();
+  std::vector<FlatRange> owned;
+  for (const FlatPlace& place : params_.flat()) {
+    const std::vector<Piece> pieces = owned_pieces(place.param->spec, model, rank);
+    if (pieces.size() == place.param->pieces.size()) {
+      owned.push_back({place.begin, place.count});
+    } else {
+      for (const Piece& piece : pieces) owned.push_back(rows_of(place, piece));
+    }
+  }
+  for (const FlatRange& section : params_.sections()) {
+    const FlatRange here = is_divided() ? params_.share_of(section) : section;
+    for (const FlatRange& range : owned) count(intersection(range, here));
+  }
+}
+
+void GradReducer::reduce(Exec& ex) {
+  for (const Sum& sum : sums_)
+    sum.over->all_reduce(ex, grads_.range(sum.range.begin, sum.range.count));
+  Communicator& data = groups_.data();
+  if (data.size() == 1) return;
+  for (const FlatRange& section : params_.sections()) {
+    const Tensor whole = grads_.range(section.begin, section.count);
+    if (is_divided()) {
+      const FlatRange share = params_.share_of(section);
+      data.reduce_scatter(ex, whole, grads_.range(share.begin, share.count));
+    } else {
+      data.all_reduce(ex, whole);
+    }
+  }
+}
+
+void GradReducer::squared_norm(Exec& ex, Tensor norm_squared) {
+  ops::fill(ex, {.out = norm_squared, .value = 0});
+  for (const FlatRange& range : counted_)
+    ops::squared_norm(ex, {.x = grads_.range(range.begin, range.count), .out = norm_squared});
+  Communicator& all = is_divided() ? groups_.world() : groups_.model();
+  if (all.size() > 1) all.all_reduce(ex, norm_squared);
+}
+
+}  // namespace bev
