@@ -116,6 +116,16 @@ Found chunks_interleave(const Facts& f) {
                  .legal = "chunks 1; or several with pipeline above 1 and schedule interleaved"};
 }
 
+Found gradients_not_postponed(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  if (p.zero < 2 || p.schedule != ScheduleKind::ZeroBubble) return {};
+  return Problem{.what = format("parallel.zero {} with the schedule zero-bubble", p.zero),
+                 .where = f.where({"parallel.zero", "parallel.schedule"}),
+                 .why = "gradients of one block exist at a time, and zero-bubble postpones those of "
+                        "weights",
+                 .legal = "zero 1, or another schedule"};
+}
+
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
@@ -133,6 +143,7 @@ std::vector<Rule> parallel_rules() {
         "parallel.last_layers"},
        stages_have_layers},
       {{"parallel.chunks", "parallel.pipeline", "parallel.schedule"}, chunks_interleave},
+      {{"parallel.zero", "parallel.schedule"}, gradients_not_postponed},
   };
 }
 

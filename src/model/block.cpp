@@ -23,7 +23,8 @@ ConstTensor dropout_backward(Exec& ex, Arena& arena, ConstTensor dy, const ops::
 }  // namespace
 
 Block::Block(ParamStore& params, const Blueprint& b, int64_t layer, const RopeTable& rope)
-    : recompute_all_(recomputes_all(b.config.recompute, layer)),
+    : bucket_(params.begin_bucket()),
+      recompute_all_(recomputes_all(b.config.recompute, layer)),
       recompute_norms_(b.config.recompute.granularity == Recompute::Selective &&
                        b.config.recompute.norm),
       dropout_(b.model().hidden_dropout),

@@ -34,6 +34,7 @@ class Block {
   };
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
                 const Saved& s);
+  int bucket() const { return bucket_; }
   // Where the sums of dy belong; absent where backward makes them from dy itself, or needs none.
   Tensor dy_sums(const ModelEnv& env) const;
 
@@ -46,6 +47,7 @@ class Block {
   bool joins_whole(const ModelEnv& env) const;
   ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const;
 
+  int bucket_;
   bool recompute_all_;  // keep the input only, run forward again before backward
   bool recompute_norms_;
   double dropout_;

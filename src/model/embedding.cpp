@@ -17,6 +17,11 @@ void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
 
 }  // namespace
 
+Param& declare_alone(ParamStore& params, ParamSpec spec) {
+  params.begin_bucket();
+  return params.declare(std::move(spec));
+}
+
 ParamSpec token_table(const Blueprint& b) {
   ParamSpec spec{.name = "embedding.tokens.weight",
                  .shape = {b.shape.padded_vocab, b.shape.width},
@@ -30,12 +35,12 @@ ParamSpec token_table(const Blueprint& b) {
 Embedding::Embedding(ParamStore& params, const Blueprint& b)
     : dropout_(b.model().hidden_dropout),
       dropout_key_(dropout_key(b.seed(), 0, DropoutSite::Embedding)),
-      tokens_(params.declare(token_table(b))),
+      tokens_(declare_alone(params, token_table(b))),
       positions_(b.model().position == PositionKind::Learned
-                     ? &params.declare({.name = "embedding.positions.weight",
-                                        .shape = {b.shape.positions, b.shape.width},
-                                        .replicas = {{Axis::Tensor, b.between_regions()}},
-                                        .init = init_input(b)})
+                     ? &declare_alone(params, {.name = "embedding.positions.weight",
+                                               .shape = {b.shape.positions, b.shape.width},
+                                               .replicas = {{Axis::Tensor, b.between_regions()}},
+                                               .init = init_input(b)})
                      : nullptr) {}
 
 ops::Dropout Embedding::dropout(const ModelEnv& env, const MicroBatch& micro) const {
@@ -65,9 +70,13 @@ void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor
 void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx) {
   const ops::Dropout drop = dropout(env, micro);
   if (drop.probability > 0) ops::dropout(ex, {.x = dx, .dropout = drop, .y = dx});
-  if (positions_ != nullptr) scatter(ex, *positions_, env.tensor.rows_of(micro.positions), dx);
+  if (positions_ != nullptr) {
+    scatter(ex, *positions_, env.tensor.rows_of(micro.positions), dx);
+    env.bucket_done(ex, positions_->bucket);
+  }
   ArenaScope scope(ex.scratch);
   scatter(ex, tokens_, micro.tokens, env.tensor.leave_backward(ex, dx, ex.scratch));
+  env.bucket_done(ex, tokens_.bucket);
 }
 
 }  // namespace bev

@@ -23,6 +23,15 @@ struct WeightGradient {
   }
 };
 
+// Who wants to know when gradients are finished.
+class GradSink {
+ public:
+  virtual ~GradSink() = default;
+  // This micro-batch adds nothing more to the gradients of the bucket's parameters, or not before
+  // other buckets are finished.
+  virtual void bucket_done(Exec& ex, int bucket) = 0;
+};
+
 struct ModelEnv {
   TensorRegion tensor;
   AttentionCore& attention;
@@ -32,6 +41,12 @@ struct ModelEnv {
   Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
   // Where weight gradients go that shall be computed later; null: none shall.
   std::vector<WeightGradient>* postponed = nullptr;
+
+  // Null: nobody wants to know.
+  GradSink* sink = nullptr;
+  void bucket_done(Exec& ex, int bucket) const {
+    if (sink != nullptr) sink->bucket_done(ex, bucket);
+  }
 
   // Where a backward puts what products of weight gradients read.
   Arena& operands(Exec& ex) const { return postponed != nullptr ? ex.keep : ex.scratch; }

@@ -24,13 +24,13 @@ double effective_smoothing(const Blueprint& b) {
 
 Param& declare_head(ParamStore& params, const Blueprint& b) {
   if (!b.model().tied)
-    return params.declare({.name = "head.weight",
-                           .shape = {b.shape.padded_vocab, b.shape.width},
-                           .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                           .init = init_input(b)});
+    return declare_alone(params, {.name = "head.weight",
+                                  .shape = {b.shape.padded_vocab, b.shape.width},
+                                  .cut = Cut{.dim = 0, .axis = Axis::Tensor},
+                                  .init = init_input(b)});
   const ParamSpec table = token_table(b);
   Param* here = params.find(table.name);
-  return here != nullptr ? *here : params.declare(table);
+  return here != nullptr ? *here : declare_alone(params, table);
 }
 
 }  // namespace
@@ -105,7 +105,9 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
     WeightGradient{&weight_, {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad}}
         .compute(ex);
   }
-  if (dx.present()) env.tensor.leave(ex, partial, dx);
+  if (!dx.present()) return;
+  env.tensor.leave(ex, partial, dx);
+  env.bucket_done(ex, weight_.bucket);
 }
 
 }  // namespace bev

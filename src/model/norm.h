@@ -19,6 +19,8 @@ class NormLayer {
   NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width,
             Replica replica);
 
+  int bucket() const { return weight_.bucket; }
+
   void forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const;
   // sum = residual + dropout(delta), y = norm(sum)
   void forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,

@@ -11,6 +11,7 @@ Stage::Stage(ParamStore& params, const Blueprint& b, const StageRange& range)
     blocks_.emplace_back(params, b, layer, rope_);
   }
   if (range.has_head) {
+    params.begin_bucket();
     final_norm_.emplace(params, "final_norm", b, width_, b.between_regions());
     head_.emplace(params, b);
   }
@@ -57,8 +58,9 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
     if (replaces || block == 0) return dx;
     return ex.keep.allocate(shape, dtype_, "stage.dx");
   };
+  // A bucket is finished before the next is begun, where somebody waits for that.
   const auto sums_before = [&](size_t block) {
-    return block > 0 ? blocks_[block - 1].dy_sums(env) : Tensor{};
+    return block > 0 && env.sink == nullptr ? blocks_[block - 1].dy_sums(env) : Tensor{};
   };
   ConstTensor dy = doutput;
   bool dy_summed = false;
@@ -68,6 +70,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
     final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, out, dx_sums);
     dy = out;
     dy_summed = dx_sums.present();
+    env.bucket_done(ex, final_norm_->bucket());
   }
   for (size_t i = blocks_.size(); i-- > 0;) {
     const Tensor dx_sums = sums_before(i);
@@ -75,6 +78,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
     blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
     dy = out;
     dy_summed = dx_sums.present();
+    env.bucket_done(ex, blocks_[i].bucket());
   }
   if (embedding_) embedding_->backward(ex, env, micro, dx);
 }

@@ -14,44 +14,105 @@ DType GradBuffer::dtype_of(const Param& param) const {
 
 GradBuffer::GradBuffer(ParamStore& params, StatePrecision precision)
     : params_(params), precision_(precision) {
+  if (is_divided()) {
+    keep_shares();
+  } else {
+    keep_all();
+  }
+}
+
+void GradBuffer::keep_all() {
   size_t bytes = 0;
-  for (const FlatPlace& place : params.flat()) {
+  for (const FlatPlace& place : params_.flat()) {
     const DType dtype = dtype_of(*place.param);
     bytes += static_cast<size_t>(place.count) * size_of(dtype);
-    if (!flat_.empty() && flat_.back().dtype == dtype) {
-      flat_.back().shape.set(0, flat_.back().shape[0] + place.count);
+    if (!runs_.empty() && runs_.back().dtype == dtype) {
+      runs_.back().shape.set(0, runs_.back().shape[0] + place.count);
     } else {
-      flat_.push_back(tensor_over(static_cast<std::byte*>(nullptr), dtype, {place.count}));
+      runs_.push_back(tensor_over(static_cast<std::byte*>(nullptr), dtype, {place.count}));
       begins_.push_back(place.begin);
     }
   }
-  buffer_ = Buffer(params.device(), bytes, "gradients");
+  buffer_ = Buffer(params_.device(), bytes, "gradients");
   std::byte* data = buffer_.data();
-  for (Tensor& part : flat_) {
+  for (Tensor& part : runs_) {
     part.data = data;
     if (data != nullptr) data += bytes_of(part);
   }
-  for (const FlatPlace& place : params.flat()) {
+  for (const FlatPlace& place : params_.flat()) {
     const Shape& shape = place.param->value.shape;
     const Tensor flat = range(place.begin, shape.elements());
     place.param->grad = tensor_over(flat.data, flat.dtype, shape);
   }
-  const auto vector = std::find_if(params.flat().begin(), params.flat().end(),
+  const auto vector = std::find_if(params_.flat().begin(), params_.flat().end(),
                                    [](const FlatPlace& p) { return !p.param->spec.is_matrix(); });
-  if (vector != params.flat().end())
-    vectors_ = range(vector->begin, params.flat_elements() - vector->begin);
+  if (vector != params_.flat().end())
+    vectors_ = range(vector->begin, params_.flat_elements() - vector->begin);
+}
+
+void GradBuffer::keep_shares() {
+  // The parameters of a section have one dtype.
+  std::vector<const Param*> first;
+  for (const FlatPlace& place : params_.flat()) {
+    if (place.begin == params_.sections()[first.size()].begin) first.push_back(place.param);
+    if (first.size() == params_.sections().size()) break;
+  }
+  const auto offset = [](std::byte* data, size_t bytes) {
+    return data != nullptr ? data + bytes : nullptr;
+  };
+  size_t bytes = 0, largest = 0, bucket = 0;
+  std::vector<size_t> share_at, passing_at;
+  for (size_t i = 0; i < params_.sections().size(); ++i) {
+    const FlatSection& section = params_.sections()[i];
+    const size_t size = size_of(dtype_of(*first[i]));
+    const bool continues = i > 0 && params_.sections()[i - 1].bucket == section.bucket;
+    if (!continues) bucket = 0;
+    share_at.push_back(bytes);
+    passing_at.push_back(bucket);
+    bytes += static_cast<size_t>(params_.share_of(section).count) * size;
+    bucket += static_cast<size_t>(section.count) * size;
+    largest = std::max(largest, bucket);
+  }
+  buffer_ = Buffer(params_.device(), bytes, "gradients");
+  bucket_ = Buffer(params_.device(), largest, "gradient bucket");
+  size_t at = 0;
+  for (size_t i = 0; i < params_.sections().size(); ++i) {
+    const FlatSection& section = params_.sections()[i];
+    const FlatRange share = params_.share_of(section);
+    const DType dtype = dtype_of(*first[i]);
+    runs_.push_back(tensor_over(offset(buffer_.data(), share_at[i]), dtype, {share.count}));
+    begins_.push_back(share.begin);
+    passing_.push_back(tensor_over(offset(bucket_.data(), passing_at[i]), dtype, {section.count}));
+    for (; at < params_.flat().size() && params_.flat()[at].begin < section.end(); ++at) {
+      const FlatPlace& place = params_.flat()[at];
+      const Tensor flat =
+          slice(passing_.back(), 0, place.begin - section.begin, place.param->value.shape.elements());
+      place.param->grad = tensor_over(flat.data, flat.dtype, place.param->value.shape);
+    }
+  }
+}
+
+Tensor GradBuffer::passing(const FlatSection& section) const {
+  for (size_t i = 0; i < passing_.size(); ++i) {
+    if (params_.sections()[i].begin == section.begin) return passing_[i];
+  }
+  throw Error(ErrorKind::Internal, "no bucket has this section");
 }
 
 Tensor GradBuffer::range(int64_t begin, int64_t count) const {
   const auto after = std::upper_bound(begins_.begin(), begins_.end(), begin);
   BEV_CHECK(after != begins_.begin(), Internal, "no gradient at {}", begin);
   const auto part = static_cast<size_t>(after - begins_.begin() - 1);
-  return slice(flat_[part], 0, begin - begins_[part], count);
+  return slice(runs_[part], 0, begin - begins_[part], count);
 }
 
 void GradBuffer::begin_step(Exec& ex) {
+  // A bucket is zero whenever another is begun.
   for (Param* param : params_.distinct()) {
-    param->grad_started = !param->spec.is_matrix();
+    param->grad_started = is_divided() || !param->spec.is_matrix();
+  }
+  if (is_divided()) {
+    for (const Tensor& share : runs_) ops::fill(ex, {.out = share, .value = 0});
   }
   if (vectors_.present()) ops::fill(ex, {.out = vectors_, .value = 0});
 }

@@ -1,4 +1,5 @@
-// All gradients of this rank in one buffer, in the flat order of the parameters.
+// The gradients of this rank in the flat order of the parameters: all of them in one buffer, or this
+// rank's shares and one bucket, through which they pass.
 #pragma once
 
 #include <span>
@@ -17,25 +18,31 @@ class GradBuffer {
   explicit GradBuffer(ParamStore& params, StatePrecision precision = StatePrecision::F32);
 
   // Before the first micro-batch of a step: vectors become zero; matrices are overwritten by their
-  // first product (Param::accumulate).
+  // first product (Param::accumulate). Divided gradients all become zero.
   void begin_step(Exec& ex);
 
-  // The buffer as tensors of one dtype each, at most two; gaps between parameters stay zero.
-  std::span<const Tensor> flat() const { return flat_; }
-
-  // The part that belongs to the flat range [begin, begin + count) of the store. REQUIRES: one
-  // dtype.
+  // The part that belongs to the flat range [begin, begin + count) of the store; gaps between
+  // parameters are zero. REQUIRES: one dtype; with divided gradients, within one share.
   Tensor range(int64_t begin, int64_t count) const;
+
+  // With divided gradients: the section where the parameters have their gradients. The sections of
+  // one bucket exist at a time.
+  Tensor passing(const FlatSection& section) const;
 
   DType dtype_of(const Param& param) const;
 
  private:
   ParamStore& params_;
   StatePrecision precision_;
-  Buffer buffer_;
-  std::vector<Tensor> flat_;
-  std::vector<int64_t> begins_;  // of flat_ in the store
-  Tensor vectors_;               // the end of the buffer; may be absent
+  bool is_divided() const { return params_.layout().zero >= 2; }
+  void keep_all();
+  void keep_shares();
+
+  Buffer buffer_, bucket_;
+  std::vector<Tensor> runs_;      // of one dtype and adjacent in the store
+  std::vector<int64_t> begins_;   // of the runs in the store
+  std::vector<Tensor> passing_;   // of each section of the store
+  Tensor vectors_;                // the end of the buffer; may be absent
 };
 
 }  // namespace bev

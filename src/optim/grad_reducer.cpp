@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 
@@ -16,10 +17,8 @@ FlatRange rows_of(const FlatPlace& place, const Piece& piece) {
   return {place.begin + piece.local_begin * columns, piece.extent * columns};
 }
 
-int64_t end_of(const FlatRange& range) { return range.begin + range.count; }
-
 FlatRange intersection(const FlatRange& a, const FlatRange& b) {
-  const int64_t begin = std::max(a.begin, b.begin), end = std::min(end_of(a), end_of(b));
+  const int64_t begin = std::max(a.begin, b.begin), end = std::min(a.end(), b.end());
   return {begin, std::max<int64_t>(0, end - begin)};
 }
 
@@ -36,13 +35,23 @@ bool GradReducer::is_divided() const {
 }
 
 void GradReducer::find_sums() {
-  const auto add = [&](FlatRange range, Communicator& over) {
-    if (over.size() == 1) return;
+  const auto add_run = [&](FlatRange range, Communicator& over) {
+    if (range.count == 0) return;
     // Neighbours in one message, gaps and all.
-    if (!sums_.empty() && sums_.back().over == &over && end_of(sums_.back().range) == range.begin) {
+    if (!sums_.empty() && sums_.back().over == &over && sums_.back().range.end() == range.begin) {
       sums_.back().range.count += range.count;
     } else {
       sums_.push_back({range, &over});
+    }
+  };
+  // Divided gradients are summed over other axes when they are in the shares.
+  const auto add = [&](FlatRange range, Communicator& over) {
+    if (over.size() == 1) return;
+    if (groups_.layout().zero < 2) {
+      add_run(range, over);
+    } else {
+      for (const FlatSection& section : params_.sections())
+        add_run(intersection(range, params_.share_of(section)), over);
     }
   };
   for (const FlatPlace& place : params_.flat()) {
@@ -57,7 +66,7 @@ void GradReducer::find_sums() {
 
 void GradReducer::count(FlatRange range) {
   if (range.count == 0) return;
-  const bool joins = !counted_.empty() && end_of(counted_.back()) == range.begin &&
+  const bool joins = !counted_.empty() && counted_.back().end() == range.begin &&
                      grads_.range(counted_.back().begin, 1).dtype ==
                          grads_.range(range.begin, 1).dtype;
   if (joins) {
@@ -91,7 +100,7 @@ void GradReducer::reduce(Exec& ex) {
   for (const Sum& sum : sums_)
     sum.over->all_reduce(ex, grads_.range(sum.range.begin, sum.range.count));
   Communicator& data = groups_.data();
-  if (data.size() == 1) return;
+  if (data.size() == 1 || groups_.layout().zero >= 2) return;
   for (const FlatRange& section : params_.sections()) {
     const Tensor whole = grads_.range(section.begin, section.count);
     if (is_divided()) {
@@ -100,6 +109,23 @@ void GradReducer::reduce(Exec& ex) {
     } else {
       data.all_reduce(ex, whole);
     }
+  }
+}
+
+void GradReducer::bucket_done(Exec& ex, int bucket) {
+  for (const FlatSection& section : params_.sections()) {
+    if (section.bucket != bucket) continue;
+    ArenaScope scope(ex.scratch);
+    const Tensor whole = grads_.passing(section);
+    const FlatRange share = params_.share_of(section);
+    const Tensor sum = ex.scratch.allocate({share.count}, whole.dtype, "gradients.share");
+    groups_.data().reduce_scatter(ex, whole, sum);
+    const Tensor kept = grads_.range(share.begin, share.count);
+    const Shape row{1, share.count};
+    ops::residual_add(ex, {.residual = reshape(kept, row),
+                           .delta = reshape(sum, row),
+                           .out = reshape(kept, row)});
+    ops::fill(ex, {.out = whole, .value = 0});
   }
 }
 

@@ -3,19 +3,25 @@
 
 #include <vector>
 
+#include "model/env.h"
 #include "optim/grad_buffer.h"
 #include "parallel/groups.h"
 
 namespace bev {
 
-class GradReducer {
+class GradReducer final : public GradSink {
  public:
   // The store must be allocated; all must outlive this.
   GradReducer(ParamStore& params, const GradBuffer& grads, Groups& groups);
 
   // After the last micro-batch: sums the gradients of all ranks that hold the same elements. Where
-  // the optimizer's state is cut, a rank gets the sums of its own part only.
+  // the optimizer's state is divided, a rank gets the sums of its own share only.
   void reduce(Exec& ex);
+
+  // With divided gradients: adds the bucket's sums over the batch to the shares, and empties it.
+  void bucket_done(Exec& ex, int bucket) override;
+  // Whom to tell of finished buckets; null: nobody.
+  GradSink* sink() { return groups_.layout().zero >= 2 ? this : nullptr; }
 
   // norm_squared f64 [1] = the squared norm of the gradient of the whole model, the same on every
   // rank. REQUIRES: reduce() was called.

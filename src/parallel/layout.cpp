@@ -46,7 +46,7 @@ ParallelLayout layout_of(const Config& config) {
           .pipeline = static_cast<int>(p.pipeline),
           .chunks = static_cast<int>(p.chunks),
           .sequence = p.sequence && p.tensor > 1,
-          .zero = static_cast<int>(p.zero)};
+          .zero = data_ranks(config) > 1 ? static_cast<int>(p.zero) : 0};
 }
 
 std::string describe(const ParallelLayout& layout) {
@@ -57,8 +57,9 @@ std::string describe(const ParallelLayout& layout) {
   add(layout.tensor, layout.sequence ? "share each matrix, and the tokens between" :
                                        "share each matrix");
   add(layout.context, "share each sequence");
-  add(layout.data, layout.zero > 0 ? "share the batch and the optimizer's state" :
-                                     "share the batch");
+  constexpr const char* kShared[] = {"share the batch", "share the batch and the optimizer's state",
+                                     "share the batch, the optimizer's state and gradients"};
+  add(layout.data, kShared[layout.zero]);
   add(layout.pipeline, layout.chunks > 1 ? format("share the layers, {} stages each", layout.chunks)
                                          : "share the layers");
   return format("{} rank{}{}", layout.world(), layout.world() == 1 ? "" : "s", text);

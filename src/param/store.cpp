@@ -85,6 +85,7 @@ Param& ParamStore::declare(ParamSpec spec) {
   params_.push_back({.spec = std::move(spec)});
   Param& param = params_.back();
   param.pieces = pieces(param.spec, grid_, rank_);
+  param.bucket = bucket_;
   if (param.spec.tied_to.empty()) {
     const Shape shape = local_shape(param.spec, grid_, rank_);
     param.value = tensor_over(static_cast<std::byte*>(nullptr), dtype_, shape);
@@ -95,21 +96,24 @@ Param& ParamStore::declare(ParamSpec spec) {
 
 void ParamStore::place_flat() {
   std::vector<Param*> ordered = distinct_;
-  std::stable_sort(ordered.begin(), ordered.end(), [](const Param* a, const Param* b) {
-    return flat_kind(a->spec) < flat_kind(b->spec);
+  // Where gradients are not divided, all buckets are as one.
+  const auto bucket_of = [&](const Param* param) { return layout_.zero >= 2 ? param->bucket : 0; };
+  std::stable_sort(ordered.begin(), ordered.end(), [&](const Param* a, const Param* b) {
+    return std::pair(bucket_of(a), flat_kind(a->spec)) < std::pair(bucket_of(b), flat_kind(b->spec));
   });
   int64_t begin = 0;
   for (size_t i = 0; i < ordered.size(); ++i) {
     const bool ends = i + 1 == ordered.size() ||
-                      ordered[i]->spec.is_matrix() != ordered[i + 1]->spec.is_matrix();
+                      ordered[i]->spec.is_matrix() != ordered[i + 1]->spec.is_matrix() ||
+                      bucket_of(ordered[i]) != bucket_of(ordered[i + 1]);
     const int64_t elements = ordered[i]->value.shape.elements();
     const int64_t end =
         round_up(begin + elements, ends ? kFlatAlignment * layout_.data : kFlatAlignment);
     flat_.push_back({ordered[i], begin, end - begin});
     begin = end;
     if (!ends) continue;
-    const int64_t first = sections_.empty() ? 0 : sections_.back().begin + sections_.back().count;
-    sections_.push_back({first, end - first});
+    const int64_t first = sections_.empty() ? 0 : sections_.back().end();
+    sections_.push_back({{first, end - first}, bucket_of(ordered[i])});
   }
 }
 

@@ -15,6 +15,7 @@ struct Param {
   Tensor value{};                       // compute dtype
   Tensor grad{};                        // accumulation dtype; set by GradBuffer
   std::vector<Piece> pieces{};          // of spec.parts, as held here
+  int bucket = 0;                       // whose gradients are finished together
 
   // Whether this step has written grad. A matrix's first product of a step overwrites instead of
   // adding to zeros, which saves a pass over all gradients.
@@ -38,6 +39,12 @@ struct FlatPlace {
 // A run of the flat order.
 struct FlatRange {
   int64_t begin, count;
+  int64_t end() const { return begin + count; }
+};
+
+// One that ranks which share the batch divide evenly; of one kind of bucket.
+struct FlatSection : FlatRange {
+  int bucket;
 };
 
 class ParamStore {
@@ -45,6 +52,8 @@ class ParamStore {
   // The device must outlive the store.
   ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype);
 
+  // What is declared from now on has its gradients finished together.
+  int begin_bucket() { return ++bucket_; }
   // The reference stays valid. The value has memory only after allocate().
   Param& declare(ParamSpec spec);
 
@@ -70,13 +79,14 @@ class ParamStore {
   // The flat order, known after allocate(): all matrices, then all vectors: those that are cut,
   // those that all tensor ranks hold with the same gradient, those whose gradients they sum; each
   // in declaration order. What is done to one of these kinds alone is so one pass over one range.
-  // The places follow each other without gaps and begin at multiples of kFlatAlignment elements;
-  // those of all matrices, and of all vectors, divide evenly over the ranks that share the batch.
+  // The places follow each other without gaps and begin at multiples of kFlatAlignment elements.
+  // Where gradients are divided over the ranks that share the batch, this holds in each bucket, and
+  // the buckets follow each other.
   std::span<const FlatPlace> flat() const { return flat_; }
   int64_t flat_elements() const;
   Tensor flat_values() const;
-  // All matrices, all vectors: those of the two that there are.
-  std::span<const FlatRange> sections() const { return sections_; }
+  // All matrices, all vectors (of a bucket): those of the two that there are.
+  std::span<const FlatSection> sections() const { return sections_; }
   // The part of a section that belongs to this rank where ranks that share the batch divide it.
   FlatRange share_of(const FlatRange& section) const;
 
@@ -91,7 +101,8 @@ class ParamStore {
   std::deque<Param> params_;
   std::vector<Param*> distinct_;
   std::vector<FlatPlace> flat_;
-  std::vector<FlatRange> sections_;
+  std::vector<FlatSection> sections_;
+  int bucket_ = 0;
   Buffer values_;
 
   void place_flat();

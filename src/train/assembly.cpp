@@ -8,7 +8,9 @@ Assembly::Assembly(const Config& c, Device& d, Groups& g, const ArenaSizes& size
       reducer(params, grads, groups),
       optimizer(make_optimizer(c.optim, params, grads, groups.data(),
                                static_cast<uint64_t>(c.train.seed))),
-      executor(*this, resolve_batch(c).micros, sizes) {}
+      executor(*this, resolve_batch(c).micros, sizes) {
+  env.sink = reducer.sink();
+}
 
 Assembly::Assembly(const Config& c, Device& d, const ArenaSizes& sizes)
     : PlacedModel(c, d),

@@ -62,6 +62,8 @@ const std::vector<Layout>& layouts() {
       {"dp4", 4, 1, 1},
       {"dp2_zero1", 2, 1, 1, false, 1},
       {"dp4_zero1", 4, 1, 1, false, 1},
+      {"dp2_zero2", 2, 1, 1, false, 2},
+      {"dp4_zero2", 4, 1, 1, false, 2},
       {"pp2", 2, 1, 2},
       {"pp4", 4, 1, 4},
       {"pp2_gpipe", 2, 1, 2, false, 0, 1, kGPipe},
@@ -73,7 +75,10 @@ const std::vector<Layout>& layouts() {
       {"tp2_sp_pp2_zero_bubble", 4, 2, 2, true, 0, 1, kZeroBubble},
       {"dp2_pp2", 4, 1, 2},
       {"dp2_pp2_chunks2_zero1", 4, 1, 2, false, 1, 2},
+      {"tp4_dp2_zero2", 8, 4, 1, false, 2},
+      {"dp2_pp2_chunks2_zero2", 4, 1, 2, false, 2, 2},
       {"tp2_sp_dp2_pp2_zero1", 8, 2, 2, true, 1},
+      {"tp2_sp_dp2_pp2_zero2", 8, 2, 2, true, 2, 1, kGPipe},
       {"tp4_sp_dp2_pp2_chunks2", 16, 4, 2, true, 1, 2},
   };
   return all;

@@ -70,6 +70,24 @@ void put_owned(const ParamStore& params, const FlatPlace& place, const std::vect
   }
 }
 
+// The gradient of a parameter as this rank has it; zero where another rank has the share.
+std::vector<double> gradient_of(Assembly& assembly, const FlatPlace& place) {
+  const ParamStore& params = assembly.params;
+  if (params.layout().zero < 2) return values_of(assembly.device, place.param->grad);
+  std::vector<double> local(static_cast<size_t>(place.param->value.shape.elements()));
+  for (const FlatSection& section : params.sections()) {
+    const FlatRange share = params.share_of(section);
+    const int64_t begin = std::max(share.begin, place.begin);
+    const int64_t end =
+        std::min(share.end(), place.begin + static_cast<int64_t>(local.size()));
+    if (begin >= end) continue;
+    const std::vector<double> part =
+        values_of(assembly.device, assembly.grads.range(begin, end - begin));
+    std::copy(part.begin(), part.end(), local.begin() + (begin - place.begin));
+  }
+  return local;
+}
+
 }  // namespace
 
 Trained train_layout(const Config& asked, int steps) {
@@ -100,7 +118,7 @@ Trained train_layout(const Config& asked, int steps) {
     for (const FlatPlace& place : assembly.params.flat()) {
       const Param& param = *place.param;
       put_owned(assembly.params, place, values_of(*device, param.value), false, trained.values);
-      put_owned(assembly.params, place, values_of(*device, param.grad), is_divided, trained.grads);
+      put_owned(assembly.params, place, gradient_of(assembly, place), is_divided, trained.grads);
     }
     BEV_CHECK(trained.losses.empty() || (trained.losses == losses && trained.norms == norms),
               Internal, "rank {} reports other losses or norms", world.rank());
