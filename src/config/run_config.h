@@ -237,7 +237,7 @@ struct ParallelConfig {
     v("first_layers", s.first_layers, {.help = "layers of the first stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-first-pipeline-num-layers"}}});
     v("last_layers", s.last_layers, {.help = "layers of the last stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-last-pipeline-num-layers"}}});
     v("schedule", s.schedule, {.help = "order in which a pipeline computes; 1f1b with several chunks is interleaved", .effect = Effect::Layout});
-    v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too", .effect = Effect::Layout, .min = 0, .max = 2, .aliases = {{"--use-distributed-optimizer", "1"}}});
+    v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too, 3: and parameters", .effect = Effect::Layout, .min = 0, .max = 3, .aliases = {{"--use-distributed-optimizer", "1"}}});
   }
 };
 

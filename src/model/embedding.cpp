@@ -52,12 +52,14 @@ ops::Dropout Embedding::dropout(const ModelEnv& env, const MicroBatch& micro) co
 void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const {
   ArenaScope scope(ex.scratch);
   const Tensor partial = env.tensor.partial_for(ex, x);
+  env.need(ex, tokens_.bucket);
   ops::embedding(ex, {.table = tokens_.value,
                       .ids = micro.tokens,
                       .row_begin = first_row(tokens_),
                       .out = partial});
   env.tensor.leave(ex, partial, x);
   if (positions_ != nullptr) {
+    env.need(ex, positions_->bucket);
     ops::embedding(ex, {.table = positions_->value,
                         .ids = env.tensor.rows_of(micro.positions),
                         .accumulate = true,

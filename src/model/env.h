@@ -8,7 +8,7 @@
 #include "ops/matmul.h"
 #include "parallel/attention_core.h"
 #include "parallel/tensor_region.h"
-#include "param/store.h"
+#include "param/leases.h"
 
 namespace bev {
 
@@ -41,6 +41,12 @@ struct ModelEnv {
   Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
   // Where weight gradients go that shall be computed later; null: none shall.
   std::vector<WeightGradient>* postponed = nullptr;
+
+  // Before values of the bucket's parameters are read. Null: they are always there.
+  Leases* leases = nullptr;
+  void need(Exec& ex, int bucket) const {
+    if (leases != nullptr) leases->need(ex, bucket);
+  }
 
   // Null: nobody wants to know.
   GradSink* sink = nullptr;

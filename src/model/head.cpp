@@ -72,6 +72,7 @@ void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const 
 
 void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) {
   ArenaScope whole(ex.scratch);
+  env.need(ex, weight_.bucket);
   const ConstTensor all = env.tensor.enter(ex, x);
   const Tensor partial = dx.present() ? env.tensor.partial_for(ex, dx) : Tensor{};
   const int64_t tokens = all.rows();

@@ -35,6 +35,7 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   for (size_t i = 0; i < blocks_.size(); ++i) {
     const bool leaves = output.present() && i + 1 == blocks_.size();
     const Tensor y = leaves ? output : ex.keep.allocate(shape, dtype_, "stage.hidden");
+    env.need(ex, blocks_[i].bucket());
     blocks_[i].forward(ex, env, micro, x, y, s.blocks[i]);
     x = y;
   }
@@ -43,6 +44,7 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   s.dhidden = env.training ? ex.keep.allocate(shape, dtype_, "stage.dhidden") : Tensor{};
   ArenaScope scope(ex.scratch);
   const Tensor normed = ex.scratch.allocate(shape, dtype_, "stage.final_norm");
+  env.need(ex, final_norm_->bucket());
   final_norm_->forward(ex, x, normed, s.final_norm);
   head_->forward(ex, env, micro, normed, s.dhidden);
 }
@@ -67,6 +69,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   if (head_) {
     const Tensor dx_sums = sums_before(blocks_.size());
     const Tensor out = next_dx(blocks_.size());
+    env.need(ex, final_norm_->bucket());
     final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, out, dx_sums);
     dy = out;
     dy_summed = dx_sums.present();
@@ -75,6 +78,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   for (size_t i = blocks_.size(); i-- > 0;) {
     const Tensor dx_sums = sums_before(i);
     const Tensor out = next_dx(i);
+    env.need(ex, blocks_[i].bucket());
     blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
     dy = out;
     dy_summed = dx_sums.present();

@@ -70,7 +70,7 @@ class Sgd final : public Optimizer {
 }  // namespace
 
 Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads, Communicator& data)
-    : params_(params), grads_(grads), data_(data), values_(params.flat_values()) {
+    : params_(params), grads_(grads), data_(data) {
   for (const FlatRange& section : params.sections()) {
     const FlatRange here = is_divided() ? params.share_of(section) : section;
     const int64_t last = here.begin + here.count;
@@ -96,11 +96,11 @@ Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads, Communicator& 
 
 void Optimizer::step(Exec& ex, ConstTensor decision) {
   update(ex, decision);
-  if (!is_divided()) return;
+  if (!is_divided() || params_.is_divided()) return;
   for (const FlatRange& section : params_.sections()) {
     const FlatRange share = params_.share_of(section);
-    data_.all_gather(ex, slice(values_, 0, share.begin, share.count),
-                     slice(values_, 0, section.begin, section.count));
+    data_.all_gather(ex, params_.value_range(share.begin, share.count),
+                     params_.value_range(section.begin, section.count));
   }
 }
 
@@ -115,7 +115,9 @@ Tensor Optimizer::state_range(const Tensor& state, const Range& r) {
   return slice(state, 0, r.state, r.count);
 }
 
-Tensor Optimizer::param_range(const Range& r) const { return slice(values_, 0, r.begin, r.count); }
+Tensor Optimizer::param_range(const Range& r) const {
+  return params_.value_range(r.begin, r.count);
+}
 
 Tensor Optimizer::master_range(const Range& r) const {
   return master_.present() ? state_range(master_, r) : Tensor{};

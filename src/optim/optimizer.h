@@ -18,7 +18,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Updates the parameters as `decision` (ops/update_rule.h) says. Where ranks that share the batch
-  // divide the state, each updates its share and gathers the rest.
+  // divide the state, each updates its share and, unless parameters are divided too,
+  // gathers the rest.
   void step(Exec& ex, ConstTensor decision);
 
   // Copies the parameters into the master weights; after the parameters were set from outside.
@@ -55,7 +56,7 @@ class Optimizer {
   std::vector<Range> ranges_;
   int64_t elements_ = 0;  // of a state
   std::vector<Buffer> buffers_;
-  Tensor values_, master_;
+  Tensor master_;
 };
 
 // `data`: the ranks that share the batch. `seed` draws the rounding of short moments.

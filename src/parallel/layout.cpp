@@ -58,7 +58,9 @@ std::string describe(const ParallelLayout& layout) {
                                        "share each matrix");
   add(layout.context, "share each sequence");
   constexpr const char* kShared[] = {"share the batch", "share the batch and the optimizer's state",
-                                     "share the batch, the optimizer's state and gradients"};
+                                     "share the batch, the optimizer's state and gradients",
+                                     "share the batch, the optimizer's state, gradients and "
+                                     "parameters"};
   add(layout.data, kShared[layout.zero]);
   add(layout.pipeline, layout.chunks > 1 ? format("share the layers, {} stages each", layout.chunks)
                                          : "share the layers");

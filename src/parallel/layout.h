@@ -35,7 +35,8 @@ struct ParallelLayout {
   int tensor = 1, context = 1, data = 1, pipeline = 1;
   int chunks = 1;         // stages of each pipeline rank
   bool sequence = false;  // between tensor regions, tokens are cut over Axis::Tensor
-  // What is divided over Axis::Data: 0: nothing; 1: optimizer state; 2: gradients too.
+  // What is divided over Axis::Data: 0: nothing; 1: optimizer state; 2: gradients too; 3: and
+  // parameters.
   int zero = 0;
 
   int world() const { return tensor * context * data * pipeline; }

@@ -117,13 +117,65 @@ void ParamStore::place_flat() {
   }
 }
 
+void ParamStore::place_shares() {
+  int64_t shares = 0, bucket = 0, largest = 0;
+  for (size_t i = 0; i < sections_.size(); ++i) {
+    if (i > 0 && sections_[i - 1].bucket != sections_[i].bucket) bucket = 0;
+    share_begins_.push_back(shares);
+    passing_begins_.push_back(bucket);
+    shares += share_of(sections_[i]).count;
+    bucket += sections_[i].count;
+    largest = std::max(largest, bucket);
+  }
+  values_ = Buffer(device_, static_cast<size_t>(shares) * size_of(dtype_), "parameters");
+  bucket_memory_ =
+      Buffer(device_, static_cast<size_t>(largest) * size_of(dtype_), "parameter bucket");
+}
+
+size_t ParamStore::section_at(int64_t begin) const {
+  const auto after =
+      std::upper_bound(sections_.begin(), sections_.end(), begin,
+                       [](int64_t at, const FlatSection& section) { return at < section.begin; });
+  BEV_CHECK(after != sections_.begin(), Internal, "no section has element {}", begin);
+  return static_cast<size_t>(after - sections_.begin() - 1);
+}
+
+Tensor ParamStore::passing(const FlatSection& section) const {
+  const auto at = static_cast<size_t>(passing_begins_[section_at(section.begin)]);
+  std::byte* data = bucket_memory_.data();
+  return tensor_over(data != nullptr ? data + at * size_of(dtype_) : nullptr, dtype_,
+                     {section.count});
+}
+
+Tensor ParamStore::value_range(int64_t begin, int64_t count) const {
+  int64_t at = begin;
+  if (is_divided()) {
+    const size_t section = section_at(begin);
+    at = share_begins_[section] + begin - share_of(sections_[section]).begin;
+  }
+  std::byte* data = values_.data();
+  if (data != nullptr) data += static_cast<size_t>(at) * size_of(dtype_);
+  return tensor_over(data, dtype_, {count});
+}
+
 void ParamStore::allocate() {
   BEV_CHECK(flat_.empty(), Internal, "parameters allocated twice");
   place_flat();
-  values_ = Buffer(device_, static_cast<size_t>(flat_elements()) * size_of(dtype_), "parameters");
+  if (is_divided()) {
+    place_shares();
+  } else {
+    values_ = Buffer(device_, static_cast<size_t>(flat_elements()) * size_of(dtype_), "parameters");
+  }
   for (const FlatPlace& place : flat_) {
     if (values_.data() == nullptr) break;
-    place.param->value.data = values_.data() + static_cast<size_t>(place.begin) * size_of(dtype_);
+    const int64_t elements = place.param->value.shape.elements();
+    if (is_divided()) {
+      const FlatSection& section = sections_[section_at(place.begin)];
+      place.param->value.data =
+          slice(passing(section), 0, place.begin - section.begin, elements).data;
+    } else {
+      place.param->value.data = value_range(place.begin, elements).data;
+    }
   }
   for (Param& param : params_) {
     if (param.spec.tied_to.empty()) continue;
@@ -134,6 +186,36 @@ void ParamStore::allocate() {
   }
 }
 
+// Fills `data`, host memory of the size of the value.
+void ParamStore::fill(Param& param, std::byte* data, uint64_t seed, ThreadPool& pool) const {
+  const uint64_t key = mix_key(mix_key(0, seed), param.spec.name);
+  const int64_t columns = param.value.shape.elements() / param.value.shape[0];
+  visit_floating(dtype_, "initialize", [&]<class T>() {
+    pool.split(param.value.shape[0], 1, [&](int64_t begin, int64_t end) {
+      T* values = reinterpret_cast<T*>(data) + begin * columns;
+      const int64_t count = (end - begin) * columns;
+      switch (param.spec.init.kind) {
+        case Init::Kind::Normal:
+          fill_normal(param, reinterpret_cast<T*>(data), key, begin, end);
+          break;
+        case Init::Kind::Ones: std::fill_n(values, count, static_cast<T>(1.0f)); break;
+        case Init::Kind::Zeros: std::fill_n(values, count, static_cast<T>(0.0f)); break;
+      }
+    });
+  });
+}
+
+// This rank's share of a parameter whose values are given.
+void ParamStore::put_share(const FlatPlace& place, const std::byte* data) {
+  const FlatRange share = share_of(sections_[section_at(place.begin)]);
+  const int64_t begin = std::max(share.begin, place.begin);
+  const int64_t end = std::min(share.end(), place.begin + place.param->value.shape.elements());
+  if (begin >= end) return;
+  const Tensor to = value_range(begin, end - begin);
+  device_.upload(data + static_cast<size_t>(begin - place.begin) * size_of(dtype_), to.data,
+                 bytes_of(to));
+}
+
 void ParamStore::initialize(uint64_t seed) {
   if (values_.data() == nullptr) return;
   // Drawn on the host, so that a seed means the same weights on every device.
@@ -142,25 +224,19 @@ void ParamStore::initialize(uint64_t seed) {
   if (!on_host) own.emplace(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   ThreadPool& pool = own ? *own : static_cast<HostDevice&>(device_).threads();
   std::vector<std::byte> staged;
-  for (Param* param : distinct_) {
-    if (!on_host) staged.resize(bytes_of(param->value));
-    std::byte* data = on_host ? param->value.data : staged.data();
-    const uint64_t key = mix_key(mix_key(0, seed), param->spec.name);
-    const int64_t columns = param->value.shape.elements() / param->value.shape[0];
-    visit_floating(dtype_, "initialize", [&]<class T>() {
-      pool.split(param->value.shape[0], 1, [&](int64_t begin, int64_t end) {
-        T* values = reinterpret_cast<T*>(data) + begin * columns;
-        const int64_t count = (end - begin) * columns;
-        switch (param->spec.init.kind) {
-          case Init::Kind::Normal:
-            fill_normal(*param, reinterpret_cast<T*>(data), key, begin, end);
-            break;
-          case Init::Kind::Ones: std::fill_n(values, count, static_cast<T>(1.0f)); break;
-          case Init::Kind::Zeros: std::fill_n(values, count, static_cast<T>(0.0f)); break;
-        }
-      });
-    });
-    if (!on_host) device_.upload(data, param->value.data, staged.size());
+  for (const FlatPlace& place : flat_) {
+    Param& param = *place.param;
+    if (on_host && !is_divided()) {
+      fill(param, param.value.data, seed, pool);
+      continue;
+    }
+    staged.resize(bytes_of(param.value));
+    fill(param, staged.data(), seed, pool);
+    if (is_divided()) {
+      put_share(place, staged.data());
+    } else {
+      device_.upload(staged.data(), param.value.data, staged.size());
+    }
   }
 }
 
@@ -183,10 +259,6 @@ int64_t ParamStore::flat_elements() const {
 FlatRange ParamStore::share_of(const FlatRange& section) const {
   const int64_t count = div_exact(section.count, layout_.data);
   return {section.begin + grid_.coordinate(rank_, Axis::Data) * count, count};
-}
-
-Tensor ParamStore::flat_values() const {
-  return tensor_over(values_.data(), dtype_, {flat_elements()});
 }
 
 }  // namespace bev

@@ -1,4 +1,5 @@
-// The parameters one rank holds, their values in one flat buffer.
+// The parameters one rank holds, their values in one flat buffer; or this rank's shares of them, and
+// one bucket in which they are gathered (leases.h).
 #pragma once
 
 #include <deque>
@@ -84,9 +85,14 @@ class ParamStore {
   // the buckets follow each other.
   std::span<const FlatPlace> flat() const { return flat_; }
   int64_t flat_elements() const;
-  Tensor flat_values() const;
+  // The values of a flat range. REQUIRES: with divided parameters, within one share.
+  Tensor value_range(int64_t begin, int64_t count) const;
   // All matrices, all vectors (of a bucket): those of the two that there are.
   std::span<const FlatSection> sections() const { return sections_; }
+  // Whether values are divided over the ranks that share the batch; then, where a section's
+  // parameters have their values when they are gathered.
+  bool is_divided() const { return layout_.zero >= 3; }
+  Tensor passing(const FlatSection& section) const;
   // The part of a section that belongs to this rank where ranks that share the batch divide it.
   FlatRange share_of(const FlatRange& section) const;
 
@@ -103,9 +109,15 @@ class ParamStore {
   std::vector<FlatPlace> flat_;
   std::vector<FlatSection> sections_;
   int bucket_ = 0;
-  Buffer values_;
+  Buffer values_, bucket_memory_;
+  std::vector<int64_t> share_begins_;    // of each section, among the shares; in elements
+  std::vector<int64_t> passing_begins_;  // of each section, in its bucket
 
   void place_flat();
+  void place_shares();
+  size_t section_at(int64_t begin) const;
+  void fill(Param& param, std::byte* data, uint64_t seed, ThreadPool& pool) const;
+  void put_share(const FlatPlace& place, const std::byte* data);
 };
 
 // The name with layer numbers replaced by '*': parameters of one kind share it.

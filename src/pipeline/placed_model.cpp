@@ -10,6 +10,7 @@ PlacedModel::PlacedModel(const Config& c, Device& d, Groups& g)
       groups(g),
       blueprint{c, resolve_model(c)},
       params(d, g.layout(), g.rank(), resolve_dtype(c)),
+      leases(params, g.data()),
       env{.tensor = TensorRegion(g.tensor(), g.layout().sequence), .attention = attention} {
   const ParallelLayout& layout = g.layout();
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
@@ -17,6 +18,7 @@ PlacedModel::PlacedModel(const Config& c, Device& d, Groups& g)
     stages.emplace_back(params, blueprint, stage_range(c, layout, stage));
   }
   params.allocate();
+  if (params.is_divided()) env.leases = &leases;
 }
 
 PlacedModel::PlacedModel(const Config& c, Device& d, std::unique_ptr<Alone> alone)

@@ -39,6 +39,7 @@ class PlacedModel {
 
   LocalAttention attention;
   ParamStore params;
+  Leases leases;
   std::deque<Stage> stages;  // of this rank, in the order of the model
   ModelEnv env;
 };

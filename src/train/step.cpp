@@ -89,6 +89,7 @@ void Stepper::submit(std::span<const HostBatch> batches) {
                           .state = state_,
                           .decision = decision_});
   assembly_.optimizer->step(ex, decision_);
+  assembly_.leases.expire();
 
   ticket.samples = rule.samples;
   if (reports_.data() != nullptr) {

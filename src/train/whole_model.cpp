@@ -62,6 +62,7 @@ std::unique_ptr<PlacedModel> gather_model(const Config& whole, PlacedModel& mine
   };
   if (world.rank() != 0) {
     for (const Param* param : mine.params.distinct()) {
+      mine.leases.need(ex, param->bucket);
       if (owned(mine, *param).empty()) continue;
       world.await(ex, world.send(ex, param->value, 0, Channel::Forward));
     }
@@ -73,6 +74,7 @@ std::unique_ptr<PlacedModel> gather_model(const Config& whole, PlacedModel& mine
     std::vector<std::byte> local, all;
     for (const Param* param : imagined.model.params.distinct()) {
       const std::vector<Piece> pieces = owned(imagined.model, *param);
+      if (rank == 0) mine.leases.need(ex, param->bucket);
       if (pieces.empty()) continue;
       local.resize(bytes_of(param->value));
       if (rank == 0) {

@@ -64,6 +64,8 @@ const std::vector<Layout>& layouts() {
       {"dp4_zero1", 4, 1, 1, false, 1},
       {"dp2_zero2", 2, 1, 1, false, 2},
       {"dp4_zero2", 4, 1, 1, false, 2},
+      {"dp2_zero3", 2, 1, 1, false, 3},
+      {"dp4_zero3", 4, 1, 1, false, 3},
       {"pp2", 2, 1, 2},
       {"pp4", 4, 1, 4},
       {"pp2_gpipe", 2, 1, 2, false, 0, 1, kGPipe},
@@ -79,6 +81,7 @@ const std::vector<Layout>& layouts() {
       {"dp2_pp2_chunks2_zero2", 4, 1, 2, false, 2, 2},
       {"tp2_sp_dp2_pp2_zero1", 8, 2, 2, true, 1},
       {"tp2_sp_dp2_pp2_zero2", 8, 2, 2, true, 2, 1, kGPipe},
+      {"tp2_sp_dp2_pp2_chunks2_zero3", 8, 2, 2, true, 3, 2},
       {"tp4_sp_dp2_pp2_chunks2", 16, 4, 2, true, 1, 2},
   };
   return all;

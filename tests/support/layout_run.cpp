@@ -114,10 +114,15 @@ Trained train_layout(const Config& asked, int steps) {
               "rank {} allocated {} bytes, planned were {}", world.rank(),
               device->allocated_bytes(), plan.memory_bytes());
     const bool is_divided = layout.zero > 0 && layout.data > 1;
+    std::map<std::string, std::vector<double>> values;
+    Exec ex = assembly.executor.exec();
+    for (const FlatPlace& place : assembly.params.flat()) {
+      assembly.leases.need(ex, place.param->bucket);
+      values[place.param->spec.name] = values_of(*device, place.param->value);
+    }
     const std::lock_guard lock(mutex);
     for (const FlatPlace& place : assembly.params.flat()) {
-      const Param& param = *place.param;
-      put_owned(assembly.params, place, values_of(*device, param.value), false, trained.values);
+      put_owned(assembly.params, place, values[place.param->spec.name], false, trained.values);
       put_owned(assembly.params, place, gradient_of(assembly, place), is_divided, trained.grads);
     }
     BEV_CHECK(trained.losses.empty() || (trained.losses == losses && trained.norms == norms),

@@ -113,7 +113,7 @@ TEST(Store, MatricesComeBeforeVectorsInFlatBuffers) {
     EXPECT_EQ(place.begin, expected[i].begin);
     EXPECT_EQ(place.count, expected[i].count);
     EXPECT_EQ(place.param->value.data,
-              store.flat_values().data + static_cast<size_t>(place.begin) * sizeof(double));
+              store.value_range(place.begin, 1).data);
   }
   EXPECT_EQ(store.flat_elements(), 320);
   EXPECT_EQ(store.distinct()[0], &norm);
