@@ -36,4 +36,12 @@ int64_t BatchSchedule::steps_in(int64_t samples) const {
   return steps + std::max<int64_t>(0, samples - consumed) / largest_;
 }
 
+std::vector<int64_t> BatchSchedule::sizes() const {
+  std::vector<int64_t> all;
+  if (!is_constant())
+    for (int64_t size = start_; size < largest_; size += increment_) all.push_back(size);
+  all.push_back(largest_);
+  return all;
+}
+
 }  // namespace bev

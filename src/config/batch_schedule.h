@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace bev {
 
@@ -18,6 +19,7 @@ class BatchSchedule {
   // The size of the step that begins after `consumed` samples.
   int64_t at(int64_t consumed) const;
   int64_t largest() const { return largest_; }
+  std::vector<int64_t> sizes() const;  // that a step can have, the smallest first
   bool is_constant() const { return increment_ == 0 || start_ == largest_; }
 
   // Steps of a training of `samples` samples. As in Megatron, the steps of the ramp are counted one

@@ -28,16 +28,15 @@ Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
       device_(model.device),
       env_(model.env),
       pipeline_(model.groups.pipeline()),
-      micros_(static_cast<size_t>(micros)),
-      programs_(programs_for(micros_)),
-      feed_(device_, sizes.batch, static_cast<size_t>(slots_of(programs_.train))),
+      feed_(device_, sizes.batch, static_cast<size_t>(slots_of(program_for(micros)))),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
       loss_(device_, 2 * sizeof(double), "scalars") {
-  slots_.reserve(static_cast<size_t>(slots_of(programs_.train)));
+  const Program& program = program_for(micros);
+  slots_.reserve(static_cast<size_t>(slots_of(program)));
   for (size_t chunk = 0; chunk < model.stages.size(); ++chunk) {
     first_slots_.push_back(slots_.size());
-    const int count = slots_of(programs_.train, static_cast<int>(chunk));
+    const int count = slots_of(program, static_cast<int>(chunk));
     for (int i = 0; i < count; ++i) {
       slots_.push_back(
           {Arena(device_, sizes.keep, "activations"), model.stages[chunk].make_saved()});
@@ -46,14 +45,17 @@ Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
   env_.loss = tensor_over(loss_.data(), DType::f64, {2});
 }
 
-Executor::Programs Executor::programs_for(size_t micros) const {
+const Executor::Programs& Executor::programs_for(size_t micros) {
+  const auto known = programs_.find(micros);
+  if (known != programs_.end()) return known->second;
   const PipelineShape shape = shape_of(model_, micros);
   const auto rank = static_cast<size_t>(pipeline_.rank());
   std::vector<Program> train = build_schedule(kind_of(model_), shape);
   verify(train, shape);
   std::vector<Program> evaluate = forward_only(shape);
   verify(evaluate, shape, {}, false);
-  return {std::move(train[rank]), std::move(evaluate[rank])};
+  Programs programs{std::move(train[rank]), std::move(evaluate[rank])};
+  return programs_.emplace(micros, std::move(programs)).first->second;
 }
 
 size_t Executor::index_of(const Instr& instr) const {
@@ -145,22 +147,14 @@ void Executor::run(const Program& program, std::span<const HostBatch> batches) {
 }
 
 void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
-  if (batches.size() != micros_) {
-    micros_ = batches.size();
-    programs_ = programs_for(micros_);
-  }
   env_.training = true;
   env_.grad_scale = grad_scale;
-  run(programs_.train, batches);
+  run(programs_for(batches.size()).train, batches);
 }
 
 LossSum Executor::evaluate(std::span<const HostBatch> batches) {
   env_.training = false;
-  if (batches.size() != micros_) {
-    micros_ = batches.size();
-    programs_ = programs_for(micros_);
-  }
-  run(programs_.evaluate, batches);
+  run(programs_for(batches.size()).evaluate, batches);
   double sums[2] = {0, 0};
   Exec ex = exec();
   if (Communicator& all = model_.groups.tokens(); all.size() > 1) all.all_reduce(ex, env_.loss);

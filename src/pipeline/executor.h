@@ -2,6 +2,7 @@
 // memory.
 #pragma once
 
+#include <map>
 #include <span>
 
 #include "pipeline/batch_feed.h"
@@ -26,9 +27,13 @@ struct LossSum {
 
 class Executor {
  public:
-  // `micros`: how many micro-batches a step has at most; fewer are possible and cost a new program.
+  // `micros`: how many micro-batches a step has at most. Fewer are possible: prepare() makes the
+  // program for them beforehand.
   // The model must outlive the executor.
   Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes);
+
+  // Builds and verifies the programs for steps of so many micro-batches.
+  void prepare(int64_t micros) { programs_for(static_cast<size_t>(micros)); }
 
   // Forward and backward of all micro-batches: parameter gradients are added to, loss() is summed.
   // Returns when the work is issued; the batches may then change.
@@ -45,7 +50,7 @@ class Executor {
   ArenaSizes peaks() const;
   const Arena& keep() const { return slots_.front().keep; }
   // What this rank does in a step of so many micro-batches.
-  Program program_for(int64_t micros) const {
+  const Program& program_for(int64_t micros) {
     return programs_for(static_cast<size_t>(micros)).train;
   }
   const Arena& scratch() const { return scratch_; }
@@ -68,7 +73,7 @@ class Executor {
   struct Programs {
     Program train, evaluate;
   };
-  Programs programs_for(size_t micros) const;
+  const Programs& programs_for(size_t micros);
   size_t index_of(const Instr& instr) const;
   Exec exec_in(Slot& slot);
   Tensor hidden(Slot& slot, const char* name) const;
@@ -80,8 +85,7 @@ class Executor {
   Device& device_;
   ModelEnv& env_;
   Communicator& pipeline_;
-  size_t micros_;  // of the programs
-  Programs programs_;
+  std::map<size_t, Programs> programs_;  // by micro-batches
   std::vector<size_t> first_slots_;  // of each chunk, among slots_
   std::vector<Slot> slots_;
   BatchFeed feed_;

@@ -27,8 +27,10 @@ class PlacedModel {
   PlacedModel(const PlacedModel&) = delete;
   PlacedModel& operator=(const PlacedModel&) = delete;
 
+ protected:
+  std::unique_ptr<Alone> alone_;  // the world of a whole model; first, since all else refers to it
+
  private:
-  std::unique_ptr<Alone> alone_;
   PlacedModel(const Config& config, Device& device, std::unique_ptr<Alone> alone);
 
  public:

@@ -20,6 +20,11 @@ class Assembly : public PlacedModel {
   // Fresh weights from the seed.
   void initialize();
 
+ private:
+  Assembly(const Config& config, Device& device, std::unique_ptr<Alone> alone,
+           const ArenaSizes& sizes);
+
+ public:
   GradBuffer grads;
   GradReducer reducer;
   std::unique_ptr<Optimizer> optimizer;
