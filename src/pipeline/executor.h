@@ -44,10 +44,6 @@ class Executor {
 
   ArenaSizes peaks() const;
   const Arena& keep() const { return slots_.front().keep; }
-  // What this rank does in a step of so many micro-batches.
-  Program program_for(int64_t micros) const {
-    return programs_for(static_cast<size_t>(micros)).train;
-  }
   const Arena& scratch() const { return scratch_; }
 
   // For everything else that runs on the device between programs.
