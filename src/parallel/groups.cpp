@@ -38,6 +38,7 @@ Communicator& Groups::holders(int count) {
   if (group == nullptr) {
     const int first = tensor_->rank() / count * count;
     std::vector<int> ranks;
+    ranks.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) ranks.push_back(first + i);
     group = part_of(*tensor_, ranks);
   }

@@ -30,6 +30,7 @@ StageKind kind_of(const Config& config, const StageRange& range) {
 
 std::vector<StageRange> held_by(const Config& config, const ParallelLayout& layout, int stage) {
   std::vector<StageRange> held;
+  held.reserve(static_cast<size_t>(layout.chunks));
   for (int chunk = 0; chunk < layout.chunks; ++chunk)
     held.push_back(stage_range(config, layout, chunk * layout.pipeline + stage));
   return held;
@@ -97,13 +98,13 @@ SentBytes LayoutPlan::most_sent() const {
 size_t LayoutPlan::memory_bytes() const {
   size_t total = 0;
   for (const RankPlan& rank : ranks) total += rank.memory_bytes();
-  return total * static_cast<size_t>(shown.layout.world() / shown.layout.pipeline);
+  return total * static_cast<size_t>(ranks_of_stage());
 }
 
 double LayoutPlan::flops() const {
   double total = 0;
   for (const RankPlan& rank : ranks) total += rank.flops;
-  return total * (shown.layout.world() / shown.layout.pipeline);
+  return total * ranks_of_stage();
 }
 
 LayoutPlan plan_layout(const Config& config, int rank) {
@@ -116,7 +117,7 @@ LayoutPlan plan_layout(const Config& config, int rank) {
                     .schedule = schedule_of(config),
                     .bubble = schedule.bubble,
                     .held = held_by(config, layout, shown_stage)};
-  const int ranks_of_stage = layout.world() / layout.pipeline;
+  const int ranks_of_stage = result.ranks_of_stage();
   for (int stage = 0; stage < layout.pipeline; ++stage) {
     const Plan& plan = plans.of(stage * ranks_of_stage);
     const int slots = schedule.slots[static_cast<size_t>(stage)];

@@ -27,6 +27,7 @@ struct LayoutPlan {
                                  // take the same time
   std::vector<StageRange> held;  // by the rank that is shown
 
+  int ranks_of_stage() const { return shown.layout.world() / shown.layout.pipeline; }
   const RankPlan& largest() const;  // by memory
   const RankPlan& smallest() const;
   int64_t most_parameters() const;

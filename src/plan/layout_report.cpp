@@ -75,6 +75,7 @@ std::string_view mark_of(const RankPlan& rank, const LayoutPlan& plan) {
 }
 
 std::string sent_row(const std::string& name, double shown, double most) {
+  if (most == 0) return {};
   return report_row(name, with_commas(std::llround(shown)),
                     format("{:>10}  at most {:>10}", as_bytes(shown), as_bytes(most)));
 }

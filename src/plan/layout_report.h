@@ -15,7 +15,8 @@ std::string layout_rows(const LayoutPlan& plan);
 // nowhere a hundredth of the whole are one column.
 std::string stage_rows(const LayoutPlan& plan);
 
-// Bytes that the shown rank sends in a step, by axis, and the most that any sends.
+// Bytes that the shown rank sends in a step, by axis, and the most that any sends; axes along which
+// nothing goes are left out.
 std::string sent_rows(const LayoutPlan& plan);
 
 // The keys "layout", "ranks", "bubble" and "sent".

@@ -70,6 +70,18 @@ void put_owned(const ParamStore& params, const FlatPlace& place, const std::vect
   }
 }
 
+void require_planned_bytes(const SentBytes& sent, const SentBytes& step, int steps, int rank) {
+  const auto require = [&](double all, double one, const char* axis) {
+    BEV_CHECK(std::abs(all - steps * one) <= 1e-9 * all, Internal,
+              "rank {} sent {} bytes ({}) in {} steps, planned were {} in each", rank, all, axis,
+              steps, one);
+  };
+  require(sent.tensor, step.tensor, "tensor");
+  require(sent.data, step.data, "data");
+  require(sent.pipeline, step.pipeline, "pipeline");
+  require(sent.scalars, step.scalars, "scalars");
+}
+
 }  // namespace
 
 Trained train_layout(const Config& asked, int steps) {
@@ -95,6 +107,7 @@ Trained train_layout(const Config& asked, int steps) {
     BEV_CHECK(device->allocated_bytes() == plan.memory_bytes(), Internal,
               "rank {} allocated {} bytes, planned were {}", world.rank(),
               device->allocated_bytes(), plan.memory_bytes());
+    require_planned_bytes(groups.sent(), plan.sent, steps, world.rank());
     const bool is_divided = layout.zero > 0 && layout.data > 1;
     const std::lock_guard lock(mutex);
     for (const FlatPlace& place : assembly.params.flat()) {
