@@ -46,7 +46,7 @@ int bench_steps(std::span<const std::string> args) {
                                   .own = kStepFlags},
                                  args);
   if (!loaded) return 0;
-  require_fit(loaded->config, dry_run(loaded->config));
+  require_fit(loaded->config, plan_layout(loaded->config));
   const int64_t default_steps = loaded->config.device.kind == DeviceKind::Cuda ? 20 : 5;
   const StepBench result =
       bench_step(loaded->config,

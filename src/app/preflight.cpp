@@ -6,10 +6,10 @@
 
 namespace bev::app {
 
-Preflight::Preflight(const Config& config) : plan_(dry_run(config)) {
-  attempt([&] { require_fit(config, plan_); });
+Preflight::Preflight(const Config& config) : layout_(plan_layout(config)) {
+  attempt([&] { require_fit(config, layout_); });
   attempt([&] { data_ = open_training_data(config); });
-  const size_t model_bytes = static_cast<size_t>(plan_.model_parameters) * size_of(plan_.dtype);
+  const size_t model_bytes = static_cast<size_t>(plan().model_parameters) * size_of(plan().dtype);
   if (!config.train.output.empty())
     attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });
 }

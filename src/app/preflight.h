@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/function_ref.h"
 #include "data/training_data.h"
-#include "plan/dry_run.h"
+#include "plan/layout_plan.h"
 
 namespace bev::app {
 
@@ -19,13 +19,15 @@ class Preflight {
   // Throws what was found: the one problem itself, or a list of all with the first one's kind.
   void require() const;
 
-  const Plan& plan() const { return plan_; }
+  const LayoutPlan& layout() const { return layout_; }
+  // Of the first rank.
+  const Plan& plan() const { return layout_.shown; }
   const TrainingData& data() const { return data_; }
 
  private:
   void attempt(FunctionRef<void()> look);
 
-  Plan plan_;
+  LayoutPlan layout_;
   TrainingData data_;
   std::vector<Error> problems_;
 };

@@ -245,8 +245,8 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Communicat
   if (!speaks) return result;
   const std::filesystem::path model = out.directory.model();
   save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
-  result.saved = format("the weights after {} updates are in {}", result.summary.applied,
-                        model.string());
+  result.saved =
+      format("the weights after {} updates are in {}", result.summary.applied, model.string());
   say("wrote {}\n", model.string());
   return result;
 }
@@ -293,7 +293,7 @@ int train(std::span<const std::string> args) {
   const bool only_checks = loaded->has("--dry-run");
   const Preflight preflight(loaded->config);
   if (only_checks) {
-    fmt::print("{}", plan_table(preflight.plan()));
+    fmt::print("{}", plan_table(preflight.layout()));
     std::fflush(stdout);  // before what follows on stderr
   }
   preflight.require();

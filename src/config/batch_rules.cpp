@@ -93,8 +93,8 @@ Found ramp_reaches_the_batch(const Facts& f) {
     return refuse(
         format("steps of {} do not lead from {} to {}", t.ramp_increment, t.ramp_start, global));
   if (t.ramp_start % together != 0 || t.ramp_increment % together != 0)
-    return refuse(format("a step is a whole number of micro-batches of {} on all ranks together",
-                         together));
+    return refuse(
+        format("a step is a whole number of micro-batches of {} on all ranks together", together));
   return {};
 }
 
@@ -128,7 +128,7 @@ Found one_length(const Facts& f) {
 
 Found samples_make_a_step(const Facts& f) {
   const TrainConfig& t = f.config.train;
-  const int64_t batch = t.global_batch > 0 ? t.global_batch : t.micro_batch;
+  const int64_t batch = t.global_batch > 0 ? t.global_batch : t.micro_batch * sharing_ranks(f);
   if (t.samples == 0 || batch <= 0 || t.samples >= batch) return {};
   return Problem{
       .what = format("{} samples are less than one step", t.samples),
@@ -242,7 +242,9 @@ std::vector<Rule> batch_rules() {
       {{"train.ramp_start", "train.iterations"}, ramp_needs_samples},
       {{"train.iterations", "train.samples"}, length_given, true},
       {{"train.iterations", "train.samples"}, one_length},
-      {{"train.samples", "train.global_batch", "train.micro_batch"}, samples_make_a_step},
+      {{"train.samples", "train.global_batch", "train.micro_batch", "parallel.threads",
+        "parallel.tensor", "parallel.pipeline"},
+       samples_make_a_step},
       {{"train.iterations", "train.samples", "train.global_batch", "train.micro_batch",
         "train.sequence"},
        counts_fit},

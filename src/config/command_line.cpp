@@ -71,7 +71,13 @@ class Parser {
     const auto own = std::find_if(own_.begin(), own_.end(),
                                   [&](const OwnFlag& flag) { return flag.name == name; });
     if (own == own_.end()) return false;
-    if (own->value.empty()) {
+    if (!own->sets.empty()) {
+      field_flag(name, attached, {find_field(own->sets), nullptr});
+    } else if (own->value.starts_with('[')) {
+      const bool follows =
+          !attached && next_ < args_.size() && !is_flag(args_[next_]) && !is_toml(args_[next_]);
+      line_.own[name] = follows ? args_[next_++] : attached.value_or("");
+    } else if (own->value.empty()) {
       if (attached) no_value_wanted(name);
       line_.own[name] = "";
     } else if (const auto value = value_for(name, attached, std::string(own->value))) {

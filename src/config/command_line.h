@@ -15,8 +15,10 @@ namespace bev {
 // A flag of a verb that is no part of the configuration.
 struct OwnFlag {
   std::string_view name;   // "--json"
-  std::string_view value;  // what its value is called in the help, "FILE"; empty: it takes none
+  std::string_view value;  // what its value is called in the help, "FILE"; empty: it takes none;
+                           // "[FILE]": it may stand alone
   std::string_view help;
+  std::string_view sets{};  // the field that it is this verb's word for; empty: none
 };
 
 // By name, with the value ("" where the flag takes none).

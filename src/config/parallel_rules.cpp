@@ -1,5 +1,6 @@
 // Rules about ranks and what they divide.
 #include "base/format.h"
+#include "config/resolve.h"
 #include "config/rule.h"
 
 namespace bev {
@@ -17,17 +18,23 @@ Found one_context_rank(const Facts& f) {
                  .legal = "1, or left out"};
 }
 
+// The word that this verb has for it.
+std::string rank_count_flag(const Facts& f) {
+  const auto origin = f.origins.find("parallel.threads");
+  const bool is_flag = origin != f.origins.end() && origin->second.kind == OriginKind::Flag;
+  return is_flag ? origin->second.text : "--threads";
+}
+
 Found ranks_make_copies(const Facts& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t one = p.tensor * p.context * p.pipeline;
   if (p.threads % one == 0) return {};
-  return Problem{
-      .what = format("{} ranks are no whole number of copies of the model", p.threads),
-      .where = f.where({"parallel.threads", "parallel.tensor", "parallel.context",
-                        "parallel.pipeline"}),
-      .why = format("one copy takes {} tensor x {} context x {} pipeline = {} ranks", p.tensor,
-                    p.context, p.pipeline, one),
-      .legal = format("--threads {}", multiples_near(p.threads, one))};
+  return Problem{.what = format("{} ranks are no whole number of copies of the model", p.threads),
+                 .where = f.where({"parallel.threads", "parallel.tensor", "parallel.context",
+                                   "parallel.pipeline"}),
+                 .why = format("one copy takes {} tensor x {} context x {} pipeline = {} ranks",
+                               p.tensor, p.context, p.pipeline, one),
+                 .legal = format("{} {}", rank_count_flag(f), multiples_near(p.threads, one))};
 }
 
 Found host_ranks(const Facts& f) {
@@ -56,19 +63,27 @@ Found kv_heads_divide(const Facts& f) {
   return Problem{
       .what = format("{} key/value heads do not divide over {} tensor ranks", heads, ranks),
       .where = f.where({"model.kv_heads", "parallel.tensor"}),
-      .why = "either each rank has the same number of them, or each of them the same number of "
-             "ranks",
+      .why =
+          "either each rank has the same number of them, or each of them the same number of "
+          "ranks",
       .legal = format("tensor {}, or a multiple of {}", divisors_near(heads, ranks), heads)};
 }
 
 Found ffn_divides(const Facts& f) {
-  const int64_t ffn = f.config.model.ffn, ranks = f.config.parallel.tensor;
+  const ModelConfig& m = f.config.model;
+  const int64_t ffn = m.ffn > 0 ? m.ffn : default_ffn(m.width, is_gated(m.activation));
+  const int64_t ranks = f.config.parallel.tensor;
   if (ffn <= 0 || ffn % ranks == 0) return {};
-  return Problem{.what = format("model.ffn {} does not divide over {} tensor ranks", ffn, ranks),
-                 .where = f.where({"model.ffn", "parallel.tensor"}),
-                 .why = "each rank computes the same number of inner columns",
-                 .legal = format("tensor {}; or ffn {}", divisors_near(ffn, ranks),
-                                 multiples_near(ffn, ranks))};
+  // One that follows from the width: where heads do not divide either, that says enough.
+  if (m.ffn == 0 && m.heads % ranks != 0) return {};
+  return Problem{
+      .what = format("MLP inner size {} does not divide over {} tensor ranks", ffn, ranks),
+      .where = m.ffn > 0
+                   ? f.where({"model.ffn", "parallel.tensor"})
+                   : f.where({"model.ffn", "model.width", "model.activation", "parallel.tensor"}),
+      .why = "each rank computes the same number of inner columns",
+      .legal =
+          format("tensor {}; or ffn {}", divisors_near(ffn, ranks), multiples_near(ffn, ranks))};
 }
 
 Found tokens_divide(const Facts& f) {
@@ -77,21 +92,62 @@ Found tokens_divide(const Facts& f) {
   if (!p.sequence || tokens <= 0 || tokens % p.tensor == 0) return {};
   return Problem{
       .what = format("{} tokens do not divide over {} tensor ranks", tokens, p.tensor),
-      .where = f.where({"train.sequence", "train.micro_batch", "parallel.tensor",
-                        "parallel.sequence"}),
+      .where =
+          f.where({"train.sequence", "train.micro_batch", "parallel.tensor", "parallel.sequence"}),
       .why = "between tensor regions each rank has the same number of tokens of a micro-batch",
       .legal = format("train.sequence {}, or parallel.sequence false",
                       multiples_near(f.config.train.sequence, p.tensor))};
 }
 
+Found chunk_layers_divide(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  const int64_t layers = f.config.model.layers, together = p.pipeline * p.chunk_layers;
+  if (p.chunk_layers == 0 || layers <= 0 || layers % together == 0) return {};
+  const std::string where = f.where({"model.layers", "parallel.pipeline", "parallel.chunk_layers"});
+  if (layers % p.pipeline != 0)
+    return Problem{
+        .what = format("{} layers do not divide over {} pipeline ranks", layers, p.pipeline),
+        .where = where,
+        .why = "with a number of layers for each stage, every rank has the same number of them",
+        .legal = format("pipeline {}; or layers {}", divisors_near(layers, p.pipeline),
+                        multiples_near(layers, p.pipeline))};
+  const int64_t here = layers / p.pipeline;
+  return Problem{
+      .what = format("the {} layers of a pipeline rank are no whole number of stages of {}", here,
+                     p.chunk_layers),
+      .where = where,
+      .why = format("{} layers on {} ranks are {} on each", layers, p.pipeline, here),
+      .legal = format("chunk_layers {}", divisors_near(here, p.chunk_layers))};
+}
+
+Found chunks_said_once(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  if (p.chunk_layers == 0 || (p.chunks == 1 && p.first_layers == 0 && p.last_layers == 0))
+    return {};
+  return Problem{
+      .what = "the division of the layers is given twice",
+      .where = f.where({"parallel.chunk_layers", "parallel.chunks", "parallel.first_layers",
+                        "parallel.last_layers"}),
+      .why = "the layers of each stage say how many stages there are, and that all are equal",
+      .legal = "chunk_layers alone, or 0 beside the others"};
+}
+
+// 0: not known, another rule says why.
+int64_t chunks_of(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  if (p.chunk_layers == 0) return p.chunks;
+  const int64_t layers = f.config.model.layers, together = p.pipeline * p.chunk_layers;
+  return p.chunks == 1 && layers > 0 && layers % together == 0 ? layers / together : 0;
+}
+
 Found stages_have_layers(const Facts& f) {
   const ParallelConfig& p = f.config.parallel;
-  const int64_t layers = f.config.model.layers, stages = p.pipeline * p.chunks;
-  if (layers <= 0) return {};
+  const int64_t layers = f.config.model.layers, stages = p.pipeline * chunks_of(f);
+  if (layers <= 0 || stages == 0) return {};
   const int64_t given = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
   const int64_t left = layers - p.first_layers - p.last_layers;
-  const bool fits = stages == 1 ? given == 0
-                                : left >= stages - given && (stages > given || left == 0);
+  const bool fits =
+      stages == 1 ? given == 0 : left >= stages - given && (stages > given || left == 0);
   if (fits) return {};
   return Problem{
       .what = format("{} layers do not fill {} stages", layers, stages),
@@ -99,19 +155,22 @@ Found stages_have_layers(const Facts& f) {
                         "parallel.first_layers", "parallel.last_layers"}),
       .why = format("every stage holds at least one layer; first and last are given {} and {}",
                     p.first_layers, p.last_layers),
-      .legal = format("pipeline x chunks at most {}, with layers left for the stages between",
-                      layers)};
+      .legal =
+          format("pipeline x chunks at most {}, with layers left for the stages between", layers)};
 }
 
 Found chunks_interleave(const Facts& f) {
   const ParallelConfig& p = f.config.parallel;
-  const bool several = p.chunks > 1;
+  const int64_t chunks = chunks_of(f);
+  if (chunks == 0) return {};
+  const bool several = chunks > 1;
   const bool interleaves =
       p.schedule == ScheduleKind::OneFOneB || p.schedule == ScheduleKind::Interleaved;
   if (several ? interleaves && p.pipeline > 1 : p.schedule != ScheduleKind::Interleaved) return {};
-  return Problem{.what = format("{} chunks with {} pipeline ranks and the schedule {}", p.chunks,
+  return Problem{.what = format("{} chunks with {} pipeline ranks and the schedule {}", chunks,
                                 p.pipeline, name_of_choice(p.schedule)),
-                 .where = f.where({"parallel.chunks", "parallel.pipeline", "parallel.schedule"}),
+                 .where = f.where({"parallel.chunks", "parallel.chunk_layers", "parallel.pipeline",
+                                   "parallel.schedule"}),
                  .why = "the interleaved schedule, and no other, computes several chunks in turn",
                  .legal = "chunks 1; or several with pipeline above 1 and schedule interleaved"};
 }
@@ -136,13 +195,20 @@ std::vector<Rule> parallel_rules() {
       {{"parallel.threads", "device.kind"}, host_ranks},
       {{"model.heads", "parallel.tensor"}, heads_divide},
       {{"model.kv_heads", "parallel.tensor"}, kv_heads_divide},
-      {{"model.ffn", "parallel.tensor"}, ffn_divides},
+      {{"model.ffn", "model.width", "model.activation", "model.heads", "parallel.tensor"},
+       ffn_divides},
       {{"train.micro_batch", "train.sequence", "parallel.tensor", "parallel.sequence"},
        tokens_divide},
-      {{"model.layers", "parallel.pipeline", "parallel.chunks", "parallel.first_layers",
+      {{"model.layers", "parallel.pipeline", "parallel.chunk_layers"}, chunk_layers_divide},
+      {{"parallel.chunk_layers", "parallel.chunks", "parallel.first_layers",
         "parallel.last_layers"},
+       chunks_said_once},
+      {{"model.layers", "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers",
+        "parallel.first_layers", "parallel.last_layers"},
        stages_have_layers},
-      {{"parallel.chunks", "parallel.pipeline", "parallel.schedule"}, chunks_interleave},
+      {{"model.layers", "parallel.chunks", "parallel.chunk_layers", "parallel.pipeline",
+        "parallel.schedule"},
+       chunks_interleave},
       {{"parallel.zero", "parallel.schedule"}, gradients_not_postponed},
   };
 }

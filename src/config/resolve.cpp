@@ -35,6 +35,12 @@ int64_t data_ranks(const Config& config) {
   return div_exact(p.threads, p.tensor * p.context * p.pipeline);
 }
 
+int64_t pipeline_chunks(const Config& config) {
+  const ParallelConfig& p = config.parallel;
+  if (p.chunk_layers == 0) return p.chunks;
+  return div_exact(config.model.layers, p.pipeline * p.chunk_layers);
+}
+
 BatchShape resolve_batch(const Config& config) {
   const TrainConfig& t = config.train;
   const int64_t together = t.micro_batch * data_ranks(config);

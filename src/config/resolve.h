@@ -37,6 +37,9 @@ BatchShape resolve_batch(const Config& config);
 // The ranks that share the batch.
 int64_t data_ranks(const Config& config);
 
+// The stages of each pipeline rank.
+int64_t pipeline_chunks(const Config& config);
+
 BatchSchedule resolve_batch_schedule(const Config& config);
 
 int64_t resolve_iterations(const Config& config);

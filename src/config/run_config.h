@@ -222,7 +222,7 @@ struct ParallelConfig {
   int64_t threads = 1;
   int64_t tensor = 1, pipeline = 1, context = 1;
   bool sequence = false;
-  int64_t chunks = 1, first_layers = 0, last_layers = 0;
+  int64_t chunks = 1, chunk_layers = 0, first_layers = 0, last_layers = 0;
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   int64_t zero = 0;
 
@@ -234,6 +234,7 @@ struct ParallelConfig {
     v("context", s.context, {.help = "ranks that share each sequence", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--context-parallel-size"}}});
     v("sequence", s.sequence, {.help = "cut tokens between tensor regions", .effect = Effect::Layout, .aliases = {{"--sequence-parallel", "true"}}});
     v("chunks", s.chunks, {.help = "stages of each pipeline rank, which shorten the bubble", .effect = Effect::Layout, .min = 1, .max = 1 << 16, .aliases = {{"--num-virtual-stages-per-pipeline-rank"}}});
+    v("chunk_layers", s.chunk_layers, {.help = "layers of each stage, from which chunks follows; 0: chunks is as given", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--num-layers-per-virtual-pipeline-stage"}}});
     v("first_layers", s.first_layers, {.help = "layers of the first stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-first-pipeline-num-layers"}}});
     v("last_layers", s.last_layers, {.help = "layers of the last stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-last-pipeline-num-layers"}}});
     v("schedule", s.schedule, {.help = "order in which a pipeline computes; 1f1b with several chunks is interleaved", .effect = Effect::Layout});

@@ -25,6 +25,7 @@ Stage::Saved Stage::make_saved() const {
 
 void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
                     Tensor output, Saved& s) {
+  if (env.leases != nullptr) env.leases->expire();
   const Shape shape = hidden(env, micro);
   ConstTensor x = input;
   if (embedding_) {
@@ -51,6 +52,7 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
 
 void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
                      Tensor dinput, const Saved& s) {
+  if (env.leases != nullptr) env.leases->expire();
   ArenaScope scope(ex.scratch);
   // Each block's input gradient replaces its output gradient, unless that is still needed.
   const bool replaces = env.postponed == nullptr;

@@ -14,7 +14,8 @@ std::unique_ptr<Communicator> part_of(Communicator& whole, const std::vector<int
 
 }  // namespace
 
-Groups::Groups(const ParallelLayout& layout, Communicator& world) : layout_(layout), world_(world) {
+Groups::Groups(const ParallelLayout& layout, Communicator& world)
+    : layout_(layout), world_(world), world_before_(world.bytes_sent()) {
   BEV_CHECK(world.size() == layout.world(), Internal, "a layout of {} ranks in a world of {}",
             layout.world(), world.size());
   tensor_ = over({Axis::Tensor});
@@ -37,10 +38,21 @@ Communicator& Groups::holders(int count) {
   if (group == nullptr) {
     const int first = tensor_->rank() / count * count;
     std::vector<int> ranks;
+    ranks.reserve(static_cast<size_t>(count));
     for (int i = 0; i < count; ++i) ranks.push_back(first + i);
     group = part_of(*tensor_, ranks);
   }
   return *group;
+}
+
+SentBytes Groups::sent() const {
+  SentBytes bytes{.tensor = tensor_->bytes_sent(),
+                  .data = data_->bytes_sent(),
+                  .pipeline = pipeline_->bytes_sent() + ends_->bytes_sent(),
+                  .scalars = model_->bytes_sent() + tokens_->bytes_sent() + world_.bytes_sent() -
+                             world_before_};
+  for (const auto& [count, group] : holders_) bytes.tensor += group->bytes_sent();
+  return bytes;
 }
 
 }  // namespace bev

@@ -9,6 +9,16 @@
 
 namespace bev {
 
+// What a rank sent to others, by the axis it went along.
+struct SentBytes {
+  double tensor = 0;    // with the gradients of replicated heads
+  double data = 0;      // with the shares of divided state
+  double pipeline = 0;  // with the gradient of an embedding that both ends hold
+  double scalars = 0;   // sums over several axes: the loss, the gradient's norm
+
+  double total() const { return tensor + data + pipeline + scalars; }
+};
+
 class Groups {
  public:
   // All ranks of the world make theirs at the same time. The world must outlive this.
@@ -32,11 +42,15 @@ class Groups {
   // `count` neighbours along the tensor axis, which hold the same unit of a parameter.
   Communicator& holders(int count);
 
+  // Since this was made.
+  SentBytes sent() const;
+
  private:
   std::unique_ptr<Communicator> over(const AxisSet& axes);
 
   ParallelLayout layout_;
   Communicator& world_;
+  double world_before_;  // bytes it had sent
   std::unique_ptr<Communicator> tensor_, data_, pipeline_, model_, tokens_, ends_;
   std::map<int, std::unique_ptr<Communicator>> holders_;
 };

@@ -27,13 +27,19 @@ int Grid::coordinate(int rank, Axis axis) const {
 }
 
 std::vector<int> Grid::peers(int rank, const AxisSet& over) const {
-  std::vector<int> found;
-  for (int other = 0; other < world(); ++other) {
-    bool same = true;
-    for (const auto& [axis, extent] : axes_) {
-      same = same && (over.contains(axis) || coordinate(other, axis) == coordinate(rank, axis));
+  std::vector<int> found{0};
+  int stride = 1;
+  for (const auto& [axis, extent] : axes_) {
+    const bool varies = over.contains(axis);
+    const int first = varies ? 0 : coordinate(rank, axis);
+    const int end = varies ? extent : first + 1;
+    std::vector<int> wider;
+    wider.reserve(found.size() * static_cast<size_t>(end - first));
+    for (int c = first; c < end; ++c) {
+      for (const int other : found) wider.push_back(other + c * stride);
     }
-    if (same) found.push_back(other);
+    found = std::move(wider);
+    stride *= extent;
   }
   return found;
 }
@@ -44,7 +50,7 @@ ParallelLayout layout_of(const Config& config) {
           .context = static_cast<int>(p.context),
           .data = static_cast<int>(data_ranks(config)),
           .pipeline = static_cast<int>(p.pipeline),
-          .chunks = static_cast<int>(p.chunks),
+          .chunks = static_cast<int>(pipeline_chunks(config)),
           .sequence = p.sequence && p.tensor > 1,
           .zero = data_ranks(config) > 1 ? static_cast<int>(p.zero) : 0};
 }
@@ -54,8 +60,8 @@ std::string describe(const ParallelLayout& layout) {
   const auto add = [&](int ranks, const std::string& what) {
     if (ranks > 1) text += format("{} {} {}", text.empty() ? ":" : ",", ranks, what);
   };
-  add(layout.tensor, layout.sequence ? "share each matrix, and the tokens between" :
-                                       "share each matrix");
+  add(layout.tensor,
+      layout.sequence ? "share each matrix, and the tokens between" : "share each matrix");
   add(layout.context, "share each sequence");
   constexpr const char* kShared[] = {"share the batch", "share the batch and the optimizer's state",
                                      "share the batch, the optimizer's state and gradients",

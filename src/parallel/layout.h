@@ -24,7 +24,8 @@ class Grid {
   int world() const;
   int size(Axis axis) const;  // 1 if absent
   int coordinate(int rank, Axis axis) const;
-  std::vector<int> peers(int rank, const AxisSet& over) const;  // ranks differing only along `over`
+  // The ranks that differ from this one only along `over`, ascending.
+  std::vector<int> peers(int rank, const AxisSet& over) const;
 
  private:
   std::vector<std::pair<Axis, int>> axes_;

@@ -15,7 +15,7 @@ class Leases {
   // From here on, in the order of the stream, the values of this bucket are there, and those of no
   // other. All ranks that share the batch call it together.
   void need(Exec& ex, int bucket);
-  // The shares have changed.
+  // The shares have changed; or a pass begins, so that what it gathers depends on nothing before it.
   void expire() { held_ = kNone; }
 
  private:

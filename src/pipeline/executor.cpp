@@ -2,26 +2,9 @@
 
 #include "base/check.h"
 #include "ops/elementwise.h"
+#include "pipeline/step_schedule.h"
 
 namespace bev {
-
-namespace {
-
-ScheduleKind kind_of(const PlacedModel& model) {
-  const ScheduleKind asked = model.config.parallel.schedule;
-  const bool interleaves =
-      asked == ScheduleKind::OneFOneB && model.groups.layout().chunks > 1;
-  return interleaves ? ScheduleKind::Interleaved : asked;
-}
-
-PipelineShape shape_of(const PlacedModel& model, size_t micros) {
-  const ParallelLayout& layout = model.groups.layout();
-  return {.ranks = layout.pipeline,
-          .chunks = layout.chunks,
-          .micros = static_cast<int64_t>(micros)};
-}
-
-}  // namespace
 
 Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
     : model_(model),
@@ -48,9 +31,10 @@ Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
 const Executor::Programs& Executor::programs_for(size_t micros) {
   const auto known = programs_.find(micros);
   if (known != programs_.end()) return known->second;
-  const PipelineShape shape = shape_of(model_, micros);
+  const auto count = static_cast<int64_t>(micros);
+  const PipelineShape shape = pipeline_shape(model_.groups.layout(), count);
   const auto rank = static_cast<size_t>(pipeline_.rank());
-  std::vector<Program> train = build_schedule(kind_of(model_), shape);
+  std::vector<Program> train = step_programs(model_.config, count);
   verify(train, shape);
   std::vector<Program> evaluate = forward_only(shape);
   verify(evaluate, shape, {}, false);

@@ -4,6 +4,7 @@
 
 #include "comm/phantom.h"
 #include "ops/make_device.h"
+#include "pipeline/step_schedule.h"
 #include "train/assembly.h"
 #include "train/step.h"
 #include "train/whole_model.h"
@@ -11,6 +12,11 @@
 namespace bev {
 
 namespace {
+
+void set_use(std::vector<MemoryUse>& uses, std::string_view purpose, size_t bytes) {
+  std::erase_if(uses, [&](const MemoryUse& use) { return use.purpose == purpose; });
+  if (bytes > 0) uses.push_back({std::string(purpose), bytes});
+}
 
 void add_use(std::vector<MemoryUse>& uses, std::string_view purpose, size_t bytes) {
   if (bytes == 0) return;
@@ -62,6 +68,11 @@ DeviceConfig with_threads(DeviceConfig device, int threads) {
   return device;
 }
 
+struct StepCost {
+  Cost work;
+  SentBytes sent;
+};
+
 // A step of `micros` micro-batches of one rank on the null device.
 struct Rehearsal {
   Rehearsal(const Config& source, int threads, int64_t micros, int rank)
@@ -75,13 +86,14 @@ struct Rehearsal {
     stepper = std::make_unique<Stepper>(*assembly, ScheduleSpec{});
   }
 
-  Cost step(const HostBatch& batch) const {
+  StepCost step(const HostBatch& batch) const {
     const auto micros = static_cast<size_t>(resolve_batch(config).micros);
     const std::vector<HostBatch> batches(micros, batch);
-    Cost cost;
-    assembly->executor.count_into(&cost);
+    StepCost cost;
+    assembly->executor.count_into(&cost.work);
     stepper->step(batches);
     assembly->executor.count_into(nullptr);
+    cost.sent = groups.sent();
     return cost;
   }
 
@@ -94,19 +106,40 @@ struct Rehearsal {
 };
 
 // All micro-batches cost the same, so two rehearsals tell the cost of any number.
-Cost extrapolate(const Cost& one, const Cost& two, int64_t micros) {
-  const double more = static_cast<double>(micros - 1);
-  return {.flops = one.flops + more * (two.flops - one.flops),
-          .bytes_moved = one.bytes_moved + more * (two.bytes_moved - one.bytes_moved),
-          .bytes_sent = one.bytes_sent + more * (two.bytes_sent - one.bytes_sent)};
+StepCost extrapolate(const StepCost& one, const StepCost& two, int64_t micros) {
+  const auto at = [&](double first, double second) {
+    return first + static_cast<double>(micros - 1) * (second - first);
+  };
+  const auto &a = one.work, &b = two.work;
+  return {.work = {.flops = at(a.flops, b.flops),
+                   .bytes_moved = at(a.bytes_moved, b.bytes_moved),
+                   .bytes_sent = at(a.bytes_sent, b.bytes_sent)},
+          .sent = {.tensor = at(one.sent.tensor, two.sent.tensor),
+                   .data = at(one.sent.data, two.sent.data),
+                   .pipeline = at(one.sent.pipeline, two.sent.pipeline),
+                   .scalars = at(one.sent.scalars, two.sent.scalars)}};
+}
+
+int slots_in(const Config& config, const DryRunOptions& options) {
+  const ParallelLayout layout = layout_of(config);
+  const auto stage = static_cast<size_t>(layout.grid().coordinate(options.rank, Axis::Pipeline));
+  if (options.schedule != nullptr) return options.schedule->slots[stage];
+  return slots_of(step_programs(config, resolve_batch(config).micros)[stage]);
 }
 
 }  // namespace
 
-size_t Plan::memory_bytes() const {
+size_t sum_of(std::span<const MemoryUse> uses) {
   size_t total = 0;
-  for (const MemoryUse& use : memory) total += use.bytes;
+  for (const MemoryUse& use : uses) total += use.bytes;
   return total;
+}
+
+std::vector<MemoryUse> memory_with(const Plan& plan, int slots) {
+  std::vector<MemoryUse> memory = plan.memory;
+  set_use(memory, "activations", plan.arenas.keep * static_cast<size_t>(slots));
+  set_use(memory, "batches", plan.arenas.batch * BatchFeed::copies(slots));
+  return memory;
 }
 
 double model_flops_per_token(const Config& config) {
@@ -143,8 +176,11 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   HostBatch batch;
   batch.resize(plan.batch.micro_batch, plan.batch.sequence,
                options.packed || config.data.is_packed());
-  const Cost one = rehearsal.step(batch);
-  plan.step = extrapolate(one, Rehearsal(config, threads, 2, options.rank).step(batch), plan.batch.micros);
+  const StepCost one = rehearsal.step(batch);
+  const StepCost two = Rehearsal(config, threads, 2, options.rank).step(batch);
+  const StepCost step = extrapolate(one, two, plan.batch.micros);
+  plan.step = step.work;
+  plan.sent = step.sent;
   plan.activations = contents_by_name(assembly.executor.keep());
   plan.scratch = contents_by_name(assembly.executor.scratch());
   assembly.executor.evaluate({&batch, 1});
@@ -152,13 +188,11 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
 
   plan.arenas = assembly.executor.peaks();
   plan.memory = rehearsal.device->memory();
-  // The rehearsals had few micro-batches; how many are in flight follows from the real number.
-  const Program program = assembly.executor.program_for(plan.batch.micros);
-  plan.slots = slots_of(program);
-  add_use(plan.memory, "activations", plan.arenas.keep * static_cast<size_t>(plan.slots));
-  add_use(plan.memory, "batches", plan.arenas.batch * BatchFeed::copies(plan.slots));
   add_use(plan.memory, "scratch", plan.arenas.scratch);
   add_use(plan.memory, "recomputation", plan.arenas.recompute);
+  // The rehearsals had few micro-batches; how many are in flight follows from the real number.
+  plan.slots = slots_in(config, options);
+  plan.memory = memory_with(plan, plan.slots);
   std::erase_if(plan.memory, [](const MemoryUse& use) { return use.bytes == 0; });
   return plan;
 }

@@ -2,6 +2,7 @@
 // will use, to the byte.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@ struct ModuleCount {
   int64_t instances = 0;
   int64_t elements = 0;  // of all instances
 };
+
+size_t sum_of(std::span<const MemoryUse> uses);
 
 struct Plan {
   ModelShape model{};
@@ -35,10 +38,11 @@ struct Plan {
   ArenaSizes arenas{};
   int slots = 1;
   std::vector<MemoryUse> memory{};  // by purpose; its sum is what the run allocates
-  size_t memory_bytes() const;
+  size_t memory_bytes() const { return sum_of(memory); }
   std::vector<MemoryUse> activations{}, scratch{};  // who is alive at the peak, by name
 
-  Cost step{};                       // of one optimizer step, as executed
+  Cost step{};                       // of one optimizer step, as executed by the rank
+  SentBytes sent{};                  // in one optimizer step
   double model_flops_per_token = 0;  // 6 x weights in products + 6 x layers x heads x head_dim x
                                      // length
   double tokens_per_step() const {
@@ -50,10 +54,15 @@ struct DryRunOptions {
   bool packed = false;     // batches carry document borders, whatever the configuration says
   bool inference = false;  // make room for Executor::infer with logits of one micro-batch
   int rank = 0;            // whose plan it is
+  // Of a step of the whole pipeline, where it has been verified before.
+  const ScheduleReport* schedule = nullptr;
 };
 
 // REQUIRES: a checked configuration. Takes no memory to speak of, whatever the size of the model.
 Plan dry_run(const Config& config, const DryRunOptions& options = {});
+
+// What a rank allocates that differs from the plan's by its number of slots only.
+std::vector<MemoryUse> memory_with(const Plan& plan, int slots);
 
 // The honest model FLOP per token (forward and backward) of this project; see docs/performance.md.
 double model_flops_per_token(const Config& config);

@@ -9,14 +9,9 @@ namespace bev {
 
 namespace {
 
-// Of all ranks that share the memory: they differ by stage only.
-size_t bytes_with(const Config& config) {
-  const ParallelLayout layout = layout_of(config);
-  size_t bytes = 0;
-  const int first_of_stage = layout.world() / layout.pipeline;
-  for (int stage = 0; stage < layout.pipeline; ++stage)
-    bytes += dry_run(config, {.rank = stage * first_of_stage}).memory_bytes();
-  return bytes * static_cast<size_t>(first_of_stage);
+size_t bytes_within_limit(const Config& config, const LayoutPlan& plan) {
+  return config.device.kind == DeviceKind::Cuda ? plan.largest().memory_bytes()
+                                                : plan.memory_bytes();
 }
 
 }  // namespace
@@ -31,7 +26,7 @@ size_t memory_limit(const Config& config) {
 std::vector<Remedy> find_remedies(const Config& config, size_t limit) {
   std::vector<Remedy> remedies;
   const auto attempt = [&](const Config& changed, std::string flags) {
-    const size_t bytes = bytes_with(changed);
+    const size_t bytes = bytes_within_limit(changed, plan_layout(changed));
     if (bytes <= limit) remedies.push_back({std::move(flags), bytes});
     return bytes <= limit;
   };
@@ -46,7 +41,7 @@ std::vector<Remedy> find_remedies(const Config& config, size_t limit) {
             ? ""
             : format(" --recompute.granularity {}", name_of_choice(granularity));
     for (int64_t micro = batch.micro_batch; micro >= 1; micro = micro / 2) {
-      if (batch.global_batch % micro != 0) continue;
+      if (batch.global_batch % (micro * data_ranks(config)) != 0) continue;
       changed.train.micro_batch = micro;
       const std::string flags = micro == batch.micro_batch
                                     ? recompute
@@ -58,15 +53,20 @@ std::vector<Remedy> find_remedies(const Config& config, size_t limit) {
   return remedies;
 }
 
-void require_fit(const Config& config, const Plan& plan) {
-  const size_t limit = memory_limit(config);
-  const size_t need = plan.layout.world() > 1 ? bytes_with(config) : plan.memory_bytes();
+void require_fit(const Config& config, const LayoutPlan& plan) {
+  const size_t limit = memory_limit(config), need = bytes_within_limit(config, plan);
   if (limit == 0 || need <= limit) return;
+  const RankPlan& largest = plan.largest();
+  const bool several = plan.shown.layout.world() > 1;
   std::string text =
-      format("the run needs {} and may use {}{}:", as_bytes(static_cast<double>(need)),
-             as_bytes(static_cast<double>(limit)),
+      format("{} needs {} and may use {}{}:",
+             several && config.device.kind == DeviceKind::Cuda ? format("rank {}", largest.rank)
+                                                               : "the run",
+             as_bytes(static_cast<double>(need)), as_bytes(static_cast<double>(limit)),
              config.device.memory_gib > 0 ? " (device.memory_gib)" : "");
-  std::vector<MemoryUse> uses = plan.memory;
+  if (several && config.device.kind != DeviceKind::Cuda)
+    text += format("\nof rank {}, which has the most:", largest.rank);
+  std::vector<MemoryUse> uses = largest.memory;
   std::sort(uses.begin(), uses.end(),
             [](const MemoryUse& a, const MemoryUse& b) { return a.bytes > b.bytes; });
   for (const MemoryUse& use : uses) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "plan/dry_run.h"
+#include "plan/layout_plan.h"
 
 namespace bev {
 
@@ -21,7 +21,7 @@ struct Remedy {
 std::vector<Remedy> find_remedies(const Config& config, size_t limit);
 
 // Throws a Device error that states need, limit, the largest purposes and the remedies, unless the
-// plan fits.
-void require_fit(const Config& config, const Plan& plan);
+// plan fits. Ranks share the memory of a host; on GPUs each has its own.
+void require_fit(const Config& config, const LayoutPlan& plan);
 
 }  // namespace bev

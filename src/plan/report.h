@@ -3,14 +3,15 @@
 
 #include <string>
 
-#include "plan/dry_run.h"
+#include "plan/layout_plan.h"
 
 namespace bev {
 
-// Tables: the model, parameters by module, memory by purpose, FLOP.
-std::string plan_table(const Plan& plan);
+// Tables: the model, the layout where there are several ranks, parameters by module, memory by
+// purpose, FLOP.
+std::string plan_table(const LayoutPlan& plan);
 
 // The same numbers as JSON; the keys are documented in docs/plan.md and stay.
-std::string plan_json(const Plan& plan);
+std::string plan_json(const LayoutPlan& plan);
 
 }  // namespace bev

@@ -78,14 +78,25 @@ std::vector<double> gradient_of(Assembly& assembly, const FlatPlace& place) {
   for (const FlatSection& section : params.sections()) {
     const FlatRange share = params.share_of(section);
     const int64_t begin = std::max(share.begin, place.begin);
-    const int64_t end =
-        std::min(share.end(), place.begin + static_cast<int64_t>(local.size()));
+    const int64_t end = std::min(share.end(), place.begin + static_cast<int64_t>(local.size()));
     if (begin >= end) continue;
     const std::vector<double> part =
         values_of(assembly.device, assembly.grads.range(begin, end - begin));
     std::copy(part.begin(), part.end(), local.begin() + (begin - place.begin));
   }
   return local;
+}
+
+void require_planned_bytes(const SentBytes& sent, const SentBytes& step, int steps, int rank) {
+  const auto require = [&](double all, double one, const char* axis) {
+    BEV_CHECK(std::abs(all - steps * one) <= 1e-9 * all, Internal,
+              "rank {} sent {} bytes ({}) in {} steps, planned were {} in each", rank, all, axis,
+              steps, one);
+  };
+  require(sent.tensor, step.tensor, "tensor");
+  require(sent.data, step.data, "data");
+  require(sent.pipeline, step.pipeline, "pipeline");
+  require(sent.scalars, step.scalars, "scalars");
 }
 
 }  // namespace
@@ -113,6 +124,7 @@ Trained train_layout(const Config& asked, int steps) {
     BEV_CHECK(device->allocated_bytes() == plan.memory_bytes(), Internal,
               "rank {} allocated {} bytes, planned were {}", world.rank(),
               device->allocated_bytes(), plan.memory_bytes());
+    require_planned_bytes(groups.sent(), plan.sent, steps, world.rank());
     const bool is_divided = layout.zero > 0 && layout.data > 1;
     std::map<std::string, std::vector<double>> values;
     Exec ex = assembly.executor.exec();

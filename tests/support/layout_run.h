@@ -17,9 +17,9 @@ struct Trained {
   LogicalTensors values, grads;  // of the last step; gradients summed over ranks, not clipped
 };
 
-// Trains `steps` steps as config.parallel says; each rank in arenas of exactly the planned size. The
-// samples are made up, and some of their tokens do not count: more in some samples than in others,
-// and none in a few.
+// Trains `steps` steps as config.parallel says; each rank in arenas of exactly the planned size,
+// sending exactly the planned bytes. The samples are made up, and some of their tokens do not
+// count: more in some samples than in others, and none in a few.
 Trained train_layout(const Config& config, int steps);
 
 // The largest ratio, over all tensors, of the norm of the difference to the norm of b's; and where.

@@ -22,27 +22,20 @@ constexpr MegatronFlag kLayoutOfAPipeline[] = {
     {"--account-for-embedding-in-pipeline-split"},
     {"--account-for-loss-in-pipeline-split"},
     {"--pipeline-model-parallel-layout", "TEXT"},
-    {"--num-layers-per-virtual-pipeline-stage", "N"},
     {"--pipeline-model-parallel-split-rank", "N"},
     {"--standalone-embedding-stage"},
 };
 
 constexpr MegatronFlag kCommunication[] = {
     {"--pipeline-model-parallel-comm-backend", "nccl|ucc"},
-    {"--tp-comm-overlap"},
     {"--no-tp-comm-bulk-wgrad --disable-tp-comm-bulk-wgrad"},
     {"--no-tp-comm-bulk-dgrad --disable-tp-comm-bulk-dgrad"},
     {"--no-tp-comm-overlap-ag --disable-tp-comm-overlap-ag"},
     {"--no-tp-comm-overlap-rs --disable-tp-comm-overlap-rs"},
-    {"--tp-comm-overlap-rs-dgrad"},
     {"--no-tp-comm-split-ag --disable-tp-comm-split-ag"},
     {"--no-tp-comm-split-rs --disable-tp-comm-split-rs"},
     {"--tp-comm-bootstrap-backend", "nccl|mpi|gloo", "nccl"},
-    {"--delay-wgrad-compute"},
     {"--use-ring-exchange-p2p"},
-    {"--defer-embedding-wgrad-compute"},
-    {"--wgrad-deferral-limit", "N", "0"},
-    {"--overlap-p2p-communication-warmup-flush"},
     {"--no-clone-scatter-output-in-embedding --disable-clone-scatter-output-in-embedding"},
     {"--symmetric-ar-type", "two_shot|one_shot|multimem_all_reduce"},
     {"--nccl-all-reduce-for-prefill"},
@@ -61,7 +54,6 @@ constexpr MegatronFlag kCommunication[] = {
     {"--high-priority-stream-groups", "TEXT ..."},
     {"--distributed-timeout-seconds-after-init", "N"},
     {"--no-overlap-p2p-communication"},
-    {"--overlap-grad-reduce"},
     {"--ddp-num-buckets", "N"},
     {"--ddp-bucket-size", "N"},
     {"--ddp-pad-buckets-for-high-nccl-busbw"},
@@ -69,8 +61,6 @@ constexpr MegatronFlag kCommunication[] = {
     {"--gtp-remat-reduce-scatter-with-fp32-accumulation"},
     {"--ddp-param-name-patterns-for-fp32-local-accumulation", "TEXT ..."},
     {"--ddp-average-in-collective"},
-    {"--overlap-param-gather"},
-    {"--overlap-param-gather-with-optimizer-step"},
     {"--no-align-param-gather"},
     {"--use-nccl-ub"},
     {"--disable-symmetric-registration"},
@@ -84,12 +74,24 @@ constexpr MegatronFlag kCommunication[] = {
     {"--cp-comm-type", "TEXT ...", "p2p"},
     {"--fsdp-db-use-persist-buf-on-alloc-fail"},
     {"--no-async-tensor-model-parallel-allreduce"},
-    {"--overlap-p2p-communication"},
     {"--no-delay-grad-reduce"},
     {"--no-scatter-gather-tensors-in-pipeline"},
     {"--local_rank", "N"},
     {"--DDP-impl", "local|torch", "local"},
     {"--use-contiguous-buffers-in-ddp"},
+};
+
+constexpr MegatronFlag kOverlapOfCommunication[] = {
+    {"--overlap-grad-reduce"},
+    {"--overlap-param-gather"},
+    {"--overlap-param-gather-with-optimizer-step"},
+    {"--overlap-p2p-communication"},
+    {"--overlap-p2p-communication-warmup-flush"},
+    {"--tp-comm-overlap"},
+    {"--tp-comm-overlap-rs-dgrad"},
+    {"--delay-wgrad-compute"},
+    {"--defer-embedding-wgrad-compute"},
+    {"--wgrad-deferral-limit", "N", "0"},
 };
 
 constexpr MegatronFlag kShardingOverDataParallelRanks[] = {
@@ -111,11 +113,19 @@ constexpr MegatronFlag kShardingOverDataParallelRanks[] = {
 
 std::span<const FlagTopic> parallel_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"layout of ranks", FlagClass::Later, "this version runs on one rank", kLayoutOfRanks},
-      {"layout of a pipeline", FlagClass::Later, "this version has no pipeline",
+      {"layout of ranks", FlagClass::Later, "this version does not lay out ranks so",
+       kLayoutOfRanks},
+      {"layout of a pipeline", FlagClass::Later,
+       "this version divides the layers evenly, save those of the first and the last stage",
        kLayoutOfAPipeline},
-      {"communication", FlagClass::Noted, "has no meaning with one rank", kCommunication},
-      {"sharding over data-parallel ranks", FlagClass::Noted, "one rank holds everything",
+      {"communication", FlagClass::Noted,
+       "how ranks talk is decided by this program and changes no result", kCommunication},
+      {"overlap of communication", FlagClass::Noted,
+       "ranks compute and talk in turn in this version; the results are the same",
+       kOverlapOfCommunication},
+      {"sharding over data-parallel ranks", FlagClass::Noted,
+       "this version cuts the optimizer's state (parallel.zero) and nothing else; the results are "
+       "the same",
        kShardingOverDataParallelRanks},
   };
   return kTopics;

@@ -180,13 +180,36 @@ TEST(Check, RanksAndWhatTheyDivide) {
                  {"4 heads do not divide over 3 tensor ranks", "tensor 1, 2 or 4"});
   expect_problem(small_model() + Args{"--threads", "4", "--pipeline-model-parallel-size", "4"},
                  {"2 layers do not fill 4 stages"});
-  expect_problem(two + Args{"--pipeline-model-parallel-size", "2",
-                            "--decoder-first-pipeline-num-layers", "2"},
-                 {"2 layers do not fill 2 stages"});
+  expect_problem(
+      two + Args{"--pipeline-model-parallel-size", "2", "--decoder-first-pipeline-num-layers", "2"},
+      {"2 layers do not fill 2 stages"});
   expect_problem(two + Args{"--tensor-model-parallel-size", "2", "--parallel.chunks", "2"},
                  {"2 chunks with 1 pipeline ranks"});
   expect_problem(two + Args{"--parallel.schedule", "interleaved"}, {"1 chunks"});
   expect_problem(two + Args{"--global-batch-size", "3"}, {"on 2 ranks", "global_batch"});
+  expect_problem(two + Args{"--train-samples", "3"}, {"one step takes 4 samples"});
+}
+
+TEST(Check, TheInnerSizeThatFollowsDividesToo) {
+  expect_problem({"--num-layers", "1", "--hidden-size", "768", "--num-attention-heads", "12",
+                  "--vocab-size", "64", "--seq-length", "8", "--micro-batch-size", "1", "--swiglu",
+                  "--threads", "12", "--tensor-model-parallel-size", "12"},
+                 {"inner size 2048 does not divide over 12 tensor ranks", "tensor 4, 8, 16 or 32"});
+}
+
+TEST(Check, LayersOfAVirtualStage) {
+  const Args four = small_model() + Args{"--threads", "4", "--pipeline-model-parallel-size", "4",
+                                         "--num-layers-per-virtual-pipeline-stage"};
+  expect_problem(four + Args{"2", "--num-layers", "12"},
+                 {"the 3 layers of a pipeline rank are no whole number of stages of 2",
+                  "chunk_layers 1 or 3"});
+  expect_problem(four + Args{"1", "--num-layers", "10"},
+                 {"10 layers do not divide over 4 pipeline ranks", "layers 8 or 12"});
+  expect_problem(four + Args{"1", "--num-layers", "8", "--parallel.chunks", "2"},
+                 {"given twice", "chunk_layers alone"});
+  expect_problem(small_model() + Args{"--num-layers-per-virtual-pipeline-stage", "1"},
+                 {"2 chunks with 1 pipeline ranks"});
+  expect_fine(four + Args{"1", "--num-layers", "8"});
 }
 
 TEST(Check, Recomputation) {

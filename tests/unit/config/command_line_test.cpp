@@ -154,6 +154,36 @@ TEST(CommandLine, StrayArguments) {
   expect_problem(small_model() + Args{"--"}, {"\"--\""});
 }
 
+TEST(CommandLine, AVerbsWordForAField) {
+  constexpr OwnFlag kOwn[] = {{"--world-size", "N", "ranks", "parallel.threads"}};
+  const LoadedConfig loaded = load(small_model() + Args{"--world-size", "4"}, kOwn);
+  EXPECT_EQ(loaded.config.parallel.threads, 4);
+  EXPECT_EQ(loaded.origins.at("parallel.threads").text, "--world-size");
+  const Args pipeline{"--pipeline-model-parallel-size", "2", "--world-size"};
+  for (const auto& [count, part] :
+       {std::pair{"0", "1 to 1,048,576"}, {"3", "--world-size 2 or 4"}}) {
+    const auto problems = problems_of(small_model() + pipeline + Args{count}, Purpose::Plan, kOwn);
+    ASSERT_EQ(problems.size(), 1u);
+    EXPECT_TRUE(mentions(problems[0], part)) << report(problems);
+  }
+}
+
+TEST(CommandLine, AValueThatMayBeLeftOut) {
+  constexpr OwnFlag kOwn[] = {{"--timeline", "[FILE]", "draw"}, {"--json", "", "as JSON"}};
+  const TemporaryFile file("[model]\nlayers = 3\n");
+  const auto value = [&](const Args& args) {
+    const LoadedConfig loaded = load(small_model() + args, kOwn);
+    EXPECT_TRUE(loaded.has("--timeline"));
+    return loaded.own_text("--timeline");
+  };
+  EXPECT_EQ(value({"--timeline", "a.svg"}), "a.svg");
+  EXPECT_EQ(value({"--timeline=a.svg"}), "a.svg");
+  EXPECT_EQ(value({"--timeline"}), "");
+  EXPECT_EQ(value({"--timeline", "--json"}), "");
+  // A configuration is none.
+  EXPECT_EQ(value({"--timeline", file.path()}), "");
+}
+
 TEST(CommandLine, FlagsOfTheVerb) {
   constexpr OwnFlag kOwn[] = {{"--json", "FILE", "write JSON"},
                               {"--dry-run", "", "do nothing"},
