@@ -1,5 +1,7 @@
 #include "verify/report.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/json.h"
 
@@ -7,7 +9,7 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kWorst = 8;
+constexpr size_t kWorst = 8, kNumberWidth = 18;
 
 std::string_view quantity_text(Quantity quantity) {
   switch (quantity) {
@@ -29,16 +31,19 @@ Json difference_json(const Difference& d) {
 }  // namespace
 
 std::string verify_table(const VerifyReport& r) {
-  std::string text =
-      format("\n{:>4}  {:>20} {:>20}  {:>20} {:>20}\n", "", "loss", "", "gradient norm", "");
-  text += format("{:>4}  {:>20} {:>20}  {:>20} {:>20}\n", "step", r.layouts[0], r.layouts[1],
-                 r.layouts[0], r.layouts[1]);
+  const size_t width = std::max({kNumberWidth, r.layouts[0].size(), r.layouts[1].size()});
+  const auto row = [&](const std::string& step, const auto&... cells) {
+    return format("{:>4}", step) + (format("  {:>{}}", cells, width) + ...) + "\n";
+  };
+  const auto digits = [](double value) { return format("{:.15f}", value); };
+  std::string text = format("\n{:>4}  {:<{}}  gradient norm\n", "", "loss", 2 * width + 2);
+  text += row("step", r.layouts[0], r.layouts[1], r.layouts[0], r.layouts[1]);
   for (size_t i = 0; i < r.comparison.steps.size(); ++i) {
     const Comparison::Step& s = r.comparison.steps[i];
-    text += format("{:>4}  {:>20.15f} {:>20.15f}  {:>20.15f} {:>20.15f}\n", i + 1, s.loss[0],
-                   s.loss[1], s.norm[0], s.norm[1]);
+    text += row(format("{}", i + 1), digits(s.loss[0]), digits(s.loss[1]), digits(s.norm[0]),
+                digits(s.norm[1]));
   }
-  text += format("\n{:<46} {:>10} {:>10}\n",
+  text += format("\n{:<53} {:>10} {:>10}\n",
                  "relative differences after the last step, worst first", "gradient", "value");
   for (const TensorDifference& t : r.comparison.worst(kWorst))
     text += format("  {:<51} {:>10.1e} {:>10.1e}\n", t.name, t.grad, t.value);

@@ -157,7 +157,7 @@ TEST(ThreadRanks, ABarrierEndsBeforeTheNextCallBegins) {
 // Fails when a sender is sent away by the failure of a third rank while its memory is being copied.
 TEST(ThreadRanks, WhoHasSentStaysUntilItIsCopied) {
   for (int turn = 0; turn < 5; ++turn) {
-    std::atomic<bool> copies = false;
+    std::atomic<bool> sends = false, copies = false;
     test::expect_error(ErrorKind::Data, "the disk is gone", [&] {
       run_ranks(3, kLimit, [&](Communicator& world) {
         Place place;
@@ -165,19 +165,21 @@ TEST(ThreadRanks, WhoHasSentStaysUntilItIsCopied) {
         if (world.rank() == 0) {
           std::fill(values.begin(), values.end(), 7.0);
           const Sent sent = world.send(place.ex, over(values), 1, Channel::Forward);
+          sends = true;
           try {
             world.await(place.ex, sent);
           } catch (const Error&) {
-            std::fill(values.begin(), values.end(), -1.0);
+            std::fill(values.rbegin(), values.rend(), -1.0);
             throw;
           }
         } else if (world.rank() == 1) {
+          while (!sends) std::this_thread::yield();
           copies = true;
           world.recv(place.ex, over(values), 0, Channel::Forward);
           for (const double value : values) ASSERT_EQ(value, 7.0);
         } else {
           while (!copies) std::this_thread::yield();
-          std::this_thread::sleep_for(milliseconds(1 + turn));
+          std::this_thread::sleep_for(milliseconds(turn));
           throw Error(ErrorKind::Data, "the disk is gone");
         }
       });
