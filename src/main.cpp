@@ -34,6 +34,7 @@ constexpr std::array kVerbs{
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
     Verb{"inspect", "what a token file, model or configuration holds", bev::app::inspect},
     Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
+    Verb{"verify", "whether two layouts of a training compute the same", bev::app::verify},
     Verb{"bench", "measure operations and whole steps", bev::app::bench},
     Verb{"doctor", "what this machine has for training, what is wrong and how to mend it",
          bev::app::doctor},

@@ -77,7 +77,7 @@ std::string overview(std::span<const Verb> verbs) {
   text +=
       "\nEvery field of the configuration is a flag; flags of Megatron-LM work too.\n"
       "Exit codes: 0 done, 2 wrong usage or configuration, 3 bad or missing file,\n"
-      "4 device or memory, 5 communication, 6 numbers that are not finite,\n"
+      "4 device or memory, 5 communication, 6 numbers that are not finite or differ,\n"
       "70 a bug of bevatron.\n";
   return text;
 }

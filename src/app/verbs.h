@@ -15,6 +15,7 @@ int eval(std::span<const std::string> args);
 int generate(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);
 int plan(std::span<const std::string> args);
+int verify(std::span<const std::string> args);
 int bench(std::span<const std::string> args);
 int doctor(std::span<const std::string> args);
 int tokenizer(std::span<const std::string> args);

@@ -16,7 +16,7 @@ enum class ErrorKind : uint8_t {
   Data,      // a file is missing, short or corrupt:     exit 3
   Device,    // out of memory, a failed kernel:          exit 4
   Comm,      // a peer failed or a time limit passed:    exit 5
-  Numerics,  // the training produced numbers that are not finite: exit 6
+  Numerics,  // numbers are not finite, or differ where they must not: exit 6
   Internal,  // a bug of ours:                           exit 70
 };
 

@@ -156,6 +156,8 @@ void ThreadCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel chan
 
 void ThreadCommunicator::do_barrier(std::chrono::seconds limit) {
   group_->publish(rank(), {.name = "barrier"}, limit);
+  // Nobody brings something new while others still look at what was brought.
+  group_->meet(rank(), "barrier", limit);
 }
 
 void run_ranks(int size, ThreadGroup::Limit limit, FunctionRef<void(Communicator& world)> body) {

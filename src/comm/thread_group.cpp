@@ -87,7 +87,10 @@ uint64_t ThreadGroup::post(int from, int to, Channel channel, const std::byte* d
 void ThreadGroup::await_collected(int from, const Sent& sent, Limit limit) {
   std::unique_lock lock(fate_->mutex);
   const Pipe& pipe = pipes_[{from, sent.to, sent.channel}];
-  const auto over = [&] { return fate_->culprit >= 0 || pipe.collected >= sent.number; };
+  // After a failure nobody begins to read, but who has begun still does.
+  const auto over = [&] {
+    return (fate_->culprit >= 0 && !pipe.is_read) || pipe.collected >= sent.number;
+  };
   if (!fate_->bell.wait_for(lock, limit, over)) {
     give_up(from, "send", limit, format("{}", world_rank(sent.to)));
   }

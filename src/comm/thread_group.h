@@ -55,7 +55,8 @@ class ThreadGroup {
   void meet(int member, const char* what, Limit limit);
 
   // The memory stays the sender's, who keeps it until it is collected or abandon() has returned.
-  // Returns its number among those of the channel. collect() waits and copies.
+  // Returns its number among those of the channel. collect() waits and copies. await_collected()
+  // returns or throws when nobody reads it.
   uint64_t post(int from, int to, Channel channel, const std::byte* data, size_t bytes);
   void await_collected(int from, const Sent& sent, Limit limit);
   void collect(int from, int to, Channel channel, std::byte* data, size_t bytes, Limit limit);

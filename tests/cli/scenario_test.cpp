@@ -92,7 +92,8 @@ class Catalogue {
             "configuration come at\nonce. The last line gives the kind and the exit code: 2 usage "
             "or "
             "configuration, 3 data (a file is missing, damaged or\ncannot be written), 4 device or "
-            "memory, 5 communication, 6 numbers that are not finite, 70 a bug of bevatron.\n\n"
+            "memory, 5 communication, 6 numbers that are not finite or differ, 70 a bug of "
+            "bevatron.\n\n"
             "This page is made by `make docs` from the scenarios in tests/cli/scenarios, which "
             "`make test` runs.\n";
     for (const auto& [name, section] : sections_) file << "\n## " << name << "\n" << section;

@@ -141,6 +141,52 @@ TEST(ThreadRanks, GroupsAreIndependent) {
   });
 }
 
+// Fails when a rank that leaves a barrier late sees what another has brought to the next call.
+TEST(ThreadRanks, ABarrierEndsBeforeTheNextCallBegins) {
+  run_ranks(3, kLimit, [](Communicator& world) {
+    Place place;
+    for (int turn = 0; turn < 2000; ++turn) {
+      std::vector<double> x{1};
+      world.barrier(std::chrono::seconds(20));
+      world.all_reduce(place.ex, over(x));
+      EXPECT_EQ(x[0], 3);
+    }
+  });
+}
+
+// Fails when a sender is sent away by the failure of a third rank while its memory is being copied.
+TEST(ThreadRanks, WhoHasSentStaysUntilItIsCopied) {
+  for (int turn = 0; turn < 5; ++turn) {
+    std::atomic<bool> sends = false, copies = false;
+    test::expect_error(ErrorKind::Data, "the disk is gone", [&] {
+      run_ranks(3, kLimit, [&](Communicator& world) {
+        Place place;
+        std::vector<double> values(world.rank() < 2 ? size_t{1} << 22 : 0);
+        if (world.rank() == 0) {
+          std::fill(values.begin(), values.end(), 7.0);
+          const Sent sent = world.send(place.ex, over(values), 1, Channel::Forward);
+          sends = true;
+          try {
+            world.await(place.ex, sent);
+          } catch (const Error&) {
+            std::fill(values.rbegin(), values.rend(), -1.0);
+            throw;
+          }
+        } else if (world.rank() == 1) {
+          while (!sends) std::this_thread::yield();
+          copies = true;
+          world.recv(place.ex, over(values), 0, Channel::Forward);
+          for (const double value : values) ASSERT_EQ(value, 7.0);
+        } else {
+          while (!copies) std::this_thread::yield();
+          std::this_thread::sleep_for(milliseconds(turn));
+          throw Error(ErrorKind::Data, "the disk is gone");
+        }
+      });
+    });
+  }
+}
+
 // Fails when a peer of a failed rank hangs, or is not told who failed and why.
 TEST(ThreadRanks, AFailedRankIsNamed) {
   for (int culprit = 0; culprit < 3; ++culprit) {

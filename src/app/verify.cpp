@@ -1,0 +1,149 @@
+// bevatron verify: the same few steps under two layouts, compared tensor by tensor.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "app/terminal.h"
+#include "app/verb_config.h"
+#include "app/verbs.h"
+#include "base/check.h"
+#include "parallel/layout.h"
+#include "plan/fit.h"
+#include "verify/layout_text.h"
+#include "verify/report.h"
+#include "verify/shrink.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array<OwnFlag, 7> kFlags{{
+    {"--layout", "LAYOUT",
+     "the layout to try, such as tp2.sp.pp2.dp2.zero1.chunks2.gpipe; default: that of the "
+     "configuration"},
+    {"--against", "LAYOUT", "the layout to compare with; default: one, a single rank"},
+    {"--steps", "N", "how many steps; default 3"},
+    {"--tolerance", "X",
+     "largest relative difference that counts as equal; default 1e-12, on cpu 2e-5"},
+    {"--shrink", "",
+     "the smallest shapes that both layouts can divide, all options kept (default)"},
+    {"--whole", "", "the shapes of the configuration as they are"},
+    {"--json", "", "print JSON with stable keys instead of tables"},
+}};
+
+// Where all ranks are threads of one machine.
+constexpr int64_t kMostRanks = 256;
+constexpr double kReferenceTolerance = 1e-12, kCpuTolerance = 2e-5;
+
+void complete(Config& config) {
+  if (config.train.micro_batch == 0) config.train.micro_batch = 1;
+}
+
+// float64 unless the command line says otherwise: what a file says is about the real training.
+DeviceKind device_for(const LoadedConfig& loaded) {
+  const auto origin = loaded.origins.find("device.kind");
+  if (origin == loaded.origins.end() || origin->second.kind != OriginKind::Flag)
+    return DeviceKind::Reference;
+  const DeviceKind kind = loaded.config.device.kind;
+  BEV_CHECK(kind == DeviceKind::Reference || kind == DeviceKind::Cpu, Usage,
+            "--device {}: the ranks of a comparison are threads that exchange host memory; legal "
+            "are reference and cpu",
+            name_of_choice(kind));
+  return kind;
+}
+
+double tolerance_for(const LoadedConfig& loaded, DeviceKind device) {
+  if (!loaded.has("--tolerance"))
+    return device == DeviceKind::Cpu ? kCpuTolerance : kReferenceTolerance;
+  const std::string text = loaded.own_text("--tolerance");
+  const auto value = parse_real(text);
+  BEV_CHECK(value && *value >= 0, Usage, "--tolerance {}: a number of at least 0 is wanted", text);
+  return *value;
+}
+
+// A layout with the same axes that a small machine can run.
+std::string smaller_layout(ParallelConfig layout) {
+  const int64_t copies = layout.threads / (layout.tensor * layout.pipeline);
+  layout.tensor = std::min<int64_t>(layout.tensor, 2);
+  layout.pipeline = std::min<int64_t>(layout.pipeline, 2);
+  layout.threads = layout.tensor * layout.pipeline * std::min<int64_t>(copies, 2);
+  return layout_text(layout);
+}
+
+// What is wrong with a layout of this configuration.
+void add_problems(const LoadedConfig& loaded, const Config& divided, std::string_view flag,
+                  std::vector<Problem>& problems) {
+  const std::string name = layout_text(divided.parallel);
+  const int64_t ranks = divided.parallel.threads;
+  if (ranks > kMostRanks) {
+    problems.push_back({.what = format("the layout {} has {} ranks", name, ranks),
+                        .where = std::string(flag),
+                        .why = format("each of them is a thread here, at most {}", kMostRanks),
+                        .legal = format("a smaller one that divides the same: {} {}", flag,
+                                        smaller_layout(divided.parallel))});
+  }
+  Origins origins = loaded.origins;
+  for (const Field& field : fields()) {
+    if (field.section() == "parallel")
+      origins[field.path] = {OriginKind::Flag, format("{} {}", flag, name)};
+  }
+  for (Problem& problem : check(divided, Purpose::Plan, origins))
+    problems.push_back(std::move(problem));
+}
+
+std::string rank_text(const Config& config) {
+  return format("{} ({})", layout_text(config.parallel), describe(layout_of(config)));
+}
+
+}  // namespace
+
+int verify(std::span<const std::string> args) {
+  const std::string summary = format(
+      "Trains a few steps under two layouts from the same seed, on made-up tokens of which some do "
+      "not count, with ranks as threads in float64 (--device cpu: f32), and compares losses, "
+      "gradients and weights after every step. Exits 0 when they agree and 6 when they differ, "
+      "naming the first tensor that does. The bias of the keys is left out where softmax cancels "
+      "it: its gradient is rounding noise. A layout is any of these with dots or commas between: "
+      "{}.",
+      layout_parts());
+  const auto loaded =
+      config_for({.name = "verify", .summary = summary, .own = kFlags, .complete = complete}, args);
+  if (!loaded) return 0;
+  BEV_CHECK(!loaded->has("--shrink") || !loaded->has("--whole"), Usage,
+            "--shrink and --whole exclude each other");
+  const int64_t steps = own_integer(*loaded, "--steps", 3, 1, 1000000);
+  const DeviceKind device = device_for(*loaded);
+  const double tolerance = tolerance_for(*loaded, device);
+  const ParallelConfig tried = loaded->has("--layout") ? parse_layout(loaded->own_text("--layout"))
+                                                       : loaded->config.parallel;
+  const ParallelConfig known = parse_layout(loaded->own_text("--against"));
+
+  const LayoutPair whole = under_layouts(comparable(loaded->config, device, steps), tried, known);
+  std::vector<Problem> problems;
+  add_problems(*loaded, whole.first, "--layout", problems);
+  add_problems(*loaded, whole.second, "--against", problems);
+  throw_if_any(problems, "the layouts");
+
+  const bool shrinks = !loaded->has("--whole");
+  const LayoutPair pair = shrinks ? shrink(whole, steps) : whole;
+  for (const Config* config : {&pair.first, &pair.second}) require_fit(*config, dry_run(*config));
+  say("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(pair.first),
+      rank_text(pair.second), steps, name_of_choice(device), tolerance);
+  say("kept      {}\n", options_text(pair.first));
+  if (const std::string changes = shrunk_text(whole.first, pair.first); !changes.empty())
+    say("shrunk    {}\n", changes);
+
+  const VerifyReport report{
+      .layouts = {layout_text(pair.first.parallel), layout_text(pair.second.parallel)},
+      .device = device,
+      .tolerance = tolerance,
+      .comparison = compare(train_layout(pair.first, steps), train_layout(pair.second, steps))};
+  fmt::print("{}\n", loaded->has("--json") ? verify_json(report) : verify_table(report));
+  if (const auto difference = report.comparison.first_beyond(tolerance))
+    throw Error(ErrorKind::Numerics, difference_text(*difference, tolerance));
+  if (!loaded->has("--json")) fmt::print("{}\n", agreement_text(report));
+  return 0;
+}
+
+}  // namespace bev::app

@@ -1,0 +1,215 @@
+#include "verify/layout_run.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <mutex>
+
+#include "base/check.h"
+#include "comm/thread.h"
+#include "data/loader.h"
+#include "ops/make_device.h"
+#include "plan/dry_run.h"
+#include "tensor/visit.h"
+#include "train/whole_model.h"
+#include "verify/uneven_samples.h"
+
+namespace bev {
+
+namespace {
+
+// Nobody waits longer for another rank.
+constexpr std::chrono::minutes kRankLimit{10};
+
+FlatRange noise_in(const ParamSpec& spec, const ModelConfig& model) {
+  const bool cancels = model.position != PositionKind::Rope && !model.qk_norm;
+  if (!cancels || !spec.name.ends_with("qkv.bias")) return {0, 0};
+  return {spec.parts[0].extent, spec.parts[1].extent};
+}
+
+// The tensors of the whole model, filled with zeros.
+std::vector<LogicalTensor> logical_tensors(const Config& config) {
+  const Config whole = on_one_rank(config);
+  const std::unique_ptr<Device> device = make_null_device(whole.device);
+  const PlacedModel model(whole, *device);
+  std::vector<LogicalTensor> tensors;
+  for (const Param* param : model.params.distinct()) {
+    const ParamSpec& spec = param->spec;
+    const std::vector<double> zeros(static_cast<size_t>(spec.shape.elements()));
+    tensors.push_back({spec.name, zeros, zeros, noise_in(spec, config.model)});
+  }
+  return tensors;
+}
+
+std::vector<double> values_of(Device& device, const ConstTensor& t) {
+  std::vector<std::byte> bytes(bytes_of(t));
+  device.download(t.data, bytes.data(), bytes.size());
+  std::vector<double> values;
+  values.reserve(static_cast<size_t>(t.shape.elements()));
+  visit_floating(t.dtype, "a comparison", [&]<class T>() {
+    const auto* data = reinterpret_cast<const T*>(bytes.data());
+    for (int64_t i = 0; i < t.shape.elements(); ++i) values.push_back(static_cast<double>(data[i]));
+  });
+  return values;
+}
+
+// The elements that a rank has something to say about.
+FlatRange share_with(const ParamStore& params, const FlatPlace& place, bool is_divided) {
+  if (is_divided) {
+    for (const FlatRange& section : params.sections()) {
+      if (place.begin >= section.begin && place.begin < section.begin + section.count)
+        return params.share_of(section);
+    }
+  }
+  return {0, params.flat_elements()};
+}
+
+// Writes what this rank owns of a tensor into its logical place. `is_divided`: ranks that share the
+// batch hold parts of it instead of copies.
+void put_owned(const ParamStore& params, const FlatPlace& place, const std::vector<double>& local,
+               bool is_divided, std::vector<double>& logical) {
+  const ParamSpec& spec = place.param->spec;
+  const ParallelLayout& layout = params.layout();
+  const int of_batch = params.grid().coordinate(params.rank(), Axis::Data);
+  if (!is_divided && of_batch != 0) return;
+  const int rank = params.rank() - of_batch * layout.tensor * layout.context;
+  const FlatRange share = share_with(params, place, is_divided);
+  const Shape& here = place.param->value.shape;
+  const int64_t columns = here.elements() / here[0];
+  const int64_t all_columns = spec.shape.elements() / spec.shape[0];
+  for (const Piece& piece : owned_pieces(spec, params.grid(), rank)) {
+    const bool by_rows = piece.dim == 0;
+    const int64_t rows = by_rows ? piece.extent : here[0];
+    const int64_t run = by_rows ? columns : piece.extent;
+    for (int64_t r = 0; r < rows; ++r) {
+      const int64_t from =
+          by_rows ? (piece.local_begin + r) * columns : r * columns + piece.local_begin;
+      const int64_t to =
+          by_rows ? (piece.logical_begin + r) * all_columns : r * all_columns + piece.logical_begin;
+      for (int64_t c = 0; c < run; ++c) {
+        const int64_t flat = place.begin + from + c;
+        if (flat < share.begin || flat >= share.begin + share.count) continue;
+        logical[static_cast<size_t>(to + c)] = local[static_cast<size_t>(from + c)];
+      }
+    }
+  }
+}
+
+// The gradient of a parameter as this rank has it; zero where another rank has the share.
+std::vector<double> gradient_of(const Assembly& assembly, const FlatPlace& place) {
+  const ParamStore& params = assembly.params;
+  if (params.layout().zero < 2) return values_of(assembly.device, place.param->grad);
+  std::vector<double> local(static_cast<size_t>(place.param->value.shape.elements()));
+  for (const FlatSection& section : params.sections()) {
+    const FlatRange share = params.share_of(section);
+    const int64_t begin = std::max(share.begin, place.begin);
+    const int64_t end = std::min(share.end(), place.begin + static_cast<int64_t>(local.size()));
+    if (begin >= end) continue;
+    const std::vector<double> part =
+        values_of(assembly.device, assembly.grads.range(begin, end - begin));
+    std::copy(part.begin(), part.end(), local.begin() + (begin - place.begin));
+  }
+  return local;
+}
+
+// What a rank holds of a parameter.
+struct Held {
+  const FlatPlace* place;
+  std::vector<double> value, grad;
+};
+
+// All ranks call it together: divided parameters are gathered.
+std::vector<Held> held_by(Assembly& assembly) {
+  std::vector<Held> all;
+  Exec ex = assembly.executor.exec();
+  for (const FlatPlace& place : assembly.params.flat()) {
+    assembly.leases.need(ex, place.param->bucket);
+    all.push_back({&place, values_of(assembly.device, place.param->value),
+                   gradient_of(assembly, place)});
+  }
+  return all;
+}
+
+void put_all(const ParamStore& params, const std::vector<Held>& all, StepOutcome& outcome) {
+  const bool is_divided = params.layout().zero > 0;
+  for (const Held& held : all) {
+    for (LogicalTensor& tensor : outcome.tensors) {
+      if (tensor.name != held.place->param->spec.name) continue;
+      put_owned(params, *held.place, held.value, false, tensor.value);
+      put_owned(params, *held.place, held.grad, is_divided, tensor.grad);
+    }
+  }
+}
+
+void require_planned(double sent, double step, int64_t steps, const char* axis, int rank) {
+  BEV_CHECK(std::abs(sent - static_cast<double>(steps) * step) <= 1e-9 * sent, Internal,
+            "rank {} sent {} bytes ({}) in {} steps, planned were {} in each", rank, sent, axis,
+            steps, step);
+}
+
+bool same_bits(double a, double b) {
+  return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+}
+
+}  // namespace
+
+void train_rank(
+    const Config& config, Communicator& world, std::shared_ptr<const Samples> samples,
+    int64_t steps,
+    FunctionRef<void(int64_t step, const StepResult& result, Assembly& assembly)> after) {
+  Groups groups(layout_of(config), world);
+  const Plan plan = dry_run(config, {.rank = world.rank()});
+  DeviceConfig own = config.device;
+  own.threads = plan.threads;
+  const std::unique_ptr<Device> device = make_device(own);
+  Assembly assembly(config, *device, groups, plan.arenas);
+  assembly.initialize();
+  Loader loader(std::move(samples), Loader::shape_of(config, groups.coordinate(Axis::Data)));
+  Stepper stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations));
+  SentBytes sent;
+  for (int64_t step = 0; step < steps; ++step) {
+    const SentBytes before = groups.sent();
+    const StepResult result = stepper.step(loader.next());
+    const SentBytes then = groups.sent();
+    sent.tensor += then.tensor - before.tensor;
+    sent.data += then.data - before.data;
+    sent.pipeline += then.pipeline - before.pipeline;
+    after(step, result, assembly);
+  }
+  require_planned(sent.tensor, plan.sent.tensor, steps, "tensor", world.rank());
+  require_planned(sent.data, plan.sent.data, steps, "data", world.rank());
+  require_planned(sent.pipeline, plan.sent.pipeline, steps, "pipeline", world.rank());
+  BEV_CHECK(device->allocated_bytes() == plan.memory_bytes(), Internal,
+            "rank {} allocated {} bytes, planned were {}", world.rank(), device->allocated_bytes(),
+            plan.memory_bytes());
+}
+
+std::vector<StepOutcome> train_layout(const Config& config, int64_t steps) {
+  const auto samples = std::make_shared<UnevenSamples>(config.model.vocab);
+  std::vector<StepOutcome> outcomes(static_cast<size_t>(steps));
+  for (StepOutcome& outcome : outcomes) outcome.tensors = logical_tensors(config);
+  std::vector<bool> is_reported(outcomes.size());
+  std::mutex mutex;
+  run_ranks(layout_of(config).world(), kRankLimit, [&](Communicator& world) {
+    const auto record = [&](int64_t step, const StepResult& result, Assembly& assembly) {
+      const std::vector<Held> held = held_by(assembly);
+      const std::lock_guard lock(mutex);
+      StepOutcome& outcome = outcomes[static_cast<size_t>(step)];
+      const bool is_first = !is_reported[static_cast<size_t>(step)];
+      BEV_CHECK(is_first || (same_bits(outcome.loss, result.loss) &&
+                             same_bits(outcome.norm, result.grad_norm)),
+                Numerics,
+                "the ranks of one layout disagree in step {}: rank {} has the loss {} and the "
+                "gradient norm {}, another {} and {}",
+                step + 1, world.rank(), result.loss, result.grad_norm, outcome.loss, outcome.norm);
+      is_reported[static_cast<size_t>(step)] = true;
+      outcome.loss = result.loss;
+      outcome.norm = result.grad_norm;
+      put_all(assembly.params, held, outcome);
+    };
+    train_rank(config, world, samples, steps, record);
+  });
+  return outcomes;
+}
+
+}  // namespace bev

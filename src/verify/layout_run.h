@@ -1,0 +1,37 @@
+// A training under any layout, on ranks that are threads, and what came out of it in logical
+// coordinates: as if one rank had held everything.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "train/step.h"
+
+namespace bev {
+
+struct LogicalTensor {
+  std::string name;
+  std::vector<double> grad, value;  // the gradient summed over ranks, not clipped
+  // Elements that mean nothing: the key bias, where softmax cancels it, has rounding noise for a
+  // gradient, which an optimizer scales up.
+  FlatRange noise{0, 0};
+};
+
+struct StepOutcome {
+  double loss = 0, norm = 0;           // of the gradient
+  std::vector<LogicalTensor> tensors;  // after the update; in the order of the model
+};
+
+// What one rank does: `steps` steps as config.parallel says, in arenas of exactly the planned size.
+// REQUIRES: a checked configuration whose layout has world.size() ranks.
+void train_rank(
+    const Config& config, Communicator& world, std::shared_ptr<const Samples> samples,
+    int64_t steps,
+    FunctionRef<void(int64_t step, const StepResult& result, Assembly& assembly)> after);
+
+// All ranks of the layout on UnevenSamples; an outcome per step.
+std::vector<StepOutcome> train_layout(const Config& config, int64_t steps);
+
+}  // namespace bev
