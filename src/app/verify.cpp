@@ -96,6 +96,24 @@ std::string rank_text(const Config& config) {
   return format("{} ({})", layout_text(config.parallel), describe(layout_of(config)));
 }
 
+void print_model(const Config& whole, const Config& run) {
+  say("kept      {}\n", options_text(run));
+  const std::string changes = shrunk_text(whole, run);
+  if (!changes.empty()) say("shrunk    {}\n", changes);
+}
+
+LayoutPair checked_pair(const LoadedConfig& loaded, const Config& config) {
+  const ParallelConfig tried =
+      loaded.has("--layout") ? parse_layout(loaded.own_text("--layout")) : loaded.config.parallel;
+  const ParallelConfig known = parse_layout(loaded.own_text("--against"));
+  LayoutPair pair = under_layouts(config, tried, known);
+  std::vector<Problem> problems;
+  add_problems(loaded, pair.first, "--layout", problems);
+  add_problems(loaded, pair.second, "--against", problems);
+  throw_if_any(problems, "the layouts");
+  return pair;
+}
+
 }  // namespace
 
 int verify(std::span<const std::string> args) {
@@ -115,25 +133,12 @@ int verify(std::span<const std::string> args) {
   const int64_t steps = own_integer(*loaded, "--steps", 3, 1, 1000000);
   const DeviceKind device = device_for(*loaded);
   const double tolerance = tolerance_for(*loaded, device);
-  const ParallelConfig tried = loaded->has("--layout") ? parse_layout(loaded->own_text("--layout"))
-                                                       : loaded->config.parallel;
-  const ParallelConfig known = parse_layout(loaded->own_text("--against"));
-
-  const LayoutPair whole = under_layouts(comparable(loaded->config, device, steps), tried, known);
-  std::vector<Problem> problems;
-  add_problems(*loaded, whole.first, "--layout", problems);
-  add_problems(*loaded, whole.second, "--against", problems);
-  throw_if_any(problems, "the layouts");
-
-  const bool shrinks = !loaded->has("--whole");
-  const LayoutPair pair = shrinks ? shrink(whole, steps) : whole;
+  const LayoutPair whole = checked_pair(*loaded, comparable(loaded->config, device, steps));
+  const LayoutPair pair = loaded->has("--whole") ? whole : shrink(whole, steps);
   for (const Config* config : {&pair.first, &pair.second}) require_fit(*config, dry_run(*config));
   say("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(pair.first),
       rank_text(pair.second), steps, name_of_choice(device), tolerance);
-  say("kept      {}\n", options_text(pair.first));
-  if (const std::string changes = shrunk_text(whole.first, pair.first); !changes.empty())
-    say("shrunk    {}\n", changes);
-
+  print_model(whole.first, pair.first);
   const VerifyReport report{
       .layouts = {layout_text(pair.first.parallel), layout_text(pair.second.parallel)},
       .device = device,

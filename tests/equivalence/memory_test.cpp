@@ -23,6 +23,11 @@ std::atomic<int64_t> heap_allocations{0};
   if (void* memory = std::malloc(bytes != 0 ? bytes : 1)) return memory;
   throw std::bad_alloc();
 }
+// The sanitizer has its own where there is none here, whose memory free() would not take.
+[[gnu::noinline]] void* operator new(size_t bytes, const std::nothrow_t&) noexcept {
+  heap_allocations.fetch_add(1, std::memory_order_relaxed);
+  return std::malloc(bytes != 0 ? bytes : 1);
+}
 [[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
 [[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
