@@ -135,7 +135,8 @@ int verify(std::span<const std::string> args) {
   const double tolerance = tolerance_for(*loaded, device);
   const LayoutPair whole = checked_pair(*loaded, comparable(loaded->config, device, steps));
   const LayoutPair pair = loaded->has("--whole") ? whole : shrink(whole, steps);
-  for (const Config* config : {&pair.first, &pair.second}) require_fit(*config, dry_run(*config));
+  for (const Config* config : {&pair.first, &pair.second})
+    require_fit(*config, plan_layout(*config));
   say("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(pair.first),
       rank_text(pair.second), steps, name_of_choice(device), tolerance);
   print_model(whole.first, pair.first);

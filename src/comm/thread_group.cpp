@@ -74,8 +74,7 @@ void ThreadGroup::publish(int member, const Call& call, Limit limit) {
   }
 }
 
-uint64_t ThreadGroup::post(int from, int to, Channel channel, const std::byte* data,
-                           size_t bytes) {
+uint64_t ThreadGroup::post(int from, int to, Channel channel, const std::byte* data, size_t bytes) {
   const std::lock_guard lock(fate_->mutex);
   require_whole(from, "send");
   Pipe& pipe = pipes_[{from, to, channel}];

@@ -180,8 +180,9 @@ Found gradients_not_postponed(const Facts& f) {
   if (p.zero < 2 || p.schedule != ScheduleKind::ZeroBubble) return {};
   return Problem{.what = format("parallel.zero {} with the schedule zero-bubble", p.zero),
                  .where = f.where({"parallel.zero", "parallel.schedule"}),
-                 .why = "gradients of one block exist at a time, and zero-bubble postpones those of "
-                        "weights",
+                 .why =
+                     "gradients of one block exist at a time, and zero-bubble postpones those of "
+                     "weights",
                  .legal = "zero 1, or another schedule"};
 }
 

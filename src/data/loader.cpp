@@ -16,8 +16,8 @@ Loader::Shape Loader::shape_of(const Config& config, int64_t share) {
 
 Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position)
     : samples_(std::move(samples)), shape_(shape), position_(position) {
-  const auto most = static_cast<size_t>(
-      div_exact(shape_.schedule.largest(), shape_.micro_batch * shape_.shares));
+  const auto most =
+      static_cast<size_t>(div_exact(shape_.schedule.largest(), shape_.micro_batch * shape_.shares));
   for (Step* step : {&current_, &ahead_}) {
     step->batches.resize(most);
     for (HostBatch& batch : step->batches)

@@ -19,7 +19,7 @@ class Loader {
   struct Shape {
     BatchSchedule schedule;  // samples of a step
     int64_t micro_batch = 0, length = 0;
-    bool packed = false;  // batches carry document borders
+    bool packed = false;            // batches carry document borders
     int64_t share = 0, shares = 1;  // of every `shares` micro-batches, which one is read
   };
 

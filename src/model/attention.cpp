@@ -69,17 +69,16 @@ Attention::Heads Attention::heads_of(const Saved& s) const {
 
 AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
                                 const Heads& heads) const {
-  return {
-      .q = heads.q,
-      .k = heads.k,
-      .v = heads.v,
-      .sequences = micro.sequences,
-      .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
-      .mask = {.causal = true, .window = window_, .first_visible = micro.first_visible},
-      .dropout = {.probability = env.training ? dropout_ : 0.0,
-                  .key = dropout_key_,
-                  .rows = micro.rows,
-                  .head_begin = div_exact(qkv_.weight().pieces[0].logical_begin, head_dim_)}};
+  return {.q = heads.q,
+          .k = heads.k,
+          .v = heads.v,
+          .sequences = micro.sequences,
+          .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
+          .mask = {.causal = true, .window = window_, .first_visible = micro.first_visible},
+          .dropout = {.probability = env.training ? dropout_ : 0.0,
+                      .key = dropout_key_,
+                      .rows = micro.rows,
+                      .head_begin = div_exact(qkv_.weight().pieces[0].logical_begin, head_dim_)}};
 }
 
 void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const {

@@ -121,8 +121,8 @@ void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const
   if (recompute_norms_) {
     normed2 = operands.allocate(dx.shape, dx.dtype, "block.normed");
     // One buffer serves both, unless the MLP's weight gradients still need norm2's output.
-    normed1 = env.postponed == nullptr ? normed2
-                                       : operands.allocate(dx.shape, dx.dtype, "block.normed");
+    normed1 =
+        env.postponed == nullptr ? normed2 : operands.allocate(dx.shape, dx.dtype, "block.normed");
     norm2_.recompute(ex, s.sum, normed2);
   }
   {

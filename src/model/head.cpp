@@ -58,8 +58,7 @@ void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const 
     return;
   }
   const Shape shape{rows.logits.rows(), ops::kSoftmaxStats};
-  const Tensor stats =
-      ex.scratch.allocate(shape, accumulation_of(rows.logits.dtype), "head.stats");
+  const Tensor stats = ex.scratch.allocate(shape, accumulation_of(rows.logits.dtype), "head.stats");
   ops::softmax_stats(ex, {.logits = rows.logits,
                           .targets = rows.targets,
                           .column_begin = rows.column_begin,

@@ -47,7 +47,7 @@ struct UpdateRule {
   // What the loss was divided by for the gradient, where the weight of all tokens was not known
   // yet; the update makes up for it. 0: by that weight.
   double divisor = 0;
-  bool halts = false;   // a loss or norm that is not finite ends the run, unless the scale adapts
+  bool halts = false;  // a loss or norm that is not finite ends the run, unless the scale adapts
   LossScaling scaling{};
   ScheduleSpec schedule{};
 };

@@ -85,8 +85,8 @@ void GradBuffer::keep_shares() {
     passing_.push_back(tensor_over(offset(bucket_.data(), passing_at[i]), dtype, {section.count}));
     for (; at < params_.flat().size() && params_.flat()[at].begin < section.end(); ++at) {
       const FlatPlace& place = params_.flat()[at];
-      const Tensor flat =
-          slice(passing_.back(), 0, place.begin - section.begin, place.param->value.shape.elements());
+      const Tensor flat = slice(passing_.back(), 0, place.begin - section.begin,
+                                place.param->value.shape.elements());
       place.param->grad = tensor_over(flat.data, flat.dtype, place.param->value.shape);
     }
   }

@@ -1,5 +1,5 @@
-// The gradients of this rank in the flat order of the parameters: all of them in one buffer, or this
-// rank's shares and one bucket, through which they pass.
+// The gradients of this rank in the flat order of the parameters: all of them in one buffer, or
+// this rank's shares and one bucket, through which they pass.
 #pragma once
 
 #include <span>
@@ -39,10 +39,10 @@ class GradBuffer {
   void keep_shares();
 
   Buffer buffer_, bucket_;
-  std::vector<Tensor> runs_;      // of one dtype and adjacent in the store
-  std::vector<int64_t> begins_;   // of the runs in the store
-  std::vector<Tensor> passing_;   // of each section of the store
-  Tensor vectors_;                // the end of the buffer; may be absent
+  std::vector<Tensor> runs_;     // of one dtype and adjacent in the store
+  std::vector<int64_t> begins_;  // of the runs in the store
+  std::vector<Tensor> passing_;  // of each section of the store
+  Tensor vectors_;               // the end of the buffer; may be absent
 };
 
 }  // namespace bev

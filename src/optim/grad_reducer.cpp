@@ -66,9 +66,9 @@ void GradReducer::find_sums() {
 
 void GradReducer::count(FlatRange range) {
   if (range.count == 0) return;
-  const bool joins = !counted_.empty() && counted_.back().end() == range.begin &&
-                     grads_.range(counted_.back().begin, 1).dtype ==
-                         grads_.range(range.begin, 1).dtype;
+  const bool joins =
+      !counted_.empty() && counted_.back().end() == range.begin &&
+      grads_.range(counted_.back().begin, 1).dtype == grads_.range(range.begin, 1).dtype;
   if (joins) {
     counted_.back().count += range.count;
   } else {
@@ -122,9 +122,9 @@ void GradReducer::bucket_done(Exec& ex, int bucket) {
     groups_.data().reduce_scatter(ex, whole, sum);
     const Tensor kept = grads_.range(share.begin, share.count);
     const Shape row{1, share.count};
-    ops::residual_add(ex, {.residual = reshape(kept, row),
-                           .delta = reshape(sum, row),
-                           .out = reshape(kept, row)});
+    ops::residual_add(
+        ex,
+        {.residual = reshape(kept, row), .delta = reshape(sum, row), .out = reshape(kept, row)});
     ops::fill(ex, {.out = whole, .value = 0});
   }
 }

@@ -133,8 +133,7 @@ void Optimizer::refresh_master(Exec& ex) {
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
                                           const GradBuffer& grads, Communicator& data,
                                           uint64_t seed) {
-  if (config.kind == OptimizerKind::Sgd)
-    return std::make_unique<Sgd>(config, params, grads, data);
+  if (config.kind == OptimizerKind::Sgd) return std::make_unique<Sgd>(config, params, grads, data);
   return std::make_unique<AdamW>(config, params, grads, data, seed);
 }
 

@@ -1,5 +1,5 @@
-// Parameters that are divided over the ranks that share the batch: a bucket of them is gathered when
-// it is needed.
+// Parameters that are divided over the ranks that share the batch: a bucket of them is gathered
+// when it is needed.
 #pragma once
 
 #include "comm/communicator.h"
@@ -15,7 +15,8 @@ class Leases {
   // From here on, in the order of the stream, the values of this bucket are there, and those of no
   // other. All ranks that share the batch call it together.
   void need(Exec& ex, int bucket);
-  // The shares have changed; or a pass begins, so that what it gathers depends on nothing before it.
+  // The shares have changed; or a pass begins, so that what it gathers depends on nothing before
+  // it.
   void expire() { held_ = kNone; }
 
  private:

@@ -55,8 +55,8 @@ struct ParamSpec {
 struct Piece {
   int dim;
   int64_t logical_begin, local_begin, extent;
-  int holders = 1;         // ranks along the cut axis that hold these elements
-  bool is_first = true;    // of them
+  int holders = 1;       // ranks along the cut axis that hold these elements
+  bool is_first = true;  // of them
 };
 
 // All that anyone needs to know about sharding is derived here.

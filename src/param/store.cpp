@@ -99,7 +99,8 @@ void ParamStore::place_flat() {
   // Where gradients are not divided, all buckets are as one.
   const auto bucket_of = [&](const Param* param) { return layout_.zero >= 2 ? param->bucket : 0; };
   std::stable_sort(ordered.begin(), ordered.end(), [&](const Param* a, const Param* b) {
-    return std::pair(bucket_of(a), flat_kind(a->spec)) < std::pair(bucket_of(b), flat_kind(b->spec));
+    return std::pair(bucket_of(a), flat_kind(a->spec)) <
+           std::pair(bucket_of(b), flat_kind(b->spec));
   });
   int64_t begin = 0;
   for (size_t i = 0; i < ordered.size(); ++i) {

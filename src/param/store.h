@@ -1,5 +1,5 @@
-// The parameters one rank holds, their values in one flat buffer; or this rank's shares of them, and
-// one bucket in which they are gathered (leases.h).
+// The parameters one rank holds, their values in one flat buffer; or this rank's shares of them,
+// and one bucket in which they are gathered (leases.h).
 #pragma once
 
 #include <deque>
@@ -13,10 +13,10 @@ namespace bev {
 
 struct Param {
   ParamSpec spec;
-  Tensor value{};                       // compute dtype
-  Tensor grad{};                        // accumulation dtype; set by GradBuffer
-  std::vector<Piece> pieces{};          // of spec.parts, as held here
-  int bucket = 0;                       // whose gradients are finished together
+  Tensor value{};               // compute dtype
+  Tensor grad{};                // accumulation dtype; set by GradBuffer
+  std::vector<Piece> pieces{};  // of spec.parts, as held here
+  int bucket = 0;               // whose gradients are finished together
 
   // Whether this step has written grad. A matrix's first product of a step overwrites instead of
   // adding to zeros, which saves a pass over all gradients.

@@ -5,8 +5,7 @@
 
 namespace bev {
 
-BatchFeed::BatchFeed(Device& device, size_t bytes, size_t slots)
-    : device_(device), second_(slots) {
+BatchFeed::BatchFeed(Device& device, size_t bytes, size_t slots) : device_(device), second_(slots) {
   const bool plans = device.kind() == DeviceKind::Null;
   for (size_t i = 0; i < copies(static_cast<int>(slots)); ++i) {
     entries_.push_back(

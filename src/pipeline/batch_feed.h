@@ -16,9 +16,9 @@ class BatchFeed {
   // in use at a time; for each there is memory for the next one, which is on its way meanwhile.
   BatchFeed(Device& device, size_t bytes, size_t slots);
 
-  // The batch on the device, valid until the next load into this slot. What is issued on the compute
-  // stream later sees it; the host's copy may change when this returns.
-  // REQUIRES: everything that reads what the slot held has been issued.
+  // The batch on the device, valid until the next load into this slot. What is issued on the
+  // compute stream later sees it; the host's copy may change when this returns. REQUIRES:
+  // everything that reads what the slot held has been issued.
   MicroBatch load(const HostBatch& batch, size_t slot);
 
   static size_t copies(int slots) { return 2 * static_cast<size_t>(slots); }
@@ -36,7 +36,7 @@ class BatchFeed {
   Device& device_;
   std::vector<Entry> entries_;  // two for each slot
   std::vector<bool> second_;    // of each slot: which of its entries is next
-  Event before_{};  // on the compute stream, when the load before was issued
+  Event before_{};              // on the compute stream, when the load before was issued
 };
 
 }  // namespace bev

@@ -86,7 +86,7 @@ class Executor {
   ModelEnv& env_;
   Communicator& pipeline_;
   std::map<size_t, Programs> programs_;  // by micro-batches
-  std::vector<size_t> first_slots_;  // of each chunk, among slots_
+  std::vector<size_t> first_slots_;      // of each chunk, among slots_
   std::vector<Slot> slots_;
   BatchFeed feed_;
   Arena scratch_, recompute_;

@@ -124,8 +124,8 @@ std::vector<Held> held_by(Assembly& assembly) {
   Exec ex = assembly.executor.exec();
   for (const FlatPlace& place : assembly.params.flat()) {
     assembly.leases.need(ex, place.param->bucket);
-    all.push_back({&place, values_of(assembly.device, place.param->value),
-                   gradient_of(assembly, place)});
+    all.push_back(
+        {&place, values_of(assembly.device, place.param->value), gradient_of(assembly, place)});
   }
   return all;
 }

@@ -27,7 +27,8 @@ constexpr std::array kNumbers{
     NumberPart{"pp", &ParallelConfig::pipeline, "parallel.pipeline", "N ranks share the layers"},
     NumberPart{"dp", &ParallelConfig::threads, "parallel.threads", "N ranks share the batch"},
     NumberPart{"zero", &ParallelConfig::zero, "parallel.zero",
-               "0: these have all, 1: they divide the optimizer's state"},
+               "0: these have all, 1: they divide the optimizer's state, 2: gradients too, 3: and "
+               "parameters"},
     NumberPart{"chunks", &ParallelConfig::chunks, "parallel.chunks", "N stages per pipeline rank"},
     NumberPart{"first", &ParallelConfig::first_layers, "parallel.first_layers",
                "N layers in the first stage"},

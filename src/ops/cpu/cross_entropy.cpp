@@ -97,8 +97,7 @@ void merge_softmax_stats(Exec&, const ops::MergeSoftmaxStats& m) {
       return parts + (rank * rows + r) * ops::kSoftmaxStats;
     };
     float max = part_of(0)[ops::kStatMax];
-    for (int64_t rank = 1; rank < ranks; ++rank)
-      max = std::max(max, part_of(rank)[ops::kStatMax]);
+    for (int64_t rank = 1; rank < ranks; ++rank) max = std::max(max, part_of(rank)[ops::kStatMax]);
     float sum_exp = 0, target = 0, sum = 0;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       const float* part = part_of(rank);

@@ -143,8 +143,7 @@ AttentionProblem problem_of(const Args& a) {
           .dropout_complement = 0 - (threshold << 16),
           .dropout_head = static_cast<uint32_t>(dropout.head_begin),
           .keep_factor = static_cast<float>(ops::attention_keep_factor(dropout.probability)),
-          .kept_share =
-              static_cast<float>(1 / ops::attention_keep_factor(dropout.probability))};
+          .kept_share = static_cast<float>(1 / ops::attention_keep_factor(dropout.probability))};
 }
 
 // Whether every row starts at a multiple of 16 bytes and is a number of them long.

@@ -277,9 +277,9 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
           DroppedQueries dropped{};
           if constexpr (kDropout) {
             static_assert(kTiles == 4);
-            dropped = DroppedQueries::draw(
-                p, reinterpret_cast<const int64_t*>(at + Size::kRowsAt) + row, now.head,
-                own_key0 + of * 16, lane);
+            dropped =
+                DroppedQueries::draw(p, reinterpret_cast<const int64_t*>(at + Size::kRowsAt) + row,
+                                     now.head, own_key0 + of * 16, lane);
           }
 #pragma unroll
           for (int tile8 = 0; tile8 < kTiles; ++tile8) {

@@ -16,8 +16,8 @@ double entry(const ConstTensor& decision, UpdateDecision which) {
 }  // namespace
 
 void decide_update(Exec&, const ops::DecideUpdate& u) {
-  bev::decide_update(at(u.norm_squared, int64_t{0}), reinterpret_cast<const double*>(u.loss.data), u.rule,
-                     &at(u.state, int64_t{0}), &at(u.decision, int64_t{0}));
+  bev::decide_update(at(u.norm_squared, int64_t{0}), reinterpret_cast<const double*>(u.loss.data),
+                     u.rule, &at(u.state, int64_t{0}), &at(u.decision, int64_t{0}));
 }
 
 void adamw(Exec&, const ops::AdamW& a) {

@@ -141,8 +141,7 @@ TEST(OpCases, ProductsWithAndWithoutWhatIsFusedIntoThem) {
        {"qkv 14 x 48 x 16 weight gradient", "qkv 14 x 48 x 16 weight + bias gradient",
         "up 14 x 64 x 16 forward", "up 14 x 64 x 16 forward + bias, activation",
         "down 14 x 16 x 64 forward + bias, residual", "down 14 x 16 x 64 input gradient",
-        "down 14 x 16 x 64 input gradient, activation",
-        "head 5 x 29 x 16 forward"})
+        "down 14 x 16 x 64 input gradient, activation", "head 5 x 29 x 16 forward"})
     EXPECT_TRUE(all.contains(shape)) << shape;
   // Without biases and with a gate, five layers of three products remain; two join the residual.
   EXPECT_EQ(shapes_of(test::tiny_llama(), "matmul").size(), 17u);

@@ -219,8 +219,8 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
        {"--use-flash-attn", "--attention-backend", "--no-masked-softmax-fusion",
         "--tensorboard-dir", "--wandb-project", "--no-one-logger", "--timing-log-level",
         "--profile", "--log-straggler", "--num-workers", "--overlap-grad-reduce",
-        "--enable-cuda-graph", "--distributed-backend",
-        "--transformer-impl", "--manual-gc", "--log-throughput"}}};
+        "--enable-cuda-graph", "--distributed-backend", "--transformer-impl", "--manual-gc",
+        "--log-throughput"}}};
   for (const auto& [expected, names] : classes) {
     for (const std::string_view name : names) {
       bool sets = false;

@@ -112,8 +112,7 @@ TEST(Store, MatricesComeBeforeVectorsInFlatBuffers) {
     EXPECT_EQ(place.param, expected[i].param);
     EXPECT_EQ(place.begin, expected[i].begin);
     EXPECT_EQ(place.count, expected[i].count);
-    EXPECT_EQ(place.param->value.data,
-              store.value_range(place.begin, 1).data);
+    EXPECT_EQ(place.param->value.data, store.value_range(place.begin, 1).data);
   }
   EXPECT_EQ(store.flat_elements(), 320);
   EXPECT_EQ(store.distinct()[0], &norm);
