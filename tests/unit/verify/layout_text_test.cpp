@@ -46,7 +46,7 @@ TEST(LayoutText, RefusalsSayWhatIsLegal) {
   test::expect_error(ErrorKind::Usage, "says twice: tp", [] { parse_layout("tp2.tp2"); });
   test::expect_error(ErrorKind::Usage, "says twice: a schedule",
                      [] { parse_layout("gpipe.1f1b"); });
-  test::expect_error(ErrorKind::Usage, "0 to 1", [] { parse_layout("zero9"); });
+  test::expect_error(ErrorKind::Usage, "0 to 3", [] { parse_layout("zero9"); });
   test::expect_error(ErrorKind::Usage, "pp0", [] { parse_layout("tp2.pp0"); });
   test::expect_error(ErrorKind::Usage, "dp99999999999999999999",
                      [] { parse_layout("dp99999999999999999999"); });
