@@ -212,8 +212,11 @@ class Walk {
     const auto* text = std::get_if<std::string>(&ours);
     const auto* list = std::get_if<TextList>(&ours);
     const auto* choice = std::get_if<Choice>(&ours);
-    const bool none = (integer != nullptr && *integer <= 0) || (real != nullptr && *real <= 0) ||
-                      (text != nullptr && text->empty()) || (list != nullptr && list->empty()) ||
+    // Without virtual stages a pipeline rank has one stage.
+    const int64_t nothing = field.path == "parallel.chunks" ? 1 : 0;
+    const bool none = (integer != nullptr && *integer <= nothing) ||
+                      (real != nullptr && *real <= 0) || (text != nullptr && text->empty()) ||
+                      (list != nullptr && list->empty()) ||
                       (choice != nullptr && field.choices[choice->index] == "none");
     // The old names of fields that have one: the new name's default counts.
     const bool renamed = field.about.aliases.size() > 1 && field.about.aliases[0].flag != name;
