@@ -289,6 +289,41 @@ struct LossOfLargeLogits {
   }
 };
 
+// Fails when a part is left out, or is not brought to the common maximum. The maxima lie far apart,
+// and one part has no exponentials at all.
+struct Merge {
+  int64_t ranks, rows;
+
+  void operator()(Trial& run) const {
+    std::vector<double> values;
+    for (int64_t i = 0; i < ranks * rows; ++i) {
+      const bool is_empty = ranks > 1 && i == rows / 2;
+      values.push_back(is_empty ? -INFINITY : static_cast<double>(i * 37 % 61) - 30);
+      values.push_back(is_empty ? 0 : 1 + static_cast<double>(i * 11 % 17));
+      values.push_back(i % ranks == 0 ? 0.5 * static_cast<double>(i % 9) : 0);
+      values.push_back(static_cast<double>(i * 7 % 23) - 11);
+    }
+    const Tensor stats = run.output("stats", {rows, kSoftmaxStats}, Element::Sum,
+                                    {.reduction = ranks, .ops = 4, .magnitude = 30});
+    ops::merge_softmax_stats(
+        run.ex(),
+        {.parts = run.given({ranks * rows, kSoftmaxStats}, values, Element::Sum), .stats = stats});
+  }
+};
+
+TEST(CrossEntropy, CpuMergesStatistics) {
+  for (const int64_t ranks : {1, 2, 3, 8}) {
+    for (const int64_t rows : {1, 7, 600})
+      expect_cpu_agrees(label("{} ranks, {} rows", ranks, rows), Merge{ranks, rows});
+  }
+}
+TEST(CrossEntropy, CudaMergesStatistics) {
+  for (const int64_t ranks : {1, 2, 3, 8}) {
+    for (const int64_t rows : {1, 7, 600})
+      expect_cuda_agrees(label("{} ranks, {} rows", ranks, rows), Merge{ranks, rows});
+  }
+}
+
 TEST(CrossEntropy, CpuAgreesOnLargeLogits) {
   expect_cpu_agrees("large", LargeLogits{});
   expect_cpu_agrees("loss of large", LossOfLargeLogits{});
