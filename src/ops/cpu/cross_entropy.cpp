@@ -90,22 +90,20 @@ void softmax_stats(Exec& ex, const ops::SoftmaxStats& s) {
 
 void merge_softmax_stats(Exec&, const ops::MergeSoftmaxStats& m) {
   const int64_t rows = m.stats.rows(), ranks = m.parts.rows() / rows;
-  const auto* parts = reinterpret_cast<const float*>(m.parts.data);
-  auto* stats = reinterpret_cast<float*>(m.stats.data);
+  const RowsOf<const float> parts(m.parts);
+  const RowsOf<float> stats(m.stats);
   for (int64_t r = 0; r < rows; ++r) {
-    const auto part_of = [&](int64_t rank) {
-      return parts + (rank * rows + r) * ops::kSoftmaxStats;
-    };
-    float max = part_of(0)[ops::kStatMax];
-    for (int64_t rank = 1; rank < ranks; ++rank) max = std::max(max, part_of(rank)[ops::kStatMax]);
+    float max = parts[r][ops::kStatMax];
+    for (int64_t rank = 1; rank < ranks; ++rank)
+      max = std::max(max, parts[rank * rows + r][ops::kStatMax]);
     float sum_exp = 0, target = 0, sum = 0;
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      const float* part = part_of(rank);
+      const float* part = parts[rank * rows + r];
       sum_exp += part[ops::kStatSumExp] * std::exp(part[ops::kStatMax] - max);
       target += part[ops::kStatTarget];
       sum += part[ops::kStatSum];
     }
-    float* whole = stats + r * ops::kSoftmaxStats;
+    float* whole = stats[r];
     whole[ops::kStatMax] = max;
     whole[ops::kStatSumExp] = sum_exp;
     whole[ops::kStatTarget] = target;

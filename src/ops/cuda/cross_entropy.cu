@@ -175,19 +175,21 @@ __global__ void __launch_bounds__(kMostThreads)
 
 // A thread for each row.
 __global__ void __launch_bounds__(kMostThreads)
-    merge_row_stats(const float4* parts, int64_t rows, int64_t ranks, float4* stats) {
+    merge_row_stats(Rows<const float> parts, int64_t rows, int64_t ranks, Rows<float> stats) {
   const int64_t r = int64_t{blockIdx.x} * kMostThreads + threadIdx.x;
   if (r >= rows) return;
-  static_assert(ops::kStatMax == 0 && ops::kStatSumExp == 1 && ops::kStatTarget == 2 &&
-                ops::kStatSum == 3 && ops::kSoftmaxStats == 4);
   RowSums whole;
   float target = 0;
   for (int64_t rank = 0; rank < ranks; ++rank) {
-    const float4 part = parts[rank * rows + r];
-    whole.add(RowSums{part.x, part.y, part.w});
-    target += part.z;
+    const float* part = parts[rank * rows + r];
+    whole.add(RowSums{part[ops::kStatMax], part[ops::kStatSumExp], part[ops::kStatSum]});
+    target += part[ops::kStatTarget];
   }
-  stats[r] = {whole.max, whole.sum_exp, target, whole.sum};
+  float* to = stats[r];
+  to[ops::kStatMax] = whole.max;
+  to[ops::kStatSumExp] = whole.sum_exp;
+  to[ops::kStatTarget] = target;
+  to[ops::kStatSum] = whole.sum;
 }
 
 }  // namespace
@@ -195,8 +197,7 @@ __global__ void __launch_bounds__(kMostThreads)
 void merge_softmax_stats(Exec& ex, const ops::MergeSoftmaxStats& m) {
   const int64_t rows = m.stats.rows(), ranks = m.parts.rows() / rows;
   merge_row_stats<<<static_cast<unsigned>(ceil_div(rows, kMostThreads)), kMostThreads, 0,
-                    stream_of(ex)>>>(reinterpret_cast<const float4*>(m.parts.data), rows, ranks,
-                                     reinterpret_cast<float4*>(m.stats.data));
+                    stream_of(ex)>>>(Rows<const float>(m.parts), rows, ranks, Rows<float>(m.stats));
   check_launch("merge_softmax_stats");
 }
 
