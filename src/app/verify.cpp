@@ -106,6 +106,10 @@ LayoutPair checked_pair(const LoadedConfig& loaded, const Config& config) {
   const ParallelConfig tried =
       loaded.has("--layout") ? parse_layout(loaded.own_text("--layout")) : loaded.config.parallel;
   const ParallelConfig known = parse_layout(loaded.own_text("--against"));
+  BEV_CHECK(layout_text(tried) != layout_text(known), Usage,
+            "both layouts are {}: there is nothing to compare; --layout or --against says another, "
+            "such as --layout tp2",
+            layout_text(known));
   LayoutPair pair = under_layouts(config, tried, known);
   std::vector<Problem> problems;
   add_problems(loaded, pair.first, "--layout", problems);

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "comm/phantom.h"
 #include "ops/make_device.h"
+#include "param/piece_runs.h"
 
 namespace bev {
 
@@ -28,23 +29,12 @@ struct Imagined {
 // The elements of the local tensor that its rank owns, into the whole one. Both in host memory.
 void place(const Param& param, const std::vector<Piece>& owned, const std::byte* local,
            std::byte* whole) {
-  const Shape &here = param.value.shape, &all = param.spec.shape;
-  const auto columns = static_cast<size_t>(here.elements() / here[0]);
-  const auto all_columns = static_cast<size_t>(all.elements() / all[0]);
   const size_t size = size_of(param.value.dtype);
-  for (const Piece& piece : owned) {
-    const auto extent = static_cast<size_t>(piece.extent);
-    const auto from = static_cast<size_t>(piece.local_begin);
-    const auto to = static_cast<size_t>(piece.logical_begin);
-    if (piece.dim == 0) {
-      std::copy_n(local + from * columns * size, extent * columns * size,
-                  whole + to * all_columns * size);
-      continue;
-    }
-    for (size_t row = 0; row < static_cast<size_t>(here[0]); ++row)
-      std::copy_n(local + (row * columns + from) * size, extent * size,
-                  whole + (row * all_columns + to) * size);
-  }
+  visit_runs(
+      owned, param.value.shape, param.spec.shape, [&](int64_t from, int64_t to, int64_t count) {
+        std::copy_n(local + static_cast<size_t>(from) * size, static_cast<size_t>(count) * size,
+                    whole + static_cast<size_t>(to) * size);
+      });
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "comm/thread.h"
 #include "data/loader.h"
 #include "ops/make_device.h"
+#include "param/piece_runs.h"
 #include "plan/dry_run.h"
 #include "tensor/visit.h"
 #include "train/whole_model.h"
@@ -74,25 +75,13 @@ void put_owned(const ParamStore& params, const FlatPlace& place, const std::vect
   if (!is_divided && of_batch != 0) return;
   const int rank = params.rank() - of_batch * layout.tensor * layout.context;
   const FlatRange share = share_with(params, place, is_divided);
-  const Shape& here = place.param->value.shape;
-  const int64_t columns = here.elements() / here[0];
-  const int64_t all_columns = spec.shape.elements() / spec.shape[0];
-  for (const Piece& piece : owned_pieces(spec, params.grid(), rank)) {
-    const bool by_rows = piece.dim == 0;
-    const int64_t rows = by_rows ? piece.extent : here[0];
-    const int64_t run = by_rows ? columns : piece.extent;
-    for (int64_t r = 0; r < rows; ++r) {
-      const int64_t from =
-          by_rows ? (piece.local_begin + r) * columns : r * columns + piece.local_begin;
-      const int64_t to =
-          by_rows ? (piece.logical_begin + r) * all_columns : r * all_columns + piece.logical_begin;
-      for (int64_t c = 0; c < run; ++c) {
-        const int64_t flat = place.begin + from + c;
-        if (flat < share.begin || flat >= share.begin + share.count) continue;
-        logical[static_cast<size_t>(to + c)] = local[static_cast<size_t>(from + c)];
-      }
-    }
-  }
+  visit_runs(owned_pieces(spec, params.grid(), rank), place.param->value.shape, spec.shape,
+             [&](int64_t from, int64_t to, int64_t count) {
+               const int64_t begin = std::max(share.begin - place.begin, from);
+               const int64_t end = std::min(share.end() - place.begin, from + count);
+               for (int64_t i = begin; i < end; ++i)
+                 logical[static_cast<size_t>(to + i - from)] = local[static_cast<size_t>(i)];
+             });
 }
 
 // The gradient of a parameter as this rank has it; zero where another rank has the share.

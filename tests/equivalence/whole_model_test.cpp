@@ -1,0 +1,56 @@
+// What rank 0 gathers and a run writes is the whole model, bit for bit.
+#include "train/whole_model.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/thread.h"
+#include "ops/make_device.h"
+#include "plan/dry_run.h"
+#include "support/small_run.h"
+#include "support/tiny_models.h"
+#include "verify/layout_text.h"
+
+namespace bev::test {
+namespace {
+
+Config divisible(Config c) {
+  c.model.layers = 4;
+  c.model.heads = 4;
+  c.model.vocab = 32;
+  c.train.sequence = 8;
+  c.train.micro_batch = 1;
+  c.train.global_batch = 8;
+  c.device.threads = 1;
+  return c;
+}
+
+// Fails when a piece goes to the wrong place, belongs to two ranks or to none, or divided
+// parameters are read before they are gathered.
+TEST(WholeModel, IsGatheredFromEveryLayout) {
+  for (const Config& one : {divisible(tiny_gpt()), divisible(tiny_llama())}) {
+    const std::unique_ptr<Device> device = make_device(one.device);
+    PlacedModel alone(one, *device);
+    alone.params.initialize(static_cast<uint64_t>(one.train.seed));
+    for (const char* layout : {"tp2", "tp4.sp", "pp4", "pp2.chunks2", "dp2.zero1", "dp2.zero3",
+                               "tp2.sp.pp2.dp2.zero3"}) {
+      Config many = one;
+      many.parallel = parse_layout(layout);
+      const Config whole = on_one_rank(many);
+      run_ranks(layout_of(many).world(), std::chrono::seconds(60), [&](Communicator& world) {
+        Groups groups(layout_of(many), world);
+        const std::unique_ptr<Device> own = make_device(many.device);
+        Assembly assembly(many, *own, groups, dry_run(many, {.rank = world.rank()}).arenas);
+        assembly.initialize();
+        Exec ex = assembly.executor.exec();
+        const std::unique_ptr<PlacedModel> gathered = gather_model(whole, assembly, ex);
+        ASSERT_EQ(gathered != nullptr, world.rank() == 0);
+        if (!gathered) return;
+        ASSERT_EQ(gathered->params.distinct().size(), alone.params.distinct().size());
+        EXPECT_TRUE(same_bits(gathered->params, alone.params, &Param::value)) << layout;
+      });
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bev::test
