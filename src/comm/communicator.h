@@ -8,10 +8,10 @@
 #include <string>
 
 #include "device/exec.h"
+#include "ops/combine.h"
 
 namespace bev {
 
-enum class ReduceOp : uint8_t { Sum, Max, Min };
 enum class Channel : uint8_t { Forward, Backward };  // independent ordered pipes between two ranks
 
 // A tensor on its way.
@@ -52,6 +52,8 @@ class Communicator {
   void recv(Exec& ex, Tensor tensor, int from, Channel channel);
 
   void barrier(std::chrono::seconds limit) { do_barrier(limit); }
+  // The largest of what the ranks bring, at once: nothing on a device is involved.
+  virtual int64_t largest(int64_t here) = 0;
 
   // This rank cannot go on: whoever waits for it, now or later, gets an error that says why. When
   // this returns, nobody reads memory of this rank any more.

@@ -1,61 +1,15 @@
 #include "comm/thread.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <exception>
 #include <numeric>
 #include <thread>
-#include <type_traits>
 
 #include "base/check.h"
-#include "tensor/visit.h"
 
 namespace bev {
 
 namespace {
-
-void require_host(const Exec& ex) {
-  const DeviceKind kind = ex.device.kind();
-  BEV_CHECK(kind == DeviceKind::Cpu || kind == DeviceKind::Reference, Usage,
-            "ranks that are threads exchange host memory: the cpu and reference devices");
-}
-
-// Elements [begin, begin + count) of all inputs combined into out. Small blocks, so that the sum of
-// a block stays in the cache while the inputs pass.
-template <class T, class Sum>
-void combine(const std::vector<const std::byte*>& inputs, ReduceOp op, int64_t begin, int64_t count,
-             T* out) {
-  constexpr int64_t kBlock = 1024;
-  std::array<Sum, kBlock> sums;
-  for (int64_t done = 0; done < count; done += kBlock) {
-    const int64_t block = std::min(kBlock, count - done);
-    for (size_t r = 0; r < inputs.size(); ++r) {
-      const T* in = reinterpret_cast<const T*>(inputs[r]) + begin + done;
-      for (int64_t i = 0; i < block; ++i) {
-        Sum& sum = sums[static_cast<size_t>(i)];
-        const auto value = static_cast<Sum>(in[i]);
-        if (r == 0) {
-          sum = value;
-        } else if (op == ReduceOp::Sum) {
-          sum += value;
-        } else {
-          sum = op == ReduceOp::Max ? std::max(sum, value) : std::min(sum, value);
-        }
-      }
-    }
-    for (int64_t i = 0; i < block; ++i)
-      out[done + i] = static_cast<T>(sums[static_cast<size_t>(i)]);
-  }
-}
-
-void combine(const std::vector<const std::byte*>& inputs, DType dtype, ReduceOp op, int64_t begin,
-             int64_t count, std::byte* out) {
-  visit_floating(dtype, "a sum over ranks", [&]<class T>() {
-    using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
-    combine<T, Sum>(inputs, op, begin, count, reinterpret_cast<T*>(out));
-  });
-}
 
 std::string message_of(const std::exception_ptr& thrown) {
   try {
@@ -65,10 +19,6 @@ std::string message_of(const std::exception_ptr& thrown) {
   } catch (...) {
     return "an exception without a message";
   }
-}
-
-void copy_unless_there(const std::byte* from, std::byte* to, size_t bytes) {
-  if (from != to && bytes > 0) std::memcpy(to, from, bytes);
 }
 
 }  // namespace
@@ -84,18 +34,31 @@ std::unique_ptr<Communicator> ThreadCommunicator::split(std::span<const int> ran
                                               static_cast<int>(mine - ranks.begin()), limit_);
 }
 
-std::vector<const std::byte*> ThreadCommunicator::inputs() const {
-  std::vector<const std::byte*> all;
-  for (int r = 0; r < size(); ++r) all.push_back(group_->call_of(r).in);
+std::vector<ConstTensor> ThreadCommunicator::inputs(DType dtype, int64_t first,
+                                                    int64_t count) const {
+  const size_t offset = static_cast<size_t>(first) * size_of(dtype);
+  std::vector<ConstTensor> all;
+  for (int r = 0; r < size(); ++r)
+    all.emplace_back(tensor_over(group_->call_of(r).in + offset, dtype, {count}));
   return all;
 }
 
+void ThreadCommunicator::wait(Exec& ex, const std::vector<ThreadGroup::Mark>& marks) const {
+  for (int r = 0; r < size(); ++r) {
+    if (r != rank()) ex.stream.wait(marks[static_cast<size_t>(r)]);
+  }
+}
+
 void ThreadCommunicator::begin(Exec& ex, const char* name, const ConstTensor& t, int detail) {
-  require_host(ex);
-  group_->publish(
-      rank(),
-      {.name = name, .dtype = t.dtype, .bytes = bytes_of(t), .detail = detail, .in = t.data},
-      limit_);
+  wait(ex,
+       group_->publish(
+           rank(),
+           {.name = name, .dtype = t.dtype, .bytes = bytes_of(t), .detail = detail, .in = t.data},
+           ex.stream.share(), limit_));
+}
+
+void ThreadCommunicator::meet(Exec& ex, const char* name) {
+  wait(ex, group_->meet(rank(), name, ex.stream.share(), limit_));
 }
 
 // Each rank combines one slice, in place: nobody else reads that slice of its tensor. Then all copy
@@ -103,61 +66,80 @@ void ThreadCommunicator::begin(Exec& ex, const char* name, const ConstTensor& t,
 void ThreadCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   begin(ex, "all_reduce", inout, static_cast<int>(op));
   const int64_t elements = inout.shape.elements();
+  const Tensor flat = reshape(inout, {elements});
   const auto first_of = [&](int r) { return elements * r / size(); };
-  const auto offset_of = [&](int r) {
-    return static_cast<size_t>(first_of(r)) * size_of(inout.dtype);
+  const auto slice_of = [&](const auto& t, int r) {
+    return slice(t, 0, first_of(r), first_of(r + 1) - first_of(r));
   };
-  const std::vector<const std::byte*> all = inputs();
   const int64_t first = first_of(rank());
-  combine(all, inout.dtype, op, first, first_of(rank() + 1) - first,
-          inout.data + offset_of(rank()));
-  group_->meet(rank(), "all_reduce", limit_);
+  const std::vector<ConstTensor> parts = inputs(inout.dtype, first, first_of(rank() + 1) - first);
+  ops::combine(ex, {.parts = parts, .op = op, .out = slice_of(flat, rank())});
+  meet(ex, "all_reduce");
+  const std::vector<ConstTensor> all = inputs(inout.dtype, 0, elements);
   for (int r = 0; r < size(); ++r) {
-    copy_unless_there(all[static_cast<size_t>(r)] + offset_of(r), inout.data + offset_of(r),
-                      offset_of(r + 1) - offset_of(r));
+    if (r == rank()) continue;
+    const Tensor to = slice_of(flat, r);
+    ex.device.copy_on(ex.stream, slice_of(all[static_cast<size_t>(r)], r).data, to.data,
+                      bytes_of(to));
   }
-  group_->meet(rank(), "all_reduce", limit_);
+  meet(ex, "all_reduce");
 }
 
 void ThreadCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
   begin(ex, "all_gather", shard);
   const size_t bytes = bytes_of(shard);
-  const std::vector<const std::byte*> all = inputs();
-  for (size_t r = 0; r < all.size(); ++r) copy_unless_there(all[r], whole.data + r * bytes, bytes);
-  group_->meet(rank(), "all_gather", limit_);
+  for (int r = 0; r < size(); ++r) {
+    ex.device.copy_on(ex.stream, group_->call_of(r).in, whole.data + static_cast<size_t>(r) * bytes,
+                      bytes);
+  }
+  meet(ex, "all_gather");
 }
 
 void ThreadCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
   begin(ex, "reduce_scatter", whole);
   const int64_t elements = shard.shape.elements();
-  combine(inputs(), whole.dtype, ReduceOp::Sum, elements * rank(), elements, shard.data);
-  group_->meet(rank(), "reduce_scatter", limit_);
+  const std::vector<ConstTensor> parts = inputs(whole.dtype, elements * rank(), elements);
+  ops::combine(ex, {.parts = parts, .out = reshape(shard, {elements})});
+  meet(ex, "reduce_scatter");
 }
 
 void ThreadCommunicator::do_broadcast(Exec& ex, Tensor inout, int root) {
   begin(ex, "broadcast", inout, root);
-  copy_unless_there(group_->call_of(root).in, inout.data, bytes_of(inout));
-  group_->meet(rank(), "broadcast", limit_);
+  ex.device.copy_on(ex.stream, group_->call_of(root).in, inout.data, bytes_of(inout));
+  meet(ex, "broadcast");
 }
 
 uint64_t ThreadCommunicator::do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
-  require_host(ex);
-  return group_->post(rank(), to, channel, tensor.data, bytes_of(tensor));
+  return group_->post(rank(), to, channel, {tensor.data, bytes_of(tensor), ex.stream.share()});
 }
 
-void ThreadCommunicator::do_await(Exec&, const Sent& sent) {
-  group_->await_collected(rank(), sent, limit_);
+void ThreadCommunicator::do_await(Exec& ex, const Sent& sent) {
+  ex.stream.wait(group_->await_collected(rank(), sent, limit_));
 }
 
 void ThreadCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel channel) {
-  require_host(ex);
-  group_->collect(from, rank(), channel, tensor.data, bytes_of(tensor), limit_);
+  group_->collect(from, rank(), channel, bytes_of(tensor), limit_,
+                  [&](const ThreadGroup::Post& post) {
+                    ex.stream.wait(post.ready);
+                    ex.device.copy_on(ex.stream, post.data, tensor.data, post.bytes);
+                    return ex.stream.share();
+                  });
+}
+
+int64_t ThreadCommunicator::largest(int64_t here) {
+  const auto* value = reinterpret_cast<const std::byte*>(&here);
+  group_->publish(rank(), {.name = "largest", .bytes = sizeof here, .in = value}, {}, limit_);
+  int64_t result = here;
+  for (int r = 0; r < size(); ++r)
+    result = std::max(result, *reinterpret_cast<const int64_t*>(group_->call_of(r).in));
+  group_->meet(rank(), "largest", {}, limit_);
+  return result;
 }
 
 void ThreadCommunicator::do_barrier(std::chrono::seconds limit) {
-  group_->publish(rank(), {.name = "barrier"}, limit);
+  group_->publish(rank(), {.name = "barrier"}, {}, limit);
   // Nobody brings something new while others still look at what was brought.
-  group_->meet(rank(), "barrier", limit);
+  group_->meet(rank(), "barrier", {}, limit);
 }
 
 void run_ranks(int size, ThreadGroup::Limit limit, FunctionRef<void(Communicator& world)> body) {

@@ -1,4 +1,4 @@
-// Ranks as threads of one process, in host memory.
+// Ranks as threads of one process, on processors or on one GPU.
 #pragma once
 
 #include "base/function_ref.h"
@@ -13,6 +13,7 @@ class ThreadCommunicator final : public Communicator {
   // `limit`: nobody waits longer for a peer.
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, ThreadGroup::Limit limit);
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+  int64_t largest(int64_t here) override;
   void abandon(const std::string& why) override { group_->abandon(rank(), why); }
 
  private:
@@ -25,9 +26,15 @@ class ThreadCommunicator final : public Communicator {
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds limit) override;
 
-  // The beginning of a collective on t.
+  // A collective on t begins: from here on, in the order of the stream, what the others brought can
+  // be read.
   void begin(Exec& ex, const char* name, const ConstTensor& t, int detail = 0);
-  std::vector<const std::byte*> inputs() const;
+  // From here on what the others have written so far can be read, and what they have read can be
+  // overwritten.
+  void meet(Exec& ex, const char* name);
+  void wait(Exec& ex, const std::vector<ThreadGroup::Mark>& marks) const;
+  // What the ranks brought: `count` elements of each, from `first` on.
+  std::vector<ConstTensor> inputs(DType dtype, int64_t first, int64_t count) const;
 
   std::shared_ptr<ThreadGroup> group_;
   ThreadGroup::Limit limit_;

@@ -12,6 +12,7 @@ ThreadGroup::ThreadGroup(std::shared_ptr<ThreadFate> fate, std::vector<int> worl
       world_ranks_(std::move(world_ranks)),
       calls_(world_ranks_.size()),
       present_(world_ranks_.size()),
+      marks_{std::vector<Mark>(world_ranks_.size()), std::vector<Mark>(world_ranks_.size())},
       splits_(world_ranks_.size()) {}
 
 void ThreadGroup::require_whole(int member, const char* what) const {
@@ -29,15 +30,18 @@ void ThreadGroup::give_up(int member, const char* what, Limit limit, const std::
   throw Error(ErrorKind::Comm, why);
 }
 
-void ThreadGroup::arrive(std::unique_lock<std::mutex>& lock, int member, const char* what,
-                         Limit limit, bool whole) {
+std::vector<ThreadGroup::Mark> ThreadGroup::arrive(std::unique_lock<std::mutex>& lock, int member,
+                                                   const char* what, const Mark& mark, Limit limit,
+                                                   bool whole) {
+  std::vector<Mark>& marks = marks_[meetings_ % marks_.size()];
+  marks[static_cast<size_t>(member)] = mark;
   present_[static_cast<size_t>(member)] = true;
   if (++arrived_ == size()) {
     arrived_ = 0;
     present_.assign(present_.size(), false);
     ++meetings_;
     fate_->bell.notify_all();
-    return;
+    return marks;
   }
   const uint64_t meeting = meetings_;
   const auto over = [&] { return meetings_ != meeting || (whole && fate_->culprit >= 0); };
@@ -50,18 +54,21 @@ void ThreadGroup::arrive(std::unique_lock<std::mutex>& lock, int member, const c
     give_up(member, what, limit, missing);
   }
   if (meetings_ == meeting) require_whole(member, what);
+  return marks;
 }
 
-void ThreadGroup::meet(int member, const char* what, Limit limit) {
+std::vector<ThreadGroup::Mark> ThreadGroup::meet(int member, const char* what, const Mark& mark,
+                                                 Limit limit) {
   std::unique_lock lock(fate_->mutex);
-  arrive(lock, member, what, limit, false);
+  return arrive(lock, member, what, mark, limit, false);
 }
 
-void ThreadGroup::publish(int member, const Call& call, Limit limit) {
+std::vector<ThreadGroup::Mark> ThreadGroup::publish(int member, const Call& call, const Mark& mark,
+                                                    Limit limit) {
   std::unique_lock lock(fate_->mutex);
   require_whole(member, call.name);
   calls_[static_cast<size_t>(member)] = call;
-  arrive(lock, member, call.name, limit, true);
+  std::vector<Mark> marks = arrive(lock, member, call.name, mark, limit, true);
   const Call& first = calls_.front();
   for (int m = 1; m < size(); ++m) {
     const Call& other = call_of(m);
@@ -72,18 +79,19 @@ void ThreadGroup::publish(int member, const Call& call, Limit limit) {
               world_rank(m), other.name, other.bytes, name_of(other.dtype), other.detail,
               world_rank(0), first.name, first.bytes, name_of(first.dtype), first.detail);
   }
+  return marks;
 }
 
-uint64_t ThreadGroup::post(int from, int to, Channel channel, const std::byte* data, size_t bytes) {
+uint64_t ThreadGroup::post(int from, int to, Channel channel, const Post& post) {
   const std::lock_guard lock(fate_->mutex);
   require_whole(from, "send");
   Pipe& pipe = pipes_[{from, to, channel}];
-  pipe.posts.push_back({data, bytes});
+  pipe.posts.push_back(post);
   fate_->bell.notify_all();
   return ++pipe.posted;
 }
 
-void ThreadGroup::await_collected(int from, const Sent& sent, Limit limit) {
+ThreadGroup::Mark ThreadGroup::await_collected(int from, const Sent& sent, Limit limit) {
   std::unique_lock lock(fate_->mutex);
   const Pipe& pipe = pipes_[{from, sent.to, sent.channel}];
   // After a failure nobody begins to read, but who has begun still does.
@@ -94,10 +102,11 @@ void ThreadGroup::await_collected(int from, const Sent& sent, Limit limit) {
     give_up(from, "send", limit, format("{}", world_rank(sent.to)));
   }
   if (pipe.collected < sent.number) require_whole(from, "send");
+  return pipe.taken;
 }
 
-void ThreadGroup::collect(int from, int to, Channel channel, std::byte* data, size_t bytes,
-                          Limit limit) {
+void ThreadGroup::collect(int from, int to, Channel channel, size_t bytes, Limit limit,
+                          FunctionRef<Mark(const Post&)> take) {
   std::unique_lock lock(fate_->mutex);
   Pipe& pipe = pipes_[{from, to, channel}];
   const auto over = [&] { return fate_->culprit >= 0 || !pipe.posts.empty(); };
@@ -111,11 +120,20 @@ void ThreadGroup::collect(int from, int to, Channel channel, std::byte* data, si
   pipe.posts.pop_front();
   pipe.is_read = true;
   lock.unlock();
-  if (bytes > 0) std::memcpy(data, post.data, bytes);
-  lock.lock();
-  pipe.is_read = false;
-  ++pipe.collected;
-  fate_->bell.notify_all();
+  const auto ends = [&] {
+    lock.lock();
+    pipe.is_read = false;
+    fate_->bell.notify_all();
+  };
+  try {
+    Mark taken = take(post);
+    ends();
+    pipe.taken = std::move(taken);
+    ++pipe.collected;
+  } catch (...) {
+    if (!lock.owns_lock()) ends();
+    throw;
+  }
 }
 
 void ThreadGroup::abandon(int member, const std::string& why) {

@@ -2,6 +2,7 @@
 // that one of them has failed.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -13,6 +14,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "comm/communicator.h"
 
 namespace bev {
@@ -34,6 +36,8 @@ class ThreadGroup {
   int size() const { return static_cast<int>(world_ranks_.size()); }
   int world_rank(int member) const { return world_ranks_[static_cast<size_t>(member)]; }
 
+  // How far the work of a member has come: others may go on when it has passed.
+  using Mark = SharedEvent;
   // What a member brings to a collective; all bring the same but the addresses.
   struct Call {
     const char* name = "";
@@ -47,19 +51,28 @@ class ThreadGroup {
   // The beginning of a collective: returns when all members have come and what they brought can be
   // read. Throws a Comm error that names the culprit when a rank has failed, or those who are
   // missing when the limit passes, which breaks the world; and an Internal error, at every member,
-  // when they call different things: nobody then touches the memory of another.
-  void publish(int member, const Call& call, Limit limit);
+  // when they call different things: nobody then touches the memory of another. Returns how far
+  // each has come.
+  std::vector<Mark> publish(int member, const Call& call, const Mark& mark, Limit limit);
   const Call& call_of(int member) const { return calls_[static_cast<size_t>(member)]; }
   // In a collective that all have begun: returns when all have come so far. A failure elsewhere
   // does not end it: those who are still reading would lose the memory under their hands.
-  void meet(int member, const char* what, Limit limit);
+  std::vector<Mark> meet(int member, const char* what, const Mark& mark, Limit limit);
 
-  // The memory stays the sender's, who keeps it until it is collected or abandon() has returned.
-  // Returns its number among those of the channel. collect() waits and copies. await_collected()
-  // returns or throws when nobody reads it.
-  uint64_t post(int from, int to, Channel channel, const std::byte* data, size_t bytes);
-  void await_collected(int from, const Sent& sent, Limit limit);
-  void collect(int from, int to, Channel channel, std::byte* data, size_t bytes, Limit limit);
+  // A message. The memory stays the sender's, who keeps it until it is collected or abandon() has
+  // returned.
+  struct Post {
+    const std::byte* data;
+    size_t bytes;
+    Mark ready;  // when the memory holds the message
+  };
+  // Returns its number among those of the channel.
+  uint64_t post(int from, int to, Channel channel, const Post& post);
+  // Returns when it is collected, with what its memory still waits for; throws when nobody will.
+  Mark await_collected(int from, const Sent& sent, Limit limit);
+  // Waits for a message; `take` copies it and returns when that will be done.
+  void collect(int from, int to, Channel channel, size_t bytes, Limit limit,
+               FunctionRef<Mark(const Post&)> take);
 
   // The member has failed. Returns when nobody reads what it has posted.
   void abandon(int member, const std::string& why);
@@ -69,25 +82,24 @@ class ThreadGroup {
   std::shared_ptr<ThreadGroup> part(int member, std::span<const int> members);
 
  private:
-  struct Post {
-    const std::byte* data;
-    size_t bytes;
-  };
   struct Pipe {
     std::deque<Post> posts;
     uint64_t posted = 0, collected = 0;
+    Mark taken{};          // of the last one collected
     bool is_read = false;  // by a receiver that is copying
   };
   void require_whole(int member, const char* what) const;
   [[noreturn]] void give_up(int member, const char* what, Limit limit, const std::string& missing);
   // Counts the member in and waits for the others; `whole`: or until a rank has failed.
-  void arrive(std::unique_lock<std::mutex>& lock, int member, const char* what, Limit limit,
-              bool whole);
+  std::vector<Mark> arrive(std::unique_lock<std::mutex>& lock, int member, const char* what,
+                           const Mark& mark, Limit limit, bool whole);
 
   std::shared_ptr<ThreadFate> fate_;
   std::vector<int> world_ranks_;
   std::vector<Call> calls_;
   std::vector<bool> present_;  // in the meeting that is being held
+  // Of that meeting and, while some of its members have not looked yet, the one before.
+  std::array<std::vector<Mark>, 2> marks_;
   int arrived_ = 0;
   uint64_t meetings_ = 0;
   std::map<std::tuple<int, int, Channel>, Pipe> pipes_;  // from, to

@@ -37,14 +37,13 @@ Found ranks_make_copies(const Facts& f) {
                  .legal = format("{} {}", rank_count_flag(f), multiples_near(p.threads, one))};
 }
 
-Found host_ranks(const Facts& f) {
-  if (f.config.parallel.threads == 1 || f.purpose != Purpose::Train ||
-      f.config.device.kind != DeviceKind::Cuda)
-    return {};
-  return Problem{.what = format("{} ranks on a GPU", f.config.parallel.threads),
-                 .where = f.where({"parallel.threads", "device.kind"}),
-                 .why = "ranks that are threads exchange host memory in this version",
-                 .legal = "--threads 1, or --device cpu"};
+Found threads_are_few(const Facts& f) {
+  constexpr int64_t kMost = 256;
+  if (f.purpose != Purpose::Train || f.config.parallel.threads <= kMost) return {};
+  return Problem{.what = format("{} ranks in one process", f.config.parallel.threads),
+                 .where = f.where({"parallel.threads"}),
+                 .why = "each of them is a thread of it",
+                 .legal = format("--threads 1 to {}", kMost)};
 }
 
 Found heads_divide(const Facts& f) {
@@ -193,7 +192,7 @@ std::vector<Rule> parallel_rules() {
       {{"parallel.context"}, one_context_rank},
       {{"parallel.threads", "parallel.tensor", "parallel.context", "parallel.pipeline"},
        ranks_make_copies},
-      {{"parallel.threads", "device.kind"}, host_ranks},
+      {{"parallel.threads"}, threads_are_few},
       {{"model.heads", "parallel.tensor"}, heads_divide},
       {{"model.kv_heads", "parallel.tensor"}, kv_heads_divide},
       {{"model.ffn", "model.width", "model.activation", "model.heads", "parallel.tensor"},

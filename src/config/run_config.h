@@ -225,6 +225,7 @@ struct ParallelConfig {
   int64_t chunks = 1, chunk_layers = 0, first_layers = 0, last_layers = 0;
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   int64_t zero = 0;
+  bool overlap_gradients = false, overlap_parameters = false;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -239,6 +240,8 @@ struct ParallelConfig {
     v("last_layers", s.last_layers, {.help = "layers of the last stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-last-pipeline-num-layers"}}});
     v("schedule", s.schedule, {.help = "order in which a pipeline computes; 1f1b with several chunks is interleaved", .effect = Effect::Layout});
     v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too, 3: and parameters", .effect = Effect::Layout, .min = 0, .max = 3, .aliases = {{"--use-distributed-optimizer", "1"}}});
+    v("overlap_gradients", s.overlap_gradients, {.help = "sum gradients over the ranks that share the batch while backward goes on; zero 2 and 3: a second bucket of gradients", .effect = Effect::Layout, .aliases = {{"--overlap-grad-reduce", "true"}}});
+    v("overlap_parameters", s.overlap_parameters, {.help = "zero 1 to 3: gather parameters while forward (zero 3: also backward) goes on; zero 3: a second bucket of parameters", .effect = Effect::Layout, .aliases = {{"--overlap-param-gather", "true"}}});
   }
 };
 

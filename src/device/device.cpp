@@ -58,6 +58,8 @@ void Device::download_on(Stream, const std::byte* device, std::byte* pinned, siz
 
 Event Stream::record() const { return device_->record(index_); }
 void Stream::wait(const Event& event) const { device_->wait(index_, event); }
+void Stream::wait(const SharedEvent& event) const { device_->wait_for(index_, event); }
+SharedEvent Stream::share() const { return device_->share(record()); }
 void Stream::synchronize() const { device_->synchronize(index_); }
 
 NullDevice::NullDevice(DeviceKind imitates, const OpTable& ops, const DevicePolicy& policy,

@@ -53,6 +53,8 @@ class Device {
   virtual bool is_asynchronous() const { return false; }
   Stream compute_stream() { return {*this, 0}; }
   Stream copy_stream() { return {*this, 1}; }
+  // For what ranks exchange while others of their work goes on.
+  Stream exchange_stream() { return {*this, 2}; }
   // Blocks the host until the event has passed.
   virtual void finish(Event) {}
 
@@ -72,6 +74,9 @@ class Device {
   virtual void upload_on(Stream stream, const std::byte* pinned, std::byte* device, size_t bytes);
   virtual void download_on(Stream stream, const std::byte* device, std::byte* pinned, size_t bytes);
 
+  // Between two places in the memory of devices of this kind, in the order of the stream.
+  virtual void copy_on(Stream stream, const std::byte* from, std::byte* to, size_t bytes) = 0;
+
   size_t allocated_bytes() const;
   size_t allocations() const { return allocations_; }  // ever made; a step makes none
   const std::vector<MemoryUse>& memory() const { return memory_; }
@@ -89,6 +94,8 @@ class Device {
   virtual void do_release(std::byte* data, size_t bytes) = 0;
   virtual Event record(int stream) = 0;
   virtual void wait(int stream, Event event) = 0;
+  virtual SharedEvent share(Event) { return {}; }
+  virtual void wait_for(int, const SharedEvent&) {}
   virtual void synchronize(int stream) = 0;
   // A timer that stands at the end of what the stream was given so far; on host devices the clock.
   virtual uint64_t start_timer(int stream);
@@ -118,6 +125,7 @@ class HostDevice : public Device {
 
   void upload(const void* host, std::byte* device, size_t bytes) override;
   void download(const std::byte* device, void* host, size_t bytes) override;
+  void copy_on(Stream stream, const std::byte* from, std::byte* to, size_t bytes) override;
 
  private:
   std::byte* do_allocate(size_t bytes) override;
@@ -143,6 +151,7 @@ class NullDevice : public Device {
 
   void upload(const void*, std::byte*, size_t) override {}
   void download(const std::byte*, void*, size_t) override {}
+  void copy_on(Stream, const std::byte*, std::byte*, size_t) override {}
 
  private:
   std::byte* do_allocate(size_t) override { return nullptr; }

@@ -37,6 +37,20 @@ struct Exec {
   Exec keeping_in(Arena& arena) const {
     return {device, stream, arena, scratch, recompute, cost, trace};
   }
+  // Work beside it, which begins when what was issued so far is done. Scratch memory is not for it:
+  // what is issued here later has no regard for it.
+  Exec beside(Stream other) const {
+    other.wait(stream.record());
+    return {device, other, keep, scratch, recompute, cost, trace};
+  }
+  // What is issued from now on begins when the event has passed; the time it takes shows in the
+  // trace.
+  void wait(const char* what, const Event& event) const {
+    if (event.handle == 0) return;
+    if (trace != nullptr) trace->begin(what, stream);
+    stream.wait(event);
+    if (trace != nullptr) trace->end(stream);
+  }
 };
 
 }  // namespace bev

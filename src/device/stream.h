@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 namespace bev {
 
@@ -12,6 +13,13 @@ struct Event {
   uint64_t handle = 0;
 };
 
+// An event that streams of other devices of the same kind may wait for, also when the device that
+// recorded it is gone. Empty on host devices.
+struct SharedEvent {
+  std::shared_ptr<const void> owner{};
+  void* handle = nullptr;
+};
+
 // An ordered queue of work. Work on two streams is unordered except through events. On host devices
 // every call completes before it returns.
 class Stream {
@@ -19,7 +27,9 @@ class Stream {
   Stream(Device& device, int index) : device_(&device), index_(index) {}
   Event record() const;           // done when everything issued so far is done
   void wait(const Event&) const;  // what is issued later starts after the event
-  void synchronize() const;       // blocks the host; for step ends and tests
+  void wait(const SharedEvent&) const;
+  SharedEvent share() const;  // record(), for others to wait for
+  void synchronize() const;   // blocks the host; for step ends and tests
   int index() const { return index_; }
 
  private:

@@ -43,6 +43,11 @@ Embedding::Embedding(ParamStore& params, const Blueprint& b)
                                                .init = init_input(b)})
                      : nullptr) {}
 
+std::vector<int> Embedding::buckets() const {
+  if (positions_ == nullptr) return {tokens_.bucket};
+  return {tokens_.bucket, positions_->bucket};
+}
+
 ops::Dropout Embedding::dropout(const ModelEnv& env, const MicroBatch& micro) const {
   return {.probability = env.training ? dropout_ : 0.0,
           .key = dropout_key_,
@@ -73,10 +78,12 @@ void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tenso
   const ops::Dropout drop = dropout(env, micro);
   if (drop.probability > 0) ops::dropout(ex, {.x = dx, .dropout = drop, .y = dx});
   if (positions_ != nullptr) {
+    env.bucket_begins(ex, positions_->bucket);
     scatter(ex, *positions_, env.tensor.rows_of(micro.positions), dx);
     env.bucket_done(ex, positions_->bucket);
   }
   ArenaScope scope(ex.scratch);
+  env.bucket_begins(ex, tokens_.bucket);
   scatter(ex, tokens_, micro.tokens, env.tensor.leave_backward(ex, dx, ex.scratch));
   env.bucket_done(ex, tokens_.bucket);
 }

@@ -19,6 +19,7 @@ class Embedding {
 
   // x [tokens, width] = dropout(tokens[id] + positions[p]); tokens: of this rank between regions.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const;
+  std::vector<int> buckets() const;  // that forward needs, in this order
   // dx is used up.
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx);
 

@@ -27,9 +27,14 @@ struct WeightGradient {
 class GradSink {
  public:
   virtual ~GradSink() = default;
-  // This micro-batch adds nothing more to the gradients of the bucket's parameters, or not before
-  // other buckets are finished.
-  virtual void bucket_done(Exec& ex, int bucket) = 0;
+  // Whether the gradients of buckets pass through the same memory: one is then done before another
+  // begins.
+  virtual bool is_passed_through() const = 0;
+  // Gradients of the bucket's parameters are written from here on.
+  virtual void bucket_begins(Exec& ex, int bucket) = 0;
+  // This micro-batch adds nothing more to them, or not before other buckets are done; `finished`:
+  // neither does another of this step.
+  virtual void bucket_done(Exec& ex, int bucket, bool finished) = 0;
 };
 
 struct ModelEnv {
@@ -44,14 +49,24 @@ struct ModelEnv {
 
   // Before values of the bucket's parameters are read. Null: they are always there.
   Leases* leases = nullptr;
+  void begin_pass(const std::vector<int>& needed) const {
+    if (leases != nullptr) leases->begin_pass(needed);
+  }
   void need(Exec& ex, int bucket) const {
     if (leases != nullptr) leases->need(ex, bucket);
   }
 
   // Null: nobody wants to know.
   GradSink* sink = nullptr;
-  void bucket_done(Exec& ex, int bucket) const {
-    if (sink != nullptr) sink->bucket_done(ex, bucket);
+  bool is_last_micro = false;  // of the step, in this stage and direction
+  bool passes_gradients() const { return sink != nullptr && sink->is_passed_through(); }
+  void bucket_begins(Exec& ex, int bucket) const {
+    if (sink != nullptr) sink->bucket_begins(ex, bucket);
+  }
+  // `returns`: this micro-batch adds more to it later.
+  void bucket_done(Exec& ex, int bucket, bool returns = false) const {
+    if (sink != nullptr)
+      sink->bucket_done(ex, bucket, is_last_micro && postponed == nullptr && !returns);
   }
 
   // Where a backward puts what products of weight gradients read.

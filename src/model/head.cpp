@@ -45,6 +45,7 @@ Head::Head(ParamStore& params, const Blueprint& b)
       classes_(b.shape.padded_vocab),
       smoothing_(effective_smoothing(b)),
       z_loss_(b.config.loss.z_loss),
+      shares_table_(b.model().tied && params.find(token_table(b).name) != nullptr),
       weight_(declare_head(params, b)) {}
 
 void Head::logits(Exec& ex, ConstTensor x, Tensor logits) const {
@@ -72,6 +73,7 @@ void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const 
 void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) {
   ArenaScope whole(ex.scratch);
   env.need(ex, weight_.bucket);
+  if (dx.present()) env.bucket_begins(ex, weight_.bucket);
   const ConstTensor all = env.tensor.enter(ex, x);
   const Tensor partial = dx.present() ? env.tensor.partial_for(ex, dx) : Tensor{};
   const int64_t tokens = all.rows();
@@ -107,7 +109,7 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
   }
   if (!dx.present()) return;
   env.tensor.leave(ex, partial, dx);
-  env.bucket_done(ex, weight_.bucket);
+  env.bucket_done(ex, weight_.bucket, shares_table_);
 }
 
 }  // namespace bev

@@ -24,6 +24,8 @@ class Head {
   // the losses of all tokens.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx);
 
+  int bucket() const { return weight_.bucket; }
+
   // logits [tokens, vocab], of the classes held here.
   void logits(Exec& ex, ConstTensor x, Tensor logits) const;
 
@@ -32,6 +34,7 @@ class Head {
 
   int64_t chunk_, classes_;
   double smoothing_, z_loss_;
+  bool shares_table_;  // with the token embedding of this stage
   Param& weight_;
 };
 

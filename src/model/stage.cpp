@@ -15,6 +15,18 @@ Stage::Stage(ParamStore& params, const Blueprint& b, const StageRange& range)
     final_norm_.emplace(params, "final_norm", b, width_, b.between_regions());
     head_.emplace(params, b);
   }
+  find_needed();
+}
+
+void Stage::find_needed() {
+  if (embedding_) needed_forward_ = embedding_->buckets();
+  for (const Block& block : blocks_) needed_forward_.push_back(block.bucket());
+  if (final_norm_) {
+    needed_forward_.push_back(final_norm_->bucket());
+    needed_backward_.push_back(final_norm_->bucket());
+    needed_forward_.push_back(head_->bucket());
+  }
+  for (size_t i = blocks_.size(); i-- > 0;) needed_backward_.push_back(blocks_[i].bucket());
 }
 
 Stage::Saved Stage::make_saved() const {
@@ -25,7 +37,7 @@ Stage::Saved Stage::make_saved() const {
 
 void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
                     Tensor output, Saved& s) {
-  if (env.leases != nullptr) env.leases->expire();
+  env.begin_pass(needed_forward_);
   const Shape shape = hidden(env, micro);
   ConstTensor x = input;
   if (embedding_) {
@@ -52,7 +64,7 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
 
 void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
                      Tensor dinput, const Saved& s) {
-  if (env.leases != nullptr) env.leases->expire();
+  env.begin_pass(needed_backward_);
   ArenaScope scope(ex.scratch);
   // Each block's input gradient replaces its output gradient, unless that is still needed.
   const bool replaces = env.postponed == nullptr;
@@ -64,7 +76,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   };
   // A bucket is finished before the next is begun, where somebody waits for that.
   const auto sums_before = [&](size_t block) {
-    return block > 0 && env.sink == nullptr ? blocks_[block - 1].dy_sums(env) : Tensor{};
+    return block > 0 && !env.passes_gradients() ? blocks_[block - 1].dy_sums(env) : Tensor{};
   };
   ConstTensor dy = doutput;
   bool dy_summed = false;
@@ -72,6 +84,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
     const Tensor dx_sums = sums_before(blocks_.size());
     const Tensor out = next_dx(blocks_.size());
     env.need(ex, final_norm_->bucket());
+    env.bucket_begins(ex, final_norm_->bucket());
     final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, out, dx_sums);
     dy = out;
     dy_summed = dx_sums.present();
@@ -81,6 +94,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
     const Tensor dx_sums = sums_before(i);
     const Tensor out = next_dx(i);
     env.need(ex, blocks_[i].bucket());
+    env.bucket_begins(ex, blocks_[i].bucket());
     blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
     dy = out;
     dy_summed = dx_sums.present();

@@ -58,6 +58,8 @@ class Stage {
     return {env.tensor.rows_here(micro.tokens_count()), width_};
   }
 
+  void find_needed();
+
   int64_t width_;
   DType dtype_;
   std::optional<Embedding> embedding_;
@@ -65,6 +67,7 @@ class Stage {
   std::deque<Block> blocks_;
   std::optional<NormLayer> final_norm_;
   std::optional<Head> head_;
+  std::vector<int> needed_forward_, needed_backward_;  // buckets, in the order of their use
 };
 
 }  // namespace bev

@@ -4,6 +4,7 @@
 
 #include "ops/activation.h"
 #include "ops/attention.h"
+#include "ops/combine.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
@@ -38,6 +39,7 @@ struct OpTable {
   void (*fill)(Exec&, const ops::Fill&);
   void (*squared_norm)(Exec&, const ops::SquaredNorm&);
   void (*weighted_sum)(Exec&, const ops::WeightedSum&);
+  void (*combine)(Exec&, const ops::Combine&);
   void (*decide_update)(Exec&, const ops::DecideUpdate&);
   void (*adamw)(Exec&, const ops::AdamW&);
   void (*sgd)(Exec&, const ops::Sgd&);

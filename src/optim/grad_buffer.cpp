@@ -44,10 +44,18 @@ void GradBuffer::keep_all() {
     const Tensor flat = range(place.begin, shape.elements());
     place.param->grad = tensor_over(flat.data, flat.dtype, shape);
   }
-  const auto vector = std::find_if(params_.flat().begin(), params_.flat().end(),
-                                   [](const FlatPlace& p) { return !p.param->spec.is_matrix(); });
-  if (vector != params_.flat().end())
-    vectors_ = range(vector->begin, params_.flat_elements() - vector->begin);
+  int64_t begin = 0;
+  for (size_t i = 0; i < params_.flat().size(); ++i) {
+    const FlatPlace& place = params_.flat()[i];
+    const bool is_last =
+        i + 1 == params_.flat().size() || params_.flat()[i + 1].param->spec.is_matrix();
+    const int64_t end = place.begin + place.count;
+    if (place.param->spec.is_matrix()) {
+      begin = end;
+    } else if (is_last) {
+      vectors_.push_back(range(begin, end - begin));
+    }
+  }
 }
 
 void GradBuffer::keep_shares() {
@@ -60,21 +68,22 @@ void GradBuffer::keep_shares() {
   const auto offset = [](std::byte* data, size_t bytes) {
     return data != nullptr ? data + bytes : nullptr;
   };
-  size_t bytes = 0, largest = 0, bucket = 0;
-  std::vector<size_t> share_at, passing_at;
+  const auto bytes_in = [&](size_t section, int64_t elements) {
+    return static_cast<size_t>(elements) * size_of(dtype_of(*first[section]));
+  };
+  size_t bytes = 0;
+  std::vector<size_t> share_at;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
-    const FlatSection& section = params_.sections()[i];
-    const size_t size = size_of(dtype_of(*first[i]));
-    const bool continues = i > 0 && params_.sections()[i - 1].bucket == section.bucket;
-    if (!continues) bucket = 0;
     share_at.push_back(bytes);
-    passing_at.push_back(bucket);
-    bytes += static_cast<size_t>(params_.share_of(section).count) * size;
-    bucket += static_cast<size_t>(section.count) * size;
-    largest = std::max(largest, bucket);
+    bytes += bytes_in(i, params_.share_of(params_.sections()[i]).count);
   }
   buffer_ = Buffer(params_.device(), bytes, "gradients");
-  bucket_ = Buffer(params_.device(), largest, "gradient bucket");
+  const ParamStore::Passing passing = params_.place_passing(
+      takes_turns(), [&](size_t i) { return bytes_in(i, params_.sections()[i].count); });
+  for (size_t i = 0; i < passing_memory_.size(); ++i) {
+    if (passing.bytes[i] > 0)
+      passing_memory_[i] = Buffer(params_.device(), passing.bytes[i], "gradient bucket");
+  }
   size_t at = 0;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
     const FlatSection& section = params_.sections()[i];
@@ -82,7 +91,9 @@ void GradBuffer::keep_shares() {
     const DType dtype = dtype_of(*first[i]);
     runs_.push_back(tensor_over(offset(buffer_.data(), share_at[i]), dtype, {share.count}));
     begins_.push_back(share.begin);
-    passing_.push_back(tensor_over(offset(bucket_.data(), passing_at[i]), dtype, {section.count}));
+    std::byte* memory =
+        passing_memory_[ParamStore::memory_of(section.bucket, takes_turns())].data();
+    passing_.push_back(tensor_over(offset(memory, passing.begins[i]), dtype, {section.count}));
     for (; at < params_.flat().size() && params_.flat()[at].begin < section.end(); ++at) {
       const FlatPlace& place = params_.flat()[at];
       const Tensor flat = slice(passing_.back(), 0, place.begin - section.begin,
@@ -97,6 +108,12 @@ Tensor GradBuffer::passing(const FlatSection& section) const {
     if (params_.sections()[i].begin == section.begin) return passing_[i];
   }
   throw Error(ErrorKind::Internal, "no bucket has this section");
+}
+
+size_t GradBuffer::share_bytes() const {
+  size_t largest = 0;
+  for (const Tensor& share : runs_) largest = std::max(largest, bytes_of(share));
+  return largest;
 }
 
 Tensor GradBuffer::range(int64_t begin, int64_t count) const {
@@ -114,7 +131,7 @@ void GradBuffer::begin_step(Exec& ex) {
   if (is_divided()) {
     for (const Tensor& share : runs_) ops::fill(ex, {.out = share, .value = 0});
   }
-  if (vectors_.present()) ops::fill(ex, {.out = vectors_, .value = 0});
+  for (const Tensor& vectors : vectors_) ops::fill(ex, {.out = vectors, .value = 0});
 }
 
 }  // namespace bev

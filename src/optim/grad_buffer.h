@@ -1,7 +1,8 @@
 // The gradients of this rank in the flat order of the parameters: all of them in one buffer, or
-// this rank's shares and one bucket, through which they pass.
+// this rank's shares and memory for one bucket or two, through which they pass.
 #pragma once
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -26,8 +27,11 @@ class GradBuffer {
   Tensor range(int64_t begin, int64_t count) const;
 
   // With divided gradients: the section where the parameters have their gradients. The sections of
-  // one bucket exist at a time.
+  // one bucket exist at a time in each memory (ParamStore::memory_of).
   Tensor passing(const FlatSection& section) const;
+  bool takes_turns() const { return params_.layout().overlaps_gradients; }
+  // Of the largest share of a section.
+  size_t share_bytes() const;
 
   DType dtype_of(const Param& param) const;
 
@@ -38,11 +42,12 @@ class GradBuffer {
   void keep_all();
   void keep_shares();
 
-  Buffer buffer_, bucket_;
+  Buffer buffer_;
+  std::array<Buffer, 2> passing_memory_;
   std::vector<Tensor> runs_;     // of one dtype and adjacent in the store
   std::vector<int64_t> begins_;  // of the runs in the store
   std::vector<Tensor> passing_;  // of each section of the store
-  Tensor vectors_;               // the end of the buffer; may be absent
+  std::vector<Tensor> vectors_;  // runs of them
 };
 
 }  // namespace bev

@@ -24,14 +24,12 @@ FlatRange intersection(const FlatRange& a, const FlatRange& b) {
 
 }  // namespace
 
-GradReducer::GradReducer(ParamStore& params, const GradBuffer& grads, Groups& groups)
+GradReducer::GradReducer(ParamStore& params, GradBuffer& grads, Groups& groups)
     : params_(params), grads_(grads), groups_(groups) {
   find_sums();
   find_counted();
-}
-
-bool GradReducer::is_divided() const {
-  return groups_.layout().zero > 0 && groups_.data().size() > 1;
+  if (is_passed_through() && overlaps())
+    share_ = Buffer(params.device(), grads.share_bytes(), "gradient bucket");
 }
 
 void GradReducer::find_sums() {
@@ -44,10 +42,10 @@ void GradReducer::find_sums() {
       sums_.push_back({range, &over});
     }
   };
-  // Divided gradients are summed over other axes when they are in the shares.
+  // Over other axes a rank sums no more than its share.
   const auto add = [&](FlatRange range, Communicator& over) {
     if (over.size() == 1) return;
-    if (groups_.layout().zero < 2) {
+    if (!is_divided()) {
       add_run(range, over);
     } else {
       for (const FlatSection& section : params_.sections())
@@ -96,37 +94,74 @@ void GradReducer::find_counted() {
   }
 }
 
-void GradReducer::reduce(Exec& ex) {
-  for (const Sum& sum : sums_)
-    sum.over->all_reduce(ex, grads_.range(sum.range.begin, sum.range.count));
-  Communicator& data = groups_.data();
-  if (data.size() == 1 || groups_.layout().zero >= 2) return;
-  for (const FlatRange& section : params_.sections()) {
-    const Tensor whole = grads_.range(section.begin, section.count);
-    if (is_divided()) {
-      const FlatRange share = params_.share_of(section);
-      data.reduce_scatter(ex, whole, grads_.range(share.begin, share.count));
-    } else {
-      data.all_reduce(ex, whole);
-    }
+Exec GradReducer::exchange(Exec& ex) const {
+  return overlaps() ? ex.beside(ex.device.exchange_stream()) : ex;
+}
+
+void GradReducer::begin_step(Exec& ex) {
+  ex.stream.wait(exchanged_);
+  grads_.begin_step(ex);
+  summed_.clear();
+}
+
+void GradReducer::sum(Exec& ex, const FlatSection& section) {
+  const Tensor whole = grads_.range(section.begin, section.count);
+  if (is_divided()) {
+    const FlatRange share = params_.share_of(section);
+    groups_.data().reduce_scatter(ex, whole, grads_.range(share.begin, share.count));
+  } else {
+    groups_.data().all_reduce(ex, whole);
   }
 }
 
-void GradReducer::bucket_done(Exec& ex, int bucket) {
+void GradReducer::reduce(Exec& ex) {
+  if (groups_.data().size() > 1 && !is_passed_through()) {
+    Exec beside = exchange(ex);
+    for (const FlatSection& section : params_.sections()) {
+      if (!summed_.contains(section.bucket)) sum(beside, section);
+    }
+    if (overlaps()) exchanged_ = beside.stream.record();
+  }
+  ex.wait("wait for gradients", exchanged_);
+  for (const Sum& sum : sums_)
+    sum.over->all_reduce(ex, grads_.range(sum.range.begin, sum.range.count));
+}
+
+void GradReducer::bucket_begins(Exec& ex, int bucket) {
+  if (is_passed_through())
+    ex.wait("wait for gradients", emptied_[ParamStore::memory_of(bucket, grads_.takes_turns())]);
+}
+
+void GradReducer::pass_on(Exec& ex, const FlatSection& section) {
+  ArenaScope scope(ex.scratch);
+  const Tensor whole = grads_.passing(section);
+  const FlatRange share = params_.share_of(section);
+  const Tensor sum = share_.bytes() > 0
+                         ? tensor_over(share_.data(), whole.dtype, {share.count})
+                         : ex.scratch.allocate({share.count}, whole.dtype, "gradients.share");
+  groups_.data().reduce_scatter(ex, whole, sum);
+  const Tensor kept = grads_.range(share.begin, share.count);
+  const Shape row{1, share.count};
+  ops::residual_add(
+      ex, {.residual = reshape(kept, row), .delta = reshape(sum, row), .out = reshape(kept, row)});
+  ops::fill(ex, {.out = whole, .value = 0});
+}
+
+void GradReducer::bucket_done(Exec& ex, int bucket, bool finished) {
+  if (!is_passed_through() && !finished) return;
+  Exec beside = exchange(ex);
   for (const FlatSection& section : params_.sections()) {
     if (section.bucket != bucket) continue;
-    ArenaScope scope(ex.scratch);
-    const Tensor whole = grads_.passing(section);
-    const FlatRange share = params_.share_of(section);
-    const Tensor sum = ex.scratch.allocate({share.count}, whole.dtype, "gradients.share");
-    groups_.data().reduce_scatter(ex, whole, sum);
-    const Tensor kept = grads_.range(share.begin, share.count);
-    const Shape row{1, share.count};
-    ops::residual_add(
-        ex,
-        {.residual = reshape(kept, row), .delta = reshape(sum, row), .out = reshape(kept, row)});
-    ops::fill(ex, {.out = whole, .value = 0});
+    if (is_passed_through()) {
+      pass_on(beside, section);
+    } else {
+      sum(beside, section);
+    }
   }
+  summed_.insert(bucket);
+  if (!overlaps()) return;
+  exchanged_ = beside.stream.record();
+  emptied_[ParamStore::memory_of(bucket, grads_.takes_turns())] = exchanged_;
 }
 
 void GradReducer::squared_norm(Exec& ex, Tensor norm_squared) {

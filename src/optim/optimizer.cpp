@@ -12,15 +12,14 @@ namespace {
 
 class AdamW final : public Optimizer {
  public:
-  AdamW(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, Communicator& data,
-        uint64_t seed)
-      : Optimizer(params, grads, data),
+  AdamW(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, uint64_t seed)
+      : Optimizer(params, grads),
         config_(config),
         rounding_key_(mix_key(seed, "moments")),
         first_(make_state(config.first_moment, "optimizer")),
         second_(make_state(config.second_moment, "optimizer")) {}
 
-  void update(Exec& ex, ConstTensor decision) override {
+  void step(Exec& ex, ConstTensor decision) override {
     for (const Range& r : ranges()) {
       ops::adamw(ex, {.param = param_range(r),
                       .master = master_range(r),
@@ -45,12 +44,12 @@ class AdamW final : public Optimizer {
 
 class Sgd final : public Optimizer {
  public:
-  Sgd(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, Communicator& data)
-      : Optimizer(params, grads, data),
+  Sgd(const OptimConfig& config, ParamStore& params, const GradBuffer& grads)
+      : Optimizer(params, grads),
         momentum_(config.momentum),
         buffer_(make_state(StatePrecision::F32, "optimizer")) {}
 
-  void update(Exec& ex, ConstTensor decision) override {
+  void step(Exec& ex, ConstTensor decision) override {
     for (const Range& r : ranges()) {
       ops::sgd(ex, {.param = param_range(r),
                     .master = master_range(r),
@@ -69,10 +68,9 @@ class Sgd final : public Optimizer {
 
 }  // namespace
 
-Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads, Communicator& data)
-    : params_(params), grads_(grads), data_(data) {
+Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads) : params_(params), grads_(grads) {
   for (const FlatRange& section : params.sections()) {
-    const FlatRange here = is_divided() ? params.share_of(section) : section;
+    const FlatRange here = params.layout().zero > 0 ? params.share_of(section) : section;
     const int64_t last = here.begin + here.count;
     for (const FlatPlace& place : params.flat()) {
       const int64_t begin = std::max(place.begin, here.begin);
@@ -91,16 +89,6 @@ Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads, Communicator& 
   }
   if (params.dtype() != accumulation_of(params.dtype())) {
     master_ = make_state(StatePrecision::F32, "master weights");
-  }
-}
-
-void Optimizer::step(Exec& ex, ConstTensor decision) {
-  update(ex, decision);
-  if (!is_divided() || params_.is_divided()) return;
-  for (const FlatRange& section : params_.sections()) {
-    const FlatRange share = params_.share_of(section);
-    data_.all_gather(ex, params_.value_range(share.begin, share.count),
-                     params_.value_range(section.begin, section.count));
   }
 }
 
@@ -131,10 +119,9 @@ void Optimizer::refresh_master(Exec& ex) {
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
-                                          const GradBuffer& grads, Communicator& data,
-                                          uint64_t seed) {
-  if (config.kind == OptimizerKind::Sgd) return std::make_unique<Sgd>(config, params, grads, data);
-  return std::make_unique<AdamW>(config, params, grads, data, seed);
+                                          const GradBuffer& grads, uint64_t seed) {
+  if (config.kind == OptimizerKind::Sgd) return std::make_unique<Sgd>(config, params, grads);
+  return std::make_unique<AdamW>(config, params, grads, seed);
 }
 
 }  // namespace bev

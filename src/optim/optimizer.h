@@ -5,7 +5,6 @@
 #include <memory>
 #include <vector>
 
-#include "comm/communicator.h"
 #include "config/config.h"
 #include "optim/grad_buffer.h"
 
@@ -18,9 +17,8 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Updates the parameters as `decision` (ops/update_rule.h) says. Where ranks that share the batch
-  // divide the state, each updates its share and, unless parameters are divided too,
-  // gathers the rest.
-  void step(Exec& ex, ConstTensor decision);
+  // divide the state, each updates its share.
+  virtual void step(Exec& ex, ConstTensor decision) = 0;
 
   // Copies the parameters into the master weights; after the parameters were set from outside.
   void refresh_master(Exec& ex);
@@ -34,8 +32,7 @@ class Optimizer {
     bool decay;
     DType grad;
   };
-  Optimizer(ParamStore& params, const GradBuffer& grads, Communicator& data);
-  virtual void update(Exec& ex, ConstTensor decision) = 0;
+  Optimizer(ParamStore& params, const GradBuffer& grads);
 
   // A flat state for what this rank updates, zero at first.
   Tensor make_state(StatePrecision precision, const char* purpose);
@@ -48,20 +45,16 @@ class Optimizer {
   const std::vector<Range>& ranges() const { return ranges_; }
 
  private:
-  bool is_divided() const { return params_.layout().zero > 0 && data_.size() > 1; }
-
   ParamStore& params_;
   const GradBuffer& grads_;
-  Communicator& data_;
   std::vector<Range> ranges_;
   int64_t elements_ = 0;  // of a state
   std::vector<Buffer> buffers_;
   Tensor master_;
 };
 
-// `data`: the ranks that share the batch. `seed` draws the rounding of short moments.
+// `seed` draws the rounding of short moments.
 std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
-                                          const GradBuffer& grads, Communicator& data,
-                                          uint64_t seed);
+                                          const GradBuffer& grads, uint64_t seed);
 
 }  // namespace bev

@@ -52,7 +52,9 @@ ParallelLayout layout_of(const Config& config) {
           .pipeline = static_cast<int>(p.pipeline),
           .chunks = static_cast<int>(pipeline_chunks(config)),
           .sequence = p.sequence && p.tensor > 1,
-          .zero = data_ranks(config) > 1 ? static_cast<int>(p.zero) : 0};
+          .zero = data_ranks(config) > 1 ? static_cast<int>(p.zero) : 0,
+          .overlaps_gradients = p.overlap_gradients,
+          .overlaps_parameters = p.overlap_parameters};
 }
 
 std::string describe(const ParallelLayout& layout) {

@@ -39,7 +39,13 @@ struct ParallelLayout {
   // What is divided over Axis::Data: 0: nothing; 1: optimizer state; 2: gradients too; 3: and
   // parameters.
   int zero = 0;
+  // Whether what ranks along Axis::Data exchange passes beside other work: the sums of gradients
+  // beside backward, gathered parameters beside forward. Divided gradients and divided parameters
+  // then have two buckets of memory in turn.
+  bool overlaps_gradients = false, overlaps_parameters = false;
 
+  // Whether the gradients of each bucket are summed on their own.
+  bool has_buckets() const { return zero > 0 || (data > 1 && overlaps_gradients); }
   int world() const { return tensor * context * data * pipeline; }
   int stages() const { return pipeline * chunks; }
   Grid grid() const {

@@ -96,8 +96,10 @@ Param& ParamStore::declare(ParamSpec spec) {
 
 void ParamStore::place_flat() {
   std::vector<Param*> ordered = distinct_;
-  // Where gradients are not divided, all buckets are as one.
-  const auto bucket_of = [&](const Param* param) { return layout_.zero >= 2 ? param->bucket : 0; };
+  // Where gradients are summed all at once, all buckets are as one.
+  const auto bucket_of = [&](const Param* param) {
+    return layout_.has_buckets() ? param->bucket : 0;
+  };
   std::stable_sort(ordered.begin(), ordered.end(), [&](const Param* a, const Param* b) {
     return std::pair(bucket_of(a), flat_kind(a->spec)) <
            std::pair(bucket_of(b), flat_kind(b->spec));
@@ -118,19 +120,34 @@ void ParamStore::place_flat() {
   }
 }
 
-void ParamStore::place_shares() {
-  int64_t shares = 0, bucket = 0, largest = 0;
+ParamStore::Passing ParamStore::place_passing(bool takes_turns,
+                                              FunctionRef<size_t(size_t)> bytes_of) const {
+  Passing passing;
+  size_t at = 0;
   for (size_t i = 0; i < sections_.size(); ++i) {
-    if (i > 0 && sections_[i - 1].bucket != sections_[i].bucket) bucket = 0;
+    if (i > 0 && sections_[i - 1].bucket != sections_[i].bucket) at = 0;
+    passing.begins.push_back(at);
+    at += bytes_of(i);
+    size_t& memory = passing.bytes[memory_of(sections_[i].bucket, takes_turns)];
+    memory = std::max(memory, at);
+  }
+  return passing;
+}
+
+void ParamStore::place_shares() {
+  int64_t shares = 0;
+  for (const FlatSection& section : sections_) {
     share_begins_.push_back(shares);
-    passing_begins_.push_back(bucket);
-    shares += share_of(sections_[i]).count;
-    bucket += sections_[i].count;
-    largest = std::max(largest, bucket);
+    shares += share_of(section).count;
   }
   values_ = Buffer(device_, static_cast<size_t>(shares) * size_of(dtype_), "parameters");
-  bucket_memory_ =
-      Buffer(device_, static_cast<size_t>(largest) * size_of(dtype_), "parameter bucket");
+  passing_ = place_passing(layout_.overlaps_parameters, [&](size_t section) {
+    return static_cast<size_t>(sections_[section].count) * size_of(dtype_);
+  });
+  for (size_t i = 0; i < passing_memory_.size(); ++i) {
+    if (passing_.bytes[i] > 0)
+      passing_memory_[i] = Buffer(device_, passing_.bytes[i], "parameter bucket");
+  }
 }
 
 size_t ParamStore::section_at(int64_t begin) const {
@@ -142,10 +159,9 @@ size_t ParamStore::section_at(int64_t begin) const {
 }
 
 Tensor ParamStore::passing(const FlatSection& section) const {
-  const auto at = static_cast<size_t>(passing_begins_[section_at(section.begin)]);
-  std::byte* data = bucket_memory_.data();
-  return tensor_over(data != nullptr ? data + at * size_of(dtype_) : nullptr, dtype_,
-                     {section.count});
+  const size_t at = passing_.begins[section_at(section.begin)];
+  std::byte* data = passing_memory_[memory_of(section.bucket, layout_.overlaps_parameters)].data();
+  return tensor_over(data != nullptr ? data + at : nullptr, dtype_, {section.count});
 }
 
 Tensor ParamStore::value_range(int64_t begin, int64_t count) const {

@@ -1,10 +1,12 @@
 // The parameters one rank holds, their values in one flat buffer; or this rank's shares of them,
-// and one bucket in which they are gathered (leases.h).
+// and memory in which they are gathered bucket by bucket (leases.h).
 #pragma once
 
+#include <array>
 #include <deque>
 #include <span>
 
+#include "base/function_ref.h"
 #include "device/buffer.h"
 #include "param/spec.h"
 #include "tensor/tensor.h"
@@ -81,8 +83,8 @@ class ParamStore {
   // those that all tensor ranks hold with the same gradient, those whose gradients they sum; each
   // in declaration order. What is done to one of these kinds alone is so one pass over one range.
   // The places follow each other without gaps and begin at multiples of kFlatAlignment elements.
-  // Where gradients are divided over the ranks that share the batch, this holds in each bucket, and
-  // the buckets follow each other.
+  // Where buckets are summed one by one (ParallelLayout::has_buckets), this holds in each bucket,
+  // and the buckets follow each other.
   std::span<const FlatPlace> flat() const { return flat_; }
   int64_t flat_elements() const;
   // The values of a flat range. REQUIRES: with divided parameters, within one share.
@@ -93,6 +95,17 @@ class ParamStore {
   // parameters have their values when they are gathered.
   bool is_divided() const { return layout_.zero >= 3; }
   Tensor passing(const FlatSection& section) const;
+  // Memory in which buckets pass: neighbours in the order of declaration take turns where there are
+  // two.
+  struct Passing {
+    std::vector<size_t> begins;     // of each section, in the memory of its bucket
+    std::array<size_t, 2> bytes{};  // of the memories; the second may be empty
+  };
+  static size_t memory_of(int bucket, bool takes_turns) {
+    return takes_turns ? static_cast<size_t>(bucket % 2) : 0;
+  }
+  // `bytes_of`: of a section, by its index.
+  Passing place_passing(bool takes_turns, FunctionRef<size_t(size_t)> bytes_of) const;
   // The part of a section that belongs to this rank where ranks that share the batch divide it.
   FlatRange share_of(const FlatRange& section) const;
 
@@ -109,9 +122,10 @@ class ParamStore {
   std::vector<FlatPlace> flat_;
   std::vector<FlatSection> sections_;
   int bucket_ = 0;
-  Buffer values_, bucket_memory_;
-  std::vector<int64_t> share_begins_;    // of each section, among the shares; in elements
-  std::vector<int64_t> passing_begins_;  // of each section, in its bucket
+  Buffer values_;
+  std::array<Buffer, 2> passing_memory_;
+  std::vector<int64_t> share_begins_;  // of each section, among the shares; in elements
+  Passing passing_;
 
   void place_flat();
   void place_shares();

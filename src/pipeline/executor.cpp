@@ -1,10 +1,24 @@
 #include "pipeline/executor.h"
 
+#include <set>
+
 #include "base/check.h"
 #include "ops/elementwise.h"
 #include "pipeline/step_schedule.h"
 
 namespace bev {
+
+namespace {
+
+std::vector<bool> lasts_of(const Program& program) {
+  std::set<std::pair<Act, int>> seen;
+  std::vector<bool> is_last(program.size());
+  for (size_t i = program.size(); i-- > 0;)
+    is_last[i] = seen.insert({program[i].act, program[i].chunk}).second;
+  return is_last;
+}
+
+}  // namespace
 
 Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
     : model_(model),
@@ -38,7 +52,7 @@ const Executor::Programs& Executor::programs_for(size_t micros) {
   verify(train, shape);
   std::vector<Program> evaluate = forward_only(shape);
   verify(evaluate, shape, {}, false);
-  Programs programs{std::move(train[rank]), std::move(evaluate[rank])};
+  Programs programs{train[rank], evaluate[rank], lasts_of(train[rank])};
   return programs_.emplace(micros, std::move(programs)).first->second;
 }
 
@@ -115,13 +129,17 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
   }
 }
 
-void Executor::run(const Program& program, std::span<const HostBatch> batches) {
+void Executor::run(const Program& program, const std::vector<bool>& is_last,
+                   std::span<const HostBatch> batches) {
   {
     Exec ex = exec();
     ops::fill(ex, {.out = env_.loss, .value = 0});
   }
   try {
-    for (const Instr& instr : program) execute(instr, batches);
+    for (size_t i = 0; i < program.size(); ++i) {
+      env_.is_last_micro = !is_last.empty() && is_last[i];
+      execute(program[i], batches);
+    }
     for (Slot& slot : slots_) empty(slot);
   } catch (const std::exception& error) {
     // Others may be reading what this rank has sent.
@@ -133,12 +151,13 @@ void Executor::run(const Program& program, std::span<const HostBatch> batches) {
 void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
   env_.training = true;
   env_.grad_scale = grad_scale;
-  run(programs_for(batches.size()).train, batches);
+  const Programs& programs = programs_for(batches.size());
+  run(programs.train, programs.is_last, batches);
 }
 
 LossSum Executor::evaluate(std::span<const HostBatch> batches) {
   env_.training = false;
-  run(programs_for(batches.size()).evaluate, batches);
+  run(programs_for(batches.size()).evaluate, {}, batches);
   double sums[2] = {0, 0};
   Exec ex = exec();
   if (Communicator& all = model_.groups.tokens(); all.size() > 1) all.all_reduce(ex, env_.loss);

@@ -72,12 +72,15 @@ class Executor {
   };
   struct Programs {
     Program train, evaluate;
+    std::vector<bool> is_last;  // of train: the last of its act in its stage
   };
   const Programs& programs_for(size_t micros);
   size_t index_of(const Instr& instr) const;
   Exec exec_in(Slot& slot);
   Tensor hidden(Slot& slot, const char* name) const;
-  void run(const Program& program, std::span<const HostBatch> batches);
+  // `is_last`: of each instruction; may be empty.
+  void run(const Program& program, const std::vector<bool>& is_last,
+           std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
   void empty(Slot& slot);
 

@@ -18,7 +18,7 @@ PlacedModel::PlacedModel(const Config& c, Device& d, Groups& g)
     stages.emplace_back(params, blueprint, stage_range(c, layout, stage));
   }
   params.allocate();
-  if (params.is_divided()) env.leases = &leases;
+  if (leases.are_lent()) env.leases = &leases;
 }
 
 PlacedModel::PlacedModel(const Config& c, Device& d, std::unique_ptr<Alone> alone)

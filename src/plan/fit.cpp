@@ -9,9 +9,12 @@ namespace bev {
 
 namespace {
 
-size_t bytes_within_limit(const Config& config, const LayoutPlan& plan) {
-  return config.device.kind == DeviceKind::Cuda ? plan.largest().memory_bytes()
-                                                : plan.memory_bytes();
+bool is_per_rank(const Config& config, Ranks ranks) {
+  return config.device.kind == DeviceKind::Cuda && ranks == Ranks::OneGpuEach;
+}
+
+size_t bytes_within_limit(const Config& config, const LayoutPlan& plan, Ranks ranks) {
+  return is_per_rank(config, ranks) ? plan.largest().memory_bytes() : plan.memory_bytes();
 }
 
 }  // namespace
@@ -23,10 +26,10 @@ size_t memory_limit(const Config& config) {
   return free_memory(config.device.kind);
 }
 
-std::vector<Remedy> find_remedies(const Config& config, size_t limit) {
+std::vector<Remedy> find_remedies(const Config& config, size_t limit, Ranks ranks) {
   std::vector<Remedy> remedies;
   const auto attempt = [&](const Config& changed, std::string flags) {
-    const size_t bytes = bytes_within_limit(changed, plan_layout(changed));
+    const size_t bytes = bytes_within_limit(changed, plan_layout(changed), ranks);
     if (bytes <= limit) remedies.push_back({std::move(flags), bytes});
     return bytes <= limit;
   };
@@ -53,18 +56,17 @@ std::vector<Remedy> find_remedies(const Config& config, size_t limit) {
   return remedies;
 }
 
-void require_fit(const Config& config, const LayoutPlan& plan) {
-  const size_t limit = memory_limit(config), need = bytes_within_limit(config, plan);
+void require_fit(const Config& config, const LayoutPlan& plan, Ranks ranks) {
+  const size_t limit = memory_limit(config), need = bytes_within_limit(config, plan, ranks);
   if (limit == 0 || need <= limit) return;
   const RankPlan& largest = plan.largest();
   const bool several = plan.shown.layout.world() > 1;
   std::string text =
       format("{} needs {} and may use {}{}:",
-             several && config.device.kind == DeviceKind::Cuda ? format("rank {}", largest.rank)
-                                                               : "the run",
+             several && is_per_rank(config, ranks) ? format("rank {}", largest.rank) : "the run",
              as_bytes(static_cast<double>(need)), as_bytes(static_cast<double>(limit)),
              config.device.memory_gib > 0 ? " (device.memory_gib)" : "");
-  if (several && config.device.kind != DeviceKind::Cuda)
+  if (several && !is_per_rank(config, ranks))
     text += format("\nof rank {}, which has the most:", largest.rank);
   std::vector<MemoryUse> uses = largest.memory;
   std::sort(uses.begin(), uses.end(),
@@ -72,7 +74,7 @@ void require_fit(const Config& config, const LayoutPlan& plan) {
   for (const MemoryUse& use : uses) {
     text += format("\n  {:<16} {:>12}", use.purpose, as_bytes(static_cast<double>(use.bytes)));
   }
-  const std::vector<Remedy> remedies = find_remedies(config, limit);
+  const std::vector<Remedy> remedies = find_remedies(config, limit, ranks);
   for (const Remedy& remedy : remedies) {
     text +=
         format("\nfits in {} with: {}", as_bytes(static_cast<double>(remedy.bytes)), remedy.flags);

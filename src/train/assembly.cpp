@@ -8,8 +8,7 @@ Assembly::Assembly(const Config& c, Device& d, Groups& g, const ArenaSizes& size
     : PlacedModel(c, d, g),
       grads(params, c.optim.gradients),
       reducer(params, grads, groups),
-      optimizer(make_optimizer(c.optim, params, grads, groups.data(),
-                               static_cast<uint64_t>(c.train.seed))),
+      optimizer(make_optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed))),
       executor(*this, resolve_batch(c).micros, sizes) {
   env.sink = reducer.sink();
   for (const int64_t batch : resolve_batch_schedule(c).sizes())

@@ -58,7 +58,7 @@ void Stepper::rehearse(std::span<const HostBatch> batches) {
   for (const HostBatch& batch : some) tokens += static_cast<double>(batch.tokens_count());
   Rehearsal rehearsal(assembly_.device);
   Exec ex = assembly_.executor.exec();
-  assembly_.grads.begin_step(ex);
+  assembly_.reducer.begin_step(ex);
   assembly_.executor.train(some, 1.0 / tokens);
   ex.stream.synchronize();
   rehearsal.finish();
@@ -75,7 +75,7 @@ void Stepper::submit(std::span<const HostBatch> batches) {
   Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   Exec ex = assembly_.executor.exec();
   ticket.begun = TimeMark(assembly_.device, ex.stream);
-  assembly_.grads.begin_step(ex);
+  assembly_.reducer.begin_step(ex);
   // How many tokens of other ranks count is not known yet: the update makes up for it.
   assembly_.executor.train(batches, 1.0 / rule.divisor);
 
@@ -89,7 +89,7 @@ void Stepper::submit(std::span<const HostBatch> batches) {
                           .state = state_,
                           .decision = decision_});
   assembly_.optimizer->step(ex, decision_);
-  assembly_.leases.expire();
+  assembly_.leases.renew(ex);
 
   ticket.samples = rule.samples;
   if (reports_.data() != nullptr) {

@@ -21,15 +21,7 @@ Trainer::Trainer(Assembly& assembly, TrainingData data)
       stepper_(assembly, schedule_from(assembly.config, batch_.global_batch, iterations_)),
       ahead_(assembly.device.is_asynchronous() ? 1 : 0) {}
 
-int Trainer::agree(int here) {
-  Communicator& world = assembly_.groups.world();
-  if (world.size() == 1) return here;
-  double value = here;
-  Exec ex = assembly_.executor.exec();
-  world.all_reduce(ex, tensor_over(reinterpret_cast<std::byte*>(&value), DType::f64, {1}),
-                   ReduceOp::Max);
-  return static_cast<int>(value);
-}
+int Trainer::agree(int here) { return static_cast<int>(assembly_.groups.world().largest(here)); }
 
 bool Trainer::is_eval_due(int64_t iteration) const {
   const EvalConfig& eval = assembly_.config.eval;

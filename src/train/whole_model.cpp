@@ -71,8 +71,10 @@ std::unique_ptr<PlacedModel> gather_model(const Config& whole, PlacedModel& mine
         const Tensor value = mine.params.find(param->spec.name)->value;
         mine.device.download(value.data, local.data(), local.size());
       } else {
-        world.recv(ex, tensor_over(local.data(), param->value.dtype, param->value.shape), rank,
+        const Buffer received(mine.device, local.size(), "a parameter of another rank");
+        world.recv(ex, tensor_over(received.data(), param->value.dtype, param->value.shape), rank,
                    Channel::Forward);
+        mine.device.download(received.data(), local.data(), local.size());
       }
       const Tensor target = result->params.find(param->spec.name)->value;
       all.resize(bytes_of(target));

@@ -150,6 +150,7 @@ void train_rank(
   const Plan plan = dry_run(config, {.rank = world.rank()});
   DeviceConfig own = config.device;
   own.threads = plan.threads;
+  own.tune = false;
   const std::unique_ptr<Device> device = make_device(own);
   Assembly assembly(config, *device, groups, plan.arenas);
   assembly.initialize();

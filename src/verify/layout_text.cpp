@@ -37,6 +37,15 @@ constexpr std::array kNumbers{
 };
 constexpr std::string_view kSequence = "sp", kOne = "one";
 
+// A part that says what is exchanged beside other work.
+struct OverlapPart {
+  std::string_view word;
+  bool gradients, parameters;
+};
+constexpr std::array kOverlaps{OverlapPart{"overlap", true, true},
+                               OverlapPart{"overlap-gradients", true, false},
+                               OverlapPart{"overlap-parameters", false, true}};
+
 int64_t ranks_of_a_copy(const ParallelConfig& p) { return p.tensor * p.context * p.pipeline; }
 
 std::vector<std::string_view> parts_of(std::string_view text) {
@@ -54,6 +63,12 @@ std::string_view read_part(std::string_view part, ParallelConfig& layout) {
   if (part == kSequence) {
     layout.sequence = true;
     return kSequence;
+  }
+  for (const OverlapPart& overlap : kOverlaps) {
+    if (part != overlap.word) continue;
+    layout.overlap_gradients = overlap.gradients;
+    layout.overlap_parameters = overlap.parameters;
+    return kOverlaps.front().word;
   }
   const auto& schedules = EnumNames<ScheduleKind>::names;
   const auto schedule = std::find(schedules.begin(), schedules.end(), part);
@@ -83,9 +98,10 @@ std::string layout_parts() {
   for (const NumberPart& number : kNumbers)
     text += format("{}N ({}), ", number.word, number.meaning);
   return format(
-      "{}{} (tokens are cut between tensor regions), one of the schedules {}; or {}: one "
-      "rank",
-      text, kSequence, fmt::join(EnumNames<ScheduleKind>::names, ", "), kOne);
+      "{}{} (tokens are cut between tensor regions), {} (gradients are summed and parameters "
+      "gathered beside other work; also {} or {}), one of the schedules {}; or {}: one rank",
+      text, kSequence, kOverlaps[0].word, kOverlaps[1].word, kOverlaps[2].word,
+      fmt::join(EnumNames<ScheduleKind>::names, ", "), kOne);
 }
 
 ParallelConfig parse_layout(std::string_view text) {
@@ -113,6 +129,11 @@ std::string layout_text(const ParallelConfig& layout) {
     if (value != ParallelConfig{}.*number.member)
       parts.push_back(format("{}{}", number.word, value));
     if (number.member == &ParallelConfig::tensor && layout.sequence) parts.emplace_back(kSequence);
+  }
+  for (const OverlapPart& overlap : kOverlaps) {
+    if (layout.overlap_gradients == overlap.gradients &&
+        layout.overlap_parameters == overlap.parameters)
+      parts.emplace_back(overlap.word);
   }
   if (layout.schedule != ParallelConfig{}.schedule)
     parts.emplace_back(name_of_choice(layout.schedule));

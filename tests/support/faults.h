@@ -34,6 +34,7 @@ class FaultyCommunicator final : public Communicator {
       : Communicator(sound.rank(), sound.size()), sound_(sound), fuse_(std::move(fuse)) {}
 
   void abandon(const std::string& why) override { sound_.abandon(why); }
+  int64_t largest(int64_t here) override { return sound().largest(here); }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
     parts_.push_back(sound_.split(ranks));
     return std::make_unique<FaultyCommunicator>(*parts_.back(), fuse_);

@@ -82,8 +82,6 @@ constexpr MegatronFlag kCommunication[] = {
 };
 
 constexpr MegatronFlag kOverlapOfCommunication[] = {
-    {"--overlap-grad-reduce"},
-    {"--overlap-param-gather"},
     {"--overlap-param-gather-with-optimizer-step"},
     {"--overlap-p2p-communication"},
     {"--overlap-p2p-communication-warmup-flush"},

@@ -24,11 +24,14 @@ CudaDevice::CudaDevice(const OpTable& ops, const DevicePolicy& policy, int ordin
   }
 }
 
-CudaDevice::~CudaDevice() {
-  for (cudaEvent_t timer : timers_) cudaEventDestroy(timer);
-  for (cudaEvent_t event : events_) {
+CudaDevice::Events::~Events() {
+  for (cudaEvent_t event : handles) {
     if (event != nullptr) cudaEventDestroy(event);
   }
+}
+
+CudaDevice::~CudaDevice() {
+  for (cudaEvent_t timer : timers_) cudaEventDestroy(timer);
   for (cudaStream_t stream : streams_) {
     if (stream != nullptr) cudaStreamDestroy(stream);
   }
@@ -57,11 +60,11 @@ std::byte* CudaDevice::do_allocate(size_t bytes) {
 void CudaDevice::do_release(std::byte* data, size_t) { cudaFree(data); }
 
 cudaEvent_t CudaDevice::event_of(Event event) const {
-  return event.handle == 0 ? nullptr : events_[event.handle % kEvents];
+  return event.handle == 0 ? nullptr : events_->handles[event.handle % kEvents];
 }
 
 Event CudaDevice::record(int stream) {
-  cudaEvent_t& event = events_[++recorded_ % kEvents];
+  cudaEvent_t& event = events_->handles[++recorded_ % kEvents];
   if (event == nullptr) {
     check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
   }
@@ -69,10 +72,14 @@ Event CudaDevice::record(int stream) {
   return {recorded_};
 }
 
-void CudaDevice::wait(int stream, Event event) {
-  cudaEvent_t handle = event_of(event);
-  if (handle == nullptr) return;
-  check(cudaStreamWaitEvent(streams_[static_cast<size_t>(stream)], handle, 0),
+void CudaDevice::wait(int stream, Event event) { wait_for(stream, {nullptr, event_of(event)}); }
+
+SharedEvent CudaDevice::share(Event event) { return {events_, event_of(event)}; }
+
+void CudaDevice::wait_for(int stream, const SharedEvent& event) {
+  if (event.handle == nullptr) return;
+  check(cudaStreamWaitEvent(streams_[static_cast<size_t>(stream)],
+                            static_cast<cudaEvent_t>(event.handle), 0),
         "waiting for an event");
 }
 
@@ -144,6 +151,13 @@ void CudaDevice::download_on(Stream stream, const std::byte* device, std::byte* 
   check(cudaMemcpyAsync(pinned, device, bytes, cudaMemcpyDeviceToHost,
                         streams_[static_cast<size_t>(stream.index())]),
         "copying from the GPU");
+}
+
+void CudaDevice::copy_on(Stream stream, const std::byte* from, std::byte* to, size_t bytes) {
+  if (from == to || bytes == 0) return;
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice,
+                        streams_[static_cast<size_t>(stream.index())]),
+        "copying on the GPU");
 }
 
 }  // namespace bev

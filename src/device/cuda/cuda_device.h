@@ -1,4 +1,5 @@
-// An NVIDIA GPU: memory, a stream for work, a stream for copies beside it.
+// An NVIDIA GPU: memory, a stream for work, streams beside it for copies and for what ranks
+// exchange.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -29,12 +30,15 @@ class CudaDevice : public Device {
   void upload_on(Stream stream, const std::byte* pinned, std::byte* device, size_t bytes) override;
   void download_on(Stream stream, const std::byte* device, std::byte* pinned,
                    size_t bytes) override;
+  void copy_on(Stream stream, const std::byte* from, std::byte* to, size_t bytes) override;
 
  private:
   std::byte* do_allocate(size_t bytes) override;
   void do_release(std::byte* data, size_t bytes) override;
   Event record(int stream) override;
   void wait(int stream, Event event) override;
+  SharedEvent share(Event event) override;
+  void wait_for(int stream, const SharedEvent& event) override;
   void synchronize(int stream) override;
   uint64_t start_timer(int stream) override;
   double seconds_between(uint64_t first, uint64_t second) override;
@@ -46,8 +50,12 @@ class CudaDevice : public Device {
   static constexpr size_t kEvents = 1 << 16;
 
   int multiprocessors_ = 0, compute_capability_ = 0;
-  std::array<cudaStream_t, 2> streams_{};
-  std::array<cudaEvent_t, kEvents> events_{};
+  std::array<cudaStream_t, 3> streams_{};
+  struct Events {
+    std::array<cudaEvent_t, kEvents> handles{};
+    ~Events();
+  };
+  std::shared_ptr<Events> events_ = std::make_shared<Events>();
   uint64_t recorded_ = 0;
   // Events with a clock. A timer is an index; those of the second list are free to be started
   // again.

@@ -20,7 +20,8 @@ constexpr milliseconds kLimit{20000};
 
 // What a rank needs besides its communicator.
 struct Place {
-  std::unique_ptr<Device> device = make_device(DeviceKind::Reference, 1);
+  explicit Place(DeviceKind kind = DeviceKind::Reference) : device(make_device(kind, 1)) {}
+  std::unique_ptr<Device> device;
   Arena none{*device, 0, "none"};
   Cost cost;
   Exec ex{*device, device->compute_stream(), none, none, none, &cost};
@@ -65,7 +66,7 @@ TEST(ThreadRanks, AllReduce) {
 // Fails when short numbers are rounded after each addition, or ranks get different bits.
 TEST(ThreadRanks, SumsOfShortNumbersAreRoundedOnce) {
   run_ranks(3, kLimit, [](Communicator& world) {
-    Place place;
+    Place place(DeviceKind::Cpu);
     // 256 + 1 + 1: each 1 alone would be lost.
     std::vector<bf16> values(9, bf16(world.rank() == 0 ? 256.0f : 1.0f));
     world.all_reduce(place.ex, over(values, DType::bf16));
@@ -138,6 +139,14 @@ TEST(ThreadRanks, GroupsAreIndependent) {
       EXPECT_EQ(y[0], column[0] + column[1]);
       EXPECT_EQ(z[0], x[0]);
     }
+  });
+}
+
+// Fails when somebody's value is left out, or is read when it is gone.
+TEST(ThreadRanks, AgreeOnTheLargest) {
+  run_ranks(3, kLimit, [](Communicator& world) {
+    for (int turn = 0; turn < 500; ++turn)
+      EXPECT_EQ(world.largest((world.rank() + turn) % 3 == 0 ? turn : -turn), turn);
   });
 }
 

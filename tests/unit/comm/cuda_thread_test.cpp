@@ -1,0 +1,120 @@
+// Ranks as threads that share a GPU: their work is ordered by events, not by the host. Every test
+// names the fault that makes it fail.
+#include <gtest/gtest.h>
+
+#include "comm/thread.h"
+#include "device/buffer.h"
+#include "ops/elementwise.h"
+#include "ops/make_device.h"
+
+namespace bev {
+namespace {
+
+constexpr std::chrono::milliseconds kLimit{60000};
+// Large enough that a kernel takes longer than the host takes to issue the next.
+constexpr int64_t kCount = 20'000'003;
+
+class CudaThreadRanks : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
+  }
+};
+
+// A rank's device, with two tensors of f32.
+struct Place {
+  std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);
+  Arena none{*device, 0, "none"};
+  Exec ex{*device, device->compute_stream(), none, none, none};
+  Buffer memory{*device, 2 * kCount * sizeof(float), "test"};
+  Tensor a = tensor_over(memory.data(), DType::f32, {kCount});
+  Tensor b = tensor_over(memory.data() + kCount * sizeof(float), DType::f32, {kCount});
+
+  void fill(const Tensor& t, double value) { ops::fill(ex, {.out = t, .value = value}); }
+  // Whether all elements are the value.
+  testing::AssertionResult has_only(const Tensor& t, float value) {
+    std::vector<float> found(static_cast<size_t>(t.shape.elements()));
+    device->download(t.data, found.data(), found.size() * sizeof(float));
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (found[i] != value)
+        return testing::AssertionFailure() << found[i] << " at " << i << ", not " << value;
+    }
+    return testing::AssertionSuccess();
+  }
+};
+
+// Fails when a rank reads what another has not written yet, or overwrites what another still reads.
+TEST_F(CudaThreadRanks, CollectivesWaitForEachOther) {
+  run_ranks(3, kLimit, [](Communicator& world) {
+    Place place;
+    const float r = static_cast<float>(world.rank());
+    for (int turn = 0; turn < 5; ++turn) {
+      place.fill(place.a, world.rank() + turn);
+      world.all_reduce(place.ex, place.a);
+      place.fill(place.b, world.rank() * 10);
+      const int64_t part = kCount / 3;
+      world.reduce_scatter(place.ex, slice(place.b, 0, 0, 3 * part), slice(place.a, 0, 0, part));
+      place.fill(place.b, r);
+      EXPECT_TRUE(place.has_only(slice(place.a, 0, 0, part), 30));
+      EXPECT_TRUE(place.has_only(slice(place.a, 0, part, kCount - part),
+                                 3.0f + 3.0f * static_cast<float>(turn)));
+      world.all_gather(place.ex, slice(place.b, 0, 0, part), slice(place.a, 0, 0, 3 * part));
+      place.fill(place.b, -1);
+      for (int other = 0; other < 3; ++other)
+        EXPECT_TRUE(
+            place.has_only(slice(place.a, 0, other * part, part), static_cast<float>(other)));
+      place.fill(place.a, r);
+      world.broadcast(place.ex, place.a, turn % 3);
+      EXPECT_TRUE(place.has_only(place.a, static_cast<float>(turn % 3)));
+    }
+  });
+}
+
+// Fails when a message is copied before it is written, or overwritten before it is copied.
+TEST_F(CudaThreadRanks, MessagesWaitForEachOther) {
+  run_ranks(2, kLimit, [](Communicator& world) {
+    Place place;
+    for (int turn = 0; turn < 20; ++turn) {
+      if (world.rank() == 0) {
+        place.fill(place.a, turn);
+        world.await(place.ex, world.send(place.ex, place.a, 1, Channel::Forward));
+        place.fill(place.a, -1);
+      } else {
+        world.recv(place.ex, place.b, 0, Channel::Forward);
+        EXPECT_TRUE(place.has_only(place.b, static_cast<float>(turn)));
+      }
+    }
+  });
+}
+
+// Fails when what is exchanged beside other work does not wait for that work, or is not waited for.
+TEST_F(CudaThreadRanks, ExchangesBesideOtherWorkAreOrdered) {
+  run_ranks(2, kLimit, [](Communicator& world) {
+    Place place;
+    for (int turn = 0; turn < 10; ++turn) {
+      place.fill(place.a, 1 + turn);
+      Exec beside = place.ex.beside(place.device->exchange_stream());
+      world.all_reduce(beside, place.a);
+      place.fill(place.b, 5);
+      place.ex.wait("wait", beside.stream.record());
+      ops::copy(place.ex, {.in = place.a, .out = place.b});
+      place.fill(place.a, 0);
+      EXPECT_TRUE(place.has_only(place.b, 2.0f + 2.0f * static_cast<float>(turn)));
+    }
+  });
+}
+
+// Fails when an event goes with the device that recorded it.
+TEST_F(CudaThreadRanks, ARankMayLeaveFirst) {
+  for (int turn = 0; turn < 10; ++turn) {
+    run_ranks(4, kLimit, [](Communicator& world) {
+      Place place;
+      place.fill(place.a, 1);
+      world.all_reduce(place.ex, place.a);
+      EXPECT_TRUE(world.rank() % 2 == 0 || place.has_only(place.a, 4));
+    });
+  }
+}
+
+}  // namespace
+}  // namespace bev
