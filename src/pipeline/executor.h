@@ -79,6 +79,7 @@ class Executor {
   Tensor hidden(Slot& slot, const char* name) const;
   void run(const Program& program, std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
+  void await(Slot& slot, Sent Slot::* sent);
   void empty(Slot& slot);
 
   PlacedModel& model_;

@@ -145,6 +145,7 @@ const std::vector<std::string_view>& layouts() {
       "pp2.gpipe",
       "pp4.zero-bubble",
       "pp2.chunks2",
+      "pp2.chunks3",
       "pp4.chunks2",
       "tp2.dp2",
       "tp2.sp.dp2",
