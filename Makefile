@@ -88,8 +88,9 @@ bundle: deps ## Make build/bundle/bevatron.tar.gz, which runs elsewhere (TESTS=1
 release: deps ## The same for all GPUs since Ampere, in build-release/bundle (slow)
 	@$(call bundle,release,build-release)
 
-docs: all ## Write docs/configuration.md and docs/errors.md, which are made from the program
+docs: all ## Write docs/configuration.md, docs/errors.md and docs/timelines, which are made from the program
 	build/bevatron help configuration > docs/configuration.md
+	scripts/draw-timelines.sh build/bevatron docs/timelines
 	@$(call build,cpu-release,cli_test)
 	BEVATRON_ERROR_CATALOGUE=docs/errors.md build/cli_test --gtest_brief=1
 
