@@ -1,7 +1,5 @@
 #include "equivalence/layout_factors.h"
 
-#include <algorithm>
-
 #include "base/format.h"
 #include "config/check.h"
 #include "equivalence/layout_cases.h"
