@@ -15,8 +15,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
-.PHONY: all demo test test-slow test-gpu sanitize-gpu asan tsan mutants bench golden bundle release docs lint \
-  format fuzz clean help deps
+.PHONY: all demo test test-slow test-full test-gpu sanitize-gpu asan tsan mutants bench golden \
+  bundle release docs lint format fuzz clean help deps
 
 # $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
 install = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
@@ -48,6 +48,10 @@ test: deps ## Install what is missing, build, run the tests; says what was skipp
 test-slow: deps ## Run the tests labelled slow
 	@$(call build,cpu-release,all)
 	@$(call run_tests,slow,build)
+
+test-full: deps ## Run all tests, those labelled slow too
+	@$(call build,cpu-release,all)
+	@$(call run_tests,full,build)
 
 test-gpu: deps ## Run the tests that use a GPU (ONLY=expression: those whose names match)
 	@$(call build,cpu-release,all)
@@ -84,8 +88,9 @@ bundle: deps ## Make build/bundle/bevatron.tar.gz, which runs elsewhere (TESTS=1
 release: deps ## The same for all GPUs since Ampere, in build-release/bundle (slow)
 	@$(call bundle,release,build-release)
 
-docs: all ## Write docs/configuration.md and docs/errors.md, which are made from the program
+docs: all ## Write docs/configuration.md, docs/errors.md and docs/timelines, which are made from the program
 	build/bevatron help configuration > docs/configuration.md
+	scripts/draw-timelines.sh build/bevatron docs/timelines
 	@$(call build,cpu-release,cli_test)
 	BEVATRON_ERROR_CATALOGUE=docs/errors.md build/cli_test --gtest_brief=1
 

@@ -55,7 +55,9 @@ void GradReducer::find_sums() {
   for (const FlatPlace& place : params_.flat()) {
     const ParamSpec& spec = place.param->spec;
     if (sums_over(spec, Axis::Tensor)) add({place.begin, place.count}, groups_.tensor());
-    if (sums_over(spec, Axis::Pipeline)) add({place.begin, place.count}, groups_.ends());
+    // Without the gap behind it, which the other end may not have.
+    const FlatRange elements{place.begin, place.param->value.shape.elements()};
+    if (sums_over(spec, Axis::Pipeline)) add(elements, groups_.ends());
     for (const Piece& piece : place.param->pieces) {
       if (piece.holders > 1) add(rows_of(place, piece), groups_.holders(piece.holders));
     }

@@ -72,12 +72,16 @@ Tensor Executor::hidden(Slot& slot, const char* name) const {
   return slot.keep.allocate({rows, model_.blueprint.shape.width}, model_.params.dtype(), name);
 }
 
-// The slot's memory is free when those have it to whom some of it was sent.
-void Executor::empty(Slot& slot) {
+void Executor::await(Slot& slot, Sent Slot::* sent) {
   Exec ex = exec_in(slot);
-  pipeline_.await(ex, slot.forward);
-  pipeline_.await(ex, slot.backward);
-  slot.forward = slot.backward = {};
+  pipeline_.await(ex, slot.*sent);
+  slot.*sent = {};
+}
+
+// The slot's memory is free when the next stage has the output. The gradient that was sent from it
+// may still be on its way: it lies in front, where nothing else comes.
+void Executor::empty(Slot& slot) {
+  await(slot, &Slot::forward);
   slot.input = slot.output = slot.doutput = slot.dinput = {};
   slot.keep.release(0);
 }
@@ -96,6 +100,7 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
     case Act::Load:
       empty(slot);
       slot.micro = feed_.load(batches[instr.micro], index);
+      if (env_.training && !is_first) slot.dinput = hidden(slot, "stage.dinput");
       break;
     case Act::RecvForward:
       slot.input = hidden(slot, "stage.input");
@@ -114,7 +119,7 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
       break;
     case Act::Backward:
     case Act::BackwardInput:
-      if (!is_first) slot.dinput = hidden(slot, "stage.dinput");
+      await(slot, &Slot::backward);
       env_.postponed = instr.act == Act::BackwardInput ? &slot.postponed : nullptr;
       stage.backward(ex, env_, slot.micro, slot.doutput, slot.dinput, slot.saved);
       env_.postponed = nullptr;
@@ -136,11 +141,14 @@ void Executor::run(const Program& program, const std::vector<bool>& is_last,
     ops::fill(ex, {.out = env_.loss, .value = 0});
   }
   try {
-    for (size_t i = 0; i < program.size(); ++i) {
+for (size_t i = 0; i < program.size(); ++i) {
       env_.is_last_micro = !is_last.empty() && is_last[i];
       execute(program[i], batches);
     }
-    for (Slot& slot : slots_) empty(slot);
+    for (Slot& slot : slots_) {
+      empty(slot);
+      await(slot, &Slot::backward);
+    }
   } catch (const std::exception& error) {
     // Others may be reading what this rank has sent.
     pipeline_.abandon(error.what());

@@ -82,6 +82,7 @@ class Executor {
   void run(const Program& program, const std::vector<bool>& is_last,
            std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
+  void await(Slot& slot, Sent Slot::* sent);
   void empty(Slot& slot);
 
   PlacedModel& model_;

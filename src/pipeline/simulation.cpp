@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
 #include "base/check.h"
 
@@ -9,10 +10,20 @@ namespace bev {
 
 namespace {
 
+struct Pipe;
+
+// Memory from which a slot sends: its output, or the gradient of its input. What was sent stays
+// there until it is received.
+struct Outbox {
+  const Pipe* sending = nullptr;  // what is on its way
+  double received = 0;            // when the last one was
+};
+
 struct Message {
   int stage;  // that it is for
   uint32_t micro;
   double sent;
+  Outbox* from;
 };
 
 // What leaves a rank on one channel. Activations always go to the rank behind, gradients to the one
@@ -53,10 +64,16 @@ class Simulator {
   }
 
  private:
+  struct Slot {
+    Outbox output, dinput;
+  };
   struct RankState {
     size_t next = 0;  // instruction
     double clock = 0;
+    std::map<std::pair<uint16_t, uint16_t>, Slot> slots{};  // by chunk and number
+    // At most one of the two: a message to come, or one of its own to be taken.
     const Pipe* waits_for = nullptr;
+    const Outbox* waits_to_reuse = nullptr;
   };
 
   int behind(int rank) const { return (rank + 1) % shape_.ranks; }
@@ -67,35 +84,63 @@ class Simulator {
   // Runs a rank until it ends or has to wait.
   void advance(int rank) {
     RankState& s = state(rank);
-    s.waits_for = nullptr;
     for (; s.next < program(rank).size(); ++s.next) {
       const Instr& instr = program(rank)[s.next];
       const int stage = shape_.stage(rank, instr.chunk);
       switch (instr.act) {
-        case Act::SendForward: send(forward_, rank, stage + 1, instr.micro); break;
-        case Act::SendBackward: send(backward_, rank, stage - 1, instr.micro); break;
+        case Act::SendForward: send(forward_, rank, stage + 1, slot_of(rank, instr).output); break;
+        case Act::SendBackward:
+          send(backward_, rank, stage - 1, slot_of(rank, instr).dinput);
+          break;
         case Act::RecvForward:
           if (!receive(forward_[static_cast<size_t>(before(rank))], rank)) return;
           break;
         case Act::RecvBackward:
           if (!receive(backward_[static_cast<size_t>(behind(rank))], rank)) return;
           break;
-        case Act::Load: break;
-        case Act::Forward:
+        case Act::Load:
+          if (!reuse(slot_of(rank, instr).output, rank)) return;
+          break;
         case Act::Backward:
         case Act::BackwardInput:
-        case Act::BackwardWeight: {
-          const double begin = s.clock;
-          s.clock += costs_.of(instr.act);
-          result_.ranks[static_cast<size_t>(rank)].push_back({instr, begin, s.clock});
-        }
+          if (!reuse(slot_of(rank, instr).dinput, rank)) return;
+          compute(rank, instr);
+          break;
+        case Act::Forward:
+        case Act::BackwardWeight: compute(rank, instr); break;
       }
     }
   }
 
-  void send(std::vector<Pipe>& pipes, int rank, int stage, uint32_t micro) {
+  void compute(int rank, const Instr& instr) {
+    double& clock = state(rank).clock;
+    const double begin = clock;
+    clock += costs_.of(instr.act);
+    result_.ranks[static_cast<size_t>(rank)].push_back({instr, begin, clock});
+  }
+
+  Slot& slot_of(int rank, const Instr& instr) {
+    return state(rank).slots[{instr.chunk, instr.slot}];
+  }
+
+  bool reuse(const Outbox& outbox, int rank) {
+    RankState& s = state(rank);
+    if (outbox.sending != nullptr) {
+      s.waits_to_reuse = &outbox;
+      return false;
+    }
+    s.clock = std::max(s.clock, outbox.received);
+    return true;
+  }
+
+  void send(std::vector<Pipe>& pipes, int rank, int stage, Outbox& outbox) {
     Pipe& pipe = pipes[static_cast<size_t>(rank)];
-    pipe.messages.push_back({stage, micro, state(rank).clock});
+    RankState& s = state(rank);
+    const Instr& instr = program(rank)[s.next];
+    BEV_CHECK(outbox.sending == nullptr, Internal, "{}: what the slot sent before is on its way",
+              place_of(rank, s.next, instr));
+    outbox.sending = &pipe;
+    pipe.messages.push_back({stage, instr.micro, s.clock, &outbox});
     RankState& receiver = state(pipe.to);
     if (receiver.waits_for == &pipe) {
       receiver.waits_for = nullptr;
@@ -119,17 +164,33 @@ class Simulator {
               place_of(rank, s.next, instr), pipe.channel, pipe.from, message.micro, message.stage,
               stage);
     s.clock = std::max(s.clock, message.sent);
+    free(*message.from, pipe, s.clock);
     return true;
+  }
+
+  void free(Outbox& outbox, const Pipe& pipe, double when) {
+    outbox = {.sending = nullptr, .received = when};
+    RankState& sender = state(pipe.from);
+    if (sender.waits_to_reuse == &outbox) {
+      sender.waits_to_reuse = nullptr;
+      runnable_.push_back(pipe.from);
+    }
   }
 
   void check_all_ended() const {
     std::string blocked;
     for (int rank = 0; rank < shape_.ranks; ++rank) {
       const RankState& s = ranks_[static_cast<size_t>(rank)];
-      if (s.waits_for == nullptr) continue;
-      blocked += format("\n  {} waits for rank {} on the {} channel",
-                        place_of(rank, s.next, program(rank)[s.next]), s.waits_for->from,
-                        s.waits_for->channel);
+      if (s.waits_for != nullptr) {
+        blocked += format("\n  {} waits for rank {} on the {} channel",
+                          place_of(rank, s.next, program(rank)[s.next]), s.waits_for->from,
+                          s.waits_for->channel);
+      } else if (s.waits_to_reuse != nullptr) {
+        const Pipe& unread = *s.waits_to_reuse->sending;
+        blocked +=
+            format("\n  {} waits until rank {} takes what the slot has sent on the {} channel",
+                   place_of(rank, s.next, program(rank)[s.next]), unread.to, unread.channel);
+      }
     }
     BEV_CHECK(blocked.empty(), Internal, "the pipeline's schedule blocks for ever:{}", blocked);
   }

@@ -94,8 +94,8 @@ TEST_P(Failures, OfAnySampleOfAnyRankAreToldToAll) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, Failures,
-                         ::testing::Values("tp2", "tp2.sp", "pp2", "pp2.zero-bubble", "dp2.zero1",
-                                           "tp2.pp2"),
+                         ::testing::Values("tp2", "tp2.sp", "pp2", "pp2.zero-bubble", "pp2.chunks2",
+                                           "dp2.zero1", "dp2.zero2", "dp2.zero3", "tp2.pp2"),
                          [](const auto& layout) {
                            std::string name = layout.param;
                            std::erase_if(name, [](char c) { return c == '.' || c == '-'; });

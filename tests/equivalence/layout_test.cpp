@@ -1,8 +1,14 @@
 // Any layout gives the same training as one rank: losses, gradients and weights after each of three
-// steps, in float64.
+// steps.
 #include <gtest/gtest.h>
 
-#include "support/tiny_models.h"
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+
+#include "equivalence/difference_table.h"
+#include "equivalence/layout_cases.h"
 #include "verify/comparison.h"
 
 namespace bev::test {
@@ -10,122 +16,81 @@ namespace {
 
 constexpr int kSteps = 3;
 
-// Four layers and four heads, so that every axis can be cut in four.
-Config divisible(Config c) {
-  c.model.layers = 4;
-  c.model.heads = 4;
-  c.model.vocab = 32;
-  c.model.hidden_dropout = 0.1;
-  c.model.attention_dropout = 0.1;
-  c.train.sequence = 8;
-  c.train.micro_batch = 1;
-  c.train.global_batch = 8;
-  c.device.threads = 1;
+Comparison compared(const LayoutCase& c) {
+  return compare(train_layout(c.many, kSteps), train_layout(c.one, kSteps));
+}
+
+// The cpu device in f32. Adam divides what is left of a gradient that is nearly zero by itself, and
+// that is rounding: with an eps of 1e-4, as in verify/shrink.cpp, it is scaled by 1e4 at most.
+LayoutCase on_cpu(LayoutCase c) {
+  for (Config* config : {&c.one, &c.many}) {
+    config->device.kind = DeviceKind::Cpu;
+    config->device.precision = Precision::F32;
+    config->optim.eps = 1e-4;
+  }
   return c;
 }
 
-Config gpt() { return divisible(tiny_gpt()); }
-Config llama() {
-  Config c = divisible(tiny_llama());
-  c.model.kv_heads = 2;
-  return c;
-}
+struct Tolerances {
+  double loss, gradient, weight;  // relative; that of the gradient norm is the gradient's
 
-struct Layout {
-  const char* name;
-  int64_t threads, tensor, pipeline;
-  bool sequence = false;
-  int64_t zero = 0, chunks = 1;
-  ScheduleKind schedule = ScheduleKind::OneFOneB;
-
-  Config of(Config c) const {
-    c.parallel.threads = threads;
-    c.parallel.tensor = tensor;
-    c.parallel.pipeline = pipeline;
-    c.parallel.sequence = sequence;
-    c.parallel.zero = zero;
-    c.parallel.chunks = chunks;
-    c.parallel.schedule = schedule;
-    return c;
+  double of(Quantity quantity) const {
+    switch (quantity) {
+      case Quantity::Loss: return loss;
+      case Quantity::Weight: return weight;
+      default: return gradient;
+    }
   }
 };
 
-constexpr auto kGPipe = ScheduleKind::GPipe, kZeroBubble = ScheduleKind::ZeroBubble;
+// Layouts differ in the order of sums only, so a difference is some roundings, of 2^-53 or 2^-24,
+// times the terms of a sum over the sum. The terms of a loss are all positive. Those of a gradient
+// cancel, most of all in the weights of norms, whose gradients sum 64 tokens behind up to 8 layers.
+// A weight is off by at most the learning rate times what its gradients are off by over eps. The
+// largest of all cases: in f64 5e-16, 6e-14 and 3e-13; in f32, with the portable, AVX2 and AVX-512
+// kernels, 4e-7, 8e-5 and 1.4e-5. A sample that a rank forgets makes some 1e-2.
+constexpr Tolerances kF64{1e-12, 1e-12, 1e-12}, kF32{2e-6, 4e-4, 1e-4};
 
-const std::vector<Layout>& layouts() {
-  static const std::vector<Layout> all{
-      {"tp2", 2, 2, 1},
-      {"tp4", 4, 4, 1},
-      {"tp2_sp", 2, 2, 1, true},
-      {"tp4_sp", 4, 4, 1, true},
-      {"dp2", 2, 1, 1},
-      {"dp4", 4, 1, 1},
-      {"dp2_zero1", 2, 1, 1, false, 1},
-      {"dp4_zero1", 4, 1, 1, false, 1},
-      {"dp2_zero2", 2, 1, 1, false, 2},
-      {"dp4_zero2", 4, 1, 1, false, 2},
-      {"dp2_zero3", 2, 1, 1, false, 3},
-      {"dp4_zero3", 4, 1, 1, false, 3},
-      {"pp2", 2, 1, 2},
-      {"pp4", 4, 1, 4},
-      {"pp2_gpipe", 2, 1, 2, false, 0, 1, kGPipe},
-      {"pp4_zero_bubble", 4, 1, 4, false, 0, 1, kZeroBubble},
-      {"pp2_chunks2", 2, 1, 2, false, 0, 2},
-      {"tp2_dp2", 4, 2, 1},
-      {"tp2_sp_dp2_zero1", 4, 2, 1, true, 1},
-      {"tp2_pp2", 4, 2, 2},
-      {"tp2_sp_pp2_zero_bubble", 4, 2, 2, true, 0, 1, kZeroBubble},
-      {"dp2_pp2", 4, 1, 2},
-      {"dp2_pp2_chunks2_zero1", 4, 1, 2, false, 1, 2},
-      {"tp4_dp2_zero2", 8, 4, 1, false, 2},
-      {"dp2_pp2_chunks2_zero2", 4, 1, 2, false, 2, 2},
-      {"tp2_sp_dp2_pp2_zero1", 8, 2, 2, true, 1},
-      {"tp2_sp_dp2_pp2_zero2", 8, 2, 2, true, 2, 1, kGPipe},
-      {"tp2_sp_dp2_pp2_chunks2_zero3", 8, 2, 2, true, 3, 2},
-      {"tp4_sp_dp2_pp2_chunks2", 16, 4, 2, true, 1, 2},
-  };
-  return all;
-}
-
-class Layouts : public ::testing::TestWithParam<Layout> {
- protected:
-  static void expect_same_training(const Config& one, const Config& many) {
-    const Comparison compared = compare(train_layout(many, kSteps), train_layout(one, kSteps));
-    const auto found = compared.first_beyond(1e-12);
-    EXPECT_FALSE(found) << name_of(*found) << " differs by " << found->ratio << " in step "
-                        << found->step;
+void expect_within(const Tolerances& tolerances, const Comparison& comparison) {
+  for (const Difference& d : comparison.all()) {
+    ASSERT_LE(d.ratio, tolerances.of(d.quantity))
+        << (d.quantity == Quantity::Weight ? "the value of " : "") << name_of(d) << " in step "
+        << d.step;
   }
-};
-
-TEST_P(Layouts, GptTiedWithDropout) { expect_same_training(gpt(), GetParam().of(gpt())); }
-
-TEST_P(Layouts, LlamaUntiedWithDropout) { expect_same_training(llama(), GetParam().of(llama())); }
-
-TEST_P(Layouts, GptWithoutDropoutBySgd) {
-  Config c = gpt();
-  c.model.hidden_dropout = c.model.attention_dropout = 0;
-  c.optim.kind = OptimizerKind::Sgd;
-  expect_same_training(c, GetParam().of(c));
 }
 
-TEST_P(Layouts, LlamaTiedRecomputed) {
-  Config c = llama();
-  c.model.tied = true;
-  c.model.qk_norm = true;
-  c.recompute.granularity = Recompute::Full;
-  expect_same_training(c, GetParam().of(c));
-}
+class Layouts : public ::testing::TestWithParam<LayoutCase> {};
 
-TEST_P(Layouts, GptSelectivelyRecomputedWithSmoothing) {
-  Config c = gpt();
-  c.recompute.granularity = Recompute::Selective;
-  c.loss.label_smoothing = 0.1;
-  c.loss.z_loss = 0.01;
-  expect_same_training(c, GetParam().of(c));
-}
+TEST_P(Layouts, TrainAsOneRank) { expect_within(kF64, compared(GetParam())); }
 
-INSTANTIATE_TEST_SUITE_P(Of, Layouts, ::testing::ValuesIn(layouts()),
-                         [](const auto& layout) { return std::string(layout.param.name); });
+TEST_P(Layouts, TrainAsOneRankOnCpu) { expect_within(kF32, compared(on_cpu(GetParam()))); }
+
+std::string case_name(const ::testing::TestParamInfo<LayoutCase>& info) { return info.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Quick, Layouts, ::testing::ValuesIn(quick_layout_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Slow, Layouts, ::testing::ValuesIn(slow_layout_cases()), case_name);
+
+// The table of docs/parallelism.md goes to the file that the environment names.
+TEST(LayoutTable, HasARowForEachLayout) {
+  const char* path = std::getenv("BEVATRON_EQUIVALENCE_TABLE");
+  std::vector<LayoutCase> cases = quick_layout_cases();
+  if (path == nullptr) {
+    cases.resize(2);
+  } else {
+    std::ranges::move(slow_layout_cases(), std::back_inserter(cases));
+  }
+  DifferenceTable table;
+  for (const LayoutCase& c : cases) {
+    table.add(c.layout, DeviceKind::Reference, compared(c));
+    table.add(c.layout, DeviceKind::Cpu, compared(on_cpu(c)));
+  }
+  const std::string markdown = table.markdown();
+  EXPECT_EQ(markdown.find("| layout | reference: loss | gradient | weight | most in | cpu: loss"),
+            0);
+  for (const LayoutCase& c : cases)
+    EXPECT_NE(markdown.find("\n| `" + c.layout + "` | "), std::string::npos) << c.layout;
+  if (path != nullptr) std::ofstream(path) << markdown;
+}
 
 }  // namespace
 }  // namespace bev::test

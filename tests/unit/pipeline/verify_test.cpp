@@ -183,6 +183,34 @@ TEST(ScheduleVerify, RanksThatWaitForEachOther) {
                 "waits for rank 0 on the forward channel"});
 }
 
+// Forwards chunk by chunk with one slot in each: every rank is legal by itself, and every receive
+// finds its message, but both wait for the other to make room.
+Program chunk_by_chunk(const PipelineShape& shape, int rank) {
+  Program program;
+  for (uint16_t chunk = 0; chunk < shape.chunks; ++chunk) {
+    const int stage = shape.stage(rank, chunk);
+    for (uint32_t micro = 0; micro < shape.micros; ++micro) {
+      program.push_back({Act::Load, chunk, micro, 0});
+      if (stage > 0) program.push_back({Act::RecvForward, chunk, micro, 0});
+      program.push_back({Act::Forward, chunk, micro, 0});
+      if (stage < shape.last_stage()) program.push_back({Act::SendForward, chunk, micro, 0});
+    }
+  }
+  return program;
+}
+
+TEST(ScheduleVerify, RanksThatWaitForEachOthersSlots) {
+  const PipelineShape shape{2, 2, 3};
+  Programs programs{chunk_by_chunk(shape, 0), chunk_by_chunk(shape, 1)};
+  expect_words(refusal([&] { verify(programs, shape, {}, false); }),
+               {"blocks for ever", "rank 0, instruction 6 (Load of micro-batch 2, chunk 0, slot 0)",
+                "waits until rank 1 takes what the slot has sent on the forward channel",
+                "rank 1, instruction 4 (Load of micro-batch 1, chunk 0, slot 0)",
+                "waits until rank 0 takes"});
+  for (Instr& instr : programs[1]) instr.slot = static_cast<uint16_t>(instr.micro);
+  EXPECT_NO_THROW(verify(programs, shape, {}, false));
+}
+
 TEST(ScheduleVerify, MicroBatchLeftOut) {
   Programs programs = build_schedule(ScheduleKind::OneFOneB, {3, 1, 4});
   expect_words(refusal_of(programs), {"rank 0", "micro-batch 4", "has no Load"});
@@ -214,6 +242,40 @@ TEST(ScheduleSimulation, SendThatNobodyPosts) {
   programs[0].erase(find(programs[0], Act::SendForward, 4));
   expect_words(refusal([&] { simulate(programs, kShape); }),
                {"blocks for ever", "rank 1", "RecvForward of micro-batch 4"});
+}
+
+std::vector<double> begins(const Simulation& simulation, size_t rank) {
+  std::vector<double> times;
+  for (const TimedInstr& timed : simulation.ranks[rank]) times.push_back(timed.begin);
+  return times;
+}
+
+// The last rank takes twice as long as the first, whose third micro-batch therefore waits for the
+// memory of the second, unless it has some of its own.
+TEST(ScheduleSimulation, LoadsWaitUntilTheOutputIsReceived) {
+  const PipelineShape shape{2, 1, 3};
+  const auto begins_with = [&](uint32_t slots) {
+    Programs programs = forward_only(shape);
+    for (Instr& instr : programs[0]) instr.slot = static_cast<uint16_t>(instr.micro % slots);
+    for (Instr& instr : programs[1])
+      if (instr.act == Act::Forward) instr.act = Act::Backward;
+    return begins(simulate(programs, shape), 0);
+  };
+  EXPECT_EQ(begins_with(2), (std::vector<double>{0, 1, 2}));
+  EXPECT_EQ(begins_with(1), (std::vector<double>{0, 1, 3}));
+}
+
+// The first rank takes no gradient before its last forward has ended, at 6.
+TEST(ScheduleSimulation, BackwardsWaitUntilTheGradientBeforeIsReceived) {
+  const PipelineShape shape{2, 1, 6};
+  const auto second_backward_with = [&](uint32_t slots) {
+    Programs programs = build_schedule(ScheduleKind::OneFOneB, shape);
+    programs[0] = build_schedule(ScheduleKind::GPipe, shape)[0];
+    for (Instr& instr : programs[1]) instr.slot = static_cast<uint16_t>(instr.micro % slots);
+    return begins(simulate(programs, shape), 1)[3];
+  };
+  EXPECT_EQ(second_backward_with(2), 5);
+  EXPECT_EQ(second_backward_with(1), 6);
 }
 
 TEST(ScheduleSimulation, ReceivesWaitForTheirSends) {

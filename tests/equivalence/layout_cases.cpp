@@ -1,0 +1,194 @@
+#include "equivalence/layout_cases.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "equivalence/layout_factors.h"
+#include "support/tiny_models.h"
+#include "verify/layout_text.h"
+
+namespace bev::test {
+
+namespace {
+
+Config divisible(Config c) {
+  c.model.layers = 4;
+  c.model.heads = 4;
+  c.model.vocab = 32;
+  c.model.hidden_dropout = 0.1;
+  c.model.attention_dropout = 0.1;
+  c.train.sequence = 8;
+  c.train.micro_batch = 1;
+  c.train.global_batch = 8;
+  c.device.threads = 1;
+  return c;
+}
+
+struct Options {
+  std::string name;
+  Config config;
+};
+
+// Together they have every pair of model, embedding, dropout, recomputation and optimizer.
+std::vector<Options> option_sets() {
+  std::vector<Options> all;
+  const auto add = [&](const char* name, Config config, auto change) {
+    change(config);
+    all.push_back({name, config});
+  };
+  const auto without_dropout = [](Config& c) {
+    c.model.hidden_dropout = c.model.attention_dropout = 0;
+  };
+  add("gpt_tied_dropout", divisible_gpt(), [](Config&) {});
+  add("llama_untied_dropout", divisible_llama(), [](Config&) {});
+  add("gpt_tied_sgd", divisible_gpt(), [&](Config& c) {
+    without_dropout(c);
+    c.optim.kind = OptimizerKind::Sgd;
+  });
+  add("llama_tied_dropout_qk_norm_recomputed", divisible_llama(), [](Config& c) {
+    c.model.tied = true;
+    c.model.qk_norm = true;
+    c.recompute.granularity = Recompute::Full;
+  });
+  add("gpt_tied_dropout_smoothed_selective", divisible_gpt(), [](Config& c) {
+    c.recompute.granularity = Recompute::Selective;
+    c.loss.label_smoothing = 0.1;
+    c.loss.z_loss = 0.01;
+  });
+  add("gpt_untied_sgd_recomputed", divisible_gpt(), [&](Config& c) {
+    without_dropout(c);
+    c.model.tied = false;
+    c.recompute.granularity = Recompute::Full;
+    c.optim.kind = OptimizerKind::Sgd;
+  });
+  add("llama_untied_selective", divisible_llama(), [&](Config& c) {
+    without_dropout(c);
+    c.recompute.granularity = Recompute::Selective;
+  });
+  add("llama_tied_dropout_sgd_selective", divisible_llama(), [](Config& c) {
+    c.model.tied = true;
+    c.recompute.granularity = Recompute::Selective;
+    c.optim.kind = OptimizerKind::Sgd;
+  });
+  return all;
+}
+
+LayoutCase case_of(std::string_view layout, const Options& options) {
+  std::string name(layout);
+  std::replace_if(name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
+  Config many = options.config;
+  many.parallel = parse_layout(layout);
+  many = with_layers_for_all_stages(many);
+  Config one = many;
+  one.parallel = {};
+  return {std::string(layout), name + "_on_" + options.name, one, many};
+}
+
+// Of the cases that are left, the one with the most pairs that are not covered yet goes over.
+void move_best(std::vector<LayoutCase>& from, PairCoverage& covered, std::vector<LayoutCase>& to) {
+  const auto gain = [&](const LayoutCase& c) { return covered.gain(values_in(c.many)); };
+  const auto best = std::max_element(
+      from.begin(), from.end(), [&](const auto& a, const auto& b) { return gain(a) < gain(b); });
+  covered.add(values_in(best->many));
+  to.push_back(std::move(*best));
+  from.erase(best);
+}
+
+struct Tiers {
+  std::vector<LayoutCase> quick, slow;
+};
+
+Tiers tiers() {
+  Tiers result;
+  PairCoverage covered, all;
+  for (const std::string_view layout : layouts()) {
+    std::vector<LayoutCase> of_layout;
+    for (const Options& options : option_sets()) of_layout.push_back(case_of(layout, options));
+    for (const LayoutCase& c : of_layout) all.add(values_in(c.many));
+    move_best(of_layout, covered, result.quick);
+    std::move(of_layout.begin(), of_layout.end(), std::back_inserter(result.slow));
+  }
+  while (!covered.missing(all).empty()) move_best(result.slow, covered, result.quick);
+  return result;
+}
+
+}  // namespace
+
+Config divisible_gpt() { return divisible(tiny_gpt()); }
+
+Config divisible_llama() { return divisible(tiny_llama()); }
+
+Config with_layers_for_all_stages(Config config) {
+  const int64_t stages = config.parallel.pipeline * config.parallel.chunks;
+  config.model.layers = std::max(config.model.layers, stages);
+  return config;
+}
+
+void PrintTo(const LayoutCase& layout_case, std::ostream* out) { *out << layout_case.name; }
+
+const std::vector<std::string_view>& layouts() {
+  static const std::vector<std::string_view> all{
+      "tp2",
+      "tp4",
+      "tp2.sp",
+      "tp4.sp",
+      "dp2",
+      "dp4",
+      "dp2.zero1",
+      "dp4.zero1",
+      "dp2.zero2",
+      "dp4.zero2",
+      "dp2.zero3",
+      "dp4.zero3",
+      "pp2",
+      "pp4",
+      "pp2.gpipe",
+      "pp4.zero-bubble",
+      "pp2.chunks2",
+      "pp2.chunks3",
+      "pp4.chunks2",
+      "tp2.dp2",
+      "tp2.sp.dp2",
+      "tp2.sp.dp2.zero1",
+      "tp4.dp2.zero2",
+      "tp4.sp.dp4",
+      "tp2.pp2",
+      "tp2.sp.pp2",
+      "tp2.sp.pp2.zero-bubble",
+      "tp2.pp2.chunks2",
+      "tp2.sp.pp2.chunks2",
+      "tp4.pp4.zero-bubble",
+      "dp2.pp2",
+      "dp2.pp2.zero1",
+      "dp2.pp2.chunks2",
+      "dp2.pp2.chunks2.zero1",
+      "dp2.pp2.chunks2.zero2",
+      "dp2.pp4.zero1.gpipe",
+      "dp4.pp4.zero3",
+      "tp2.dp2.pp2",
+      "tp2.sp.dp2.pp2.zero1",
+      "tp2.sp.dp2.pp2.zero2.gpipe",
+      "tp2.sp.dp2.pp2.chunks2.zero3",
+      "tp4.sp.dp2.pp2.chunks2.zero1",
+      "tp2.dp2.pp2.zero1.zero-bubble",
+      "tp2.dp4.pp2.gpipe",
+      "tp2.sp.dp4.pp2.chunks2.zero3",
+      "tp4.sp.dp2.pp2.zero-bubble",
+      "tp2.dp2.pp4.chunks2.zero1",
+      "tp2.sp.dp2.pp4.zero2",
+      "tp4.dp2.pp2.zero3.gpipe",
+      "tp2.sp.dp4.pp2.zero1.zero-bubble",
+      // What is asked for but has nothing to divide.
+      "sp.dp2.gpipe",
+      "zero1.zero-bubble",
+      "tp4.zero3.gpipe",
+      "pp2.zero2",
+  };
+  return all;
+}
+
+std::vector<LayoutCase> quick_layout_cases() { return tiers().quick; }
+
+std::vector<LayoutCase> slow_layout_cases() { return tiers().slow; }
+
+}  // namespace bev::test

@@ -1,0 +1,34 @@
+// The trainings that must not depend on how they are divided.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+
+namespace bev::test {
+
+// Tiny models of which every axis can be cut in four.
+Config divisible_gpt();
+Config divisible_llama();  // with grouped heads
+// `config` with at least a layer for each of its stages.
+Config with_layers_for_all_stages(Config config);
+
+// As parse_layout() reads them: every axis alone, every two together, mixtures of up to 16 ranks.
+const std::vector<std::string_view>& layouts();
+
+// Two trainings that differ in nothing but their layout.
+struct LayoutCase {
+  std::string layout, name;  // "tp2.sp", "tp2_sp_on_gpt_tied_dropout"
+  Config one, many;
+};
+void PrintTo(const LayoutCase& layout_case, std::ostream* out);  // found by GoogleTest
+
+// Every layout with every combination of options that is tried, in two parts. The first has every
+// layout, and every pair of values (layout_factors.h) that the whole has.
+std::vector<LayoutCase> quick_layout_cases();
+std::vector<LayoutCase> slow_layout_cases();
+
+}  // namespace bev::test

@@ -1,0 +1,94 @@
+// The list of layouts is what the equivalence tests are worth: what must be in it is computed here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/format.h"
+#include "equivalence/layout_cases.h"
+#include "equivalence/layout_factors.h"
+#include "parallel/layout.h"
+#include "verify/layout_text.h"
+
+namespace bev::test {
+namespace {
+
+constexpr int64_t kMostRanks = 16;
+
+std::string missing_from(const std::vector<LayoutCase>& cases) {
+  PairCoverage covered;
+  for (const LayoutCase& c : cases) covered.add(values_in(c.many));
+  std::string text;
+  for (const ValuePair& pair : covered.missing(legal_pairs(kMostRanks)))
+    text += format("  {}\n", text_of(pair));
+  return text;
+}
+
+using Axes = std::set<std::string_view>;
+
+// Over tensor ranks tokens may be cut too, over data ranks state, over pipeline ranks stages.
+Axes axes_of(std::string_view text) {
+  const ParallelLayout layout = layout_of([&] {
+    Config c = divisible_gpt();
+    c.parallel = parse_layout(text);
+    return c;
+  }());
+  Axes axes;
+  if (layout.tensor > 1) axes.insert(layout.sequence ? "sequence" : "tensor");
+  if (layout.data > 1) axes.insert(layout.zero > 0 ? "zero" : "data");
+  if (layout.pipeline > 1) axes.insert(layout.chunks > 1 ? "chunks" : "pipeline");
+  return axes;
+}
+
+TEST(LayoutCoverage, QuickCasesHaveEveryLegalPair) {
+  const std::string missing = missing_from(quick_layout_cases());
+  EXPECT_TRUE(missing.empty()) << "legal pairs that no case has:\n" << missing;
+}
+
+TEST(LayoutCoverage, EveryAxisStandsAloneAndWithEveryOther) {
+  std::set<Axes> present;
+  for (const std::string_view layout : layouts()) present.insert(axes_of(layout));
+  const Axes of_matrices{"tensor", "sequence"}, of_batch{"data", "zero"},
+      of_layers{"pipeline", "chunks"};
+  const std::vector<Axes> groups{of_matrices, of_batch, of_layers};
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (const std::string_view a : groups[i]) {
+      EXPECT_TRUE(present.contains({a})) << a;
+      for (size_t j = i + 1; j < groups.size(); ++j) {
+        for (const std::string_view b : groups[j])
+          EXPECT_TRUE(present.contains({a, b})) << a << " with " << b;
+      }
+    }
+  }
+}
+
+TEST(LayoutCoverage, ADozenLayoutsMixThreeAxesOnUpTo16Ranks) {
+  int64_t mixtures = 0, most = 0;
+  for (const std::string_view layout : layouts()) {
+    mixtures += axes_of(layout).size() == 3 ? 1 : 0;
+    most = std::max(most, parse_layout(layout).threads);
+  }
+  EXPECT_GE(mixtures, 12);
+  EXPECT_EQ(most, kMostRanks);
+}
+
+// The machinery itself: a pair that no case has is found and named.
+TEST(LayoutCoverage, NamesWhatIsMissing) {
+  std::vector<LayoutCase> cases = quick_layout_cases();
+  std::erase_if(cases, [](const LayoutCase& c) {
+    return c.many.parallel.tensor == 4 && c.many.parallel.pipeline == 4;
+  });
+  EXPECT_NE(missing_from(cases).find("tensor 4 with pipeline 4\n"), std::string::npos);
+}
+
+TEST(LayoutCoverage, TiersHaveNoCaseTwice) {
+  std::set<std::string> names;
+  const std::vector<LayoutCase> quick = quick_layout_cases(), slow = slow_layout_cases();
+  for (const auto* cases : {&quick, &slow}) {
+    for (const LayoutCase& c : *cases) EXPECT_TRUE(names.insert(c.name).second) << c.name;
+  }
+  EXPECT_EQ(names.size() % layouts().size(), 0U);
+}
+
+}  // namespace
+}  // namespace bev::test

@@ -1,0 +1,106 @@
+// What was sent stays as it is until it is awaited: nobody may have read it before.
+#include "pipeline/executor.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+
+#include "data/loader.h"
+#include "data/mock_samples.h"
+#include "ops/make_device.h"
+#include "plan/dry_run.h"
+#include "support/tiny_models.h"
+#include "train/assembly.h"
+#include "verify/layout_text.h"
+
+namespace bev::test {
+namespace {
+
+struct Sending {
+  const std::byte* data;
+  std::vector<std::byte> bytes;  // as they were
+  bool awaited = false;
+};
+
+// What a rank has sent along all its axes.
+struct SentLog {
+  std::deque<Sending> all;
+  double received = 0;
+};
+
+// A rank without peers: it receives numbers that are never the same, and nobody takes what it sends
+// before it waits for that.
+class WatchingCommunicator final : public Communicator {
+ public:
+  WatchingCommunicator(int rank, int size, SentLog& log) : Communicator(rank, size), log_(log) {}
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
+    const auto mine = std::find(ranks.begin(), ranks.end(), rank());
+    return std::make_unique<WatchingCommunicator>(static_cast<int>(mine - ranks.begin()),
+                                                  static_cast<int>(ranks.size()), log_);
+  }
+
+ private:
+  void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
+  void do_all_gather(Exec&, ConstTensor, Tensor) override {}
+  void do_reduce_scatter(Exec&, ConstTensor, Tensor) override {}
+  void do_broadcast(Exec&, Tensor, int) override {}
+  void do_barrier(std::chrono::seconds) override {}
+
+  uint64_t do_send(Exec&, ConstTensor tensor, int, Channel) override {
+    log_.all.push_back({tensor.data, {tensor.data, tensor.data + bytes_of(tensor)}});
+    return log_.all.size();
+  }
+  void do_await(Exec&, const Sent& sent) override {
+    Sending& sending = log_.all[sent.number - 1];
+    EXPECT_EQ(std::memcmp(sending.data, sending.bytes.data(), sending.bytes.size()), 0)
+        << "message " << sent.number << " has changed on its way";
+    sending.awaited = true;
+  }
+  void do_recv(Exec&, Tensor tensor, int, Channel) override {
+    auto* values = reinterpret_cast<double*>(tensor.data);
+    for (int64_t i = 0; i < tensor.shape.elements(); ++i) values[i] = 1 / ++log_.received;
+  }
+
+  SentLog& log_;
+};
+
+class ExecutorSends : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(ExecutorSends, StayUntilTheyAreAwaited) {
+  Config config = tiny_gpt();
+  config.parallel = parse_layout(GetParam());
+  config.model.layers = config.parallel.pipeline * config.parallel.chunks;
+  config.train.micro_batch = 1;
+  config.train.global_batch = 8;
+  for (int rank = 0; rank < config.parallel.pipeline; ++rank) {
+    SCOPED_TRACE(rank);
+    const Plan plan = dry_run(config, {.rank = rank});
+    const std::unique_ptr<Device> device = make_device(config.device);
+    SentLog log;
+    WatchingCommunicator world(rank, static_cast<int>(config.parallel.pipeline), log);
+    Groups groups(layout_of(config), world);
+    Assembly assembly(config, *device, groups, plan.arenas);
+    assembly.initialize();
+    Loader loader(std::make_shared<MockSamples>(plan.model.vocab, 7),
+                  Loader::shape_of(config, groups.coordinate(Axis::Data)));
+    const auto batches = loader.next();
+    assembly.executor.train(batches, 1);
+    EXPECT_GE(log.all.size(), 8U);
+    assembly.executor.evaluate(batches);
+    for (size_t i = 0; i < log.all.size(); ++i) EXPECT_TRUE(log.all[i].awaited) << i + 1;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ExecutorSends,
+                         ::testing::Values("pp2", "pp4", "pp2.gpipe", "pp2.zero-bubble",
+                                           "pp2.chunks2", "pp2.chunks3"),
+                         [](const auto& layout) {
+                           std::string name = layout.param;
+                           std::erase_if(name, [](char c) { return c == '.' || c == '-'; });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace bev::test
