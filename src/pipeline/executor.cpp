@@ -100,7 +100,8 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
       break;
     case Act::Backward:
     case Act::BackwardInput:
-      if (!is_first) slot.dinput = hidden(slot, "stage.dinput");
+      if (!is_first)
+        slot.dinput = stage.reads_input(env_) ? hidden(slot, "stage.dinput") : slot.input;
       env_.postponed = instr.act == Act::BackwardInput ? &slot.postponed : nullptr;
       stage.backward(ex, env_, slot.micro, slot.doutput, slot.dinput, slot.saved);
       env_.postponed = nullptr;

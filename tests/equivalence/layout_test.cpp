@@ -127,5 +127,88 @@ TEST_P(Layouts, GptSelectivelyRecomputedWithSmoothing) {
 INSTANTIATE_TEST_SUITE_P(Of, Layouts, ::testing::ValuesIn(layouts()),
                          [](const auto& layout) { return std::string(layout.param.name); });
 
+// Three layers in each stage: a group of two and one of one, or one block that is recomputed and
+// two that are not. Compared with one rank that keeps everything.
+class RecomputedLayouts : public Layouts {
+ protected:
+  static void expect_same_as_kept(const Config& model, const RecomputeConfig& recompute) {
+    Config kept = model;
+    kept.model.layers = 3 * GetParam().pipeline * GetParam().chunks;
+    // Adam divides small gradients by themselves, and twelve layers have some that are mostly
+    // rounding.
+    kept.optim.eps = 1e-4;
+    Config recomputed = GetParam().of(kept);
+    recomputed.recompute = recompute;
+    expect_same_training(kept, recomputed);
+  }
+  static RecomputeConfig full(RecomputeMethod method, int64_t layers) {
+    return {.granularity = Recompute::Full, .method = method, .layers = layers};
+  }
+};
+
+constexpr auto kUniform = RecomputeMethod::Uniform, kBlock = RecomputeMethod::Block;
+
+TEST_P(RecomputedLayouts, InGroups) {
+  expect_same_as_kept(gpt(), full(kUniform, 2));
+  expect_same_as_kept(llama(), full(kUniform, 3));
+}
+
+TEST_P(RecomputedLayouts, TheFirstOfEachStage) {
+  expect_same_as_kept(gpt(), full(kBlock, 2));
+  expect_same_as_kept(llama(), full(kBlock, 1));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, RecomputedLayouts,
+    ::testing::Values(Layout{"tp2", 2, 2, 1}, Layout{"tp2_sp", 2, 2, 1, true},
+                      Layout{"dp2_zero2", 2, 1, 1, false, 2},
+                      Layout{"dp2_zero3", 2, 1, 1, false, 3}, Layout{"pp2", 2, 1, 2},
+                      Layout{"pp2_chunks2", 2, 1, 2, false, 0, 2},
+                      Layout{"pp2_gpipe", 2, 1, 2, false, 0, 1, kGPipe},
+                      Layout{"pp2_zero_bubble", 2, 1, 2, false, 0, 1, kZeroBubble},
+                      Layout{"tp2_sp_pp2_zero_bubble", 4, 2, 2, true, 0, 1, kZeroBubble},
+                      Layout{"tp2_sp_dp2_pp2_chunks2_zero3", 8, 2, 2, true, 3, 2}),
+    [](const auto& layout) { return std::string(layout.param.name); });
+
+// Tensor ranks share what is kept of the inputs.
+class DistributedInputs : public RecomputedLayouts {
+ protected:
+  static RecomputeConfig distributed(RecomputeMethod method, int64_t layers) {
+    RecomputeConfig recompute = full(method, layers);
+    recompute.distribute = true;
+    return recompute;
+  }
+};
+
+TEST_P(DistributedInputs, OfEveryBlock) {
+  expect_same_as_kept(gpt(), distributed(kBlock, 0));
+  expect_same_as_kept(llama(), distributed(kBlock, 0));
+}
+
+TEST_P(DistributedInputs, OfGroups) {
+  expect_same_as_kept(gpt(), distributed(kUniform, 2));
+  expect_same_as_kept(llama(), distributed(kUniform, 3));
+}
+
+TEST_P(DistributedInputs, OfTheFirstOfEachStage) {
+  expect_same_as_kept(gpt(), distributed(kBlock, 2));
+  expect_same_as_kept(llama(), distributed(kBlock, 1));
+}
+
+// The elements divide, the tokens do not.
+TEST_P(DistributedInputs, WhateverRowsTheyBelongTo) {
+  Config c = gpt();
+  c.train.sequence = 7;
+  expect_same_as_kept(c, distributed(kUniform, 2));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Of, DistributedInputs,
+    ::testing::Values(Layout{"one", 1, 1, 1}, Layout{"tp2", 2, 2, 1}, Layout{"tp4", 4, 4, 1},
+                      Layout{"tp2_dp2_zero3", 4, 2, 1, false, 3}, Layout{"tp2_pp2", 4, 2, 2},
+                      Layout{"tp2_pp2_zero_bubble", 4, 2, 2, false, 0, 1, kZeroBubble},
+                      Layout{"tp2_pp2_chunks2", 4, 2, 2, false, 0, 2}),
+    [](const auto& layout) { return std::string(layout.param.name); });
+
 }  // namespace
 }  // namespace bev::test
