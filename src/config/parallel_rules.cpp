@@ -232,7 +232,7 @@ Found distributed_inputs_are_whole(const Facts& f) {
       .what = "recompute.distribute with parallel.sequence",
       .where = f.where({"recompute.distribute", "parallel.sequence", "parallel.tensor"}),
       .why = "between tensor regions each rank has its own tokens only: nothing is kept twice",
-      .legal = "one of the two"};
+      .legal = "distribute false, or parallel.sequence false"};
 }
 
 Found distributed_inputs_divide(const Facts& f) {
