@@ -14,7 +14,7 @@ size_t bytes_within_limit(const Config& config, const LayoutPlan& plan) {
                                                 : plan.memory_bytes();
 }
 
-// Every block for itself: nothing keeps less.
+// All blocks, each for itself: few bytes are kept, and few are needed to compute them again.
 RecomputeConfig with_all_recomputed(RecomputeConfig recompute) {
   recompute.granularity = Recompute::Full;
   recompute.layers = 0;
