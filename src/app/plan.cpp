@@ -30,7 +30,7 @@ constexpr std::array<OwnFlag, 6> kFlags{{
 void draw_timeline(const Config& config, const std::string& file) {
   const int64_t micros = resolve_batch(config).micros;
   const ParallelLayout layout = layout_of(config);
-  const PipelineShape shape = pipeline_shape(layout, micros);
+  const PipelineShape shape = pipeline_shape(config, micros);
   const std::vector<Program> programs = step_programs(config, micros);
   if (file.empty()) {
     fmt::print("{}", render_text(programs, shape));

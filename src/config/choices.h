@@ -148,12 +148,20 @@ struct EnumNames<NonFinite> {
   static constexpr std::array<std::string_view, 2> names{"stop", "skip"};
 };
 
-// None keeps every activation. Selective recomputes the listed modules. Full keeps only block
-// inputs.
+// None keeps every activation. Selective recomputes the listed modules. Full keeps only inputs of
+// blocks.
 enum class Recompute : uint8_t { None, Selective, Full };
 template <>
 struct EnumNames<Recompute> {
   static constexpr std::array<std::string_view, 3> names{"none", "selective", "full"};
+};
+
+// Which blocks of a stage are recomputed. Uniform: all, in groups that keep only the input of their
+// first. Block: the first ones, each for itself; the others keep everything.
+enum class RecomputeMethod : uint8_t { Uniform, Block };
+template <>
+struct EnumNames<RecomputeMethod> {
+  static constexpr std::array<std::string_view, 2> names{"uniform", "block"};
 };
 
 // In which order the micro-batches go through a pipeline; docs/parallelism.md compares them.

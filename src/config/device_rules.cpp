@@ -73,16 +73,6 @@ Found short_state_of_adam(const Facts& f) {
                  .legal = "f32 moments, or optim.kind adam"};
 }
 
-Found recompute_within_model(const Facts& f) {
-  const int64_t layers = f.config.recompute.layers, all = f.config.model.layers;
-  if (all <= 0 || layers <= all) return {};
-  return Problem{
-      .what = format("{} layers are to be recomputed, but the model has {}", layers, all),
-      .where = f.where({"recompute.layers", "model.layers"}),
-      .why = "recompute.layers counts blocks from the first",
-      .legal = format("1 to {}, or 0 for all", all)};
-}
-
 }  // namespace
 
 std::vector<Rule> device_rules() {
@@ -93,7 +83,6 @@ std::vector<Rule> device_rules() {
         "device.precision"},
        short_state},
       {{"optim.first_moment", "optim.second_moment", "optim.kind"}, short_state_of_adam},
-      {{"recompute.layers", "model.layers"}, recompute_within_model},
   };
 }
 

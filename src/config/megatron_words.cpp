@@ -29,10 +29,16 @@ std::string window_of_megatron(std::string_view text) {
 
 void combine_megatron_flags(const GivenFlags& given, CommandLine& line) {
   const auto has = [&](std::string_view flag) { return given.find(flag) != given.end(); };
-  // The number of layers is then the size of a chunk, and all layers are recomputed; ours counts
-  // the layers that are.
-  if (has("--recompute-method") && given.find("--recompute-method")->second == "uniform")
-    drop(line, "--recompute-num-layers");
+  // Before there was a choice of methods, the layers were those of a group. What names a method
+  // comes behind and wins.
+  if (has("--checkpoint-num-layers")) {
+    const Field* method = find_field("recompute.method");
+    line.assignments.insert(
+        line.assignments.begin(),
+        {.field = method,
+         .value = *parse_value(*method, "uniform").value,
+         .origin = {.kind = OriginKind::Flag, .text = "--checkpoint-num-layers"}});
+  }
   if (has("--num-query-groups") && !has("--group-query-attention")) {
     drop(line, "--num-query-groups");
     line.notes.emplace_back(

@@ -17,8 +17,8 @@ std::string window_of_megatron(std::string_view text);
 // Megatron's flags on a command line with their first value.
 using GivenFlags = std::map<std::string, std::string, std::less<>>;
 
-// Drops assignments of flags that Megatron ignores beside, or without, other ones; what the user
-// may have meant otherwise gets a note.
+// Drops assignments of flags that Megatron ignores beside, or without, other ones, and adds what a
+// flag says besides its value; what the user may have meant otherwise gets a note.
 void combine_megatron_flags(const GivenFlags& given, CommandLine& line);
 
 }  // namespace bev

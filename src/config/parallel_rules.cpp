@@ -1,5 +1,8 @@
 // Rules about ranks and what they divide.
+#include <algorithm>
+
 #include "base/format.h"
+#include "base/integer.h"
 #include "config/resolve.h"
 #include "config/rule.h"
 
@@ -185,6 +188,67 @@ Found gradients_not_postponed(const Facts& f) {
                  .legal = "zero 1, or another schedule"};
 }
 
+// Of the stage that has the most; 0: not known, another rule says why.
+int64_t most_layers_of_a_stage(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  const int64_t given = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
+  const int64_t sharing = p.pipeline * chunks_of(f) - given;
+  const int64_t left = f.config.model.layers - p.first_layers - p.last_layers;
+  if (sharing < 0 || left < sharing) return 0;
+  return std::max({p.first_layers, p.last_layers, sharing > 0 ? div_ceil(left, sharing) : 0});
+}
+
+Found recompute_within_stage(const Facts& f) {
+  const int64_t layers = f.config.recompute.layers, most = most_layers_of_a_stage(f);
+  if (most == 0 || layers <= most) return {};
+  return Problem{.what = format("recompute.layers {} is more than the {} layer{} of {}", layers,
+                                most, most == 1 ? "" : "s",
+                                most == f.config.model.layers ? "the model" : "any stage"),
+                 .where = f.where({"recompute.layers", "recompute.method", "model.layers",
+                                   "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers",
+                                   "parallel.first_layers", "parallel.last_layers"}),
+                 .why =
+                     "it counts layers of each stage: those of a group, or those that are "
+                     "recomputed",
+                 .legal = format("{}, or 0 to recompute all, one at a time",
+                                 most == 1 ? "1" : format("1 to {}", most))};
+}
+
+Found distributed_inputs_are_kept(const Facts& f) {
+  const RecomputeConfig& r = f.config.recompute;
+  if (!r.distribute || r.granularity == Recompute::Full) return {};
+  return Problem{
+      .what = format("recompute.distribute with the granularity {}", name_of_choice(r.granularity)),
+      .where = f.where({"recompute.distribute", "recompute.granularity"}),
+      .why = "inputs of blocks are divided that are kept to compute the blocks again",
+      .legal = "granularity full, or distribute false"};
+}
+
+Found distributed_inputs_are_whole(const Facts& f) {
+  const ParallelConfig& p = f.config.parallel;
+  if (!f.config.recompute.distribute || !p.sequence || p.tensor == 1) return {};
+  return Problem{
+      .what = "recompute.distribute with parallel.sequence",
+      .where = f.where({"recompute.distribute", "parallel.sequence", "parallel.tensor"}),
+      .why = "between tensor regions each rank has its own tokens only: nothing is kept twice",
+      .legal = "distribute false, or parallel.sequence false"};
+}
+
+Found distributed_inputs_divide(const Facts& f) {
+  const int64_t tokens = f.config.train.micro_batch * f.config.train.sequence;
+  const int64_t width = f.config.model.width, ranks = f.config.parallel.tensor;
+  if (!f.config.recompute.distribute || tokens <= 0 || width <= 0 ||
+      (tokens % ranks) * (width % ranks) % ranks == 0)
+    return {};
+  return Problem{.what = format("{} tokens of width {} do not divide over {} tensor ranks", tokens,
+                                width, ranks),
+                 .where = f.where({"train.sequence", "train.micro_batch", "model.width",
+                                   "parallel.tensor", "recompute.distribute"}),
+                 .why = "of what enters a block each rank keeps the same number of elements",
+                 .legal = format("train.sequence {}, or distribute false",
+                                 multiples_near(f.config.train.sequence, ranks))};
+}
+
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
@@ -210,6 +274,15 @@ std::vector<Rule> parallel_rules() {
         "parallel.schedule"},
        chunks_interleave},
       {{"parallel.zero", "parallel.schedule"}, gradients_not_postponed},
+      {{"recompute.layers", "model.layers", "parallel.pipeline", "parallel.chunks",
+        "parallel.chunk_layers", "parallel.first_layers", "parallel.last_layers"},
+       recompute_within_stage},
+      {{"recompute.distribute", "recompute.granularity"}, distributed_inputs_are_kept},
+      {{"recompute.distribute", "parallel.sequence", "parallel.tensor"},
+       distributed_inputs_are_whole},
+      {{"recompute.distribute", "train.micro_batch", "train.sequence", "model.width",
+        "parallel.tensor"},
+       distributed_inputs_divide},
   };
 }
 

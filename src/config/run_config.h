@@ -171,13 +171,17 @@ struct LossConfig {
 
 struct RecomputeConfig {
   Recompute granularity = Recompute::None;
+  RecomputeMethod method = RecomputeMethod::Block;
   int64_t layers = 0;
+  bool distribute = false;
   bool norm = true, activation = true, attention = true;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
     v("granularity", s.granularity, {.help = "what is computed again in the backward pass instead of kept", .aliases = {{"--recompute-granularity"}, {"--recompute-activations", "selective"}, {"--checkpoint-activations", "full"}}});
-    v("layers", s.layers, {.help = "full: only the first blocks, this many; 0: all", .min = 0, .max = 100000, .aliases = {{"--recompute-num-layers"}}});
+    v("method", s.method, {.help = "full: of each stage, uniform: all blocks in groups, of which only the input is kept; block: the first blocks, one at a time", .aliases = {{"--recompute-method"}}});
+    v("layers", s.layers, {.help = "uniform: blocks in a group; block: how many blocks of each stage; 0: all blocks, one at a time", .min = 0, .max = 100000, .aliases = {{"--recompute-num-layers"}, {"--checkpoint-num-layers"}}});
+    v("distribute", s.distribute, {.help = "full: each tensor rank keeps a part of the inputs, and they are gathered for the recomputation", .aliases = {{"--distribute-saved-activations", "true"}, {"--distribute-checkpointed-activations", "true"}}});
     v("norm", s.norm, {.help = "selective: outputs of norms"});
     v("activation", s.activation, {.help = "selective: outputs of the MLP's non-linearity"});
     v("attention", s.attention, {.help = "selective: outputs of the attention core"});

@@ -29,7 +29,7 @@ struct Exec {
   Stream stream;
   Arena& keep;       // until the backward of this micro-batch has run
   Arena& scratch;    // until the enclosing ArenaScope ends
-  Arena& recompute;  // until the block being recomputed is done
+  Arena& recompute;  // until the blocks being recomputed are done
   Cost* cost = nullptr;
   Trace* trace = nullptr;  // when set, every op is timed
 

@@ -8,10 +8,6 @@ std::string layer_name(int64_t layer, const char* part) {
   return "layers." + std::to_string(layer) + "." + part;
 }
 
-bool recomputes_all(const RecomputeConfig& c, int64_t layer) {
-  return c.granularity == Recompute::Full && (c.layers == 0 || layer < c.layers);
-}
-
 // The gradient before dropout: dy itself when nothing is dropped, else from the arena.
 ConstTensor dropout_backward(Exec& ex, Arena& arena, ConstTensor dy, const ops::Dropout& dropout) {
   if (dropout.probability == 0) return dy;
@@ -24,7 +20,6 @@ ConstTensor dropout_backward(Exec& ex, Arena& arena, ConstTensor dy, const ops::
 
 Block::Block(ParamStore& params, const Blueprint& b, int64_t layer, const RopeTable& rope)
     : bucket_(params.begin_bucket()),
-      recompute_all_(recomputes_all(b.config.recompute, layer)),
       recompute_norms_(b.config.recompute.granularity == Recompute::Selective &&
                        b.config.recompute.norm),
       dropout_(b.model().hidden_dropout),
@@ -51,35 +46,6 @@ Tensor Block::dy_sums(const ModelEnv& env) const {
 
 void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                     Saved& s) const {
-  if (!recompute_all_) {
-    run(ex, env, micro, x, y, s);
-    return;
-  }
-  // An arena of its own: the scratch arena is a stack that the modules unwind while these live.
-  ArenaScope scope(ex.recompute);
-  Exec passing = ex.keeping_in(ex.recompute);
-  run(passing, env, micro, x, y, s);
-  s = Saved{};
-  s.x = x;
-}
-
-void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
-                     const Saved& s) {
-  if (!recompute_all_) {
-    run_backward(ex, env, micro, g, s);
-    return;
-  }
-  ArenaScope scope(ex.recompute);
-  // What postponed weight gradients read has to outlive this.
-  Exec again = env.postponed != nullptr ? ex : ex.keeping_in(ex.recompute);
-  Saved recomputed;
-  run(again, env, micro, s.x, Tensor{}, recomputed);
-  run_backward(ex, env, micro, g, recomputed);
-}
-
-// Without y only what backward needs is computed.
-void Block::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
-                Saved& s) const {
   ArenaScope scope(ex.scratch);
   Arena& norms = recompute_norms_ ? ex.scratch : ex.keep;
   s.x = x;
@@ -109,8 +75,8 @@ void Block::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
   s.normed2 = recompute_norms_ ? Tensor{} : normed2;
 }
 
-void Block::run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
-                         const Saved& s) {
+void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
+                     const Saved& s) {
   ArenaScope scope(ex.scratch);
   const ConstTensor dy = g.dy;
   const Tensor dx = g.dx;

@@ -20,7 +20,8 @@ class Block {
 
   Block(ParamStore& params, const Blueprint& b, int64_t layer, const RopeTable& rope);
 
-  // x, y [tokens, width]
+  // x, y [tokens, width]. Without y only what backward needs is computed; where there will be no
+  // backward of this, y may be x itself.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                Saved& s) const;
   // What enters and leaves backward. A gradient of the residual stream is also that of the branch
@@ -39,16 +40,11 @@ class Block {
   Tensor dy_sums(const ModelEnv& env) const;
 
  private:
-  void run(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
-           Saved& s) const;
-  void run_backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
-                    const Saved& s);
   // Whether the branches join the residual stream as they are: rows neither dropped nor scattered.
   bool joins_whole(const ModelEnv& env) const;
   ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const;
 
   int bucket_;
-  bool recompute_all_;  // keep the input only, run forward again before backward
   bool recompute_norms_;
   double dropout_;
   uint64_t attention_key_, mlp_key_;

@@ -5,7 +5,11 @@
 namespace bev {
 
 Stage::Stage(ParamStore& params, const Blueprint& b, const StageRange& range)
-    : width_(b.shape.width), dtype_(params.dtype()), rope_(params.device(), b, params.dtype()) {
+    : width_(b.shape.width),
+      dtype_(params.dtype()),
+      distribute_(b.config.recompute.distribute),
+      rope_(params.device(), b, params.dtype()),
+      groups_(block_groups(b.config.recompute, static_cast<size_t>(range.count))) {
   if (range.has_embedding) embedding_.emplace(params, b);
   for (int64_t layer = range.first; layer < range.first + range.count; ++layer) {
     blocks_.emplace_back(params, b, layer, rope_);
@@ -26,36 +30,87 @@ void Stage::find_needed() {
     needed_backward_.push_back(final_norm_->bucket());
     needed_forward_.push_back(head_->bucket());
   }
-  for (size_t i = blocks_.size(); i-- > 0;) needed_backward_.push_back(blocks_[i].bucket());
+  for (size_t g = groups_.size(); g-- > 0;) {
+    for (size_t i = groups_[g].first; groups_[g].recomputed && i < groups_[g].end(); ++i)
+      needed_backward_.push_back(blocks_[i].bucket());
+    for (size_t i = groups_[g].end(); i-- > groups_[g].first;)
+      needed_backward_.push_back(blocks_[i].bucket());
+  }
 }
 
 Stage::Saved Stage::make_saved() const {
   Saved saved;
   saved.blocks.resize(blocks_.size());
+  saved.inputs.resize(groups_.size());
   return saved;
+}
+
+void Stage::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group,
+                ConstTensor x, Tensor y, Arena& between, Saved& s) const {
+  const Shape shape = hidden(env, micro);
+  for (size_t i = group.first; i < group.end(); ++i) {
+    const bool is_last = i + 1 == group.end();
+    const Tensor out = is_last ? y : between.allocate(shape, dtype_, "stage.hidden");
+    env.need(ex, blocks_[i].bucket());
+    blocks_[i].forward(ex, env, micro, x, out, s.blocks[i]);
+    x = out;
+  }
+}
+
+void Stage::pass(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group,
+                 ConstTensor x, Tensor y) const {
+  // An arena of its own: the scratch arena is a stack that the modules unwind while these live.
+  Exec passing = ex.keeping_in(ex.recompute);
+  for (size_t i = group.first; i < group.end(); ++i) {
+    ArenaScope dropped(ex.recompute);
+    Block::Saved unused;
+    env.need(ex, blocks_[i].bucket());
+    blocks_[i].forward(passing, env, micro, x, y, unused);
+    x = y;
+  }
+}
+
+void Stage::recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, size_t group,
+                      Saved& s) const {
+  // What postponed weight gradients read has to outlive this; hidden states are not among it.
+  Exec again = env.postponed != nullptr ? ex : ex.keeping_in(ex.recompute);
+  ConstTensor x = s.inputs[group];
+  if (is_divided(env, group)) x = env.tensor.whole_of(ex, x, hidden(env, micro), ex.recompute);
+  run(again, env, micro, groups_[group], x, Tensor{}, ex.recompute, s);
 }
 
 void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
                     Tensor output, Saved& s) {
   env.begin_pass(needed_forward_);
   const Shape shape = hidden(env, micro);
+  ArenaScope scope(ex.scratch);
+  // One tensor serves all groups of whose inputs only parts are kept: the next overwrites it.
+  Tensor passing;
+  const auto hidden_before = [&](size_t group, const char* name) {
+    if (!is_divided(env, group)) return ex.keep.allocate(shape, dtype_, name);
+    if (!passing.present()) passing = ex.scratch.allocate(shape, dtype_, "stage.passing");
+    return passing;
+  };
   ConstTensor x = input;
   if (embedding_) {
-    const Tensor embedded = ex.keep.allocate(shape, dtype_, "stage.embedded");
+    const Tensor embedded = hidden_before(0, "stage.embedded");
     embedding_->forward(ex, env, micro, embedded);
     x = embedded;
   }
-  for (size_t i = 0; i < blocks_.size(); ++i) {
-    const bool leaves = output.present() && i + 1 == blocks_.size();
-    const Tensor y = leaves ? output : ex.keep.allocate(shape, dtype_, "stage.hidden");
-    env.need(ex, blocks_[i].bucket());
-    blocks_[i].forward(ex, env, micro, x, y, s.blocks[i]);
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    const bool leaves = output.present() && g + 1 == groups_.size();
+    const Tensor y = leaves ? output : hidden_before(g + 1, "stage.hidden");
+    if (groups_[g].recomputed) {
+      s.inputs[g] = is_divided(env, g) ? env.tensor.keep_part(ex, x) : x;
+      pass(ex, env, micro, groups_[g], x, y);
+    } else {
+      run(ex, env, micro, groups_[g], x, y, ex.keep, s);
+    }
     x = y;
   }
   s.last = x;
   if (!head_) return;
   s.dhidden = env.training ? ex.keep.allocate(shape, dtype_, "stage.dhidden") : Tensor{};
-  ArenaScope scope(ex.scratch);
   const Tensor normed = ex.scratch.allocate(shape, dtype_, "stage.final_norm");
   env.need(ex, final_norm_->bucket());
   final_norm_->forward(ex, x, normed, s.final_norm);
@@ -63,7 +118,7 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
 }
 
 void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
-                     Tensor dinput, const Saved& s) {
+                     Tensor dinput, Saved& s) {
   env.begin_pass(needed_backward_);
   ArenaScope scope(ex.scratch);
   // Each block's input gradient replaces its output gradient, unless that is still needed.
@@ -90,15 +145,19 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
     dy_summed = dx_sums.present();
     env.bucket_done(ex, final_norm_->bucket());
   }
-  for (size_t i = blocks_.size(); i-- > 0;) {
-    const Tensor dx_sums = sums_before(i);
-    const Tensor out = next_dx(i);
-    env.need(ex, blocks_[i].bucket());
-    env.bucket_begins(ex, blocks_[i].bucket());
-    blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
-    dy = out;
-    dy_summed = dx_sums.present();
-    env.bucket_done(ex, blocks_[i].bucket());
+  for (size_t g = groups_.size(); g-- > 0;) {
+    ArenaScope recomputed(ex.recompute);
+    if (groups_[g].recomputed) recompute(ex, env, micro, g, s);
+    for (size_t i = groups_[g].end(); i-- > groups_[g].first;) {
+      const Tensor dx_sums = sums_before(i);
+      const Tensor out = next_dx(i);
+      env.need(ex, blocks_[i].bucket());
+      env.bucket_begins(ex, blocks_[i].bucket());
+      blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
+      dy = out;
+      dy_summed = dx_sums.present();
+      env.bucket_done(ex, blocks_[i].bucket());
+    }
   }
   if (embedding_) embedding_->backward(ex, env, micro, dx);
 }

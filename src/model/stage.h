@@ -7,6 +7,7 @@
 #include <span>
 
 #include "model/block.h"
+#include "model/block_groups.h"
 #include "model/embedding.h"
 #include "model/head.h"
 
@@ -22,6 +23,8 @@ class Stage {
  public:
   struct Saved {
     std::vector<Block::Saved> blocks;
+    // What enters each group that is recomputed; only a part of it where it is divided.
+    std::vector<ConstTensor> inputs;
     ConstTensor last;  // what leaves the last block
     NormLayer::Saved final_norm;
     Tensor dhidden;  // with a head: the gradient of the final norm's output
@@ -38,9 +41,12 @@ class Stage {
   // for the last, which adds its loss to env.loss instead).
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
                Saved& s);
-  // doutput: from the stage behind (absent for the last). dinput: for the stage before.
+  // doutput: from the stage behind (absent for the last). dinput: for the stage before; may be what
+  // was the input, unless reads_input(). What blocks compute again goes into s.
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
-                Tensor dinput, const Saved& s);
+                Tensor dinput, Saved& s);
+  // Whether backward reads the input that forward was given.
+  bool reads_input(const ModelEnv& env) const { return !is_divided(env, 0); }
 
   // Inference: the residual stream before the first and after each block into `hidden` (may be
   // empty), the final norm's output and logits (all may be absent). REQUIRES: the whole model.
@@ -58,13 +64,28 @@ class Stage {
     return {env.tensor.rows_here(micro.tokens_count()), width_};
   }
 
+  // Whether only a part of what enters the group is kept here, and the rest elsewhere.
+  bool is_divided(const ModelEnv& env, size_t group) const {
+    return distribute_ && env.tensor.holds_copies() && group < groups_.size() &&
+           groups_[group].recomputed;
+  }
+  // All blocks of the group, of which the last writes y; what lies between them goes into
+  // `between`.
+  void run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group, ConstTensor x,
+           Tensor y, Arena& between, Saved& s) const;
+  // The same, keeping nothing. y may be x itself.
+  void pass(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group,
+            ConstTensor x, Tensor y) const;
+  void recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, size_t group, Saved& s) const;
   void find_needed();
 
   int64_t width_;
   DType dtype_;
+  bool distribute_;
   std::optional<Embedding> embedding_;
   RopeTable rope_;
   std::deque<Block> blocks_;
+  std::vector<BlockGroup> groups_;
   std::optional<NormLayer> final_norm_;
   std::optional<Head> head_;
   std::vector<int> needed_forward_, needed_backward_;  // buckets, in the order of their use

@@ -1,6 +1,7 @@
 #include "parallel/tensor_region.h"
 
 #include "base/integer.h"
+#include "ops/elementwise.h"
 
 namespace bev {
 
@@ -52,6 +53,21 @@ ConstTensor TensorRegion::gather_parts(Exec& ex, ConstTensor part) const {
   const Tensor all = ex.scratch.allocate(shape, part.dtype, "region.parts");
   tensor_.all_gather(ex, part, all);
   return all;
+}
+
+// By elements, whatever rows they belong to.
+ConstTensor TensorRegion::keep_part(Exec& ex, ConstTensor copy) const {
+  const int64_t all = copy.shape.elements(), count = div_exact(all, tensor_.size());
+  const Tensor part = ex.keep.allocate({count}, copy.dtype, "region.part");
+  ops::copy(ex, {.in = slice(reshape(copy, {all}), 0, tensor_.rank() * count, count), .out = part});
+  return part;
+}
+
+ConstTensor TensorRegion::whole_of(Exec& ex, ConstTensor part, const Shape& shape,
+                                   Arena& arena) const {
+  const Tensor whole = arena.allocate(shape, part.dtype, "region.whole");
+  tensor_.all_gather(ex, part, reshape(whole, {shape.elements()}));
+  return whole;
 }
 
 }  // namespace bev

@@ -35,6 +35,12 @@ class TensorRegion {
   bool cuts_vocabulary() const { return tensor_.size() > 1; }
   ConstTensor gather_parts(Exec& ex, ConstTensor part) const;
 
+  // Whether all members hold the same between regions, so that each need keep a part of it only;
+  // this member's part, in ex.keep; and the whole of this shape, from the parts of all.
+  bool holds_copies() const { return tensor_.size() > 1 && !sequence_; }
+  ConstTensor keep_part(Exec& ex, ConstTensor copy) const;
+  ConstTensor whole_of(Exec& ex, ConstTensor part, const Shape& shape, Arena& arena) const;
+
   // Whether a partial result has the rows of what leave() makes of it: what belongs to those can
   // then be added before.
   bool keeps_rows() const { return !sequence_ || tensor_.size() == 1; }

@@ -46,7 +46,7 @@ const Executor::Programs& Executor::programs_for(size_t micros) {
   const auto known = programs_.find(micros);
   if (known != programs_.end()) return known->second;
   const auto count = static_cast<int64_t>(micros);
-  const PipelineShape shape = pipeline_shape(model_.groups.layout(), count);
+  const PipelineShape shape = pipeline_shape(model_.config, count);
   const auto rank = static_cast<size_t>(pipeline_.rank());
   std::vector<Program> train = step_programs(model_.config, count);
   verify(train, shape);
@@ -103,7 +103,12 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
       if (env_.training && !is_first) slot.dinput = hidden(slot, "stage.dinput");
       break;
     case Act::RecvForward:
-      slot.input = hidden(slot, "stage.input");
+      if (!env_.training || stage.reads_input(env_)) {
+        slot.input = hidden(slot, "stage.input");
+      } else {
+        await(slot, &Slot::backward);
+        slot.input = slot.dinput;
+      }
       pipeline_.recv(ex, slot.input, before, Channel::Forward);
       break;
     case Act::Forward:
@@ -141,7 +146,7 @@ void Executor::run(const Program& program, const std::vector<bool>& is_last,
     ops::fill(ex, {.out = env_.loss, .value = 0});
   }
   try {
-for (size_t i = 0; i < program.size(); ++i) {
+    for (size_t i = 0; i < program.size(); ++i) {
       env_.is_last_micro = !is_last.empty() && is_last[i];
       execute(program[i], batches);
     }

@@ -42,6 +42,7 @@ int slots_of(const Program& program);
 struct PipelineShape {
   int ranks = 1, chunks = 1;
   int64_t micros = 1;
+  bool gradient_replaces_input = false;  // in the memory of a slot
 
   int stage(int rank, int chunk) const { return chunk * ranks + rank; }
   int last_stage() const { return ranks * chunks - 1; }

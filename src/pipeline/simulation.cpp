@@ -93,6 +93,7 @@ class Simulator {
           send(backward_, rank, stage - 1, slot_of(rank, instr).dinput);
           break;
         case Act::RecvForward:
+          if (shape_.gradient_replaces_input && !reuse(slot_of(rank, instr).dinput, rank)) return;
           if (!receive(forward_[static_cast<size_t>(before(rank))], rank)) return;
           break;
         case Act::RecvBackward:

@@ -29,10 +29,10 @@ struct Simulation {
 
 // Between two ranks there is an ordered pipe per direction and channel (comm/communicator.h). Sends
 // never block; a receive blocks until its pipe has something. What was sent stays in its slot until
-// it is received: a load blocks until the slot's output is, a backward until the gradient is that
-// the slot sent before. Throws an Internal error that names rank, instruction and reason if ranks
-// block for ever, if a receive meets another micro-batch or stage than it expects, or if something
-// is left in a pipe.
+// it is received: a load blocks until the slot's output is, a backward (a receive, where gradients
+// replace inputs) until the gradient is that the slot sent before. Throws an Internal error that
+// names rank, instruction and reason if ranks block for ever, if a receive meets another
+// micro-batch or stage than it expects, or if something is left in a pipe.
 Simulation simulate(std::span<const Program> programs, const PipelineShape& shape,
                     const ScheduleCosts& costs = {});
 

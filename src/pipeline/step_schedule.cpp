@@ -10,12 +10,16 @@ ScheduleKind schedule_of(const Config& config) {
   return interleaves ? ScheduleKind::Interleaved : asked;
 }
 
-PipelineShape pipeline_shape(const ParallelLayout& layout, int64_t micros) {
-  return {.ranks = layout.pipeline, .chunks = layout.chunks, .micros = micros};
+PipelineShape pipeline_shape(const Config& config, int64_t micros) {
+  const ParallelLayout layout = layout_of(config);
+  return {.ranks = layout.pipeline,
+          .chunks = layout.chunks,
+          .micros = micros,
+          .gradient_replaces_input = config.recompute.distribute && layout.tensor > 1};
 }
 
 std::vector<Program> step_programs(const Config& config, int64_t micros) {
-  return build_schedule(schedule_of(config), pipeline_shape(layout_of(config), micros));
+  return build_schedule(schedule_of(config), pipeline_shape(config, micros));
 }
 
 }  // namespace bev

@@ -9,7 +9,7 @@ namespace bev {
 
 ScheduleKind schedule_of(const Config& config);
 
-PipelineShape pipeline_shape(const ParallelLayout& layout, int64_t micros);
+PipelineShape pipeline_shape(const Config& config, int64_t micros);
 
 // The programs of all pipeline ranks. REQUIRES: a checked configuration.
 std::vector<Program> step_programs(const Config& config, int64_t micros);

@@ -17,6 +17,22 @@ size_t bytes_within_limit(const Config& config, const LayoutPlan& plan, Ranks ra
   return is_per_rank(config, ranks) ? plan.largest().memory_bytes() : plan.memory_bytes();
 }
 
+// All blocks, each for itself: few bytes are kept, and few are needed to compute them again.
+RecomputeConfig with_all_recomputed(RecomputeConfig recompute) {
+  recompute.granularity = Recompute::Full;
+  recompute.layers = 0;
+  return recompute;
+}
+
+// The flags that make one of the other, each with a blank before it.
+std::string flags_between(const RecomputeConfig& from, const RecomputeConfig& to) {
+  std::string flags;
+  if (to.granularity != from.granularity)
+    flags += format(" --recompute.granularity {}", name_of_choice(to.granularity));
+  if (to.layers != from.layers) flags += format(" --recompute.layers {}", to.layers);
+  return flags;
+}
+
 }  // namespace
 
 size_t memory_limit(const Config& config) {
@@ -36,13 +52,10 @@ std::vector<Remedy> find_remedies(const Config& config, size_t limit, Ranks rank
   const BatchShape batch = resolve_batch(config);
   Config changed = config;
   changed.train.global_batch = batch.global_batch;
-  for (const Recompute granularity : {config.recompute.granularity, Recompute::Full}) {
-    changed.recompute.granularity = granularity;
-    changed.recompute.layers = 0;
-    const std::string recompute =
-        granularity == config.recompute.granularity
-            ? ""
-            : format(" --recompute.granularity {}", name_of_choice(granularity));
+  for (const bool all : {false, true}) {
+    changed.recompute = all ? with_all_recomputed(config.recompute) : config.recompute;
+    const std::string recompute = flags_between(config.recompute, changed.recompute);
+    if (all && recompute.empty()) break;
     for (int64_t micro = batch.micro_batch; micro >= 1; micro = micro / 2) {
       if (batch.global_batch % (micro * data_ranks(config)) != 0) continue;
       changed.train.micro_batch = micro;

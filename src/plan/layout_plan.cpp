@@ -14,18 +14,13 @@ namespace {
 // All that memory and work of a stage depend on.
 struct StageKind {
   int64_t layers = 0;
-  int64_t recomputed = 0;  // of them; the others are kept
   bool has_embedding = false, has_head = false;
 
   auto operator<=>(const StageKind&) const = default;
 };
 
-StageKind kind_of(const Config& config, const StageRange& range) {
-  const int64_t until = config.recompute.layers > 0 ? config.recompute.layers : config.model.layers;
-  return {.layers = range.count,
-          .recomputed = std::clamp<int64_t>(until - range.first, 0, range.count),
-          .has_embedding = range.has_embedding,
-          .has_head = range.has_head};
+StageKind kind_of(const StageRange& range) {
+  return {.layers = range.count, .has_embedding = range.has_embedding, .has_head = range.has_head};
 }
 
 std::vector<StageRange> held_by(const Config& config, const ParallelLayout& layout, int stage) {
@@ -36,9 +31,9 @@ std::vector<StageRange> held_by(const Config& config, const ParallelLayout& layo
   return held;
 }
 
-ScheduleReport report_of(const Config& config, const ParallelLayout& layout) {
+ScheduleReport report_of(const Config& config) {
   const int64_t micros = resolve_batch(config).micros;
-  return verify(step_programs(config, micros), pipeline_shape(layout, micros));
+  return verify(step_programs(config, micros), pipeline_shape(config, micros));
 }
 
 // Plans by what a pipeline rank holds, each made once.
@@ -51,7 +46,7 @@ class Plans {
     std::vector<StageKind> kinds;
     const int stage = layout_.grid().coordinate(rank, Axis::Pipeline);
     for (const StageRange& range : held_by(config_, layout_, stage))
-      kinds.push_back(kind_of(config_, range));
+      kinds.push_back(kind_of(range));
     const auto [found, is_new] = made_.try_emplace(kinds);
     if (is_new) found->second = dry_run(config_, {.rank = rank, .schedule = &schedule_});
     return found->second;
@@ -109,7 +104,7 @@ double LayoutPlan::flops() const {
 
 LayoutPlan plan_layout(const Config& config, int rank) {
   const ParallelLayout layout = layout_of(config);
-  const ScheduleReport schedule = report_of(config, layout);
+  const ScheduleReport schedule = report_of(config);
   Plans plans(config, schedule);
   const int shown_stage = layout.grid().coordinate(rank, Axis::Pipeline);
   LayoutPlan result{.shown = plans.of(rank),

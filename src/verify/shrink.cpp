@@ -109,6 +109,15 @@ int64_t layers_for(const ParallelConfig& p) {
   return stages == 1 ? 1 : stages - 2 + of_end(p.first_layers) + of_end(p.last_layers);
 }
 
+// Two where groups of blocks, or blocks of both kinds, are to be found in a stage.
+int64_t layers_of_each_stage(const RecomputeConfig& r) {
+  return r.granularity == Recompute::Full && r.layers > 0 ? 2 : 1;
+}
+
+void shrink_recompute(RecomputeConfig& r) {
+  r.layers = std::min<int64_t>(r.layers, r.method == RecomputeMethod::Uniform ? 2 : 1);
+}
+
 // Where both ends are given and nothing lies between them, they hold all layers.
 void fill_ends(ParallelConfig& p, int64_t layers) {
   const bool are_all = p.pipeline * p.chunks == 2 && p.first_layers > 0 && p.last_layers > 0;
@@ -127,6 +136,13 @@ int64_t small_batch(const LayoutPair& pair) {
 void require_legal(const Config& config) {
   const std::vector<Problem> problems = check(config);
   BEV_CHECK(problems.empty(), Internal, "{}", report(problems, "the shrunk configuration"));
+}
+
+std::string recompute_text(const RecomputeConfig& r) {
+  std::string text = format("recomputation {}", name_of_choice(r.granularity));
+  if (r.granularity != Recompute::Full) return text;
+  if (r.layers > 0) text += format(" {}", name_of_choice(r.method));
+  return r.distribute ? text + " distributed" : text;
 }
 
 }  // namespace
@@ -173,9 +189,9 @@ LayoutPair shrink(const LayoutPair& pair, int64_t steps) {
   shrink_ends(first);
   shrink_ends(second);
   small.model.layers =
-      std::min(small.model.layers, std::max({kLayers, layers_for(first), layers_for(second)}));
-  small.recompute.layers =
-      std::min(small.recompute.layers, std::max<int64_t>(1, small.model.layers / 2));
+      std::min(small.model.layers, layers_of_each_stage(small.recompute) *
+                                       std::max({kLayers, layers_for(first), layers_for(second)}));
+  shrink_recompute(small.recompute);
   fill_ends(first, small.model.layers);
   fill_ends(second, small.model.layers);
   LayoutPair shrunk = under_layouts(small, first, second);
@@ -224,8 +240,7 @@ std::string options_text(const Config& c) {
       format("dropout {} and {}", m.hidden_dropout, m.attention_dropout));
   add(c.loss.label_smoothing > 0, format("label smoothing {}", c.loss.label_smoothing));
   add(c.loss.z_loss > 0, format("z-loss {}", c.loss.z_loss));
-  add(c.recompute.granularity != Recompute::None,
-      format("recomputation {}", name_of_choice(c.recompute.granularity)));
+  add(c.recompute.granularity != Recompute::None, recompute_text(c.recompute));
   add(true, std::string(name_of_choice(c.optim.kind)));
   add(c.optim.clip > 0, format("clip {}", c.optim.clip));
   return format("{}", fmt::join(words, ", "));

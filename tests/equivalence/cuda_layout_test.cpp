@@ -28,6 +28,7 @@ Config divisible(Config c, Precision precision) {
   c.device.kind = DeviceKind::Cuda;
   c.device.precision = precision;
   c.device.cache = "off";
+  c.optim.eps = 1e-4;
   return c;
 }
 

@@ -127,10 +127,12 @@ TEST_P(CudaStep, TwoRunsAreBitwiseEqual) {
 TEST_P(CudaStep, RecomputationChangesNoBit) {
   for (const Precision precision : {Precision::F32, Precision::Bf16}) {
     const Config kept = on_cuda(GetParam().config, precision, true);
-    Config full = kept, selective = kept;
+    Config full = kept, grouped = kept, selective = kept;
     full.recompute.granularity = Recompute::Full;
+    grouped.recompute = {
+        .granularity = Recompute::Full, .method = RecomputeMethod::Uniform, .layers = 2};
     selective.recompute.granularity = Recompute::Selective;
-    for (const Config& other : {full, selective}) {
+    for (const Config& other : {full, grouped, selective}) {
       SmallRun a(kept), b(other);
       expect_same_bits(a, b);
     }

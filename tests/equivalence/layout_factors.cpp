@@ -66,6 +66,14 @@ const std::vector<Factor>& layout_factors() {
        {"0", "1", "2", "3"},
        [](Config& c, size_t v) { c.parallel.zero = static_cast<int64_t>(v); },
        [](const Config& c) { return static_cast<size_t>(c.parallel.zero); }},
+      {"overlap",
+       {"off", "on"},
+       [](Config& c, size_t v) {
+         c.parallel.overlap_gradients = c.parallel.overlap_parameters = v == 1;
+       },
+       [](const Config& c) -> size_t {
+         return c.parallel.overlap_gradients || c.parallel.overlap_parameters ? 1 : 0;
+       }},
       {"pipeline",
        {"1", "2", "4"},
        [](Config& c, size_t v) { c.parallel.pipeline = ranks_at(v); },

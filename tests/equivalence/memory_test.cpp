@@ -34,13 +34,22 @@ std::atomic<int64_t> heap_allocations{0};
 namespace bev::test {
 namespace {
 
+// Of models with two blocks: each for itself, both together, the first alone.
+const RecomputeConfig kRecomputations[] = {
+    {},
+    {.granularity = Recompute::Selective},
+    {.granularity = Recompute::Full},
+    {.granularity = Recompute::Full, .method = RecomputeMethod::Uniform, .layers = 2},
+    {.granularity = Recompute::Full, .method = RecomputeMethod::Block, .layers = 1},
+};
+
 class Memory : public ::testing::TestWithParam<TinyModel> {
  protected:
-  static Config on(DeviceKind kind, Recompute recompute) {
+  static Config on(DeviceKind kind, const RecomputeConfig& recompute) {
     Config c = GetParam().config;
     c.device.kind = kind;
     c.device.threads = 2;
-    c.recompute.granularity = recompute;
+    c.recompute = recompute;
     return c;
   }
 };
@@ -49,7 +58,7 @@ class Memory : public ::testing::TestWithParam<TinyModel> {
 // run, for example one that depends on the content of a tensor.
 TEST_P(Memory, RunUsesThePlanToTheByte) {
   for (const DeviceKind kind : {DeviceKind::Reference, DeviceKind::Cpu}) {
-    for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+    for (const RecomputeConfig& recompute : kRecomputations) {
       SmallRun run(on(kind, recompute));
       run.train(2);
       EXPECT_EQ(run.assembly.executor.peaks().keep, run.plan.arenas.keep);
@@ -62,7 +71,7 @@ TEST_P(Memory, RunUsesThePlanToTheByte) {
 
 // One byte less and the run stops, naming the arena.
 TEST_P(Memory, OneByteTooFewIsAnError) {
-  const Config config = on(DeviceKind::Cpu, Recompute::None);
+  const Config config = on(DeviceKind::Cpu, {});
   const Plan plan = dry_run(config);
   for (const bool scratch : {false, true}) {
     ArenaSizes sizes = plan.arenas;
@@ -86,7 +95,7 @@ TEST_P(Memory, OneByteTooFewIsAnError) {
 // Fault that fails it: a std::vector or std::string made inside an op or a module. (The reference
 // ops are written to be read and may use a vector for a row.)
 TEST_P(Memory, StepsAllocateNothing) {
-  for (const Recompute recompute : {Recompute::None, Recompute::Selective, Recompute::Full}) {
+  for (const RecomputeConfig& recompute : kRecomputations) {
     SmallRun run(on(DeviceKind::Cpu, recompute));
     run.stepper.step(run.loader.next());
     const int64_t heap = heap_allocations.load();

@@ -25,6 +25,7 @@ const std::map<std::string_view, std::string_view> kOtherDefaults{
     {"--eval-interval", "none; ours is that of all versions before"},
     {"--split", "none; with --data-path alone it becomes ours"},
     {"--dataloader-type", "none; it becomes single"},
+    {"--recompute-method", "none, which full recomputation refuses; ours takes all blocks"},
 };
 // Defaults of the first version that would ask for something missing.
 const std::set<std::string_view> kOldDefaults{"--save-interval", "--tokenizer-type"};

@@ -52,11 +52,7 @@ constexpr MegatronFlag kCudaGraphs[] = {
 };
 
 constexpr MegatronFlag kRecomputation[] = {
-    {"--recompute-method", "uniform|block"},
-    {"--distribute-saved-activations"},
     {"--recompute-modules", "TEXT ..."},
-    {"--distribute-checkpointed-activations"},
-    {"--checkpoint-num-layers", "N", "1"},
     {"--deepspeed-activation-checkpointing"},
 };
 
@@ -101,8 +97,8 @@ std::span<const FlagTopic> kernels_topics() {
       {"CUDA graphs", FlagClass::Noted, "kernels are launched as the device likes best",
        kCudaGraphs},
       {"recomputation", FlagClass::Noted,
-       "blocks are recomputed one at a time; recompute.norm, recompute.activation and "
-       "recompute.attention choose among their parts",
+       "recompute.norm, recompute.activation and recompute.attention choose among the parts of a "
+       "block",
        kRecomputation},
       {"memory", FlagClass::Noted,
        "memory is planned before the run: it fits or the run does not start", kMemory},

@@ -214,7 +214,34 @@ TEST(Check, LayersOfAVirtualStage) {
 
 TEST(Check, Recomputation) {
   expect_problem(small_model() + Args{"--recompute-num-layers", "3"},
-                 {"the model has 2", "1 to 2"});
+                 {"3 is more than the 2 layers of the model", "1 to 2, or 0"});
+  const Args three =
+      small_model() +
+      Args{"--num-layers", "9", "--recompute-granularity", "full", "--recompute-num-layers", "3"};
+  const Args pipeline{"--threads", "4", "--pipeline-model-parallel-size", "4"};
+  expect_fine(three + pipeline);
+  expect_problem(three + pipeline + Args{"--num-layers", "8"},
+                 {"more than the 2 layers of any stage", "1 to 2, or 0"});
+  expect_fine(three + pipeline + Args{"--decoder-first-pipeline-num-layers", "3"});
+  expect_problem(three + Args{"--threads", "3", "--pipeline-model-parallel-size", "3",
+                              "--num-layers-per-virtual-pipeline-stage", "1"},
+                 {"more than the 1 layer of any stage", "1, or 0"});
+}
+
+TEST(Check, DistributedInputs) {
+  const Args tensor = small_model() + Args{"--threads", "2", "--tensor-model-parallel-size", "2"};
+  const Args full{"--recompute-granularity", "full", "--distribute-saved-activations"};
+  expect_fine(tensor + full);
+  expect_fine(small_model() + full);
+  expect_problem(tensor + Args{"--recompute-activations", "--distribute-saved-activations"},
+                 {"recompute.distribute with the granularity selective", "granularity full"});
+  expect_problem(tensor + full + Args{"--sequence-parallel"},
+                 {"recompute.distribute with parallel.sequence", "nothing is kept twice"});
+  const Args odd{"--hidden-size", "63",  "--kv-channels",      "16",
+                 "--seq-length",  "127", "--micro-batch-size", "1"};
+  expect_fine(tensor + odd);
+  expect_problem(tensor + full + odd,
+                 {"127 tokens of width 63 do not divide over 2 tensor ranks", "126 or 128"});
 }
 
 TEST(Check, DataIsNeededForTraining) {

@@ -84,12 +84,22 @@ TEST(CommandLine, FlagsThatRefineOthers) {
   EXPECT_EQ(bias({"--disable-bias-linear", "--add-qkv-bias"}), BiasKind::Qkv);
 }
 
-TEST(CommandLine, MegatronsUniformRecomputationIsAllLayers) {
-  const Args full =
-      small_model() + Args{"--recompute-granularity", "full", "--recompute-num-layers", "1"};
-  EXPECT_EQ(config_of(full).recompute.layers, 1);
-  EXPECT_EQ(config_of(full + Args{"--recompute-method", "block"}).recompute.layers, 1);
-  EXPECT_EQ(config_of(full + Args{"--recompute-method", "uniform"}).recompute.layers, 0);
+TEST(CommandLine, MegatronsRecomputation) {
+  const auto method = [](const Args& more) {
+    const Config config = config_of(small_model() + Args{"--recompute-granularity", "full"} + more);
+    EXPECT_EQ(config.recompute.layers, 2);
+    return config.recompute.method;
+  };
+  const Args two{"--recompute-num-layers", "2"}, old{"--checkpoint-num-layers", "2"};
+  EXPECT_EQ(method(two), RecomputeMethod::Block);
+  EXPECT_EQ(method(two + Args{"--recompute-method", "block"}), RecomputeMethod::Block);
+  EXPECT_EQ(method(two + Args{"--recompute-method", "uniform"}), RecomputeMethod::Uniform);
+  // There was no other method.
+  EXPECT_EQ(method(old), RecomputeMethod::Uniform);
+  EXPECT_EQ(method(Args{"--recompute.method", "block"} + old), RecomputeMethod::Block);
+  EXPECT_TRUE(config_of(small_model() +
+                        Args{"--checkpoint-activations", "--distribute-checkpointed-activations"})
+                  .recompute.distribute);
 }
 
 TEST(CommandLine, TheLastOfTwoWins) {

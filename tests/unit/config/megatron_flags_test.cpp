@@ -218,7 +218,7 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
       {Expected::Noted,
        {"--use-flash-attn", "--attention-backend", "--no-masked-softmax-fusion",
         "--tensorboard-dir", "--wandb-project", "--no-one-logger", "--timing-log-level",
-        "--profile", "--log-straggler", "--num-workers", "--overlap-grad-reduce",
+        "--profile", "--log-straggler", "--num-workers", "--overlap-p2p-communication",
         "--enable-cuda-graph", "--distributed-backend", "--transformer-impl", "--manual-gc",
         "--log-throughput"}}};
   for (const auto& [expected, names] : classes) {

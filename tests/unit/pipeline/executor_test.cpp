@@ -35,6 +35,7 @@ struct SentLog {
 class WatchingCommunicator final : public Communicator {
  public:
   WatchingCommunicator(int rank, int size, SentLog& log) : Communicator(rank, size), log_(log) {}
+  int64_t largest(int64_t here) override { return here; }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
     const auto mine = std::find(ranks.begin(), ranks.end(), rank());
     return std::make_unique<WatchingCommunicator>(static_cast<int>(mine - ranks.begin()),

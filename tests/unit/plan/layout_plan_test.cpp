@@ -53,7 +53,10 @@ TEST(LayoutPlan, EveryRankIsLikeTheOneThatStandsForIt) {
       {"--threads", "5", "--pipeline-model-parallel-size", "5",
        "--decoder-first-pipeline-num-layers", "1", "--global-batch-size", "7"},
       {"--threads", "4", "--pipeline-model-parallel-size", "4", "--recompute-granularity", "full",
-       "--recompute-num-layers", "3", "--global-batch-size", "4"},
+       "--recompute-num-layers", "1", "--global-batch-size", "4"},
+      {"--threads", "6", "--tensor-model-parallel-size", "2", "--pipeline-model-parallel-size", "3",
+       "--recompute-granularity", "full", "--recompute-method", "uniform", "--recompute-num-layers",
+       "2", "--distribute-saved-activations", "--global-batch-size", "4"},
       {"--threads", "3", "--pipeline-model-parallel-size", "3", "--parallel.chunks", "2",
        "--global-batch-size", "6"},
       {"--threads", "4", "--pipeline-model-parallel-size", "4", "--parallel.schedule",
@@ -132,6 +135,107 @@ TEST(Sent, SequenceParallelismTradesSumsForGathers) {
   Args sequence = tensor;
   sequence.emplace_back("--sequence-parallel");
   EXPECT_GE(plan_of(sequence).shown.sent.tensor, plan_of(tensor).shown.sent.tensor);
+}
+
+// Gathers before the backward of each group; what is computed again is summed again, except what
+// leaves a group.
+TEST(Sent, ForRecomputation) {
+  const auto sent = [](const Args& recompute) {
+    Args args{"--threads", "2", "--tensor-model-parallel-size", "2", "--global-batch-size", "4"};
+    args.insert(args.end(), recompute.begin(), recompute.end());
+    return plan_of(args).shown.sent.tensor;
+  };
+  const double kept = sent({});
+  Args full{"--recompute-granularity", "full"};
+  const double blocks = sent(full);
+  EXPECT_DOUBLE_EQ(blocks - kept, kMicros * kLayers * kHidden);
+  full.emplace_back("--distribute-saved-activations");
+  EXPECT_DOUBLE_EQ(sent(full) - blocks, kMicros * kLayers * kHidden / 2);
+  full.insert(full.end(), {"--recompute-method", "uniform", "--recompute-num-layers", "3"});
+  EXPECT_DOUBLE_EQ(sent(full) - kept, kMicros * ((2 * kLayers - 3) * kHidden + 3 * kHidden / 2));
+}
+
+// Bytes of one micro-batch, by hand: what lies between groups, and what backward needs of blocks.
+class KeptForBackward : public ::testing::Test {
+ protected:
+  static ArenaSizes arenas_of(Args layout, const Args& recompute, int rank = 0) {
+    layout.insert(layout.end(), recompute.begin(), recompute.end());
+    return dry_run(config_of(layout), {.rank = rank}).arenas;
+  }
+  static Args full(const char* method, const char* layers) {
+    return {"--recompute-granularity", "full", "--recompute-method", method,
+            "--recompute-num-layers",  layers};
+  }
+  static Args distributed(Args recompute) {
+    recompute.emplace_back("--distribute-saved-activations");
+    return recompute;
+  }
+  static constexpr size_t kInput = static_cast<size_t>(kHidden), kBlocks = 8;
+};
+
+TEST_F(KeptForBackward, OneInputOfEachGroup) {
+  const ArenaSizes each = arenas_of({}, {"--recompute-granularity", "full"});
+  for (const char* method : {"block", "uniform"}) {
+    const ArenaSizes same = arenas_of({}, full(method, method[0] == 'b' ? "8" : "1"));
+    EXPECT_EQ(same.keep, each.keep);
+    EXPECT_EQ(same.recompute, each.recompute);
+  }
+  const std::map<size_t, size_t> groups{{2, 4}, {3, 3}, {8, 1}};
+  for (const auto& [size, count] : groups) {
+    const ArenaSizes grouped = arenas_of({}, full("uniform", std::to_string(size).c_str()));
+    EXPECT_EQ(each.keep - grouped.keep, (kBlocks - count) * kInput) << size;
+    EXPECT_EQ(grouped.recompute, size * each.recompute + (size - 1) * kInput) << size;
+  }
+}
+
+TEST_F(KeptForBackward, AllOfTheOtherBlocks) {
+  const ArenaSizes each = arenas_of({}, {"--recompute-granularity", "full"});
+  const ArenaSizes three = arenas_of({}, full("block", "3"));
+  EXPECT_EQ(three.keep, each.keep + (kBlocks - 3) * each.recompute);
+  EXPECT_EQ(three.recompute, each.recompute);
+  EXPECT_EQ(arenas_of({}, {}).keep, each.keep + kBlocks * each.recompute);
+}
+
+// Fault that fails it: blocks counted from the first of the model.
+TEST_F(KeptForBackward, TheSameInEachStage) {
+  const Args pipeline{"--threads",           "2", "--pipeline-model-parallel-size", "2",
+                      "--global-batch-size", "4"};
+  for (const int rank : {0, 1}) {
+    const ArenaSizes each = arenas_of(pipeline, {"--recompute-granularity", "full"}, rank);
+    const ArenaSizes one = arenas_of(pipeline, full("block", "1"), rank);
+    EXPECT_EQ(one.keep, each.keep + 3 * each.recompute);
+    const ArenaSizes grouped = arenas_of(pipeline, full("uniform", "3"), rank);
+    EXPECT_EQ(grouped.keep, each.keep - 2 * kInput);
+  }
+}
+
+TEST_F(KeptForBackward, APartOfEachInputThatIsDistributed) {
+  const Args tensor{"--threads", "4", "--tensor-model-parallel-size", "4"};
+  for (const auto& [recompute, groups] :
+       {std::pair{full("block", "8"), 8}, std::pair{full("uniform", "3"), 3},
+        std::pair{full("block", "2"), 2}}) {
+    const ArenaSizes whole = arenas_of(tensor, recompute);
+    const ArenaSizes parts = arenas_of(tensor, distributed(recompute));
+    EXPECT_EQ(whole.keep - parts.keep, static_cast<size_t>(groups) * kInput * 3 / 4);
+    EXPECT_EQ(parts.recompute, whole.recompute + kInput);
+  }
+  const ArenaSizes one = arenas_of({}, full("uniform", "3"));
+  EXPECT_EQ(arenas_of({}, distributed(full("uniform", "3"))).keep, one.keep);
+}
+
+// What a stage receives is not kept whole either: its gradient takes its place.
+TEST_F(KeptForBackward, APartOfWhatAStageReceives) {
+  const Args layout{"--threads",
+                    "4",
+                    "--tensor-model-parallel-size",
+                    "2",
+                    "--pipeline-model-parallel-size",
+                    "2",
+                    "--global-batch-size",
+                    "4"};
+  const ArenaSizes whole = arenas_of(layout, full("uniform", "2"), 2);
+  const ArenaSizes parts = arenas_of(layout, distributed(full("uniform", "2")), 2);
+  EXPECT_EQ(whole.keep - parts.keep, 2 * kInput / 2);
 }
 
 TEST(Sent, AlongTheDataAxis) {

@@ -114,6 +114,24 @@ TEST(Shrink, OptionsStay) {
   EXPECT_TRUE(comparable(packed, DeviceKind::Cpu, 1).data.is_packed());
 }
 
+// Fails when no stage has a whole group, or only one kind of blocks.
+TEST(Shrink, RecomputationStays) {
+  Config whole = preset("gpt2-124m");
+  whole.recompute = {.granularity = Recompute::Full,
+                     .method = RecomputeMethod::Uniform,
+                     .layers = 3,
+                     .distribute = true};
+  const Config uniform = shrink(under(whole, "tp2.pp4", "one"), kSteps).first;
+  EXPECT_EQ(uniform.model.layers, 8);
+  EXPECT_EQ(uniform.recompute.layers, 2);
+  EXPECT_EQ(options_text(uniform), options_text(whole));
+  EXPECT_NE(options_text(whole).find("recomputation full uniform distributed"), std::string::npos);
+  whole.recompute.method = RecomputeMethod::Block;
+  const Config block = shrink(under(whole, "tp2.pp4", "one"), kSteps).first;
+  EXPECT_EQ(block.model.layers, 8);
+  EXPECT_EQ(block.recompute.layers, 1);
+}
+
 TEST(Shrink, SaysWhatChanged) {
   const LayoutPair pair = under(preset("gpt2-124m"), "tp2.pp2", "one");
   EXPECT_EQ(shrunk_text(pair.first, shrink(pair, kSteps).first),
