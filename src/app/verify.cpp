@@ -26,8 +26,8 @@ constexpr std::array<OwnFlag, 7> kFlags{{
     {"--steps", "N", "how many steps; default 3"},
     {"--tolerance", "X",
      "largest relative difference that counts as equal; default 1e-12, in f32 2e-5, in bf16 and "
-     "f16 "
-     "5e-2"},
+     "f16 0.5: biases that begin at zero move by the learning rate however small their gradient "
+     "is"},
     {"--shrink", "",
      "the smallest shapes that both layouts can divide, all options kept (default)"},
     {"--whole", "", "the shapes of the configuration as they are"},
@@ -42,7 +42,7 @@ double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::f64: return 1e-12;
     case DType::f32: return 2e-5;
-    default: return 5e-2;
+    default: return 0.5;
   }
 }
 
@@ -51,11 +51,15 @@ void complete(Config& config) {
 }
 
 // float64 unless the command line says otherwise: what a file says is about the real training.
-DeviceKind device_for(const LoadedConfig& loaded) {
-  const auto origin = loaded.origins.find("device.kind");
-  if (origin == loaded.origins.end() || origin->second.kind != OriginKind::Flag)
-    return DeviceKind::Reference;
-  return loaded.config.device.kind;
+Arithmetic arithmetic_for(const LoadedConfig& loaded) {
+  const auto is_flag = [&](const char* field) {
+    const auto origin = loaded.origins.find(field);
+    return origin != loaded.origins.end() && origin->second.kind == OriginKind::Flag;
+  };
+  const DeviceConfig& asked = loaded.config.device;
+  if (!is_flag("device.kind")) return {DeviceKind::Reference, Precision::Auto};
+  if (is_flag("device.precision")) return {asked.kind, asked.precision};
+  return {asked.kind, asked.kind == DeviceKind::Reference ? Precision::Auto : Precision::F32};
 }
 
 double tolerance_for(const LoadedConfig& loaded, DType dtype) {
@@ -127,8 +131,8 @@ LayoutPair checked_pair(const LoadedConfig& loaded, const Config& config) {
 int verify(std::span<const std::string> args) {
   const std::string summary = format(
       "Trains a few steps under two layouts from the same seed, on made-up tokens of which some do "
-      "not count, with ranks as threads in float64 (--device cpu or cuda: in "
-      "its precision), and compares losses, "
+      "not count, with ranks as threads in float64 (--device cpu or cuda: f32, "
+      "or --device.precision), and compares losses, "
       "gradients and weights after every step. Exits 0 when they agree and 6 when they differ, "
       "naming the first tensor that does. The bias of the keys is left out where softmax cancels "
       "it: its gradient is rounding noise. A layout is any of these with dots or commas between: "
@@ -140,18 +144,18 @@ int verify(std::span<const std::string> args) {
   BEV_CHECK(!loaded->has("--shrink") || !loaded->has("--whole"), Usage,
             "--shrink and --whole exclude each other");
   const int64_t steps = own_integer(*loaded, "--steps", 3, 1, 1000000);
-  const DeviceKind device = device_for(*loaded);
-  const LayoutPair whole = checked_pair(*loaded, comparable(loaded->config, device, steps));
+  const Arithmetic arithmetic = arithmetic_for(*loaded);
+  const LayoutPair whole = checked_pair(*loaded, comparable(loaded->config, arithmetic, steps));
   const LayoutPair pair = loaded->has("--whole") ? whole : shrink(whole, steps);
   const double tolerance = tolerance_for(*loaded, resolve_dtype(pair.first));
   for (const Config* config : {&pair.first, &pair.second})
     require_fit(*config, plan_layout(*config));
   say("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(pair.first),
-      rank_text(pair.second), steps, name_of_choice(device), tolerance);
+      rank_text(pair.second), steps, name_of_choice(arithmetic.device), tolerance);
   print_model(whole.first, pair.first);
   const VerifyReport report{
       .layouts = {layout_text(pair.first.parallel), layout_text(pair.second.parallel)},
-      .device = device,
+      .device = arithmetic.device,
       .tolerance = tolerance,
       .comparison = compare(train_layout(pair.first, steps), train_layout(pair.second, steps))};
   fmt::print("{}\n", loaded->has("--json") ? verify_json(report) : verify_table(report));

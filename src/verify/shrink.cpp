@@ -147,9 +147,9 @@ std::string recompute_text(const RecomputeConfig& r) {
 
 }  // namespace
 
-Config comparable(Config c, DeviceKind device, int64_t steps) {
-  c.device.kind = device;
-  c.device.precision = Precision::Auto;
+Config comparable(Config c, const Arithmetic& arithmetic, int64_t steps) {
+  c.device.kind = arithmetic.device;
+  c.device.precision = arithmetic.precision;
   c.device.cache = "off";
   c.optim.gradients = c.optim.first_moment = c.optim.second_moment = StatePrecision::F32;
   const bool is_packed = c.data.is_packed();

@@ -12,9 +12,15 @@ struct LayoutPair {
   Config first, second;
 };
 
-// `config` as a comparison can run it, on made-up tokens: on `device` in its own precision, without
-// output. What the user has not said and a training needs is filled in.
-Config comparable(Config config, DeviceKind device, int64_t steps);
+// What a comparison computes with.
+struct Arithmetic {
+  DeviceKind device;
+  Precision precision;
+};
+
+// `config` as a comparison can run it, on made-up tokens and without output. What the user has not
+// said and a training needs is filled in.
+Config comparable(Config config, const Arithmetic& arithmetic, int64_t steps);
 
 // Both pad the vocabulary to the same number of rows and, where the batch is not given, take as
 // many samples. REQUIRES: whole copies of the model in both layouts.

@@ -119,7 +119,9 @@ std::span<const FlagTopic> parallel_topics() {
       {"communication", FlagClass::Noted,
        "how ranks talk is decided by this program and changes no result", kCommunication},
       {"overlap of communication", FlagClass::Noted,
-       "ranks compute and talk in turn in this version; the results are the same",
+       "beside computation only gradients and parameters travel in this version "
+       "(--overlap-grad-reduce, "
+       "--overlap-param-gather); the results are the same",
        kOverlapOfCommunication},
       {"sharding over data-parallel ranks", FlagClass::Noted,
        "this version cuts the optimizer's state (parallel.zero) and nothing else; the results are "

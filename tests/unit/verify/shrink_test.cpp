@@ -19,7 +19,7 @@ constexpr int64_t kSteps = 3;
 Config preset(std::string_view name) {
   const std::vector<std::string> args{"--model.preset", std::string(name), "--train.micro_batch",
                                       "4"};
-  return comparable(load(args).config, DeviceKind::Reference, kSteps);
+  return comparable(load(args).config, {DeviceKind::Reference, Precision::Auto}, kSteps);
 }
 
 LayoutPair under(const Config& config, std::string_view first, std::string_view second) {
@@ -105,13 +105,13 @@ TEST(Shrink, UnevenStagesStayUneven) {
 TEST(Shrink, OptionsStay) {
   for (const test::TinyModel& tiny : test::tiny_models()) {
     SCOPED_TRACE(tiny.name);
-    const Config whole = comparable(tiny.config, DeviceKind::Reference, kSteps);
+    const Config whole = comparable(tiny.config, {DeviceKind::Reference, Precision::Auto}, kSteps);
     const Config small = shrink(under(whole, "pp2", "one"), kSteps).first;
     EXPECT_EQ(options_text(small), options_text(whole));
   }
   Config packed = test::tiny_gpt();
   packed.data.reset_attention = true;
-  EXPECT_TRUE(comparable(packed, DeviceKind::Cpu, 1).data.is_packed());
+  EXPECT_TRUE(comparable(packed, {DeviceKind::Cpu, Precision::Auto}, 1).data.is_packed());
 }
 
 // Fails when no stage has a whole group, or only one kind of blocks.
