@@ -193,7 +193,7 @@ struct DeviceConfig {
   int64_t threads = 0;
   Precision precision = Precision::Auto;
   double memory_gib = 0;
-  bool deterministic = false, tf32 = false, tune = true;
+  bool deterministic = false, tf32 = false, tune = true, graphs = true;
   std::string cache{};
 
   template <class S, class V>
@@ -205,6 +205,7 @@ struct DeviceConfig {
     v("deterministic", s.deterministic, {.help = "cuda: two runs with the same device.cache give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
     v("tf32", s.tf32, {.help = "cuda: f32 products round their operands to 10 bits, for speed", .effect = Effect::Numerics});
     v("tune", s.tune, {.help = "cuda: before the first step, time what the library proposes for each matrix product (a few seconds, then remembered); never with deterministic", .effect = Effect::Numerics});
+    v("graphs", s.graphs, {.help = "cuda: on one rank, record the work of a micro-batch (CUDA graphs) and replay it"});
     v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; off: nowhere", .effect = Effect::Numerics});
   }
 };

@@ -27,6 +27,7 @@ struct DevicePolicy {
   bool deterministic = false;  // two runs with the same cache give the same bits, at any cost
   bool tf32 = false;           // f32 products may round their operands to 10 bits
   bool tunes = true;           // algorithms may be chosen by timing them in a rehearsal
+  bool records = true;         // work that repeats may be recorded and replayed
   std::string cache{};         // folder that remembers what was chosen; empty: none
 };
 
@@ -55,6 +56,8 @@ class Device {
   Stream copy_stream() { return {*this, 1}; }
   // For what ranks exchange while others of their work goes on.
   Stream exchange_stream() { return {*this, 2}; }
+  // Whether Recording (device/recording.h) may work here.
+  virtual bool can_record() const { return false; }
   // Blocks the host until the event has passed.
   virtual void finish(Event) {}
 
@@ -88,6 +91,7 @@ class Device {
  private:
   friend class Stream;
   friend class TimeMark;
+  friend class Recording;
   friend class Rehearsal;
   virtual std::string end_rehearsal() { return {}; }
   virtual std::byte* do_allocate(size_t bytes) = 0;
@@ -101,6 +105,10 @@ class Device {
   virtual uint64_t start_timer(int stream);
   virtual double seconds_between(uint64_t first, uint64_t second);
   virtual void release_timer(uint64_t) {}
+  virtual bool begin_recording(int) { return false; }
+  virtual uint64_t end_recording(int) { return 0; }  // 0: it cannot be replayed
+  virtual void replay(int, uint64_t) {}
+  virtual void release_recording(uint64_t) {}
 
   const OpTable& ops_;
   DevicePolicy policy_;

@@ -48,8 +48,11 @@ std::string cache_folder(const DeviceConfig& c) {
 }
 
 DevicePolicy policy_of(const DeviceConfig& c) {
-  return {
-      .deterministic = c.deterministic, .tf32 = c.tf32, .tunes = c.tune, .cache = cache_folder(c)};
+  return {.deterministic = c.deterministic,
+          .tf32 = c.tf32,
+          .tunes = c.tune,
+          .records = c.graphs,
+          .cache = cache_folder(c)};
 }
 
 // MemAvailable of /proc/meminfo in bytes; 0 when it cannot be read.

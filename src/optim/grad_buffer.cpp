@@ -124,10 +124,7 @@ Tensor GradBuffer::range(int64_t begin, int64_t count) const {
 }
 
 void GradBuffer::begin_step(Exec& ex) {
-  // A bucket is zero whenever another is begun.
-  for (Param* param : params_.distinct()) {
-    param->grad_started = is_divided() || !param->spec.is_matrix();
-  }
+  params_.begin_gradients();
   if (is_divided()) {
     for (const Tensor& share : runs_) ops::fill(ex, {.out = share, .value = 0});
   }

@@ -257,6 +257,12 @@ void ParamStore::initialize(uint64_t seed) {
   }
 }
 
+void ParamStore::begin_gradients() {
+  // Divided gradients pass through memory that is zero whenever a bucket begins.
+  for (Param* param : distinct_)
+    param->grad_started = layout_.zero >= 2 || !param->spec.is_matrix();
+}
+
 Param* ParamStore::find(const std::string& name) {
   const auto found = std::find_if(params_.begin(), params_.end(),
                                   [&](const Param& p) { return p.spec.name == name; });

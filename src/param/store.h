@@ -68,6 +68,9 @@ class ParamStore {
   // and logical index.
   void initialize(uint64_t seed);
 
+  // A step begins: the gradients of matrices are not there yet, those of vectors are zero.
+  void begin_gradients();
+
   // Owned and distinct: tied parameters are seen once, in declaration order.
   std::span<Param* const> distinct() const { return distinct_; }
   Param* find(const std::string& name);

@@ -1,5 +1,6 @@
 #include "pipeline/executor.h"
 
+#include <array>
 #include <set>
 
 #include "base/check.h"
@@ -18,6 +19,16 @@ std::vector<bool> lasts_of(const Program& program) {
   return is_last;
 }
 
+// Each micro-batch forward and backward before the next, in the same memory.
+bool is_one_after_another(const Program& program) {
+  for (size_t i = 0; i < program.size(); ++i) {
+    constexpr std::array kActs{Act::Load, Act::Forward, Act::Backward};
+    if (program[i].act != kActs[i % 3] || program[i].slot != 0 || program[i].chunk != 0)
+      return false;
+  }
+  return program.size() % 3 == 0;
+}
+
 }  // namespace
 
 Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
@@ -28,7 +39,8 @@ Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
       feed_(device_, sizes.batch, static_cast<size_t>(slots_of(program_for(micros)))),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
-      loss_(device_, 2 * sizeof(double), "scalars") {
+      loss_(device_, 2 * sizeof(double), "scalars"),
+      recordings_(device_) {
   const Program& program = program_for(micros);
   slots_.reserve(static_cast<size_t>(slots_of(program)));
   for (size_t chunk = 0; chunk < model.stages.size(); ++chunk) {
@@ -161,11 +173,45 @@ void Executor::run(const Program& program, const std::vector<bool>& is_last,
   }
 }
 
+bool Executor::may_record(const Program& program) const {
+  return device_.can_record() && !device_.is_rehearsing() && model_.groups.world().size() == 1 &&
+         trace_ == nullptr && cost_ == nullptr && is_one_after_another(program);
+}
+
+void Executor::run_recorded(const Program& program, std::span<const HostBatch> batches) {
+  Exec ex = exec();
+  ops::fill(ex, {.out = env_.loss, .value = 0});
+  for (size_t i = 0; i < program.size(); i += 3) {
+    execute(program[i], batches);
+    Slot& slot = slots_.front();
+    const bool is_first = program[i].micro == 0;
+    const MicroWork key{.tokens = slot.micro.tokens.data,
+                        .first_visible = slot.micro.first_visible.data,
+                        .sequences = slot.micro.sequences,
+                        .length = slot.micro.length,
+                        .grad_scale = env_.grad_scale,
+                        .is_first = is_first};
+    const auto work = [&] {
+      slot.keep.release(0);
+      if (is_first) model_.params.begin_gradients();
+      execute(program[i + 1], batches);
+      execute(program[i + 2], batches);
+    };
+    recordings_.issue(key, ex.stream, work);
+    // What the work leaves behind on the host, where it was replayed.
+    for (Param* param : model_.params.distinct()) param->grad_started = true;
+  }
+}
+
 void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
   env_.training = true;
   env_.grad_scale = grad_scale;
   const Programs& programs = programs_for(batches.size());
-  run(programs.train, programs.is_last, batches);
+  if (may_record(programs.train)) {
+    run_recorded(programs.train, batches);
+  } else {
+    run(programs.train, programs.is_last, batches);
+  }
 }
 
 LossSum Executor::evaluate(std::span<const HostBatch> batches) {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "pipeline/batch_feed.h"
+#include "pipeline/micro_recordings.h"
 #include "pipeline/placed_model.h"
 #include "pipeline/schedule.h"
 
@@ -47,6 +48,9 @@ class Executor {
   // Inference of one batch into the caller's tensors. REQUIRES: the whole model is here.
   void infer(const HostBatch& batch, const Stage::Outputs& outputs);
 
+  // Micro-batches that were issued as recorded work.
+  int64_t replays() const { return recordings_.replays(); }
+
   ArenaSizes peaks() const;
   const Arena& keep() const { return slots_.front().keep; }
   // What this rank does in a step of so many micro-batches.
@@ -78,6 +82,10 @@ class Executor {
   size_t index_of(const Instr& instr) const;
   Exec exec_in(Slot& slot);
   Tensor hidden(Slot& slot, const char* name) const;
+  // Whether the work of micro-batches may be recorded: nobody else takes part in it, nobody
+  // watches.
+  bool may_record(const Program& program) const;
+  void run_recorded(const Program& program, std::span<const HostBatch> batches);
   // `is_last`: of each instruction; may be empty.
   void run(const Program& program, const std::vector<bool>& is_last,
            std::span<const HostBatch> batches);
@@ -95,6 +103,7 @@ class Executor {
   BatchFeed feed_;
   Arena scratch_, recompute_;
   Buffer loss_;
+  MicroRecordings recordings_;
   Cost* cost_ = nullptr;
   Trace* trace_ = nullptr;
 };

@@ -69,6 +69,23 @@ TEST_P(CudaStep, RehearsalLeavesNoTrace) {
   }
 }
 
+// Faults that fail it: nothing is recorded; a recording is replayed for other memory, another
+// scale, or a micro-batch that adds where it began gradients.
+TEST_P(CudaStep, RecordedWorkGivesTheSameBits) {
+  for (const int64_t micros : {1, 3}) {
+    Config config = on_cuda(GetParam().config, Precision::Bf16, true);
+    config.train.global_batch = micros * config.train.micro_batch;
+    SmallRun recorded(config);
+    config.device.graphs = false;
+    SmallRun issued(config);
+    EXPECT_EQ(recorded.train(5), issued.train(5));
+    EXPECT_TRUE(same_bits(recorded.assembly.params, issued.assembly.params, &Param::grad));
+    EXPECT_TRUE(same_bits(recorded.assembly.params, issued.assembly.params, &Param::value));
+    EXPECT_GT(recorded.assembly.executor.replays(), 0);
+    EXPECT_EQ(issued.assembly.executor.replays(), 0);
+  }
+}
+
 // Gradients, not only the loss: one that is wrong by 1e-4 hides in the loss.
 // Fault that fails it: any op of the backend that computes something else.
 TEST_P(CudaStep, FollowsReference) {

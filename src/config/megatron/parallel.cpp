@@ -124,8 +124,9 @@ std::span<const FlagTopic> parallel_topics() {
        "--overlap-param-gather); the results are the same",
        kOverlapOfCommunication},
       {"sharding over data-parallel ranks", FlagClass::Noted,
-       "this version cuts the optimizer's state (parallel.zero) and nothing else; the results are "
-       "the same",
+       "parallel.zero says what is divided (1: the optimizer's state, 2: gradients, 3: "
+       "parameters); "
+       "the results are the same",
        kShardingOverDataParallelRanks},
   };
   return kTopics;

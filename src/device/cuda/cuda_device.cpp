@@ -111,6 +111,32 @@ double CudaDevice::seconds_between(uint64_t first, uint64_t second) {
 
 void CudaDevice::release_timer(uint64_t timer) { idle_timers_.push_back(timer); }
 
+// Calls of other threads that a recording forbids are their own affair.
+bool CudaDevice::begin_recording(int stream) {
+  return cudaStreamBeginCapture(streams_[static_cast<size_t>(stream)],
+                                cudaStreamCaptureModeThreadLocal) == cudaSuccess;
+}
+
+uint64_t CudaDevice::end_recording(int stream) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t recording = nullptr;
+  if (cudaStreamEndCapture(streams_[static_cast<size_t>(stream)], &graph) == cudaSuccess)
+    cudaGraphInstantiate(&recording, graph, 0);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  cudaGetLastError();  // The caller does without it; it must not fail the next call.
+  return reinterpret_cast<uint64_t>(recording);
+}
+
+void CudaDevice::replay(int stream, uint64_t recording) {
+  check(cudaGraphLaunch(reinterpret_cast<cudaGraphExec_t>(recording),
+                        streams_[static_cast<size_t>(stream)]),
+        "replaying recorded work");
+}
+
+void CudaDevice::release_recording(uint64_t recording) {
+  cudaGraphExecDestroy(reinterpret_cast<cudaGraphExec_t>(recording));
+}
+
 void CudaDevice::synchronize(int stream) {
   check(cudaStreamSynchronize(streams_[static_cast<size_t>(stream)]), "waiting for the GPU");
 }

@@ -18,6 +18,7 @@ class CudaDevice : public Device {
 
   DeviceKind kind() const override { return DeviceKind::Cuda; }
   bool is_asynchronous() const override { return true; }
+  bool can_record() const override { return policy().records; }
   cudaStream_t stream(int index) const { return streams_[static_cast<size_t>(index)]; }
   int multiprocessors() const { return multiprocessors_; }
   int compute_capability() const { return compute_capability_; }  // 90 for sm_90
@@ -43,6 +44,10 @@ class CudaDevice : public Device {
   uint64_t start_timer(int stream) override;
   double seconds_between(uint64_t first, uint64_t second) override;
   void release_timer(uint64_t timer) override;
+  bool begin_recording(int stream) override;
+  uint64_t end_recording(int stream) override;
+  void replay(int stream, uint64_t recording) override;
+  void release_recording(uint64_t recording) override;
   cudaEvent_t event_of(Event event) const;
 
   // Events are numbered from 1 and reuse this many handles in turn: nobody waits for one that is
