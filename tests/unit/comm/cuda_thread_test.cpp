@@ -11,7 +11,6 @@ namespace bev {
 namespace {
 
 constexpr std::chrono::milliseconds kLimit{60000};
-// Large enough that a kernel takes longer than the host takes to issue the next.
 constexpr int64_t kCount = 20'000'003;
 
 class CudaThreadRanks : public ::testing::Test {
@@ -21,14 +20,20 @@ class CudaThreadRanks : public ::testing::Test {
   }
 };
 
-// A rank's device, with two tensors of f32.
+// A rank's device, with three tensors of f32.
 struct Place {
   std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);
   Arena none{*device, 0, "none"};
   Exec ex{*device, device->compute_stream(), none, none, none};
-  Buffer memory{*device, 2 * kCount * sizeof(float), "test"};
+  Buffer memory{*device, 3 * kCount * sizeof(float), "test"};
   Tensor a = tensor_over(memory.data(), DType::f32, {kCount});
   Tensor b = tensor_over(memory.data() + kCount * sizeof(float), DType::f32, {kCount});
+  Tensor other = tensor_over(memory.data() + 2 * kCount * sizeof(float), DType::f32, {kCount});
+
+  // Some milliseconds of work: what is issued behind it is done long after the host has gone on.
+  void keep_busy() {
+    for (int i = 0; i < 200; ++i) fill(other, i);
+  }
 
   void fill(const Tensor& t, double value) { ops::fill(ex, {.out = t, .value = value}); }
   // Whether all elements are the value.
@@ -49,11 +54,13 @@ TEST_F(CudaThreadRanks, CollectivesWaitForEachOther) {
     Place place;
     const float r = static_cast<float>(world.rank());
     for (int turn = 0; turn < 5; ++turn) {
+      if (turn % 3 == world.rank()) place.keep_busy();
       place.fill(place.a, world.rank() + turn);
       world.all_reduce(place.ex, place.a);
       place.fill(place.b, world.rank() * 10);
       const int64_t part = kCount / 3;
       world.reduce_scatter(place.ex, slice(place.b, 0, 0, 3 * part), slice(place.a, 0, 0, part));
+      if (turn % 2 == 0) place.keep_busy();
       place.fill(place.b, r);
       EXPECT_TRUE(place.has_only(slice(place.a, 0, 0, part), 30));
       EXPECT_TRUE(place.has_only(slice(place.a, 0, part, kCount - part),
@@ -75,6 +82,8 @@ TEST_F(CudaThreadRanks, MessagesWaitForEachOther) {
   run_ranks(2, kLimit, [](Communicator& world) {
     Place place;
     for (int turn = 0; turn < 20; ++turn) {
+      // Once the sender is behind, once the receiver.
+      if (turn % 2 == world.rank()) place.keep_busy();
       if (world.rank() == 0) {
         place.fill(place.a, turn);
         world.await(place.ex, world.send(place.ex, place.a, 1, Channel::Forward));
@@ -92,6 +101,7 @@ TEST_F(CudaThreadRanks, ExchangesBesideOtherWorkAreOrdered) {
   run_ranks(2, kLimit, [](Communicator& world) {
     Place place;
     for (int turn = 0; turn < 10; ++turn) {
+      if (turn % 2 == world.rank()) place.keep_busy();
       place.fill(place.a, 1 + turn);
       Exec beside = place.ex.beside(place.device->exchange_stream());
       world.all_reduce(beside, place.a);
