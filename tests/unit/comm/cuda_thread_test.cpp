@@ -82,7 +82,8 @@ TEST_F(CudaThreadRanks, MessagesWaitForEachOther) {
   run_ranks(2, kLimit, [](Communicator& world) {
     Place place;
     for (int turn = 0; turn < 20; ++turn) {
-      // Once the sender is behind, once the receiver.
+      // Once the sender is behind, once the receiver; and none of the two is late at the host.
+      world.barrier(std::chrono::seconds(60));
       if (turn % 2 == world.rank()) place.keep_busy();
       if (world.rank() == 0) {
         place.fill(place.a, turn);
