@@ -40,12 +40,21 @@ std::string op_names() {
   return format("{}", fmt::join(names, ", "));
 }
 
+// What is timed is what one rank does.
+void require_one_rank(const Config& config) {
+  BEV_CHECK(config.parallel.threads == 1, Usage,
+            "--threads {}: bench times one rank; legal is 1. The threads of the cpu device are "
+            "--device.threads; for several ranks look at the log of train",
+            config.parallel.threads);
+}
+
 int bench_steps(std::span<const std::string> args) {
   const auto loaded = config_for({.name = "bench step",
                                   .summary = "Times whole training steps on made-up tokens.",
                                   .own = kStepFlags},
                                  args);
   if (!loaded) return 0;
+  require_one_rank(loaded->config);
   require_fit(loaded->config, plan_layout(loaded->config));
   const int64_t default_steps = loaded->config.device.kind == DeviceKind::Cuda ? 20 : 5;
   const StepBench result =
@@ -86,6 +95,7 @@ int bench_single_ops(std::span<const std::string> args) {
        .own = flags},
       args);
   if (!loaded) return 0;
+  require_one_rank(loaded->config);
   const std::vector<std::string> only = named_ops(loaded->own_text("--only"));
   const double seconds =
       1e-3 * static_cast<double>(own_integer(*loaded, "--milliseconds", 300, 1, 3600000));
