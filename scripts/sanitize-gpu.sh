@@ -26,7 +26,7 @@ readonly -A groups=(
   [attention]='Attention*Cuda*'
   [norms]='Norm*Cuda*'
   [rows]='Dropout*Cuda*:Activation*Cuda*:Rope*Cuda*'
-  [loss]='CrossEntropy*Cuda*:Embedding*Cuda*:Reduce*Cuda*:Elementwise*Cuda*'
+  [loss]='CrossEntropy*Cuda*:Embedding*Cuda*:Reduce*Cuda*:Elementwise*Cuda*:Combine*Cuda*'
   [products]='Matmul*Cuda*:Update*Cuda*'
 )
 
