@@ -10,6 +10,7 @@
 #include "equivalence/difference_table.h"
 #include "equivalence/layout_cases.h"
 #include "verify/comparison.h"
+#include "verify/layout_text.h"
 
 namespace bev::test {
 namespace {
@@ -69,6 +70,17 @@ std::string case_name(const ::testing::TestParamInfo<LayoutCase>& info) { return
 
 INSTANTIATE_TEST_SUITE_P(Quick, Layouts, ::testing::ValuesIn(quick_layout_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Slow, Layouts, ::testing::ValuesIn(slow_layout_cases()), case_name);
+
+// Both ends of the pipeline hold the table; at the last it is the end of the matrices, which ranks
+// that share the batch divide, with a gap behind it that the first does not have.
+TEST(TiedTable, IsSummedWithoutTheGapBehindIt) {
+  LayoutCase c;
+  c.one = divisible_llama();
+  c.one.model.tied = true;
+  c.many = c.one;
+  c.many.parallel = parse_layout("dp2.pp4");
+  expect_within(kF64, compared(c));
+}
 
 // The table of docs/parallelism.md goes to the file that the environment names.
 TEST(LayoutTable, HasARowForEachLayout) {

@@ -196,6 +196,29 @@ TEST(ThreadRanks, WhoHasSentStaysUntilItIsCopied) {
   }
 }
 
+// The same, with a copy that goes on until the sender would have left.
+TEST(ThreadRanks, WhoHasSentStaysDuringASlowCopy) {
+  ThreadGroup group(std::make_shared<ThreadFate>(), {0, 1, 2});
+  std::vector<double> values{7};
+  const ConstTensor message = over(values);
+  const uint64_t number = group.post(0, 1, Channel::Forward, {message.data, bytes_of(message), {}});
+  std::atomic<bool> has_left = false;
+  std::thread sender([&] {
+    try {
+      group.await_collected(0, {1, Channel::Forward, number}, kLimit);
+    } catch (const Error&) {
+    }
+    has_left = true;
+  });
+  group.collect(0, 1, Channel::Forward, bytes_of(message), kLimit, [&](const ThreadGroup::Post&) {
+    group.abandon(2, "the disk is gone");
+    std::this_thread::sleep_for(milliseconds(100));
+    EXPECT_FALSE(has_left);
+    return ThreadGroup::Mark{};
+  });
+  sender.join();
+}
+
 // Fails when a peer of a failed rank hangs, or is not told who failed and why.
 TEST(ThreadRanks, AFailedRankIsNamed) {
   for (int culprit = 0; culprit < 3; ++culprit) {

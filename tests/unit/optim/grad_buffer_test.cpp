@@ -39,6 +39,26 @@ TEST(GradBuffer, StepBeginsWithVectorsAtZeroAndMatricesUntouched) {
   }
 }
 
+// Fails when a bucket is written where the one before may still be summed.
+TEST(GradBuffer, BucketsPassThroughTwoMemoriesInTurn) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  for (const bool overlaps : {false, true}) {
+    const ParallelLayout layout{.data = 2, .zero = 2, .overlaps_gradients = overlaps};
+    ParamStore params(*device, layout, 0, DType::f64);
+    for (const char* name : {"first", "second", "third"}) {
+      params.begin_bucket();
+      params.declare({.name = name, .shape = {2, 64}});
+    }
+    params.allocate();
+    const GradBuffer grads(params);
+    const std::span<Param* const> all = params.distinct();
+    EXPECT_EQ(all[0]->grad.data, all[2]->grad.data);
+    EXPECT_EQ(all[0]->grad.data == all[1]->grad.data, !overlaps);
+    for (size_t i = 0; i < all.size(); ++i)
+      EXPECT_EQ(grads.passing(params.sections()[i]).data, all[i]->grad.data);
+  }
+}
+
 TEST(GradBuffer, HasOnePartForEachDtype) {
   Model model(DeviceKind::Cpu, DType::bf16);
   const GradBuffer all_long(model.params);

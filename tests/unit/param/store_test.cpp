@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
 #include "base/error.h"
+#include "base/format.h"
 #include "ops/make_device.h"
 
 namespace bev {
@@ -116,6 +118,31 @@ TEST(Store, MatricesComeBeforeVectorsInFlatBuffers) {
   }
   EXPECT_EQ(store.flat_elements(), 320);
   EXPECT_EQ(store.distinct()[0], &norm);
+}
+
+// Fails when a bucket is gathered over the one before, or where there is only one memory.
+TEST(Store, BucketsPassThroughTwoMemoriesInTurn) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  for (const bool overlaps : {false, true}) {
+    const ParallelLayout layout{.data = 2, .zero = 3, .overlaps_parameters = overlaps};
+    ParamStore store(*device, layout, 0, DType::f64);
+    std::vector<const Param*> params;
+    for (const int64_t rows : {2, 6, 4}) {
+      store.begin_bucket();
+      params.push_back(&store.declare({.name = format("rows{}", rows), .shape = {rows, 64}}));
+    }
+    store.allocate();
+    EXPECT_EQ(params[0]->value.data, params[2]->value.data);
+    EXPECT_EQ(params[0]->value.data == params[1]->value.data, !overlaps);
+    const ParamStore::Passing passing = store.place_passing(overlaps, [&](size_t section) {
+      return static_cast<size_t>(store.sections()[section].count);
+    });
+    EXPECT_EQ(passing.begins, (std::vector<size_t>{0, 0, 0}));
+    const size_t largest = *std::ranges::max_element(passing.bytes);
+    const size_t smallest = *std::ranges::min_element(passing.bytes);
+    EXPECT_EQ(largest, 6U * 64);
+    EXPECT_EQ(smallest, overlaps ? 4U * 64 : 0U);
+  }
 }
 
 TEST(Store, KindReplacesLayerNumbers) {

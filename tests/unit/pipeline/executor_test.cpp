@@ -44,7 +44,12 @@ class WatchingCommunicator final : public Communicator {
 
  private:
   void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
-  void do_all_gather(Exec&, ConstTensor, Tensor) override {}
+  // As if all ranks had the same.
+  void do_all_gather(Exec&, ConstTensor shard, Tensor whole) override {
+    for (int r = 0; r < size(); ++r)
+      std::memcpy(whole.data + static_cast<size_t>(r) * bytes_of(shard), shard.data,
+                  bytes_of(shard));
+  }
   void do_reduce_scatter(Exec&, ConstTensor, Tensor) override {}
   void do_broadcast(Exec&, Tensor, int) override {}
   void do_barrier(std::chrono::seconds) override {}
@@ -75,13 +80,16 @@ TEST_P(ExecutorSends, StayUntilTheyAreAwaited) {
   config.model.layers = config.parallel.pipeline * config.parallel.chunks;
   config.train.micro_batch = 1;
   config.train.global_batch = 8;
-  for (int rank = 0; rank < config.parallel.pipeline; ++rank) {
+  // Gradients replace inputs of which tensor ranks keep parts.
+  const ParallelLayout layout = layout_of(config);
+  if (layout.tensor > 1) config.recompute = {.granularity = Recompute::Full, .distribute = true};
+  for (int rank = 0; rank < layout.world(); ++rank) {
     SCOPED_TRACE(rank);
     const Plan plan = dry_run(config, {.rank = rank});
     const std::unique_ptr<Device> device = make_device(config.device);
     SentLog log;
-    WatchingCommunicator world(rank, static_cast<int>(config.parallel.pipeline), log);
-    Groups groups(layout_of(config), world);
+    WatchingCommunicator world(rank, layout.world(), log);
+    Groups groups(layout, world);
     Assembly assembly(config, *device, groups, plan.arenas);
     assembly.initialize();
     Loader loader(std::make_shared<MockSamples>(plan.model.vocab, 7),
@@ -96,7 +104,8 @@ TEST_P(ExecutorSends, StayUntilTheyAreAwaited) {
 
 INSTANTIATE_TEST_SUITE_P(Of, ExecutorSends,
                          ::testing::Values("pp2", "pp4", "pp2.gpipe", "pp2.zero-bubble",
-                                           "pp2.chunks2", "pp2.chunks3"),
+                                           "pp2.chunks2", "pp2.chunks3", "tp2.pp2",
+                                           "tp2.pp2.zero-bubble", "tp2.pp2.chunks2"),
                          [](const auto& layout) {
                            std::string name = layout.param;
                            std::erase_if(name, [](char c) { return c == '.' || c == '-'; });

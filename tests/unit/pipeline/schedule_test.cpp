@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "pipeline/step_schedule.h"
 
 namespace bev {
 namespace {
@@ -71,11 +72,25 @@ TEST(Schedule, EverySmallShapeIsVerified) {
       const std::vector<Program> programs = build_schedule(kind, shape);
       EXPECT_NO_THROW(verify(programs, shape));
       EXPECT_NO_THROW(verify(programs, shape, {.forward = 2, .backward_input = 3.5}));
+      PipelineShape replacing = shape;
+      replacing.gradient_replaces_input = true;
+      EXPECT_NO_THROW(verify(programs, replacing));
       for (const Program& program : programs) expect_ascending(program);
       ++combinations;
     }
   }
   EXPECT_EQ(combinations, 3 * 6 * 13 + (1 + 5 * 3) * 13);
+}
+
+// Fails when programs are simulated as if gradients had a place of their own.
+TEST(Schedule, ReplacedInputsAreOfTensorRanksThatKeepParts) {
+  Config config;
+  config.parallel.tensor = config.parallel.threads = 2;
+  EXPECT_FALSE(pipeline_shape(config, 4).gradient_replaces_input);
+  config.recompute = {.granularity = Recompute::Full, .distribute = true};
+  EXPECT_TRUE(pipeline_shape(config, 4).gradient_replaces_input);
+  config.parallel.tensor = 1;
+  EXPECT_FALSE(pipeline_shape(config, 4).gradient_replaces_input);
 }
 
 TEST(Schedule, EverySmallShapeIsVerifiedForwardOnly) {

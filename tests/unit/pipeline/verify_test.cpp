@@ -265,17 +265,28 @@ TEST(ScheduleSimulation, LoadsWaitUntilTheOutputIsReceived) {
   EXPECT_EQ(begins_with(1), (std::vector<double>{0, 1, 3}));
 }
 
-// The first rank takes no gradient before its last forward has ended, at 6.
+// When the last of two ranks computes, if it has so many slots. The first takes no gradient before
+// its last forward has ended, at 6.
+std::vector<double> begins_before_a_late_rank(PipelineShape shape, uint32_t slots) {
+  shape.ranks = 2;
+  shape.micros = 6;
+  Programs programs = build_schedule(ScheduleKind::OneFOneB, shape);
+  programs[0] = build_schedule(ScheduleKind::GPipe, shape)[0];
+  for (Instr& instr : programs[1]) instr.slot = static_cast<uint16_t>(instr.micro % slots);
+  return begins(simulate(programs, shape), 1);
+}
+
 TEST(ScheduleSimulation, BackwardsWaitUntilTheGradientBeforeIsReceived) {
-  const PipelineShape shape{2, 1, 6};
-  const auto second_backward_with = [&](uint32_t slots) {
-    Programs programs = build_schedule(ScheduleKind::OneFOneB, shape);
-    programs[0] = build_schedule(ScheduleKind::GPipe, shape)[0];
-    for (Instr& instr : programs[1]) instr.slot = static_cast<uint16_t>(instr.micro % slots);
-    return begins(simulate(programs, shape), 1)[3];
-  };
-  EXPECT_EQ(second_backward_with(2), 5);
-  EXPECT_EQ(second_backward_with(1), 6);
+  EXPECT_EQ(begins_before_a_late_rank({}, 2)[3], 5);
+  EXPECT_EQ(begins_before_a_late_rank({}, 1)[3], 6);
+}
+
+// The second input may not come to where the first gradient still is.
+TEST(ScheduleSimulation, ReceivesWaitForTheGradientThatReplacedAnInput) {
+  const PipelineShape replacing{.gradient_replaces_input = true};
+  EXPECT_EQ(begins_before_a_late_rank({}, 1)[2], 4);
+  EXPECT_EQ(begins_before_a_late_rank(replacing, 2)[2], 4);
+  EXPECT_EQ(begins_before_a_late_rank(replacing, 1)[2], 6);
 }
 
 TEST(ScheduleSimulation, ReceivesWaitForTheirSends) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/error.h"
 #include "config/load.h"
 
 namespace bev {
@@ -38,6 +39,29 @@ TEST(Remedy, RecomputesAllBlocks) {
   EXPECT_EQ(first_remedy(full, smaller), "--train.micro_batch 1 --train.global_batch 2");
   EXPECT_EQ(first_remedy({}, smaller),
             "--train.micro_batch 1 --train.global_batch 2 --recompute.granularity full");
+}
+
+// Faults that fail it: GPUs of ranks that are processes counted as one, a GPU that threads share
+// counted as one for each.
+TEST(Fit, RanksOfOneProcessShareTheMemory) {
+  Config config = config_of({"--global-batch-size", "4", "--parallel.threads", "2"});
+  const auto fits = [&](DeviceKind kind, Ranks ranks) {
+    config.device.kind = kind;
+    config.device.memory_gib = 0;
+    const LayoutPlan plan = plan_layout(config);
+    const double most = static_cast<double>(plan.largest().memory_bytes());
+    config.device.memory_gib = 1.5 * most / (1024.0 * 1024.0 * 1024.0);
+    try {
+      require_fit(config, plan, ranks);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind, ErrorKind::Device);
+      return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(fits(DeviceKind::Cuda, Ranks::OneGpuEach));
+  EXPECT_FALSE(fits(DeviceKind::Cuda, Ranks::OneProcess));
+  EXPECT_FALSE(fits(DeviceKind::Cpu, Ranks::OneGpuEach));
 }
 
 }  // namespace

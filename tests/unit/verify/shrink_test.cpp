@@ -114,6 +114,18 @@ TEST(Shrink, OptionsStay) {
   EXPECT_TRUE(comparable(packed, {DeviceKind::Cpu, Precision::Auto}, 1).data.is_packed());
 }
 
+// Fails when a comparison computes with what the file says instead of what was asked for.
+TEST(Shrink, ArithmeticIsWhatWasAskedFor) {
+  Config whole = test::tiny_gpt();
+  whole.device.precision = Precision::F32;
+  for (const Precision precision : {Precision::Auto, Precision::Bf16}) {
+    const Config small =
+        shrink(under(comparable(whole, {DeviceKind::Cpu, precision}, 1), "pp2", "one"), 1).first;
+    EXPECT_EQ(small.device.kind, DeviceKind::Cpu);
+    EXPECT_EQ(small.device.precision, precision);
+  }
+}
+
 // Fails when no stage has a whole group, or only one kind of blocks.
 TEST(Shrink, RecomputationStays) {
   Config whole = preset("gpt2-124m");
