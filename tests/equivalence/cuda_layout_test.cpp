@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/make_device.h"
+#include "support/layout_name.h"
 #include "support/tiny_models.h"
 #include "verify/comparison.h"
 #include "verify/layout_text.h"
@@ -105,11 +106,8 @@ std::vector<Case> cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, CudaLayouts, ::testing::ValuesIn(cases()), [](const auto& layout) {
-  std::string name = layout.param.layout;
-  for (char& c : name) {
-    if (c == '.' || c == '-') c = '_';
-  }
-  return name + (layout.param.precision == Precision::F32 ? "_f32" : "_bf16");
+  return layout_name(layout.param.layout) +
+         (layout.param.precision == Precision::F32 ? "_f32" : "_bf16");
 });
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "comm/thread.h"
 #include "support/faults.h"
+#include "support/layout_name.h"
 #include "support/tiny_models.h"
 #include "verify/layout_run.h"
 #include "verify/layout_text.h"
@@ -96,11 +97,7 @@ TEST_P(Failures, OfAnySampleOfAnyRankAreToldToAll) {
 INSTANTIATE_TEST_SUITE_P(Of, Failures,
                          ::testing::Values("tp2", "tp2.sp", "pp2", "pp2.zero-bubble", "pp2.chunks2",
                                            "dp2.zero1", "dp2.zero2", "dp2.zero3", "tp2.pp2"),
-                         [](const auto& layout) {
-                           std::string name = layout.param;
-                           std::erase_if(name, [](char c) { return c == '.' || c == '-'; });
-                           return name;
-                         });
+                         [](const auto& layout) { return layout_name(layout.param); });
 
 }  // namespace
 }  // namespace bev::test

@@ -4,6 +4,7 @@
 #include <ostream>
 
 #include "equivalence/layout_factors.h"
+#include "support/layout_name.h"
 #include "support/tiny_models.h"
 #include "verify/layout_text.h"
 
@@ -74,14 +75,12 @@ std::vector<Options> option_sets() {
 }
 
 LayoutCase case_of(std::string_view layout, const Options& options) {
-  std::string name(layout);
-  std::replace_if(name.begin(), name.end(), [](char c) { return c == '.' || c == '-'; }, '_');
   Config many = options.config;
   many.parallel = parse_layout(layout);
   many = with_layers_for_all_stages(many);
   Config one = many;
   one.parallel = {};
-  return {std::string(layout), name + "_on_" + options.name, one, many};
+  return {std::string(layout), layout_name(std::string(layout)) + "_on_" + options.name, one, many};
 }
 
 // Of the cases that are left, the one with the most pairs that are not covered yet goes over.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "equivalence/layout_cases.h"
+#include "support/layout_name.h"
 #include "verify/comparison.h"
 #include "verify/layout_text.h"
 
@@ -11,14 +12,6 @@ namespace bev::test {
 namespace {
 
 constexpr int kSteps = 3;
-
-std::string layout_name(const ::testing::TestParamInfo<const char*>& layout) {
-  std::string name = layout.param;
-  for (char& c : name) {
-    if (c == '.' || c == '-') c = '_';
-  }
-  return name;
-}
 
 // Three layers in each stage: a group of two and one of one, or one block that is recomputed and
 // two that are not. Compared with one rank that keeps everything.
@@ -62,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(Of, RecomputedLayouts,
                                            "dp2.zero3.overlap", "pp2", "pp2.chunks2", "pp2.gpipe",
                                            "pp2.zero-bubble", "tp2.sp.pp2.zero-bubble",
                                            "tp2.sp.dp2.pp2.chunks2.zero3"),
-                         layout_name);
+                         [](const auto& layout) { return layout_name(layout.param); });
 
 // Tensor ranks share what is kept of the inputs.
 class DistributedInputs : public RecomputedLayouts {
@@ -99,7 +92,7 @@ TEST_P(DistributedInputs, WhateverRowsTheyBelongTo) {
 INSTANTIATE_TEST_SUITE_P(Of, DistributedInputs,
                          ::testing::Values("one", "tp2", "tp4", "tp2.dp2.zero3", "tp2.pp2",
                                            "tp2.pp2.zero-bubble", "tp2.pp2.chunks2"),
-                         layout_name);
+                         [](const auto& layout) { return layout_name(layout.param); });
 
 }  // namespace
 }  // namespace bev::test

@@ -4,30 +4,19 @@
 #include <gtest/gtest.h>
 
 #include "comm/thread.h"
+#include "equivalence/layout_cases.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
 #include "support/small_run.h"
-#include "support/tiny_models.h"
 #include "verify/layout_text.h"
 
 namespace bev::test {
 namespace {
 
-Config divisible(Config c) {
-  c.model.layers = 4;
-  c.model.heads = 4;
-  c.model.vocab = 32;
-  c.train.sequence = 8;
-  c.train.micro_batch = 1;
-  c.train.global_batch = 8;
-  c.device.threads = 1;
-  return c;
-}
-
 // Fails when a piece goes to the wrong place, belongs to two ranks or to none, or divided
 // parameters are read before they are gathered.
 TEST(WholeModel, IsGatheredFromEveryLayout) {
-  for (const Config& one : {divisible(tiny_gpt()), divisible(tiny_llama())}) {
+  for (const Config& one : {divisible_gpt(), divisible_llama()}) {
     const std::unique_ptr<Device> device = make_device(one.device);
     PlacedModel alone(one, *device);
     alone.params.initialize(static_cast<uint64_t>(one.train.seed));

@@ -11,6 +11,7 @@
 #include "data/mock_samples.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
+#include "support/layout_name.h"
 #include "support/tiny_models.h"
 #include "train/assembly.h"
 #include "verify/layout_text.h"
@@ -106,11 +107,7 @@ INSTANTIATE_TEST_SUITE_P(Of, ExecutorSends,
                          ::testing::Values("pp2", "pp4", "pp2.gpipe", "pp2.zero-bubble",
                                            "pp2.chunks2", "pp2.chunks3", "tp2.pp2",
                                            "tp2.pp2.zero-bubble", "tp2.pp2.chunks2"),
-                         [](const auto& layout) {
-                           std::string name = layout.param;
-                           std::erase_if(name, [](char c) { return c == '.' || c == '-'; });
-                           return name;
-                         });
+                         [](const auto& layout) { return layout_name(layout.param); });
 
 }  // namespace
 }  // namespace bev::test
