@@ -42,10 +42,10 @@ std::string op_names() {
 
 // What is timed is what one rank does.
 void require_one_rank(const Config& config) {
-  BEV_CHECK(config.parallel.threads == 1, Usage,
+  BEV_CHECK(config.parallel.ranks == 1, Usage,
             "--threads {}: bench times one rank; legal is 1. The threads of the cpu device are "
             "--device.threads; for several ranks look at the log of train",
-            config.parallel.threads);
+            config.parallel.ranks);
 }
 
 int bench_steps(std::span<const std::string> args) {

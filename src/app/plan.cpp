@@ -18,8 +18,8 @@ namespace bev::app {
 namespace {
 
 constexpr std::array<OwnFlag, 6> kFlags{{
-    {"--world-size", "N", "plan for N ranks, whatever this machine has (parallel.threads)",
-     "parallel.threads"},
+    {"--world-size", "N", "plan for N ranks, whatever this machine has (parallel.ranks)",
+     "parallel.ranks"},
     {"--rank", "R", "whose parameters, memory and activations are listed; 0 unless given"},
     {"--timeline", "[FILE.svg]", "draw the pipeline's schedule instead: as text, or into the file"},
     {"--json", "", "print JSON with stable keys instead of tables"},

@@ -187,7 +187,7 @@ DeviceConfig rank_device(const Config& config) {
   DeviceConfig device = config.device;
   device.threads = threads_of_rank(config);
   // Ranks that share a GPU disturb each other's timing.
-  if (config.parallel.threads > 1) device.tune = false;
+  if (config.parallel.ranks > 1) device.tune = false;
   return device;
 }
 

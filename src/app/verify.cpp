@@ -72,10 +72,10 @@ double tolerance_for(const LoadedConfig& loaded, DType dtype) {
 
 // A layout with the same axes that a small machine can run.
 std::string smaller_layout(ParallelConfig layout) {
-  const int64_t copies = layout.threads / (layout.tensor * layout.pipeline);
+  const int64_t copies = layout.ranks / (layout.tensor * layout.pipeline);
   layout.tensor = std::min<int64_t>(layout.tensor, 2);
   layout.pipeline = std::min<int64_t>(layout.pipeline, 2);
-  layout.threads = layout.tensor * layout.pipeline * std::min<int64_t>(copies, 2);
+  layout.ranks = layout.tensor * layout.pipeline * std::min<int64_t>(copies, 2);
   return layout_text(layout);
 }
 
@@ -83,7 +83,7 @@ std::string smaller_layout(ParallelConfig layout) {
 void add_problems(const LoadedConfig& loaded, const Config& divided, std::string_view flag,
                   std::vector<Problem>& problems) {
   const std::string name = layout_text(divided.parallel);
-  const int64_t ranks = divided.parallel.threads;
+  const int64_t ranks = divided.parallel.ranks;
   if (ranks > kMostRanks) {
     problems.push_back({.what = format("the layout {} has {} ranks", name, ranks),
                         .where = std::string(flag),

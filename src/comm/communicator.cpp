@@ -20,29 +20,43 @@ void Communicator::count(Exec& ex, double bytes) {
   if (ex.cost != nullptr) ex.cost->bytes_sent += bytes;
 }
 
+void Communicator::tell(Activity& activity, std::string peers) {
+  activity_ = &activity;
+  peers_ = std::move(peers);
+}
+
+void Communicator::pass(Exec& ex, const char* what, size_t bytes, FunctionRef<void()> exchange) {
+  if (size_ == 1) return exchange();
+  if (activity_ != nullptr) activity_->begin(what, bytes, &peers_);
+  if (ex.waits != nullptr) ex.waits->begin(ex.stream);
+  exchange();
+  if (ex.waits != nullptr) ex.waits->end(ex.stream);
+  if (activity_ != nullptr) activity_->end();
+}
+
 void Communicator::all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   BEV_CHECK(is_contiguous(inout), Internal, "all_reduce of a tensor with gaps");
   // A ring sends each byte twice, less the part a rank keeps.
   count(ex, 2.0 * static_cast<double>(bytes_of(inout)) * (size_ - 1) / size_);
-  do_all_reduce(ex, inout, op);
+  pass(ex, "all_reduce", bytes_of(inout), [&] { do_all_reduce(ex, inout, op); });
 }
 
 void Communicator::all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
   check_rows("all_gather", shard, whole, size_);
   count(ex, static_cast<double>(bytes_of(shard)) * (size_ - 1));
-  do_all_gather(ex, shard, whole);
+  pass(ex, "all_gather", bytes_of(whole), [&] { do_all_gather(ex, shard, whole); });
 }
 
 void Communicator::reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
   check_rows("reduce_scatter", shard, whole, size_);
   count(ex, static_cast<double>(bytes_of(shard)) * (size_ - 1));
-  do_reduce_scatter(ex, whole, shard);
+  pass(ex, "reduce_scatter", bytes_of(whole), [&] { do_reduce_scatter(ex, whole, shard); });
 }
 
 void Communicator::broadcast(Exec& ex, Tensor inout, int root) {
   BEV_CHECK(root >= 0 && root < size_, Internal, "broadcast from {} of {}", root, size_);
   if (rank_ == root) count(ex, static_cast<double>(bytes_of(inout)) * (size_ - 1));
-  do_broadcast(ex, inout, root);
+  pass(ex, "broadcast", bytes_of(inout), [&] { do_broadcast(ex, inout, root); });
 }
 
 Sent Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
@@ -53,14 +67,14 @@ Sent Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
 }
 
 void Communicator::await(Exec& ex, const Sent& sent) {
-  if (sent.present()) do_await(ex, sent);
+  if (sent.present()) pass(ex, "send", 0, [&] { do_await(ex, sent); });
 }
 
 void Communicator::recv(Exec& ex, Tensor tensor, int from, Channel channel) {
   BEV_CHECK(from >= 0 && from < size_ && from != rank_, Internal, "recv at {} from {}", rank_,
             from);
   BEV_CHECK(is_contiguous(tensor), Internal, "recv into a tensor with gaps");
-  do_recv(ex, tensor, from, channel);
+  pass(ex, "recv", bytes_of(tensor), [&] { do_recv(ex, tensor, from, channel); });
 }
 
 }  // namespace bev

@@ -7,6 +7,8 @@
 #include <span>
 #include <string>
 
+#include "base/function_ref.h"
+#include "control/activity.h"
 #include "device/exec.h"
 #include "ops/combine.h"
 
@@ -52,6 +54,9 @@ class Communicator {
   void recv(Exec& ex, Tensor tensor, int from, Channel channel);
 
   void barrier(std::chrono::seconds limit) { do_barrier(limit); }
+  // Neighbours in the ring of ranks may send to each other from now on. All ranks call it together,
+  // before the first send.
+  virtual void open_pipes() {}
   // The largest of what the ranks bring, at once: nothing on a device is involved.
   virtual int64_t largest(int64_t here) = 0;
 
@@ -62,6 +67,8 @@ class Communicator {
 
  protected:
   Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  // From now on `activity`, which outlives this, says what this rank is doing with `peers`.
+  void tell(Activity& activity, std::string peers);
 
  private:
   virtual void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) = 0;
@@ -74,9 +81,13 @@ class Communicator {
   virtual void do_barrier(std::chrono::seconds limit) = 0;
 
   void count(Exec& ex, double bytes);
+  // Runs `exchange`, metered and told.
+  void pass(Exec& ex, const char* what, size_t bytes, FunctionRef<void()> exchange);
 
   int rank_, size_;
   double bytes_sent_ = 0;
+  Activity* activity_ = nullptr;
+  std::string peers_;
 };
 
 }  // namespace bev

@@ -32,6 +32,13 @@ struct EnumNames<Precision> {
   static constexpr std::array<std::string_view, 5> names{"auto", "f64", "f32", "bf16", "fp16"};
 };
 
+// What moves tensors between ranks that are processes.
+enum class EngineKind : uint8_t { Auto, Mpi, Gloo, Nccl };
+template <>
+struct EnumNames<EngineKind> {
+  static constexpr std::array<std::string_view, 4> names{"auto", "mpi", "gloo", "nccl"};
+};
+
 // What gradients and moments are stored in.
 enum class StatePrecision : uint8_t { F32, Bf16 };
 template <>

@@ -23,7 +23,7 @@ Found one_context_rank(const Facts& f) {
 
 // The word that this verb has for it.
 std::string rank_count_flag(const Facts& f) {
-  const auto origin = f.origins.find("parallel.threads");
+  const auto origin = f.origins.find("parallel.ranks");
   const bool is_flag = origin != f.origins.end() && origin->second.kind == OriginKind::Flag;
   return is_flag ? origin->second.text : "--threads";
 }
@@ -31,20 +31,20 @@ std::string rank_count_flag(const Facts& f) {
 Found ranks_make_copies(const Facts& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t one = p.tensor * p.context * p.pipeline;
-  if (p.threads % one == 0) return {};
-  return Problem{.what = format("{} ranks are no whole number of copies of the model", p.threads),
-                 .where = f.where({"parallel.threads", "parallel.tensor", "parallel.context",
+  if (p.ranks % one == 0) return {};
+  return Problem{.what = format("{} ranks are no whole number of copies of the model", p.ranks),
+                 .where = f.where({"parallel.ranks", "parallel.tensor", "parallel.context",
                                    "parallel.pipeline"}),
                  .why = format("one copy takes {} tensor x {} context x {} pipeline = {} ranks",
                                p.tensor, p.context, p.pipeline, one),
-                 .legal = format("{} {}", rank_count_flag(f), multiples_near(p.threads, one))};
+                 .legal = format("{} {}", rank_count_flag(f), multiples_near(p.ranks, one))};
 }
 
 Found threads_are_few(const Facts& f) {
   constexpr int64_t kMost = 256;
-  if (f.purpose != Purpose::Train || f.config.parallel.threads <= kMost) return {};
-  return Problem{.what = format("{} ranks in one process", f.config.parallel.threads),
-                 .where = f.where({"parallel.threads"}),
+  if (f.purpose != Purpose::Train || f.config.parallel.ranks <= kMost) return {};
+  return Problem{.what = format("{} ranks in one process", f.config.parallel.ranks),
+                 .where = f.where({"parallel.ranks"}),
                  .why = "each of them is a thread of it",
                  .legal = format("--threads 1 to {}", kMost)};
 }
@@ -254,9 +254,9 @@ Found distributed_inputs_divide(const Facts& f) {
 std::vector<Rule> parallel_rules() {
   return {
       {{"parallel.context"}, one_context_rank},
-      {{"parallel.threads", "parallel.tensor", "parallel.context", "parallel.pipeline"},
+      {{"parallel.ranks", "parallel.tensor", "parallel.context", "parallel.pipeline"},
        ranks_make_copies},
-      {{"parallel.threads"}, threads_are_few},
+      {{"parallel.ranks"}, threads_are_few},
       {{"model.heads", "parallel.tensor"}, heads_divide},
       {{"model.kv_heads", "parallel.tensor"}, kv_heads_divide},
       {{"model.ffn", "model.width", "model.activation", "model.heads", "parallel.tensor"},

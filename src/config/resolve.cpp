@@ -32,7 +32,7 @@ ModelShape resolve_model(const Config& config) {
 
 int64_t data_ranks(const Config& config) {
   const ParallelConfig& p = config.parallel;
-  return div_exact(p.threads, p.tensor * p.context * p.pipeline);
+  return div_exact(p.ranks, p.tensor * p.context * p.pipeline);
 }
 
 int64_t pipeline_chunks(const Config& config) {

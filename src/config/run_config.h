@@ -214,27 +214,32 @@ struct LogConfig {
   bool dispatch = false;
   std::string trace;
   int64_t trace_iteration = 3;
+  std::string ranks = "0";
 
   template <class S, class V>
   static void describe(S& s, V& v) {
     v("dispatch", s.dispatch, {.help = "say which implementation each op chose and why others were refused"});
     v("trace", s.trace, {.help = "file for a trace of one iteration, in the format of Chrome and Perfetto; empty: none", .aliases = {{"--trace"}}});
     v("trace_iteration", s.trace_iteration, {.help = "which iteration is traced", .min = 1, .max = 1e15});
+    v("ranks", s.ranks, {.help = "which ranks print, such as 0,2-5 or all; each process also writes what it would print to a file of its own in the run folder"});
   }
 };
 
 struct ParallelConfig {
-  int64_t threads = 1;
+  int64_t ranks = 1;
   int64_t tensor = 1, pipeline = 1, context = 1;
   bool sequence = false;
   int64_t chunks = 1, chunk_layers = 0, first_layers = 0, last_layers = 0;
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   int64_t zero = 0;
   bool overlap_gradients = false, overlap_parameters = false;
+  EngineKind engine = EngineKind::Auto;
+  std::string interface;
+  double timeout_minutes = 10, silence_seconds = 30;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
-    v("threads", s.threads, {.help = "ranks, each a thread of this process; what tensor, context and pipeline leave of them share the batch", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--threads"}}});
+    v("ranks", s.ranks, {.help = "how many; what tensor, context and pipeline leave of them share the batch. Each is a thread of this process, or a process where a launcher started several, which then says how many", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--threads"}}});
     v("tensor", s.tensor, {.help = "ranks that share each matrix", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--tensor-model-parallel-size"}, {"--model-parallel-size"}}});
     v("pipeline", s.pipeline, {.help = "ranks that share the layers", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--pipeline-model-parallel-size"}}});
     v("context", s.context, {.help = "ranks that share each sequence", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--context-parallel-size"}}});
@@ -247,6 +252,10 @@ struct ParallelConfig {
     v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too, 3: and parameters", .effect = Effect::Layout, .min = 0, .max = 3, .aliases = {{"--use-distributed-optimizer", "1"}}});
     v("overlap_gradients", s.overlap_gradients, {.help = "sum gradients over the ranks that share the batch while backward goes on; zero 2 and 3: a second bucket of gradients", .effect = Effect::Layout, .aliases = {{"--overlap-grad-reduce", "true"}}});
     v("overlap_parameters", s.overlap_parameters, {.help = "zero 1 to 3: gather parameters while forward (zero 3: also backward) goes on; zero 3: a second bucket of parameters", .effect = Effect::Layout, .aliases = {{"--overlap-param-gather", "true"}}});
+    v("engine", s.engine, {.help = "what moves tensors between processes; auto: nccl between GPUs, mpi under mpirun, else gloo"});
+    v("interface", s.interface, {.help = "name or address of the network interface that ranks use; empty: the one that leads to the first rank"});
+    v("timeout_minutes", s.timeout_minutes, {.help = "nobody waits longer for another rank", .min = 0.001, .max = 1e6, .aliases = {{"--distributed-timeout-minutes"}}});
+    v("silence_seconds", s.silence_seconds, {.help = "a rank that has not been heard of for so long is named", .min = 0.1, .max = 1e6});
   }
 };
 

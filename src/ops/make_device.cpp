@@ -81,7 +81,7 @@ int usable_threads() {
 
 int threads_of_rank(const Config& config) {
   if (config.device.threads > 0) return static_cast<int>(config.device.threads);
-  return std::max(1, usable_threads() / static_cast<int>(config.parallel.threads));
+  return std::max(1, usable_threads() / static_cast<int>(config.parallel.ranks));
 }
 
 std::unique_ptr<Device> make_device(const DeviceConfig& config) {

@@ -21,11 +21,11 @@ struct NumberPart {
   std::string_view meaning;
 };
 
-// While parts are read and written, `threads` counts the ranks that share the batch.
+// While parts are read and written, `ranks` counts the ranks that share the batch.
 constexpr std::array kNumbers{
     NumberPart{"tp", &ParallelConfig::tensor, "parallel.tensor", "N ranks share each matrix"},
     NumberPart{"pp", &ParallelConfig::pipeline, "parallel.pipeline", "N ranks share the layers"},
-    NumberPart{"dp", &ParallelConfig::threads, "parallel.threads", "N ranks share the batch"},
+    NumberPart{"dp", &ParallelConfig::ranks, "parallel.ranks", "N ranks share the batch"},
     NumberPart{"zero", &ParallelConfig::zero, "parallel.zero",
                "0: these have all, 1: they divide the optimizer's state, 2: gradients too, 3: and "
                "parameters"},
@@ -116,13 +116,13 @@ ParallelConfig parse_layout(std::string_view text) {
               text, part, layout_parts());
     BEV_CHECK(seen.insert(kind).second, Usage, "the layout \"{}\" says twice: {}", text, kind);
   }
-  layout.threads *= ranks_of_a_copy(layout);
+  layout.ranks *= ranks_of_a_copy(layout);
   return layout;
 }
 
 std::string layout_text(const ParallelConfig& layout) {
   ParallelConfig counted = layout;
-  counted.threads = div_exact(layout.threads, ranks_of_a_copy(layout));
+  counted.ranks = div_exact(layout.ranks, ranks_of_a_copy(layout));
   std::vector<std::string> parts;
   for (const NumberPart& number : kNumbers) {
     const int64_t value = counted.*number.member;

@@ -31,7 +31,7 @@ Config divided(const std::string& layout) {
   c.model.vocab = 12;
   c.model.positions = c.train.sequence = 4;
   c.train.micro_batch = 1;
-  c.train.global_batch = 2 * c.parallel.threads / c.parallel.tensor;
+  c.train.global_batch = 2 * c.parallel.ranks / c.parallel.tensor;
   c.device.threads = 1;
   return c;
 }
@@ -44,7 +44,7 @@ int told_of(const Config& config, const Fault& fault) {
   bool has_failed = false;
   const double start = seconds_now();
   try {
-    run_ranks(static_cast<int>(config.parallel.threads), kLimit, [&](Communicator& world) {
+    run_ranks(static_cast<int>(config.parallel.ranks), kLimit, [&](Communicator& world) {
       const bool fails = world.rank() == fault.rank;
       try {
         FaultyCommunicator faulty(world,
@@ -70,7 +70,7 @@ int told_of(const Config& config, const Fault& fault) {
     EXPECT_EQ(name_of(error.kind), name_of(ErrorKind::Data));
   }
   EXPECT_LT(seconds_now() - start, kSoon);
-  EXPECT_EQ(told, has_failed ? config.parallel.threads - 1 : 0);
+  EXPECT_EQ(told, has_failed ? config.parallel.ranks - 1 : 0);
   return told;
 }
 
@@ -78,7 +78,7 @@ class Failures : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(Failures, OfAnyCallOfAnyRankAreToldToAll) {
   const Config config = divided(GetParam());
-  for (int rank = 0; rank < config.parallel.threads; ++rank) {
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
     int64_t calls = 0;
     while (!HasFailure() && told_of(config, {.rank = rank, .calls = calls}) > 0) ++calls;
     EXPECT_GT(calls, 3) << "of rank " << rank;
@@ -87,7 +87,7 @@ TEST_P(Failures, OfAnyCallOfAnyRankAreToldToAll) {
 
 TEST_P(Failures, OfAnySampleOfAnyRankAreToldToAll) {
   const Config config = divided(GetParam());
-  for (int rank = 0; rank < config.parallel.threads; ++rank) {
+  for (int rank = 0; rank < config.parallel.ranks; ++rank) {
     int64_t samples = 0;
     while (!HasFailure() && told_of(config, {.rank = rank, .samples = samples}) > 0) ++samples;
     EXPECT_EQ(samples, kSteps * resolve_batch(config).micros) << "of rank " << rank;

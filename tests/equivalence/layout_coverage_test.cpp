@@ -66,7 +66,7 @@ TEST(LayoutCoverage, ADozenLayoutsMixThreeAxesOnUpTo16Ranks) {
   int64_t mixtures = 0, most = 0;
   for (const std::string_view layout : layouts()) {
     mixtures += axes_of(layout).size() == 3 ? 1 : 0;
-    most = std::max(most, parse_layout(layout).threads);
+    most = std::max(most, parse_layout(layout).ranks);
   }
   EXPECT_GE(mixtures, 12);
   EXPECT_EQ(most, kMostRanks);

@@ -37,7 +37,7 @@ bool advance(FactorValues& values) {
 Config configured(const FactorValues& values) {
   Config c;
   for (size_t i = 0; i < values.size(); ++i) layout_factors()[i].set(c, values[i]);
-  c.parallel.threads *= c.parallel.tensor * c.parallel.pipeline;
+  c.parallel.ranks *= c.parallel.tensor * c.parallel.pipeline;
   return with_layers_for_all_stages(c);
 }
 
@@ -60,7 +60,7 @@ const std::vector<Factor>& layout_factors() {
        [](const Config& c) -> size_t { return c.parallel.sequence ? 1 : 0; }},
       {"data",
        {"1", "2", "4"},
-       [](Config& c, size_t v) { c.parallel.threads = ranks_at(v); },
+       [](Config& c, size_t v) { c.parallel.ranks = ranks_at(v); },
        [](const Config& c) { return place_of_ranks(layout_of(c).data); }},
       {"zero",
        {"0", "1", "2", "3"},
@@ -113,7 +113,7 @@ PairCoverage legal_pairs(int64_t most_ranks) {
   FactorValues values(layout_factors().size());
   do {
     const Config c = configured(values);
-    if (c.parallel.threads <= most_ranks && check(c).empty()) legal.add(values);
+    if (c.parallel.ranks <= most_ranks && check(c).empty()) legal.add(values);
   } while (advance(values));
   return legal;
 }

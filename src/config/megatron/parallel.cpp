@@ -42,7 +42,6 @@ constexpr MegatronFlag kCommunication[] = {
     {"--check-weight-hash-across-dp-replicas-interval", "N"},
     {"--tp-comm-overlap-cfg", "TEXT"},
     {"--distributed-backend", "nccl|gloo", "nccl"},
-    {"--distributed-timeout-minutes", "N", "10"},
     {"--no-align-grad-reduce --disable-align-grad-reduce"},
     {"--local-rank", "N", "0"},
     {"--lazy-mpu-init"},

@@ -165,10 +165,10 @@ TEST(CommandLine, StrayArguments) {
 }
 
 TEST(CommandLine, AVerbsWordForAField) {
-  constexpr OwnFlag kOwn[] = {{"--world-size", "N", "ranks", "parallel.threads"}};
+  constexpr OwnFlag kOwn[] = {{"--world-size", "N", "ranks", "parallel.ranks"}};
   const LoadedConfig loaded = load(small_model() + Args{"--world-size", "4"}, kOwn);
-  EXPECT_EQ(loaded.config.parallel.threads, 4);
-  EXPECT_EQ(loaded.origins.at("parallel.threads").text, "--world-size");
+  EXPECT_EQ(loaded.config.parallel.ranks, 4);
+  EXPECT_EQ(loaded.origins.at("parallel.ranks").text, "--world-size");
   const Args pipeline{"--pipeline-model-parallel-size", "2", "--world-size"};
   for (const auto& [count, part] :
        {std::pair{"0", "1 to 1,048,576"}, {"3", "--world-size 2 or 4"}}) {

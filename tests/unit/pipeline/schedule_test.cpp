@@ -85,7 +85,7 @@ TEST(Schedule, EverySmallShapeIsVerified) {
 // Fails when programs are simulated as if gradients had a place of their own.
 TEST(Schedule, ReplacedInputsAreOfTensorRanksThatKeepParts) {
   Config config;
-  config.parallel.tensor = config.parallel.threads = 2;
+  config.parallel.tensor = config.parallel.ranks = 2;
   EXPECT_FALSE(pipeline_shape(config, 4).gradient_replaces_input);
   config.recompute = {.granularity = Recompute::Full, .distribute = true};
   EXPECT_TRUE(pipeline_shape(config, 4).gradient_replaces_input);

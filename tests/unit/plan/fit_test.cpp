@@ -44,7 +44,7 @@ TEST(Remedy, RecomputesAllBlocks) {
 // Faults that fail it: GPUs of ranks that are processes counted as one, a GPU that threads share
 // counted as one for each.
 TEST(Fit, RanksOfOneProcessShareTheMemory) {
-  Config config = config_of({"--global-batch-size", "4", "--parallel.threads", "2"});
+  Config config = config_of({"--global-batch-size", "4", "--parallel.ranks", "2"});
   const auto fits = [&](DeviceKind kind, Ranks ranks) {
     config.device.kind = kind;
     config.device.memory_gib = 0;

@@ -12,7 +12,7 @@ TEST(LayoutText, EveryPartSetsItsField) {
   EXPECT_EQ(p.tensor, 2);
   EXPECT_TRUE(p.sequence);
   EXPECT_EQ(p.pipeline, 4);
-  EXPECT_EQ(p.threads, 2 * 4 * 3);
+  EXPECT_EQ(p.ranks, 2 * 4 * 3);
   EXPECT_EQ(p.zero, 1);
   EXPECT_EQ(p.chunks, 5);
   EXPECT_EQ(p.first_layers, 6);
