@@ -16,6 +16,9 @@ namespace bev::app {
 // REQUIRES: nothing has used CUDA yet.
 std::optional<RankEnvironment> own_environment();
 
+// That of a job of one process, whose engine somebody wants to see at work.
+RankEnvironment alone_environment();
+
 class LaunchedRank {
  public:
   // Meets the others, sees that all run the same program, and binds this process to its processors.
@@ -28,6 +31,7 @@ class LaunchedRank {
 
   // Of the cpu device: what is asked for (0: nothing), or this rank's share of what there is.
   int threads(int64_t asked) const;
+  bool shares_gpu() const { return sharing_memory(DeviceKind::Cuda) > 1; }
   // Ranks on this machine that share its memory, or that of a GPU.
   int sharing_memory(DeviceKind kind) const;
 
@@ -47,11 +51,11 @@ class LaunchedRank {
   void run(FunctionRef<void()> work);
 
  private:
+  int local_size_, local_gpus_;
   ProcessWorld world_;
-  const Voice& voice_;
-  int local_size_, gpus_;
   std::string binding_;
   bool is_bound_ = false;
+  bool is_agreed_ = false;  // what ends this rank ends all of them
 };
 
 }  // namespace bev::app

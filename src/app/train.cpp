@@ -20,6 +20,7 @@
 #include "config/print.h"
 #include "config/rank_list.h"
 #include "config/tokenizer_facts.h"
+#include "data/fingerprint.h"
 #include "ops/make_device.h"
 #include "plan/fit.h"
 #include "plan/report.h"
@@ -281,7 +282,7 @@ RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedR
     const std::unique_ptr<Device> device =
         make_device(device_of_rank(out.config, launched->shares_gpu()));
     const std::unique_ptr<Communicator> world = launched->make_world(*device);
-    voice.tell("ranks     {}\n", launched->describe());
+    voice.tell("ranks     {}\n          {}\n", launched->describe(), launched->binding());
     return train_rank(out, data, *device, *world, &voice);
   }
   RankResult first;
@@ -331,25 +332,23 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   if (out.keeps()) print_next_steps(voice, config);
 }
 
-// What the ranks of a job must have alike, and what this one found before the first step.
-void check_together(LaunchedRank& launched, const LoadedConfig& loaded,
-                    const Preflight& preflight) {
-  launched.require_same("the configuration", print_config(loaded.config, loaded.origins));
-  launched.require_all_well([&] { preflight.require(); });
-  launched.require_same("the data", preflight.data().fingerprint);
-}
-
 int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
-  const Config& config = loaded.config;
-  LaunchedRank launched(environment, config);
-  loaded.config.device.threads = launched.threads(config.device.threads);
+  Config& config = loaded.config;
+  const int rank = environment.rank;
   const Voice voice(
-      RankList::parse(config.log.ranks)->has(launched.rank()),
-      config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(launched.rank()));
-  launched.run(voice, [&] {
-    const Preflight preflight(config, launched.sharing_memory(config.device.kind),
-                              launched.rank() == 0);
-    check_together(launched, loaded, preflight);
+      RankList::parse(config.log.ranks)->has(rank),
+      config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
+  LaunchedRank launched(environment, config, voice);
+  launched.run([&] {
+    launched.require_same("the configuration", print_config(config, {}));
+    config.device.threads = launched.threads(config.device.threads);
+    const Preflight preflight(config, launched.sharing_memory(config.device.kind), rank == 0);
+    std::string data;
+    launched.require_all_well([&] {
+      preflight.require();
+      data = fingerprint(preflight.data());
+    });
+    launched.require_same("the data", data);
     print_start(voice, config, preflight.plan(), preflight.data());
     run_training(loaded, preflight, &launched, voice);
   });
@@ -369,7 +368,11 @@ int train(std::span<const std::string> args) {
                            args);
   if (!loaded) return 0;
   const bool only_checks = loaded->has("--dry-run");
-  if (environment && !only_checks) return train_launched(*environment, *loaded);
+  if (!only_checks) {
+    if (environment) return train_launched(*environment, *loaded);
+    if (loaded->config.parallel.engine != EngineKind::Auto)
+      return train_launched(alone_environment(), *loaded);
+  }
   BEV_CHECK(environment || loaded->config.parallel.ranks <= kMostThreads, Usage,
             "{} ranks, each a thread of this process; legal are 1 to {}, and more where a launcher "
             "starts a process for each (docs/launching.md)",

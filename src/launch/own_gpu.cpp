@@ -22,24 +22,24 @@ int gpus_of_the_machine() {
 
 }  // namespace
 
-std::string own_gpu(int local_rank, const std::string& visible, int count) {
+std::vector<std::string> visible_gpus(const char* visible, int count) {
   std::vector<std::string> gpus;
-  if (visible.empty()) {
+  if (visible == nullptr) {
     for (int i = 0; i < count; ++i) gpus.push_back(format("{}", i));
   } else {
     std::istringstream rest(visible);
     for (std::string gpu; std::getline(rest, gpu, ',');) gpus.push_back(gpu);
   }
-  return gpus.size() < 2 ? "" : gpus[static_cast<size_t>(local_rank) % gpus.size()];
+  return gpus;
 }
 
-std::string take_own_gpu(const RankEnvironment& environment) {
-  if (environment.local_size < 2) return {};
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  const std::string gpu = own_gpu(environment.local_rank, visible == nullptr ? "" : visible,
-                                  gpus_of_the_machine());
-  if (!gpu.empty()) ::setenv("CUDA_VISIBLE_DEVICES", gpu.c_str(), 1);
-  return gpu;
+void take_own_gpu(RankEnvironment& environment) {
+  const std::vector<std::string> gpus =
+      visible_gpus(std::getenv("CUDA_VISIBLE_DEVICES"), gpus_of_the_machine());
+  environment.local_gpus = static_cast<int>(gpus.size());
+  if (environment.local_size < 2 || gpus.size() < 2) return;
+  const std::string& own = gpus[static_cast<size_t>(environment.local_rank) % gpus.size()];
+  ::setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
 }
 
 }  // namespace bev

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "launch/environment.h"
 
@@ -9,11 +10,11 @@ namespace bev {
 
 // Where a launcher started several processes on this machine and each of them sees several GPUs,
 // this one sees its own alone from now on (CUDA_VISIBLE_DEVICES). REQUIRES: nothing has used CUDA
-// yet, and this process has one thread. Returns the number of the GPU; empty where nothing changed.
-std::string take_own_gpu(const RankEnvironment& environment);
+// yet, and this process has one thread. Sets environment.local_gpus.
+void take_own_gpu(RankEnvironment& environment);
 
-// The GPU of a local rank: `visible` is CUDA_VISIBLE_DEVICES (empty: not set), `count` the GPUs of
-// the machine. Empty: there is nothing to choose from.
-std::string own_gpu(int local_rank, const std::string& visible, int count);
+// The GPUs that a process may choose from: `visible` is CUDA_VISIBLE_DEVICES, null where it is not
+// set, `count` how many the machine has.
+std::vector<std::string> visible_gpus(const char* visible, int count);
 
 }  // namespace bev

@@ -2,7 +2,7 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <cstdlib>
 #include <set>
 #include <sstream>
 
@@ -12,7 +12,7 @@
 #include "comm/nccl_world.h"
 #include "launch/binding.h"
 #include "launch/secret.h"
-#include "net/interface.h"
+#include "net/interfaces.h"
 
 namespace bev {
 
@@ -72,7 +72,7 @@ ProcessWorld::~ProcessWorld() = default;
 void ProcessWorld::connect(const Options& options) {
   const bool is_first = environment_.rank == 0;
   const std::string named =
-      parallel_.interface.empty() ? "" : net::local_address(parallel_.interface);
+      parallel_.interface.empty() ? "" : local_address(parallel_.interface);
   std::optional<ControlPort> listener;
   Meeting meeting;
   if (environment_.by == LaunchedBy::Mpirun) {
@@ -80,18 +80,19 @@ void ProcessWorld::connect(const Options& options) {
       const bool is_one_machine = environment_.local_size == environment_.size;
       meeting.host = !named.empty()    ? named
                      : is_one_machine ? "127.0.0.1"
-                                      : net::local_address(name_of_this_host());
+                                      : local_address(name_of_this_host());
       listener.emplace(meeting.host, 0);
       meeting.port = listener->port();
-      meeting.secret = fresh_secret();
+      meeting.secret = random_secret();
     }
     meeting = read_meeting(mpi_broadcast(written(meeting)));
   } else {
-    meeting = {environment_.master_host, environment_.master_port, job_secret()};
+    meeting = {environment_.master_host, environment_.master_port,
+               job_secret([](const char* name) { return std::getenv(name); })};
     if (is_first) listener.emplace(named.empty() ? meeting.host : named, meeting.port);
   }
   control_at_ = format("{}:{}", meeting.host, meeting.port);
-  own_address_ = named.empty() ? net::address_towards(meeting.host) : named;
+  own_address_ = named.empty() ? address_towards(meeting.host) : named;
   control_ = std::make_unique<Control>(
       Control::Options{.rank = environment_.rank,
                        .size = environment_.size,
@@ -126,8 +127,7 @@ EngineKind ProcessWorld::engine_for(DeviceKind device) const {
 std::unique_ptr<Communicator> ProcessWorld::make_world(Device& device) {
   const EngineKind kind = engine_for(device.kind());
   if (kind == EngineKind::Nccl) {
-    engine_words_ = nccl_words();
-    return make_nccl_world(device, *control_, {.interface = parallel_.interface});
+    return make_nccl_world(device, *control_, engine_words_);
   }
   if (engine_ == nullptr) {
     engine_ = load_host_engine(kind, {.rank = rank(),
