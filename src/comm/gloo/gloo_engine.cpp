@@ -233,11 +233,16 @@ class GlooEngine final : public HostEngine {
         in_its_words([&] { return gloo::transport::tcp::CreateDevice(place_of(options.address)); });
   }
 
-  // "Gloo over TCP (iface=eth0, addr=[10.0.0.7]:0)", of its own words
+  // Gloo's words are "tcp, pci=, iface=lo, speed=-1, addr=[127.0.0.1]".
   std::string describe() const override {
     const std::string all = device_->str();
-    const size_t from = all.find("iface=");
-    return "Gloo over TCP" + (from == std::string::npos ? "" : " (" + all.substr(from) + ")");
+    const auto between = [&](const std::string& before, char behind) {
+      const size_t from = all.find(before);
+      if (from == std::string::npos) return std::string("?");
+      const size_t begin = from + before.size();
+      return all.substr(begin, all.find(behind, begin) - begin);
+    };
+    return "Gloo over TCP at " + between("addr=[", ']') + " (" + between("iface=", ',') + ")";
   }
 
   std::unique_ptr<HostGroup> group(std::span<const int> ranks, const std::string& name) override {
