@@ -43,6 +43,8 @@ const std::vector<Vendor>& vendors() {
       {"cublasLt.h", {"src/ops/cuda/"}},
       {"cudnn", {"src/ops/cuda/cudnn_attention.cpp"}},
       {"nvml.h", {"src/device/cuda/"}},
+      {"mpi.h", {"src/comm/mpi/"}},
+      {"gloo/", {"src/comm/gloo/"}},
       {"gtest/", {"tests/"}},
       {"immintrin.h", {"src/ops/cpu/"}},
   };
@@ -50,7 +52,7 @@ const std::vector<Vendor>& vendors() {
 }
 
 // Headers of the operating system, which every file may include.
-constexpr std::array kSystemPrefixes = {"sys/", "linux/", "arpa/", "netinet/"};
+constexpr std::array kSystemPrefixes = {"sys/", "linux/", "arpa/", "net/", "netinet/"};
 constexpr std::array kSystemHeaders = {
     "dirent.h", "dlfcn.h",  "errno.h",   "execinfo.h", "fcntl.h",  "glob.h",   "grp.h",
     "link.h",   "netdb.h",  "poll.h",    "pwd.h",      "sched.h",  "signal.h", "spawn.h",
