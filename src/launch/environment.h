@@ -17,7 +17,7 @@ struct RankEnvironment {
   // Where the first rank listens; empty under mpirun, where MPI itself tells.
   std::string master_host;
   int master_port = 0;
-  std::string job;    // the number of the job and of the restart: the same for all ranks
+  std::string job;  // the number of the job and of the restart: the same for all ranks
   std::string words;  // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
 };
 
