@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "comm/nccl_world.h"
 #include "launch/agreement.h"
+#include "launch/binding.h"
 #include "launch/own_gpu.h"
 #include "ops/make_device.h"
 
@@ -58,7 +59,22 @@ LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& con
     : local_size_(environment.local_size),
       local_gpus_(environment.local_gpus),
       world_(environment, options_for(config, voice, environment.rank)) {
+  bind();
   if (config.device.kind == DeviceKind::Cuda) prepare_nccl_environment(config.parallel.interface);
+}
+
+void LaunchedRank::bind() {
+  const std::vector<std::string> all = control().exchange(binding_offer(allowed_cpus(), {}));
+  std::vector<std::string> here;
+  int local_rank = 0;
+  for (int each = 0; each < size(); ++each) {
+    if (control().place(each).host != control().place(rank()).host) continue;
+    if (each < rank()) ++local_rank;
+    here.push_back(all[static_cast<size_t>(each)]);
+  }
+  const Binding binding = bind_rank(rank(), local_rank, here,
+                                    [](const char* name) { return std::getenv(name); });
+  binding_ = binding.words;
 }
 
 int LaunchedRank::threads(int64_t asked) const {

@@ -51,6 +51,8 @@ class LaunchedRank {
   void run(FunctionRef<void()> work);
 
  private:
+  void bind();
+
   int local_size_, local_gpus_;
   ProcessWorld world_;
   std::string binding_;

@@ -26,7 +26,8 @@ std::string why_no_nccl() {
 
 void prepare_nccl_environment(const std::string& interface) {
   constexpr int kKeep = 0;
-  if (!interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", interface.c_str(), kKeep);
+  // By itself NCCL takes a name for the beginning of names.
+  if (!interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), kKeep);
   // By default streams share 8 queues. Work behind a send that waits for its receiver would wait
   // with it, though it is on another stream.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);

@@ -10,7 +10,7 @@
 #include "comm/host.h"
 #include "comm/host_engine_loader.h"
 #include "comm/nccl_world.h"
-#include "launch/binding.h"
+#include "comm/single.h"
 #include "launch/secret.h"
 #include "net/interfaces.h"
 
@@ -128,6 +128,10 @@ std::unique_ptr<Communicator> ProcessWorld::make_world(Device& device) {
   const EngineKind kind = engine_for(device.kind());
   if (kind == EngineKind::Nccl) {
     return make_nccl_world(device, *control_, engine_words_);
+  }
+  if (size() == 1) {
+    engine_words_ = "nobody, as there is one";
+    return std::make_unique<SingleCommunicator>();
   }
   if (engine_ == nullptr) {
     engine_ = load_host_engine(kind, {.rank = rank(),

@@ -53,8 +53,4 @@ class ProcessWorld {
   std::string control_at_, own_address_, engine_words_;
 };
 
-// Which CPUs a rank on this machine gets, applied to the calling thread, which has started no other.
-// All ranks together. Returns what was done, in words.
-std::string bind_to_cpus(ProcessWorld& world);
-
 }  // namespace bev

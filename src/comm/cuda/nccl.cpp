@@ -44,6 +44,22 @@ std::string peer_words(std::vector<int> ranks, int here) {
   return ranks.empty() ? "nobody" : rank_words(ranks);
 }
 
+// Says what this rank is doing until it goes away.
+class Doing {
+ public:
+  Doing(Activity& activity, const char* what, std::string peers)
+      : activity_(activity), peers_(std::move(peers)) {
+    activity_.begin(what, 0, &peers_);
+  }
+  ~Doing() { activity_.end(); }
+  Doing(const Doing&) = delete;
+  Doing& operator=(const Doing&) = delete;
+
+ private:
+  Activity& activity_;
+  std::string peers_;
+};
+
 }  // namespace
 
 NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLinks> links, std::vector<int> ranks,
@@ -113,11 +129,12 @@ NcclLane& NcclCommunicator::lane(int from, int to, Channel channel) {
   return links_->lane(ranks_[static_cast<size_t>(from)], ranks_[static_cast<size_t>(to)], channel);
 }
 
-// Forward along the ring and back. All ranks take the edges of the ring in one order, first the even
-// ones: whoever is first among those not done yet has both its ends free. Edges of an order apart
-// are made at the same time.
+// Forward along the ring and back. All ranks take the edges of the ring in one order, first the
+// even ones: whoever is first among those not done yet has both its ends free. Edges of an order
+// apart are made at the same time.
 void NcclCommunicator::open_pipes() {
   if (size() == 1) return;
+  const Doing doing(links_->control().activity(), "opening pipes", peer_words(ranks_, rank()));
   for (const int parity : {0, 1}) {
     for (int edge = parity; edge < size(); edge += 2) {
       const int next = (edge + 1) % size();

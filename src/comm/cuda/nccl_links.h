@@ -97,7 +97,7 @@ class NcclLinks {
   ncclUniqueId id_under(const std::string& key, bool is_first);
   NcclComm& join(std::vector<int> ranks, ncclUniqueId id, int most_ctas);
   void open(NcclLane& lane, int from, int to, Channel channel);
-  // The result of a call that may still be in progress. REQUIRES: mutex_ is held.
+  // The result of a call that may still be in progress.
   ncclResult_t settled(ncclComm_t comm, ncclResult_t result) const;
   [[noreturn]] void fail(const std::string& what_happened);
   void watch();
