@@ -49,7 +49,9 @@ std::optional<RankEnvironment> own_environment() {
 }
 
 RankEnvironment alone_environment() {
-  RankEnvironment alone{.by = LaunchedBy::Variables, .master_host = "127.0.0.1", .words = "nobody"};
+  RankEnvironment alone;
+  alone.by = LaunchedBy::Variables;
+  alone.master_host = "127.0.0.1";
   take_own_gpu(alone);
   return alone;
 }
@@ -75,11 +77,13 @@ void LaunchedRank::bind() {
   const Binding binding = bind_rank(rank(), local_rank, here,
                                     [](const char* name) { return std::getenv(name); });
   binding_ = binding.words;
+  const auto same = std::count(here.begin(), here.end(), here[static_cast<size_t>(local_rank)]);
+  sharing_cpus_ = binding.cpus.empty() ? static_cast<int>(same) : 1;
 }
 
 int LaunchedRank::threads(int64_t asked) const {
   if (asked > 0) return static_cast<int>(asked);
-  return std::max(1, usable_threads() / (is_bound_ ? 1 : local_size_));
+  return std::max(1, usable_threads() / sharing_cpus_);
 }
 
 int LaunchedRank::sharing_memory(DeviceKind kind) const {

@@ -56,7 +56,7 @@ class LaunchedRank {
   int local_size_, local_gpus_;
   ProcessWorld world_;
   std::string binding_;
-  bool is_bound_ = false;
+  int sharing_cpus_ = 1;
   bool is_agreed_ = false;  // what ends this rank ends all of them
 };
 

@@ -30,7 +30,7 @@ case $engine in
     # Several ranks on one GPU: NCCL takes them for hosts of a network when their host ids differ.
     export NCCL_SOCKET_IFNAME=lo
     exec "$bevatron" launch --nproc_per_node "$ranks" -- \
-      bash -c 'NCCL_HOSTID=host$RANK exec "$0" "$@"' "$@" ;;
+      "$(command -v bash)" -c 'NCCL_HOSTID=host$RANK exec "$0" "$@"' "$@" ;;
   *)
     echo "run.sh: there is no engine $engine" >&2
     exit 2 ;;
