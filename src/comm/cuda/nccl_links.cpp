@@ -26,7 +26,7 @@ std::string list_of(const std::vector<int>& ranks) {
 }
 
 // For keys, which are short.
-std::string name_of(const std::vector<int>& ranks) {
+std::string key_of(const std::vector<int>& ranks) {
   constexpr size_t kMost = 200;
   std::string list = list_of(ranks);
   return list.size() <= kMost ? list : sha256(std::as_bytes(std::span(list)));
@@ -164,7 +164,7 @@ NcclComm& NcclLinks::group(const std::vector<int>& ranks, int stream) {
   if (known == nullptr) {
     check_alive();
     const ncclUniqueId id =
-        id_under(format("{} group {} stream {}", prefix_, name_of(ranks), stream),
+        id_under(format("{} group {} stream {}", prefix_, key_of(ranks), stream),
                  ranks.front() == control_.rank());
     std::vector<int> ascending = ranks;
     std::sort(ascending.begin(), ascending.end());
