@@ -6,12 +6,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <set>
+#include <tuple>
 
 #include "base/check.h"
-#include "base/file.h"
 
 namespace bev {
 
@@ -20,13 +21,12 @@ namespace {
 constexpr int kMostCpus = 65536;
 constexpr size_t kMostText = size_t{1} << 20;
 
-// What the system calls a file of one line; empty when it is not there.
+// A file of one line of the system, whose size says nothing; empty when it is not there.
 std::string line_of(const std::filesystem::path& path) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return "";
-  std::string text = read_text(path, kMostText);
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
 }
 
 // The number behind a prefix, "node3" -> 3.
