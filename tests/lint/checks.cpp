@@ -53,9 +53,9 @@ const std::vector<Vendor>& vendors() {
 // Headers of the operating system, which every file may include.
 constexpr std::array kSystemPrefixes = {"sys/", "linux/", "arpa/", "net/", "netinet/"};
 constexpr std::array kSystemHeaders = {
-    "dirent.h", "dlfcn.h",  "errno.h",   "execinfo.h", "fcntl.h",  "glob.h",   "grp.h",
-    "link.h",   "netdb.h",  "poll.h",    "pwd.h",      "sched.h",  "signal.h", "spawn.h",
-    "stdio.h",  "stdlib.h", "termios.h", "unistd.h",   "cxxabi.h", "pthread.h"};
+    "dirent.h",  "dlfcn.h", "errno.h",  "execinfo.h", "fcntl.h",  "glob.h",   "grp.h",
+    "ifaddrs.h", "link.h",  "netdb.h",  "poll.h",     "pwd.h",    "sched.h",  "signal.h",
+    "spawn.h",   "stdio.h", "stdlib.h", "termios.h",  "unistd.h", "cxxabi.h", "pthread.h"};
 
 // Words that say nothing about what a file holds.
 constexpr std::array kForbiddenFileWords = {"util",    "utils", "common",  "helper",
