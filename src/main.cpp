@@ -30,6 +30,7 @@ constexpr std::array kVerbs{
     Verb{"detokenize", "token ids to text", bev::app::detokenize},
     Verb{"tokenizer", "make a vocabulary from text, or look at one", bev::app::tokenizer},
     Verb{"train", "train a model", bev::app::train},
+    Verb{"launch", "start several processes of a verb, as torchrun does", bev::app::launch},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
     Verb{"inspect", "what a token file, model or configuration holds", bev::app::inspect},

@@ -46,7 +46,7 @@ Found sequence_has_positions(const Facts& f) {
 int64_t sharing_ranks(const Facts& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t one = p.tensor * p.context * p.pipeline;
-  return p.threads % one == 0 ? p.threads / one : 0;
+  return p.ranks % one == 0 ? p.ranks / one : 0;
 }
 
 Found global_batch_divides(const Facts& f) {

@@ -1,6 +1,7 @@
 // What the launcher of a job of many processes says in the environment.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -17,14 +18,21 @@ struct RankEnvironment {
   // Where the first rank listens; empty under mpirun, where MPI itself tells.
   std::string master_host;
   int master_port = 0;
-  std::string job;  // the number of the job and of the restart: the same for all ranks
+  std::string job;    // the number of the job and of the restart: the same for all ranks
+  int local_gpus = 0;  // that the ranks on this machine share out; see own_gpu.h
   std::string words;  // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
 };
 
 using Getenv = std::function<const char*(const char*)>;
 
-// Absent: this process is alone. Variables that contradict each other or are no numbers are a Usage
-// error that names them.
+// In this order: what mpirun of Open MPI, MPICH or Intel MPI sets; RANK and WORLD_SIZE (torchrun, a
+// PyTorchJob of Kubernetes, a script); what srun sets. RANK and WORLD_SIZE that say other numbers
+// than mpirun win when MASTER_ADDR and MASTER_PORT are set too. MASTER_ADDR and MASTER_PORT win
+// over what Slurm implies; without MASTER_PORT it is 6000, as in the scripts of Megatron-LM. Where
+// the agent of torchrun listens on MASTER_PORT, the first rank takes the next port.
+//
+// Absent: this process is alone, or the only one of its job. Variables that contradict each other
+// or are no numbers are a Usage error that names them.
 std::optional<RankEnvironment> rank_environment(const Getenv& getenv);
 
 }  // namespace bev

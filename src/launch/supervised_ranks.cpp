@@ -1,0 +1,252 @@
+#include "launch/supervised_ranks.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "launch/rank_process.h"
+
+extern char** environ;
+
+namespace bev {
+
+namespace {
+
+// What ranks must not believe: a launcher above us counts us, not them.
+bool is_of_another_launcher(std::string_view variable) {
+  constexpr std::array<std::string_view, 6> kPrefixes{
+      "OMPI_", "PMIX_", "PMI_", "MPI_LOCALRANK", "MPI_LOCALNRA", "TORCHELASTIC_"};
+  constexpr std::array<std::string_view, 11> kNames{
+      "RANK",         "LOCAL_RANK",       "WORLD_SIZE",      "LOCAL_WORLD_SIZE",
+      "GROUP_RANK",   "GROUP_WORLD_SIZE", "MASTER_ADDR",     "MASTER_PORT",
+      "BEVATRON_JOB", "BEVATRON_SECRET",  "BEVATRON_RESTART"};
+  const std::string_view name = variable.substr(0, variable.find('='));
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
+         std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+std::vector<std::string> inherited_variables() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!is_of_another_launcher(*variable)) variables.emplace_back(*variable);
+  return variables;
+}
+
+std::string own_error_name(int code) {
+  for (const ErrorKind kind : {ErrorKind::Usage, ErrorKind::Data, ErrorKind::Device,
+                               ErrorKind::Comm, ErrorKind::Numerics, ErrorKind::Internal})
+    if (exit_code(kind) == code) return format(" ({} error)", name_of(kind));
+  return "";
+}
+
+bool is_bad(int status) { return !WIFEXITED(status) || WEXITSTATUS(status) != 0; }
+
+bool was_let_down(int status) {
+  return WIFEXITED(status) && WEXITSTATUS(status) == exit_code(ErrorKind::Comm);
+}
+
+// The end of a file of text, some lines.
+std::vector<std::string> last_lines_of(const std::filesystem::path& path) {
+  constexpr std::streamoff kBytes = 4096;
+  constexpr size_t kLines = 12;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  std::vector<std::string> lines;
+  if (!file || size <= 0) return lines;
+  file.seekg(std::max<std::streamoff>(0, size - kBytes));
+  for (std::string line; std::getline(file, line);) lines.push_back(line);
+  if (lines.size() > kLines) lines.erase(lines.begin(), lines.end() - kLines);
+  return lines;
+}
+
+}  // namespace
+
+std::string end_in_words(int status, bool is_own_program) {
+  if (WIFEXITED(status)) {
+    const int code = WEXITSTATUS(status);
+    return format("exit code {}{}", code, is_own_program ? own_error_name(code) : "");
+  }
+  const int signal = WTERMSIG(status);
+  const char* name = ::sigabbrev_np(signal);
+  const char* hint = signal == SIGKILL ? ", which the system also sends where memory runs out" : "";
+  return format("killed by signal {} (SIG{}){}", signal, name == nullptr ? "?" : name, hint);
+}
+
+SupervisedRanks::SupervisedRanks(const LaunchJob& job, int attempt, const sigset_t& signals)
+    : job_(job),
+      port_(job.master_port != 0 ? job.master_port : free_port()),
+      out_(job.out),
+      err_(job.err) {
+  const std::vector<std::string> inherited = inherited_variables();
+  const auto count = static_cast<size_t>(job.local_size);
+  ranks_.reserve(count);
+  relays_.resize(2 * count);
+  try {
+    for (size_t rank = 0; rank < count; ++rank) start(rank, attempt, signals, inherited);
+  } catch (...) {
+    stop_all();
+    throw;
+  }
+}
+
+SupervisedRanks::~SupervisedRanks() { stop_all(); }
+
+void SupervisedRanks::stop_all() {
+  send(SIGKILL, true);
+  for (Rank& rank : ranks_) {
+    if (rank.end) continue;
+    while (::waitpid(rank.process, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+}
+
+SupervisedRanks::Stream SupervisedRanks::open_stream(size_t local_rank, int attempt,
+                                                     bool is_error) {
+  const RankOutput& wanted = job_.outputs[local_rank];
+  const int bit = is_error ? 2 : 1;
+  const bool is_tee = (wanted.tee & bit) != 0, is_redirect = (wanted.redirect & bit) != 0;
+  if (!is_tee && !is_redirect) return {is_error ? job_.err : job_.out, false};
+
+  const size_t rank = static_cast<size_t>(job_.first_rank) + local_rank;
+  int file = -1;
+  if (!job_.log_folder.empty()) {
+    const auto folder = job_.log_folder / format("attempt_{}", attempt) / std::to_string(rank);
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    const auto path = folder / (is_error ? "stderr.log" : "stdout.log");
+    file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    BEV_CHECK(file >= 0, Data, "cannot write the log {}: {}", path.string(), std::strerror(errno));
+    if (is_error) ranks_[local_rank].error_file = path;
+  }
+  if (!is_tee) {
+    BEV_CHECK(file >= 0, Internal, "a stream is redirected to no file");
+    return {file, true};
+  }
+  std::array<int, 2> pipe{};
+  BEV_CHECK(::pipe2(pipe.data(), O_CLOEXEC) == 0, Device, "cannot make a pipe: {}",
+            std::strerror(errno));
+  relays_[2 * local_rank + (is_error ? 1 : 0)].emplace(pipe[0], file, is_error ? err_ : out_,
+                                                       format("[rank{}]: ", rank));
+  return {pipe[1], true};
+}
+
+void SupervisedRanks::start(size_t local_rank, int attempt, const sigset_t& signals,
+                            const std::vector<std::string>& inherited) {
+  ranks_.emplace_back();
+  const size_t rank = static_cast<size_t>(job_.first_rank) + local_rank;
+  ProcessStart begin{
+      .command = job_.command, .environment = inherited, .out = -1, .err = -1, .signals = signals};
+  begin.environment.insert(
+      begin.environment.end(),
+      {format("RANK={}", rank), format("LOCAL_RANK={}", local_rank),
+       format("WORLD_SIZE={}", job_.size), format("LOCAL_WORLD_SIZE={}", job_.local_size),
+       format("GROUP_RANK={}", job_.node), format("MASTER_ADDR={}", job_.master_host),
+       format("MASTER_PORT={}", port_), format("BEVATRON_SECRET={}", job_.secret),
+       format("BEVATRON_JOB={}", job_.job), format("BEVATRON_RESTART={}", attempt)});
+  const Stream out = open_stream(local_rank, attempt, false);
+  begin.out = out.descriptor;
+  std::optional<Stream> err;
+  const auto close_here = [&] {
+    if (out.ours) ::close(out.descriptor);
+    if (err && err->ours) ::close(err->descriptor);
+  };
+  try {
+    err = open_stream(local_rank, attempt, true);
+    begin.err = err->descriptor;
+    ranks_.back().process = start_process(begin);
+  } catch (...) {
+    close_here();
+    ranks_.pop_back();
+    throw;
+  }
+  close_here();
+}
+
+bool SupervisedRanks::one_failed() const {
+  return std::any_of(ranks_.begin(), ranks_.end(),
+                     [](const Rank& rank) { return rank.end && is_bad(rank.end->status); });
+}
+
+void SupervisedRanks::collect() {
+  for (Rank& rank : ranks_) {
+    int status = 0;
+    if (rank.end || ::waitpid(rank.process, &status, WNOHANG) != rank.process) continue;
+    rank.end = {.status = status, .was_asked = rank.was_asked, .order = ended_++};
+  }
+}
+
+void SupervisedRanks::send(int signal, bool is_ours) {
+  for (Rank& rank : ranks_) {
+    if (rank.end) continue;
+    rank.was_asked = rank.was_asked || is_ours;
+    if (::kill(-rank.process, signal) != 0) ::kill(rank.process, signal);
+  }
+}
+
+bool SupervisedRanks::wait(int signals, int milliseconds) {
+  std::vector<pollfd> watched{{.fd = signals, .events = POLLIN, .revents = 0}};
+  for (const Console* console : {&out_, &err_})
+    watched.push_back({.fd = console->has_pending() ? console->descriptor() : -1,
+                       .events = POLLOUT,
+                       .revents = 0});
+  for (const auto& relay : relays_)
+    watched.push_back({.fd = relay && !relay->console().is_full() ? relay->descriptor() : -1,
+                       .events = POLLIN,
+                       .revents = 0});
+  if (::poll(watched.data(), watched.size(), milliseconds) <= 0) return false;
+  if (watched[1].revents != 0) out_.write_some();
+  if (watched[2].revents != 0) err_.write_some();
+  for (size_t i = 0; i < relays_.size(); ++i)
+    if (watched[3 + i].revents != 0) relays_[i]->read_some();
+  return watched[0].revents != 0;
+}
+
+void SupervisedRanks::drain(std::chrono::milliseconds limit) {
+  const double until = seconds_now() + std::chrono::duration<double>(limit).count();
+  const auto is_open = [](const auto& relay) { return relay && relay->descriptor() >= 0; };
+  while (seconds_now() < until && (out_.has_pending() || err_.has_pending() ||
+                                   std::any_of(relays_.begin(), relays_.end(), is_open)))
+    wait(-1, 50);
+  for (auto& relay : relays_)
+    if (relay) relay->end();
+  // What end() has added.
+  while (seconds_now() < until && (out_.has_pending() || err_.has_pending())) wait(-1, 50);
+}
+
+std::optional<size_t> SupervisedRanks::culprit() const {
+  std::optional<size_t> found;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    const auto& end = ranks_[i].end;
+    if (!end || !is_bad(end->status) || end->was_asked) continue;
+    if (!found) {
+      found = i;
+      continue;
+    }
+    const RankEnd& best = *ranks_[*found].end;
+    const bool here = was_let_down(end->status), there = was_let_down(best.status);
+    if (here == there ? end->order < best.order : there) found = i;
+  }
+  return found;
+}
+
+std::vector<std::string> SupervisedRanks::last_words(size_t local_rank) const {
+  const auto& relay = relays_[2 * local_rank + 1];
+  if (relay) return {relay->last_lines().begin(), relay->last_lines().end()};
+  const auto& file = ranks_[local_rank].error_file;
+  return file.empty() ? std::vector<std::string>{} : last_lines_of(file);
+}
+
+}  // namespace bev
