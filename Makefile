@@ -78,7 +78,7 @@ golden: deps ## Compare with results recorded from other programs: make golden G
 	build/bevatron-golden "$(GOLDEN)"
 
 # $(call bundle,preset,folder): the program, and with TESTS=1 the test programs, in one folder.
-bundled_tests = ops_test unit_test equivalence_test gradcheck_test bevatron_golden
+bundled_tests = ops_test unit_test equivalence_test gradcheck_test ranks_test bevatron_golden
 bundle = $(call build,$(1),bevatron $(if $(TESTS),$(bundled_tests))); \
   scripts/bundle.sh $(2) $(if $(TESTS),--tests)
 

@@ -1,6 +1,6 @@
 # The CUDA backend. BEV_CUDA: AUTO builds it where nvcc is, ON insists, OFF leaves it out. Sets
-# BEV_HAS_CUDA. Only the runtime is linked, statically; cuBLASLt, cuDNN and NVML are loaded when a
-# GPU is used, so that the program starts on machines that have none of them.
+# BEV_HAS_CUDA. Only the runtime is linked, statically; cuBLASLt, cuDNN, NCCL and NVML are loaded when
+# a GPU is used, so that the program starts on machines that have none of them.
 set(BEV_CUDA AUTO CACHE STRING "Build the CUDA backend: AUTO, ON or OFF")
 set_property(CACHE BEV_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(BEV_HAS_CUDA OFF)
@@ -52,6 +52,18 @@ if(BEV_HAS_CUDA)
     set(BEV_HAS_CUDNN OFF)
     message(NOTICE "cuDNN: not built, attention is left to our own kernels; cudnn.h: "
       "${BEV_CUDNN_INCLUDE}, cudnn_frontend.h: ${BEV_CUDNN_FRONTEND_INCLUDE}")
+  endif()
+
+  # Ranks as processes with a GPU each. NCCL_HOME may be the nvidia/nccl folder of a Python environment.
+  find_path(BEV_NCCL_INCLUDE nccl.h PATH_SUFFIXES include
+    HINTS ENV NCCL_HOME ${CUDAToolkit_INCLUDE_DIRS})
+  mark_as_advanced(BEV_NCCL_INCLUDE)
+  if(BEV_NCCL_INCLUDE)
+    set(BEV_HAS_NCCL ON)
+    message(NOTICE "NCCL: ${BEV_NCCL_INCLUDE}")
+  else()
+    set(BEV_HAS_NCCL OFF)
+    message(NOTICE "NCCL: not built, nccl.h was not found; ranks share one GPU or use processors")
   endif()
 else()
   message(NOTICE "CUDA: not built; the cpu and reference devices are (nvcc was not found or BEV_CUDA is OFF)")

@@ -1,5 +1,5 @@
 # bev_library(folder LINK a b ...): one static library per folder of src/, linked to what it may include.
-# Folders named cuda/ are built with the CUDA backend only.
+# Folders named cuda/ are built with the CUDA backend only; mpi/ and gloo/ are plug-ins (engines.cmake).
 # Files named *_avx512.cpp and *_avx2.cpp are the only ones built for more than the baseline CPU; the
 # program chooses among them at run time. The compiler must not fuse multiplications and additions by
 # itself there: a fused and a separate activation would then differ in the last bit.
@@ -12,6 +12,7 @@ function(bev_library name)
   else()
     list(FILTER sources EXCLUDE REGEX "/cuda/")
   endif()
+  list(FILTER sources EXCLUDE REGEX "/comm/(mpi|gloo)/")
   list(TRANSFORM ARG_LINK REPLACE "^bev::" "bev_")
   if(sources)
     add_library(bev_${name} STATIC ${sources})

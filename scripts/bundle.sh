@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes a folder with the program and the shared libraries it needs, which runs wherever it is put,
 # also on another distribution with the same or a newer glibc and libstdc++. NVIDIA's libraries are
-# not in it: the program loads them when it uses a GPU.
+# not in it: the program loads them when it uses a GPU. Neither is MPI, which is the cluster's; the
+# plug-in for it is, and needs Open MPI 4 there.
 #
 #   scripts/bundle.sh BUILD            BUILD/bundle/bevatron and BUILD/bundle/bevatron.tar.gz
 #   scripts/bundle.sh BUILD --tests    and the test programs, in tests/ (scripts/test-gpu.sh runs
@@ -25,7 +26,9 @@ bare=${BARE:-/tmp/bare}
 
 # What every system with glibc and a C++ program on it has, at least as new as where this was built.
 readonly system='^(linux-vdso|ld-linux.*|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)\.so'
-readonly test_programs=(ops_test unit_test equivalence_test gradcheck_test bevatron-golden)
+readonly test_programs=(ops_test unit_test equivalence_test gradcheck_test ranks_test bevatron-golden)
+# What moves tensors between processes: loaded when wanted, from lib/.
+readonly plugins=(mpi gloo)
 
 fail() {
   echo "bundle: $*" >&2
@@ -64,6 +67,16 @@ if [[ $with_tests == yes ]]; then
   ln -s ../bevatron "$bundle/tests/bevatron"
 fi
 
+placed=()
+for engine in "${plugins[@]}"; do
+  name=libbevatron-$engine.so
+  if [[ ! -e $build/$name ]]; then continue; fi
+  strip --strip-unneeded -o "$bundle/lib/$name" "$build/$name"
+  placed+=("$name")
+  # Those of MPI stay where they are.
+  if [[ $engine != mpi ]]; then programs+=("$bundle/lib/$name"); fi
+done
+
 for program in "${programs[@]}"; do
   while read -r name path; do
     if [[ $name =~ $system ]]; then continue; fi
@@ -99,6 +112,7 @@ done
 "$moved/bevatron/bevatron" plan "${plan_flags[@]}" > /dev/null || fail "the moved program does not plan"
 if [[ $with_tests == yes ]]; then
   for program in "$moved"/bevatron/tests/*_test; do
+    if [[ $program == */ranks_test ]]; then continue; fi
     "$program" --gtest_list_tests > /dev/null || fail "the moved $(basename "$program") does not start"
   done
 fi
@@ -119,4 +133,5 @@ if [[ -x $bare/bin/sh && $(id -u) -eq 0 ]]; then
 fi
 
 echo "bundle: $bundle.tar.gz, $(du -h "$bundle.tar.gz" | cut -f 1): $(find "$bundle/lib" -type f | wc -l) libraries," \
-  "$((${#programs[@]} - 1)) test programs; it runs $tried"
+  "$(find "$bundle/tests" -maxdepth 1 -type f 2> /dev/null | wc -l) test programs," \
+  "plug-ins: ${placed[*]:-none}; it runs $tried"

@@ -68,7 +68,9 @@ int plan(std::span<const std::string> args) {
   const int64_t rank = own_integer(*loaded, "--rank", 0, 0, layout_of(config).world() - 1);
   const LayoutPlan planned = plan_layout(config, static_cast<int>(rank));
   fmt::print("{}", loaded->has("--json") ? plan_json(planned) + "\n" : plan_table(planned));
-  if (loaded->has("--check-memory")) require_fit(config, planned, Ranks::OneGpuEach);
+  // A GPU each; the memory of a machine belongs to all.
+  if (loaded->has("--check-memory"))
+    require_fit(config, planned, config.device.kind == DeviceKind::Cuda ? 1 : kAllRanks);
   return 0;
 }
 

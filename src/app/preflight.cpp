@@ -6,11 +6,12 @@
 
 namespace bev::app {
 
-Preflight::Preflight(const Config& config) : layout_(plan_layout(config)) {
-  attempt([&] { require_fit(config, layout_); });
+Preflight::Preflight(const Config& config, int sharing, bool writes)
+    : layout_(plan_layout(config)) {
+  attempt([&] { require_fit(config, layout_, sharing); });
   attempt([&] { data_ = open_training_data(config); });
   const size_t model_bytes = static_cast<size_t>(plan().model_parameters) * size_of(plan().dtype);
-  if (!config.train.output.empty())
+  if (writes && !config.train.output.empty())
     attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });
 }
 

@@ -13,8 +13,9 @@ namespace bev::app {
 // Looks at memory, data and output. One look finds all problems; require() throws them.
 class Preflight {
  public:
-  // REQUIRES: a checked configuration that trains.
-  explicit Preflight(const Config& config);
+  // `sharing`: see require_fit(). `writes`: whether this process will write the output. REQUIRES: a
+  // checked configuration that trains.
+  Preflight(const Config& config, int sharing, bool writes);
 
   // Throws what was found: the one problem itself, or a list of all with the first one's kind.
   void require() const;

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <optional>
 
+#include "app/launched_rank.h"
 #include "app/preflight.h"
 #include "app/stop_signal.h"
 #include "app/terminal.h"
@@ -17,10 +18,14 @@
 #include "checkpoint/huggingface.h"
 #include "comm/thread.h"
 #include "config/print.h"
+#include "config/rank_list.h"
 #include "config/tokenizer_facts.h"
+#include "data/fingerprint.h"
 #include "ops/make_device.h"
+#include "plan/fit.h"
 #include "plan/report.h"
 #include "train/run_directory.h"
+#include "train/times_board.h"
 #include "train/whole_model.h"
 
 namespace bev::app {
@@ -32,10 +37,10 @@ constexpr std::array<OwnFlag, 1> kFlags{{
 }};
 
 // A file of its own in one line; a blend with the share of each file and how often it is read.
-void print_data(const TrainingData& data) {
+void print_data(const Voice& voice, const TrainingData& data) {
   for (const TrainingData::Part& part : data.parts) {
     const bool blended = part.share < 1;
-    say("data      {}{}: {} tokens, {} samples for {}{}\n",
+    voice.tell("data      {}{}: {} tokens, {} samples for {}{}\n",
         blended ? format("{:5.2f} % ", 100 * part.share) : "", part.prefix.string(),
         with_commas(part.tokens), with_commas(part.windows),
         kSplitNames[static_cast<size_t>(part.split)],
@@ -57,57 +62,58 @@ std::string arithmetic_of(const Config& config, const Plan& plan) {
   return text;
 }
 
-void print_start(const Config& config, const Plan& plan, const TrainingData& data) {
-  say("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
+void print_start(const Voice& voice, const Config& config, const Plan& plan,
+                 const TrainingData& data) {
+  for (const std::string& note : data.notes) voice.tell("bevatron: note: {}\n", note);
+  voice.tell("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
       with_commas(plan.model_parameters), plan.model.layers, plan.model.width, plan.model.vocab,
       plan.model.padded_vocab);
-  say("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
+  voice.tell("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
       arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
   if (plan.layout.world() > 1)
-    say("ranks     {}; the numbers above are of the first, all are threads of this process\n",
-        describe(plan.layout));
+    voice.tell("layout    {}; the numbers above are of the first\n", describe(plan.layout));
   const std::string rise =
       config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
-  say("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
+  voice.tell("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
       plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
       with_commas(plan.iterations));
-  if (config.data.mock) say("data      made-up tokens\n");
-  print_data(data);
-  if (!config.train.output.empty()) say("output    {}\n", config.train.output);
+  if (config.data.mock) voice.tell("data      made-up tokens\n");
+  print_data(voice, data);
+  if (!config.train.output.empty()) voice.tell("output    {}\n", config.train.output);
 }
 
 // Empty when no trace is asked for. That it can be written is known before the training starts, and
 // what goes wrong later does not end it.
-std::function<void(const std::string&)> trace_writer(const LogConfig& log) {
+std::function<void(const std::string&)> trace_writer(const Voice& voice, const LogConfig& log) {
   if (log.trace.empty()) return {};
   {
     const AtomicFile probe(log.trace);
   }
-  return [path = log.trace](const std::string& text) {
+  return [&voice, path = log.trace](const std::string& text) {
     try {
       AtomicFile file(path);
       file.write(text);
       file.commit();
     } catch (const Error& error) {
-      say("bevatron: note: no trace: {}\n", error.what());
+      voice.tell("bevatron: note: no trace: {}\n", error.what());
     }
   };
 }
 
 // What --log.dispatch asks for; after the first iteration every op has chosen.
-void print_dispatch(Device& device) {
+void print_dispatch(const Voice& voice, Device& device) {
   for (const DispatchLog::Choice& c : device.dispatch().choices())
-    say("dispatch  {}: {}{}\n", c.op, c.chosen,
+    voice.tell("dispatch  {}: {}{}\n", c.op, c.chosen,
         c.refused.empty() ? "" : format(" (refused: {})", c.refused));
 }
 
-void print_after_first(const Config& config, const Plan& plan, Device& device) {
-  if (!device.rehearsed().empty()) say("tuned     {}\n", device.rehearsed());
-  if (config.log.dispatch) print_dispatch(device);
+void print_after_first(const Voice& voice, const Config& config, const Plan& plan, Device& device) {
+  if (!device.rehearsed().empty()) voice.tell("tuned     {}\n", device.rehearsed());
+  if (config.log.dispatch) print_dispatch(voice, device);
   if (config.device.deterministic && device.algorithms() != 0)
-    say("algorithms {:016x} (nothing timed)\n", device.algorithms());
+    voice.tell("algorithms {:016x} (nothing timed)\n", device.algorithms());
   if (device.is_asynchronous())
-    say("memory    {} bytes allocated, {} planned\n",
+    voice.tell("memory    {} bytes allocated, {} planned\n",
         with_commas(static_cast<int64_t>(device.allocated_bytes())),
         with_commas(static_cast<int64_t>(plan.memory_bytes())));
 }
@@ -124,21 +130,21 @@ std::string_view reason_of(Ending ending) {
   return "stopped";
 }
 
-void print_end(const TrainSummary& s, const std::string& curve) {
-  if (s.ending == Ending::Complete && !curve.empty()) say("loss of every iteration\n{}", curve);
-  say("{} after {} iterations", reason_of(s.ending), with_commas(s.iterations));
+void print_end(const Voice& voice, const TrainSummary& s, const std::string& curve) {
+  if (s.ending == Ending::Complete && !curve.empty()) voice.tell("loss of every iteration\n{}", curve);
+  voice.tell("{} after {} iterations", reason_of(s.ending), with_commas(s.iterations));
   // The absolute value takes the sign off what is not a number.
   if (s.iterations > 0)
-    say(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds), s.tokens_per_second,
+    voice.tell(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds), s.tokens_per_second,
         std::abs(s.first_loss), std::abs(s.last_loss));
-  if (s.valid_loss) say(", validation {:.4f}", *s.valid_loss);
-  if (s.skipped > 0) say("; {} updates skipped", s.skipped);
-  say("\n");
+  if (s.valid_loss) voice.tell(", validation {:.4f}", *s.valid_loss);
+  if (s.skipped > 0) voice.tell("; {} updates skipped", s.skipped);
+  voice.tell("\n");
 }
 
-void print_next_steps(const Config& config) {
+void print_next_steps(const Voice& voice, const Config& config) {
   const bool text = tokenizer_of(config) != nullptr;
-  say("next      bevatron eval {}{}\n", config.train.output,
+  voice.tell("next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }
 
@@ -158,6 +164,12 @@ void require_good_end(const TrainSummary& summary, const std::string& saved) {
     throw Error(ErrorKind::Data, format("{}\n  {}", summary.reason, saved));
 }
 
+RankTimes times_of(const Progress& p) {
+  return {.step = p.iteration,
+          .compute = p.seconds - p.result.waited,
+          .wait = p.result.waited};
+}
+
 // What the fraction of peak in the log refers to: of a processor measured now, of a GPU what its
 // maker promises. 0: unknown.
 double peak_flops(Device& device) {
@@ -168,73 +180,83 @@ double peak_flops(Device& device) {
   }
 }
 
-// Nobody waits longer for another rank.
-constexpr std::chrono::minutes kRankLimit{10};
+// Where ranks are threads.
+constexpr int kMostThreads = 256;
 
-// What a run does besides training: one rank of it, the first, speaks for all.
+// What a run does besides training.
 struct RunOutput {
   const Config& config;
-  const Plan& planned;
+  const Plan& planned;  // of the first rank
   const RunDirectory& directory;
-  MetricsLog* metrics;
-  std::function<void(const std::string&)> write_trace;
+  MetricsLog* metrics;  // the first rank's
   const StopSignal& stop;
+  std::function<void(int rank, const RankTimes& times)> report_times;
+  std::function<std::vector<RankTimes>()> all_times;  // asked by the first rank
 
   bool keeps() const { return !config.train.output.empty(); }
 };
 
-DeviceConfig rank_device(const Config& config) {
+DeviceConfig device_of_rank(const Config& config, bool shares_gpu) {
   DeviceConfig device = config.device;
   device.threads = threads_of_rank(config);
   // Ranks that share a GPU disturb each other's timing.
-  if (config.parallel.ranks > 1) device.tune = false;
+  if (shares_gpu) device.tune = false;
   return device;
 }
 
 struct RankResult {
   TrainSummary summary;
-  std::string saved;
+  std::string saved = "nothing was saved, since train.output is empty";
 };
 
-RankResult train_first_rank(const RunOutput& out, Assembly& assembly, Trainer& trainer) {
+// Trains, and says what it does.
+TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assembly,
+                       Trainer& trainer) {
   const Config& config = out.config;
   Device& device = assembly.device;
-  TrainingPrinter printer({.interval = config.train.log_interval,
-                           .flops_per_token = out.planned.model_flops_per_token,
-                           .peak_flops = peak_flops(device) * assembly.groups.world().size(),
-                           .metrics = out.metrics});
-  const TrainSummary summary =
-      trainer.run({.iteration =
-                       [&](const Progress& p) {
-                         printer.iteration(p);
-                         if (p.iteration == 1) print_after_first(config, out.planned, device);
-                       },
-                   .validation = [&](const Validation& v) { printer.validation(v); },
-                   .should_stop = [&] { return out.stop.asked(); },
-                   .trace = out.write_trace});
+  const Communicator& world = assembly.groups.world();
+  const bool is_first = world.rank() == 0;
+  TrainingPrinter printer(
+      voice, {.interval = config.train.log_interval,
+              .flops_per_token = out.planned.model_flops_per_token,
+              .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
+              .metrics = is_first ? out.metrics : nullptr,
+              .times = is_first && world.size() > 1 ? out.all_times : nullptr});
+  const TrainSummary summary = trainer.run(
+      {.iteration =
+           [&](const Progress& p) {
+             if (world.size() > 1) out.report_times(world.rank(), times_of(p));
+             printer.iteration(p);
+             if (p.iteration == 1) print_after_first(voice, config, out.planned, device);
+           },
+       .validation = [&](const Validation& v) { printer.validation(v); },
+       .should_stop = [&] { return out.stop.asked(); },
+       .trace = is_first ? trace_writer(voice, config.log) : nullptr});
   printer.finish();
-  print_end(summary, printer.curve());
-  return {summary, "nothing was saved, since train.output is empty"};
+  print_end(voice, summary, printer.curve());
+  return summary;
 }
 
-RankResult train_rank(const RunOutput& out, const TrainingData& data, Communicator& world) {
+TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer) {
+  return trainer.run({.iteration = [&](const Progress& p) { out.report_times(rank, times_of(p)); },
+                      .validation = [](const Validation&) {},
+                      .should_stop = [&] { return out.stop.asked(); }});
+}
+
+// `voice`: absent where the rank says nothing.
+RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
+                      Communicator& world, const Voice* voice) {
   const Config& config = out.config;
-  const std::unique_ptr<Device> device = make_device(rank_device(config));
-  const bool speaks = world.rank() == 0;
-  if (config.log.dispatch && speaks) device->dispatch().enable();
+  const bool is_first = world.rank() == 0;
+  if (config.log.dispatch && voice != nullptr) device.dispatch().enable();
   Groups groups(layout_of(config), world);
-  const Plan plan = speaks ? out.planned : dry_run(config, {.rank = world.rank()});
-  Assembly assembly(config, *device, groups, plan.arenas);
+  const Plan plan = is_first ? out.planned : dry_run(config, {.rank = world.rank()});
+  Assembly assembly(config, device, groups, plan.arenas);
   assembly.initialize();
   Trainer trainer(assembly, data);
   RankResult result;
-  if (speaks) {
-    result = train_first_rank(out, assembly, trainer);
-  } else {
-    result.summary = trainer.run({.iteration = [](const Progress&) {},
-                                  .validation = [](const Validation&) {},
-                                  .should_stop = [&] { return out.stop.asked(); }});
-  }
+  result.summary = voice != nullptr ? run_aloud(out, *voice, assembly, trainer)
+                                    : run_quietly(out, world.rank(), trainer);
   if (!out.keeps()) return result;
   if (!is_worth_saving(result.summary)) {
     result.saved = "nothing was saved, since no update was applied";
@@ -244,64 +266,129 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Communicat
   std::unique_ptr<PlacedModel> gathered;
   Exec ex = assembly.executor.exec();
   if (world.size() > 1) gathered = gather_model(whole, assembly, ex);
-  if (!speaks) return result;
   const std::filesystem::path model = out.directory.model();
-  save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
   result.saved =
       format("the weights after {} updates are in {}", result.summary.applied, model.string());
-  say("wrote {}\n", model.string());
+  if (!is_first) return result;
+  save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
+  if (voice != nullptr) voice->tell("wrote {}\n", model.string());
   return result;
 }
 
+// The first rank of all, or the only one here.
+RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedRank* launched,
+                       const Voice& voice) {
+  if (launched != nullptr) {
+    const std::unique_ptr<Device> device =
+        make_device(device_of_rank(out.config, launched->shares_gpu()));
+    const std::unique_ptr<Communicator> world = launched->make_world(*device);
+    voice.tell("ranks     {}\n          {}\n", launched->describe(), launched->binding());
+    return train_rank(out, data, *device, *world, &voice);
+  }
+  RankResult first;
+  const int ranks = out.planned.layout.world();
+  const std::chrono::duration<double, std::ratio<60>> limit(out.config.parallel.timeout_minutes);
+  run_ranks(ranks, std::chrono::duration_cast<std::chrono::milliseconds>(limit),
+            [&](Communicator& world) {
+              const std::unique_ptr<Device> device =
+                  make_device(device_of_rank(out.config, ranks > 1));
+              const bool is_first = world.rank() == 0;
+              const RankResult result =
+                  train_rank(out, data, *device, world, is_first ? &voice : nullptr);
+              if (is_first) first = result;
+            });
+  return first;
+}
+
 // Trains and saves. What the run printed to people is on stderr, its record on stdout.
-int run_training(const LoadedConfig& loaded, const Preflight& preflight) {
+void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
+                  const Voice& voice) {
   const Config& config = loaded.config;
+  const bool is_first = launched == nullptr || launched->rank() == 0;
   const RunDirectory directory(config.train.output);
   std::optional<MetricsLog> metrics;
-  if (!config.train.output.empty()) {
+  if (is_first && !config.train.output.empty()) {
     directory.prepare(print_config(config, loaded.origins));
     metrics.emplace(directory.metrics_file());
     metrics->start(preflight.plan().model_parameters, preflight.plan().iterations);
   }
   // To the end: what has been trained is written first.
   const StopSignal stop;
-  const RunOutput out{.config = config,
-                      .planned = preflight.plan(),
-                      .directory = directory,
-                      .metrics = metrics ? &*metrics : nullptr,
-                      .write_trace = trace_writer(config.log),
-                      .stop = stop};
-  RankResult first;
-  run_ranks(preflight.plan().layout.world(), kRankLimit, [&](Communicator& world) {
-    const RankResult result = train_rank(out, preflight.data(), world);
-    if (world.rank() == 0) first = result;
+  TimesBoard board(preflight.plan().layout.world());
+  RunOutput out{.config = config,
+                .planned = preflight.plan(),
+                .directory = directory,
+                .metrics = metrics ? &*metrics : nullptr,
+                .stop = stop,
+                .report_times = [&](int rank, const RankTimes& t) { board.report(rank, t); },
+                .all_times = [&] { return board.all(); }};
+  if (launched != nullptr) {
+    out.report_times = [&](int, const RankTimes& t) { launched->control().report_times(t); };
+    out.all_times = [&] { return launched->control().times(); };
+  }
+  const RankResult result = train_ranks(out, preflight.data(), launched, voice);
+  require_good_end(result.summary, result.saved);
+  BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), result.saved);
+  if (out.keeps()) print_next_steps(voice, config);
+}
+
+int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
+  Config& config = loaded.config;
+  const int rank = environment.rank;
+  const Voice voice(
+      RankList::parse(config.log.ranks)->has(rank),
+      config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
+  LaunchedRank launched(environment, config, voice);
+  launched.run([&] {
+    launched.require_same("the configuration", print_config(config, {}));
+    config.device.threads = launched.threads(config.device.threads);
+    const Preflight preflight(config, launched.sharing_memory(config.device.kind), rank == 0);
+    std::string data;
+    launched.require_all_well([&] {
+      preflight.require();
+      data = fingerprint(preflight.data());
+    });
+    launched.require_same("the data", data);
+    print_start(voice, config, preflight.plan(), preflight.data());
+    run_training(loaded, preflight, &launched, voice);
   });
-  require_good_end(first.summary, first.saved);
-  BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), first.saved);
-  if (out.keeps()) print_next_steps(config);
   return 0;
 }
 
 }  // namespace
 
 int train(std::span<const std::string> args) {
-  const auto loaded = config_for({.name = "train",
-                                  .summary = "Trains a model and writes it, with its log and its "
-                                             "configuration, into the folder train.output.",
-                                  .own = kFlags,
-                                  .purpose = Purpose::Train},
-                                 args);
+  const std::optional<RankEnvironment> environment = own_environment();
+  auto loaded = config_for({.name = "train",
+                            .summary = "Trains a model and writes it, with its log and its "
+                                       "configuration, into the folder train.output.",
+                            .own = kFlags,
+                            .purpose = Purpose::Train,
+                            .launched = environment ? environment->size : 0},
+                           args);
   if (!loaded) return 0;
   const bool only_checks = loaded->has("--dry-run");
-  const Preflight preflight(loaded->config);
+  if (!only_checks) {
+    if (environment) return train_launched(*environment, *loaded);
+    if (loaded->config.parallel.engine != EngineKind::Auto)
+      return train_launched(alone_environment(), *loaded);
+  }
+  BEV_CHECK(environment || loaded->config.parallel.ranks <= kMostThreads, Usage,
+            "{} ranks, each a thread of this process; legal are 1 to {}, and more where a launcher "
+            "starts a process for each (docs/launching.md)",
+            loaded->config.parallel.ranks, kMostThreads);
+  const Voice voice(true);
+  const Preflight preflight(loaded->config, kAllRanks, true);
   if (only_checks) {
     fmt::print("{}", plan_table(preflight.layout()));
     std::fflush(stdout);  // before what follows on stderr
   }
   preflight.require();
-  for (const std::string& note : preflight.data().notes) say("bevatron: note: {}\n", note);
-  print_start(loaded->config, preflight.plan(), preflight.data());
-  if (!only_checks) return run_training(*loaded, preflight);
+  print_start(voice, loaded->config, preflight.plan(), preflight.data());
+  if (!only_checks) {
+    run_training(*loaded, preflight, nullptr, voice);
+    return 0;
+  }
   fmt::print("the run can start: configuration, memory, data and output are in order\n");
   return 0;
 }

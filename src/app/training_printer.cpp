@@ -12,18 +12,19 @@
 
 namespace bev::app {
 
-TrainingPrinter::TrainingPrinter(const Options& options)
-    : options_(options), live_(stderr_is_terminal()) {}
+TrainingPrinter::TrainingPrinter(const Voice& voice, const Options& options)
+    : voice_(voice), options_(options), live_(voice.prints() && stderr_is_terminal()) {}
 
 void TrainingPrinter::iteration(const Progress& p) {
   if (options_.metrics != nullptr) options_.metrics->add(p);
+  if (options_.times) slowest_.add(options_.times());
   interval_.add(p);
   losses_.push_back(p.result.loss);
   last_ = p;
   const double now = seconds_now();
   if (p.iteration == 1 || p.iteration == p.iterations || p.iteration % options_.interval == 0 ||
       !p.result.applied) {
-    print(interval_.take_line(p, options_.flops_per_token, options_.peak_flops));
+    print_interval(p);
     shown_at_ = now;
   } else if (live_ && now - shown_at_ > 0.2) {
     say("\r\033[K{}", live_line(p, terminal_columns(STDERR_FILENO)));
@@ -39,8 +40,7 @@ void TrainingPrinter::validation(const Validation& v) {
 }
 
 void TrainingPrinter::finish() {
-  if (!interval_.empty())
-    print(interval_.take_line(last_, options_.flops_per_token, options_.peak_flops));
+  if (!interval_.empty()) print_interval(last_);
   clear_live();
 }
 
@@ -49,13 +49,14 @@ std::string TrainingPrinter::curve() const {
   return loss_curve(losses_, columns == 0 ? 72 : std::min<size_t>(columns, 72));
 }
 
+void TrainingPrinter::print_interval(const Progress& p) {
+  print(interval_.take_line(p, options_.flops_per_token, options_.peak_flops,
+                            slowest_.take_text()));
+}
+
 void TrainingPrinter::print(const std::string& line) {
   clear_live();
-  // A log that cannot be written must not end the training; main looks at the end.
-  std::fwrite(line.data(), 1, line.size(), stdout);
-  std::fputc('\n', stdout);
-  // The log is read while it is written.
-  std::fflush(stdout);
+  voice_.record(line);
 }
 
 void TrainingPrinter::clear_live() {

@@ -4,8 +4,10 @@
 
 #include <vector>
 
+#include "app/voice.h"
 #include "train/log_line.h"
 #include "train/metrics.h"
+#include "train/slowest_rank.h"
 
 namespace bev::app {
 
@@ -15,8 +17,10 @@ class TrainingPrinter {
     int64_t interval = 100;
     double flops_per_token = 0, peak_flops = 0;
     MetricsLog* metrics = nullptr;  // may be absent
+    // The latest times of all ranks; absent where there is one, or where others print.
+    std::function<std::vector<RankTimes>()> times{};
   };
-  explicit TrainingPrinter(const Options& options);
+  TrainingPrinter(const Voice& voice, const Options& options);
 
   void iteration(const Progress& progress);
   void validation(const Validation& validation);
@@ -27,14 +31,17 @@ class TrainingPrinter {
   std::string curve() const;
 
  private:
+  void print_interval(const Progress& progress);
   void print(const std::string& line);
   void clear_live();
 
+  const Voice& voice_;
   Options options_;
   bool live_;
   bool live_shown_ = false;
   double shown_at_ = 0;
   LogInterval interval_;
+  SlowestRank slowest_;
   Progress last_{};
   std::vector<double> losses_;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "app/terminal.h"
+#include "base/check.h"
 #include "base/format.h"
 #include "config/help.h"
 #include "config/print.h"
@@ -50,8 +51,17 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }
+  std::vector<std::string> all(args.begin(), args.end());
+  if (verb.launched > 0) {
+    for (const std::string& arg : args)
+      BEV_CHECK(arg != "--threads" && !arg.starts_with("--threads=") && arg != "--parallel.ranks",
+                Usage,
+                "{}: a launcher started {} processes, and each of them is a rank; leave it out", arg,
+                verb.launched);
+    all.insert(all.end(), {"--parallel.ranks", format("{}", verb.launched)});
+  }
   LoadedConfig loaded =
-      load(args, all_flags(verb), verb.purpose, verb.complete, automatic_device());
+      load(all, all_flags(verb), verb.purpose, verb.complete, automatic_device());
   for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {
     fmt::print("{}", print_config(loaded.config, loaded.origins));

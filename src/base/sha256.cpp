@@ -1,9 +1,7 @@
 #include "base/sha256.h"
 
-#include <array>
+#include <algorithm>
 #include <bit>
-#include <cstdint>
-#include <vector>
 
 #include "base/format.h"
 
@@ -22,7 +20,6 @@ constexpr std::array<uint32_t, 64> kRounds = {
     0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
 
 using State = std::array<uint32_t, 8>;
-constexpr size_t kBlock = 64;
 
 uint32_t big_endian(const std::byte* at) {
   uint32_t value = 0;
@@ -53,20 +50,41 @@ void add_block(State& state, const std::byte* block) {
 
 }  // namespace
 
+void Sha256::add(std::span<const std::byte> bytes) {
+  const size_t held = bytes_ % kBlock;
+  bytes_ += bytes.size();
+  if (held > 0) {
+    const size_t taken = std::min(kBlock - held, bytes.size());
+    std::copy_n(bytes.begin(), taken, rest_.begin() + static_cast<std::ptrdiff_t>(held));
+    bytes = bytes.subspan(taken);
+    if (held + taken < kBlock) return;
+    add_block(state_, rest_.data());
+  }
+  for (; bytes.size() >= kBlock; bytes = bytes.subspan(kBlock)) add_block(state_, bytes.data());
+  std::copy(bytes.begin(), bytes.end(), rest_.begin());
+}
+
+Sha256Digest Sha256::digest() const {
+  Sha256 last = *this;
+  const uint64_t bits = bytes_ * 8;
+  // One bit, zeros up to the last 8 bytes of a block, and there the length.
+  std::array<std::byte, 2 * kBlock> end{std::byte{0x80}};
+  const size_t held = bytes_ % kBlock;
+  const size_t size = (held < kBlock - 8 ? kBlock : 2 * kBlock) - held;
+  for (size_t i = 0; i < 8; ++i) end[size - 1 - i] = static_cast<std::byte>(bits >> (8 * i) & 0xFF);
+  last.add(std::span(end).first(size));
+  Sha256Digest digest;
+  for (size_t i = 0; i < digest.size(); ++i)
+    digest[i] = static_cast<std::byte>(last.state_[i / 4] >> (24 - 8 * (i % 4)) & 0xFF);
+  return digest;
+}
+
 std::string sha256(std::span<const std::byte> bytes) {
-  State state{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-              0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-  const size_t whole = bytes.size() / kBlock * kBlock;
-  for (size_t at = 0; at < whole; at += kBlock) add_block(state, bytes.data() + at);
-  std::vector<std::byte> tail(bytes.begin() + static_cast<std::ptrdiff_t>(whole), bytes.end());
-  tail.push_back(std::byte{0x80});
-  while (tail.size() % kBlock != kBlock - 8) tail.push_back(std::byte{0});
-  const uint64_t bits = uint64_t{bytes.size()} * 8;
-  for (int shift = 56; shift >= 0; shift -= 8)
-    tail.push_back(static_cast<std::byte>(bits >> shift & 0xFF));
-  for (size_t at = 0; at < tail.size(); at += kBlock) add_block(state, tail.data() + at);
+  Sha256 sum;
+  sum.add(bytes);
   std::string text;
-  for (const uint32_t word : state) text += format("{:08x}", word);
+  for (const std::byte each : sum.digest())
+    text += format("{:02x}", std::to_integer<unsigned>(each));
   return text;
 }
 

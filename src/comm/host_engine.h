@@ -20,10 +20,10 @@ class HostGroup {
   HostGroup(const HostGroup&) = delete;
   HostGroup& operator=(const HostGroup&) = delete;
 
-  // Member m gets out_bytes[m] bytes from this one and gives in_bytes[m]; both are packed in the
-  // order of the members. Complete on return.
-  virtual void all_to_all(const std::byte* out, std::span<const size_t> out_bytes, std::byte* in,
-                          std::span<const size_t> in_bytes) = 0;
+  // Member m gets out[m] from this one and gives in[m]; this one's own entries are not looked at.
+  // Complete on return.
+  virtual void all_to_all(std::span<const std::span<const std::byte>> out,
+                          std::span<const std::span<std::byte>> in) = 0;
   // Member m's bytes[m] bytes, packed in the order of the members. This one's may already lie in
   // their place.
   virtual void all_gather(const std::byte* own, std::byte* all, std::span<const size_t> bytes) = 0;

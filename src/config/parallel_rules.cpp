@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "base/integer.h"
 #include "config/resolve.h"
+#include "config/rank_list.h"
 #include "config/rule.h"
 
 namespace bev {
@@ -40,13 +41,12 @@ Found ranks_make_copies(const Facts& f) {
                  .legal = format("{} {}", rank_count_flag(f), multiples_near(p.ranks, one))};
 }
 
-Found threads_are_few(const Facts& f) {
-  constexpr int64_t kMost = 256;
-  if (f.purpose != Purpose::Train || f.config.parallel.ranks <= kMost) return {};
-  return Problem{.what = format("{} ranks in one process", f.config.parallel.ranks),
-                 .where = f.where({"parallel.ranks"}),
-                 .why = "each of them is a thread of it",
-                 .legal = format("--threads 1 to {}", kMost)};
+Found printing_ranks_are_a_list(const Facts& f) {
+  if (RankList::parse(f.config.log.ranks)) return {};
+  return Problem{.what = format("\"{}\" names no ranks", f.config.log.ranks),
+                 .where = f.where({"log.ranks"}),
+                 .why = "ranks are numbers from 0 on, with commas and dashes between",
+                 .legal = "all, 0 or 0,2-5"};
 }
 
 Found heads_divide(const Facts& f) {
@@ -256,7 +256,7 @@ std::vector<Rule> parallel_rules() {
       {{"parallel.context"}, one_context_rank},
       {{"parallel.ranks", "parallel.tensor", "parallel.context", "parallel.pipeline"},
        ranks_make_copies},
-      {{"parallel.ranks"}, threads_are_few},
+      {{"log.ranks"}, printing_ranks_are_a_list},
       {{"model.heads", "parallel.tensor"}, heads_divide},
       {{"model.kv_heads", "parallel.tensor"}, kv_heads_divide},
       {{"model.ffn", "model.width", "model.activation", "model.heads", "parallel.tensor"},

@@ -64,8 +64,8 @@ class Control final : public KeyStore {
     int port = 0;
     std::optional<ControlPort> listener;  // of the first rank
     std::string secret;                   // of the job; who has another is not let in
-    std::string job;                      // what else must be the same, such as the number of a restart
-    std::string own_host;                 // as others read it in messages
+    std::string job;       // what else must be the same, such as the number of a restart
+    std::string own_host;  // as others read it in messages
     std::chrono::milliseconds join_limit{std::chrono::minutes(10)};
     std::chrono::milliseconds heartbeat{1000};
     std::chrono::milliseconds silence{std::chrono::seconds(30)};  // then the silent one is named
@@ -77,9 +77,9 @@ class Control final : public KeyStore {
     std::function<void(const Failure&)> on_failure;
   };
 
-  // The first rank serves; every rank, the first too, connects. Returns when all have joined. A Comm
-  // error names the ranks that have not within join_limit. While it waits, note() says from time to
-  // time for whom.
+  // The first rank serves; every rank, the first too, connects. Returns when all have joined. A
+  // Comm error names the ranks that have not within join_limit. While it waits, note() says from
+  // time to time for whom.
   explicit Control(Options options);
   // Without finish(): the others are told that this rank left early.
   ~Control() override;
@@ -113,8 +113,8 @@ class Control final : public KeyStore {
   void finish();
 
  private:
-  class Impl;
-  std::unique_ptr<Impl> impl_;
+  class Member;
+  std::unique_ptr<Member> member_;
 };
 
 }  // namespace bev

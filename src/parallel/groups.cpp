@@ -21,6 +21,7 @@ Groups::Groups(const ParallelLayout& layout, Communicator& world)
   tensor_ = over({Axis::Tensor});
   data_ = over({Axis::Data, Axis::Context});
   pipeline_ = over({Axis::Pipeline});
+  pipeline_->open_pipes();
   model_ = over({Axis::Tensor, Axis::Pipeline});
   tokens_ = over({Axis::Data, Axis::Context, Axis::Pipeline});
   const int last = layout.pipeline - 1, stage = coordinate(Axis::Pipeline);

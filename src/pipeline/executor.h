@@ -63,6 +63,7 @@ class Executor {
   Exec exec();
   void count_into(Cost* cost) { cost_ = cost; }
   void trace_into(Trace* trace) { trace_ = trace; }
+  void meter_into(WaitMeter* waits) { waits_ = waits; }
 
  private:
   // A micro-batch in flight in one of the stages.
@@ -106,6 +107,7 @@ class Executor {
   MicroRecordings recordings_;
   Cost* cost_ = nullptr;
   Trace* trace_ = nullptr;
+  WaitMeter* waits_ = nullptr;
 };
 
 }  // namespace bev

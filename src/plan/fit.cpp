@@ -9,12 +9,9 @@ namespace bev {
 
 namespace {
 
-bool is_per_rank(const Config& config, Ranks ranks) {
-  return config.device.kind == DeviceKind::Cuda && ranks == Ranks::OneGpuEach;
-}
-
-size_t bytes_within_limit(const Config& config, const LayoutPlan& plan, Ranks ranks) {
-  return is_per_rank(config, ranks) ? plan.largest().memory_bytes() : plan.memory_bytes();
+size_t bytes_within_limit(const LayoutPlan& plan, int sharing) {
+  if (sharing == kAllRanks) return plan.memory_bytes();
+  return plan.largest().memory_bytes() * static_cast<size_t>(sharing);
 }
 
 // All blocks, each for itself: few bytes are kept, and few are needed to compute them again.
@@ -42,10 +39,10 @@ size_t memory_limit(const Config& config) {
   return free_memory(config.device.kind);
 }
 
-std::vector<Remedy> find_remedies(const Config& config, size_t limit, Ranks ranks) {
+std::vector<Remedy> find_remedies(const Config& config, size_t limit, int sharing) {
   std::vector<Remedy> remedies;
   const auto attempt = [&](const Config& changed, std::string flags) {
-    const size_t bytes = bytes_within_limit(changed, plan_layout(changed), ranks);
+    const size_t bytes = bytes_within_limit(plan_layout(changed), sharing);
     if (bytes <= limit) remedies.push_back({std::move(flags), bytes});
     return bytes <= limit;
   };
@@ -69,17 +66,19 @@ std::vector<Remedy> find_remedies(const Config& config, size_t limit, Ranks rank
   return remedies;
 }
 
-void require_fit(const Config& config, const LayoutPlan& plan, Ranks ranks) {
-  const size_t limit = memory_limit(config), need = bytes_within_limit(config, plan, ranks);
+void require_fit(const Config& config, const LayoutPlan& plan, int sharing) {
+  const size_t limit = memory_limit(config), need = bytes_within_limit(plan, sharing);
   if (limit == 0 || need <= limit) return;
   const RankPlan& largest = plan.largest();
   const bool several = plan.shown.layout.world() > 1;
   std::string text =
       format("{} needs {} and may use {}{}:",
-             several && is_per_rank(config, ranks) ? format("rank {}", largest.rank) : "the run",
+             several && sharing == 1 ? format("rank {}", largest.rank)
+             : several && sharing > 1 ? format("this machine with {} ranks", sharing)
+                                      : "the run",
              as_bytes(static_cast<double>(need)), as_bytes(static_cast<double>(limit)),
              config.device.memory_gib > 0 ? " (device.memory_gib)" : "");
-  if (several && !is_per_rank(config, ranks))
+  if (several && sharing != 1)
     text += format("\nof rank {}, which has the most:", largest.rank);
   std::vector<MemoryUse> uses = largest.memory;
   std::sort(uses.begin(), uses.end(),
@@ -87,7 +86,7 @@ void require_fit(const Config& config, const LayoutPlan& plan, Ranks ranks) {
   for (const MemoryUse& use : uses) {
     text += format("\n  {:<16} {:>12}", use.purpose, as_bytes(static_cast<double>(use.bytes)));
   }
-  const std::vector<Remedy> remedies = find_remedies(config, limit, ranks);
+  const std::vector<Remedy> remedies = find_remedies(config, limit, sharing);
   for (const Remedy& remedy : remedies) {
     text +=
         format("\nfits in {} with: {}", as_bytes(static_cast<double>(remedy.bytes)), remedy.flags);

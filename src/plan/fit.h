@@ -11,8 +11,9 @@ namespace bev {
 // The memory a run may use: device.memory_gib, or what the machine has free.
 size_t memory_limit(const Config& config);
 
-// Ranks share the memory of a host. GPUs they have alone, unless they are threads of one process.
-enum class Ranks : uint8_t { OneProcess, OneGpuEach };
+// How many ranks share the memory that is looked at: all, as threads of one process do, or some, as
+// processes on one of several machines or with a GPU each do.
+inline constexpr int kAllRanks = 0;
 
 // A change of flags after which the run fits.
 struct Remedy {
@@ -22,10 +23,10 @@ struct Remedy {
 
 // Remedies that fit into `limit`, least intrusive first; empty when none of those tried does.
 std::vector<Remedy> find_remedies(const Config& config, size_t limit,
-                                  Ranks ranks = Ranks::OneProcess);
+                                  int sharing = kAllRanks);
 
 // Throws a Device error that states need, limit, the largest purposes and the remedies, unless the
 // plan fits.
-void require_fit(const Config& config, const LayoutPlan& plan, Ranks ranks = Ranks::OneProcess);
+void require_fit(const Config& config, const LayoutPlan& plan, int sharing = kAllRanks);
 
 }  // namespace bev

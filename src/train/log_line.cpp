@@ -20,7 +20,8 @@ void LogInterval::add(const Progress& p) {
   }
 }
 
-std::string LogInterval::take_line(const Progress& now, double flops_per_token, double peak_flops) {
+std::string LogInterval::take_line(const Progress& now, double flops_per_token, double peak_flops,
+                                   const std::string& slowest) {
   const double count = static_cast<double>(std::max<int64_t>(1, iterations_));
   std::string line = format(
       " iteration {:8d}/{:8d} | consumed samples: {:12d} | elapsed time per iteration (ms): "
@@ -37,6 +38,7 @@ std::string LogInterval::take_line(const Progress& now, double flops_per_token, 
   line += format(" tokens/s: {:.0f} |", rate);
   if (peak_flops > 0)
     line += format(" of peak: {:.1f} % |", 100 * rate * flops_per_token / peak_flops);
+  if (!slowest.empty()) line += format(" slowest rank: {} |", slowest);
   line += format(" ETA: {} |", as_duration(now.seconds_left));
   *this = {};
   return line;

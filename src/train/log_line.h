@@ -16,8 +16,9 @@ class LogInterval {
 
   // " iteration        5/     100 | consumed samples: ... |" with the mean loss of the applied
   // updates; starts a new interval. `peak_flops` (per second; 0: unknown) and `flops_per_token`
-  // give the fraction of peak.
-  std::string take_line(const Progress& now, double flops_per_token, double peak_flops);
+  // give the fraction of peak. `slowest`: of the ranks, in words; may be empty.
+  std::string take_line(const Progress& now, double flops_per_token, double peak_flops,
+                        const std::string& slowest = {});
 
  private:
   int64_t iterations_ = 0, applied_ = 0, skipped_ = 0, nan_ = 0;

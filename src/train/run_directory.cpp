@@ -27,6 +27,10 @@ fs::path existing_parent(fs::path path) {
 
 }  // namespace
 
+std::filesystem::path RunDirectory::rank_log(int rank) const {
+  return path_ / "logs" / format("rank-{:05d}.log", rank);
+}
+
 void RunDirectory::check(const Config& config, size_t model_bytes) const {
   check_huggingface_output(model(), config);
   const fs::path parent = existing_parent(path_);

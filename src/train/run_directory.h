@@ -17,6 +17,8 @@ class RunDirectory {
   std::filesystem::path config_file() const { return path_ / "config.toml"; }
   std::filesystem::path metrics_file() const { return path_ / "metrics.jsonl"; }
   std::filesystem::path model() const { return path_ / "model"; }
+  // What a rank that is a process says.
+  std::filesystem::path rank_log(int rank) const;
   const std::filesystem::path& path() const { return path_; }
 
   // What would go wrong later is said now, and nothing is written: a model that no format holds

@@ -39,6 +39,10 @@ Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
   decision_ = at(1 + kUpdateStates, kUpdateDecisions);
   assembly_.env.loss_scale = slice(state_, 0, kLossScale, 1);
   if (assembly_.device.kind() == DeviceKind::Null) return;
+  if (assembly_.groups.world().size() > 1) {
+    waits_.emplace(assembly_.device);
+    assembly_.executor.meter_into(&*waits_);
+  }
   reports_ = PinnedBuffer(assembly_.device, kMostInFlight * sizeof(Report));
   double start[kUpdateStates];
   start_updates(rule_.scaling, start);
@@ -73,6 +77,7 @@ void Stepper::submit(std::span<const HostBatch> batches) {
     rule.samples += batch.sequences * sharing;
   }
   Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
+  if (waits_) waits_->next_step();
   Exec ex = assembly_.executor.exec();
   ticket.begun = TimeMark(assembly_.device, ex.stream);
   assembly_.reducer.begin_step(ex);
@@ -114,6 +119,7 @@ StepResult Stepper::collect() {
   const double seconds =
       ticket.done.seconds_since(last_done_.present() ? last_done_ : ticket.begun);
   last_done_ = std::move(ticket.done);
+  const double waited = waits_ ? waits_->take() : 0;
   const Report& r = *report(collected_ - 1);
   const bool applied = r.decision[kApplied] != 0;
   if (applied) {
@@ -126,6 +132,7 @@ StepResult Stepper::collect() {
           .next_lr = r.decision[kNextRate],
           .loss_scale = r.decision[kUsedScale],
           .seconds = seconds,
+          .waited = waited,
           .applied = applied};
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <span>
 
 #include "device/pinned_buffer.h"
@@ -20,6 +21,7 @@ struct StepResult {
   double next_lr = 0;     // the next one's
   double loss_scale = 1;  // this step's
   double seconds = 0;     // on the device, since the step before ended (pause(): since it began)
+  double waited = 0;      // of those, for other ranks
   bool applied = false;   // false: not finite, parameters and moments are untouched
 };
 
@@ -29,6 +31,9 @@ LossScaling scaling_from(const Config& config);
 class Stepper {
  public:
   Stepper(Assembly& assembly, const ScheduleSpec& schedule);
+  ~Stepper() { assembly_.executor.meter_into(nullptr); }
+  Stepper(const Stepper&) = delete;
+  Stepper& operator=(const Stepper&) = delete;
 
   // Where the device learns from it: the work of a step, up to two micro-batches, whose results are
   // thrown away. REQUIRES: in_flight() == 0.
@@ -72,6 +77,7 @@ class Stepper {
   Buffer scalars_;
   Tensor norm_squared_, state_, decision_;
   PinnedBuffer reports_;
+  std::optional<WaitMeter> waits_;  // with several ranks
   std::array<Ticket, kMostInFlight> tickets_{};
   TimeMark last_done_{};
   int64_t submitted_ = 0, collected_ = 0;

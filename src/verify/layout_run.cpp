@@ -130,6 +130,12 @@ void put_all(const ParamStore& params, const std::vector<Held>& all, StepOutcome
   }
 }
 
+std::vector<StepOutcome> empty_outcomes(const Config& config, int64_t steps) {
+  std::vector<StepOutcome> outcomes(static_cast<size_t>(steps));
+  for (StepOutcome& outcome : outcomes) outcome.tensors = logical_tensors(config);
+  return outcomes;
+}
+
 void require_planned(double sent, double step, int64_t steps, const char* axis, int rank) {
   BEV_CHECK(std::abs(sent - static_cast<double>(steps) * step) <= 1e-9 * sent, Internal,
             "rank {} sent {} bytes ({}) in {} steps, planned were {} in each", rank, sent, axis,
@@ -140,19 +146,58 @@ bool same_bits(double a, double b) {
   return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
 
+void require_agreement(int64_t step, int rank, const StepOutcome& here, const StepOutcome& other) {
+  BEV_CHECK(same_bits(here.loss, other.loss) && same_bits(here.norm, other.norm), Numerics,
+            "the ranks of one layout disagree in step {}: rank {} has the loss {} and the gradient "
+            "norm {}, another {} and {}",
+            step + 1, rank, here.loss, here.norm, other.loss, other.norm);
+}
+
+// Adds what the other ranks have put into theirs to this outcome: places that others own are zero.
+// Returns the loss and the norm of the first rank.
+StepOutcome gathered(Assembly& assembly, Communicator& world, StepOutcome& outcome) {
+  std::vector<std::vector<double>*> parts;
+  for (LogicalTensor& tensor : outcome.tensors) {
+    parts.push_back(&tensor.grad);
+    parts.push_back(&tensor.value);
+  }
+  std::vector<double> numbers(2);
+  if (world.rank() == 0) numbers = {outcome.loss, outcome.norm};
+  parts.push_back(&numbers);
+  std::vector<double> all;
+  for (const std::vector<double>* part : parts) all.insert(all.end(), part->begin(), part->end());
+
+  Exec ex = assembly.executor.exec();
+  const size_t bytes = all.size() * sizeof(double);
+  const Buffer buffer(ex.device, bytes, "comparison");
+  ex.device.upload(all.data(), buffer.data(), bytes);
+  world.all_reduce(ex, tensor_over(buffer.data(), DType::f64, {std::ssize(all)}));
+  ex.stream.synchronize();
+  ex.device.download(buffer.data(), all.data(), bytes);
+  auto from = all.cbegin();
+  for (std::vector<double>* part : parts) {
+    std::copy_n(from, part->size(), part->begin());
+    from += std::ssize(*part);
+  }
+  return {.loss = numbers[0], .norm = numbers[1], .tensors = {}};
+}
+
 }  // namespace
 
+std::unique_ptr<Device> rank_device(const Config& config) {
+  DeviceConfig own = config.device;
+  own.threads = threads_of_rank(config);
+  own.tune = false;
+  return make_device(own);
+}
+
 void train_rank(
-    const Config& config, Communicator& world, std::shared_ptr<const Samples> samples,
-    int64_t steps,
+    const Config& config, Device& device, Communicator& world,
+    std::shared_ptr<const Samples> samples, int64_t steps,
     FunctionRef<void(int64_t step, const StepResult& result, Assembly& assembly)> after) {
   Groups groups(layout_of(config), world);
   const Plan plan = dry_run(config, {.rank = world.rank()});
-  DeviceConfig own = config.device;
-  own.threads = plan.threads;
-  own.tune = false;
-  const std::unique_ptr<Device> device = make_device(own);
-  Assembly assembly(config, *device, groups, plan.arenas);
+  Assembly assembly(config, device, groups, plan.arenas);
   assembly.initialize();
   Loader loader(std::move(samples), Loader::shape_of(config, groups.coordinate(Axis::Data)));
   Stepper stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations));
@@ -169,36 +214,47 @@ void train_rank(
   require_planned(sent.tensor, plan.sent.tensor, steps, "tensor", world.rank());
   require_planned(sent.data, plan.sent.data, steps, "data", world.rank());
   require_planned(sent.pipeline, plan.sent.pipeline, steps, "pipeline", world.rank());
-  BEV_CHECK(device->allocated_bytes() == plan.memory_bytes(), Internal,
-            "rank {} allocated {} bytes, planned were {}", world.rank(), device->allocated_bytes(),
+  BEV_CHECK(device.allocated_bytes() == plan.memory_bytes(), Internal,
+            "rank {} allocated {} bytes, planned were {}", world.rank(), device.allocated_bytes(),
             plan.memory_bytes());
 }
 
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps) {
   const auto samples = std::make_shared<UnevenSamples>(config.model.vocab);
-  std::vector<StepOutcome> outcomes(static_cast<size_t>(steps));
-  for (StepOutcome& outcome : outcomes) outcome.tensors = logical_tensors(config);
+  std::vector<StepOutcome> outcomes = empty_outcomes(config, steps);
   std::vector<bool> is_reported(outcomes.size());
   std::mutex mutex;
   run_ranks(layout_of(config).world(), kRankLimit, [&](Communicator& world) {
+    const std::unique_ptr<Device> device = rank_device(config);
     const auto record = [&](int64_t step, const StepResult& result, Assembly& assembly) {
       const std::vector<Held> held = held_by(assembly);
       const std::lock_guard lock(mutex);
       StepOutcome& outcome = outcomes[static_cast<size_t>(step)];
-      const bool is_first = !is_reported[static_cast<size_t>(step)];
-      BEV_CHECK(is_first || (same_bits(outcome.loss, result.loss) &&
-                             same_bits(outcome.norm, result.grad_norm)),
-                Numerics,
-                "the ranks of one layout disagree in step {}: rank {} has the loss {} and the "
-                "gradient norm {}, another {} and {}",
-                step + 1, world.rank(), result.loss, result.grad_norm, outcome.loss, outcome.norm);
+      const StepOutcome here{.loss = result.loss, .norm = result.grad_norm, .tensors = {}};
+      if (is_reported[static_cast<size_t>(step)])
+        require_agreement(step, world.rank(), here, outcome);
       is_reported[static_cast<size_t>(step)] = true;
-      outcome.loss = result.loss;
-      outcome.norm = result.grad_norm;
+      outcome.loss = here.loss;
+      outcome.norm = here.norm;
       put_all(assembly.params, held, outcome);
     };
-    train_rank(config, world, samples, steps, record);
+    train_rank(config, *device, world, samples, steps, record);
   });
+  return outcomes;
+}
+
+std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Device& device,
+                                      Communicator& world) {
+  std::vector<StepOutcome> outcomes = empty_outcomes(config, steps);
+  const auto record = [&](int64_t step, const StepResult& result, Assembly& assembly) {
+    StepOutcome& outcome = outcomes[static_cast<size_t>(step)];
+    outcome.loss = result.loss;
+    outcome.norm = result.grad_norm;
+    put_all(assembly.params, held_by(assembly), outcome);
+    require_agreement(step, world.rank(), outcome, gathered(assembly, world, outcome));
+  };
+  train_rank(config, device, world, std::make_shared<UnevenSamples>(config.model.vocab), steps,
+             record);
   return outcomes;
 }
 

@@ -1,5 +1,5 @@
-// A training under any layout, on ranks that are threads, and what came out of it in logical
-// coordinates: as if one rank had held everything.
+// A training under any layout, and what came out of it in logical coordinates: as if one rank had
+// held everything.
 #pragma once
 
 #include <memory>
@@ -25,13 +25,21 @@ struct StepOutcome {
 };
 
 // What one rank does: `steps` steps as config.parallel says, in arenas of exactly the planned size.
-// REQUIRES: a checked configuration whose layout has world.size() ranks.
+// REQUIRES: a checked configuration whose layout has world.size() ranks; a device for it, of which
+// nothing is allocated.
 void train_rank(
-    const Config& config, Communicator& world, std::shared_ptr<const Samples> samples,
-    int64_t steps,
+    const Config& config, Device& device, Communicator& world,
+    std::shared_ptr<const Samples> samples, int64_t steps,
     FunctionRef<void(int64_t step, const StepResult& result, Assembly& assembly)> after);
 
-// All ranks of the layout on UnevenSamples; an outcome per step.
+// The device of a rank of that configuration.
+std::unique_ptr<Device> rank_device(const Config& config);
+
+// All ranks of the layout, as threads, on UnevenSamples; an outcome per step.
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps);
+
+// The same on ranks that exist: all of them call it together, and all get the outcome.
+std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Device& device,
+                                      Communicator& world);
 
 }  // namespace bev

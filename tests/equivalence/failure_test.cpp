@@ -51,7 +51,8 @@ int told_of(const Config& config, const Fault& fault) {
                                   std::make_shared<Fuse>(fails ? fault.calls : Fuse::kNever));
         const auto samples = std::make_shared<FaultySamples>(config.model.vocab,
                                                              fails ? fault.samples : Fuse::kNever);
-        train_rank(config, faulty, samples, kSteps,
+        const std::unique_ptr<Device> device = rank_device(config);
+        train_rank(config, *device, faulty, samples, kSteps,
                    [](int64_t, const StepResult&, const Assembly&) {});
         // So that no rank is done before it could be told.
         world.barrier(kLimit);

@@ -25,6 +25,25 @@ Config divisible(Config c) {
   return c;
 }
 
+// Four layers and four heads, so that every axis can be cut in four; wide enough for a GPU's
+// kernels. Adam's first updates have the size of the learning rate however small a gradient is, so
+// that in bf16 the noise in small ones would move weights as much as the rest: there weights follow
+// their gradients.
+Config on_gpu(Config c, Precision precision) {
+  c = divisible(c);
+  c.model.width = 64;
+  c.model.vocab = 64;
+  c.model.positions = 32;
+  c.model.init_std = 0.05;
+  c.train.sequence = 32;
+  c.device.kind = DeviceKind::Cuda;
+  c.device.precision = precision;
+  c.device.cache = "off";
+  c.optim.eps = 1e-4;
+  if (precision == Precision::Bf16) c.optim.kind = OptimizerKind::Sgd;
+  return c;
+}
+
 struct Options {
   std::string name;
   Config config;
@@ -206,5 +225,31 @@ const std::vector<std::string_view>& layouts() {
 std::vector<LayoutCase> quick_layout_cases() { return tiers().quick; }
 
 std::vector<LayoutCase> slow_layout_cases() { return tiers().slow; }
+
+LayoutCase on_cpu(LayoutCase c) {
+  for (Config* config : {&c.one, &c.many}) {
+    config->device.kind = DeviceKind::Cpu;
+    config->device.precision = Precision::F32;
+    config->optim.eps = 1e-4;
+  }
+  return c;
+}
+
+std::vector<LayoutCase> cuda_layout_cases(Precision precision) {
+  Config recomputed = on_gpu(tiny_llama(), precision);
+  recomputed.model.ffn = 96;
+  recomputed.recompute.granularity = Recompute::Full;
+  std::vector<LayoutCase> cases;
+  for (const char* layout :
+       {"tp2", "tp4.sp", "dp2", "dp2.overlap", "dp2.zero1", "dp4.zero1.overlap", "dp2.zero2",
+        "dp2.zero2.overlap", "dp2.zero3", "dp4.zero3.overlap", "pp2", "pp4.gpipe",
+        "pp2.zero-bubble", "pp2.chunks2", "tp2.sp.dp2.pp2.zero1.overlap",
+        "tp2.dp2.pp2.chunks2.zero3.overlap"}) {
+    cases.push_back(case_of(layout, {"gpt_tied_dropout", on_gpu(tiny_gpt(), precision)}));
+    cases.push_back(case_of(layout, {"llama_untied_recomputed", recomputed}));
+  }
+  for (LayoutCase& c : cases) c.name += precision == Precision::F32 ? "_f32" : "_bf16";
+  return cases;
+}
 
 }  // namespace bev::test

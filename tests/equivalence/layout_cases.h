@@ -31,4 +31,12 @@ void PrintTo(const LayoutCase& layout_case, std::ostream* out);  // found by Goo
 std::vector<LayoutCase> quick_layout_cases();
 std::vector<LayoutCase> slow_layout_cases();
 
+// The same on the cpu device in f32. Adam divides what is left of a gradient that is nearly zero by
+// itself, and that is rounding: with an eps of 1e-4, as in verify/shrink.cpp, it is scaled by 1e4 at
+// most.
+LayoutCase on_cpu(LayoutCase c);
+
+// Layouts of up to eight ranks, for the cuda device in that precision.
+std::vector<LayoutCase> cuda_layout_cases(Precision precision);
+
 }  // namespace bev::test

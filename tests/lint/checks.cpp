@@ -38,10 +38,13 @@ const std::vector<Vendor>& vendors() {
       {"zstd.h", {"src/data/zstd.cpp"}},
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},
-      {"cuda_", {"src/device/cuda/", "src/ops/cuda/"}},
+      {"cuda_", {"src/device/cuda/", "src/ops/cuda/", "src/comm/cuda/"}},
+      {"nccl.h", {"src/comm/cuda/nccl_library.h"}},
       {"cublasLt.h", {"src/ops/cuda/"}},
       {"cudnn", {"src/ops/cuda/cudnn_attention.cpp"}},
       {"nvml.h", {"src/device/cuda/"}},
+      {"mpi.h", {"src/comm/mpi/"}},
+      {"gloo/", {"src/comm/gloo/"}},
       {"gtest/", {"tests/"}},
       {"immintrin.h", {"src/ops/cpu/"}},
   };
@@ -49,11 +52,11 @@ const std::vector<Vendor>& vendors() {
 }
 
 // Headers of the operating system, which every file may include.
-constexpr std::array kSystemPrefixes = {"sys/", "linux/", "arpa/", "netinet/"};
+constexpr std::array kSystemPrefixes = {"sys/", "linux/", "arpa/", "net/", "netinet/"};
 constexpr std::array kSystemHeaders = {
-    "dirent.h", "dlfcn.h",  "errno.h",   "execinfo.h", "fcntl.h",  "glob.h",   "grp.h",
-    "link.h",   "netdb.h",  "poll.h",    "pwd.h",      "sched.h",  "signal.h", "spawn.h",
-    "stdio.h",  "stdlib.h", "termios.h", "unistd.h",   "cxxabi.h", "pthread.h"};
+    "dirent.h",  "dlfcn.h", "errno.h",  "execinfo.h", "fcntl.h",  "glob.h",   "grp.h",
+    "ifaddrs.h", "link.h",  "netdb.h",  "poll.h",     "pwd.h",    "sched.h",  "signal.h",
+    "spawn.h",   "stdio.h", "stdlib.h", "termios.h",  "unistd.h", "cxxabi.h", "pthread.h"};
 
 // Words that say nothing about what a file holds.
 constexpr std::array kForbiddenFileWords = {"util",    "utils", "common",  "helper",

@@ -1,14 +1,14 @@
-// A library that is loaded when it is needed, so that the program starts where it is absent.
+// A library of NVIDIA's that is loaded when it is needed.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "base/shared_library.h"
 
 namespace bev::cuda {
 
-// Stays loaded until the process ends: libraries of CUDA leave callbacks with the driver.
-class SharedLibrary {
+class SharedLibrary : public bev::SharedLibrary {
  public:
   SharedLibrary() = default;
 
@@ -17,13 +17,6 @@ class SharedLibrary {
   // what was tried and what the loader answered.
   static SharedLibrary open(const std::vector<std::string>& names, std::string& why);
 
-  bool loaded() const { return handle_ != nullptr; }
-  void* handle() const { return handle_; }
-  const std::string& path() const { return path_; }
-
-  // Null where the library has no such symbol.
-  void* find(const char* symbol) const;
-
   // Throws a Device error where the library has no such symbol. F: a pointer to a function.
   template <class F>
   void resolve(F& function, const char* symbol) const {
@@ -31,10 +24,9 @@ class SharedLibrary {
   }
 
  private:
+  SharedLibrary(const std::vector<std::string>& paths, std::string& why)
+      : bev::SharedLibrary(paths, Symbols::Own, why) {}
   void* require(const char* symbol) const;
-
-  void* handle_ = nullptr;
-  std::string path_;
 };
 
 }  // namespace bev::cuda

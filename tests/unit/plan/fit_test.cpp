@@ -41,27 +41,25 @@ TEST(Remedy, RecomputesAllBlocks) {
             "--train.micro_batch 1 --train.global_batch 2 --recompute.granularity full");
 }
 
-// Faults that fail it: GPUs of ranks that are processes counted as one, a GPU that threads share
-// counted as one for each.
-TEST(Fit, RanksOfOneProcessShareTheMemory) {
+// Faults that fail it: one rank counted where two share, two where each has its own.
+TEST(Fit, RanksThatShareAMemoryShareTheLimit) {
   Config config = config_of({"--global-batch-size", "4", "--parallel.ranks", "2"});
-  const auto fits = [&](DeviceKind kind, Ranks ranks) {
-    config.device.kind = kind;
+  const auto fits = [&](int sharing) {
     config.device.memory_gib = 0;
     const LayoutPlan plan = plan_layout(config);
     const double most = static_cast<double>(plan.largest().memory_bytes());
     config.device.memory_gib = 1.5 * most / (1024.0 * 1024.0 * 1024.0);
     try {
-      require_fit(config, plan, ranks);
+      require_fit(config, plan, sharing);
     } catch (const Error& error) {
       EXPECT_EQ(error.kind, ErrorKind::Device);
       return false;
     }
     return true;
   };
-  EXPECT_TRUE(fits(DeviceKind::Cuda, Ranks::OneGpuEach));
-  EXPECT_FALSE(fits(DeviceKind::Cuda, Ranks::OneProcess));
-  EXPECT_FALSE(fits(DeviceKind::Cpu, Ranks::OneGpuEach));
+  EXPECT_TRUE(fits(1));
+  EXPECT_FALSE(fits(2));
+  EXPECT_FALSE(fits(kAllRanks));
 }
 
 }  // namespace

@@ -1,0 +1,142 @@
+#include "app/launched_rank.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "app/build_facts.h"
+#include "app/terminal.h"
+#include "base/check.h"
+#include "comm/nccl_world.h"
+#include "launch/agreement.h"
+#include "launch/binding.h"
+#include "launch/own_gpu.h"
+#include "ops/make_device.h"
+
+namespace bev::app {
+
+namespace {
+
+// Another rank has failed. The thread that trains may be stuck in an exchange with it, so the
+// process ends here; what it was writing is written beside the old file and does no harm.
+[[noreturn]] void leave_after(const Failure& failure, int rank, const Voice& voice) {
+  const std::string text = format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank,
+                                  failure.text(), name_of(ErrorKind::Comm),
+                                  exit_code(ErrorKind::Comm));
+  say("{}", text);
+  voice.keep(text);
+  ::_exit(exit_code(ErrorKind::Comm));
+}
+
+ProcessWorld::Options options_for(const Config& config, const Voice& voice, int rank) {
+  return {.device = config.device.kind,
+          .parallel = config.parallel,
+          .note = [&voice, rank](const std::string& text) {
+            voice.tell("bevatron: note: rank {}: {}\n", rank, text);
+          },
+          .on_failure = [&voice, rank](const Failure& failure) {
+            leave_after(failure, rank, voice);
+          }};
+}
+
+}  // namespace
+
+std::optional<RankEnvironment> own_environment() {
+  auto environment = rank_environment([](const char* name) { return std::getenv(name); });
+  if (environment) take_own_gpu(*environment);
+  return environment;
+}
+
+RankEnvironment alone_environment() {
+  RankEnvironment alone;
+  alone.by = LaunchedBy::Variables;
+  alone.master_host = "127.0.0.1";
+  take_own_gpu(alone);
+  return alone;
+}
+
+LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& config,
+                           const Voice& voice)
+    : local_size_(environment.local_size),
+      local_gpus_(environment.local_gpus),
+      world_(environment, options_for(config, voice, environment.rank)) {
+  bind();
+  if (config.device.kind == DeviceKind::Cuda) prepare_nccl_environment(config.parallel.interface);
+}
+
+void LaunchedRank::bind() {
+  const std::vector<std::string> all = control().exchange(binding_offer(allowed_cpus(), {}));
+  std::vector<std::string> here;
+  int local_rank = 0;
+  for (int each = 0; each < size(); ++each) {
+    if (control().place(each).host != control().place(rank()).host) continue;
+    if (each < rank()) ++local_rank;
+    here.push_back(all[static_cast<size_t>(each)]);
+  }
+  const Binding binding = bind_rank(rank(), local_rank, here,
+                                    [](const char* name) { return std::getenv(name); });
+  binding_ = binding.words;
+  const auto same = std::count(here.begin(), here.end(), here[static_cast<size_t>(local_rank)]);
+  sharing_cpus_ = binding.cpus.empty() ? static_cast<int>(same) : 1;
+}
+
+int LaunchedRank::threads(int64_t asked) const {
+  if (asked > 0) return static_cast<int>(asked);
+  return std::max(1, usable_threads() / sharing_cpus_);
+}
+
+int LaunchedRank::sharing_memory(DeviceKind kind) const {
+  if (kind != DeviceKind::Cuda) return local_size_;
+  const int gpus = std::max(1, local_gpus_);
+  return (local_size_ + gpus - 1) / gpus;
+}
+
+void LaunchedRank::require_same(const std::string& what, const std::string& here) {
+  try {
+    bev::require_same(control(), what, here);
+  } catch (const Error& error) {
+    is_agreed_ = error.kind == ErrorKind::Usage;
+    if (!is_agreed_ || rank() == 0) throw;
+    throw Error(error.kind, format("{} is not the same on all ranks: rank 0 says how", what));
+  }
+}
+
+void LaunchedRank::require_all_well(FunctionRef<void()> look) {
+  std::optional<Error> own;
+  try {
+    look();
+  } catch (const Error& error) {
+    own = error;
+  }
+  const std::vector<std::string> found =
+      control().exchange(own ? std::string(1, static_cast<char>(own->kind)) : "");
+  const auto first =
+      std::find_if(found.begin(), found.end(), [](const std::string& kind) { return !kind.empty(); });
+  if (first == found.end()) return;
+  is_agreed_ = true;
+  const auto culprit = static_cast<int>(first - found.begin());
+  if (culprit == rank()) throw Error(*own);
+  throw Error(static_cast<ErrorKind>(first->front()),
+              format("rank {} of {} (host {}) says what is wrong", culprit, size(),
+                     control().place(culprit).host));
+}
+
+void LaunchedRank::run(FunctionRef<void()> work) {
+  const ErrorContext context(
+      format("running as rank {} of {} on {}", rank(), size(), control().place(rank()).host));
+  try {
+    require_same("the program", format("version {}\nbuild {}\n", program_version(), build_id()));
+    work();
+    world_.finish();
+  } catch (const std::exception& error) {
+    if (is_agreed_) {
+      world_.finish();
+    } else {
+      control().abandon(error.what());
+    }
+    throw;
+  }
+}
+
+}  // namespace bev::app

@@ -1,0 +1,157 @@
+#include "launch/process_world.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <set>
+#include <sstream>
+
+#include "base/check.h"
+#include "comm/host.h"
+#include "comm/host_engine_loader.h"
+#include "comm/nccl_world.h"
+#include "comm/single.h"
+#include "launch/secret.h"
+#include "net/interfaces.h"
+
+namespace bev {
+
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
+}
+
+std::string name_of_this_host() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+std::string started_by(LaunchedBy by) {
+  switch (by) {
+    case LaunchedBy::Mpirun: return "mpirun";
+    case LaunchedBy::Slurm: return "srun";
+    case LaunchedBy::Variables: break;
+  }
+  return "a launcher that sets RANK";
+}
+
+// Where the first rank listens, and the secret of the job.
+struct Meeting {
+  std::string host;
+  int port = 0;
+  std::string secret;
+};
+
+std::string written(const Meeting& meeting) {
+  return format("{} {} {}", meeting.host, meeting.port, meeting.secret);
+}
+
+Meeting read_meeting(const std::string& text) {
+  Meeting meeting;
+  std::istringstream(text) >> meeting.host >> meeting.port >> meeting.secret;
+  return meeting;
+}
+
+}  // namespace
+
+ProcessWorld::ProcessWorld(const RankEnvironment& environment, const Options& options)
+    : environment_(environment), parallel_(options.parallel) {
+  if (environment_.by == LaunchedBy::Mpirun) {
+    const MpiPlace place = mpi_place();
+    environment_.rank = place.rank;
+    environment_.size = place.size;
+    environment_.local_rank = place.local_rank;
+    environment_.local_size = place.local_size;
+  }
+  connect(options);
+}
+
+ProcessWorld::~ProcessWorld() = default;
+
+void ProcessWorld::connect(const Options& options) {
+  const bool is_first = environment_.rank == 0;
+  const std::string named =
+      parallel_.interface.empty() ? "" : local_address(parallel_.interface);
+  std::optional<ControlPort> listener;
+  Meeting meeting;
+  if (environment_.by == LaunchedBy::Mpirun) {
+    if (is_first) {
+      const bool is_one_machine = environment_.local_size == environment_.size;
+      meeting.host = !named.empty()    ? named
+                     : is_one_machine ? "127.0.0.1"
+                                      : local_address(name_of_this_host());
+      listener.emplace(meeting.host, 0);
+      meeting.port = listener->port();
+      meeting.secret = random_secret();
+    }
+    meeting = read_meeting(mpi_broadcast(written(meeting)));
+  } else {
+    meeting = {environment_.master_host, environment_.master_port,
+               job_secret([](const char* name) { return std::getenv(name); })};
+    if (is_first) listener.emplace(named.empty() ? meeting.host : named, meeting.port);
+  }
+  control_at_ = format("{}:{}", meeting.host, meeting.port);
+  own_address_ = named.empty() ? address_towards(meeting.host) : named;
+  control_ = std::make_unique<Control>(
+      Control::Options{.rank = environment_.rank,
+                       .size = environment_.size,
+                       .host = meeting.host,
+                       .port = meeting.port,
+                       .listener = std::move(listener),
+                       .secret = meeting.secret,
+                       .job = environment_.job,
+                       .own_host = name_of_this_host(),
+                       .join_limit = milliseconds(60 * parallel_.timeout_minutes),
+                       .silence = milliseconds(parallel_.silence_seconds),
+                       .limit = milliseconds(60 * parallel_.timeout_minutes),
+                       .note = options.note,
+                       .on_failure = options.on_failure});
+}
+
+EngineKind ProcessWorld::engine_for(DeviceKind device) const {
+  const bool is_gpu = device == DeviceKind::Cuda;
+  const EngineKind asked = parallel_.engine;
+  if (asked == EngineKind::Auto) {
+    if (is_gpu) return EngineKind::Nccl;
+    return environment_.by == LaunchedBy::Mpirun ? EngineKind::Mpi : EngineKind::Gloo;
+  }
+  BEV_CHECK(is_gpu == (asked == EngineKind::Nccl), Usage,
+            "parallel.engine {}: {}", name_of_choice(asked),
+            is_gpu ? "tensors of GPUs go by nccl" : "nccl is for GPUs; legal are mpi and gloo");
+  BEV_CHECK(asked != EngineKind::Mpi || environment_.by == LaunchedBy::Mpirun, Usage,
+            "parallel.engine mpi: mpirun did not start this process; legal are gloo and auto");
+  return asked;
+}
+
+std::unique_ptr<Communicator> ProcessWorld::make_world(Device& device) {
+  const EngineKind kind = engine_for(device.kind());
+  if (kind == EngineKind::Nccl) {
+    return make_nccl_world(device, *control_, engine_words_);
+  }
+  if (size() == 1) {
+    engine_words_ = "nobody, as there is one";
+    return std::make_unique<SingleCommunicator>();
+  }
+  if (engine_ == nullptr) {
+    engine_ = load_host_engine(kind, {.rank = rank(),
+                                      .size = size(),
+                                      .store = control_.get(),
+                                      .address = own_address_,
+                                      .timeout_seconds = 60 * parallel_.timeout_minutes});
+    engine_words_ = engine_->describe();
+  }
+  return std::make_unique<HostCommunicator>(*engine_, *control_);
+}
+
+std::string ProcessWorld::describe() const {
+  std::set<std::string> hosts;
+  for (int rank = 0; rank < control_->size(); ++rank) hosts.insert(control_->place(rank).host);
+  return format("{} processes on {}, started by {}; tensors by {}; control at {}",
+                control_->size(), hosts.size() == 1 ? "this host" : format("{} hosts", hosts.size()),
+                started_by(environment_.by), engine_words_, control_at_);
+}
+
+void ProcessWorld::finish() { control_->finish(); }
+
+}  // namespace bev

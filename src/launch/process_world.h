@@ -1,0 +1,56 @@
+// This process as one rank of a job: found by what its launcher says, connected to the others.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "comm/host_engine.h"
+#include "config/config.h"
+#include "control/control.h"
+#include "device/device.h"
+#include "launch/environment.h"
+
+namespace bev {
+
+class Communicator;
+
+class ProcessWorld {
+ public:
+  struct Options {
+    DeviceKind device{};  // decides what the engine auto is
+    ParallelConfig parallel{};
+    std::function<void(const std::string&)> note;
+    // Called from another thread while this one may be stuck: ends the process.
+    std::function<void(const Failure&)> on_failure;
+  };
+  // Meets the others. All ranks of the job do it at the same time.
+  ProcessWorld(const RankEnvironment& environment, const Options& options);
+  ~ProcessWorld();
+
+  int rank() const { return control_->rank(); }
+  int size() const { return control_->size(); }
+  Control& control() { return *control_; }
+
+  // All ranks together. The communicator must end before the device and this.
+  std::unique_ptr<Communicator> make_world(Device& device);
+
+  // "2 hosts, started by mpirun; tensors by Open MPI 4.1.4; control at 10.0.0.7:4711": known after
+  // make_world().
+  std::string describe() const;
+
+  // The work of this rank is done: returns when that of all is.
+  void finish();
+
+ private:
+  void connect(const Options& options);
+  EngineKind engine_for(DeviceKind device) const;
+
+  RankEnvironment environment_;
+  ParallelConfig parallel_;
+  std::unique_ptr<Control> control_;
+  std::unique_ptr<HostEngine> engine_;
+  std::string control_at_, own_address_, engine_words_;
+};
+
+}  // namespace bev

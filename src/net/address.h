@@ -1,0 +1,42 @@
+// Addresses of machines, version 4 and 6.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <string>
+#include <vector>
+
+namespace bev {
+
+// An address with its port.
+class Address {
+ public:
+  Address() = default;
+  Address(const sockaddr* data, socklen_t size);
+
+  const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage_); }
+  socklen_t size() const { return size_; }
+  int family() const { return storage_.ss_family; }
+  int port() const;
+  // "10.0.0.7", "fe80::1%eth0": without the port.
+  std::string host() const;
+  // "10.0.0.7:29500", "[::1]:29500"
+  std::string text() const;
+
+ private:
+  sockaddr_storage storage_{};
+  socklen_t size_ = 0;
+};
+
+// "host:port", with brackets around an address of version 6.
+std::string host_and_port(const std::string& host, int port);
+
+// All addresses of a name, or the address that `host` is (brackets may stand around it), in the
+// order of the system. A Comm error says why there is none.
+std::vector<Address> resolve(const std::string& host, int port);
+
+// This end of a socket, and the other one. Empty when the system does not tell.
+Address address_here(int socket);
+Address address_there(int socket);
+
+}  // namespace bev
