@@ -162,6 +162,20 @@ expect() {
 tasks=(srun --overcommit -n 2)
 expect '^1 of 2, local 1, on .+, step 0$' "${tasks[@]}" sh -c \
   'echo $SLURM_PROCID of $SLURM_STEP_NUM_TASKS, local $SLURM_LOCALID, on $SLURM_STEP_NODELIST, step $SLURM_STEP_ID'
-expect '^SLURM_STEP_TASKS_PER_NODE=2$' "${tasks[@]}" env
-expect '^bevatron ' "${tasks[@]}" "$bevatron" version
+expect '^2 on this node$' "${tasks[@]}" sh -c 'echo $SLURM_STEP_TASKS_PER_NODE on this node'
+train=("$bevatron" train --num-layers 2 --hidden-size 64 --num-attention-heads 2 --seq-length 64
+  --max-position-embeddings 64 --micro-batch-size 1 --train-iters 3 --lr 1e-3 --device cpu --mock-data
+  --model.vocab 256)
+export HOME=$folder
+expect '^ranks +2 processes on this host, started by srun;' "${tasks[@]}" "${train[@]}" \
+  --train.output "$folder/tasks"
+# The script of a batch job has the number of a task, too, and is alone all the same.
+printf '#!/bin/sh\nexec' >"$folder/batch"
+printf ' %q' "${train[@]}" --train.output "$folder/alone" >>"$folder/batch"
+expect '^done after 3 iterations' bash -c \
+  'sbatch --wait --overcommit -n 2 -o "$1.out" "$1" && cat "$1.out"' - "$folder/batch"
+if grep -q -E 'processes|ranks' "$folder/batch.out"; then
+  echo "a batch script took itself for one of many"
+  status=1
+fi
 exit "$status"
