@@ -1,6 +1,7 @@
 #include "comm/host.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 
@@ -13,8 +14,8 @@ namespace {
 
 // What others bring to one chunk. Larger ones leave the cache between the exchange and the sum,
 // smaller ones wait too often.
-constexpr size_t kStagingBytes = size_t{2} << 20;
-constexpr size_t kPlaces = 2;
+constexpr size_t kStagingBytes = size_t{4} << 20;
+constexpr int64_t kPlaces = 2;
 // Up to here, of all ranks together, one exchange of everything is faster than two of slices.
 constexpr size_t kAtOnceBytes = size_t{32} << 10;
 constexpr size_t kAlignment = 64;
@@ -27,6 +28,11 @@ int64_t elements_at_a_time(DType dtype, int members) {
   const size_t lost = static_cast<size_t>(members) * 2 * kAlignment;
   return static_cast<int64_t>((kStagingBytes - lost) / size_of(dtype));
 }
+
+// Where what belongs to chunk c is staged.
+size_t place_of(int64_t c) { return static_cast<size_t>(c % kPlaces); }
+
+std::span<const std::byte> bytes_in(const ConstTensor& t) { return {t.data, bytes_of(t)}; }
 
 std::string text_of(std::span<const int> ranks) {
   std::string text = "ranks ";
@@ -45,14 +51,15 @@ std::vector<int> first_ranks(int size) {
 struct HostCommunicator::Process {
   HostEngine& engine;
   Control& control;
-  std::vector<std::byte> memory = std::vector<std::byte>(kPlaces * kStagingBytes + kAlignment);
+  std::vector<std::byte> memory =
+      std::vector<std::byte>(static_cast<size_t>(kPlaces) * kStagingBytes + kAlignment);
   std::map<std::vector<int>, int> made = {};  // groups of these ranks so far
 
-  std::byte* staging(int place) {
+  std::byte* staging(size_t place) {
     void* begin = memory.data();
     size_t space = memory.size();
-    std::align(kAlignment, kPlaces * kStagingBytes, begin, space);
-    return static_cast<std::byte*>(begin) + static_cast<size_t>(place) * kStagingBytes;
+    std::align(kAlignment, static_cast<size_t>(kPlaces) * kStagingBytes, begin, space);
+    return static_cast<std::byte*>(begin) + place * kStagingBytes;
   }
 };
 
@@ -123,7 +130,7 @@ void HostCommunicator::pass_on(Exec& ex, const char* what, size_t bytes, const F
   }
 }
 
-uint64_t HostCommunicator::begin_exchange(int place, size_t bytes) {
+uint64_t HostCommunicator::begin_exchange(size_t place, size_t bytes) {
   std::byte* to = process_->staging(place);
   for (size_t r = 0; r < in_.size(); ++r) {
     if (r == static_cast<size_t>(rank())) continue;
@@ -133,7 +140,7 @@ uint64_t HostCommunicator::begin_exchange(int place, size_t bytes) {
   return group_->all_to_all(out_, in_);
 }
 
-void HostCommunicator::combine_staged(Exec& ex, int place, ConstTensor own, Tensor result,
+void HostCommunicator::combine_staged(Exec& ex, size_t place, ConstTensor own, Tensor result,
                                       ReduceOp op) {
   std::byte* from = process_->staging(place);
   for (size_t r = 0; r < parts_.size(); ++r) {
@@ -165,10 +172,9 @@ Tensor HostCommunicator::slice_of(const Tensor& chunk, int member) const {
   return slice(chunk, 0, first, elements * (member + 1) / size() - first);
 }
 
-uint64_t HostCommunicator::begin_scatter(int place, const Tensor& chunk) {
+uint64_t HostCommunicator::begin_scatter(size_t place, const Tensor& chunk) {
   for (int r = 0; r < size(); ++r) {
-    const Tensor part = slice_of(chunk, r);
-    out_[static_cast<size_t>(r)] = {part.data, bytes_of(part)};
+    out_[static_cast<size_t>(r)] = bytes_in(slice_of(chunk, r));
   }
   return begin_exchange(place, bytes_of(slice_of(chunk, rank())));
 }
@@ -177,36 +183,36 @@ uint64_t HostCommunicator::begin_gather(const Tensor& chunk) {
   const Tensor own = slice_of(chunk, rank());
   for (int r = 0; r < size(); ++r) {
     const Tensor part = slice_of(chunk, r);
-    out_[static_cast<size_t>(r)] = {own.data, bytes_of(own)};
+    out_[static_cast<size_t>(r)] = bytes_in(own);
     in_[static_cast<size_t>(r)] = {part.data, bytes_of(part)};
   }
   return group_->all_to_all(out_, in_);
 }
 
-// Each member combines a slice of each chunk, in place. While it does, the inputs of the next chunk
-// and the results of the one before are on their way.
+// Each member combines a slice of each chunk, in place. While it does, the inputs of the next
+// chunks and the results of the last are on their way.
 void HostCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   const int64_t elements = inout.shape.elements();
   const Tensor flat = reshape(inout, {elements});
   const int64_t most = elements_at_a_time(inout.dtype, size());
-  const auto chunk = [&](int64_t first) {
-    return slice(flat, 0, first, std::min(most, elements - first));
+  const int64_t chunks = (elements + most - 1) / most;
+  const auto chunk = [&](int64_t c) {
+    return slice(flat, 0, c * most, std::min(most, elements - c * most));
   };
   pass_on(ex, "all_reduce", bytes_of(inout), [&] {
-    if (elements == 0) return;
     if (bytes_of(inout) * bytes_.size() <= kAtOnceBytes) return reduce_at_once(ex, flat, op);
-    int place = 0;
-    uint64_t inputs = begin_scatter(place, chunk(0)), results = 0;
-    for (int64_t first = 0; first < elements; first += most, place = 1 - place) {
-      const uint64_t here = inputs, before = results;
-      if (first + most < elements) inputs = begin_scatter(1 - place, chunk(first + most));
-      group_->await(here);
-      const Tensor own = slice_of(chunk(first), rank());
-      combine_staged(ex, place, own, own, op);
-      results = begin_gather(chunk(first));
-      if (first > 0) group_->await(before);
+    std::array<uint64_t, kPlaces> inputs{}, results{};
+    for (int64_t c = 0, begun = 0; c < chunks; ++c) {
+      for (; begun < std::min(chunks, c + kPlaces); ++begun)
+        inputs[place_of(begun)] = begin_scatter(place_of(begun), chunk(begun));
+      group_->await(inputs[place_of(c)]);
+      const Tensor own = slice_of(chunk(c), rank());
+      combine_staged(ex, place_of(c), own, own, op);
+      if (c >= kPlaces) group_->await(results[place_of(c)]);
+      results[place_of(c)] = begin_gather(chunk(c));
     }
-    group_->await(results);
+    for (int64_t c = std::max<int64_t>(0, chunks - kPlaces); c < chunks; ++c)
+      group_->await(results[place_of(c)]);
   });
 }
 
@@ -215,26 +221,21 @@ void HostCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor sha
   const ConstTensor from = reshape(whole, {elements * size()});
   const Tensor to = reshape(shard, {elements});
   const int64_t most = elements_at_a_time(whole.dtype, size()) / size();
-  const auto part = [&](int member, int64_t first) {
-    return slice(from, 0, elements * member + first, std::min(most, elements - first));
-  };
-  const auto begin = [&](int place, int64_t first) {
-    for (int r = 0; r < size(); ++r) {
-      const ConstTensor piece = part(r, first);
-      out_[static_cast<size_t>(r)] = {piece.data, bytes_of(piece)};
-    }
-    return begin_exchange(place, out_.front().size());
+  const int64_t chunks = (elements + most - 1) / most;
+  const auto part = [&](int member, int64_t c) {
+    return slice(from, 0, elements * member + c * most, std::min(most, elements - c * most));
   };
   pass_on(ex, "reduce_scatter", bytes_of(whole), [&] {
-    if (elements == 0) return;
-    int place = 0;
-    uint64_t inputs = begin(place, 0);
-    for (int64_t first = 0; first < elements; first += most, place = 1 - place) {
-      const uint64_t here = inputs;
-      if (first + most < elements) inputs = begin(1 - place, first + most);
-      group_->await(here);
-      const ConstTensor own = part(rank(), first);
-      combine_staged(ex, place, own, slice(to, 0, first, own.shape.elements()), ReduceOp::Sum);
+    std::array<uint64_t, kPlaces> inputs{};
+    for (int64_t c = 0, begun = 0; c < chunks; ++c) {
+      for (; begun < std::min(chunks, c + kPlaces); ++begun) {
+        for (int r = 0; r < size(); ++r) out_[static_cast<size_t>(r)] = bytes_in(part(r, begun));
+        inputs[place_of(begun)] = begin_exchange(place_of(begun), out_.front().size());
+      }
+      group_->await(inputs[place_of(c)]);
+      const ConstTensor own = part(rank(), c);
+      combine_staged(ex, place_of(c), own, slice(to, 0, c * most, own.shape.elements()),
+                     ReduceOp::Sum);
     }
   });
 }

@@ -9,12 +9,13 @@ only=${2:-.}
 mkdir -p "$work"
 tar -C "$root" --exclude=./build --exclude='./build-*' --exclude=./.git -cf - . | tar -C "$work" -xf -
 cmake -S "$work" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBEV_WERROR=OFF >"$work/configure.log"
-targets="ops_test gradcheck_test equivalence_test unit_test cli_test bevatron_golden"
+targets="ops_test gradcheck_test equivalence_test unit_test cli_test ranks_test bevatron_golden"
 ninja -C "$work/out" $targets >"$work/build.log"
 
 run_test() {  # program argument
-  case "$2" in
-    --*) "$work/out/$1" --gtest_brief=1 "$2" ;;
+  case "$1 $2" in
+    "ranks_test "*) "$work/out/$1" $2 ;;
+    *" --"*) "$work/out/$1" --gtest_brief=1 "$2" ;;
     *) "$work/out/$1" "$work/$2" ;;
   esac >"$work/test.log" 2>&1
 }

@@ -25,16 +25,21 @@ void combine_run(const ops::Combine& c, int64_t begin, int64_t end) {
     const int64_t block = std::min(kBlock, end - first);
     for (size_t p = 0; p < c.parts.size(); ++p) {
       const T* in = reinterpret_cast<const T*>(c.parts[p].data) + first;
-      for (int64_t i = 0; i < block; ++i) {
-        Sum& sum = sums[static_cast<size_t>(i)];
-        const auto value = static_cast<Sum>(in[i]);
-        if (p == 0) {
-          sum = value;
-        } else if (c.op == ReduceOp::Sum) {
-          sum += value;
-        } else {
-          sum = c.op == ReduceOp::Max ? std::max(sum, value) : std::min(sum, value);
+      // One loop for each op: the compiler turns those into SIMD that hold no decision.
+      const auto fold = [&](auto f) {
+        for (int64_t i = 0; i < block; ++i) {
+          Sum& sum = sums[static_cast<size_t>(i)];
+          sum = f(sum, static_cast<Sum>(in[i]));
         }
+      };
+      if (p == 0) {
+        fold([](Sum, Sum value) { return value; });
+      } else if (c.op == ReduceOp::Sum) {
+        fold([](Sum sum, Sum value) { return sum + value; });
+      } else if (c.op == ReduceOp::Max) {
+        fold([](Sum sum, Sum value) { return std::max(sum, value); });
+      } else {
+        fold([](Sum sum, Sum value) { return std::min(sum, value); });
       }
     }
     for (int64_t i = 0; i < block; ++i)
