@@ -35,7 +35,9 @@ class VisibleDevices {
 
 TEST(OwnGpu, EachRankOfAMachineTakesItsOwn) {
   const VisibleDevices devices("4,5,6");
-  RankEnvironment environment{.local_rank = 2, .local_size = 3};
+  RankEnvironment environment;
+  environment.local_rank = 2;
+  environment.local_size = 3;
   take_own_gpu(environment);
   EXPECT_EQ(devices.now(), "6");
   EXPECT_EQ(environment.local_gpus, 3);
@@ -43,7 +45,7 @@ TEST(OwnGpu, EachRankOfAMachineTakesItsOwn) {
 
 TEST(OwnGpu, OneProcessKeepsAll) {
   const VisibleDevices devices("4,5,6");
-  RankEnvironment environment{.local_rank = 0, .local_size = 1};
+  RankEnvironment environment;
   take_own_gpu(environment);
   EXPECT_EQ(devices.now(), "4,5,6");
 }
