@@ -23,9 +23,7 @@ class VisibleDevices {
     if (const char* now = std::getenv(kName)) before_ = now;
     ::setenv(kName, value, 1);
   }
-  ~VisibleDevices() {
-    before_.empty() ? ::unsetenv(kName) : ::setenv(kName, before_.c_str(), 1);
-  }
+  ~VisibleDevices() { before_.empty() ? ::unsetenv(kName) : ::setenv(kName, before_.c_str(), 1); }
   std::string now() const { return std::getenv(kName); }
 
  private:
