@@ -13,7 +13,7 @@ namespace bev {
 struct OpSpan {
   const char* op;
   double begin, end;
-  int stream;
+  int stream = 0;
 };
 
 class Trace {

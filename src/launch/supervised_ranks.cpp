@@ -18,8 +18,6 @@
 #include "base/clock.h"
 #include "launch/rank_process.h"
 
-extern char** environ;
-
 namespace bev {
 
 namespace {

@@ -54,7 +54,7 @@ class SignalQueue {
   int descriptor() const { return descriptor_; }
   const sigset_t& before() const { return before_; }
   // 0: none waits.
-  int next() {
+  int next() const {
     signalfd_siginfo signal{};
     return ::read(descriptor_, &signal, sizeof signal) == sizeof signal
                ? static_cast<int>(signal.ssi_signo)

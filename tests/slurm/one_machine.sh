@@ -38,6 +38,11 @@ stop() {
     done
     kill -9 "${started[i]}" 2>/dev/null || true
   done
+  # A step that could not report its end to a controller that is gone would try for ever. Ours are
+  # those that write to our logs.
+  for i in $(pgrep -f '^slurmstepd: '); do
+    if find "/proc/$i/fd" -lname "$folder/*" 2>/dev/null | grep -q .; then kill -9 "$i" || true; fi
+  done
   wait 2>/dev/null || true
   rm -rf "$folder"
   exit "$status"

@@ -46,8 +46,19 @@ TEST(Trace, SpansInTheOrderOfIssue) {
   trace_two_ops(trace, device->compute_stream());
   expect_in_order(trace.spans());
   const Json json = Json::parse(trace.chrome_json());
-  ASSERT_EQ(json.size(), 2u);
-  EXPECT_EQ(json[1].at("name"), "second");
+  ASSERT_EQ(json.size(), 3u + 2u) << "the names of the streams, and the ops";
+  EXPECT_EQ(json[4].at("name"), "second");
+  EXPECT_EQ(json[4].at("tid"), 0);
+}
+
+TEST(Trace, StreamsShowForThemselves) {
+  const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 1);
+  Trace trace(*device);
+  trace.begin("all_reduce", device->exchange_stream());
+  trace.end(device->exchange_stream());
+  const Json json = Json::parse(trace.chrome_json());
+  EXPECT_EQ(json[2].at("args").at("name"), "exchange");
+  EXPECT_EQ(json[3].at("tid"), json[2].at("tid"));
 }
 
 // Timers go back to the device with their owner and are started again.

@@ -67,6 +67,7 @@ TEST(Binding, UnevenDivisionLeavesNothingOut) {
   }
   std::sort(together.begin(), together.end());
   EXPECT_EQ(cpu_list_text(together), "0-15");
+  EXPECT_EQ(all[0], (Cpus{0, 1, 8, 9})) << "a core is not divided";
 }
 
 TEST(Binding, MoreRanksThanCpusAreNotBound) {

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,7 +68,8 @@ class Supervisor : public ::testing::Test {
   pid_t run_apart(const LaunchJob& job) {
     const pid_t process = ::fork();
     if (process == 0) {
-      // gtest's own handlers and threads are of no interest here.
+      // A test that fails leaves nobody behind.
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       ::_exit(run(job));
     }
     return process;
@@ -75,7 +77,13 @@ class Supervisor : public ::testing::Test {
 
   static int code_of(pid_t process) {
     int status = 0;
-    EXPECT_EQ(::waitpid(process, &status, 0), process);
+    const bool has_ended =
+        eventually([&] { return ::waitpid(process, &status, WNOHANG) == process; });
+    EXPECT_TRUE(has_ended) << "the supervisor does not end";
+    if (!has_ended) {
+      ::kill(process, SIGKILL);
+      ::waitpid(process, &status, 0);
+    }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
   }
 
