@@ -44,7 +44,9 @@ ProcessWorld::Options options_for(const Config& config, const Voice& voice, int 
 
 std::optional<RankEnvironment> own_environment() {
   auto environment = rank_environment([](const char* name) { return std::getenv(name); });
-  if (environment) take_own_gpu(*environment);
+  if (!environment) return environment;
+  take_own_gpu(*environment);
+  prepare_nccl_environment("");
   return environment;
 }
 
@@ -61,12 +63,12 @@ LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& con
     : local_size_(environment.local_size),
       local_gpus_(environment.local_gpus),
       world_(environment, options_for(config, voice, environment.rank)) {
-  bind();
+  bind(config.device.kind == DeviceKind::Cuda ? environment.gpu_node : std::nullopt);
   if (config.device.kind == DeviceKind::Cuda) prepare_nccl_environment(config.parallel.interface);
 }
 
-void LaunchedRank::bind() {
-  const std::vector<std::string> all = control().exchange(binding_offer(allowed_cpus(), {}));
+void LaunchedRank::bind(std::optional<int> gpu_node) {
+  const std::vector<std::string> all = control().exchange(binding_offer(allowed_cpus(), gpu_node));
   std::vector<std::string> here;
   int local_rank = 0;
   for (int each = 0; each < size(); ++each) {

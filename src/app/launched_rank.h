@@ -51,7 +51,7 @@ class LaunchedRank {
   void run(FunctionRef<void()> work);
 
  private:
-  void bind();
+  void bind(std::optional<int> gpu_node);
 
   int local_size_, local_gpus_;
   ProcessWorld world_;

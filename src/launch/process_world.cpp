@@ -27,15 +27,6 @@ std::string name_of_this_host() {
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
-std::string started_by(LaunchedBy by) {
-  switch (by) {
-    case LaunchedBy::Mpirun: return "mpirun";
-    case LaunchedBy::Slurm: return "srun";
-    case LaunchedBy::Variables: break;
-  }
-  return "a launcher that sets RANK";
-}
-
 // Where the first rank listens, and the secret of the job.
 struct Meeting {
   std::string host;
@@ -146,9 +137,9 @@ std::unique_ptr<Communicator> ProcessWorld::make_world(Device& device) {
 std::string ProcessWorld::describe() const {
   std::set<std::string> hosts;
   for (int rank = 0; rank < control_->size(); ++rank) hosts.insert(control_->place(rank).host);
-  return format("{} processes on {}, started by {}; tensors by {}; control at {}", control_->size(),
+  return format("{} processes on {}, found by {}; tensors by {}; control at {}", control_->size(),
                 hosts.size() == 1 ? "this host" : format("{} hosts", hosts.size()),
-                started_by(environment_.by), engine_words_, control_at_);
+                environment_.words, engine_words_, control_at_);
 }
 
 void ProcessWorld::finish() { control_->finish(); }

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <fstream>
+
+#include "support/temporary_directory.h"
 
 namespace bev {
 namespace {
@@ -14,6 +17,29 @@ TEST(OwnGpu, IsChosenFromThoseThatAreVisible) {
   EXPECT_EQ(visible_gpus("5,7", 8), (List{"5", "7"}));
   EXPECT_EQ(visible_gpus("GPU-1a,MIG-2b", 8), (List{"GPU-1a", "MIG-2b"}));
   EXPECT_EQ(visible_gpus("", 8), List{});
+}
+
+TEST(OwnGpu, IsFoundInWhatTheDriverSays) {
+  const test::TemporaryDirectory folder;
+  const auto driver = folder.path() / "gpus", pci = folder.path() / "pci";
+  const auto add = [&](const std::string& bus, const std::string& uuid, const std::string& node) {
+    std::filesystem::create_directories(driver / bus);
+    std::filesystem::create_directories(pci / bus);
+    std::ofstream(driver / bus / "information") << "Model: \t X\nGPU UUID: \t " << uuid << "\n";
+    std::ofstream(pci / bus / "numa_node") << node << "\n";
+  };
+  add("0000:91:00.0", "GPU-9", "1");
+  add("0000:18:00.0", "GPU-1", "0");
+  add("0000:a0:00.0", "GPU-a", "-1");
+  const std::vector<MachineGpu> gpus = machine_gpus(driver, pci);
+  ASSERT_EQ(gpus.size(), 3u);
+  EXPECT_EQ(find_gpu(gpus, "0")->node, 0);
+  EXPECT_EQ(find_gpu(gpus, "1")->bus, "0000:91:00.0");
+  EXPECT_EQ(find_gpu(gpus, "GPU-9")->node, 1);
+  EXPECT_EQ(find_gpu(gpus, "2")->node, std::nullopt);
+  EXPECT_EQ(find_gpu(gpus, "3"), nullptr);
+  EXPECT_EQ(find_gpu(gpus, "GPU-x"), nullptr);
+  EXPECT_TRUE(machine_gpus(folder.path() / "none", pci).empty());
 }
 
 // The variable that CUDA reads, put back at the end.
