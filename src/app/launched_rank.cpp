@@ -54,6 +54,7 @@ RankEnvironment alone_environment() {
   RankEnvironment alone;
   alone.by = LaunchedBy::Variables;
   alone.master_host = "127.0.0.1";
+  alone.words = "itself";
   take_own_gpu(alone);
   return alone;
 }
