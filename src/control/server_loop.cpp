@@ -222,7 +222,11 @@ void ControlServer::Loop::let_in(Peer& peer, const HelloMessage& hello) {
   peer.rank = hello.rank;
   --stranger_count_;
   ranks_[static_cast<size_t>(hello.rank)] = &peer;
-  if (roster_.is_complete() && !gave_up_) begin_job();
+  if (roster_.is_complete()) {
+    begin_job();
+  } else {
+    say(peer, parcel_of(WaitingMessage{cut(roster_.missing_text())}));
+  }
 }
 
 void ControlServer::Loop::begin_job() {
