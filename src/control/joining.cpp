@@ -113,12 +113,12 @@ class Joining {
     }
   }
 
-  // The other end is told that the secrets differ.
-  void say_goodbye() const {
+  // The other end is told that the secrets differ, if it still listens.
+  bool say_goodbye() const {
     try {
-      job_.connection->flush();
+      return job_.connection->flush();
     } catch (const Error&) {
-      // The reason to go is the first one.
+      return false;
     }
   }
 

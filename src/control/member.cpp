@@ -116,7 +116,7 @@ void Control::Member::send(const Message& message) {
     wants_out_ = true;
     wake_.raise();
   } catch (const Error&) {
-    // The watching thread finds the same, behind what was received before.
+    wants_out_ = false;  // the watching thread finds the same, behind what was received before
   }
 }
 
