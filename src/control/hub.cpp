@@ -67,7 +67,7 @@ void Hub::take(int rank, const T&, Time) {
   throw Error(ErrorKind::Comm, format("rank {} says what it cannot say now", rank));
 }
 
-void Hub::take(int rank, GroupMessage message, Time) {
+void Hub::take(int rank, const GroupMessage& message, Time) {
   const auto size = static_cast<int32_t>(members_.size());
   const std::vector<int32_t>& ranks = message.ranks;
   BEV_CHECK(

@@ -57,7 +57,7 @@ class Hub {
     bool is_finished = false, is_gone = false;
   };
 
-  void take(int rank, GroupMessage message, Time now);
+  void take(int rank, const GroupMessage& message, Time now);
   void take(int rank, const LargestMessage& message, Time now);
   void take(int rank, ExchangeMessage message, Time now);
   void take(int rank, PutMessage message, Time now);

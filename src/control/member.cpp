@@ -116,7 +116,7 @@ void Control::Member::send(const Message& message) {
     wants_out_ = true;
     wake_.raise();
   } catch (const Error&) {
-    // The watching thread finds the same, behind what was received before.
+    wants_out_ = false;  // the watching thread finds the same, behind what was received before
   }
 }
 
@@ -150,6 +150,7 @@ std::vector<std::string> Control::Member::exchange(const std::string& here) {
   const uint64_t request = next_exchange_++;
   const auto answer = std::get<ExchangedMessage>(
       ask(lock, request, ExchangeMessage{.request = request, .value = here}));
+  lock.unlock();
   BEV_CHECK(answer.of_rank.size() == static_cast<size_t>(size()), Comm,
             "an exchange of {} ranks, not {}", answer.of_rank.size(), size());
   std::vector<std::string> all;

@@ -21,6 +21,17 @@ constexpr unsigned kUp = 1;  // IFF_UP
 
 bool is_version_4(const std::string& address) { return address.find(':') == std::string::npos; }
 
+// None for what is no name.
+std::vector<std::string> hosts_of(const std::string& name) {
+  try {
+    std::vector<std::string> hosts;
+    for (const Address& address : resolve(name, 0)) hosts.push_back(address.host());
+    return hosts;
+  } catch (const Error&) {
+    return {};
+  }
+}
+
 }  // namespace
 
 std::vector<Interface> interfaces() {
@@ -54,15 +65,9 @@ std::string local_address(const std::string& interface_or_address) {
     if (found.empty()) found = each.address;
   }
   if (!found.empty()) return found;
-  try {
-    for (const Address& address : resolve(interface_or_address, 0)) {
-      const std::string host = address.host();
-      if (std::any_of(all.begin(), all.end(),
-                      [&](const Interface& i) { return i.address == host; }))
-        return host;
-    }
-  } catch (const Error&) {
-    // Neither an interface nor a name: the same answer.
+  for (const std::string& host : hosts_of(interface_or_address)) {
+    if (std::any_of(all.begin(), all.end(), [&](const Interface& i) { return i.address == host; }))
+      return host;
   }
   throw Error(ErrorKind::Comm, format("{} is no interface or address of this machine, which has {}",
                                       interface_or_address, interfaces_text()));

@@ -188,6 +188,18 @@ TEST(ControlJoining, StrangersChangeNothing) {
   EXPECT_LE(notes, 8) << job.notes[0].text();
 }
 
+// The oldest goes, long before its time is over.
+TEST(ControlJoining, TooManyStrangersAtOnce) {
+  Job job(1);
+  std::vector<Socket> silent;
+  for (int i = 0; i < 300; ++i) silent.push_back(stranger(job.port()));
+  job.run([&](Control& control) {
+    EXPECT_TRUE(job.notes[0].wait_for("too many connections wait")) << job.notes[0].text();
+    control.finish();
+  });
+  EXPECT_EQ(job.all_errors(), "");
+}
+
 // A server with another secret learns nothing but a nonce.
 TEST(ControlJoining, NothingIsToldToAServerWithAnotherSecret) {
   Job impostor(2);
