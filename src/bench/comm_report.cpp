@@ -30,7 +30,7 @@ std::string comm_bench_table(const CommBench& bench, const CommPlace& place) {
     text += format("{:<15} {:>13} {:>12.1f} {:>9.3f} {:>9.3f}", name_of(t.exchange),
                    with_commas(static_cast<int64_t>(t.bytes)), 1e6 * t.time.median, 1e-9 * t.rate(),
                    1e-9 * t.bus_rate(bench.ranks));
-    if (t.library) text += format(" {:>13.3f} {:>13.2f}", 1e-9 * t.library_rate(), t.of_library());
+    if (t.library) text += format(" {:>13.3f} {:>13.3f}", 1e-9 * t.library_rate(), t.of_library());
     text += "\n";
   }
   text += format("\ntime: {}\n", timing_words(bench));
@@ -50,12 +50,14 @@ std::string comm_bench_json(const CommBench& bench, const CommPlace& place) {
                {"median_seconds", t.time.median},
                {"low_seconds", t.time.low},
                {"high_seconds", t.time.high},
+               {"best_seconds", t.time.best},
                {"runs", t.time.runs},
                {"calls_per_run", t.time.calls},
                {"bytes_per_second", t.rate()},
                {"bus_bytes_per_second", t.bus_rate(bench.ranks)}};
     if (t.library) {
       entry["library_median_seconds"] = t.library->median;
+      entry["library_best_seconds"] = t.library->best;
       entry["library_bytes_per_second"] = t.library_rate();
       entry["fraction_of_library"] = t.of_library();
     }
