@@ -74,7 +74,8 @@ CommBenchOptions options_of(const LoadedConfig& loaded) {
   BEV_CHECK(options.min_bytes <= options.max_bytes, Usage,
             "--min-bytes is {}, more than --max-bytes, {}; the other way round is legal",
             options.min_bytes, options.max_bytes);
-  if (loaded.config.device.precision != Precision::Auto)
+  const DeviceConfig& device = loaded.config.device;
+  if (device.precision != Precision::Auto || device.kind == DeviceKind::Reference)
     options.dtype = resolve_dtype(loaded.config);
   return options;
 }

@@ -34,10 +34,12 @@ std::string comm_bench_table(const CommBench& bench, const CommPlace& place) {
     text += "\n";
   }
   text += format("\ntime: {}\n", timing_words(bench));
-  text += "GB/s: bytes of the message over the time; bus: times the share that passes each link:";
+  std::vector<std::string> shares;
   for (const Exchange exchange : kExchanges)
-    text += format(" {} {:.3g}", name_of(exchange), bus_factor(exchange, bench.ranks));
-  text += "\n";
+    shares.push_back(format("{} {:.3g}", name_of(exchange), bus_factor(exchange, bench.ranks)));
+  text += format(
+      "GB/s: bytes of the message over the time; bus: times the share that passes each link: {}\n",
+      fmt::join(shares, ", "));
   if (compared) text += format("library: {}\n", bench.library);
   return text;
 }
