@@ -21,23 +21,23 @@ namespace {
 // Another rank has failed. The thread that trains may be stuck in an exchange with it, so the
 // process ends here; what it was writing is written beside the old file and does no harm.
 [[noreturn]] void leave_after(const Failure& failure, int rank, const Voice& voice) {
-  const std::string text = format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank,
-                                  failure.text(), name_of(ErrorKind::Comm),
-                                  exit_code(ErrorKind::Comm));
+  const std::string text =
+      format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank, failure.text(),
+             name_of(ErrorKind::Comm), exit_code(ErrorKind::Comm));
   say("{}", text);
   voice.keep(text);
   ::_exit(exit_code(ErrorKind::Comm));
 }
 
 ProcessWorld::Options options_for(const Config& config, const Voice& voice, int rank) {
-  return {.device = config.device.kind,
-          .parallel = config.parallel,
-          .note = [&voice, rank](const std::string& text) {
+  return {
+      .device = config.device.kind,
+      .parallel = config.parallel,
+      .note =
+          [&voice, rank](const std::string& text) {
             voice.tell("bevatron: note: rank {}: {}\n", rank, text);
           },
-          .on_failure = [&voice, rank](const Failure& failure) {
-            leave_after(failure, rank, voice);
-          }};
+      .on_failure = [&voice, rank](const Failure& failure) { leave_after(failure, rank, voice); }};
 }
 
 }  // namespace
@@ -74,8 +74,8 @@ void LaunchedRank::bind() {
     if (each < rank()) ++local_rank;
     here.push_back(all[static_cast<size_t>(each)]);
   }
-  const Binding binding = bind_rank(rank(), local_rank, here,
-                                    [](const char* name) { return std::getenv(name); });
+  const Binding binding =
+      bind_rank(rank(), local_rank, here, [](const char* name) { return std::getenv(name); });
   binding_ = binding.words;
   const auto same = std::count(here.begin(), here.end(), here[static_cast<size_t>(local_rank)]);
   sharing_cpus_ = binding.cpus.empty() ? static_cast<int>(same) : 1;
@@ -111,8 +111,8 @@ void LaunchedRank::require_all_well(FunctionRef<void()> look) {
   }
   const std::vector<std::string> found =
       control().exchange(own ? std::string(1, static_cast<char>(own->kind)) : "");
-  const auto first =
-      std::find_if(found.begin(), found.end(), [](const std::string& kind) { return !kind.empty(); });
+  const auto first = std::find_if(found.begin(), found.end(),
+                                  [](const std::string& kind) { return !kind.empty(); });
   if (first == found.end()) return;
   is_agreed_ = true;
   const auto culprit = static_cast<int>(first - found.begin());

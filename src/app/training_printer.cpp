@@ -50,8 +50,8 @@ std::string TrainingPrinter::curve() const {
 }
 
 void TrainingPrinter::print_interval(const Progress& p) {
-  print(interval_.take_line(p, options_.flops_per_token, options_.peak_flops,
-                            slowest_.take_text()));
+  print(
+      interval_.take_line(p, options_.flops_per_token, options_.peak_flops, slowest_.take_text()));
 }
 
 void TrainingPrinter::print(const std::string& line) {

@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
+#include "app/launched_rank.h"
 #include "app/terminal.h"
 #include "app/verb_config.h"
 #include "app/verbs.h"
 #include "base/check.h"
+#include "config/print.h"
 #include "parallel/layout.h"
 #include "plan/fit.h"
 #include "verify/layout_text.h"
@@ -126,9 +129,61 @@ LayoutPair checked_pair(const LoadedConfig& loaded, const Config& config) {
   return pair;
 }
 
+struct Trial {
+  const LoadedConfig& loaded;
+  const Config& whole;  // as the user has it
+  const LayoutPair& pair;
+  int64_t steps;
+  double tolerance;
+};
+
+void print_trial(const Trial& t) {
+  say("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(t.pair.first),
+      rank_text(t.pair.second), t.steps, name_of_choice(t.pair.first.device.kind), t.tolerance);
+  print_model(t.whole, t.pair.first);
+}
+
+// Compares what came of the first layout with what comes of the second.
+int report(const Trial& t, const std::vector<StepOutcome>& first) {
+  const VerifyReport report{
+      .layouts = {layout_text(t.pair.first.parallel), layout_text(t.pair.second.parallel)},
+      .device = t.pair.first.device.kind,
+      .tolerance = t.tolerance,
+      .comparison = compare(first, train_layout(t.pair.second, t.steps))};
+  fmt::print("{}\n", t.loaded.has("--json") ? verify_json(report) : verify_table(report));
+  if (const auto difference = report.comparison.first_beyond(t.tolerance))
+    throw Error(ErrorKind::Numerics, difference_text(*difference, t.tolerance));
+  if (!t.loaded.has("--json")) fmt::print("{}\n", agreement_text(report));
+  return 0;
+}
+
+// The first layout on the processes of the launcher; the second is the first process's alone.
+int verify_launched(const RankEnvironment& environment, const Trial& t) {
+  const Config& config = t.pair.first;
+  BEV_CHECK(layout_of(config).world() == environment.size, Usage,
+            "the layout {} has {} ranks, and a launcher started {} processes: legal are as many",
+            layout_text(config.parallel), layout_of(config).world(), environment.size);
+  const Voice voice(environment.rank == 0);
+  LaunchedRank launched(environment, config, voice);
+  int code = 0;
+  launched.run([&] {
+    launched.require_same("the configuration", print_config(config, {}));
+    const std::unique_ptr<Device> device = rank_device(config);
+    const std::unique_ptr<Communicator> world = launched.make_world(*device);
+    if (launched.rank() == 0) {
+      print_trial(t);
+      voice.tell("ranks     {}\n", launched.describe());
+    }
+    const std::vector<StepOutcome> outcome = train_layout(config, t.steps, *device, *world);
+    if (launched.rank() == 0) code = report(t, outcome);
+  });
+  return code;
+}
+
 }  // namespace
 
 int verify(std::span<const std::string> args) {
+  const std::optional<RankEnvironment> environment = own_environment();
   const std::string summary = format(
       "Trains a few steps under two layouts from the same seed, on made-up tokens of which some do "
       "not count, with ranks as threads in float64 (--device cpu or cuda: f32, "
@@ -150,19 +205,12 @@ int verify(std::span<const std::string> args) {
   const double tolerance = tolerance_for(*loaded, resolve_dtype(pair.first));
   for (const Config* config : {&pair.first, &pair.second})
     require_fit(*config, plan_layout(*config));
-  say("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(pair.first),
-      rank_text(pair.second), steps, name_of_choice(arithmetic.device), tolerance);
-  print_model(whole.first, pair.first);
-  const VerifyReport report{
-      .layouts = {layout_text(pair.first.parallel), layout_text(pair.second.parallel)},
-      .device = arithmetic.device,
-      .tolerance = tolerance,
-      .comparison = compare(train_layout(pair.first, steps), train_layout(pair.second, steps))};
-  fmt::print("{}\n", loaded->has("--json") ? verify_json(report) : verify_table(report));
-  if (const auto difference = report.comparison.first_beyond(tolerance))
-    throw Error(ErrorKind::Numerics, difference_text(*difference, tolerance));
-  if (!loaded->has("--json")) fmt::print("{}\n", agreement_text(report));
-  return 0;
+  const Trial trial{*loaded, whole.first, pair, steps, tolerance};
+  if (!environment) {
+    print_trial(trial);
+    return report(trial, train_layout(pair.first, steps));
+  }
+  return verify_launched(*environment, trial);
 }
 
 }  // namespace bev::app

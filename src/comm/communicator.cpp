@@ -13,6 +13,23 @@ void check_rows(const char* call, const ConstTensor& shard, const ConstTensor& w
             to_string(whole.shape), size);
 }
 
+// Says what goes on while it lives. An error ends it too: the words belong to the communicator.
+class Told {
+ public:
+  Told(Activity* activity, const char* what, size_t bytes, const std::string* peers)
+      : activity_(activity) {
+    if (activity_ != nullptr) activity_->begin(what, bytes, peers);
+  }
+  ~Told() {
+    if (activity_ != nullptr) activity_->end();
+  }
+  Told(const Told&) = delete;
+  Told& operator=(const Told&) = delete;
+
+ private:
+  Activity* activity_;
+};
+
 }  // namespace
 
 void Communicator::count(Exec& ex, double bytes) {
@@ -25,38 +42,44 @@ void Communicator::tell(Activity& activity, std::string peers) {
   peers_ = std::move(peers);
 }
 
-void Communicator::pass(Exec& ex, const char* what, size_t bytes, FunctionRef<void()> exchange) {
-  if (size_ == 1) return exchange();
-  if (activity_ != nullptr) activity_->begin(what, bytes, &peers_);
+void Communicator::pass(Exec& ex, const char* what, size_t bytes,
+                        FunctionRef<void(Exec& ex)> exchange) {
+  if (size_ == 1) return exchange(ex);
+  const Told told(activity_, what, bytes, &peers_);
+  // What it is made of does not show for itself.
+  Exec inner = ex;
+  inner.trace = nullptr;
+  if (ex.trace != nullptr) ex.trace->begin(what, ex.stream);
   if (ex.waits != nullptr) ex.waits->begin(ex.stream);
-  exchange();
+  exchange(inner);
   if (ex.waits != nullptr) ex.waits->end(ex.stream);
-  if (activity_ != nullptr) activity_->end();
+  if (ex.trace != nullptr) ex.trace->end(ex.stream);
 }
 
 void Communicator::all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   BEV_CHECK(is_contiguous(inout), Internal, "all_reduce of a tensor with gaps");
   // A ring sends each byte twice, less the part a rank keeps.
   count(ex, 2.0 * static_cast<double>(bytes_of(inout)) * (size_ - 1) / size_);
-  pass(ex, "all_reduce", bytes_of(inout), [&] { do_all_reduce(ex, inout, op); });
+  pass(ex, "all_reduce", bytes_of(inout), [&](Exec& inner) { do_all_reduce(inner, inout, op); });
 }
 
 void Communicator::all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
   check_rows("all_gather", shard, whole, size_);
   count(ex, static_cast<double>(bytes_of(shard)) * (size_ - 1));
-  pass(ex, "all_gather", bytes_of(whole), [&] { do_all_gather(ex, shard, whole); });
+  pass(ex, "all_gather", bytes_of(whole), [&](Exec& inner) { do_all_gather(inner, shard, whole); });
 }
 
 void Communicator::reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
   check_rows("reduce_scatter", shard, whole, size_);
   count(ex, static_cast<double>(bytes_of(shard)) * (size_ - 1));
-  pass(ex, "reduce_scatter", bytes_of(whole), [&] { do_reduce_scatter(ex, whole, shard); });
+  pass(ex, "reduce_scatter", bytes_of(whole),
+       [&](Exec& inner) { do_reduce_scatter(inner, whole, shard); });
 }
 
 void Communicator::broadcast(Exec& ex, Tensor inout, int root) {
   BEV_CHECK(root >= 0 && root < size_, Internal, "broadcast from {} of {}", root, size_);
   if (rank_ == root) count(ex, static_cast<double>(bytes_of(inout)) * (size_ - 1));
-  pass(ex, "broadcast", bytes_of(inout), [&] { do_broadcast(ex, inout, root); });
+  pass(ex, "broadcast", bytes_of(inout), [&](Exec& inner) { do_broadcast(inner, inout, root); });
 }
 
 Sent Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
@@ -67,14 +90,14 @@ Sent Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
 }
 
 void Communicator::await(Exec& ex, const Sent& sent) {
-  if (sent.present()) pass(ex, "send", 0, [&] { do_await(ex, sent); });
+  if (sent.present()) pass(ex, "send", 0, [&](Exec& inner) { do_await(inner, sent); });
 }
 
 void Communicator::recv(Exec& ex, Tensor tensor, int from, Channel channel) {
   BEV_CHECK(from >= 0 && from < size_ && from != rank_, Internal, "recv at {} from {}", rank_,
             from);
   BEV_CHECK(is_contiguous(tensor), Internal, "recv into a tensor with gaps");
-  pass(ex, "recv", bytes_of(tensor), [&] { do_recv(ex, tensor, from, channel); });
+  pass(ex, "recv", bytes_of(tensor), [&](Exec& inner) { do_recv(inner, tensor, from, channel); });
 }
 
 }  // namespace bev

@@ -81,8 +81,8 @@ class Communicator {
   virtual void do_barrier(std::chrono::seconds limit) = 0;
 
   void count(Exec& ex, double bytes);
-  // Runs `exchange`, metered and told.
-  void pass(Exec& ex, const char* what, size_t bytes, FunctionRef<void()> exchange);
+  // Runs `exchange`: told, traced and metered.
+  void pass(Exec& ex, const char* what, size_t bytes, FunctionRef<void(Exec& ex)> exchange);
 
   int rank_, size_;
   double bytes_sent_ = 0;

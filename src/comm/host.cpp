@@ -13,12 +13,16 @@ namespace {
 
 // What others bring to one chunk. Larger ones leave the cache between the exchange and the sum,
 // smaller ones wait too often.
-constexpr size_t kStagingBytes = size_t{4} << 20;
+constexpr size_t kStagingBytes = size_t{2} << 20;
+constexpr size_t kPlaces = 2;
 // Up to here, of all ranks together, one exchange of everything is faster than two of slices.
 constexpr size_t kAtOnceBytes = size_t{32} << 10;
 constexpr size_t kAlignment = 64;
 
-// Of all members together, so that each slice may begin at a line of the cache.
+// In staging memory each slice begins at a line of the cache.
+size_t staged_bytes(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Of all members together.
 int64_t elements_at_a_time(DType dtype, int members) {
   const size_t lost = static_cast<size_t>(members) * 2 * kAlignment;
   return static_cast<int64_t>((kStagingBytes - lost) / size_of(dtype));
@@ -41,13 +45,14 @@ std::vector<int> first_ranks(int size) {
 struct HostCommunicator::Process {
   HostEngine& engine;
   Control& control;
-  std::vector<std::byte> memory = std::vector<std::byte>(kStagingBytes + kAlignment);
+  std::vector<std::byte> memory = std::vector<std::byte>(kPlaces * kStagingBytes + kAlignment);
   std::map<std::vector<int>, int> made = {};  // groups of these ranks so far
 
-  std::byte* staging() {
-    void* place = memory.data();
+  std::byte* staging(int place) {
+    void* begin = memory.data();
     size_t space = memory.size();
-    return static_cast<std::byte*>(std::align(kAlignment, kStagingBytes, place, space));
+    std::align(kAlignment, kPlaces * kStagingBytes, begin, space);
+    return static_cast<std::byte*>(begin) + static_cast<size_t>(place) * kStagingBytes;
   }
 };
 
@@ -127,27 +132,33 @@ void HostCommunicator::pass_on(Exec& ex, const char* what, size_t bytes, const F
   }
 }
 
-void HostCommunicator::exchange_and_combine(Exec& ex, ConstTensor own, Tensor result, ReduceOp op) {
-  const size_t bytes = bytes_of(result);
-  // A member's slice may begin anywhere in the tensor, but not in the staging memory.
-  const size_t stride = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  std::byte* place = process_->staging();
+uint64_t HostCommunicator::begin_exchange(int place, size_t bytes) {
+  std::byte* to = process_->staging(place);
+  for (size_t r = 0; r < in_.size(); ++r) {
+    if (r == static_cast<size_t>(rank())) continue;
+    in_[r] = {to, bytes};
+    to += staged_bytes(bytes);
+  }
+  return group_->all_to_all(out_, in_);
+}
+
+void HostCommunicator::combine_staged(Exec& ex, int place, ConstTensor own, Tensor result,
+                                      ReduceOp op) {
+  std::byte* from = process_->staging(place);
   for (size_t r = 0; r < parts_.size(); ++r) {
     if (r == static_cast<size_t>(rank())) {
       parts_[r] = own;
       continue;
     }
-    in_[r] = {place, bytes};
-    parts_[r] = tensor_over(place, result.dtype, result.shape);
-    place += stride;
+    parts_[r] = tensor_over(from, result.dtype, result.shape);
+    from += staged_bytes(bytes_of(result));
   }
-  group_->all_to_all(out_, in_);
   ops::combine(ex, {.parts = parts_, .op = op, .out = result});
 }
 
 void HostCommunicator::reduce_at_once(Exec& ex, Tensor inout, ReduceOp op) {
   const size_t bytes = bytes_of(inout);
-  std::byte* place = process_->staging();
+  std::byte* place = process_->staging(0);
   std::fill(bytes_.begin(), bytes_.end(), bytes);
   group_->all_gather(inout.data, place, bytes_);
   for (ConstTensor& part : parts_) {
@@ -157,28 +168,54 @@ void HostCommunicator::reduce_at_once(Exec& ex, Tensor inout, ReduceOp op) {
   ops::combine(ex, {.parts = parts_, .op = op, .out = inout});
 }
 
-void HostCommunicator::reduce_by_slices(Exec& ex, Tensor chunk, ReduceOp op) {
+Tensor HostCommunicator::slice_of(const Tensor& chunk, int member) const {
   const int64_t elements = chunk.shape.elements();
-  const auto first_of = [&](int r) { return elements * r / size(); };
-  for (int r = 0; r < size(); ++r) {
-    const Tensor part = slice(chunk, 0, first_of(r), first_of(r + 1) - first_of(r));
-    bytes_[static_cast<size_t>(r)] = bytes_of(part);
-    out_[static_cast<size_t>(r)] = {part.data, bytes_of(part)};
-  }
-  const int64_t first = first_of(rank());
-  const Tensor own = slice(chunk, 0, first, first_of(rank() + 1) - first);
-  exchange_and_combine(ex, own, own, op);
-  group_->all_gather(own.data, chunk.data, bytes_);
+  const int64_t first = elements * member / size();
+  return slice(chunk, 0, first, elements * (member + 1) / size() - first);
 }
 
+uint64_t HostCommunicator::begin_scatter(int place, const Tensor& chunk) {
+  for (int r = 0; r < size(); ++r) {
+    const Tensor part = slice_of(chunk, r);
+    out_[static_cast<size_t>(r)] = {part.data, bytes_of(part)};
+  }
+  return begin_exchange(place, bytes_of(slice_of(chunk, rank())));
+}
+
+uint64_t HostCommunicator::begin_gather(const Tensor& chunk) {
+  const Tensor own = slice_of(chunk, rank());
+  for (int r = 0; r < size(); ++r) {
+    const Tensor part = slice_of(chunk, r);
+    out_[static_cast<size_t>(r)] = {own.data, bytes_of(own)};
+    in_[static_cast<size_t>(r)] = {part.data, bytes_of(part)};
+  }
+  return group_->all_to_all(out_, in_);
+}
+
+// Each member combines a slice of each chunk, in place. While it does, the inputs of the next chunk
+// and the results of the one before are on their way.
 void HostCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   const int64_t elements = inout.shape.elements();
   const Tensor flat = reshape(inout, {elements});
+  const int64_t most = elements_at_a_time(inout.dtype, size());
+  const auto chunk = [&](int64_t first) {
+    return slice(flat, 0, first, std::min(most, elements - first));
+  };
   pass_on(ex, "all_reduce", bytes_of(inout), [&] {
+    if (elements == 0) return;
     if (bytes_of(inout) * bytes_.size() <= kAtOnceBytes) return reduce_at_once(ex, flat, op);
-    const int64_t most = elements_at_a_time(inout.dtype, size());
-    for (int64_t first = 0; first < elements; first += most)
-      reduce_by_slices(ex, slice(flat, 0, first, std::min(most, elements - first)), op);
+    int place = 0;
+    uint64_t inputs = begin_scatter(place, chunk(0)), results = 0;
+    for (int64_t first = 0; first < elements; first += most, place = 1 - place) {
+      const uint64_t here = inputs, before = results;
+      if (first + most < elements) inputs = begin_scatter(1 - place, chunk(first + most));
+      group_->await(here);
+      const Tensor own = slice_of(chunk(first), rank());
+      combine_staged(ex, place, own, own, op);
+      results = begin_gather(chunk(first));
+      if (first > 0) group_->await(before);
+    }
+    group_->await(results);
   });
 }
 
@@ -186,16 +223,27 @@ void HostCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor sha
   const int64_t elements = shard.shape.elements();
   const ConstTensor from = reshape(whole, {elements * size()});
   const Tensor to = reshape(shard, {elements});
+  const int64_t most = elements_at_a_time(whole.dtype, size()) / size();
+  const auto part = [&](int member, int64_t first) {
+    return slice(from, 0, elements * member + first, std::min(most, elements - first));
+  };
+  const auto begin = [&](int place, int64_t first) {
+    for (int r = 0; r < size(); ++r) {
+      const ConstTensor piece = part(r, first);
+      out_[static_cast<size_t>(r)] = {piece.data, bytes_of(piece)};
+    }
+    return begin_exchange(place, out_.front().size());
+  };
   pass_on(ex, "reduce_scatter", bytes_of(whole), [&] {
-    const int64_t most = elements_at_a_time(whole.dtype, size()) / size();
-    for (int64_t first = 0; first < elements; first += most) {
-      const int64_t count = std::min(most, elements - first);
-      for (int r = 0; r < size(); ++r) {
-        const ConstTensor part = slice(from, 0, elements * r + first, count);
-        out_[static_cast<size_t>(r)] = {part.data, bytes_of(part)};
-      }
-      exchange_and_combine(ex, slice(from, 0, elements * rank() + first, count),
-                           slice(to, 0, first, count), ReduceOp::Sum);
+    if (elements == 0) return;
+    int place = 0;
+    uint64_t inputs = begin(place, 0);
+    for (int64_t first = 0; first < elements; first += most, place = 1 - place) {
+      const uint64_t here = inputs;
+      if (first + most < elements) inputs = begin(1 - place, first + most);
+      group_->await(here);
+      const ConstTensor own = part(rank(), first);
+      combine_staged(ex, place, own, slice(to, 0, first, own.shape.elements()), ReduceOp::Sum);
     }
   });
 }

@@ -48,10 +48,15 @@ class HostCommunicator final : public Communicator {
   void pass_on(Exec& ex, const char* what, size_t bytes, const F& call);
   // Everybody gets everything and combines it all: one exchange instead of two.
   void reduce_at_once(Exec& ex, Tensor inout, ReduceOp op);
-  // One chunk: each member combines a slice of it.
-  void reduce_by_slices(Exec& ex, Tensor chunk, ReduceOp op);
-  // Member r gets out_[r]; `result` is `own` combined with what the others have for this one.
-  void exchange_and_combine(Exec& ex, ConstTensor own, Tensor result, ReduceOp op);
+  // Member r gets out_[r], and what the others have for this one, `bytes` each, comes to staging
+  // memory: there are two places, 0 and 1, so that one is filled while the other is read.
+  uint64_t begin_exchange(int place, size_t bytes);
+  // `result` is `own` combined with what has come to that place.
+  void combine_staged(Exec& ex, int place, ConstTensor own, Tensor result, ReduceOp op);
+  // Of a chunk that all members divide.
+  Tensor slice_of(const Tensor& chunk, int member) const;
+  uint64_t begin_scatter(int place, const Tensor& chunk);
+  uint64_t begin_gather(const Tensor& chunk);
 
   std::shared_ptr<Process> process_;
   std::vector<int> world_ranks_;

@@ -20,10 +20,10 @@ class HostGroup {
   HostGroup(const HostGroup&) = delete;
   HostGroup& operator=(const HostGroup&) = delete;
 
-  // Member m gets out[m] from this one and gives in[m]; this one's own entries are not looked at.
-  // Complete on return.
-  virtual void all_to_all(std::span<const std::span<const std::byte>> out,
-                          std::span<const std::span<std::byte>> in) = 0;
+  // Posted: member m gets out[m] from this one and gives in[m]; this one's own entries are not
+  // looked at. Returns at once, with a number for await().
+  virtual uint64_t all_to_all(std::span<const std::span<const std::byte>> out,
+                              std::span<const std::span<std::byte>> in) = 0;
   // Member m's bytes[m] bytes, packed in the order of the members. This one's may already lie in
   // their place.
   virtual void all_gather(const std::byte* own, std::byte* all, std::span<const size_t> bytes) = 0;
@@ -32,6 +32,7 @@ class HostGroup {
   // Posted: returns at once, with a number for await(). Messages of a lane between two members
   // arrive in order.
   virtual uint64_t send(const std::byte* data, size_t bytes, int to, int lane) = 0;
+  // What was posted under the number is done. Once for each.
   virtual void await(uint64_t number) = 0;
   virtual void recv(std::byte* data, size_t bytes, int from, int lane) = 0;
 

@@ -3,8 +3,8 @@
 
 #include "base/format.h"
 #include "base/integer.h"
-#include "config/resolve.h"
 #include "config/rank_list.h"
+#include "config/resolve.h"
 #include "config/rule.h"
 
 namespace bev {

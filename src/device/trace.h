@@ -13,6 +13,7 @@ namespace bev {
 struct OpSpan {
   const char* op;
   double begin, end;
+  int stream;
 };
 
 class Trace {
@@ -25,12 +26,13 @@ class Trace {
 
   // In the order of issue. Waits for the work.
   std::vector<OpSpan> spans() const;
-  // The same as a JSON array of complete events, in microseconds.
+  // The same as a JSON array of complete events, in microseconds; streams are threads.
   std::string chrome_json() const;
 
  private:
   struct Marked {
     const char* op;
+    int stream;
     TimeMark begin, end;
   };
   Device& device_;

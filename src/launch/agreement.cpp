@@ -40,8 +40,7 @@ std::string line_difference(const std::string& first, const std::string& other, 
 
 void require_same(Control& control, const std::string& what, const std::string& here) {
   constexpr size_t kMostLines = 20;
-  const std::vector<std::string> hashes =
-      control.exchange(sha256(std::as_bytes(std::span(here))));
+  const std::vector<std::string> hashes = control.exchange(sha256(std::as_bytes(std::span(here))));
   std::vector<int> others;
   for (int rank = 1; rank < control.size(); ++rank) {
     if (hashes[static_cast<size_t>(rank)] != hashes.front()) others.push_back(rank);
@@ -51,13 +50,13 @@ void require_same(Control& control, const std::string& what, const std::string& 
   const bool shows = control.rank() == 0 || control.rank() == others.front();
   const std::vector<std::string> texts = control.exchange(shows ? here : "");
   const RankPlace& place = control.place(others.front());
-  throw Error(ErrorKind::Usage,
-              format("{} is not the same on all ranks: {} of {} differ from rank 0; rank 0 (-, "
-                     "host {}) and rank {} (+, host {}):{}",
-                     what, others.size(), control.size(), control.place(0).host, place.rank,
-                     place.host, line_difference(texts.front(),
-                                                 texts[static_cast<size_t>(others.front())],
-                                                 kMostLines)));
+  throw Error(
+      ErrorKind::Usage,
+      format(
+          "{} is not the same on all ranks: {} of {} differ from rank 0; rank 0 (-, "
+          "host {}) and rank {} (+, host {}):{}",
+          what, others.size(), control.size(), control.place(0).host, place.rank, place.host,
+          line_difference(texts.front(), texts[static_cast<size_t>(others.front())], kMostLines)));
 }
 
 }  // namespace bev

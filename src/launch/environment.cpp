@@ -256,8 +256,10 @@ RankEnvironment from_variables(const Environment& env,
   result.job =
       format("job {} restart {}", env.text(is_torchrun ? "TORCHELASTIC_RUN_ID" : "BEVATRON_JOB"),
              env.number(restart_name, 0, UINT32_MAX).value_or(0));
-  result.words = is_torchrun ? "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
-                             : "RANK, WORLD_SIZE and MASTER_ADDR";
+  result.words = format("RANK, WORLD_SIZE and MASTER_ADDR{}", is_torchrun ? " as torchrun sets them"
+                                                              : env.has("BEVATRON_RESTART")
+                                                                  ? " as bevatron launch sets them"
+                                                                  : "");
   return result;
 }
 

@@ -18,9 +18,9 @@ struct RankEnvironment {
   // Where the first rank listens; empty under mpirun, where MPI itself tells.
   std::string master_host;
   int master_port = 0;
-  std::string job;    // the number of the job and of the restart: the same for all ranks
+  std::string job;     // the number of the job and of the restart: the same for all ranks
   int local_gpus = 0;  // that the ranks on this machine share out; see own_gpu.h
-  std::string words;  // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
+  std::string words;   // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
 };
 
 using Getenv = std::function<const char*(const char*)>;

@@ -73,8 +73,8 @@ size_t Executor::index_of(const Instr& instr) const {
 }
 
 Exec Executor::exec_in(Slot& slot) {
-  return {device_, device_.compute_stream(), slot.keep, scratch_, recompute_,
-          cost_,   trace_,                   waits_};
+  return {device_, device_.compute_stream(), slot.keep, scratch_, recompute_, cost_, trace_,
+          waits_};
 }
 
 Exec Executor::exec() { return exec_in(slots_.front()); }

@@ -73,13 +73,12 @@ void require_fit(const Config& config, const LayoutPlan& plan, int sharing) {
   const bool several = plan.shown.layout.world() > 1;
   std::string text =
       format("{} needs {} and may use {}{}:",
-             several && sharing == 1 ? format("rank {}", largest.rank)
+             several && sharing == 1  ? format("rank {}", largest.rank)
              : several && sharing > 1 ? format("this machine with {} ranks", sharing)
                                       : "the run",
              as_bytes(static_cast<double>(need)), as_bytes(static_cast<double>(limit)),
              config.device.memory_gib > 0 ? " (device.memory_gib)" : "");
-  if (several && sharing != 1)
-    text += format("\nof rank {}, which has the most:", largest.rank);
+  if (several && sharing != 1) text += format("\nof rank {}, which has the most:", largest.rank);
   std::vector<MemoryUse> uses = largest.memory;
   std::sort(uses.begin(), uses.end(),
             [](const MemoryUse& a, const MemoryUse& b) { return a.bytes > b.bytes; });

@@ -22,8 +22,7 @@ struct Remedy {
 };
 
 // Remedies that fit into `limit`, least intrusive first; empty when none of those tried does.
-std::vector<Remedy> find_remedies(const Config& config, size_t limit,
-                                  int sharing = kAllRanks);
+std::vector<Remedy> find_remedies(const Config& config, size_t limit, int sharing = kAllRanks);
 
 // Throws a Device error that states need, limit, the largest purposes and the remedies, unless the
 // plan fits.

@@ -11,7 +11,8 @@ namespace bev {
 
 class SlowestRank {
  public:
-  // The latest times of all ranks, by rank; a rank that has not reported since is not counted again.
+  // The latest times of all ranks, by rank; a rank that has not reported since is not counted
+  // again.
   void add(std::span<const RankTimes> latest);
 
   // "3 (+12.3 %)": the rank that computed longest since the last call, and by how much longer than

@@ -37,7 +37,7 @@ std::vector<LayoutCase> cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, CudaLayouts, ::testing::ValuesIn(cases()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& one) { return one.param.name; });
 
 }  // namespace
 }  // namespace bev::test

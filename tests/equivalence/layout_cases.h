@@ -32,8 +32,8 @@ std::vector<LayoutCase> quick_layout_cases();
 std::vector<LayoutCase> slow_layout_cases();
 
 // The same on the cpu device in f32. Adam divides what is left of a gradient that is nearly zero by
-// itself, and that is rounding: with an eps of 1e-4, as in verify/shrink.cpp, it is scaled by 1e4 at
-// most.
+// itself, and that is rounding: with an eps of 1e-4, as in verify/shrink.cpp, it is scaled by 1e4
+// at most.
 LayoutCase on_cpu(LayoutCase c);
 
 // Layouts of up to eight ranks, for the cuda device in that precision.

@@ -13,8 +13,8 @@ namespace bev::test {
 
 namespace {
 
-// Around the staging memory of a sum (4 MiB), where it is cut into chunks.
-constexpr int64_t kChunk = (int64_t{4} << 20) / 4;
+// Around the staging memory of a sum (2 MiB), where it is cut into chunks.
+constexpr int64_t kChunk = (int64_t{2} << 20) / 4;
 
 using Bytes = std::vector<std::byte>;
 

@@ -1,6 +1,7 @@
 #include "ranks/job.h"
 
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -72,6 +73,7 @@ int run_forked(int size, EngineKind engine, const Body& body) {
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);
       std::optional<ControlPort> listener;
       if (rank == 0) {
         listener.emplace(std::move(port));

@@ -1,16 +1,15 @@
 #include "comm/cuda/nccl_links.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <random>
+#include <span>
 
 #include "base/check.h"
+#include "base/sha256.h"
 #include "comm/cuda/gpu_claims.h"
 #include "device/cuda/check.h"
 
@@ -24,6 +23,13 @@ constexpr int kLaneCtas = 4;
 
 std::string list_of(const std::vector<int>& ranks) {
   return fmt::format("{}", fmt::join(ranks, ", "));
+}
+
+// For keys, which are short.
+std::string key_of(const std::vector<int>& ranks) {
+  constexpr size_t kMost = 200;
+  std::string list = list_of(ranks);
+  return list.size() <= kMost ? list : sha256(std::as_bytes(std::span(list)));
 }
 
 std::string as_hex(const ncclUniqueId& id) {
@@ -158,7 +164,7 @@ NcclComm& NcclLinks::group(const std::vector<int>& ranks, int stream) {
   if (known == nullptr) {
     check_alive();
     const ncclUniqueId id =
-        id_under(format("{} group {} stream {}", prefix_, list_of(ranks), stream),
+        id_under(format("{} group {} stream {}", prefix_, key_of(ranks), stream),
                  ranks.front() == control_.rank());
     std::vector<int> ascending = ranks;
     std::sort(ascending.begin(), ascending.end());

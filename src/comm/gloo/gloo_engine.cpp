@@ -31,8 +31,7 @@ using Buffer = gloo::transport::UnboundBuffer;
 using std::chrono::milliseconds;
 
 // Gloo's collectives have slots with other first bytes.
-constexpr uint64_t kLaneSlots = uint64_t{0x40} << 56, kExchangeSlot = uint64_t{0x41} << 56,
-                   kGatherSlot = uint64_t{0x42} << 56;
+constexpr uint64_t kLaneSlots = uint64_t{0x40} << 56, kExchangeSlot = uint64_t{0x41} << 56;
 
 // Gloo throws exceptions of several kinds, with the places in its sources first.
 template <class F>
@@ -82,23 +81,43 @@ class GlooGroup final : public HostGroup {
     });
   }
 
-  void all_to_all(std::span<const std::span<const std::byte>> out,
-                  std::span<const std::span<std::byte>> in) override {
-    in_its_words([&] { exchange(out, in, kExchangeSlot); });
+  uint64_t all_to_all(std::span<const std::span<const std::byte>> out,
+                      std::span<const std::span<std::byte>> in) override {
+    Posted& posted = posted_[++last_];
+    in_its_words([&] {
+      const int size = context_->size, rank = context_->rank;
+      // Everybody begins with another peer. Gloo sends what its receiver is known to wait for.
+      for (int i = 1; i < size; ++i) {
+        const int from = (rank + size - i) % size;
+        const std::span<std::byte> part = in[index(from)];
+        if (part.empty()) continue;
+        posted.incoming.push_back(over(part.data(), part.size()));
+        posted.incoming.back()->recv(from, kExchangeSlot);
+      }
+      for (int i = 1; i < size; ++i) {
+        const int to = (rank + i) % size;
+        const std::span<const std::byte> part = out[index(to)];
+        if (part.empty()) continue;
+        posted.outgoing.push_back(over(part.data(), part.size()));
+        posted.outgoing.back()->send(to, kExchangeSlot);
+      }
+    });
+    return last_;
   }
 
   void all_gather(const std::byte* own, std::byte* all, std::span<const size_t> bytes) override {
+    const size_t own_bytes = bytes[index(context_->rank)];
     parts_.clear();
-    shares_.clear();
+    shares_.assign(bytes.size(), {own, own_bytes});
     size_t total = 0;
     for (const size_t count : bytes) {
       parts_.emplace_back(all + total, count);
-      shares_.emplace_back(own, bytes[index(context_->rank)]);
       total += count;
     }
-    in_its_words([&] { exchange(shares_, parts_, kGatherSlot); });
-    const std::span<std::byte> place = parts_[index(context_->rank)];
-    if (place.data() != own) std::copy_n(own, place.size(), place.data());
+    const uint64_t number = all_to_all(shares_, parts_);
+    std::byte* place = parts_[index(context_->rank)].data();
+    if (place != own) std::copy_n(own, own_bytes, place);
+    await(number);
   }
 
   void broadcast(std::byte* data, size_t bytes, int root) override {
@@ -113,21 +132,25 @@ class GlooGroup final : public HostGroup {
   }
 
   uint64_t send(const std::byte* data, size_t bytes, int to, int lane) override {
-    const uint64_t number = ++last_;
-    if (bytes == 0) return number;
+    Posted& posted = posted_[++last_];
+    if (bytes == 0) return last_;
     in_its_words([&] {
-      std::unique_ptr<Buffer> buffer = over(data, bytes);
-      buffer->send(to, kLaneSlots + static_cast<uint64_t>(lane));
-      sent_.emplace(number, std::move(buffer));
+      posted.outgoing.push_back(over(data, bytes));
+      posted.outgoing.back()->send(to, kLaneSlots + static_cast<uint64_t>(lane));
     });
-    return number;
+    return last_;
   }
 
   void await(uint64_t number) override {
-    const auto found = sent_.find(number);
-    if (found == sent_.end()) return;  // it had no bytes
-    in_its_words([&] { found->second->waitSend(timeout_); });
-    sent_.erase(found);
+    const auto found = posted_.find(number);
+    if (found == posted_.end()) throw std::runtime_error("nothing was posted under this number");
+    in_its_words([&] {
+      for (const std::unique_ptr<Buffer>& buffer : found->second.outgoing)
+        buffer->waitSend(timeout_);
+      for (const std::unique_ptr<Buffer>& buffer : found->second.incoming)
+        buffer->waitRecv(timeout_);
+    });
+    posted_.erase(found);
   }
 
   void recv(std::byte* data, size_t bytes, int from, int lane) override {
@@ -151,6 +174,10 @@ class GlooGroup final : public HostGroup {
   }
 
  private:
+  struct Posted {
+    std::vector<std::unique_ptr<Buffer>> outgoing, incoming;
+  };
+
   static size_t index(int member) { return static_cast<size_t>(member); }
 
   std::unique_ptr<Buffer> over(const std::byte* data, size_t bytes) const {
@@ -158,35 +185,10 @@ class GlooGroup final : public HostGroup {
     return context_->createUnboundBuffer(const_cast<std::byte*>(data), bytes);
   }
 
-  void exchange(std::span<const std::span<const std::byte>> out,
-                std::span<const std::span<std::byte>> in, uint64_t slot) {
-    const int size = context_->size, rank = context_->rank;
-    outgoing_.clear();
-    incoming_.clear();
-    // Everybody begins with another peer. A message is sent when its receiver is known to wait.
-    for (int i = 1; i < size; ++i) {
-      const int from = (rank + size - i) % size;
-      const std::span<std::byte> part = in[index(from)];
-      if (part.empty()) continue;
-      incoming_.push_back(over(part.data(), part.size()));
-      incoming_.back()->recv(from, slot);
-    }
-    for (int i = 1; i < size; ++i) {
-      const int to = (rank + i) % size;
-      const std::span<const std::byte> part = out[index(to)];
-      if (part.empty()) continue;
-      outgoing_.push_back(over(part.data(), part.size()));
-      outgoing_.back()->send(to, slot);
-    }
-    for (const std::unique_ptr<Buffer>& buffer : outgoing_) buffer->waitSend(timeout_);
-    for (const std::unique_ptr<Buffer>& buffer : incoming_) buffer->waitRecv(timeout_);
-  }
-
   std::shared_ptr<gloo::rendezvous::Context> context_;
   milliseconds timeout_;
   uint64_t last_ = 0;
-  std::map<uint64_t, std::unique_ptr<Buffer>> sent_;
-  std::vector<std::unique_ptr<Buffer>> outgoing_, incoming_;
+  std::map<uint64_t, Posted> posted_;
   std::vector<std::span<const std::byte>> shares_;
   std::vector<std::span<std::byte>> parts_;
 };

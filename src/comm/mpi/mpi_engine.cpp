@@ -67,16 +67,17 @@ class MpiGroup final : public HostGroup {
     int finalized = 0;
     MPI_Finalized(&finalized);
     if (finalized != 0) return;
-    for (auto& [number, requests] : sent_) {
-      for (MPI_Request& request : requests) MPI_Request_free(&request);
+    for (auto& [number, requests] : posted_) {
+      for (MPI_Request& request : requests) {
+        if (request != MPI_REQUEST_NULL) MPI_Request_free(&request);
+      }
     }
     MPI_Comm_free(&comm_);
   }
 
-  void all_to_all(std::span<const std::span<const std::byte>> out,
-                  std::span<const std::span<std::byte>> in) override {
-    std::vector<MPI_Request>& requests = exchanged_;
-    requests.clear();
+  uint64_t all_to_all(std::span<const std::span<const std::byte>> out,
+                      std::span<const std::span<std::byte>> in) override {
+    std::vector<MPI_Request>& requests = posted_[++last_];
     // Everybody begins with another peer.
     for (int i = 1; i < size_; ++i) {
       const int from = (rank_ + size_ - i) % size_;
@@ -86,7 +87,7 @@ class MpiGroup final : public HostGroup {
       const int to = (rank_ + i) % size_;
       post(out[static_cast<size_t>(to)], to, kExchangeTag, requests);
     }
-    wait(requests);
+    return last_;
   }
 
   void all_gather(const std::byte* own, std::byte* all, std::span<const size_t> bytes) override {
@@ -113,15 +114,17 @@ class MpiGroup final : public HostGroup {
   }
 
   uint64_t send(const std::byte* data, size_t bytes, int to, int lane) override {
-    post({data, bytes}, to, lane, sent_[++last_]);
+    post({data, bytes}, to, lane, posted_[++last_]);
     return last_;
   }
 
   void await(uint64_t number) override {
-    const auto found = sent_.find(number);
-    if (found == sent_.end()) throw std::runtime_error("nothing was sent under this number");
-    wait(found->second);
-    sent_.erase(found);
+    const auto found = posted_.find(number);
+    if (found == posted_.end()) throw std::runtime_error("nothing was posted under this number");
+    std::vector<MPI_Request>& requests = found->second;
+    check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
+          "MPI_Waitall");
+    posted_.erase(found);
   }
 
   void recv(std::byte* data, size_t bytes, int from, int lane) override {
@@ -155,11 +158,6 @@ class MpiGroup final : public HostGroup {
     });
   }
 
-  static void wait(std::vector<MPI_Request>& requests) {
-    check(MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE),
-          "MPI_Waitall");
-  }
-
   // More than the displacements of MPI_Allgatherv reach.
   void gather_much(const std::byte* own, std::byte* all, std::span<const size_t> bytes) {
     std::vector<std::span<const std::byte>> out;
@@ -172,14 +170,13 @@ class MpiGroup final : public HostGroup {
     }
     const std::span<std::byte> place = in[static_cast<size_t>(rank_)];
     if (place.data() != own) std::copy_n(own, place.size(), place.data());
-    all_to_all(out, in);
+    await(all_to_all(out, in));
   }
 
   MPI_Comm comm_;
   int rank_ = 0, size_ = 1;
   uint64_t last_ = 0;
-  std::map<uint64_t, std::vector<MPI_Request>> sent_;
-  std::vector<MPI_Request> exchanged_;
+  std::map<uint64_t, std::vector<MPI_Request>> posted_;
   std::vector<int> counts_, places_;
 };
 

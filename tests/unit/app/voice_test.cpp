@@ -18,7 +18,7 @@ TEST(Voice, OfARankThatDoesNotPrintGoesIntoItsFile) {
     voice.tell("news {}\n", 1);
     voice.record("a line");
   }
-  const Voice(false, file).keep("more\n");
+  Voice(false, file).keep("more\n");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(read_text(file), "news 1\na line\nmore\n");

@@ -19,7 +19,11 @@ std::vector<std::string> told(const std::vector<std::string>& texts) {
   std::vector<std::string> messages(texts.size());
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank) {
-    Control::Options options{.rank = rank, .size = size, .host = "127.0.0.1", .port = port};
+    Control::Options options;
+    options.rank = rank;
+    options.size = size;
+    options.host = "127.0.0.1";
+    options.port = port;
     options.secret = "a secret of this test";
     options.own_host = format("host{}", rank);
     options.note = [](const std::string&) {};

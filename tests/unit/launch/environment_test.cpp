@@ -135,6 +135,7 @@ TEST(RankEnvironment, OwnLauncherCountsRestarts) {
                      {"BEVATRON_RESTART", "3"}});
   ASSERT_TRUE(e);
   EXPECT_EQ(e->job, "job seven restart 3");
+  EXPECT_EQ(e->words, "RANK, WORLD_SIZE and MASTER_ADDR as bevatron launch sets them");
 }
 
 TEST(RankEnvironment, LocalNumbersFollow) {

@@ -23,9 +23,7 @@ class VisibleDevices {
     if (const char* now = std::getenv(kName)) before_ = now;
     ::setenv(kName, value, 1);
   }
-  ~VisibleDevices() {
-    before_.empty() ? ::unsetenv(kName) : ::setenv(kName, before_.c_str(), 1);
-  }
+  ~VisibleDevices() { before_.empty() ? ::unsetenv(kName) : ::setenv(kName, before_.c_str(), 1); }
   std::string now() const { return std::getenv(kName); }
 
  private:
@@ -35,7 +33,9 @@ class VisibleDevices {
 
 TEST(OwnGpu, EachRankOfAMachineTakesItsOwn) {
   const VisibleDevices devices("4,5,6");
-  RankEnvironment environment{.local_rank = 2, .local_size = 3};
+  RankEnvironment environment;
+  environment.local_rank = 2;
+  environment.local_size = 3;
   take_own_gpu(environment);
   EXPECT_EQ(devices.now(), "6");
   EXPECT_EQ(environment.local_gpus, 3);
@@ -43,7 +43,7 @@ TEST(OwnGpu, EachRankOfAMachineTakesItsOwn) {
 
 TEST(OwnGpu, OneProcessKeepsAll) {
   const VisibleDevices devices("4,5,6");
-  RankEnvironment environment{.local_rank = 0, .local_size = 1};
+  RankEnvironment environment;
   take_own_gpu(environment);
   EXPECT_EQ(devices.now(), "4,5,6");
 }
