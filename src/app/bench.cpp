@@ -1,9 +1,12 @@
-// bevatron bench: whole steps, single ops or the loading of samples, as a table or JSON.
+// bevatron bench: whole steps, single ops, the loading of samples or what ranks exchange, as a
+// table or JSON.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <sstream>
 
+#include "app/bench_comm.h"
+#include "app/launched_rank.h"
 #include "app/own_flags.h"
 #include "app/verb_config.h"
 #include "app/verbs.h"
@@ -124,23 +127,40 @@ int bench_loading(std::span<const std::string> args) {
   return 0;
 }
 
+// Of what times one rank: whether this process is one of several that must not begin. The first of
+// them says so; the others end in peace, for launchers end the rest of a job when one fails, and
+// the first may not have spoken yet.
+bool is_one_of_many(std::string_view what) {
+  const std::optional<RankEnvironment> environment = own_environment();
+  if (!environment) return false;
+  BEV_CHECK(environment->rank != 0, Usage,
+            "bench {} times one rank, and a launcher started {} processes; legal is to run it "
+            "without a launcher. Several ranks are timed by `bench comm`, and by the log of train",
+            what, environment->size);
+  return true;
+}
+
 }  // namespace
 
 int bench(std::span<const std::string> args) {
   const std::string what = args.empty() ? "" : args.front();
-  if (what == "step") return bench_steps(args.subspan(1));
-  if (what == "op") return bench_single_ops(args.subspan(1));
-  if (what == "loader") return bench_loading(args.subspan(1));
+  const std::span<const std::string> rest = args.subspan(args.empty() ? 0 : 1);
+  if (what == "comm") return bench_comm(rest);
+  if (what == "step" || what == "op" || what == "loader") {
+    if (is_one_of_many(what)) return 0;
+    if (what == "step") return bench_steps(rest);
+    if (what == "op") return bench_single_ops(rest);
+    return bench_loading(rest);
+  }
   if (what == "--help" || what == "-h") {
     fmt::print(
-        "usage: bevatron bench step|op|loader [CONFIG.toml] [--section.field VALUE ...]\n"
-        "`bevatron bench step --help`, `bevatron bench op --help` and `bevatron bench loader "
-        "--help` list the flags.\n");
+        "usage: bevatron bench step|op|loader|comm [CONFIG.toml] [--section.field VALUE ...]\n"
+        "`bevatron bench step --help` lists the flags of step; so it is with the others.\n");
     return 0;
   }
   throw Error(ErrorKind::Usage, format("bench {}: say what to time: `bench step` (whole training "
-                                       "steps), `bench op` (single ops) or `bench loader` "
-                                       "(samples)",
+                                       "steps), `bench op` (single ops), `bench loader` (samples) "
+                                       "or `bench comm` (what ranks exchange)",
                                        what));
 }
 

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <vector>
 
+#include "app/any_model.h"
 #include "app/terminal.h"
 #include "app/verb_config.h"
 #include "base/check.h"
@@ -26,22 +27,6 @@ constexpr std::array<OwnFlag, 4> kFlags{{
 }};
 
 constexpr std::array<std::string_view, 3> kSplits{"train", "valid", "test"};
-
-// What has nothing to do with samples need not be given.
-void fill_in_model(Config& config) {
-  const auto otherwise = [](auto& field, auto value) {
-    if (field == 0) field = value;
-  };
-  constexpr int64_t kAnyVocab = int64_t{1} << 28;
-  otherwise(config.model.layers, 1);
-  if (config.model.width == 0) config.model.width = config.model.heads = 1;
-  otherwise(config.model.heads, 1);
-  otherwise(config.model.vocab, kAnyVocab);
-  otherwise(config.model.positions, std::max<int64_t>(1, config.train.sequence));
-  otherwise(config.train.micro_batch, 1);
-  if (config.train.samples == 0) otherwise(config.train.iterations, 1);
-  otherwise(config.optim.lr, 1.0);
-}
 
 // --split also divides the data, as in training: only the names of parts are ours.
 std::vector<std::string> with_part(std::span<const std::string> args) {

@@ -115,6 +115,15 @@ void HostCommunicator::do_barrier(std::chrono::seconds) { process_->control.barr
 
 void HostCommunicator::abandon(const std::string& why) { process_->control.abandon(why); }
 
+void HostCommunicator::library_sum(Exec& ex, Tensor inout) {
+  BEV_CHECK(inout.dtype == DType::f32 && is_contiguous(inout), Internal,
+            "the library is asked for the sum of {} {}", to_string(inout.shape),
+            name_of(inout.dtype));
+  pass_on(ex, "the library's sum", bytes_of(inout), [&] {
+    group_->sum(reinterpret_cast<float*>(inout.data), static_cast<size_t>(inout.shape.elements()));
+  });
+}
+
 template <class F>
 void HostCommunicator::pass_on(Exec& ex, const char* what, size_t bytes, const F& call) {
   BEV_CHECK(!ex.device.is_asynchronous(), Usage,

@@ -27,6 +27,9 @@ class HostCommunicator final : public Communicator {
   int64_t largest(int64_t here) override;
   void abandon(const std::string& why) override;
 
+  // The sum of an f32 tensor as the library makes it, which ours is compared with (bench comm).
+  void library_sum(Exec& ex, Tensor inout);
+
  private:
   struct Process;
   HostCommunicator(std::shared_ptr<Process> process, std::vector<int> world_ranks, int rank);

@@ -45,4 +45,20 @@ std::unique_ptr<Communicator> make_nccl_world([[maybe_unused]] Device& device,
 #endif
 }
 
+bool is_nccl([[maybe_unused]] const Communicator& world) {
+#ifdef BEV_HAS_NCCL
+  return dynamic_cast<const cuda::NcclCommunicator*>(&world) != nullptr;
+#else
+  return false;
+#endif
+}
+
+void nccl_sum([[maybe_unused]] Communicator& world, [[maybe_unused]] Exec& ex,
+              [[maybe_unused]] Tensor inout) {
+  BEV_CHECK(is_nccl(world), Internal, "a sum by NCCL among ranks that do not use it");
+#ifdef BEV_HAS_NCCL
+  static_cast<cuda::NcclCommunicator&>(world).library_sum(ex, inout);
+#endif
+}
+
 }  // namespace bev

@@ -27,4 +27,11 @@ void prepare_nccl_environment(const std::string& interface);
 // share a GPU, a Comm error where NCCL cannot be used.
 std::unique_ptr<Communicator> make_nccl_world(Device& device, Control& control, std::string& words);
 
+// Whether the ranks of `world` exchange tensors by NCCL.
+bool is_nccl(const Communicator& world);
+// all_reduce as a program that only calls NCCL would do it: the same call on the same communicator
+// and stream, without what stands in front of it. Ours is compared with it (bench comm). REQUIRES:
+// is_nccl(world).
+void nccl_sum(Communicator& world, Exec& ex, Tensor inout);
+
 }  // namespace bev

@@ -21,7 +21,7 @@ struct RankEnvironment {
   std::string job;  // the number of the job and of the restart: the same for all ranks
   // Of own_gpu.h: how many GPUs the ranks on this machine share out, the NUMA node of this one's.
   int local_gpus = 0;
-  std::optional<int> gpu_node;
+  std::optional<int> gpu_node{};
   std::string words;  // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
 };
 

@@ -87,12 +87,16 @@ cudaStream_t NcclCommunicator::stream_of(const Exec& ex) const {
   return links_->device().stream(ex.stream.index());
 }
 
+NcclComm& NcclCommunicator::comm_for(const Exec& ex) {
+  NcclComm*& comm = comms_[static_cast<size_t>(ex.stream.index())];
+  if (comm == nullptr) comm = &links_->group(ranks_, ex.stream.index());
+  return *comm;
+}
+
 void NcclCommunicator::collective(Exec& ex, const char* what, const ConstTensor& tensor,
                                   FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> issue) {
   if (count_of(tensor) == 0) return;
-  NcclComm*& comm = comms_[static_cast<size_t>(ex.stream.index())];
-  if (comm == nullptr) comm = &links_->group(ranks_, ex.stream.index());
-  links_->call(*comm, what, tensor,
+  links_->call(comm_for(ex), what, tensor,
                [&](ncclComm_t handle) { return issue(handle, stream_of(ex)); });
 }
 
@@ -101,6 +105,14 @@ void NcclCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
     return links_->nccl().all_reduce(inout.data, inout.data, count_of(inout), type_of(inout.dtype),
                                      op_of(op), comm, stream);
   });
+}
+
+void NcclCommunicator::library_sum(Exec& ex, Tensor inout) {
+  const ncclComm_t comm = comm_for(ex).handle;
+  const ncclResult_t result = links_->nccl().all_reduce(
+      inout.data, inout.data, count_of(inout), type_of(inout.dtype), ncclSum, comm, stream_of(ex));
+  BEV_CHECK(result == ncclSuccess, Comm, "ncclAllReduce of {} bytes: {}", bytes_of(inout),
+            links_->nccl().words(result, comm));
 }
 
 void NcclCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {

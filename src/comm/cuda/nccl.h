@@ -23,6 +23,9 @@ class NcclCommunicator final : public Communicator {
   void abandon(const std::string& why) override;
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
 
+  // bev::nccl_sum (comm/nccl_world.h).
+  void library_sum(Exec& ex, Tensor inout);
+
  private:
   void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override;
   void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
@@ -36,6 +39,7 @@ class NcclCommunicator final : public Communicator {
   // A call of the whole group about `tensor`, unless that is empty.
   void collective(Exec& ex, const char* what, const ConstTensor& tensor,
                   FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> issue);
+  NcclComm& comm_for(const Exec& ex);
   cudaStream_t stream_of(const Exec& ex) const;
   NcclLane& lane(int from, int to, Channel channel);
 

@@ -1,0 +1,12 @@
+// bevatron bench comm.
+#pragma once
+
+#include <span>
+#include <string>
+
+namespace bev::app {
+
+// As one of the ranks that a launcher started, or with ranks as threads of this process.
+int bench_comm(std::span<const std::string> args);
+
+}  // namespace bev::app
