@@ -323,7 +323,11 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
                 .report_times = [&](int rank, const RankTimes& t) { board.report(rank, t); },
                 .all_times = [&] { return board.all(); }};
   if (launched != nullptr) {
-    out.report_times = [&](int, const RankTimes& t) { launched->control().report_times(t); };
+    launched->control().activity().at_step(1);
+    out.report_times = [&](int, const RankTimes& t) {
+      launched->control().report_times(t);
+      launched->control().activity().at_step(t.step + 1);
+    };
     out.all_times = [&] { return launched->control().times(); };
   }
   const RankResult result = train_ranks(out, preflight.data(), launched, voice);
