@@ -336,12 +336,9 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   if (out.keeps()) print_next_steps(voice, config);
 }
 
-int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
+void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const Voice& voice) {
   Config& config = loaded.config;
   const int rank = environment.rank;
-  const Voice voice(
-      RankList::parse(config.log.ranks)->has(rank),
-      config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
   LaunchedRank launched(environment, config, voice);
   launched.run([&] {
     launched.require_same("the configuration", print_config(config, {}));
@@ -356,20 +353,46 @@ int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
     print_start(voice, config, preflight.plan(), preflight.data());
     run_training(loaded, preflight, &launched, voice);
   });
+}
+
+int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
+  const Config& config = loaded.config;
+  const int rank = environment.rank;
+  const Voice voice(
+      RankList::parse(config.log.ranks)->has(rank),
+      config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
+  try {
+    run_as_rank(environment, loaded, voice);
+  } catch (const std::exception& error) {
+    voice.keep(format("bevatron: error: {}\n", error.what()));
+    throw;
+  }
   return 0;
+}
+
+std::optional<LoadedConfig> train_config(std::span<const std::string> args,
+                                         const std::optional<RankEnvironment>& environment) {
+  return config_for({.name = "train",
+                     .summary = "Trains a model and writes it, with its log and its "
+                                "configuration, into the folder train.output.",
+                     .own = kFlags,
+                     .purpose = Purpose::Train,
+                     .launched = environment ? environment->size : 0,
+                     .prints = !environment || environment->rank == 0},
+                    args);
 }
 
 }  // namespace
 
 int train(std::span<const std::string> args) {
   const std::optional<RankEnvironment> environment = own_environment();
-  auto loaded = config_for({.name = "train",
-                            .summary = "Trains a model and writes it, with its log and its "
-                                       "configuration, into the folder train.output.",
-                            .own = kFlags,
-                            .purpose = Purpose::Train,
-                            .launched = environment ? environment->size : 0},
-                           args);
+  std::optional<LoadedConfig> loaded;
+  try {
+    loaded = train_config(args, environment);
+  } catch (const Error& error) {
+    if (!environment) throw;
+    return say_once(*environment, error);
+  }
   if (!loaded) return 0;
   const bool only_checks = loaded->has("--dry-run");
   if (!only_checks) {

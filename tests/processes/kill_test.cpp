@@ -35,6 +35,7 @@ TEST_P(Killed, TheOthersNameItAndEnd) {
   Job job(4);
   job.train(start, flags_of(layout));
   ASSERT_TRUE(job.await_out(" iteration        3/"));
+  pause(1.5);  // every second a rank says what it does
   const pid_t process = job.process_of(killed);
   job.signal(killed, SIGKILL);
   // mpirun itself takes its time.
