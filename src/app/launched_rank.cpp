@@ -37,6 +37,12 @@ ProcessWorld::Options options_for(const Config& config, const Voice& voice, int 
           .note = [&voice, rank](const std::string& text) {
             voice.tell("bevatron: note: rank {}: {}\n", rank, text);
           },
+          // Whichever ranks print.
+          .note_of_first = [&voice, rank](const std::string& text) {
+            const std::string line = format("bevatron: note: rank {}: {}\n", rank, text);
+            say("{}", line);
+            voice.keep(line);
+          },
           .on_failure = [&voice, rank](const Failure& failure) {
             leave_after(failure, rank, voice);
           }};

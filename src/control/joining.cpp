@@ -37,7 +37,7 @@ class Joining {
   JoinedJob join() {
     milliseconds pause = kFirstPause;
     for (;;) {
-      if (try_handshake()) break;
+      if (try_handshake() && wait_for_all()) return std::move(job_);
       note_failure();
       const auto left = deadline_ - steady_clock::now();
       BEV_CHECK(left.count() > 0, Comm, "rank {} cannot reach the first rank at {} within {}: {}",
@@ -45,9 +45,6 @@ class Joining {
       std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
       pause = std::min(2 * pause, kLongestPause);
     }
-    job_.connection->send(std::make_shared<const std::string>(encode(o_.hello)));
-    wait_for_all();
-    return std::move(job_);
   }
 
  private:
@@ -126,6 +123,7 @@ class Joining {
   }
 
   void take(std::string bytes) {
+    is_noticed_ = true;
     if (is_joined_) {
       job_.messages.push_back(std::move(bytes));
       return;
@@ -145,15 +143,27 @@ class Joining {
     }
   }
 
-  void wait_for_all() {
+  // Whether all have joined. False: the server, perhaps beset by strangers, has closed the
+  // connection without a word.
+  bool wait_for_all() {
+    job_.connection->send(std::make_shared<const std::string>(encode(o_.hello)));
     const SteadyTime until = deadline_ + kGrace;
-    while (!is_joined_) {
-      const bool is_closed = !step(until);
-      if (is_joined_) break;
+    for (;;) {
+      bool is_closed = false;
+      try {
+        is_closed = !step(until);
+        why_ = "it closed the connection at once";
+      } catch (const Error& error) {
+        if (is_noticed_) throw;
+        is_closed = true;
+        why_ = error.what();
+      }
+      if (is_joined_) return true;
       BEV_CHECK(!refusal_, Comm, "rank {} is refused by the first rank at {}: {}", o_.hello.rank,
                 there_, *refusal_);
-      BEV_CHECK(!is_closed, Comm,
+      BEV_CHECK(!is_closed || !is_noticed_, Comm,
                 "the first rank at {} closed the connection before all had joined", there_);
+      if (is_closed) return false;
       BEV_CHECK(steady_clock::now() < until, Comm, "rank {} has waited {} for {}", o_.hello.rank,
                 seconds_text(o_.limit), missing_.empty() ? "the other ranks" : missing_);
     }
@@ -166,6 +176,7 @@ class Joining {
   std::string why_, missing_;
   JoinedJob job_;
   std::optional<std::string> refusal_;
+  bool is_noticed_ = false;  // the server has said anything
   bool is_joined_ = false;
 };
 

@@ -103,6 +103,11 @@ void Control::Member::note(const std::string& text) const {
   if (options_.note) options_.note(text);
 }
 
+void Control::Member::note_of_first(const std::string& text) const {
+  if (rank() == 1 && options_.note_of_first) return options_.note_of_first(text);
+  note(text);
+}
+
 const RankPlace& Control::Member::place(int rank) const {
   BEV_CHECK(rank >= 0 && rank < size(), Internal, "there is no rank {} among {} ranks", rank,
             size());
@@ -150,6 +155,7 @@ std::vector<std::string> Control::Member::exchange(const std::string& here) {
   const uint64_t request = next_exchange_++;
   const auto answer = std::get<ExchangedMessage>(
       ask(lock, request, ExchangeMessage{.request = request, .value = here}));
+  lock.unlock();
   BEV_CHECK(answer.of_rank.size() == static_cast<size_t>(size()), Comm,
             "an exchange of {} ranks, not {}", answer.of_rank.size(), size());
   std::vector<std::string> all;

@@ -26,6 +26,7 @@ constexpr milliseconds kStrangerLimit{5000};
 constexpr milliseconds kFirstNote{2000}, kNextNote{10000};
 constexpr milliseconds kFarewell{1000};
 constexpr size_t kStrangersLeast = 256;
+constexpr int kAcceptedAtOnce = 128;  // then the ranks have their turn
 
 // A whole job may be strangers at once.
 size_t strangers_most(int size) { return std::max(kStrangersLeast, static_cast<size_t>(size) * 2); }
@@ -93,7 +94,7 @@ void ControlServer::Loop::run() {
       if (event.data.u64 == kWakeId) {
         wake_.clear();
       } else if (event.data.u64 == kListenerId) {
-        accept_all(now);
+        accept_some(now);
       } else if (const auto found = peers_.find(event.data.u64); found != peers_.end()) {
         Peer& peer = *found->second;
         if ((event.events & EPOLLOUT) != 0) flush(peer);
@@ -111,8 +112,8 @@ void ControlServer::Loop::run() {
   farewell();
 }
 
-void ControlServer::Loop::accept_all(Time now) {
-  for (;;) {
+void ControlServer::Loop::accept_some(Time now) {
+  for (int turn = 0; turn < kAcceptedAtOnce; ++turn) {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
     auto* data = reinterpret_cast<sockaddr*>(&storage);
@@ -151,16 +152,25 @@ void ControlServer::Loop::pause_accepting() {
   is_accepting_ = false;
 }
 
+// Whoever has proved itself is on its way in and stays as long as others can go.
 void ControlServer::Loop::make_room() {
-  while (!strangers_.empty()) {
-    const auto found = peers_.find(strangers_.front());
-    strangers_.pop_front();
-    if (found == peers_.end() || found->second->rank >= 0 || !found->second->broken.empty())
-      continue;
-    break_off(*found->second, "too many connections wait to be let in, this one for longest");
-    settle();
-    return;
+  const auto goes_first = [&](uint64_t id) {
+    const auto found = peers_.find(id);
+    return found != peers_.end() && found->second->broken.empty() &&
+           !found->second->connection.is_open();
+  };
+  auto oldest = std::find_if(strangers_.begin(), strangers_.end(), goes_first);
+  if (oldest == strangers_.end()) {
+    oldest = std::find_if(strangers_.begin(), strangers_.end(), [&](uint64_t id) {
+      const auto found = peers_.find(id);
+      return found != peers_.end() && found->second->broken.empty() && found->second->rank < 0;
+    });
   }
+  if (oldest == strangers_.end()) return;
+  Peer& peer = *peers_.at(*oldest);
+  strangers_.erase(oldest);
+  break_off(peer, "too many connections wait to be let in, this one for longest");
+  settle();
 }
 
 void ControlServer::Loop::read(Peer& peer, Time now) {
@@ -203,7 +213,7 @@ void ControlServer::Loop::greet(Peer& peer, const std::string& bytes) {
 
 void ControlServer::Loop::refuse(Peer& peer, const std::string& why) {
   peer.was_refused = true;
-  refusals_.refused(peer.from, why);
+  refusals_.refused(peer.from, cut(why));
   say(peer, parcel_of(RefusedMessage{cut(why)}));
 }
 
@@ -212,7 +222,11 @@ void ControlServer::Loop::let_in(Peer& peer, const HelloMessage& hello) {
   peer.rank = hello.rank;
   --stranger_count_;
   ranks_[static_cast<size_t>(hello.rank)] = &peer;
-  if (roster_.is_complete() && !gave_up_) begin_job();
+  if (roster_.is_complete()) {
+    begin_job();
+  } else {
+    say(peer, parcel_of(WaitingMessage{cut(roster_.missing_text())}));
+  }
 }
 
 void ControlServer::Loop::begin_job() {

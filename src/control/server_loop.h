@@ -42,7 +42,7 @@ class ControlServer::Loop {
   };
 
   void watch(int descriptor, uint64_t id, bool out, bool is_new) const;
-  void accept_all(Time now);
+  void accept_some(Time now);
   void pause_accepting();
   void make_room();
   void read(Peer& peer, Time now);

@@ -1,0 +1,202 @@
+// Links without sockets. The test is the network and may do with the bytes what it wants.
+#include "net/secure_link.h"
+
+#include <gtest/gtest.h>
+
+#include "support/expect_error.h"
+
+namespace bev {
+namespace {
+
+using test::expect_error;
+
+constexpr size_t kMost = size_t{8} << 20;
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+// All that a link wants to send.
+std::string take(SecureLink& link) {
+  std::string all;
+  for (std::string_view out = link.outgoing(); !out.empty(); out = link.outgoing()) {
+    all += out;
+    link.written(out.size());
+  }
+  return all;
+}
+
+void carry(SecureLink& from, SecureLink& to) { to.receive(bytes_of(take(from))); }
+
+void send(SecureLink& link, std::string text) {
+  link.send(std::make_shared<const std::string>(std::move(text)));
+}
+
+struct Ends {
+  explicit Ends(const std::string& client_secret = "one", const std::string& server_secret = "one")
+      : client(LinkRole::Client, HmacKey(client_secret), kMost),
+        server(LinkRole::Server, HmacKey(server_secret), kMost) {}
+  void open() {
+    carry(client, server);
+    carry(server, client);
+    carry(client, server);
+  }
+  SecureLink client, server;
+};
+
+TEST(SecureLink, OpensAndCarriesBothWays) {
+  Ends ends;
+  ends.open();
+  ASSERT_TRUE(ends.client.is_open() && ends.server.is_open());
+  send(ends.client, "a");
+  send(ends.client, "");
+  send(ends.client, std::string(3000000, 'b'));
+  carry(ends.client, ends.server);
+  EXPECT_EQ(ends.server.next(), "a");
+  EXPECT_EQ(ends.server.next(), "");
+  EXPECT_EQ(ends.server.next(), std::string(3000000, 'b'));
+  EXPECT_EQ(ends.server.next(), std::nullopt);
+  send(ends.server, "c");
+  carry(ends.server, ends.client);
+  EXPECT_EQ(ends.client.next(), "c");
+}
+
+TEST(SecureLink, BytesMayComeOneByOne) {
+  Ends ends;
+  const auto drip = [](SecureLink& from, SecureLink& to) {
+    for (const char c : take(from)) to.receive(bytes_of(std::string_view(&c, 1)));
+  };
+  drip(ends.client, ends.server);
+  drip(ends.server, ends.client);
+  send(ends.client, "straight behind the proof");
+  drip(ends.client, ends.server);
+  EXPECT_EQ(ends.server.next(), "straight behind the proof");
+}
+
+// A client that finds another secret says so, and gives no proof that could be used elsewhere.
+TEST(SecureLink, AnotherSecretEndsAtTheClient) {
+  Ends ends("one", "two");
+  carry(ends.client, ends.server);
+  expect_error(ErrorKind::Comm, "another secret", [&] { carry(ends.server, ends.client); });
+  EXPECT_FALSE(ends.client.is_open());
+  const std::string last = take(ends.client);
+  EXPECT_EQ(last.substr(8), std::string(32, '\0'));
+  expect_error(ErrorKind::Comm, "another secret", [&] { ends.server.receive(bytes_of(last)); });
+  EXPECT_FALSE(ends.server.is_open());
+}
+
+// Fails when the server takes any proof.
+TEST(SecureLink, AClientWithoutTheSecretIsFound) {
+  Ends ends;
+  carry(ends.client, ends.server);
+  carry(ends.server, ends.client);
+  std::string proof = take(ends.client);
+  proof.back() = static_cast<char>(proof.back() ^ 1);
+  expect_error(ErrorKind::Comm, "another secret", [&] { ends.server.receive(bytes_of(proof)); });
+  EXPECT_FALSE(ends.server.is_open());
+}
+
+// Somebody without the secret asks a server for the proof that another connection wants.
+TEST(SecureLink, AProofCannotBeReflected) {
+  Ends ends;
+  const std::string opening = take(ends.client);
+  ends.server.receive(bytes_of(opening));
+  const std::string reply = take(ends.server);
+  // The server's own proof in place of the client's.
+  const std::string mark = opening.substr(0, 8);
+  expect_error(ErrorKind::Comm, "another secret",
+               [&] { ends.server.receive(bytes_of(mark + reply.substr(40))); });
+}
+
+TEST(SecureLink, AReplayedHandshakeIsRefused) {
+  Ends first;
+  const std::string opening = take(first.client);
+  first.server.receive(bytes_of(opening));
+  carry(first.server, first.client);
+  const std::string proof = take(first.client);
+  Ends second;
+  second.server.receive(bytes_of(opening));
+  expect_error(ErrorKind::Comm, "another secret", [&] { second.server.receive(bytes_of(proof)); });
+}
+
+TEST(SecureLink, GarbageIsRefused) {
+  for (const std::string& start :
+       {std::string("GET / HTTP/1.1\r\nHost: a\r\nUser-Agent: b\r\n\r\n"), std::string(40, '\0'),
+        std::string(100, '\xff')}) {
+    Ends ends;
+    expect_error(ErrorKind::Comm, "no rank", [&] { ends.server.receive(bytes_of(start)); });
+    EXPECT_TRUE(take(ends.server).empty());
+    expect_error(ErrorKind::Comm, "no rank",
+                 [&] { ends.client.receive(bytes_of(start + std::string(40, 'x'))); });
+  }
+}
+
+// Every bit of a frame is under its tag, or is the tag, or the length.
+TEST(SecureLink, AChangedFrameIsFound) {
+  Ends probe;
+  probe.open();
+  send(probe.client, "value");
+  const size_t size = take(probe.client).size();
+  for (size_t at = 0; at < size; ++at) {
+    Ends ends;
+    ends.open();
+    send(ends.client, "value");
+    std::string bytes = take(ends.client);
+    bytes[at] = static_cast<char>(bytes[at] ^ 4);
+    try {
+      ends.server.receive(bytes_of(bytes));
+      EXPECT_EQ(ends.server.next(), std::nullopt) << at;
+      EXPECT_LT(at, 4U) << "only a changed length may ask for more";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind, ErrorKind::Comm) << at;
+    }
+  }
+}
+
+TEST(SecureLink, FramesCannotBeRepeatedReorderedOrSentBack) {
+  {
+    Ends ends;
+    ends.open();
+    send(ends.client, "a");
+    const std::string frame = take(ends.client);
+    ends.server.receive(bytes_of(frame));
+    EXPECT_EQ(ends.server.next(), "a");
+    ends.server.receive(bytes_of(frame));
+    expect_error(ErrorKind::Comm, "wrong signature", [&] { (void)ends.server.next(); });
+  }
+  {
+    Ends ends;
+    ends.open();
+    send(ends.client, "a");
+    (void)take(ends.client);
+    send(ends.client, "b");
+    carry(ends.client, ends.server);
+    expect_error(ErrorKind::Comm, "wrong signature", [&] { (void)ends.server.next(); });
+  }
+  {
+    Ends ends;
+    ends.open();
+    send(ends.client, "a");
+    ends.client.receive(bytes_of(take(ends.client)));
+    expect_error(ErrorKind::Comm, "wrong signature", [&] { (void)ends.client.next(); });
+  }
+}
+
+// Before anything of that size is waited for.
+TEST(SecureLink, SizesAreBounded) {
+  for (const std::string& length : {std::string("\x00\x00\x00\x00", 4),
+                                    std::string("\x01\x00\x10\x00", 4), std::string(4, '\xff')}) {
+    Ends ends;
+    ends.open();
+    ends.server.receive(bytes_of(length + std::string(32, 'x')));
+    expect_error(ErrorKind::Comm, "legal are 1 to 1048576", [&] { (void)ends.server.next(); });
+  }
+  Ends ends;
+  ends.open();
+  send(ends.client, std::string(kMost + 1, 'x'));
+  ends.server.receive(bytes_of(take(ends.client)));
+  expect_error(ErrorKind::Comm, "a message of more than", [&] { (void)ends.server.next(); });
+}
+
+}  // namespace
+}  // namespace bev
