@@ -3,9 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "app/build_facts.h"
 #include "app/terminal.h"
@@ -23,29 +26,30 @@ namespace {
 // Another rank has failed. The thread that trains may be stuck in an exchange with it, so the
 // process ends here; what it was writing is written beside the old file and does no harm.
 [[noreturn]] void leave_after(const Failure& failure, int rank, const Voice& voice) {
-  const std::string text = format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank,
-                                  failure.text(), name_of(ErrorKind::Comm),
-                                  exit_code(ErrorKind::Comm));
+  const std::string text =
+      format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank, failure.text(),
+             name_of(ErrorKind::Comm), exit_code(ErrorKind::Comm));
   say("{}", text);
   voice.keep(text);
   ::_exit(exit_code(ErrorKind::Comm));
 }
 
 ProcessWorld::Options options_for(const Config& config, const Voice& voice, int rank) {
-  return {.device = config.device.kind,
-          .parallel = config.parallel,
-          .note = [&voice, rank](const std::string& text) {
+  return {
+      .device = config.device.kind,
+      .parallel = config.parallel,
+      .note =
+          [&voice, rank](const std::string& text) {
             voice.tell("bevatron: note: rank {}: {}\n", rank, text);
           },
-          // Whichever ranks print.
-          .note_of_first = [&voice, rank](const std::string& text) {
+      // Whichever ranks print.
+      .note_of_first =
+          [&voice, rank](const std::string& text) {
             const std::string line = format("bevatron: note: rank {}: {}\n", rank, text);
             say("{}", line);
             voice.keep(line);
           },
-          .on_failure = [&voice, rank](const Failure& failure) {
-            leave_after(failure, rank, voice);
-          }};
+      .on_failure = [&voice, rank](const Failure& failure) { leave_after(failure, rank, voice); }};
 }
 
 // Each argument with a zero behind it; empty where the system does not tell.
@@ -57,7 +61,8 @@ std::string command_line_of(const std::string& process) {
 }
 
 // Whether the process that started this one has these arguments at the end of its own: then all
-// that it starts have them. The exception is mpirun with several programs, between which is a colon.
+// that it starts have them. The exception is mpirun with several programs, between which is a
+// colon.
 bool launcher_has_own_arguments() {
   using namespace std::string_literals;
   const std::string own = command_line_of("self");
@@ -67,8 +72,17 @@ bool launcher_has_own_arguments() {
          launcher.find("\0:\0"s) == std::string::npos;
 }
 
-// "there is no flag --a; the training length is missing": of a text that explains each problem below
-// a line with its number, those lines; else the first line.
+// mpirun and torchrun end all processes as soon as one has ended, and the one that speaks may need
+// a moment more than those that do not.
+void await_first_words() {
+  std::error_code unknown;
+  const auto launcher = std::filesystem::read_symlink(format("/proc/{}/exe", ::getppid()), unknown);
+  if (launcher == std::filesystem::read_symlink("/proc/self/exe", unknown)) return;
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+}
+
+// "there is no flag --a; the training length is missing": of a text that explains each problem
+// below a line with its number, those lines; else the first line.
 std::string headlines(const std::string& text) {
   std::istringstream rest(text);
   std::string first, numbered;
@@ -86,9 +100,12 @@ std::string headlines(const std::string& text) {
 int say_once(const RankEnvironment& environment, const Error& error) {
   const bool all_have_it = launcher_has_own_arguments();
   if (environment.rank == 0 || (all_have_it && environment.local_rank == 0)) throw Error(error);
-  if (!all_have_it)
+  if (all_have_it) {
+    await_first_words();
+  } else {
     say("bevatron: error: rank {}: {} ({} error, exit code {})\n", environment.rank,
         headlines(error.what()), name_of(error.kind), exit_code(error.kind));
+  }
   return exit_code(error.kind);
 }
 
@@ -124,8 +141,8 @@ void LaunchedRank::bind() {
     if (each < rank()) ++local_rank;
     here.push_back(all[static_cast<size_t>(each)]);
   }
-  const Binding binding = bind_rank(rank(), local_rank, here,
-                                    [](const char* name) { return std::getenv(name); });
+  const Binding binding =
+      bind_rank(rank(), local_rank, here, [](const char* name) { return std::getenv(name); });
   binding_ = binding.words;
   const auto same = std::count(here.begin(), here.end(), here[static_cast<size_t>(local_rank)]);
   sharing_cpus_ = binding.cpus.empty() ? static_cast<int>(same) : 1;
@@ -161,8 +178,8 @@ void LaunchedRank::require_all_well(FunctionRef<void()> look) {
   }
   const std::vector<std::string> found =
       control().exchange(own ? std::string(1, static_cast<char>(own->kind)) : "");
-  const auto first =
-      std::find_if(found.begin(), found.end(), [](const std::string& kind) { return !kind.empty(); });
+  const auto first = std::find_if(found.begin(), found.end(),
+                                  [](const std::string& kind) { return !kind.empty(); });
   if (first == found.end()) return;
   is_agreed_ = true;
   const auto culprit = static_cast<int>(first - found.begin());

@@ -40,7 +40,8 @@ constexpr std::array<OwnFlag, 1> kFlags{{
 void print_data(const Voice& voice, const TrainingData& data) {
   for (const TrainingData::Part& part : data.parts) {
     const bool blended = part.share < 1;
-    voice.tell("data      {}{}: {} tokens, {} samples for {}{}\n",
+    voice.tell(
+        "data      {}{}: {} tokens, {} samples for {}{}\n",
         blended ? format("{:5.2f} % ", 100 * part.share) : "", part.prefix.string(),
         with_commas(part.tokens), with_commas(part.windows),
         kSplitNames[static_cast<size_t>(part.split)],
@@ -66,17 +67,17 @@ void print_start(const Voice& voice, const Config& config, const Plan& plan,
                  const TrainingData& data) {
   for (const std::string& note : data.notes) voice.tell("bevatron: note: {}\n", note);
   voice.tell("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
-      with_commas(plan.model_parameters), plan.model.layers, plan.model.width, plan.model.vocab,
-      plan.model.padded_vocab);
+             with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
+             plan.model.vocab, plan.model.padded_vocab);
   voice.tell("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
-      arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
+             arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
   if (plan.layout.world() > 1)
     voice.tell("layout    {}; the numbers above are of the first\n", describe(plan.layout));
   const std::string rise =
       config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
   voice.tell("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
-      plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
-      with_commas(plan.iterations));
+             plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
+             with_commas(plan.iterations));
   if (config.data.mock) voice.tell("data      made-up tokens\n");
   print_data(voice, data);
   if (!config.train.output.empty()) voice.tell("output    {}\n", config.train.output);
@@ -104,7 +105,7 @@ std::function<void(const std::string&)> trace_writer(const Voice& voice, const L
 void print_dispatch(const Voice& voice, Device& device) {
   for (const DispatchLog::Choice& c : device.dispatch().choices())
     voice.tell("dispatch  {}: {}{}\n", c.op, c.chosen,
-        c.refused.empty() ? "" : format(" (refused: {})", c.refused));
+               c.refused.empty() ? "" : format(" (refused: {})", c.refused));
 }
 
 void print_after_first(const Voice& voice, const Config& config, const Plan& plan, Device& device) {
@@ -114,8 +115,8 @@ void print_after_first(const Voice& voice, const Config& config, const Plan& pla
     voice.tell("algorithms {:016x} (nothing timed)\n", device.algorithms());
   if (device.is_asynchronous())
     voice.tell("memory    {} bytes allocated, {} planned\n",
-        with_commas(static_cast<int64_t>(device.allocated_bytes())),
-        with_commas(static_cast<int64_t>(plan.memory_bytes())));
+               with_commas(static_cast<int64_t>(device.allocated_bytes())),
+               with_commas(static_cast<int64_t>(plan.memory_bytes())));
 }
 
 std::string_view reason_of(Ending ending) {
@@ -131,12 +132,13 @@ std::string_view reason_of(Ending ending) {
 }
 
 void print_end(const Voice& voice, const TrainSummary& s, const std::string& curve) {
-  if (s.ending == Ending::Complete && !curve.empty()) voice.tell("loss of every iteration\n{}", curve);
+  if (s.ending == Ending::Complete && !curve.empty())
+    voice.tell("loss of every iteration\n{}", curve);
   voice.tell("{} after {} iterations", reason_of(s.ending), with_commas(s.iterations));
   // The absolute value takes the sign off what is not a number.
   if (s.iterations > 0)
-    voice.tell(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds), s.tokens_per_second,
-        std::abs(s.first_loss), std::abs(s.last_loss));
+    voice.tell(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds),
+               s.tokens_per_second, std::abs(s.first_loss), std::abs(s.last_loss));
   if (s.valid_loss) voice.tell(", validation {:.4f}", *s.valid_loss);
   if (s.skipped > 0) voice.tell("; {} updates skipped", s.skipped);
   voice.tell("\n");
@@ -144,7 +146,8 @@ void print_end(const Voice& voice, const TrainSummary& s, const std::string& cur
 
 void print_next_steps(const Voice& voice, const Config& config) {
   const bool text = tokenizer_of(config) != nullptr;
-  voice.tell("next      bevatron eval {}{}\n", config.train.output,
+  voice.tell(
+      "next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }
 
@@ -165,9 +168,7 @@ void require_good_end(const TrainSummary& summary, const std::string& saved) {
 }
 
 RankTimes times_of(const Progress& p) {
-  return {.step = p.iteration,
-          .compute = p.seconds - p.result.waited,
-          .wait = p.result.waited};
+  return {.step = p.iteration, .compute = p.seconds - p.result.waited, .wait = p.result.waited};
 }
 
 // What the fraction of peak in the log refers to: of a processor measured now, of a GPU what its
@@ -216,22 +217,22 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
   Device& device = assembly.device;
   const Communicator& world = assembly.groups.world();
   const bool is_first = world.rank() == 0;
-  TrainingPrinter printer(
-      voice, {.interval = config.train.log_interval,
-              .flops_per_token = out.planned.model_flops_per_token,
-              .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
-              .metrics = is_first ? out.metrics : nullptr,
-              .times = is_first && world.size() > 1 ? out.all_times : nullptr});
-  const TrainSummary summary = trainer.run(
-      {.iteration =
-           [&](const Progress& p) {
-             if (world.size() > 1) out.report_times(world.rank(), times_of(p));
-             printer.iteration(p);
-             if (p.iteration == 1) print_after_first(voice, config, out.planned, device);
-           },
-       .validation = [&](const Validation& v) { printer.validation(v); },
-       .should_stop = [&] { return out.stop.asked(); },
-       .trace = is_first ? trace_writer(voice, config.log) : nullptr});
+  TrainingPrinter printer(voice, {.interval = config.train.log_interval,
+                                  .flops_per_token = out.planned.model_flops_per_token,
+                                  .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
+                                  .metrics = is_first ? out.metrics : nullptr,
+                                  .times = is_first && world.size() > 1 ? out.all_times : nullptr});
+  const TrainSummary summary =
+      trainer.run({.iteration =
+                       [&](const Progress& p) {
+                         if (world.size() > 1) out.report_times(world.rank(), times_of(p));
+                         printer.iteration(p);
+                         if (p.iteration == 1)
+                           print_after_first(voice, config, out.planned, device);
+                       },
+                   .validation = [&](const Validation& v) { printer.validation(v); },
+                   .should_stop = [&] { return out.stop.asked(); },
+                   .trace = is_first ? trace_writer(voice, config.log) : nullptr});
   printer.finish();
   print_end(voice, summary, printer.curve());
   return summary;
@@ -331,6 +332,9 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
     out.all_times = [&] { return launched->control().times(); };
   }
   const RankResult result = train_ranks(out, preflight.data(), launched, voice);
+  const bool is_bad =
+      result.summary.ending == Ending::NonFinite || result.summary.ending == Ending::BadData;
+  if (is_bad && launched != nullptr) launched->end_together();
   require_good_end(result.summary, result.saved);
   BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), result.saved);
   if (out.keeps()) print_next_steps(voice, config);

@@ -56,12 +56,11 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     for (const std::string& arg : args)
       BEV_CHECK(arg != "--threads" && !arg.starts_with("--threads=") && arg != "--parallel.ranks",
                 Usage,
-                "{}: a launcher started {} processes, and each of them is a rank; leave it out", arg,
-                verb.launched);
+                "{}: a launcher started {} processes, and each of them is a rank; leave it out",
+                arg, verb.launched);
     all.insert(all.end(), {"--parallel.ranks", format("{}", verb.launched)});
   }
-  LoadedConfig loaded =
-      load(all, all_flags(verb), verb.purpose, verb.complete, automatic_device());
+  LoadedConfig loaded = load(all, all_flags(verb), verb.purpose, verb.complete, automatic_device());
   if (verb.prints)
     for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {

@@ -101,8 +101,8 @@ void Control::Member::look_for_silence(Time now) {
   const std::string time = seconds_text(silence_.silent_for(awake));
   switch (silence_.look(awake)) {
     case SilenceWatch::News::Silent:
-      note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)), time,
-                           doing_of_first_));
+      note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)),
+                           time, doing_of_first_));
       break;
     case SilenceWatch::News::Over:
       fail({.who = place(0),

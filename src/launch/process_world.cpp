@@ -84,14 +84,13 @@ ProcessWorld::~ProcessWorld() = default;
 
 void ProcessWorld::connect(const Options& options) {
   const bool is_first = environment_.rank == 0;
-  const std::string named =
-      parallel_.interface.empty() ? "" : local_address(parallel_.interface);
+  const std::string named = parallel_.interface.empty() ? "" : local_address(parallel_.interface);
   std::optional<ControlPort> listener;
   Meeting meeting;
   if (environment_.by == LaunchedBy::Mpirun) {
     if (is_first) {
       const bool is_one_machine = environment_.local_size == environment_.size;
-      meeting.host = !named.empty()    ? named
+      meeting.host = !named.empty()   ? named
                      : is_one_machine ? "127.0.0.1"
                                       : local_address(name_of_this_host());
       listener.emplace(meeting.host, 0);
@@ -131,8 +130,8 @@ EngineKind ProcessWorld::engine_for(DeviceKind device) const {
     if (is_gpu) return EngineKind::Nccl;
     return environment_.by == LaunchedBy::Mpirun ? EngineKind::Mpi : EngineKind::Gloo;
   }
-  BEV_CHECK(is_gpu == (asked == EngineKind::Nccl), Usage,
-            "parallel.engine {}: {}", name_of_choice(asked),
+  BEV_CHECK(is_gpu == (asked == EngineKind::Nccl), Usage, "parallel.engine {}: {}",
+            name_of_choice(asked),
             is_gpu ? "tensors of GPUs go by nccl" : "nccl is for GPUs; legal are mpi and gloo");
   BEV_CHECK(asked != EngineKind::Mpi || environment_.by == LaunchedBy::Mpirun, Usage,
             "parallel.engine mpi: mpirun did not start this process; legal are gloo and auto");
@@ -162,8 +161,8 @@ std::unique_ptr<Communicator> ProcessWorld::make_world(Device& device) {
 std::string ProcessWorld::describe() const {
   std::set<std::string> hosts;
   for (int rank = 0; rank < control_->size(); ++rank) hosts.insert(control_->place(rank).host);
-  return format("{} processes on {}, started by {}; tensors by {}; control at {}",
-                control_->size(), hosts.size() == 1 ? "this host" : format("{} hosts", hosts.size()),
+  return format("{} processes on {}, started by {}; tensors by {}; control at {}", control_->size(),
+                hosts.size() == 1 ? "this host" : format("{} hosts", hosts.size()),
                 started_by(environment_.by), engine_words_, control_at_);
 }
 

@@ -149,8 +149,8 @@ bool Trainer::validate(const TrainObserver& observer, int64_t iteration, bool at
     if (at_end) summary.test_loss = evaluate(data_.test, "test", iteration, at_end, observer);
     return true;
   } catch (const Error& error) {
-    // What was trained must not be lost.
-    if (error.kind != ErrorKind::Data) throw;
+    // What was trained must not be lost; but others may wait for this rank in the validation.
+    if (error.kind != ErrorKind::Data || assembly_.groups.world().size() > 1) throw;
     summary.ending = Ending::BadData;
     summary.reason = error.what();
     return false;

@@ -219,12 +219,8 @@ bool Job::await(const char* file, const std::string& text, double seconds) {
   return false;
 }
 
-bool Job::await_err(const std::string& text, double seconds) {
-  return await("err", text, seconds);
-}
-bool Job::await_out(const std::string& text, double seconds) {
-  return await("out", text, seconds);
-}
+bool Job::await_err(const std::string& text, double seconds) { return await("err", text, seconds); }
+bool Job::await_out(const std::string& text, double seconds) { return await("out", text, seconds); }
 
 std::vector<pid_t> Job::running() const {
   std::vector<pid_t> found;

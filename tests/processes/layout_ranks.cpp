@@ -92,7 +92,8 @@ bool report(const LayoutCase& c, const Comparison& comparison, const Bounds& bou
   std::map<Quantity, double> worst;
   for (const Difference& d : comparison.all()) {
     if (!(d.ratio <= bounds.of(d.quantity))) {
-      fmt::print("FAILED {}: {} in step {} is off by {:.3g}\n", c.name, name_of(d), d.step, d.ratio);
+      fmt::print("FAILED {}: {} in step {} is off by {:.3g}\n", c.name, name_of(d), d.step,
+                 d.ratio);
       return false;
     }
     worst[d.quantity] = std::max(worst[d.quantity], d.ratio);
@@ -139,15 +140,16 @@ int main_of_rank(const Arguments& a) {
   }
   ParallelConfig parallel;
   parallel.engine = a.engine;
-  ProcessWorld process(*environment, {.device = a.device,
-                                      .parallel = parallel,
-                                      .note = [](const std::string& text) {
-                                        fmt::print(stderr, "note: {}\n", text);
-                                      },
-                                      .on_failure = [](const Failure& failure) {
-                                        fmt::print(stderr, "{}\n", failure.text());
-                                        ::_exit(exit_code(ErrorKind::Comm));
-                                      }});
+  ProcessWorld process(
+      *environment,
+      {.device = a.device,
+       .parallel = parallel,
+       .note = [](const std::string& text) { fmt::print(stderr, "note: {}\n", text); },
+       .on_failure =
+           [](const Failure& failure) {
+             fmt::print(stderr, "{}\n", failure.text());
+             ::_exit(exit_code(ErrorKind::Comm));
+           }});
   DeviceConfig config;
   config.kind = a.device;
   config.threads = 1;

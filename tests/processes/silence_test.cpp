@@ -92,18 +92,17 @@ TEST_P(Silent, AndHeardOfAgainChangesNothing) {
 }
 
 const auto kQuick = testing::Values(SilenceCase{Start::Hand, 1});
-const auto kAll =
-    testing::Values(SilenceCase{Start::Launch, 0}, SilenceCase{Start::Launch, 1},
-                    SilenceCase{Start::Hand, 0}, SilenceCase{Start::Mpirun, 0},
-                    SilenceCase{Start::Mpirun, 1});
+const auto kAll = testing::Values(SilenceCase{Start::Launch, 0}, SilenceCase{Start::Launch, 1},
+                                  SilenceCase{Start::Hand, 0}, SilenceCase{Start::Mpirun, 0},
+                                  SilenceCase{Start::Mpirun, 1});
 INSTANTIATE_TEST_SUITE_P(Of, Silent, kQuick, name_of_case);
 INSTANTIATE_TEST_SUITE_P(Slow, Silent, kAll, name_of_case);
 
 TEST(Absent, IsNamedByThoseWhoWait) {
   if (const std::string why = why_not(Start::Hand); !why.empty()) GTEST_SKIP() << why;
   Job job(3);
-  const std::vector<std::string> flags{"--parallel.timeout_minutes", "0.08",
-                                       "--global-batch-size", "3"};
+  const std::vector<std::string> flags{"--parallel.timeout_minutes", "0.08", "--global-batch-size",
+                                       "3"};
   job.train_rank(0, flags);
   job.train_rank(2, flags);
   ASSERT_TRUE(job.await_end(20)) << job.err();
