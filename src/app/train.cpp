@@ -301,9 +301,10 @@ RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedR
   return first;
 }
 
-// Trains and saves. What the run printed to people is on stderr, its record on stdout.
+// Trains and saves. What the run printed to people is on stderr, its record on stdout. `stop` is
+// set when the training starts, and left: other ranks may still write what was trained.
 void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
-                  const Voice& voice) {
+                  std::optional<StopSignal>& stop, const Voice& voice) {
   const Config& config = loaded.config;
   const bool is_first = launched == nullptr || launched->rank() == 0;
   const RunDirectory directory(config.train.output);
@@ -313,14 +314,14 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
     metrics.emplace(directory.metrics_file());
     metrics->start(preflight.plan().model_parameters, preflight.plan().iterations);
   }
-  // To the end: what has been trained is written first.
-  const StopSignal stop;
+  // What has been trained is written first.
+  stop.emplace();
   TimesBoard board(preflight.plan().layout.world());
   RunOutput out{.config = config,
                 .planned = preflight.plan(),
                 .directory = directory,
                 .metrics = metrics ? &*metrics : nullptr,
-                .stop = stop,
+                .stop = *stop,
                 .report_times = [&](int rank, const RankTimes& t) { board.report(rank, t); },
                 .all_times = [&] { return board.all(); }};
   if (launched != nullptr) {
@@ -343,6 +344,7 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
 void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const Voice& voice) {
   Config& config = loaded.config;
   const int rank = environment.rank;
+  std::optional<StopSignal> stop;
   LaunchedRank launched(environment, config, voice);
   launched.run([&] {
     launched.require_same("the configuration", print_config(config, {}));
@@ -355,7 +357,7 @@ void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const
     });
     launched.require_same("the data", data);
     print_start(voice, config, preflight.plan(), preflight.data());
-    run_training(loaded, preflight, &launched, voice);
+    run_training(loaded, preflight, &launched, stop, voice);
   });
 }
 
@@ -417,7 +419,8 @@ int train(std::span<const std::string> args) {
   preflight.require();
   print_start(voice, loaded->config, preflight.plan(), preflight.data());
   if (!only_checks) {
-    run_training(*loaded, preflight, nullptr, voice);
+    std::optional<StopSignal> stop;
+    run_training(*loaded, preflight, nullptr, stop, voice);
     return 0;
   }
   fmt::print("the run can start: configuration, memory, data and output are in order\n");
