@@ -3,7 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
 
 #include "app/build_facts.h"
 #include "app/terminal.h"
@@ -37,10 +42,72 @@ ProcessWorld::Options options_for(const Config& config, const Voice& voice, int 
           [&voice, rank](const std::string& text) {
             voice.tell("bevatron: note: rank {}: {}\n", rank, text);
           },
+      // Whichever ranks print.
+      .note_of_first =
+          [&voice, rank](const std::string& text) {
+            const std::string line = format("bevatron: note: rank {}: {}\n", rank, text);
+            say("{}", line);
+            voice.keep(line);
+          },
       .on_failure = [&voice, rank](const Failure& failure) { leave_after(failure, rank, voice); }};
 }
 
+// Each argument with a zero behind it; empty where the system does not tell.
+std::string command_line_of(const std::string& process) {
+  std::ifstream file("/proc/" + process + "/cmdline", std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Whether the process that started this one has these arguments at the end of its own: then all
+// that it starts have them. The exception is mpirun with several programs, between which is a
+// colon.
+bool launcher_has_own_arguments() {
+  using namespace std::string_literals;
+  const std::string own = command_line_of("self");
+  const std::string launcher = command_line_of(std::to_string(::getppid()));
+  const size_t program = own.find('\0');
+  return program != std::string::npos && launcher.ends_with(own.substr(program)) &&
+         launcher.find("\0:\0"s) == std::string::npos;
+}
+
+// mpirun and torchrun end all processes as soon as one has ended, and the one that speaks may need
+// a moment more than those that do not.
+void await_first_words() {
+  std::error_code unknown;
+  const auto launcher = std::filesystem::read_symlink(format("/proc/{}/exe", ::getppid()), unknown);
+  if (launcher == std::filesystem::read_symlink("/proc/self/exe", unknown)) return;
+  std::this_thread::sleep_for(std::chrono::seconds(2));
+}
+
+// "there is no flag --a; the training length is missing": of a text that explains each problem
+// below a line with its number, those lines; else the first line.
+std::string headlines(const std::string& text) {
+  std::istringstream rest(text);
+  std::string first, numbered;
+  for (std::string line; std::getline(rest, line);) {
+    if (first.empty()) first = line;
+    const size_t digits = line.find_first_not_of("0123456789");
+    if (digits == 0 || digits == std::string::npos || line.compare(digits, 2, ". ") != 0) continue;
+    numbered += (numbered.empty() ? "" : "; ") + line.substr(digits + 2);
+  }
+  return numbered.empty() ? first : numbered;
+}
+
 }  // namespace
+
+int say_once(const RankEnvironment& environment, const Error& error) {
+  const bool all_have_it = launcher_has_own_arguments();
+  if (environment.rank == 0 || (all_have_it && environment.local_rank == 0)) throw Error(error);
+  if (all_have_it) {
+    await_first_words();
+  } else {
+    say("bevatron: error: rank {}: {} ({} error, exit code {})\n", environment.rank,
+        headlines(error.what()), name_of(error.kind), exit_code(error.kind));
+  }
+  return exit_code(error.kind);
+}
 
 std::optional<RankEnvironment> own_environment() {
   auto environment = rank_environment([](const char* name) { return std::getenv(name); });

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "app/voice.h"
+#include "base/error.h"
 #include "base/function_ref.h"
 #include "comm/communicator.h"
 #include "launch/process_world.h"
@@ -18,6 +19,12 @@ std::optional<RankEnvironment> own_environment();
 
 // That of a job of one process, whose engine somebody wants to see at work.
 RankEnvironment alone_environment();
+
+// For an error before the ranks have met, such as a flag that does not exist. Where their launcher
+// has given all of them the same command line, the first on a machine says it and the others
+// nothing; where nobody knows, the first rank says it and every other shortly. Returns the exit
+// code, or throws the error for main to print.
+int say_once(const RankEnvironment& environment, const Error& error);
 
 class LaunchedRank {
  public:
@@ -46,6 +53,10 @@ class LaunchedRank {
   // All ranks together: `look` of each of them. The first rank where it throws has the words of the
   // error, the others a short one.
   void require_all_well(FunctionRef<void()> look);
+
+  // All ranks end alike from here on, and what one throws the others throw too: none ends before
+  // all have done their work.
+  void end_together() { is_agreed_ = true; }
 
   // The work of this rank: what it throws is told to the others before it leaves here.
   void run(FunctionRef<void()> work);

@@ -301,9 +301,10 @@ RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedR
   return first;
 }
 
-// Trains and saves. What the run printed to people is on stderr, its record on stdout.
+// Trains and saves. What the run printed to people is on stderr, its record on stdout. `stop` is
+// set when the training starts, and left: other ranks may still write what was trained.
 void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
-                  const Voice& voice) {
+                  std::optional<StopSignal>& stop, const Voice& voice) {
   const Config& config = loaded.config;
   const bool is_first = launched == nullptr || launched->rank() == 0;
   const RunDirectory directory(config.train.output);
@@ -313,32 +314,37 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
     metrics.emplace(directory.metrics_file());
     metrics->start(preflight.plan().model_parameters, preflight.plan().iterations);
   }
-  // To the end: what has been trained is written first.
-  const StopSignal stop;
+  // What has been trained is written first.
+  stop.emplace();
   TimesBoard board(preflight.plan().layout.world());
   RunOutput out{.config = config,
                 .planned = preflight.plan(),
                 .directory = directory,
                 .metrics = metrics ? &*metrics : nullptr,
-                .stop = stop,
+                .stop = *stop,
                 .report_times = [&](int rank, const RankTimes& t) { board.report(rank, t); },
                 .all_times = [&] { return board.all(); }};
   if (launched != nullptr) {
-    out.report_times = [&](int, const RankTimes& t) { launched->control().report_times(t); };
+    launched->control().activity().at_step(1);
+    out.report_times = [&](int, const RankTimes& t) {
+      launched->control().report_times(t);
+      launched->control().activity().at_step(t.step + 1);
+    };
     out.all_times = [&] { return launched->control().times(); };
   }
   const RankResult result = train_ranks(out, preflight.data(), launched, voice);
+  const bool is_bad =
+      result.summary.ending == Ending::NonFinite || result.summary.ending == Ending::BadData;
+  if (is_bad && launched != nullptr) launched->end_together();
   require_good_end(result.summary, result.saved);
   BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), result.saved);
   if (out.keeps()) print_next_steps(voice, config);
 }
 
-int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
+void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const Voice& voice) {
   Config& config = loaded.config;
   const int rank = environment.rank;
-  const Voice voice(
-      RankList::parse(config.log.ranks)->has(rank),
-      config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
+  std::optional<StopSignal> stop;
   LaunchedRank launched(environment, config, voice);
   launched.run([&] {
     launched.require_same("the configuration", print_config(config, {}));
@@ -351,22 +357,48 @@ int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
     });
     launched.require_same("the data", data);
     print_start(voice, config, preflight.plan(), preflight.data());
-    run_training(loaded, preflight, &launched, voice);
+    run_training(loaded, preflight, &launched, stop, voice);
   });
+}
+
+int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
+  const Config& config = loaded.config;
+  const int rank = environment.rank;
+  const Voice voice(
+      RankList::parse(config.log.ranks)->has(rank),
+      config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
+  try {
+    run_as_rank(environment, loaded, voice);
+  } catch (const std::exception& error) {
+    voice.keep(format("bevatron: error: {}\n", error.what()));
+    throw;
+  }
   return 0;
+}
+
+std::optional<LoadedConfig> train_config(std::span<const std::string> args,
+                                         const std::optional<RankEnvironment>& environment) {
+  return config_for({.name = "train",
+                     .summary = "Trains a model and writes it, with its log and its "
+                                "configuration, into the folder train.output.",
+                     .own = kFlags,
+                     .purpose = Purpose::Train,
+                     .launched = environment ? environment->size : 0,
+                     .prints = !environment || environment->rank == 0},
+                    args);
 }
 
 }  // namespace
 
 int train(std::span<const std::string> args) {
   const std::optional<RankEnvironment> environment = own_environment();
-  auto loaded = config_for({.name = "train",
-                            .summary = "Trains a model and writes it, with its log and its "
-                                       "configuration, into the folder train.output.",
-                            .own = kFlags,
-                            .purpose = Purpose::Train,
-                            .launched = environment ? environment->size : 0},
-                           args);
+  std::optional<LoadedConfig> loaded;
+  try {
+    loaded = train_config(args, environment);
+  } catch (const Error& error) {
+    if (!environment) throw;
+    return say_once(*environment, error);
+  }
   if (!loaded) return 0;
   const bool only_checks = loaded->has("--dry-run");
   if (!only_checks) {
@@ -387,7 +419,8 @@ int train(std::span<const std::string> args) {
   preflight.require();
   print_start(voice, loaded->config, preflight.plan(), preflight.data());
   if (!only_checks) {
-    run_training(*loaded, preflight, nullptr, voice);
+    std::optional<StopSignal> stop;
+    run_training(*loaded, preflight, nullptr, stop, voice);
     return 0;
   }
   fmt::print("the run can start: configuration, memory, data and output are in order\n");

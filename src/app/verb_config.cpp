@@ -48,7 +48,7 @@ std::string help_text(const ConfigVerb& verb, size_t columns) {
 
 std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const std::string> args) {
   if (asks_for_help(args)) {
-    fmt::print("{}", help_text(verb, text_columns()));
+    if (verb.prints) fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }
   std::vector<std::string> all(args.begin(), args.end());
@@ -61,9 +61,10 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     all.insert(all.end(), {"--parallel.ranks", format("{}", verb.launched)});
   }
   LoadedConfig loaded = load(all, all_flags(verb), verb.purpose, verb.complete, automatic_device());
-  for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
+  if (verb.prints)
+    for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {
-    fmt::print("{}", print_config(loaded.config, loaded.origins));
+    if (verb.prints) fmt::print("{}", print_config(loaded.config, loaded.origins));
     return std::nullopt;
   }
   return loaded;

@@ -18,6 +18,7 @@ struct ConfigVerb {
   Purpose purpose = Purpose::Plan;
   Complete complete = nullptr;
   int launched = 0;  // ranks that a launcher started, each a process; 0: it started none
+  bool prints = true;  // notes, and what --help and --print-config ask for
 };
 
 // The configuration that the arguments describe. Empty when --help or --print-config asked for

@@ -103,6 +103,11 @@ void Control::Member::note(const std::string& text) const {
   if (options_.note) options_.note(text);
 }
 
+void Control::Member::note_of_first(const std::string& text) const {
+  if (rank() == 1 && options_.note_of_first) return options_.note_of_first(text);
+  note(text);
+}
+
 const RankPlace& Control::Member::place(int rank) const {
   BEV_CHECK(rank >= 0 && rank < size(), Internal, "there is no rank {} among {} ranks", rank,
             size());

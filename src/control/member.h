@@ -54,6 +54,7 @@ class Control::Member {
 
   void join();
   void note(const std::string& text) const;
+  void note_of_first(const std::string& text) const;
 
   // With the lock held.
   void send(const Message& message);

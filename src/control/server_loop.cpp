@@ -314,7 +314,7 @@ void ControlServer::Loop::tick_joining(Time now) {
   if (now - started_ >= options_.join_limit) {
     gave_up_ = true;
     const Parcel parcel = parcel_of(RefusedMessage{
-        cut(format("{} have not joined within {}", missing, seconds_text(options_.join_limit)))});
+        cut(format("{} did not join within {}", missing, seconds_text(options_.join_limit)))});
     for (size_t i = ranks_.size(); i-- > 0;)
       if (ranks_[i] != nullptr) say(*ranks_[i], parcel);
   } else if (now >= next_note_) {

@@ -69,7 +69,7 @@ void Control::Member::receive() {
   }
   if (connection_->bytes_read() != before &&
       silence_.heard(awake_.at(steady_clock::now())) == SilenceWatch::News::Again)
-    note(format("{} is heard of again", place_text(place(0))));
+    note_of_first(format("{} is heard of again", place_text(place(0))));
   if (why.empty()) return;
   is_reading_ = false;
   fail({.who = place(0), .doing = doing_of_first_, .why = why});
@@ -95,13 +95,14 @@ void Control::Member::look_for_silence(Time now) {
   const std::chrono::nanoseconds awake = awake_.at(now);
   {
     const Lock lock(mutex_);
-    if (is_ended() || !is_reading_) return;
+    // The first rank need not be told of itself.
+    if (is_ended() || !is_reading_ || rank() == 0) return;
   }
   const std::string time = seconds_text(silence_.silent_for(awake));
   switch (silence_.look(awake)) {
     case SilenceWatch::News::Silent:
-      note(format("{} has been silent for {}; it was doing: {}", place_text(place(0)), time,
-                  doing_of_first_));
+      note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)),
+                           time, doing_of_first_));
       break;
     case SilenceWatch::News::Over:
       fail({.who = place(0),

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
 #include <sstream>
@@ -25,6 +26,18 @@ std::chrono::milliseconds milliseconds(double seconds) {
 std::string name_of_this_host() {
   char name[256] = {};
   return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
+}
+
+// As messages name it. Machines, or containers, of one name are told apart by their addresses.
+std::string own_host(const std::string& address) {
+  const bool is_one_machine = address.starts_with("127.") || address == "::1";
+  return name_of_this_host() + (is_one_machine ? "" : " at " + address);
+}
+
+// Several fit into the time after which somebody is called silent.
+std::chrono::milliseconds heartbeat_for(double silence_seconds) {
+  using std::chrono::milliseconds;
+  return std::clamp(bev::milliseconds(silence_seconds / 5), milliseconds(50), milliseconds(1000));
 }
 
 // Where the first rank listens, and the secret of the job.
@@ -91,11 +104,13 @@ void ProcessWorld::connect(const Options& options) {
                        .listener = std::move(listener),
                        .secret = meeting.secret,
                        .job = environment_.job,
-                       .own_host = name_of_this_host(),
+                       .own_host = own_host(own_address_),
                        .join_limit = milliseconds(60 * parallel_.timeout_minutes),
+                       .heartbeat = heartbeat_for(parallel_.silence_seconds),
                        .silence = milliseconds(parallel_.silence_seconds),
                        .limit = milliseconds(60 * parallel_.timeout_minutes),
                        .note = options.note,
+                       .note_of_first = options.note_of_first,
                        .on_failure = options.on_failure});
 }
 

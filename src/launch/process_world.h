@@ -20,7 +20,8 @@ class ProcessWorld {
   struct Options {
     DeviceKind device{};  // decides what the engine auto is
     ParallelConfig parallel{};
-    std::function<void(const std::string&)> note;
+    // As those of Control.
+    std::function<void(const std::string&)> note, note_of_first;
     // Called from another thread while this one may be stuck: ends the process.
     std::function<void(const Failure&)> on_failure;
   };

@@ -97,10 +97,14 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
       if (error.kind != ErrorKind::Data) throw;
       unreadable = error.what();
     }
-    if (agree(unreadable.empty() ? 0 : 1) != 0) {
+    // The rank that cannot go on, counted from 1.
+    const int unable = agree(unreadable.empty() ? 0 : assembly_.groups.world().rank() + 1);
+    if (unable != 0) {
       if (!collect(course, 0)) break;
       summary.ending = Ending::BadData;
-      summary.reason = unreadable.empty() ? "another rank cannot read its samples" : unreadable;
+      summary.reason = !unreadable.empty()
+                           ? unreadable
+                           : format("rank {} cannot read its samples, and says why", unable - 1);
       break;
     }
     if (iteration == 1) {
@@ -145,8 +149,8 @@ bool Trainer::validate(const TrainObserver& observer, int64_t iteration, bool at
     if (at_end) summary.test_loss = evaluate(data_.test, "test", iteration, at_end, observer);
     return true;
   } catch (const Error& error) {
-    // What was trained must not be lost.
-    if (error.kind != ErrorKind::Data) throw;
+    // What was trained must not be lost; but others may wait for this rank in the validation.
+    if (error.kind != ErrorKind::Data || assembly_.groups.world().size() > 1) throw;
     summary.ending = Ending::BadData;
     summary.reason = error.what();
     return false;
