@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdio>
 #include <optional>
+#include <sstream>
 
 #include "app/launched_rank.h"
 #include "app/preflight.h"
@@ -341,13 +342,26 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   if (out.keeps()) print_next_steps(voice, config);
 }
 
+// The configuration as ranks compare it: where a value comes from does not count.
+std::string values_of(const Config& config) {
+  constexpr std::string_view kOrigin = "# default";
+  std::istringstream lines(print_config(config, {}));
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with(kOrigin)) line.resize(line.size() - kOrigin.size());
+    line.resize(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
 void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const Voice& voice) {
   Config& config = loaded.config;
   const int rank = environment.rank;
   std::optional<StopSignal> stop;
   LaunchedRank launched(environment, config, voice);
   launched.run([&] {
-    launched.require_same("the configuration", print_config(config, {}));
+    launched.require_same("the configuration", values_of(config));
     config.device.threads = launched.threads(config.device.threads);
     const Preflight preflight(config, launched.sharing_memory(config.device.kind), rank == 0);
     std::string data;

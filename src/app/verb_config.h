@@ -17,7 +17,7 @@ struct ConfigVerb {
   std::span<const OwnFlag> own;  // flags besides the configuration
   Purpose purpose = Purpose::Plan;
   Complete complete = nullptr;
-  int launched = 0;  // ranks that a launcher started, each a process; 0: it started none
+  int launched = 0;    // ranks that a launcher started, each a process; 0: it started none
   bool prints = true;  // notes, and what --help and --print-config ask for
 };
 

@@ -72,7 +72,8 @@ class Control final : public KeyStore {
     std::chrono::milliseconds limit{std::chrono::minutes(10)};    // then the job is stopped
     // Something people should read; from any thread, one line without its end.
     std::function<void(const std::string&)> note;
-    // The same, of the first rank, which may not be able to say it: called on the second. Empty: note.
+    // The same, of the first rank, which may not be able to say it: called on the second. Empty:
+    // note.
     std::function<void(const std::string&)> note_of_first;
     // A rank has failed. Called once, from the thread that watches, while the one that trains may
     // be stuck in a collective: it is expected to say so and end the process.

@@ -21,7 +21,7 @@ class ProcessWorld {
     DeviceKind device{};  // decides what the engine auto is
     ParallelConfig parallel{};
     // As those of Control.
-    std::function<void(const std::string&)> note, note_of_first;
+    std::function<void(const std::string&)> note, note_of_first{};
     // Called from another thread while this one may be stuck: ends the process.
     std::function<void(const Failure&)> on_failure;
   };

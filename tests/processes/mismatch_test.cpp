@@ -42,8 +42,8 @@ TEST_F(Mismatch, OfTheConfigurationIsShownByLines) {
   for (const Child& child : job.children()) EXPECT_EQ(child.code, 2) << job.err();
   EXPECT_EQ(count(job.err(), "the configuration is not the same on all ranks: 1 of 2 differ"), 1)
       << job.err();
-  EXPECT_EQ(count(job.err(), "\n  - lr = 0.001"), 1) << job.err();
-  EXPECT_EQ(count(job.err(), "\n  + lr = 0.002"), 1) << job.err();
+  EXPECT_EQ(count(job.err(), "\n  - lr = 0.001\n"), 1) << job.err();
+  EXPECT_EQ(count(job.err(), "\n  + lr = 0.002\n"), 1) << job.err();
   // Nothing else differs.
   EXPECT_EQ(count(job.err(), "\n  - ") + count(job.err(), "\n  + "), 2) << job.err();
   EXPECT_NE(job.err().find("rank 0 says how"), std::string::npos) << job.err();
