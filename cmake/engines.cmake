@@ -2,14 +2,23 @@
 # the program, built where its library is: the program starts without them.
 set(BEV_ENGINES "")
 
+# A plug-in of another build is refused: it would be called with other arguments than it expects.
+file(SHA256 ${PROJECT_SOURCE_DIR}/src/comm/host_engine.h BEV_ENGINE_INTERFACE)
+string(SUBSTRING ${BEV_ENGINE_INTERFACE} 0 16 BEV_ENGINE_INTERFACE)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+  ${PROJECT_SOURCE_DIR}/src/comm/host_engine.h)
+
 # bev_engine(name LINK a b ...): libbevatron-<name>.so from src/comm/<name>/.
 function(bev_engine name)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/comm/${name}/*.cpp)
-  add_library(bevatron_${name} MODULE ${sources})
+  add_library(bevatron_${name} MODULE ${sources}
+    ${PROJECT_SOURCE_DIR}/src/comm/plugin/interface_mark.cpp)
   set_target_properties(bevatron_${name} PROPERTIES OUTPUT_NAME bevatron-${name}
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} CXX_VISIBILITY_PRESET hidden)
   target_include_directories(bevatron_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+  target_compile_definitions(bevatron_${name} PRIVATE
+    BEV_ENGINE_INTERFACE="${BEV_ENGINE_INTERFACE}")
   # mpicxx names libraries that nothing of ours uses.
   target_link_options(bevatron_${name} PRIVATE LINKER:--as-needed)
   target_link_libraries(bevatron_${name} PRIVATE bev_flags ${ARG_LINK})

@@ -29,6 +29,14 @@ Plugin plugin_of(EngineKind kind) {
   return {"Gloo", "libgloo0", "libgloo-dev", SharedLibrary::Symbols::Own};
 }
 
+void require_this_build(const SharedLibrary& library) {
+  const auto interface =
+      reinterpret_cast<const char* (*)()>(library.find("bevatron_engine_interface"));
+  BEV_CHECK(interface != nullptr && std::string_view(interface()) == BEV_ENGINE_INTERFACE, Comm,
+            "{} is of another build than this program; build or copy both together",
+            library.path());
+}
+
 // Loaded libraries stay, so that a second call finds the same one.
 SharedLibrary load(EngineKind kind) {
   const Plugin plugin = plugin_of(kind);
@@ -51,6 +59,7 @@ SharedLibrary load(EngineKind kind) {
   BEV_CHECK(library.loaded(), Comm,
             "{} could not be loaded: {}. Is {} on this machine (on Debian: apt-get install {})?",
             present.front(), why, plugin.library, plugin.package);
+  require_this_build(library);
   return library;
 }
 
