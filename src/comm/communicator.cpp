@@ -49,6 +49,7 @@ void Communicator::pass(Exec& ex, const char* what, size_t bytes,
   // What it is made of does not show for itself.
   Exec inner = ex;
   inner.trace = nullptr;
+  inner.waits = nullptr;
   if (ex.trace != nullptr) ex.trace->begin(what, ex.stream);
   if (ex.waits != nullptr) ex.waits->begin(ex.stream);
   exchange(inner);
