@@ -35,11 +35,12 @@ void prepare_nccl_environment(const std::string& interface) {
 
 std::unique_ptr<Communicator> make_nccl_world([[maybe_unused]] Device& device,
                                               [[maybe_unused]] Control& control,
-                                              [[maybe_unused]] std::string& words) {
+                                              [[maybe_unused]] std::string& words,
+                                              [[maybe_unused]] std::chrono::seconds limit) {
 #ifdef BEV_HAS_NCCL
   BEV_CHECK(device.kind() == DeviceKind::Cuda, Usage,
             "NCCL moves tensors among GPUs, and this rank's device is none; device.kind cuda is");
-  return cuda::make_nccl_world(static_cast<CudaDevice&>(device), control, words);
+  return cuda::make_nccl_world(static_cast<CudaDevice&>(device), control, words, limit);
 #else
   throw Error(ErrorKind::Comm, format("ranks cannot exchange tensors by NCCL: {}", why_no_nccl()));
 #endif
