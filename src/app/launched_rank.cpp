@@ -17,6 +17,7 @@
 #include "launch/agreement.h"
 #include "launch/binding.h"
 #include "launch/own_gpu.h"
+#include "net/interfaces.h"
 #include "ops/make_device.h"
 
 namespace bev::app {
@@ -113,7 +114,7 @@ std::optional<RankEnvironment> own_environment() {
   auto environment = rank_environment([](const char* name) { return std::getenv(name); });
   if (!environment) return environment;
   take_own_gpu(*environment);
-  prepare_nccl_environment("");
+  if (environment->local_size <= environment->local_gpus) widen_gpu_queues();
   return environment;
 }
 
@@ -132,7 +133,9 @@ LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& con
       local_gpus_(environment.local_gpus),
       world_(environment, options_for(config, voice, environment.rank)) {
   bind(config.device.kind == DeviceKind::Cuda ? environment.gpu_node : std::nullopt);
-  if (config.device.kind == DeviceKind::Cuda) prepare_nccl_environment(config.parallel.interface);
+  const std::string& interface = config.parallel.interface;
+  if (config.device.kind == DeviceKind::Cuda && !interface.empty())
+    choose_nccl_interface(interface_name(interface));
 }
 
 void LaunchedRank::bind(std::optional<int> gpu_node) {

@@ -24,10 +24,16 @@ std::string why_no_nccl() {
 #endif
 }
 
-void prepare_nccl_environment(const std::string& interface) {
-  constexpr int kKeep = 0;
+namespace {
+constexpr int kKeep = 0;
+}
+
+void choose_nccl_interface(const std::string& name) {
   // By itself NCCL takes a name for the beginning of names.
-  if (!interface.empty()) ::setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), kKeep);
+  ::setenv("NCCL_SOCKET_IFNAME", ("=" + name).c_str(), kKeep);
+}
+
+void widen_gpu_queues() {
   // By default streams share 8 queues. Work behind a send that waits for its receiver would wait
   // with it, though it is on another stream.
   ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", kKeep);
@@ -35,11 +41,12 @@ void prepare_nccl_environment(const std::string& interface) {
 
 std::unique_ptr<Communicator> make_nccl_world([[maybe_unused]] Device& device,
                                               [[maybe_unused]] Control& control,
-                                              [[maybe_unused]] std::string& words) {
+                                              [[maybe_unused]] std::string& words,
+                                              [[maybe_unused]] std::chrono::seconds limit) {
 #ifdef BEV_HAS_NCCL
   BEV_CHECK(device.kind() == DeviceKind::Cuda, Usage,
             "NCCL moves tensors among GPUs, and this rank's device is none; device.kind cuda is");
-  return cuda::make_nccl_world(static_cast<CudaDevice&>(device), control, words);
+  return cuda::make_nccl_world(static_cast<CudaDevice&>(device), control, words, limit);
 #else
   throw Error(ErrorKind::Comm, format("ranks cannot exchange tensors by NCCL: {}", why_no_nccl()));
 #endif

@@ -13,10 +13,13 @@ namespace bev {
 // Why NCCL cannot be used here, in a sentence; empty when it can.
 std::string why_no_nccl();
 
-// Sets what CUDA and NCCL read from the environment and is not set yet: the network interface to
-// use (unless empty), and queues enough in the GPU that streams do not wait for each other. To be
-// called before the device is made and before there are other threads.
-void prepare_nccl_environment(const std::string& interface);
+// Both set what libraries read from the environment, unless it is set, and are called before there
+// are other threads. The network interface that NCCL is to use:
+void choose_nccl_interface(const std::string& name);
+// Queues enough in the GPU that streams do not wait for each other: before anything uses CUDA. They
+// take time to make: 0.4 s more in a process that has its GPU alone, 1 s for every process where
+// several share one, so not there.
+void widen_gpu_queues();
 
 // The world of this process. All ranks call it together, each on the thread that made its device
 // and will use the result. Device and control must outlive the result and what is split from it.
@@ -24,8 +27,10 @@ void prepare_nccl_environment(const std::string& interface);
 // call from there.
 //
 // `words` becomes a description: "NCCL 2.28.9, GPU 0000:18:00.0". A Usage error where two ranks
-// share a GPU, a Comm error where NCCL cannot be used.
-std::unique_ptr<Communicator> make_nccl_world(Device& device, Control& control, std::string& words);
+// share a GPU, a Comm error where NCCL cannot be used. `limit`: a call that lasts longer is blamed.
+std::unique_ptr<Communicator> make_nccl_world(
+    Device& device, Control& control, std::string& words,
+    std::chrono::seconds limit = std::chrono::seconds(600));
 
 // Whether the ranks of `world` exchange tensors by NCCL.
 bool is_nccl(const Communicator& world);

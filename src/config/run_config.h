@@ -219,7 +219,7 @@ struct LogConfig {
   template <class S, class V>
   static void describe(S& s, V& v) {
     v("dispatch", s.dispatch, {.help = "say which implementation each op chose and why others were refused"});
-    v("trace", s.trace, {.help = "file for a trace of one iteration, in the format of Chrome and Perfetto; empty: none", .aliases = {{"--trace"}}});
+    v("trace", s.trace, {.help = "file for a trace of one iteration (of the first of several ranks, and of the next iteration too, in which exchanges end), in the format of Chrome and Perfetto; empty: none", .aliases = {{"--trace"}}});
     v("trace_iteration", s.trace_iteration, {.help = "which iteration is traced", .min = 1, .max = 1e15});
     v("ranks", s.ranks, {.help = "which ranks print, such as 0,2-5 or all; each process also writes what it would print to a file of its own in the run folder"});
   }

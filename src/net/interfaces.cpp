@@ -73,6 +73,15 @@ std::string local_address(const std::string& interface_or_address) {
                                       interface_or_address, interfaces_text()));
 }
 
+std::string interface_name(const std::string& interface_or_address) {
+  const std::string address = local_address(interface_or_address);
+  for (const Interface& each : interfaces()) {
+    if (each.address == address) return each.name;
+  }
+  throw Error(ErrorKind::Comm, format("{} was an address of this machine, which now has {}", address,
+                                      interfaces_text()));
+}
+
 std::string address_towards(const std::string& host) {
   int failure = 0;
   for (const Address& address : resolve(host, kSomePort)) {

@@ -19,6 +19,9 @@ std::string interfaces_text();
 // of this machine. A Comm error lists what there is.
 std::string local_address(const std::string& interface_or_address);
 
+// The name of the interface that is called so or has that address. A Comm error as above.
+std::string interface_name(const std::string& interface_or_address);
+
 // The address of this machine from which packets to that host leave. Sends nothing.
 std::string address_towards(const std::string& host);
 

@@ -30,15 +30,18 @@ bool Trainer::is_eval_due(int64_t iteration) const {
 
 void Trainer::issue(const TrainObserver& observer, const Issued& issued,
                     std::span<const HostBatch> batches) {
-  if (!observer.trace || issued.iteration != assembly_.config.log.trace_iteration) {
-    stepper_.submit(batches);
-    return;
+  // What ranks begin to exchange at the end of an iteration ends in the next.
+  const int64_t first = assembly_.config.log.trace_iteration;
+  const int64_t last = first + (assembly_.groups.world().size() > 1 ? 1 : 0);
+  if (observer.trace && issued.iteration == first) {
+    trace_.emplace(assembly_.device);
+    assembly_.executor.trace_into(&*trace_);
   }
-  Trace trace(assembly_.device);
-  assembly_.executor.trace_into(&trace);
   stepper_.submit(batches);
+  if (!trace_ || (issued.iteration < last && issued.iteration < iterations_)) return;
   assembly_.executor.trace_into(nullptr);
-  observer.trace(trace.chrome_json());
+  observer.trace(trace_->chrome_json());
+  trace_.reset();
 }
 
 bool Trainer::report(Course& course, const Issued& issued, const StepResult& result) {

@@ -124,6 +124,7 @@ class Trainer {
   Loader loader_;
   Evaluation evaluation_;
   Stepper stepper_;
+  std::optional<Trace> trace_;  // while it is written
   // Steps that may be issued before the result of an earlier one is known.
   size_t ahead_;
 };

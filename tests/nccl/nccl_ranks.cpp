@@ -57,7 +57,7 @@ void say(const std::string& line) {
 void pose_as_machine(int rank) {
   ::setenv("NCCL_HOSTID", format("rank-{}", rank).c_str(), 1);
   ::setenv("NCCL_NET", "Socket", 0);
-  prepare_nccl_environment("lo");
+  choose_nccl_interface("lo");
 }
 
 Control::Options options_of(const Job& job, int rank, ControlPort port) {

@@ -96,8 +96,9 @@ NcclComm& NcclCommunicator::comm_for(const Exec& ex) {
 void NcclCommunicator::collective(Exec& ex, const char* what, const ConstTensor& tensor,
                                   FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> issue) {
   if (count_of(tensor) == 0) return;
-  links_->call(comm_for(ex), what, tensor,
-               [&](ncclComm_t handle) { return issue(handle, stream_of(ex)); });
+  cudaStream_t stream = stream_of(ex);
+  links_->call(comm_for(ex), what, tensor, stream,
+               [&](ncclComm_t handle) { return issue(handle, stream); });
 }
 
 void NcclCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
@@ -163,7 +164,7 @@ uint64_t NcclCommunicator::do_send(Exec& ex, ConstTensor tensor, int to, Channel
   check(cudaStreamWaitEvent(out.stream, static_cast<cudaEvent_t>(ready.handle), 0),
         "waiting for what is to be sent");
   if (count_of(tensor) > 0) {
-    links_->call(*out.comm, "send", tensor, [&](ncclComm_t comm) {
+    links_->call(*out.comm, "send", tensor, out.stream, [&](ncclComm_t comm) {
       return links_->nccl().send(tensor.data, count_of(tensor), type_of(tensor.dtype),
                                  NcclLane::kReceiver, comm, out.stream);
     });
@@ -178,9 +179,10 @@ void NcclCommunicator::do_await(Exec& ex, const Sent& sent) {
 void NcclCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel channel) {
   NcclLane& in = lane(from, rank(), channel);
   if (count_of(tensor) == 0) return;
-  links_->call(*in.comm, "recv", tensor, [&](ncclComm_t comm) {
+  cudaStream_t stream = stream_of(ex);
+  links_->call(*in.comm, "recv", tensor, stream, [&](ncclComm_t comm) {
     return links_->nccl().recv(tensor.data, count_of(tensor), type_of(tensor.dtype),
-                               NcclLane::kSender, comm, stream_of(ex));
+                               NcclLane::kSender, comm, stream);
   });
 }
 
@@ -196,8 +198,8 @@ void NcclCommunicator::abandon(const std::string& why) {
 }
 
 std::unique_ptr<Communicator> make_nccl_world(CudaDevice& device, Control& control,
-                                              std::string& words) {
-  auto links = std::make_shared<NcclLinks>(device, control);
+                                              std::string& words, std::chrono::seconds limit) {
+  auto links = std::make_shared<NcclLinks>(device, control, limit);
   words = format("NCCL {}, GPU {}", links->nccl().version, links->gpu());
   std::vector<int> ranks(static_cast<size_t>(control.size()));
   std::iota(ranks.begin(), ranks.end(), 0);

@@ -50,6 +50,6 @@ class NcclCommunicator final : public Communicator {
 
 // bev::make_nccl_world (comm/nccl_world.h) on a GPU.
 std::unique_ptr<Communicator> make_nccl_world(CudaDevice& device, Control& control,
-                                              std::string& words);
+                                              std::string& words, std::chrono::seconds limit);
 
 }  // namespace bev::cuda

@@ -49,6 +49,17 @@ ncclUniqueId from_hex(const std::string& text) {
   return id;
 }
 
+void begin_watch(NcclComm::Watched& watched, const char* what, uint64_t number,
+                 cudaStream_t stream) {
+  if (watched.done == nullptr) {
+    check(cudaEventCreateWithFlags(&watched.done, cudaEventDisableTiming), "making an event");
+  }
+  check(cudaEventRecord(watched.done, stream), "recording an event");
+  watched.what = what;
+  watched.number = number;
+  watched.since = std::chrono::steady_clock::now();
+}
+
 }  // namespace
 
 std::string rank_words(const std::vector<int>& ranks) {
@@ -84,8 +95,11 @@ void NcclLane::await(cudaStream_t waiting, uint64_t number) {
   posted_.erase(found);
 }
 
-NcclLinks::NcclLinks(CudaDevice& device, Control& control)
-    : device_(device), control_(control), exceptions_at_start_(std::uncaught_exceptions()) {
+NcclLinks::NcclLinks(CudaDevice& device, Control& control, std::chrono::seconds limit)
+    : device_(device),
+      control_(control),
+      limit_(limit),
+      exceptions_at_start_(std::uncaught_exceptions()) {
   check(cudaGetDevice(&ordinal_), "asking which GPU is in use");
   std::array<char, 64> bus{};
   check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal_), "asking");
@@ -112,6 +126,9 @@ NcclLinks::~NcclLinks() {
     for (auto comm = comms_.rbegin(); comm != comms_.rend(); ++comm) nccl_.destroy(comm->handle);
   } else {
     abort_all();
+  }
+  for (const NcclComm& comm : comms_) {
+    if (comm.watched.done != nullptr) cudaEventDestroy(comm.watched.done);
   }
   if (one_byte_ != nullptr) cudaFree(one_byte_);
   if (first_ != nullptr) cudaStreamDestroy(first_);
@@ -148,10 +165,10 @@ NcclComm& NcclLinks::join(std::vector<int> ranks, ncclUniqueId id, int most_ctas
   config.blocking = 1;
   if (most_ctas > 0) config.maxCTAs = most_ctas;
   ncclComm_t made = nullptr;
-  const ncclResult_t result = nccl_.init(&made, static_cast<int>(ranks.size()), id,
-                                         static_cast<int>(here - ranks.begin()), &config);
-  const bool is_made = made != nullptr && settled(made, result) == ncclSuccess;
-  if (!is_made) {
+  ncclResult_t result = nccl_.init(&made, static_cast<int>(ranks.size()), id,
+                                   static_cast<int>(here - ranks.begin()), &config);
+  if (made != nullptr) result = settled(made, result);
+  if (result != ncclSuccess) {
     fail(format("NCCL, making the group of {}: {}", rank_words(ranks),
                 nccl_.words(result, nullptr)));
   }
@@ -200,7 +217,7 @@ void NcclLinks::open(NcclLane& lane, int from, int to, Channel channel) {
   }
   NcclComm& comm = join({from, to}, id, kLaneCtas);
   // The first use connects the two and waits on the host until both have come.
-  call(comm, sends ? "first send" : "first recv", tensor_over(one_byte_, DType::u8, {1}),
+  call(comm, sends ? "first send" : "first recv", tensor_over(one_byte_, DType::u8, {1}), first_,
        [&](ncclComm_t handle) {
          return sends ? nccl_.send(one_byte_, 1, ncclUint8, NcclLane::kReceiver, handle, first_)
                       : nccl_.recv(one_byte_, 1, ncclUint8, NcclLane::kSender, handle, first_);
@@ -220,14 +237,17 @@ ncclResult_t NcclLinks::settled(ncclComm_t comm, ncclResult_t result) const {
 }
 
 void NcclLinks::call(NcclComm& comm, const char* what, const ConstTensor& tensor,
-                     FunctionRef<ncclResult_t(ncclComm_t)> issue) {
+                     cudaStream_t stream, FunctionRef<ncclResult_t(ncclComm_t)> issue) {
   std::string why;
   {
     const std::lock_guard lock(mutex_);
     BEV_CHECK(failure_.empty(), Comm, "NCCL is out of use since: {}", failure_);
     ++comm.calls;
     const ncclResult_t result = settled(comm.handle, issue(comm.handle));
-    if (result == ncclSuccess) return;
+    if (result == ncclSuccess) {
+      if (comm.watched.what == nullptr) begin_watch(comm.watched, what, comm.calls, stream);
+      return;
+    }
     why = nccl_.words(result, comm.handle);
   }
   fail(format("NCCL {} of {} in {} with {} (call {} of the group): {}", what,
@@ -266,14 +286,24 @@ void NcclLinks::abort_all() {
   nccl_.group_end();
 }
 
-std::string NcclLinks::asynchronous_error() const {
-  for (const NcclComm& comm : comms_) {
-    ncclResult_t state = ncclSuccess;
-    ncclResult_t result = nccl_.async_error(comm.handle, &state);
-    if (result == ncclSuccess) result = state;
-    if (result == ncclSuccess || result == ncclInProgress) continue;
+std::string NcclLinks::look_at(NcclComm& comm) const {
+  ncclResult_t state = ncclSuccess;
+  ncclResult_t result = nccl_.async_error(comm.handle, &state);
+  if (result == ncclSuccess) result = state;
+  if (result != ncclSuccess && result != ncclInProgress) {
     return format("NCCL, moving data among {} (call {} of the group or an earlier one): {}",
                   rank_words(comm.ranks), comm.calls, nccl_.words(result, comm.handle));
+  }
+  NcclComm::Watched& watched = comm.watched;
+  if (watched.what == nullptr) return {};
+  // What else goes wrong on the GPU is found by the thread that uses it.
+  if (cudaEventQuery(watched.done) != cudaErrorNotReady) {
+    watched.what = nullptr;
+  } else if (std::chrono::steady_clock::now() - watched.since > limit_) {
+    return format(
+        "NCCL {} with {} (call {} of the group) has not ended within {} s: a member has not come "
+        "that far, or has made another call",
+        watched.what, rank_words(comm.ranks), watched.number, limit_.count());
   }
   return {};
 }
@@ -283,7 +313,10 @@ void NcclLinks::watch() {
   std::unique_lock lock(mutex_);
   while (!bell_.wait_for(lock, kWatchInterval, [&] { return is_ending_; })) {
     if (!failure_.empty()) continue;
-    const std::string found = asynchronous_error();
+    std::string found;
+    for (NcclComm& comm : comms_) {
+      if (found.empty()) found = look_at(comm);
+    }
     if (found.empty()) continue;
     lock.unlock();
     try {

@@ -1,6 +1,7 @@
 // All NCCL communicators of this process: made when first needed, watched, and ended together.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -20,9 +21,18 @@ namespace bev::cuda {
 
 // One communicator of NCCL's.
 struct NcclComm {
+  // A call that was under way when it was last looked.
+  struct Watched {
+    const char* what = nullptr;  // null: none
+    uint64_t number = 0;
+    std::chrono::steady_clock::time_point since{};
+    cudaEvent_t done = nullptr;
+  };
+
   std::vector<int> ranks;  // of the world, in the order of NCCL's own numbers
   ncclComm_t handle = nullptr;
   uint64_t calls = 0;
+  Watched watched{};
 };
 
 // A pipe from one rank to another, with a communicator of its own: NCCL does the operations of one
@@ -55,8 +65,8 @@ class NcclLane {
   std::vector<cudaEvent_t> idle_;
 };
 
-// Used by the thread of the rank. A thread of its own asks NCCL for errors that happen later and
-// blames them.
+// Used by the thread of the rank. A thread of its own looks for errors that NCCL finds later, and
+// for calls that do not end, and blames them.
 //
 // Communicators are made when they are first used, by all their members at the same call. That
 // blocks the host until all have come, and so does the first collective of each kind. It cannot
@@ -65,8 +75,8 @@ class NcclLane {
 // once in open_pipes(), after which a send blocks nobody.
 class NcclLinks {
  public:
-  // All ranks of the job together.
-  NcclLinks(CudaDevice& device, Control& control);
+  // All ranks of the job together. `limit`: no call lasts longer.
+  NcclLinks(CudaDevice& device, Control& control, std::chrono::seconds limit);
   // After a failure, or while an exception is on its way, everything is broken off.
   ~NcclLinks();
   NcclLinks(const NcclLinks&) = delete;
@@ -83,8 +93,8 @@ class NcclLinks {
   // send waits on the host for the first recv.
   NcclLane& lane(int from, int to, Channel channel);
 
-  // Makes a call that moves `tensor`. What NCCL finds wrong with it is blamed.
-  void call(NcclComm& comm, const char* what, const ConstTensor& tensor,
+  // Makes a call that moves `tensor` on `stream`. What NCCL finds wrong with it is blamed.
+  void call(NcclComm& comm, const char* what, const ConstTensor& tensor, cudaStream_t stream,
             FunctionRef<ncclResult_t(ncclComm_t)> issue);
 
   // Breaks off what is under way; all further calls fail with these words.
@@ -101,12 +111,14 @@ class NcclLinks {
   ncclResult_t settled(ncclComm_t comm, ncclResult_t result) const;
   [[noreturn]] void fail(const std::string& what_happened);
   void watch();
-  std::string asynchronous_error() const;
+  // What is wrong, in words; empty: nothing. REQUIRES: mutex_ is held.
+  std::string look_at(NcclComm& comm) const;
   void check_alive() const;
   void abort_all();
 
   CudaDevice& device_;
   Control& control_;
+  const std::chrono::seconds limit_;
   NcclLibrary nccl_;
   const int exceptions_at_start_;
   int ordinal_ = 0;

@@ -36,7 +36,8 @@ TEST(NcclWorld, NamesOneInterface) {
   EXPECT_TRUE(holds_elsewhere([] {
     ::unsetenv("NCCL_SOCKET_IFNAME");
     ::unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
-    prepare_nccl_environment("eth1");
+    choose_nccl_interface("eth1");
+    widen_gpu_queues();
     return is_set("NCCL_SOCKET_IFNAME", "=eth1") && is_set("CUDA_DEVICE_MAX_CONNECTIONS", "32");
   }));
 }
@@ -46,16 +47,9 @@ TEST(NcclWorld, LeavesWhatIsSet) {
   EXPECT_TRUE(holds_elsewhere([] {
     ::setenv("NCCL_SOCKET_IFNAME", "ib", 1);
     ::setenv("CUDA_DEVICE_MAX_CONNECTIONS", "4", 1);
-    prepare_nccl_environment("eth1");
+    choose_nccl_interface("eth1");
+    widen_gpu_queues();
     return is_set("NCCL_SOCKET_IFNAME", "ib") && is_set("CUDA_DEVICE_MAX_CONNECTIONS", "4");
-  }));
-}
-
-TEST(NcclWorld, LeavesTheChoiceOfInterfaceToNccl) {
-  EXPECT_TRUE(holds_elsewhere([] {
-    ::unsetenv("NCCL_SOCKET_IFNAME");
-    prepare_nccl_environment("");
-    return std::getenv("NCCL_SOCKET_IFNAME") == nullptr;
   }));
 }
 
