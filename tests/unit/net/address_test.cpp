@@ -81,6 +81,8 @@ TEST(Listen, Version6) {
 TEST(Interfaces, LoopbackByNameAndAddress) {
   EXPECT_EQ(local_address("lo"), "127.0.0.1");
   EXPECT_EQ(local_address("127.0.0.1"), "127.0.0.1");
+  EXPECT_EQ(interface_name("127.0.0.1"), "lo");
+  EXPECT_EQ(interface_name("lo"), "lo");
   EXPECT_EQ(address_towards("127.0.0.1"), "127.0.0.1");
   EXPECT_NE(interfaces_text().find("lo 127.0.0.1"), std::string::npos) << interfaces_text();
 }
