@@ -101,9 +101,14 @@ class Attempt {
   std::string report() const {
     const auto culprit = ranks_.culprit();
     if (!culprit) return "";
-    std::string text = format("rank {} (process {}) failed first: {}",
-                              static_cast<size_t>(job_.first_rank) + *culprit,
-                              ranks_.process_of(*culprit), words(*culprit));
+    // A rank that lost another says so itself, and ends with this code.
+    const bool follows = job_.is_own_program &&
+                         code_of(ranks_.end_of(*culprit).status) == bev::exit_code(ErrorKind::Comm);
+    std::string text =
+        format("rank {} (process {}) {}: {}", static_cast<size_t>(job_.first_rank) + *culprit,
+               ranks_.process_of(*culprit),
+               follows ? "ended first, for a reason that its words give" : "failed first",
+               words(*culprit));
     const std::vector<std::string> last = ranks_.last_words(*culprit);
     if (!last.empty()) text += "\n  its last lines on stderr:";
     for (const std::string& line : last) text += "\n    " + line;

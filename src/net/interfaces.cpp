@@ -78,8 +78,8 @@ std::string interface_name(const std::string& interface_or_address) {
   for (const Interface& each : interfaces()) {
     if (each.address == address) return each.name;
   }
-  throw Error(ErrorKind::Comm, format("{} was an address of this machine, which now has {}", address,
-                                      interfaces_text()));
+  throw Error(ErrorKind::Comm, format("{} was an address of this machine, which now has {}",
+                                      address, interfaces_text()));
 }
 
 std::string address_towards(const std::string& host) {
