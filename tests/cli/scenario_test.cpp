@@ -17,6 +17,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -75,6 +76,8 @@ class Catalogue {
     if (path_ == nullptr || scenario.exit == 0) return;
     for (size_t at = 0; (at = output.find(folder, at)) != std::string::npos;)
       output.replace(at, folder.size(), "/home/user");
+    // Nor do the numbers of processes.
+    output = std::regex_replace(output, std::regex("\\(process [0-9]+\\)"), "(process 4711)");
     std::string& section = sections_[scenario.file];
     section += "\n### " + scenario.title + "\n\n";
     for (const std::string& command : scenario.commands) section += "    $ " + command + "\n";
