@@ -22,6 +22,8 @@ int run(int rank, int size, int port, std::optional<ControlPort> listener, Engin
   const auto say = [rank](const std::string& text) {
     std::fprintf(stderr, "rank %d: %s\n", rank, text.c_str());
   };
+  // Outlives the error: what this rank has to say comes before the others learn that it is gone.
+  Rank self;
   try {
     Control::Options options;
     options.rank = rank;
@@ -37,7 +39,6 @@ int run(int rank, int size, int port, std::optional<ControlPort> listener, Engin
       say(failure.text());
       ::_exit(1);
     };
-    Rank self;
     self.control = std::make_unique<Control>(std::move(options));
     self.engine = load_host_engine(engine, {.rank = rank,
                                             .size = size,
