@@ -1,7 +1,5 @@
 #include "app/bench_comm.h"
 
-#include <unistd.h>
-
 #include <array>
 #include <cstdio>
 
@@ -16,6 +14,7 @@
 #include "config/resolve.h"
 #include "config/size.h"
 #include "config/value.h"
+#include "net/interfaces.h"
 #include "ops/make_device.h"
 
 namespace bev::app {
@@ -89,11 +88,6 @@ void require_memory(const CommBenchOptions& options, DeviceKind kind, int ranks,
             "are free; they take {}. A smaller --max-bytes fits",
             options.max_bytes, sharing, as_bytes(static_cast<double>(free)),
             as_bytes(static_cast<double>(needed)));
-}
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 CommPlace place_of(const Config& config, std::string engine) {

@@ -1,7 +1,5 @@
 #include "launch/process_world.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <set>
@@ -23,15 +21,10 @@ std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
 }
 
-std::string name_of_this_host() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
-}
-
 // As messages name it. Machines, or containers, of one name are told apart by their addresses.
 std::string own_host(const std::string& address) {
   const bool is_one_machine = address.starts_with("127.") || address == "::1";
-  return name_of_this_host() + (is_one_machine ? "" : " at " + address);
+  return host_name() + (is_one_machine ? "" : " at " + address);
 }
 
 // Several fit into the time after which somebody is called silent.
@@ -83,7 +76,7 @@ void ProcessWorld::connect(const Options& options) {
       const bool is_one_machine = environment_.local_size == environment_.size;
       meeting.host = !named.empty()   ? named
                      : is_one_machine ? "127.0.0.1"
-                                      : local_address(name_of_this_host());
+                                      : local_address(host_name());
       listener.emplace(meeting.host, 0);
       meeting.port = listener->port();
       meeting.secret = random_secret();

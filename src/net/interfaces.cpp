@@ -2,6 +2,7 @@
 
 #include <ifaddrs.h>
 #include <netinet/in.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -54,6 +55,11 @@ std::string interfaces_text() {
   for (const Interface& each : interfaces())
     text += format("{}{} {}", text.empty() ? "" : ", ", each.name, each.address);
   return text.empty() ? "no network interface" : text;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  return ::gethostname(name, sizeof name - 1) == 0 ? name : "unknown";
 }
 
 std::string local_address(const std::string& interface_or_address) {

@@ -15,6 +15,9 @@ std::vector<Interface> interfaces();
 // "lo 127.0.0.1, eth0 10.0.0.7"
 std::string interfaces_text();
 
+// What this machine calls itself.
+std::string host_name();
+
 // The address to bind for an interface ("eth0"; version 4 where it has one), an address or the name
 // of this machine. A Comm error lists what there is.
 std::string local_address(const std::string& interface_or_address);

@@ -1,8 +1,5 @@
 #include "comm/cuda/gpu_claims.h"
 
-#include <unistd.h>
-
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -10,19 +7,18 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/interfaces.h"
 
 namespace bev::cuda {
 
 std::string machine_name() {
   if (const char* name = std::getenv("NCCL_HOSTID"); name != nullptr && *name != '\0')
     return format("NCCL_HOSTID {}", name);
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
   // Machines of two networks may have the same name.
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string boot;
   std::getline(file, boot);
-  return format("{} {}", host.data(), boot);
+  return format("{} {}", host_name(), boot);
 }
 
 std::string to_text(const GpuClaim& claim) {

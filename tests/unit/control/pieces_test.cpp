@@ -25,9 +25,10 @@ TEST(ControlWords, RanksPlacesAndTimes) {
   EXPECT_EQ(place_text({.rank = 3, .host = "b", .pid = 4711}), "rank 3 (host b, pid 4711)");
   EXPECT_EQ(seconds_text(milliseconds(300)), "0.3 s");
   EXPECT_EQ(seconds_text(seconds(30)), "30 s");
-  const Failure failure{.who = {.rank = 3, .host = "b", .pid = 4711},
-                        .doing = "all_reduce of 4.2 MB with ranks 1, 3, step 17",
-                        .why = "its connection closed"};
+  Failure failure;
+  failure.who = {.rank = 3, .host = "b", .pid = 4711};
+  failure.doing = "all_reduce of 4.2 MB with ranks 1, 3, step 17";
+  failure.why = "its connection closed";
   EXPECT_EQ(failure.text(),
             "rank 3 (host b, pid 4711) is gone: its connection closed while all_reduce of 4.2 MB "
             "with ranks 1, 3, step 17");
