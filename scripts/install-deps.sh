@@ -37,6 +37,7 @@ wanted=(
   "zlib1g-dev|reads .gz"
   "liblzma-dev|reads .xz"
   "libzstd-dev|reads .zst"
+  "libxxhash-dev|checksums of checkpoints"
   "libopenmpi-dev|tensors between processes by MPI"
   "openmpi-bin|mpirun, which starts the tests of that"
   "libgloo-dev|tensors between processes over TCP by Gloo"

@@ -144,17 +144,6 @@ class HeaderReader {
     tensor.bytes = end - begin;
   }
 
-  static Shape make_shape(std::span<const int64_t> e) {
-    switch (e.size()) {
-      case 0: return {};
-      case 1: return {e[0]};
-      case 2: return {e[0], e[1]};
-      case 3: return {e[0], e[1], e[2]};
-      case 4: return {e[0], e[1], e[2], e[3]};
-      default: return {e[0], e[1], e[2], e[3], e[4]};
-    }
-  }
-
   std::string_view source_;
   size_t data_begin_, data_bytes_;
 };
@@ -210,8 +199,65 @@ void convert_loop(std::span<const std::byte> from, std::span<std::byte> to) {
   }
 }
 
-std::string header_text(const std::vector<TensorToWrite>& tensors,
-                        const std::map<std::string, std::string>& metadata) {
+}  // namespace
+
+Shape make_shape(std::span<const int64_t> e) {
+  switch (e.size()) {
+    case 0: return {};
+    case 1: return {e[0]};
+    case 2: return {e[0], e[1]};
+    case 3: return {e[0], e[1], e[2]};
+    case 4: return {e[0], e[1], e[2], e[3]};
+    default: return {e[0], e[1], e[2], e[3], e[4]};
+  }
+}
+
+size_t safetensors_data_begin(std::span<const std::byte> head, size_t file_bytes,
+                              std::string_view source) {
+  BEV_CHECK(file_bytes >= kLengthBytes && head.size() >= kLengthBytes, Data,
+            "{}: {} bytes are too few for a safetensors file, which starts with {} bytes of length",
+            source, file_bytes, kLengthBytes);
+  uint64_t length = 0;
+  std::memcpy(&length, head.data(), kLengthBytes);
+  BEV_CHECK(length <= SafetensorsReader::kHeaderLimit, Data,
+            "{}: the header claims {} bytes; the format allows {}", source, length,
+            SafetensorsReader::kHeaderLimit);
+  BEV_CHECK(length <= file_bytes - kLengthBytes, Data,
+            "{}: the header claims {} bytes, but only {} follow", source, length,
+            file_bytes - kLengthBytes);
+  return kLengthBytes + static_cast<size_t>(length);
+}
+
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
+                                           std::string_view source) {
+  return parse_safetensors_header(file, file.size(), source);
+}
+
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, size_t file_bytes,
+                                           std::string_view source) {
+  const size_t data_begin = safetensors_data_begin(head, file_bytes, source);
+  const std::string_view text(reinterpret_cast<const char*>(head.data()) + kLengthBytes,
+                              data_begin - kLengthBytes);
+  BEV_CHECK(text.starts_with('{'), Data, "{}: the header does not start with '{{'", source);
+
+  // Object, entry, array: a header has no use for more than three levels.
+  const Json header = parse_json(text, format("{}, header", source),
+                                 {.bytes = SafetensorsReader::kHeaderLimit, .depth = 3});
+  const HeaderReader reader(source, data_begin, file_bytes - data_begin);
+  SafetensorsHeader result;
+  for (const auto& [name, entry] : header.items()) {
+    if (name == "__metadata__") {
+      result.metadata = reader.metadata(entry);
+    } else {
+      result.tensors.push_back(reader.tensor(name, entry));
+    }
+  }
+  check_packing(result.tensors, data_begin, file_bytes, source);
+  return result;
+}
+
+std::string safetensors_header(std::span<const TensorToWrite> tensors,
+                               const std::map<std::string, std::string>& metadata) {
   std::string text = "{";
   if (!metadata.empty()) text += "\"__metadata__\":" + Json(metadata).dump() + ",";
   size_t offset = 0;
@@ -230,44 +276,8 @@ std::string header_text(const std::vector<TensorToWrite>& tensors,
   text += "}";
   text.append(static_cast<size_t>(round_up(static_cast<int64_t>(text.size()), 8)) - text.size(),
               ' ');
-  return text;
-}
-
-}  // namespace
-
-SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
-                                           std::string_view source) {
-  BEV_CHECK(file.size() >= kLengthBytes, Data,
-            "{}: {} bytes are too few for a safetensors file, which starts with {} bytes of length",
-            source, file.size(), kLengthBytes);
-  uint64_t length = 0;
-  std::memcpy(&length, file.data(), kLengthBytes);
-  BEV_CHECK(length <= SafetensorsReader::kHeaderLimit, Data,
-            "{}: the header claims {} bytes; the format allows {}", source, length,
-            SafetensorsReader::kHeaderLimit);
-  BEV_CHECK(length <= file.size() - kLengthBytes, Data,
-            "{}: the header claims {} bytes, but only {} follow", source, length,
-            file.size() - kLengthBytes);
-  const auto header_bytes = static_cast<size_t>(length);
-  const std::string_view text(reinterpret_cast<const char*>(file.data()) + kLengthBytes,
-                              header_bytes);
-  BEV_CHECK(text.starts_with('{'), Data, "{}: the header does not start with '{{'", source);
-
-  // Object, entry, array: a header has no use for more than three levels.
-  const Json header = parse_json(text, format("{}, header", source),
-                                 {.bytes = SafetensorsReader::kHeaderLimit, .depth = 3});
-  const size_t data_begin = kLengthBytes + header_bytes;
-  const HeaderReader reader(source, data_begin, file.size() - data_begin);
-  SafetensorsHeader result;
-  for (const auto& [name, entry] : header.items()) {
-    if (name == "__metadata__") {
-      result.metadata = reader.metadata(entry);
-    } else {
-      result.tensors.push_back(reader.tensor(name, entry));
-    }
-  }
-  check_packing(result.tensors, data_begin, file.size(), source);
-  return result;
+  const uint64_t length = text.size();
+  return std::string(reinterpret_cast<const char*>(&length), kLengthBytes) + text;
 }
 
 SafetensorsReader::SafetensorsReader(const std::filesystem::path& path) : file_(path) {
@@ -315,11 +325,8 @@ void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWr
   };
   std::sort(tensors.begin(), tensors.end(),
             [&](const TensorToWrite& a, const TensorToWrite& b) { return place(a) < place(b); });
-  const std::string header = header_text(tensors, metadata);
-  const uint64_t length = header.size();
   AtomicFile file(path);
-  file.write(std::as_bytes(std::span(&length, 1)));
-  file.write(header);
+  file.write(safetensors_header(tensors, metadata));
   std::vector<std::byte> buffer;
   for (const TensorToWrite& tensor : tensors) {
     buffer.resize(static_cast<size_t>(tensor.shape.elements()) * size_of(tensor.dtype));

@@ -29,6 +29,9 @@ struct StoredTensor {
   size_t bytes = 0;
 };
 
+// REQUIRES: at most kMaxRank extents, none negative.
+Shape make_shape(std::span<const int64_t> extents);
+
 class SafetensorsReader {
  public:
   // The format's own bound on the header.
@@ -68,6 +71,13 @@ struct SafetensorsHeader {
 };
 SafetensorsHeader parse_safetensors_header(std::span<const std::byte> file,
                                            std::string_view source);
+// The same of a file of `file_bytes` bytes of which only the first are there. REQUIRES: at least
+// all of the header, unless the file is shorter.
+SafetensorsHeader parse_safetensors_header(std::span<const std::byte> head, size_t file_bytes,
+                                           std::string_view source);
+// How many bytes stand before the data, from the first eight; a Data error where that cannot be.
+size_t safetensors_data_begin(std::span<const std::byte> head, size_t file_bytes,
+                              std::string_view source);
 
 // An array to be written.
 struct TensorToWrite {
@@ -75,6 +85,10 @@ struct TensorToWrite {
   DType dtype;
   Shape shape;
 };
+
+// What stands before the data of a file whose arrays follow each other in this order.
+std::string safetensors_header(std::span<const TensorToWrite> tensors,
+                               const std::map<std::string, std::string>& metadata);
 
 // Writes a file, one array in memory at a time: `fill` is called once per array, in file order,
 // with room for its elements. The order is that of the format's own library (wide types first, then

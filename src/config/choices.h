@@ -155,6 +155,13 @@ struct EnumNames<NonFinite> {
   static constexpr std::array<std::string_view, 2> names{"stop", "skip"};
 };
 
+// Whose schedule of the learning rate counts when a run continues from a checkpoint.
+enum class SchedulerSource : uint8_t { Same, New, Checkpoint };
+template <>
+struct EnumNames<SchedulerSource> {
+  static constexpr std::array<std::string_view, 3> names{"same", "new", "checkpoint"};
+};
+
 // None keeps every activation. Selective recomputes the listed modules. Full keeps only inputs of
 // blocks.
 enum class Recompute : uint8_t { None, Selective, Full };

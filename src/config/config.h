@@ -1,6 +1,7 @@
 // The one typed description of a run. Const after start-up; derived numbers go into other types.
 #pragma once
 
+#include "config/checkpoint_config.h"
 #include "config/model_config.h"
 #include "config/run_config.h"
 
@@ -16,6 +17,7 @@ struct Config {
   RecomputeConfig recompute;
   DeviceConfig device;
   ParallelConfig parallel;
+  CheckpointConfig checkpoint;
   LogConfig log;
 
   template <class S, class V>
@@ -29,6 +31,7 @@ struct Config {
     v.section("recompute", s.recompute, "less memory for more time");
     v.section("device", s.device, "where it runs");
     v.section("parallel", s.parallel, "how it is divided");
+    v.section("checkpoint", s.checkpoint, "what is kept, and what a run continues from");
     v.section("log", s.log, "what it says about itself");
   }
 };

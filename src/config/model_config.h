@@ -32,7 +32,7 @@ struct ModelConfig {
   static void describe(S& s, V& v) {
     constexpr auto M = Effect::Model;
     // clang-format off: a line per field reads as a table
-    v("preset", s.preset, {.help = "named shape to start from; `bevatron plan --list-presets` lists them", .effect = M});
+    v("preset", s.preset, {.help = "named shape to start from; `bevatron plan --list-presets` lists them"});
     v("layers", s.layers, {.help = "transformer blocks", .effect = M, .min = 1, .max = 100000, .aliases = {{"--num-layers"}, {"--encoder-num-layers"}}});
     v("width", s.width, {.help = "size of the hidden state", .effect = M, .min = 1, .max = 1 << 20, .aliases = {{"--hidden-size"}}});
     v("heads", s.heads, {.help = "query heads", .effect = M, .min = 1, .max = 1 << 16, .aliases = {{"--num-attention-heads"}}});
@@ -40,7 +40,7 @@ struct ModelConfig {
     v("head_dim", s.head_dim, {.help = "size of one head; 0: width / heads", .effect = M, .min = 0, .max = 512, .aliases = {{"--kv-channels"}}});
     v("ffn", s.ffn, {.help = "inner size of the MLP; 0: 4 x width, with a gated activation 8/3 x width in steps of 64", .effect = M, .min = 0, .max = 1 << 24, .aliases = {{"--ffn-hidden-size"}}});
     v("vocab", s.vocab, {.help = "tokens in the vocabulary, before padding", .effect = M, .min = 1, .max = 1 << 28, .aliases = {{"--vocab-size"}}});
-    v("vocab_multiple", s.vocab_multiple, {.help = "the vocabulary is padded to a multiple of this times the tensor ranks", .effect = M, .min = 1, .max = 1 << 20, .aliases = {{"--make-vocab-size-divisible-by"}, {"--no-pad-vocab-size", "1"}, {"--disable-pad-vocab-size", "1"}}});
+    v("vocab_multiple", s.vocab_multiple, {.help = "the vocabulary is padded to a multiple of this times the tensor ranks", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--make-vocab-size-divisible-by"}, {"--no-pad-vocab-size", "1"}, {"--disable-pad-vocab-size", "1"}}});
     v("positions", s.positions, {.help = "longest sequence the model has positions for; 0: the training sequence length", .effect = M, .min = 0, .max = 1 << 28, .aliases = {{"--max-position-embeddings"}}});
     v("norm", s.norm, {.help = "normalisation", .effect = M, .aliases = {{"--normalization", "", {"LayerNorm", "RMSNorm"}}}});
     v("norm_eps", s.norm_eps, {.help = "added to the variance", .effect = M, .min = 0, .max = 1, .aliases = {{"--norm-epsilon"}, {"--layernorm-epsilon"}}});
@@ -59,7 +59,7 @@ struct ModelConfig {
     v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = M, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = window_of_megatron}}});
     v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
     v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});
-    v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .effect = M, .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});
+    v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .effect = Effect::Numerics, .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});
     // clang-format on
   }
 };

@@ -8,27 +8,16 @@ namespace {
 // clang-format off: a line per flag reads as a table
 
 constexpr MegatronFlag kCheckpoints[] = {
-    {"--override-opt_param-scheduler --override-opt-param-scheduler"},
-    {"--use-checkpoint-opt_param-scheduler --use-checkpoint-opt-param-scheduler"},
-    {"--save", "TEXT"},
-    {"--save-interval --persistent-save-interval", "N"},
-    {"--save-retain-interval", "N"},
-    {"--load", "TEXT"},
     {"--load-main-params-from-ckpt"},
     {"--non-persistent-save-interval", "N"},
     {"--non-persistent-ckpt-type", "global|local|in_memory"},
     {"--non-persistent-global-ckpt-dir", "TEXT"},
     {"--non-persistent-local-ckpt-dir", "TEXT"},
     {"--non-persistent-local-ckpt-algo", "fully_parallel|atomic", "fully_parallel"},
-    {"--finetune"},
     {"--pretrained-checkpoint", "TEXT"},
-    {"--ckpt-step", "N"},
     {"--use-checkpoint-args"},
     {"--use-mp-args-from-checkpoint-args"},
     {"--no-use-tokenizer-model-from-checkpoint-args --disable-use-tokenizer-model-from-checkpoint-args"},
-    {"--exit-on-missing-checkpoint"},
-    {"--ckpt-format", "torch|torch_dist|torch_dcp|fsdp_dtensor", "torch_dist"},
-    {"--auto-detect-ckpt-format"},
     {"--ckpt-convert-format", "torch|torch_dist"},
     {"--ckpt-convert-save", "TEXT"},
     {"--ckpt-convert-update-legacy-dist-opt-format"},
@@ -39,16 +28,7 @@ constexpr MegatronFlag kCheckpoints[] = {
     {"--replication"},
     {"--replication-jump", "N"},
     {"--replication-factor", "N", "2"},
-    {"--no-save-optim"},
-    {"--no-save-rng"},
-    {"--no-load-optim"},
-    {"--no-load-rng"},
     {"--override-ckpt-iteration", "N"},
-    {"--use-dist-ckpt"},
-    {"--dist-ckpt-format", "TEXT"},
-    {"--override-lr-scheduler"},
-    {"--use-checkpoint-lr-scheduler"},
-    {"--resume-dataloader"},
     {"--load-openai"},
 };
 
@@ -61,7 +41,12 @@ constexpr MegatronFlag kTensorsWrittenWhileTraining[] = {
 
 constexpr MegatronFlag kHowCheckpointsAreWritten[] = {
     {"--no-ckpt-fully-parallel-save"},
-    {"--async-save"},
+    {"--ckpt-format", "torch|torch_dist|torch_dcp|fsdp_dtensor", "torch_dist"},
+    {"--auto-detect-ckpt-format"},
+    {"--use-dist-ckpt"},
+    {"--dist-ckpt-format", "TEXT"},
+    {"--resume-dataloader"},
+    {"--no-save-rng"},
     {"--async-strategy", "nvrx|mcore", "nvrx"},
     {"--use-persistent-ckpt-worker"},
     {"--async-ckpt-cpu-priority", "N", "10"},
@@ -91,12 +76,13 @@ constexpr MegatronFlag kHowCheckpointsAreWritten[] = {
 std::span<const FlagTopic> checkpoints_topics() {
   static constexpr FlagTopic kTopics[] = {
       {"checkpoints", FlagClass::Later,
-       "this version has no checkpoints; train.output receives the trained model at the end",
+       "this version has no such kind of checkpoint",
        kCheckpoints},
       {"tensors written while training", FlagClass::Later,
        "this version writes no gradients or activations", kTensorsWrittenWhileTraining},
       {"how checkpoints are written", FlagClass::Noted,
-       "how files are written is not for the user to choose", kHowCheckpointsAreWritten},
+       "checkpoints have one format, which any layout writes in parallel and any other reads; random "
+       "numbers have no state but the seed", kHowCheckpointsAreWritten},
   };
   return kTopics;
 }

@@ -1,0 +1,179 @@
+#include "checkpoint/checkpoint_folder.h"
+
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "checkpoint/manifest.h"
+
+namespace bev {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::string_view kPrefix = "iter_";
+constexpr std::string_view kRelease = "release";
+constexpr std::string_view kWriting = ".writing", kRemoving = ".removing";
+
+std::optional<int64_t> iteration_of(std::string_view name) {
+  if (name == kRelease) return 0;
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  const std::string_view digits = name.substr(kPrefix.size());
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error != std::errc{} || end != digits.data() + digits.size() || digits.size() < 7 ||
+      value < 0)
+    return std::nullopt;
+  return value;
+}
+
+void flush_folder(const fs::path& path) {
+  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
+}
+
+fs::path beside(const fs::path& place, std::string_view suffix) {
+  return place.parent_path() / format(".{}{}", place.filename().string(), suffix);
+}
+
+// The folder in `place` gives way to the draft and is removed. False: errno says why not.
+bool put_in_place_of(const fs::path& draft, const fs::path& place) {
+  std::error_code ignored;
+  if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
+    fs::remove_all(draft, ignored);
+    return true;
+  }
+  // Network file systems cannot exchange names.
+  const fs::path aside = beside(place, kRemoving);
+  fs::remove_all(aside, ignored);
+  if (::rename(place.c_str(), aside.c_str()) != 0) return false;
+  if (::rename(draft.c_str(), place.c_str()) != 0) return false;
+  fs::remove_all(aside, ignored);
+  return true;
+}
+
+}  // namespace
+
+fs::path CheckpointFolder::place_of(int64_t iteration) const {
+  return root_ / (iteration < 0 ? std::string(kRelease) : format("{}{:07d}", kPrefix, iteration));
+}
+
+fs::path CheckpointFolder::draft_of(int64_t iteration) const {
+  return beside(place_of(iteration), kWriting);
+}
+
+std::vector<CheckpointPlace> CheckpointFolder::list() const {
+  std::vector<CheckpointPlace> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(root_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    std::error_code ignored;
+    const std::optional<int64_t> iteration = iteration_of(name);
+    if (iteration && entry->is_directory(ignored)) found.push_back({entry->path(), *iteration});
+  }
+  std::sort(found.begin(), found.end(), [](const CheckpointPlace& a, const CheckpointPlace& b) {
+    const auto order = [](const CheckpointPlace& place) {
+      return std::pair(place.path.filename() != kRelease, place.iteration);
+    };
+    return order(a) < order(b);
+  });
+  return found;
+}
+
+void CheckpointFolder::start_draft(int64_t iteration) const {
+  const fs::path draft = draft_of(iteration);
+  std::error_code error;
+  fs::create_directories(root_, error);
+  if (!error) fs::remove_all(draft, error);
+  if (!error) fs::create_directory(draft, error);
+  BEV_CHECK(!error, Data, "cannot make the folder {}: {}", draft.string(), error.message());
+}
+
+void CheckpointFolder::drop_draft(int64_t iteration) const noexcept {
+  std::error_code ignored;  // what cannot be removed now is removed by the next run
+  fs::remove_all(draft_of(iteration), ignored);
+}
+
+void CheckpointFolder::commit_draft(int64_t iteration) const {
+  const fs::path draft = draft_of(iteration), place = place_of(iteration);
+  flush_folder(draft);
+  if (::rename(draft.c_str(), place.c_str()) != 0) {
+    const bool is_full = errno == ENOTEMPTY || errno == EEXIST;
+    BEV_CHECK(is_full && put_in_place_of(draft, place), Data, "cannot write {}: {}", place.string(),
+              std::strerror(errno));
+  }
+  flush_folder(root_);
+  AtomicFile hint(tracker());
+  hint.write(iteration < 0 ? std::string(kRelease) : format("{}", iteration));
+  hint.commit();
+}
+
+void CheckpointFolder::remove(int64_t iteration) const {
+  const fs::path place = place_of(iteration), aside = beside(place, kRemoving);
+  std::error_code error;
+  fs::remove_all(aside, error);
+  fs::rename(place, aside, error);
+  if (!error) fs::remove_all(aside, error);
+  BEV_CHECK(!error, Data, "cannot remove {}: {}", place.string(), error.message());
+}
+
+void CheckpointFolder::clear_leftovers() const {
+  std::vector<fs::path> leftovers;
+  std::error_code error;
+  for (fs::directory_iterator entry(root_, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::string name = entry->path().filename().string();
+    for (const std::string_view suffix : {kWriting, kRemoving}) {
+      if (!name.starts_with('.') || !name.ends_with(suffix)) continue;
+      const std::string_view middle =
+          std::string_view(name).substr(1, name.size() - 1 - suffix.size());
+      if (iteration_of(middle)) leftovers.push_back(entry->path());
+    }
+  }
+  for (const fs::path& path : leftovers) {
+    std::error_code ignored;
+    fs::remove_all(path, ignored);
+  }
+}
+
+bool is_checkpoint(const fs::path& path) {
+  std::error_code ignored;
+  const fs::path place = path.has_filename() ? path : path.parent_path();
+  return fs::is_directory(place, ignored) && (fs::exists(place / kManifestName, ignored) ||
+                                              iteration_of(place.filename().string()).has_value());
+}
+
+std::vector<CheckpointPlace> find_checkpoints(const fs::path& path) {
+  if (is_checkpoint(path)) {
+    const fs::path place = path.has_filename() ? path : path.parent_path();
+    return {{place, iteration_of(place.filename().string()).value_or(0)}};
+  }
+  std::error_code ignored;
+  std::vector<CheckpointPlace> found = CheckpointFolder(path).list();
+  if (found.empty()) found = CheckpointFolder(path / "checkpoints").list();
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+std::optional<double> free_bytes(const fs::path& path) {
+  std::error_code ignored;
+  fs::path above = fs::absolute(path, ignored);
+  while (!fs::exists(above, ignored) && above.has_parent_path() && above != above.parent_path())
+    above = above.parent_path();
+  struct statvfs disk{};
+  if (::statvfs(above.c_str(), &disk) != 0) return std::nullopt;
+  return static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
+}
+
+}  // namespace bev

@@ -1,0 +1,63 @@
+// The folder that holds the checkpoints of a run: iter_0000100, iter_0000200, ..., or release for
+// weights that no run of ours trained. A checkpoint is written beside its place and becomes visible
+// by one rename.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace bev {
+
+// A checkpoint among others.
+struct CheckpointPlace {
+  std::filesystem::path path;
+  int64_t iteration = 0;  // of release: 0
+};
+
+class CheckpointFolder {
+ public:
+  // Names only; touches nothing.
+  explicit CheckpointFolder(std::filesystem::path root) : root_(std::move(root)) {}
+
+  const std::filesystem::path& root() const { return root_; }
+  // iter_0000100; a negative number means release.
+  std::filesystem::path place_of(int64_t iteration) const;
+
+  // What is there, whole or not, oldest first, release before all.
+  std::vector<CheckpointPlace> list() const;
+
+  // Where the files of a checkpoint are written. start_draft() makes it, empty; Data error.
+  std::filesystem::path draft_of(int64_t iteration) const;
+  void start_draft(int64_t iteration) const;
+  void drop_draft(int64_t iteration) const noexcept;
+  // The draft takes its place, in which there may be an older one, and
+  // latest_checkpointed_iteration.txt names it. REQUIRES: its files are flushed.
+  void commit_draft(int64_t iteration) const;
+
+  // What Megatron-LM's scripts look at: a hint, never trusted.
+  std::filesystem::path tracker() const { return root_ / "latest_checkpointed_iteration.txt"; }
+
+  // Disappears from list() at once. Data error when it cannot be removed.
+  void remove(int64_t iteration) const;
+  // What killed runs left half written or half removed. REQUIRES: nobody writes here now.
+  void clear_leftovers() const;
+
+ private:
+  std::filesystem::path root_;
+};
+
+// The checkpoints that a path of the user means, newest first: a folder of checkpoints, the folder
+// of a run (its checkpoints/), or one checkpoint. None: there are none, or no such folder.
+std::vector<CheckpointPlace> find_checkpoints(const std::filesystem::path& path);
+
+// Whether the folder is one checkpoint, good or not.
+bool is_checkpoint(const std::filesystem::path& path);
+
+// Bytes that the disk under a path, or under the nearest folder above it that exists, has free for
+// this user; none where nobody knows.
+std::optional<double> free_bytes(const std::filesystem::path& path);
+
+}  // namespace bev

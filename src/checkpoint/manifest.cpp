@@ -1,0 +1,236 @@
+#include "checkpoint/manifest.h"
+
+#include <cmath>
+#include <set>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "checkpoint/checksum.h"
+
+namespace bev {
+
+namespace {
+
+constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr std::string_view kChecksumSuffix = ".xxh3";
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.size() <= 200 &&
+         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+// Access to the members of one object; every problem names the file and the member.
+class Members {
+ public:
+  Members(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
+    BEV_CHECK(json.is_object(), Data, "{}: not an object", source_);
+  }
+
+  bool has(const char* name) const { return json_.contains(name); }
+
+  const Json& at(const char* name) const {
+    const auto found = json_.find(name);
+    BEV_CHECK(found != json_.end(), Data, "{}: there is no {}", source_, in_quotes(name));
+    return *found;
+  }
+
+  int64_t count(const char* name) const {
+    const Json& value = at(name);
+    BEV_CHECK(value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{1} << 62, Data,
+              "{}: {} is not a whole number from 0 to 2^62", source_, in_quotes(name));
+    return value.get<int64_t>();
+  }
+
+  uint64_t natural(const char* name) const {
+    const Json& value = at(name);
+    BEV_CHECK(value.is_number_unsigned(), Data, "{}: {} is not a whole number of 0 or more",
+              source_, in_quotes(name));
+    return value.get<uint64_t>();
+  }
+
+  double number(const char* name) const { return number(at(name), name); }
+
+  double number(const Json& value, const std::string& name) const {
+    BEV_CHECK(value.is_number() && std::isfinite(value.get<double>()), Data,
+              "{}: {} is not a finite number", source_, in_quotes(name));
+    return value.get<double>();
+  }
+
+  bool flag(const char* name) const {
+    const Json& value = at(name);
+    BEV_CHECK(value.is_boolean(), Data, "{}: {} is neither true nor false", source_,
+              in_quotes(name));
+    return value.get<bool>();
+  }
+
+  std::string text(const char* name) const {
+    const Json& value = at(name);
+    BEV_CHECK(value.is_string(), Data, "{}: {} is not a text", source_, in_quotes(name));
+    return value.get<std::string>();
+  }
+
+  uint64_t checksum(const char* name) const {
+    const std::optional<uint64_t> value = parse_checksum(text(name));
+    BEV_CHECK(value, Data, "{}: {} is not a checksum of 16 hexadecimal digits", source_,
+              in_quotes(name));
+    return *value;
+  }
+
+  const Json& list(const char* name) const {
+    const Json& value = at(name);
+    BEV_CHECK(value.is_array(), Data, "{}: {} is not a list", source_, in_quotes(name));
+    return value;
+  }
+
+  const Json& object(const char* name) const {
+    const Json& value = at(name);
+    BEV_CHECK(value.is_object(), Data, "{}: {} is not an object", source_, in_quotes(name));
+    return value;
+  }
+
+  const std::string& source() const { return source_; }
+
+ private:
+  const Json& json_;
+  std::string source_;
+};
+
+Json to_json(const CheckpointFile& file) {
+  return {{"name", file.name},
+          {"bytes", file.bytes},
+          {"xxh3", checksum_text(file.checksum)},
+          {"pieces", file.holds_pieces}};
+}
+
+CheckpointFile parse_file(const Json& json, const std::string& source) {
+  const Members members(json, source);
+  CheckpointFile file{.name = members.text("name"),
+                      .bytes = members.natural("bytes"),
+                      .checksum = members.checksum("xxh3"),
+                      .holds_pieces = members.flag("pieces")};
+  BEV_CHECK(is_plain_name(file.name), Data, "{}: {} is not the name of a file in this folder",
+            source, in_quotes(file.name));
+  return file;
+}
+
+Json to_json(const HistoryEntry& entry) {
+  return {{"after_iteration", entry.after_iteration},
+          {"time", entry.time},
+          {"program", entry.program},
+          {"layout", entry.layout},
+          {"changes", entry.changes}};
+}
+
+HistoryEntry parse_entry(const Json& json, const std::string& source) {
+  const Members members(json, source);
+  HistoryEntry entry{.after_iteration = members.count("after_iteration"),
+                     .time = members.count("time"),
+                     .program = members.text("program"),
+                     .layout = members.text("layout"),
+                     .changes = {}};
+  for (const Json& change : members.list("changes")) {
+    BEV_CHECK(change.is_string(), Data, "{}: a change is not a text", source);
+    entry.changes.push_back(change.get<std::string>());
+  }
+  return entry;
+}
+
+SampleRange parse_range(const Json& json, const std::string& source) {
+  BEV_CHECK(json.is_array() && json.size() == 2 && json[0].is_number_unsigned() &&
+                json[1].is_number_unsigned() && json[0] <= json[1] &&
+                json[1].get<uint64_t>() <= uint64_t{1} << 62,
+            Data, "{}: not a pair of rising whole numbers", source);
+  return {json[0].get<int64_t>(), json[1].get<int64_t>()};
+}
+
+}  // namespace
+
+Json to_json(const Manifest& m) {
+  Json json{{"format", Manifest::kFormat},
+            {"iteration", m.iteration},
+            {"consumed_samples", m.consumed_samples},
+            {"scheduled_samples", m.scheduled_samples},
+            {"data_position", m.data_position},
+            {"update", m.update},
+            {"seed", m.seed},
+            {"config", m.config},
+            {"optimizer", m.optimizer},
+            {"parameters", m.parameters},
+            {"permanent", m.is_permanent},
+            {"time", m.time},
+            {"skipped", Json::array()},
+            {"history", Json::array()},
+            {"files", Json::array()}};
+  if (m.loss) json["loss"] = *m.loss;
+  if (m.valid_loss) json["valid_loss"] = *m.valid_loss;
+  for (const SampleRange& range : m.skipped) json["skipped"].push_back({range.begin, range.end});
+  for (const HistoryEntry& entry : m.history) json["history"].push_back(to_json(entry));
+  for (const CheckpointFile& file : m.files) json["files"].push_back(to_json(file));
+  return json;
+}
+
+Manifest parse_manifest(const Json& json, std::string_view source) {
+  const Members members(json, std::string(source));
+  const int64_t version = members.count("format");
+  BEV_CHECK(version == Manifest::kFormat, Data,
+            "{}: the format is {}; this program reads format {}", source, version,
+            Manifest::kFormat);
+  Manifest m;
+  m.iteration = members.count("iteration");
+  m.consumed_samples = members.count("consumed_samples");
+  m.scheduled_samples = members.count("scheduled_samples");
+  m.data_position = members.count("data_position");
+  for (const Json& range : members.list("skipped"))
+    m.skipped.push_back(parse_range(range, members.source() + ", skipped"));
+  for (const auto& [name, value] : members.object("update").items())
+    m.update[name] = members.number(value, name);
+  m.seed = members.natural("seed");
+  for (const auto& [path, value] : members.object("config").items()) {
+    BEV_CHECK(value.is_string(), Data, "{}: the value of {} is not a text", source,
+              in_quotes(path));
+    m.config[path] = value.get<std::string>();
+  }
+  m.optimizer = members.text("optimizer");
+  m.parameters = members.count("parameters");
+  if (members.has("loss")) m.loss = members.number("loss");
+  if (members.has("valid_loss")) m.valid_loss = members.number("valid_loss");
+  m.is_permanent = members.flag("permanent");
+  m.time = members.count("time");
+  for (const Json& entry : members.list("history"))
+    m.history.push_back(parse_entry(entry, members.source() + ", history"));
+  std::set<std::string> names;
+  for (const Json& entry : members.list("files")) {
+    m.files.push_back(parse_file(entry, members.source() + ", files"));
+    BEV_CHECK(names.insert(m.files.back().name).second, Data, "{}: {} stands twice among the files",
+              source, in_quotes(m.files.back().name));
+  }
+  return m;
+}
+
+void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  const std::string text = to_json(manifest).dump(1) + "\n";
+  const auto put = [](const std::filesystem::path& path, const std::string& content) {
+    AtomicFile file(path);
+    file.write(content);
+    file.commit();
+  };
+  const std::filesystem::path path = folder / kManifestName;
+  put(path, text);
+  put(path.string() + std::string(kChecksumSuffix),
+      format("XXH3_{}  {}\n", checksum_text(checksum_of(text)), kManifestName));
+}
+
+Manifest read_manifest(const std::filesystem::path& folder) {
+  const std::filesystem::path path = folder / kManifestName;
+  const std::filesystem::path beside = path.string() + std::string(kChecksumSuffix);
+  const std::string text = read_text(path, kMostBytes);
+  const std::string stated = read_text(beside, 4096);
+  const std::string actual =
+      format("XXH3_{}  {}\n", checksum_text(checksum_of(text)), kManifestName);
+  BEV_CHECK(stated == actual, Data, "{} is damaged: it does not match {}", path.string(),
+            beside.filename().string());
+  return parse_manifest(parse_json(text, path.string(), {.bytes = kMostBytes, .depth = 8}),
+                        path.string());
+}
+
+}  // namespace bev

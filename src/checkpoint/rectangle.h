@@ -1,0 +1,37 @@
+// A part of a logical tensor. A tensor of any rank is seen as a matrix: its first extent are the
+// rows, the product of the others the columns.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "tensor/shape.h"
+
+namespace bev {
+
+struct Rectangle {
+  int64_t row = 0, column = 0;  // the first ones
+  int64_t rows = 0, columns = 0;
+
+  int64_t elements() const { return rows * columns; }
+  int64_t row_end() const { return row + rows; }
+  int64_t column_end() const { return column + columns; }
+  bool operator==(const Rectangle&) const = default;
+};
+
+// A scalar has one row of one column.
+inline Rectangle whole_of(const Shape& shape) {
+  const int64_t rows = shape.rank() == 0 ? 1 : shape[0];
+  return {.rows = rows, .columns = rows == 0 ? 0 : shape.elements() / rows};
+}
+
+// Without elements where they do not meet.
+inline Rectangle intersection(const Rectangle& a, const Rectangle& b) {
+  const int64_t row = std::max(a.row, b.row), column = std::max(a.column, b.column);
+  return {.row = row,
+          .column = column,
+          .rows = std::max<int64_t>(0, std::min(a.row_end(), b.row_end()) - row),
+          .columns = std::max<int64_t>(0, std::min(a.column_end(), b.column_end()) - column)};
+}
+
+}  // namespace bev

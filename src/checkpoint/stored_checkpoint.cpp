@@ -1,0 +1,176 @@
+#include "checkpoint/stored_checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/check.h"
+
+namespace bev {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr size_t kChunkBytes = size_t{8} << 20;
+
+// That the parts cover the tensor, each element once.
+void check_cover(const std::string& name, const StoredCheckpoint::Logical& tensor,
+                 const fs::path& folder) {
+  std::vector<const Rectangle*> order;
+  int64_t elements = 0;
+  for (const StoredCheckpoint::Part& part : tensor.parts) {
+    order.push_back(&part.where);
+    elements += part.where.elements();
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Rectangle* a, const Rectangle* b) { return a->row < b->row; });
+  // Those that reach the row at which the next one begins.
+  std::vector<const Rectangle*> open;
+  for (const Rectangle* next : order) {
+    std::erase_if(open, [&](const Rectangle* r) { return r->row_end() <= next->row; });
+    for (const Rectangle* other : open)
+      BEV_CHECK(intersection(*next, *other).elements() == 0, Data,
+                "{}: two pieces of {} hold the same elements", folder.string(), in_quotes(name));
+    open.push_back(next);
+  }
+  BEV_CHECK(elements == tensor.shape.elements(), Data,
+            "{}: of {} {} elements are there, {} are missing", folder.string(), in_quotes(name),
+            elements, tensor.shape.elements() - elements);
+}
+
+}  // namespace
+
+std::string_view parameter_of(std::string_view tensor) {
+  return tensor.substr(0, tensor.find('/'));
+}
+
+StoredCheckpoint::StoredCheckpoint(const fs::path& folder)
+    : folder_(folder), manifest_(read_manifest(folder)) {
+  for (const CheckpointFile& entry : manifest_.files) {
+    std::error_code ignored;
+    BEV_CHECK(fs::exists(folder / entry.name, ignored), Data, "{}: the file {} is missing",
+              folder.string(), entry.name);
+    if (entry.holds_pieces) add_file(entry);
+  }
+  for (const auto& [name, tensor] : tensors_) check_cover(name, tensor, folder);
+}
+
+void StoredCheckpoint::add_file(const CheckpointFile& entry) {
+  const PositionedFile& file = files_.emplace_back(folder_ / entry.name);
+  for (const PieceInFile& found : read_piece_header(file, entry)) {
+    const TensorPiece& piece = found.piece;
+    const auto [place, is_new] = tensors_.try_emplace(piece.tensor);
+    Logical& tensor = place->second;
+    if (is_new) {
+      tensor.dtype = piece.dtype;
+      tensor.shape = piece.shape;
+    }
+    BEV_CHECK(tensor.dtype == piece.dtype && tensor.shape == piece.shape, Data,
+              "{}: a piece is of {} {} {}, others of {} {}", file.path().string(),
+              in_quotes(piece.tensor), name_of(piece.dtype), to_string(piece.shape),
+              name_of(tensor.dtype), to_string(tensor.shape));
+    tensor.parts.push_back({.file = files_.size() - 1,
+                            .where = piece.where,
+                            .begin = found.begin,
+                            .checksum = found.checksum});
+  }
+}
+
+const StoredCheckpoint::Logical* StoredCheckpoint::find(const std::string& name) const {
+  const auto found = tensors_.find(name);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+size_t StoredCheckpoint::bytes() const {
+  size_t total = 0;
+  for (const CheckpointFile& file : manifest_.files) total += file.bytes;
+  return total;
+}
+
+void StoredCheckpoint::visit_rows(
+    const Logical& tensor, const std::string& name, const Part& part, int64_t row_begin,
+    int64_t row_end,
+    FunctionRef<void(int64_t row, int64_t rows, const std::byte* bytes)> visit) const {
+  const size_t row_bytes = static_cast<size_t>(part.where.columns) * size_of(tensor.dtype);
+  const auto step = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / row_bytes));
+  const PositionedFile& file = files_[part.file];
+  // The checksum needs all rows.
+  const int64_t first = part.is_verified ? row_begin : 0;
+  const int64_t last = part.is_verified ? row_end : part.where.rows;
+  Checksum checksum;
+  std::vector<std::byte> buffer;
+  for (int64_t row = first; row < last; row += step) {
+    const int64_t rows = std::min(step, last - row);
+    buffer.resize(static_cast<size_t>(rows) * row_bytes);
+    file.read(part.begin + static_cast<size_t>(row) * row_bytes, buffer);
+    if (!part.is_verified) checksum.add(buffer);
+    const int64_t from = std::max(row, row_begin), to = std::min(row + rows, row_end);
+    if (from < to)
+      visit(from, to - from, buffer.data() + static_cast<size_t>(from - row) * row_bytes);
+  }
+  if (part.is_verified) return;
+  BEV_CHECK(checksum.value() == part.checksum, Data,
+            "{} is damaged: {} at {}, {} does not have its checksum", file.path().string(),
+            in_quotes(name), part.where.row, part.where.column);
+  part.is_verified = true;
+}
+
+void StoredCheckpoint::read(const Logical& tensor, const Rectangle& where, DType dtype,
+                            std::byte* to) const {
+  const Rectangle whole = whole_of(tensor.shape);
+  BEV_CHECK(intersection(where, whole) == where, Internal,
+            "a part of a tensor {} that it does not have is read", to_string(tensor.shape));
+  const auto named = std::find_if(tensors_.begin(), tensors_.end(),
+                                  [&](const auto& entry) { return &entry.second == &tensor; });
+  const std::string name = named == tensors_.end() ? "" : named->first;
+  const size_t size = size_of(dtype), stored = size_of(tensor.dtype);
+  for (const Part& part : tensor.parts) {
+    const Rectangle both = intersection(part.where, where);
+    if (both.elements() == 0) continue;
+    visit_rows(
+        tensor, name, part, both.row - part.where.row, both.row_end() - part.where.row,
+        [&](int64_t row, int64_t rows, const std::byte* bytes) {
+          for (int64_t r = 0; r < rows; ++r) {
+            const std::byte* from = bytes + static_cast<size_t>(r * part.where.columns +
+                                                                both.column - part.where.column) *
+                                                stored;
+            std::byte* into =
+                to + static_cast<size_t>((part.where.row + row + r - where.row) * where.columns +
+                                         both.column - where.column) *
+                         size;
+            convert_elements({from, static_cast<size_t>(both.columns) * stored}, tensor.dtype,
+                             {into, static_cast<size_t>(both.columns) * size}, dtype);
+          }
+        });
+  }
+}
+
+void StoredCheckpoint::verify(const std::function<void(size_t bytes)>& progress) const {
+  for (const CheckpointFile& entry : manifest_.files)
+    if (!entry.holds_pieces) read_file(entry.name);
+  for (const auto& [name, tensor] : tensors_) {
+    for (const Part& part : tensor.parts) {
+      if (part.is_verified) continue;
+      visit_rows(
+          tensor, name, part, 0, part.where.rows, [&](int64_t, int64_t rows, const std::byte*) {
+            if (progress)
+              progress(static_cast<size_t>(rows * part.where.columns) * size_of(tensor.dtype));
+          });
+    }
+  }
+}
+
+std::string StoredCheckpoint::read_file(const std::string& name) const {
+  const auto entry =
+      std::find_if(manifest_.files.begin(), manifest_.files.end(),
+                   [&](const CheckpointFile& f) { return f.name == name && !f.holds_pieces; });
+  BEV_CHECK(entry != manifest_.files.end(), Data, "{}: there is no file {}", folder_.string(),
+            in_quotes(name));
+  std::string text = read_text(folder_ / name);
+  BEV_CHECK(text.size() == entry->bytes && checksum_of(text) == entry->checksum, Data,
+            "{} is damaged: it does not have the checksum of the manifest",
+            (folder_ / name).string());
+  return text;
+}
+
+}  // namespace bev
