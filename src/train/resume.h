@@ -1,0 +1,51 @@
+// How a run continues from a checkpoint: which one, with what configuration, and from where.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/stored_checkpoint.h"
+#include "train/assembly.h"
+#include "train/trainer.h"
+
+namespace bev {
+
+// Where a configuration keeps its checkpoints; empty: nowhere.
+std::filesystem::path save_folder(const Config& config);
+
+struct ResumePoints {
+  std::vector<CheckpointPlace> places;  // newest first; manifest and headers of each are good
+  std::vector<std::string> alerts;      // about newer ones that cannot be used, one line each
+};
+
+// The checkpoints that checkpoint.load and checkpoint.step mean; none where nothing is there yet.
+// Data error: none of those that are there can be used, or what must exist does not.
+ResumePoints find_resume_points(const CheckpointConfig& config);
+
+// A configuration that continues from a checkpoint.
+struct Continuation {
+  Config config;  // for the assembly: with the seed that draws go on with
+  TrainStart start;
+  bool with_optimizer = true;
+  std::string differences{};           // for people: what this run does otherwise; lines
+  std::vector<std::string> changes{};  // the same for the history
+};
+
+// Usage error where the configuration cannot go on from there, with all reasons.
+Continuation continue_from(const Manifest& manifest, const Config& config,
+                           const std::string& source);
+
+// Fills what a rank holds. Data error where the checkpoint is damaged.
+void restore(const StoredCheckpoint& stored, const Continuation& continuation, Assembly& assembly);
+
+// What a run that starts after `iteration` must not find in its folder: checkpoints of later
+// iterations, of another course of the training. Those of the folder the run continues from are
+// moved into its folder set-aside, and a line about them is returned; empty: there was none.
+std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration);
+
+// Usage error where the folder for checkpoints holds some that a run would mix its own with:
+// `resumes` says whether it continues from one of them.
+void require_own_folder(const Config& config);
+
+}  // namespace bev
