@@ -10,6 +10,13 @@ Preflight::Preflight(const Config& config, int sharing, bool writes)
     : layout_(plan_layout(config)) {
   attempt([&] { require_fit(config, layout_, sharing); });
   attempt([&] { data_ = open_training_data(config); });
+  attempt([&] {
+    resume_points_ = find_resume_points(config.checkpoint);
+    if (resume_points_.places.empty()) return;
+    const CheckpointPlace& newest = resume_points_.places.front();
+    continue_from(read_manifest(newest.path), config, newest.path.string());
+  });
+  if (writes) attempt([&] { require_own_folder(config); });
   const size_t model_bytes = static_cast<size_t>(plan().model_parameters) * size_of(plan().dtype);
   if (writes && !config.train.output.empty())
     attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });

@@ -7,6 +7,7 @@
 #include "base/function_ref.h"
 #include "data/training_data.h"
 #include "plan/layout_plan.h"
+#include "train/resume.h"
 
 namespace bev::app {
 
@@ -24,12 +25,15 @@ class Preflight {
   // Of the first rank.
   const Plan& plan() const { return layout_.shown; }
   const TrainingData& data() const { return data_; }
+  // What checkpoint.load means.
+  const ResumePoints& resume_points() const { return resume_points_; }
 
  private:
   void attempt(FunctionRef<void()> look);
 
   LayoutPlan layout_;
   TrainingData data_;
+  ResumePoints resume_points_;
   std::vector<Error> problems_;
 };
 

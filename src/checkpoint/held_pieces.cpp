@@ -47,7 +47,7 @@ class Collector {
     };
     const std::vector<Piece> pieces =
         choice_ == Which::Held ? param.pieces
-                                : owned_pieces(param.spec, params_.grid(), first_sharing_);
+                               : owned_pieces(param.spec, params_.grid(), first_sharing_);
     const Rectangle local = whole_of(param.value.shape);
     for (const Piece& piece : pieces) {
       const bool by_rows = piece.dim == 0;

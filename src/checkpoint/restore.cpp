@@ -85,8 +85,8 @@ void restore_weights(const StoredCheckpoint& stored, ParamStore& params, int64_t
   fill_weights(restorer, params);
 }
 
-void restore_weights(const StoredCheckpoint& stored, ParamStore& params,
-                     const Optimizer& optimizer, int64_t vocab) {
+void restore_weights(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+                     int64_t vocab) {
   Restorer restorer(stored, params.device(), vocab);
   fill_weights(restorer, params);
   for (const HeldPiece& held : held_states(params, optimizer)) {
@@ -97,17 +97,13 @@ void restore_weights(const StoredCheckpoint& stored, ParamStore& params,
 
 void restore_state(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
                    int64_t vocab) {
-  BEV_CHECK(!stored.manifest().optimizer.empty(), Data,
-            "{} holds weights only; a run can begin with them (--finetune, or --no-load-optim to "
-            "keep the iteration), but not continue",
-            stored.folder().string());
   Restorer restorer(stored, params.device(), vocab);
   fill_weights(restorer, params);
   for (const HeldPiece& held : held_states(params, optimizer)) {
     const std::string& name = held.piece.tensor;
     const bool is_master = name.ends_with(kMaster);
-    restorer.fill(
-        held, is_master ? restorer.source_of_master(std::string(parameter_of(name))) : name);
+    restorer.fill(held,
+                  is_master ? restorer.source_of_master(std::string(parameter_of(name))) : name);
   }
 }
 

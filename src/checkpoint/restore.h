@@ -13,13 +13,13 @@ namespace bev {
 void restore_weights(const StoredCheckpoint& stored, ParamStore& params, int64_t vocab);
 
 // Fills the parameters and what the optimizer keeps. Master weights that the checkpoint does not
-// have are its weights; weights of another precision are its master weights, rounded. A checkpoint
-// without the optimizer's state, or with that of another kind, is a Data error.
+// have are its weights; weights of another precision are its master weights, rounded. A
+// checkpoint without the state of this optimizer is a Data error.
 void restore_state(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
                    int64_t vocab);
 
 // The weights alone: master weights follow them, the rest of the optimizer's state stays as it is.
-void restore_weights(const StoredCheckpoint& stored, ParamStore& params,
-                     const Optimizer& optimizer, int64_t vocab);
+void restore_weights(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+                     int64_t vocab);
 
 }  // namespace bev

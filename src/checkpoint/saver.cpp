@@ -158,18 +158,23 @@ Saver::Standing Saver::agree(Standing mine, std::string& failure) {
 }
 
 void Saver::save(Manifest manifest) {
+  const double asked = seconds_now();
   finish();
   begun_ = seconds_now();
   manifest_ = std::move(manifest);
   report_ = {.iteration = manifest_.iteration};
   std::string failure;
   // The folder must be there before others write into it.
-  start([this] { if (is_first()) start_draft(); }, true);
+  start(
+      [this] {
+        if (is_first()) start_draft();
+      },
+      true);
   if (agree(standing(), failure) == Standing::Failed) return end(std::move(failure));
   if (snapshot_) snapshot_->take();
   start([this] { write_part(); }, !snapshot_);
   phase_ = Phase::Writing;
-  report_.pause = seconds_now() - begun_;
+  report_.pause = seconds_now() - asked;
   if (snapshot_) return;
   finish();
 }
@@ -181,7 +186,11 @@ void Saver::poll() {
   if (all == Standing::Busy) return;
   if (all == Standing::Failed || phase_ == Phase::Committing) return end(std::move(failure));
   phase_ = Phase::Committing;
-  start([this] { if (is_first()) commit(); }, !snapshot_ || !is_first());
+  start(
+      [this] {
+        if (is_first()) commit();
+      },
+      !snapshot_ || !is_first());
 }
 
 void Saver::end(std::string failure) {
@@ -189,6 +198,7 @@ void Saver::end(std::string failure) {
   if (!failure.empty() && is_first()) folder_.drop_draft(manifest_.iteration);
   report_.seconds = seconds_now() - begun_;
   if (!snapshot_) report_.pause = report_.seconds;
+  report_.failed_here = outcome_ && !outcome_->empty();
   report_.failure = std::move(failure);
   last_succeeded_ = report_.failure.empty();
   if (options_.ended) options_.ended(report_);

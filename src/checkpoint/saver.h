@@ -18,11 +18,12 @@ namespace bev {
 // How one save went.
 struct SaveReport {
   int64_t iteration = 0;
-  std::string failure{};  // empty: the checkpoint is there; else why not, in the user's words
-  double pause = 0;       // seconds in which the training stood still
-  double seconds = 0;     // until it was there
-  double bytes = 0;       // of the whole checkpoint; known to the first rank
-  std::string note{};     // what tidying could not do
+  std::string failure{};     // empty: the checkpoint is there; else why not, in the user's words
+  bool failed_here = false;  // on this rank: the failure has the words of what went wrong
+  double pause = 0;          // seconds in which the training stood still
+  double seconds = 0;        // until it was there
+  double bytes = 0;          // of the whole checkpoint; known to the first rank
+  std::string note{};        // what tidying could not do
 };
 
 class Saver {
@@ -66,7 +67,7 @@ class Saver {
 
   // Pieces of one kind, which go into one file.
   struct Group {
-    const char* kind;           // "weights", "optimizer"
+    const char* kind;             // "weights", "optimizer"
     size_t first = 0, count = 0;  // among pieces_
   };
 

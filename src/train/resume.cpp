@@ -70,6 +70,10 @@ Continuation continue_from(const Manifest& manifest, const Config& config,
   // Weights that no run of ours trained have no place to go on from.
   const bool anew = c.finetune || (manifest.iteration == 0 && manifest.update.empty());
   const bool with_optimizer = c.load_optimizer && !anew;
+  BEV_CHECK(!with_optimizer || !manifest.optimizer.empty(), Usage,
+            "{} holds weights only, with which no run can go on where another ended; --finetune "
+            "begins a new one with them, --no-load-optim keeps iteration and samples",
+            source);
   Continuation result{.config = config, .start = {}, .with_optimizer = with_optimizer};
   const ConfigDiff diff = compare(manifest.config, config, source);
   CheckpointConfig policy = c;
@@ -97,8 +101,7 @@ Continuation continue_from(const Manifest& manifest, const Config& config,
   return result;
 }
 
-void restore(const StoredCheckpoint& stored, const Continuation& continuation,
-             Assembly& assembly) {
+void restore(const StoredCheckpoint& stored, const Continuation& continuation, Assembly& assembly) {
   const int64_t vocab = assembly.blueprint.shape.vocab;
   if (continuation.with_optimizer) {
     restore_state(stored, assembly.params, *assembly.optimizer, vocab);
@@ -134,10 +137,10 @@ void require_own_folder(const Config& config) {
   const std::vector<CheckpointPlace> there = CheckpointFolder(folder).list();
   if (there.empty()) return;
   const CheckpointConfig& c = config.checkpoint;
-  const bool continues = !c.load.empty() && !c.finetune &&
-                         (is_same_folder(c.load, folder) ||
-                          is_same_folder(fs::path(c.load) / "checkpoints", folder) ||
-                          is_same_folder(fs::absolute(c.load).parent_path(), folder));
+  const bool continues =
+      !c.load.empty() && !c.finetune &&
+      (is_same_folder(c.load, folder) || is_same_folder(fs::path(c.load) / "checkpoints", folder) ||
+       is_same_folder(fs::absolute(c.load).parent_path(), folder));
   BEV_CHECK(continues, Usage,
             "{} holds checkpoints of an earlier run, up to iteration {}, with which those of this "
             "run would be mixed; --load {} continues it, another checkpoint.save (or train.output) "

@@ -7,9 +7,9 @@
 
 #include "checkpoint/saver.h"
 #include "config/save_schedule.h"
+#include "ops/schedule.h"
 #include "train/assembly.h"
 #include "train/run_position.h"
-#include "ops/schedule.h"
 
 namespace bev {
 
@@ -22,7 +22,7 @@ class RunCheckpoints {
     std::filesystem::path folder;
     const Config& config;  // as the user has it
     ScheduleSpec schedule{};
-    std::string config_text{};  // config.toml of the checkpoints
+    std::string config_text{};            // config.toml of the checkpoints
     std::vector<HistoryEntry> history{};  // this run's is the last
     int64_t parameters = 0;
     std::function<void(const SaveReport&)> ended{};

@@ -20,10 +20,9 @@ Trainer::Trainer(Assembly& assembly, TrainingData data, const TrainStart& start)
               start_.data_position),
       evaluation_(assembly.executor, batch_, assembly.config.data.is_packed(),
                   assembly.groups.coordinate(Axis::Data), assembly.groups.layout().data),
-      stepper_(assembly,
-               start.schedule
-                   ? *start.schedule
-                   : schedule_from(assembly.config, batch_.global_batch, iterations_)),
+      stepper_(assembly, start.schedule
+                             ? *start.schedule
+                             : schedule_from(assembly.config, batch_.global_batch, iterations_)),
       ahead_(assembly.device.is_asynchronous() ? 1 : 0) {
   if (start_.update) stepper_.resume(*start_.update);
 }

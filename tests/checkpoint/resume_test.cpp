@@ -1,0 +1,191 @@
+// N steps, saved and continued for N more, are 2N steps bit for bit.
+#include <gtest/gtest.h>
+
+#include "checkpoint/checkpointed_run.h"
+#include "support/expect_error.h"
+#include "support/layout_name.h"
+#include "support/temporary_directory.h"
+
+namespace bev::test {
+namespace {
+
+struct Case {
+  std::string name;
+  Config config;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const auto add = [&](const char* name, Config config, auto change) {
+    change(config);
+    all.push_back({name, config});
+  };
+  const auto on_cpu = [](Config& c) { c.device.kind = DeviceKind::Cpu; };
+  const auto nothing = [](Config&) {};
+  add("reference_gpt", divisible_gpt(), nothing);
+  add("cpu_llama", divisible_llama(), on_cpu);
+  add("cpu_bf16_masters", divisible_gpt(), [&](Config& c) {
+    on_cpu(c);
+    c.device.precision = Precision::Bf16;
+  });
+  add("cpu_sgd", divisible_gpt(), [&](Config& c) {
+    on_cpu(c);
+    c.optim.kind = OptimizerKind::Sgd;
+  });
+  add("ramp_up_by_samples", divisible_gpt(), [](Config& c) {
+    c.train.iterations = 0;
+    c.train.samples = 48;
+    c.train.ramp_start = 4;
+    c.train.ramp_increment = 2;
+    c.train.ramp_samples = 24;
+    c.optim.warmup_iterations = 0;
+    c.optim.warmup_samples = 20;
+  });
+  // The scale starts so high that the first steps overflow: its fall, its counters and what the
+  // skipped steps leave undone must go on alike.
+  add("adapting_loss_scale", divisible_gpt(), [](Config& c) {
+    c.device.kind = DeviceKind::Cpu;
+    c.device.precision = Precision::F16;
+    c.loss.initial_scale = 1.8446744073709552e19;
+    c.loss.scale_window = 2;
+    c.train.iterations = 12;
+  });
+  for (const char* layout :
+       {"tp2.sp", "dp2.zero1", "dp2.zero2", "dp2.zero3", "pp2.chunks2", "tp2.pp2.dp2"})
+    all.push_back({layout_name(layout), under(divisible_llama(), layout)});
+  Config mixed = under(divisible_llama(), "dp2.zero1");
+  mixed.device.kind = DeviceKind::Cpu;
+  mixed.device.precision = Precision::Bf16;
+  all.push_back({"cpu_bf16_zero1", mixed});
+  mixed.checkpoint.asynchronous = false;
+  all.push_back({"cpu_bf16_zero1_waiting", mixed});
+  return all;
+}
+
+class Resume : public testing::TestWithParam<Case> {};
+
+TEST_P(Resume, ContinuesBitForBit) {
+  const Config& config = GetParam().config;
+  const TemporaryDirectory whole, halves;
+  const RunOutcome undisturbed = run_checkpointed(first_part(config, whole.path(), 0));
+  const int64_t iterations = undisturbed.summary.iterations;
+  const int64_t half = iterations / 2;
+  const RunOutcome before = run_checkpointed(first_part(config, halves.path(), half));
+  ASSERT_EQ(before.summary.iterations, half);
+  const RunOutcome after = run_checkpointed(second_part(config, halves.path()));
+  ASSERT_EQ(after.summary.iterations, iterations);
+
+  const StoredCheckpoint a(place_of(whole.path(), iterations));
+  const StoredCheckpoint b(place_of(halves.path(), iterations));
+  EXPECT_TRUE(same_bits(a, b));
+  EXPECT_EQ(a.manifest().update, b.manifest().update);
+  EXPECT_EQ(a.manifest().consumed_samples, b.manifest().consumed_samples);
+  EXPECT_EQ(a.manifest().data_position, b.manifest().data_position);
+  ASSERT_EQ(after.iterations.size(), static_cast<size_t>(iterations - half));
+  for (size_t i = 0; i < after.iterations.size(); ++i) {
+    const Progress& x = undisturbed.iterations[static_cast<size_t>(half) + i];
+    const Progress& y = after.iterations[i];
+    EXPECT_EQ(x.iteration, y.iteration);
+    EXPECT_EQ(x.samples, y.samples);
+    EXPECT_EQ(x.batch, y.batch);
+    EXPECT_EQ(x.result.lr, y.result.lr);
+    EXPECT_EQ(x.result.loss_scale, y.result.loss_scale);
+    EXPECT_EQ(x.result.grad_norm, y.result.grad_norm);
+    EXPECT_EQ(x.result.applied, y.result.applied);
+    if (x.result.applied) EXPECT_EQ(x.result.loss, y.result.loss);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Trainings, Resume, testing::ValuesIn(cases()),
+                         [](const testing::TestParamInfo<Case>& info) { return info.param.name; });
+
+// The loss scale really moved, or the case above shows nothing.
+TEST(ResumeCases, AnOverflowIsAmongThem) {
+  for (const Case& c : cases()) {
+    if (c.name != "adapting_loss_scale") continue;
+    const TemporaryDirectory folder;
+    const RunOutcome outcome = run_checkpointed(first_part(c.config, folder.path(), 0));
+    EXPECT_GT(outcome.summary.skipped, 0);
+    EXPECT_GT(outcome.summary.applied, 0);
+    EXPECT_FALSE(outcome.iterations[outcome.iterations.size() / 2 - 1].result.applied &&
+                 outcome.iterations[0].result.applied);
+  }
+}
+
+TEST(ResumeChoices, FinetuneTakesTheWeightsAlone) {
+  const TemporaryDirectory first, second;
+  Config config = divisible_gpt();
+  run_checkpointed(first_part(config, first.path(), 0));
+  config.checkpoint.load = first.path().string();
+  config.checkpoint.finetune = true;
+  config.checkpoint.save = second.path().string();
+  config.train.iterations = 1;
+  config.optim.lr = 0;
+  config.optim.weight_decay = 0;
+  const RunOutcome outcome = run_checkpointed(config);
+  ASSERT_EQ(outcome.iterations.size(), 1u);
+  EXPECT_EQ(outcome.iterations[0].iteration, 1);
+  EXPECT_EQ(outcome.iterations[0].samples, 8);
+  const StoredCheckpoint a(place_of(first.path(), 4)), b(place_of(second.path(), 1));
+  // Without a learning rate the weights stay.
+  const std::string name = "layers.0.mlp.up.weight";
+  std::vector<double> x(static_cast<size_t>(a.find(name)->shape.elements())), y(x.size());
+  for (const auto& [stored, values] : {std::pair(&a, &x), std::pair(&b, &y)})
+    stored->read(*stored->find(name), whole_of(stored->find(name)->shape), DType::f64,
+                 reinterpret_cast<std::byte*>(values->data()));
+  EXPECT_EQ(x, y);
+}
+
+TEST(ResumeChoices, WithoutItsStateTheOptimizerStartsAnew) {
+  const TemporaryDirectory folder;
+  Config config = divisible_gpt();
+  run_checkpointed(first_part(config, folder.path(), 2));
+  Config again = second_part(config, folder.path());
+  again.checkpoint.load_optimizer = false;
+  const RunOutcome outcome = run_checkpointed(again);
+  ASSERT_EQ(outcome.iterations.size(), 2u);
+  EXPECT_EQ(outcome.iterations[0].iteration, 3);
+  EXPECT_EQ(outcome.iterations[0].samples, 24);
+  // The warm-up begins again.
+  const RunOutcome fresh = run_checkpointed(config);
+  EXPECT_EQ(outcome.iterations[0].result.lr, fresh.iterations[0].result.lr);
+}
+
+TEST(ResumeChoices, WeightsAloneCannotContinue) {
+  const TemporaryDirectory folder;
+  Config config = divisible_gpt();
+  config.checkpoint.save_optimizer = false;
+  run_checkpointed(first_part(config, folder.path(), 2));
+  EXPECT_EQ(StoredCheckpoint(place_of(folder.path(), 2)).find("layers.0.mlp.up.weight/adam.m"),
+            nullptr);
+  config.checkpoint.save_optimizer = true;
+  expect_error(ErrorKind::Usage, "holds weights only",
+               [&] { run_checkpointed(second_part(config, folder.path())); });
+}
+
+TEST(ResumeChoices, AnotherPrecisionRoundsTheMasters) {
+  const TemporaryDirectory folder;
+  Config config = divisible_gpt();
+  config.device.kind = DeviceKind::Cpu;
+  config.device.precision = Precision::Bf16;
+  run_checkpointed(first_part(config, folder.path(), 2));
+  Config wide = second_part(config, folder.path());
+  wide.device.precision = Precision::F32;
+  wide.optim.lr = 0;
+  wide.optim.weight_decay = 0;
+  wide.checkpoint.scheduler = SchedulerSource::New;
+  run_checkpointed(wide);
+  const StoredCheckpoint a(place_of(folder.path(), 2)), b(place_of(folder.path(), 4));
+  const auto values = [](const StoredCheckpoint& stored, const std::string& name) {
+    std::vector<double> v(static_cast<size_t>(stored.find(name)->shape.elements()));
+    stored.read(*stored.find(name), whole_of(stored.find(name)->shape), DType::f64,
+                reinterpret_cast<std::byte*>(v.data()));
+    return v;
+  };
+  const std::string name = "layers.1.attention.out.weight";
+  EXPECT_EQ(values(a, name + "/master"), values(b, name));
+  EXPECT_EQ(b.find(name + "/master"), nullptr);
+}
+
+}  // namespace
+}  // namespace bev::test
