@@ -419,7 +419,7 @@ RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedR
 // set when the training starts, and left: other ranks may still write what was trained.
 void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
                   std::optional<StopSignal>& stop, const Voice& voice) {
-  const Config& config = loaded.config;
+  const Config& config = preflight.config();
   const bool is_first = launched == nullptr || launched->rank() == 0;
   const RunDirectory directory(config.train.output);
   std::optional<MetricsLog> metrics;
@@ -495,7 +495,7 @@ void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const
     });
     launched.require_same("the data", data);
     launched.require_same("the checkpoint", checkpoints_text(preflight.resume_points()));
-    print_start(voice, config, preflight);
+    print_start(voice, preflight.config(), preflight);
     run_training(loaded, preflight, &launched, stop, voice);
   });
 }
@@ -556,7 +556,7 @@ int train(std::span<const std::string> args) {
     std::fflush(stdout);  // before what follows on stderr
   }
   preflight.require();
-  print_start(voice, loaded->config, preflight);
+  print_start(voice, preflight.config(), preflight);
   if (!only_checks) {
     std::optional<StopSignal> stop;
     run_training(*loaded, preflight, nullptr, stop, voice);

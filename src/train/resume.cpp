@@ -47,8 +47,10 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
   std::string problems;
   for (const CheckpointPlace& place : there) {
     try {
-      StoredCheckpoint(place.path);
+      const StoredCheckpoint stored(place.path);
       points.places.push_back(place);
+      const StoredCheckpoint::Logical* tokens = stored.find("embedding.tokens.weight");
+      if (points.padded_vocab == 0 && tokens != nullptr) points.padded_vocab = tokens->shape[0];
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
       problems += format("\n  {}", error.what());
@@ -62,6 +64,13 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
             "run starts anew",
             c.load, problems);
   return points;
+}
+
+Config with_padding_of(const ResumePoints& points, Config config) {
+  const int64_t tensor = config.parallel.tensor;
+  if (points.padded_vocab >= config.model.vocab && points.padded_vocab % tensor == 0)
+    config.model.vocab_multiple = points.padded_vocab / tensor;
+  return config;
 }
 
 Continuation continue_from(const Manifest& manifest, const Config& config,

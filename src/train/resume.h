@@ -17,11 +17,17 @@ std::filesystem::path save_folder(const Config& config);
 struct ResumePoints {
   std::vector<CheckpointPlace> places;  // newest first; manifest and headers of each are good
   std::vector<std::string> alerts;      // about newer ones that cannot be used, one line each
+  int64_t padded_vocab = 0;             // of the newest; 0: there is none
 };
 
 // The checkpoints that checkpoint.load and checkpoint.step mean; none where nothing is there yet.
 // Data error: none of those that are there can be used, or what must exist does not.
 ResumePoints find_resume_points(const CheckpointConfig& config);
+
+// Padded rows of the vocabulary are part of the model's softmax: the curve of another layout is the
+// same only with the same padding. The configuration with the padding of the newest point, where
+// its tensor ranks can divide it.
+Config with_padding_of(const ResumePoints& points, Config config);
 
 // A configuration that continues from a checkpoint.
 struct Continuation {

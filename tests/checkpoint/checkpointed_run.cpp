@@ -20,7 +20,7 @@ Config divisible(Config c) {
   c.model.layers = 4;
   c.model.heads = 4;
   c.model.vocab = 29;
-  c.model.vocab_multiple = 2;
+  c.model.vocab_multiple = 8;
   c.model.hidden_dropout = 0.1;
   c.model.attention_dropout = 0.1;
   c.train.sequence = 8;
@@ -69,6 +69,8 @@ Config divisible_llama() { return divisible(tiny_llama()); }
 
 Config under(Config config, const std::string& layout) {
   config.parallel = parse_layout(layout);
+  // All layouts with the same padding.
+  config.model.vocab_multiple = 8 / config.parallel.tensor;
   return config;
 }
 
@@ -81,6 +83,8 @@ Config first_part(Config config, const std::filesystem::path& folder, int64_t un
 Config second_part(Config config, const std::filesystem::path& folder) {
   config.checkpoint.save = config.checkpoint.load = folder.string();
   config.checkpoint.must_exist = true;
+  // The padding is the checkpoint's, whatever a new run would have.
+  config.model.vocab_multiple = 5;
   return config;
 }
 
@@ -88,9 +92,10 @@ std::filesystem::path place_of(const std::filesystem::path& folder, int64_t iter
   return CheckpointFolder(folder).place_of(iteration);
 }
 
-RunOutcome run_checkpointed(const Config& config) {
+RunOutcome run_checkpointed(const Config& given) {
   RunOutcome outcome;
-  const ResumePoints points = find_resume_points(config.checkpoint);
+  const ResumePoints points = find_resume_points(given.checkpoint);
+  const Config config = with_padding_of(points, given);
   TrainingData data;
   data.train = std::make_shared<UnevenSamples>(config.model.vocab);
   run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
