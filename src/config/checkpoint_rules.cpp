@@ -15,8 +15,7 @@ Found one_interval(const Facts& f) {
   return Problem{.what = "the interval between checkpoints is given twice",
                  .where = f.where({"checkpoint.interval", "checkpoint.schedule"}),
                  .why = "the schedule has its own intervals",
-                 .legal = format("one of the two; every {} iterations is also a schedule: {}",
-                                 c.interval, c.interval)};
+                 .legal = "one of the two"};
 }
 
 Found schedule_is_phases(const Facts& f) {
@@ -39,7 +38,7 @@ Found exceptions_have_a_rule(const Facts& f) {
                  .where = f.where({given, "checkpoint.keep"}),
                  .why = "with keep 0 all checkpoints stay; the others are exceptions from keep",
                  .legal =
-                     "checkpoint.keep 1 or more, so many of the newest stay too; or neither "
+                     "checkpoint.keep 1 or more: so many of the newest stay besides; or neither "
                      "keep_every nor keep_best"};
 }
 
