@@ -341,7 +341,9 @@ TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
 // Before the first step: the first rank puts in order what other runs left.
 void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice) {
   const int64_t iteration = start.start().position.iteration;
-  if (out.metrics != nullptr && iteration > 0) out.metrics->forget_after(iteration);
+  // A run that ended before its first checkpoint is done again from the start.
+  if (out.metrics != nullptr && (iteration > 0 || continues_itself(out.config)))
+    out.metrics->forget_after(iteration);
   if (out.metrics != nullptr)
     out.metrics->start(out.planned.model_parameters, out.planned.iterations);
   const std::filesystem::path folder = save_folder(out.config);

@@ -50,6 +50,9 @@ void restore(const StoredCheckpoint& stored, const Continuation& continuation, A
 // moved into its folder set-aside, and a line about them is returned; empty: there was none.
 std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration);
 
+// Whether the run goes on with what is in its own folder for checkpoints, or will be there.
+bool continues_itself(const Config& config);
+
 // Usage error where the folder for checkpoints holds some that a run would mix its own with:
 // `resumes` says whether it continues from one of them.
 void require_own_folder(const Config& config);
