@@ -5,6 +5,7 @@
 #include "app/build_facts.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/function_ref.h"
 #include "config/resolve.h"
 #include "optim/lr_schedule.h"
 
@@ -29,33 +30,37 @@ bool RunStart::restore_from(const CheckpointPlace& place, const Config& config, 
                             Groups& groups, const ArenaSizes& sizes, const Voice* voice) {
   const double start = seconds_now();
   Communicator& world = groups.world();
-  const StoredCheckpoint stored(place.path);
-  continuation_ = continue_from(stored.manifest(), config, place.path.string());
+  // Whether all ranks could do it.
+  const auto all_can = [&](FunctionRef<void()> read) {
+    std::string damage;
+    try {
+      read();
+    } catch (const Error& error) {
+      if (error.kind != ErrorKind::Data) throw;
+      damage = error.what();
+    }
+    if (!damage.empty())
+      Voice::alert(
+          voice, world.rank(),
+          format("the checkpoint of iteration {} cannot be used: {}", place.iteration, damage));
+    return world.largest(damage.empty() ? 0 : 1) == 0;
+  };
+  std::optional<StoredCheckpoint> stored;
+  if (!all_can([&] { stored.emplace(place.path); })) return false;
+  const Manifest& manifest = stored->manifest();
+  continuation_ = continue_from(manifest, config, place.path.string());
   if (voice != nullptr)
     voice->tell("resume    {}, iteration {}, {} samples{}\n{}", place.path.string(),
-                with_commas(stored.manifest().iteration),
-                with_commas(stored.manifest().consumed_samples),
+                with_commas(manifest.iteration), with_commas(manifest.consumed_samples),
                 continuation_.start.position.iteration == 0 ? "; only its weights" : "",
                 continuation_.differences);
   assembly_ = std::make_unique<Assembly>(continuation_.config, device, groups, sizes);
   // Rows of a padded vocabulary that the checkpoint lacks aside, all of this is overwritten.
-  std::string damage;
-  try {
-    restore(stored, continuation_, *assembly_);
-  } catch (const Error& error) {
-    if (error.kind != ErrorKind::Data) throw;
-    damage = error.what();
-  }
-  if (!damage.empty())
-    Voice::alert(
-        voice, world.rank(),
-        format("the checkpoint of iteration {} cannot be used: {}", place.iteration, damage));
-  const bool is_good = world.largest(damage.empty() ? 0 : 1) == 0;
-  if (!is_good) {
+  if (!all_can([&] { restore(*stored, continuation_, *assembly_); })) {
     assembly_.reset();
     return false;
   }
-  from_ = stored.manifest();
+  from_ = manifest;
   if (voice != nullptr) voice->tell("          loaded in {}\n", as_duration(seconds_now() - start));
   return true;
 }

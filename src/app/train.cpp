@@ -276,7 +276,9 @@ TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
 // Before the first step: the first rank puts in order what other runs left.
 void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice) {
   const int64_t iteration = start.start().position.iteration;
-  if (out.metrics != nullptr && iteration > 0) out.metrics->forget_after(iteration);
+  // A run that ended before its first checkpoint is done again from the start.
+  if (out.metrics != nullptr && (iteration > 0 || continues_itself(out.config)))
+    out.metrics->forget_after(iteration);
   if (out.metrics != nullptr)
     out.metrics->start(out.planned.model_parameters, out.planned.iterations);
   const std::filesystem::path folder = save_folder(out.config);
@@ -298,7 +300,8 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   Assembly& assembly = start.assembly();
   if (is_first) tidy_before(out, start, voice);
   std::optional<SpokenCheckpoints> checkpoints;
-  if (!save_folder(config).empty()) checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
+  if (!save_folder(config).empty())
+    checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
   RankResult result;
   {
     Trainer trainer(assembly, data, start.start());

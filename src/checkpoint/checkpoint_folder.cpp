@@ -105,7 +105,7 @@ void CheckpointFolder::drop_draft(int64_t iteration) const noexcept {
   fs::remove_all(draft_of(iteration), ignored);
 }
 
-void CheckpointFolder::commit_draft(int64_t iteration) const {
+std::string CheckpointFolder::commit_draft(int64_t iteration) const {
   const fs::path draft = draft_of(iteration), place = place_of(iteration);
   flush_folder(draft);
   if (::rename(draft.c_str(), place.c_str()) != 0) {
@@ -114,9 +114,14 @@ void CheckpointFolder::commit_draft(int64_t iteration) const {
               std::strerror(errno));
   }
   flush_folder(root_);
-  AtomicFile hint(tracker());
-  hint.write(iteration < 0 ? std::string(kRelease) : format("{}", iteration));
-  hint.commit();
+  try {
+    AtomicFile hint(tracker());
+    hint.write(iteration < 0 ? std::string(kRelease) : format("{}", iteration));
+    hint.commit();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
 }
 
 void CheckpointFolder::remove(int64_t iteration) const {
@@ -133,7 +138,9 @@ void CheckpointFolder::clear_leftovers() const {
   std::error_code error;
   for (fs::directory_iterator entry(root_, error), end; !error && entry != end;
        entry.increment(error)) {
-    std::string name = entry->path().filename().string();
+    const std::string name = entry->path().filename().string();
+    if (name.starts_with(tracker().filename().string() + ".partial."))
+      leftovers.push_back(entry->path());
     for (const std::string_view suffix : {kWriting, kRemoving}) {
       if (!name.starts_with('.') || !name.ends_with(suffix)) continue;
       const std::string_view middle =

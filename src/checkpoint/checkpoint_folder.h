@@ -34,8 +34,9 @@ class CheckpointFolder {
   void start_draft(int64_t iteration) const;
   void drop_draft(int64_t iteration) const noexcept;
   // The draft takes its place, in which there may be an older one, and
-  // latest_checkpointed_iteration.txt names it. REQUIRES: its files are flushed.
-  void commit_draft(int64_t iteration) const;
+  // latest_checkpointed_iteration.txt names it; returns why it does not, or nothing. Data error:
+  // nothing was changed. REQUIRES: its files are flushed.
+  std::string commit_draft(int64_t iteration) const;
 
   // What Megatron-LM's scripts look at: a hint, never trusted.
   std::filesystem::path tracker() const { return root_ / "latest_checkpointed_iteration.txt"; }

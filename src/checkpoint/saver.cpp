@@ -23,7 +23,9 @@ constexpr double kPatienceSeconds = 30;
 std::string read_part(const fs::path& path) {
   const double start = seconds_now();
   std::error_code ignored;
-  while (!fs::exists(path, ignored) && seconds_now() - start < kPatienceSeconds)
+  // The folder itself is of this rank: where it is gone, nothing will appear.
+  while (!fs::exists(path, ignored) && fs::exists(path.parent_path(), ignored) &&
+         seconds_now() - start < kPatienceSeconds)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   return read_text(path);
 }
@@ -121,11 +123,15 @@ void Saver::commit() {
     fs::remove(part);
   }
   write_manifest(draft, manifest_);
-  folder_.commit_draft(manifest_.iteration);
+  report_.note = folder_.commit_draft(manifest_.iteration);
+  // What a disk in trouble did not let go.
+  if (!last_succeeded_) folder_.clear_leftovers();
   for (const CheckpointFile& file : manifest_.files)
     report_.bytes += static_cast<double>(file.bytes);
   report_.seconds = seconds_now() - begun_;
-  if (options_.tidy) report_.note = options_.tidy();
+  if (!options_.tidy) return;
+  const std::string note = options_.tidy();
+  if (!note.empty()) report_.note += (report_.note.empty() ? "" : "; ") + note;
 }
 
 void Saver::start(std::function<void()> work, bool here) {

@@ -50,7 +50,11 @@ StoredCheckpoint::StoredCheckpoint(const fs::path& folder)
     std::error_code ignored;
     BEV_CHECK(fs::exists(folder / entry.name, ignored), Data, "{}: the file {} is missing",
               folder.string(), entry.name);
-    if (entry.holds_pieces) add_file(entry);
+    if (entry.holds_pieces) {
+      add_file(entry);
+    } else {
+      read_file(entry.name);
+    }
   }
   for (const auto& [name, tensor] : tensors_) check_cover(name, tensor, folder);
 }
@@ -146,8 +150,6 @@ void StoredCheckpoint::read(const Logical& tensor, const Rectangle& where, DType
 }
 
 void StoredCheckpoint::verify(const std::function<void(size_t bytes)>& progress) const {
-  for (const CheckpointFile& entry : manifest_.files)
-    if (!entry.holds_pieces) read_file(entry.name);
   for (const auto& [name, tensor] : tensors_) {
     for (const Part& part : tensor.parts) {
       if (part.is_verified) continue;

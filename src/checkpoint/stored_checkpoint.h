@@ -32,9 +32,9 @@ class StoredCheckpoint {
     size_t bytes() const { return static_cast<size_t>(shape.elements()) * size_of(dtype); }
   };
 
-  // Checks the manifest, the presence and size of every file, all headers, and that the pieces make
-  // up whole tensors. Data error that names what is wrong. The data themselves are checked when
-  // they are read.
+  // Checks the manifest, the presence and size of every file, all headers, all files that are not
+  // of pieces, and that the pieces make up whole tensors. Data error that names what is wrong. The
+  // data of pieces are checked when they are read.
   explicit StoredCheckpoint(const std::filesystem::path& folder);
 
   const std::filesystem::path& folder() const { return folder_; }

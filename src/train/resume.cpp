@@ -19,9 +19,12 @@ namespace {
 
 constexpr const char* kAside = "set-aside";
 
+// Also of folders that are not there yet.
 bool is_same_folder(const fs::path& a, const fs::path& b) {
-  std::error_code error;
-  return fs::exists(a, error) && fs::exists(b, error) && fs::equivalent(a, b, error);
+  std::error_code error, other_error;
+  const fs::path one = fs::weakly_canonical(fs::absolute(a) / ".", error);
+  const fs::path other = fs::weakly_canonical(fs::absolute(b) / ".", other_error);
+  return !error && !other_error && one == other;
 }
 
 void require_existence(const CheckpointConfig& c, const std::vector<CheckpointPlace>& there) {
@@ -144,6 +147,15 @@ std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration) {
                 moved.size() > 1 ? format(" to {}", moved.back()) : "", aside.string());
 }
 
+bool continues_itself(const Config& config) {
+  const CheckpointConfig& c = config.checkpoint;
+  const fs::path folder = save_folder(config);
+  if (folder.empty() || c.load.empty() || c.finetune) return false;
+  return is_same_folder(c.load, folder) ||
+         is_same_folder(fs::path(c.load) / "checkpoints", folder) ||
+         (is_checkpoint(c.load) && is_same_folder(fs::path(c.load) / "..", folder));
+}
+
 void check_save_folder(const Config& config, double bytes) {
   const fs::path folder = save_folder(config);
   if (folder.empty()) return;
@@ -157,12 +169,7 @@ void check_save_folder(const Config& config, double bytes) {
             as_bytes(*free), as_bytes(bytes));
   const std::vector<CheckpointPlace> there = CheckpointFolder(folder).list();
   if (there.empty()) return;
-  const CheckpointConfig& c = config.checkpoint;
-  const bool continues =
-      !c.load.empty() && !c.finetune &&
-      (is_same_folder(c.load, folder) || is_same_folder(fs::path(c.load) / "checkpoints", folder) ||
-       is_same_folder(fs::absolute(c.load).parent_path(), folder));
-  BEV_CHECK(continues, Usage,
+  BEV_CHECK(continues_itself(config), Usage,
             "{} holds checkpoints of an earlier run, up to iteration {}, with which those of this "
             "run would be mixed; --load {} continues it, another checkpoint.save (or train.output) "
             "starts anew",

@@ -50,6 +50,9 @@ void restore(const StoredCheckpoint& stored, const Continuation& continuation, A
 // moved into its folder set-aside, and a line about them is returned; empty: there was none.
 std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration);
 
+// Whether the run goes on with what is in its own folder for checkpoints, or will be there.
+bool continues_itself(const Config& config);
+
 // What would go wrong at the first save is said before the run. Usage error where the folder holds
 // checkpoints with which a run that does not continue from them would mix its own; Data error where
 // it cannot be written, or the disk has no room for one checkpoint of `bytes`.

@@ -14,6 +14,25 @@ namespace bev {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+// The names that AtomicFile and AtomicDirectory give to what they have not finished.
+bool is_unfinished(const std::string& name) {
+  return name.starts_with("config.toml.partial.") || name.starts_with("metrics.jsonl.partial.") ||
+         name.starts_with(".model.partial.");
+}
+
+void clear_leftovers(const fs::path& folder) {
+  std::vector<fs::path> leftovers;
+  std::error_code ignored;  // what cannot be removed is in nobody's way
+  for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored))
+    if (is_unfinished(entry->path().filename().string())) leftovers.push_back(entry->path());
+  for (const fs::path& path : leftovers) fs::remove_all(path, ignored);
+}
+
+}  // namespace
+
 std::filesystem::path RunDirectory::rank_log(int rank) const {
   return path_ / "logs" / format("rank-{:05d}.log", rank);
 }
@@ -41,6 +60,7 @@ void RunDirectory::prepare(const std::string& config_text) const {
   std::error_code error;
   fs::create_directories(path_, error);
   BEV_CHECK(!error, Data, "cannot make the folder {}: {}", path_.string(), error.message());
+  clear_leftovers(path_);
   AtomicFile file(config_file());
   file.write(config_text);
   file.commit();

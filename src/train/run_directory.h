@@ -26,7 +26,7 @@ class RunDirectory {
   // configuration or the model, a disk without room for `model_bytes` (Data errors).
   void check(const Config& config, size_t model_bytes) const;
 
-  // Makes the folder and writes the configuration into it.
+  // Makes the folder and writes the configuration into it. What killed runs left half written goes.
   void prepare(const std::string& config_text) const;
 
   // Whether a folder is one of these, with a model in it.

@@ -156,19 +156,4 @@ Worst worst_difference(const StoredCheckpoint& a, const StoredCheckpoint& b, con
   return worst;
 }
 
-bool same_bits(const StoredCheckpoint& a, const StoredCheckpoint& b) {
-  if (a.tensors().size() != b.tensors().size()) return false;
-  const auto bytes_of = [](const StoredCheckpoint& stored,
-                           const StoredCheckpoint::Logical& tensor) {
-    std::vector<std::byte> bytes(tensor.bytes());
-    stored.read(tensor, whole_of(tensor.shape), tensor.dtype, bytes.data());
-    return bytes;
-  };
-  return std::all_of(a.tensors().begin(), a.tensors().end(), [&](const auto& entry) {
-    const StoredCheckpoint::Logical* other = b.find(entry.first);
-    return other != nullptr && other->shape == entry.second.shape &&
-           other->dtype == entry.second.dtype && bytes_of(a, entry.second) == bytes_of(b, *other);
-  });
-}
-
 }  // namespace bev::test

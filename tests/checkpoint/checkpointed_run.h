@@ -46,7 +46,4 @@ struct Worst {
 };
 Worst worst_difference(const StoredCheckpoint& a, const StoredCheckpoint& b, const Config& config);
 
-// Whether both have the same tensors, bit for bit.
-bool same_bits(const StoredCheckpoint& a, const StoredCheckpoint& b);
-
 }  // namespace bev::test

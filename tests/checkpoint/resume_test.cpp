@@ -5,6 +5,7 @@
 #include "checkpoint/resume_check.h"
 #include "support/expect_error.h"
 #include "support/layout_name.h"
+#include "support/same_checkpoint.h"
 #include "support/temporary_directory.h"
 
 namespace bev::test {

@@ -1,0 +1,151 @@
+// Killed at any moment of saving: what was reported as saved is there and whole, and the training
+// that goes on from it ends as one that nobody disturbed.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <map>
+#include <random>
+
+#include "processes/saved_run.h"
+
+namespace bev::test {
+namespace {
+
+struct Story {
+  Ranks ranks;
+  std::string layout;
+  unsigned seed;
+  int moments;
+};
+
+std::vector<std::string> flags_of(const Story& story) {
+  std::vector<std::string> flags{"--checkpoint.keep", "2", "--eval-iters", "0"};
+  const std::map<std::string, std::vector<std::string>> layouts{
+      {"dp", {}},
+      {"zero1", {"--use-distributed-optimizer"}},
+      {"zero3", {"--parallel.zero", "3"}},
+      {"pp2", {"--pipeline-model-parallel-size", "2"}},
+      {"tp2_zero3", {"--tensor-model-parallel-size", "2", "--parallel.zero", "3"}}};
+  flags = flags + layouts.at(story.layout);
+  // Both ways of saving: while the training goes on, and while it waits.
+  if (story.seed % 3 == 0)
+    flags = flags + std::vector<std::string>{"--checkpoint.asynchronous", "false"};
+  return flags;
+}
+
+std::string name_of_story(const testing::TestParamInfo<Story>& info) {
+  return name_of(info.param.ranks) + "_" + info.param.layout + "_seed" +
+         std::to_string(info.param.seed);
+}
+
+constexpr int64_t kIterations = 24;
+constexpr const char* kSaving = "saving checkpoint at iteration ";
+
+class KilledSaving : public testing::TestWithParam<Story> {
+ protected:
+  double draw(double below) { return std::uniform_real_distribution<>(0, below)(random_); }
+
+  // Waits for a moment between this one and some saves later. False: the run ended before.
+  bool await_moment(Job& job) {
+    const bool is_early = draw(4) < 1;
+    // From the start on, or while it loads.
+    const size_t saves = is_early ? 0 : 1 + static_cast<size_t>(draw(3));
+    double first = 0;
+    for (;;) {
+      if (job.children().front().code) return false;
+      const size_t seen = count(job.out(), kSaving);
+      if (seen >= 1 && first == 0) first = seconds_now();
+      if (seen > 1) period_ = (seconds_now() - first) / static_cast<double>(seen - 1);
+      if (seen >= saves) break;
+      pause(0.002);
+    }
+    pause(draw(is_early ? 0.4 : 1.2 * period_));
+    return !job.children().front().code;
+  }
+
+  // All of them at once, or one rank.
+  std::string kill(Job& job) {
+    const bool all = GetParam().ranks == Ranks::Threads || draw(2) < 1;
+    const int rank = draw(2) < 1 ? 0 : 1;
+    const pid_t one = all ? -1 : job.process_of(rank);
+    if (one > 0) {
+      ::kill(one, SIGKILL);
+      return "rank " + std::to_string(rank);
+    }
+    for (const pid_t process : job.running()) ::kill(process, SIGKILL);
+    return "all";
+  }
+
+  std::mt19937 random_{GetParam().seed};
+  double period_ = 0.05;  // from one save to the next, as seen last
+};
+
+TEST_P(KilledSaving, GoesOnFromTheNewestAsIfNothingHadBeen) {
+  const Story& story = GetParam();
+  if (const std::string why = why_not(story.ranks); !why.empty()) GTEST_SKIP() << why;
+  const std::vector<std::string> flags = flags_of(story);
+  const SavedRun& whole = undisturbed(story.ranks, kIterations, flags);
+  int moments = 0;
+  int64_t lost = 0, most_lost = 0;
+  std::printf("   killed      ms  iteration  newest  lost\n");
+  while (moments < story.moments) {
+    const SavedRun run(story.ranks, kIterations, flags);
+    for (bool has_ended = false; !has_ended;) {
+      Job job(2);
+      const int64_t before = run.newest_good();
+      run.start(job, {"--save-interval", "1"});
+      const double begun = seconds_now();
+      if (moments < story.moments && await_moment(job)) {
+        const double at = seconds_now() - begun;
+        const std::string who = kill(job);
+        ASSERT_TRUE(job.await_end(60).has_value()) << job.err();
+        has_ended = job.children().front().code == 0;
+        if (has_ended) break;
+        ++moments;
+        const std::string out = job.out();
+        const int64_t newest = run.newest_good();
+        // Whoever reads the log relies on it.
+        EXPECT_GE(newest, last_number(out, "successfully saved checkpoint at iteration ")) << out;
+        EXPECT_GE(newest, before);
+        const int64_t done = last_number("\n" + out, "\n iteration ");
+        const int64_t gone = std::max<int64_t>(0, done - newest);
+        lost += gone;
+        most_lost = std::max(most_lost, gone);
+        std::printf("%9s  %6.0f  %9lld  %6lld  %4lld\n", who.c_str(), 1000 * at,
+                    static_cast<long long>(last_number(out, kSaving)),
+                    static_cast<long long>(newest), static_cast<long long>(gone));
+        continue;
+      }
+      ASSERT_TRUE(job.await_end(100).has_value()) << job.err();
+      ASSERT_EQ(job.children().front().code, 0) << job.err();
+      has_ended = true;
+    }
+    expect_same_end(run, whole);
+    expect_no_leftovers(run.checkpoints());
+    expect_no_leftovers(run.output());
+    if (HasFailure()) return;
+  }
+  std::printf("moments %d, recoveries %d, steps lost %lld, at most %lld at once\n", moments,
+              moments, static_cast<long long>(lost), static_cast<long long>(most_lost));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, KilledSaving,
+                         testing::Values(Story{Ranks::Threads, "tp2_zero3", 1, 10},
+                                         Story{Ranks::Launch, "zero1", 3, 10}),
+                         name_of_story);
+
+std::vector<Story> many_stories() {
+  std::vector<Story> all;
+  const auto add = [&](Ranks ranks, const char* layout) {
+    all.push_back({ranks, layout, 100 + static_cast<unsigned>(all.size()), 25});
+  };
+  for (const char* layout : {"dp", "zero1", "pp2", "tp2_zero3"}) add(Ranks::Threads, layout);
+  for (const char* layout : {"dp", "zero1", "pp2", "zero3"}) add(Ranks::Launch, layout);
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Slow, KilledSaving, testing::ValuesIn(many_stories()), name_of_story);
+
+}  // namespace
+}  // namespace bev::test

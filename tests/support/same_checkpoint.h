@@ -1,0 +1,14 @@
+// Whether two checkpoints hold the same training.
+#pragma once
+
+#include "checkpoint/stored_checkpoint.h"
+
+namespace bev::test {
+
+// Whether both have the same tensors, bit for bit.
+bool same_bits(const StoredCheckpoint& a, const StoredCheckpoint& b);
+
+// Whether both go on with the same step, sample, learning rate, loss scale and random numbers.
+bool same_position(const Manifest& a, const Manifest& b);
+
+}  // namespace bev::test
