@@ -61,6 +61,7 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+// Losses that are not finite are left out.
 Json to_json(const Manifest& manifest);
 // A Data error names `source` and what is wrong. Believes nothing: numbers are in range, file names
 // are plain, no file stands twice.
@@ -69,7 +70,7 @@ Manifest parse_manifest(const Json& json, std::string_view source);
 inline constexpr std::string_view kManifestName = "manifest.json";
 
 // Writes manifest.json and manifest.json.xxh3, which holds its checksum as `xxhsum --check` reads
-// it.
+// it. Data error for a manifest that parse_manifest would refuse; then nothing is written.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 // Data error when one of the two is missing or damaged.
 Manifest read_manifest(const std::filesystem::path& folder);
