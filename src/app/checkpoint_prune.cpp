@@ -41,7 +41,7 @@ std::vector<const SurveyedCheckpoint*> choose(const std::vector<SurveyedCheckpoi
   const auto is_numbered = [](const SurveyedCheckpoint& found) {
     return found.name() != "release";
   };
-  std::vector<KnownCheckpoint> known;
+  std::vector<KeptCheckpoint> known;
   int64_t newest = -1;
   for (const SurveyedCheckpoint& found : all) {
     if (!found.is_good() || !is_numbered(found)) continue;
@@ -50,6 +50,7 @@ std::vector<const SurveyedCheckpoint*> choose(const std::vector<SurveyedCheckpoi
                      .valid_loss = found.manifest->valid_loss,
                      .is_permanent = found.manifest->is_permanent});
   }
+  std::reverse(known.begin(), known.end());  // the oldest first
   const std::vector<int64_t> going = removable(known, rule);
   std::vector<const SurveyedCheckpoint*> chosen;
   for (const SurveyedCheckpoint& found : all) {

@@ -6,10 +6,19 @@
 
 namespace bev::app {
 
-Preflight::Preflight(const Config& config, int sharing, bool writes)
-    : layout_(plan_layout(config)) {
-  attempt([&] { require_fit(config, layout_, sharing); });
+Preflight::Preflight(const Config& given, int sharing, bool writes) : config_(given) {
+  const Config& config = config_;
+  attempt([&] {
+    resume_points_ = find_resume_points(given.checkpoint);
+    config_ = with_padding_of(resume_points_, given);
+    if (resume_points_.places.empty()) return;
+    const CheckpointPlace& newest = resume_points_.places.front();
+    continue_from(read_manifest(newest.path), config, newest.path.string());
+  });
+  layout_ = plan_layout(config);
+  attempt([&] { require_fit(config, *layout_, sharing); });
   attempt([&] { data_ = open_training_data(config); });
+  if (writes) attempt([&] { check_save_folder(config, plan().checkpoint_bytes); });
   const size_t model_bytes = static_cast<size_t>(plan().model_parameters) * size_of(plan().dtype);
   if (writes && !config.train.output.empty())
     attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });

@@ -7,6 +7,8 @@
 
 #include "app/launched_rank.h"
 #include "app/preflight.h"
+#include "app/run_start.h"
+#include "app/spoken_checkpoints.h"
 #include "app/stop_signal.h"
 #include "app/terminal.h"
 #include "app/training_printer.h"
@@ -25,6 +27,7 @@
 #include "ops/make_device.h"
 #include "plan/fit.h"
 #include "plan/report.h"
+#include "train/run_checkpoints.h"
 #include "train/run_directory.h"
 #include "train/times_board.h"
 #include "train/whole_model.h"
@@ -64,9 +67,12 @@ std::string arithmetic_of(const Config& config, const Plan& plan) {
   return text;
 }
 
-void print_start(const Voice& voice, const Config& config, const Plan& plan,
-                 const TrainingData& data) {
+void print_start(const Voice& voice, const Config& config, const Preflight& preflight) {
+  const Plan& plan = preflight.plan();
+  const TrainingData& data = preflight.data();
+  const ResumePoints& points = preflight.resume_points();
   for (const std::string& note : data.notes) voice.tell("bevatron: note: {}\n", note);
+  for (const std::string& alert : points.alerts) voice.tell("bevatron: alert: {}\n", alert);
   voice.tell("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
              with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
              plan.model.vocab, plan.model.padded_vocab);
@@ -82,6 +88,9 @@ void print_start(const Voice& voice, const Config& config, const Plan& plan,
   if (config.data.mock) voice.tell("data      made-up tokens\n");
   print_data(voice, data);
   if (!config.train.output.empty()) voice.tell("output    {}\n", config.train.output);
+  if (plan.checkpoint_bytes > 0)
+    voice.tell("save      {}, {} each\n", save_folder(config).string(),
+               as_bytes(plan.checkpoint_bytes));
 }
 
 // Empty when no trace is asked for. That it can be written is known before the training starts, and
@@ -189,6 +198,8 @@ constexpr int kMostThreads = 256;
 struct RunOutput {
   const Config& config;
   const Plan& planned;  // of the first rank
+  const ResumePoints& resume_points;
+  std::string config_text;
   const RunDirectory& directory;
   MetricsLog* metrics;  // the first rank's
   const StopSignal& stop;
@@ -208,12 +219,13 @@ DeviceConfig device_of_rank(const Config& config, bool shares_gpu) {
 
 struct RankResult {
   TrainSummary summary;
+  std::string unsaved;  // why the last checkpoint is not there; empty: it is, or none was wanted
   std::string saved = "nothing was saved, since train.output is empty";
 };
 
 // Trains, and says what it does.
 TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assembly,
-                       Trainer& trainer) {
+                       Trainer& trainer, SpokenCheckpoints* checkpoints) {
   const Config& config = out.config;
   Device& device = assembly.device;
   const Communicator& world = assembly.groups.world();
@@ -223,26 +235,55 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
                                   .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
                                   .metrics = is_first ? out.metrics : nullptr,
                                   .times = is_first && world.size() > 1 ? out.all_times : nullptr});
-  const TrainSummary summary =
-      trainer.run({.iteration =
-                       [&](const Progress& p) {
-                         if (world.size() > 1) out.report_times(world.rank(), times_of(p));
-                         printer.iteration(p);
-                         if (p.iteration == 1)
-                           print_after_first(voice, config, out.planned, device);
-                       },
-                   .validation = [&](const Validation& v) { printer.validation(v); },
-                   .should_stop = [&] { return out.stop.asked(); },
-                   .trace = is_first ? trace_writer(voice, config.log) : nullptr});
+  bool is_under_way = false;
+  TrainObserver observer{.iteration =
+                             [&](const Progress& p) {
+                               if (world.size() > 1) out.report_times(world.rank(), times_of(p));
+                               printer.iteration(p);
+                               if (!is_under_way)
+                                 print_after_first(voice, config, out.planned, device);
+                               is_under_way = true;
+                             },
+                         .validation = [&](const Validation& v) { printer.validation(v); },
+                         .should_stop = [&] { return out.stop.asked(); },
+                         .trace = is_first ? trace_writer(voice, config.log) : nullptr};
+  if (checkpoints != nullptr) {
+    checkpoints->print_to(is_first ? &printer : nullptr);
+    checkpoints->add_to(observer);
+  }
+  const TrainSummary summary = trainer.run(observer);
+  if (checkpoints != nullptr) {
+    checkpoints->finish();
+    checkpoints->print_to(nullptr);
+  }
   printer.finish();
   print_end(voice, summary, printer.curve());
   return summary;
 }
 
-TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer) {
-  return trainer.run({.iteration = [&](const Progress& p) { out.report_times(rank, times_of(p)); },
-                      .validation = [](const Validation&) {},
-                      .should_stop = [&] { return out.stop.asked(); }});
+TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
+                         SpokenCheckpoints* checkpoints) {
+  TrainObserver observer{
+      .iteration = [&](const Progress& p) { out.report_times(rank, times_of(p)); },
+      .validation = [](const Validation&) {},
+      .should_stop = [&] { return out.stop.asked(); }};
+  if (checkpoints != nullptr) checkpoints->add_to(observer);
+  const TrainSummary summary = trainer.run(observer);
+  if (checkpoints != nullptr) checkpoints->finish();
+  return summary;
+}
+
+// Before the first step: the first rank puts in order what other runs left.
+void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice) {
+  const int64_t iteration = start.start().position.iteration;
+  if (out.metrics != nullptr && iteration > 0) out.metrics->forget_after(iteration);
+  if (out.metrics != nullptr)
+    out.metrics->start(out.planned.model_parameters, out.planned.iterations);
+  const std::filesystem::path folder = save_folder(out.config);
+  if (folder.empty()) return;
+  CheckpointFolder(folder).clear_leftovers();
+  const std::string moved = set_later_aside(CheckpointFolder(folder), iteration);
+  if (!moved.empty()) Voice::alert(voice, 0, moved);
 }
 
 // `voice`: absent where the rank says nothing.
@@ -253,12 +294,19 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   if (config.log.dispatch && voice != nullptr) device.dispatch().enable();
   Groups groups(layout_of(config), world);
   const Plan plan = is_first ? out.planned : dry_run(config, {.rank = world.rank()});
-  Assembly assembly(config, device, groups, plan.arenas);
-  assembly.initialize();
-  Trainer trainer(assembly, data);
+  RunStart start(config, out.resume_points, device, groups, plan.arenas, voice);
+  Assembly& assembly = start.assembly();
+  if (is_first) tidy_before(out, start, voice);
+  std::optional<SpokenCheckpoints> checkpoints;
+  if (!save_folder(config).empty()) checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
   RankResult result;
-  result.summary = voice != nullptr ? run_aloud(out, *voice, assembly, trainer)
-                                    : run_quietly(out, world.rank(), trainer);
+  {
+    Trainer trainer(assembly, data, start.start());
+    SpokenCheckpoints* spoken = checkpoints ? &*checkpoints : nullptr;
+    result.summary = voice != nullptr ? run_aloud(out, *voice, assembly, trainer, spoken)
+                                      : run_quietly(out, world.rank(), trainer, spoken);
+  }
+  if (checkpoints) result.unsaved = checkpoints->finish();
   if (!out.keeps()) return result;
   if (!is_worth_saving(result.summary)) {
     result.saved = "nothing was saved, since no update was applied";
@@ -306,20 +354,21 @@ RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedR
 // set when the training starts, and left: other ranks may still write what was trained.
 void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
                   std::optional<StopSignal>& stop, const Voice& voice) {
-  const Config& config = loaded.config;
+  const Config& config = preflight.config();
   const bool is_first = launched == nullptr || launched->rank() == 0;
   const RunDirectory directory(config.train.output);
   std::optional<MetricsLog> metrics;
   if (is_first && !config.train.output.empty()) {
     directory.prepare(print_config(config, loaded.origins));
     metrics.emplace(directory.metrics_file());
-    metrics->start(preflight.plan().model_parameters, preflight.plan().iterations);
   }
   // What has been trained is written first.
   stop.emplace();
   TimesBoard board(preflight.plan().layout.world());
   RunOutput out{.config = config,
                 .planned = preflight.plan(),
+                .resume_points = preflight.resume_points(),
+                .config_text = print_config(config, loaded.origins),
                 .directory = directory,
                 .metrics = metrics ? &*metrics : nullptr,
                 .stop = *stop,
@@ -336,8 +385,10 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   const RankResult result = train_ranks(out, preflight.data(), launched, voice);
   const bool is_bad =
       result.summary.ending == Ending::NonFinite || result.summary.ending == Ending::BadData;
-  if (is_bad && launched != nullptr) launched->end_together();
+  if ((is_bad || !result.unsaved.empty()) && launched != nullptr) launched->end_together();
   require_good_end(result.summary, result.saved);
+  BEV_CHECK(result.unsaved.empty(), Data, "the last checkpoint is not saved: {}; {}",
+            result.unsaved, result.saved);
   BEV_CHECK(!metrics || !metrics->failure(), Data, "{}; {}", *metrics->failure(), result.saved);
   if (out.keeps()) print_next_steps(voice, config);
 }
@@ -352,6 +403,14 @@ std::string values_of(const Config& config) {
     line.resize(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   }
+  return text;
+}
+
+// What ranks compare: all of them see the same folder.
+std::string checkpoints_text(const ResumePoints& points) {
+  std::string text;
+  for (const CheckpointPlace& place : points.places)
+    text += format("iteration {}\n", place.iteration);
   return text;
 }
 
@@ -370,7 +429,8 @@ void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const
       data = fingerprint(preflight.data());
     });
     launched.require_same("the data", data);
-    print_start(voice, config, preflight.plan(), preflight.data());
+    launched.require_same("the checkpoint", checkpoints_text(preflight.resume_points()));
+    print_start(voice, preflight.config(), preflight);
     run_training(loaded, preflight, &launched, stop, voice);
   });
 }
@@ -431,7 +491,7 @@ int train(std::span<const std::string> args) {
     std::fflush(stdout);  // before what follows on stderr
   }
   preflight.require();
-  print_start(voice, loaded->config, preflight.plan(), preflight.data());
+  print_start(voice, preflight.config(), preflight);
   if (!only_checks) {
     std::optional<StopSignal> stop;
     run_training(*loaded, preflight, nullptr, stop, voice);

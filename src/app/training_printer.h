@@ -24,6 +24,10 @@ class TrainingPrinter {
 
   void iteration(const Progress& progress);
   void validation(const Validation& validation);
+  // Another line of the record.
+  void record(const std::string& line) { print(line); }
+  // Before somebody else writes to the terminal.
+  void clear_live();
   // Removes the live line; the last iterations that no log line covers get one.
   void finish();
 
@@ -33,7 +37,6 @@ class TrainingPrinter {
  private:
   void print_interval(const Progress& progress);
   void print(const std::string& line);
-  void clear_live();
 
   const Voice& voice_;
   Options options_;

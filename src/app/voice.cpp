@@ -39,6 +39,13 @@ void Voice::record(const std::string& line) const {
   keep(line + "\n");
 }
 
+void Voice::alert(const Voice* voice, int rank, const std::string& text) {
+  const std::string line = rank == 0 ? format("bevatron: alert: {}\n", text)
+                                     : format("bevatron: alert: rank {}: {}\n", rank, text);
+  say("{}", line);
+  if (voice != nullptr) voice->keep(line);
+}
+
 void Voice::keep(const std::string& text) const {
   // A disk that is full ends no training.
   if (file_ >= 0) (void)!::write(file_, text.data(), text.size());

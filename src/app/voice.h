@@ -29,6 +29,8 @@ class Voice {
   // The record of the run, on stdout: a line without its end. A log that cannot be written ends no
   // training; main looks at the end.
   void record(const std::string& line) const;
+  // What must be seen whether or not the rank prints; `voice` may be absent.
+  static void alert(const Voice* voice, int rank, const std::string& text);
   // Into the file only.
   void keep(const std::string& text) const;
 

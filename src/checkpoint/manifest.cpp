@@ -100,24 +100,6 @@ class Members {
   std::string source_;
 };
 
-Json to_json(const CheckpointFile& file) {
-  return {{"name", file.name},
-          {"bytes", file.bytes},
-          {"xxh3", checksum_text(file.checksum)},
-          {"pieces", file.holds_pieces}};
-}
-
-CheckpointFile parse_file(const Json& json, const std::string& source) {
-  const Members members(json, source);
-  CheckpointFile file{.name = members.text("name"),
-                      .bytes = members.natural("bytes"),
-                      .checksum = members.checksum("xxh3"),
-                      .holds_pieces = members.flag("pieces")};
-  BEV_CHECK(is_plain_name(file.name), Data, "{}: {} is not the name of a file in this folder",
-            source, in_quotes(file.name));
-  return file;
-}
-
 Json to_json(const HistoryEntry& entry) {
   return {{"after_iteration", entry.after_iteration},
           {"time", entry.time},
@@ -149,6 +131,24 @@ SampleRange parse_range(const Json& json, const std::string& source) {
 }
 
 }  // namespace
+
+Json to_json(const CheckpointFile& file) {
+  return {{"name", file.name},
+          {"bytes", file.bytes},
+          {"xxh3", checksum_text(file.checksum)},
+          {"pieces", file.holds_pieces}};
+}
+
+CheckpointFile parse_checkpoint_file(const Json& json, const std::string& source) {
+  const Members members(json, source);
+  CheckpointFile file{.name = members.text("name"),
+                      .bytes = members.natural("bytes"),
+                      .checksum = members.checksum("xxh3"),
+                      .holds_pieces = members.flag("pieces")};
+  BEV_CHECK(is_plain_name(file.name), Data, "{}: {} is not the name of a file in this folder",
+            source, in_quotes(file.name));
+  return file;
+}
 
 Json to_json(const Manifest& m) {
   Json json{{"format", Manifest::kFormat},
@@ -206,7 +206,7 @@ Manifest parse_manifest(const Json& json, std::string_view source) {
     m.history.push_back(parse_entry(entry, members.source() + ", history"));
   std::set<std::string> names;
   for (const Json& entry : members.list("files")) {
-    m.files.push_back(parse_file(entry, members.source() + ", files"));
+    m.files.push_back(parse_checkpoint_file(entry, members.source() + ", files"));
     BEV_CHECK(names.insert(m.files.back().name).second, Data, "{}: {} stands twice among the files",
               source, in_quotes(m.files.back().name));
   }

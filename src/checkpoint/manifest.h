@@ -61,6 +61,9 @@ struct Manifest {
   bool operator==(const Manifest&) const = default;
 };
 
+Json to_json(const CheckpointFile& file);
+CheckpointFile parse_checkpoint_file(const Json& json, const std::string& source);
+
 // Losses that are not finite are left out.
 Json to_json(const Manifest& manifest);
 // A Data error names `source` and what is wrong. Believes nothing: numbers are in range, file names

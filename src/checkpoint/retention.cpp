@@ -1,29 +1,40 @@
 #include "checkpoint/retention.h"
 
 #include <algorithm>
-#include <set>
+#include <cmath>
 
 namespace bev {
 
-std::vector<int64_t> removable(std::span<const KnownCheckpoint> checkpoints,
+namespace {
+
+// Places in the list of those with the lowest validation loss, at most `most`.
+std::vector<size_t> best(std::span<const KeptCheckpoint> checkpoints, int64_t most) {
+  std::vector<size_t> places;
+  for (size_t i = checkpoints.size(); i-- > 0;)
+    if (checkpoints[i].valid_loss && !std::isnan(*checkpoints[i].valid_loss)) places.push_back(i);
+  // Stable: of equal ones the newer comes first.
+  std::stable_sort(places.begin(), places.end(), [&](size_t a, size_t b) {
+    return *checkpoints[a].valid_loss < *checkpoints[b].valid_loss;
+  });
+  places.resize(std::min(places.size(), static_cast<size_t>(most)));
+  return places;
+}
+
+}  // namespace
+
+std::vector<int64_t> removable(std::span<const KeptCheckpoint> checkpoints,
                                const CheckpointConfig& config) {
-  std::vector<KnownCheckpoint> all(checkpoints.begin(), checkpoints.end());
-  std::sort(all.begin(), all.end(), [](const KnownCheckpoint& a, const KnownCheckpoint& b) {
-    return a.iteration > b.iteration;
-  });
-  if (config.keep <= 0) return {};
-  std::set<int64_t> going;
-  for (size_t i = static_cast<size_t>(config.keep); i < all.size(); ++i) {
-    const bool is_multiple = config.keep_every > 0 && all[i].iteration % config.keep_every == 0;
-    if (!all[i].is_permanent && !is_multiple) going.insert(all[i].iteration);
+  if (config.keep == 0) return {};
+  const size_t newest = std::min(checkpoints.size(), static_cast<size_t>(config.keep));
+  const std::vector<size_t> good = best(checkpoints, config.keep_best);
+  std::vector<int64_t> iterations;
+  for (size_t i = 0; i < checkpoints.size() - newest; ++i) {
+    const KeptCheckpoint& it = checkpoints[i];
+    const bool is_multiple = config.keep_every > 0 && it.iteration % config.keep_every == 0;
+    const bool is_good = std::find(good.begin(), good.end(), i) != good.end();
+    if (!it.is_permanent && !is_multiple && !is_good) iterations.push_back(it.iteration);
   }
-  std::erase_if(all, [](const KnownCheckpoint& c) { return !c.valid_loss; });
-  std::stable_sort(all.begin(), all.end(), [](const KnownCheckpoint& a, const KnownCheckpoint& b) {
-    return *a.valid_loss < *b.valid_loss;
-  });
-  for (size_t i = 0; i < std::min(all.size(), static_cast<size_t>(config.keep_best)); ++i)
-    going.erase(all[i].iteration);
-  return {going.begin(), going.end()};
+  return iterations;
 }
 
 }  // namespace bev

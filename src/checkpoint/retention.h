@@ -1,4 +1,4 @@
-// Which checkpoints a rule of how many to keep lets go.
+// Which checkpoints a run may remove.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace bev {
 
-struct KnownCheckpoint {
+struct KeptCheckpoint {
   int64_t iteration = 0;
-  std::optional<double> valid_loss{};
+  std::optional<double> valid_loss{};  // NaN counts as none
   bool is_permanent = false;
 };
 
-// The iterations of those that keep, keep_every and keep_best do not hold, rising. The newest and
-// permanent ones always stay.
-std::vector<int64_t> removable(std::span<const KnownCheckpoint> checkpoints,
+// The iterations that may go, oldest first. What stays: the newest checkpoint.keep (0: all),
+// multiples of keep_every, the keep_best with the lowest validation loss (of equal ones the newer),
+// and what is permanent. So the newest one always stays. REQUIRES: all are good, the oldest first.
+std::vector<int64_t> removable(std::span<const KeptCheckpoint> checkpoints,
                                const CheckpointConfig& config);
 
 }  // namespace bev

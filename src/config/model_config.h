@@ -31,6 +31,8 @@ struct ModelConfig {
   template <class S, class V>
   static void describe(S& s, V& v) {
     constexpr auto M = Effect::Model;
+    // Also what a run goes on with to learn longer texts: no weight has another meaning by it.
+    constexpr auto N = Effect::Numerics;
     // clang-format off: a line per field reads as a table
     v("preset", s.preset, {.help = "named shape to start from; `bevatron plan --list-presets` lists them"});
     v("layers", s.layers, {.help = "transformer blocks", .effect = M, .min = 1, .max = 100000, .aliases = {{"--num-layers"}, {"--encoder-num-layers"}}});
@@ -46,20 +48,20 @@ struct ModelConfig {
     v("norm_eps", s.norm_eps, {.help = "added to the variance", .effect = M, .min = 0, .max = 1, .aliases = {{"--norm-epsilon"}, {"--layernorm-epsilon"}}});
     v("activation", s.activation, {.help = "non-linearity of the MLP", .effect = M, .aliases = {{"--swiglu", "swiglu"}, {"--squared-relu", "squared-relu"}, {"--no-bias-gelu-fusion", "gelu-erf", {}, "gelu-tanh"}, {"--openai-gelu", "gelu-tanh", {}, "gelu-erf"}}});
     v("position", s.position, {.help = "how positions enter", .effect = M, .aliases = {{.flag = "--position-embedding-type", .values = {"learned_absolute", "rope", "none"}, .later = "yarn mrope relative"}, {"--use-rotary-position-embeddings", "rope"}, {"--no-position-embedding", "none", {}, "learned"}}});
-    v("rope_base", s.rope_base, {.help = "base of the rotary frequencies", .effect = M, .min = 1, .max = 1e15, .aliases = {{"--rotary-base"}}});
+    v("rope_base", s.rope_base, {.help = "base of the rotary frequencies", .effect = N, .min = 1, .max = 1e15, .aliases = {{"--rotary-base"}}});
     v("rope_fraction", s.rope_fraction, {.help = "part of each head that is rotated", .effect = M, .min = 0, .max = 1, .aliases = {{"--rotary-percent"}}});
-    v("rope_scaling", s.rope_scaling, {.help = "stretching of the rotary frequencies", .effect = M, .aliases = {{"--use-rope-scaling", "llama3"}}});
-    v("rope_factor", s.rope_factor, {.help = "llama3: slow frequencies are divided by this", .effect = M, .min = 1, .max = 1e6, .aliases = {{"--rope-scaling-factor"}}});
-    v("rope_low", s.rope_low, {.help = "llama3: wavelengths above original positions / this are slow", .effect = M, .min = 0.001, .max = 1e6});
-    v("rope_high", s.rope_high, {.help = "llama3: wavelengths below original positions / this stay", .effect = M, .min = 0.001, .max = 1e6});
-    v("rope_original_positions", s.rope_original_positions, {.help = "llama3: positions of the unscaled model", .effect = M, .min = 1, .max = 1 << 28});
+    v("rope_scaling", s.rope_scaling, {.help = "stretching of the rotary frequencies", .effect = N, .aliases = {{"--use-rope-scaling", "llama3"}}});
+    v("rope_factor", s.rope_factor, {.help = "llama3: slow frequencies are divided by this", .effect = N, .min = 1, .max = 1e6, .aliases = {{"--rope-scaling-factor"}}});
+    v("rope_low", s.rope_low, {.help = "llama3: wavelengths above original positions / this are slow", .effect = N, .min = 0.001, .max = 1e6});
+    v("rope_high", s.rope_high, {.help = "llama3: wavelengths below original positions / this stay", .effect = N, .min = 0.001, .max = 1e6});
+    v("rope_original_positions", s.rope_original_positions, {.help = "llama3: positions of the unscaled model", .effect = N, .min = 1, .max = 1 << 28});
     v("bias", s.bias, {.help = "which linear layers have a bias", .effect = M, .aliases = {{"--disable-bias-linear", "none"}, {"--add-qkv-bias", "qkv", {}, "none"}}});
     v("tied", s.tied, {.help = "the output layer is the token embedding", .effect = M, .aliases = {{"--untie-embeddings-and-output-weights", "false"}}});
     v("qk_norm", s.qk_norm, {.help = "normalise each query and key head", .effect = M, .aliases = {{"--qk-layernorm", "true"}}});
-    v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = M, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = window_of_megatron}}});
-    v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
-    v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});
-    v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .effect = Effect::Numerics, .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});
+    v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = window_of_megatron}}});
+    v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
+    v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});
+    v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});
     // clang-format on
   }
 };

@@ -161,7 +161,7 @@ struct LossConfig {
     v("smoothing", s.smoothing, {.help = "whose definition of label smoothing", .effect = Effect::Numerics});
     v("z_loss", s.z_loss, {.help = "weight of the squared log-normaliser", .effect = Effect::Numerics, .min = 0, .max = 10});
     v("scale", s.scale, {.help = "constant factor of the loss in the backward pass; 0: with fp16 one that adapts, else 1", .effect = Effect::Numerics, .min = 0, .max = 1.8446744073709552e19, .aliases = {{"--loss-scale"}}});
-    v("initial_scale", s.initial_scale, {.help = "fp16: the adapting factor at the start", .effect = Effect::Numerics, .min = 1e-30, .max = 1.8446744073709552e19, .aliases = {{"--initial-loss-scale"}}});
+    v("initial_scale", s.initial_scale, {.help = "fp16: the adapting factor at the start", .min = 1e-30, .max = 1.8446744073709552e19, .aliases = {{"--initial-loss-scale"}}});
     v("min_scale", s.min_scale, {.help = "fp16: the factor does not fall below this", .effect = Effect::Numerics, .min = 1e-30, .max = 1.8446744073709552e19, .aliases = {{"--min-loss-scale"}, {"--min-scale"}}});
     v("scale_window", s.scale_window, {.help = "fp16: steps without overflow until the factor doubles", .effect = Effect::Numerics, .min = 0, .max = 1e12, .aliases = {{"--loss-scale-window"}}});
     v("hysteresis", s.hysteresis, {.help = "fp16: overflows until the factor is halved", .effect = Effect::Numerics, .min = 1, .max = 1e9, .aliases = {{"--hysteresis"}}});
@@ -202,11 +202,11 @@ struct DeviceConfig {
     v("threads", s.threads, {.help = "cpu threads; 0: all this process may use", .min = 0, .max = 4096});
     v("precision", s.precision, {.help = "storage of parameters and activations; auto: bf16 on cuda, f32 on cpu, f64 on reference", .effect = Effect::Numerics, .aliases = {{"--bf16", "bf16"}, {"--fp16", "fp16"}}});
     v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine or GPU has free", .min = 0, .max = 1e9});
-    v("deterministic", s.deterministic, {.help = "cuda: two runs with the same device.cache give the same bits, at the cost of speed and memory", .effect = Effect::Numerics, .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
+    v("deterministic", s.deterministic, {.help = "cuda: two runs with the same device.cache give the same bits, at the cost of speed and memory", .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
     v("tf32", s.tf32, {.help = "cuda: f32 products round their operands to 10 bits, for speed", .effect = Effect::Numerics});
-    v("tune", s.tune, {.help = "cuda: before the first step, time what the library proposes for each matrix product (a few seconds, then remembered); never with deterministic", .effect = Effect::Numerics});
+    v("tune", s.tune, {.help = "cuda: before the first step, time what the library proposes for each matrix product (a few seconds, then remembered); never with deterministic"});
     v("graphs", s.graphs, {.help = "cuda: on one rank, record the work of a micro-batch (CUDA graphs) and replay it"});
-    v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; off: nowhere", .effect = Effect::Numerics});
+    v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; off: nowhere"});
   }
 };
 

@@ -37,6 +37,10 @@ class AdamW final : public Optimizer {
   }
 
  private:
+  std::vector<State> own_states() const override {
+    return {{"adam.m", first_}, {"adam.v", second_}};
+  }
+
   OptimConfig config_;
   uint64_t rounding_key_;
   Tensor first_, second_;  // moments
@@ -62,6 +66,8 @@ class Sgd final : public Optimizer {
   }
 
  private:
+  std::vector<State> own_states() const override { return {{"sgd.momentum", buffer_}}; }
+
   double momentum_;
   Tensor buffer_;
 };
@@ -112,6 +118,12 @@ Tensor Optimizer::master_range(const Range& r) const {
 }
 
 ConstTensor Optimizer::grad_range(const Range& r) const { return grads_.range(r.begin, r.count); }
+
+std::vector<Optimizer::State> Optimizer::states() const {
+  std::vector<State> all = own_states();
+  if (master_.present()) all.insert(all.begin(), {"master", master_});
+  return all;
+}
 
 void Optimizer::refresh_master(Exec& ex) {
   if (!master_.present()) return;

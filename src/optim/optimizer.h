@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -23,7 +24,13 @@ class Optimizer {
   // Copies the parameters into the master weights; after the parameters were set from outside.
   void refresh_master(Exec& ex);
 
- protected:
+  // What is kept of each element besides the parameter, in the order of ranges().
+  struct State {
+    std::string_view name;  // "master", "adam.m", "adam.v", "sgd.momentum"
+    Tensor flat;
+  };
+  std::vector<State> states() const;
+
   // A maximal run of what this rank updates of the flat order, all decayed or all not, with
   // gradients of one dtype: as a rule one of matrices and one of vectors.
   struct Range {
@@ -32,6 +39,9 @@ class Optimizer {
     bool decay;
     DType grad;
   };
+  const std::vector<Range>& ranges() const { return ranges_; }
+
+ protected:
   Optimizer(ParamStore& params, const GradBuffer& grads);
 
   // A flat state for what this rank updates, zero at first.
@@ -42,9 +52,10 @@ class Optimizer {
   ConstTensor grad_range(const Range& r) const;
   static Tensor state_range(const Tensor& state, const Range& r);
 
-  const std::vector<Range>& ranges() const { return ranges_; }
-
  private:
+  // Without the master weights.
+  virtual std::vector<State> own_states() const = 0;
+
   ParamStore& params_;
   const GradBuffer& grads_;
   std::vector<Range> ranges_;

@@ -1,11 +1,15 @@
 #include "plan/dry_run.h"
 
 #include <algorithm>
+#include <optional>
 
+#include "checkpoint/snapshot.h"
 #include "comm/phantom.h"
 #include "ops/make_device.h"
 #include "pipeline/step_schedule.h"
 #include "train/assembly.h"
+#include "train/resume.h"
+#include "train/run_checkpoints.h"
 #include "train/step.h"
 #include "train/whole_model.h"
 
@@ -120,6 +124,14 @@ StepCost extrapolate(const StepCost& one, const StepCost& two, int64_t micros) {
                    .scalars = at(one.sent.scalars, two.sent.scalars)}};
 }
 
+std::vector<HeldPiece> written_pieces(const Assembly& assembly, const CheckpointConfig& config) {
+  std::vector<HeldPiece> pieces = written_weights(assembly.params);
+  if (!config.save_optimizer) return pieces;
+  for (HeldPiece& held : written_states(assembly.params, *assembly.optimizer))
+    pieces.push_back(std::move(held));
+  return pieces;
+}
+
 int slots_in(const Config& config, const DryRunOptions& options) {
   const ParallelLayout layout = layout_of(config);
   const auto stage = static_cast<size_t>(layout.grid().coordinate(options.rank, Axis::Pipeline));
@@ -186,6 +198,13 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   assembly.executor.evaluate({&batch, 1});
   if (options.inference) infer_once(assembly, batch);
 
+  // Where the memory is the host's, the copy that a checkpoint is written from is part of it.
+  std::optional<Snapshot> copy;
+  if (!save_folder(config).empty()) {
+    plan.checkpoint_bytes = checkpoint_bytes(config);
+    if (config.checkpoint.asynchronous && plan.device != DeviceKind::Cuda)
+      copy.emplace(*rehearsal.device, written_pieces(assembly, config.checkpoint));
+  }
   plan.arenas = assembly.executor.peaks();
   plan.memory = rehearsal.device->memory();
   add_use(plan.memory, "scratch", plan.arenas.scratch);

@@ -41,6 +41,8 @@ struct Plan {
   size_t memory_bytes() const { return sum_of(memory); }
   std::vector<MemoryUse> activations{}, scratch{};  // who is alive at the peak, by name
 
+  double checkpoint_bytes = 0;  // on disk, of the whole run; 0: it writes none
+
   Cost step{};                       // of one optimizer step, as executed by the rank
   SentBytes sent{};                  // in one optimizer step
   double model_flops_per_token = 0;  // 6 x weights in products + 6 x layers x heads x head_dim x

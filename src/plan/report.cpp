@@ -59,6 +59,10 @@ std::string plan_table(const LayoutPlan& plan) {
   text += memory_rows(p.memory, static_cast<double>(p.memory_bytes()));
   text += report_row("total", with_commas(static_cast<int64_t>(p.memory_bytes())),
                      format("{:>10}", as_bytes(static_cast<double>(p.memory_bytes()))));
+  if (p.checkpoint_bytes > 0)
+    text +=
+        report_row("each checkpoint on disk", with_commas(static_cast<int64_t>(p.checkpoint_bytes)),
+                   format("{:>10}", as_bytes(p.checkpoint_bytes)));
   text += format("activations{} at their peak, of one micro-batch\n", whose);
   text += memory_rows(p.activations, static_cast<double>(p.arenas.keep));
   text += several ? "arithmetic of all ranks\n" : "arithmetic\n";
@@ -114,6 +118,7 @@ std::string plan_json(const LayoutPlan& plan) {
                  {"micro_batches", p.batch.micros},
                  {"global_batch", p.batch.global_batch},
                  {"tokens_per_step", p.tokens_per_step()}}}};
+  if (p.checkpoint_bytes > 0) json["checkpoint_bytes"] = p.checkpoint_bytes;
   add_layout(plan, json);
   return json.dump(2);
 }

@@ -7,8 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <ctime>
+#include <sstream>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/json.h"
 
 namespace bev {
@@ -20,12 +22,39 @@ Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nul
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& path) : path_(path) {
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  BEV_CHECK(descriptor_ >= 0, Data, "cannot write {}: {}", path.string(), std::strerror(errno));
-}
+MetricsLog::MetricsLog(const std::filesystem::path& path) : path_(path) { open(); }
 
 MetricsLog::~MetricsLog() { ::close(descriptor_); }
+
+void MetricsLog::forget_after(int64_t iteration) {
+  std::istringstream lines(read_text(path_));
+  std::string kept;
+  bool drops = false;
+  for (std::string line; std::getline(lines, line);) {
+    // A line that a killed run left half written counts as not there.
+    const Json json = Json::parse(line, nullptr, false);
+    const bool is_whole = json.is_object();
+    const auto number = is_whole ? json.find("iteration") : json.end();
+    const bool is_later = is_whole && number != json.end() && number->is_number_integer() &&
+                          number->get<int64_t>() > iteration;
+    if (is_whole && !is_later) {
+      kept += line + "\n";
+    } else {
+      drops = true;
+    }
+  }
+  if (!drops) return;
+  AtomicFile file(path_);
+  file.write(kept);
+  file.commit();
+  open();
+}
+
+void MetricsLog::open() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  BEV_CHECK(descriptor_ >= 0, Data, "cannot write {}: {}", path_.string(), std::strerror(errno));
+}
 
 void MetricsLog::start(int64_t parameters, int64_t iterations) {
   write_line(Json{{"event", "start"},

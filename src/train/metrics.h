@@ -20,6 +20,9 @@ class MetricsLog {
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
+  // What stands there of iterations behind this one is removed: the run does them again. Data
+  // error.
+  void forget_after(int64_t iteration);
   void start(int64_t parameters, int64_t iterations);
   void add(const Progress& progress);
   void add(const Validation& validation);
@@ -27,6 +30,7 @@ class MetricsLog {
   const std::optional<std::string>& failure() const { return failure_; }
 
  private:
+  void open();
   void write_line(std::string line);
 
   std::filesystem::path path_;

@@ -49,6 +49,20 @@ Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
   assembly_.device.upload(start, state_.data, sizeof start);
 }
 
+std::array<double, kUpdateStates> Stepper::state() const {
+  BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
+  std::array<double, kUpdateStates> state{};
+  assembly_.device.download(state_.data, state.data(), sizeof state);
+  return state;
+}
+
+void Stepper::resume(std::array<double, kUpdateStates> state) {
+  if (!rule_.scaling.adapts) state[kLossScale] = rule_.scaling.initial;
+  assembly_.device.upload(state.data(), state_.data, sizeof state);
+  applied_steps_ = static_cast<int64_t>(state[kAppliedSteps]);
+  scheduled_samples_ = static_cast<int64_t>(state[kScheduledSamples]);
+}
+
 Stepper::Report* Stepper::report(int64_t number) const {
   return reinterpret_cast<Report*>(reports_.data()) + number % kMostInFlight;
 }

@@ -53,6 +53,11 @@ class Stepper {
     return collect();
   }
 
+  // What decides the next update (ops/update_rule.h). REQUIRES: in_flight() == 0.
+  std::array<double, kUpdateStates> state() const;
+  // Goes on from there. A loss scale that does not adapt stays the configuration's.
+  void resume(std::array<double, kUpdateStates> state);
+
   // What lies between the last step and the next is not part of a step's time.
   void pause() { last_done_ = {}; }
 

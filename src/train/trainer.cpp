@@ -9,17 +9,23 @@
 
 namespace bev {
 
-Trainer::Trainer(Assembly& assembly, TrainingData data)
+Trainer::Trainer(Assembly& assembly, TrainingData data, const TrainStart& start)
     : assembly_(assembly),
       data_(std::move(data)),
       batch_(resolve_batch(assembly.config)),
       iterations_(resolve_iterations(assembly.config)),
+      start_(start.position),
       loader_(data_.train,
-              Loader::shape_of(assembly.config, assembly.groups.coordinate(Axis::Data))),
+              Loader::shape_of(assembly.config, assembly.groups.coordinate(Axis::Data)),
+              start_.data_position),
       evaluation_(assembly.executor, batch_, assembly.config.data.is_packed(),
                   assembly.groups.coordinate(Axis::Data), assembly.groups.layout().data),
-      stepper_(assembly, schedule_from(assembly.config, batch_.global_batch, iterations_)),
-      ahead_(assembly.device.is_asynchronous() ? 1 : 0) {}
+      stepper_(assembly, start.schedule
+                             ? *start.schedule
+                             : schedule_from(assembly.config, batch_.global_batch, iterations_)),
+      ahead_(assembly.device.is_asynchronous() ? 1 : 0) {
+  if (start_.update) stepper_.resume(*start_.update);
+}
 
 int Trainer::agree(int here) { return static_cast<int>(assembly_.groups.world().largest(here)); }
 
@@ -48,10 +54,10 @@ bool Trainer::report(Course& course, const Issued& issued, const StepResult& res
   TrainSummary& summary = course.summary;
   const double now = seconds_now(), seconds = result.seconds;
   course.last = now;
-  course.pace.iteration_done(issued.iteration, now);
+  course.pace.iteration_done(now);
   const double tokens = static_cast<double>(issued.samples * batch_.sequence);
   course.tokens += tokens;
-  if (issued.iteration == 1) summary.first_loss = result.loss;
+  if (issued.iteration == start_.iteration + 1) summary.first_loss = result.loss;
   summary.iterations = issued.iteration;
   summary.last_loss = result.loss;
   summary.skipped += result.applied ? 0 : 1;
@@ -88,9 +94,15 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   const TrainConfig& t = assembly_.config.train;
   const double start = seconds_now();
   TrainSummary summary;
-  Course course{
-      .observer = observer, .summary = summary, .pace = Pace(start), .start = start, .last = start};
-  for (int64_t iteration = 1; iteration <= iterations_; ++iteration) {
+  summary.iterations = start_.iteration;
+  summary.valid_loss = start_.valid_loss;
+  Course course{.observer = observer,
+                .summary = summary,
+                .pace = Pace(start),
+                .start = start,
+                .last = start,
+                .saved = start_.iteration};
+  for (int64_t iteration = start_.iteration + 1; iteration <= iterations_; ++iteration) {
     const int64_t first = loader_.position();
     std::span<const HostBatch> batches;
     std::string unreadable;
@@ -110,7 +122,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
                            : format("rank {} cannot read its samples, and says why", unable - 1);
       break;
     }
-    if (iteration == 1) {
+    if (iteration == start_.iteration + 1) {
       stepper_.rehearse(batches);
       course.start = course.last = seconds_now();
       course.pace = Pace(course.start);
@@ -118,14 +130,18 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     course.issued.push_back({iteration, first, loader_.position() - first});
     issue(observer, course.issued.back(), batches);
     const bool eval = is_eval_due(iteration), last = iteration == iterations_;
-    if (!collect(course, eval || last ? 0 : ahead_)) break;
+    const bool is_save_due = observer.save && observer.is_save_due(iteration);
+    if (!collect(course, eval || last || is_save_due ? 0 : ahead_)) break;
     if (last) break;
     if (eval) {
       if (!validate(observer, iteration, false, summary)) break;
-      course.pace.pause(seconds_now() - course.last);
-      course.last = seconds_now();
-      stepper_.pause();
+      leave_out(course);
     }
+    if (is_save_due) {
+      save(course);
+      leave_out(course);
+    }
+    if (observer.between_steps) observer.between_steps();
     const bool late = t.exit_minutes > 0 && course.last - start > 60 * t.exit_minutes;
     const bool interval = t.exit_interval > 0 && iteration % t.exit_interval == 0;
     const Ending here = observer.should_stop() ? Ending::Asked
@@ -137,11 +153,32 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     if (collect(course, 0)) summary.ending = ending;
     break;
   }
+  // First of all, what has been trained must not be lost.
+  if (observer.save && summary.ending != Ending::NonFinite && course.saved != summary.iterations)
+    save(course);
   summary.applied = stepper_.applied_steps();
   summary.seconds = course.last - course.start;
   summary.tokens_per_second = summary.seconds > 0 ? course.tokens / summary.seconds : 0;
   if (summary.ending == Ending::Complete) validate(observer, summary.iterations, true, summary);
   return summary;
+}
+
+void Trainer::leave_out(Course& course) {
+  course.pace.pause(seconds_now() - course.last);
+  course.last = seconds_now();
+  stepper_.pause();
+}
+
+void Trainer::save(Course& course) {
+  const TrainSummary& summary = course.summary;
+  const int64_t done = loader_.position() - start_.data_position;
+  course.saved = summary.iterations;
+  course.observer.save({.iteration = summary.iterations,
+                        .consumed_samples = start_.consumed_samples + done,
+                        .data_position = loader_.position(),
+                        .update = stepper_.state(),
+                        .loss = summary.last_loss,
+                        .valid_loss = summary.valid_loss});
 }
 
 bool Trainer::validate(const TrainObserver& observer, int64_t iteration, bool at_end,

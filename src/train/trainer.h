@@ -10,6 +10,7 @@
 #include "data/loader.h"
 #include "data/training_data.h"
 #include "train/evaluation.h"
+#include "train/run_position.h"
 #include "train/step.h"
 
 namespace bev {
@@ -57,6 +58,11 @@ struct TrainObserver {
   std::function<void(const Validation&)> validation;
   std::function<bool()> should_stop;
   std::function<void(const std::string& chrome_json)> trace{};  // of log.trace_iteration
+  // Absent: nothing is saved. All ranks together, between steps: whether a checkpoint is due after
+  // an iteration, saving one, and what a save under way needs now and then.
+  std::function<bool(int64_t iteration)> is_save_due{};
+  std::function<void(const RunPosition&)> save{};
+  std::function<void()> between_steps{};
 };
 
 // The pace of a run. The first iteration touches all memory for the first time and does not count.
@@ -64,25 +70,33 @@ class Pace {
  public:
   explicit Pace(double start) : start_(start), steady_(start) {}
 
-  void iteration_done(int64_t iteration, double now) {
-    if (iteration == 1) steady_ = now;
-    mean_ = iteration > 1 ? (now - steady_ - paused_) / static_cast<double>(iteration - 1)
-                          : now - start_;
+  void iteration_done(double now) {
+    ++done_;
+    if (done_ == 1) steady_ = now;
+    mean_ = done_ > 1 ? (now - steady_ - paused_) / static_cast<double>(done_ - 1) : now - start_;
   }
-  // Validation is no part of an iteration.
+  // Validations and saves are no part of an iteration.
   void pause(double seconds) { paused_ += seconds; }
   double seconds_for(int64_t iterations) const { return mean_ * static_cast<double>(iterations); }
 
  private:
+  int64_t done_ = 0;  // iterations of this run
   double start_, steady_, mean_ = 0, paused_ = 0;
+};
+
+// Where a run begins.
+struct TrainStart {
+  RunPosition position{};                  // whoever names it has restored the tensors
+  std::optional<ScheduleSpec> schedule{};  // absent: as the configuration says
 };
 
 class Trainer {
  public:
-  Trainer(Assembly& assembly, TrainingData data);
+  Trainer(Assembly& assembly, TrainingData data, const TrainStart& start = {});
 
-  // Runs all iterations and the final validation and test. Whatever ends it early ends it after a
-  // whole iteration: the weights are those of the last applied update.
+  // Runs all iterations that are left and the final validation and test. Whatever ends it early
+  // ends it after a whole iteration: the weights are those of the last applied update. They are
+  // saved then, unless a number that is not finite ended it.
   TrainSummary run(const TrainObserver& observer);
 
  private:
@@ -99,6 +113,7 @@ class Trainer {
     double start, last;  // of the first iteration, of the last result
     double tokens = 0;
     std::deque<Issued> issued{};
+    int64_t saved = 0;  // the last iteration that was
   };
   // Collects results until at most `left` are outstanding. False, and the ending set, when one of
   // them ends the run; those behind it are then collected too, none of them was applied.
@@ -107,6 +122,9 @@ class Trainer {
   void issue(const TrainObserver& observer, const Issued& issued,
              std::span<const HostBatch> batches);
   bool is_eval_due(int64_t iteration) const;
+  // What a save or a validation took counts for no iteration.
+  void leave_out(Course& course);
+  void save(Course& course);
   // The largest of what the ranks bring.
   int agree(int here);
   // False, and the ending set, when the data cannot be read.
@@ -121,6 +139,7 @@ class Trainer {
   TrainingData data_;
   BatchShape batch_;
   int64_t iterations_;
+  RunPosition start_;
   Loader loader_;
   Evaluation evaluation_;
   Stepper stepper_;

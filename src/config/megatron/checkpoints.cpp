@@ -75,14 +75,14 @@ constexpr MegatronFlag kHowCheckpointsAreWritten[] = {
 
 std::span<const FlagTopic> checkpoints_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"checkpoints", FlagClass::Later,
-       "this version has no such kind of checkpoint",
+      {"checkpoints", FlagClass::Later, "this version has no such kind of checkpoint",
        kCheckpoints},
       {"tensors written while training", FlagClass::Later,
        "this version writes no gradients or activations", kTensorsWrittenWhileTraining},
       {"how checkpoints are written", FlagClass::Noted,
-       "checkpoints have one format, which any layout writes in parallel and any other reads; random "
-       "numbers have no state but the seed", kHowCheckpointsAreWritten},
+       "checkpoints have one format, which any layout writes in parallel and any other reads; "
+       "random numbers have no state but the seed",
+       kHowCheckpointsAreWritten},
   };
   return kTopics;
 }

@@ -143,8 +143,9 @@ TEST(MegatronFlags, RefusalsNameFlagValueAndDefault) {
   expect_problem(
       small_model() + Args{"--expert-model-parallel-size", "8"},
       {"--expert-model-parallel-size 8: only 1 works in this version", "no mixture of experts"});
-  expect_problem(small_model() + Args{"--save", "out"},
-                 {"--save out does not work in this version", "no checkpoints"});
+  expect_problem(
+      small_model() + Args{"--pretrained-checkpoint", "out"},
+      {"--pretrained-checkpoint out does not work in this version", "no such kind of checkpoint"});
   expect_problem(small_model() + Args{"--optimizer", "muon"},
                  {"--optimizer muon does not work in this version", "adam or sgd"});
   expect_problem(small_model() + Args{"--tokenizer-type", "SFTTokenizer"},
@@ -184,6 +185,12 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--model-parallel-size",
         "--checkpoint-activations",
         "--exit-interval",
+        "--save",
+        "--save-interval",
+        "--load",
+        "--finetune",
+        "--no-load-optim",
+        "--override-opt_param-scheduler",
         "--tokenizer-type",
         "--no-pad-vocab-size",
         "--rotary-base",
@@ -191,9 +198,8 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
       {Expected::Later,
        {"--fp8-format",
         "--num-experts",
-        "--save",
-        "--load",
-        "--finetune",
+        "--pretrained-checkpoint",
+        "--use-checkpoint-args",
         "--rotary-interleaved",
         "--rotary-seq-len-interpolation-factor",
         "--apply-residual-connection-post-layernorm",

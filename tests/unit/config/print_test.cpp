@@ -5,6 +5,7 @@
 #include "config/field.h"
 #include "config/help.h"
 #include "unit/config/loading.h"
+#include "unit/config/random_config.h"
 
 namespace bev {
 namespace {
@@ -50,36 +51,11 @@ TEST(PrintConfig, HasEveryField) {
     EXPECT_NE(text.find("\n" + std::string(field.key()) + " = "), std::string::npos) << field.path;
 }
 
-// Random legal values of every field survive printing and reading; the rules are not asked.
-std::string random_text(std::mt19937_64& random) {
-  std::string text;
-  for (int i = 0; i < 8; ++i) text += static_cast<char>(1 + random() % 127);
-  return text;
-}
-
+// The rules are not asked.
 TEST(PrintConfig, AnyLegalValueSurvives) {
   std::mt19937_64 random(7);
   for (int round = 0; round < 50; ++round) {
-    Config config;
-    for (const Field& field : fields()) {
-      const double u = static_cast<double>(random() >> 11) * 0x1p-53;
-      const double number = field.about.min + u * (field.about.max - field.about.min);
-      Value value;
-      switch (field.type) {
-        case FieldType::Integer: value = static_cast<int64_t>(number); break;
-        case FieldType::Real: value = number; break;
-        case FieldType::Boolean: value = u < 0.5; break;
-        case FieldType::Text: value = random_text(random); break;
-        case FieldType::List: {
-          TextList list(random() % 4);
-          for (std::string& text : list) text = random_text(random);
-          value = list;
-          break;
-        }
-        case FieldType::Choice: value = Choice{random() % field.choices.size()}; break;
-      }
-      set_value(config, field.path, value);
-    }
+    Config config = random_config(random);
     // Loading decides what auto means.
     if (config.device.kind == DeviceKind::Auto) config.device.kind = DeviceKind::Cpu;
     config.model.preset.clear();

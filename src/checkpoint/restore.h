@@ -1,0 +1,25 @@
+// From a checkpoint into the memory of a rank, whatever layout and precision wrote it.
+#pragma once
+
+#include "checkpoint/stored_checkpoint.h"
+#include "optim/optimizer.h"
+#include "param/store.h"
+
+namespace bev {
+
+// Fills the parameters. A tensor that is missing or has another shape is a Data error. Only in the
+// number of padded rows behind `vocab` tokens may shapes differ: rows the file does not have become
+// zeros. REQUIRES: the store is allocated.
+void restore_weights(const StoredCheckpoint& stored, ParamStore& params, int64_t vocab);
+
+// Fills the parameters and what the optimizer keeps. Master weights that the checkpoint does not
+// have are its weights; weights of another precision are its master weights, rounded. A
+// checkpoint without the state of this optimizer is a Data error.
+void restore_state(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+                   int64_t vocab);
+
+// The weights alone: master weights follow them, the rest of the optimizer's state stays as it is.
+void restore_weights(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+                     int64_t vocab);
+
+}  // namespace bev

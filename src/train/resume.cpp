@@ -1,0 +1,172 @@
+#include "train/resume.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/check.h"
+#include "checkpoint/restore.h"
+#include "config/resume.h"
+#include "optim/resumed_schedule.h"
+
+namespace bev {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kAside = "set-aside";
+
+bool is_same_folder(const fs::path& a, const fs::path& b) {
+  std::error_code error;
+  return fs::exists(a, error) && fs::exists(b, error) && fs::equivalent(a, b, error);
+}
+
+void require_existence(const CheckpointConfig& c, const std::vector<CheckpointPlace>& there) {
+  BEV_CHECK(!there.empty() || (!c.must_exist && c.step == 0), Data,
+            "there is no checkpoint {}in {}; without checkpoint.must_exist and checkpoint.step the "
+            "run would start anew",
+            c.step > 0 ? format("of iteration {} ", c.step) : "", c.load);
+}
+
+}  // namespace
+
+fs::path save_folder(const Config& config) {
+  const CheckpointConfig& c = config.checkpoint;
+  if (!c.save.empty()) return c.save;
+  const bool wanted = c.interval > 0 || !c.schedule.empty();
+  return wanted && !config.train.output.empty() ? fs::path(config.train.output) / "checkpoints"
+                                                : fs::path();
+}
+
+ResumePoints find_resume_points(const CheckpointConfig& c) {
+  if (c.load.empty()) return {};
+  std::vector<CheckpointPlace> there = find_checkpoints(c.load);
+  if (c.step > 0)
+    std::erase_if(there, [&](const CheckpointPlace& place) { return place.iteration != c.step; });
+  require_existence(c, there);
+  ResumePoints points;
+  std::string problems;
+  for (const CheckpointPlace& place : there) {
+    try {
+      const StoredCheckpoint stored(place.path);
+      points.places.push_back(place);
+      const StoredCheckpoint::Logical* tokens = stored.find("embedding.tokens.weight");
+      if (points.padded_vocab == 0 && tokens != nullptr) points.padded_vocab = tokens->shape[0];
+    } catch (const Error& error) {
+      if (error.kind != ErrorKind::Data) throw;
+      problems += format("\n  {}", error.what());
+      if (points.places.empty())
+        points.alerts.push_back(format("the checkpoint of iteration {} cannot be used: {}",
+                                       place.iteration, error.what()));
+    }
+  }
+  BEV_CHECK(there.empty() || !points.places.empty(), Data,
+            "no checkpoint in {} can be used:{}\n  nothing was changed; without checkpoint.load a "
+            "run starts anew",
+            c.load, problems);
+  return points;
+}
+
+Config with_padding_of(const ResumePoints& points, Config config) {
+  const int64_t tensor = config.parallel.tensor;
+  if (points.padded_vocab >= config.model.vocab && points.padded_vocab % tensor == 0)
+    config.model.vocab_multiple = points.padded_vocab / tensor;
+  return config;
+}
+
+Continuation continue_from(const Manifest& manifest, const Config& config,
+                           const std::string& source) {
+  const CheckpointConfig& c = config.checkpoint;
+  // Weights that no run of ours trained have no place to go on from.
+  const bool anew = c.finetune || (manifest.iteration == 0 && manifest.update.empty());
+  const bool with_optimizer = c.load_optimizer && !anew;
+  BEV_CHECK(!with_optimizer || !manifest.optimizer.empty(), Usage,
+            "{} holds weights only, with which no run can go on where another ended; --finetune "
+            "begins a new one with them, --no-load-optim keeps iteration and samples",
+            source);
+  Continuation result{.config = config, .start = {}, .with_optimizer = with_optimizer};
+  const ConfigDiff diff = compare(manifest.config, config, source);
+  CheckpointConfig policy = c;
+  policy.finetune = anew;
+  require_resumable(diff, policy, source);
+  result.differences = describe(diff, anew);
+  for (const ConfigChange& change : diff.changes) result.changes.push_back(change.text());
+  if (anew) return result;
+  if (c.load_random) result.config.train.seed = static_cast<int64_t>(manifest.seed);
+  result.start.position = read_position(manifest, source);
+  if (!with_optimizer) {
+    // The loss scale stays, the schedule and what Adam counts start anew, as in Megatron-LM.
+    if (result.start.position.update) {
+      (*result.start.position.update)[kAppliedSteps] = 0;
+      (*result.start.position.update)[kScheduledSamples] = 0;
+    }
+    return result;
+  }
+  const ResumedSchedule schedule = resumed_schedule(manifest.config, config, source);
+  result.start.schedule = schedule.spec;
+  for (const std::string& change : schedule.changes) {
+    result.changes.push_back(change);
+    result.differences += format("the schedule changes: {}\n", change);
+  }
+  return result;
+}
+
+void restore(const StoredCheckpoint& stored, const Continuation& continuation, Assembly& assembly) {
+  const int64_t vocab = assembly.blueprint.shape.vocab;
+  if (continuation.with_optimizer) {
+    restore_state(stored, assembly.params, *assembly.optimizer, vocab);
+  } else {
+    restore_weights(stored, assembly.params, *assembly.optimizer, vocab);
+  }
+}
+
+std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration) {
+  const fs::path aside = folder.root() / kAside;
+  std::vector<int64_t> moved;
+  for (const CheckpointPlace& place : folder.list()) {
+    if (place.iteration <= iteration) continue;
+    std::error_code error;
+    fs::create_directories(aside, error);
+    fs::path target = aside / place.path.filename();
+    for (int number = 2; fs::exists(target, error); ++number)
+      target = aside / format("{}-{}", place.path.filename().string(), number);
+    fs::rename(place.path, target, error);
+    BEV_CHECK(!error, Data, "cannot move {} to {}: {}", place.path.string(), target.string(),
+              error.message());
+    moved.push_back(place.iteration);
+  }
+  if (moved.empty()) return "";
+  return format("{} of later iterations ({}{}) are now in {}: this run takes another course",
+                moved.size() == 1 ? "the checkpoint" : "the checkpoints", moved.front(),
+                moved.size() > 1 ? format(" to {}", moved.back()) : "", aside.string());
+}
+
+void check_save_folder(const Config& config, double bytes) {
+  const fs::path folder = save_folder(config);
+  if (folder.empty()) return;
+  const fs::path parent = existing_folder(folder);
+  BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data,
+            "checkpoint.save {}: cannot write into {}: {}", folder.string(), parent.string(),
+            std::strerror(errno));
+  const std::optional<double> free = free_bytes(parent);
+  BEV_CHECK(!free || *free >= bytes, Data,
+            "checkpoint.save {}: the disk has {} free, but a checkpoint takes {}", folder.string(),
+            as_bytes(*free), as_bytes(bytes));
+  const std::vector<CheckpointPlace> there = CheckpointFolder(folder).list();
+  if (there.empty()) return;
+  const CheckpointConfig& c = config.checkpoint;
+  const bool continues =
+      !c.load.empty() && !c.finetune &&
+      (is_same_folder(c.load, folder) || is_same_folder(fs::path(c.load) / "checkpoints", folder) ||
+       is_same_folder(fs::absolute(c.load).parent_path(), folder));
+  BEV_CHECK(continues, Usage,
+            "{} holds checkpoints of an earlier run, up to iteration {}, with which those of this "
+            "run would be mixed; --load {} continues it, another checkpoint.save (or train.output) "
+            "starts anew",
+            folder.string(), there.back().iteration, folder.string());
+}
+
+}  // namespace bev

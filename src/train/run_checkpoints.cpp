@@ -1,0 +1,84 @@
+#include "train/run_checkpoints.h"
+
+#include <ctime>
+
+#include "checkpoint/retention.h"
+#include "config/stored_config.h"
+#include "ops/make_device.h"
+#include "optim/resumed_schedule.h"
+#include "train/whole_model.h"
+
+namespace bev {
+
+namespace {
+
+Manifest common_manifest(const Assembly& assembly, const RunCheckpoints::Setup& setup) {
+  Manifest manifest;
+  // The seed that dropout goes on with, which may be an earlier run's.
+  manifest.seed = static_cast<uint64_t>(assembly.config.train.seed);
+  manifest.config = stored_config(setup.config);
+  store_schedule(setup.schedule, manifest.config);
+  if (setup.config.checkpoint.save_optimizer)
+    manifest.optimizer = name_of_choice(setup.config.optim.kind);
+  manifest.parameters = setup.parameters;
+  manifest.history = setup.history;
+  return manifest;
+}
+
+}  // namespace
+
+double checkpoint_bytes(const Config& config) {
+  const Config whole = on_one_rank(config);
+  const std::unique_ptr<Device> device = make_null_device(whole.device);
+  const Assembly assembly(whole, *device, ArenaSizes{});
+  double bytes = 0;
+  for (const HeldPiece& held : held_weights(assembly.params))
+    bytes += static_cast<double>(held.piece.bytes());
+  if (!config.checkpoint.save_optimizer) return bytes;
+  for (const HeldPiece& held : held_states(assembly.params, *assembly.optimizer))
+    bytes += static_cast<double>(held.piece.bytes());
+  return bytes;
+}
+
+RunCheckpoints::RunCheckpoints(Assembly& assembly, Setup setup)
+    : config_(setup.config.checkpoint),
+      schedule_(config_),
+      manifest_(common_manifest(assembly, setup)),
+      saver_(CheckpointFolder(setup.folder), assembly.groups.world(), assembly.params,
+             *assembly.optimizer,
+             {.asynchronous = config_.asynchronous,
+              .with_optimizer = config_.save_optimizer,
+              .bytes = checkpoint_bytes(setup.config),
+              .extra_files = {{"config.toml", setup.config_text}},
+              .ended = std::move(setup.ended),
+              .tidy = [this] { return tidy(); }}) {}
+
+void RunCheckpoints::save(const RunPosition& position) {
+  Manifest manifest = manifest_;
+  write_position(position, manifest);
+  manifest.is_permanent = schedule_.is_permanent(position.iteration);
+  manifest.time = static_cast<int64_t>(std::time(nullptr));
+  saver_.save(std::move(manifest));
+}
+
+std::string RunCheckpoints::tidy() const {
+  if (config_.keep == 0) return "";
+  const CheckpointFolder& folder = saver_.folder();
+  std::vector<KeptCheckpoint> good;
+  for (const CheckpointPlace& place : folder.list()) {
+    try {
+      const Manifest manifest = read_manifest(place.path);
+      good.push_back({place.iteration, manifest.valid_loss, manifest.is_permanent});
+    } catch (const Error&) {
+      // What cannot be read is not counted as good, and not removed: somebody may want to look.
+    }
+  }
+  try {
+    for (const int64_t iteration : removable(good, config_)) folder.remove(iteration);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace bev

@@ -1,0 +1,59 @@
+#include "train/run_position.h"
+
+#include <cmath>
+
+#include "base/check.h"
+
+namespace bev {
+
+namespace {
+
+// In the order of UpdateState.
+constexpr std::array<const char*, kUpdateStates> kNames{
+    "loss_scale",    "steps_without_overflow", "hysteresis_left",
+    "applied_steps", "scheduled_samples",      "halted"};
+
+std::optional<double> finite(std::optional<double> value) {
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+}  // namespace
+
+void write_position(const RunPosition& p, Manifest& manifest) {
+  manifest.iteration = p.iteration;
+  manifest.consumed_samples = p.consumed_samples;
+  manifest.data_position = p.data_position;
+  manifest.loss = finite(p.loss);
+  manifest.valid_loss = finite(p.valid_loss);
+  manifest.update.clear();
+  if (!p.update) return;
+  for (size_t i = 0; i < kNames.size(); ++i) manifest.update[kNames[i]] = (*p.update)[i];
+  manifest.scheduled_samples = static_cast<int64_t>((*p.update)[kScheduledSamples]);
+}
+
+RunPosition read_position(const Manifest& manifest, const std::string& source) {
+  RunPosition p{.iteration = manifest.iteration,
+                .consumed_samples = manifest.consumed_samples,
+                .data_position = manifest.data_position,
+                .loss = manifest.loss,
+                .valid_loss = manifest.valid_loss};
+  if (manifest.update.empty()) return p;
+  p.update.emplace();
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    const auto found = manifest.update.find(kNames[i]);
+    BEV_CHECK(found != manifest.update.end(), Data, "{}: update lacks {}", source, kNames[i]);
+    (*p.update)[i] = found->second;
+  }
+  const auto is_count = [&](int state) {
+    const double value = (*p.update)[static_cast<size_t>(state)];
+    return value >= 0 && value <= 9e15;
+  };
+  BEV_CHECK((*p.update)[kLossScale] > 0 && is_count(kAppliedSteps) && is_count(kScheduledSamples),
+            Data, "{}: the loss scale, the applied steps or the scheduled samples are impossible",
+            source);
+  // A run that halted on a number that is not finite may try again.
+  (*p.update)[kHalted] = 0;
+  return p;
+}
+
+}  // namespace bev

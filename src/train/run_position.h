@@ -1,0 +1,27 @@
+// Where a training stands between two steps: with the tensors, all that decides how it goes on.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "checkpoint/manifest.h"
+#include "ops/update_rule.h"
+
+namespace bev {
+
+struct RunPosition {
+  int64_t iteration = 0;         // done so far
+  int64_t consumed_samples = 0;  // what the log and the ramp of the batch count
+  int64_t data_position = 0;     // the next sample
+  // Absent: as at the start of a training.
+  std::optional<std::array<double, kUpdateStates>> update{};
+  std::optional<double> loss{}, valid_loss{};  // the last ones
+};
+
+// The part of a manifest that says it, and back. Data error naming `source` where the manifest
+// lacks something.
+void write_position(const RunPosition& position, Manifest& manifest);
+RunPosition read_position(const Manifest& manifest, const std::string& source);
+
+}  // namespace bev

@@ -1,0 +1,174 @@
+#include "checkpoint/checkpointed_run.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/run_start.h"
+#include "comm/thread.h"
+#include "ops/make_device.h"
+#include "plan/dry_run.h"
+#include "support/tiny_models.h"
+#include "train/run_checkpoints.h"
+#include "verify/layout_text.h"
+#include "verify/uneven_samples.h"
+
+namespace bev::test {
+
+namespace {
+
+Config divisible(Config c) {
+  c.model.layers = 4;
+  c.model.heads = 4;
+  c.model.vocab = 29;
+  c.model.vocab_multiple = 8;
+  c.model.hidden_dropout = 0.1;
+  c.model.attention_dropout = 0.1;
+  c.train.sequence = 8;
+  c.train.micro_batch = 1;
+  c.train.global_batch = 8;
+  c.train.iterations = 4;
+  c.train.output = "";
+  c.eval.interval = 0;
+  c.device.threads = 1;
+  c.device.cache = "off";
+  c.optim.warmup_iterations = 2;
+  return c;
+}
+
+std::vector<double> values_of(const StoredCheckpoint& stored,
+                              const StoredCheckpoint::Logical& tensor) {
+  std::vector<double> values(static_cast<size_t>(tensor.shape.elements()));
+  stored.read(tensor, whole_of(tensor.shape), DType::f64,
+              reinterpret_cast<std::byte*>(values.data()));
+  return values;
+}
+
+// Elements of a tensor that mean something, as a prefix and without a hole.
+struct Meaning {
+  size_t count;
+  size_t hole_begin = 0, hole_end = 0;
+};
+
+Meaning meaning_of(const std::string& name, const Shape& shape, const Config& config) {
+  const ModelConfig& m = config.model;
+  const auto count = static_cast<size_t>(shape.elements());
+  const std::string parameter(parameter_of(name));
+  if (parameter.starts_with("embedding.tokens.") || parameter.starts_with("head."))
+    return {static_cast<size_t>(m.vocab * (shape.elements() / shape[0]))};
+  if (parameter.ends_with("qkv.bias") && m.position != PositionKind::Rope && !m.qk_norm) {
+    // Queries, keys and values of as many heads each.
+    return {count, count / 3, 2 * (count / 3)};
+  }
+  return {count};
+}
+
+}  // namespace
+
+Config divisible_gpt() { return divisible(tiny_gpt()); }
+Config divisible_llama() { return divisible(tiny_llama()); }
+
+Config under(Config config, const std::string& layout) {
+  config.parallel = parse_layout(layout);
+  // All layouts with the same padding.
+  config.model.vocab_multiple = 8 / config.parallel.tensor;
+  return config;
+}
+
+Config first_part(Config config, const std::filesystem::path& folder, int64_t until) {
+  config.checkpoint.save = folder.string();
+  config.train.exit_interval = until;
+  return config;
+}
+
+Config second_part(Config config, const std::filesystem::path& folder) {
+  config.checkpoint.save = config.checkpoint.load = folder.string();
+  config.checkpoint.must_exist = true;
+  // The padding is the checkpoint's, whatever a new run would have.
+  config.model.vocab_multiple = 5;
+  return config;
+}
+
+std::filesystem::path place_of(const std::filesystem::path& folder, int64_t iteration) {
+  return CheckpointFolder(folder).place_of(iteration);
+}
+
+RunOutcome run_checkpointed(const Config& given) {
+  RunOutcome outcome;
+  const ResumePoints points = find_resume_points(given.checkpoint);
+  const Config config = with_padding_of(points, given);
+  TrainingData data;
+  data.train = std::make_shared<UnevenSamples>(config.model.vocab);
+  run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
+    const bool is_first = world.rank() == 0;
+    const std::unique_ptr<Device> device = make_device(config.device);
+    Groups groups(layout_of(config), world);
+    app::RunStart start(config, points, *device, groups,
+                        dry_run(config, {.rank = world.rank()}).arenas, nullptr);
+    std::optional<RunCheckpoints> checkpoints;
+    if (!config.checkpoint.save.empty()) {
+      checkpoints.emplace(start.assembly(),
+                          RunCheckpoints::Setup{.folder = config.checkpoint.save,
+                                                .config = config,
+                                                .schedule = start.schedule(),
+                                                .config_text = "# none\n",
+                                                .history = start.history(),
+                                                .ended = [&](const SaveReport& r) {
+                                                  if (is_first && !r.failure.empty())
+                                                    outcome.save_failures.push_back(r.failure);
+                                                }});
+    }
+    Trainer trainer(start.assembly(), data, start.start());
+    TrainObserver observer{.iteration =
+                               [&](const Progress& p) {
+                                 if (is_first) outcome.iterations.push_back(p);
+                               },
+                           .validation = [](const Validation&) {},
+                           .should_stop = [] { return false; }};
+    if (checkpoints) {
+      observer.is_save_due = [&](int64_t iteration) { return checkpoints->is_due(iteration); };
+      observer.save = [&](const RunPosition& position) { checkpoints->save(position); };
+      observer.between_steps = [&] { checkpoints->poll(); };
+    }
+    const TrainSummary summary = trainer.run(observer);
+    if (checkpoints) checkpoints->finish();
+    if (is_first) outcome.summary = summary;
+  });
+  return outcome;
+}
+
+Worst worst_difference(const StoredCheckpoint& a, const StoredCheckpoint& b, const Config& config) {
+  Worst worst;
+  if (a.tensors().size() != b.tensors().size()) return {INFINITY, "another number of tensors"};
+  for (const auto& [name, tensor] : a.tensors()) {
+    const StoredCheckpoint::Logical* other = b.find(name);
+    if (other == nullptr) return {INFINITY, name};
+    const std::vector<double> x = values_of(a, tensor), y = values_of(b, *other);
+    const Meaning meaning = meaning_of(name, tensor.shape, config);
+    double difference = 0, norm = 0;
+    for (size_t i = 0; i < meaning.count; ++i) {
+      if (i >= meaning.hole_begin && i < meaning.hole_end) continue;
+      difference += (x[i] - y[i]) * (x[i] - y[i]);
+      norm += x[i] * x[i];
+    }
+    const double relative = std::sqrt(difference / std::max(norm, 1e-300));
+    if (!(relative <= worst.difference)) worst = {relative, name};
+  }
+  return worst;
+}
+
+bool same_bits(const StoredCheckpoint& a, const StoredCheckpoint& b) {
+  if (a.tensors().size() != b.tensors().size()) return false;
+  const auto bytes_of = [](const StoredCheckpoint& stored,
+                           const StoredCheckpoint::Logical& tensor) {
+    std::vector<std::byte> bytes(tensor.bytes());
+    stored.read(tensor, whole_of(tensor.shape), tensor.dtype, bytes.data());
+    return bytes;
+  };
+  return std::all_of(a.tensors().begin(), a.tensors().end(), [&](const auto& entry) {
+    const StoredCheckpoint::Logical* other = b.find(entry.first);
+    return other != nullptr && other->shape == entry.second.shape &&
+           other->dtype == entry.second.dtype && bytes_of(a, entry.second) == bytes_of(b, *other);
+  });
+}
+
+}  // namespace bev::test

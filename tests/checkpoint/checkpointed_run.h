@@ -1,0 +1,52 @@
+// Trainings that save and continue, under any layout, on ranks that are threads: what `bevatron
+// train` does, without its words.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "checkpoint/stored_checkpoint.h"
+#include "config/config.h"
+#include "train/trainer.h"
+
+namespace bev::test {
+
+// Four layers and four heads, so that every axis can be cut in four; with dropout, on the reference
+// device. The vocabulary is odd: what it is padded to depends on the layout.
+Config divisible_gpt();
+Config divisible_llama();
+
+struct RunOutcome {
+  TrainSummary summary;
+  std::vector<Progress> iterations;
+  std::vector<std::string> save_failures;  // of the first rank
+};
+
+// Runs the iterations of the configuration that are left, from checkpoint.load where it is given,
+// and saves as it says. Throws what the ranks throw.
+RunOutcome run_checkpointed(const Config& config);
+
+// The same configuration under another layout: "tp2.dp2.zero1".
+Config under(Config config, const std::string& layout);
+
+// Up to iteration `until` and saved into `folder`; continued from the folder to the end, saving
+// there.
+Config first_part(Config config, const std::filesystem::path& folder, int64_t until);
+Config second_part(Config config, const std::filesystem::path& folder);
+
+// The checkpoint of an iteration.
+std::filesystem::path place_of(const std::filesystem::path& folder, int64_t iteration);
+
+// The worst difference of two checkpoints: the norm of the difference of a tensor over its norm.
+// Rows behind `vocab` tokens, and the bias of keys where softmax cancels it, mean nothing.
+struct Worst {
+  double difference = 0;
+  std::string tensor{};
+};
+Worst worst_difference(const StoredCheckpoint& a, const StoredCheckpoint& b, const Config& config);
+
+// Whether both have the same tensors, bit for bit.
+bool same_bits(const StoredCheckpoint& a, const StoredCheckpoint& b);
+
+}  // namespace bev::test

@@ -1,0 +1,98 @@
+// Saved under any layout, continued under any other: the same training in float64.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <map>
+
+#include "checkpoint/checkpointed_run.h"
+#include "support/layout_name.h"
+#include "support/temporary_directory.h"
+
+namespace bev::test {
+namespace {
+
+// Every axis, every kind of divided state, several stages of a rank; the first four among the quick
+// tests.
+const std::vector<std::string>& layouts() {
+  static const std::vector<std::string> all{
+      "tp2.sp",      "pp2.chunks2", "dp2.zero3",     "tp2.dp2.zero1",
+      "dp1",         "dp4",         "tp4",           "pp4",
+      "tp2.pp2.dp2", "dp4.zero2",   "pp2.dp2.zero1", "tp2.sp.pp2.dp2.zero3"};
+  return all;
+}
+
+constexpr double kBound = 1e-12;
+
+// Half of a training under one layout, and where all others find it.
+class Halves {
+ public:
+  explicit Halves(const Config& config) : config_(config) {
+    run_checkpointed(first_part(under(config, "dp1"), whole_ / "run", 0));
+  }
+
+  const Config& config() const { return config_; }
+
+  // The undisturbed training on one rank.
+  StoredCheckpoint whole() const { return StoredCheckpoint(place_of(whole_ / "run", 4)); }
+
+  std::filesystem::path saved_under(const std::string& layout) {
+    const std::filesystem::path folder = parts_ / layout;
+    if (!std::filesystem::exists(folder))
+      run_checkpointed(first_part(under(config_, layout), folder, 2));
+    return folder;
+  }
+
+ private:
+  Config config_;
+  TemporaryDirectory whole_, parts_;
+};
+
+Halves& halves_of(bool gpt) {
+  static std::map<bool, std::unique_ptr<Halves>> all;
+  std::unique_ptr<Halves>& halves = all[gpt];
+  if (!halves) halves = std::make_unique<Halves>(gpt ? divisible_gpt() : divisible_llama());
+  return *halves;
+}
+
+struct Pair {
+  std::string from, to;
+};
+
+std::vector<Pair> pairs(size_t begin, size_t end, size_t quick) {
+  std::vector<Pair> all;
+  for (size_t from = begin; from < end; ++from)
+    for (size_t to = begin; to < end; ++to)
+      if (from >= quick || to >= quick) all.push_back({layouts()[from], layouts()[to]});
+  return all;
+}
+
+std::string name_of_pair(const testing::TestParamInfo<Pair>& info) {
+  return layout_name(info.param.from) + "_to_" + layout_name(info.param.to);
+}
+
+class LayoutPairs : public testing::TestWithParam<Pair> {};
+
+void expect_continued(bool gpt, const Pair& pair) {
+  Halves& halves = halves_of(gpt);
+  const Config config = halves.config();
+  const TemporaryDirectory folder;
+  std::filesystem::copy(place_of(halves.saved_under(pair.from), 2), place_of(folder.path(), 2),
+                        std::filesystem::copy_options::recursive);
+  const RunOutcome outcome = run_checkpointed(second_part(under(config, pair.to), folder.path()));
+  ASSERT_EQ(outcome.iterations.size(), 2u);
+  const StoredCheckpoint continued(place_of(folder.path(), 4));
+  const Worst worst = worst_difference(halves.whole(), continued, config);
+  std::printf("worst difference %.2e, %s\n", worst.difference, worst.tensor.c_str());
+  EXPECT_LT(worst.difference, kBound) << worst.tensor;
+  EXPECT_EQ(continued.manifest().consumed_samples, halves.whole().manifest().consumed_samples);
+  EXPECT_EQ(continued.manifest().scheduled_samples, halves.whole().manifest().scheduled_samples);
+}
+
+TEST_P(LayoutPairs, ContinueGpt) { expect_continued(true, GetParam()); }
+TEST_P(LayoutPairs, ContinueLlama) { expect_continued(false, GetParam()); }
+
+INSTANTIATE_TEST_SUITE_P(Some, LayoutPairs, testing::ValuesIn(pairs(0, 4, 0)), name_of_pair);
+INSTANTIATE_TEST_SUITE_P(Slow, LayoutPairs, testing::ValuesIn(pairs(0, 12, 4)), name_of_pair);
+
+}  // namespace
+}  // namespace bev::test

@@ -1,0 +1,142 @@
+// N steps, saved and continued for N more, are 2N steps bit for bit.
+#include <gtest/gtest.h>
+
+#include "checkpoint/checkpointed_run.h"
+#include "checkpoint/resume_check.h"
+#include "support/expect_error.h"
+#include "support/layout_name.h"
+#include "support/temporary_directory.h"
+
+namespace bev::test {
+namespace {
+
+struct Case {
+  std::string name;
+  Config config;
+};
+
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  const auto add = [&](const char* name, Config config, auto change) {
+    change(config);
+    all.push_back({name, config});
+  };
+  const auto on_cpu = [](Config& c) { c.device.kind = DeviceKind::Cpu; };
+  const auto nothing = [](Config&) {};
+  add("reference_gpt", divisible_gpt(), nothing);
+  add("cpu_llama", divisible_llama(), on_cpu);
+  add("cpu_bf16_masters", divisible_gpt(), [&](Config& c) {
+    on_cpu(c);
+    c.device.precision = Precision::Bf16;
+  });
+  add("cpu_sgd", divisible_gpt(), [&](Config& c) {
+    on_cpu(c);
+    c.optim.kind = OptimizerKind::Sgd;
+  });
+  add("ramp_up_by_samples", divisible_gpt(), [](Config& c) {
+    c.train.iterations = 0;
+    c.train.samples = 48;
+    c.train.ramp_start = 4;
+    c.train.ramp_increment = 2;
+    c.train.ramp_samples = 24;
+    c.optim.warmup_iterations = 0;
+    c.optim.warmup_samples = 20;
+  });
+  for (const char* layout :
+       {"tp2.sp", "dp2.zero1", "dp2.zero2", "dp2.zero3", "pp2.chunks2", "tp2.pp2.dp2"})
+    all.push_back({layout_name(layout), under(divisible_llama(), layout)});
+  Config mixed = under(divisible_llama(), "dp2.zero1");
+  mixed.device.kind = DeviceKind::Cpu;
+  mixed.device.precision = Precision::Bf16;
+  all.push_back({"cpu_bf16_zero1", mixed});
+  mixed.checkpoint.asynchronous = false;
+  all.push_back({"cpu_bf16_zero1_waiting", mixed});
+  return all;
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+
+class Resume : public testing::TestWithParam<Case> {};
+
+TEST_P(Resume, ContinuesBitForBit) { expect_continues_bit_for_bit(GetParam().config); }
+
+INSTANTIATE_TEST_SUITE_P(Trainings, Resume, testing::ValuesIn(cases()), name_of_case);
+
+TEST(ResumeChoices, FinetuneTakesTheWeightsAlone) {
+  const TemporaryDirectory first, second;
+  Config config = divisible_gpt();
+  run_checkpointed(first_part(config, first.path(), 0));
+  config.checkpoint.load = first.path().string();
+  config.checkpoint.finetune = true;
+  config.checkpoint.save = second.path().string();
+  config.train.iterations = 1;
+  config.optim.warmup_iterations = 0;
+  config.optim.lr = 0;
+  config.optim.weight_decay = 0;
+  const RunOutcome outcome = run_checkpointed(config);
+  ASSERT_EQ(outcome.iterations.size(), 1u);
+  EXPECT_EQ(outcome.iterations[0].iteration, 1);
+  EXPECT_EQ(outcome.iterations[0].samples, 8);
+  const StoredCheckpoint a(place_of(first.path(), 4)), b(place_of(second.path(), 1));
+  // Without a learning rate the weights stay.
+  const std::string name = "layers.0.mlp.up.weight";
+  std::vector<double> x(static_cast<size_t>(a.find(name)->shape.elements())), y(x.size());
+  for (const auto& [stored, values] : {std::pair(&a, &x), std::pair(&b, &y)})
+    stored->read(*stored->find(name), whole_of(stored->find(name)->shape), DType::f64,
+                 reinterpret_cast<std::byte*>(values->data()));
+  EXPECT_EQ(x, y);
+}
+
+TEST(ResumeChoices, WithoutItsStateTheOptimizerStartsAnew) {
+  const TemporaryDirectory folder;
+  Config config = divisible_gpt();
+  run_checkpointed(first_part(config, folder.path(), 2));
+  Config again = second_part(config, folder.path());
+  again.checkpoint.load_optimizer = false;
+  const RunOutcome outcome = run_checkpointed(again);
+  ASSERT_EQ(outcome.iterations.size(), 2u);
+  EXPECT_EQ(outcome.iterations[0].iteration, 3);
+  EXPECT_EQ(outcome.iterations[0].samples, 24);
+  // The warm-up begins again.
+  const RunOutcome fresh = run_checkpointed(config);
+  EXPECT_EQ(outcome.iterations[0].result.lr, fresh.iterations[0].result.lr);
+}
+
+TEST(ResumeChoices, WeightsAloneCannotContinue) {
+  const TemporaryDirectory folder;
+  Config config = divisible_gpt();
+  config.checkpoint.save_optimizer = false;
+  run_checkpointed(first_part(config, folder.path(), 2));
+  EXPECT_EQ(StoredCheckpoint(place_of(folder.path(), 2)).find("layers.0.mlp.up.weight/adam.m"),
+            nullptr);
+  config.checkpoint.save_optimizer = true;
+  expect_error(ErrorKind::Usage, "holds weights only",
+               [&] { run_checkpointed(second_part(config, folder.path())); });
+}
+
+TEST(ResumeChoices, AnotherPrecisionRoundsTheMasters) {
+  const TemporaryDirectory folder;
+  Config config = divisible_gpt();
+  config.device.kind = DeviceKind::Cpu;
+  config.device.precision = Precision::Bf16;
+  run_checkpointed(first_part(config, folder.path(), 2));
+  Config wide = second_part(config, folder.path());
+  wide.device.precision = Precision::F32;
+  wide.optim.lr = 0;
+  wide.optim.weight_decay = 0;
+  wide.checkpoint.scheduler = SchedulerSource::New;
+  run_checkpointed(wide);
+  const StoredCheckpoint a(place_of(folder.path(), 2)), b(place_of(folder.path(), 4));
+  const auto values = [](const StoredCheckpoint& stored, const std::string& name) {
+    std::vector<double> v(static_cast<size_t>(stored.find(name)->shape.elements()));
+    stored.read(*stored.find(name), whole_of(stored.find(name)->shape), DType::f64,
+                reinterpret_cast<std::byte*>(v.data()));
+    return v;
+  };
+  const std::string name = "layers.1.attention.out.weight";
+  EXPECT_EQ(values(a, name + "/master"), values(b, name));
+  EXPECT_EQ(b.find(name + "/master"), nullptr);
+}
+
+}  // namespace
+}  // namespace bev::test
