@@ -15,6 +15,8 @@ int merge(std::span<const std::string> args);
 int eval(std::span<const std::string> args);
 int generate(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);
+int checkpoint(std::span<const std::string> args);
+int diff(std::span<const std::string> args);
 int plan(std::span<const std::string> args);
 int verify(std::span<const std::string> args);
 int bench(std::span<const std::string> args);

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/integer.h"
 #include "base/json.h"
 
@@ -320,6 +321,20 @@ std::vector<double> SafetensorsReader::read_f64(const StoredTensor& tensor) cons
 void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
                        FunctionRef<void(const TensorToWrite&, std::span<std::byte>)> fill,
                        const std::map<std::string, std::string>& metadata) {
+  std::vector<std::byte> buffer;
+  stream_safetensors(
+      path, std::move(tensors),
+      [&](const TensorToWrite& tensor, PutBytes put) {
+        buffer.resize(static_cast<size_t>(tensor.shape.elements()) * size_of(tensor.dtype));
+        fill(tensor, buffer);
+        put(buffer);
+      },
+      metadata);
+}
+
+void stream_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
+                        FunctionRef<void(const TensorToWrite&, PutBytes put)> produce,
+                        const std::map<std::string, std::string>& metadata) {
   const auto place = [](const TensorToWrite& t) {
     return std::pair(&format_type(t.dtype) - kFormatTypes.data(), std::string_view(t.name));
   };
@@ -327,11 +342,15 @@ void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWr
             [&](const TensorToWrite& a, const TensorToWrite& b) { return place(a) < place(b); });
   AtomicFile file(path);
   file.write(safetensors_header(tensors, metadata));
-  std::vector<std::byte> buffer;
   for (const TensorToWrite& tensor : tensors) {
-    buffer.resize(static_cast<size_t>(tensor.shape.elements()) * size_of(tensor.dtype));
-    fill(tensor, buffer);
-    file.write(buffer);
+    size_t left = static_cast<size_t>(tensor.shape.elements()) * size_of(tensor.dtype);
+    produce(tensor, [&](std::span<const std::byte> bytes) {
+      BEV_CHECK(bytes.size() <= left, Internal, "{}: {} gets more bytes than it has", path.string(),
+                tensor.name);
+      left -= bytes.size();
+      file.write(bytes);
+    });
+    BEV_CHECK(left == 0, Internal, "{}: {} lacks {} bytes", path.string(), tensor.name, left);
   }
   file.commit();
 }

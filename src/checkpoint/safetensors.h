@@ -98,6 +98,13 @@ void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWr
                        FunctionRef<void(const TensorToWrite&, std::span<std::byte>)> fill,
                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 
+// The same for arrays that are too large for memory: `produce` hands the bytes of its array to
+// `put`, in any portions. REQUIRES: as many bytes as the array has.
+using PutBytes = FunctionRef<void(std::span<const std::byte>)>;
+void stream_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
+                        FunctionRef<void(const TensorToWrite&, PutBytes put)> produce,
+                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+
 // Elements of one type converted to another. `from` needs no alignment. Between floating types
 // values round to nearest even; integers convert to floating types only.
 void convert_elements(std::span<const std::byte> from, DType from_dtype, std::span<std::byte> to,
