@@ -33,6 +33,8 @@ constexpr std::array kVerbs{
     Verb{"launch", "start several processes of a verb, as torchrun does", bev::app::launch},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
+    Verb{"convert", "models from and to Hugging Face's format, and from Megatron-LM",
+         bev::app::convert},
     Verb{"inspect", "what a token file, model or configuration holds", bev::app::inspect},
     Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
     Verb{"verify", "whether two layouts of a training compute the same", bev::app::verify},

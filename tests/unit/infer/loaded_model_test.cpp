@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "convert/convert.h"
 #include "support/expect_error.h"
 #include "unit/infer/stored_model.h"
 
@@ -89,6 +90,36 @@ TEST(LoadedModel, NextLogits) {
       }
     }
   }
+}
+
+// The weights of a checkpoint give the logits of the model it was made of, wherever its folder is.
+TEST(LoadedModel, OfACheckpoint) {
+  for (const Config& config : {test::tiny_gpt(), test::tiny_llama()}) {
+    const test::StoredModel stored(config);
+    const test::TemporaryDirectory dir;
+    huggingface_to_checkpoint(stored.path() / "model", dir / "run/checkpoints", {});
+    const std::vector<int32_t> ids{1, 2, 3, 4, 5, 6, 28};
+    LoadedModel model = stored.load(1, 7);
+    const std::vector<double> expected = test::all_logits(model, ids);
+    for (const char* place : {"run", "run/checkpoints", "run/checkpoints/release"}) {
+      const ModelFolder folder = open_model_folder(dir / place);
+      EXPECT_TRUE(folder.is_checkpoint);
+      EXPECT_FALSE(folder.is_run);
+      EXPECT_EQ(folder.config.model.vocab, 29);
+      EXPECT_EQ(longest_sequence(folder, 1000), 9);
+      LoadedModel loaded(folder, {.kind = DeviceKind::Reference, .threads = 1}, 1, 7);
+      EXPECT_EQ(test::all_logits(loaded, ids), expected) << place;
+    }
+  }
+}
+
+// A finished model comes before the checkpoints on the way to it.
+TEST(ModelFolder, OfARunWithCheckpoints) {
+  const test::StoredModel stored;
+  huggingface_to_checkpoint(stored.path() / "model", stored.path() / "checkpoints", {});
+  EXPECT_FALSE(stored.folder().is_checkpoint);
+  std::filesystem::remove_all(stored.path() / "model");
+  EXPECT_TRUE(stored.folder().is_checkpoint);
 }
 
 TEST(LoadedModel, DevicesAgree) {
