@@ -73,14 +73,17 @@ class Writer {
 
   Json index() const {
     Json map = Json::object();
-    size_t total = 0;
+    size_t bytes = 0;
+    int64_t parameters = 0;
     for (size_t i = 0; i < shards_.size(); ++i) {
       for (const Planned& planned : shards_[i]) {
         map[planned.out.name] = huggingface_shard_name(i + 1, shards_.size());
-        total += planned.bytes();
+        bytes += planned.bytes();
+        parameters += planned.out.shape.elements();
       }
     }
-    return {{"metadata", {{"total_size", total}}}, {"weight_map", map}};
+    return {{"metadata", {{"total_size", bytes}, {"total_parameters", parameters}}},
+            {"weight_map", map}};
   }
 
   void write_shard(const fs::path& path, const Shard& shard) {

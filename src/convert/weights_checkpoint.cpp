@@ -132,8 +132,13 @@ void write_weights_checkpoint(const fs::path& root, const Config& config,
                               .program = about.program,
                               .layout = about.origin,
                               .changes = {}});
-  for (const Field& field : fields())
-    manifest.config[field.path] = toml_text(field, get_value(config, field.path));
+  Origins origins;
+  for (const Field& field : fields()) {
+    const Value value = get_value(config, field.path);
+    manifest.config[field.path] = toml_text(field, value);
+    if (value != field.standard)
+      origins[field.path] = {.kind = OriginKind::File, .text = about.origin};
+  }
   for (const ParamSpec& spec : specs) manifest.parameters += spec.shape.elements();
 
   const CheckpointFolder folder(root);
@@ -143,7 +148,8 @@ void write_weights_checkpoint(const fs::path& root, const Config& config,
     manifest.files.push_back(
         write_file(draft.path() / format("weights-{:05d}-of-{:05d}.safetensors", i, files.size()),
                    files[i], source, about));
-  manifest.files.push_back(write_text(draft.path() / kCheckpointConfig, print_config(config)));
+  manifest.files.push_back(
+      write_text(draft.path() / kCheckpointConfig, print_config(config, origins)));
   for (const TokenizerFile& file : about.files)
     manifest.files.push_back(write_text(draft.path() / file.name, read_text(file.path)));
   write_manifest(draft.path(), manifest);

@@ -5,7 +5,8 @@
 #
 # A model of 3 GB in shards of 1 GB; the program may have LIMIT_KIB of addresses (1 GiB unless told).
 set -euo pipefail
-readonly bevatron=$1 make=$2 limit=${3:-1048576} shard=1000000000
+bevatron=$(realpath "$1") make=$(realpath "$2")
+readonly bevatron make limit=${3:-1048576} shard=1000000000
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"

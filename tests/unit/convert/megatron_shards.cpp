@@ -189,10 +189,13 @@ struct Cutter {
       list.push_back(
           {name, DType::bf16, is_vector.at(name) ? Shape{count} : Shape{count, columns}});
     }
-    write_safetensors(path, list, [&](const TensorToWrite& out, std::span<std::byte> to) {
-      auto at = to.begin();
-      for (const Row& row : arrays.at(out.name)) at = std::copy(row.begin(), row.end(), at);
-    });
+    // Without the flush to the disk that a test has no use for.
+    std::ofstream file(path, std::ios::binary);
+    file << safetensors_header(list, {});
+    for (const auto& [name, rows] : arrays)
+      for (const Row& row : rows)
+        file.write(reinterpret_cast<const char*>(row.data()),
+                   static_cast<std::streamsize>(row.size()));
   }
 };
 

@@ -162,8 +162,6 @@ TEST_F(MegatronImport, DescriptionsThatCannotBeAreRefused) {
     json["checkpoint_version"] = 1.0;
   });
   expect_refused(ErrorKind::Data, "do not divide over 2 tensor ranks", args("num_query_groups", 1));
-  expect_refused(ErrorKind::Data, "no shard has a tensor for the parameter \"head.weight\"",
-                 args("untie_embeddings_and_output_weights", true));
   expect_refused(ErrorKind::Data, "belongs to no parameter of the model",
                  args("position_embedding_type", "rope"));
   expect_refused(ErrorKind::Data, "is not a list of 2 x 2 files",
@@ -186,6 +184,16 @@ TEST_F(MegatronImport, TheCopyOfATiedEmbeddingIsCompared) {
   std::ofstream(dir / "m/changed.safetensors", std::ios::binary) << content;
   fs::rename(dir / "m/changed.safetensors", file);
   expect_error(ErrorKind::Data, "is tied to the token embedding, but is not equal to it", [&] {
+    megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, small_blocks());
+  });
+}
+
+TEST_F(MegatronImport, AParameterThatNoRankHasIsNamed) {
+  const TemporaryDirectory dir;
+  Json json = write_megatron_shards(dir / "m", {.config = gpt(), .padded_vocab = 29});
+  json["args"]["untie_embeddings_and_output_weights"] = true;
+  std::ofstream(dir / "m/megatron.json") << json.dump();
+  expect_error(ErrorKind::Data, "no shard has a tensor for the parameter \"head.weight\"", [&] {
     megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, small_blocks());
   });
 }
@@ -233,17 +241,20 @@ TEST(MegatronModel, Settings) {
             {"tensor", 1},
             {"pipeline", 1},
             {"shards", {{{"file", "a"}, {"tensor", 0}, {"pipeline", 0}}}}};
-  const auto model = [&] { return parse_megatron_model(json, "test.json").model; };
+  const auto parsed = [&] {
+    return parse_megatron_model(parse_json(json.dump(), "test.json"), "test.json");
+  };
+  const auto model = [&] { return parsed().model; };
   EXPECT_EQ(model().ffn, 256);
   EXPECT_EQ(model().vocab, 256);
   EXPECT_EQ(model().activation, Activation::GeluTanh);
   EXPECT_EQ(model().position, PositionKind::Learned);
   EXPECT_TRUE(model().tied);
-  EXPECT_EQ(parse_megatron_model(json, "").order, QkvOrder::ThreeHeads);
+  EXPECT_EQ(parsed().order, QkvOrder::ThreeHeads);
   json["checkpoint_version"] = 1.0;
-  EXPECT_EQ(parse_megatron_model(json, "").order, QkvOrder::HeadsLast);
+  EXPECT_EQ(parsed().order, QkvOrder::HeadsLast);
   json["checkpoint_version"] = 2.0;
-  EXPECT_EQ(parse_megatron_model(json, "").order, QkvOrder::Groups);
+  EXPECT_EQ(parsed().order, QkvOrder::Groups);
   Json& args = json["args"];
   args["bias_gelu_fusion"] = false;
   EXPECT_EQ(model().activation, Activation::GeluErf);
