@@ -66,7 +66,6 @@ Config config_of(const ModelConfig& model) {
 Conversion to_checkpoint(const ModelConfig& model, WeightSource& source, const fs::path& from,
                          const fs::path& root, std::string origin,
                          const ConversionOptions& options) {
-  check_weights_checkpoint_place(root);
   const Config config = config_of(model);
   const std::vector<ParamSpec> specs = model_parameters(config);
   Conversion result = survey(specs, source, std::nullopt, CheckpointFolder(root).place_of(-1));
@@ -86,6 +85,7 @@ Conversion huggingface_to_checkpoint(const fs::path& from, const fs::path& root,
                                      const ConversionOptions& options) {
   std::error_code ignored;
   BEV_CHECK(fs::is_directory(from, ignored), Data, "there is no folder {}", from.string());
+  check_weights_checkpoint_place(root);
   const ErrorContext context(format("reading the model in {}", from.string()));
   HuggingFaceWeights source(from);
   source.check_tied_head();
@@ -99,6 +99,7 @@ Conversion megatron_to_checkpoint(const fs::path& from, const fs::path& root,
                                   std::optional<int64_t> vocab, const ConversionOptions& options) {
   std::error_code ignored;
   BEV_CHECK(fs::is_directory(from, ignored), Data, "there is no folder {}", from.string());
+  check_weights_checkpoint_place(root);
   const ErrorContext context(format("reading the model in {}", from.string()));
   MegatronModel model = read_megatron_model(from);
   if (vocab) model.model.vocab = *vocab;

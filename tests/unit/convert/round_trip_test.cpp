@@ -142,7 +142,7 @@ TEST_F(RoundTrip, EveryBitOfEveryFamilyComesBack) {
     };
     expect_comes_back(DType::f16, size_t{1} << 40);
     expect_comes_back(DType::f32, size_t{1} << 40);
-    expect_comes_back(DType::bf16, 8000);
+    expect_comes_back(DType::bf16, 4000);
     EXPECT_TRUE(fs::exists(dir / "hf" / kHuggingFaceIndex));
   }
 }
