@@ -12,8 +12,12 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// What a model that was only converted does not say, and a plan asks for.
-void fill_in_training(Config& config) {
+// Where and how the training ran is no matter of the model, and need not be possible here; what a
+// model that was only converted does not say is filled in.
+void without_machine(Config& config) {
+  config.parallel = {};
+  config.recompute = {};
+  config.device = {.kind = DeviceKind::Cpu};
   if (config.train.micro_batch == 0) config.train.micro_batch = 1;
   if (config.train.sequence == 0) config.train.sequence = config.model.positions;
 }
@@ -43,9 +47,8 @@ OpenedCheckpoint open_checkpoint(const fs::path& path) {
 Config read_checkpoint_config(const StoredCheckpoint& stored) {
   (void)stored.read_file(kCheckpointConfig);
   const std::vector<std::string> args{(stored.folder() / kCheckpointConfig).string()};
-  Config config = load(args, {}, Purpose::Plan, fill_in_training).config;
+  Config config = load(args, {}, Purpose::Plan, without_machine).config;
   config.model.vocab_multiple = 1;
-  config.parallel = {};
   return config;
 }
 

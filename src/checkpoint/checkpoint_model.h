@@ -24,8 +24,8 @@ struct OpenedCheckpoint {
 // of the newest, where all are damaged.
 OpenedCheckpoint open_checkpoint(const std::filesystem::path& path);
 
-// The configuration it was made with, its file checked. model.vocab_multiple is 1, because the
-// padding of a vocabulary is no part of the model, and one rank holds all.
+// The configuration it was made with, its file checked; without the layout and the device of the
+// training. model.vocab_multiple is 1, because the padding of a vocabulary is no part of the model.
 Config read_checkpoint_config(const StoredCheckpoint& stored);
 
 // The files of the tokenizer that were carried along, each checked.

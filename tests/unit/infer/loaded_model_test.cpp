@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "checkpoint/checkpoint_model.h"
+#include "checkpoint/checksum.h"
 #include "convert/convert.h"
 #include "support/expect_error.h"
 #include "unit/infer/stored_model.h"
@@ -111,6 +113,36 @@ TEST(LoadedModel, OfACheckpoint) {
       EXPECT_EQ(test::all_logits(loaded, ids), expected) << place;
     }
   }
+}
+
+// A checkpoint of a training says with which data and tokenizer; how it was divided does not
+// matter.
+TEST(LoadedModel, OfACheckpointOfATraining) {
+  const test::StoredModel stored;
+  huggingface_to_checkpoint(stored.path() / "model", stored.path() / "checkpoints", {});
+  const std::filesystem::path checkpoint = stored.path() / "checkpoints/release";
+  Config trained = stored.config;
+  trained.parallel.tensor = 2;
+  trained.data.eod = 28;
+  const std::string text = print_config(trained);
+  Manifest manifest = read_manifest(checkpoint);
+  manifest.optimizer = "adam";
+  for (CheckpointFile& file : manifest.files) {
+    if (file.name != kCheckpointConfig) continue;
+    file.bytes = text.size();
+    file.checksum = checksum_of(text);
+  }
+  RunDirectory(checkpoint).prepare(text);
+  write_manifest(checkpoint, manifest);
+  const ModelFolder folder = open_model_folder(stored.path() / "checkpoints");
+  EXPECT_TRUE(folder.is_run);
+  EXPECT_EQ(folder.config.data.eod, 28);
+  EXPECT_EQ(folder.config.parallel.tensor, 1);
+  EXPECT_EQ(folder.config.model.vocab_multiple, 1);
+  const std::vector<int32_t> ids{1, 2, 3, 4, 5, 6, 28};
+  LoadedModel model = stored.load(1, 7);
+  LoadedModel loaded(folder, {.kind = DeviceKind::Reference, .threads = 1}, 1, 7);
+  EXPECT_EQ(test::all_logits(loaded, ids), test::all_logits(model, ids));
 }
 
 // A finished model comes before the checkpoints on the way to it.
