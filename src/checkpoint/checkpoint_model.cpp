@@ -17,6 +17,7 @@ namespace {
 void without_machine(Config& config) {
   config.parallel = {};
   config.recompute = {};
+  config.checkpoint = {};
   config.device = {.kind = DeviceKind::Cpu};
   if (config.train.micro_batch == 0) config.train.micro_batch = 1;
   if (config.train.sequence == 0) config.train.sequence = config.model.positions;
