@@ -123,6 +123,7 @@ ModelFolder open_model_folder(const fs::path& dir) {
             folder.config.data.eod, folder.config.model.vocab);
   folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
   folder.config.recompute = {};
+  folder.config.parallel = {};
   return folder;
 }
 

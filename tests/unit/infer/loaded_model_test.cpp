@@ -36,6 +36,17 @@ TEST(ModelFolder, DropoutIsForTraining) {
   EXPECT_EQ(stored.folder().config.model.attention_dropout, 0);
 }
 
+// A model that many ranks trained is used by one.
+TEST(ModelFolder, LayoutIsForTraining) {
+  const test::StoredModel stored;
+  Config trained = stored.config;
+  trained.parallel.ranks = 4;
+  trained.parallel.tensor = trained.parallel.pipeline = 2;
+  RunDirectory(stored.path()).prepare(print_config(trained));
+  LoadedModel model = stored.load(1, 7);
+  EXPECT_EQ(test::all_logits(model, {1, 2, 3}).size(), 3u * 29);
+}
+
 TEST(ModelFolder, WithoutAModel) {
   const test::TemporaryDirectory dir;
   expect_error(ErrorKind::Data, "there is no folder", [&] { open_model_folder(dir / "none"); });
