@@ -34,6 +34,8 @@ constexpr std::array kVerbs{
     Verb{"launch", "start several processes of a verb, as torchrun does", bev::app::launch},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
+    Verb{"convert", "models from and to Hugging Face's format, and from Megatron-LM",
+         bev::app::convert, "hf-to-bev bev-to-hf megatron-to-bev"},
     Verb{"inspect", "what a token file, model, checkpoint or configuration holds",
          bev::app::inspect},
     Verb{"checkpoint", "list, verify, prune or export checkpoints", bev::app::checkpoint,

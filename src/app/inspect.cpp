@@ -53,10 +53,13 @@ void inspect_safetensors(const fs::path& path) {
 
 void inspect_model(const fs::path& path) {
   const ModelFolder folder = open_model_folder(path);
-  const HuggingFaceModel model = read_huggingface_config(folder.weights);
-  const ModelConfig& m = model.model;
-  print_row(folder.is_run ? "run" : "model", path.string());
-  print_row("family", std::string(name_of(model.family)));
+  const ModelConfig& m = folder.config.model;
+  if (folder.is_checkpoint) {
+    print_row("checkpoint", folder.weights.string());
+  } else {
+    print_row(folder.is_run ? "run" : "model", path.string());
+    print_row("family", std::string(name_of(read_huggingface_config(folder.weights).family)));
+  }
   print_row("shape", format("{} layers, width {}, {} heads, {} key/value heads", m.layers, m.width,
                             m.heads, m.kv_heads > 0 ? m.kv_heads : m.heads));
   print_row("vocabulary", format("{} ids, {}", with_commas(m.vocab),
