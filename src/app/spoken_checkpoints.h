@@ -1,6 +1,7 @@
 // The checkpoints of a run, with what is said about them.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "app/run_start.h"
@@ -19,6 +20,8 @@ class SpokenCheckpoints {
   // Where lines of the record go; null: nowhere.
   void print_to(TrainingPrinter* printer) { printer_ = printer; }
   void add_to(TrainObserver& observer);
+  // The checkpoint of an iteration, where it was the last one to be saved; else absent.
+  std::optional<std::filesystem::path> of(int64_t iteration) const;
   // Waits for what is under way. Why the last one is not there; empty: it is.
   std::string finish() { return checkpoints_.finish() ? "" : failure_; }
 
@@ -29,6 +32,7 @@ class SpokenCheckpoints {
   int rank_;
   std::filesystem::path folder_;
   std::string failure_;
+  std::optional<int64_t> newest_;  // iteration that was saved
   TrainingPrinter* printer_ = nullptr;
   RunCheckpoints checkpoints_;
 };
