@@ -238,7 +238,8 @@ std::string saved_line(const SaveReport& r, const std::filesystem::path& folder)
 class SpokenCheckpoints {
  public:
   SpokenCheckpoints(const RunOutput& out, RunStart& start, const Voice* voice)
-      : voice_(voice),
+      : out_(out),
+        voice_(voice),
         rank_(start.assembly().groups.world().rank()),
         folder_(save_folder(out.config)),
         checkpoints_(start.assembly(), {.folder = folder_,
@@ -273,13 +274,15 @@ class SpokenCheckpoints {
     }
     if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
     const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
+    const bool goes_on = next && *next <= out_.planned.iterations && !out_.stop.asked();
     Voice::alert(
         voice_, rank_,
         format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,
-               next ? format("the training goes on, and the next attempt is at {}", *next)
-                    : "nothing on disk was changed"));
+               goes_on ? format("the training goes on, and the next attempt is at {}", *next)
+                       : "those before it are as they were"));
   }
 
+  const RunOutput& out_;
   const Voice* voice_;
   int rank_;
   std::filesystem::path folder_;

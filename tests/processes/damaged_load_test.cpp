@@ -156,7 +156,7 @@ TEST_P(DamagedLoad, AFileCutOffOrMissing) {
       const Prepared prepared(ranks());
       cut_off(prepared.newest() / file);
       expect_older_is_used(
-          prepared, GetParam(), is_manifest ? "manifest.json" : file,
+          prepared, ranks(), is_manifest ? "manifest.json" : file,
           file.ends_with(".safetensors") ? "when it was written it had" : "damaged");
     }
     const Prepared prepared(ranks());
