@@ -81,6 +81,8 @@ TEST_P(SaveTrouble, AFileInThePlaceOfTheFolder) {
   EXPECT_NE(job.err().find(run.checkpoints().string()), std::string::npos) << job.err();
   // What was there before is not touched.
   const int64_t newest = checkpoints_in(other).back();
+  // Half a checkpoint that could not be removed.
+  fs::create_directories(other / ".iter_0000001.writing");
   exchange(run.checkpoints(), other);
   EXPECT_EQ(read_text(other), "a file\n");
   EXPECT_GE(run.newest_good(), newest);
@@ -120,6 +122,16 @@ TEST_P(SaveTrouble, OnlyTheLastCheckpointDecidesTheExitCode) {
   EXPECT_EQ(read_text(run.checkpoints()), "a file\n");
   EXPECT_EQ(run.curve().size(), 4u);
   EXPECT_TRUE(fs::exists(run.output() / "model" / "model.safetensors"));
+}
+
+TEST_P(SaveTrouble, ATrackerThatCannotBeWrittenIsOnlyANote) {
+  const SavedRun run(GetParam(), 2, {"--eval-iters", "0"});
+  const fs::path tracker = run.checkpoints() / "latest_checkpointed_iteration.txt";
+  fs::create_directories(tracker / "inside");
+  std::string err;
+  EXPECT_EQ(run.run({}, &err), 0) << err;
+  EXPECT_EQ(count(err, "bevatron: note: cannot write " + tracker.string()), 1u) << err;
+  EXPECT_EQ(run.newest_good(), 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, SaveTrouble, testing::Values(Ranks::Threads), name_of_ranks);

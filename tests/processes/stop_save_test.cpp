@@ -88,8 +88,10 @@ TEST_P(StoppedSaving, SavesAndGoesOn) {
   const int code = *job.children().front().code;
   const std::string stopped = "stopped by a signal after ";
   const bool has_stopped = count(job.err(), stopped) == 1;
-  const int64_t done = has_stopped ? last_number(job.err(), stopped) : kIterations;
   const bool is_untouched = phase == Phase::Loading && code != 0;
+  const int64_t done = has_stopped    ? last_number(job.err(), stopped)
+                       : is_untouched ? 0
+                                      : kIterations;
   std::printf("exit code %d, %lld iterations were done\n", code, static_cast<long long>(done));
   // Before anything is trained there is nothing to save.
   if (is_untouched) {
