@@ -126,7 +126,7 @@ while [[ $(left) -gt 0 ]]; do
       fi
     fi
     code=0
-    wait "$job" || code=$?
+    { wait "$job" || code=$?; } 2> /dev/null  # the shell says who was killed
     # Whoever is left of it ends by itself; nobody else may write into the folder meanwhile.
     while kill -0 -- "-$job" 2> /dev/null; do sleep 0.02; done
     job=''
