@@ -28,15 +28,21 @@ say "3. Text to token files: a line is a document"
 step preprocess --input stories.txt --output-prefix stories --tokenizer tokenizer --append-eod
 step preprocess --input valid.txt --output-prefix valid --tokenizer tokenizer --append-eod
 
-say "4. Train"
+say "4. Train, with a checkpoint now and then; something ends the run on its way"
 cp "$root/configs/stories.toml" .
-step train stories.toml
+# An earlier demo in this folder gives way.
+rm -rf stories-run
+step train stories.toml --save-interval 1000 --exit-interval 1500
 
-say "5. Evaluate on stories it has never seen"
+say "5. Continue where it ended: the same command, and --load"
+step train stories.toml --save-interval 1000 --load stories-run
+step checkpoint list stories-run
+
+say "6. Evaluate on stories it has never seen"
 "$bevatron" eval stories-run --text valid.txt --json >eval.json
 step eval stories-run --text valid.txt
 
-say "6. Let it tell stories"
+say "7. Let it tell stories"
 printf "%s$ bevatron generate stories-run --samples 10 --tokens 160 --seed 7 > generated.txt%s\n" "$bold" "$plain"
 "$bevatron" generate stories-run --samples 10 --tokens 160 --seed 7 >generated.txt
 cat generated.txt

@@ -18,7 +18,7 @@ Preflight::Preflight(const Config& given, int sharing, bool writes) : config_(gi
   layout_ = plan_layout(config);
   attempt([&] { require_fit(config, *layout_, sharing); });
   attempt([&] { data_ = open_training_data(config); });
-  if (writes) attempt([&] { require_own_folder(config); });
+  if (writes) attempt([&] { check_save_folder(config, plan().checkpoint_bytes); });
   const size_t model_bytes = static_cast<size_t>(plan().model_parameters) * size_of(plan().dtype);
   if (writes && !config.train.output.empty())
     attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });

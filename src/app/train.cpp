@@ -8,6 +8,7 @@
 #include "app/launched_rank.h"
 #include "app/preflight.h"
 #include "app/run_start.h"
+#include "app/spoken_checkpoints.h"
 #include "app/stop_signal.h"
 #include "app/terminal.h"
 #include "app/training_printer.h"
@@ -222,75 +223,6 @@ struct RankResult {
   std::string saved = "nothing was saved, since train.output is empty";
 };
 
-// What is said of a save, in the words of Megatron-LM.
-std::string saving_line(int64_t iteration, const std::filesystem::path& folder) {
-  return format("saving checkpoint at iteration {:7d} to {}", iteration, folder.string());
-}
-std::string saved_line(const SaveReport& r, const std::filesystem::path& folder) {
-  return format(
-      "  successfully saved checkpoint at iteration {:7d} to {} | {} in {}, {}/s, pause {:.3f} s",
-      r.iteration, folder.string(), as_bytes(r.bytes), as_duration(r.seconds),
-      as_bytes(r.bytes / r.seconds), r.pause);
-}
-
-// The checkpoints of a run, with what is said about them. `printer`: absent where the rank says
-// nothing.
-class SpokenCheckpoints {
- public:
-  SpokenCheckpoints(const RunOutput& out, RunStart& start, const Voice* voice)
-      : out_(out),
-        voice_(voice),
-        rank_(start.assembly().groups.world().rank()),
-        folder_(save_folder(out.config)),
-        checkpoints_(start.assembly(), {.folder = folder_,
-                                        .config = out.config,
-                                        .schedule = start.schedule(),
-                                        .config_text = out.config_text,
-                                        .history = start.history(),
-                                        .parameters = out.planned.model_parameters,
-                                        .ended = [this](const SaveReport& r) { ended(r); }}) {}
-
-  void print_to(TrainingPrinter* printer) { printer_ = printer; }
-
-  void add_to(TrainObserver& observer) {
-    observer.is_save_due = [this](int64_t iteration) { return checkpoints_.is_due(iteration); };
-    observer.save = [this](const RunPosition& position) {
-      if (printer_ != nullptr) printer_->record(saving_line(position.iteration, folder_));
-      checkpoints_.save(position);
-    };
-    observer.between_steps = [this] { checkpoints_.poll(); };
-  }
-
-  // Empty: the last one is there.
-  std::string finish() { return checkpoints_.finish() ? "" : failure_; }
-
- private:
-  void ended(const SaveReport& r) {
-    failure_ = r.failure;
-    if (printer_ != nullptr) {
-      printer_->clear_live();
-      if (r.failure.empty()) printer_->record(saved_line(r, folder_));
-      if (!r.note.empty()) voice_->tell("bevatron: note: {}\n", r.note);
-    }
-    if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
-    const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
-    const bool goes_on = next && *next <= out_.planned.iterations && !out_.stop.asked();
-    Voice::alert(
-        voice_, rank_,
-        format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,
-               goes_on ? format("the training goes on, and the next attempt is at {}", *next)
-                       : "those before it are as they were"));
-  }
-
-  const RunOutput& out_;
-  const Voice* voice_;
-  int rank_;
-  std::filesystem::path folder_;
-  std::string failure_;
-  TrainingPrinter* printer_ = nullptr;
-  RunCheckpoints checkpoints_;
-};
-
 // Trains, and says what it does.
 TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assembly,
                        Trainer& trainer, SpokenCheckpoints* checkpoints) {
@@ -368,7 +300,8 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   Assembly& assembly = start.assembly();
   if (is_first) tidy_before(out, start, voice);
   std::optional<SpokenCheckpoints> checkpoints;
-  if (!save_folder(config).empty()) checkpoints.emplace(out, start, voice);
+  if (!save_folder(config).empty())
+    checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
   RankResult result;
   {
     Trainer trainer(assembly, data, start.start());

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -165,7 +166,20 @@ AtomicFile::~AtomicFile() {
   }
 }
 
-void AtomicFile::write(std::span<const std::byte> bytes) { write_all(descriptor_, bytes, path_); }
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  constexpr size_t kFlushBytes = size_t{16} << 20;
+  while (!bytes.empty()) {
+    const size_t count = std::min(bytes.size(), kFlushBytes);
+    write_all(descriptor_, bytes.first(count), path_);
+    bytes = bytes.subspan(count);
+    written_ += count;
+    if (written_ - flushing_ < kFlushBytes) continue;
+    // A hint: where it cannot be followed, commit() does all.
+    ::sync_file_range(descriptor_, static_cast<off_t>(flushing_),
+                      static_cast<off_t>(written_ - flushing_), SYNC_FILE_RANGE_WRITE);
+    flushing_ = written_;
+  }
+}
 
 void AtomicFile::write_at(size_t offset, std::span<const std::byte> bytes) {
   size_t done = 0;

@@ -64,7 +64,8 @@ void read_with_retries(const std::filesystem::path& path, size_t offset, std::sp
 std::string read_text(const std::filesystem::path& path, size_t limit = size_t{1} << 30);
 
 // Writes to a temporary file beside `path`; commit() flushes it to disk and renames it over `path`.
-// Without commit the destructor removes the temporary file and `path` keeps its old content.
+// Without commit the destructor removes the temporary file and `path` keeps its old content. What
+// is written goes on its way to the disk at once, so that commit() has little left to wait for.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::filesystem::path& path);
@@ -83,6 +84,7 @@ class AtomicFile {
  private:
   std::filesystem::path path_, temporary_;
   int descriptor_ = -1;
+  size_t written_ = 0, flushing_ = 0;  // bytes; of those, on their way to the disk
 };
 
 // A file without a name in a folder, for what does not fit memory; gone when this is.

@@ -173,13 +173,17 @@ std::vector<CheckpointPlace> find_checkpoints(const fs::path& path) {
   return found;
 }
 
-std::optional<double> free_bytes(const fs::path& path) {
+fs::path existing_folder(const fs::path& path) {
   std::error_code ignored;
   fs::path above = fs::absolute(path, ignored);
   while (!fs::exists(above, ignored) && above.has_parent_path() && above != above.parent_path())
     above = above.parent_path();
+  return above;
+}
+
+std::optional<double> free_bytes(const fs::path& path) {
   struct statvfs disk{};
-  if (::statvfs(above.c_str(), &disk) != 0) return std::nullopt;
+  if (::statvfs(existing_folder(path).c_str(), &disk) != 0) return std::nullopt;
   return static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
 }
 

@@ -57,8 +57,10 @@ std::vector<CheckpointPlace> find_checkpoints(const std::filesystem::path& path)
 // Whether the folder is one checkpoint, good or not.
 bool is_checkpoint(const std::filesystem::path& path);
 
-// Bytes that the disk under a path, or under the nearest folder above it that exists, has free for
-// this user; none where nobody knows.
+// The path, or the nearest one above it that exists: where missing folders would be made.
+std::filesystem::path existing_folder(const std::filesystem::path& path);
+
+// Bytes that the disk under existing_folder() has free for this user; none where nobody knows.
 std::optional<double> free_bytes(const std::filesystem::path& path);
 
 }  // namespace bev

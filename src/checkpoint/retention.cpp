@@ -22,10 +22,13 @@ std::vector<size_t> best(std::span<const KeptCheckpoint> checkpoints, int64_t mo
 
 }  // namespace
 
+bool removes(const CheckpointConfig& config) { return config.keep > 0 || config.keep_every > 0; }
+
 std::vector<int64_t> removable(std::span<const KeptCheckpoint> checkpoints,
                                const CheckpointConfig& config) {
-  if (config.keep == 0) return {};
-  const size_t newest = std::min(checkpoints.size(), static_cast<size_t>(config.keep));
+  if (!removes(config)) return {};
+  const auto keep = static_cast<size_t>(std::max<int64_t>(1, config.keep));
+  const size_t newest = std::min(checkpoints.size(), keep);
   const std::vector<size_t> good = best(checkpoints, config.keep_best);
   std::vector<int64_t> iterations;
   for (size_t i = 0; i < checkpoints.size() - newest; ++i) {

@@ -16,7 +16,10 @@ struct KeptCheckpoint {
   bool is_permanent = false;
 };
 
-// The iterations that may go, oldest first. What stays: the newest checkpoint.keep (0: all),
+// Whether a configuration asks for any to go.
+bool removes(const CheckpointConfig& config);
+
+// The iterations that may go, oldest first. What stays: the newest checkpoint.keep (at least one),
 // multiples of keep_every, the keep_best with the lowest validation loss (of equal ones the newer),
 // and what is permanent. So the newest one always stays. REQUIRES: all are good, the oldest first.
 std::vector<int64_t> removable(std::span<const KeptCheckpoint> checkpoints,

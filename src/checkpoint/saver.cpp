@@ -128,6 +128,7 @@ void Saver::commit() {
   if (!last_succeeded_) folder_.clear_leftovers();
   for (const CheckpointFile& file : manifest_.files)
     report_.bytes += static_cast<double>(file.bytes);
+  report_.seconds = seconds_now() - begun_;
   if (!options_.tidy) return;
   const std::string note = options_.tidy();
   if (!note.empty()) report_.note += (report_.note.empty() ? "" : "; ") + note;
@@ -202,7 +203,7 @@ void Saver::poll() {
 void Saver::end(std::string failure) {
   phase_ = Phase::Idle;
   if (!failure.empty() && is_first()) folder_.drop_draft(manifest_.iteration);
-  report_.seconds = seconds_now() - begun_;
+  if (report_.seconds == 0) report_.seconds = seconds_now() - begun_;
   if (!snapshot_) report_.pause = report_.seconds;
   report_.failed_here = outcome_ && !outcome_->empty();
   report_.failure = std::move(failure);

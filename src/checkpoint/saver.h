@@ -21,7 +21,7 @@ struct SaveReport {
   std::string failure{};     // empty: the checkpoint is there; else why not, in the user's words
   bool failed_here = false;  // on this rank: the failure has the words of what went wrong
   double pause = 0;          // seconds in which the training stood still
-  double seconds = 0;        // until it was there
+  double seconds = 0;        // until it was there, or given up
   double bytes = 0;          // of the whole checkpoint; known to the first rank
   std::string note{};        // what tidying could not do
 };

@@ -29,7 +29,7 @@ struct CheckpointConfig {
     v("schedule", s.schedule, {.help = "intervals by phase instead of one, each counted from where the phase before it ends, such as 10:100,18:1000,1500: every 10 until 100, every 18 until 1000, then every 1500; these checkpoints are not removed by keep"});
     v("asynchronous", s.asynchronous, {.help = "write while the training goes on, from a copy in host memory; false: the training waits, and no copy is made", .aliases = {{"--async-save", "true"}}});
     v("save_optimizer", s.save_optimizer, {.help = "write the optimizer's state too; without it a run can only begin anew from the weights", .aliases = {{"--no-save-optim", "false"}}});
-    v("keep", s.keep, {.help = "how many of the newest checkpoints stay; 0: all", .min = 0, .max = 1e9});
+    v("keep", s.keep, {.help = "how many of the newest checkpoints stay; 0: all, or with keep_every the newest one", .min = 0, .max = 1e9});
     v("keep_every", s.keep_every, {.help = "of the others, those at multiples of so many iterations stay too; 0: none", .min = 0, .max = 1e15, .aliases = {{"--save-retain-interval"}}});
     v("keep_best", s.keep_best, {.help = "and so many with the lowest validation loss", .min = 0, .max = 1e9});
     v("load", s.load, {.help = "continue from the newest good checkpoint in this folder: of checkpoints, of a run, or of one checkpoint; where there is none yet, start anew", .aliases = {{"--load"}}});

@@ -15,8 +15,7 @@ Found one_interval(const Facts& f) {
   return Problem{.what = "the interval between checkpoints is given twice",
                  .where = f.where({"checkpoint.interval", "checkpoint.schedule"}),
                  .why = "the schedule has its own intervals",
-                 .legal = format("one of the two; every {} iterations is also a schedule: {}",
-                                 c.interval, c.interval)};
+                 .legal = "one of the two"};
 }
 
 Found schedule_is_phases(const Facts& f) {
@@ -32,15 +31,13 @@ Found schedule_is_phases(const Facts& f) {
 
 Found exceptions_have_a_rule(const Facts& f) {
   const CheckpointConfig& c = f.config.checkpoint;
-  if (c.keep > 0 || (c.keep_every == 0 && c.keep_best == 0)) return {};
-  const std::string_view given =
-      c.keep_every > 0 ? "checkpoint.keep_every" : "checkpoint.keep_best";
-  return Problem{.what = format("{} says what stays, but nothing is removed", given),
-                 .where = f.where({given, "checkpoint.keep"}),
-                 .why = "with keep 0 all checkpoints stay; the others are exceptions from keep",
+  if (c.keep > 0 || c.keep_every > 0 || c.keep_best == 0) return {};
+  return Problem{.what = "checkpoint.keep_best says what stays, but nothing is removed",
+                 .where = f.where({"checkpoint.keep_best", "checkpoint.keep"}),
+                 .why = "with keep 0 all checkpoints stay; the best are exceptions from keep",
                  .legal =
-                     "checkpoint.keep 1 or more, so many of the newest stay too; or neither "
-                     "keep_every nor keep_best"};
+                     "checkpoint.keep 1 or more: so many of the newest stay besides; or no "
+                     "keep_best"};
 }
 
 Found saving_has_a_folder(const Facts& f) {

@@ -1,6 +1,10 @@
 #include "train/resume.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "base/check.h"
 #include "checkpoint/restore.h"
@@ -152,9 +156,17 @@ bool continues_itself(const Config& config) {
          (is_checkpoint(c.load) && is_same_folder(fs::path(c.load) / "..", folder));
 }
 
-void require_own_folder(const Config& config) {
+void check_save_folder(const Config& config, double bytes) {
   const fs::path folder = save_folder(config);
   if (folder.empty()) return;
+  const fs::path parent = existing_folder(folder);
+  BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data,
+            "checkpoint.save {}: cannot write into {}: {}", folder.string(), parent.string(),
+            std::strerror(errno));
+  const std::optional<double> free = free_bytes(parent);
+  BEV_CHECK(!free || *free >= bytes, Data,
+            "checkpoint.save {}: the disk has {} free, but a checkpoint takes {}", folder.string(),
+            as_bytes(*free), as_bytes(bytes));
   const std::vector<CheckpointPlace> there = CheckpointFolder(folder).list();
   if (there.empty()) return;
   BEV_CHECK(continues_itself(config), Usage,

@@ -53,8 +53,9 @@ std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration);
 // Whether the run goes on with what is in its own folder for checkpoints, or will be there.
 bool continues_itself(const Config& config);
 
-// Usage error where the folder for checkpoints holds some that a run would mix its own with:
-// `resumes` says whether it continues from one of them.
-void require_own_folder(const Config& config);
+// What would go wrong at the first save is said before the run. Usage error where the folder holds
+// checkpoints with which a run that does not continue from them would mix its own; Data error where
+// it cannot be written, or the disk has no room for one checkpoint of `bytes`.
+void check_save_folder(const Config& config, double bytes);
 
 }  // namespace bev

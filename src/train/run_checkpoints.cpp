@@ -62,7 +62,7 @@ void RunCheckpoints::save(const RunPosition& position) {
 }
 
 std::string RunCheckpoints::tidy() const {
-  if (config_.keep == 0) return "";
+  if (!removes(config_)) return "";
   const CheckpointFolder& folder = saver_.folder();
   std::vector<KeptCheckpoint> good;
   for (const CheckpointPlace& place : folder.list()) {

@@ -1,6 +1,5 @@
 #include "train/run_directory.h"
 
-#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/huggingface.h"
 
 namespace bev {
@@ -15,15 +15,6 @@ namespace bev {
 namespace fs = std::filesystem;
 
 namespace {
-
-// The nearest folder above that exists: where the missing ones would be made.
-fs::path existing_parent(fs::path path) {
-  std::error_code ignored;
-  path = fs::absolute(path, ignored);
-  while (!fs::exists(path, ignored) && path.has_parent_path() && path != path.parent_path())
-    path = path.parent_path();
-  return path;
-}
 
 // The names that AtomicFile and AtomicDirectory give to what they have not finished.
 bool is_unfinished(const std::string& name) {
@@ -48,7 +39,7 @@ std::filesystem::path RunDirectory::rank_log(int rank) const {
 
 void RunDirectory::check(const Config& config, size_t model_bytes) const {
   check_huggingface_output(model(), config);
-  const fs::path parent = existing_parent(path_);
+  const fs::path parent = existing_folder(path_);
   std::error_code ignored;
   BEV_CHECK(fs::is_directory(parent, ignored), Data,
             "train.output {}: {} is not a folder; another name is needed", path_.string(),
@@ -59,12 +50,10 @@ void RunDirectory::check(const Config& config, size_t model_bytes) const {
   BEV_CHECK(!fs::exists(config_file(), ignored) || fs::exists(metrics_file(), ignored), Data,
             "train.output {}: {} is not of a run, and would be replaced; another name is needed",
             path_.string(), config_file().string());
-  struct statvfs disk{};
-  if (::statvfs(parent.c_str(), &disk) != 0) return;
-  const double free = static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
-  BEV_CHECK(free >= static_cast<double>(model_bytes), Data,
+  const std::optional<double> free = free_bytes(parent);
+  BEV_CHECK(!free || *free >= static_cast<double>(model_bytes), Data,
             "train.output {}: the disk has {} free, but the trained model takes {}", path_.string(),
-            as_bytes(free), as_bytes(static_cast<double>(model_bytes)));
+            as_bytes(*free), as_bytes(static_cast<double>(model_bytes)));
 }
 
 void RunDirectory::prepare(const std::string& config_text) const {

@@ -41,10 +41,16 @@ RunPosition read_position(const Manifest& manifest, const std::string& source) {
   p.update.emplace();
   for (size_t i = 0; i < kNames.size(); ++i) {
     const auto found = manifest.update.find(kNames[i]);
-    BEV_CHECK(found != manifest.update.end() && found->second >= 0, Data,
-              "{}: update lacks {}, or has a negative one", source, kNames[i]);
+    BEV_CHECK(found != manifest.update.end(), Data, "{}: update lacks {}", source, kNames[i]);
     (*p.update)[i] = found->second;
   }
+  const auto is_count = [&](int state) {
+    const double value = (*p.update)[static_cast<size_t>(state)];
+    return value >= 0 && value <= 9e15;
+  };
+  BEV_CHECK((*p.update)[kLossScale] > 0 && is_count(kAppliedSteps) && is_count(kScheduledSamples),
+            Data, "{}: the loss scale, the applied steps or the scheduled samples are impossible",
+            source);
   // A run that halted on a number that is not finite may try again.
   (*p.update)[kHalted] = 0;
   return p;

@@ -26,9 +26,10 @@ const std::map<std::string_view, std::string_view> kOtherDefaults{
     {"--split", "none; with --data-path alone it becomes ours"},
     {"--dataloader-type", "none; it becomes single"},
     {"--recompute-method", "none, which full recomputation refuses; ours takes all blocks"},
+    {"--async-save", "off; ours writes while the training goes on"},
 };
 // Defaults of the first version that would ask for something missing.
-const std::set<std::string_view> kOldDefaults{"--save-interval", "--tokenizer-type"};
+const std::set<std::string_view> kOldDefaults{"--tokenizer-type"};
 
 // Options whose legal values do not follow from their type.
 const std::map<std::string_view, Args> kOtherValues{

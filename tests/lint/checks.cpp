@@ -36,6 +36,7 @@ const std::vector<Vendor>& vendors() {
       {"zlib.h", {"src/data/gzip.cpp"}},
       {"lzma.h", {"src/data/xz.cpp"}},
       {"zstd.h", {"src/data/zstd.cpp"}},
+      {"xxhash.h", {"src/checkpoint/checksum.cpp"}},
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},
       {"cuda_", {"src/device/cuda/", "src/ops/cuda/", "src/comm/cuda/"}},

@@ -39,6 +39,7 @@ TEST(Retention, TheNewestStay) {
 
 TEST(Retention, MultiplesStay) {
   EXPECT_EQ(removable(plain({10, 20, 30, 40, 45}), keeping(1, 20)), (Iterations{10, 30}));
+  EXPECT_EQ(removable(plain({10, 20, 30, 40, 45}), keeping(0, 20)), (Iterations{10, 30}));
 }
 
 TEST(Retention, PermanentOnesStayAndDoNotCountAsOthers) {
