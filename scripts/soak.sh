@@ -92,12 +92,11 @@ same_end() {  # folder, undisturbed folder
   [[ -z $(find "$1/saved" -name '.*' -o -name '*.partial.*') ]]
 }
 
-begin=$(date +%s)
-left() { echo $((begin + seconds - $(date +%s))); }
+readonly end=$((EPOCHSECONDS + seconds)) begin=$EPOCHSECONDS
 
 failed=0 all_kills=0 all_lost=0 round=0
 table=$(printf '%-5s %-18s %10s %6s %10s %s' round ranks iterations kills "lost steps" end)
-while [[ $(left) -gt 0 ]]; do
+while [[ $EPOCHSECONDS -lt $end ]]; do
   layout=${layouts[$((round % ${#layouts[@]}))]}
   round=$((round + 1))
   whole=$work/$layout
@@ -113,8 +112,8 @@ while [[ $(left) -gt 0 ]]; do
     before=$(reported_bytes "$folder")
     start "$layout" "$folder" "$interval"
     # Between 0 and 4 seconds, the start of the program among them.
-    until=$(($(date +%s%N) / 1000000 + RANDOM % 4000))
-    while kill -0 "$job" 2> /dev/null && { [[ $(left) -le 0 ]] || [[ $(($(date +%s%N) / 1000000)) -lt $until ]]; }; do
+    until=$((${EPOCHREALTIME/[.,]/} + RANDOM % 4000 * 1000))
+    while kill -0 "$job" 2> /dev/null && [[ $EPOCHSECONDS -ge $end || ${EPOCHREALTIME/[.,]/} -lt $until ]]; do
       sleep 0.02
     done
     if kill -0 "$job" 2> /dev/null; then
@@ -153,7 +152,7 @@ while [[ $(left) -gt 0 ]]; do
   table+=$'\n'$line
 done
 printf '\n%s\n' "$table"
-echo "$round rounds in $(($(date +%s) - begin)) s, $all_kills kills, $all_lost steps lost, $failed rounds ended otherwise"
+echo "$round rounds in $((EPOCHSECONDS - begin)) s, $all_kills kills, $all_lost steps lost, $failed rounds ended otherwise"
 if [[ $failed -gt 0 ]]; then
   echo "what they left is in $work" >&2
   exit 1
