@@ -92,10 +92,18 @@ std::string choice_cases() {
   return out + one_case("--model.preset", names.text());
 }
 
+// What must follow a verb, as branches of a `case`.
+std::string part_cases(std::span<const Verb> verbs) {
+  std::string out;
+  for (const Verb& verb : verbs)
+    if (!verb.parts.empty()) out += format("    {}) parts=\"{}\" ;;\n", verb.name, verb.parts);
+  return out;
+}
+
 std::string bash_function(std::span<const Verb> verbs) {
   return format(R"(_bevatron() {{
   local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} verb=${{COMP_WORDS[1]}}
-  local choices=""
+  local choices="" parts=""
   local verbs="{}"
   local fields="{}"
   local megatron="{}"
@@ -107,7 +115,8 @@ std::string bash_function(std::span<const Verb> verbs) {
   case $verb in
     help) choices="$verbs configuration" ;;
     completion) choices="bash zsh" ;;
-  esac
+{}  esac
+  if [ -n "$parts" ] && [ "$COMP_CWORD" -eq 2 ]; then choices=$parts; fi
   case $prev in
 {}  esac
   if [ -n "$choices" ]; then
@@ -117,7 +126,7 @@ std::string bash_function(std::span<const Verb> verbs) {
   case $cur in
     -*)
       local help flags
-      help=$("${{COMP_WORDS[0]}}" "$verb" --help 2>/dev/null)
+      help=$("${{COMP_WORDS[0]}}" "$verb" ${{parts:+"${{COMP_WORDS[2]}}"}} --help 2>/dev/null)
       flags=$(printf '%s\n' "$help" | sed -n 's/^  \(--[a-z0-9-]*\)\( .*\)\{{0,1\}}$/\1/p')
       case $help in *--{}*) flags="$flags $fields $megatron" ;; esac
       COMPREPLY=($(compgen -W "$flags" -- "$cur"))
@@ -127,8 +136,8 @@ std::string bash_function(std::span<const Verb> verbs) {
 }}
 complete -o filenames -F _bevatron bevatron
 )",
-                verb_words(verbs), field_words(), megatron_words(), choice_cases(),
-                fields()[0].path);
+                verb_words(verbs), field_words(), megatron_words(), part_cases(verbs),
+                choice_cases(), fields()[0].path);
 }
 
 }  // namespace

@@ -76,9 +76,9 @@ std::string overview(std::span<const Verb> verbs) {
   text += format("  {:<12}{}\n", "", "`bevatron help configuration` all fields and flags");
   text +=
       "\nEvery field of the configuration is a flag; flags of Megatron-LM work too.\n"
-      "Exit codes: 0 done, 2 wrong usage or configuration, 3 bad or missing file,\n"
-      "4 device or memory, 5 communication, 6 numbers that are not finite or differ,\n"
-      "70 a bug of bevatron.\n";
+      "Exit codes: 0 done, 1 what diff compared differs, 2 wrong usage or configuration,\n"
+      "3 bad or missing file, 4 device or memory, 5 communication, 6 numbers that are\n"
+      "not finite or differ, 70 a bug of bevatron.\n";
   return text;
 }
 

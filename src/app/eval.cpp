@@ -10,6 +10,7 @@
 
 #include "app/device_flags.h"
 #include "app/progress_line.h"
+#include "app/terminal.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "base/json.h"
@@ -172,8 +173,9 @@ int eval(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "eval",
        .summary = "Scores a trained model: loss, perplexity and, with its tokenizer, bits per "
-                  "byte. DIR is the folder of a `bevatron train` or a Hugging Face model. Without "
-                  "--data and --text the validation part of the training data is scored.",
+                  "byte. DIR is the folder of a `bevatron train`, one of its checkpoints or a "
+                  "Hugging Face model. Without --data and --text the validation part of the "
+                  "training data is scored.",
        .flags = kFlags,
        .positional = "DIR",
        .min_positional = 1,
@@ -182,6 +184,7 @@ int eval(std::span<const std::string> args) {
   if (!flags) return 0;
   flags->require_not_both("--data", "--text");
   const ModelFolder folder = open_model_folder(flags->positional().front());
+  for (const std::string& line : folder.passed_over) say("note: {}\n", line);
   const Config& config = folder.config;
   const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
   const int64_t length = flags->integer("--length", longest_sequence(folder, trained), 1,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "app/device_flags.h"
+#include "app/terminal.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "config/tokenizer_facts.h"
@@ -81,7 +82,7 @@ int generate(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "generate",
        .summary = "Continues a prompt with a trained model. DIR is the folder of a `bevatron "
-                  "train` or a Hugging Face model.",
+                  "train`, one of its checkpoints or a Hugging Face model.",
        .flags = kFlags,
        .positional = "DIR",
        .min_positional = 1,
@@ -90,6 +91,7 @@ int generate(std::span<const std::string> args) {
   if (!flags) return 0;
   flags->require_not_both("--prompt", "--prompt-ids");
   const ModelFolder folder = open_model_folder(flags->positional().front());
+  for (const std::string& line : folder.passed_over) say("note: {}\n", line);
   const Config& config = folder.config;
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
   const std::vector<int32_t> prompt = prompt_ids(*flags, folder, tokenizer.get());

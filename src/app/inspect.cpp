@@ -5,17 +5,20 @@
 #include <map>
 #include <vector>
 
+#include "app/inspect_checkpoint.h"
 #include "app/inspect_samples.h"
 #include "app/inspect_tokens.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "base/json.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/huggingface_config.h"
 #include "checkpoint/safetensors.h"
 #include "config/load.h"
 #include "config/print.h"
 #include "data/token_file.h"
 #include "infer/loaded_model.h"
+#include "train/run_directory.h"
 
 namespace bev::app {
 
@@ -50,10 +53,13 @@ void inspect_safetensors(const fs::path& path) {
 
 void inspect_model(const fs::path& path) {
   const ModelFolder folder = open_model_folder(path);
-  const HuggingFaceModel model = read_huggingface_config(folder.weights);
-  const ModelConfig& m = model.model;
-  print_row(folder.is_run ? "run" : "model", path.string());
-  print_row("family", std::string(name_of(model.family)));
+  const ModelConfig& m = folder.config.model;
+  if (folder.is_checkpoint) {
+    print_row("checkpoint", folder.weights.string());
+  } else {
+    print_row(folder.is_run ? "run" : "model", path.string());
+    print_row("family", std::string(name_of(read_huggingface_config(folder.weights).family)));
+  }
   print_row("shape", format("{} layers, width {}, {} heads, {} key/value heads", m.layers, m.width,
                             m.heads, m.kv_heads > 0 ? m.kv_heads : m.heads));
   print_row("vocabulary", format("{} ids, {}", with_commas(m.vocab),
@@ -72,6 +78,13 @@ void inspect_model(const fs::path& path) {
   for (const fs::path& file : files) inspect_safetensors(file);
 }
 
+// Of a run both its model, once it has one, and its checkpoints.
+void inspect_folder(const fs::path& path, const FlagValues& flags) {
+  const bool has_checkpoints = !find_checkpoints(path).empty();
+  if (!has_checkpoints || RunDirectory::is_run(path)) inspect_model(path);
+  if (has_checkpoints) inspect_checkpoint(path, !flags.has("--no-norms"));
+}
+
 void inspect_config(const fs::path& path) {
   Findings findings;
   const std::vector<std::string> args{path.string()};
@@ -84,21 +97,22 @@ void inspect_config(const fs::path& path) {
 
 int inspect(std::span<const std::string> args) {
   if (!args.empty() && args.front() == "samples") return inspect_samples(args.subspan(1));
-  const auto flags = flags_for(
-      {.name = "inspect",
-       .summary = "Says what PATH is and what is in it: a token file (with or without "
-                  ".bin or .idx), a configuration (.toml), a folder with a model, a "
-                  "safetensors file. `bevatron inspect samples` shows what a training will see.",
-       .flags = kInspectFlags,
-       .positional = "PATH",
-       .min_positional = 1,
-       .max_positional = 1},
-      args);
+  const auto flags =
+      flags_for({.name = "inspect",
+                 .summary = "Says what PATH is and what is in it: a token file (with or without "
+                            ".bin or .idx), a configuration (.toml), a checkpoint or a folder of "
+                            "checkpoints, a folder with a model, a safetensors file. `bevatron "
+                            "inspect samples` shows what a training will see.",
+                 .flags = kInspectFlags,
+                 .positional = "PATH",
+                 .min_positional = 1,
+                 .max_positional = 1},
+                args);
   if (!flags) return 0;
   const fs::path path = flags->positional().front();
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
-    inspect_model(path);
+    inspect_folder(path, *flags);
   } else if (path.extension() == ".toml") {
     inspect_config(path);
   } else if (path.extension() == ".safetensors") {
@@ -111,8 +125,8 @@ int inspect(std::span<const std::string> args) {
               idx_path(path).string());
     throw Error(ErrorKind::Data,
                 format("{} is nothing this program knows: a token file (PREFIX.bin and "
-                       "PREFIX.idx), a configuration (.toml), a folder with a model or a "
-                       ".safetensors file",
+                       "PREFIX.idx), a configuration (.toml), a folder with a model or "
+                       "checkpoints or a .safetensors file",
                        path.string()));
   }
   return 0;

@@ -21,7 +21,8 @@ namespace {
 
 constexpr std::string_view kPrefix = "iter_";
 constexpr std::string_view kRelease = "release";
-constexpr std::string_view kWriting = ".writing", kRemoving = ".removing";
+// Beside its place: a draft; what is being removed; what gives way to a draft.
+constexpr std::string_view kWriting = ".writing", kRemoving = ".removing", kReplaced = ".replaced";
 
 std::optional<int64_t> iteration_of(std::string_view name) {
   if (name == kRelease) return 0;
@@ -29,8 +30,9 @@ std::optional<int64_t> iteration_of(std::string_view name) {
   const std::string_view digits = name.substr(kPrefix.size());
   int64_t value = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc{} || end != digits.data() + digits.size() || digits.size() < 7 ||
-      value < 0)
+  // One spelling for each number, so that place_of() leads back.
+  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0 ||
+      format("{:07d}", value) != digits)
     return std::nullopt;
   return value;
 }
@@ -54,10 +56,15 @@ bool put_in_place_of(const fs::path& draft, const fs::path& place) {
     return true;
   }
   // Network file systems cannot exchange names.
-  const fs::path aside = beside(place, kRemoving);
+  const fs::path aside = beside(place, kReplaced);
   fs::remove_all(aside, ignored);
   if (::rename(place.c_str(), aside.c_str()) != 0) return false;
-  if (::rename(draft.c_str(), place.c_str()) != 0) return false;
+  if (::rename(draft.c_str(), place.c_str()) != 0) {
+    const int why = errno;
+    ::rename(aside.c_str(), place.c_str());
+    errno = why;
+    return false;
+  }
   fs::remove_all(aside, ignored);
   return true;
 }
@@ -141,11 +148,15 @@ void CheckpointFolder::clear_leftovers() const {
     const std::string name = entry->path().filename().string();
     if (name.starts_with(tracker().filename().string() + ".partial."))
       leftovers.push_back(entry->path());
-    for (const std::string_view suffix : {kWriting, kRemoving}) {
+    for (const std::string_view suffix : {kWriting, kRemoving, kReplaced}) {
       if (!name.starts_with('.') || !name.ends_with(suffix)) continue;
-      const std::string_view middle =
-          std::string_view(name).substr(1, name.size() - 1 - suffix.size());
-      if (iteration_of(middle)) leftovers.push_back(entry->path());
+      const std::string middle = name.substr(1, name.size() - 1 - suffix.size());
+      if (!iteration_of(middle)) continue;
+      leftovers.push_back(entry->path());
+      // Killed between the two renames: the old one is still the only one.
+      std::error_code ignored;
+      if (suffix == kReplaced && !fs::exists(root_ / middle, ignored))
+        fs::rename(entry->path(), root_ / middle, ignored);
     }
   }
   for (const fs::path& path : leftovers) {

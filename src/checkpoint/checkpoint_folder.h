@@ -43,7 +43,8 @@ class CheckpointFolder {
 
   // Disappears from list() at once. Data error when it cannot be removed.
   void remove(int64_t iteration) const;
-  // What killed runs left half written or half removed. REQUIRES: nobody writes here now.
+  // Removes what killed runs left half written or half removed; one that had stepped aside for a
+  // draft that never took its place returns. REQUIRES: nobody writes here now.
   void clear_leftovers() const;
 
  private:

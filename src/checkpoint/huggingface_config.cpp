@@ -3,101 +3,17 @@
 #include <algorithm>
 #include <optional>
 #include <string>
-#include <type_traits>
-#include <utility>
 
 #include "base/check.h"
+#include "checkpoint/json_fields.h"
+#include "checkpoint/model_ranges.h"
 
 namespace bev {
 
 namespace {
 
-// Typed access to the fields of one JSON object; an absent field and null are the same.
-class Fields {
- public:
-  Fields(const Json& object, std::string source) : object_(object), source_(std::move(source)) {
-    BEV_CHECK(object.is_object(), Data, "{} is not a JSON object", source_);
-  }
-
-  bool has(const char* name) const { return find(name) != nullptr; }
-
-  // A size: at least `least`, and small enough that products of a few of them cannot overflow.
-  int64_t size(const char* name, int64_t least = 1) const {
-    constexpr int64_t kMost = int64_t{1} << 30;
-    const Json& value = required(name);
-    BEV_CHECK(value.is_number_unsigned() && value >= least && value <= kMost, Data,
-              "{}: {} = {} is not a whole number from {} to {}", source_, name, shown(value), least,
-              kMost);
-    return value.get<int64_t>();
-  }
-  int64_t size_or(const char* name, int64_t otherwise) const {
-    return has(name) ? size(name) : otherwise;
-  }
-
-  double number(const char* name) const {
-    const Json& value = required(name);
-    BEV_CHECK(value.is_number(), Data, "{}: {} = {} is not a number", source_, name, shown(value));
-    return value.get<double>();
-  }
-  double number_or(const char* name, double otherwise) const {
-    return has(name) ? number(name) : otherwise;
-  }
-
-  bool flag_or(const char* name, bool otherwise) const {
-    const Json* value = find(name);
-    if (value == nullptr) return otherwise;
-    BEV_CHECK(value->is_boolean(), Data, "{}: {} = {} is neither true nor false", source_, name,
-              shown(*value));
-    return value->get<bool>();
-  }
-
-  std::string text(const char* name) const {
-    const Json& value = required(name);
-    BEV_CHECK(value.is_string(), Data, "{}: {} = {} is not a string", source_, name, shown(value));
-    return value.get<std::string>();
-  }
-  std::string text_or(const char* name, const char* otherwise) const {
-    return has(name) ? text(name) : otherwise;
-  }
-
-  // The object behind a name; nothing when it is absent.
-  std::optional<Fields> object(const char* name) const {
-    const Json* value = find(name);
-    if (value == nullptr) return std::nullopt;
-    return Fields(*value, source_ + ", " + name);
-  }
-  // Whether the name stands there at all, null or not.
-  bool states(const char* name) const { return object_.contains(name); }
-  const Json* find(const char* name) const {
-    const auto found = object_.find(name);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
-
-  // For a file that says something this program has no counterpart for.
-  [[noreturn]] void refuse(const char* name, std::string_view have) const {
-    const Json* value = find(name);
-    throw Error(ErrorKind::Usage, format("{}: {} = {} is not supported; {}", source_, name,
-                                         value != nullptr ? shown(*value) : "null", have));
-  }
-  const std::string& source() const { return source_; }
-
- private:
-  const Json& required(const char* name) const {
-    const Json* value = find(name);
-    BEV_CHECK(value != nullptr, Data, "{}: {} is missing", source_, name);
-    return *value;
-  }
-  static std::string shown(const Json& value) {
-    if (value.is_string()) return in_quotes(value.get_ref<const std::string&>());
-    return value.is_structured() ? "{...}" : value.dump();
-  }
-
-  const Json& object_;
-  std::string source_;
-};
-
 template <size_t N>
-Activation read_activation(const Fields& f, const char* field, const char* otherwise,
+Activation read_activation(const JsonFields& f, const char* field, const char* otherwise,
                            const std::array<ActivationName, N>& names) {
   const std::string name = f.text_or(field, otherwise);
   std::string have = "there are";
@@ -108,7 +24,7 @@ Activation read_activation(const Fields& f, const char* field, const char* other
   f.refuse(field, have);
 }
 
-ModelConfig read_gpt2(const Fields& f) {
+ModelConfig read_gpt2(const JsonFields& f) {
   if (f.flag_or("add_cross_attention", false))
     f.refuse("add_cross_attention", "a decoder has none");
   if (!f.flag_or("scale_attn_weights", true)) {
@@ -141,11 +57,11 @@ ModelConfig read_gpt2(const Fields& f) {
   return m;
 }
 
-void read_rope(const Fields& f, ModelConfig& m) {
+void read_rope(const JsonFields& f, ModelConfig& m) {
   m.position = PositionKind::Rope;
-  const std::optional<Fields> parameters = f.object("rope_parameters");
-  const std::optional<Fields> scaling = parameters ? parameters : f.object("rope_scaling");
-  const Fields& rope = scaling ? *scaling : f;
+  const std::optional<JsonFields> parameters = f.object("rope_parameters");
+  const std::optional<JsonFields> scaling = parameters ? parameters : f.object("rope_scaling");
+  const JsonFields& rope = scaling ? *scaling : f;
   m.rope_base = rope.has("rope_theta") ? rope.number("rope_theta") : f.number_or("rope_theta", 1e4);
   const bool partial_inside = rope.has("partial_rotary_factor");
   if ((partial_inside ? rope : f).number_or("partial_rotary_factor", 1) != 1) {
@@ -166,7 +82,7 @@ void read_rope(const Fields& f, ModelConfig& m) {
   m.rope_original_positions = scaling->size("original_max_position_embeddings");
 }
 
-void read_bias(const Fields& f, HuggingFaceFamily family, ModelConfig& m) {
+void read_bias(const JsonFields& f, HuggingFaceFamily family, ModelConfig& m) {
   const bool attention = f.flag_or("attention_bias", false);
   switch (family) {
     case HuggingFaceFamily::Llama:
@@ -184,7 +100,7 @@ void read_bias(const Fields& f, HuggingFaceFamily family, ModelConfig& m) {
 }
 
 // Qwen lists which layers have the window; here all have it or none.
-int64_t read_qwen_window(const Fields& f, int64_t layers) {
+int64_t read_qwen_window(const JsonFields& f, int64_t layers) {
   if (!f.flag_or("use_sliding_window", false)) return 0;
   const int64_t window = f.size_or("sliding_window", 4096);
   int64_t windowed = 0;
@@ -199,7 +115,7 @@ int64_t read_qwen_window(const Fields& f, int64_t layers) {
   return window;
 }
 
-ModelConfig read_llama_like(const Fields& f, HuggingFaceFamily family) {
+ModelConfig read_llama_like(const JsonFields& f, HuggingFaceFamily family) {
   const bool is_qwen = family == HuggingFaceFamily::Qwen2 || family == HuggingFaceFamily::Qwen3;
   ModelConfig m;
   m.layers = f.size("num_hidden_layers");
@@ -242,21 +158,6 @@ ModelConfig read_llama_like(const Fields& f, HuggingFaceFamily family) {
   return m;
 }
 
-// The bounds that flags and TOML files are held to.
-struct RangeCheck {
-  const std::string& source;
-
-  template <class T>
-  void operator()(const std::string& name, const T& value, const About& about) const {
-    if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
-      const auto number = static_cast<double>(value);
-      BEV_CHECK(number >= about.min && number <= about.max, Data,
-                "{}: model.{} would be {}, which is not from {} to {}", source, name, value,
-                about.min, about.max);
-    }
-  }
-};
-
 }  // namespace
 
 HuggingFaceModel read_huggingface_config(const std::filesystem::path& dir) {
@@ -265,7 +166,7 @@ HuggingFaceModel read_huggingface_config(const std::filesystem::path& dir) {
 }
 
 HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view source) {
-  const Fields f(config, std::string(source));
+  const JsonFields f(config, std::string(source));
   const std::string type = f.text("model_type");
   const auto found = std::find(kHuggingFaceFamilies.begin(), kHuggingFaceFamilies.end(), type);
   if (found == kHuggingFaceFamilies.end()) {
@@ -276,7 +177,7 @@ HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view s
   ModelConfig model = family == HuggingFaceFamily::Gpt2 ? read_gpt2(f) : read_llama_like(f, family);
   model.init_std = f.number_or("initializer_range", 0.02);
   model.vocab_multiple = 1;
-  walk(std::as_const(model), RangeCheck{f.source()});
+  check_model_ranges(model, f.source());
   return {family, model};
 }
 

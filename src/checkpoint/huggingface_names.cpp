@@ -1,10 +1,10 @@
 #include "checkpoint/huggingface_names.h"
 
-#include <algorithm>
 #include <array>
-#include <cstring>
+#include <span>
 
 #include "base/check.h"
+#include "checkpoint/weight_source.h"
 #include "param/store.h"
 
 namespace bev {
@@ -71,22 +71,6 @@ std::string with_layer(std::string_view pattern, std::string_view our_name) {
                 pattern.substr(star + 1));
 }
 
-template <class T>
-void transpose_as(const std::byte* in, int64_t rows, int64_t columns, std::byte* out) {
-  constexpr int64_t kTile = 32;  // a tile of both sides stays in the first-level cache
-  const T* from = reinterpret_cast<const T*>(in);
-  T* to = reinterpret_cast<T*>(out);
-  for (int64_t r0 = 0; r0 < rows; r0 += kTile) {
-    for (int64_t c0 = 0; c0 < columns; c0 += kTile) {
-      for (int64_t c = c0; c < std::min(c0 + kTile, columns); ++c) {
-        for (int64_t r = r0; r < std::min(r0 + kTile, rows); ++r) {
-          to[c * rows + r] = from[r * columns + c];
-        }
-      }
-    }
-  }
-}
-
 }  // namespace
 
 std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
@@ -104,7 +88,7 @@ std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
                        .row_begin = begin,
                        .rows = rows,
                        .transposed = line.transposed && spec.shape.rank() == 2,
-                       .vocabulary = stem == "embedding.tokens" || stem == "head"});
+                       .vocabulary = has_row_per_token(spec)});
   }
   BEV_CHECK(!tensors.empty(), Internal, "{} has no name in the family {}", spec.name,
             name_of(family));
@@ -127,19 +111,6 @@ std::string_view without_prefix(std::string_view name) {
 bool is_huggingface_buffer(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with("rotary_emb.inv_freq");
-}
-
-void transpose_elements(std::span<const std::byte> in, int64_t rows, int64_t columns, size_t size,
-                        std::span<std::byte> out) {
-  BEV_CHECK(in.size() == out.size() && in.size() == static_cast<size_t>(rows * columns) * size,
-            Internal, "transpose of [{}, {}] between {} and {} bytes", rows, columns, in.size(),
-            out.size());
-  switch (size) {
-    case 2: transpose_as<uint16_t>(in.data(), rows, columns, out.data()); return;
-    case 4: transpose_as<uint32_t>(in.data(), rows, columns, out.data()); return;
-    case 8: transpose_as<uint64_t>(in.data(), rows, columns, out.data()); return;
-    default: throw Error(ErrorKind::Internal, format("transpose of elements of {} bytes", size));
-  }
 }
 
 }  // namespace bev

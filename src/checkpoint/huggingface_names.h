@@ -2,7 +2,6 @@
 // them holds and whether it is stored turned. The one table both directions and the tests read.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,9 +30,5 @@ std::string_view without_prefix(std::string_view name);
 
 // A buffer that older files carry beside the parameters: attention masks, rotary frequencies.
 bool is_huggingface_buffer(std::string_view name);
-
-// out [columns, rows] = in [rows, columns], elements of `size` bytes.
-void transpose_elements(std::span<const std::byte> in, int64_t rows, int64_t columns, size_t size,
-                        std::span<std::byte> out);
 
 }  // namespace bev

@@ -11,12 +11,17 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kMostBytes = size_t{256} << 20;
+constexpr JsonLimits kLimits{.bytes = size_t{256} << 20, .depth = 8};
 constexpr std::string_view kChecksumSuffix = ".xxh3";
 
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.size() <= 200 &&
          name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+}
+
+// What stands beside a manifest of this text.
+std::string checksum_line(const std::string& manifest) {
+  return format("XXH3 ({}) = {}\n", kManifestName, checksum_text(checksum_of(manifest)));
 }
 
 // Access to the members of one object; every problem names the file and the member.
@@ -161,8 +166,9 @@ Json to_json(const Manifest& m) {
             {"skipped", Json::array()},
             {"history", Json::array()},
             {"files", Json::array()}};
-  if (m.loss) json["loss"] = *m.loss;
-  if (m.valid_loss) json["valid_loss"] = *m.valid_loss;
+  // JSON has no word for infinity.
+  if (m.loss && std::isfinite(*m.loss)) json["loss"] = *m.loss;
+  if (m.valid_loss && std::isfinite(*m.valid_loss)) json["valid_loss"] = *m.valid_loss;
   for (const SampleRange& range : m.skipped) json["skipped"].push_back({range.begin, range.end});
   for (const HistoryEntry& entry : m.history) json["history"].push_back(to_json(entry));
   for (const CheckpointFile& file : m.files) json["files"].push_back(to_json(file));
@@ -208,29 +214,27 @@ Manifest parse_manifest(const Json& json, std::string_view source) {
 }
 
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
+  const std::filesystem::path path = folder / kManifestName;
   const std::string text = to_json(manifest).dump(1) + "\n";
-  const auto put = [](const std::filesystem::path& path, const std::string& content) {
-    AtomicFile file(path);
+  // What could not be read back is not written.
+  parse_manifest(parse_json(text, path.string(), kLimits), path.string());
+  const auto put = [](const std::filesystem::path& to, const std::string& content) {
+    AtomicFile file(to);
     file.write(content);
     file.commit();
   };
-  const std::filesystem::path path = folder / kManifestName;
   put(path, text);
-  put(path.string() + std::string(kChecksumSuffix),
-      format("XXH3_{}  {}\n", checksum_text(checksum_of(text)), kManifestName));
+  put(path.string() + std::string(kChecksumSuffix), checksum_line(text));
 }
 
 Manifest read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestName;
   const std::filesystem::path beside = path.string() + std::string(kChecksumSuffix);
-  const std::string text = read_text(path, kMostBytes);
+  const std::string text = read_text(path, kLimits.bytes);
   const std::string stated = read_text(beside, 4096);
-  const std::string actual =
-      format("XXH3_{}  {}\n", checksum_text(checksum_of(text)), kManifestName);
-  BEV_CHECK(stated == actual, Data, "{} is damaged: it does not match {}", path.string(),
-            beside.filename().string());
-  return parse_manifest(parse_json(text, path.string(), {.bytes = kMostBytes, .depth = 8}),
-                        path.string());
+  BEV_CHECK(stated == checksum_line(text), Data, "{} is damaged: it does not match {}",
+            path.string(), beside.filename().string());
+  return parse_manifest(parse_json(text, path.string(), kLimits), path.string());
 }
 
 }  // namespace bev

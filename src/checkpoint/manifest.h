@@ -64,6 +64,7 @@ struct Manifest {
 Json to_json(const CheckpointFile& file);
 CheckpointFile parse_checkpoint_file(const Json& json, const std::string& source);
 
+// Losses that are not finite are left out.
 Json to_json(const Manifest& manifest);
 // A Data error names `source` and what is wrong. Believes nothing: numbers are in range, file names
 // are plain, no file stands twice.
@@ -72,7 +73,7 @@ Manifest parse_manifest(const Json& json, std::string_view source);
 inline constexpr std::string_view kManifestName = "manifest.json";
 
 // Writes manifest.json and manifest.json.xxh3, which holds its checksum as `xxhsum --check` reads
-// it.
+// it. Data error for a manifest that parse_manifest would refuse; then nothing is written.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 // Data error when one of the two is missing or damaged.
 Manifest read_manifest(const std::filesystem::path& folder);

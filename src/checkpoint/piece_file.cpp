@@ -13,7 +13,9 @@ namespace bev {
 namespace {
 
 // Names of the metadata that are of no array.
-bool is_general(const std::string& name) { return name == "format" || name == "written_by"; }
+bool is_general(const std::string& name) {
+  return name == "format" || name == "written_by" || name == "__metadata__";
+}
 
 std::string describe_piece(const TensorPiece& piece, uint64_t checksum) {
   Json shape = Json::array();
@@ -77,7 +79,7 @@ PieceInFile parse_piece(const StoredTensor& array, const std::string& text, std:
                  .rows = here.rows,
                  .columns = here.columns};
   BEV_CHECK(here.elements() > 0 && piece.where.row_end() <= whole.rows &&
-                piece.where.column_end() <= whole.columns,
+                piece.where.column_end() <= whole.columns && array.shape == shape_in_file(piece),
             Data, "{}: a piece {} at {}, {} does not lie in a tensor {}", source,
             to_string(array.shape), piece.where.row, piece.where.column, to_string(piece.shape));
   const std::optional<uint64_t> checksum = parse_checksum(json["xxh3"].get<std::string>());
@@ -97,8 +99,14 @@ PieceFileWriter::PieceFileWriter(const std::filesystem::path& path, std::vector<
     : path_(path), pieces_(std::move(pieces)), running_(std::make_unique<Checksum>()), file_(path) {
   std::set<std::string> names;
   for (const TensorPiece& piece : pieces_) {
-    BEV_CHECK(piece.where.elements() > 0 && names.insert(piece.name_in_file()).second, Internal,
-              "{}: {} is empty or stands twice", path.string(), piece.name_in_file());
+    const std::string name = piece.name_in_file();
+    BEV_CHECK(piece.where.elements() > 0 &&
+                  intersection(piece.where, whole_of(piece.shape)) == piece.where &&
+                  !is_general(name) && names.insert(name).second,
+              Internal,
+              "{}: {} is empty, lies outside its tensor, has a name of the format or "
+              "stands twice",
+              path.string(), name);
   }
   const std::string placeholder = header();
   header_bytes_ = placeholder.size();

@@ -33,7 +33,8 @@ struct TensorPiece {
 // are Data errors.
 class PieceFileWriter {
  public:
-  // The pieces lie in the file in this order. REQUIRES: no tensor place twice, none empty.
+  // The pieces lie in the file in this order. REQUIRES: no place of a tensor twice, none empty or
+  // outside its tensor, no tensor named as the metadata of the format are.
   PieceFileWriter(const std::filesystem::path& path, std::vector<TensorPiece> pieces);
 
   // The next bytes of the data; any portions.

@@ -16,6 +16,10 @@ struct Rectangle {
   int64_t elements() const { return rows * columns; }
   int64_t row_end() const { return row + rows; }
   int64_t column_end() const { return column + columns; }
+  // Where an element lies among those of the rectangle, row by row.
+  int64_t index_of(int64_t in_row, int64_t in_column) const {
+    return (in_row - row) * columns + in_column - column;
+  }
   bool operator==(const Rectangle&) const = default;
 };
 

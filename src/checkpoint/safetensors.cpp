@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/check.h"
 #include "base/integer.h"
 #include "base/json.h"
 
@@ -317,23 +318,60 @@ std::vector<double> SafetensorsReader::read_f64(const StoredTensor& tensor) cons
   return values;
 }
 
-void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
-                       FunctionRef<void(const TensorToWrite&, std::span<std::byte>)> fill,
-                       const std::map<std::string, std::string>& metadata) {
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
+                                     std::vector<TensorToWrite> tensors,
+                                     const std::map<std::string, std::string>& metadata)
+    : tensors_(std::move(tensors)), file_(path) {
   const auto place = [](const TensorToWrite& t) {
     return std::pair(&format_type(t.dtype) - kFormatTypes.data(), std::string_view(t.name));
   };
-  std::sort(tensors.begin(), tensors.end(),
+  std::sort(tensors_.begin(), tensors_.end(),
             [&](const TensorToWrite& a, const TensorToWrite& b) { return place(a) < place(b); });
-  AtomicFile file(path);
-  file.write(safetensors_header(tensors, metadata));
+  file_.write(safetensors_header(tensors_, metadata));
+  for (const TensorToWrite& tensor : tensors_)
+    left_ += static_cast<size_t>(tensor.shape.elements()) * size_of(tensor.dtype);
+}
+
+void SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  BEV_CHECK(bytes.size() <= left_, Internal, "{} bytes more than a file's arrays have",
+            bytes.size() - left_);
+  left_ -= bytes.size();
+  file_.write(bytes);
+}
+
+void SafetensorsWriter::finish() {
+  BEV_CHECK(left_ == 0, Internal, "a file's arrays lack {} bytes", left_);
+  file_.commit();
+}
+
+void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
+                       FunctionRef<void(const TensorToWrite&, std::span<std::byte>)> fill,
+                       const std::map<std::string, std::string>& metadata) {
+  SafetensorsWriter file(path, std::move(tensors), metadata);
   std::vector<std::byte> buffer;
-  for (const TensorToWrite& tensor : tensors) {
+  for (const TensorToWrite& tensor : file.tensors()) {
     buffer.resize(static_cast<size_t>(tensor.shape.elements()) * size_of(tensor.dtype));
     fill(tensor, buffer);
     file.write(buffer);
   }
-  file.commit();
+  file.finish();
+}
+
+void stream_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
+                        FunctionRef<void(const TensorToWrite&, PutBytes put)> produce,
+                        const std::map<std::string, std::string>& metadata) {
+  SafetensorsWriter file(path, std::move(tensors), metadata);
+  for (const TensorToWrite& tensor : file.tensors()) {
+    size_t left = static_cast<size_t>(tensor.shape.elements()) * size_of(tensor.dtype);
+    produce(tensor, [&](std::span<const std::byte> bytes) {
+      BEV_CHECK(bytes.size() <= left, Internal, "{}: {} gets more bytes than it has", path.string(),
+                tensor.name);
+      left -= bytes.size();
+      file.write(bytes);
+    });
+    BEV_CHECK(left == 0, Internal, "{}: {} lacks {} bytes", path.string(), tensor.name, left);
+  }
+  file.finish();
 }
 
 void convert_elements(std::span<const std::byte> from, DType from_dtype, std::span<std::byte> to,

@@ -90,13 +90,38 @@ struct TensorToWrite {
 std::string safetensors_header(std::span<const TensorToWrite> tensors,
                                const std::map<std::string, std::string>& metadata);
 
-// Writes a file, one array in memory at a time: `fill` is called once per array, in file order,
-// with room for its elements. The order is that of the format's own library (wide types first, then
-// by name), so that every array is aligned and equal content gives equal bytes. The file appears
-// whole or not at all; an error of the disk is a Data error.
+// Writes a file front to back, in portions of any size. The order is that of the format's own
+// library (wide types first, then by name), so that every array is aligned and equal content gives
+// equal bytes. The file appears whole or not at all; an error of the disk is a Data error.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
+                    const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+
+  // In the order of the file.
+  const std::vector<TensorToWrite>& tensors() const { return tensors_; }
+  void write(std::span<const std::byte> bytes);
+  // REQUIRES: the bytes of all arrays were written.
+  void finish();
+
+ private:
+  std::vector<TensorToWrite> tensors_;
+  AtomicFile file_;
+  size_t left_ = 0;
+};
+
+// The same with one array in memory at a time: `fill` is called once per array, in file order, with
+// room for its elements.
 void write_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
                        FunctionRef<void(const TensorToWrite&, std::span<std::byte>)> fill,
                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
+
+// The same for arrays that are too large for memory: `produce` hands the bytes of its array to
+// `put`, in any portions. REQUIRES: as many bytes as the array has.
+using PutBytes = FunctionRef<void(std::span<const std::byte>)>;
+void stream_safetensors(const std::filesystem::path& path, std::vector<TensorToWrite> tensors,
+                        FunctionRef<void(const TensorToWrite&, PutBytes put)> produce,
+                        const std::map<std::string, std::string>& metadata = {{"format", "pt"}});
 
 // Elements of one type converted to another. `from` needs no alignment. Between floating types
 // values round to nearest even; integers convert to floating types only.

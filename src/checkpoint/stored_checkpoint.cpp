@@ -14,8 +14,7 @@ namespace {
 constexpr size_t kChunkBytes = size_t{8} << 20;
 
 // That the parts cover the tensor, each element once.
-void check_cover(const std::string& name, const StoredCheckpoint::Logical& tensor,
-                 const fs::path& folder) {
+void check_cover(const StoredCheckpoint::Logical& tensor, const fs::path& folder) {
   std::vector<const Rectangle*> order;
   int64_t elements = 0;
   for (const StoredCheckpoint::Part& part : tensor.parts) {
@@ -30,12 +29,13 @@ void check_cover(const std::string& name, const StoredCheckpoint::Logical& tenso
     std::erase_if(open, [&](const Rectangle* r) { return r->row_end() <= next->row; });
     for (const Rectangle* other : open)
       BEV_CHECK(intersection(*next, *other).elements() == 0, Data,
-                "{}: two pieces of {} hold the same elements", folder.string(), in_quotes(name));
+                "{}: two pieces of {} hold the same elements", folder.string(),
+                in_quotes(tensor.name));
     open.push_back(next);
   }
   BEV_CHECK(elements == tensor.shape.elements(), Data,
-            "{}: of {} {} elements are there, {} are missing", folder.string(), in_quotes(name),
-            elements, tensor.shape.elements() - elements);
+            "{}: of {} {} elements are there, {} are missing", folder.string(),
+            in_quotes(tensor.name), elements, tensor.shape.elements() - elements);
 }
 
 }  // namespace
@@ -47,16 +47,20 @@ std::string_view parameter_of(std::string_view tensor) {
 StoredCheckpoint::StoredCheckpoint(const fs::path& folder)
     : folder_(folder), manifest_(read_manifest(folder)) {
   for (const CheckpointFile& entry : manifest_.files) {
+    const fs::path path = folder / entry.name;
     std::error_code ignored;
-    BEV_CHECK(fs::exists(folder / entry.name, ignored), Data, "{}: the file {} is missing",
+    BEV_CHECK(fs::is_regular_file(path, ignored), Data, "{}: the file {} is missing",
               folder.string(), entry.name);
+    const uintmax_t bytes = fs::file_size(path, ignored);
+    BEV_CHECK(bytes == entry.bytes, Data, "{} has {} bytes; when it was written it had {}",
+              path.string(), bytes, entry.bytes);
     if (entry.holds_pieces) {
       add_file(entry);
     } else {
       read_file(entry.name);
     }
   }
-  for (const auto& [name, tensor] : tensors_) check_cover(name, tensor, folder);
+  for (const auto& [name, tensor] : tensors_) check_cover(tensor, folder);
 }
 
 void StoredCheckpoint::add_file(const CheckpointFile& entry) {
@@ -66,6 +70,7 @@ void StoredCheckpoint::add_file(const CheckpointFile& entry) {
     const auto [place, is_new] = tensors_.try_emplace(piece.tensor);
     Logical& tensor = place->second;
     if (is_new) {
+      tensor.name = piece.tensor;
       tensor.dtype = piece.dtype;
       tensor.shape = piece.shape;
     }
@@ -92,8 +97,7 @@ size_t StoredCheckpoint::bytes() const {
 }
 
 void StoredCheckpoint::visit_rows(
-    const Logical& tensor, const std::string& name, const Part& part, int64_t row_begin,
-    int64_t row_end,
+    const Logical& tensor, const Part& part, int64_t row_begin, int64_t row_end,
     FunctionRef<void(int64_t row, int64_t rows, const std::byte* bytes)> visit) const {
   const size_t row_bytes = static_cast<size_t>(part.where.columns) * size_of(tensor.dtype);
   const auto step = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / row_bytes));
@@ -115,7 +119,7 @@ void StoredCheckpoint::visit_rows(
   if (part.is_verified) return;
   BEV_CHECK(checksum.value() == part.checksum, Data,
             "{} is damaged: {} at {}, {} does not have its checksum", file.path().string(),
-            in_quotes(name), part.where.row, part.where.column);
+            in_quotes(tensor.name), part.where.row, part.where.column);
   part.is_verified = true;
 }
 
@@ -123,42 +127,49 @@ void StoredCheckpoint::read(const Logical& tensor, const Rectangle& where, DType
                             std::byte* to) const {
   const Rectangle whole = whole_of(tensor.shape);
   BEV_CHECK(intersection(where, whole) == where, Internal,
-            "a part of a tensor {} that it does not have is read", to_string(tensor.shape));
-  const auto named = std::find_if(tensors_.begin(), tensors_.end(),
-                                  [&](const auto& entry) { return &entry.second == &tensor; });
-  const std::string name = named == tensors_.end() ? "" : named->first;
+            "a part of {} {} that it does not have is read", tensor.name, to_string(tensor.shape));
   const size_t size = size_of(dtype), stored = size_of(tensor.dtype);
   for (const Part& part : tensor.parts) {
     const Rectangle both = intersection(part.where, where);
     if (both.elements() == 0) continue;
-    visit_rows(
-        tensor, name, part, both.row - part.where.row, both.row_end() - part.where.row,
-        [&](int64_t row, int64_t rows, const std::byte* bytes) {
-          for (int64_t r = 0; r < rows; ++r) {
-            const std::byte* from = bytes + static_cast<size_t>(r * part.where.columns +
-                                                                both.column - part.where.column) *
-                                                stored;
-            std::byte* into =
-                to + static_cast<size_t>((part.where.row + row + r - where.row) * where.columns +
-                                         both.column - where.column) *
-                         size;
-            convert_elements({from, static_cast<size_t>(both.columns) * stored}, tensor.dtype,
-                             {into, static_cast<size_t>(both.columns) * size}, dtype);
-          }
-        });
+    // Rows that are whole on both sides are one run of elements.
+    const bool is_run = both.columns == part.where.columns && both.columns == where.columns;
+    visit_rows(tensor, part, both.row - part.where.row, both.row_end() - part.where.row,
+               [&](int64_t row, int64_t rows, const std::byte* bytes) {
+                 const Rectangle here{.row = part.where.row + row,
+                                      .column = part.where.column,
+                                      .rows = rows,
+                                      .columns = part.where.columns};
+                 const int64_t step = is_run ? rows : 1;
+                 const auto count = static_cast<size_t>(both.columns * step);
+                 for (int64_t r = here.row; r < here.row_end(); r += step) {
+                   const auto from = static_cast<size_t>(here.index_of(r, both.column));
+                   const auto into = static_cast<size_t>(where.index_of(r, both.column));
+                   convert_elements({bytes + from * stored, count * stored}, tensor.dtype,
+                                    {to + into * size, count * size}, dtype);
+                 }
+               });
   }
 }
 
 void StoredCheckpoint::verify(const std::function<void(size_t bytes)>& progress) const {
-  for (const auto& [name, tensor] : tensors_) {
-    for (const Part& part : tensor.parts) {
-      if (part.is_verified) continue;
-      visit_rows(
-          tensor, name, part, 0, part.where.rows, [&](int64_t, int64_t rows, const std::byte*) {
-            if (progress)
-              progress(static_cast<size_t>(rows * part.where.columns) * size_of(tensor.dtype));
-          });
-    }
+  const auto tell = [&](size_t bytes) {
+    if (progress) progress(bytes);
+  };
+  for (const CheckpointFile& entry : manifest_.files)
+    if (!entry.holds_pieces) tell(read_file(entry.name).size());
+  std::vector<std::pair<const Logical*, const Part*>> order;
+  for (const auto& [name, tensor] : tensors_)
+    for (const Part& part : tensor.parts)
+      if (!part.is_verified) order.emplace_back(&tensor, &part);
+  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.second->file, a.second->begin) < std::pair(b.second->file, b.second->begin);
+  });
+  for (const auto& [tensor, part] : order) {
+    const size_t row_bytes = static_cast<size_t>(part->where.columns) * size_of(tensor->dtype);
+    visit_rows(*tensor, *part, 0, part->where.rows, [&](int64_t, int64_t rows, const std::byte*) {
+      tell(static_cast<size_t>(rows) * row_bytes);
+    });
   }
 }
 

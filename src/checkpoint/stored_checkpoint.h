@@ -25,6 +25,7 @@ class StoredCheckpoint {
     mutable bool is_verified = false;
   };
   struct Logical {
+    std::string name;
     DType dtype{};
     Shape shape;
     std::vector<Part> parts;  // cover the tensor, each element once
@@ -50,8 +51,8 @@ class StoredCheckpoint {
   // tensor.
   void read(const Logical& tensor, const Rectangle& where, DType dtype, std::byte* to) const;
 
-  // Reads and checks all that was not checked before; the first damage is a Data error. `progress`
-  // hears of the bytes read.
+  // Reads and checks all that was not checked before, file by file from front to back; the first
+  // damage is a Data error. `progress` hears of the bytes read: at most bytes() in all.
   void verify(const std::function<void(size_t bytes)>& progress = {}) const;
 
   // A file that is not of pieces: all of it, checked. Data error when there is none of the name.
@@ -60,8 +61,7 @@ class StoredCheckpoint {
  private:
   void add_file(const CheckpointFile& entry);
   // Reads rows of a part, checking it unless that has been done. `row`: counted in the part.
-  void visit_rows(const Logical& tensor, const std::string& name, const Part& part,
-                  int64_t row_begin, int64_t row_end,
+  void visit_rows(const Logical& tensor, const Part& part, int64_t row_begin, int64_t row_end,
                   FunctionRef<void(int64_t row, int64_t rows, const std::byte* bytes)> visit) const;
 
   std::filesystem::path folder_;

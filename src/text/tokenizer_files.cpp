@@ -9,9 +9,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 6> kNames{"vocab.json",      "merges.txt",
-                                                 "tokenizer.json",  "tokenizer_config.json",
-                                                 "tokenizer.model", "vocab.txt"};
+constexpr std::array<std::string_view, 5> kVocabularies{
+    "vocab.json", "merges.txt", "tokenizer.json", "tokenizer.model", "vocab.txt"};
+constexpr std::array<std::string_view, 5> kCompanions{
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
+    "generation_config.json"};
+
+template <size_t N>
+bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 }  // namespace
 
@@ -48,7 +55,14 @@ std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec) {
 }
 
 bool is_tokenizer_file(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return contains(kVocabularies, name) || contains(kCompanions, name);
+}
+
+bool holds_vocabulary(const fs::path& folder) {
+  return std::any_of(kVocabularies.begin(), kVocabularies.end(), [&](std::string_view name) {
+    std::error_code ignored;
+    return fs::is_regular_file(folder / name, ignored);
+  });
 }
 
 TokenizerSpec tokenizer_beside(TokenizerSpec spec, const fs::path& folder) {

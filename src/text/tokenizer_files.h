@@ -16,8 +16,12 @@ struct TokenizerFile {
 // Those of the spec that are there; none for tokenizers without files.
 std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec);
 
-// Whether a file of this name beside a model belongs to a tokenizer.
+// Whether a file of this name beside a model belongs to a tokenizer, or says how its special ids
+// are used.
 bool is_tokenizer_file(std::string_view name);
+
+// Whether the folder has a file that a vocabulary can be read from.
+bool holds_vocabulary(const std::filesystem::path& folder);
 
 // The same tokenizer with the files of the folder, where they are there.
 TokenizerSpec tokenizer_beside(TokenizerSpec spec, const std::filesystem::path& folder);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/same_checkpoint.h"
 #include "support/temporary_directory.h"
 
 namespace bev::test {

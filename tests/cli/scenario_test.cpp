@@ -6,7 +6,8 @@
 //   counts exit 2 > text that must appear in the output (stdout and stderr together) ! text that
 //   must not appear
 //
-// Blank lines separate scenarios. $CONFIGS is the folder of the recipes.
+// Blank lines separate scenarios. $CONFIGS is the folder of the recipes, $CHECKPOINTS that of two
+// small runs with checkpoints, which were written by the first version of the format.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -96,7 +97,8 @@ class Catalogue {
             "or "
             "configuration, 3 data (a file is missing, damaged or\ncannot be written), 4 device or "
             "memory, 5 communication, 6 numbers that are not finite or differ, 70 a bug of "
-            "bevatron.\n\n"
+            "bevatron. `bevatron diff`\nends with 1, and no error, where what it compared "
+            "differs.\n\n"
             "This page is made by `make docs` from the scenarios in tests/cli/scenarios, which "
             "`make test` runs.\n";
     for (const auto& [name, section] : sections_) file << "\n## " << name << "\n" << section;
@@ -119,9 +121,11 @@ TEST(Scenarios, BehaveAsWritten) {
     SCOPED_TRACE(scenario.file + ": " + scenario.title);
     std::filesystem::remove_all(folder);
     std::filesystem::create_directories(folder);
-    std::string script = "cd " + quoted(folder.string()) + " && PATH=" +
-                         quoted(std::filesystem::path(BEV_PROGRAM).parent_path().string()) +
-                         ":$PATH CONFIGS=" + quoted(BEV_CONFIGS) + " && export PATH CONFIGS";
+    std::string script =
+        "cd " + quoted(folder.string()) +
+        " && PATH=" + quoted(std::filesystem::path(BEV_PROGRAM).parent_path().string()) +
+        ":$PATH CONFIGS=" + quoted(BEV_CONFIGS) + " CHECKPOINTS=" + quoted(BEV_CHECKPOINTS) +
+        " && export PATH CONFIGS CHECKPOINTS";
     for (const std::string& command : scenario.commands) script += "\n" + command;
     std::FILE* pipe = ::popen(("{ " + script + "\n} 2>&1").c_str(), "r");
     ASSERT_NE(pipe, nullptr);

@@ -33,6 +33,7 @@ const std::vector<Vendor>& vendors() {
       {"sentencepiece_",
        {"src/text/sentencepiece/sentencepiece_tokenizer.cpp",
         "src/text/sentencepiece/sentencepiece_trainer.cpp"}},
+      {"xxhash.h", {"src/checkpoint/checksum.cpp"}},
       {"zlib.h", {"src/data/gzip.cpp"}},
       {"lzma.h", {"src/data/xz.cpp"}},
       {"zstd.h", {"src/data/zstd.cpp"}},

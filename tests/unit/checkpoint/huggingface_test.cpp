@@ -255,7 +255,7 @@ TEST_F(HuggingFaceFile, AnotherShapeIsNamed) {
 }
 TEST_F(HuggingFaceFile, WholeNumbersAreNoWeights) {
   tensor("transformer.ln_f.weight").dtype = DType::i32;
-  expect_refused("\"transformer.ln_f.weight\" holds whole numbers");
+  expect_refused("\"transformer.ln_f.weight\" is stored as I32");
 }
 TEST_F(HuggingFaceFile, ATiedHeadMayBeStoredTwiceButNotDifferently) {
   Edited head = tensor("transformer.wte.weight");

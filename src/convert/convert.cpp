@@ -1,0 +1,138 @@
+#include "convert/convert.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_model.h"
+#include "checkpoint/checkpoint_weights.h"
+#include "checkpoint/huggingface_family.h"
+#include "checkpoint/huggingface_files.h"
+#include "checkpoint/huggingface_weights.h"
+#include "checkpoint/huggingface_writer.h"
+#include "config/tokenizer_facts.h"
+#include "convert/megatron_weights.h"
+#include "convert/model_parameters.h"
+#include "convert/weights_checkpoint.h"
+
+namespace bev {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Asks for every parameter, so that what is missing, left over or of another shape is known before
+// anything is written, and counts.
+Conversion survey(std::span<const ParamSpec> specs, WeightSource& source,
+                  std::optional<DType> dtype, const fs::path& output) {
+  Conversion result{.output = output};
+  for (const ParamSpec& spec : specs) {
+    const DType stored = source.dtype_of(spec);
+    result.parameters += spec.shape.elements();
+    result.bytes += spec.shape.elements() * static_cast<int64_t>(size_of(dtype.value_or(stored)));
+  }
+  source.check_all_used();
+  const std::optional<double> free = free_bytes(output);
+  BEV_CHECK(!free || *free >= static_cast<double>(result.bytes), Data,
+            "{}: the disk has {} free, but the weights take {}", output.string(), as_bytes(*free),
+            as_bytes(static_cast<double>(result.bytes)));
+  return result;
+}
+
+std::vector<TokenizerFile> tokenizer_files_in(const fs::path& dir) {
+  std::vector<TokenizerFile> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
+    const std::string name = entry.path().filename().string();
+    std::error_code ignored;
+    if (is_tokenizer_file(name) && entry.is_regular_file(ignored))
+      files.push_back({entry.path(), name});
+  }
+  std::sort(files.begin(), files.end(),
+            [](const TokenizerFile& a, const TokenizerFile& b) { return a.name < b.name; });
+  return files;
+}
+
+// Of a model that comes without a training.
+Config config_of(const ModelConfig& model) {
+  constexpr int64_t kUsualSequence = 1024;
+  Config config;
+  config.model = model;
+  config.train.sequence =
+      model.positions > 0 ? std::min(model.positions, kUsualSequence) : kUsualSequence;
+  config.train.micro_batch = 1;
+  return config;
+}
+
+Conversion to_checkpoint(const ModelConfig& model, WeightSource& source, const fs::path& from,
+                         const fs::path& root, std::string origin,
+                         const ConversionOptions& options) {
+  const Config config = config_of(model);
+  const std::vector<ParamSpec> specs = model_parameters(config);
+  Conversion result = survey(specs, source, std::nullopt, CheckpointFolder(root).place_of(-1));
+  if (options.on_start) options.on_start(result.bytes);
+  write_weights_checkpoint(root, config, specs, source,
+                           {.program = options.program,
+                            .origin = std::move(origin),
+                            .files = tokenizer_files_in(from),
+                            .block_bytes = options.block_bytes,
+                            .on_progress = options.on_progress});
+  return result;
+}
+
+}  // namespace
+
+Conversion huggingface_to_checkpoint(const fs::path& from, const fs::path& root,
+                                     const ConversionOptions& options) {
+  std::error_code ignored;
+  BEV_CHECK(fs::is_directory(from, ignored), Data, "there is no folder {}", from.string());
+  check_weights_checkpoint_place(root);
+  const ErrorContext context(format("reading the model in {}", from.string()));
+  HuggingFaceWeights source(from);
+  source.check_tied_head();
+  return to_checkpoint(
+      source.description().model, source, from, root,
+      format("weights of a {} model of Hugging Face", name_of(source.description().family)),
+      options);
+}
+
+Conversion megatron_to_checkpoint(const fs::path& from, const fs::path& root,
+                                  std::optional<int64_t> vocab, const ConversionOptions& options) {
+  std::error_code ignored;
+  BEV_CHECK(fs::is_directory(from, ignored), Data, "there is no folder {}", from.string());
+  check_weights_checkpoint_place(root);
+  const ErrorContext context(format("reading the model in {}", from.string()));
+  MegatronModel model = read_megatron_model(from);
+  if (vocab) model.model.vocab = *vocab;
+  MegatronWeights source(from, model);
+  return to_checkpoint(model.model, source, from, root,
+                       format("weights of iteration {} of Megatron-LM, {} x {} ranks",
+                              model.iteration, model.tensor, model.pipeline),
+                       options);
+}
+
+Conversion checkpoint_to_huggingface(const fs::path& from, const fs::path& dir,
+                                     const HuggingFaceExport& how,
+                                     const ConversionOptions& options) {
+  OpenedCheckpoint opened = open_checkpoint(from);
+  const StoredCheckpoint& stored = *opened.stored;
+  const ErrorContext context(format("reading the checkpoint {}", stored.folder().string()));
+  const Config config = read_checkpoint_config(stored);
+  (void)huggingface_family(config);
+  check_huggingface_replaceable(dir);
+  CheckpointWeights source(stored, config.model.vocab, how.dtype == DType::f32);
+  const std::vector<ParamSpec> specs = model_parameters(config);
+  Conversion result = survey(specs, source, how.dtype, dir);
+  result.notes = std::move(opened.passed_over);
+  std::vector<TokenizerFile> files = carried_tokenizer_files(stored);
+  if (files.empty()) files = tokenizer_files(tokenizer_spec(config));
+  if (options.on_start) options.on_start(result.bytes);
+  write_huggingface(dir, config, specs, source,
+                    {.most_shard_bytes = how.most_shard_bytes,
+                     .dtype = how.dtype,
+                     .block_bytes = options.block_bytes,
+                     .files = std::move(files),
+                     .on_progress = options.on_progress});
+  return result;
+}
+
+}  // namespace bev

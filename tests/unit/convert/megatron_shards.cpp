@@ -1,0 +1,253 @@
+#include "unit/convert/megatron_shards.h"
+
+#include <fstream>
+#include <map>
+#include <vector>
+
+#include "base/format.h"
+#include "checkpoint/safetensors.h"
+#include "config/resolve.h"
+#include "convert/model_parameters.h"
+#include "unit/convert/bit_pattern.h"
+
+namespace bev::test {
+
+namespace {
+
+constexpr size_t kSize = 2;  // bf16
+
+using Row = std::vector<std::byte>;
+using Rows = std::vector<Row>;
+
+struct Cutter {
+  const MegatronCase& about;
+  ModelShape shape;
+  std::map<std::string, ParamSpec> specs;
+  std::map<std::string, Rows> arrays;  // of the shard being made
+  std::map<std::string, bool> is_vector;
+
+  explicit Cutter(const MegatronCase& c) : about(c), shape(resolve_model(c.config)) {
+    for (ParamSpec& spec : model_parameters(c.config)) specs.emplace(spec.name, spec);
+  }
+
+  bool has(const std::string& ours) const { return specs.contains(ours); }
+
+  Rows rows_of(const std::string& ours) const {
+    const ParamSpec& spec = specs.at(ours);
+    const auto columns = static_cast<size_t>(whole_of(spec.shape).columns);
+    const std::vector<std::byte> all = pattern_bytes(ours, spec.shape.elements(), kSize);
+    Rows rows;
+    for (size_t at = 0; at < all.size(); at += columns * kSize)
+      rows.emplace_back(all.begin() + static_cast<ptrdiff_t>(at),
+                        all.begin() + static_cast<ptrdiff_t>(at + columns * kSize));
+    return rows;
+  }
+
+  void put(const std::string& theirs, const std::string& ours, Rows rows) {
+    is_vector[theirs] = specs.at(ours).shape.rank() == 1;
+    arrays[theirs] = std::move(rows);
+  }
+
+  static Rows slice(const Rows& rows, int64_t begin, int64_t count) {
+    return {rows.begin() + begin, rows.begin() + begin + count};
+  }
+  static void append(Rows& to, const Rows& rows) { to.insert(to.end(), rows.begin(), rows.end()); }
+
+  Rows own(const Rows& rows, int64_t rank) const {
+    const int64_t count = static_cast<int64_t>(rows.size()) / about.tensor;
+    return slice(rows, rank * count, count);
+  }
+
+  Rows own_columns(const Rows& rows, int64_t rank) const {
+    Rows result;
+    for (const Row& row : rows) {
+      const auto bytes = static_cast<int64_t>(row.size()) / about.tensor;
+      result.emplace_back(row.begin() + rank * bytes, row.begin() + (rank + 1) * bytes);
+    }
+    return result;
+  }
+
+  Rows padded_table(const std::string& ours) const {
+    Rows rows = rows_of(ours);
+    while (static_cast<int64_t>(rows.size()) < about.padded_vocab)
+      rows.emplace_back(rows.front().size(), std::byte{0x7A});
+    return rows;
+  }
+
+  // The heads of a rank, in the order of the version.
+  Rows qkv(const Rows& rows, int64_t rank) const {
+    const int64_t heads = shape.heads, groups = shape.kv_heads, size = shape.head_dim;
+    const Rows q = own(slice(rows, 0, heads * size), rank);
+    const Rows k = own(slice(rows, heads * size, groups * size), rank);
+    const Rows v = own(slice(rows, (heads + groups) * size, groups * size), rank);
+    Rows result;
+    if (about.version >= 2) {
+      const int64_t q_rows = heads / groups * size;
+      for (int64_t group = 0; group < groups / about.tensor; ++group) {
+        append(result, slice(q, group * q_rows, q_rows));
+        append(result, slice(k, group * size, size));
+        append(result, slice(v, group * size, size));
+      }
+    } else if (about.version >= 1) {
+      for (size_t row = 0; row < q.size(); ++row) append(result, {q[row], k[row], v[row]});
+    } else {
+      append(result, q);
+      append(result, k);
+      append(result, v);
+    }
+    return result;
+  }
+
+  Rows gate_up(const Rows& rows, int64_t rank) const {
+    Rows result = own(slice(rows, 0, shape.ffn), rank);
+    append(result, own(slice(rows, shape.ffn, shape.ffn), rank));
+    return result;
+  }
+
+  // Megatron-LM's name for a tensor of a layer, without weight or bias.
+  std::string name_in_layer(const std::string& what, const std::string& last) const {
+    using Names = MegatronCase::Names;
+    static const std::map<std::string, std::array<std::string, 3>> kNames{
+        {"norm1", {"input_layernorm.", "input_norm.", "self_attention.linear_qkv.layer_norm_"}},
+        {"attention.qkv",
+         {"attention.query_key_value.", "self_attention.query_key_value.",
+          "self_attention.linear_qkv."}},
+        {"attention.out",
+         {"attention.dense.", "self_attention.dense.", "self_attention.linear_proj."}},
+        {"norm2",
+         {"post_attention_layernorm.", "post_attention_norm.", "mlp.linear_fc1.layer_norm_"}},
+        {"mlp.up", {"mlp.dense_h_to_4h.", "mlp.dense_h_to_4h.", "mlp.linear_fc1."}},
+        {"mlp.gate_up", {"mlp.dense_h_to_4h.", "mlp.dense_h_to_4h.", "mlp.linear_fc1."}},
+        {"mlp.down", {"mlp.dense_4h_to_h.", "mlp.dense_4h_to_h.", "mlp.linear_fc2."}}};
+    const size_t style = about.names == Names::Old ? 0 : about.names == Names::Legacy ? 1 : 2;
+    return kNames.at(what)[style] + last;
+  }
+
+  std::string stack() const {
+    using Names = MegatronCase::Names;
+    return about.names == Names::Old      ? "language_model.transformer."
+           : about.names == Names::Legacy ? "language_model.encoder."
+                                          : "decoder.";
+  }
+
+  void add_layer(const std::string& prefix, int64_t local, int64_t layer, int64_t rank) {
+    for (const char* what : {"norm1", "attention.qkv", "attention.out", "norm2", "mlp.up",
+                             "mlp.gate_up", "mlp.down"}) {
+      for (const char* last : {"weight", "bias"}) {
+        const std::string ours = format("layers.{}.{}.{}", layer, what, last);
+        if (!has(ours)) continue;
+        Rows rows = rows_of(ours);
+        const std::string_view kind = what;
+        const bool is_bias = std::string_view(last) == "bias";
+        if (kind == "attention.qkv") rows = qkv(rows, rank);
+        if (kind == "mlp.up") rows = own(rows, rank);
+        if (kind == "mlp.gate_up") rows = gate_up(rows, rank);
+        if ((kind == "attention.out" || kind == "mlp.down") && !is_bias)
+          rows = own_columns(rows, rank);
+        put(format("{}{}layers.{}.{}", prefix, stack(), local, name_in_layer(what, last)), ours,
+            std::move(rows));
+      }
+    }
+  }
+
+  void add_stage(int64_t chunk, int64_t pipeline, int64_t rank) {
+    const bool is_core = about.names == MegatronCase::Names::Core;
+    const std::string prefix = about.chunks == 1 ? "model." : format("model{}.", chunk);
+    const int64_t stages = about.pipeline * about.chunks, stage = chunk * about.pipeline + pipeline;
+    const std::string outer = prefix + (is_core ? "" : "language_model.");
+    if (stage == 0) {
+      const std::string table = "embedding.tokens.weight";
+      put(outer + "embedding.word_embeddings.weight", table, own(padded_table(table), rank));
+      if (has("embedding.positions.weight"))
+        put(outer + "embedding.position_embeddings.weight", "embedding.positions.weight",
+            rows_of("embedding.positions.weight"));
+    }
+    const int64_t layers = shape.layers / stages;
+    for (int64_t local = 0; local < layers; ++local)
+      add_layer(prefix, local, stage * layers + local, rank);
+    if (stage != stages - 1) return;
+    for (const char* last : {"weight", "bias"}) {
+      const std::string ours = format("final_norm.{}", last);
+      const bool is_new = about.names == MegatronCase::Names::Legacy;
+      if (has(ours))
+        put(format("{}{}{}.{}", prefix, stack(), is_new ? "final_norm" : "final_layernorm", last),
+            ours, rows_of(ours));
+    }
+    const bool is_tied = about.config.model.tied;
+    if (is_tied && stages == 1) return;
+    const std::string ours = is_tied ? "embedding.tokens.weight" : "head.weight";
+    const std::string theirs = is_tied && !is_core ? prefix + "word_embeddings_for_head.weight"
+                                                   : outer + "output_layer.weight";
+    put(theirs, ours, own(padded_table(ours), rank));
+  }
+
+  void write(const std::filesystem::path& path) const {
+    std::vector<TensorToWrite> list;
+    for (const auto& [name, rows] : arrays) {
+      const auto count = static_cast<int64_t>(rows.size());
+      const auto columns = static_cast<int64_t>(rows.front().size() / kSize);
+      list.push_back(
+          {name, DType::bf16, is_vector.at(name) ? Shape{count} : Shape{count, columns}});
+    }
+    // Without the flush to the disk that a test has no use for.
+    std::ofstream file(path, std::ios::binary);
+    file << safetensors_header(list, {});
+    for (const auto& [name, rows] : arrays)
+      for (const Row& row : rows)
+        file.write(reinterpret_cast<const char*>(row.data()),
+                   static_cast<std::streamsize>(row.size()));
+  }
+};
+
+Json args_of(const MegatronCase& about, const ModelShape& shape) {
+  const ModelConfig& m = about.config.model;
+  Json args{
+      {"num_layers", shape.layers},
+      {"hidden_size", shape.width},
+      {"num_attention_heads", shape.heads},
+      {"kv_channels", shape.head_dim},
+      {"ffn_hidden_size", shape.ffn},
+      {"vocab_size", shape.vocab},
+      {"padded_vocab_size", about.padded_vocab},
+      {"max_position_embeddings", shape.positions},
+      {"norm_epsilon", m.norm_eps},
+      {"swiglu", m.activation == Activation::SwiGlu},
+      {"add_bias_linear", m.bias == BiasKind::All},
+      {"normalization", m.norm == NormKind::RmsNorm ? "RMSNorm" : "LayerNorm"},
+      {"untie_embeddings_and_output_weights", !m.tied},
+      {"position_embedding_type", m.position == PositionKind::Rope ? "rope" : "learned_absolute"},
+      {"rotary_base", m.rope_base},
+      {"hidden_dropout", m.hidden_dropout},
+      {"attention_dropout", m.attention_dropout}};
+  if (shape.kv_heads != shape.heads) args["num_query_groups"] = shape.kv_heads;
+  return args;
+}
+
+}  // namespace
+
+Json write_megatron_shards(const std::filesystem::path& dir, const MegatronCase& about) {
+  std::filesystem::create_directories(dir);
+  Cutter cutter(about);
+  Json json{{"format", 1},
+            {"args", args_of(about, cutter.shape)},
+            {"tensor", about.tensor},
+            {"pipeline", about.pipeline},
+            {"chunks", about.chunks},
+            {"checkpoint_version", about.version},
+            {"iteration", 42},
+            {"shards", Json::array()}};
+  for (int64_t pipeline = 0; pipeline < about.pipeline; ++pipeline) {
+    for (int64_t rank = 0; rank < about.tensor; ++rank) {
+      cutter.arrays.clear();
+      for (int64_t chunk = 0; chunk < about.chunks; ++chunk)
+        cutter.add_stage(chunk, pipeline, rank);
+      const std::string file = format("mp_rank_{:02d}_{:03d}.safetensors", rank, pipeline);
+      cutter.write(dir / file);
+      json["shards"].push_back({{"file", file}, {"tensor", rank}, {"pipeline", pipeline}});
+    }
+  }
+  std::ofstream(dir / "megatron.json") << json.dump(1);
+  return json;
+}
+
+}  // namespace bev::test

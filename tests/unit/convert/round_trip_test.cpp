@@ -1,0 +1,422 @@
+// Hugging Face's format to a checkpoint and back.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <functional>
+#include <set>
+
+#include "base/file.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_model.h"
+#include "checkpoint/huggingface_files.h"
+#include "checkpoint/huggingface_writer.h"
+#include "checkpoint/stored_checkpoint.h"
+#include "config/print.h"
+#include "convert/convert.h"
+#include "convert/model_parameters.h"
+#include "support/expect_error.h"
+#include "support/temporary_directory.h"
+#include "support/tiny_models.h"
+#include "unit/convert/bit_pattern.h"
+
+namespace bev {
+namespace {
+
+namespace fs = std::filesystem;
+using test::expect_error;
+using test::PatternWeights;
+using test::TemporaryDirectory;
+
+struct Named {
+  DType dtype;
+  Shape shape;
+  std::vector<std::byte> bytes;
+  bool operator==(const Named&) const = default;
+};
+using Tensors = std::map<std::string, Named>;
+
+Tensors read_tensors(const fs::path& dir) {
+  Tensors all;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
+    if (entry.path().extension() != ".safetensors") continue;
+    const SafetensorsReader reader(entry.path());
+    EXPECT_EQ(reader.metadata().at("format"), "pt");
+    for (const StoredTensor& t : reader.tensors()) {
+      const auto bytes = reader.bytes(t);
+      EXPECT_TRUE(all.try_emplace(t.name, *t.dtype, t.shape,
+                                  std::vector<std::byte>(bytes.begin(), bytes.end()))
+                      .second)
+          << t.name << " stands in two files";
+    }
+  }
+  return all;
+}
+
+void write_tensors(const fs::path& file, const Tensors& tensors) {
+  std::vector<TensorToWrite> list;
+  for (const auto& [name, t] : tensors) list.push_back({name, t.dtype, t.shape});
+  write_safetensors(file, list, [&](const TensorToWrite& out, std::span<std::byte> to) {
+    const std::vector<std::byte>& bytes = tensors.at(out.name).bytes;
+    std::copy(bytes.begin(), bytes.end(), to.begin());
+  });
+}
+
+void write_text(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
+
+// A model of patterns in Hugging Face's format.
+void make_model(const fs::path& dir, const Config& config, DType dtype,
+                size_t shard_bytes = size_t{1} << 40) {
+  PatternWeights weights(dtype);
+  HuggingFaceOutput output;
+  output.most_shard_bytes = shard_bytes;
+  write_huggingface(dir, config, model_parameters(config), weights, output);
+}
+
+// Blocks of a few elements, so that every tensor is copied in several.
+ConversionOptions small_blocks() {
+  ConversionOptions options;
+  options.program = "test 1";
+  options.block_bytes = 200;
+  return options;
+}
+
+class RoundTrip : public testing::Test {
+ protected:
+  void import() { huggingface_to_checkpoint(dir / "hf", dir / "bev", small_blocks()); }
+  void export_as(const HuggingFaceExport& how = {}) {
+    checkpoint_to_huggingface(dir / "bev", dir / "back", how, small_blocks());
+  }
+  void expect_import_refused(ErrorKind kind, const std::string& message) {
+    expect_error(kind, message, [&] { import(); });
+    EXPECT_FALSE(fs::exists(dir / "bev")) << "a refused conversion leaves something behind";
+  }
+  // Changes the tensors of dir/hf.
+  void edit(const std::function<void(Tensors&)>& change) {
+    Tensors tensors = read_tensors(dir / "hf");
+    change(tensors);
+    write_tensors(dir.path() / "hf" / kHuggingFaceWeights, tensors);
+  }
+
+  TemporaryDirectory dir;
+};
+
+std::vector<test::TinyModel> families() {
+  std::vector<test::TinyModel> all;
+  const auto add = [&](const char* name, Config config, auto change) {
+    change(config.model);
+    all.push_back({name, config});
+  };
+  add("gpt2", test::tiny_gpt(), [](ModelConfig&) {});
+  add("gpt2_untied", test::tiny_gpt(), [](ModelConfig& m) { m.tied = false; });
+  add("llama_untied_groups", test::tiny_llama(), [](ModelConfig&) {});
+  add("llama_tied", test::tiny_llama(), [](ModelConfig& m) { m.tied = true; });
+  add("llama3_scaling", test::tiny_llama(), [](ModelConfig& m) {
+    m.rope_scaling = RopeScaling::Llama3;
+    m.rope_base = 500000;
+    m.rope_factor = 32;
+    m.rope_original_positions = 4096;
+  });
+  add("mistral", test::tiny_llama(), [](ModelConfig& m) { m.window = 3; });
+  add("qwen2", test::tiny_llama(), [](ModelConfig& m) { m.bias = BiasKind::Qkv; });
+  add("qwen3", test::tiny_llama(), [](ModelConfig& m) {
+    m.qk_norm = true;
+    m.head_dim = 6;
+  });
+  return all;
+}
+
+// Fails when a value changes a bit, lands elsewhere, or a name, shape, type or field is lost, on
+// the way in or out, in one file or in several.
+TEST_F(RoundTrip, EveryBitOfEveryFamilyComesBack) {
+  for (const auto& [name, config] : families()) {
+    SCOPED_TRACE(name);
+    const auto expect_comes_back = [&](DType dtype, size_t shard_bytes) {
+      for (const char* each : {"hf", "bev", "back"}) fs::remove_all(dir / each);
+      make_model(dir / "hf", config, dtype, shard_bytes);
+      import();
+      export_as();
+      EXPECT_EQ(read_tensors(dir / "hf"), read_tensors(dir / "back"));
+      EXPECT_EQ(read_text(dir.path() / "hf" / kHuggingFaceConfig),
+                read_text(dir.path() / "back" / kHuggingFaceConfig));
+    };
+    expect_comes_back(DType::f16, size_t{1} << 40);
+    expect_comes_back(DType::f32, size_t{1} << 40);
+    expect_comes_back(DType::bf16, 4000);
+    EXPECT_TRUE(fs::exists(dir / "hf" / kHuggingFaceIndex));
+  }
+}
+
+// Fails when the checkpoint does not hold each parameter whole, under our name, q before k before
+// v.
+TEST_F(RoundTrip, TheCheckpointHasOurParameters) {
+  const Config config = test::tiny_llama();
+  make_model(dir / "hf", config, DType::bf16);
+  import();
+  const StoredCheckpoint stored(dir.path() / "bev" / "release");
+  const std::vector<ParamSpec> specs = model_parameters(config);
+  EXPECT_EQ(stored.tensors().size(), specs.size());
+  int64_t parameters = 0;
+  for (const ParamSpec& spec : specs) {
+    const StoredCheckpoint::Logical* tensor = stored.find(spec.name);
+    ASSERT_NE(tensor, nullptr) << spec.name;
+    EXPECT_EQ(tensor->dtype, DType::bf16);
+    EXPECT_EQ(tensor->shape, spec.shape);
+    std::vector<std::byte> bytes(tensor->bytes());
+    stored.read(*tensor, whole_of(tensor->shape), DType::bf16, bytes.data());
+    EXPECT_EQ(bytes, test::pattern_bytes(spec.name, spec.shape.elements(), 2)) << spec.name;
+    parameters += spec.shape.elements();
+  }
+  const Manifest& manifest = stored.manifest();
+  EXPECT_EQ(manifest.iteration, 0);
+  EXPECT_EQ(manifest.optimizer, "");
+  EXPECT_EQ(manifest.parameters, parameters);
+  EXPECT_EQ(manifest.config.at("model.width"), "16");
+  ASSERT_EQ(manifest.history.size(), 1u);
+  EXPECT_EQ(manifest.history[0].program, "test 1");
+  EXPECT_EQ(read_text(dir.path() / "bev" / "latest_checkpointed_iteration.txt"), "release");
+  const Config read = read_checkpoint_config(stored);
+  EXPECT_EQ(read.model.kv_heads, 2);
+  EXPECT_EQ(read.model.vocab, 29);
+}
+
+// Fails when shards exceed the bound, cut a tensor, or the index says something else than the
+// files.
+TEST_F(RoundTrip, ShardsAreLaidOutAsTransformersDoes) {
+  make_model(dir / "hf", test::tiny_llama(), DType::f32);
+  import();
+  HuggingFaceExport how;
+  how.most_shard_bytes = 4000;
+  export_as(how);
+  EXPECT_FALSE(fs::exists(dir / "back" / kHuggingFaceWeights));
+  const Json index = read_json(dir / "back" / kHuggingFaceIndex);
+  const Tensors tensors = read_tensors(dir / "back");
+  size_t total = 0;
+  for (const auto& [name, tensor] : tensors) {
+    total += tensor.bytes.size();
+    const SafetensorsReader shard(dir / "back" / index["weight_map"].at(name));
+    EXPECT_NE(shard.find(name), nullptr) << name;
+  }
+  EXPECT_EQ(index["metadata"]["total_size"], total);
+  EXPECT_EQ(index["metadata"]["total_parameters"], total / 4);
+  EXPECT_EQ(index["weight_map"].size(), tensors.size());
+  std::set<std::string> names;
+  for (const auto& [name, shard] : index["weight_map"].items()) names.insert(shard);
+  EXPECT_GT(names.size(), 2u);
+  for (const std::string& name : names) {
+    EXPECT_TRUE(name.ends_with(format("-of-{:05d}.safetensors", names.size()))) << name;
+    const SafetensorsReader shard(dir / "back" / name);
+    size_t bytes = 0;
+    for (const StoredTensor& tensor : shard.tensors()) bytes += tensor.bytes;
+    EXPECT_TRUE(bytes <= 4000 || shard.tensors().size() == 1) << name;
+  }
+  // They are read again, and replaced by one file.
+  huggingface_to_checkpoint(dir / "back", dir / "again", small_blocks());
+  export_as();
+  EXPECT_FALSE(fs::exists(dir / "back" / kHuggingFaceIndex));
+  EXPECT_EQ(read_tensors(dir / "back"), tensors);
+}
+
+TEST_F(RoundTrip, ATiedModelMayStoreItsHead) {
+  Config config = test::tiny_llama();
+  config.model.tied = true;
+  make_model(dir / "hf", config, DType::f32);
+  const Tensors without = read_tensors(dir / "hf");
+  edit([](Tensors& t) { t["lm_head.weight"] = t.at("model.embed_tokens.weight"); });
+  import();
+  export_as();
+  EXPECT_EQ(read_tensors(dir / "back"), without);
+  fs::remove_all(dir / "bev");
+  edit([](Tensors& t) { t.at("lm_head.weight").bytes.back() ^= std::byte{1}; });
+  expect_import_refused(ErrorKind::Data, "lm_head.weight is not the token embedding");
+}
+
+TEST_F(RoundTrip, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
+  const auto refused = [&](const char* message, const std::function<void(Tensors&)>& change,
+                           ErrorKind kind = ErrorKind::Data) {
+    fs::remove_all(dir / "hf");
+    make_model(dir / "hf", test::tiny_llama(), DType::f32);
+    edit(change);
+    expect_import_refused(kind, message);
+  };
+  refused("there is no tensor \"model.layers.1.mlp.up_proj.weight\"",
+          [](Tensors& t) { t.erase("model.layers.1.mlp.up_proj.weight"); });
+  refused("1 tensors belong to no parameter of the model, the first is \"model.extra\"",
+          [](Tensors& t) { t["model.extra"] = t.at("model.norm.weight"); });
+  refused("is [4, 4], the model has [16]",
+          [](Tensors& t) { t.at("model.norm.weight").shape = {4, 4}; });
+  refused("is stored as I32; weights are F64, F32, BF16 or F16",
+          [](Tensors& t) { t.at("model.norm.weight").dtype = DType::i32; });
+  refused("is F32 and \"model.layers.0.self_attn.k_proj.weight\" of model.safetensors is BF16",
+          [](Tensors& t) {
+            Named& key = t.at("model.layers.0.self_attn.k_proj.weight");
+            key.dtype = DType::bf16;
+            key.bytes.resize(key.bytes.size() / 2);
+          });
+}
+
+TEST_F(RoundTrip, AnUnknownFamilyIsRefused) {
+  make_model(dir / "hf", test::tiny_llama(), DType::f32);
+  Json config = read_json(dir / "hf" / kHuggingFaceConfig);
+  config["model_type"] = "bert";
+  write_text(dir.path() / "hf" / kHuggingFaceConfig, config.dump());
+  expect_import_refused(ErrorKind::Usage, "there are gpt2, llama, mistral, qwen2, qwen3");
+}
+
+TEST_F(RoundTrip, ForeignFoldersAreNotReplaced) {
+  make_model(dir / "hf", test::tiny_gpt(), DType::f32);
+  import();
+  import();  // an earlier output is
+  export_as();
+  export_as();
+  write_text(dir / "bev/precious.txt", "x");
+  expect_error(ErrorKind::Data, "precious.txt", [&] { import(); });
+  write_text(dir / "back/precious.txt", "x");
+  expect_error(ErrorKind::Data, "precious.txt", [&] { export_as(); });
+  fs::create_directories(dir / "run/iter_0000100");
+  expect_error(ErrorKind::Data, "iter_0000100",
+               [&] { huggingface_to_checkpoint(dir / "hf", dir / "run", small_blocks()); });
+  write_text(dir / "file", "x");
+  expect_error(ErrorKind::Data, "is not a folder",
+               [&] { huggingface_to_checkpoint(dir / "hf", dir / "file", small_blocks()); });
+  fs::remove(dir / "back/precious.txt");
+  make_model(dir / "other", test::tiny_gpt(), DType::f32);
+  write_tensors(dir / "other/model.safetensors", read_tensors(dir / "other"));
+  expect_error(ErrorKind::Data, "did not write",
+               [&] { checkpoint_to_huggingface(dir / "bev", dir / "other", {}, small_blocks()); });
+}
+
+TEST_F(RoundTrip, FilesOfTheTokenizerAreCarriedAlong) {
+  make_model(dir / "hf", test::tiny_gpt(), DType::f32);
+  for (const char* name : {"vocab.json", "merges.txt", "tokenizer_config.json",
+                           "special_tokens_map.json", "generation_config.json"})
+    write_text(dir.path() / "hf" / name, format("content of {}", name));
+  write_text(dir / "hf/README.md", "not carried");
+  import();
+  export_as();
+  for (const char* name : {"vocab.json", "merges.txt", "tokenizer_config.json",
+                           "special_tokens_map.json", "generation_config.json"})
+    EXPECT_EQ(read_text(dir.path() / "back" / name), format("content of {}", name));
+  EXPECT_FALSE(fs::exists(dir / "back/README.md"));
+  write_text(dir / "bev/release/merges.txt", "changed");
+  expect_error(ErrorKind::Data, "merges.txt is damaged", [&] { export_as(); });
+}
+
+TEST_F(RoundTrip, DamageIsFound) {
+  make_model(dir / "hf", test::tiny_gpt(), DType::f32);
+  import();
+  const fs::path file = dir / "bev/release/weights-00000-of-00001.safetensors";
+  std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+  stream.seekp(-3, std::ios::end);
+  stream.put('\x55');
+  stream.close();
+  expect_error(ErrorKind::Data, "is damaged", [&] { export_as(); });
+  EXPECT_FALSE(fs::exists(dir / "back"));
+}
+
+// A checkpoint as two tensor ranks of a training write it: pieces by rows or columns, a padded
+// vocabulary, what the optimizer keeps.
+void write_training_checkpoint(const fs::path& folder, const Config& config, DType dtype) {
+  fs::create_directories(folder);
+  Config padded = config;
+  padded.model.vocab_multiple = 16;
+  Manifest manifest;
+  manifest.iteration = 100;
+  manifest.optimizer = "adam";
+  PatternWeights weights(dtype), masters(DType::f32);
+  for (int rank = 0; rank < 2; ++rank) {
+    std::vector<std::pair<const ParamSpec*, TensorPiece>> list;
+    std::vector<TensorPiece> pieces;
+    const std::vector<ParamSpec> specs = model_parameters(padded);
+    for (const ParamSpec& spec : specs) {
+      const Rectangle whole = whole_of(spec.shape);
+      const bool by_columns = whole.columns > 1 && spec.name.find("down") != std::string::npos;
+      Rectangle half = whole;
+      if (by_columns) {
+        half.columns = rank == 0 ? 3 : whole.columns - 3;
+        half.column = rank * 3;
+      } else {
+        half.rows = rank == 0 ? 5 : whole.rows - 5;
+        half.row = rank * 5;
+      }
+      list.emplace_back(&spec, TensorPiece{spec.name, dtype, spec.shape, half});
+      if (rank == 0)
+        list.emplace_back(&spec, TensorPiece{spec.name + "/master", DType::f32, spec.shape, whole});
+    }
+    for (const auto& [spec, piece] : list) pieces.push_back(piece);
+    PieceFileWriter file(folder / format("rank-{}.safetensors", rank), pieces);
+    for (const auto& [spec, piece] : list) {
+      std::vector<std::byte> bytes(piece.bytes());
+      const bool is_master = piece.tensor != spec->name;
+      (is_master ? masters : weights).read(*spec, piece.where, piece.dtype, bytes.data());
+      file.write(bytes);
+    }
+    manifest.files.push_back(file.finish());
+  }
+  const std::string text = print_config(padded);
+  write_text(folder / kCheckpointConfig, text);
+  manifest.files.push_back({.name = kCheckpointConfig,
+                            .bytes = text.size(),
+                            .checksum = checksum_of(text),
+                            .holds_pieces = false});
+  write_manifest(folder, manifest);
+}
+
+// Fails when pieces are put together wrongly, padding is exported, or the optimizer's tensors are
+// taken for weights.
+TEST_F(RoundTrip, ACheckpointOfAnyLayoutIsExported) {
+  for (const Config& config : {test::tiny_gpt(), test::tiny_llama()}) {
+    for (const char* each : {"hf", "run", "back"}) fs::remove_all(dir / each);
+    make_model(dir / "hf", config, DType::bf16);
+    write_training_checkpoint(dir / "run/checkpoints/iter_0000100", config, DType::bf16);
+    checkpoint_to_huggingface(dir / "run", dir / "back", {}, small_blocks());
+    EXPECT_EQ(read_tensors(dir / "back"), read_tensors(dir / "hf"));
+  }
+}
+
+TEST_F(RoundTrip, TheOptimizersCopyIsTakenForF32) {
+  write_training_checkpoint(dir / "run/checkpoints/iter_0000100", test::tiny_llama(), DType::bf16);
+  HuggingFaceExport how;
+  how.dtype = DType::f32;
+  checkpoint_to_huggingface(dir / "run", dir / "back", how, small_blocks());
+  make_model(dir / "hf", test::tiny_llama(), DType::f32);
+  EXPECT_EQ(read_tensors(dir / "back"), read_tensors(dir / "hf"));
+  EXPECT_EQ(read_json(dir / "back" / kHuggingFaceConfig)["torch_dtype"], "float32");
+}
+
+TEST_F(RoundTrip, AnotherTypeIsRounded) {
+  make_model(dir / "hf", test::tiny_llama(), DType::f32);
+  edit([](Tensors& t) {
+    float* first = reinterpret_cast<float*>(t.at("model.norm.weight").bytes.data());
+    first[0] = 1.0039f;
+  });
+  import();
+  HuggingFaceExport how;
+  how.dtype = DType::bf16;
+  export_as(how);
+  const Tensors tensors = read_tensors(dir / "back");
+  const Named& norm = tensors.at("model.norm.weight");
+  ASSERT_EQ(norm.dtype, DType::bf16);
+  uint16_t bits = 0;
+  std::memcpy(&bits, norm.bytes.data(), 2);
+  EXPECT_EQ(bits, 0x3F80);  // 1.0039 is nearer to 1 than to 1.0078
+  EXPECT_EQ(read_json(dir / "back" / kHuggingFaceConfig)["torch_dtype"], "bfloat16");
+}
+
+TEST_F(RoundTrip, OfSeveralCheckpointsTheNewestGoodOneIsTaken) {
+  Config config = test::tiny_llama();
+  write_training_checkpoint(dir / "run/checkpoints/iter_0000100", config, DType::bf16);
+  fs::create_directories(dir / "run/checkpoints/iter_0000200");
+  const Conversion result =
+      checkpoint_to_huggingface(dir / "run", dir / "back", {}, small_blocks());
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("iter_0000200 is not used"), std::string::npos);
+  expect_error(ErrorKind::Data, "manifest.json", [&] {
+    checkpoint_to_huggingface(dir / "run/checkpoints/iter_0000200", dir / "b", {}, small_blocks());
+  });
+  expect_error(ErrorKind::Data, "holds no checkpoint",
+               [&] { checkpoint_to_huggingface(dir / "nowhere", dir / "b", {}, small_blocks()); });
+}
+
+}  // namespace
+}  // namespace bev
