@@ -44,8 +44,14 @@ void SpokenCheckpoints::add_to(TrainObserver& observer) {
   should_stop_ = observer.should_stop;
 }
 
+std::optional<std::filesystem::path> SpokenCheckpoints::of(int64_t iteration) const {
+  if (newest_ != iteration) return std::nullopt;
+  return CheckpointFolder(folder_).place_of(iteration);
+}
+
 void SpokenCheckpoints::ended(const SaveReport& r) {
   failure_ = r.failure;
+  if (r.failure.empty()) newest_ = r.iteration;
   if (printer_ != nullptr) {
     printer_->clear_live();
     if (r.failure.empty()) printer_->record(saved_line(r, folder_));

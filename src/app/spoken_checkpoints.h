@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "app/run_start.h"
@@ -21,6 +22,8 @@ class SpokenCheckpoints {
   void print_to(TrainingPrinter* printer) { printer_ = printer; }
   // REQUIRES: the observer is complete otherwise.
   void add_to(TrainObserver& observer);
+  // The checkpoint of an iteration, where it was the last one to be saved; else absent.
+  std::optional<std::filesystem::path> of(int64_t iteration) const;
   // Waits for what is under way. Why the last one is not there; empty: it is.
   std::string finish() { return checkpoints_.finish() ? "" : failure_; }
 
@@ -33,6 +36,7 @@ class SpokenCheckpoints {
   int64_t iterations_;
   std::function<bool()> should_stop_{};
   std::string failure_;
+  std::optional<int64_t> newest_;  // iteration that was saved
   TrainingPrinter* printer_ = nullptr;
   RunCheckpoints checkpoints_;
 };

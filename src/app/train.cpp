@@ -23,6 +23,7 @@
 #include "config/print.h"
 #include "config/rank_list.h"
 #include "config/tokenizer_facts.h"
+#include "convert/convert.h"
 #include "data/fingerprint.h"
 #include "ops/make_device.h"
 #include "plan/fit.h"
@@ -144,9 +145,11 @@ std::string_view reason_of(Ending ending) {
 void print_end(const Voice& voice, const TrainSummary& s, const std::string& curve) {
   if (s.ending == Ending::Complete && !curve.empty())
     voice.tell("loss of every iteration\n{}", curve);
+  const bool had_nothing_to_do = s.ran == 0 && s.iterations > 0 && s.ending == Ending::Complete;
   voice.tell("{} after {} iterations", reason_of(s.ending), with_commas(s.iterations));
+  if (had_nothing_to_do) voice.tell(", all of them before this run");
   // The absolute value takes the sign off what is not a number.
-  if (s.iterations > 0)
+  if (s.ran > 0)
     voice.tell(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds),
                s.tokens_per_second, std::abs(s.first_loss), std::abs(s.last_loss));
   if (s.valid_loss) voice.tell(", validation {:.4f}", *s.valid_loss);
@@ -288,6 +291,23 @@ void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice
   if (!moved.empty()) Voice::alert(voice, 0, moved);
 }
 
+// The trained model in Hugging Face's format, by the first rank; all ranks together. Where several
+// ranks have just saved it, nobody gathers what may be too large for one of them.
+void write_model(const std::filesystem::path& model, const Config& config, Assembly& assembly,
+                 const std::optional<std::filesystem::path>& stored) {
+  Communicator& world = assembly.groups.world();
+  const bool is_first = world.rank() == 0;
+  if (world.size() > 1 && stored) {
+    if (is_first) checkpoint_to_huggingface(*stored, model, {}, {});
+    return;
+  }
+  const Config whole = on_one_rank(config);
+  std::unique_ptr<PlacedModel> gathered;
+  Exec ex = assembly.executor.exec();
+  if (world.size() > 1) gathered = gather_model(whole, assembly, ex);
+  if (is_first) save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
+}
+
 // `voice`: absent where the rank says nothing.
 RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
                       Communicator& world, const Voice* voice) {
@@ -315,15 +335,13 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
     result.saved = "nothing was saved, since no update was applied";
     return result;
   }
-  const Config whole = on_one_rank(config);
-  std::unique_ptr<PlacedModel> gathered;
-  Exec ex = assembly.executor.exec();
-  if (world.size() > 1) gathered = gather_model(whole, assembly, ex);
   const std::filesystem::path model = out.directory.model();
   result.saved =
       format("the weights after {} updates are in {}", result.summary.applied, model.string());
+  std::optional<std::filesystem::path> stored;
+  if (checkpoints) stored = checkpoints->of(result.summary.iterations);
+  write_model(model, config, assembly, stored);
   if (!is_first) return result;
-  save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
   if (voice != nullptr) voice->tell("wrote {}\n", model.string());
   return result;
 }

@@ -14,7 +14,7 @@ const StoredCheckpoint::Logical& CheckpointWeights::find(const ParamSpec& spec) 
   BEV_CHECK(found != nullptr, Data, "{}: there is no tensor {}", stored_.folder().string(),
             in_quotes(spec.name));
   Shape expected = spec.shape;
-  if (has_row_per_token(spec) && found->shape.rank() == expected.rank() &&
+  if (has_row_per_token(spec.name) && found->shape.rank() == expected.rank() &&
       found->shape[0] >= vocab_)
     expected.set(0, found->shape[0]);
   BEV_CHECK(found->shape == expected, Data, "{}: {} is {}, the model has {}",

@@ -88,7 +88,7 @@ std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
                        .row_begin = begin,
                        .rows = rows,
                        .transposed = line.transposed && spec.shape.rank() == 2,
-                       .vocabulary = has_row_per_token(spec)});
+                       .vocabulary = has_row_per_token(spec.name)});
   }
   BEV_CHECK(!tensors.empty(), Internal, "{} has no name in the family {}", spec.name,
             name_of(family));

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "checkpoint/held_pieces.h"
+#include "checkpoint/weight_source.h"
 
 namespace bev {
 
@@ -13,11 +14,6 @@ namespace {
 constexpr std::string_view kMaster = "/master";
 // Host memory through which a piece comes.
 constexpr size_t kChunkBytes = size_t{64} << 20;
-
-// One row per token.
-bool is_vocabulary(std::string_view parameter) {
-  return parameter.starts_with("embedding.tokens.") || parameter.starts_with("head.");
-}
 
 class Restorer {
  public:
@@ -61,7 +57,7 @@ class Restorer {
  private:
   void check_shape(const std::string& name, const Shape& there, const Shape& here) const {
     const Rectangle a = whole_of(there), b = whole_of(here);
-    const bool is_padded = is_vocabulary(parameter_of(name)) && there.rank() == here.rank() &&
+    const bool is_padded = has_row_per_token(parameter_of(name)) && there.rank() == here.rank() &&
                            a.columns == b.columns && a.rows >= vocab_ && b.rows >= vocab_;
     BEV_CHECK(there == here || is_padded, Data, "{}: {} is {}, the model has {}",
               stored_.folder().string(), in_quotes(name), to_string(there), to_string(here));
@@ -79,11 +75,6 @@ void fill_weights(Restorer& restorer, const ParamStore& params) {
 }
 
 }  // namespace
-
-void restore_weights(const StoredCheckpoint& stored, ParamStore& params, int64_t vocab) {
-  Restorer restorer(stored, params.device(), vocab);
-  fill_weights(restorer, params);
-}
 
 void restore_weights(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
                      int64_t vocab) {

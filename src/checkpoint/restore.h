@@ -7,14 +7,11 @@
 
 namespace bev {
 
-// Fills the parameters. A tensor that is missing or has another shape is a Data error. Only in the
-// number of padded rows behind `vocab` tokens may shapes differ: rows the file does not have become
-// zeros. REQUIRES: the store is allocated.
-void restore_weights(const StoredCheckpoint& stored, ParamStore& params, int64_t vocab);
-
 // Fills the parameters and what the optimizer keeps. Master weights that the checkpoint does not
-// have are its weights; weights of another precision are its master weights, rounded. A
-// checkpoint without the state of this optimizer is a Data error.
+// have are its weights; weights of another precision are its master weights, rounded. A tensor that
+// is missing or has another shape is a Data error. Only in the number of padded rows behind `vocab`
+// tokens may shapes differ: rows the file does not have become zeros. REQUIRES: the store is
+// allocated.
 void restore_state(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
                    int64_t vocab);
 

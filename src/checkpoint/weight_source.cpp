@@ -2,8 +2,8 @@
 
 namespace bev {
 
-bool has_row_per_token(const ParamSpec& spec) {
-  return spec.name == "embedding.tokens.weight" || spec.name == "head.weight";
+bool has_row_per_token(std::string_view parameter) {
+  return parameter == "embedding.tokens.weight" || parameter == "head.weight";
 }
 
 }  // namespace bev

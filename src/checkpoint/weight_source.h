@@ -4,6 +4,8 @@
 
 #include <cstddef>
 
+#include <string_view>
+
 #include "checkpoint/rectangle.h"
 #include "param/spec.h"
 #include "tensor/dtype.h"
@@ -32,6 +34,6 @@ inline constexpr size_t kUsualBlockBytes = size_t{64} << 20;
 
 // Whether the parameter has a row per token: the number of rows depends on how the vocabulary was
 // padded, and those beyond the vocabulary mean nothing.
-bool has_row_per_token(const ParamSpec& spec);
+bool has_row_per_token(std::string_view parameter);
 
 }  // namespace bev

@@ -149,7 +149,7 @@ std::vector<Patch> MegatronWeights::patches(const ParamSpec& spec) {
   const CutKind cut = cut_of(kind);
   const Rectangle whole = whole_of(spec.shape);
   // The embedding is padded; all ranks have as many rows.
-  const bool is_table = has_row_per_token(spec);
+  const bool is_table = has_row_per_token(spec.name);
   const int64_t stored_rows =
       is_table ? whole_of(ranks.front().array->shape).rows * model_.tensor : whole.rows;
   BEV_CHECK(stored_rows >= whole.rows, Data, "{}: {} has {} rows on all ranks, the vocabulary {}",

@@ -59,6 +59,7 @@ bool Trainer::report(Course& course, const Issued& issued, const StepResult& res
   course.tokens += tokens;
   if (issued.iteration == start_.iteration + 1) summary.first_loss = result.loss;
   summary.iterations = issued.iteration;
+  ++summary.ran;
   summary.last_loss = result.loss;
   summary.skipped += result.applied ? 0 : 1;
   course.observer.iteration(

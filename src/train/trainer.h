@@ -47,7 +47,8 @@ enum class Ending : uint8_t {
 struct TrainSummary {
   Ending ending = Ending::Complete;
   std::string reason;  // of NonFinite and BadData, in the user's words
-  int64_t iterations = 0, applied = 0, skipped = 0;
+  int64_t iterations = 0, applied = 0;  // of the training so far
+  int64_t ran = 0, skipped = 0;         // iterations of this run
   double first_loss = 0, last_loss = 0;
   std::optional<double> valid_loss, test_loss;  // the last ones
   double seconds = 0, tokens_per_second = 0;
