@@ -1,5 +1,7 @@
 #include "app/spoken_checkpoints.h"
 
+#include "config/resolve.h"
+
 namespace bev::app {
 
 namespace {
@@ -23,6 +25,7 @@ SpokenCheckpoints::SpokenCheckpoints(const Config& config, const std::string& co
     : voice_(voice),
       rank_(start.assembly().groups.world().rank()),
       folder_(save_folder(config)),
+      iterations_(resolve_iterations(config)),
       checkpoints_(start.assembly(), {.folder = folder_,
                                       .config = config,
                                       .schedule = start.schedule(),
@@ -38,6 +41,7 @@ void SpokenCheckpoints::add_to(TrainObserver& observer) {
     checkpoints_.save(position);
   };
   observer.between_steps = [this] { checkpoints_.poll(); };
+  should_stop_ = observer.should_stop;
 }
 
 std::optional<std::filesystem::path> SpokenCheckpoints::of(int64_t iteration) const {
@@ -55,10 +59,11 @@ void SpokenCheckpoints::ended(const SaveReport& r) {
   }
   if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
   const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
+  const bool goes_on = next && *next <= iterations_ && !should_stop_();
   Voice::alert(voice_, rank_,
                format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,
-                      next ? format("the training goes on, and the next attempt is at {}", *next)
-                           : "nothing on disk was changed"));
+                      goes_on ? format("the training goes on, and the next attempt is at {}", *next)
+                              : "those before it are as they were"));
 }
 
 }  // namespace bev::app

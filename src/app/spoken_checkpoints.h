@@ -1,6 +1,7 @@
 // The checkpoints of a run, with what is said about them.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -19,6 +20,7 @@ class SpokenCheckpoints {
 
   // Where lines of the record go; null: nowhere.
   void print_to(TrainingPrinter* printer) { printer_ = printer; }
+  // REQUIRES: the observer is complete otherwise.
   void add_to(TrainObserver& observer);
   // The checkpoint of an iteration, where it was the last one to be saved; else absent.
   std::optional<std::filesystem::path> of(int64_t iteration) const;
@@ -31,6 +33,8 @@ class SpokenCheckpoints {
   const Voice* voice_;
   int rank_;
   std::filesystem::path folder_;
+  int64_t iterations_;
+  std::function<bool()> should_stop_{};
   std::string failure_;
   std::optional<int64_t> newest_;  // iteration that was saved
   TrainingPrinter* printer_ = nullptr;

@@ -9,7 +9,7 @@ only=${2:-.}
 mkdir -p "$work"
 tar -C "$root" --exclude=./build --exclude='./build-*' --exclude=./.git -cf - . | tar -C "$work" -xf -
 cmake -S "$work" -B "$work/out" -G Ninja -DCMAKE_BUILD_TYPE=Release -DBEV_WERROR=OFF >"$work/configure.log"
-targets="ops_test gradcheck_test equivalence_test unit_test cli_test ranks_test process_test bevatron_golden"
+targets="ops_test gradcheck_test equivalence_test checkpoint_test unit_test cli_test ranks_test process_test bevatron_golden"
 ninja -C "$work/out" $targets >"$work/build.log"
 
 run_test() {  # program argument

@@ -155,9 +155,8 @@ TEST_P(DamagedLoad, AFileCutOffOrMissing) {
     {
       const Prepared prepared(ranks());
       cut_off(prepared.newest() / file);
-      expect_older_is_used(
-          prepared, GetParam(), is_manifest ? "manifest.json" : file,
-          file.ends_with(".safetensors") ? "when it was written it had" : "damaged");
+      expect_older_is_used(prepared, ranks(), is_manifest ? "manifest.json" : file,
+                           is_manifest ? "damaged" : "when it was written it had");
     }
     const Prepared prepared(ranks());
     fs::remove(prepared.newest() / file);

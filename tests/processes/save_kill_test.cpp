@@ -147,5 +147,38 @@ std::vector<Story> many_stories() {
 
 INSTANTIATE_TEST_SUITE_P(Slow, KilledSaving, testing::ValuesIn(many_stories()), name_of_story);
 
+// Nothing was saved yet: it starts anew, and metrics.jsonl too.
+TEST(KilledBeforeSaving, StartsAnew) {
+  const std::vector<std::string> flags{"--eval-iters", "0"};
+  const SavedRun run(Ranks::Threads, 6, flags);
+  {
+    Job job(1);
+    run.start(job, {"--train-iters", "1000000"});
+    ASSERT_TRUE(job.await_out(" iteration        3/"));
+    ::kill(job.children().front().process, SIGKILL);
+    ASSERT_TRUE(job.await_end(30).has_value());
+  }
+  ASSERT_GE(run.curve().size(), 3u);
+  std::string err;
+  EXPECT_EQ(run.run({}, &err), 0) << err;
+  expect_same_end(run, undisturbed(Ranks::Threads, 6, flags));
+}
+
+TEST(KilledSavingLeavings, AreRemovedByTheNextRun) {
+  const SavedRun run(Ranks::Threads, 2, {"--eval-iters", "0"});
+  for (const char* half : {".iter_0000777.writing", ".iter_0000778.removing", ".release.writing",
+                           "latest_checkpointed_iteration.txt.partial.1"})
+    std::filesystem::create_directories(run.checkpoints() / half / "inside");
+  for (const char* half : {".model.partial.1", "config.toml.partial.1", "metrics.jsonl.partial.1"})
+    std::filesystem::create_directories(run.output() / half / "inside");
+  // Of somebody else.
+  std::filesystem::create_directories(run.checkpoints() / "notes.writing");
+  std::string err;
+  EXPECT_EQ(run.run({}, &err), 0) << err;
+  expect_no_leftovers(run.checkpoints());
+  expect_no_leftovers(run.output());
+  EXPECT_TRUE(std::filesystem::exists(run.checkpoints() / "notes.writing"));
+}
+
 }  // namespace
 }  // namespace bev::test
