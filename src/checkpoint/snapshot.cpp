@@ -44,6 +44,10 @@ Snapshot::Snapshot(Device& device, std::span<const HeldPiece> pieces)
     pinned_ = PinnedBuffer(device, bytes_);
   } else {
     buffer_.emplace(device, bytes_, "checkpoint copy");
+    // The system gives memory when it is touched: now, and not in the first pause.
+    constexpr size_t kPageBytes = 4096;
+    for (size_t at = 0; buffer_->data() != nullptr && at < bytes_; at += kPageBytes)
+      buffer_->data()[at] = std::byte{};
   }
 }
 
