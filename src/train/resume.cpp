@@ -27,6 +27,24 @@ bool is_same_folder(const fs::path& a, const fs::path& b) {
   return !error && !other_error && one == other;
 }
 
+// What other programs call a model is not taken for an empty folder.
+void refuse_foreign(const CheckpointConfig& c, const std::vector<CheckpointPlace>& there) {
+  std::error_code ignored;
+  const fs::path load = c.load;
+  BEV_CHECK(!there.empty() || !fs::exists(load / "config.json", ignored), Usage,
+            "checkpoint.load {}: this is a model in Hugging Face's format; `bevatron convert "
+            "hf-to-bev {} FOLDER` makes a checkpoint of it, which --load FOLDER begins with",
+            c.load, c.load);
+  for (const CheckpointPlace& place : there) {
+    BEV_CHECK(!fs::exists(place.path / "mp_rank_00", ignored) &&
+                  !fs::exists(place.path / "mp_rank_00_000", ignored),
+              Usage,
+              "checkpoint.load {}: {} is of Megatron-LM; tools/megatron_export.py and `bevatron "
+              "convert megatron-to-bev` make a checkpoint of it",
+              c.load, place.path.filename().string());
+  }
+}
+
 void require_existence(const CheckpointConfig& c, const std::vector<CheckpointPlace>& there) {
   BEV_CHECK(!there.empty() || (!c.must_exist && c.step == 0), Data,
             "there is no checkpoint {}in {}; without checkpoint.must_exist and checkpoint.step the "
@@ -47,6 +65,7 @@ fs::path save_folder(const Config& config) {
 ResumePoints find_resume_points(const CheckpointConfig& c) {
   if (c.load.empty()) return {};
   std::vector<CheckpointPlace> there = find_checkpoints(c.load);
+  refuse_foreign(c, there);
   if (c.step > 0)
     std::erase_if(there, [&](const CheckpointPlace& place) { return place.iteration != c.step; });
   require_existence(c, there);
