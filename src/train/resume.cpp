@@ -161,9 +161,12 @@ std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration) {
     moved.push_back(place.iteration);
   }
   if (moved.empty()) return "";
-  return format("{} of later iterations ({}{}) are now in {}: this run takes another course",
-                moved.size() == 1 ? "the checkpoint" : "the checkpoints", moved.front(),
-                moved.size() > 1 ? format(" to {}", moved.back()) : "", aside.string());
+  return format("{} now in {}: this run takes another course",
+                moved.size() == 1
+                    ? format("the checkpoint of a later iteration ({}) is", moved.front())
+                    : format("the checkpoints of later iterations ({} to {}) are", moved.front(),
+                             moved.back()),
+                aside.string());
 }
 
 bool continues_itself(const Config& config) {

@@ -65,6 +65,12 @@ void flip_a_byte(const fs::path& path, double part) {
   write_text(path, text);
 }
 
+// REQUIRES: `from` is in the text.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  EXPECT_EQ(count(text, from), 1u) << from;
+  return text.replace(text.find(from), from.size(), to);
+}
+
 void cut_off(const fs::path& path) { fs::resize_file(path, fs::file_size(path) / 2); }
 
 std::vector<fs::path> files_of(const fs::path& folder) {
@@ -179,13 +185,13 @@ TEST_P(DamagedLoad, APieceMissingOrAnotherFormat) {
     expect_older_is_used(prepared, ranks(), prepared.newest().string(), "elements are there");
   }
   const Prepared prepared(ranks());
-  std::string text = read_text(prepared.newest() / kManifestName);
-  const std::string format = "\"format\": 1";
-  ASSERT_EQ(count(text, format), 1u);
-  text.replace(text.find(format), format.size(), "\"format\": 2");
-  write_text(prepared.newest() / kManifestName, text);
-  write_text(prepared.newest() / "manifest.json.xxh3",
-             "XXH3_" + checksum_text(checksum_of(text)) + "  manifest.json\n");
+  const fs::path manifest = prepared.newest() / kManifestName;
+  const fs::path checksum = manifest.string() + ".xxh3";
+  const std::string text = read_text(manifest);
+  const std::string other = replaced(text, "\"format\": 1", "\"format\": 2");
+  write_text(manifest, other);
+  write_text(checksum, replaced(read_text(checksum), checksum_text(checksum_of(text)),
+                                checksum_text(checksum_of(other))));
   expect_older_is_used(prepared, ranks(), "manifest.json",
                        "the format is 2; this program reads format 1");
 }
