@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstddef>
-
 #include <string_view>
 
 #include "checkpoint/rectangle.h"

@@ -46,7 +46,7 @@ enum class Ending : uint8_t {
 
 struct TrainSummary {
   Ending ending = Ending::Complete;
-  std::string reason;  // of NonFinite and BadData, in the user's words
+  std::string reason;                   // of NonFinite and BadData, in the user's words
   int64_t iterations = 0, applied = 0;  // of the training so far
   int64_t ran = 0, skipped = 0;         // iterations of this run
   double first_loss = 0, last_loss = 0;

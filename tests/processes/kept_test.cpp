@@ -27,6 +27,14 @@ TEST(Kept, TheNewestAndMultiples) {
   EXPECT_EQ(read_text(run.checkpoints() / "latest_checkpointed_iteration.txt"), "8");
 }
 
+TEST(Kept, MultiplesAloneAndTheNewest) {
+  const SavedRun run(Ranks::Threads, 5,
+                     {"--save-interval", "1", "--save-retain-interval", "3", "--eval-iters", "0"});
+  std::string err;
+  ASSERT_EQ(run.run({}, &err), 0) << err;
+  EXPECT_EQ(checkpoints_in(run.checkpoints()), (Iterations{3, 5}));
+}
+
 // The rules go on where another run ended.
 TEST(Kept, OverSeveralRuns) {
   const SavedRun run(Ranks::Threads, 7,

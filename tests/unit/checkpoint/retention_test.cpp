@@ -87,8 +87,8 @@ TEST(Retention, AnyListKeepsWhatIsPromised) {
         if (list[j].valid_loss && (*list[j].valid_loss < *it.valid_loss ||
                                    (*list[j].valid_loss == *it.valid_loss && j > i)))
           ++better;
-      const bool stays = keep == 0 || newer < keep || it.is_permanent ||
-                         (every > 0 && it.iteration % every == 0) ||
+      const bool stays = (keep == 0 && every == 0) || newer < std::max<int64_t>(1, keep) ||
+                         it.is_permanent || (every > 0 && it.iteration % every == 0) ||
                          (it.valid_loss && better < best);
       const bool is_gone = std::find(gone.begin(), gone.end(), it.iteration) != gone.end();
       ASSERT_EQ(is_gone, !stays) << "round " << round << " iteration " << it.iteration;
