@@ -11,6 +11,23 @@ namespace {
 // Which pieces of a parameter count.
 enum class Which : uint8_t { Held, Written };
 
+// Parts that follow each other here and in the whole are one: with one tensor rank all of them.
+std::vector<Piece> joined(const std::vector<Piece>& pieces) {
+  std::vector<Piece> result;
+  for (const Piece& piece : pieces) {
+    if (!result.empty()) {
+      Piece& last = result.back();
+      if (last.dim == piece.dim && last.local_begin + last.extent == piece.local_begin &&
+          last.logical_begin + last.extent == piece.logical_begin) {
+        last.extent += piece.extent;
+        continue;
+      }
+    }
+    result.push_back(piece);
+  }
+  return result;
+}
+
 // Collects pieces of one buffer.
 class Collector {
  public:
@@ -46,8 +63,8 @@ class Collector {
                       .buffer = buffer});
     };
     const std::vector<Piece> pieces =
-        choice_ == Which::Held ? param.pieces
-                               : owned_pieces(param.spec, params_.grid(), first_sharing_);
+        joined(choice_ == Which::Held ? param.pieces
+                                      : owned_pieces(param.spec, params_.grid(), first_sharing_));
     const Rectangle local = whole_of(param.value.shape);
     for (const Piece& piece : pieces) {
       const bool by_rows = piece.dim == 0;

@@ -91,6 +91,38 @@ void expect_continued(bool gpt, const Pair& pair) {
 TEST_P(LayoutPairs, ContinueGpt) { expect_continued(true, GetParam()); }
 TEST_P(LayoutPairs, ContinueLlama) { expect_continued(false, GetParam()); }
 
+// What other programs read: with one tensor rank every weight is whole, in one file and under its
+// name; so is what the optimizer keeps, unless ranks divide it.
+TEST(PiecesOfLayouts, AreWholeWithOneTensorRank) {
+  for (const char* layout : {"dp1", "dp4", "pp4", "pp2.chunks2", "dp2.zero1"}) {
+    const TemporaryDirectory folder;
+    run_checkpointed(first_part(under(divisible_llama(), layout), folder.path(), 1));
+    const StoredCheckpoint stored(place_of(folder.path(), 1));
+    for (const auto& [name, tensor] : stored.tensors()) {
+      const bool is_divided = std::string(layout) == "dp2.zero1" && name != parameter_of(name);
+      if (is_divided) continue;
+      EXPECT_EQ(tensor.parts.size(), 1u) << layout << " " << name;
+    }
+  }
+}
+
+// Nobody writes what another has: the ranks that share the batch divide the work.
+TEST(PiecesOfLayouts, AreDividedAmongRanksThatShareTheBatch) {
+  const TemporaryDirectory folder;
+  run_checkpointed(first_part(under(divisible_llama(), "dp4"), folder.path(), 1));
+  const Manifest manifest = read_manifest(place_of(folder.path(), 1));
+  uint64_t most = 0, all = 0;
+  size_t files = 0;
+  for (const CheckpointFile& file : manifest.files) {
+    if (!file.holds_pieces || !file.name.starts_with("optimizer")) continue;
+    ++files;
+    all += file.bytes;
+    most = std::max(most, file.bytes);
+  }
+  EXPECT_EQ(files, 4u);
+  EXPECT_LT(most, all / 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(Some, LayoutPairs, testing::ValuesIn(pairs(0, 4, 0)), name_of_pair);
 INSTANTIATE_TEST_SUITE_P(Slow, LayoutPairs, testing::ValuesIn(pairs(0, 12, 4)), name_of_pair);
 
