@@ -52,7 +52,7 @@ struct Manifest {
   std::map<std::string, std::string> config;  // every field by its path, as in a TOML file
   std::string optimizer;                      // empty: weights only
   int64_t parameters = 0;
-  std::optional<double> loss, valid_loss;  // the last ones
+  std::optional<double> loss, valid_loss;  // of this iteration, as far as they are known
   bool is_permanent = false;               // never removed by a rule of how many to keep
   int64_t time = 0;                        // seconds since 1970
   std::vector<HistoryEntry> history{};

@@ -16,7 +16,7 @@ struct RunPosition {
   int64_t data_position = 0;     // the next sample
   // Absent: as at the start of a training.
   std::optional<std::array<double, kUpdateStates>> update{};
-  std::optional<double> loss{}, valid_loss{};  // the last ones
+  std::optional<double> loss{}, valid_loss{};  // of this iteration
 };
 
 // The part of a manifest that says it, and back. Data error naming `source` where the manifest

@@ -96,7 +96,6 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   const double start = seconds_now();
   TrainSummary summary;
   summary.iterations = start_.iteration;
-  summary.valid_loss = start_.valid_loss;
   Course course{.observer = observer,
                 .summary = summary,
                 .pace = Pace(start),
@@ -136,6 +135,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     if (last) break;
     if (eval) {
       if (!validate(observer, iteration, false, summary)) break;
+      course.validated = iteration;
       leave_out(course);
     }
     if (is_save_due) {
@@ -173,13 +173,14 @@ void Trainer::leave_out(Course& course) {
 void Trainer::save(Course& course) {
   const TrainSummary& summary = course.summary;
   const int64_t done = loader_.position() - start_.data_position;
+  const bool is_validated = course.validated == summary.iterations;
   course.saved = summary.iterations;
   course.observer.save({.iteration = summary.iterations,
                         .consumed_samples = start_.consumed_samples + done,
                         .data_position = loader_.position(),
                         .update = stepper_.state(),
                         .loss = summary.last_loss,
-                        .valid_loss = summary.valid_loss});
+                        .valid_loss = is_validated ? summary.valid_loss : std::nullopt});
 }
 
 bool Trainer::validate(const TrainObserver& observer, int64_t iteration, bool at_end,

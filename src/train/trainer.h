@@ -114,7 +114,8 @@ class Trainer {
     double start, last;  // of the first iteration, of the last result
     double tokens = 0;
     std::deque<Issued> issued{};
-    int64_t saved = 0;  // the last iteration that was
+    int64_t saved = 0;      // the last iteration that was
+    int64_t validated = 0;  // likewise
   };
   // Collects results until at most `left` are outstanding. False, and the ending set, when one of
   // them ends the run; those behind it are then collected too, none of them was applied.
