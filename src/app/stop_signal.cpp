@@ -36,12 +36,14 @@ StopSignal::StopSignal() {
   struct sigaction ignored{};
   ignored.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignored, &old_pipe_);
+  ::sigaction(SIGXFSZ, &ignored, &old_file_size_);
 }
 
 StopSignal::~StopSignal() {
   ::sigaction(SIGINT, &old_interrupt_, nullptr);
   ::sigaction(SIGTERM, &old_terminate_, nullptr);
   ::sigaction(SIGPIPE, &old_pipe_, nullptr);
+  ::sigaction(SIGXFSZ, &old_file_size_, nullptr);
 }
 
 bool StopSignal::asked() const { return stop_requested != 0; }

@@ -297,7 +297,8 @@ void write_model(const std::filesystem::path& model, const Config& config, Assem
                  const std::optional<std::filesystem::path>& stored) {
   Communicator& world = assembly.groups.world();
   const bool is_first = world.rank() == 0;
-  if (world.size() > 1 && stored) {
+  const bool is_there = stored && is_checkpoint(*stored);
+  if (world.size() > 1 && world.largest(is_first && !is_there ? 1 : 0) == 0) {
     if (is_first) checkpoint_to_huggingface(*stored, model, {}, {});
     return;
   }
