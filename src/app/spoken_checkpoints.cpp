@@ -41,6 +41,7 @@ void SpokenCheckpoints::add_to(TrainObserver& observer) {
     checkpoints_.save(position);
   };
   observer.between_steps = [this] { checkpoints_.poll(); };
+  observer.finish_saving = [this] { checkpoints_.finish(); };
   should_stop_ = observer.should_stop;
 }
 

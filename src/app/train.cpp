@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "bench/gpu_peaks.h"
 #include "bench/machine.h"
+#include "checkpoint/folder_lock.h"
 #include "checkpoint/huggingface.h"
 #include "comm/thread.h"
 #include "config/print.h"
@@ -280,8 +281,7 @@ TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
 void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice) {
   const int64_t iteration = start.start().position.iteration;
   // A run that ended before its first checkpoint is done again from the start.
-  if (out.metrics != nullptr && (iteration > 0 || continues_itself(out.config)))
-    out.metrics->forget_after(iteration);
+  if (out.metrics != nullptr && continues_output(out.config)) out.metrics->forget_after(iteration);
   if (out.metrics != nullptr)
     out.metrics->start(out.planned.model_parameters, out.planned.iterations);
   const std::filesystem::path folder = save_folder(out.config);
@@ -384,6 +384,8 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
     directory.prepare(print_config(config, loaded.origins));
     metrics.emplace(directory.metrics_file());
   }
+  std::optional<FolderLock> lock;
+  if (is_first && !save_folder(config).empty()) lock.emplace(save_folder(config));
   // What has been trained is written first.
   stop.emplace();
   TimesBoard board(preflight.plan().layout.world());

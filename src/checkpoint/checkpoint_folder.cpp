@@ -152,11 +152,11 @@ void CheckpointFolder::clear_leftovers() const {
       if (!name.starts_with('.') || !name.ends_with(suffix)) continue;
       const std::string middle = name.substr(1, name.size() - 1 - suffix.size());
       if (!iteration_of(middle)) continue;
-      leftovers.push_back(entry->path());
       // Killed between the two renames: the old one is still the only one.
-      std::error_code ignored;
+      std::error_code ignored, kept;
       if (suffix == kReplaced && !fs::exists(root_ / middle, ignored))
-        fs::rename(entry->path(), root_ / middle, ignored);
+        fs::rename(entry->path(), root_ / middle, kept);
+      if (!kept) leftovers.push_back(entry->path());
     }
   }
   for (const fs::path& path : leftovers) {
@@ -168,8 +168,10 @@ void CheckpointFolder::clear_leftovers() const {
 bool is_checkpoint(const fs::path& path) {
   std::error_code ignored;
   const fs::path place = path.has_filename() ? path : path.parent_path();
-  return fs::is_directory(place, ignored) && (fs::exists(place / kManifestName, ignored) ||
-                                              iteration_of(place.filename().string()).has_value());
+  if (!fs::is_directory(place, ignored)) return false;
+  // A run may have the name of a checkpoint.
+  return fs::exists(place / kManifestName, ignored) ||
+         (iteration_of(place.filename().string()) && !fs::exists(place / "checkpoints", ignored));
 }
 
 std::vector<CheckpointPlace> find_checkpoints(const fs::path& path) {

@@ -15,6 +15,8 @@ namespace bev {
 struct CheckpointPlace {
   std::filesystem::path path;
   int64_t iteration = 0;  // of release: 0
+
+  bool is_release() const { return path.filename() == "release"; }
 };
 
 class CheckpointFolder {

@@ -19,6 +19,8 @@ void without_machine(Config& config) {
   config.recompute = {};
   config.checkpoint = {};
   config.device = {.kind = DeviceKind::Cpu};
+  config.optim.gradients = config.optim.first_moment = config.optim.second_moment =
+      StatePrecision::F32;
   if (config.train.micro_batch == 0) config.train.micro_batch = 1;
   if (config.train.sequence == 0) config.train.sequence = config.model.positions;
 }

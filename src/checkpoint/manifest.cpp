@@ -1,5 +1,6 @@
 #include "checkpoint/manifest.h"
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -16,7 +17,9 @@ constexpr std::string_view kChecksumSuffix = ".xxh3";
 
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.size() <= 200 &&
-         name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+         name.find('/') == std::string::npos && std::none_of(name.begin(), name.end(), [](char c) {
+           return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+         });
 }
 
 // What stands beside a manifest of this text.

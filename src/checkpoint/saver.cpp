@@ -178,7 +178,12 @@ void Saver::save(Manifest manifest) {
       },
       true);
   if (agree(standing(), failure) == Standing::Failed) return end(std::move(failure));
-  if (snapshot_) snapshot_->take();
+  if (snapshot_) {
+    snapshot_->take();
+  } else {
+    // Shares of parameters may still be on their way from other ranks.
+    device_.exchange_stream().synchronize();
+  }
   start([this] { write_part(); }, !snapshot_);
   phase_ = Phase::Writing;
   report_.pause = seconds_now() - asked;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/descriptors.h"
 
 namespace bev {
 
@@ -46,6 +47,8 @@ std::string_view parameter_of(std::string_view tensor) {
 
 StoredCheckpoint::StoredCheckpoint(const fs::path& folder)
     : folder_(folder), manifest_(read_manifest(folder)) {
+  // Every rank of a process opens all of them.
+  if (manifest_.files.size() > 16) allow_many_descriptors();
   for (const CheckpointFile& entry : manifest_.files) {
     const fs::path path = folder / entry.name;
     std::error_code ignored;

@@ -15,10 +15,10 @@ int64_t BatchSchedule::at(int64_t consumed) const {
   return std::min(largest_, start_ + static_cast<int64_t>(done) * increment_);
 }
 
-int64_t BatchSchedule::steps_in(int64_t samples) const {
-  if (is_constant()) return samples / largest_;
+int64_t BatchSchedule::steps_in(int64_t samples, int64_t consumed) const {
+  if (is_constant()) return std::max<int64_t>(0, samples - consumed) / largest_;
   const int64_t end = std::min(ramp_samples_, samples);  // of the beginnings of the ramp's steps
-  int64_t steps = 0, consumed = 0;
+  int64_t steps = 0;
   while (consumed <= end) {
     // All steps of one size together: how many of them there are is found by halving.
     const int64_t batch = at(consumed);

@@ -22,9 +22,10 @@ class BatchSchedule {
   std::vector<int64_t> sizes() const;  // that a step can have, the smallest first
   bool is_constant() const { return increment_ == 0 || start_ == largest_; }
 
-  // Steps of a training of `samples` samples. As in Megatron, the steps of the ramp are counted one
-  // by one and the rest by division, so that a last partial step is dropped.
-  int64_t steps_in(int64_t samples) const;
+  // Steps of a training of `samples` samples of which `consumed` are behind it. As in Megatron, the
+  // steps of the ramp are counted one by one and the rest by division, so that a last partial step
+  // is dropped.
+  int64_t steps_in(int64_t samples, int64_t consumed = 0) const;
 
  private:
   int64_t start_ = 0, increment_ = 0, ramp_samples_ = 0, largest_;

@@ -1,7 +1,6 @@
 #include "control/server_loop.h"
 
 #include <sys/epoll.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -10,6 +9,7 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/descriptors.h"
 #include "control/words.h"
 #include "net/address.h"
 #include "net/connect.h"
@@ -31,14 +31,6 @@ constexpr int kAcceptedAtOnce = 128;  // then the ranks have their turn
 // A whole job may be strangers at once.
 size_t strangers_most(int size) { return std::max(kStrangersLeast, static_cast<size_t>(size) * 2); }
 
-// Every rank is a descriptor; the usual limit of 1024 is less than a large job.
-void allow_many_descriptors() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 Parcel parcel_of(const Message& message) {
   return std::make_shared<const std::string>(encode(message));
 }
@@ -57,6 +49,7 @@ ControlServer::Loop::Loop(Socket listener, ControlServerOptions options)
       next_note_(started_ + kFirstNote),
       tick_(std::clamp(options_.heartbeat / 2, milliseconds(5), milliseconds(500))) {
   BEV_CHECK(epoll_.is_open(), Comm, "cannot make an epoll: {}", std::strerror(errno));
+  // Every rank is one.
   if (strangers_most(options_.size) + ranks_.size() > 512) allow_many_descriptors();
   watch(listener_.get(), kListenerId, false, true);
   watch(wake_.descriptor(), kWakeId, false, true);

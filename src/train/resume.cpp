@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "checkpoint/restore.h"
+#include "config/resolve.h"
 #include "config/resume.h"
 #include "optim/resumed_schedule.h"
 
@@ -72,6 +73,11 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
   ResumePoints points;
   std::string problems;
   for (const CheckpointPlace& place : there) {
+    // Older ones are opened where the newest good one turns out to be damaged.
+    if (!points.places.empty()) {
+      points.places.push_back(place);
+      continue;
+    }
     try {
       const StoredCheckpoint stored(place.path);
       points.places.push_back(place);
@@ -80,9 +86,8 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
       problems += format("\n  {}", error.what());
-      if (points.places.empty())
-        points.alerts.push_back(format("the checkpoint of iteration {} cannot be used: {}",
-                                       place.iteration, error.what()));
+      points.alerts.push_back(format("the checkpoint of iteration {} cannot be used: {}",
+                                     place.iteration, error.what()));
     }
   }
   BEV_CHECK(there.empty() || !points.places.empty(), Data,
@@ -93,9 +98,11 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
 }
 
 Config with_padding_of(const ResumePoints& points, Config config) {
-  const int64_t tensor = config.parallel.tensor;
-  if (points.padded_vocab >= config.model.vocab && points.padded_vocab % tensor == 0)
-    config.model.vocab_multiple = points.padded_vocab / tensor;
+  const int64_t tensor = config.parallel.tensor, rows = points.padded_vocab;
+  const bool is_same =
+      padded_vocab(config.model.vocab, config.model.vocab_multiple, tensor) == rows;
+  if (!is_same && rows >= config.model.vocab && rows % tensor == 0)
+    config.model.vocab_multiple = rows / tensor;
   return config;
 }
 
@@ -119,6 +126,15 @@ Continuation continue_from(const Manifest& manifest, const Config& config,
   if (anew) return result;
   if (c.load_random) result.config.train.seed = static_cast<int64_t>(manifest.seed);
   result.start.position = read_position(manifest, source);
+  if (result.start.position.update && scaling_from(config).adapts &&
+      !scaling_from(config_from(manifest.config, source)).adapts) {
+    // A constant scale says nothing about one that adapts.
+    std::array<double, kUpdateStates> fresh{};
+    start_updates(scaling_from(config), fresh.data());
+    for (const int state : {kLossScale, kStepsWithoutOverflow, kHysteresisLeft})
+      (*result.start.position.update)[static_cast<size_t>(state)] =
+          fresh[static_cast<size_t>(state)];
+  }
   if (!with_optimizer) {
     // The loss scale stays, the schedule and what Adam counts start anew, as in Megatron-LM.
     if (result.start.position.update) {
@@ -178,6 +194,15 @@ bool continues_itself(const Config& config) {
          (is_checkpoint(c.load) && is_same_folder(fs::path(c.load) / "..", folder));
 }
 
+bool continues_output(const Config& config) {
+  const CheckpointConfig& c = config.checkpoint;
+  if (c.load.empty() || c.finetune || config.train.output.empty()) return false;
+  if (continues_itself(config)) return true;
+  std::error_code error;
+  const fs::path inside = fs::relative(c.load, config.train.output, error);
+  return !error && !inside.empty() && *inside.begin() != "..";
+}
+
 void check_save_folder(const Config& config, double bytes) {
   const fs::path folder = save_folder(config);
   if (folder.empty()) return;
@@ -193,9 +218,10 @@ void check_save_folder(const Config& config, double bytes) {
   if (there.empty()) return;
   BEV_CHECK(continues_itself(config), Usage,
             "{} holds checkpoints of an earlier run, up to iteration {}, with which those of this "
-            "run would be mixed; --load {} continues it, another checkpoint.save (or train.output) "
-            "starts anew",
-            folder.string(), there.back().iteration, folder.string());
+            "run would be mixed; --load {}{} continues it, another checkpoint.save (or "
+            "train.output) starts anew",
+            folder.string(), there.back().iteration, folder.string(),
+            config.checkpoint.finetune ? " without --finetune" : "");
 }
 
 }  // namespace bev

@@ -15,7 +15,7 @@ namespace bev {
 std::filesystem::path save_folder(const Config& config);
 
 struct ResumePoints {
-  std::vector<CheckpointPlace> places;  // newest first; manifest and headers of each are good
+  std::vector<CheckpointPlace> places;  // newest first, which has a good manifest and headers
   std::vector<std::string> alerts;      // about newer ones that cannot be used, one line each
   int64_t padded_vocab = 0;             // of the newest; 0: there is none
 };
@@ -52,6 +52,9 @@ std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration);
 
 // Whether the run goes on with what is in its own folder for checkpoints, or will be there.
 bool continues_itself(const Config& config);
+
+// Whether the run goes on with the log of the folder it writes to.
+bool continues_output(const Config& config);
 
 // What would go wrong at the first save is said before the run. Usage error where the folder holds
 // checkpoints with which a run that does not continue from them would mix its own; Data error where

@@ -66,6 +66,7 @@ std::string RunCheckpoints::tidy() const {
   const CheckpointFolder& folder = saver_.folder();
   std::vector<KeptCheckpoint> good;
   for (const CheckpointPlace& place : folder.list()) {
+    if (place.is_release()) continue;
     try {
       const Manifest manifest = read_manifest(place.path);
       good.push_back({place.iteration, manifest.valid_loss, manifest.is_permanent});
@@ -73,12 +74,15 @@ std::string RunCheckpoints::tidy() const {
       // What cannot be read is not counted as good, and not removed: somebody may want to look.
     }
   }
-  try {
-    for (const int64_t iteration : removable(good, config_)) folder.remove(iteration);
-  } catch (const Error& error) {
-    return error.what();
+  std::string problem;
+  for (const int64_t iteration : removable(good, config_)) {
+    try {
+      folder.remove(iteration);
+    } catch (const Error& error) {
+      problem = error.what();
+    }
   }
-  return "";
+  return problem;
 }
 
 }  // namespace bev

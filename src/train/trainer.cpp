@@ -9,11 +9,23 @@
 
 namespace bev {
 
+namespace {
+
+// Of the whole training. A length in samples counts those that are left, which may be taken by
+// another batch than those before.
+int64_t iterations_from(const Config& config, const RunPosition& start) {
+  if (config.train.samples == 0) return resolve_iterations(config);
+  return start.iteration +
+         resolve_batch_schedule(config).steps_in(config.train.samples, start.data_position);
+}
+
+}  // namespace
+
 Trainer::Trainer(Assembly& assembly, TrainingData data, const TrainStart& start)
     : assembly_(assembly),
       data_(std::move(data)),
       batch_(resolve_batch(assembly.config)),
-      iterations_(resolve_iterations(assembly.config)),
+      iterations_(iterations_from(assembly.config, start.position)),
       start_(start.position),
       loader_(data_.train,
               Loader::shape_of(assembly.config, assembly.groups.coordinate(Axis::Data)),
@@ -60,6 +72,7 @@ bool Trainer::report(Course& course, const Issued& issued, const StepResult& res
   if (issued.iteration == start_.iteration + 1) summary.first_loss = result.loss;
   summary.iterations = issued.iteration;
   ++summary.ran;
+  course.position = issued.first + issued.samples;
   summary.last_loss = result.loss;
   summary.skipped += result.applied ? 0 : 1;
   course.observer.iteration(
@@ -101,6 +114,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
                 .pace = Pace(start),
                 .start = start,
                 .last = start,
+                .position = start_.data_position,
                 .saved = start_.iteration};
   for (int64_t iteration = start_.iteration + 1; iteration <= iterations_; ++iteration) {
     const int64_t first = loader_.position();
@@ -157,6 +171,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   // First of all, what has been trained must not be lost.
   if (observer.save && summary.ending != Ending::NonFinite && course.saved != summary.iterations)
     save(course);
+  if (observer.finish_saving) observer.finish_saving();
   summary.applied = stepper_.applied_steps();
   summary.seconds = course.last - course.start;
   summary.tokens_per_second = summary.seconds > 0 ? course.tokens / summary.seconds : 0;
@@ -172,12 +187,12 @@ void Trainer::leave_out(Course& course) {
 
 void Trainer::save(Course& course) {
   const TrainSummary& summary = course.summary;
-  const int64_t done = loader_.position() - start_.data_position;
+  const int64_t done = course.position - start_.data_position;
   const bool is_validated = course.validated == summary.iterations;
   course.saved = summary.iterations;
   course.observer.save({.iteration = summary.iterations,
                         .consumed_samples = start_.consumed_samples + done,
-                        .data_position = loader_.position(),
+                        .data_position = course.position,
                         .update = stepper_.state(),
                         .loss = summary.last_loss,
                         .valid_loss = is_validated ? summary.valid_loss : std::nullopt});

@@ -64,6 +64,7 @@ struct TrainObserver {
   std::function<bool(int64_t iteration)> is_save_due{};
   std::function<void(const RunPosition&)> save{};
   std::function<void()> between_steps{};
+  std::function<void()> finish_saving{};  // what is under way is there afterwards
 };
 
 // The pace of a run. The first iteration touches all memory for the first time and does not count.
@@ -114,6 +115,7 @@ class Trainer {
     double start, last;  // of the first iteration, of the last result
     double tokens = 0;
     std::deque<Issued> issued{};
+    int64_t position = 0;   // the sample behind the last that was trained on
     int64_t saved = 0;      // the last iteration that was
     int64_t validated = 0;  // likewise
   };

@@ -92,12 +92,12 @@ std::filesystem::path place_of(const std::filesystem::path& folder, int64_t iter
   return CheckpointFolder(folder).place_of(iteration);
 }
 
-RunOutcome run_checkpointed(const Config& given) {
+RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> samples) {
   RunOutcome outcome;
   const ResumePoints points = find_resume_points(given.checkpoint);
   const Config config = with_padding_of(points, given);
   TrainingData data;
-  data.train = std::make_shared<UnevenSamples>(config.model.vocab);
+  data.train = samples ? samples : std::make_shared<UnevenSamples>(config.model.vocab);
   run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
     const bool is_first = world.rank() == 0;
     const std::unique_ptr<Device> device = make_device(config.device);
@@ -128,6 +128,7 @@ RunOutcome run_checkpointed(const Config& given) {
       observer.is_save_due = [&](int64_t iteration) { return checkpoints->is_due(iteration); };
       observer.save = [&](const RunPosition& position) { checkpoints->save(position); };
       observer.between_steps = [&] { checkpoints->poll(); };
+      observer.finish_saving = [&] { checkpoints->finish(); };
     }
     const TrainSummary summary = trainer.run(observer);
     if (checkpoints) checkpoints->finish();

@@ -24,8 +24,8 @@ struct RunOutcome {
 };
 
 // Runs the iterations of the configuration that are left, from checkpoint.load where it is given,
-// and saves as it says. Throws what the ranks throw.
-RunOutcome run_checkpointed(const Config& config);
+// and saves as it says. Throws what the ranks throw. `samples`: absent: UnevenSamples.
+RunOutcome run_checkpointed(const Config& config, std::shared_ptr<const Samples> samples = {});
 
 // The same configuration under another layout: "tp2.dp2.zero1".
 Config under(Config config, const std::string& layout);

@@ -64,6 +64,16 @@ TEST_F(CudaResume, ContinuesWaiting) {
   expect_continues_bit_for_bit(config);
 }
 
+// Shares of parameters are still on their way when a step is done.
+TEST_F(CudaResume, ContinuesOverlappedShares) {
+  Config config = under(on_cuda(divisible_gpt(), Precision::Bf16), "dp2.zero1");
+  config.parallel.overlap_gradients = config.parallel.overlap_parameters = true;
+  for (const bool asynchronous : {true, false}) {
+    config.checkpoint.asynchronous = asynchronous;
+    expect_continues_bit_for_bit(config);
+  }
+}
+
 TEST_F(CudaResume, ContinuesSharedStates) {
   for (const char* layout : {"dp2.zero1", "dp2.zero3", "tp2.pp2"}) {
     SCOPED_TRACE(layout);

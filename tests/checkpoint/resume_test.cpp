@@ -7,6 +7,7 @@
 #include "support/layout_name.h"
 #include "support/same_checkpoint.h"
 #include "support/temporary_directory.h"
+#include "verify/uneven_samples.h"
 
 namespace bev::test {
 namespace {
@@ -113,6 +114,47 @@ TEST(ResumeChoices, WeightsAloneCannotContinue) {
   config.checkpoint.save_optimizer = true;
   expect_error(ErrorKind::Usage, "holds weights only",
                [&] { run_checkpointed(second_part(config, folder.path())); });
+}
+
+// Samples of which one cannot be read.
+class WithAHole final : public Samples {
+ public:
+  WithAHole(int64_t vocab, int64_t hole) : good_(vocab), hole_(hole) {}
+  void read(int64_t index, HostBatch& batch, int64_t at) const override {
+    if (index == hole_) throw Error(ErrorKind::Data, "a hole");
+    good_.read(index, batch, at);
+  }
+  std::string describe(int64_t index) const override { return good_.describe(index); }
+
+ private:
+  UnevenSamples good_;
+  int64_t hole_;
+};
+
+// Of two ranks the second cannot read its part of the second batch: nobody has trained on it.
+TEST(ResumeChoices, WhatNobodyTrainedOnIsNotBehindTheRun) {
+  const TemporaryDirectory folder;
+  const Config config = under(divisible_gpt(), "dp2");
+  const RunOutcome outcome = run_checkpointed(first_part(config, folder.path(), 0),
+                                              std::make_shared<WithAHole>(config.model.vocab, 15));
+  EXPECT_EQ(outcome.summary.ending, Ending::BadData);
+  const Manifest manifest = read_manifest(place_of(folder.path(), 1));
+  EXPECT_EQ(manifest.data_position, 8);
+  EXPECT_EQ(manifest.consumed_samples, 8);
+}
+
+TEST(ResumeChoices, ALengthInSamplesIsReachedWithAnotherBatch) {
+  const TemporaryDirectory folder;
+  Config config = divisible_gpt();
+  config.train.iterations = 0;
+  config.train.samples = 48;
+  config.optim.warmup_iterations = 0;
+  run_checkpointed(first_part(config, folder.path(), 3));
+  Config smaller = second_part(config, folder.path());
+  smaller.train.global_batch = 4;
+  const RunOutcome outcome = run_checkpointed(smaller);
+  EXPECT_EQ(outcome.iterations.size(), 6u);
+  EXPECT_EQ(outcome.iterations.back().samples, 48);
 }
 
 TEST(ResumeChoices, AnotherPrecisionRoundsTheMasters) {
