@@ -379,13 +379,13 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   const Config& config = preflight.config();
   const bool is_first = launched == nullptr || launched->rank() == 0;
   const RunDirectory directory(config.train.output);
+  std::optional<FolderLock> lock;
+  if (is_first && !save_folder(config).empty()) lock.emplace(save_folder(config));
   std::optional<MetricsLog> metrics;
   if (is_first && !config.train.output.empty()) {
     directory.prepare(print_config(config, loaded.origins));
     metrics.emplace(directory.metrics_file());
   }
-  std::optional<FolderLock> lock;
-  if (is_first && !save_folder(config).empty()) lock.emplace(save_folder(config));
   // What has been trained is written first.
   stop.emplace();
   TimesBoard board(preflight.plan().layout.world());
