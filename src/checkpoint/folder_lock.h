@@ -8,9 +8,10 @@ namespace bev {
 
 class FolderLock {
  public:
-  // Makes the folder where it is missing. Data error where another process holds it. A file system
-  // without locks grants it to everybody.
-  explicit FolderLock(const std::filesystem::path& folder);
+  // Makes the folder where it is missing. Data error where another process still holds it after so
+  // many seconds: one that was killed may need some to be gone. A file system without locks grants
+  // it to everybody.
+  explicit FolderLock(const std::filesystem::path& folder, double patience_seconds = 5);
   // Also the end of the process gives it back, whatever ends it.
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
