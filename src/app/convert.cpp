@@ -11,11 +11,10 @@
 #include "app/own_flags.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
-#include "app/verb.h"
+#include "app/verb_parts.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "base/json.h"
-#include "config/nearest.h"
 
 namespace bev::app {
 
@@ -128,29 +127,14 @@ constexpr std::array kParts{
     Verb{"megatron-to-bev", "a model that Megatron-LM trained to a checkpoint", from_megatron},
 };
 
-void print_overview() {
-  fmt::print("usage: bevatron convert hf-to-bev | bev-to-hf | megatron-to-bev FROM OUT\n\n");
-  for (const Verb& part : kParts) fmt::print("  {:<17}{}\n", part.name, part.summary);
-  fmt::print("\n`bevatron convert bev-to-hf --help` explains its flags\n");
-}
-
 }  // namespace
 
 int convert(std::span<const std::string> args) {
-  BEV_CHECK(!args.empty(), Usage,
-            "convert: say what to do: hf-to-bev, bev-to-hf or megatron-to-bev");
-  if (args[0] == "--help" || args[0] == "-h") {
-    print_overview();
-    return 0;
-  }
-  const auto part = std::find_if(kParts.begin(), kParts.end(),
-                                 [&](const Verb& each) { return each.name == args[0]; });
-  if (part != kParts.end()) return part->run(args.subspan(1));
-  const std::vector<std::string> names{"hf-to-bev", "bev-to-hf", "megatron-to-bev"};
-  const std::string near = nearest(args[0], names);
-  throw Error(ErrorKind::Usage,
-              format("convert: {} is neither hf-to-bev nor bev-to-hf nor megatron-to-bev{}",
-                     in_quotes(args[0]), near.empty() ? "" : format("; did you mean {}?", near)));
+  return run_part({.name = "convert",
+                   .parts = kParts,
+                   .arguments = "FROM OUT",
+                   .footer = "`bevatron convert bev-to-hf --help` explains its flags\n"},
+                  args);
 }
 
 }  // namespace bev::app
