@@ -175,7 +175,7 @@ void require_good_end(const TrainSummary& summary, const std::string& saved) {
   if (summary.ending == Ending::NonFinite)
     throw Error(ErrorKind::Numerics,
                 format("{}\n  the update was not applied; {}. A smaller optim.lr or optim.clip "
-                       "may help; --train.nonfinite skip goes on without such updates",
+                       "may help; --guard.nonfinite skip goes on without such updates",
                        summary.reason, saved));
   if (summary.ending == Ending::BadData)
     throw Error(ErrorKind::Data, format("{}\n  {}", summary.reason, saved));

@@ -10,14 +10,9 @@
 #include <vector>
 
 #include "base/json.h"
+#include "config/sample_ranges.h"
 
 namespace bev {
-
-// Samples [begin, end) of the training data.
-struct SampleRange {
-  int64_t begin = 0, end = 0;
-  bool operator==(const SampleRange&) const = default;
-};
 
 // A file of a checkpoint besides the manifest.
 struct CheckpointFile {

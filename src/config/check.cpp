@@ -12,7 +12,7 @@ namespace {
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
   for (auto list : {model_rules, batch_rules, data_rules, optim_rules, device_rules, parallel_rules,
-                    checkpoint_rules})
+                    checkpoint_rules, guard_rules})
     for (Rule& rule : list()) all.push_back(std::move(rule));
   return all;
 }

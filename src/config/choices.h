@@ -149,10 +149,33 @@ struct EnumNames<Compat> {
 };
 
 // What happens when a loss or gradient is not finite. The update is never applied.
-enum class NonFinite : uint8_t { Stop, Skip };
+enum class OnNonFinite : uint8_t { Stop, Skip, Rollback };
 template <>
-struct EnumNames<NonFinite> {
-  static constexpr std::array<std::string_view, 2> names{"stop", "skip"};
+struct EnumNames<OnNonFinite> {
+  static constexpr std::array<std::string_view, 3> names{"stop", "skip", "rollback"};
+};
+
+// What happens when a loss or the norm of a gradient stands out. Only Ignore and Log apply the
+// update.
+enum class OnSpike : uint8_t { Ignore, Log, Skip, Rollback, Stop };
+template <>
+struct EnumNames<OnSpike> {
+  static constexpr std::array<std::string_view, 5> names{"ignore", "log", "skip", "rollback",
+                                                         "stop"};
+};
+
+// What happens when ranks that hold the same numbers turn out to hold different ones.
+enum class OnCorruption : uint8_t { Stop, Rollback };
+template <>
+struct EnumNames<OnCorruption> {
+  static constexpr std::array<std::string_view, 2> names{"stop", "rollback"};
+};
+
+// Whose times the log gives: of the slowest rank, of the fastest and the slowest, of each.
+enum class TimedRanks : uint8_t { Max, MinMax, All };
+template <>
+struct EnumNames<TimedRanks> {
+  static constexpr std::array<std::string_view, 3> names{"max", "minmax", "all"};
 };
 
 // Whose schedule of the learning rate counts when a run continues from a checkpoint.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "config/checkpoint_config.h"
+#include "config/guard_config.h"
 #include "config/model_config.h"
 #include "config/run_config.h"
 
@@ -18,6 +19,7 @@ struct Config {
   DeviceConfig device;
   ParallelConfig parallel;
   CheckpointConfig checkpoint;
+  GuardConfig guard;
   LogConfig log;
 
   template <class S, class V>
@@ -32,6 +34,7 @@ struct Config {
     v.section("device", s.device, "where it runs");
     v.section("parallel", s.parallel, "how it is divided");
     v.section("checkpoint", s.checkpoint, "what is kept, and what a run continues from");
+    v.section("guard", s.guard, "what is watched, and what happens when it is wrong");
     v.section("log", s.log, "what it says about itself");
   }
 };

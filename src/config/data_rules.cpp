@@ -2,6 +2,7 @@
 #include "base/format.h"
 #include "config/blend.h"
 #include "config/rule.h"
+#include "config/sample_ranges.h"
 
 namespace bev {
 
@@ -53,6 +54,15 @@ Found cyclic_has_samples(const Facts& f) {
                  .legal = "data.sampler single, or data.order megatron"};
 }
 
+Found skip_is_ranges(const Facts& f) {
+  ParsedRanges parsed = parse_sample_ranges(f.config.data.skip);
+  if (parsed.why.empty()) return {};
+  return Problem{.what = "data.skip is not a list of samples",
+                 .where = f.where({"data.skip"}),
+                 .why = std::move(parsed.why),
+                 .legal = std::string(kLegalSampleRanges)};
+}
+
 }  // namespace
 
 std::vector<Rule> data_rules() {
@@ -60,6 +70,7 @@ std::vector<Rule> data_rules() {
       {{"data.path", "data.train_path", "data.valid_path", "data.test_path"}, lists_are_blends},
       {{"train.seed", "data.order"}, megatron_seed},
       {{"data.sampler", "data.order"}, cyclic_has_samples},
+      {{"data.skip"}, skip_is_ranges},
   };
 }
 

@@ -36,6 +36,7 @@ std::vector<Rule> optim_rules();
 std::vector<Rule> device_rules();
 std::vector<Rule> parallel_rules();
 std::vector<Rule> checkpoint_rules();
+std::vector<Rule> guard_rules();
 
 // "11 or 12": the multiples of `step` on both sides of `value`, at least `step`.
 std::string multiples_near(int64_t value, int64_t step);

@@ -16,9 +16,9 @@ struct TrainConfig {
   int64_t micro_batch = 0, global_batch = 0, sequence = 0;
   int64_t ramp_start = 0, ramp_increment = 0, ramp_samples = 0;
   int64_t seed = 1234, log_interval = 100;
-  int64_t exit_interval = 0;
+  int64_t exit_interval = 0, exit_after = 0, exit_samples = 0;
   double exit_minutes = 0;
-  NonFinite nonfinite = NonFinite::Stop;
+  bool skip_train = false;
   Compat compat = Compat::Main;
   std::string output = "bevatron-run";
 
@@ -37,7 +37,9 @@ struct TrainConfig {
     v("log_interval", s.log_interval, {.help = "iterations between log lines", .min = 1, .max = 1e9, .aliases = {{"--log-interval"}}});
     v("exit_interval", s.exit_interval, {.help = "end the run after an iteration that is a multiple of this; 0: train to the end", .min = 0, .max = 1e15, .aliases = {{"--exit-interval"}}});
     v("exit_minutes", s.exit_minutes, {.help = "end the run after the first iteration that is later than this; 0: no limit", .min = 0, .max = 1e9, .aliases = {{"--exit-duration-in-mins"}}});
-    v("nonfinite", s.nonfinite, {.help = "after a loss or gradient that is not finite: stop, or skip the update and go on", .aliases = {{"--no-check-for-nan-in-loss-and-grad", "skip"}, {"--check-for-nan-in-loss-and-grad", "stop"}}});
+    v("exit_after", s.exit_after, {.help = "end the run after so many iterations of its own, however many were done before; 0: train to the end", .min = 0, .max = 1e15});
+    v("exit_samples", s.exit_samples, {.help = "end the run after the iteration with which so many samples of the training are consumed; 0: train to the end", .min = 0, .max = 1e15, .aliases = {{"--exit-samples"}}});
+    v("skip_train", s.skip_train, {.help = "train nothing: only the validation and the test that would end the training", .aliases = {{"--skip-train", "true"}}});
     v("compat", s.compat, {.help = "whose rules count where versions of Megatron-LM differ", .effect = N, .aliases = {{"--compat"}}});
     v("output", s.output, {.help = "folder of the run: config.toml, metrics.jsonl and at the end model/ in Hugging Face format; empty: none"});
   }
@@ -58,6 +60,7 @@ struct DataConfig {
   int64_t eod = -1;
   bool mask_eod = false, reset_positions = false, reset_attention = false;
   bool separate_sequences = false;
+  std::string skip;
 
   // Whether tokens see only a part of what stands before them.
   bool is_packed() const { return reset_attention || separate_sequences; }
@@ -87,6 +90,7 @@ struct DataConfig {
     v("reset_positions", s.reset_positions, {.help = "positions restart after an end of document", .effect = N, .aliases = {{"--reset-position-ids", "true"}}});
     v("reset_attention", s.reset_attention, {.help = "tokens see nothing before the last end of document", .effect = N, .aliases = {{"--reset-attention-mask", "true"}}});
     v("separate_sequences", s.separate_sequences, {.help = "tokens see nothing of another sequence of the file, and positions restart with each", .effect = N, .aliases = {{"--dataloader-inter-document-masking", "true"}}});
+    v("skip", s.skip, {.help = "samples that the training leaves out, counted from 0 in its order, such as 4096-4607,9000-9099", .effect = N});
   }
 };
 
@@ -215,6 +219,10 @@ struct LogConfig {
   std::string trace;
   int64_t trace_iteration = 3;
   std::string ranks = "0";
+  int64_t timing = 0;
+  TimedRanks timed_ranks = TimedRanks::MinMax;
+  std::string tensorboard;
+  int64_t tensorboard_interval = 1, tensorboard_queue = 1000;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -222,6 +230,11 @@ struct LogConfig {
     v("trace", s.trace, {.help = "file for a trace of one iteration (of the first of several ranks, and of the next iteration too, in which exchanges end), in the format of Chrome and Perfetto; empty: none", .aliases = {{"--trace"}}});
     v("trace_iteration", s.trace_iteration, {.help = "which iteration is traced", .min = 1, .max = 1e15});
     v("ranks", s.ranks, {.help = "which ranks print, such as 0,2-5 or all; each process also writes what it would print to a file of its own in the run folder"});
+    v("timing", s.timing, {.help = "where the time of an iteration goes, below each log line. 0: nothing, 1: its parts, 2: also what each part of the pipeline does, at some cost", .min = 0, .max = 2, .aliases = {{"--timing-log-level"}}});
+    v("timed_ranks", s.timed_ranks, {.help = "of several ranks, whose times those are: of the slowest, of the fastest and the slowest, or of all", .aliases = {{"--timing-log-option"}}});
+    v("tensorboard", s.tensorboard, {.help = "folder for event files that TensorBoard reads, with the tags of Megatron-LM; empty: none", .aliases = {{"--tensorboard-dir"}}});
+    v("tensorboard_interval", s.tensorboard_interval, {.help = "iterations between points of these curves", .min = 1, .max = 1e9, .aliases = {{"--tensorboard-log-interval"}}});
+    v("tensorboard_queue", s.tensorboard_queue, {.help = "points that may wait in memory before they are written; they never wait longer than some seconds", .min = 1, .max = 1e6, .aliases = {{"--tensorboard-queue-size"}}});
   }
 };
 

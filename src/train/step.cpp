@@ -24,7 +24,7 @@ LossScaling scaling_from(const Config& config) {
 Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
     : assembly_(assembly),
       rule_{.max_norm = assembly.config.optim.clip,
-            .halts = assembly.config.train.nonfinite == NonFinite::Stop,
+            .halts = assembly.config.guard.nonfinite == OnNonFinite::Stop,
             .scaling = scaling_from(assembly.config),
             .schedule = schedule},
       scalars_(assembly.device, (1 + kUpdateStates + kUpdateDecisions) * sizeof(double),

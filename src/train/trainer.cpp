@@ -86,7 +86,7 @@ bool Trainer::report(Course& course, const Issued& issued, const StepResult& res
        .seconds_left = course.pace.seconds_for(iterations_ - issued.iteration)});
   const bool adapts = scaling_from(assembly_.config).adapts;
   const bool failed = !std::isfinite(result.loss) || (!result.applied && !adapts);
-  if (!failed || assembly_.config.train.nonfinite != NonFinite::Stop) return true;
+  if (!failed || assembly_.config.guard.nonfinite != OnNonFinite::Stop) return true;
   summary.ending = Ending::NonFinite;
   summary.reason = explain_nonfinite(issued.iteration, issued.first, issued.samples, result);
   return false;

@@ -40,7 +40,7 @@ enum class Ending : uint8_t {
   Asked,      // by a signal
   Interval,   // train.exit_interval
   Duration,   // train.exit_minutes
-  NonFinite,  // a loss or gradient, and train.nonfinite says stop
+  NonFinite,  // a loss or gradient, and guard.nonfinite says stop
   BadData,    // the next samples, or those of a validation, cannot be read
 };
 

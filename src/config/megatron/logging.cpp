@@ -9,14 +9,6 @@ namespace {
 
 constexpr MegatronFlag kLogsElsewhere[] = {
     {"--config-logger-dir", "TEXT"},
-    {"--tensorboard-dir", "TEXT"},
-    {"--tensorboard-log-interval", "N", "1"},
-    {"--tensorboard-queue-size", "N", "1000"},
-    {"--log-timers-to-tensorboard"},
-    {"--no-log-loss-scale-to-tensorboard --disable-log-loss-scale-to-tensorboard"},
-    {"--log-validation-ppl-to-tensorboard"},
-    {"--log-memory-to-tensorboard"},
-    {"--log-world-size-to-tensorboard"},
     {"--wandb-project", "TEXT"},
     {"--wandb-exp-name", "TEXT"},
     {"--wandb-save-dir", "TEXT"},
@@ -30,9 +22,17 @@ constexpr MegatronFlag kLogsElsewhere[] = {
     {"--one-logger-async"},
     {"--app-tag-run-name", "TEXT"},
     {"--app-tag-run-version", "TEXT", "0.0.0"},
+    {"--codecarbon-dir", "TEXT"},
+};
+
+constexpr MegatronFlag kTagsOfTensorBoard[] = {
+    {"--log-timers-to-tensorboard"},
+    {"--no-log-loss-scale-to-tensorboard --disable-log-loss-scale-to-tensorboard"},
+    {"--log-validation-ppl-to-tensorboard"},
+    {"--log-memory-to-tensorboard"},
+    {"--log-world-size-to-tensorboard"},
     {"--log-batch-size-to-tensorboard"},
     {"--no-log-learnig-rate-to-tensorboard"},
-    {"--codecarbon-dir", "TEXT"},
 };
 
 constexpr MegatronFlag kWhatALogLineHolds[] = {
@@ -49,8 +49,6 @@ constexpr MegatronFlag kWhatALogLineHolds[] = {
 
 constexpr MegatronFlag kTimers[] = {
     {"--train-sync-interval", "N"},
-    {"--timing-log-level", "0|1|2", "0"},
-    {"--timing-log-option", "max|minmax|all", "minmax"},
     {"--no-barrier-with-level-1-timing"},
 };
 
@@ -90,11 +88,14 @@ constexpr MegatronFlag kSlowAndBrokenMachines[] = {
 
 std::span<const FlagTopic> logging_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"logs elsewhere", FlagClass::Noted, "this version logs to the terminal and to metrics.jsonl",
-       kLogsElsewhere},
+      {"logs elsewhere", FlagClass::Noted,
+       "this version logs to the terminal, to metrics.jsonl and for TensorBoard", kLogsElsewhere},
+      {"tags of TensorBoard", FlagClass::Noted,
+       "with log.tensorboard the event files hold all that metrics.jsonl does", kTagsOfTensorBoard},
       {"what a log line holds", FlagClass::Noted,
        "log lines and metrics.jsonl have a fixed content", kWhatALogLineHolds},
-      {"timers", FlagClass::Noted, "`bevatron bench` measures where the time goes", kTimers},
+      {"timers", FlagClass::Noted, "log.timing says where the time goes, without barriers",
+       kTimers},
       {"profiling", FlagClass::Noted,
        "there is nothing to profile that perf or Nsight do not see from outside", kProfiling},
       {"slow and broken machines", FlagClass::Noted, "there is one machine",

@@ -9,15 +9,12 @@ namespace {
 
 constexpr MegatronFlag kStepsLeftOut[] = {
     {"--iterations-to-skip", "N ..."},
-    {"--skip-train"},
     {"--test-mode"},
     {"--phase-transition-iterations", "TEXT"},
 };
 
-constexpr MegatronFlag kChecksThatStopARun[] = {
-    {"--check-for-large-grads"},
+constexpr MegatronFlag kRejectedResults[] = {
     {"--result-rejected-tracker-filename", "TEXT"},
-    {"--check-for-spiky-loss"},
 };
 
 constexpr MegatronFlag kSignals[] = {
@@ -96,14 +93,15 @@ std::span<const FlagTopic> run_topics() {
   static constexpr FlagTopic kTopics[] = {
       {"steps left out", FlagClass::Later,
        "this version trains on every batch, in order, to the end", kStepsLeftOut},
-      {"checks that stop a run", FlagClass::Later,
-       "a run stops for numbers that are not finite (train.nonfinite), for nothing else",
-       kChecksThatStopARun},
+      {"rejected results", FlagClass::Noted, "metrics.jsonl holds what a guard found ([guard])",
+       kRejectedResults},
       {"signals", FlagClass::Noted,
-       "SIGINT and SIGTERM always end a run after the current iteration", kSignals},
+       "SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 always end a run after the current iteration, saved",
+       kSignals},
       {"other signals", FlagClass::Later,
-       "SIGINT and SIGTERM end a run after the current iteration", kOtherSignals},
-      {"restarts", FlagClass::Later, "this version does not restart a run by itself", kRestarts},
+       "SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 end a run after the current iteration, saved",
+       kOtherSignals},
+      {"restarts", FlagClass::Later, "`bevatron launch --max_restarts` restarts a run", kRestarts},
       {"planted faults", FlagClass::Later, "this version plants no faults in a run",
        kPlantedFaults},
       {"repeated iterations", FlagClass::Noted,

@@ -208,7 +208,6 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--init-method-xavier-uniform",
         "--padded-vocab-size",
         "--iterations-to-skip",
-        "--skip-train",
         "--decoupled-lr",
         "--use-mup",
         "--sample-rate",
@@ -223,10 +222,10 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--softmax-type"}},
       {Expected::Noted,
        {"--use-flash-attn", "--attention-backend", "--no-masked-softmax-fusion",
-        "--tensorboard-dir", "--wandb-project", "--no-one-logger", "--timing-log-level",
-        "--profile", "--log-straggler", "--num-workers", "--overlap-p2p-communication",
-        "--enable-cuda-graph", "--distributed-backend", "--transformer-impl", "--manual-gc",
-        "--log-throughput"}}};
+        "--log-timers-to-tensorboard", "--wandb-project", "--no-one-logger",
+        "--train-sync-interval", "--profile", "--log-straggler", "--num-workers",
+        "--overlap-p2p-communication", "--enable-cuda-graph", "--distributed-backend",
+        "--transformer-impl", "--manual-gc", "--log-throughput"}}};
   for (const auto& [expected, names] : classes) {
     for (const std::string_view name : names) {
       bool sets = false;

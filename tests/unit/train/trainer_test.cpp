@@ -241,7 +241,7 @@ TEST(Trainer, NonFiniteStopsWithTheWeightsOfTheLastUpdate) {
 
 TEST(Trainer, NonFiniteIsSkippedWhenAskedTo) {
   Config c = tiny(4);
-  c.train.nonfinite = NonFinite::Skip;
+  c.guard.nonfinite = OnNonFinite::Skip;
   TrainerRun run(c);
   run.data.train = std::make_shared<Fussy>(kNever, 5);
   const TrainSummary summary = run.run();
