@@ -26,27 +26,59 @@ RunStart::RunStart(const Config& config, const ResumePoints& points, Device& dev
   assembly_->initialize();
 }
 
+bool RunStart::all_can(Communicator& world, const Voice* voice, int64_t iteration,
+                       FunctionRef<void()> read) {
+  std::string damage;
+  try {
+    read();
+  } catch (const Error& error) {
+    if (error.kind != ErrorKind::Data) throw;
+    damage = error.what();
+  }
+  if (!damage.empty())
+    Voice::alert(voice, world.rank(),
+                 format("the checkpoint of iteration {} cannot be used: {}", iteration, damage));
+  return world.largest(damage.empty() ? 0 : 1) == 0;
+}
+
+RunPosition RunStart::go_back(const CheckpointFolder& folder, int64_t most, const Voice* voice) {
+  Communicator& world = assembly_->groups.world();
+  // Which one: the first rank says, since others may see the folder as it was a moment ago.
+  for (int64_t below = most + 1;;) {
+    int64_t newest = 0;
+    if (world.rank() == 0)
+      for (const CheckpointPlace& place : folder.list())
+        if (!place.is_release() && place.iteration < below) newest = place.iteration;
+    newest = world.largest(newest);
+    if (newest == 0) break;
+    below = newest;
+    std::optional<StoredCheckpoint> stored;
+    const auto read = [&] {
+      stored.emplace(folder.place_of(newest));
+      Continuation own = continuation_;
+      own.with_optimizer = true;
+      restore(*stored, own, *assembly_);
+    };
+    if (all_can(world, voice, newest, read))
+      return read_position(stored->manifest(), folder.place_of(newest).string());
+  }
+  if (!began_with_) {
+    assembly_->start_anew();
+    return {};
+  }
+  const StoredCheckpoint stored(began_with_->path);
+  // Where only weights are taken, the optimizer starts with nothing.
+  assembly_->start_anew();
+  restore(stored, continuation_, *assembly_);
+  return continuation_.start.position;
+}
+
 bool RunStart::restore_from(const CheckpointPlace& place, const Config& config, Device& device,
                             Groups& groups, const ArenaSizes& sizes, const Voice* voice) {
   const double start = seconds_now();
   Communicator& world = groups.world();
-  // Whether all ranks could do it.
-  const auto all_can = [&](FunctionRef<void()> read) {
-    std::string damage;
-    try {
-      read();
-    } catch (const Error& error) {
-      if (error.kind != ErrorKind::Data) throw;
-      damage = error.what();
-    }
-    if (!damage.empty())
-      Voice::alert(
-          voice, world.rank(),
-          format("the checkpoint of iteration {} cannot be used: {}", place.iteration, damage));
-    return world.largest(damage.empty() ? 0 : 1) == 0;
-  };
   std::optional<StoredCheckpoint> stored;
-  if (!all_can([&] { stored.emplace(place.path); })) return false;
+  if (!all_can(world, voice, place.iteration, [&] { stored.emplace(place.path); })) return false;
   const Manifest& manifest = stored->manifest();
   continuation_ = continue_from(manifest, config, place.path.string());
   if (voice != nullptr)
@@ -56,11 +88,13 @@ bool RunStart::restore_from(const CheckpointPlace& place, const Config& config, 
                 continuation_.differences);
   assembly_ = std::make_unique<Assembly>(continuation_.config, device, groups, sizes);
   // Rows of a padded vocabulary that the checkpoint lacks aside, all of this is overwritten.
-  if (!all_can([&] { restore(*stored, continuation_, *assembly_); })) {
+  if (!all_can(world, voice, place.iteration,
+               [&] { restore(*stored, continuation_, *assembly_); })) {
     assembly_.reset();
     return false;
   }
   from_ = manifest;
+  began_with_ = place;
   if (voice != nullptr) voice->tell("          loaded in {}\n", as_duration(seconds_now() - start));
   return true;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "app/voice.h"
+#include "base/function_ref.h"
 #include "train/resume.h"
 
 namespace bev::app {
@@ -20,8 +21,15 @@ class RunStart {
 
   Assembly& assembly() { return *assembly_; }
   const TrainStart& start() const { return continuation_.start; }
+  // The checkpoint; absent where the weights were fresh.
+  std::optional<std::filesystem::path> began_with() const {
+    return began_with_ ? std::optional(began_with_->path) : std::nullopt;
+  }
   // The schedule that the run follows.
   ScheduleSpec schedule() const;
+  // All ranks together, while the run goes on: puts the newest good checkpoint of the folder with
+  // at most `most` iterations into the assembly, or, where there is none, what the run began with.
+  RunPosition go_back(const CheckpointFolder& folder, int64_t most, const Voice* voice);
   // Of the checkpoints of this run: those before it, and itself.
   std::vector<HistoryEntry> history() const;
 
@@ -30,7 +38,12 @@ class RunStart {
   bool restore_from(const CheckpointPlace& place, const Config& config, Device& device,
                     Groups& groups, const ArenaSizes& sizes, const Voice* voice);
 
+  // What `read` does on every rank; false where it finds damage on one of them, which is told.
+  static bool all_can(Communicator& world, const Voice* voice, int64_t iteration,
+                      FunctionRef<void()> read);
+
   Continuation continuation_;
+  std::optional<CheckpointPlace> began_with_;  // absent: fresh weights
   std::optional<Manifest> from_;
   std::unique_ptr<Assembly> assembly_;
 };

@@ -22,7 +22,8 @@ std::string saved_line(const SaveReport& r, const std::filesystem::path& folder)
 
 SpokenCheckpoints::SpokenCheckpoints(const Config& config, const std::string& config_text,
                                      int64_t parameters, RunStart& start, const Voice* voice)
-    : voice_(voice),
+    : start_(start),
+      voice_(voice),
       rank_(start.assembly().groups.world().rank()),
       folder_(save_folder(config)),
       iterations_(resolve_iterations(config)),
@@ -38,11 +39,30 @@ void SpokenCheckpoints::add_to(TrainObserver& observer) {
   observer.is_save_due = [this](int64_t iteration) { return checkpoints_.is_due(iteration); };
   observer.save = [this](const RunPosition& position) {
     if (printer_ != nullptr) printer_->record(saving_line(position.iteration, folder_));
+    if (record_ != nullptr) record_->saving();
     checkpoints_.save(position);
   };
   observer.between_steps = [this] { checkpoints_.poll(); };
   observer.finish_saving = [this] { checkpoints_.finish(); };
-  should_stop_ = observer.should_stop;
+  observer.roll_back = [this](int64_t most) { return roll_back(most); };
+  wishes_ = observer.wishes;
+}
+
+RunPosition SpokenCheckpoints::roll_back(int64_t most) {
+  const CheckpointFolder folder(folder_);
+  const RunPosition position = start_.go_back(folder, most, voice_);
+  if (rank_ != 0) return position;
+  // What is behind it belongs to a course that is given up.
+  const std::string moved = set_later_aside(folder, position.iteration);
+  if (!moved.empty()) Voice::alert(voice_, rank_, moved);
+  if (printer_ != nullptr) printer_->rolled_back(position.iteration);
+  if (record_ != nullptr) record_->rolled_back(position.iteration);
+  return position;
+}
+
+std::optional<std::filesystem::path> SpokenCheckpoints::newest() const {
+  if (newest_) return CheckpointFolder(folder_).place_of(*newest_);
+  return start_.began_with();
 }
 
 std::optional<std::filesystem::path> SpokenCheckpoints::of(int64_t iteration) const {
@@ -53,6 +73,8 @@ std::optional<std::filesystem::path> SpokenCheckpoints::of(int64_t iteration) co
 void SpokenCheckpoints::ended(const SaveReport& r) {
   failure_ = r.failure;
   if (r.failure.empty()) newest_ = r.iteration;
+  if (record_ != nullptr)
+    record_->saved(r, CheckpointFolder(folder_).place_of(r.iteration).string());
   if (printer_ != nullptr) {
     printer_->clear_live();
     if (r.failure.empty()) printer_->record(saved_line(r, folder_));
@@ -60,7 +82,7 @@ void SpokenCheckpoints::ended(const SaveReport& r) {
   }
   if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
   const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
-  const bool goes_on = next && *next <= iterations_ && !should_stop_();
+  const bool goes_on = next && *next <= iterations_ && wishes_().signal == 0;
   Voice::alert(voice_, rank_,
                format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,
                       goes_on ? format("the training goes on, and the next attempt is at {}", *next)

@@ -1,5 +1,8 @@
 #include "app/stop_signal.h"
 
+#include <unistd.h>
+
+#include <cstring>
 #include <ctime>
 
 namespace bev::app {
@@ -11,15 +14,37 @@ namespace {
 constexpr std::time_t kOneRequestSeconds = 2;
 
 // A signal handler can reach nothing else.
-volatile std::sig_atomic_t stop_requested = 0;
+volatile std::sig_atomic_t is_deferred = 0;
+volatile std::sig_atomic_t stop_requested = 0;  // by which signal
 volatile std::time_t requested_at = 0;
 
+void write_all(const char* text) {
+  [[maybe_unused]] const ssize_t put = ::write(STDOUT_FILENO, text, std::strlen(text));
+}
+
+const char* name_of_signal(int signal) {
+  switch (signal) {
+    case SIGINT: return "SIGINT";
+    case SIGTERM: return "SIGTERM";
+    case SIGUSR1: return "SIGUSR1";
+    default: return "SIGUSR2";
+  }
+}
+
 extern "C" void request_stop(int signal) {
+  if (is_deferred == 0) {
+    write_all("exiting program after receiving ");
+    write_all(name_of_signal(signal));
+    write_all(".\nrun ended | reason: stopped by ");
+    write_all(name_of_signal(signal));
+    write_all(" before the training began | complete: no |\n");
+    ::_exit(0);
+  }
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
   if (stop_requested == 0) {
     requested_at = now.tv_sec;
-    stop_requested = 1;
+    stop_requested = signal;
   } else if (now.tv_sec - requested_at >= kOneRequestSeconds) {
     std::signal(signal, SIG_DFL);
     std::raise(signal);
@@ -29,10 +54,11 @@ extern "C" void request_stop(int signal) {
 }  // namespace
 
 StopSignal::StopSignal() {
+  is_deferred = 0;
+  stop_requested = 0;
   struct sigaction action{};
   action.sa_handler = request_stop;
-  ::sigaction(SIGINT, &action, &old_interrupt_);
-  ::sigaction(SIGTERM, &action, &old_terminate_);
+  for (size_t i = 0; i < kAsking.size(); ++i) ::sigaction(kAsking[i], &action, &old_[i]);
   struct sigaction ignored{};
   ignored.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignored, &old_pipe_);
@@ -40,12 +66,13 @@ StopSignal::StopSignal() {
 }
 
 StopSignal::~StopSignal() {
-  ::sigaction(SIGINT, &old_interrupt_, nullptr);
-  ::sigaction(SIGTERM, &old_terminate_, nullptr);
+  for (size_t i = 0; i < kAsking.size(); ++i) ::sigaction(kAsking[i], &old_[i], nullptr);
   ::sigaction(SIGPIPE, &old_pipe_, nullptr);
   ::sigaction(SIGXFSZ, &old_file_size_, nullptr);
 }
 
-bool StopSignal::asked() const { return stop_requested != 0; }
+void StopSignal::defer() { is_deferred = 1; }
+
+int StopSignal::asked() const { return stop_requested; }
 
 }  // namespace bev::app

@@ -1,13 +1,16 @@
 // Ending a run from outside.
 #pragma once
 
+#include <array>
 #include <csignal>
 
 namespace bev::app {
 
-// While it lives, SIGINT and SIGTERM only ask for an end; another one seconds later ends the
-// program at once. A reader of the log that goes away (SIGPIPE) ends nothing, nor does a file that
-// may not grow (SIGXFSZ): writing it fails.
+// While it lives, SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 ask for the end of a run. Until defer()
+// there is nothing to lose, and the program ends at once, with a line and exit code 0. From then on
+// they only ask; another one seconds later ends the program as the system would. A reader of the
+// log that goes away (SIGPIPE) ends nothing, nor does a file that may not grow (SIGXFSZ): writing
+// it fails. REQUIRES: there is one at a time.
 class StopSignal {
  public:
   StopSignal();
@@ -15,10 +18,14 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  bool asked() const;
+  void defer();
+  // The signal that asked for the end; 0: none did.
+  int asked() const;
 
  private:
-  struct sigaction old_interrupt_{}, old_terminate_{}, old_pipe_{}, old_file_size_{};
+  static constexpr std::array<int, 4> kAsking{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+  std::array<struct sigaction, kAsking.size()> old_{};
+  struct sigaction old_pipe_{}, old_file_size_{};
 };
 
 }  // namespace bev::app

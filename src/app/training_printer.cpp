@@ -16,9 +16,9 @@ TrainingPrinter::TrainingPrinter(const Voice& voice, const Options& options)
     : voice_(voice), options_(options), live_(voice.prints() && stderr_is_terminal()) {}
 
 void TrainingPrinter::iteration(const Progress& p) {
-  if (options_.metrics != nullptr) options_.metrics->add(p);
   if (options_.times) slowest_.add(options_.times());
   interval_.add(p);
+  if (losses_.empty()) first_ = p.iteration;
   losses_.push_back(p.result.loss);
   last_ = p;
   const double now = seconds_now();
@@ -34,10 +34,7 @@ void TrainingPrinter::iteration(const Progress& p) {
   }
 }
 
-void TrainingPrinter::validation(const Validation& v) {
-  if (options_.metrics != nullptr) options_.metrics->add(v);
-  print(validation_block(v));
-}
+void TrainingPrinter::validation(const Validation& v) { print(validation_block(v)); }
 
 void TrainingPrinter::finish() {
   if (!interval_.empty()) print_interval(last_);
@@ -49,9 +46,15 @@ std::string TrainingPrinter::curve() const {
   return loss_curve(losses_, columns == 0 ? 72 : std::min<size_t>(columns, 72));
 }
 
+void TrainingPrinter::rolled_back(int64_t iteration) {
+  const auto left = static_cast<size_t>(std::max<int64_t>(0, iteration + 1 - first_));
+  losses_.resize(std::min(losses_.size(), left));
+  interval_ = {};
+}
+
 void TrainingPrinter::print_interval(const Progress& p) {
-  print(
-      interval_.take_line(p, options_.flops_per_token, options_.peak_flops, slowest_.take_text()));
+  slowest_text_ = slowest_.take_text();
+  print(interval_.take_line(p, options_.flops_per_token, options_.peak_flops, slowest_text_));
 }
 
 void TrainingPrinter::print(const std::string& line) {

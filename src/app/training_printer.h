@@ -6,7 +6,6 @@
 
 #include "app/voice.h"
 #include "train/log_line.h"
-#include "train/metrics.h"
 #include "train/slowest_rank.h"
 
 namespace bev::app {
@@ -16,7 +15,6 @@ class TrainingPrinter {
   struct Options {
     int64_t interval = 100;
     double flops_per_token = 0, peak_flops = 0;
-    MetricsLog* metrics = nullptr;  // may be absent
     // The latest times of all ranks; absent where there is one, or where others print.
     std::function<std::vector<RankTimes>()> times{};
   };
@@ -30,6 +28,11 @@ class TrainingPrinter {
   void clear_live();
   // Removes the live line; the last iterations that no log line covers get one.
   void finish();
+
+  // "3 (+12.3 %)": the slowest rank as the last log line named it; empty where none was.
+  const std::string& slowest() const { return slowest_text_; }
+  // The training goes on behind this iteration again.
+  void rolled_back(int64_t iteration);
 
   // The losses so far, drawn; empty when there are too few to show anything.
   std::string curve() const;
@@ -45,7 +48,9 @@ class TrainingPrinter {
   double shown_at_ = 0;
   LogInterval interval_;
   SlowestRank slowest_;
+  std::string slowest_text_;
   Progress last_{};
+  int64_t first_ = 0;  // iteration
   std::vector<double> losses_;
 };
 

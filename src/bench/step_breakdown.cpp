@@ -33,6 +33,7 @@ constexpr std::array kClasses{
     OpClass{"sgd", "optimizer"},
     OpClass{"squared_norm", "reductions"},
     OpClass{"weighted_sum", "reductions"},
+    OpClass{"hash_bits", "reductions"},
     OpClass{"fill", "fills and copies"},
     OpClass{"copy", "fills and copies"},
 };

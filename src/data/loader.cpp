@@ -14,8 +14,9 @@ Loader::Shape Loader::shape_of(const Config& config, int64_t share) {
           .shares = data_ranks(config)};
 }
 
-Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position)
-    : samples_(std::move(samples)), shape_(shape), position_(position) {
+Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, const Place& start,
+               SampleRanges skipped)
+    : samples_(std::move(samples)), shape_(shape), skipped_(std::move(skipped)), place_(start) {
   const auto most =
       static_cast<size_t>(div_exact(shape_.schedule.largest(), shape_.micro_batch * shape_.shares));
   for (Step* step : {&current_, &ahead_}) {
@@ -24,7 +25,7 @@ Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64
       batch.resize(shape_.micro_batch, shape_.length, shape_.packed);
   }
   wanted_ = true;
-  wanted_position_ = position;
+  wanted_place_ = start;
   worker_ = std::thread([this] { work(); });
 }
 
@@ -37,13 +38,16 @@ Loader::~Loader() {
   worker_.join();
 }
 
-void Loader::prepare(Step& step, int64_t position) const {
-  step.samples = shape_.schedule.at(position);
-  step.used = static_cast<size_t>(div_exact(step.samples, shape_.micro_batch * shape_.shares));
+void Loader::prepare(Step& step, const Place& place) const {
+  const int64_t samples = shape_.schedule.at(place.consumed);
+  step.used = static_cast<size_t>(div_exact(samples, shape_.micro_batch * shape_.shares));
+  step.end = {.position = skipped_.outside(place.position, samples - 1) + 1,
+              .consumed = place.consumed + samples};
   for (size_t micro = 0; micro < step.used; ++micro) {
     const int64_t number = static_cast<int64_t>(micro) * shape_.shares + shape_.share;
     for (int64_t at = 0; at < shape_.micro_batch; ++at)
-      samples_->read(position + number * shape_.micro_batch + at, step.batches[micro], at);
+      samples_->read(skipped_.outside(place.position, number * shape_.micro_batch + at),
+                     step.batches[micro], at);
   }
 }
 
@@ -53,11 +57,11 @@ void Loader::work() {
     changed_.wait(lock, [this] { return wanted_ || ended_; });
     if (ended_) return;
     wanted_ = false;
-    const int64_t position = wanted_position_;
+    const Place place = wanted_place_;
     lock.unlock();
     std::exception_ptr failure;
     try {
-      prepare(ahead_, position);
+      prepare(ahead_, place);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -73,10 +77,10 @@ std::span<const HostBatch> Loader::next() {
   changed_.wait(lock, [this] { return ready_; });
   if (failure_) std::rethrow_exception(failure_);
   std::swap(current_, ahead_);
-  position_ += current_.samples;
+  place_ = current_.end;
   ready_ = false;
   wanted_ = true;
-  wanted_position_ = position_;
+  wanted_place_ = place_;
   changed_.notify_all();
   return std::span<const HostBatch>(current_.batches).first(current_.used);
 }

@@ -1,5 +1,4 @@
-// The micro-batches of one step after the other, prepared while the step before them runs. Its
-// position is one integer.
+// The micro-batches of one step after the other, prepared while the step before them runs.
 #pragma once
 
 #include <condition_variable>
@@ -10,6 +9,7 @@
 #include <thread>
 
 #include "config/resolve.h"
+#include "config/sample_ranges.h"
 #include "data/batch.h"
 
 namespace bev {
@@ -26,8 +26,17 @@ class Loader {
   // `share`: of the data_ranks(config) that share the batch.
   static Shape shape_of(const Config& config, int64_t share = 0);
 
-  // Starts with sample `position`. The samples may be shared with whoever wants to describe them.
-  Loader(std::shared_ptr<const Samples> samples, const Shape& shape, int64_t position = 0);
+  struct Place {
+    int64_t position = 0;  // the first sample that is not behind it
+    int64_t consumed = 0;  // samples handed out so far, which decide the size of a step
+  };
+
+  // Starts at `start`, and leaves out `skipped`. The samples may be shared with whoever wants to
+  // describe them.
+  Loader(std::shared_ptr<const Samples> samples, const Shape& shape, const Place& start,
+         SampleRanges skipped = {});
+  Loader(std::shared_ptr<const Samples> samples, const Shape& shape)
+      : Loader(std::move(samples), shape, Place{}) {}
   ~Loader();
   Loader(const Loader&) = delete;
   Loader& operator=(const Loader&) = delete;
@@ -36,28 +45,29 @@ class Loader {
   // allocate.
   std::span<const HostBatch> next();
 
-  // Samples handed out so far, counted from the start of the training.
-  int64_t position() const { return position_; }
+  // Behind what was handed out so far.
+  const Place& place() const { return place_; }
 
  private:
   struct Step {
     std::vector<HostBatch> batches;
     size_t used = 0;
-    int64_t samples = 0;
+    Place end{};  // behind it
   };
-  void prepare(Step& step, int64_t position) const;
+  void prepare(Step& step, const Place& place) const;
   void work();
 
   std::shared_ptr<const Samples> samples_;
   Shape shape_;
-  int64_t position_;
+  SampleRanges skipped_;
+  Place place_;
   Step current_, ahead_;
 
   // The worker owns `ahead_` between a wish and its fulfilment.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool wanted_ = false, ready_ = false, ended_ = false;
-  int64_t wanted_position_ = 0;
+  Place wanted_place_{};
   std::exception_ptr failure_;
   std::thread worker_;
 };

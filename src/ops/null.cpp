@@ -35,6 +35,7 @@ const OpTable kNullOps{
     .fill = [](Exec&, const ops::Fill&) {},
     .squared_norm = [](Exec&, const ops::SquaredNorm&) {},
     .weighted_sum = [](Exec&, const ops::WeightedSum&) {},
+    .hash_bits = [](Exec&, const ops::HashBits&) {},
     .combine = [](Exec&, const ops::Combine&) {},
     .decide_update = [](Exec&, const ops::DecideUpdate&) {},
     .adamw = [](Exec&, const ops::AdamW&) {},

@@ -25,4 +25,13 @@ void weighted_sum(Exec& ex, const WeightedSum& s) {
   ex.device.ops().weighted_sum(ex, s);
 }
 
+void hash_bits(Exec& ex, const HashBits& h) {
+  const Operands args(ex, "hash_bits");
+  args.require(h.x.present(), "x is absent");
+  args.contiguous("x", h.x);
+  args.read("x", h.x, h.x.shape, h.x.dtype);
+  args.update("out", h.out, {1}, DType::i64);
+  ex.device.ops().hash_bits(ex, h);
+}
+
 }  // namespace bev::ops

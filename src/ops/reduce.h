@@ -20,4 +20,11 @@ struct WeightedSum {
 };
 void weighted_sum(Exec& ex, const WeightedSum& s);
 
+// out += the hash of x's bits (ops/hash_rule.h): equal on every device.  x contiguous; out i64 [1]
+struct HashBits {
+  ConstTensor x;
+  Tensor out;
+};
+void hash_bits(Exec& ex, const HashBits& h);
+
 }  // namespace bev::ops

@@ -1,6 +1,6 @@
-// What decides an update: overflow, loss scale, clipping, learning rate. The state lives in device
-// memory, because on an asynchronous device the host learns of a step late; one rule serves all
-// devices.
+// What decides an update: overflow, spikes, loss scale, clipping, learning rate. The state lives in
+// device memory, because on an asynchronous device the host learns of a step late; one rule serves
+// all devices.
 #pragma once
 
 #include "ops/schedule.h"
@@ -24,7 +24,13 @@ enum UpdateState : int {
   kHysteresisLeft,
   kAppliedSteps,
   kScheduledSamples,  // of applied steps
-  kHalted,            // 1 after a failure that ends the run: nothing is applied any more
+  kHalted,            // 1 after a finding that halts: nothing is applied or counted any more
+  kRateFactor,        // of the scheduled learning rate; 1 unless somebody changed it
+  kWatchedSteps,      // that the running values below are made of
+  kLossMean,
+  kLossVariance,
+  kNormMean,
+  kNormVariance,
   kUpdateStates
 };
 
@@ -38,7 +44,26 @@ enum UpdateDecision : int {
   kNorm,         // of the unscaled gradient, before clipping
   kUsedScale,    // loss scale of this step
   kNextRate,     // learning rate of the next step
+  kFindings,     // the sum of what was found wrong
+  kLossLimit,    // above which a loss is a spike; 0: not judged yet
+  kNormLimit,    // the same for the norm
   kUpdateDecisions
+};
+
+// What can be wrong with a step; numbers of their own bits.
+enum UpdateFinding : int {
+  kLossNotFinite = 1,
+  kNormNotFinite = 2,  // where the loss scale adapts this is no finding
+  kLossSpike = 4,
+  kNormSpike = 8,
+};
+
+// When a value is a spike, and what that means for the update.
+struct SpikeRule {
+  double deviations = 0;  // above the running mean; 0: the value is not judged
+  bool rejects = false;   // the update is not applied
+  bool halts = false;     // and nothing is from then on
+  bool operator==(const SpikeRule&) const = default;
 };
 
 struct UpdateRule {
@@ -48,6 +73,9 @@ struct UpdateRule {
   // yet; the update makes up for it. 0: by that weight.
   double divisor = 0;
   bool halts = false;  // a loss or norm that is not finite ends the run, unless the scale adapts
+  SpikeRule loss_spike{}, norm_spike{};
+  double window = 128;  // steps over which the weights of running values fade
+  double warmup = 128;  // steps before anything is judged
   LossScaling scaling{};
   ScheduleSpec schedule{};
 };
@@ -59,6 +87,8 @@ BEV_HOST_DEVICE inline void start_updates(const LossScaling& scaling, double* st
   state[kAppliedSteps] = 0;
   state[kScheduledSamples] = 0;
   state[kHalted] = 0;
+  state[kRateFactor] = 1;
+  for (int i = kWatchedSteps; i < kUpdateStates; ++i) state[i] = 0;
 }
 
 // Megatron-LM's law: an overflow uses up hysteresis, and once that is gone each overflow lowers the
@@ -80,6 +110,24 @@ BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, dou
   state[kLossScale] = static_cast<double>(static_cast<float>(state[kLossScale] * s.growth));
 }
 
+// The smallest value that is a spike; 0 where it is too early to tell. A run of nearly equal values
+// must not turn the next small step into a spike: a hundredth of the mean counts as a deviation.
+BEV_HOST_DEVICE inline double spike_limit(const SpikeRule& spike, double warmup, double steps,
+                                          double mean, double variance) {
+  if (spike.deviations == 0 || steps < warmup) return 0;
+  return mean + spike.deviations * std::fmax(std::sqrt(variance), 0.01 * std::fabs(mean));
+}
+
+// Takes a value into a running mean and variance. A spike counts with its limit: it cannot hide the
+// next one, but a level that stays higher is soon no spike any more.
+BEV_HOST_DEVICE inline void watch(double value, double limit, double window, double steps,
+                                  double* mean, double* variance) {
+  const double weight = std::fmax(1 / (steps + 1), 1 / window);
+  const double difference = (limit > 0 ? std::fmin(value, limit) : value) - *mean;
+  *mean += weight * difference;
+  *variance = (1 - weight) * (*variance + weight * difference * difference);
+}
+
 // norm_squared: of the gradient as it stands, multiplied by the loss scale. loss: of this step, the
 // sum of weighted token losses and the sum of weights.
 BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* loss,
@@ -87,24 +135,56 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
   const double scale = state[kLossScale];
   const double share = rule.divisor > 0 ? rule.divisor / std::fmax(loss[1], 1.0) : 1;
   const double norm = std::sqrt(norm_squared) / scale * share;
-  const bool finite_norm = norm - norm == 0, finite_loss = loss[0] - loss[0] == 0;
-  const bool applied = finite_norm && finite_loss && state[kHalted] == 0;
+  const double mean_loss = loss[0] / std::fmax(loss[1], 1.0);
+  const bool finite_norm = norm - norm == 0, finite_loss = mean_loss - mean_loss == 0;
+  const bool is_halted = state[kHalted] != 0;
+
+  const double watched = state[kWatchedSteps];
+  decision[kLossLimit] =
+      spike_limit(rule.loss_spike, rule.warmup, watched, state[kLossMean], state[kLossVariance]);
+  decision[kNormLimit] =
+      spike_limit(rule.norm_spike, rule.warmup, watched, state[kNormMean], state[kNormVariance]);
+  const bool loss_spike =
+      finite_loss && decision[kLossLimit] > 0 && mean_loss > decision[kLossLimit];
+  const bool norm_spike = finite_norm && decision[kNormLimit] > 0 && norm > decision[kNormLimit];
+  const bool bad_norm = !finite_norm && !rule.scaling.adapts;
+  decision[kFindings] = (finite_loss ? 0 : kLossNotFinite) + (bad_norm ? kNormNotFinite : 0) +
+                        (loss_spike ? kLossSpike : 0) + (norm_spike ? kNormSpike : 0);
+  const bool rejected =
+      (loss_spike && rule.loss_spike.rejects) || (norm_spike && rule.norm_spike.rejects);
+  const bool halts = (rule.halts && (!finite_loss || bad_norm)) ||
+                     (loss_spike && rule.loss_spike.halts) || (norm_spike && rule.norm_spike.halts);
+  const bool applied = finite_norm && finite_loss && !rejected && !is_halted;
+
   const double clip = rule.max_norm > 0 ? std::fmin(1.0, rule.max_norm / (norm + 1e-6)) : 1;
   const auto position = static_cast<int64_t>(state[kScheduledSamples]);
   decision[kFactor] = applied ? clip / scale * share : 0;
   decision[kApplied] = applied ? 1 : 0;
-  decision[kRate] = learning_rate(rule.schedule, position);
+  decision[kRate] = state[kRateFactor] * learning_rate(rule.schedule, position);
   decision[kWeightDecay] = weight_decay(rule.schedule, position);
   decision[kStepNumber] = state[kAppliedSteps] + 1;
   decision[kNorm] = norm;
   decision[kUsedScale] = scale;
+  decision[kNextRate] = decision[kRate];
+  // After a halt the state is that before the step, which can then be tried again.
+  if (is_halted || halts) {
+    state[kHalted] = 1;
+    return;
+  }
   if (applied) {
     state[kAppliedSteps] += 1;
     state[kScheduledSamples] += static_cast<double>(rule.samples);
   }
-  if (rule.halts && !(finite_loss && (finite_norm || rule.scaling.adapts))) state[kHalted] = 1;
-  adapt_scale(rule.scaling, !applied, state);
+  if (finite_norm && finite_loss) {
+    watch(mean_loss, decision[kLossLimit], rule.window, watched, &state[kLossMean],
+          &state[kLossVariance]);
+    watch(norm, decision[kNormLimit], rule.window, watched, &state[kNormMean],
+          &state[kNormVariance]);
+    state[kWatchedSteps] += 1;
+  }
+  adapt_scale(rule.scaling, !(finite_norm && finite_loss), state);
   decision[kNextRate] =
+      state[kRateFactor] *
       learning_rate(rule.schedule, static_cast<int64_t>(state[kScheduledSamples]));
 }
 

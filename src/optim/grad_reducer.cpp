@@ -174,4 +174,12 @@ void GradReducer::squared_norm(Exec& ex, Tensor norm_squared) {
   if (all.size() > 1) all.all_reduce(ex, norm_squared);
 }
 
+void GradReducer::squared_norm_here(Exec& ex, const FlatRange& range, Tensor norm_squared) {
+  for (const FlatRange& counted : counted_) {
+    const FlatRange both = intersection(counted, range);
+    if (both.count > 0)
+      ops::squared_norm(ex, {.x = grads_.range(both.begin, both.count), .out = norm_squared});
+  }
+}
+
 }  // namespace bev

@@ -33,6 +33,9 @@ class GradReducer final : public GradSink {
   // norm_squared f64 [1] = the squared norm of the gradient of the whole model, the same on every
   // rank. REQUIRES: reduce() was called.
   void squared_norm(Exec& ex, Tensor norm_squared);
+  // Adds the squared norm of that part of the range which counts on this rank. REQUIRES: reduce()
+  // was called.
+  void squared_norm_here(Exec& ex, const FlatRange& range, Tensor norm_squared);
 
  private:
   struct Sum {

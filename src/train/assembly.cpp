@@ -1,6 +1,7 @@
 #include "train/assembly.h"
 
 #include "base/integer.h"
+#include "ops/elementwise.h"
 
 namespace bev {
 
@@ -28,6 +29,13 @@ void Assembly::initialize() {
   params.initialize(static_cast<uint64_t>(config.train.seed));
   Exec ex = executor.exec();
   optimizer->refresh_master(ex);
+}
+
+void Assembly::start_anew() {
+  Exec ex = executor.exec();
+  for (const Optimizer::State& state : optimizer->states())
+    ops::fill(ex, {.out = state.flat, .value = 0});
+  initialize();
 }
 
 }  // namespace bev

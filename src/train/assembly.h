@@ -19,6 +19,8 @@ class Assembly : public PlacedModel {
 
   // Fresh weights from the seed.
   void initialize();
+  // The same after some training: the optimizer forgets it, too.
+  void start_anew();
 
  private:
   Assembly(const Config& config, Device& device, std::unique_ptr<Alone> alone,

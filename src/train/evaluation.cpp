@@ -14,9 +14,15 @@ Evaluation::Evaluation(Executor& executor, const BatchShape& shape, bool packed,
 }
 
 LossSum Evaluation::run(const Samples& samples, int64_t first, int64_t count) {
+  return *run_while([] { return true; }, samples, first, count);
+}
+
+std::optional<LossSum> Evaluation::run_while(FunctionRef<bool()> goes_on, const Samples& samples,
+                                             int64_t first, int64_t count) {
   LossSum total;
-  const int64_t end = first + count;
+  const int64_t begin = first, end = first + count;
   while (first < end) {
+    if (first > begin && !goes_on()) return std::nullopt;
     for (HostBatch& batch : batches_) {
       for (int64_t at = 0; at < batch.sequences; ++at) {
         const int64_t sample = first + share_ * batch.sequences + at;

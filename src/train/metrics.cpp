@@ -20,6 +20,12 @@ namespace {
 // JSON has no word for them.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
+// What happened to a run did happen, whatever is done again.
+bool is_kept(const Json& json) {
+  const std::string event = json.value("event", "");
+  return event == "guard" || event == "control" || event == "end";
+}
+
 }  // namespace
 
 MetricsLog::MetricsLog(const std::filesystem::path& path) : path_(path) { open(); }
@@ -35,8 +41,8 @@ void MetricsLog::forget_after(int64_t iteration) {
     const Json json = Json::parse(line, nullptr, false);
     const bool is_whole = json.is_object();
     const auto number = is_whole ? json.find("iteration") : json.end();
-    const bool is_later = is_whole && number != json.end() && number->is_number_integer() &&
-                          number->get<int64_t>() > iteration;
+    const bool is_later = is_whole && !is_kept(json) && number != json.end() &&
+                          number->is_number_integer() && number->get<int64_t>() > iteration;
     if (is_whole && !is_later) {
       kept += line + "\n";
     } else {
@@ -86,6 +92,14 @@ void MetricsLog::add(const Validation& v) {
                   {"lm_loss", number(v.loss)},
                   {"seconds", number(v.seconds)}}
                  .dump());
+}
+
+void MetricsLog::add(std::string_view event, int64_t iteration, const std::string& text) {
+  write_line(Json{{"event", event},
+                  {"iteration", iteration},
+                  {"time", static_cast<int64_t>(std::time(nullptr))},
+                  {"text", text}}
+                 .dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void MetricsLog::write_line(std::string line) {

@@ -20,12 +20,14 @@ class MetricsLog {
   MetricsLog(const MetricsLog&) = delete;
   MetricsLog& operator=(const MetricsLog&) = delete;
 
-  // What stands there of iterations behind this one is removed: the run does them again. Data
-  // error.
+  // What stands there of iterations and validations behind this one is removed: the run does them
+  // again. Data error.
   void forget_after(int64_t iteration);
   void start(int64_t parameters, int64_t iterations);
   void add(const Progress& progress);
   void add(const Validation& validation);
+  // Something else that happened: "guard", "control", "end".
+  void add(std::string_view event, int64_t iteration, const std::string& text);
 
   const std::optional<std::string>& failure() const { return failure_; }
 

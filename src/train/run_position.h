@@ -13,7 +13,8 @@ namespace bev {
 struct RunPosition {
   int64_t iteration = 0;         // done so far
   int64_t consumed_samples = 0;  // what the log and the ramp of the batch count
-  int64_t data_position = 0;     // the next sample
+  int64_t data_position = 0;     // behind the last sample that was taken
+  SampleRanges skipped{};        // what guards left out of the data
   // Absent: as at the start of a training.
   std::optional<std::array<double, kUpdateStates>> update{};
   std::optional<double> loss{}, valid_loss{};  // of this iteration

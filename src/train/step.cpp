@@ -21,12 +21,31 @@ LossScaling scaling_from(const Config& config) {
           .hysteresis = l.hysteresis};
 }
 
+namespace {
+
+SpikeRule spike_rule(OnSpike policy, double deviations) {
+  return {.deviations = policy == OnSpike::Ignore ? 0 : deviations,
+          .rejects = policy > OnSpike::Log,
+          .halts = policy > OnSpike::Skip};
+}
+
+}  // namespace
+
+UpdateRule update_rule_from(const Config& config, const ScheduleSpec& schedule) {
+  const GuardConfig& guard = config.guard;
+  return {.max_norm = config.optim.clip,
+          .halts = guard.nonfinite != OnNonFinite::Skip,
+          .loss_spike = spike_rule(guard.loss_spike, guard.loss_deviations),
+          .norm_spike = spike_rule(guard.norm_spike, guard.norm_deviations),
+          .window = static_cast<double>(guard.window),
+          .warmup = static_cast<double>(guard.warmup),
+          .scaling = scaling_from(config),
+          .schedule = schedule};
+}
+
 Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
     : assembly_(assembly),
-      rule_{.max_norm = assembly.config.optim.clip,
-            .halts = assembly.config.guard.nonfinite == OnNonFinite::Stop,
-            .scaling = scaling_from(assembly.config),
-            .schedule = schedule},
+      rule_(update_rule_from(assembly.config, schedule)),
       scalars_(assembly.device, (1 + kUpdateStates + kUpdateDecisions) * sizeof(double),
                "scalars") {
   const auto at = [&](int64_t begin, int64_t count) {
@@ -63,6 +82,24 @@ void Stepper::resume(std::array<double, kUpdateStates> state) {
   scheduled_samples_ = static_cast<int64_t>(state[kScheduledSamples]);
 }
 
+void Stepper::scale_rate(double factor) {
+  std::array<double, kUpdateStates> changed = state();
+  changed[kRateFactor] = factor;
+  assembly_.device.upload(changed.data(), state_.data, sizeof changed);
+}
+
+void Stepper::recompute(std::span<const HostBatch> batches) {
+  BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
+  double tokens = 0;
+  for (const HostBatch& batch : batches) tokens += static_cast<double>(batch.tokens_count());
+  Exec ex = assembly_.executor.exec();
+  assembly_.reducer.begin_step(ex);
+  assembly_.executor.train(batches, 1.0 / tokens);
+  assembly_.reducer.reduce(ex);
+  assembly_.leases.renew(ex);
+  ex.stream.synchronize();
+}
+
 Stepper::Report* Stepper::report(int64_t number) const {
   return reinterpret_cast<Report*>(reports_.data()) + number % kMostInFlight;
 }
@@ -97,10 +134,13 @@ void Stepper::submit(std::span<const HostBatch> batches) {
   assembly_.reducer.begin_step(ex);
   // How many tokens of other ranks count is not known yet: the update makes up for it.
   assembly_.executor.train(batches, 1.0 / rule.divisor);
+  const bool is_timed = assembly_.config.log.timing > 0;
+  if (is_timed) ticket.trained = TimeMark(assembly_.device, ex.stream);
 
   const Tensor loss = assembly_.executor.loss();
   if (Communicator& all = assembly_.groups.tokens(); all.size() > 1) all.all_reduce(ex, loss);
   assembly_.reducer.reduce(ex);
+  if (is_timed) ticket.reduced = TimeMark(assembly_.device, ex.stream);
   assembly_.reducer.squared_norm(ex, norm_squared_);
   ops::decide_update(ex, {.norm_squared = norm_squared_,
                           .loss = loss,
@@ -132,6 +172,11 @@ StepResult Stepper::collect() {
   // Waits for the step: its report is there afterwards.
   const double seconds =
       ticket.done.seconds_since(last_done_.present() ? last_done_ : ticket.begun);
+  StepTimes times;
+  if (ticket.trained.present())
+    times = {.forward_backward = ticket.trained.seconds_since(ticket.begun),
+             .gradients = ticket.reduced.seconds_since(ticket.trained),
+             .optimizer = ticket.done.seconds_since(ticket.reduced)};
   last_done_ = std::move(ticket.done);
   const double waited = waits_ ? waits_->take() : 0;
   const Report& r = *report(collected_ - 1);
@@ -147,7 +192,11 @@ StepResult Stepper::collect() {
           .loss_scale = r.decision[kUsedScale],
           .seconds = seconds,
           .waited = waited,
-          .applied = applied};
+          .times = times,
+          .applied = applied,
+          .findings = static_cast<int>(r.decision[kFindings]),
+          .loss_limit = r.decision[kLossLimit],
+          .norm_limit = r.decision[kNormLimit]};
 }
 
 }  // namespace bev

@@ -14,6 +14,11 @@
 
 namespace bev {
 
+// Where the time of a step went on the device, in seconds; zeros where nobody asked.
+struct StepTimes {
+  double forward_backward = 0, gradients = 0, optimizer = 0;
+};
+
 struct StepResult {
   double loss = 0;        // mean over the valid tokens of the batch
   double grad_norm = 0;   // before clipping
@@ -22,11 +27,18 @@ struct StepResult {
   double loss_scale = 1;  // this step's
   double seconds = 0;     // on the device, since the step before ended (pause(): since it began)
   double waited = 0;      // of those, for other ranks
-  bool applied = false;   // false: not finite, parameters and moments are untouched
+  StepTimes times{};
+  bool applied = false;  // false: parameters and moments are untouched
+  // What was found wrong (UpdateFinding), and above what a loss or a norm is a spike (0: it is too
+  // early to tell).
+  int findings = 0;
+  double loss_limit = 0, norm_limit = 0;
 };
 
 // The loss scaling a configuration asks for: adapting with fp16, constant otherwise.
 LossScaling scaling_from(const Config& config);
+// What decides its updates, besides what each step brings.
+UpdateRule update_rule_from(const Config& config, const ScheduleSpec& schedule);
 
 class Stepper {
  public:
@@ -57,6 +69,13 @@ class Stepper {
   std::array<double, kUpdateStates> state() const;
   // Goes on from there. A loss scale that does not adapt stays the configuration's.
   void resume(std::array<double, kUpdateStates> state);
+  // From the next step on the learning rate is `factor` times the scheduled one. REQUIRES:
+  // in_flight() == 0.
+  void scale_rate(double factor);
+
+  // Forward and backward again, for the gradients, which then stand in the buffer, summed over
+  // ranks; nothing is updated. REQUIRES: in_flight() == 0.
+  void recompute(std::span<const HostBatch> batches);
 
   // What lies between the last step and the next is not part of a step's time.
   void pause() { last_done_ = {}; }
@@ -72,7 +91,7 @@ class Stepper {
     double decision[kUpdateDecisions];
   };
   struct Ticket {
-    TimeMark begun{}, done{};
+    TimeMark begun{}, trained{}, reduced{}, done{};  // the two in the middle where they are timed
     int64_t samples = 0;
   };
   Report* report(int64_t number) const;

@@ -9,9 +9,13 @@
 
 #include "data/loader.h"
 #include "data/training_data.h"
+#include "train/diagnosis.h"
 #include "train/evaluation.h"
+#include "train/guard_event.h"
+#include "train/replica_check.h"
 #include "train/run_position.h"
 #include "train/step.h"
+#include "train/step_timers.h"
 
 namespace bev {
 
@@ -37,18 +41,32 @@ struct Validation {
 
 enum class Ending : uint8_t {
   Complete,
-  Asked,      // by a signal
-  Interval,   // train.exit_interval
-  Duration,   // train.exit_minutes
-  NonFinite,  // a loss or gradient, and guard.nonfinite says stop
-  BadData,    // the next samples, or those of a validation, cannot be read
+  Signal,
+  Request,     // the file `stop` in the control folder
+  Interval,    // train.exit_interval
+  After,       // train.exit_after
+  Samples,     // train.exit_samples
+  Duration,    // train.exit_minutes
+  NonFinite,   // a loss or gradient, and guard.nonfinite says stop
+  Spike,       // of a loss or gradient, and the policy says stop
+  Corruption,  // ranks hold different copies of the same numbers
+  BadData,     // the next samples, or those of a validation, cannot be read
+};
+
+// What is wanted from outside, between two steps.
+struct Wishes {
+  int signal = 0;  // that asks for the end; 0: none
+  bool stop = false, save = false, evaluate = false;
+  std::optional<double> rate{};  // factor of the scheduled learning rate
 };
 
 struct TrainSummary {
   Ending ending = Ending::Complete;
-  std::string reason;                   // of NonFinite and BadData, in the user's words
+  int signal = 0;                       // that ended it
+  std::string reason;                   // of endings that are errors, in the user's words
   int64_t iterations = 0, applied = 0;  // of the training so far
   int64_t ran = 0, skipped = 0;         // iterations of this run
+  int64_t spikes = 0, rollbacks = 0;
   double first_loss = 0, last_loss = 0;
   std::optional<double> valid_loss, test_loss;  // the last ones
   double seconds = 0, tokens_per_second = 0;
@@ -57,7 +75,18 @@ struct TrainSummary {
 struct TrainObserver {
   std::function<void(const Progress&)> iteration;
   std::function<void(const Validation&)> validation;
-  std::function<bool()> should_stop;
+  // Of this rank; all ranks agree then on what is done, and `granted` hears that.
+  std::function<Wishes()> wishes;
+  std::function<void(const Wishes&, int64_t iteration)> granted{};
+  // What the guards found and did; all ranks hear it, the first has the whole text.
+  std::function<void(const GuardEvent&)> event{};
+  // All ranks together: puts the newest good checkpoint of at most this iteration into the
+  // assembly, or what the training began with. Absent: nobody rolls back.
+  std::function<RunPosition(int64_t most)> roll_back{};
+  // A validation begins.
+  std::function<void()> evaluating{};
+  // Where the time of the iterations since the last call went, for the log; of the first rank.
+  std::function<void(const std::string& table)> timers{};
   std::function<void(const std::string& chrome_json)> trace{};  // of log.trace_iteration
   // Absent: nothing is saved. All ranks together, between steps: whether a checkpoint is due after
   // an iteration, saving one, and what a save under way needs now and then.
@@ -97,56 +126,87 @@ class Trainer {
   Trainer(Assembly& assembly, TrainingData data, const TrainStart& start = {});
 
   // Runs all iterations that are left and the final validation and test. Whatever ends it early
-  // ends it after a whole iteration: the weights are those of the last applied update. They are
-  // saved then, unless a number that is not finite ended it.
+  // ends it after a whole iteration, and what was trained is saved: after a bad step, as it was
+  // before that. Copies that differ are not saved.
   TrainSummary run(const TrainObserver& observer);
 
  private:
-  // An iteration whose step is issued.
-  struct Issued {
-    int64_t iteration;
-    int64_t first, samples;  // of the training data
-  };
   // What a run keeps while it runs.
   struct Course {
     const TrainObserver& observer;
     TrainSummary& summary;
     Pace pace;
     double start, last;  // of the first iteration, of the last result
+    int64_t next;        // the iteration that is issued next
     double tokens = 0;
-    std::deque<Issued> issued{};
-    int64_t position = 0;   // the sample behind the last that was trained on
+    std::deque<IssuedStep> issued{};
+    Loader::Place place{};  // behind the last step that counts
     int64_t saved = 0;      // the last iteration that was
     int64_t validated = 0;  // likewise
+    int64_t rollbacks = 0;  // since the last checkpoint
+    int64_t explained = 0;  // the last iteration whose fault was looked for
+    // Steps that were found to be bad: one that halted the updates, and others.
+    struct BadStep {
+      IssuedStep step;
+      StepResult result;
+    };
+    std::optional<BadStep> halted{};
+    std::vector<BadStep> odd{};
   };
-  // Collects results until at most `left` are outstanding. False, and the ending set, when one of
-  // them ends the run; those behind it are then collected too, none of them was applied.
-  bool collect(Course& course, size_t left);
-  bool report(Course& course, const Issued& issued, const StepResult& result);
-  void issue(const TrainObserver& observer, const Issued& issued,
+  // The next iteration with all that follows it. False: the run ends, and why is set.
+  bool advance(Course& course);
+  // Absent, and the ending set, when they cannot be read.
+  std::optional<std::span<const HostBatch>> read(Course& course);
+  void issue(const TrainObserver& observer, const IssuedStep& issued,
              std::span<const HostBatch> batches);
+  // Collects results until at most `left` are outstanding, and looks into those that are odd. False
+  // when one of them halted the updates; those behind it are then collected too and forgotten.
+  bool collect(Course& course, size_t left);
+  void report(Course& course, const IssuedStep& issued, const StepResult& result);
+  void look_into_odd_steps(Course& course);
+  // After a step that halted, or copies that differ: goes back, or sets the ending.
+  bool recover_from_step(Course& course);
+  bool recover_from_corruption(Course& course, const std::string& difference);
+  // Continues from a checkpoint of at most this iteration. False, with `why` added to, when it may
+  // not.
+  bool go_back(Course& course, int64_t most, const IssuedStep* bad, std::string& why);
+  void start_at(const RunPosition& position);
+
   bool is_eval_due(int64_t iteration) const;
+  bool is_check_due(int64_t iteration) const;
+  // Where copies differ: the words for it.
+  std::string copies_differ();
+  Ending ending_after(int64_t iteration, const Loader::Place& place) const;
+  // All ranks together: what is wanted and whether the run ends here.
+  struct Agreed {
+    Ending ending = Ending::Complete;
+    Wishes wishes{};
+  };
+  Agreed agree(const TrainObserver& observer, Ending here);
+  void grant(Course& course, const Wishes& wishes, bool is_saved, bool is_validated);
   // What a save or a validation took counts for no iteration.
   void leave_out(Course& course);
   void save(Course& course);
   // The largest of what the ranks bring.
-  int agree(int here);
+  int64_t largest(int64_t here) { return assembly_.groups.world().largest(here); }
   // False, and the ending set, when the data cannot be read.
-  bool validate(const TrainObserver& observer, int64_t iteration, bool at_end,
-                TrainSummary& summary);
+  bool validate(Course& course, bool at_end);
   std::optional<double> evaluate(const HeldSamples& held, std::string_view split, int64_t iteration,
                                  bool at_end, const TrainObserver& observer);
-  std::string explain_nonfinite(int64_t iteration, int64_t first, int64_t count,
-                                const StepResult& result);
 
   Assembly& assembly_;
   TrainingData data_;
   BatchShape batch_;
   int64_t iterations_;
   RunPosition start_;
-  Loader loader_;
+  SampleRanges left_out_;         // by the configuration
+  SampleRanges skipped_;          // by guards
+  std::optional<Loader> loader_;  // made again after a rollback
   Evaluation evaluation_;
   Stepper stepper_;
+  Diagnosis diagnosis_;
+  std::optional<ReplicaCheck> replicas_;  // where they are compared
+  StepTimers timers_;
   std::optional<Trace> trace_;  // while it is written
   // Steps that may be issued before the result of an earlier one is known.
   size_t ahead_;

@@ -344,10 +344,12 @@ void clip_case(OpCase& c, double max_norm) {
   }
   UpdateRule rule{.max_norm = max_norm};
   rule.schedule = {.max_lr = -1, .style = LrDecay::Constant};
+  Values started(kUpdateStates);
+  start_updates(rule.scaling, started.data());
   ops::decide_update(c.exec(), {.norm_squared = norm_squared,
                                 .loss = c.zeros({2}, DType::f64),
                                 .rule = rule,
-                                .state = c.put({1, 0, 0, 0, 0, 0}, {kUpdateStates}, DType::f64),
+                                .state = c.put(started, {kUpdateStates}, DType::f64),
                                 .decision = decision});
   c.compare("out.norm", Values{std::sqrt(c.get(norm_squared)[0])}, elements);
   for (const auto& [key, gradient] : gradients) {

@@ -26,6 +26,7 @@ void copy(Exec&, const ops::Copy&);
 void fill(Exec&, const ops::Fill&);
 void squared_norm(Exec&, const ops::SquaredNorm&);
 void weighted_sum(Exec&, const ops::WeightedSum&);
+void hash_bits(Exec&, const ops::HashBits&);
 void combine(Exec&, const ops::Combine&);
 void decide_update(Exec&, const ops::DecideUpdate&);
 void adamw(Exec&, const ops::AdamW&);

@@ -1,10 +1,12 @@
 #include "ops/reduce.h"
 
 #include <array>
+#include <atomic>
 
 #include "ops/cpu/kernels.h"
 #include "ops/cpu/ops.h"
 #include "ops/cpu/threads.h"
+#include "ops/hash_rule.h"
 #include "tensor/visit.h"
 
 namespace bev::cpu {
@@ -47,6 +49,33 @@ void weighted_sum(Exec&, const ops::WeightedSum& s) {
   }
   out[0] += sum;
   out[1] += weights;
+}
+
+namespace {
+
+template <class Bits>
+uint64_t hash_of(const std::byte* data, int64_t begin, int64_t end) {
+  const auto* x = reinterpret_cast<const Bits*>(data);
+  uint64_t sum = 0;
+  for (int64_t i = begin; i < end; ++i) sum += hash_of_element(x[i], static_cast<uint64_t>(i));
+  return sum;
+}
+
+}  // namespace
+
+void hash_bits(Exec& ex, const ops::HashBits& h) {
+  const int64_t count = h.x.shape.elements();
+  std::atomic<uint64_t> sum{0};
+  threads_of(ex).split(kParts, grain_rows(count / kParts), [&](int64_t begin, int64_t end) {
+    const int64_t first = count * begin / kParts, last = count * end / kParts;
+    switch (size_of(h.x.dtype)) {
+      case 1: sum += hash_of<uint8_t>(h.x.data, first, last); break;
+      case 2: sum += hash_of<uint16_t>(h.x.data, first, last); break;
+      case 4: sum += hash_of<uint32_t>(h.x.data, first, last); break;
+      default: sum += hash_of<uint64_t>(h.x.data, first, last); break;
+    }
+  });
+  *reinterpret_cast<int64_t*>(h.out.data) += static_cast<int64_t>(sum.load());
 }
 
 }  // namespace bev::cpu

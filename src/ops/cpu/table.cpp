@@ -23,6 +23,7 @@ const OpTable kCpuOps{
     .fill = cpu::fill,
     .squared_norm = cpu::squared_norm,
     .weighted_sum = cpu::weighted_sum,
+    .hash_bits = cpu::hash_bits,
     .combine = cpu::combine,
     .decide_update = cpu::decide_update,
     .adamw = cpu::adamw,

@@ -1,6 +1,7 @@
 #include "ops/cuda/ops.h"
 #include "ops/cuda/row_groups.cuh"
 #include "ops/cuda/workspace.h"
+#include "ops/hash_rule.h"
 #include "ops/reduce.h"
 
 namespace bev::cuda {
@@ -68,6 +69,18 @@ __global__ void __launch_bounds__(kThreads) add_parts(const double* parts, int c
   if (threadIdx.x == 0) out[blockIdx.x] += sum;
 }
 
+// Sums of hashes wrap around and come in any order.
+template <class Bits>
+__global__ void __launch_bounds__(kThreads)
+    sum_hashes(const Bits* x, int64_t count, unsigned long long* out) {
+  uint64_t sum = 0;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    sum += hash_of_element(x[i], static_cast<uint64_t>(i));
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAllLanes, sum, offset);
+  if (threadIdx.x % 32 == 0) atomicAdd(out, static_cast<unsigned long long>(sum));
+}
+
 }  // namespace
 
 void squared_norm(Exec& ex, const ops::SquaredNorm& s) {
@@ -98,6 +111,24 @@ void weighted_sum(Exec& ex, const ops::WeightedSum& s) {
   check_launch("weighted_sum");
   add_parts<<<2, kThreads, 0, stream_of(ex)>>>(parts, blocks, data_of<double>(s.out));
   check_launch("weighted_sum");
+}
+
+void hash_bits(Exec& ex, const ops::HashBits& h) {
+  const int64_t count = h.x.shape.elements();
+  if (count == 0) return;
+  const auto blocks = static_cast<unsigned>(sum_parts(count, kThreads));
+  auto* out = reinterpret_cast<unsigned long long*>(h.out.data);
+  const auto run = [&]<class Bits>() {
+    sum_hashes<Bits><<<blocks, kThreads, 0, stream_of(ex)>>>(
+        reinterpret_cast<const Bits*>(h.x.data), count, out);
+  };
+  switch (size_of(h.x.dtype)) {
+    case 1: run.operator()<uint8_t>(); break;
+    case 2: run.operator()<uint16_t>(); break;
+    case 4: run.operator()<uint32_t>(); break;
+    default: run.operator()<uint64_t>(); break;
+  }
+  check_launch("hash_bits");
 }
 
 }  // namespace bev::cuda

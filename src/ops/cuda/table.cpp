@@ -23,6 +23,7 @@ const OpTable kCudaOps{
     .fill = cuda::fill,
     .squared_norm = cuda::squared_norm,
     .weighted_sum = cuda::weighted_sum,
+    .hash_bits = cuda::hash_bits,
     .combine = cuda::combine,
     .decide_update = cuda::decide_update,
     .adamw = cuda::adamw,

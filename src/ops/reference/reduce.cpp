@@ -1,5 +1,8 @@
 #include "ops/reduce.h"
 
+#include <cstring>
+
+#include "ops/hash_rule.h"
 #include "ops/reference/at.h"
 #include "ops/reference/ops.h"
 
@@ -20,6 +23,17 @@ void weighted_sum(Exec&, const ops::WeightedSum& s) {
     at(s.out, int64_t{0}) += at(s.x, i) * weight;
     at(s.out, int64_t{1}) += weight;
   }
+}
+
+void hash_bits(Exec&, const ops::HashBits& h) {
+  const size_t size = size_of(h.x.dtype);
+  uint64_t sum = 0;
+  for (int64_t i = 0; i < h.x.shape.elements(); ++i) {
+    uint64_t bits = 0;
+    std::memcpy(&bits, h.x.data + static_cast<size_t>(i) * size, size);
+    sum += hash_of_element(bits, static_cast<uint64_t>(i));
+  }
+  element<int64_t>(h.out, int64_t{0}) += static_cast<int64_t>(sum);
 }
 
 }  // namespace bev::reference

@@ -23,6 +23,7 @@ const OpTable kReferenceOps{
     .fill = reference::fill,
     .squared_norm = reference::squared_norm,
     .weighted_sum = reference::weighted_sum,
+    .hash_bits = reference::hash_bits,
     .combine = reference::combine,
     .decide_update = reference::decide_update,
     .adamw = reference::adamw,

@@ -126,7 +126,8 @@ TEST_F(BlendedDataTest, StartsAnywhere) {
     }
     EXPECT_EQ(together, all) << ranks;
   }
-  Loader loader(data.train, {.schedule = BatchSchedule(8), .micro_batch = 8, .length = 7}, kFar);
+  Loader loader(data.train, {.schedule = BatchSchedule(8), .micro_batch = 8, .length = 7},
+                {.position = kFar, .consumed = kFar});
   EXPECT_EQ(loader.next().front().tokens, all);
 }
 

@@ -32,7 +32,7 @@ TEST(Loader, GivesWhatReadingDirectlyGives) {
       samples->read(position++, direct, 1);
       EXPECT_TRUE(equal(batch, direct)) << step;
     }
-    EXPECT_EQ(loader.position(), position);
+    EXPECT_EQ(loader.place().position, position);
   }
 }
 
@@ -42,9 +42,43 @@ TEST(Loader, StartsAnywhere) {
   Loader all(samples, shape);
   all.next();
   all.next();
-  Loader later(samples, shape, 8);
-  EXPECT_EQ(later.position(), 8);
+  Loader later(samples, shape, {.position = 8, .consumed = 8});
+  EXPECT_EQ(later.place().position, 8);
   EXPECT_TRUE(equal(all.next()[0], later.next()[0]));
+}
+
+// Fails when a batch takes a sample that is left out, takes fewer samples, or counts what it left
+// out as consumed.
+TEST(Loader, LeavesSamplesOut) {
+  const auto samples = std::make_shared<MockSamples>(29, 7);
+  const SampleRanges skipped({{2, 5}, {8, 9}, {11, 30}});
+  const std::vector<std::vector<int64_t>> expected{{0, 1, 5, 6}, {7, 9, 10, 30}, {31, 32, 33, 34}};
+  for (const int64_t share : {0, 1}) {
+    Loader loader(
+        samples,
+        {.schedule = BatchSchedule(4), .micro_batch = 1, .length = 5, .share = share, .shares = 2},
+        {}, skipped);
+    for (size_t step = 0; step < expected.size(); ++step) {
+      const std::span<const HostBatch> batches = loader.next();
+      ASSERT_EQ(batches.size(), 2u);
+      for (size_t micro = 0; micro < 2; ++micro)
+        EXPECT_EQ(batches[micro].rows.front() / 5,
+                  expected[step][2 * micro + static_cast<size_t>(share)])
+            << step;
+      EXPECT_EQ(loader.place().position, expected[step].back() + 1);
+      EXPECT_EQ(loader.place().consumed, 4 * static_cast<int64_t>(step + 1));
+    }
+  }
+}
+
+// Fails when the ramp follows the position in the data instead of what was consumed.
+TEST(Loader, RampCountsWhatWasConsumed) {
+  const BatchSchedule ramp(4, 4, 100, 16);
+  Loader loader(std::make_shared<MockSamples>(29, 7),
+                {.schedule = ramp, .micro_batch = 2, .length = 3},
+                {.position = 1000, .consumed = 0});
+  EXPECT_EQ(loader.next().size(), 2u);
+  EXPECT_EQ(loader.place().position, 1004);
 }
 
 TEST(Loader, FollowsTheRamp) {
@@ -59,7 +93,7 @@ TEST(Loader, FollowsTheRamp) {
       EXPECT_EQ(batch.rows.front(), position * 3);
       position += 2;
     }
-    EXPECT_EQ(loader.position(), position);
+    EXPECT_EQ(loader.place().position, position);
   }
   EXPECT_GT(position, 150);
 }
@@ -86,10 +120,10 @@ TEST(Loader, FailureArrivesWithItsStepAndStays) {
   Loader loader(samples, {.schedule = BatchSchedule(2), .micro_batch = 2, .length = 1});
   loader.next();
   const std::span<const HostBatch> last = loader.next();
-  EXPECT_EQ(loader.position(), 4);
+  EXPECT_EQ(loader.place().position, 4);
   for (int again = 0; again < 3; ++again) {
     expect_error(ErrorKind::Data, "sample 5", [&] { loader.next(); });
-    EXPECT_EQ(loader.position(), 4);
+    EXPECT_EQ(loader.place().position, 4);
   }
   // What was handed out last is still whole.
   EXPECT_EQ(last[0].rows, (std::vector<int64_t>{2, 3}));
@@ -100,7 +134,7 @@ TEST(Loader, FailureAtOnce) {
   Loader loader(std::make_shared<Failing>(0),
                 {.schedule = BatchSchedule(1), .micro_batch = 1, .length = 1});
   expect_error(ErrorKind::Data, "sample 0", [&] { loader.next(); });
-  EXPECT_EQ(loader.position(), 0);
+  EXPECT_EQ(loader.place().position, 0);
 }
 
 TEST(Loader, EndsWhetherOrNotAnybodyAsked) {

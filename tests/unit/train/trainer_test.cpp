@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <csignal>
 #include <set>
 
 #include "base/json.h"
@@ -37,10 +38,24 @@ class Fussy final : public Samples {
   int64_t unreadable_, poisoned_;
 };
 
+class Counting final : public Samples {
+ public:
+  void read(int64_t index, HostBatch& batch, int64_t at) const override {
+    ++reads;
+    good_.read(index, batch, at);
+  }
+  std::string describe(int64_t index) const override { return good_.describe(index); }
+  mutable int64_t reads = 0;
+
+ private:
+  MockSamples good_{kVocab, 7};
+};
+
 struct Seen {
   std::vector<Progress> iterations;
   std::vector<Validation> validations;
   std::vector<std::string> traces;
+  std::vector<GuardEvent> events;
 };
 
 // A trainer of a tiny model, and what it told.
@@ -59,13 +74,22 @@ class TrainerRun {
     return false;
   }) {
     Trainer trainer(assembly, data);
-    return trainer.run({.iteration = [&](const Progress& p) { seen.iterations.push_back(p); },
-                        .validation = [&](const Validation& v) { seen.validations.push_back(v); },
-                        .should_stop = [&] { return stop(seen); },
-                        .trace = [&](const std::string& json) { seen.traces.push_back(json); }});
+    return run(trainer, stop);
+  }
+  TrainSummary run_from(const RunPosition& position) {
+    Trainer trainer(assembly, data, {.position = position});
+    return run(trainer, [](const Seen&) { return false; });
   }
 
  private:
+  TrainSummary run(Trainer& trainer, const std::function<bool(const Seen&)>& stop) {
+    return trainer.run({.iteration = [&](const Progress& p) { seen.iterations.push_back(p); },
+                        .validation = [&](const Validation& v) { seen.validations.push_back(v); },
+                        .wishes = [&] { return Wishes{.signal = stop(seen) ? SIGTERM : 0}; },
+                        .event = [&](const GuardEvent& e) { seen.events.push_back(e); },
+                        .trace = [&](const std::string& json) { seen.traces.push_back(json); }});
+  }
+
   const Config config_;
   const Plan plan_;
   std::unique_ptr<Device> device_;
@@ -185,6 +209,116 @@ TEST(Trainer, EndsAtTheInterval) {
   EXPECT_EQ(TrainerRun(c).run().ending, Ending::Complete);
 }
 
+// Fails when the iterations of earlier runs count, or those of this one do not.
+TEST(Trainer, EndsAfterSoManyOfItsOwn) {
+  Config c = tiny(10);
+  c.train.exit_after = 2;
+  TrainerRun run(c);
+  EXPECT_EQ(run.run().ending, Ending::After);
+  EXPECT_EQ(run.seen.iterations.back().iteration, 2);
+  RunPosition later{.iteration = 5, .consumed_samples = 20, .data_position = 20};
+  TrainerRun second(c);
+  EXPECT_EQ(second.run_from(later).iterations, 7);
+}
+
+// Fails when samples that were left out count as consumed.
+TEST(Trainer, EndsAfterSoManySamples) {
+  Config c = tiny(10);
+  c.train.exit_samples = 9;
+  c.data.skip = "3-6";
+  TrainerRun run(c);
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ending, Ending::Samples);
+  EXPECT_EQ(summary.iterations, 3);
+}
+
+TEST(Trainer, LeavesSamplesOut) {
+  Config c = tiny(2);
+  c.data.skip = "4-7";
+  TrainerRun run(c);
+  run.run();
+  EXPECT_EQ(run.seen.iterations.back().samples, 8);
+  expect_weights_after({0, 8}, run.assembly);
+}
+
+// Fails when something is trained, or nothing is validated.
+TEST(Trainer, OnlyValidatesWhenToldSo) {
+  Config c = tiny(10);
+  c.train.skip_train = true;
+  TrainerRun run(c);
+  run.data.valid = {std::make_shared<Fussy>(), 7};
+  run.data.test = {std::make_shared<Fussy>(), 7};
+  const TrainSummary summary = run.run();
+  EXPECT_EQ(summary.ran, 0);
+  EXPECT_EQ(run.seen.validations.size(), 2u);
+  EXPECT_TRUE(summary.test_loss);
+  expect_weights_after({}, run.assembly);
+}
+
+// Fails when a validation that takes longer than whoever asks for the end waits is not given up, or
+// its half counts.
+TEST(Trainer, GivesUpAValidationWhenAsked) {
+  Config c = tiny(10);
+  c.eval.interval = 2;
+  c.eval.iterations = 1000;
+  TrainerRun run(c);
+  auto counted = std::make_shared<Counting>();
+  run.data.valid = {counted, 100000};
+  const TrainSummary summary = run.run([&](const Seen&) { return counted->reads > 20; });
+  EXPECT_EQ(summary.ending, Ending::Signal);
+  EXPECT_EQ(summary.iterations, 2);
+  EXPECT_TRUE(run.seen.validations.empty());
+  EXPECT_LT(counted->reads, 40);
+}
+
+TEST(Trainer, EndsBeforeTheFirstStepWhenAsked) {
+  TrainerRun run(tiny(10));
+  const TrainSummary summary = run.run([](const Seen&) { return true; });
+  EXPECT_EQ(summary.ending, Ending::Signal);
+  EXPECT_EQ(summary.ran, 0);
+  expect_weights_after({}, run.assembly);
+}
+
+// Fails when a wish is not granted at the next step, or granted twice; when the rate changes before
+// it was asked for, or the weights after it are not those of another rate.
+TEST(Trainer, GrantsWishes) {
+  Config c = tiny(6);
+  c.eval.iterations = 1;
+  TrainerRun run(c);
+  run.data.valid = {std::make_shared<Fussy>(), 7};
+  std::vector<int64_t> granted, saved;
+  const auto wishes = [&] {
+    Wishes w;
+    const int64_t done = static_cast<int64_t>(run.seen.iterations.size());
+    if (granted.empty() && done == 2) w.evaluate = w.save = true;
+    if (granted.size() == 1 && done == 3) w.rate = 0.5;
+    if (granted.size() == 2 && done == 5) w.stop = true;
+    return w;
+  };
+  Trainer trainer(run.assembly, run.data);
+  const TrainSummary summary = trainer.run(
+      {.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
+       .validation = [&](const Validation& v) { run.seen.validations.push_back(v); },
+       .wishes = wishes,
+       .granted = [&](const Wishes&, int64_t iteration) { granted.push_back(iteration); },
+       .is_save_due = [](int64_t) { return false; },
+       .save = [&](const RunPosition& p) { saved.push_back(p.iteration); }});
+  EXPECT_EQ(summary.ending, Ending::Request);
+  EXPECT_EQ(summary.iterations, 5);
+  EXPECT_EQ(granted, (std::vector<int64_t>{2, 3, 5}));
+  EXPECT_EQ(saved, (std::vector<int64_t>{2, 5}));
+  ASSERT_EQ(run.seen.validations.size(), 1u);
+  EXPECT_EQ(run.seen.validations[0].iteration, 2);
+  TrainerRun plain(c);
+  plain.run();
+  for (size_t i = 0; i < 5; ++i)
+    EXPECT_DOUBLE_EQ(run.seen.iterations[i].result.lr,
+                     plain.seen.iterations[i].result.lr * (i < 3 ? 1 : 0.5))
+        << i;
+  EXPECT_EQ(run.seen.iterations[3].result.loss, plain.seen.iterations[3].result.loss);
+  EXPECT_NE(run.seen.iterations[4].result.loss, plain.seen.iterations[4].result.loss);
+}
+
 TEST(Trainer, EndsAfterTheTime) {
   Config c = tiny(10);
   c.train.exit_minutes = 1e-9;
@@ -217,7 +351,8 @@ TEST(Trainer, TracesOneIteration) {
 TEST(Trainer, EndsWhenAsked) {
   TrainerRun run(tiny(10));
   const TrainSummary summary = run.run([](const Seen& s) { return s.iterations.size() == 2; });
-  EXPECT_EQ(summary.ending, Ending::Asked);
+  EXPECT_EQ(summary.ending, Ending::Signal);
+  EXPECT_EQ(summary.signal, SIGTERM);
   EXPECT_EQ(summary.iterations, 2);
   EXPECT_EQ(summary.applied, 2);
   expect_weights_after({0, 4}, run.assembly);
@@ -228,12 +363,16 @@ TEST(Trainer, NonFiniteStopsWithTheWeightsOfTheLastUpdate) {
   run.data.train = std::make_shared<Fussy>(kNever, 9);  // the second sample of iteration 3
   const TrainSummary summary = run.run();
   EXPECT_EQ(summary.ending, Ending::NonFinite);
-  EXPECT_EQ(summary.iterations, 3);
+  EXPECT_EQ(summary.iterations, 2);  // that count
   EXPECT_EQ(summary.applied, 2);
   EXPECT_EQ(summary.skipped, 1);
-  EXPECT_NE(summary.reason.find("the loss of iteration 3 is not finite; 1 of its 4 samples"),
-            std::string::npos)
-      << summary.reason;
+  for (const char* words :
+       {"the loss of iteration 3 is not finite; its samples are 8 to 11",
+        "1 of its 4 samples have a loss that is not finite", "gradients that are not finite: "})
+    EXPECT_NE(summary.reason.find(words), std::string::npos) << summary.reason;
+  ASSERT_EQ(run.seen.events.size(), 1u);
+  EXPECT_EQ(run.seen.events[0].action, GuardAction::Stopped);
+  EXPECT_EQ(run.seen.events[0].samples, (SampleRange{8, 12}));
   EXPECT_NE(summary.reason.find("sample number 9"), std::string::npos) << summary.reason;
   EXPECT_EQ(summary.reason.find("sample number 8"), std::string::npos) << summary.reason;
   expect_weights_after({0, 4}, run.assembly);
