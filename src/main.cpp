@@ -32,6 +32,7 @@ constexpr std::array kVerbs{
          "train info eval"},
     Verb{"train", "train a model", bev::app::train},
     Verb{"launch", "start several processes of a verb, as torchrun does", bev::app::launch},
+    Verb{"status", "what a run is doing, how far it is, whether all is well", bev::app::status},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
     Verb{"convert", "models from and to Hugging Face's format, and from Megatron-LM",

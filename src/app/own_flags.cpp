@@ -25,6 +25,8 @@ bool is_flag(std::string_view arg) {
   return arg.size() > 1 && arg[0] == '-' && arg != "--" && !parse_real(arg);
 }
 
+bool may_stand_alone(const OwnFlag& flag) { return flag.value.starts_with('['); }
+
 bool takes_list(const OwnFlag& flag) { return flag.value.ends_with(kList); }
 
 const OwnFlag* find_flag(std::span<const OwnFlag> flags, std::string_view name) {
@@ -92,6 +94,8 @@ class Sorter {
     if (!takes_list(*declared)) list.clear();
     if (equals != std::string::npos) {
       list.push_back(arg.substr(equals + 1));
+    } else if (may_stand_alone(*declared)) {
+      if (next_ < args_.size() && parse_real(args_[next_])) list.push_back(args_[next_++]);
     } else if (next_ == args_.size() || is_flag(args_[next_]) || args_[next_] == "--") {
       add(format("{} has no value", name),
           next_ == args_.size() ? "it is the last argument"
@@ -175,7 +179,8 @@ const OwnFlag& FlagValues::declared(std::string_view flag) const {
 const std::string* FlagValues::value_of(std::string_view flag) const {
   BEV_CHECK(!declared(flag).value.empty(), Internal, "{} is declared without a value", flag);
   const auto found = values_.find(flag);
-  return found == values_.end() ? nullptr : &found->second.back();
+  const bool is_given = found != values_.end() && !found->second.empty();
+  return is_given ? &found->second.back() : nullptr;
 }
 
 bool FlagValues::has(std::string_view flag) const { return values_.contains(declared(flag).name); }

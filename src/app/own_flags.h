@@ -3,6 +3,8 @@
 //
 //   --flag VALUE, --flag=VALUE    a flag given again wins over the first
 //   --flag A B C                  where the declared value ends with " ...": up to the next flag
+//   --flag, --flag 5              where it is declared as [N]: may stand alone, a number belongs to
+//   it
 //   -                             a positional argument: by convention stdin or stdout
 //   --                            everything behind it is positional
 #pragma once

@@ -7,6 +7,7 @@
 namespace bev::app {
 
 int train(std::span<const std::string> args);
+int status(std::span<const std::string> args);
 int launch(std::span<const std::string> args);
 int tokenize(std::span<const std::string> args);
 int detokenize(std::span<const std::string> args);

@@ -1,4 +1,5 @@
-// The folder of a run: config.toml and metrics.jsonl from the start, model/ at the end.
+// The folder of a run: config.toml, metrics.jsonl, status.json and control/ from the start, model/
+// at the end.
 #pragma once
 
 #include <filesystem>
@@ -16,6 +17,8 @@ class RunDirectory {
 
   std::filesystem::path config_file() const { return path_ / "config.toml"; }
   std::filesystem::path metrics_file() const { return path_ / "metrics.jsonl"; }
+  std::filesystem::path status_file() const { return path_ / "status.json"; }
+  std::filesystem::path control() const { return path_ / "control"; }
   std::filesystem::path model() const { return path_ / "model"; }
   // What a rank that is a process says.
   std::filesystem::path rank_log(int rank) const;

@@ -1,0 +1,38 @@
+// Processes as others see them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace bev {
+
+// One process among all that ever ran.
+struct ProcessName {
+  int64_t pid = 0;
+  int64_t start = 0;      // in ticks since the machine was started: tells apart who had a pid
+  std::string machine{};  // differs where pids cannot be compared: another machine, another start
+                          // of it, another container
+
+  bool operator==(const ProcessName&) const = default;
+};
+
+// This one.
+ProcessName own_process();
+
+enum class Life : uint8_t {
+  Alive,
+  Gone,
+  Unknown,  // it cannot be seen from here
+};
+
+Life life_of(const ProcessName& process);
+
+// The field of a line of /proc/PID/stat, counted from 1 as in proc(5); empty where there is none.
+// The second is a name of any characters, in brackets.
+std::string_view stat_field(std::string_view line, int field);
+
+// Memory of this process that is in use, in bytes; 0 where the system does not say.
+double resident_bytes();
+
+}  // namespace bev

@@ -1,0 +1,77 @@
+// status.json: what a run is doing, for whoever looks into its folder. Everything in it is written
+// and read through one list of members (run_status.cpp).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/process.h"
+
+namespace bev {
+
+enum class RunPhase : uint8_t { Starting, Training, Evaluating, Saving, Ended, Failed };
+
+std::string_view name_of(RunPhase phase);
+
+// Times are seconds since 1970; 0 where there is none yet.
+struct RunStatus {
+  RunPhase phase = RunPhase::Starting;
+  double phase_since = 0;  // kept by StatusFile
+  double started = 0, updated = 0;
+  std::string host{};
+  ProcessName process{};
+  std::string program{};  // "bevatron 0.1.0"
+  std::string device{};   // "cuda, bf16"
+  std::string layout{};   // "4 ranks: 2 share each matrix, 2 share the layers"
+  int64_t ranks = 1;
+
+  int64_t iteration = 0, iterations = 0;  // the last that is done, and of all
+  double iteration_time = 0;              // when that was; kept by StatusFile
+  int64_t samples = 0;                    // consumed
+  std::optional<double> loss{}, valid_loss{}, grad_norm{}, learning_rate{};
+  double rate_factor = 1;  // of the scheduled learning rate (control/lr)
+  std::optional<double> tokens_per_second{}, seconds_per_iteration{}, seconds_left{};
+  double device_bytes = 0;
+  double host_bytes = 0;  // kept by StatusFile
+
+  std::string checkpoint{};  // the path of the last that was saved
+  int64_t checkpoint_iteration = 0;
+  double checkpoint_time = 0;
+  std::string save_failure{};  // why the last save failed; empty: it did not
+
+  int64_t skipped = 0, spikes = 0, rollbacks = 0;
+  std::string last_event{};  // of guards and of the control folder, in words
+  double last_event_time = 0;
+  std::string slowest{};  // "3 (+12.3 %)"
+
+  std::string ending{};   // "complete", "stopped by SIGTERM"; of Failed: why
+  int64_t exit_code = 0;  // of Ended and Failed
+
+  bool is_over() const { return phase == RunPhase::Ended || phase == RunPhase::Failed; }
+  bool operator==(const RunStatus&) const = default;
+};
+
+// A training that did all it should.
+inline constexpr std::string_view kComplete = "complete";
+
+// JSON, with a newline at the end. Numbers that are not finite become null.
+std::string to_text(const RunStatus& status);
+
+// Members that are missing keep their defaults and unknown ones mean nothing: versions differ. Data
+// error where a member is not what it should be, which names `source`. Texts come without control
+// characters and of bounded length.
+RunStatus parse_status(std::string_view text, std::string_view source);
+
+// None: there is no such file. Data error: it is damaged, or no regular file.
+std::optional<RunStatus> read_status(const std::filesystem::path& path);
+
+// The text for a terminal: control characters become blanks, what is behind `most` bytes is cut.
+std::string harmless(std::string_view text, size_t most);
+
+// Seconds since 1970.
+double wall_clock();
+
+}  // namespace bev
