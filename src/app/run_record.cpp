@@ -136,7 +136,7 @@ void RunRecord::ended(const std::string& words, int exit_code) {
     s.exit_code = exit_code;
     s.seconds_left.reset();
   });
-  if (metrics_) metrics_->add("end", status_->now().iteration, first_line(words));
+  if (metrics_) metrics_->add("end", status_->current().iteration, first_line(words));
 }
 
 Wishes RunRecord::wishes() {
