@@ -41,6 +41,8 @@ wanted=(
   "libopenmpi-dev|tensors between processes by MPI"
   "openmpi-bin|mpirun, which starts the tests of that"
   "libgloo-dev|tensors between processes over TCP by Gloo"
+  "libprotobuf-dev|event files for TensorBoard"
+  "protobuf-compiler|makes code from their description"
   "libgtest-dev|the tests"
 )
 list_only=no

@@ -37,6 +37,8 @@ const std::vector<Vendor>& vendors() {
       {"zlib.h", {"src/data/gzip.cpp"}},
       {"lzma.h", {"src/data/xz.cpp"}},
       {"zstd.h", {"src/data/zstd.cpp"}},
+      {"tensorboard_event.pb.h", {"src/train/event_message.cpp"}},
+      {"google/protobuf/", {}},
       {"xxhash.h", {"src/checkpoint/checksum.cpp"}},
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},
