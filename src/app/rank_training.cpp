@@ -9,6 +9,7 @@
 #include "bench/machine.h"
 #include "checkpoint/huggingface.h"
 #include "convert/convert.h"
+#include "ops/make_device.h"
 #include "train/whole_model.h"
 
 namespace bev::app {

@@ -123,7 +123,6 @@ void RunRecord::event(const GuardEvent& event) {
 
 void RunRecord::rolled_back(int64_t iteration) {
   if (metrics_) metrics_->forget_after(iteration);
-  if (tensorboard_) tensorboard_->go_back();
   if (status_) status_->change([&](RunStatus& s) { s.iteration = iteration; });
 }
 

@@ -27,10 +27,12 @@ enum UpdateState : int {
   kHalted,            // 1 after a finding that halts: nothing is applied or counted any more
   kRateFactor,        // of the scheduled learning rate; 1 unless somebody changed it
   kWatchedSteps,      // that the running values below are made of
-  kLossMean,
+  kLossMean,          // the three of the loss, in this order
   kLossVariance,
-  kNormMean,
+  kLossBefore,
+  kNormMean,  // likewise
   kNormVariance,
+  kNormBefore,
   kUpdateStates
 };
 
@@ -110,22 +112,32 @@ BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, dou
   state[kLossScale] = static_cast<double>(static_cast<float>(state[kLossScale] * s.growth));
 }
 
+// The running values of what is watched: mean, variance, the value before. The variance is that of
+// steps from one value to the next: a loss that falls quickly would else count as one that varies.
+struct Watched {
+  double *mean, *variance, *before;
+};
+
 // The smallest value that is a spike; 0 where it is too early to tell. A run of nearly equal values
 // must not turn the next small step into a spike: a hundredth of the mean counts as a deviation.
 BEV_HOST_DEVICE inline double spike_limit(const SpikeRule& spike, double warmup, double steps,
-                                          double mean, double variance) {
+                                          const Watched& watched) {
   if (spike.deviations == 0 || steps < warmup) return 0;
-  return mean + spike.deviations * std::fmax(std::sqrt(variance), 0.01 * std::fabs(mean));
+  return *watched.mean + spike.deviations * std::fmax(std::sqrt(*watched.variance),
+                                                      0.01 * std::fabs(*watched.mean));
 }
 
-// Takes a value into a running mean and variance. A spike counts with its limit: it cannot hide the
-// next one, but a level that stays higher is soon no spike any more.
+// Takes a value into them. A spike counts with its limit: it cannot hide the next one, but a level
+// that stays higher is soon no spike any more.
 BEV_HOST_DEVICE inline void watch(double value, double limit, double window, double steps,
-                                  double* mean, double* variance) {
+                                  const Watched& watched) {
   const double weight = std::fmax(1 / (steps + 1), 1 / window);
-  const double difference = (limit > 0 ? std::fmin(value, limit) : value) - *mean;
-  *mean += weight * difference;
-  *variance = (1 - weight) * (*variance + weight * difference * difference);
+  if (limit > 0) value = std::fmin(value, limit);
+  const double step = steps > 0 ? value - *watched.before : 0;
+  *watched.mean += weight * (value - *watched.mean);
+  // Of two independent values the difference has twice the variance.
+  *watched.variance += weight * (0.5 * step * step - *watched.variance);
+  *watched.before = value;
 }
 
 // norm_squared: of the gradient as it stands, multiplied by the loss scale. loss: of this step, the
@@ -140,10 +152,10 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
   const bool is_halted = state[kHalted] != 0;
 
   const double watched = state[kWatchedSteps];
-  decision[kLossLimit] =
-      spike_limit(rule.loss_spike, rule.warmup, watched, state[kLossMean], state[kLossVariance]);
-  decision[kNormLimit] =
-      spike_limit(rule.norm_spike, rule.warmup, watched, state[kNormMean], state[kNormVariance]);
+  const Watched losses{&state[kLossMean], &state[kLossVariance], &state[kLossBefore]};
+  const Watched norms{&state[kNormMean], &state[kNormVariance], &state[kNormBefore]};
+  decision[kLossLimit] = spike_limit(rule.loss_spike, rule.warmup, watched, losses);
+  decision[kNormLimit] = spike_limit(rule.norm_spike, rule.warmup, watched, norms);
   const bool loss_spike =
       finite_loss && decision[kLossLimit] > 0 && mean_loss > decision[kLossLimit];
   const bool norm_spike = finite_norm && decision[kNormLimit] > 0 && norm > decision[kNormLimit];
@@ -176,10 +188,8 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
     state[kScheduledSamples] += static_cast<double>(rule.samples);
   }
   if (finite_norm && finite_loss) {
-    watch(mean_loss, decision[kLossLimit], rule.window, watched, &state[kLossMean],
-          &state[kLossVariance]);
-    watch(norm, decision[kNormLimit], rule.window, watched, &state[kNormMean],
-          &state[kNormVariance]);
+    watch(mean_loss, decision[kLossLimit], rule.window, watched, losses);
+    watch(norm, decision[kNormLimit], rule.window, watched, norms);
     state[kWatchedSteps] += 1;
   }
   adapt_scale(rule.scaling, !(finite_norm && finite_loss), state);

@@ -15,7 +15,9 @@ constexpr std::array<const char*, kUpdateStates> kNames{
     "scheduled_samples", "halted",
     "rate_factor",       "watched_steps",
     "loss_mean",         "loss_variance",
-    "norm_mean",         "norm_variance"};
+    "loss_before",       "norm_mean",
+    "norm_variance",     "norm_before"};
+static_assert(kNames.back() != nullptr);
 // Those that checkpoints had from the start; the others were not watched then.
 constexpr size_t kFirstNames = 6;
 

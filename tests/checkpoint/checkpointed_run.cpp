@@ -92,7 +92,8 @@ std::filesystem::path place_of(const std::filesystem::path& folder, int64_t iter
   return CheckpointFolder(folder).place_of(iteration);
 }
 
-RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> samples) {
+RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> samples,
+                            const Disturbance& disturb) {
   RunOutcome outcome;
   const ResumePoints points = find_resume_points(given.checkpoint);
   const Config config = with_padding_of(points, given);
@@ -121,14 +122,22 @@ RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> 
     TrainObserver observer{.iteration =
                                [&](const Progress& p) {
                                  if (is_first) outcome.iterations.push_back(p);
+                                 if (disturb) disturb(world.rank(), p, start.assembly());
                                },
                            .validation = [](const Validation&) {},
-                           .should_stop = [] { return false; }};
+                           .wishes = [] { return Wishes{}; },
+                           .event =
+                               [&](const GuardEvent& e) {
+                                 if (is_first) outcome.events.push_back(e);
+                               }};
     if (checkpoints) {
       observer.is_save_due = [&](int64_t iteration) { return checkpoints->is_due(iteration); };
       observer.save = [&](const RunPosition& position) { checkpoints->save(position); };
       observer.between_steps = [&] { checkpoints->poll(); };
       observer.finish_saving = [&] { checkpoints->finish(); };
+      observer.roll_back = [&](int64_t most) {
+        return start.go_back(CheckpointFolder(config.checkpoint.save), most, nullptr);
+      };
     }
     const TrainSummary summary = trainer.run(observer);
     if (checkpoints) checkpoints->finish();

@@ -19,13 +19,18 @@ Config divisible_llama();
 
 struct RunOutcome {
   TrainSummary summary;
-  std::vector<Progress> iterations;
+  std::vector<Progress> iterations;  // with those that were done again
+  std::vector<GuardEvent> events;
   std::vector<std::string> save_failures;  // of the first rank
 };
 
+// Called on each rank after each iteration.
+using Disturbance = std::function<void(int rank, const Progress& progress, Assembly& assembly)>;
+
 // Runs the iterations of the configuration that are left, from checkpoint.load where it is given,
 // and saves as it says. Throws what the ranks throw. `samples`: absent: UnevenSamples.
-RunOutcome run_checkpointed(const Config& config, std::shared_ptr<const Samples> samples = {});
+RunOutcome run_checkpointed(const Config& config, std::shared_ptr<const Samples> samples = {},
+                            const Disturbance& disturb = {});
 
 // The same configuration under another layout: "tp2.dp2.zero1".
 Config under(Config config, const std::string& layout);
