@@ -1,6 +1,6 @@
 #include "train/event_message.h"
 
-#include "tensorboard_event.pb.h"
+#include <tensorboard_event.pb.h>
 
 namespace bev {
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <stdexcept>
@@ -27,7 +26,7 @@ template <class T>
 T take(std::string_view& bytes) {
   if (bytes.size() < sizeof(T)) throw std::runtime_error("a message is cut off");
   T value;
-  std::memcpy(&value, bytes.data(), sizeof value);
+  std::copy_n(bytes.begin(), sizeof value, reinterpret_cast<char*>(&value));
   bytes.remove_prefix(sizeof value);
   return value;
 }
