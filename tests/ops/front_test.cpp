@@ -158,6 +158,8 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::squared_norm(ex, {x, stat}); });
   refuses([&] { ops::squared_norm(ex, {slice(x, 1, 0, 3), f64}); });  // gaps
   refuses([&] { ops::weighted_sum(ex, {flat, stat, pair}); });        // bf16
+  refuses([&] { ops::hash_bits(ex, {x, f64}); });
+  refuses([&] { ops::hash_bits(ex, {slice(x, 1, 0, 3), make({1}, DType::i64)}); });  // gaps
   const Tensor state = make({kUpdateStates}, DType::f64);
   const Tensor decision = make({kUpdateDecisions}, DType::f64);
   refuses([&] { ops::decide_update(ex, {f64, pair, {}, state, pair}); });
@@ -267,6 +269,7 @@ TEST_F(Front, DoesNotAllocate) {
   ops::fill(ex, {x, 1});
   ops::squared_norm(ex, {x, f64});
   ops::weighted_sum(ex, {stat, stat, pair});
+  ops::hash_bits(ex, {x, i64});
   ops::decide_update(ex, {f64, pair, {}, state, decision});
   ops::adamw(ex, {flat, stat, stat, stat, stat, decision});
   ops::sgd(ex, {flat, stat, stat, stat, decision});
