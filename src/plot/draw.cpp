@@ -17,7 +17,7 @@ namespace {
 constexpr double kWidth = 960, kMargin = 24;
 constexpr double kWholeHeight = 300, kThirdHeight = 130;
 constexpr double kAxisRoom = 50;   // left of a panel, for the numbers of its axis
-constexpr double kTitleRoom = 34;  // above a panel
+constexpr double kTitleRoom = 42;  // above a panel
 constexpr double kTickRoom = 24;   // below a panel
 constexpr double kLegendRow = 21;
 
@@ -84,6 +84,7 @@ class Drawing {
   }
 
   void panels() {
+    y_ += 4;
     for (size_t i = 0; i < figure_.panels.size();) {
       const bool is_whole = figure_.panels[i].width == PanelWidth::Whole;
       size_t end = i + 1;
@@ -102,10 +103,9 @@ class Drawing {
                                   .bottom = top + height});
         left += width + 14;
       }
-      y_ = top + height + kTickRoom + 4;
+      y_ = top + height + kTickRoom + 10;
+      label(kWidth / 2, y_, "mid", figure_.x_label);
     }
-    y_ += 8;
-    label(kWidth / 2, y_, "mid", figure_.x_label);
   }
 
   void panel(const Panel& panel, const Box& box) {
@@ -164,14 +164,16 @@ class Drawing {
     for (const LineStyle style : {LineStyle::Faint, LineStyle::Strong})
       for (const Line& line : panel.lines)
         if (line.style == style) curve(line, x, y, box);
+    body_ += "</g>\n";
     for (const Dot& dot : panel.dots) {
       const double at_x = x.place(dot.x), at_y = y.place(dot.y);
-      if (!std::isfinite(at_y) || at_x < box.left - 0.5 || at_x > box.right + 0.5) continue;
+      if (!(at_x >= box.left - 0.5 && at_x <= box.right + 0.5 && at_y >= box.top - 3 &&
+            at_y <= box.bottom))
+        continue;
       body_ += format(
           "<circle class=\"dot f{}\" cx=\"{}\" cy=\"{}\" r=\"4\"><title>{}</title></circle>\n",
-          colour(dot.run), coordinate(at_x), coordinate(inside(at_y, box)), escaped(dot.text));
+          colour(dot.run), coordinate(at_x), coordinate(at_y), escaped(dot.text));
     }
-    body_ += "</g>\n";
   }
 
   // Far outside of the panel nothing is seen, and no viewer is troubled by huge numbers.

@@ -94,7 +94,7 @@ void set_ranges(Panel& panel) {
 
 Panel loss_panel(Parts parts, int64_t width, bool is_log) {
   Panel panel{.title = std::string(kLossTitle),
-              .remark = width > 1 ? format("nats per token; mean of {} iterations over each one's",
+              .remark = width > 1 ? format("nats per token; line: mean of {} iterations",
                                            with_commas(width))
                                   : "nats per token",
               .width = PanelWidth::Whole,

@@ -50,10 +50,12 @@ class Labels {
   Labels(double step, double largest) : largest_(largest) {
     for (const auto& [size, letter] :
          {std::pair(1e12, "T"), std::pair(1e9, "G"), std::pair(1e6, "M"), std::pair(1e3, "k")}) {
-      // 10k needs a letter, 2000 does not.
-      if (largest < size * (size < 1e6 ? 10 : 1) || decimals_of(step / size) > 2) continue;
-      unit_ = size;
-      letter_ = letter;
+      // 10k needs a letter, 2000 does not; nor do numbers that differ in their last digits.
+      if (largest < size * (size < 1e6 ? 10 : 1)) continue;
+      if (decimals_of(step / size) <= 2) {
+        unit_ = size;
+        letter_ = letter;
+      }
       break;
     }
     decimals_ = std::max(0, decimals_of(step / unit_));
@@ -62,6 +64,7 @@ class Labels {
   std::string of(double value) const {
     if (value == 0) return "0";
     if (largest_ < 1e-2 || largest_ >= 1e15) return scientific(value);
+    if (unit_ == 1 && decimals_ == 0 && largest_ >= 10000) return with_commas(std::llround(value));
     return format("{:.{}f}{}", value / unit_, decimals_, letter_);
   }
 

@@ -36,17 +36,14 @@ TEST(MetricsFile, ReadsWhatTheLogWrites) {
   {
     MetricsLog log(dir / "m.jsonl");
     log.start(1000, 3);
-    log.add(Progress{.iteration = 1,
-                     .iterations = 3,
-                     .samples = 8,
-                     .batch = 8,
-                     .result = {.loss = 2.5,
-                                .grad_norm = 0.5,
-                                .lr = 1e-3,
-                                .loss_scale = 4,
-                                .applied = true},
-                     .seconds = 0.25,
-                     .tokens_per_second = 512});
+    log.add(Progress{
+        .iteration = 1,
+        .iterations = 3,
+        .samples = 8,
+        .batch = 8,
+        .result = {.loss = 2.5, .grad_norm = 0.5, .lr = 1e-3, .loss_scale = 4, .applied = true},
+        .seconds = 0.25,
+        .tokens_per_second = 512});
     log.add(Progress{.iteration = 2, .result = {.loss = NAN, .applied = false}});
     log.add(Validation{.iteration = 2, .split = "validation", .samples = 5, .loss = 3.5});
     log.add(Validation{.iteration = 2, .split = "test", .samples = 6, .loss = 3.25});
@@ -172,9 +169,9 @@ TEST(MetricsFile, ARunThatContinuesForgetsWhatItDoesAgain) {
 }
 
 TEST(MetricsFile, AGuardThatGoesBackKeepsWhatItSaid) {
-  const RunMetrics metrics = parsed(iteration(1, 8) + iteration(2, 7) + iteration(3, 60) +
-                                    "{\"event\":\"guard\",\"iteration\":3,\"text\":\"back\"}\n" +
-                                    iteration(2, 6));
+  const RunMetrics metrics =
+      parsed(iteration(1, 8) + iteration(2, 7) + iteration(3, 60) +
+             "{\"event\":\"guard\",\"iteration\":3,\"text\":\"back\"}\n" + iteration(2, 6));
   EXPECT_EQ(losses(metrics), (std::vector<double>{8, 6}));
   EXPECT_EQ(metrics.notes.size(), 1u);
 }
