@@ -111,7 +111,7 @@ class Drawing {
   void panel(const Panel& panel, const Box& box) {
     label(box.left - kAxisRoom + 8, box.top - 12, "name", panel.title);
     if (!panel.remark.empty())
-      label(box.left - kAxisRoom + 16 + 7.4 * static_cast<double>(panel.title.size()), box.top - 12,
+      label(box.left - kAxisRoom + 16 + 7.8 * static_cast<double>(panel.title.size()), box.top - 12,
             "", panel.remark);
     body_ += format(
         "<g class=\"panel\" data-left=\"{}\" data-top=\"{}\" data-right=\"{}\" data-bottom=\"{}\" "

@@ -48,7 +48,7 @@ constexpr std::string_view kScript = R"(
   function text(v) {
     if (v === null) return '\u2013';
     var a = Math.abs(v);
-    if (Number.isInteger(v) || a >= 1e4) return Math.round(v).toLocaleString('en-US');
+    if (Number.isInteger(v) || a >= 1e3) return Math.round(v).toLocaleString('en-US');
     return a !== 0 && a < 0.01 ? v.toExponential(3) : v.toFixed(4);
   }
   function nearest(rows, x) {
