@@ -15,7 +15,7 @@ namespace bev {
 namespace {
 
 constexpr double kWidth = 960, kMargin = 24;
-constexpr double kWholeHeight = 300, kThirdHeight = 130;
+constexpr double kTallHeight = 300, kFlatHeight = 150, kSmallHeight = 130;
 constexpr double kAxisRoom = 50;   // left of a panel, for the numbers of its axis
 constexpr double kTitleRoom = 42;  // above a panel
 constexpr double kTickRoom = 24;   // below a panel
@@ -86,12 +86,15 @@ class Drawing {
   void panels() {
     y_ += 4;
     for (size_t i = 0; i < figure_.panels.size();) {
-      const bool is_whole = figure_.panels[i].width == PanelWidth::Whole;
+      const PanelShape shape = figure_.panels[i].shape;
+      const bool is_small = shape == PanelShape::Small;
       size_t end = i + 1;
-      while (!is_whole && end < figure_.panels.size() && end < i + 3 &&
-             figure_.panels[end].width == PanelWidth::Third)
+      while (is_small && end < figure_.panels.size() && end < i + 3 &&
+             figure_.panels[end].shape == PanelShape::Small)
         ++end;
-      const double height = is_whole ? kWholeHeight : kThirdHeight;
+      const double height = is_small                    ? kSmallHeight
+                            : shape == PanelShape::Flat ? kFlatHeight
+                                                        : kTallHeight;
       const double top = y_ + kTitleRoom;
       const auto count = static_cast<double>(end - i);
       const double width = (kWidth - 2 * kMargin - (count - 1) * 14) / count;
@@ -123,14 +126,14 @@ class Drawing {
         clips_, coordinate(box.left), coordinate(box.top - 3), coordinate(box.right - box.left + 2),
         coordinate(box.bottom - box.top + 3));
     const Scale x(figure_.x, box.left, box.right);
-    x_axis(x, box, panel.width == PanelWidth::Whole ? 9 : 5);
+    x_axis(x, box, panel.shape == PanelShape::Small ? 5 : 9);
     const bool shows_both = both_scales_ && panel.linear && panel.log;
     for (const ScaleKind kind : {ScaleKind::Linear, ScaleKind::Log}) {
       if (kind != panel.kind && !shows_both) continue;
       const bool is_log = kind == ScaleKind::Log;
       if (shows_both) body_ += format("<g class=\"{}\">\n", is_log ? "log" : "linear");
       const Scale y(is_log ? *panel.log : *panel.linear, box.bottom, box.top, kind);
-      y_axis(y, kind, box, panel.width == PanelWidth::Whole ? 8 : 5);
+      y_axis(y, kind, box, panel.shape == PanelShape::Tall ? 8 : 5);
       contents(panel, x, y, box);
       if (shows_both) body_ += "</g>\n";
     }

@@ -32,11 +32,12 @@ struct Mark {
   std::string text{};
 };
 
-enum class PanelWidth : uint8_t { Whole, Third };
+// Tall and Flat ones take a row, Small ones share one.
+enum class PanelShape : uint8_t { Tall, Flat, Small };
 
 struct Panel {
   std::string title{}, remark{};
-  PanelWidth width = PanelWidth::Third;
+  PanelShape shape = PanelShape::Small;
   // The values on each kind of scale; at least that of `kind`. With both, a reader may choose.
   std::optional<Range> linear{}, log{};
   ScaleKind kind = ScaleKind::Linear;

@@ -75,11 +75,17 @@ Range with_log_margin(const Range& range) {
   return {low / factor, high * factor};
 }
 
-// Both scales of what the lines and dots of a panel show; without any value, none.
+// Both scales of what the lines and dots of a panel show; without any value, none. A mean spreads
+// an outlier over many iterations: where the values themselves are drawn, they decide.
 void set_ranges(Panel& panel) {
+  const bool has_faint = std::any_of(panel.lines.begin(), panel.lines.end(), [](const Line& line) {
+    return line.style == LineStyle::Faint;
+  });
   for (const bool is_positive : {false, true}) {
     Range range{.low = HUGE_VAL, .high = -HUGE_VAL};
-    for (const Line& line : panel.lines) range = joined(range, typical_range(line.y, is_positive));
+    for (const Line& line : panel.lines)
+      if (!has_faint || line.style == LineStyle::Faint)
+        range = joined(range, typical_range(line.y, is_positive));
     for (const Dot& dot : panel.dots)
       if (std::isfinite(dot.y) && (!is_positive || dot.y > 0))
         range = joined(range, {dot.y, dot.y});
@@ -97,7 +103,7 @@ Panel loss_panel(Parts parts, int64_t width, bool is_log) {
               .remark = width > 1 ? format("nats per token; line: mean of {} iterations",
                                            with_commas(width))
                                   : "nats per token",
-              .width = PanelWidth::Whole,
+              .shape = PanelShape::Tall,
               .kind = is_log ? ScaleKind::Log : ScaleKind::Linear};
   bool has_dots = false;
   for (size_t run = 0; run < parts.size(); ++run) {
@@ -185,7 +191,7 @@ Panel norm_panel(Parts parts, int64_t width) {
 Panel difference_panel(Parts parts, const std::string& first_name) {
   Panel panel{.title = "difference",
               .remark = format("mean loss minus that of {}", first_name),
-              .width = PanelWidth::Whole};
+              .shape = PanelShape::Flat};
   const Part& first = parts[0];
   panel.lines.push_back({.run = 0, .x = first.x, .y = std::vector<double>(first.x.size(), 0.0)});
   for (size_t run = 1; run < parts.size(); ++run) {

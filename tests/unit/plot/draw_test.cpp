@@ -24,7 +24,7 @@ Figure small_figure() {
           .x = {0, 10},
           .runs = {{.name = "first", .remark = "loss 1"}, {.name = "second <b>"}},
           .panels = {{.title = "loss",
-                      .width = PanelWidth::Whole,
+                      .shape = PanelShape::Tall,
                       .linear = Range{0, 10},
                       .log = Range{1, 10},
                       .lines = {{.run = 0, .x = {0, 5, 10}, .y = {10, 5, 1}},

@@ -115,6 +115,15 @@ TEST(RunFigure, FollowsItsOptions) {
   EXPECT_EQ(figure_of(runs, {.axis = PlotAxis::Samples, .from = 100}).x.low, 800);
 }
 
+TEST(RunFigure, ASpikeDoesNotDecideTheRange) {
+  RunMetrics metrics = falling(600);
+  metrics.iterations[300].loss = 1000;
+  const Figure figure = figure_of(std::vector<PlottedRun>{{.name = "one", .metrics = metrics}}, {});
+  EXPECT_LT(panel_of(figure, kLossTitle).linear->high, 8);
+  EXPECT_LT(panel_of(figure, kLossTitle).log->high, 8);
+  EXPECT_EQ(panel_of(figure, kLossTitle).lines[0].y[300], 1000);
+}
+
 TEST(RunFigure, TheDifferenceToTheFirst) {
   std::vector<PlottedRun> runs{{.name = "one", .metrics = falling(50)},
                                {.name = "two", .metrics = falling(60, 2.5)}};
