@@ -156,10 +156,9 @@ void MetricsReader::forget_from(int64_t iteration) {
   while (!points.empty() && is_later(points.back())) points.pop_back();
   for (auto* evaluations : {&metrics_.validations, &metrics_.tests})
     while (!evaluations->empty() && is_later(evaluations->back())) evaluations->pop_back();
-  // What a guard says of the iterations that it takes back stays.
-  if (!is_new_start_) return;
-  const auto behind = metrics_.notes.begin() + static_cast<ptrdiff_t>(notes_before_start_);
-  metrics_.notes.erase(std::remove_if(metrics_.notes.begin(), behind, is_later), behind);
+  if (is_new_start_ && points.empty())
+    metrics_.notes.erase(metrics_.notes.begin(),
+                         metrics_.notes.begin() + static_cast<ptrdiff_t>(notes_before_start_));
 }
 
 RunMetrics read_metrics(const std::filesystem::path& path) {

@@ -46,7 +46,8 @@ struct RunMetrics {
 
 // The history as it is told by a file that may be anything. Of two lines about the same iteration
 // the later counts. A run that continues, or that a guard sent back, does iterations again: what
-// stands before of those behind its first one is forgotten, done again or not.
+// stands before of those behind its first one is forgotten, done again or not. Notes stay: they
+// tell why; only a run that begins anew in the file of another forgets those of the other.
 class MetricsReader {
  public:
   // A line longer than this is unusable, and never in memory as a whole.

@@ -162,10 +162,21 @@ TEST(MetricsFile, ARunThatContinuesForgetsWhatItDoesAgain) {
              start + "{\"event\":\"control\",\"iteration\":4,\"text\":\"c\"}\n" + iteration(3, 1));
   EXPECT_EQ(losses(metrics), (std::vector<double>{8, 7, 1}));
   EXPECT_TRUE(metrics.validations.empty());
-  ASSERT_EQ(metrics.notes.size(), 2u);
-  EXPECT_EQ(metrics.notes[0].text, "a");
-  EXPECT_EQ(metrics.notes[1].text, "c");
+  ASSERT_EQ(metrics.notes.size(), 3u);
+  EXPECT_EQ(metrics.notes[1].text, "b");
+  EXPECT_EQ(metrics.notes[2].text, "c");
   EXPECT_EQ(metrics.starts.size(), 2u);
+}
+
+TEST(MetricsFile, ARunThatBeginsAnewForgetsAnother) {
+  const std::string start = "{\"event\":\"start\",\"iterations\":9}\n";
+  const RunMetrics metrics =
+      parsed(start + iteration(1, 8) + iteration(2, 7) +
+             "{\"event\":\"end\",\"iteration\":2,\"text\":\"old\"}\n" + start +
+             "{\"event\":\"control\",\"iteration\":0,\"text\":\"new\"}\n" + iteration(1, 5));
+  EXPECT_EQ(losses(metrics), std::vector<double>{5});
+  ASSERT_EQ(metrics.notes.size(), 1u);
+  EXPECT_EQ(metrics.notes[0].text, "new");
 }
 
 TEST(MetricsFile, AGuardThatGoesBackKeepsWhatItSaid) {
