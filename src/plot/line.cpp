@@ -44,8 +44,9 @@ std::vector<double> smoothed(std::span<const double> values, int64_t width) {
   std::vector<double> means(values.size(), kNaN);
   for (int64_t i = 0; i < size; ++i) {
     if (!std::isfinite(values[static_cast<size_t>(i)])) continue;
-    const int64_t reach = std::min({(width - 1) / 2, i, size - 1 - i});
-    const auto begin = static_cast<size_t>(i - reach), end = static_cast<size_t>(i + reach + 1);
+    const int64_t reach = std::min((width - 1) / 2, i);
+    const auto begin = static_cast<size_t>(i - reach);
+    const auto end = static_cast<size_t>(std::min(i + reach + 1, size));
     const double mean =
         (sums[end] - sums[begin]) / static_cast<double>(counts[end] - counts[begin]);
     means[static_cast<size_t>(i)] = std::isfinite(mean) ? mean : values[static_cast<size_t>(i)];
@@ -57,17 +58,18 @@ Range typical_range(std::span<const double> values, bool positive) {
   std::vector<double> usable;
   for (const double value : values)
     if (std::isfinite(value) && (!positive || value > 0)) usable.push_back(value);
-  // The median of a group hides up to two outliers; a short curve shows everything.
-  const size_t groups =
-      usable.size() < 40 ? usable.size() : std::min<size_t>(usable.size() / 5, 200);
+  // Of a group two values at least, and a twentieth of many, may be outliers on either side; a
+  // short curve shows everything.
+  const size_t in_group = usable.size() < 40 ? 1 : std::max<size_t>(5, usable.size() / 100);
   Range range{.low = HUGE_VAL, .high = -HUGE_VAL};
-  for (size_t group = 0; group < groups; ++group) {
-    const auto begin = usable.begin() + static_cast<ptrdiff_t>(group * usable.size() / groups);
-    const auto end = usable.begin() + static_cast<ptrdiff_t>((group + 1) * usable.size() / groups);
-    const auto middle = begin + (end - begin) / 2;
-    std::nth_element(begin, middle, end);
-    range.low = std::min(range.low, *middle);
-    range.high = std::max(range.high, *middle);
+  for (size_t begin = 0; begin < usable.size(); begin += in_group) {
+    const std::span<double> group =
+        std::span(usable).subspan(begin, std::min(in_group, usable.size() - begin));
+    std::sort(group.begin(), group.end());
+    const size_t left_out =
+        std::min(std::max<size_t>(2, group.size() / 20), (group.size() - 1) / 2);
+    range.low = std::min(range.low, group[left_out]);
+    range.high = std::max(range.high, group[group.size() - 1 - left_out]);
   }
   return range;
 }

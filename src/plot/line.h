@@ -10,12 +10,13 @@
 
 namespace bev {
 
-// The mean of the finite values around each; the window is `width` values wide, and narrower near
-// the ends, so that it is symmetric everywhere. NaN where the value itself is not finite.
+// The mean of the finite values around each; the window is `width` values wide. Near the start,
+// where curves are steep, it is narrower and still symmetric; at the end it has what is there. NaN
+// where the value itself is not finite.
 std::vector<double> smoothed(std::span<const double> values, int64_t width);
 
-// Where nearly all values lie: what a few outliers add to the range is left out. Empty (low > high)
-// where no value is finite, or positive where only `positive` ones count.
+// Where nearly all values lie, wherever along the curve: what a few outliers add is left out. Empty
+// (low > high) where no value is finite, or positive where only `positive` ones count.
 Range typical_range(std::span<const double> values, bool positive = false);
 
 struct Place {

@@ -256,7 +256,7 @@ int64_t mean_width(std::span<const PlottedRun> runs, const PlotOptions& options)
                                  return point.iteration >= options.from &&
                                         point.iteration <= options.to;
                                }));
-  const int64_t width = longest / 60;
+  const int64_t width = std::min<int64_t>(longest / 60, 1001);
   // Odd, because it lies around an iteration.
   return width < 3 ? 1 : width - 1 + width % 2;
 }

@@ -11,10 +11,10 @@ namespace {
 TEST(Smoothed, IsTheMeanAroundEachValue) {
   const std::vector<double> values{1, 2, 6, 4, 10};
   EXPECT_EQ(smoothed(values, 1), values);
-  EXPECT_EQ(smoothed(values, 3), (std::vector<double>{1, 3, 4, 20.0 / 3, 10}));
-  // A straight line stays itself up to its ends.
+  EXPECT_EQ(smoothed(values, 3), (std::vector<double>{1, 3, 4, 20.0 / 3, 7}));
+  // A straight line stays itself until the window reaches the end.
   EXPECT_EQ(smoothed(std::vector<double>{1, 2, 3, 4, 5, 6}, 5),
-            (std::vector<double>{1, 2, 3, 4, 5, 6}));
+            (std::vector<double>{1, 2, 3, 4, 4.5, 5}));
   EXPECT_TRUE(smoothed({}, 3).empty());
 }
 
@@ -39,6 +39,11 @@ TEST(TypicalRange, LeavesOutAFewOutliers) {
   EXPECT_LT(range.low, 2.1);
   EXPECT_GT(range.high, 2.9);
   EXPECT_LE(range.high, 3);
+  // Of a curve that is wide everywhere, nearly all of the width.
+  std::vector<double> wide(20000);
+  for (size_t i = 0; i < wide.size(); ++i) wide[i] = static_cast<double>(i * 7919 % 1000) / 1000;
+  EXPECT_LT(typical_range(wide).low, 0.1);
+  EXPECT_GT(typical_range(wide).high, 0.9);
   EXPECT_EQ(typical_range(std::vector<double>{4, -1, NAN, 2}), (Range{-1, 4}));
   EXPECT_EQ(typical_range(std::vector<double>{4, -1, 0, 2}, true), (Range{2, 4}));
   EXPECT_GT(typical_range(std::vector<double>{NAN}).low, typical_range({}).high);

@@ -103,6 +103,8 @@ TEST(RunFigure, FollowsItsOptions) {
                                      {.name = "two", .metrics = falling(300, 1)}};
   EXPECT_EQ(mean_width(runs, {}), 9);
   EXPECT_EQ(mean_width(runs, {.smooth = 4}), 4);
+  const std::vector<PlottedRun> long_run{{.name = "long", .metrics = falling(100000)}};
+  EXPECT_EQ(mean_width(long_run, {}), 1001);
   EXPECT_EQ(mean_width(runs, {.from = 10, .to = 60}), 1);
   const Figure part = figure_of(runs, {.smooth = 1, .from = 100, .to = 200, .log = true});
   const Panel& loss = panel_of(part, kLossTitle);
