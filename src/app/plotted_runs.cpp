@@ -114,7 +114,7 @@ ChosenRuns choose_runs(const std::vector<std::string>& arguments, const PlotOpti
       errors.push_back(error);
     }
   }
-  if (chosen.runs.empty()) throw errors.front();
+  if (chosen.runs.empty()) throw Error(errors.front());
   for (const Error& error : errors) say("left out: {}\n", error.what());
   return chosen;
 }

@@ -186,6 +186,7 @@ class Drawing {
 
   void curve(const Line& line, const Scale& x, const Scale& y, const Box& box) {
     std::vector<Place> places;
+    places.reserve(line.x.size());
     for (size_t i = 0; i < line.x.size(); ++i)
       places.push_back({x.place(line.x[i]), y.place(line.y[i])});
     std::string path;

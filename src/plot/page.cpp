@@ -114,6 +114,7 @@ std::string json_text(const Json& json) {
 
 std::string data_of(const Figure& figure) {
   std::vector<std::string> names;
+  names.reserve(figure.runs.size());
   for (const FigureRun& run : figure.runs) names.push_back(run.name);
   std::string rows;
   for (const auto& run : figure.read_out.rows) {

@@ -36,6 +36,7 @@ class Part {
 
   std::vector<double> values(Member member) const {
     std::vector<double> found;
+    found.reserve(points.size());
     for (const IterationPoint& point : points) found.push_back(point.*member);
     return found;
   }
