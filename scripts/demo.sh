@@ -48,6 +48,9 @@ printf "%s$ bevatron generate stories-run --samples 10 --tokens 160 --seed 7 > g
 cat generated.txt
 step corpus --score generated.txt
 
+say "8. Look at the whole training, its end and its continuation"
+step plot stories-run
+
 # The grammar gives the exact -log p of the validation text; no model can do better, whatever its tokens.
 value() { sed -n 's/.*"'"$1"'": \([0-9.e+-]*\).*/\1/p' "$2" | tail -n 1; }
 "$bevatron" corpus --score valid.txt --json >floor.json

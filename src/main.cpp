@@ -42,6 +42,7 @@ constexpr std::array kVerbs{
     Verb{"checkpoint", "list, verify, prune or export checkpoints", bev::app::checkpoint,
          "list verify prune export"},
     Verb{"diff", "how two checkpoints or models differ", bev::app::diff},
+    Verb{"plot", "draw the loss and other curves of runs", bev::app::plot},
     Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
     Verb{"verify", "whether two layouts of a training compute the same", bev::app::verify},
     Verb{"bench", "measure operations and whole steps", bev::app::bench},

@@ -19,6 +19,7 @@ int convert(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);
 int checkpoint(std::span<const std::string> args);
 int diff(std::span<const std::string> args);
+int plot(std::span<const std::string> args);
 int plan(std::span<const std::string> args);
 int verify(std::span<const std::string> args);
 int bench(std::span<const std::string> args);

@@ -46,5 +46,23 @@ TEST(LossCurve, AnyValuesInAnyWidth) {
   EXPECT_EQ(flat.substr(0, flat.find('\n')), "  2.000 |" + std::string(31, '*'));
 }
 
+TEST(LossCurve, SeveralShareTheScales) {
+  std::vector<double> x, falling, flat;
+  for (int i = 0; i < 16; ++i) {
+    x.push_back(i);
+    falling.push_back(14 - i);
+    flat.push_back(0);
+  }
+  const std::vector<LetterCurve> curves{
+      {.letter = 'a', .x = x, .y = falling},
+      {.letter = 'b', .x = std::span(x).first(8), .y = std::span(flat).first(8)}};
+  const std::string text = loss_curves(curves, 72);
+  EXPECT_TRUE(text.starts_with(" 14.000 |a")) << text;
+  // The shorter one ends half-way, with 8 of 16 columns.
+  EXPECT_NE(text.find("bbbbbbbb "), std::string::npos) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), 'b'), 8);
+  EXPECT_EQ(loss_curves({}, 72), "");
+}
+
 }  // namespace
 }  // namespace bev

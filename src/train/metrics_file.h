@@ -1,0 +1,76 @@
+// Reading metrics.jsonl again, for plots and for words about a run.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bev {
+
+// A number that the line does not have, or that was not finite, is NaN; a count is 0.
+struct IterationPoint {
+  int64_t iteration = 0;
+  int64_t consumed_samples = 0, global_batch = 0;
+  double loss = 0, grad_norm = 0, learning_rate = 0, loss_scale = 0;
+  bool applied = true;
+  double seconds = 0, tokens_per_second = 0;
+};
+
+// Of a validation or a test.
+struct EvaluationPoint {
+  int64_t iteration = 0, samples = 0;
+  double loss = 0, seconds = 0;
+};
+
+struct RunStart {
+  int64_t time = 0;  // seconds since 1970
+  int64_t parameters = 0, iterations = 0;
+};
+
+// Something that happened: of the event "guard", "control" or "end".
+struct RunNote {
+  int64_t iteration = 0;
+  std::string event, text;
+};
+
+struct RunMetrics {
+  std::vector<IterationPoint> iterations;  // ascending, each iteration once
+  std::vector<EvaluationPoint> validations, tests;
+  std::vector<RunStart> starts;
+  std::vector<RunNote> notes;
+  int64_t unusable_lines = 0;  // not JSON, too long, or without what its event needs
+  bool has_half_line = false;  // at the end: a run is writing it, or was killed
+};
+
+// The history as it is told by a file that may be anything. Of two lines about the same iteration
+// the later counts. A run that continues, or that a guard sent back, does iterations again: what
+// stands before of those behind its first one is forgotten, done again or not. Notes stay: they
+// tell why; only a run that begins anew in the file of another forgets those of the other.
+class MetricsReader {
+ public:
+  // A line longer than this is unusable, and never in memory as a whole.
+  static constexpr size_t kLongestLine = 1 << 16;
+
+  // The next bytes of the file.
+  void read(std::string_view bytes);
+  RunMetrics finish();
+
+ private:
+  void line();
+  void add_iteration(IterationPoint point);
+  void forget_from(int64_t iteration);
+
+  RunMetrics metrics_;
+  std::string line_;
+  bool is_too_long_ = false;
+  bool may_go_back_ = false;       // since the last iteration, something says so
+  bool is_new_start_ = false;      // since the last iteration, the run was started
+  size_t notes_before_start_ = 0;  // of metrics_.notes
+};
+
+// Data error when the file cannot be read or has no usable line.
+RunMetrics read_metrics(const std::filesystem::path& path);
+
+}  // namespace bev
