@@ -202,7 +202,9 @@ class Words {
     if (status_.skipped > 0) add_part(text, counted(status_.skipped, "update", "skipped"));
     if (status_.spikes > 0) add_part(text, counted(status_.spikes, "spike"));
     if (status_.rollbacks > 0) add_part(text, counted(status_.rollbacks, "rollback"));
-    if (text.empty()) text = "good: no update skipped, no spike, no rollback";
+    const bool has_trouble = state_ == RunState::Failed || state_ == RunState::Crashed;
+    if (text.empty())
+      text = format("{}no update skipped, no spike, no rollback", has_trouble ? "" : "good: ");
     if (!status_.last_event.empty())
       add_part(text, format("last event: {}, {}", status_.last_event,
                             ago(status_.last_event_time, now_)));
@@ -211,9 +213,10 @@ class Words {
 
   std::string memory() const {
     std::string text;
-    if (status_.device_bytes > 0) text = format("{} on the device", as_bytes(status_.device_bytes));
+    if (status_.device_bytes > 0)
+      text = format("{} of device memory", as_bytes(status_.device_bytes));
     if (status_.host_bytes > 0)
-      add_word(text, format("{} of the host", as_bytes(status_.host_bytes)));
+      add_word(text, format("{} of host memory", as_bytes(status_.host_bytes)));
     return text;
   }
 

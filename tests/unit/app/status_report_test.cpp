@@ -12,27 +12,28 @@ namespace {
 constexpr double kNow = 1794819600;
 
 RunFacts training() {
-  RunStatus status{.phase = RunPhase::Training,
-                   .phase_since = kNow - 100,
-                   .started = kNow - 3660,
-                   .updated = kNow - 2,
-                   .host = "node7",
-                   .program = "bevatron 0.1.0",
-                   .device = "cuda, bf16",
-                   .layout = "4 ranks",
-                   .ranks = 4,
-                   .iteration = 1200,
-                   .iterations = 10000,
-                   .iteration_time = kNow - 3,
-                   .loss = 2.74309,
-                   .valid_loss = 2.7647,
-                   .grad_norm = 0.5231,
-                   .learning_rate = 3e-4,
-                   .tokens_per_second = 22388.4,
-                   .seconds_per_iteration = 0.52,
-                   .seconds_left = 5402,
-                   .device_bytes = 1024.0 * 1024 * 1024,
-                   .host_bytes = 2048.0 * 1024};
+  RunStatus status;
+  status.phase = RunPhase::Training;
+  status.phase_since = kNow - 100;
+  status.started = kNow - 3660;
+  status.updated = kNow - 2;
+  status.host = "node7";
+  status.program = "bevatron 0.1.0";
+  status.device = "cuda, bf16";
+  status.layout = "4 ranks";
+  status.ranks = 4;
+  status.iteration = 1200;
+  status.iterations = 10000;
+  status.iteration_time = kNow - 3;
+  status.loss = 2.74309;
+  status.valid_loss = 2.7647;
+  status.grad_norm = 0.5231;
+  status.learning_rate = 3e-4;
+  status.tokens_per_second = 22388.4;
+  status.seconds_per_iteration = 0.52;
+  status.seconds_left = 5402;
+  status.device_bytes = 1024.0 * 1024 * 1024;
+  status.host_bytes = 2048.0 * 1024;
   status.process.pid = 4711;
   return {.folder = "my-run",
           .status = status,
@@ -84,7 +85,7 @@ TEST_F(StatusReportTest, OfATraining) {
   EXPECT_EQ(row(report, "checkpoint"),
             "iteration 1,000, 2 min 05 s ago, my-run/checkpoints/iter_0001000");
   EXPECT_EQ(row(report, "health"), "good: no update skipped, no spike, no rollback");
-  EXPECT_EQ(row(report, "memory"), "1.00 GiB on the device, 2.00 MiB of the host");
+  EXPECT_EQ(row(report, "memory"), "1.00 GiB of device memory, 2.00 MiB of host memory");
   EXPECT_EQ(row(report, "ranks"), "4 ranks; cuda, bf16");
   EXPECT_EQ(row(report, "process"),
             "4711 on node7, bevatron 0.1.0, started Mon 16 Nov 07:59, 1 h 01 min ago");
@@ -163,6 +164,7 @@ TEST_F(StatusReportTest, OfARunWhoseProcessIsGone) {
             "crashed: its process is gone, last seen 3 min 20 s ago training, iteration 1,201 of "
             "10,000 (12.0 %)");
   EXPECT_EQ(row(report, "loss").substr(0, 6), "9.0000");
+  EXPECT_EQ(row(report, "health"), "no update skipped, no spike, no rollback");
   EXPECT_EQ(row(report, "left"), "");
   EXPECT_EQ(report.next, "bevatron train my-run/config.toml --load my-run");
   facts.status->phase = RunPhase::Starting;
@@ -229,7 +231,7 @@ TEST_F(StatusReportTest, TimesThatAStatusLacks) {
   EXPECT_EQ(row(facts, "process"), "4711 on node7, bevatron 0.1.0");
   facts.status->updated = 0;
   facts.life = Life::Gone;
-  EXPECT_EQ(row(facts, "state").find("last seen an unknown time ago"), 37u);
+  EXPECT_NE(row(facts, "state").find("last seen an unknown time ago"), std::string::npos);
 }
 
 TEST_F(StatusReportTest, Health) {
