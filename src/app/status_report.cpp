@@ -16,8 +16,8 @@ namespace {
 constexpr std::array<std::string_view, 9> kStates{"starting", "training", "evaluating",
                                                   "saving",   "ended",    "failed",
                                                   "crashed",  "silent",   "unknown"};
-// Several times what lies between two signs of life.
-constexpr double kSilentSeconds = 30;
+// Several times what lies between two signs of life; network file systems show files late.
+constexpr double kSilentSeconds = 30, kSilentElsewhere = 90;
 // An iteration takes much longer than usual from this multiple on, and not below these seconds.
 constexpr double kStuckTimes = 10, kStuckSeconds = 30, kFirstSeconds = 600;
 // Clocks of machines differ by less.
@@ -29,7 +29,8 @@ RunState state_of(const RunFacts& facts, double now) {
   if (s.phase == RunPhase::Ended) return RunState::Ended;
   if (s.phase == RunPhase::Failed) return RunState::Failed;
   if (facts.life == Life::Gone) return RunState::Crashed;
-  if (now - s.updated > kSilentSeconds) return RunState::Silent;
+  const double silence = facts.life == Life::Alive ? kSilentSeconds : kSilentElsewhere;
+  if (now - s.updated > silence) return RunState::Silent;
   return static_cast<RunState>(s.phase);
 }
 
@@ -230,7 +231,7 @@ class Words {
   }
 
   std::string process() const {
-    if (!facts_.status) return {};
+    if (!facts_.status || status_.process.pid == 0) return {};
     std::string text = format("{} on {}", status_.process.pid, status_.host);
     if (!status_.program.empty()) text += format(", {}", status_.program);
     if (status_.started > 0)

@@ -134,6 +134,7 @@ std::vector<ControlRequest> ControlFolder::poll() {
     if (folder >= 0) read_folder(folder);
   }
   std::vector<ControlRequest> requests;
+  requests.reserve(waiting_.size());
   for (const Waiting& waiting : waiting_) requests.push_back(waiting.request);
   return requests;
 }

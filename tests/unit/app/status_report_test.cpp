@@ -175,7 +175,7 @@ TEST_F(StatusReportTest, OfARunOnAnotherMachine) {
   RunFacts facts = training();
   facts.life = Life::Unknown;
   EXPECT_EQ(describe(facts, kNow).state, RunState::Training);
-  facts.status->updated = kNow - 29;
+  facts.status->updated = kNow - 89;
   EXPECT_EQ(describe(facts, kNow).state, RunState::Training);
   facts.status->updated = kNow - 300;
   const StatusReport report = describe(facts, kNow);
@@ -191,6 +191,10 @@ TEST_F(StatusReportTest, OfARunOnAnotherMachine) {
 
 TEST_F(StatusReportTest, OfAProcessThatStandsStill) {
   RunFacts facts = training();
+  facts.status->updated = kNow - 29;
+  EXPECT_EQ(describe(facts, kNow).state, RunState::Training);
+  facts.status->updated = kNow - 31;
+  EXPECT_EQ(describe(facts, kNow).state, RunState::Silent);
   facts.status->updated = kNow - 300;
   EXPECT_EQ(row(facts, "state"),
             "not heard of for 5 min 00 s, though its process is there: stopped, or waiting for the "
