@@ -35,7 +35,7 @@ Config config_in(const fs::path& file) {
 
 // Where the checkpoints are: in the folder, or where status or configuration say.
 fs::path checkpoints_of(const RunFacts& facts, const std::string& configured) {
-  const fs::path inside = facts.folder / "checkpoints";
+  fs::path inside = facts.folder / "checkpoints";
   if (!CheckpointFolder(inside).list().empty()) return inside;
   if (facts.status && !facts.status->checkpoint.empty())
     return fs::path(facts.status->checkpoint).parent_path();

@@ -67,11 +67,13 @@ void watch(const fs::path& folder, double seconds, bool as_json) {
     } else {
       // Up to the first line of the last table, which goes.
       if (drawn > 0) fmt::print("\x1b[{}A\x1b[J", drawn);
-      drawn = draw(table_of(report), columns);
+      // The last one stays, and nothing will be drawn over it.
+      drawn = draw(table_of(report), is_over(report.state) ? std::string::npos : columns);
     }
     const bool is_read = std::fflush(stdout) == 0;
     // Of a run without a status nobody will ever know that it has ended.
-    if (!is_read || is_over(report.state) || report.state == RunState::Unknown) return;
+    const bool has_status = facts.status || !facts.status_problem.empty();
+    if (!is_read || is_over(report.state) || !has_status) return;
     std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
   }
 }

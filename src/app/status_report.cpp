@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <ctime>
 
 #include "base/format.h"
@@ -15,8 +16,8 @@ namespace {
 constexpr std::array<std::string_view, 9> kStates{"starting", "training", "evaluating",
                                                   "saving",   "ended",    "failed",
                                                   "crashed",  "silent",   "unknown"};
-// Several times what lies between two signs of life.
-constexpr double kSilentSeconds = 30;
+// Several times what lies between two signs of life; network file systems show files late.
+constexpr double kSilentSeconds = 30, kSilentElsewhere = 90;
 // An iteration takes much longer than usual from this multiple on, and not below these seconds.
 constexpr double kStuckTimes = 10, kStuckSeconds = 30, kFirstSeconds = 600;
 // Clocks of machines differ by less.
@@ -28,12 +29,22 @@ RunState state_of(const RunFacts& facts, double now) {
   if (s.phase == RunPhase::Ended) return RunState::Ended;
   if (s.phase == RunPhase::Failed) return RunState::Failed;
   if (facts.life == Life::Gone) return RunState::Crashed;
-  if (now - s.updated > kSilentSeconds) return RunState::Silent;
+  const double silence = facts.life == Life::Alive ? kSilentSeconds : kSilentElsewhere;
+  if (now - s.updated > silence) return RunState::Silent;
   return static_cast<RunState>(s.phase);
 }
 
-std::string ago(double since, double now) {
-  return format("{} ago", as_duration(std::max(0.0, now - since)));
+// Time that has passed, as people say it: parts of a second mean nothing here.
+std::string passed(double since, double now) {
+  if (since <= 0) return "an unknown time";
+  const double seconds = std::max(0.0, now - since);
+  return seconds < 60 ? format("{:.0f} s", std::floor(seconds)) : as_duration(seconds);
+}
+
+std::string ago(double since, double now) { return passed(since, now) + " ago"; }
+
+std::string pace_text(double seconds) {
+  return seconds < 1 ? format("{:.1f} ms", 1e3 * seconds) : as_duration(seconds);
 }
 
 // In the time zone of whoever asks.
@@ -85,16 +96,15 @@ class Words {
   }
 
   std::string state_text() const {
-    const std::string silence = as_duration(std::max(0.0, now_ - status_.updated));
+    const std::string silence = passed(status_.updated, now_);
     const std::string phase = status_.phase == RunPhase::Starting ? "" : format(", {}", position());
     switch (state_) {
-      case RunState::Starting:
-        return format("starting, for {}", as_duration(std::max(0.0, now_ - status_.phase_since)));
+      case RunState::Starting: return format("starting, for {}", passed(status_.phase_since, now_));
       case RunState::Training: return format("training, {}", position());
       case RunState::Evaluating:
       case RunState::Saving:
-        return format("{} for {}, after {}", name_of(state_),
-                      as_duration(std::max(0.0, now_ - status_.phase_since)), position());
+        return format("{} for {}, after {}", name_of(state_), passed(status_.phase_since, now_),
+                      position());
       case RunState::Ended:
         return status_.ending == kComplete
                    ? format("ended: complete, {} iterations", with_commas(status_.iteration))
@@ -143,7 +153,7 @@ class Words {
     if (status_.tokens_per_second)
       text = format("{} tokens/s", with_commas(whole(*status_.tokens_per_second)));
     if (status_.seconds_per_iteration)
-      add_word(text, format("{} per iteration", as_duration(*status_.seconds_per_iteration)));
+      add_word(text, format("{} per iteration", pace_text(*status_.seconds_per_iteration)));
     if (!status_.slowest.empty()) add_word(text, format("slowest rank {}", status_.slowest));
     return text;
   }
@@ -156,7 +166,7 @@ class Words {
   std::string left() const {
     const std::optional<double> end = end_time();
     if (!end) return {};
-    return format("{}, done {}", as_duration(std::max(0.0, *end - now_)), day_and_time(*end));
+    return format("{}, done {}", passed(now_, *end), day_and_time(*end));
   }
 
   std::string checkpoint() const {
@@ -171,7 +181,7 @@ class Words {
 
   // How long this iteration has taken, where that is much more than usual; by the clock of the run.
   std::optional<double> stuck_seconds() const {
-    if (state_ != RunState::Training) return std::nullopt;
+    if (state_ != RunState::Training || status_.iteration_time == 0) return std::nullopt;
     const double taken = status_.updated - std::max(status_.iteration_time, status_.phase_since);
     const double limit = status_.seconds_per_iteration
                              ? std::max(kStuckSeconds, kStuckTimes * *status_.seconds_per_iteration)
@@ -185,15 +195,17 @@ class Words {
     if (const std::optional<double> taken = stuck_seconds())
       add_part(text,
                format("stuck? iteration {} has taken {} so far, usual is {}",
-                      with_commas(status_.iteration + 1), as_duration(*taken),
-                      status_.seconds_per_iteration ? as_duration(*status_.seconds_per_iteration)
+                      with_commas(status_.iteration + 1), passed(now_ - *taken, now_),
+                      status_.seconds_per_iteration ? pace_text(*status_.seconds_per_iteration)
                                                     : "not known"));
     if (!status_.save_failure.empty())
       add_part(text, format("the last save failed: {}", status_.save_failure));
     if (status_.skipped > 0) add_part(text, counted(status_.skipped, "update", "skipped"));
     if (status_.spikes > 0) add_part(text, counted(status_.spikes, "spike"));
     if (status_.rollbacks > 0) add_part(text, counted(status_.rollbacks, "rollback"));
-    if (text.empty()) text = "good: no update skipped, no spike, no rollback";
+    const bool has_trouble = state_ == RunState::Failed || state_ == RunState::Crashed;
+    if (text.empty())
+      text = format("{}no update skipped, no spike, no rollback", has_trouble ? "" : "good: ");
     if (!status_.last_event.empty())
       add_part(text, format("last event: {}, {}", status_.last_event,
                             ago(status_.last_event_time, now_)));
@@ -202,9 +214,10 @@ class Words {
 
   std::string memory() const {
     std::string text;
-    if (status_.device_bytes > 0) text = format("{} on the device", as_bytes(status_.device_bytes));
+    if (status_.device_bytes > 0)
+      text = format("{} of device memory", as_bytes(status_.device_bytes));
     if (status_.host_bytes > 0)
-      add_word(text, format("{} of the host", as_bytes(status_.host_bytes)));
+      add_word(text, format("{} of host memory", as_bytes(status_.host_bytes)));
     return text;
   }
 
@@ -218,7 +231,7 @@ class Words {
   }
 
   std::string process() const {
-    if (!facts_.status) return {};
+    if (!facts_.status || status_.process.pid == 0) return {};
     std::string text = format("{} on {}", status_.process.pid, status_.host);
     if (!status_.program.empty()) text += format(", {}", status_.program);
     if (status_.started > 0)

@@ -32,7 +32,7 @@ constexpr double kMostRate = 1000;
 // A shell makes a file before it writes it; two changes within one tick of a disk's clock look like
 // one. Both are over after these seconds.
 constexpr double kSettleSeconds = 2;
-constexpr size_t kMostFiles = 1000;
+constexpr size_t kMostFiles = 200;
 
 constexpr std::string_view kReadme =
     "What this run can be asked for while it goes on: make one of these files here. It is removed\n"
@@ -134,6 +134,7 @@ std::vector<ControlRequest> ControlFolder::poll() {
     if (folder >= 0) read_folder(folder);
   }
   std::vector<ControlRequest> requests;
+  requests.reserve(waiting_.size());
   for (const Waiting& waiting : waiting_) requests.push_back(waiting.request);
   return requests;
 }

@@ -75,9 +75,7 @@ std::optional<LastMetrics> read_metrics_tail(const std::filesystem::path& path) 
   const PositionedFile file(path);
   const size_t begin = file.size() - std::min(file.size(), kTailBytes);
   const std::string text = read_part(file, begin, kTailBytes);
-  std::string_view rest = text;
-  // The first line of the part may have begun before it.
-  if (begin > 0) rest.remove_prefix(std::min(rest.find('\n'), rest.size()));
+  std::string_view rest = text;  // its first line may be half of one, and is no JSON then
   Gathered gathered;
   while (!rest.empty() && !gathered.is_complete()) {
     if (rest.back() == '\n') rest.remove_suffix(1);

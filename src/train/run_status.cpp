@@ -178,7 +178,10 @@ std::optional<RunStatus> read_status(const std::filesystem::path& path) {
   if (!found) return std::nullopt;
   BEV_CHECK(found->other.empty(), Data, "{} is {}, not a regular file", path.string(),
             found->other);
-  const std::optional<std::string> text = read_found(AT_FDCWD, path.string(), kMostBytes + 1);
+  std::optional<std::string> text;
+  // On a network file system, one that is being replaced may be gone for a moment.
+  for (int attempt = 0; attempt < 3 && !text; ++attempt)
+    text = read_found(AT_FDCWD, path.string(), kMostBytes + 1);
   BEV_CHECK(text, Data, "{} cannot be read", path.string());
   return parse_status(*text, path.string());
 }

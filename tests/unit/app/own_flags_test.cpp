@@ -12,13 +12,14 @@ namespace {
 using test::expect_error;
 using Args = std::vector<std::string>;
 
-constexpr std::array<OwnFlag, 6> kFlags{{
+constexpr std::array<OwnFlag, 7> kFlags{{
     {"--output", "FILE", "where it goes"},
     {"--bytes", "SIZE", "how much"},
     {"--count", "N", "how often"},
     {"--json", "", "for machines"},
     {"--input", "FILE ...", "what is read"},
     {"--format", "NAME", "lines or paragraphs"},
+    {"--watch", "[SECONDS]", "look again"},
 }};
 
 constexpr FlagVerb kVerb{.name = "demo", .summary = "Shows flags.", .flags = kFlags};
@@ -46,6 +47,17 @@ TEST(OwnFlags, ReadsValuesInBothNotations) {
   EXPECT_TRUE(values.has("--json"));
   EXPECT_FALSE(values.has("--input"));
   EXPECT_TRUE(values.positional().empty());
+}
+
+TEST(OwnFlags, SomeMayStandAlone) {
+  EXPECT_EQ(read({"--watch"}).real("--watch", 2, 0, 9), 2);
+  EXPECT_EQ(read({"--watch", "5"}).real("--watch", 2, 0, 9), 5);
+  EXPECT_EQ(read({"--watch=0.5"}).real("--watch", 2, 0, 9), 0.5);
+  EXPECT_TRUE(read({"--watch", "--json"}).has("--json"));
+  const Args run{"--watch", "run"};
+  const FlagValues values(with_positional(1, 1), run);
+  EXPECT_TRUE(values.has("--watch"));
+  EXPECT_EQ(values.positional(), Args{"run"});
 }
 
 TEST(OwnFlags, DefaultsAreTheCallersAndAreNotChecked) {

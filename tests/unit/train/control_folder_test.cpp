@@ -225,19 +225,26 @@ TEST_F(ControlFolderTest, WhatIsNoFileIsNeverFollowed) {
 TEST_F(ControlFolderTest, OneThatCannotBeRemovedCountsOnce) {
   put("save");
   const ControlRequest save = control_.poll().front();
-  // A folder under the same name cannot be unlinked, whoever asks.
-  fs::remove(folder_ / "save");
-  fs::create_directory(folder_ / "save");
+  // The rights of the folder do not count for root, who becomes somebody else for a moment.
+  const bool is_root = ::geteuid() == 0;
+  fs::permissions(run_.path(), fs::perms(0755));
+  fs::permissions(folder_, fs::perms(0555));
+  ASSERT_EQ(::seteuid(is_root ? 65534 : ::geteuid()), 0);
   control_.take(save);
-  EXPECT_NE(notes().find("\"save\" cannot be removed: Is a directory"), std::string::npos);
+  ASSERT_EQ(::seteuid(is_root ? 0 : ::geteuid()), 0);
+  fs::permissions(folder_, fs::perms(0755));
+  EXPECT_NE(notes().find("\"save\" cannot be removed: Permission denied"), std::string::npos);
+  EXPECT_TRUE(kinds().empty());
   now_ += 100;
   EXPECT_TRUE(kinds().empty());
+  put("save", "changed");
+  EXPECT_EQ(kinds(), std::vector{Kind::Save});
 }
 
-TEST_F(ControlFolderTest, AManyOfFilesIsNotReadWhole) {
-  for (int i = 0; i < 1100; ++i) put("a" + std::to_string(i));
+TEST_F(ControlFolderTest, OfManyFilesSomeAreRead) {
+  for (int i = 0; i < 250; ++i) put("a" + std::to_string(i));
   control_.poll();
-  EXPECT_EQ(control_.take_notes().size(), 1000u);
+  EXPECT_EQ(control_.take_notes().size(), 200u);
 }
 
 TEST_F(ControlFolderTest, IsForTheGroupWhereTheRunIs) {
