@@ -141,12 +141,12 @@ TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
 
 // Before the first step: the first rank puts in order what other runs left.
 void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice) {
-  const int64_t iteration = start.start().position.iteration;
-  if (out.record != nullptr) out.record->begin(iteration);
+  const RunPosition& position = start.start().position;
+  if (out.record != nullptr) out.record->begin(position);
   const std::filesystem::path folder = save_folder(out.config);
   if (folder.empty()) return;
   CheckpointFolder(folder).clear_leftovers();
-  const std::string moved = set_later_aside(CheckpointFolder(folder), iteration);
+  const std::string moved = set_later_aside(CheckpointFolder(folder), position.iteration);
   if (!moved.empty()) Voice::alert(voice, 0, moved);
 }
 

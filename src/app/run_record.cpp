@@ -1,10 +1,5 @@
 #include "app/run_record.h"
 
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-
 #include "app/build_facts.h"
 #include "config/resolve.h"
 #include "train/resume.h"
@@ -13,16 +8,9 @@ namespace bev::app {
 
 namespace {
 
-std::string own_host() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 RunStatus first_status(const Config& config, const Plan& plan) {
   RunStatus status;
   status.started = wall_clock();
-  status.host = own_host();
-  status.process = own_process();
   status.program = format("bevatron {}", program_version());
   status.device = format("{}, {}", name_of_choice(plan.device), name_of(plan.dtype));
   status.layout = describe(layout_of(config));
@@ -50,11 +38,18 @@ RunRecord::RunRecord(const Config& config, const Plan& plan, const std::string& 
     tensorboard_.emplace(config.log, config.log.tensorboard, plan.layout.world(), config_text);
 }
 
-void RunRecord::begin(int64_t iteration) {
+void RunRecord::begin(const RunPosition& position) {
   // A run that ended before its first checkpoint is done again from the start.
-  if (metrics_ && continues_output(config_)) metrics_->forget_after(iteration);
+  if (metrics_ && continues_output(config_)) metrics_->forget_after(position.iteration);
   if (metrics_) metrics_->start(plan_.model_parameters, plan_.iterations);
-  if (status_) status_->change([&](RunStatus& s) { s.iteration = iteration; });
+  const double factor = position.update ? (*position.update)[kRateFactor] : 1;
+  if (factor != 1) voice_.tell("rate      {} times the schedule, as before (control/lr)\n", factor);
+  if (!status_) return;
+  status_->change([&](RunStatus& s) {
+    s.iteration = position.iteration;
+    s.samples = position.consumed_samples;
+    s.rate_factor = factor;
+  });
 }
 
 void RunRecord::iteration(const Progress& p, const std::string& slowest) {
@@ -70,7 +65,8 @@ void RunRecord::iteration(const Progress& p, const std::string& slowest) {
     s.grad_norm = p.result.grad_norm;
     s.learning_rate = p.result.next_lr;
     s.tokens_per_second = p.tokens_per_second;
-    s.seconds_per_iteration = p.seconds;
+    const int64_t left = p.iterations - p.iteration;
+    s.seconds_per_iteration = left > 0 ? p.seconds_left / static_cast<double>(left) : p.seconds;
     s.seconds_left = p.seconds_left;
     s.skipped += p.result.applied ? 0 : 1;
     if (!slowest.empty()) s.slowest = slowest;

@@ -24,8 +24,8 @@ class RunRecord {
   RunRecord(const Config& config, const Plan& plan, const std::string& config_text,
             const Voice& voice);
 
-  // The training begins behind an iteration: what is there of later ones is done again.
-  void begin(int64_t iteration);
+  // Where the training begins: what is there of later iterations is done again.
+  void begin(const RunPosition& position);
   void iteration(const Progress& progress, const std::string& slowest);
   void validation(const Validation& validation);
   void evaluating();

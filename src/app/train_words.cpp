@@ -6,7 +6,7 @@
 #include <ctime>
 
 #include "base/check.h"
-#include "base/clock.h"
+#include "base/process.h"
 #include "config/tokenizer_facts.h"
 
 namespace bev::app {

@@ -12,7 +12,4 @@ inline double seconds_now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
-// Since this process was started; where the system does not tell, since the first call.
-double process_seconds();
-
 }  // namespace bev

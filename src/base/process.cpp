@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <ctime>
 
+#include "base/clock.h"
 #include "base/format.h"
 
 namespace bev {
@@ -67,6 +69,16 @@ std::string_view stat_field(std::string_view line, int field) {
 
 ProcessName own_process() {
   return {.pid = ::getpid(), .start = start_in(stat_line("self")), .machine = own_machine()};
+}
+
+double process_seconds() {
+  static const double first = seconds_now();
+  static const int64_t start = own_process().start;
+  timespec now{};
+  if (start <= 0 || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return seconds_now() - first;
+  const double ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec) -
+         static_cast<double>(start) / ticks;
 }
 
 Life life_of(const ProcessName& process) {

@@ -20,6 +20,9 @@ struct ProcessName {
 // This one.
 ProcessName own_process();
 
+// Seconds since this one was started; where the system does not tell, since the first call.
+double process_seconds();
+
 enum class Life : uint8_t {
   Alive,
   Gone,

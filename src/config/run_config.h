@@ -230,7 +230,7 @@ struct LogConfig {
     v("trace", s.trace, {.help = "file for a trace of one iteration (of the first of several ranks, and of the next iteration too, in which exchanges end), in the format of Chrome and Perfetto; empty: none", .aliases = {{"--trace"}}});
     v("trace_iteration", s.trace_iteration, {.help = "which iteration is traced", .min = 1, .max = 1e15});
     v("ranks", s.ranks, {.help = "which ranks print, such as 0,2-5 or all; each process also writes what it would print to a file of its own in the run folder"});
-    v("timing", s.timing, {.help = "where the time of an iteration goes, below each log line. 0: nothing, 1: its parts, 2: also what each part of the pipeline does, at some cost", .min = 0, .max = 2, .aliases = {{"--timing-log-level"}}});
+    v("timing", s.timing, {.help = "where the time of an iteration goes, below each log line. 0: nothing, 1: its parts, 2: also each kind of op, at some cost", .min = 0, .max = 2, .aliases = {{"--timing-log-level"}}});
     v("timed_ranks", s.timed_ranks, {.help = "of several ranks, whose times those are: of the slowest, of the fastest and the slowest, or of all", .aliases = {{"--timing-log-option"}}});
     v("tensorboard", s.tensorboard, {.help = "folder for event files that TensorBoard reads, with the tags of Megatron-LM; empty: none", .aliases = {{"--tensorboard-dir"}}});
     v("tensorboard_interval", s.tensorboard_interval, {.help = "iterations between points of these curves", .min = 1, .max = 1e9, .aliases = {{"--tensorboard-log-interval"}}});
