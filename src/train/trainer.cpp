@@ -412,10 +412,12 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
                 .place = place_of(start_),
                 .saved = start_.iteration};
   if (!assembly_.config.train.skip_train) {
-    // What was wanted before the first step has waited long enough.
+    // Whoever wanted an end before the first step has waited long enough.
     const Agreed agreed = agree(observer, Ending::Complete);
     summary.ending = agreed.ending;
     summary.signal = agreed.wishes.signal;
+    if (agreed.wishes.stop && observer.granted)
+      observer.granted({.stop = true}, summary.iterations);
     bool goes_on = agreed.ending == Ending::Complete;
     while (goes_on && course.next <= iterations_) goes_on = advance(course);
   }

@@ -278,6 +278,91 @@ void expect_halts(DeviceKind kind) {
   EXPECT_EQ(decide(kind, kInfinity, rule, 8, kInfinity).state[kHalted], 0);
 }
 
+// Decisions one after the other, on losses and norms, from a fresh state.
+std::vector<Outcome> decide_all(DeviceKind kind, const UpdateRule& rule,
+                                const std::vector<std::pair<double, double>>& steps) {
+  const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
+  std::vector<double> state(kUpdateStates);
+  start_updates(rule.scaling, state.data());
+  std::vector<Outcome> outcomes;
+  for (const auto& [loss, norm] : steps) {
+    Trial run({.kind = kind, .storage = dtype, .exact_in = dtype});
+    const std::vector<double> squared{norm * norm}, losses{loss * 2, 2};
+    const Tensor kept = run.updated_given({kUpdateStates}, state, Element::F64);
+    const Tensor out = run.blank({kUpdateDecisions}, Element::F64);
+    ops::decide_update(run.ex(), {.norm_squared = run.given({1}, squared, Element::F64),
+                                  .loss = run.given({2}, losses, Element::F64),
+                                  .rule = rule,
+                                  .state = kept,
+                                  .decision = out});
+    outcomes.push_back({run.read(kept), run.read(out)});
+    state = outcomes.back().state;
+  }
+  return outcomes;
+}
+
+// Fails when a spike is called before the warm-up, a value that varies as usual is one, a loss that
+// falls quickly hides one, or the policy is not followed.
+void expect_finds_spikes(DeviceKind kind) {
+  std::vector<std::pair<double, double>> steps;
+  for (int i = 0; i < 20; ++i) steps.emplace_back(5 - 0.15 * i + (i % 2 == 0 ? 0.05 : -0.05), 1);
+  steps.emplace_back(3.5, 1);
+  UpdateRule rule{.window = 8, .warmup = 20};
+  rule.loss_spike = {.deviations = 5};
+  const auto at = [&](size_t step) { return decide_all(kind, rule, steps)[step]; };
+  for (size_t i = 0; i < 20; ++i) EXPECT_EQ(at(i).decision[kFindings], 0) << i;
+  EXPECT_EQ(at(19).decision[kLossLimit], 0);
+  EXPECT_EQ(at(20).decision[kFindings], kLossSpike);
+  EXPECT_LT(at(20).decision[kLossLimit], 3.5);
+  EXPECT_EQ(at(20).decision[kApplied], 1);
+  // Counted with its limit.
+  EXPECT_EQ(at(20).state[kLossBefore], at(20).decision[kLossLimit]);
+  rule.loss_spike.rejects = true;
+  EXPECT_EQ(at(20).decision[kApplied], 0);
+  EXPECT_EQ(at(20).state[kAppliedSteps], 20);
+  EXPECT_EQ(at(20).state[kWatchedSteps], 21);
+  EXPECT_EQ(at(20).state[kHalted], 0);
+  // After a halt the state is the one before, and nothing changes it.
+  rule.loss_spike.halts = true;
+  std::vector<double> before = at(19).state;
+  before[kHalted] = 1;
+  EXPECT_EQ(at(20).state, before);
+  steps.emplace_back(2, 1);
+  EXPECT_EQ(at(21).decision[kApplied], 0);
+  EXPECT_EQ(at(21).state, before);
+  // The norm has its own.
+  rule.loss_spike = {};
+  rule.norm_spike = {.deviations = 5, .rejects = true};
+  steps[20] = {2, 1.1};
+  EXPECT_EQ(at(20).decision[kFindings], kNormSpike);
+  steps[20] = {2, 1.04};  // within five hundredths
+  EXPECT_EQ(at(20).decision[kFindings], 0);
+}
+
+// Fails when the rate of a run that was told to go slower is the scheduled one, or weight decay
+// follows.
+void expect_scales_the_rate(DeviceKind kind) {
+  UpdateRule rule{.samples = 10};
+  rule.schedule = {
+      .max_lr = 1, .min_lr = 0, .warmup = 100, .decay = 1000, .start_wd = 0.1, .end_wd = 0.1};
+  std::vector<double> state(kUpdateStates), decision(kUpdateDecisions);
+  start_updates({}, state.data());
+  state[kScheduledSamples] = 30;
+  state[kRateFactor] = 0.5;
+  const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
+  Trial run({.kind = kind, .storage = dtype, .exact_in = dtype});
+  const std::vector<double> squared{4}, losses{1, 1};
+  const Tensor out = run.blank({kUpdateDecisions}, Element::F64);
+  ops::decide_update(run.ex(), {.norm_squared = run.given({1}, squared, Element::F64),
+                                .loss = run.given({2}, losses, Element::F64),
+                                .rule = rule,
+                                .state = run.updated_given({kUpdateStates}, state, Element::F64),
+                                .decision = out});
+  EXPECT_DOUBLE_EQ(run.read(out)[kRate], 0.15);
+  EXPECT_DOUBLE_EQ(run.read(out)[kNextRate], 0.2);
+  EXPECT_DOUBLE_EQ(run.read(out)[kWeightDecay], 0.1);
+}
+
 // Fails when hysteresis is ignored or refilled by a back-off, or the minimum is passed.
 void expect_scale_adapts(DeviceKind kind) {
   UpdateRule rule;
@@ -296,6 +381,8 @@ void expect_decides(DeviceKind kind) {
   expect_clips(kind);
   expect_rate_follows_applied_steps(kind);
   expect_halts(kind);
+  expect_finds_spikes(kind);
+  expect_scales_the_rate(kind);
   expect_scale_adapts(kind);
 }
 

@@ -4,8 +4,10 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <random>
 
+#include "base/format.h"
 #include "processes/saved_run.h"
 
 namespace bev::test {
@@ -22,9 +24,11 @@ struct StopCase {
 constexpr const char* kPhases[] = {"loading",    "first_step", "step",
                                    "evaluation", "saving",     "last_save"};
 
+std::string name_of_signal(int signal) { return format("SIG{}", ::sigabbrev_np(signal)); }
+
 std::string name_of_case(const testing::TestParamInfo<StopCase>& info) {
-  return name_of(info.param.ranks) + "_" + kPhases[static_cast<size_t>(info.param.phase)] +
-         (info.param.signal == SIGTERM ? "_SIGTERM" : "_SIGINT");
+  return name_of(info.param.ranks) + "_" + kPhases[static_cast<size_t>(info.param.phase)] + "_" +
+         name_of_signal(info.param.signal);
 }
 
 constexpr int64_t kIterations = 10;
@@ -86,19 +90,27 @@ TEST_P(StoppedSaving, SavesAndGoesOn) {
   ::kill(target(job, first), signal);
   ASSERT_TRUE(job.await_end(60).has_value()) << job.err();
   const int code = *job.children().front().code;
-  const std::string stopped = "stopped by a signal after ";
+  const std::string stopped = format("stopped by {} after ", name_of_signal(signal));
   const bool has_stopped = count(job.err(), stopped) == 1;
-  const bool is_untouched = phase == Phase::Loading && code != 0;
-  const int64_t done = has_stopped    ? last_number(job.err(), stopped)
-                       : is_untouched ? 0
-                                      : kIterations;
+  // Processes that have not met yet end alone, and those that wait for them miss them.
+  const bool began = count(job.out(), "before the training began") == 0 && code != 5;
+  const int64_t done = has_stopped ? last_number(job.err(), stopped) : began ? kIterations : 0;
   std::printf("exit code %d, %lld iterations were done\n", code, static_cast<long long>(done));
-  // Before anything is trained there is nothing to save.
-  if (is_untouched) {
-    EXPECT_TRUE(code == 128 + signal) << code << "\n" << job.err();
-    EXPECT_EQ(run.newest_good(), 0);
-  } else {
+  if (began) {
     EXPECT_EQ(code, 0) << job.err();
+    EXPECT_EQ(count(job.out(), "run ended | reason: "), 1u) << job.out();
+    EXPECT_EQ(
+        count(job.out(), format("exiting program after receiving {}.\n", name_of_signal(signal))),
+        has_stopped ? 1u : 0u);
+  } else {
+    EXPECT_EQ(phase, Phase::Loading);
+    EXPECT_TRUE(code == 0 || (ranks == Ranks::Launch && code == 5)) << code << "\n" << job.err();
+  }
+  // Before anything is trained there is nothing to save.
+  if (done == 0) {
+    EXPECT_EQ(run.newest_good(), 0);
+    EXPECT_FALSE(std::filesystem::exists(run.output() / "model"));
+  } else {
     EXPECT_EQ(run.newest_good(), done) << job.err();
     EXPECT_TRUE(std::filesystem::exists(run.output() / "model" / "model.safetensors"));
     expect_no_leftovers(run.checkpoints());
@@ -109,8 +121,12 @@ TEST_P(StoppedSaving, SavesAndGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, StoppedSaving,
-                         testing::Values(StopCase{Ranks::Threads, Phase::Step, SIGTERM},
+                         testing::Values(StopCase{Ranks::Threads, Phase::Loading, SIGTERM},
+                                         StopCase{Ranks::Threads, Phase::FirstStep, SIGUSR1},
+                                         StopCase{Ranks::Threads, Phase::Step, SIGTERM},
                                          StopCase{Ranks::Threads, Phase::Evaluation, SIGINT},
+                                         StopCase{Ranks::Launch, Phase::Loading, SIGUSR1},
+                                         StopCase{Ranks::Launch, Phase::Evaluation, SIGUSR1},
                                          StopCase{Ranks::Launch, Phase::Saving, SIGTERM},
                                          StopCase{Ranks::Launch, Phase::LastSave, SIGINT}),
                          name_of_case);
@@ -120,7 +136,7 @@ std::vector<StopCase> all_cases() {
   for (const Ranks ranks : {Ranks::Threads, Ranks::Launch})
     for (const Phase phase : {Phase::Loading, Phase::FirstStep, Phase::Step, Phase::Evaluation,
                               Phase::Saving, Phase::LastSave})
-      for (const int signal : {SIGTERM, SIGINT}) cases.push_back({ranks, phase, signal});
+      for (const int signal : {SIGTERM, SIGUSR1, SIGINT}) cases.push_back({ranks, phase, signal});
   return cases;
 }
 
@@ -139,7 +155,7 @@ TEST(StoppedBesideAKilledRank, EndsWithoutAHalfCheckpoint) {
   ASSERT_TRUE(job.await_end(30).has_value()) << job.err();
   EXPECT_EQ(job.children()[0].code, 5) << job.err();
   EXPECT_EQ(job.children()[1].code, 128 + SIGKILL) << job.err();
-  EXPECT_EQ(count(job.err(), "stopped by a signal"), 0u) << job.err();
+  EXPECT_EQ(count(job.err(), "stopped by SIGTERM"), 0u) << job.err();
   const int64_t newest = saved.newest_good();
   EXPECT_GE(newest, last_number(job.out(), "successfully saved checkpoint at iteration "));
 }
