@@ -284,6 +284,10 @@ std::optional<LaunchRequest> launch_request(std::span<const std::string> args,
   request.max_idle_restarts = given.number("--max-idle-restarts", 3, 0, 1000000);
   request.last_call = milliseconds(flags->real("--last-call", 30, 0, 1e6));
   request.join_timeout = milliseconds(60 * flags->real("--join-timeout", 10, 0, 1e6));
+  if (request.is_elastic() && request.max_restarts == 0)
+    request.notes.push_back(
+        format("--nnodes {} without --max-restarts: a machine that is gone ends the job",
+               given.text("--nnodes")));
   request.job = given.text("--rdzv-id");
   request.tee = given.text("--tee");
   request.redirects = given.text("--redirects");
