@@ -105,8 +105,11 @@ class FirstMachine {
     return 0;
   }
 
-  std::string count_text(int present) const {
-    return format("{} of {} machines", present, elastic_.most);
+  std::string count_text(int machines) const {
+    return format("{} of {} machines", machines, elastic_.most);
+  }
+  std::string here_text(int present) const {
+    return format("{} {} here", count_text(present), present == 1 ? "is" : "are");
   }
 
   // Waits for machines until places_ is filled. Something: the job is over.
@@ -126,7 +129,7 @@ class FirstMachine {
       if (verdict == RollCall::Verdict::TooFew)
         return MachineOver{
             .code = refusal_.empty() ? exit_code(ErrorKind::Comm) : exit_code(ErrorKind::Usage),
-            .words = format("{} are here after {} s, where {}{}", count_text(present),
+            .words = format("{} after {} s, where {}{}", here_text(present),
                             seconds(elastic_.join_timeout),
                             refusal_.empty() ? format("{} are needed", elastic_.least)
                                              : "no number of them can do it: ",
@@ -135,18 +138,17 @@ class FirstMachine {
         if (choose(others, number)) return std::nullopt;
         if (present >= elastic_.most)
           return MachineOver{.code = exit_code(ErrorKind::Usage),
-                             .words = format("{} are here, and no number of them from {} on can do "
+                             .words = format("{}, and no number of them from {} on can do "
                                              "it: {}",
-                                             count_text(present), elastic_.least, refusal_)};
+                                             here_text(present), elastic_.least, refusal_)};
         call.refuse(present);
-        note_(format("{} are here, which cannot do it; waiting for others: {}", count_text(present),
-                     refusal_));
+        note_(
+            format("{}, which cannot do it; waiting for others: {}", here_text(present), refusal_));
       } else if (call.is_last_call() && !was_last_call) {
-        say_everywhere(format("{} are here; others have {} s to come", count_text(present),
+        say_everywhere(format("{}; others have {} s to come", here_text(present),
                               seconds(elastic_.last_call)));
       } else if (present < elastic_.least && noted != present) {
-        note_(format("{} {} here; waiting for at least {}", count_text(present),
-                     present == 1 ? "is" : "are", elastic_.least));
+        note_(format("{}; waiting for at least {}", here_text(present), elastic_.least));
       }
       noted = present;
       if (const int signal = wait_aside(signals_, host_, 100)) return by_signal(signal);

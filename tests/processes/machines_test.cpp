@@ -114,7 +114,7 @@ TEST_F(Machines, FewerComeToTheSameLosses) {
   kill_launcher(1);
   ASSERT_TRUE(await("restart 1: 2 of 3 machines take part, 2 ranks, data-parallel 3 -> 2"));
   EXPECT_EQ(codes(), (std::vector<int>{0, kKilled, 0})) << job_.err();
-  EXPECT_GE(count(job_.err(), "is gone: its connection closed"), 1u) << job_.err();
+  EXPECT_GE(count(job_.err(), ") is gone: "), 1u) << job_.err();
 
   Job alone(1);
   alone.start(std::vector<std::string>{BEV_PROGRAM} + command +
@@ -156,8 +156,7 @@ TEST_F(Machines, EndWithTheFirst) {
   ASSERT_TRUE(await_iteration(5));
   kill_launcher(0);
   EXPECT_EQ(codes(), (std::vector<int>{kKilled, 5, 5})) << job_.err();
-  EXPECT_EQ(count(job_.err(), "is gone: its connection closed; without it the job ends here"), 2u)
-      << job_.err();
+  EXPECT_EQ(count(job_.err(), "; without it the job ends here"), 2u) << job_.err();
 }
 
 TEST_F(Machines, ThatPeopleStopEndWell) {

@@ -117,8 +117,7 @@ TEST_F(MachineMeeting, MachineThatGoesFailsItsAttempt) {
   guest.reset();
   ASSERT_TRUE(eventually(*other, [&] { return !host_->end_wanted().empty(); }));
   EXPECT_EQ(host_->ends().at(1).code, 5);
-  EXPECT_NE(notes_.find("machine 1 (host b) is gone: its connection closed"), std::string::npos)
-      << notes_;
+  EXPECT_NE(notes_.find("machine 1 (host b) is gone: "), std::string::npos) << notes_;
   ASSERT_TRUE(eventually(*other, [&] { return !other->end_wanted().empty(); }))
       << "the others are asked to end";
 }
@@ -153,6 +152,10 @@ TEST_F(MachineMeeting, MachinesOfOtherJobsAreNotTaken) {
 TEST_F(MachineMeeting, WhoDoesNotKnowTheSecretIsNotLetIn) {
   expect_error(ErrorKind::Comm, "cannot join the first machine",
                [&] { join(hello(1), "fedcba9876543210"); });
+  for (int i = 0; i < 10000 && notes_.empty(); ++i) {
+    host_->look();
+    std::this_thread::sleep_for(milliseconds(1));
+  }
   EXPECT_TRUE(host_->waiting().empty());
   EXPECT_NE(notes_.find("refused a connection from 127.0.0.1"), std::string::npos) << notes_;
 }
