@@ -32,7 +32,9 @@ void write(ByteWriter& out, const MachineEnd& m) {
 }
 void read(ByteReader& in, MachineEnd& m) {
   m.code = in.number<int32_t>();
-  m.by_people = in.number<uint8_t>() != 0;
+  const auto by_people = in.number<uint8_t>();
+  BEV_CHECK(by_people <= 1, Comm, "{} is neither yes nor no", by_people);
+  m.by_people = by_people == 1;
   m.seconds = in.real();
   m.words = in.text(kTextMost);
 }
@@ -44,6 +46,10 @@ void write(ByteWriter& out, const MachinePlace& m) {
 void read(ByteReader& in, MachinePlace& m) {
   for (int32_t* number : {&m.node, &m.nodes, &m.first_rank, &m.ranks, &m.restart})
     *number = in.number<int32_t>();
+  BEV_CHECK(m.node >= 0 && m.node < m.nodes && m.first_rank >= 0 && m.first_rank < m.ranks &&
+                m.restart >= 0,
+            Comm, "machine {} of {} with ranks from {} of {} on", m.node, m.nodes, m.first_rank,
+            m.ranks);
 }
 
 void write(ByteWriter& out, const MachineNote& m) { out.text(cut(m.text)); }

@@ -57,6 +57,8 @@ TEST(MachineMessages, NonsenseIsRefused) {
   expect_error(ErrorKind::Comm, "kind 99", [&] { decode_machine(strange); });
   expect_error(ErrorKind::Comm, "0 processes",
                [] { decode_machine(encode_machine(MachineHello{.processes = 0})); });
+  expect_error(ErrorKind::Comm, "machine 2 of 2",
+               [] { decode_machine(encode_machine(MachinePlace{.node = 2, .nodes = 2})); });
   // A rank that takes the port of launchers for its own.
   expect_error(ErrorKind::Comm, "as a launcher",
                [] { decode_machine(encode(HelloMessage{1, 2, "job", "host", 7})); });

@@ -63,6 +63,17 @@ TEST_F(Policy, ThreeIdleAttemptsAreEnough) {
   EXPECT_FALSE(has(verdict.words, "attempt 0: ")) << verdict.words;
 }
 
+TEST_F(Policy, NewCheckpointEndsARowOfIdleAttempts) {
+  RestartPolicy policy(job_);
+  EXPECT_TRUE(policy.after(ended(137)).again);
+  EXPECT_TRUE(policy.after(ended(137)).again);
+  newest_ = 10;
+  EXPECT_TRUE(policy.after(ended(137)).again);
+  EXPECT_TRUE(policy.after(ended(137)).again);
+  EXPECT_TRUE(policy.after(ended(137)).again);
+  EXPECT_FALSE(policy.after(ended(137)).again);
+}
+
 TEST_F(Policy, SignalsOfPeopleAreNoIdleAttempts) {
   RestartPolicy policy(job_);
   AttemptEnd end = ended(143);
