@@ -69,7 +69,8 @@ class FirstMachine {
                                                  : format("ended by {} at the first machine",
                                                           signal_name(end.asked_by))});
         const RestartPolicy::Verdict verdict = policy_->after(end);
-        const std::string words = end.report + verdict.words;
+        const int left = 1 + static_cast<int>(host_.waiting().size());
+        const std::string words = format("{}\n  {}{}", end.report, here_text(left), verdict.words);
         if (!verdict.again) return end_job({.code = end.code, .words = words});
         say_everywhere(words);
         if (const int signal = rest(verdict.wait)) return end_job(by_signal(signal));

@@ -30,8 +30,13 @@ bool await_iteration(Job& job, int64_t iteration) {
 
 // The same for a number of texts on stderr.
 bool await_count(Job& job, const std::string& text, size_t times) {
-  for (const double until = seconds_now() + kPatience; seconds_now() < until; pause(0.005))
+  bool is_over = false;
+  for (const double until = seconds_now() + kPatience; seconds_now() < until; pause(0.005)) {
     if (count(job.err(), text) >= times) return true;
+    // What it said last is there by now.
+    if (is_over) break;
+    is_over = job.children().front().code.has_value();
+  }
   return false;
 }
 
