@@ -8,13 +8,16 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <numeric>
 #include <string>
 
 #include "app/launch_flags.h"
+#include "app/launched_training.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
 #include "base/check.h"
 #include "launch/binding.h"
+#include "launch/elastic_supervisor.h"
 #include "launch/secret.h"
 #include "launch/supervisor.h"
 #include "ops/make_device.h"
@@ -98,8 +101,47 @@ LaunchJob make_job(const LaunchRequest& request) {
   job.secret = secret_for(request);
   job.job = request.job;
   job.max_restarts = request.max_restarts;
+  job.max_idle_restarts = request.max_idle_restarts;
   job.log_folder = log_folder(request, job.outputs);
   return job;
+}
+
+// Quietly: what is wrong with the command, its ranks will say.
+ProgressWatch progress_of_command(const LaunchJob& job) {
+  std::string unsaid;
+  const auto training = ask_for_training(job.command, job.size, job.local_size, unsaid);
+  return training ? progress_of(*training, job.node == 0) : ProgressWatch{};
+}
+
+// As many of the first machines as the configuration allows; programs that are not ours can do with
+// any number.
+MachineChoice choose_machines(const LaunchJob& job, int least, const std::vector<int>& processes) {
+  MachineChoice none;
+  for (auto count = static_cast<int>(processes.size()); count >= least; --count) {
+    std::string why;
+    const int ranks = std::accumulate(processes.begin(), processes.begin() + count, 0);
+    if (const auto training = ask_for_training(job.command, ranks, job.local_size, why))
+      return {.machines = count,
+              .data_ranks = training->data_ranks,
+              .progress = progress_of(*training, true)};
+    if (why.empty()) return {.machines = count};
+    if (none.why.empty()) none.why = why;
+  }
+  return none;
+}
+
+int launch_elastic(const LaunchRequest& request, const LaunchJob& job, const LaunchNote& note) {
+  return supervise_elastic(job,
+                           {.least = request.least_nodes,
+                            .most = request.nodes,
+                            .number = request.node,
+                            .last_call = request.last_call,
+                            .join_timeout = request.join_timeout,
+                            .choose =
+                                [&](const std::vector<int>& processes) {
+                                  return choose_machines(job, request.least_nodes, processes);
+                                }},
+                           note);
 }
 
 }  // namespace
@@ -108,8 +150,11 @@ int launch(std::span<const std::string> args) {
   const auto request = launch_request(args, ::getenv);
   if (!request) return 0;
   for (const std::string& note : request->notes) say("bevatron launch: note: {}\n", note);
-  const LaunchJob job = make_job(*request);
-  return supervise(job, [](const std::string& text) { say("bevatron launch: {}\n", text); });
+  LaunchJob job = make_job(*request);
+  const LaunchNote note = [](const std::string& text) { say("bevatron launch: {}\n", text); };
+  if (request->is_elastic()) return launch_elastic(*request, job, note);
+  if (job.max_restarts > 0) job.progress = progress_of_command(job);
+  return supervise(job, note);
 }
 
 }  // namespace bev::app

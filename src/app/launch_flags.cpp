@@ -13,13 +13,17 @@ namespace bev::app {
 namespace {
 
 constexpr int kUsualPort = 29500;  // as torchrun
+constexpr int kMostNodes = 1 << 20;
 
-constexpr std::array<OwnFlag, 18> kFlags{{
+constexpr std::array<OwnFlag, 21> kFlags{{
     {"--nproc-per-node", "N|auto|gpu|cpu",
      "processes on this machine. gpu: one for each GPU; cpu: one for each NUMA node; auto: gpu "
      "where "
      "there is one, else cpu. Without it: 1"},
-    {"--nnodes", "N", "machines; the same command runs on each"},
+    {"--nnodes", "N|MIN:MAX",
+     "machines; the same command runs on each. MIN:MAX: the launchers meet before each attempt, "
+     "and "
+     "so many of those that came take part as the configuration allows"},
     {"--node-rank", "N", "which of them this is, from 0; Slurm and mpirun say it too"},
     {"--master-addr", "HOST", "where rank 0 is; one machine: 127.0.0.1"},
     {"--master-port", "PORT", "where it listens. Several machines: 29500; one: a free port"},
@@ -29,7 +33,13 @@ constexpr std::array<OwnFlag, 18> kFlags{{
     {"--rdzv-conf", "TEXT", "accepted and not used"},
     {"--standalone", "", "one machine, as without it"},
     {"--max-restarts", "N",
-     "how often all processes are started again when one fails. Without it: 0"},
+     "how often all processes are started again when one fails; a training then continues from its "
+     "own checkpoints. Without it: 0"},
+    {"--max-idle-restarts", "N",
+     "give up when so many attempts in a row made no new checkpoint; 0: never. Without it: 3"},
+    {"--last-call", "SECONDS",
+     "with --nnodes MIN:MAX, how long machines beyond MIN are waited for. Without it: 30"},
+    {"--join-timeout", "MINUTES", "the same for MIN machines. Without it: 10"},
     {"--monitor-interval", "SECONDS", "accepted: a failure is noticed at once"},
     {"--tee", "STREAMS",
      "0: none, 1: stdout, 2: stderr, 3: both, or for some local ranks 0:3,1:2; their lines are "
@@ -62,6 +72,10 @@ constexpr FlagVerb kLaunch{
 
 [[noreturn]] void refuse(const std::string& what, const std::string& legal) {
   throw Error(ErrorKind::Usage, format("{}; legal is {}", what, legal));
+}
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
 }
 
 // The spelling that is declared.
@@ -175,21 +189,20 @@ std::optional<int> node_by_launcher(const Given& given, int nodes) {
 }
 
 void read_nodes(const Given& given, LaunchRequest& request) {
-  const std::string nodes = given.text("--nnodes");
-  if (nodes.find(':') != std::string::npos) {
-    const size_t colon = nodes.find(':');
-    if (nodes.substr(0, colon) != nodes.substr(colon + 1))
-      refuse(format("--nnodes {} lets the number of machines change, which a layout of ranks does "
-                    "not allow",
-                    nodes.substr(0, 80)),
-             "one number");
-  }
-  const auto count = as_number(nodes.empty() ? "1" : nodes.substr(0, nodes.find(':')), 1, 1 << 20);
-  if (!count)
-    refuse(format("--nnodes is \"{}\"", nodes.substr(0, 80)), "a number from 1 to 1048576");
-  request.nodes = *count;
+  const std::string nodes = given.has("--nnodes") ? given.text("--nnodes") : "1";
+  const size_t colon = nodes.find(':');
+  const auto least = as_number(nodes.substr(0, colon), 1, kMostNodes);
+  const auto most =
+      colon == std::string::npos ? least : as_number(nodes.substr(colon + 1), 1, kMostNodes);
+  if (!least || !most || *least > *most)
+    refuse(format("--nnodes is \"{}\"", nodes.substr(0, 80)),
+           format("a number from 1 to {}, or MIN:MAX with two of them", kMostNodes));
+  request.nodes = *most;
+  request.least_nodes = *least;
   const bool is_given = given.has("--node-rank");
-  request.node = given.number("--node-rank", 0, 0, request.nodes - 1);
+  // Where their number may change, machines in reserve have numbers too.
+  request.node =
+      given.number("--node-rank", 0, 0, request.is_elastic() ? kMostNodes - 1 : request.nodes - 1);
   if (request.nodes == 1 || is_given) return;
   const auto found = node_by_launcher(given, request.nodes);
   if (!found)
@@ -232,6 +245,8 @@ void read_master(const Given& given, LaunchRequest& request) {
     refuse(format("{} machines, and nothing says where they meet", request.nodes),
            "--master-addr HOST or --rdzv-endpoint HOST:PORT, the same on all");
   if (request.master_port == 0) request.master_port = kUsualPort;
+  if (request.is_elastic() && request.master_port == 65535)
+    refuse("--master-port 65535, and launchers meet at the next port", "a port from 1 to 65534");
 }
 
 }  // namespace
@@ -266,6 +281,13 @@ std::optional<LaunchRequest> launch_request(std::span<const std::string> args,
     request.notes.emplace_back("--rdzv-backend c10d: processes meet at rank 0 itself");
   flags->real("--monitor-interval", 1, 0, 1e9);
   request.max_restarts = given.number("--max-restarts", 0, 0, 1000000);
+  request.max_idle_restarts = given.number("--max-idle-restarts", 3, 0, 1000000);
+  request.last_call = milliseconds(flags->real("--last-call", 30, 0, 1e6));
+  request.join_timeout = milliseconds(60 * flags->real("--join-timeout", 10, 0, 1e6));
+  if (request.is_elastic() && request.max_restarts == 0)
+    request.notes.push_back(
+        format("--nnodes {} without --max-restarts: a machine that is gone ends the job",
+               given.text("--nnodes")));
   request.job = given.text("--rdzv-id");
   request.tee = given.text("--tee");
   request.redirects = given.text("--redirects");

@@ -1,6 +1,7 @@
 // The command line of `bevatron launch`: the flags of torchrun.
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <span>
 #include <string>
@@ -18,14 +19,18 @@ struct LaunchRequest {
   ProcessKind kind = ProcessKind::Number;
   int processes = 1;  // of this machine, for Number
   int nodes = 1, node = 0;
+  int least_nodes = 1;  // of `nodes`; below it where their number may change
   std::string master_host;
   int master_port = 0;  // 0: a free one
   std::string job;
-  int max_restarts = 0;
+  int max_restarts = 0, max_idle_restarts = 3;
+  std::chrono::milliseconds last_call{30'000}, join_timeout{600'000};
   std::string redirects, tee;  // as written, since they may name ranks
   std::string log_folder;
   std::vector<std::string> command;  // verb or program first
   std::vector<std::string> notes;    // flags that are accepted and change nothing
+
+  bool is_elastic() const { return least_nodes < nodes; }
 };
 
 // Names of flags may be written with - and with _. They end at the first argument that is none, or

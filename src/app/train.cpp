@@ -7,6 +7,7 @@
 #include "app/launched_rank.h"
 #include "app/preflight.h"
 #include "app/rank_training.h"
+#include "app/restarted_run.h"
 #include "app/terminal.h"
 #include "app/train_words.h"
 #include "app/verb_config.h"
@@ -197,6 +198,7 @@ int train(std::span<const std::string> args) {
     return say_once(*environment, error);
   }
   if (!loaded) return 0;
+  continue_after_restart(loaded->config, loaded->origins, environment);
   const bool only_checks = loaded->has("--dry-run");
   if (!only_checks) {
     if (environment) return train_launched(*environment, *loaded);

@@ -84,6 +84,16 @@ void check_numbers(const Numbers& n) {
             n.local_rank.name, n.local_rank.value, n.rank.name, n.rank.value);
 }
 
+// By the launcher, and by Slurm, in whose job another launcher may have been started.
+int64_t launcher_restarts(const Environment& env) {
+  const char* name =
+      env.has("TORCHELASTIC_RUN_ID") ? "TORCHELASTIC_RESTART_COUNT" : "BEVATRON_RESTART";
+  return env.number(name, 0, UINT32_MAX).value_or(0);
+}
+int64_t slurm_restarts(const Environment& env) {
+  return env.number("SLURM_RESTART_COUNT", 0, UINT32_MAX).value_or(0);
+}
+
 RankEnvironment with_numbers(LaunchedBy by, const Numbers& n) {
   check_numbers(n);
   return {.by = by,
@@ -94,6 +104,7 @@ RankEnvironment with_numbers(LaunchedBy by, const Numbers& n) {
           .master_host = {},
           .master_port = 0,
           .job = {},
+          .restarts = 0,
           .words = {}};
 }
 
@@ -179,13 +190,12 @@ std::optional<RankEnvironment> from_slurm(const Environment& env) {
        .local_size = {"SLURM_STEP_TASKS_PER_NODE", tasks_of_this_node(env, size.value)}});
   const char* job_name = first_set(env, {"SLURM_JOB_ID", "SLURM_JOBID"});
   const int64_t job = env.number(job_name, 0, UINT32_MAX).value_or(0);
-  const int64_t restart = env.number("SLURM_RESTART_COUNT", 0, UINT32_MAX).value_or(0);
   result.master_host = env.text("MASTER_ADDR");
   if (result.master_host.empty())
     result.master_host = result.local_size == result.size ? "127.0.0.1" : first_slurm_host(env);
   result.master_port =
       env.port("MASTER_PORT").value_or(static_cast<int>(20000 + (job * 37 + *step) % 20000));
-  result.job = format("Slurm job {} step {} restart {}", job, *step, restart);
+  result.job = format("Slurm job {} step {} restart {}", job, *step, slurm_restarts(env));
   result.words = "SLURM_PROCID and SLURM_STEP_NODELIST as srun sets them";
   return result;
 }
@@ -252,10 +262,9 @@ RankEnvironment from_variables(const Environment& env,
               result.master_port, kLastPort - 1);
     ++result.master_port;
   }
-  const char* restart_name = is_torchrun ? "TORCHELASTIC_RESTART_COUNT" : "BEVATRON_RESTART";
   result.job =
       format("job {} restart {}", env.text(is_torchrun ? "TORCHELASTIC_RUN_ID" : "BEVATRON_JOB"),
-             env.number(restart_name, 0, UINT32_MAX).value_or(0));
+             launcher_restarts(env));
   result.words = format("RANK, WORLD_SIZE and MASTER_ADDR{}", is_torchrun ? " as torchrun sets them"
                                                               : env.has("BEVATRON_RESTART")
                                                                   ? " as bevatron launch sets them"
@@ -311,7 +320,13 @@ std::optional<RankEnvironment> of_any_size(const Environment& env) {
 std::optional<RankEnvironment> rank_environment(const Getenv& getenv) {
   auto found = of_any_size(Environment(getenv));
   if (found && found->size == 1) return std::nullopt;
+  if (found) found->restarts = restarts_of_job(getenv);
   return found;
+}
+
+int64_t restarts_of_job(const Getenv& getenv) {
+  const Environment env(getenv);
+  return launcher_restarts(env) + slurm_restarts(env);
 }
 
 }  // namespace bev

@@ -18,7 +18,8 @@ struct RankEnvironment {
   // Where the first rank listens; empty under mpirun, where MPI itself tells.
   std::string master_host;
   int master_port = 0;
-  std::string job;  // the number of the job and of the restart: the same for all ranks
+  std::string job;       // the number of the job and of the restart: the same for all ranks
+  int64_t restarts = 0;  // how often the job has been started before this time
   // Of own_gpu.h: how many GPUs the ranks on this machine share out, the NUMA node of this one's.
   int local_gpus = 0;
   std::optional<int> gpu_node{};
@@ -36,5 +37,9 @@ using Getenv = std::function<const char*(const char*)>;
 // Absent: this process is alone, or the only one of its job. Variables that contradict each other
 // or are no numbers are a Usage error that names them.
 std::optional<RankEnvironment> rank_environment(const Getenv& getenv);
+
+// RankEnvironment::restarts, also of a process that is alone: TORCHELASTIC_RESTART_COUNT, or
+// BEVATRON_RESTART, and SLURM_RESTART_COUNT, which counts how often the whole job was queued again.
+int64_t restarts_of_job(const Getenv& getenv);
 
 }  // namespace bev

@@ -16,32 +16,13 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "launch/inherited_variables.h"
 #include "launch/rank_process.h"
+#include "launch/supervisor.h"
 
 namespace bev {
 
 namespace {
-
-// What ranks must not believe: a launcher above us counts us, not them.
-bool is_of_another_launcher(std::string_view variable) {
-  constexpr std::array<std::string_view, 6> kPrefixes{
-      "OMPI_", "PMIX_", "PMI_", "MPI_LOCALRANK", "MPI_LOCALNRA", "TORCHELASTIC_"};
-  constexpr std::array<std::string_view, 11> kNames{
-      "RANK",         "LOCAL_RANK",       "WORLD_SIZE",      "LOCAL_WORLD_SIZE",
-      "GROUP_RANK",   "GROUP_WORLD_SIZE", "MASTER_ADDR",     "MASTER_PORT",
-      "BEVATRON_JOB", "BEVATRON_SECRET",  "BEVATRON_RESTART"};
-  const std::string_view name = variable.substr(0, variable.find('='));
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
-         std::any_of(kPrefixes.begin(), kPrefixes.end(),
-                     [&](std::string_view prefix) { return name.starts_with(prefix); });
-}
-
-std::vector<std::string> inherited_variables() {
-  std::vector<std::string> variables;
-  for (char** variable = environ; *variable != nullptr; ++variable)
-    if (!is_of_another_launcher(*variable)) variables.emplace_back(*variable);
-  return variables;
-}
 
 std::string own_error_name(int code) {
   for (const ErrorKind kind : {ErrorKind::Usage, ErrorKind::Data, ErrorKind::Device,
@@ -194,8 +175,9 @@ void SupervisedRanks::send(int signal, bool is_ours) {
   }
 }
 
-bool SupervisedRanks::wait(int signals, int milliseconds) {
-  std::vector<pollfd> watched{{.fd = signals, .events = POLLIN, .revents = 0}};
+void SupervisedRanks::wait(int signals, int aside, int milliseconds) {
+  std::vector<pollfd> watched{{.fd = signals, .events = POLLIN, .revents = 0},
+                              {.fd = aside, .events = POLLIN, .revents = 0}};
   for (const Console* console : {&out_, &err_})
     watched.push_back({.fd = console->has_pending() ? console->descriptor() : -1,
                        .events = POLLOUT,
@@ -204,12 +186,11 @@ bool SupervisedRanks::wait(int signals, int milliseconds) {
     watched.push_back({.fd = relay && !relay->console().is_full() ? relay->descriptor() : -1,
                        .events = POLLIN,
                        .revents = 0});
-  if (::poll(watched.data(), watched.size(), milliseconds) <= 0) return false;
-  if (watched[1].revents != 0) out_.write_some();
-  if (watched[2].revents != 0) err_.write_some();
+  if (::poll(watched.data(), watched.size(), milliseconds) <= 0) return;
+  if (watched[2].revents != 0) out_.write_some();
+  if (watched[3].revents != 0) err_.write_some();
   for (size_t i = 0; i < relays_.size(); ++i)
-    if (watched[3 + i].revents != 0) relays_[i]->read_some();
-  return watched[0].revents != 0;
+    if (watched[4 + i].revents != 0) relays_[i]->read_some();
 }
 
 void SupervisedRanks::drain(std::chrono::milliseconds limit) {
@@ -217,11 +198,11 @@ void SupervisedRanks::drain(std::chrono::milliseconds limit) {
   const auto is_open = [](const auto& relay) { return relay && relay->descriptor() >= 0; };
   while (seconds_now() < until && (out_.has_pending() || err_.has_pending() ||
                                    std::any_of(relays_.begin(), relays_.end(), is_open)))
-    wait(-1, 50);
+    wait(-1, -1, 50);
   for (auto& relay : relays_)
     if (relay) relay->end();
   // What end() has added.
-  while (seconds_now() < until && (out_.has_pending() || err_.has_pending())) wait(-1, 50);
+  while (seconds_now() < until && (out_.has_pending() || err_.has_pending())) wait(-1, -1, 50);
 }
 
 std::optional<size_t> SupervisedRanks::culprit() const {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "launch/launch_job.h"
 #include "launch/output_relay.h"
-#include "launch/supervisor.h"
 
 namespace bev {
 
@@ -34,9 +34,9 @@ class SupervisedRanks {
   // To all that run, and what they have started. `is_ours`: how they end now is no news.
   void send(int signal, bool is_ours);
 
-  // Waits until a stream has something, `signals` can be read, or the time has passed; moves
-  // output. Returns whether `signals` can be read.
-  bool wait(int signals, int milliseconds);
+  // Waits until a stream has something, one of two descriptors can be read (-1: there is none), or
+  // the time has passed; moves output.
+  void wait(int signals, int aside, int milliseconds);
   // Brings what the ranks wrote last to where it belongs, within a time.
   void drain(std::chrono::milliseconds limit);
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kThreads = 4, kProcesses = 2;
 // For a whole run on a machine that does much else.
-constexpr double kPatience = 100;
+constexpr double kPatience = 300;
 
 }  // namespace
 

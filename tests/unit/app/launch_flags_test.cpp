@@ -108,11 +108,25 @@ TEST(LaunchFlags, VariablesOfTorchrunCount) {
   EXPECT_EQ(r.master_port, 23456);
 }
 
-TEST(LaunchFlags, NumberOfMachinesIsFixed) {
+TEST(LaunchFlags, NumberOfMachinesMayChange) {
   EXPECT_EQ(read({"--nnodes=1:1", "x"}).nodes, 1);
-  expect_error(ErrorKind::Usage, "lets the number of machines change",
-               [] { read({"--nnodes=1:4", "x"}); });
-  expect_error(ErrorKind::Usage, "--nnodes is", [] { read({"--nnodes=some", "x"}); });
+  EXPECT_FALSE(read({"--nnodes=1:1", "x"}).is_elastic());
+  const auto r = read({"--nnodes=2:4", "--node_rank=7", "--master_addr=a", "--last-call=1.5",
+                       "--join_timeout=2", "--max_idle_restarts=0", "x"});
+  EXPECT_TRUE(r.is_elastic());
+  EXPECT_EQ(r.least_nodes, 2);
+  EXPECT_EQ(r.nodes, 4);
+  EXPECT_EQ(r.node, 7) << "one in reserve";
+  EXPECT_EQ(r.last_call, std::chrono::milliseconds(1500));
+  EXPECT_EQ(r.join_timeout, std::chrono::minutes(2));
+  EXPECT_EQ(r.max_idle_restarts, 0);
+  for (const char* text : {"some", "4:2", "0:2", ":2", "2:", "1:2:3"})
+    expect_error(ErrorKind::Usage, "--nnodes is",
+                 [&] { read({std::string("--nnodes=") + text, "--node_rank=0", "x"}); });
+  expect_error(ErrorKind::Usage, "--node-rank", [] { read({"--nnodes=1:4", "x"}); });
+  expect_error(ErrorKind::Usage, "--master-port 65535", [] {
+    read({"--nnodes=1:4", "--node_rank=0", "--master_addr=a", "--master_port=65535", "x"});
+  });
 }
 
 TEST(LaunchFlags, WhatCannotBeIsRefused) {

@@ -270,5 +270,35 @@ TEST(RankEnvironment, SlurmThatContradictsItselfIsRefused) {
   expect_error(ErrorKind::Usage, "MASTER_ADDR", [&] { in(nameless); });
 }
 
+int64_t restarts_in(const Values& values) {
+  return restarts_of_job([&](const char* name) -> const char* {
+    const auto found = values.find(name);
+    return found == values.end() ? nullptr : found->second.c_str();
+  });
+}
+
+TEST(RankEnvironment, RestartsAreThoseOfTheLauncherAndOfSlurm) {
+  EXPECT_EQ(in(kTorchrun)->restarts, 2);
+  EXPECT_EQ(in(with(kTorchrun, {{"SLURM_RESTART_COUNT", "1"}}))->restarts, 3);
+  EXPECT_EQ(in(with(kTorchrun, {{"BEVATRON_RESTART", "7"}}))->restarts, 2) << "another's";
+  EXPECT_EQ(in(kSrun)->restarts, 0);
+  EXPECT_EQ(in(with(kSrun, {{"SLURM_RESTART_COUNT", "4"}}))->restarts, 4);
+  EXPECT_EQ(in(with(kOpenMpi, {{"SLURM_RESTART_COUNT", "4"}}))->restarts, 4);
+  EXPECT_EQ(in({{"RANK", "1"},
+                {"WORLD_SIZE", "2"},
+                {"MASTER_ADDR", "127.0.0.1"},
+                {"BEVATRON_RESTART", "5"}})
+                ->restarts,
+            5);
+}
+
+TEST(RankEnvironment, OneThatIsAloneHasRestartsToo) {
+  EXPECT_EQ(restarts_in({}), 0);
+  EXPECT_EQ(restarts_in({{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"BEVATRON_RESTART", "5"}}), 5);
+  EXPECT_EQ(restarts_in({{"SLURM_RESTART_COUNT", "1"}}), 1);
+  expect_error(ErrorKind::Usage, "BEVATRON_RESTART",
+               [] { restarts_in({{"BEVATRON_RESTART", "x"}}); });
+}
+
 }  // namespace
 }  // namespace bev

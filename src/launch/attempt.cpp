@@ -1,0 +1,162 @@
+#include "launch/attempt.h"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+
+#include "base/check.h"
+#include "base/clock.h"
+
+namespace bev {
+
+namespace {
+
+double seconds(std::chrono::milliseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
+
+// SIGKILL is not among them: the system sends it where memory runs out.
+bool is_signal_of_people(int status) {
+  return WIFSIGNALED(status) && (asks_for_the_end(WTERMSIG(status)) || WTERMSIG(status) == SIGQUIT);
+}
+
+}  // namespace
+
+Attempt::Attempt(const LaunchJob& job, int number, SignalQueue& signals, LaunchNote note,
+                 SideWork* side)
+    : job_(job),
+      signals_(signals),
+      note_(std::move(note)),
+      side_(side),
+      ranks_(job, number, signals.before()),
+      started_(seconds_now()) {}
+
+AttemptEnd Attempt::run() {
+  while (!ranks_.all_ended()) {
+    ranks_.wait(signals_.descriptor(), side_ == nullptr ? -1 : side_->descriptor(), next_wait());
+    take_signals();
+    look_aside();
+    ranks_.collect();
+    end_when_due();
+  }
+  ranks_.drain(std::chrono::seconds(2));
+  return end();
+}
+
+AttemptEnd Attempt::end() const {
+  AttemptEnd result{.asked_by = asked_by_, .seconds = seconds_now() - started_};
+  if (const auto culprit = ranks_.culprit()) {
+    const int status = ranks_.end_of(*culprit).status;
+    result.code = code_of(status);
+    result.by_people = is_signal_of_people(status);
+    result.words =
+        format("rank {}: {}", static_cast<size_t>(job_.first_rank) + *culprit, words_of(*culprit));
+    result.report = report_of(*culprit);
+    return result;
+  }
+  for (size_t i = 0; i < static_cast<size_t>(job_.local_size) && result.code == 0; ++i)
+    result.code = code_of(ranks_.end_of(i).status);
+  return result;
+}
+
+std::string Attempt::report_of(size_t culprit) const {
+  // A rank that lost another says so itself, and ends with this code.
+  const bool follows = job_.is_own_program &&
+                       code_of(ranks_.end_of(culprit).status) == bev::exit_code(ErrorKind::Comm);
+  std::string text =
+      format("rank {} (process {}) {}: {}", static_cast<size_t>(job_.first_rank) + culprit,
+             ranks_.process_of(culprit),
+             follows ? "ended first, for a reason that its words give" : "failed first",
+             words_of(culprit));
+  const std::vector<std::string> last = ranks_.last_words(culprit);
+  if (!last.empty()) text += "\n  its last lines on stderr:";
+  for (const std::string& line : last) text += "\n    " + line;
+  return text + others(culprit);
+}
+
+std::string Attempt::words_of(size_t rank) const {
+  return end_in_words(ranks_.end_of(rank).status, job_.is_own_program);
+}
+
+// How the others ended, those that ended alike together.
+std::string Attempt::others(size_t culprit) const {
+  std::vector<std::pair<std::string, std::vector<size_t>>> groups;
+  for (size_t i = 0; i < static_cast<size_t>(job_.local_size); ++i) {
+    if (i == culprit) continue;
+    const std::string end =
+        words_of(i) +
+        (ranks_.end_of(i).was_asked ? ", after this program had asked it to end" : "");
+    auto same = std::find_if(groups.begin(), groups.end(),
+                             [&](const auto& group) { return group.first == end; });
+    if (same == groups.end()) same = groups.insert(groups.end(), {end, {}});
+    same->second.push_back(static_cast<size_t>(job_.first_rank) + i);
+  }
+  std::string text;
+  for (const auto& [end, who] : groups) {
+    const bool is_long = who.size() > 16;
+    const std::vector<size_t> shown(who.begin(), is_long ? who.begin() + 16 : who.end());
+    text += format("\n  rank{} {}{}: {}", who.size() > 1 ? "s" : "", fmt::join(shown, ", "),
+                   is_long ? format(" and {} more", who.size() - 16) : "", end);
+  }
+  return text;
+}
+
+// Milliseconds until something is due; -1: nothing is.
+int Attempt::next_wait() const {
+  const int aside = side_ == nullptr ? -1 : side_->patience();
+  if (!due_) return aside;
+  const int here = std::clamp(static_cast<int>((*due_ - seconds_now()) * 1000) + 1, 0, 60000);
+  return aside < 0 ? here : std::min(here, aside);
+}
+
+void Attempt::take_signals() {
+  while (const int signal = signals_.next()) {
+    if (signal == SIGCHLD) continue;
+    if (signal == SIGTSTP) {
+      ranks_.send(SIGTSTP, false);
+      ::raise(SIGSTOP);
+      ranks_.send(SIGCONT, false);
+    } else if (!asks_for_the_end(signal)) {
+      ranks_.send(signal, false);
+    } else if (asked_by_ == 0) {
+      asked_by_ = signal;
+      asked_at_ = seconds_now();
+      ranks_.send(signal, true);
+    } else if (seconds_now() - asked_at_ >= seconds(job_.until_insisting)) {
+      ranks_.send(SIGKILL, true);
+    }
+  }
+}
+
+void Attempt::look_aside() {
+  if (side_ == nullptr) return;
+  side_->look();
+  if (end_wanted_.empty()) end_wanted_ = side_->end_wanted();
+}
+
+void Attempt::end_when_due() {
+  const bool is_wanted = ranks_.one_failed() || !end_wanted_.empty();
+  if (ranks_.all_ended() || !is_wanted || stage_ == Stage::Killed) return;
+  if (!due_) {
+    due_ = seconds_now() + seconds(job_.until_asked);
+  } else if (seconds_now() < *due_) {
+    return;
+  } else if (stage_ == Stage::Waiting) {
+    note_(format("{} and others go on; they are asked to end",
+                 end_wanted_.empty() ? "a rank has failed" : end_wanted_));
+    ranks_.send(SIGTERM, true);
+    stage_ = Stage::Asked;
+    due_ = seconds_now() + seconds(job_.until_killed);
+  } else {
+    ranks_.send(SIGKILL, true);
+    stage_ = Stage::Killed;
+    due_.reset();
+  }
+}
+
+}  // namespace bev

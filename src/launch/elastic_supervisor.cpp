@@ -1,0 +1,299 @@
+#include "launch/elastic_supervisor.h"
+
+#include <poll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "launch/machine_guest.h"
+#include "launch/machine_host.h"
+#include "launch/restart_policy.h"
+#include "launch/roll_call.h"
+#include "net/interfaces.h"
+
+namespace bev {
+
+namespace {
+
+double seconds(std::chrono::milliseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::string signal_name(int signal) { return format("SIG{}", ::sigabbrev_np(signal)); }
+
+// Waits for something to look at, a signal, or some milliseconds. Returns a signal that asks for
+// the end, 0 when none does.
+int wait_aside(const SignalQueue& signals, SideWork& side, int milliseconds) {
+  std::array<pollfd, 2> watched{{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
+                                 {.fd = side.descriptor(), .events = POLLIN, .revents = 0}}};
+  ::poll(watched.data(), watched.size(), std::min(milliseconds, side.patience()));
+  side.look();
+  return signals.next_request();
+}
+
+MachineHello hello_of(const LaunchJob& job, const ElasticJob& elastic) {
+  return {.number = elastic.number,
+          .processes = job.local_size,
+          .least = elastic.least,
+          .most = elastic.most,
+          .host = host_name(),
+          .job = job.job};
+}
+
+// The launcher of the first machine.
+class FirstMachine {
+ public:
+  FirstMachine(const LaunchJob& job, const ElasticJob& elastic, const LaunchNote& note)
+      : job_(job),
+        elastic_(elastic),
+        note_(note),
+        host_({.host = job.master_host,
+               .port = job.master_port + 1,
+               .secret = job.secret,
+               .own = hello_of(job, elastic),
+               .note = note}) {}
+
+  int run() {
+    try {
+      for (int number = 0;; ++number) {
+        if (const auto over = gather(number)) return end_job(*over);
+        const AttemptEnd end = attempt(number);
+        if (end.code == 0 || end.asked_by != 0)
+          return end_job({.code = end.code,
+                          .words = end.code == 0 ? "the job is done"
+                                                 : format("ended by {} at the first machine",
+                                                          signal_name(end.asked_by))});
+        const RestartPolicy::Verdict verdict = policy_->after(end);
+        const int left = 1 + static_cast<int>(host_.waiting().size());
+        const std::string words = format("{}\n  {}{}", end.report, here_text(left), verdict.words);
+        if (!verdict.again) return end_job({.code = end.code, .words = words});
+        say_everywhere(words);
+        if (const int signal = rest(verdict.wait)) return end_job(by_signal(signal));
+      }
+    } catch (const Error& error) {
+      host_.end_job({.code = exit_code(error.kind),
+                     .words = format("the first machine cannot go on: {}", error.what())});
+      throw;
+    }
+  }
+
+ private:
+  static MachineOver by_signal(int signal) {
+    return {.code = 128 + signal,
+            .words = format("ended by {} at the first machine", signal_name(signal))};
+  }
+
+  int end_job(const MachineOver& over) {
+    if (over.code != 0) note_(over.words);
+    host_.end_job(over);
+    return over.code;
+  }
+
+  void say_everywhere(const std::string& text) {
+    note_(text);
+    host_.tell(text);
+  }
+
+  int rest(std::chrono::milliseconds duration) {
+    const double until = seconds_now() + seconds(duration);
+    while (seconds_now() < until)
+      if (const int signal = wait_aside(signals_, host_, 100)) return signal;
+    return 0;
+  }
+
+  std::string count_text(int machines) const {
+    return format("{} of {} machines", machines, elastic_.most);
+  }
+  std::string here_text(int present) const {
+    return format("{} {} here", count_text(present), present == 1 ? "is" : "are");
+  }
+
+  // Waits for machines until places_ is filled. Something: the job is over.
+  std::optional<MachineOver> gather(int number) {
+    RollCall call({.least = elastic_.least,
+                   .most = elastic_.most,
+                   .last_call = seconds(elastic_.last_call),
+                   .join = seconds(elastic_.join_timeout)},
+                  seconds_now());
+    int noted = 0;
+    for (;;) {
+      host_.look();
+      const std::vector<MachineHello> others = host_.waiting();
+      const int present = 1 + static_cast<int>(others.size());
+      const bool was_last_call = call.is_last_call();
+      const RollCall::Verdict verdict = call.judge(present, seconds_now());
+      if (verdict == RollCall::Verdict::TooFew)
+        return MachineOver{
+            .code = refusal_.empty() ? exit_code(ErrorKind::Comm) : exit_code(ErrorKind::Usage),
+            .words = format("{} after {} s, where {}{}", here_text(present),
+                            seconds(elastic_.join_timeout),
+                            refusal_.empty() ? format("{} are needed", elastic_.least)
+                                             : "no number of them can do it: ",
+                            refusal_)};
+      if (verdict == RollCall::Verdict::Go) {
+        if (choose(others, number)) return std::nullopt;
+        if (present >= elastic_.most)
+          return MachineOver{.code = exit_code(ErrorKind::Usage),
+                             .words = format("{}, and no number of them from {} on can do "
+                                             "it: {}",
+                                             here_text(present), elastic_.least, refusal_)};
+        call.refuse(present);
+        note_(
+            format("{}, which cannot do it; waiting for others: {}", here_text(present), refusal_));
+      } else if (call.is_last_call() && !was_last_call) {
+        say_everywhere(format("{}; others have {} s to come", here_text(present),
+                              seconds(elastic_.last_call)));
+      } else if (present < elastic_.least && noted != present) {
+        note_(format("{}; waiting for at least {}", here_text(present), elastic_.least));
+      }
+      noted = present;
+      if (const int signal = wait_aside(signals_, host_, 100)) return by_signal(signal);
+    }
+  }
+
+  // Whether some of them can; who takes part then, and what people read.
+  bool choose(const std::vector<MachineHello>& others, int number) {
+    std::vector<int> processes{job_.local_size};
+    for (const MachineHello& other : others)
+      if (static_cast<int>(processes.size()) < elastic_.most) processes.push_back(other.processes);
+    const MachineChoice choice = elastic_.choose(processes);
+    refusal_ = choice.why;
+    if (choice.machines == 0) return false;
+    const auto count = static_cast<size_t>(choice.machines);
+    job_.size = std::accumulate(processes.begin(), processes.begin() + choice.machines, 0);
+    places_.clear();
+    int first_rank = job_.local_size;
+    for (size_t node = 1; node < count; ++node) {
+      places_[others[node - 1].number] = {.node = static_cast<int>(node),
+                                          .nodes = choice.machines,
+                                          .first_rank = first_rank,
+                                          .ranks = job_.size,
+                                          .restart = number};
+      first_rank += processes[node];
+    }
+    if (!policy_) {
+      job_.progress = choice.progress;
+      policy_.emplace(job_);
+    }
+    say_everywhere(start_words(others, count, choice.data_ranks, number));
+    data_ranks_ = choice.data_ranks;
+    return true;
+  }
+
+  std::string start_words(const std::vector<MachineHello>& others, size_t count, int data_ranks,
+                          int number) const {
+    std::string text =
+        format("{}: {} take part, {} ranks", number == 0 ? "start" : format("restart {}", number),
+               count_text(static_cast<int>(count)), job_.size);
+    if (data_ranks > 0 && data_ranks_ > 0 && data_ranks != data_ranks_)
+      text += format(", data-parallel {} -> {}", data_ranks_, data_ranks);
+    else if (data_ranks > 0)
+      text += format(", data-parallel {}", data_ranks);
+    std::vector<std::string> spares;
+    for (size_t i = count - 1; i < others.size(); ++i)
+      spares.push_back(host_.name_of(others[i].number));
+    if (!spares.empty()) text += format("; in reserve: {}", fmt::join(spares, ", "));
+    return text;
+  }
+
+  // Ranks of all machines, until all have ended.
+  AttemptEnd attempt(int number) {
+    host_.start(places_);
+    AttemptEnd end = Attempt(job_, number, signals_, note_, &host_).run();
+    if (end.code != 0) host_.stop("a rank of the first machine has failed");
+    const double patience = seconds(job_.until_asked) + seconds(job_.until_killed) + 10;
+    std::optional<double> until;
+    while (!host_.all_ended()) {
+      if (const int signal = wait_aside(signals_, host_, 100)) end.asked_by = signal;
+      const bool has_failed = end.code != 0 || !host_.end_wanted().empty() || end.asked_by != 0;
+      if (has_failed && !until) until = seconds_now() + patience;
+      if (until && seconds_now() >= *until) host_.give_up_the_silent();
+    }
+    return of_all(std::move(end));
+  }
+
+  // What ended the attempt: a failure of its own, here or elsewhere; else a machine that is gone;
+  // else what the ranks here say.
+  AttemptEnd of_all(AttemptEnd end) const {
+    const int let_down = exit_code(ErrorKind::Comm);
+    const auto is_cause = [&](int code, const std::string& words) {
+      return code != 0 && !words.empty() && !(job_.is_own_program && code == let_down);
+    };
+    const bool is_own = is_cause(end.code, end.words);
+    bool is_found = is_own;
+    for (const auto& [number, other] : host_.ends()) {
+      if (other.code == 0 || other.words.empty()) continue;
+      const bool is_gone = other.words.starts_with(host_.name_of(number));
+      const std::string words =
+          is_gone ? other.words : format("{}: {}", host_.name_of(number), other.words);
+      end.report += (end.report.empty() ? "" : "\n  ") + words;
+      if (is_found || (!is_cause(other.code, other.words) && !is_gone)) continue;
+      is_found = is_cause(other.code, other.words);
+      end.code = other.code;
+      end.words = words;
+      end.by_people = other.by_people;
+    }
+    for (const auto& [number, other] : host_.ends())
+      if (end.code == 0) end.code = other.code;
+    return end;
+  }
+
+  LaunchJob job_;
+  const ElasticJob& elastic_;
+  const LaunchNote& note_;
+  SignalQueue signals_;
+  MachineHost host_;
+  std::optional<RestartPolicy> policy_;
+  std::map<int, MachinePlace> places_;
+  int data_ranks_ = 0;  // of the last attempt
+  std::string refusal_;
+};
+
+int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& note) {
+  SignalQueue signals;
+  MachineGuest guest;
+  if (const int signal = guest.join({.host = job.master_host,
+                                     .port = job.master_port + 1,
+                                     .secret = job.secret,
+                                     .hello = hello_of(job, elastic),
+                                     .limit = elastic.join_timeout,
+                                     .note = note},
+                                    signals))
+    return 128 + signal;
+  for (;;) {
+    if (const int signal = wait_aside(signals, guest, 1000)) return 128 + signal;
+    if (guest.over()) {
+      if (guest.over()->code != 0) note(guest.over()->words);
+      return guest.over()->code;
+    }
+    const std::optional<MachinePlace> place = guest.take_place();
+    if (!place) continue;
+    job.node = place->node;
+    job.first_rank = place->first_rank;
+    job.size = place->ranks;
+    const AttemptEnd end = Attempt(job, place->restart, signals, note, &guest).run();
+    if (!end.report.empty()) note(end.report);
+    guest.report(
+        {.code = end.code, .by_people = end.by_people, .seconds = end.seconds, .words = end.words});
+    if (end.code != 0 && end.asked_by != 0) {
+      note(format("ended by {}; the other machines go on", signal_name(end.asked_by)));
+      return end.code;
+    }
+  }
+}
+
+}  // namespace
+
+int supervise_elastic(const LaunchJob& job, const ElasticJob& elastic, const LaunchNote& note) {
+  BEV_CHECK(job.outputs.size() == static_cast<size_t>(job.local_size), Internal,
+            "{} outputs for {} ranks", job.outputs.size(), job.local_size);
+  return elastic.number == 0 ? FirstMachine(job, elastic, note).run()
+                             : supervise_guest(job, elastic, note);
+}
+
+}  // namespace bev

@@ -1,0 +1,42 @@
+// A job whose number of machines may change from attempt to attempt.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "launch/attempt.h"
+#include "launch/launch_job.h"
+
+namespace bev {
+
+// What some machines can do together.
+struct MachineChoice {
+  int machines = 0;          // how many of them take part; 0: no number of them can
+  int data_ranks = 0;        // ranks that share each batch then; 0: nobody knows
+  std::string why{};         // none can: the words of the program
+  ProgressWatch progress{};  // of what they do
+};
+
+struct ElasticJob {
+  int least = 1, most = 1;  // machines
+  int number = 0;           // of this one, as --node-rank has it; 0 is the first
+  std::chrono::milliseconds last_call{30'000}, join_timeout{600'000};
+  // Of machines with so many processes each, in this order, the first that can take part: as many
+  // as possible. Asked by the first machine.
+  std::function<MachineChoice(const std::vector<int>& processes)> choose{};
+};
+
+// Does what supervise() does for the ranks of this machine, in attempts that the first machine's
+// launcher calls: beside the port of the ranks, at master_port + 1, launchers that know the secret
+// of the job meet there. It waits for machines (RollCall), starts the ranks of as many as can take
+// part, those of the lowest numbers, and decides after a failure what happens next (RestartPolicy).
+// Others wait for the next attempt, and so does a machine that comes later. A machine that is gone
+// fails its attempt only; the first machine's end is the end of the job.
+//
+// Place and number of ranks in `job` do not count; node, first_rank and size are set for each
+// attempt. REQUIRES: as supervise().
+int supervise_elastic(const LaunchJob& job, const ElasticJob& elastic, const LaunchNote& note);
+
+}  // namespace bev

@@ -1,0 +1,64 @@
+// What launchers of several machines tell each other, when they find out before each attempt who
+// takes part in it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+namespace bev {
+
+// From a launcher to that of the first machine.
+struct MachineHello {
+  int32_t number = 0;  // of the machine, as --node-rank has it
+  int32_t processes = 1;
+  int32_t least = 1, most = 1;  // of the machines
+  std::string host{}, job{};
+};
+
+// The same, about its ranks in an attempt.
+struct MachineEnd {
+  int32_t code = 0;
+  bool by_people = false;
+  double seconds = 0;
+  std::string words{};  // as AttemptEnd has them
+};
+
+// From the first machine: the ranks of this one start.
+struct MachinePlace {
+  int32_t node = 0, nodes = 1;
+  int32_t first_rank = 0, ranks = 1;  // of how many in all
+  int32_t restart = 0;
+};
+
+// What people should read.
+struct MachineNote {
+  std::string text{};
+};
+
+// The attempt has failed elsewhere; its ranks must end.
+struct MachineStop {
+  std::string why{};
+};
+
+// The job has ended, or this machine has no part in it.
+struct MachineOver {
+  int32_t code = 0;
+  std::string words{};
+};
+
+// In both directions, so that silence means something.
+struct MachineBeat {};
+
+using MachineMessage = std::variant<MachineHello, MachineEnd, MachinePlace, MachineNote,
+                                    MachineStop, MachineOver, MachineBeat>;
+
+inline constexpr size_t kMachineMessageMost = size_t{64} << 10;
+
+// Long texts are cut.
+std::string encode_machine(const MachineMessage& message);
+// A Comm error where the bytes are none.
+MachineMessage decode_machine(std::string_view bytes);
+
+}  // namespace bev
