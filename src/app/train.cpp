@@ -136,11 +136,11 @@ std::string checkpoints_text(const ResumePoints& points) {
   return text;
 }
 
-void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const Voice& voice) {
+void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, StopSignal& stop,
+                 const Voice& voice) {
   Config& config = loaded.config;
   const int rank = environment.rank;
   // A rank that waits for others has nothing to lose; one that has met them ends with them.
-  StopSignal stop;
   LaunchedRank launched(environment, config, voice);
   stop.defer();
   launched.run([&] {
@@ -159,14 +159,14 @@ void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, const
   });
 }
 
-int train_launched(const RankEnvironment& environment, LoadedConfig& loaded) {
+int train_launched(const RankEnvironment& environment, LoadedConfig& loaded, StopSignal& stop) {
   const Config& config = loaded.config;
   const int rank = environment.rank;
   const Voice voice(
       RankList::parse(config.log.ranks)->has(rank),
       config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
   try {
-    run_as_rank(environment, loaded, voice);
+    run_as_rank(environment, loaded, stop, voice);
   } catch (const std::exception& error) {
     voice.keep(format("bevatron: error: {}\n", error.what()));
     throw;
@@ -189,6 +189,7 @@ std::optional<LoadedConfig> train_config(std::span<const std::string> args,
 }  // namespace
 
 int train(std::span<const std::string> args) {
+  std::optional<StopSignal> stop(std::in_place);
   const std::optional<RankEnvironment> environment = own_environment();
   std::optional<LoadedConfig> loaded;
   try {
@@ -200,18 +201,17 @@ int train(std::span<const std::string> args) {
   if (!loaded) return 0;
   continue_after_restart(loaded->config, loaded->origins, environment);
   const bool only_checks = loaded->has("--dry-run");
+  if (only_checks) stop.reset();
   if (!only_checks) {
-    if (environment) return train_launched(*environment, *loaded);
+    if (environment) return train_launched(*environment, *loaded, *stop);
     if (loaded->config.parallel.engine != EngineKind::Auto)
-      return train_launched(alone_environment(), *loaded);
+      return train_launched(alone_environment(), *loaded, *stop);
   }
   BEV_CHECK(environment || loaded->config.parallel.ranks <= kMostThreads, Usage,
             "{} ranks, each a thread of this process; legal are 1 to {}, and more where a launcher "
             "starts a process for each (docs/launching.md)",
             loaded->config.parallel.ranks, kMostThreads);
   const Voice voice(true);
-  std::optional<StopSignal> stop;
-  if (!only_checks) stop.emplace();
   const Preflight preflight(loaded->config, kAllRanks, true);
   if (only_checks) {
     fmt::print("{}", plan_table(preflight.layout()));

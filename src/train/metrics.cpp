@@ -95,11 +95,12 @@ void MetricsLog::add(const Validation& v) {
 }
 
 void MetricsLog::add(std::string_view event, int64_t iteration, const std::string& text) {
-  write_line(Json{{"event", event},
-                  {"iteration", iteration},
-                  {"time", static_cast<int64_t>(std::time(nullptr))},
-                  {"text", text}}
-                 .dump(-1, ' ', false, Json::error_handler_t::replace));
+  write_line(Json{
+      {"event", event},
+      {"iteration", iteration},
+      {"time", static_cast<int64_t>(std::time(nullptr))},
+      {"text",
+       text}}.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void MetricsLog::write_line(std::string line) {

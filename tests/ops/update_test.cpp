@@ -306,14 +306,14 @@ std::vector<Outcome> decide_all(DeviceKind kind, const UpdateRule& rule,
 void expect_finds_spikes(DeviceKind kind) {
   std::vector<std::pair<double, double>> steps;
   for (int i = 0; i < 20; ++i) steps.emplace_back(5 - 0.15 * i + (i % 2 == 0 ? 0.05 : -0.05), 1);
-  steps.emplace_back(3.5, 1);
+  steps.emplace_back(4, 1);
   UpdateRule rule{.window = 8, .warmup = 20};
   rule.loss_spike = {.deviations = 5};
   const auto at = [&](size_t step) { return decide_all(kind, rule, steps)[step]; };
   for (size_t i = 0; i < 20; ++i) EXPECT_EQ(at(i).decision[kFindings], 0) << i;
   EXPECT_EQ(at(19).decision[kLossLimit], 0);
   EXPECT_EQ(at(20).decision[kFindings], kLossSpike);
-  EXPECT_LT(at(20).decision[kLossLimit], 3.5);
+  EXPECT_LT(at(20).decision[kLossLimit], 4);
   EXPECT_EQ(at(20).decision[kApplied], 1);
   // Counted with its limit.
   EXPECT_EQ(at(20).state[kLossBefore], at(20).decision[kLossLimit]);

@@ -129,7 +129,7 @@ TEST_P(SaveTrouble, OnlyTheLastCheckpointDecidesTheExitCode) {
   // The last one does not promise another.
   EXPECT_GE(count(err, "; those before it are as they were"), 1u) << err;
   EXPECT_NE(err.find("the last checkpoint is not saved: "), std::string::npos) << err;
-  EXPECT_NE(err.find("stopped by a signal after "), std::string::npos) << err;
+  EXPECT_NE(err.find("stopped by SIGTERM after "), std::string::npos) << err;
   EXPECT_TRUE(fs::exists(run.output() / "model" / "model.safetensors"));
   EXPECT_EQ(read_text(run.checkpoints()), "a file\n");
   exchange(run.checkpoints(), other);

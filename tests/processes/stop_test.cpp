@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <cstring>
 
+#include "base/format.h"
 #include "processes/job.h"
 
 namespace bev::test {
@@ -42,7 +44,8 @@ TEST_P(Stopped, AllTogetherWithTheirModel) {
   ASSERT_TRUE(took.has_value()) << job.err();
   std::printf("all had ended after %.2f s\n", *took);
   for (const Child& child : job.children()) EXPECT_EQ(child.code, 0) << job.err();
-  EXPECT_EQ(count(job.err(), "stopped by a signal after "), 1) << job.err();
+  EXPECT_EQ(count(job.err(), format("stopped by SIG{} after ", ::sigabbrev_np(signal))), 1)
+      << job.err();
   EXPECT_EQ(count(job.err(), "\nwrote "), 1) << job.err();
   EXPECT_TRUE(std::filesystem::exists(job.output() / "model" / "model.safetensors"));
 }
