@@ -38,6 +38,7 @@ std::function<void(const std::string&)> trace_writer(const Voice& voice, const L
 // initial weights, and one that trains nothing writes nothing.
 bool is_worth_saving(const Config& config, const TrainSummary& s) {
   if (config.train.skip_train) return false;
+  if (s.ending == Ending::Corruption) return false;
   return s.ending == Ending::Complete || (s.applied > 0 && s.ran > 0);
 }
 
@@ -62,6 +63,7 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
   Device& device = assembly.device;
   const Communicator& world = assembly.groups.world();
   const bool is_first = world.rank() == 0;
+  const bool is_speaker = world.rank() == out.speaker;
   RunRecord* record = is_first ? out.record : nullptr;
   TrainingPrinter printer(voice, {.interval = config.train.log_interval,
                                   .flops_per_token = out.planned.model_flops_per_token,
@@ -97,7 +99,7 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
                          .event =
                              [&](const GuardEvent& event) {
                                printer.clear_live();
-                               if (is_first) voice.tell("guard     {}\n", event.text);
+                               if (is_speaker) voice.tell("guard     {}\n", event.text);
                                if (record != nullptr) record->event(event);
                              },
                          .evaluating =
@@ -106,11 +108,11 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
                              },
                          .timers =
                              [&](const std::string& table) {
-                               if (is_first) printer.record(table);
+                               if (is_speaker) printer.record(table);
                              },
                          .trace = is_first ? trace_writer(voice, config.log) : nullptr};
   if (checkpoints != nullptr) {
-    checkpoints->print_to(is_first ? &printer : nullptr, record);
+    checkpoints->print_to(is_speaker ? &printer : nullptr, record);
     checkpoints->add_to(observer);
   }
   const TrainSummary summary = trainer.run(observer);
@@ -120,9 +122,7 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
   }
   printer.finish();
   const auto stored = checkpoints != nullptr ? checkpoints->newest() : std::nullopt;
-  if (is_first)
-    printer.record(
-        exit_lines(summary, out.planned.iterations, stored ? stored->string() : std::string()));
+  if (is_speaker) printer.record(exit_lines(summary, stored ? stored->string() : std::string()));
   print_end(voice, summary, printer.curve());
   return summary;
 }
@@ -179,9 +179,9 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   const Plan plan = is_first ? out.planned : dry_run(config, {.rank = world.rank()});
   RunStart start(config, out.resume_points, device, groups, plan.arenas, voice);
   Assembly& assembly = start.assembly();
-  if (is_first) tidy_before(out, start, voice);
+  if (is_first && !config.train.skip_train) tidy_before(out, start, voice);
   std::optional<SpokenCheckpoints> checkpoints;
-  if (!save_folder(config).empty())
+  if (!save_folder(config).empty() && !config.train.skip_train)
     checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
   RankResult result;
   {
@@ -193,7 +193,9 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   if (checkpoints) result.unsaved = checkpoints->finish();
   if (!out.keeps()) return result;
   if (!is_worth_saving(config, result.summary)) {
-    result.saved = "no model was written, since no update was applied";
+    result.saved = result.summary.ending == Ending::Corruption
+                       ? "no model was written, since nobody knows which copy is right"
+                       : "no model was written, since no update was applied";
     return result;
   }
   const std::filesystem::path model = out.directory.model();
@@ -202,6 +204,7 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   std::optional<std::filesystem::path> stored;
   if (checkpoints) stored = checkpoints->of(result.summary.iterations);
   write_model(model, config, assembly, stored);
+  result.wrote_model = true;
   if (!is_first) return result;
   if (voice != nullptr) voice->tell("wrote {}\n", model.string());
   return result;

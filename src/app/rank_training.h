@@ -20,7 +20,8 @@ struct RunOutput {
   const ResumePoints& resume_points;
   std::string config_text;
   const RunDirectory& directory;
-  RunRecord* record;  // the first rank's; absent elsewhere
+  RunRecord* record;  // the first rank's; absent elsewhere, and where nothing is trained
+  int speaker;        // the rank that says what all ranks know
   const StopSignal& stop;
   std::function<void(int rank, const RankTimes& times)> report_times;
   std::function<std::vector<RankTimes>()> all_times;  // asked by the first rank
@@ -32,6 +33,7 @@ struct RankResult {
   TrainSummary summary;
   std::string unsaved;  // why the last checkpoint is not there; empty: it is, or none was wanted
   std::string saved = "nothing was saved, since train.output is empty";
+  bool wrote_model = false;
 };
 
 // All ranks together. `voice`: absent where the rank says nothing.

@@ -118,7 +118,13 @@ void RunRecord::event(const GuardEvent& event) {
 }
 
 void RunRecord::rolled_back(int64_t iteration) {
-  if (metrics_) metrics_->forget_after(iteration);
+  // The record is worth less than the training.
+  try {
+    if (metrics_) metrics_->forget_after(iteration);
+  } catch (const Error& error) {
+    if (error.kind != ErrorKind::Data) throw;
+    failure_ = error.what();
+  }
   if (status_) status_->change([&](RunStatus& s) { s.iteration = iteration; });
 }
 
@@ -175,6 +181,7 @@ void RunRecord::granted(const Wishes& wishes, int64_t iteration, bool can_save) 
 }
 
 std::optional<std::string> RunRecord::failure() const {
+  if (failure_) return failure_;
   if (metrics_ && metrics_->failure()) return metrics_->failure();
   if (tensorboard_ && tensorboard_->failure()) return tensorboard_->failure();
   return std::nullopt;

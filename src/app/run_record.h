@@ -55,6 +55,7 @@ class RunRecord {
   std::optional<ControlFolder> control_;
   std::optional<TensorBoardLog> tensorboard_;
   std::vector<ControlRequest> asked_;  // and not yet granted
+  std::optional<std::string> failure_;
 };
 
 }  // namespace bev::app

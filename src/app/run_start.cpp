@@ -43,6 +43,9 @@ bool RunStart::all_can(Communicator& world, const Voice* voice, int64_t iteratio
 
 RunPosition RunStart::go_back(const CheckpointFolder& folder, int64_t most, const Voice* voice) {
   Communicator& world = assembly_->groups.world();
+  // Parameters may still be on their way.
+  assembly_->device.exchange_stream().synchronize();
+  assembly_->device.compute_stream().synchronize();
   // Which one: the first rank says, since others may see the folder as it was a moment ago.
   for (int64_t below = most + 1;;) {
     int64_t newest = 0;
@@ -50,7 +53,9 @@ RunPosition RunStart::go_back(const CheckpointFolder& folder, int64_t most, cons
       for (const CheckpointPlace& place : folder.list())
         if (!place.is_release() && place.iteration < below) newest = place.iteration;
     newest = world.largest(newest);
-    if (newest == 0) break;
+    // How the run took what it began with is not how it takes its own.
+    const bool is_start = began_with_ && began_with_->iteration == newest;
+    if (newest == 0 || is_start) break;
     below = newest;
     std::optional<StoredCheckpoint> stored;
     const auto read = [&] {

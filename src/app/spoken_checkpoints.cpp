@@ -43,7 +43,7 @@ void SpokenCheckpoints::add_to(TrainObserver& observer) {
     checkpoints_.save(position);
   };
   observer.between_steps = [this] { checkpoints_.poll(); };
-  observer.finish_saving = [this] { checkpoints_.finish(); };
+  observer.finish_saving = [this] { return checkpoints_.finish(); };
   observer.roll_back = [this](int64_t most) { return roll_back(most); };
   wishes_ = observer.wishes;
 }

@@ -15,6 +15,7 @@ constexpr std::time_t kOneRequestSeconds = 2;
 
 // A signal handler can reach nothing else.
 volatile std::sig_atomic_t is_deferred = 0;
+volatile std::sig_atomic_t has_others = 0;
 volatile std::sig_atomic_t stop_requested = 0;  // by which signal
 volatile std::time_t requested_at = 0;
 
@@ -27,11 +28,17 @@ const char* name_of_signal(int signal) {
     case SIGINT: return "SIGINT";
     case SIGTERM: return "SIGTERM";
     case SIGUSR1: return "SIGUSR1";
+    case SIGHUP: return "SIGHUP";
     default: return "SIGUSR2";
   }
 }
 
 extern "C" void request_stop(int signal) {
+  if (is_deferred == 0 && has_others != 0) {
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+    return;
+  }
   if (is_deferred == 0) {
     write_all("exiting program after receiving ");
     write_all(name_of_signal(signal));
@@ -55,10 +62,16 @@ extern "C" void request_stop(int signal) {
 
 StopSignal::StopSignal() {
   is_deferred = 0;
+  has_others = 0;
   stop_requested = 0;
   struct sigaction action{};
   action.sa_handler = request_stop;
-  for (size_t i = 0; i < kAsking.size(); ++i) ::sigaction(kAsking[i], &action, &old_[i]);
+  for (size_t i = 0; i < kAsking.size(); ++i) {
+    ::sigaction(kAsking[i], nullptr, &old_[i]);
+    // What nohup(1) has arranged stays.
+    const bool is_ignored = kAsking[i] == SIGHUP && old_[i].sa_handler == SIG_IGN;
+    if (!is_ignored) ::sigaction(kAsking[i], &action, nullptr);
+  }
   struct sigaction ignored{};
   ignored.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignored, &old_pipe_);
@@ -70,6 +83,8 @@ StopSignal::~StopSignal() {
   ::sigaction(SIGPIPE, &old_pipe_, nullptr);
   ::sigaction(SIGXFSZ, &old_file_size_, nullptr);
 }
+
+void StopSignal::expect_others() { has_others = 1; }
 
 void StopSignal::defer() { is_deferred = 1; }
 

@@ -6,8 +6,9 @@
 
 namespace bev::app {
 
-// While it lives, SIGINT, SIGTERM, SIGUSR1 and SIGUSR2 ask for the end of a run. Until defer()
-// there is nothing to lose, and the program ends at once, with a line and exit code 0. From then on
+// While it lives, SIGINT, SIGTERM, SIGUSR1, SIGUSR2 and, unless it was ignored, SIGHUP ask for the
+// end of a run. Until defer() there is nothing to lose, and the program ends at once: with a line
+// and exit code 0, or as the system would where others wait for it and must notice. From then on
 // they only ask; another one seconds later ends the program as the system would. A reader of the
 // log that goes away (SIGPIPE) ends nothing, nor does a file that may not grow (SIGXFSZ): writing
 // it fails. REQUIRES: there is one at a time.
@@ -18,12 +19,14 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
+  // Other processes wait for this one.
+  void expect_others();
   void defer();
   // The signal that asked for the end; 0: none did.
   int asked() const;
 
  private:
-  static constexpr std::array<int, 4> kAsking{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
+  static constexpr std::array<int, 5> kAsking{SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGHUP};
   std::array<struct sigaction, kAsking.size()> old_{};
   struct sigaction old_pipe_{}, old_file_size_{};
 };

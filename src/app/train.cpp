@@ -67,6 +67,14 @@ RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedR
   return first;
 }
 
+// The rank whose words are read: the first of those that print.
+int speaker_of(const LogConfig& log, int ranks) {
+  const auto printing = RankList::parse(log.ranks);
+  for (int rank = 0; rank < ranks; ++rank)
+    if (printing->has(rank)) return rank;
+  return 0;
+}
+
 // Trains and saves. What the run printed to people is on stderr, its record on stdout.
 void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
                   StopSignal& stop, const Voice& voice) {
@@ -77,16 +85,20 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   const RunDirectory directory(config.train.output);
   const std::string config_text = print_config(config, loaded.origins);
   std::optional<FolderLock> lock;
-  if (is_first && !save_folder(config).empty()) lock.emplace(save_folder(config));
+  // What trains nothing changes nothing.
+  const bool writes = is_first && !config.train.skip_train;
+  if (writes && !save_folder(config).empty()) lock.emplace(save_folder(config));
   std::optional<RunRecord> record;
-  if (is_first) record.emplace(config, preflight.plan(), config_text, voice);
-  TimesBoard board(preflight.plan().layout.world());
+  if (writes) record.emplace(config, preflight.plan(), config_text, voice);
+  const int ranks = preflight.plan().layout.world();
+  TimesBoard board(ranks);
   RunOutput out{.config = config,
                 .planned = preflight.plan(),
                 .resume_points = preflight.resume_points(),
                 .config_text = config_text,
                 .directory = directory,
                 .record = record ? &*record : nullptr,
+                .speaker = speaker_of(config.log, launched == nullptr ? 1 : ranks),
                 .stop = stop,
                 .report_times = [&](int rank, const RankTimes& t) { board.report(rank, t); },
                 .all_times = [&] { return board.all(); }};
@@ -108,11 +120,11 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
     const auto failure = record ? record->failure() : std::nullopt;
     BEV_CHECK(!failure, Data, "{}; {}", *failure, result.saved);
     if (record) record->ended(ending_words(result.summary), 0);
+    if (result.wrote_model) print_next_steps(voice, config);
   } catch (const Error& error) {
     if (record) record->ended(error.what(), exit_code(error.kind));
     throw;
   }
-  if (out.keeps()) print_next_steps(voice, config);
 }
 
 // The configuration as ranks compare it: where a value comes from does not count.
@@ -203,7 +215,10 @@ int train(std::span<const std::string> args) {
   const bool only_checks = loaded->has("--dry-run");
   if (only_checks) stop.reset();
   if (!only_checks) {
-    if (environment) return train_launched(*environment, *loaded, *stop);
+    if (environment) {
+      if (environment->size > 1) stop->expect_others();
+      return train_launched(*environment, *loaded, *stop);
+    }
     if (loaded->config.parallel.engine != EngineKind::Auto)
       return train_launched(alone_environment(), *loaded, *stop);
   }

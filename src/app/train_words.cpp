@@ -106,6 +106,7 @@ void print_after_first(const Voice& voice, const Config& config, const Plan& pla
 std::string ending_words(const TrainSummary& s) {
   switch (s.ending) {
     case Ending::Complete: return "complete";
+    case Ending::Evaluated: return "evaluated only";
     case Ending::Signal: return format("stopped by {}", name_of_signal(s.signal));
     case Ending::Request: return "stopped by the control folder";
     case Ending::Interval: return "stopped by train.exit_interval";
@@ -120,7 +121,7 @@ std::string ending_words(const TrainSummary& s) {
   return "stopped";
 }
 
-std::string exit_lines(const TrainSummary& s, int64_t iterations, const std::string& checkpoint) {
+std::string exit_lines(const TrainSummary& s, const std::string& checkpoint) {
   std::string lines;
   switch (s.ending) {
     case Ending::Signal:
@@ -138,7 +139,7 @@ std::string exit_lines(const TrainSummary& s, int64_t iterations, const std::str
   }
   return lines +
          format("run ended | reason: {} | iteration: {}/{} | checkpoint: {} | complete: {} |",
-                ending_words(s), s.iterations, iterations, checkpoint.empty() ? "none" : checkpoint,
+                ending_words(s), s.iterations, s.planned, checkpoint.empty() ? "none" : checkpoint,
                 s.ending == Ending::Complete ? "yes" : "no");
 }
 

@@ -18,8 +18,7 @@ void print_after_first(const Voice& voice, const Config& config, const Plan& pla
 std::string ending_words(const TrainSummary& summary);
 // The last lines of the record, for scripts: Megatron-LM's own where it has one, and one that says
 // all: "run ended | reason: ... | iteration: 120/1000 | checkpoint: PATH | complete: no |".
-std::string exit_lines(const TrainSummary& summary, int64_t iterations,
-                       const std::string& checkpoint);
+std::string exit_lines(const TrainSummary& summary, const std::string& checkpoint);
 void print_end(const Voice& voice, const TrainSummary& summary, const std::string& curve);
 void print_next_steps(const Voice& voice, const Config& config);
 

@@ -22,7 +22,7 @@ namespace {
 
 // Opens for reading and returns the descriptor and the size of a regular file.
 std::pair<int, size_t> open_regular(const std::filesystem::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   BEV_CHECK(descriptor >= 0, Data, "cannot open {}: {}", path.string(), std::strerror(errno));
   struct stat info{};
   if (::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {

@@ -11,7 +11,7 @@ namespace bev {
 SignalQueue::SignalQueue() {
   sigset_t wanted;
   sigemptyset(&wanted);
-  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP})
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP})
     sigaddset(&wanted, signal);
   ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
   descriptor_ = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -35,7 +35,7 @@ int SignalQueue::next() const {
 
 int SignalQueue::next_request() const {
   while (const int signal = next())
-    if (asks_for_the_end(signal)) return signal;
+    if (asks_for_the_end(signal) || signal == SIGUSR1 || signal == SIGUSR2) return signal;
   return 0;
 }
 

@@ -20,7 +20,8 @@ class SignalQueue {
   const sigset_t& before() const { return before_; }
   // 0: none waits.
   int next() const;
-  // The next that asks for the end, others are forgotten; 0: none waits.
+  // While no ranks run, who could be asked: the next that asks for the end, SIGUSR1 and SIGUSR2
+  // among them; others are forgotten. 0: none waits.
   int next_request() const;
 
  private:
@@ -29,7 +30,7 @@ class SignalQueue {
   struct sigaction pipe_before_{};
 };
 
-// SIGINT, SIGTERM and SIGHUP.
+// SIGINT, SIGTERM and SIGHUP; ranks decide what SIGUSR1 and SIGUSR2 mean.
 bool asks_for_the_end(int signal);
 
 // Waits; returns the signal that ended the wait early, 0 when none did.

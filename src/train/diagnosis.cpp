@@ -15,6 +15,25 @@ namespace bev {
 namespace {
 
 constexpr size_t kMostNamed = 3;
+constexpr int64_t kMostJudged = 32;
+
+// The samples of one step, counted from 0.
+class StepSamples final : public Samples {
+ public:
+  StepSamples(const Samples& all, int64_t position, const SampleRanges& skipped)
+      : all_(all), position_(position), skipped_(skipped) {}
+
+  int64_t number_of(int64_t index) const { return skipped_.outside(position_, index); }
+  void read(int64_t index, HostBatch& batch, int64_t at) const override {
+    all_.read(number_of(index), batch, at);
+  }
+  std::string describe(int64_t index) const override { return all_.describe(number_of(index)); }
+
+ private:
+  const Samples& all_;
+  int64_t position_;
+  const SampleRanges& skipped_;
+};
 
 // What cannot be compared counts as larger than all else.
 double comparable(double value) {
@@ -49,17 +68,30 @@ std::string Diagnosis::worst_samples(const IssuedStep& step, const SampleRanges&
   };
   const BatchShape batch = resolve_batch(assembly_.config);
   Groups& groups = assembly_.groups;
-  Evaluation one(assembly_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
-                 assembly_.config.data.is_packed(), groups.coordinate(Axis::Data),
-                 groups.layout().data);
+  Evaluation evaluation(
+      assembly_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
+      assembly_.config.data.is_packed(), groups.coordinate(Axis::Data), groups.layout().data);
+  const StepSamples samples(*samples_, step.begin.position, skipped);
+  const auto mean_loss = [&](int64_t first, int64_t count) {
+    const LossSum sum = evaluation.run(samples, first, count);
+    return sum.loss / std::max(sum.weight, 1.0);
+  };
+  // One by one would take longer than the step where many ranks share a large batch: first the half
+  // that is worse, and of that again.
+  int64_t first = 0, count = step.samples();
+  while (count > kMostJudged) {
+    const int64_t half = count / 2;
+    const bool is_later =
+        comparable(mean_loss(first + half, count - half)) > comparable(mean_loss(first, half));
+    first += is_later ? half : 0;
+    count = is_later ? count - half : half;
+  }
   std::vector<Judged> judged;
   int64_t bad = 0;
-  for (int64_t number = 0; number < step.samples(); ++number) {
-    const int64_t sample = skipped.outside(step.begin.position, number);
-    const LossSum sum = one.run(*samples_, sample, 1);
-    const double loss = sum.loss / std::max(sum.weight, 1.0);
+  for (int64_t number = first; number < first + count; ++number) {
+    const double loss = mean_loss(number, 1);
     bad += std::isfinite(loss) ? 0 : 1;
-    judged.push_back({number, sample, loss});
+    judged.push_back({number, samples.number_of(number), loss});
   }
   std::stable_sort(judged.begin(), judged.end(), [](const Judged& a, const Judged& b) {
     return comparable(a.loss) > comparable(b.loss);
@@ -67,7 +99,8 @@ std::string Diagnosis::worst_samples(const IssuedStep& step, const SampleRanges&
   const bool loss_was_bad = (result.findings & kLossNotFinite) != 0;
   std::string text;
   if (bad > 0) {
-    text = format("\n  {} of its {} samples have a loss that is not finite:", bad, step.samples());
+    text = format("\n  {}{} of its {} samples have a loss that is not finite:",
+                  count < step.samples() ? "at least " : "", bad, step.samples());
   } else if (loss_was_bad) {
     return format("\n  computed again, the loss of each of its {} samples is finite",
                   step.samples());

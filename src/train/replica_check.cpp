@@ -51,6 +51,8 @@ ReplicaCheck::ReplicaCheck(Assembly& assembly) : assembly_(assembly) {
 }
 
 std::vector<int64_t> ReplicaCheck::hashes() {
+  // Parameters may still be on their way.
+  assembly_.device.exchange_stream().synchronize();
   Exec ex = assembly_.executor.exec();
   std::vector<int64_t> hashes(tensors_.size(), 0);
   const size_t bytes = hashes.size() * sizeof(int64_t);

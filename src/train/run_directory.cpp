@@ -19,7 +19,8 @@ namespace {
 // The names that AtomicFile and AtomicDirectory give to what they have not finished.
 bool is_unfinished(const std::string& name) {
   return name.starts_with("config.toml.partial.") || name.starts_with("metrics.jsonl.partial.") ||
-         name.starts_with("status.json.partial.") || name.starts_with(".model.partial.");
+         name.starts_with("status.json.partial.") || name.starts_with("status.json.partial.") ||
+         name.starts_with(".model.partial.");
 }
 
 void clear_leftovers(const fs::path& folder) {

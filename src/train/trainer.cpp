@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/process.h"
+#include "comm/shared_text.h"
 
 namespace bev {
 
@@ -55,9 +56,12 @@ Policy policy_of(const GuardConfig& guard, int findings) {
 bool is_spike(int findings) { return (findings & (kLossSpike | kNormSpike)) != 0; }
 
 // The wishes of one rank, and whether the run ends, as one number: of several the largest counts.
+// What only the first rank is asked for stands first; a signal to another is still there a step
+// later.
 int64_t pack(Ending ending, const Wishes& w) {
-  return static_cast<int64_t>(ending) << 16 | int64_t{w.signal & 0xff} << 8 | (w.stop ? 8 : 0) |
-         (w.save ? 4 : 0) | (w.evaluate ? 2 : 0) | (w.rate ? 1 : 0);
+  const int64_t files =
+      (w.stop ? 8 : 0) | (w.save ? 4 : 0) | (w.evaluate ? 2 : 0) | (w.rate ? 1 : 0);
+  return files << 16 | static_cast<int64_t>(ending) << 8 | int64_t{w.signal & 0xff};
 }
 
 }  // namespace
@@ -154,6 +158,7 @@ void Trainer::report(Course& course, const IssuedStep& issued, const StepResult&
   }
   summary.iterations = issued.iteration;
   course.place = issued.end;
+  course.loss = result.loss;
 }
 
 bool Trainer::collect(Course& course, size_t left) {
@@ -250,17 +255,22 @@ bool Trainer::go_back(Course& course, int64_t most, const IssuedStep* bad, std::
     why += "\n  there are no checkpoints to go back to";
     return false;
   }
+  const bool is_saved = !course.observer.finish_saving || course.observer.finish_saving();
+  if (course.has_saved && is_saved) course.rollbacks = 0;
+  course.has_saved = false;
   if (++course.rollbacks > guard.rollbacks) {
     why += format("\n  {} rollbacks since the last checkpoint did not help (guard.rollbacks)",
                   guard.rollbacks);
     return false;
   }
-  if (course.observer.finish_saving) course.observer.finish_saving();
+  const double rate_factor = stepper_.state()[kRateFactor];
   RunPosition position = course.observer.roll_back(most);
   if (!position.update) {
     position.update.emplace();
     start_updates(scaling_from(assembly_.config), position.update->data());
   }
+  // Who asked for another rate has not taken it back.
+  (*position.update)[kRateFactor] = rate_factor;
   if (bad != nullptr) {
     const int64_t batch = bad->samples();
     const SampleRange range{
@@ -298,9 +308,10 @@ std::optional<std::span<const HostBatch>> Trainer::read(Course& course) {
   const int64_t unable = largest(unreadable.empty() ? 0 : assembly_.groups.world().rank() + 1);
   if (unable == 0) return batches;
   course.summary.ending = Ending::BadData;
-  course.summary.reason = !unreadable.empty()
-                              ? unreadable
-                              : format("rank {} cannot read its samples, and says why", unable - 1);
+  Communicator& world = assembly_.groups.world();
+  const auto culprit = static_cast<int>(unable - 1);
+  const std::string why = shared_text(world, unreadable, culprit);
+  course.summary.reason = world.size() > 1 ? format("rank {}: {}", culprit, why) : why;
   return std::nullopt;
 }
 
@@ -318,13 +329,14 @@ Trainer::Agreed Trainer::agree(const TrainObserver& observer, Ending here) {
   if (own.stop) here = Ending::Request;
   if (own.signal != 0) here = Ending::Signal;
   const int64_t packed = largest(pack(here, own));
-  Agreed agreed{.ending = static_cast<Ending>(packed >> 16),
-                .wishes = {.signal = static_cast<int>(packed >> 8 & 0xff),
-                           .stop = (packed & 8) != 0,
-                           .save = (packed & 4) != 0,
-                           .evaluate = (packed & 2) != 0}};
+  const int64_t files = packed >> 16;
+  Agreed agreed{.ending = static_cast<Ending>(packed >> 8 & 0xff),
+                .wishes = {.signal = static_cast<int>(packed & 0xff),
+                           .stop = (files & 8) != 0,
+                           .save = (files & 4) != 0,
+                           .evaluate = (files & 2) != 0}};
   // Numbers that are not negative are in the order of their bits.
-  if ((packed & 1) != 0)
+  if ((files & 1) != 0)
     agreed.wishes.rate = std::bit_cast<double>(
         largest(own.rate && pack(here, own) == packed ? std::bit_cast<int64_t>(*own.rate) : 0));
   return agreed;
@@ -334,7 +346,7 @@ void Trainer::grant(Course& course, const Wishes& wishes, bool is_saved, bool is
   const int64_t iteration = course.summary.iterations;
   if (course.observer.granted) course.observer.granted(wishes, iteration);
   if (wishes.rate) stepper_.scale_rate(*wishes.rate);
-  if (wishes.evaluate && !is_validated && validate(course, false)) course.validated = iteration;
+  if (wishes.evaluate && !is_validated) validate(course, false);
   if (wishes.save && !is_saved && course.observer.save) save(course);
   leave_out(course);
 }
@@ -375,7 +387,6 @@ bool Trainer::advance(Course& course) {
   if (last) return false;
   if (eval) {
     if (!validate(course, false)) return false;
-    course.validated = iteration;
     leave_out(course);
   }
   if (is_save_due) {
@@ -403,6 +414,7 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   const double start = seconds_now();
   TrainSummary summary;
   summary.iterations = start_.iteration;
+  summary.planned = iterations_;
   Course course{.observer = observer,
                 .summary = summary,
                 .pace = Pace(start),
@@ -411,9 +423,11 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
                 .next = start_.iteration + 1,
                 .place = place_of(start_),
                 .saved = start_.iteration};
-  if (!assembly_.config.train.skip_train) {
+  if (!assembly_.config.train.skip_train && course.next <= iterations_) {
     // Whoever wanted an end before the first step has waited long enough.
-    const Agreed agreed = agree(observer, Ending::Complete);
+    const int64_t most = assembly_.config.train.exit_samples;
+    const bool has_enough = most > 0 && start_.consumed_samples >= most;
+    const Agreed agreed = agree(observer, has_enough ? Ending::Samples : Ending::Complete);
     summary.ending = agreed.ending;
     summary.signal = agreed.wishes.signal;
     if (agreed.wishes.stop && observer.granted)
@@ -422,13 +436,25 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
     while (goes_on && course.next <= iterations_) goes_on = advance(course);
   }
   // First of all, what has been trained must not be lost.
-  if (observer.save && summary.ending != Ending::Corruption && course.saved != summary.iterations)
-    save(course);
+  if (observer.save && summary.ending != Ending::Corruption && course.saved != summary.iterations) {
+    const std::string difference = summary.ending >= Ending::NonFinite ? copies_differ() : "";
+    if (difference.empty()) {
+      save(course);
+    } else {
+      summary.ending = Ending::Corruption;
+      summary.reason += format("\n  ranks hold different copies: {}", difference);
+    }
+  }
   if (observer.finish_saving) observer.finish_saving();
   summary.applied = stepper_.applied_steps();
   summary.seconds = course.last - course.start;
   summary.tokens_per_second = summary.seconds > 0 ? course.tokens / summary.seconds : 0;
   if (summary.ending == Ending::Complete) validate(course, true);
+  if (assembly_.config.train.skip_train && summary.ending == Ending::Complete)
+    summary.ending = Ending::Evaluated;
+  // A wish to stop that comes now is fulfilled; the next run must not find it.
+  if (observer.granted && observer.wishes().stop)
+    observer.granted({.stop = true}, summary.iterations);
   return summary;
 }
 
@@ -442,14 +468,14 @@ void Trainer::save(Course& course) {
   const TrainSummary& summary = course.summary;
   const bool is_validated = course.validated == summary.iterations;
   course.saved = summary.iterations;
-  course.rollbacks = 0;
+  course.has_saved = true;
   const double begun = seconds_now();
   course.observer.save({.iteration = summary.iterations,
                         .consumed_samples = course.place.consumed,
                         .data_position = course.place.position,
                         .skipped = skipped_,
                         .update = stepper_.state(),
-                        .loss = summary.last_loss,
+                        .loss = course.loss,
                         .valid_loss = is_validated ? summary.valid_loss : std::nullopt});
   if (timers_.is_on()) timers_.add("save-checkpoint", seconds_now() - begun);
 }
@@ -461,8 +487,10 @@ bool Trainer::validate(Course& course, bool at_end) {
   const double begun = seconds_now();
   if (observer.evaluating) observer.evaluating();
   try {
-    if (const auto loss = evaluate(data_.valid, "validation", iteration, at_end, observer))
+    if (const auto loss = evaluate(data_.valid, "validation", iteration, at_end, observer)) {
       summary.valid_loss = loss;
+      course.validated = iteration;
+    }
     if (at_end) summary.test_loss = evaluate(data_.test, "test", iteration, at_end, observer);
     if (timers_.is_on()) timers_.add("evaluate", seconds_now() - begun);
     return true;

@@ -41,6 +41,7 @@ struct Validation {
 
 enum class Ending : uint8_t {
   Complete,
+  Evaluated,  // train.skip_train
   Signal,
   Request,     // the file `stop` in the control folder
   Interval,    // train.exit_interval
@@ -65,6 +66,7 @@ struct TrainSummary {
   int signal = 0;                       // that ended it
   std::string reason;                   // of endings that are errors, in the user's words
   int64_t iterations = 0, applied = 0;  // of the training so far
+  int64_t planned = 0;                  // iterations of the whole training
   int64_t ran = 0, skipped = 0;         // iterations of this run
   int64_t spikes = 0, rollbacks = 0;
   double first_loss = 0, last_loss = 0;
@@ -93,7 +95,7 @@ struct TrainObserver {
   std::function<bool(int64_t iteration)> is_save_due{};
   std::function<void(const RunPosition&)> save{};
   std::function<void()> between_steps{};
-  std::function<void()> finish_saving{};  // what is under way is there afterwards
+  std::function<bool()> finish_saving{};  // what is under way ends; whether it is there
 };
 
 // The pace of a run. The first iteration touches all memory for the first time and does not count.
@@ -124,6 +126,9 @@ struct TrainStart {
 class Trainer {
  public:
   Trainer(Assembly& assembly, TrainingData data, const TrainStart& start = {});
+  ~Trainer() { assembly_.executor.trace_into(nullptr); }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
 
   // Runs all iterations that are left and the final validation and test. Whatever ends it early
   // ends it after a whole iteration, and what was trained is saved: after a bad step, as it was
@@ -140,11 +145,13 @@ class Trainer {
     int64_t next;        // the iteration that is issued next
     double tokens = 0;
     std::deque<IssuedStep> issued{};
-    Loader::Place place{};  // behind the last step that counts
-    int64_t saved = 0;      // the last iteration that was
-    int64_t validated = 0;  // likewise
-    int64_t rollbacks = 0;  // since the last checkpoint
-    int64_t explained = 0;  // the last iteration whose fault was looked for
+    Loader::Place place{};         // behind the last step that counts
+    int64_t saved = 0;             // the last iteration that was
+    int64_t validated = 0;         // likewise
+    int64_t rollbacks = 0;         // since the last checkpoint
+    bool has_saved = false;        // since the last rollback, or tried to
+    std::optional<double> loss{};  // of the last step that counts
+    int64_t explained = 0;         // the last iteration whose fault was looked for
     // Steps that were found to be bad: one that halted the updates, and others.
     struct BadStep {
       IssuedStep step;
@@ -189,7 +196,7 @@ class Trainer {
   void save(Course& course);
   // The largest of what the ranks bring.
   int64_t largest(int64_t here) { return assembly_.groups.world().largest(here); }
-  // False, and the ending set, when the data cannot be read.
+  // False, and the ending set, when the data cannot be read. One that is given up does not count.
   bool validate(Course& course, bool at_end);
   std::optional<double> evaluate(const HeldSamples& held, std::string_view split, int64_t iteration,
                                  bool at_end, const TrainObserver& observer);

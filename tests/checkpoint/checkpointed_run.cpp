@@ -134,7 +134,7 @@ RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> 
       observer.is_save_due = [&](int64_t iteration) { return checkpoints->is_due(iteration); };
       observer.save = [&](const RunPosition& position) { checkpoints->save(position); };
       observer.between_steps = [&] { checkpoints->poll(); };
-      observer.finish_saving = [&] { checkpoints->finish(); };
+      observer.finish_saving = [&] { return checkpoints->finish(); };
       observer.roll_back = [&](int64_t most) {
         return start.go_back(CheckpointFolder(config.checkpoint.save), most, nullptr);
       };

@@ -21,7 +21,7 @@ struct StopCase {
 std::string name_of_case(const testing::TestParamInfo<StopCase>& info) {
   const char* targets[] = {"first", "last", "all", "launcher"};
   return name_of(info.param.start) + "_" + targets[static_cast<size_t>(info.param.target)] + "_" +
-         (info.param.signal == SIGTERM ? "SIGTERM" : "SIGINT");
+         format("SIG{}", ::sigabbrev_np(info.param.signal));
 }
 
 class Stopped : public testing::TestWithParam<StopCase> {};
@@ -53,6 +53,8 @@ TEST_P(Stopped, AllTogetherWithTheirModel) {
 INSTANTIATE_TEST_SUITE_P(Of, Stopped,
                          testing::Values(StopCase{Start::Launch, Target::Last, SIGTERM},
                                          StopCase{Start::Launch, Target::Launcher, SIGINT},
+                                         StopCase{Start::Launch, Target::Launcher, SIGUSR2},
+                                         StopCase{Start::Launch, Target::Launcher, SIGHUP},
                                          StopCase{Start::Mpirun, Target::First, SIGTERM}),
                          name_of_case);
 

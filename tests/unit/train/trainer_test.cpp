@@ -232,6 +232,38 @@ TEST(Trainer, EndsAfterSoManySamples) {
   EXPECT_EQ(summary.iterations, 3);
 }
 
+// Fails when every further start trains one more iteration.
+TEST(Trainer, EndsAtOnceWithEnoughSamples) {
+  Config c = tiny(10);
+  c.train.exit_samples = 8;
+  TrainerRun run(c);
+  const TrainSummary summary =
+      run.run_from({.iteration = 2, .consumed_samples = 8, .data_position = 8});
+  EXPECT_EQ(summary.ending, Ending::Samples);
+  EXPECT_EQ(summary.ran, 0);
+}
+
+// A file `stop` that is there when an interval ends the run, and one that comes while the last
+// validation runs. Fails when it stays for the next run.
+TEST(Trainer, TakesAWishToStopInAnyCase) {
+  for (const bool at_end : {false, true}) {
+    Config c = tiny(3);
+    c.train.exit_interval = at_end ? 0 : 2;
+    TrainerRun run(c);
+    int granted = 0;
+    Trainer trainer(run.assembly, run.data);
+    trainer.run({.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
+                 .validation = [](const Validation&) {},
+                 .wishes =
+                     [&] {
+                       return Wishes{.stop = granted == 0 &&
+                                             run.seen.iterations.size() >= (at_end ? 3u : 2u)};
+                     },
+                 .granted = [&](const Wishes& w, int64_t) { granted += w.stop ? 1 : 0; }});
+    EXPECT_EQ(granted, 1) << at_end;
+  }
+}
+
 TEST(Trainer, LeavesSamplesOut) {
   Config c = tiny(2);
   c.data.skip = "4-7";
@@ -250,6 +282,7 @@ TEST(Trainer, OnlyValidatesWhenToldSo) {
   run.data.test = {std::make_shared<Fussy>(), 7};
   const TrainSummary summary = run.run();
   EXPECT_EQ(summary.ran, 0);
+  EXPECT_EQ(summary.ending, Ending::Evaluated);
   EXPECT_EQ(run.seen.validations.size(), 2u);
   EXPECT_TRUE(summary.test_loss);
   expect_weights_after({}, run.assembly);
@@ -268,6 +301,7 @@ TEST(Trainer, GivesUpAValidationWhenAsked) {
   EXPECT_EQ(summary.ending, Ending::Signal);
   EXPECT_EQ(summary.iterations, 2);
   EXPECT_TRUE(run.seen.validations.empty());
+  EXPECT_FALSE(summary.valid_loss);
   EXPECT_LT(counted->reads, 40);
 }
 
