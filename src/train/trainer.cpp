@@ -232,8 +232,9 @@ bool Trainer::recover_from_step(Course& course) {
 }
 
 bool Trainer::recover_from_corruption(Course& course, const std::string& difference) {
-  std::string text = format("after iteration {} ranks hold different copies: {}",
-                            course.summary.iterations, difference);
+  std::string text =
+      format("after iteration {}, with {} samples consumed, ranks hold different copies: {}",
+             course.summary.iterations, course.place.consumed, difference);
   const bool goes_back = assembly_.config.guard.corruption == OnCorruption::Rollback &&
                          go_back(course, course.summary.iterations, nullptr, text);
   if (!goes_back) {

@@ -307,6 +307,8 @@ TEST_P(Corruption, IsNamedAndStopsTheRun) {
   // A checkpoint is due at 14.
   EXPECT_EQ(run.events[0].iteration, 14);
   EXPECT_TRUE(has(run.events[0].text, words)) << run.events[0].text;
+  EXPECT_TRUE(has(run.events[0].text, "after iteration 14, with 112 samples consumed"))
+      << run.events[0].text;
   EXPECT_FALSE(std::filesystem::exists(place_of(folder.path(), 14)));
   EXPECT_TRUE(std::filesystem::exists(place_of(folder.path(), 7)));
 }
