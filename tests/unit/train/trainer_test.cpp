@@ -264,6 +264,16 @@ TEST(Trainer, TakesAWishToStopInAnyCase) {
   }
 }
 
+// Fails when what a checkpoint says about samples that guards left out is not heeded.
+TEST(Trainer, LeavesOutWhatGuardsDid) {
+  TrainerRun run(tiny(2));
+  run.run_from({.iteration = 1,
+                .consumed_samples = 4,
+                .data_position = 4,
+                .skipped = SampleRanges({{4, 8}})});
+  expect_weights_after({8}, run.assembly);
+}
+
 TEST(Trainer, LeavesSamplesOut) {
   Config c = tiny(2);
   c.data.skip = "4-7";
