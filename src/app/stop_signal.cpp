@@ -23,16 +23,6 @@ void write_all(const char* text) {
   [[maybe_unused]] const ssize_t put = ::write(STDOUT_FILENO, text, std::strlen(text));
 }
 
-const char* name_of_signal(int signal) {
-  switch (signal) {
-    case SIGINT: return "SIGINT";
-    case SIGTERM: return "SIGTERM";
-    case SIGUSR1: return "SIGUSR1";
-    case SIGHUP: return "SIGHUP";
-    default: return "SIGUSR2";
-  }
-}
-
 extern "C" void request_stop(int signal) {
   if (is_deferred == 0 && has_others != 0) {
     std::signal(signal, SIG_DFL);
@@ -40,10 +30,12 @@ extern "C" void request_stop(int signal) {
     return;
   }
   if (is_deferred == 0) {
-    write_all("exiting program after receiving ");
-    write_all(name_of_signal(signal));
-    write_all(".\nrun ended | reason: stopped by ");
-    write_all(name_of_signal(signal));
+    // One of the few functions that a handler may call.
+    const char* name = ::sigabbrev_np(signal);
+    write_all("exiting program after receiving SIG");
+    write_all(name);
+    write_all(".\nrun ended | reason: stopped by SIG");
+    write_all(name);
     write_all(" before the training began | complete: no |\n");
     ::_exit(0);
   }

@@ -85,10 +85,15 @@ Trainer::Trainer(Assembly& assembly, TrainingData data, const TrainStart& start)
   start_at(start_);
 }
 
-void Trainer::start_at(const RunPosition& position) {
-  skipped_.add(position.skipped);
+SampleRanges Trainer::all_left_out() const {
   SampleRanges all = left_out_;
   all.add(skipped_);
+  return all;
+}
+
+void Trainer::start_at(const RunPosition& position) {
+  skipped_.add(position.skipped);
+  const SampleRanges all = all_left_out();
   loader_.emplace(data_.train,
                   Loader::shape_of(assembly_.config, assembly_.groups.coordinate(Axis::Data)),
                   place_of(position), all);
@@ -178,8 +183,7 @@ bool Trainer::collect(Course& course, size_t left) {
 }
 
 void Trainer::look_into_odd_steps(Course& course) {
-  SampleRanges all = left_out_;
-  all.add(skipped_);
+  const SampleRanges all = all_left_out();
   for (const Course::BadStep& bad : course.odd) {
     const Policy policy = policy_of(assembly_.config.guard, bad.result.findings);
     std::string text = describe_findings(bad.step.iteration, bad.result);
@@ -206,8 +210,7 @@ void Trainer::look_into_odd_steps(Course& course) {
 bool Trainer::recover_from_step(Course& course) {
   const Course::BadStep bad = *course.halted;
   course.halted.reset();
-  SampleRanges all = left_out_;
-  all.add(skipped_);
+  const SampleRanges all = all_left_out();
   std::string text =
       format("{}; its samples are {} to {}", describe_findings(bad.step.iteration, bad.result),
              all.next_outside(bad.step.begin.position), bad.step.end.position - 1);

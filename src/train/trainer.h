@@ -178,6 +178,8 @@ class Trainer {
   // not.
   bool go_back(Course& course, int64_t most, const IssuedStep* bad, std::string& why);
   void start_at(const RunPosition& position);
+  // By the configuration and by guards.
+  SampleRanges all_left_out() const;
 
   bool is_eval_due(int64_t iteration) const;
   bool is_check_due(int64_t iteration) const;
