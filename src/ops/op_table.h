@@ -4,11 +4,13 @@
 
 #include "ops/activation.h"
 #include "ops/attention.h"
+#include "ops/choose_tokens.h"
 #include "ops/combine.h"
 #include "ops/cross_entropy.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
+#include "ops/kv_cache.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
@@ -40,6 +42,9 @@ struct OpTable {
   void (*squared_norm)(Exec&, const ops::SquaredNorm&);
   void (*weighted_sum)(Exec&, const ops::WeightedSum&);
   void (*hash_bits)(Exec&, const ops::HashBits&);
+  void (*cache_write)(Exec&, const ops::CacheWrite&);
+  void (*decode_attention)(Exec&, const ops::DecodeAttention&);
+  void (*choose_tokens)(Exec&, const ops::ChooseTokens&);
   void (*combine)(Exec&, const ops::Combine&);
   void (*decide_update)(Exec&, const ops::DecideUpdate&);
   void (*adamw)(Exec&, const ops::AdamW&);

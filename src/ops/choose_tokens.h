@@ -1,0 +1,31 @@
+// Logits to tokens: the likeliest, or one drawn from the likeliest.
+#pragma once
+
+#include "device/exec.h"
+#include "ops/choice_rule.h"
+
+namespace bev::ops {
+
+// For each row, over the first `classes` columns:
+//   1. l = logit, penalised(logit, penalty) where the bit of the id is set in `seen`; what is not
+//      finite has no chance. The likeliest order: larger l first, of equal ones the smaller id.
+//   2. Temperature 0: the likeliest id. Else w = exp((l - max l) / temperature), and kept are
+//      the top_k likeliest (0: all), of those the shortest run of likeliest whose sum of w is at
+//      least top_p times that of all of them (the first always; top_p >= 1: all), of those the ones
+//      with w >= min_p.
+//   3. The id is the first in the order of ids for which the sum of w of the kept ids up to it
+//      exceeds choice_draw(key, position) times the sum of all kept.
+// logprobs[row] = log softmax(logits)[id] of the logits as they are. The id's bit is set in `seen`.
+// Without a finite logit: id -1, logprob NaN.
+struct ChooseTokens {
+  ConstTensor logits;  // [rows, columns], contiguous
+  int64_t classes = 0;
+  ConstTensor options;  // f64 [rows, kChoiceColumns], contiguous
+  ConstTensor keys;     // i64 [rows, 2]: key, position; contiguous
+  Tensor seen{};        // i32 [rows, div_ceil(classes, 32)], may be absent: bit id % 32 of id / 32
+  Tensor ids;           // i32 [rows]
+  Tensor logprobs;      // [rows] of the accumulation type
+};
+void choose_tokens(Exec& ex, const ChooseTokens& c);
+
+}  // namespace bev::ops
