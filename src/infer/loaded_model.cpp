@@ -1,183 +1,77 @@
 #include "infer/loaded_model.h"
 
-#include "base/check.h"
-#include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/checkpoint_model.h"
 #include "checkpoint/checkpoint_weights.h"
 #include "checkpoint/huggingface.h"
 #include "checkpoint/load_weights.h"
-#include "checkpoint/safetensors.h"
-#include "config/load.h"
-#include "config/tokenizer_facts.h"
+#include "comm/phantom.h"
 #include "ops/make_device.h"
-#include "text/tokenizer_files.h"
-#include "train/run_directory.h"
 
 namespace bev {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-// Padded rows of the vocabulary exist on both devices alike.
-Tensor logits_over(std::byte* data, const PlacedModel& model, int64_t sequences) {
-  return tensor_over(data, model.params.dtype(), {sequences, model.blueprint.shape.padded_vocab});
-}
-
 // The same calls on the null device tell how much memory they take.
-ArenaSizes rehearse(const Config& config) {
-  const std::unique_ptr<Device> device = make_null_device(config.device);
-  PlacedModel model(config, *device);
-  Executor executor(model, 1, {});
+ArenaSizes rehearse(const Config& config, int rank) {
+  RehearsedModel rehearsed(config, rank);
+  Executor executor(rehearsed.model, 1, {});
   const BatchShape shape = resolve_batch(config);
   HostBatch batch;
   batch.resize(shape.micro_batch, shape.sequence, false);
   executor.evaluate({&batch, 1});
-  executor.infer(batch, {.hidden = {},
-                         .final_norm = {},
-                         .logits = {},
-                         .last_logits = logits_over(nullptr, model, shape.micro_batch)});
   return executor.peaks();
-}
-
-void name_tokenizer(const TokenizerSpec& spec, DataConfig& data) {
-  data.tokenizer = spec.kind;
-  data.vocab_file = spec.vocab_file;
-  data.merge_file = spec.merge_file;
-  data.tokenizer_model = spec.model;
-}
-
-// Uses the tokenizer whose files lie in the folder, where they do.
-void find_tokenizer(const fs::path& dir, ModelFolder& folder) {
-  if (!holds_vocabulary(dir)) return;
-  try {
-    const TokenizerSpec spec = detect_tokenizer(dir.string());
-    folder.config.data.eod = open_tokenizer(spec)->eod_id().value_or(-1);
-    name_tokenizer(spec, folder.config.data);
-  } catch (const Error& error) {
-    // The model can be used without: with ids instead of text.
-    folder.tokenizer_problem = error.what();
-  }
-}
-
-// The files may have moved since the training; those beside the model are a copy.
-void use_tokenizer_beside(ModelFolder& folder) {
-  name_tokenizer(tokenizer_beside(tokenizer_spec(folder.config), folder.weights),
-                 folder.config.data);
-}
-
-void open_as_huggingface(const fs::path& dir, ModelFolder& folder) {
-  folder.is_run = RunDirectory::is_run(dir);
-  folder.weights = folder.is_run ? RunDirectory(dir).model() : dir;
-  std::error_code ignored;
-  BEV_CHECK(fs::exists(folder.weights / "config.json", ignored), Data,
-            "{} holds no model: it has neither model/ of a finished `bevatron train` nor the "
-            "config.json of a Hugging Face model nor checkpoints",
-            dir.string());
-  if (folder.is_run) {
-    const std::vector<std::string> args{RunDirectory(dir).config_file().string()};
-    folder.config = load(args).config;
-    use_tokenizer_beside(folder);
-  } else {
-    find_tokenizer(dir, folder);
-  }
-  folder.config.model = read_huggingface_config(folder.weights).model;
-}
-
-void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
-  OpenedCheckpoint opened = open_checkpoint(dir);
-  const StoredCheckpoint& stored = *opened.stored;
-  folder.is_checkpoint = true;
-  folder.weights = stored.folder();
-  folder.passed_over = std::move(opened.passed_over);
-  folder.config = read_checkpoint_config(stored);
-  folder.is_run = !stored.manifest().optimizer.empty();
-  if (folder.config.data.tokenizer == TokenizerKind::None) {
-    find_tokenizer(folder.weights, folder);
-  } else {
-    use_tokenizer_beside(folder);
-  }
 }
 
 }  // namespace
 
-std::string why_no_tokenizer(const ModelFolder& folder) {
-  return folder.tokenizer_problem.empty()
-             ? "the folder does not say which tokenizer the model was trained with"
-             : folder.tokenizer_problem;
+Config config_of_use(const ModelFolder& folder, const ModelUse& use) {
+  Config config = folder.config;
+  config.device = use.device;
+  config.parallel = use.parallel;
+  config.train.sequence = use.length;
+  config.train.micro_batch = use.sequences;
+  config.train.global_batch = use.sequences * data_ranks(config);
+  config.train.ramp_start = 0;
+  return config;
 }
 
-ModelFolder open_model_folder(const fs::path& dir) {
-  ModelFolder folder;
-  std::error_code ignored;
-  BEV_CHECK(fs::is_directory(dir, ignored), Data, "there is no folder {}", dir.string());
-  const bool has_model = RunDirectory::is_run(dir) || fs::exists(dir / "config.json", ignored);
-  if (!has_model && !find_checkpoints(dir).empty()) {
-    open_as_checkpoint(dir, folder);
-  } else {
-    open_as_huggingface(dir, folder);
-  }
-  BEV_CHECK(folder.config.data.eod < folder.config.model.vocab, Data,
-            "{}: data.eod is {}, but the vocabulary of the model beside it has {} ids",
-            RunDirectory(folder.is_checkpoint ? folder.weights : dir).config_file().string(),
-            folder.config.data.eod, folder.config.model.vocab);
-  folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
-  folder.config.recompute = {};
-  folder.config.parallel = {};
-  return folder;
-}
-
-int64_t longest_sequence(const ModelFolder& folder, int64_t wanted) {
-  const ModelConfig& m = folder.config.model;
-  const bool bounded = m.position != PositionKind::None && m.positions > 0;
-  return bounded ? std::min(wanted, m.positions) : wanted;
-}
-
-LoadedModel::LoadedModel(const ModelFolder& folder, const DeviceConfig& device, int64_t sequences,
-                         int64_t length)
-    : config_(folder.config) {
-  config_.device = device;
-  config_.train.sequence = length;
-  config_.train.micro_batch = config_.train.global_batch = sequences;
-  config_.train.ramp_start = 0;
-  const ArenaSizes sizes = rehearse(config_);
-  device_ = make_device(device);
-  model_ = std::make_unique<PlacedModel>(config_, *device_);
+LoadedModel::LoadedModel(const ModelFolder& folder, const ModelUse& use, Device& device,
+                         Communicator& world)
+    : config_(config_of_use(folder, use)),
+      device_(device),
+      world_(world),
+      groups_(layout_of(config_), world),
+      model_(std::make_unique<PlacedModel>(config_, device, groups_)) {
   if (folder.is_checkpoint) {
     const StoredCheckpoint stored(folder.weights);
     CheckpointWeights weights(stored, config_.model.vocab);
     load_weights(weights, model_->params);
-    weights.check_all_used();
+    if (world.size() == 1) weights.check_all_used();
   } else {
     load_huggingface(folder.weights, model_->params);
   }
-  executor_ = std::make_unique<Executor>(*model_, 1, sizes);
-  const ModelShape& shape = model_->blueprint.shape;
-  const size_t bytes =
-      static_cast<size_t>(sequences * shape.padded_vocab) * size_of(model_->params.dtype());
-  logits_ = std::make_unique<Buffer>(*device_, bytes, "logits");
-  raw_.resize(bytes);
-  values_.resize(static_cast<size_t>(sequences * shape.padded_vocab));
 }
 
-std::span<const float> LoadedModel::next_logits(const HostBatch& batch) {
-  const ModelShape& shape = model_->blueprint.shape;
-  executor_->infer(batch, {.hidden = {},
-                           .final_norm = {},
-                           .logits = {},
-                           .last_logits = logits_over(logits_->data(), *model_, batch.sequences)});
-  const auto padded = static_cast<size_t>(shape.padded_vocab);
-  const auto vocab = static_cast<size_t>(shape.vocab);
-  const size_t count = static_cast<size_t>(batch.sequences) * padded;
-  const size_t bytes = count * size_of(model_->params.dtype());
-  device_->download(logits_->data(), raw_.data(), bytes);
-  convert_elements(std::span(raw_).first(bytes), model_->params.dtype(),
-                   std::as_writable_bytes(std::span(values_).first(count)), DType::f32);
-  // Without the padded columns.
-  for (size_t row = 1; row < static_cast<size_t>(batch.sequences); ++row)
-    std::copy_n(values_.begin() + static_cast<ptrdiff_t>(row * padded), vocab,
-                values_.begin() + static_cast<ptrdiff_t>(row * vocab));
-  return std::span(values_).first(static_cast<size_t>(batch.sequences) * vocab);
+LoadedModel::LoadedModel(const ModelFolder& folder, const ModelUse& use, std::unique_ptr<Own> own)
+    : LoadedModel(folder, use, *own->device, own->world) {
+  own_ = std::move(own);
 }
+
+LoadedModel::LoadedModel(const ModelFolder& folder, const DeviceConfig& device, int64_t sequences,
+                         int64_t length)
+    : LoadedModel(folder, {.device = device, .sequences = sequences, .length = length},
+                  std::unique_ptr<Own>(new Own{.device = make_device(device)})) {}
+
+Executor& LoadedModel::executor() {
+  if (!executor_)
+    executor_ = std::make_unique<Executor>(*model_, 1, rehearse(config_, world_.rank()));
+  return *executor_;
+}
+
+RehearsedModel::RehearsedModel(const Config& c, int rank)
+    : config(c),
+      device(make_null_device(c.device)),
+      world_(std::make_unique<PhantomCommunicator>(rank, layout_of(c).world())),
+      groups_(layout_of(c), *world_),
+      model(config, *device, groups_) {}
 
 }  // namespace bev

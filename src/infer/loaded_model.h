@@ -1,58 +1,74 @@
-// A trained model, loaded to be used: weights and activation memory, no gradients.
+// A trained model, loaded to be used: what one rank holds of its weights, no gradients.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 
+#include "infer/model_folder.h"
 #include "pipeline/executor.h"
 #include "pipeline/placed_model.h"
 
 namespace bev {
 
-// What a folder says about its model: a folder of a run (config.toml, model/), one in Hugging
-// Face's format (config.json, *.safetensors), or checkpoints of ours: one, a folder of them, or a
-// run that has no model/ yet. Of several checkpoints the newest good one counts.
-struct ModelFolder {
-  std::filesystem::path weights;  // the folder with config.json, or the checkpoint
-  Config config;                  // the model as stored; the rest as trained, else defaults
-  bool is_run = false;            // the configuration is that of a training
-  bool is_checkpoint = false;
-  std::string tokenizer_problem{};         // why the tokenizer beside the model cannot be used
-  std::vector<std::string> passed_over{};  // why newer checkpoints are not used, a sentence each
+// How a model is used.
+struct ModelUse {
+  DeviceConfig device{};
+  ParallelConfig parallel{};
+  int64_t sequences = 1, length = 1;  // of the largest batch. REQUIRES: fits the model's positions
 };
-// For messages: why there is no tokenizer for the model.
-std::string why_no_tokenizer(const ModelFolder& folder);
-
-// Data error when it is none of these.
-ModelFolder open_model_folder(const std::filesystem::path& dir);
+// The configuration of the stored model in that use.
+Config config_of_use(const ModelFolder& folder, const ModelUse& use);
 
 class LoadedModel {
  public:
-  // Batches have at most `sequences` x `length` tokens. REQUIRES: length fits the model's
-  // positions.
+  // All ranks of the world together, each with a device of its own; both must outlive this.
+  LoadedModel(const ModelFolder& folder, const ModelUse& use, Device& device, Communicator& world);
+  // The whole model on a device that it owns.
   LoadedModel(const ModelFolder& folder, const DeviceConfig& device, int64_t sequences,
               int64_t length);
   LoadedModel(const LoadedModel&) = delete;
   LoadedModel& operator=(const LoadedModel&) = delete;
 
-  Executor& executor() { return *executor_; }
   const Config& config() const { return config_; }
+  PlacedModel& placed() { return *model_; }
+  Device& device() { return device_; }
+  Communicator& world() { return world_; }
   int64_t vocab() const { return model_->blueprint.shape.vocab; }
 
-  // The logits that follow each sequence: [sequences, vocab], valid until the next call.
-  std::span<const float> next_logits(const HostBatch& batch);
+  // For whole sequences; its memory is made with the first call.
+  Executor& executor();
 
  private:
+  // What a model of its own needs.
+  struct Own {
+    std::unique_ptr<Device> device;
+    SingleCommunicator world{};
+  };
+  LoadedModel(const ModelFolder& folder, const ModelUse& use, std::unique_ptr<Own> own);
+
+  std::unique_ptr<Own> own_;
   Config config_;
-  std::unique_ptr<Device> device_;
+  Device& device_;
+  Communicator& world_;
+  Groups groups_;
   std::unique_ptr<PlacedModel> model_;
   std::unique_ptr<Executor> executor_;
-  std::unique_ptr<Buffer> logits_;
-  std::vector<std::byte> raw_;
-  std::vector<float> values_;
 };
 
-// The longest sequence a model can be given; `wanted` if it has no bound.
-int64_t longest_sequence(const ModelFolder& folder, int64_t wanted);
+// The same rank of the same model on a device without memory: what is done to it says how much
+// memory it takes.
+class RehearsedModel {
+ public:
+  RehearsedModel(const Config& config, int rank);
+
+  Config config;
+  std::unique_ptr<Device> device;
+
+ private:
+  std::unique_ptr<Communicator> world_;
+  Groups groups_;
+
+ public:
+  PlacedModel model;
+};
 
 }  // namespace bev

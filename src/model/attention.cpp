@@ -24,7 +24,8 @@ T as_rows(const T& t) {
 
 Attention::Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,
                      const RopeTable& rope)
-    : head_dim_(b.shape.head_dim),
+    : layer_(layer),
+      head_dim_(b.shape.head_dim),
       window_(b.model().window),
       dropout_(b.model().attention_dropout),
       dropout_key_(dropout_key(b.seed(), layer, DropoutSite::Probabilities)),
@@ -72,6 +73,7 @@ AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
   return {.q = heads.q,
           .k = heads.k,
           .v = heads.v,
+          .layer = layer_,
           .sequences = micro.sequences,
           .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
           .mask = {.causal = true, .window = window_, .first_visible = micro.first_visible},
@@ -109,8 +111,13 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
     q = s.q;
     k = s.k;
   }
-  rotate(ex, micro, q, false);
-  rotate(ex, micro, k, false);
+  if (q_norm_) {
+    rotate(ex, micro, q, false);
+    rotate(ex, micro, k, false);
+  } else {
+    // They lie side by side: one pass turns both.
+    rotate(ex, micro, heads_at(s.qkv, 0, heads_ + kv_heads_, head_dim_), false);
+  }
 
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
   const Tensor out = arena.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
@@ -153,8 +160,7 @@ void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
   const Tensor dk = heads_at(dqkv, heads_, kv_heads_, head_dim_);
   const Tensor dv = heads_at(dqkv, heads_ + kv_heads_, kv_heads_, head_dim_);
   env.attention.backward(ex, in, dout, out, lse, {.dq = dq, .dk = dk, .dv = dv});
-  rotate(ex, micro, dq, true);
-  rotate(ex, micro, dk, true);
+  rotate(ex, micro, heads_at(dqkv, 0, heads_ + kv_heads_, head_dim_), true);
   if (q_norm_) {
     const ConstTensor qkv = s.qkv;
     q_norm_->backward(ex, dq, heads_at(qkv, 0, heads_, head_dim_), s.q_norm, {}, dq);

@@ -41,7 +41,7 @@ class Attention {
   AttentionInput input(const ModelEnv& env, const MicroBatch& micro, const Heads& heads) const;
   void rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const;
 
-  int64_t head_dim_;
+  int64_t layer_, head_dim_;
   int64_t window_;
   double dropout_;
   uint64_t dropout_key_;

@@ -44,6 +44,8 @@ struct ModelEnv {
   double grad_scale = 1;     // of the loss: 1 / valid tokens of the whole batch
   ConstTensor loss_scale{};  // f64 [1], may be absent: 1
   Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
+  // [tokens] of the accumulation type, may be absent: the loss of each token, whatever its weight.
+  Tensor token_losses{};
   // Where weight gradients go that shall be computed later; null: none shall.
   std::vector<WeightGradient>* postponed = nullptr;
 

@@ -85,7 +85,9 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
     const ConstTensor weights = slice(micro.weight, 0, begin, count);
     const Tensor chunk =
         ex.scratch.allocate({count, weight_.value.shape[0]}, x.dtype, "head.logits");
-    const Tensor loss = ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
+    const Tensor loss = env.token_losses.present()
+                            ? slice(env.token_losses, 0, begin, count)
+                            : ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
 
     logits(ex, rows, chunk);
     losses(ex, env,

@@ -1,6 +1,7 @@
 #include "model/stage.h"
 
 #include "ops/elementwise.h"
+#include "ops/embedding.h"
 
 namespace bev {
 
@@ -162,29 +163,41 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   if (embedding_) embedding_->backward(ex, env, micro, dx);
 }
 
-void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Outputs& outputs) {
+void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
+                  Tensor output, const Outputs& outputs) {
   ArenaScope scope(ex.scratch);
   const Shape shape{micro.tokens_count(), width_};
-  Tensor x = ex.scratch.allocate(shape, dtype_, "infer.x");
-  Tensor y = ex.scratch.allocate(shape, dtype_, "infer.y");
-  embedding_->forward(ex, env, micro, x);
+  const Tensor own = output.present() ? output : ex.scratch.allocate(shape, dtype_, "infer.x");
+  ConstTensor x = input;
+  if (embedding_) {
+    embedding_->forward(ex, env, micro, own);
+    x = own;
+  }
   for (size_t i = 0; i <= blocks_.size(); ++i) {
     if (!outputs.hidden.empty()) ops::copy(ex, {.in = x, .out = outputs.hidden[i]});
     if (i == blocks_.size()) break;
     ArenaScope dropped(ex.keep);
     Block::Saved unused;
-    blocks_[i].forward(ex, env, micro, x, y, unused);
-    std::swap(x, y);
+    blocks_[i].forward(ex, env, micro, x, own, unused);
+    x = own;
   }
+  if (!head_) return;
   ArenaScope dropped(ex.keep);
   NormLayer::Saved unused;
-  const Tensor normed = outputs.final_norm.present() ? outputs.final_norm : y;
+  const Tensor normed = outputs.final_norm.present()
+                            ? outputs.final_norm
+                            : ex.scratch.allocate(shape, dtype_, "infer.final_norm");
   final_norm_->forward(ex, x, normed, unused);
-  if (outputs.logits.present()) head_->logits(ex, normed, outputs.logits);
-  if (!outputs.last_logits.present()) return;
-  for (int64_t i = 0; i < micro.sequences; ++i)
-    head_->logits(ex, slice(normed, 0, (i + 1) * micro.length - 1, 1),
-                  slice(outputs.last_logits, 0, i, 1));
+  if (outputs.losses) head_->forward(ex, env, micro, normed, {});
+  if (!outputs.logits.present()) return;
+  ConstTensor rows = normed;
+  if (outputs.logit_rows.present()) {
+    const Tensor chosen =
+        ex.scratch.allocate({outputs.logits.rows(), width_}, dtype_, "infer.rows");
+    ops::embedding(ex, {.table = normed, .ids = outputs.logit_rows, .out = chosen});
+    rows = chosen;
+  }
+  head_->logits(ex, rows, outputs.logits);
 }
 
 }  // namespace bev

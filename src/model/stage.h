@@ -48,15 +48,20 @@ class Stage {
   // Whether backward reads the input that forward was given.
   bool reads_input(const ModelEnv& env) const { return !is_divided(env, 0); }
 
-  // Inference: the residual stream before the first and after each block into `hidden` (may be
-  // empty), the final norm's output and logits (all may be absent). REQUIRES: the whole model.
+  // What is wanted of an inference; all but `hidden` only of the stage with the head.
   struct Outputs {
-    std::span<const Tensor> hidden;  // layers + 1 tensors [tokens, width]
-    Tensor final_norm;               // [tokens, width]
-    Tensor logits;                   // [tokens, vocab]
-    Tensor last_logits{};            // [sequences, vocab]: after the last token of each
+    // The residual stream before the first and after each block; empty, or blocks + 1 tensors
+    // [tokens, width].
+    std::span<const Tensor> hidden{};
+    Tensor final_norm{};       // [tokens, width], may be absent
+    ConstTensor logit_rows{};  // i32 [rows]: the tokens that logits are wanted of; absent: all
+    Tensor logits{};           // [rows, classes held here], may be absent
+    bool losses = false;       // added to env.loss, and to env.token_losses where present
   };
-  void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Outputs& outputs);
+  // Forward without keeping anything. input, output: as those of forward(). REQUIRES: rows are not
+  // divided between regions.
+  void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
+             const Outputs& outputs);
 
  private:
   // Of the hidden state, as this rank holds it between regions.

@@ -8,6 +8,7 @@ namespace bev {
 // q [tokens, heads, d], k and v [tokens, kv_heads, d]: this rank's tokens and heads.
 struct AttentionInput {
   ConstTensor q, k, v;
+  int64_t layer = 0;  // of the model
   int64_t sequences = 1;
   double scale = 1;
   ops::AttentionMask mask{};
@@ -18,7 +19,8 @@ class AttentionCore {
  public:
   virtual ~AttentionCore() = default;
 
-  // out [tokens, heads, d]; lse [sequences, heads, length] is what backward needs besides out.
+  // out [tokens, heads, d]; lse [sequences, heads, length] is what backward needs besides out; a
+  // core without a backward may leave it as it is.
   virtual void forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) = 0;
 
   struct Gradients {

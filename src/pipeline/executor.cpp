@@ -231,7 +231,7 @@ void Executor::infer(const HostBatch& batch, const Stage::Outputs& outputs) {
   empty(slot);
   slot.micro = feed_.load(batch, 0);
   Exec ex = exec_in(slot);
-  model_.stages.front().infer(ex, env_, slot.micro, outputs);
+  model_.stages.front().infer(ex, env_, slot.micro, {}, {}, outputs);
   slot.keep.release(0);
 }
 

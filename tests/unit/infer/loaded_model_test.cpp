@@ -74,37 +74,6 @@ TEST(ModelFolder, WeightsCutOff) {
   expect_error(ErrorKind::Data, "model", [&] { stored.load(1, 7); });
 }
 
-// The logits behind the last token are the last row of all logits, for any number of sequences and
-// any length up to the bound, and padded rows of the vocabulary are not seen.
-TEST(LoadedModel, NextLogits) {
-  for (const Config& config : {test::tiny_gpt(), test::tiny_llama()}) {
-    const test::StoredModel stored(config);
-    LoadedModel model = stored.load(3, 7);
-    EXPECT_EQ(model.vocab(), 29);
-    for (const int64_t length : {7, 1, 4}) {
-      HostBatch batch;
-      batch.resize(3, length, false);
-      std::vector<std::vector<int32_t>> rows(3);
-      for (int64_t row = 0; row < 3; ++row) {
-        for (int64_t i = 0; i < length; ++i) {
-          const auto slot = static_cast<size_t>(row * length + i);
-          batch.tokens[slot] = static_cast<int32_t>((row * 11 + i * 5) % 29);
-          batch.positions[slot] = static_cast<int32_t>(i);
-          rows[static_cast<size_t>(row)].push_back(batch.tokens[slot]);
-        }
-      }
-      const std::span<const float> next = model.next_logits(batch);
-      ASSERT_EQ(next.size(), 3u * 29);
-      const std::vector<float> kept(next.begin(), next.end());
-      for (size_t row = 0; row < 3; ++row) {
-        const std::vector<double> all = test::all_logits(model, rows[row]);
-        for (size_t id = 0; id < 29; ++id)
-          EXPECT_EQ(kept[row * 29 + id], static_cast<float>(all[all.size() - 29 + id])) << id;
-      }
-    }
-  }
-}
-
 // The weights of a checkpoint give the logits of the model it was made of, wherever its folder is.
 TEST(LoadedModel, OfACheckpoint) {
   for (const Config& config : {test::tiny_gpt(), test::tiny_llama()}) {
@@ -163,14 +132,6 @@ TEST(ModelFolder, OfARunWithCheckpoints) {
   EXPECT_FALSE(stored.folder().is_checkpoint);
   std::filesystem::remove_all(stored.path() / "model");
   EXPECT_TRUE(stored.folder().is_checkpoint);
-}
-
-TEST(LoadedModel, DevicesAgree) {
-  const test::StoredModel stored;
-  LoadedModel reference = stored.load(1, 7), cpu = stored.load(1, 7, DeviceKind::Cpu);
-  const HostBatch batch = test::batch_of({1, 2, 3, 4, 5, 6, 28});
-  const std::span<const float> a = reference.next_logits(batch), b = cpu.next_logits(batch);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-4) << i;
 }
 
 }  // namespace

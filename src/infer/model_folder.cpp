@@ -1,0 +1,111 @@
+#include "infer/model_folder.h"
+
+#include "base/check.h"
+#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_model.h"
+#include "checkpoint/huggingface.h"
+#include "config/load.h"
+#include "config/tokenizer_facts.h"
+#include "text/tokenizer_files.h"
+#include "train/run_directory.h"
+
+namespace bev {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void name_tokenizer(const TokenizerSpec& spec, DataConfig& data) {
+  data.tokenizer = spec.kind;
+  data.vocab_file = spec.vocab_file;
+  data.merge_file = spec.merge_file;
+  data.tokenizer_model = spec.model;
+}
+
+// Uses the tokenizer whose files lie in the folder, where they do.
+void find_tokenizer(const fs::path& dir, ModelFolder& folder) {
+  if (!holds_vocabulary(dir)) return;
+  try {
+    const TokenizerSpec spec = detect_tokenizer(dir.string());
+    folder.config.data.eod = open_tokenizer(spec)->eod_id().value_or(-1);
+    name_tokenizer(spec, folder.config.data);
+  } catch (const Error& error) {
+    // The model can be used without: with ids instead of text.
+    folder.tokenizer_problem = error.what();
+  }
+}
+
+// The files may have moved since the training; those beside the model are a copy.
+void use_tokenizer_beside(ModelFolder& folder) {
+  name_tokenizer(tokenizer_beside(tokenizer_spec(folder.config), folder.weights),
+                 folder.config.data);
+}
+
+void open_as_huggingface(const fs::path& dir, ModelFolder& folder) {
+  folder.is_run = RunDirectory::is_run(dir);
+  folder.weights = folder.is_run ? RunDirectory(dir).model() : dir;
+  std::error_code ignored;
+  BEV_CHECK(fs::exists(folder.weights / "config.json", ignored), Data,
+            "{} holds no model: it has neither model/ of a finished `bevatron train` nor the "
+            "config.json of a Hugging Face model nor checkpoints",
+            dir.string());
+  if (folder.is_run) {
+    const std::vector<std::string> args{RunDirectory(dir).config_file().string()};
+    folder.config = load(args).config;
+    use_tokenizer_beside(folder);
+  } else {
+    find_tokenizer(dir, folder);
+  }
+  folder.config.model = read_huggingface_config(folder.weights).model;
+}
+
+void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
+  OpenedCheckpoint opened = open_checkpoint(dir);
+  const StoredCheckpoint& stored = *opened.stored;
+  folder.is_checkpoint = true;
+  folder.weights = stored.folder();
+  folder.passed_over = std::move(opened.passed_over);
+  folder.config = read_checkpoint_config(stored);
+  folder.is_run = !stored.manifest().optimizer.empty();
+  if (folder.config.data.tokenizer == TokenizerKind::None) {
+    find_tokenizer(folder.weights, folder);
+  } else {
+    use_tokenizer_beside(folder);
+  }
+}
+
+}  // namespace
+
+std::string why_no_tokenizer(const ModelFolder& folder) {
+  return folder.tokenizer_problem.empty()
+             ? "the folder does not say which tokenizer the model was trained with"
+             : folder.tokenizer_problem;
+}
+
+ModelFolder open_model_folder(const fs::path& dir) {
+  ModelFolder folder;
+  std::error_code ignored;
+  BEV_CHECK(fs::is_directory(dir, ignored), Data, "there is no folder {}", dir.string());
+  const bool has_model = RunDirectory::is_run(dir) || fs::exists(dir / "config.json", ignored);
+  if (!has_model && !find_checkpoints(dir).empty()) {
+    open_as_checkpoint(dir, folder);
+  } else {
+    open_as_huggingface(dir, folder);
+  }
+  BEV_CHECK(folder.config.data.eod < folder.config.model.vocab, Data,
+            "{}: data.eod is {}, but the vocabulary of the model beside it has {} ids",
+            RunDirectory(folder.is_checkpoint ? folder.weights : dir).config_file().string(),
+            folder.config.data.eod, folder.config.model.vocab);
+  folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
+  folder.config.recompute = {};
+  folder.config.parallel = {};
+  return folder;
+}
+
+int64_t longest_sequence(const ModelFolder& folder, int64_t wanted) {
+  const ModelConfig& m = folder.config.model;
+  const bool bounded = m.position != PositionKind::None && m.positions > 0;
+  return bounded ? std::min(wanted, m.positions) : wanted;
+}
+
+}  // namespace bev

@@ -1,0 +1,32 @@
+// Where a trained model is stored.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+
+namespace bev {
+
+// What a folder says about its model: a folder of a run (config.toml, model/), one in Hugging
+// Face's format (config.json, *.safetensors), or checkpoints of ours: one, a folder of them, or a
+// run that has no model/ yet. Of several checkpoints the newest good one counts.
+struct ModelFolder {
+  std::filesystem::path weights;  // the folder with config.json, or the checkpoint
+  Config config;                  // the model as stored; the rest as trained, else defaults
+  bool is_run = false;            // the configuration is that of a training
+  bool is_checkpoint = false;
+  std::string tokenizer_problem{};         // why the tokenizer beside the model cannot be used
+  std::vector<std::string> passed_over{};  // why newer checkpoints are not used, a sentence each
+};
+// For messages: why there is no tokenizer for the model.
+std::string why_no_tokenizer(const ModelFolder& folder);
+
+// Data error when it is none of these.
+ModelFolder open_model_folder(const std::filesystem::path& dir);
+
+// The longest sequence a model can be given; `wanted` if it has no bound.
+int64_t longest_sequence(const ModelFolder& folder, int64_t wanted);
+
+}  // namespace bev
