@@ -47,7 +47,7 @@ bool is_likelier(const Candidate& a, const Candidate& b) {
 // The least likely one that is kept when all are.
 constexpr Candidate kAllKept{kNever, 0, std::numeric_limits<int32_t>::max()};
 
-// The k-th likeliest, or kAllKept when no more than k have a chance. REQUIRES: k > 0.
+// The k-th likeliest, or kAllKept when fewer than k have a chance. REQUIRES: k > 0.
 Candidate last_of_top(std::span<const float> logits, size_t k) {
   std::vector<Candidate> best;
   const auto keep_best = [&] {
@@ -64,7 +64,7 @@ Candidate last_of_top(std::span<const float> logits, size_t k) {
     keep_best();
     floor = best.back().logit;
   }
-  if (best.size() <= k) return kAllKept;
+  if (best.size() < k) return kAllKept;
   keep_best();
   return best.back();
 }

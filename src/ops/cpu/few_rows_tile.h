@@ -70,17 +70,38 @@ class FewRows {
         const int64_t at = j + i < columns ? j + i : columns - 1;
         four[i] = b + (column + at) * g.b.col_stride;
       }
+      Feed feed(b + (column + j + 4) * g.b.col_stride, column + j + 4 < g.n,
+                (g.m + kRows - 1) / kRows);
       const float* a = packed;
       for (int64_t row = 0; row < g.m; row += kRows) {
         const int64_t rows = rows_from(g, row);
-        tiles<T>(rows)(a, four, g.k, values + row * kFewColumns + j);
+        tiles<T>(rows)(a, four, feed, g.k, values + row * kFewColumns + j);
         a += rows * vectors_of(g) * V::kWidth;
       }
     }
   }
 
+  // Brings the next columns near while the current ones are multiplied, in equal parts for every
+  // pass over them.
+  class Feed {
+   public:
+    template <class T>
+    Feed(const T* next, bool is_there, int64_t passes) : at_(reinterpret_cast<const char*>(next)) {
+      constexpr int64_t kBytes = 4 * V::kWidth * sizeof(T);
+      lines_ = is_there ? (kBytes / 64 + passes - 1) / passes : 0;
+    }
+    void step() {
+      for (int64_t i = 0; i < lines_; ++i, at_ += 64) __builtin_prefetch(at_, 0, 2);
+    }
+
+   private:
+    const char* at_;
+    int64_t lines_;
+  };
+
   template <class T>
-  using Tile = void (*)(const float* a, const T* const (&b)[4], int64_t k, float* values);
+  using Tile = void (*)(const float* a, const T* const (&b)[4], Feed& feed, int64_t k,
+                        float* values);
 
   template <class T>
   static Tile<T> tiles(int64_t rows) {
@@ -93,7 +114,7 @@ class FewRows {
   }
 
   template <class T, int rows>
-  static void tile(const float* a, const T* const (&b)[4], int64_t k, float* values) {
+  static void tile(const float* a, const T* const (&b)[4], Feed& feed, int64_t k, float* values) {
     const T *b0 = b[0], *b1 = b[1], *b2 = b[2], *b3 = b[3];
     V sum[rows][4];
 #pragma GCC unroll 4
@@ -110,6 +131,7 @@ class FewRows {
     };
     int64_t d = 0;
     for (; d + V::kWidth <= k; d += V::kWidth) {
+      feed.step();
       add(V::load(b0 + d), V::load(b1 + d), V::load(b2 + d), V::load(b3 + d));
     }
     if (d < k) {
