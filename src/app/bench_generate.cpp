@@ -26,7 +26,7 @@ constexpr std::array<OwnFlag, 10> kFlags{{
 }};
 
 ModelFolder fresh_model(const std::string& preset) {
-  const std::vector<std::string> args{"--model.preset", preset};
+  const std::vector<std::string> args{"--model.preset", preset, "--train.micro_batch", "1"};
   ModelFolder folder;
   folder.config = load(args).config;
   folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
