@@ -7,7 +7,7 @@
 namespace bev::cpu {
 
 // The most rows of a.
-constexpr int64_t kFewRows = 8;
+constexpr int64_t kFewRows = 16;
 
 // Whether few_rows() may serve it: rows of a and columns of b contiguous along k, and no row sums.
 bool is_few_rows(const Gemm& g);
