@@ -45,12 +45,6 @@ KvShape cache_shape(const PlacedModel& model, const DecoderLimits& limits) {
 
 size_t bytes_of(int64_t count, DType dtype) { return static_cast<size_t>(count) * size_of(dtype); }
 
-int64_t longest_of(std::span<const DecoderRow> rows) {
-  int64_t longest = 0;
-  for (const DecoderRow& row : rows) longest = std::max(longest, std::ssize(row.tokens));
-  return longest;
-}
-
 size_t place_of(const DecoderRow& row, size_t token, size_t page) {
   return static_cast<size_t>(row.pages[token / page]) * page + token % page;
 }
@@ -77,7 +71,10 @@ Decoder::Runner::Runner(PlacedModel& model, const DecoderLimits& limits, const A
       classes_(model.blueprint.shape.padded_vocab),
       cache_(device_, range_of(model).count, cache_shape(model, limits)),
       attention_(cache_, range_of(model).first),
-      env_{.tensor = model.env.tensor, .attention = attention_, .training = false},
+      env_{.tensor = model.env.tensor,
+           .attention = attention_,
+           .training = false,
+           .is_settled = true},
       keep_(device_, sizes.keep, "activations"),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
@@ -109,6 +106,12 @@ Tensor Decoder::Runner::logprobs_of(int64_t rows) const {
 }
 Tensor Decoder::Runner::seen_of(int64_t rows) const {
   return tensor_over(seen_.data(), DType::i32, {rows, seen_words_});
+}
+
+int64_t Decoder::Runner::longest_of(std::span<const DecoderRow> rows) {
+  int64_t longest = 0;
+  for (const DecoderRow& row : rows) longest = std::max(longest, std::ssize(row.tokens));
+  return longest;
 }
 
 Exec Decoder::Runner::exec() {
@@ -265,8 +268,7 @@ Decoder::Runner::Prompts Decoder::Runner::put_prompts(std::span<const DecoderRow
           .last = prompts_.put<int32_t>(last, {shape.sequences}, "batch.last")};
 }
 
-void Decoder::Runner::prefill(std::span<const DecoderRow> rows) {
-  const PromptShape shape = padded(std::ssize(rows), longest_of(rows));
+void Decoder::Runner::prefill(std::span<const DecoderRow> rows, const PromptShape& shape) {
   prompts_.begin();
   const Prompts prompts = put_prompts(rows, shape);
   const Choice choice = put_choice(prompts_, rows, shape.sequences, 0);
@@ -278,8 +280,8 @@ void Decoder::Runner::prefill(std::span<const DecoderRow> rows) {
   send_result(std::ssize(rows));
 }
 
-std::vector<double> Decoder::Runner::score(std::span<const DecoderRow> rows) {
-  const PromptShape shape = padded(std::ssize(rows), longest_of(rows));
+std::vector<double> Decoder::Runner::score(std::span<const DecoderRow> rows,
+                                           const PromptShape& shape) {
   prompts_.begin();
   const Prompts prompts = put_prompts(rows, shape);
   Exec ex = exec();
@@ -382,20 +384,21 @@ void Decoder::Runner::copy_page(int32_t from, int32_t to) {
 void Decoder::Runner::rehearse() {
   const std::vector<int32_t> ids(static_cast<size_t>(limits_.length));
   const std::vector<int32_t> pages(static_cast<size_t>(most_pages_));
-  const auto prompts = [&](int64_t count, int64_t length) {
-    // Nothing of it is kept: pages are absent.
-    const DecoderRow row{.tokens = std::span(ids).first(static_cast<size_t>(length))};
-    const std::vector<DecoderRow> rows(static_cast<size_t>(count), row);
-    prefill(rows);
+  const auto pass = [&](std::span<const DecoderRow> rows, const PromptShape& shape) {
+    prefill(rows, shape);
     collect();
-    score(rows);
+    score(rows, shape);
   };
-  for (int64_t length = limits_.length; length > 0; length /= 2) {
-    int64_t count = std::min(limits_.rows, std::max<int64_t>(1, limits_.prefill_tokens / length));
-    while (count > 1 && !fits(count, length)) --count;
-    prompts(count, length);
-  }
+  // No step is larger than this one, which none is like.
+  if (device_.kind() == DeviceKind::Null)
+    pass({}, {limits_.rows, div_ceil(limits_.prefill_tokens, limits_.rows)});
   for (int64_t count = limits_.rows; count > 0; count /= 2) {
+    int64_t length = limits_.length;
+    while (length > 1 && !fits(count, length)) length = length * 3 / 4;
+    // Nothing of it is kept: pages are absent.
+    const DecoderRow prompt{.tokens = std::span(ids).first(static_cast<size_t>(length))};
+    if (fits(count, length))
+      pass(std::vector<DecoderRow>(static_cast<size_t>(count), prompt), padded(count, length));
     const DecoderRow row{.tokens = std::span(ids).first(1), .pages = std::span(pages).first(1)};
     decode(std::vector<DecoderRow>(static_cast<size_t>(count), row), 0);
     collect();

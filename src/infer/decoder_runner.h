@@ -20,8 +20,12 @@ class Decoder::Runner {
   int64_t vocab() const { return model_.blueprint.shape.vocab; }
   bool fits(int64_t prompts, int64_t longest) const;
 
-  void prefill(std::span<const DecoderRow> rows);
-  std::vector<double> score(std::span<const DecoderRow> rows);
+  void prefill(std::span<const DecoderRow> rows) {
+    prefill(rows, padded(std::ssize(rows), longest_of(rows)));
+  }
+  std::vector<double> score(std::span<const DecoderRow> rows) {
+    return score(rows, padded(std::ssize(rows), longest_of(rows)));
+  }
   // `ahead`: tokens that the rows lack because the host does not know them yet.
   void decode(std::span<const DecoderRow> rows, int64_t ahead);
   std::span<const Chosen> collect();
@@ -30,7 +34,7 @@ class Decoder::Runner {
   size_t cache_bytes() const { return cache_.bytes(); }
   int64_t replays() const { return recorded_.replays(); }
 
-  // The largest steps of every kind, once, so that memory is counted or algorithms are found.
+  // Steps of every kind, once, so that memory is counted or algorithms are found.
   void rehearse();
   ArenaSizes peaks() const;
 
@@ -54,6 +58,9 @@ class Decoder::Runner {
     size_t result;
     Event done;
   };
+  static int64_t longest_of(std::span<const DecoderRow> rows);
+  void prefill(std::span<const DecoderRow> rows, const PromptShape& shape);
+  std::vector<double> score(std::span<const DecoderRow> rows, const PromptShape& shape);
   PromptShape padded(int64_t prompts, int64_t longest) const;
   int64_t padded_rows(int64_t rows) const;
   Exec exec();

@@ -48,8 +48,12 @@ Head::Head(ParamStore& params, const Blueprint& b)
       shares_table_(b.model().tied && params.find(token_table(b).name) != nullptr),
       weight_(declare_head(params, b)) {}
 
-void Head::logits(Exec& ex, ConstTensor x, Tensor logits) const {
-  ops::matmul(ex, {.a = x, .b = weight_.value, .tb = Transpose::Yes, .out = logits});
+void Head::logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) const {
+  ops::matmul(ex, {.a = x,
+                   .b = weight_.value,
+                   .tb = Transpose::Yes,
+                   .out = logits,
+                   .b_is_settled = env.is_settled});
 }
 
 // Where the rows hold the whole vocabulary, there are no statistics to combine.
@@ -89,7 +93,7 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
                             ? slice(env.token_losses, 0, begin, count)
                             : ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
 
-    logits(ex, rows, chunk);
+    logits(ex, env, rows, chunk);
     losses(ex, env,
            {.logits = chunk,
             .targets = targets,

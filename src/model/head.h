@@ -27,7 +27,7 @@ class Head {
   int bucket() const { return weight_.bucket; }
 
   // logits [tokens, vocab], of the classes held here.
-  void logits(Exec& ex, ConstTensor x, Tensor logits) const;
+  void logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) const;
 
  private:
   void losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const;

@@ -48,11 +48,12 @@ void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
                    .out = y,
                    .addend = residual,
                    .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
-                   .bias = bias});
+                   .bias = bias,
+                   .b_is_settled = env.is_settled});
 }
 
-void Linear::forward_activated(Exec& ex, ConstTensor x, Activation activation, Tensor pre,
-                               Tensor y) const {
+void Linear::forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
+                               Tensor pre, Tensor y) const {
   ops::matmul(ex, {.a = x,
                    .b = weight_.value,
                    .tb = Transpose::Yes,
@@ -60,7 +61,8 @@ void Linear::forward_activated(Exec& ex, ConstTensor x, Activation activation, T
                    .epilogue = bias_ != nullptr ? Epilogue::BiasActivate : Epilogue::Activate,
                    .bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{},
                    .activation = activation,
-                   .pre_activation = pre});
+                   .pre_activation = pre,
+                   .b_is_settled = env.is_settled});
 }
 
 void Linear::backward_input(Exec& ex, ConstTensor dy, Tensor dx) const {

@@ -31,8 +31,8 @@ class Linear {
   void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
                ConstTensor residual = {}) const;
   // y = activation(pre), pre = x W^T + b is kept. REQUIRES: Cut::Output.
-  void forward_activated(Exec& ex, ConstTensor x, Activation activation, Tensor pre,
-                         Tensor y) const;
+  void forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
+                         Tensor pre, Tensor y) const;
 
   void backward_input(Exec& ex, ConstTensor dy, Tensor dx) const;
   // dx = (dy W) * activation'(pre): the gradient with respect to pre of the layer before.

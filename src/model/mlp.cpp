@@ -56,7 +56,7 @@ void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, 
     up_.forward(ex, env, all, s.up);
     ops::activate(ex, {.activation = activation_, .x = s.up, .y = act});
   } else {
-    up_.forward_activated(ex, all, activation_, s.up, act);
+    up_.forward_activated(ex, env, all, activation_, s.up, act);
   }
   if (!y.present()) return;
   const Tensor partial = env.tensor.partial_for(ex, y);

@@ -197,7 +197,7 @@ void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor 
     ops::embedding(ex, {.table = normed, .ids = outputs.logit_rows, .out = chosen});
     rows = chosen;
   }
-  head_->logits(ex, rows, outputs.logits);
+  head_->logits(ex, env, rows, outputs.logits);
 }
 
 }  // namespace bev

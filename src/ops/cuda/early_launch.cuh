@@ -1,7 +1,8 @@
 // Kernels that begin while the kernel before them still runs (programmatic dependent launch, sm_90
 // and newer): where they take a few microseconds, that is half of the time. Before such a kernel
-// has waited for its predecessors it neither writes nor reads: it may only ask for memory to come
-// nearer. A kernel that is launched in the ordinary way waits for all of its predecessor by itself.
+// has waited for its predecessors it writes nothing and reads only what nobody writes: for the rest
+// it may ask to come nearer. A kernel that is launched in the ordinary way waits for all of its
+// predecessor by itself.
 #pragma once
 
 #include <cstdint>

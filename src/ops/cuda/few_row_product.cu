@@ -28,6 +28,7 @@ struct FewRows {
   int rows, columns, depth;
   bool activates;
   Activation activation;
+  bool b_is_settled;
 };
 
 struct alignas(kWideBytes) Words {
@@ -100,13 +101,15 @@ __global__ void __launch_bounds__(kThreads) few_rows(FewRows<T, Out> p) {
 
   constexpr int kStride = kWarps * kAhead * kStep;
   int at = warp * kAhead * kStep;
-  if (threadIdx.x < kColumns && first_column + static_cast<int>(threadIdx.x) < p.columns) {
+  if (p.b_is_settled) {
+    ask(at);
+  } else if (threadIdx.x < kColumns && first_column + static_cast<int>(threadIdx.x) < p.columns) {
     const T* row = p.b + (first_column + static_cast<int>(threadIdx.x)) * p.b_row;
     bring_nearer(row, static_cast<uint32_t>(min(p.depth, kNearer) * sizeof(T)));
   }
   wait_for_predecessors();
   let_successor_begin();
-  ask(at);
+  if (!p.b_is_settled) ask(at);
 
   float sums[kTiles][4] = {};
   for (; at < p.depth; at += kStride) {
@@ -206,7 +209,8 @@ FewRows<T, Out> problem_of(const ops::Matmul& m) {
           .columns = static_cast<int>(m.out.shape[1]),
           .depth = static_cast<int>(depth_of(m)),
           .activates = activates(m.epilogue),
-          .activation = m.activation};
+          .activation = m.activation,
+          .b_is_settled = m.b_is_settled};
 }
 
 template <class T>
