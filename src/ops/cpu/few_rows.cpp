@@ -1,6 +1,7 @@
 #include "ops/cpu/few_rows.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/check.h"
 #include "base/integer.h"
@@ -28,15 +29,22 @@ void few_rows(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa) {
   const GemmKernels& kernels = gemm_kernels(isa);
   auto* packed = reinterpret_cast<float*>(workspace);
   kernels.pack_few(g, packed);
-  const auto multiply = [&](int64_t task, int) {
-    const int64_t begin = task * kFewColumns;
-    kernels.multiply_few(g, packed, begin, std::min(kFewColumns, g.n - begin));
-  };
+  std::atomic<int64_t> drawn{0};
   const int64_t tasks = div_ceil(g.n, kFewColumns);
+  const auto work = [&](int) {
+    int64_t task = drawn.fetch_add(1);
+    while (task < tasks) {
+      // Drawn early, so that it is known what to read next.
+      const int64_t following = drawn.fetch_add(1), begin = task * kFewColumns;
+      kernels.multiply_few(g, packed, begin, std::min(kFewColumns, g.n - begin),
+                           std::min(g.n, following * kFewColumns));
+      task = following;
+    }
+  };
   if (g.n * g.k < kSerialWeights) {
-    for (int64_t task = 0; task < tasks; ++task) multiply(task, 0);
+    work(0);
   } else {
-    pool.each(tasks, multiply);
+    pool.share(work);
   }
 }
 

@@ -23,12 +23,13 @@ class FewRows {
     }
   }
 
-  static void multiply(const Gemm& g, const float* packed, int64_t column, int64_t columns) {
+  static void multiply(const Gemm& g, const float* packed, int64_t column, int64_t columns,
+                       int64_t next) {
     alignas(64) float values[kFewRows * kFewColumns];
     if (g.b.dtype == DType::f32) {
-      multiply_by(static_cast<const float*>(g.b.data), g, packed, column, columns, values);
+      multiply_by(static_cast<const float*>(g.b.data), g, packed, {column, columns, next}, values);
     } else {
-      multiply_by(static_cast<const bf16*>(g.b.data), g, packed, column, columns, values);
+      multiply_by(static_cast<const bf16*>(g.b.data), g, packed, {column, columns, next}, values);
     }
     const bool adds = g.accumulate && g.c_dtype == DType::f32;
     GemmEpilogue<V, kFewColumns>::finish(
@@ -60,18 +61,22 @@ class FewRows {
     }
   }
 
+  struct Columns {
+    int64_t first, count, next;
+  };
+
   template <class T>
-  static void multiply_by(const T* b, const Gemm& g, const float* packed, int64_t column,
-                          int64_t columns, float* values) {
-    for (int64_t j = 0; j < columns; j += 4) {
+  static void multiply_by(const T* b, const Gemm& g, const float* packed, const Columns& columns,
+                          float* values) {
+    const auto column = [&](int64_t at) { return b + at * g.b.col_stride; };
+    for (int64_t j = 0; j < columns.count; j += 4) {
       // Where there are fewer than four, the last one again.
       const T* four[4];
       for (int64_t i = 0; i < 4; ++i) {
-        const int64_t at = j + i < columns ? j + i : columns - 1;
-        four[i] = b + (column + at) * g.b.col_stride;
+        four[i] = column(columns.first + (j + i < columns.count ? j + i : columns.count - 1));
       }
-      Feed feed(b + (column + j + 4) * g.b.col_stride, column + j + 4 < g.n,
-                (g.m + kRows - 1) / kRows);
+      const int64_t next = j + 4 < columns.count ? columns.first + j + 4 : columns.next;
+      Feed feed(column(next), next < g.n, (g.m + kRows - 1) / kRows);
       const float* a = packed;
       for (int64_t row = 0; row < g.m; row += kRows) {
         const int64_t rows = rows_from(g, row);

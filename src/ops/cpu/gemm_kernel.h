@@ -48,9 +48,10 @@ struct GemmKernels {
   void (*multiply)(const Gemm& g, const GemmBlock& block);
 
   // For few_rows(): a as multiply_few reads it, and up to kFewColumns columns of c from `column`
-  // on.
+  // on. The columns of b from `next` on are brought near; from g.n on there are none.
   void (*pack_few)(const Gemm& g, float* packed);
-  void (*multiply_few)(const Gemm& g, const float* packed, int64_t column, int64_t columns);
+  void (*multiply_few)(const Gemm& g, const float* packed, int64_t column, int64_t columns,
+                       int64_t next);
 };
 constexpr int64_t kFewColumns = 32;
 
