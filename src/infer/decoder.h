@@ -1,7 +1,8 @@
 // A model that continues many sequences, token by token, with the keys and values of what came
 // before in a cache. Rows of a batch are numbered; what a row holds is up to the caller.
 //
-// With several ranks, all of them call the same functions with the same arguments.
+// With several ranks, all of them call the same functions with the same arguments; or one of them
+// leads, and the others follow.
 #pragma once
 
 #include <memory>
@@ -36,6 +37,8 @@ struct Chosen {
   double logprob = 0;
 };
 
+class DecoderCalls;
+
 class Decoder {
  public:
   Decoder(LoadedModel& model, const DecoderLimits& limits);
@@ -45,35 +48,50 @@ class Decoder {
 
   const DecoderLimits& limits() const;
   int64_t vocab() const;
+  // Whether so many prompts can be computed at a time, the longest of which has so many tokens.
+  bool fits(int64_t prompts, int64_t longest) const;
 
   // Computes prompts from their first token on, writes them to the cache and chooses the token
-  // behind each: rows[i] of this call is number i of collect(). REQUIRES: the prompts, each as long
-  // as the longest, fit prefill_tokens.
+  // behind each. REQUIRES: fits().
   void prefill(std::span<const DecoderRow> rows);
   // The log-probabilities of the prompts' tokens from the second on, of all rows one after the
-  // other; nothing is written and nothing chosen. The same requirement.
+  // other; nothing is written to the cache and nothing chosen. REQUIRES: fits(), nothing on its
+  // way.
   std::vector<double> score(std::span<const DecoderRow> rows);
 
-  // Chooses one more token behind the last of each row, which is not in the cache yet. A row
-  // without tokens is left out: its number stays, nothing is chosen.
+  // Chooses one more token behind the last of each row, which is not in the cache yet.
   void decode(std::span<const DecoderRow> rows);
   // The same for the tokens that the step before chose, whether the host knows them already or not:
   // the rows are those of that step, with `pages` for one token more; `tokens` lacks the newest.
   void decode_further(std::span<const DecoderRow> rows);
 
-  // Waits for the oldest step that has not been collected. At most two may be on their way.
+  // Waits for the oldest step that has not been collected; its rows in their order. At most two may
+  // be on their way.
   std::span<const Chosen> collect();
-  // The logits of that step [rows, vocab], until the next step is issued.
-  std::span<const float> logits();
+  // The logits of the step that was collected last, [rows, vocab]. REQUIRES: nothing on its way.
+  std::vector<float> logits();
 
   // The page's keys and values are written to another page.
   void copy_page(int32_t from, int32_t to);
 
+  // From now on every call of this rank, the first of the world, is passed on to the others, which
+  // follow() meanwhile; they are dismissed when this is destroyed.
+  void lead();
+  void follow();
+  // So that those who follow do not give up while there is nothing to do; to be called more often
+  // than ranks wait for each other.
+  void keep_followers();
+
   size_t cache_bytes() const;
+  // Steps that were issued as recorded work.
+  int64_t replays() const;
+
+  class Runner;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Runner> runner_;
+  LoadedModel& model_;
+  std::unique_ptr<DecoderCalls> calls_;  // where this rank leads
 };
 
 }  // namespace bev
