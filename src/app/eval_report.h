@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "eval/choice.h"
 #include "eval/lambada.h"
+#include "eval/lambada_passages.h"
 #include "eval/perplexity.h"
 #include "eval/wikitext.h"
 

@@ -5,21 +5,8 @@
 #include <vector>
 
 #include "infer/scorer.h"
-#include "text/tokenizer.h"
 
 namespace bev {
-
-// Strict: the last word, whole, behind the text before it. Else: the last token of the text.
-enum class LambadaRule : uint8_t { LastToken, LastWord };
-
-// Of a passage, the ids and where those begin that must be foreseen. The text in front that does
-// not fit `length` tokens is left out. Data error when nothing stands before them.
-ScoringItem lambada_item(std::string_view passage, LambadaRule rule, int64_t length,
-                         Tokenizer& tokenizer);
-
-// The passages of a file: the text under "text" in each line. Data errors name the line.
-std::vector<ScoringItem> read_lambada(std::string_view name, std::string_view file,
-                                      LambadaRule rule, int64_t length, Tokenizer& tokenizer);
 
 struct PassageScore {
   int64_t tokens = 0;  // that had to be foreseen

@@ -1,7 +1,7 @@
 // Items that are longer than what a model sees.
 #pragma once
 
-#include "infer/scorer.h"
+#include "infer/scoring_item.h"
 
 namespace bev {
 

@@ -9,17 +9,10 @@
 
 #include "base/function_ref.h"
 #include "infer/loaded_model.h"
+#include "infer/scoring_item.h"
 #include "infer/scoring_pass.h"
 
 namespace bev {
-
-// A sequence of ids of the vocabulary. Those from `first` on are scored, each from all before it.
-struct ScoringItem {
-  std::vector<int32_t> ids{};
-  int64_t first = 1;  // from 1 to ids.size()
-
-  int64_t scored() const { return static_cast<int64_t>(ids.size()) - first; }
-};
 
 // Items that are made when they are needed; read() may be called on several threads.
 struct ScoringItems {

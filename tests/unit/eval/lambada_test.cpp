@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "eval/lambada_passages.h"
 #include "support/expect_error.h"
 #include "unit/eval/byte_model.h"
 
