@@ -92,9 +92,10 @@ EvalReport report_wikitext(const WikitextCorpus& corpus, const PerplexityRule& r
   const WikitextScore result = wikitext_score(corpus, score.nats);
   const std::string_view rules = kDetokenizerNames[static_cast<size_t>(corpus.rules)];
   const std::string how = format(
-      "made plain text by the rules {}; {}; a word is what single spaces separate in the "
-      "file, the first one is not counted",
-      rules, rule_in_words(rule));
+      "the text {}; {}; a word is what single spaces separate in the file, and the first "
+      "one is not counted",
+      corpus.rules == Detokenizer::None ? "as it is" : format("made plain by the rules {}", rules),
+      rule_in_words(rule));
   const std::string text = megatron_line(result);
   return {
       .words = ruled(text) + line("data", corpus.text.name) +
