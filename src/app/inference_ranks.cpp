@@ -65,7 +65,10 @@ InferenceRanks::InferenceRanks(const FlagValues& flags, std::optional<RankEnviro
 ModelUse InferenceRanks::use_of(const ModelFolder& folder, int64_t sequences,
                                 int64_t length) const {
   ModelUse use{.device = device_, .parallel = parallel_, .sequences = sequences, .length = length};
-  throw_if_any(check(config_of_use(folder, use), Purpose::Plan, origins_), "the use of the model");
+  Origins origins = origins_;
+  for (const char* field : {"model.layers", "model.heads", "model.kv_heads", "model.ffn"})
+    origins[field] = {.kind = OriginKind::File, .text = folder.weights.string()};
+  throw_if_any(check(config_of_use(folder, use), Purpose::Plan, origins), "the use of the model");
   return use;
 }
 

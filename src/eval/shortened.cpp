@@ -5,8 +5,7 @@
 namespace bev {
 
 void shorten(ScoringItem& item, int64_t length) {
-  BEV_CHECK(item.scored() <= length, Data,
-            "{} tokens are to be scored, but a window has only {}, one of them in front",
+  BEV_CHECK(item.scored() <= length, Data, "{} tokens are to be scored, but a window has only {}",
             item.scored(), length);
   const int64_t excess = static_cast<int64_t>(item.ids.size()) - (length + 1);
   if (excess <= 0) return;

@@ -75,19 +75,23 @@ TEST(Lambada, CountsPassagesWhoseTokensAreAllForeseen) {
     ++text.back();
     return text;
   };
+  // The second token is right behind a wrong one.
+  const std::string late = wrong(right) + model.likeliest(wrong(right));
   const std::vector<ScoringItem> items{{.ids = bytes_of(right), .first = 3},
                                        {.ids = bytes_of(wrong(twice)), .first = 3},
                                        {.ids = bytes_of(twice), .first = 3},
-                                       {.ids = bytes_of(wrong(right)), .first = 3}};
+                                       {.ids = bytes_of(wrong(right)), .first = 3},
+                                       {.ids = bytes_of(late), .first = 3}};
   const LambadaScore score = score_lambada(model.scorer(), items);
-  ASSERT_EQ(score.passages.size(), 4u);
+  ASSERT_EQ(score.passages.size(), 5u);
   EXPECT_TRUE(score.passages[0].is_correct);
   EXPECT_FALSE(score.passages[1].is_correct);
   EXPECT_TRUE(score.passages[2].is_correct);
   EXPECT_FALSE(score.passages[3].is_correct);
+  EXPECT_FALSE(score.passages[4].is_correct);
   EXPECT_EQ(score.correct, 2);
-  EXPECT_EQ(score.tokens, 6);
-  EXPECT_DOUBLE_EQ(score.accuracy(), 0.5);
+  EXPECT_EQ(score.tokens, 8);
+  EXPECT_DOUBLE_EQ(score.accuracy(), 0.4);
   EXPECT_NEAR(score.passages[2].nats,
               model.last(bytes_of(right)).loss + model.last(bytes_of(twice)).loss, 1e-12);
   double sum = 0;
