@@ -1,217 +1,272 @@
-// bevatron eval: the loss of a trained model on a text or a token file.
-#include <algorithm>
+// bevatron eval: what a trained model is worth, on a text or a task.
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <memory>
-#include <numbers>
 #include <optional>
-#include <vector>
 
 #include "app/device_flags.h"
+#include "app/eval_report.h"
+#include "app/inference_ranks.h"
 #include "app/progress_line.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
 #include "base/check.h"
-#include "base/json.h"
+#include "base/file.h"
 #include "config/tokenizer_facts.h"
-#include "data/documents.h"
-#include "data/token_file.h"
-#include "data/training_data.h"
-#include "infer/scoring.h"
 
 namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 10> kFlags{{
-    {"--data", "PREFIX", "a token file (PREFIX.bin, PREFIX.idx)"},
-    {"--text", "FILE", "a text, encoded with the tokenizer of the training"},
+constexpr std::array<OwnFlag, 21> kFlags{{
+    {"--task", "NAME",
+     "perplexity: of any text or token file. wikitext: of a corpus whose words and marks stand "
+     "apart, by its words, as Megatron-LM measures WikiText-103 and Penn Treebank. lambada: the "
+     "last words of passages. choice: questions with several endings, as HellaSwag. WIKITEXT103 "
+     "and LAMBADA are understood too [default: perplexity]"},
+    {"--text", "FILE",
+     "a text, encoded with the tokenizer of the training; lambada: lines {\"text\": \"...\"}; "
+     "choice: lines {\"ctx\": \"...\", \"endings\": [\"...\", ...], \"label\": 0}"},
+    {"--valid-data", "FILE", "Megatron's name of --text"},
+    {"--data", "PREFIX", "perplexity: a token file (PREFIX.bin, PREFIX.idx)"},
     {"--documents", "NAME",
-     "line, paragraph or file: what a document of --text is [default: line]"},
+     "perplexity: line, paragraph or file: what a document of --text is [default: line]"},
+    {"--separate", "", "perplexity: documents do not see each other"},
+    {"--scores", "FILE",
+     "write the score of each document, passage or question, a line of JSON each"},
     {"--length", "N", "tokens of one window [default: as trained, at most the model's positions]"},
     {"--overlap", "N",
-     "tokens at the start of a window that only give context [default: half a window]"},
+     "perplexity: tokens at the start of a window that only give context [default: half a window]"},
+    {"--overlapping-eval", "N",
+     "wikitext: tokens from the start of one window to that of the next; at the end of a window, "
+     "as many are scored [default: 32]"},
+    {"--detokenizer", "NAME",
+     "wikitext: auto, none, ptb, wikitext or lambada: by which rules the file becomes plain text; "
+     "auto: by \"ptb\", \"wiki\" or \"lambada\" in its name [default: auto]"},
+    {"--strict-lambada", "", "lambada: the whole last word, not only its last token"},
     {"--batch", "N", "windows computed at a time [default: 8]"},
+    kTensorFlag,
+    kMegatronTensorFlag,
+    kPipelineFlag,
+    kMegatronPipelineFlag,
     kThreadsFlag,
     kDeviceFlag,
     kPrecisionFlag,
     {"--json", "", "print JSON with stable keys"},
 }};
 
-struct Text {
-  TokenStream stream;
-  std::string name;
-  int64_t bytes = -1;  // of text behind the tokens; -1: not known
-  std::vector<int32_t> ids{};
-};
+constexpr FlagVerb kVerb{
+    .name = "eval",
+    .summary =
+        "Scores a trained model on a text or a task. DIR is the folder of a `bevatron train`, one "
+        "of its checkpoints or a Hugging Face model. Without --data and --text the validation part "
+        "of the training data is scored. Docs: docs/evaluation.md.",
+    .flags = kFlags,
+    .positional = "DIR",
+    .min_positional = 1,
+    .max_positional = 1};
 
-// Ends of documents are tokens but no text.
-int64_t count_bytes(const TokenStream& stream, const Tokenizer& tokenizer) {
-  std::array<int32_t, 4096> block;
-  int64_t bytes = 0;
-  for (int64_t place = 0; place < stream.size;) {
-    const int64_t count = std::min<int64_t>(stream.size - place, block.size());
-    const std::span<int32_t> part(block.data(), static_cast<size_t>(count));
-    stream.read(place, part);
-    bytes += static_cast<int64_t>(tokenizer.decode(part, SpecialIds::LeaveOut).size());
-    place += count;
+enum class Task : uint8_t { Perplexity, Wikitext, Lambada, Choice };
+constexpr std::array<std::string_view, 6> kTaskNames{"perplexity", "wikitext",    "lambada",
+                                                     "choice",     "WIKITEXT103", "LAMBADA"};
+
+Task task_of(const FlagValues& flags) {
+  const size_t choice = flags.choice("--task", 0, kTaskNames);
+  if (choice < 4) return static_cast<Task>(choice);
+  return choice == 4 ? Task::Wikitext : Task::Lambada;
+}
+
+// Flags that belong to one task mean nothing to another.
+void require_flags_of(Task task, const FlagValues& flags) {
+  constexpr std::pair<std::string_view, Task> kOwners[] = {
+      {"--data", Task::Perplexity},           {"--documents", Task::Perplexity},
+      {"--separate", Task::Perplexity},       {"--overlap", Task::Perplexity},
+      {"--overlapping-eval", Task::Wikitext}, {"--detokenizer", Task::Wikitext},
+      {"--strict-lambada", Task::Lambada}};
+  for (const auto& [flag, owner] : kOwners)
+    BEV_CHECK(task == owner || !flags.has(flag), Usage,
+              "{} belongs to --task {}, and the task is {}", flag,
+              kTaskNames[static_cast<size_t>(owner)], kTaskNames[static_cast<size_t>(task)]);
+}
+
+// What is evaluated, and on what.
+class EvalRun {
+ public:
+  EvalRun(const FlagValues& flags, InferenceRanks& ranks)
+      : flags_(flags),
+        ranks_(ranks),
+        folder_(open_model_folder(flags.positional().front())),
+        tokenizer_(tokenizer_of(folder_.config)) {
+    if (ranks.prints())
+      for (const std::string& line : folder_.passed_over) say("note: {}\n", line);
+    const int64_t trained =
+        folder_.config.train.sequence > 0 ? folder_.config.train.sequence : 1024;
+    length_ = flags.integer("--length", longest_sequence(folder_, trained), 1,
+                            longest_sequence(folder_, 1 << 28));
+    use_ = ranks.use_of(folder_, flags.integer("--batch", 8, 1, 65536), length_);
   }
-  return bytes;
-}
 
-// A part of a token file as a stream.
-TokenStream stream_in(const std::string& prefix, std::optional<SequenceRange> range,
-                      const Config& config) {
-  const auto file = std::make_shared<const TokenFile>(
-      prefix, config.data.mmap ? TokenAccess::Mapped : TokenAccess::Pieces);
-  BEV_CHECK(file->index().tokens() > 0, Data, "{}: the files hold no tokens", prefix);
-  if (!range) range = SequenceRange{0, file->index().sequences()};
-  const int64_t begin = file->stream_begin(range->begin);
-  return {.size = file->stream_begin(range->end) - begin,
-          .read = [file, begin, vocab = config.model.vocab](int64_t at, std::span<int32_t> out) {
-            file->read(begin + at, out, vocab);
-          }};
-}
-
-// One stream behind the other.
-TokenStream joined(TokenStream first, TokenStream second) {
-  const int64_t size = first.size + second.size;
-  return {.size = size,
-          .read = [first = std::move(first), second = std::move(second)](int64_t at,
-                                                                         std::span<int32_t> out) {
-            const auto here = static_cast<size_t>(
-                std::clamp<int64_t>(first.size - at, 0, static_cast<int64_t>(out.size())));
-            if (here > 0) first.read(at, out.first(here));
-            if (here < out.size())
-              second.read(std::max<int64_t>(0, at - first.size), out.subspan(here));
-          }};
-}
-
-void set_stream(Text& text, std::string name, TokenStream stream, const Config& config) {
-  text.name = std::move(name);
-  text.stream = std::move(stream);
-  if (const auto tokenizer = tokenizer_of(config))
-    text.bytes = count_bytes(text.stream, *tokenizer);
-}
-
-void from_text(Text& text, const std::string& path, DocumentBreak documents,
-               const ModelFolder& folder) {
-  const Config& config = folder.config;
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
-  BEV_CHECK(tokenizer != nullptr, Usage, "--text {}: {}; --data PREFIX scores a token file", path,
-            why_no_tokenizer(folder));
-  const MappedFile file(path);
-  text.bytes = 0;
-  const std::string_view all(reinterpret_cast<const char*>(file.bytes().data()),
-                             file.bytes().size());
-  for_each_document(all, documents, [&](std::string_view document) {
-    tokenizer->encode(document, text.ids);
-    if (const auto eod = tokenizer->eod_id()) text.ids.push_back(*eod);
-    text.bytes += static_cast<int64_t>(document.size());
-  });
-  BEV_CHECK(!text.ids.empty(), Data, "{}: there is no text in the file", path);
-  text.name = path;
-  text.stream = stream_of(text.ids);
-}
-
-// The validation part of the data the model was trained on; of a blend, all files one after the
-// other, each once.
-void from_training(Text& text, const ModelFolder& folder) {
-  const DataConfig& d = folder.config.data;
-  BEV_CHECK(folder.is_run && (!d.path.empty() || !d.valid_path.empty()), Usage,
-            "there is nothing to score: --data PREFIX or --text FILE names it");
-  const ErrorContext context(
-      "opening the validation data of the training; --data or --text names something else");
-  const TrainingData data = open_training_data(folder.config, 0);
-  std::string names;
-  TokenStream stream;
-  for (const TrainingData::Part& part : data.parts) {
-    if (part.split != Split::Valid) continue;
-    TokenStream next = stream_in(part.prefix.string(), part.range, folder.config);
-    stream = names.empty() ? std::move(next) : joined(std::move(stream), std::move(next));
-    names += (names.empty() ? "" : ", ") + part.prefix.string();
-  }
-  if (!names.empty()) return set_stream(text, names, std::move(stream), folder.config);
-  throw Error(ErrorKind::Data,
-              "the data of the training has no validation part; --data PREFIX or --text FILE names "
-              "something to score");
-}
-
-struct Score {
-  int64_t tokens = 0, bytes = -1;
-  double nats = 0, seconds = 0;
-  double loss() const { return nats / static_cast<double>(tokens); }
-  double bits_per_byte() const { return nats / std::numbers::ln2 / static_cast<double>(bytes); }
-};
-
-void print_score(const Score& s, const Text& text, bool json) {
-  if (json) {
-    Json out{{"data", text.name},
-             {"tokens", s.tokens},
-             {"loss", s.loss()},
-             {"perplexity", std::exp(s.loss())},
-             {"seconds", s.seconds}};
-    if (s.bytes > 0) {
-      out["bytes"] = s.bytes;
-      out["bits_per_byte"] = s.bits_per_byte();
+  // Nothing where another process has the first rank.
+  std::optional<EvalReport> run(Task task) {
+    switch (task) {
+      case Task::Wikitext: return wikitext();
+      case Task::Lambada: return lambada();
+      case Task::Choice: return choice();
+      case Task::Perplexity: break;
     }
-    fmt::print("{}\n", out.dump(2));
-    return;
+    return perplexity();
   }
-  fmt::print("data          {}\n", text.name);
-  fmt::print("tokens        {}\n", with_commas(s.tokens));
-  fmt::print("loss          {:.4f} nats per token\n", s.loss());
-  fmt::print("perplexity    {:.4f}\n", std::exp(s.loss()));
-  if (s.bytes > 0)
-    fmt::print("bits per byte {:.4f} over {} bytes\n", s.bits_per_byte(), with_commas(s.bytes));
+
+  double seconds() const { return seconds_; }
+
+ private:
+  std::string file_name() const {
+    const std::string_view flag = flags_.has("--valid-data") ? "--valid-data" : "--text";
+    BEV_CHECK(flags_.has(flag), Usage, "the task needs a file: --text FILE");
+    return flags_.path(flag);
+  }
+
+  Tokenizer& tokenizer(const std::string& file) const {
+    BEV_CHECK(tokenizer_ != nullptr, Usage, "--text {}: {}; --data PREFIX scores a token file",
+              file, why_no_tokenizer(folder_));
+    return *tokenizer_;
+  }
+
+  static std::string_view text_in(const MappedFile& file) {
+    return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+  }
+
+  // What `work` makes of a scorer on the first rank, if that is here.
+  template <class Work>
+  auto scored(int64_t items, std::string_view unit, Work&& work) {
+    using OnDone = FunctionRef<void(int64_t)>;
+    std::optional<std::invoke_result_t<Work, Scorer&, OnDone>> result;
+    ranks_.run(folder_, use_, [&](const RankPlace& place) {
+      LoadedModel model(folder_, use_, place.device, place.world);
+      Scorer scorer(model);
+      if (!place.is_first) {
+        work(scorer, [](int64_t) {});
+        return;
+      }
+      ProgressLine progress("scoring", items, unit);
+      result = work(scorer, [&](int64_t done) { progress.update(done); });
+      seconds_ = progress.seconds();
+    });
+    return result;
+  }
+
+  std::optional<EvalReport> score_windows(const EvalText& text, const PerplexityRule& rule,
+                                          FunctionRef<EvalReport(const TextScore& score)> report) {
+    const PerplexityWindows windows(text, rule);
+    const auto result = scored(windows.count(), "windows", [&](Scorer& scorer, auto on_done) {
+      return score_text(scorer, text, windows, on_done);
+    });
+    return result ? std::optional(report(*result)) : std::nullopt;
+  }
+
+  EvalText text_to_score() const {
+    if (flags_.has("--data"))
+      return eval_token_file(flags_.path("--data"), folder_.config, tokenizer_.get());
+    if (!flags_.has("--text") && !flags_.has("--valid-data"))
+      return eval_validation(folder_, tokenizer_.get());
+    const std::string name = file_name();
+    Tokenizer& encoder = tokenizer(name);
+    const MappedFile file(name);
+    const auto documents =
+        static_cast<DocumentBreak>(flags_.choice("--documents", 0, kDocumentBreakNames));
+    return eval_text_of(name, text_in(file), documents, encoder);
+  }
+
+  std::optional<EvalReport> perplexity() {
+    const PerplexityRule rule{.length = length_,
+                              .overlap = flags_.integer("--overlap", length_ / 2, 0, length_ - 1),
+                              .before = static_cast<int32_t>(folder_.config.data.eod),
+                              .separate = flags_.has("--separate")};
+    const EvalText text = text_to_score();
+    return score_windows(
+        text, rule, [&](const TextScore& score) { return report_perplexity(text, rule, score); });
+  }
+
+  std::optional<EvalReport> wikitext() {
+    constexpr int64_t kStride = 32;
+    const int64_t stride =
+        flags_.integer("--overlapping-eval", std::min(kStride, length_), 1, length_);
+    const PerplexityRule rule{.length = length_, .overlap = length_ - stride};
+    const std::string name = file_name();
+    const MappedFile file(name);
+    const WikitextCorpus corpus =
+        wikitext_corpus(name, text_in(file), detokenizer(name), tokenizer(name));
+    return score_windows(corpus.text, rule, [&](const TextScore& score) {
+      return report_wikitext(corpus, rule, score);
+    });
+  }
+
+  Detokenizer detokenizer(const std::string& file) const {
+    std::array<std::string_view, std::size(kDetokenizerNames) + 1> names{"auto"};
+    std::copy(std::begin(kDetokenizerNames), std::end(kDetokenizerNames), names.begin() + 1);
+    const size_t choice = flags_.choice("--detokenizer", 0, names);
+    return choice == 0 ? detokenizer_for(file) : static_cast<Detokenizer>(choice - 1);
+  }
+
+  std::optional<EvalReport> lambada() {
+    const auto rule =
+        flags_.has("--strict-lambada") ? LambadaRule::LastWord : LambadaRule::LastToken;
+    const std::string name = file_name();
+    const MappedFile file(name);
+    const std::vector<ScoringItem> items =
+        read_lambada(name, text_in(file), rule, length_, tokenizer(name));
+    const auto result =
+        scored(static_cast<int64_t>(items.size()), "passages",
+               [&](Scorer& scorer, auto on_done) { return score_lambada(scorer, items, on_done); });
+    return result ? std::optional(report_lambada(name, rule, *result)) : std::nullopt;
+  }
+
+  std::optional<EvalReport> choice() {
+    const std::string name = file_name();
+    const MappedFile file(name);
+    const std::vector<ChoiceQuestion> questions = read_questions(name, text_in(file));
+    const std::vector<ScoringItem> items = choice_items(
+        name, questions, static_cast<int32_t>(folder_.config.data.eod), length_, tokenizer(name));
+    const auto result =
+        scored(static_cast<int64_t>(items.size()), "endings", [&](Scorer& scorer, auto on_done) {
+          return score_choices(scorer, questions, items, on_done);
+        });
+    return result ? std::optional(report_choice(name, *result)) : std::nullopt;
+  }
+
+  const FlagValues& flags_;
+  InferenceRanks& ranks_;
+  ModelFolder folder_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  int64_t length_ = 0;
+  ModelUse use_;
+  double seconds_ = 0;
+};
+
+void evaluate(const FlagValues& flags, InferenceRanks& ranks) {
+  flags.require_not_both("--data", "--text");
+  flags.require_not_both("--data", "--valid-data");
+  flags.require_not_both("--text", "--valid-data");
+  const Task task = task_of(flags);
+  require_flags_of(task, flags);
+  const std::string scores = flags.path("--scores");
+  EvalRun run(flags, ranks);
+  std::optional<EvalReport> report = run.run(task);
+  if (!report) return;
+  if (!scores.empty()) {
+    AtomicFile file(scores);
+    file.write(report->scores);
+    file.commit();
+  }
+  report->json["seconds"] = run.seconds();
+  fmt::print("{}", flags.has("--json") ? report->json.dump(2) + "\n" : report->words);
 }
 
 }  // namespace
 
 int eval(std::span<const std::string> args) {
-  const auto flags = flags_for(
-      {.name = "eval",
-       .summary = "Scores a trained model: loss, perplexity and, with its tokenizer, bits per "
-                  "byte. DIR is the folder of a `bevatron train`, one of its checkpoints or a "
-                  "Hugging Face model. Without --data and --text the validation part of the "
-                  "training data is scored.",
-       .flags = kFlags,
-       .positional = "DIR",
-       .min_positional = 1,
-       .max_positional = 1},
-      args);
-  if (!flags) return 0;
-  flags->require_not_both("--data", "--text");
-  const ModelFolder folder = open_model_folder(flags->positional().front());
-  for (const std::string& line : folder.passed_over) say("note: {}\n", line);
-  const Config& config = folder.config;
-  const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
-  const int64_t length = flags->integer("--length", longest_sequence(folder, trained), 1,
-                                        longest_sequence(folder, 1 << 28));
-  const int64_t overlap = flags->integer("--overlap", length / 2, 0, length - 1);
-
-  Text text;
-  if (flags->has("--text")) {
-    from_text(text, flags->path("--text"),
-              static_cast<DocumentBreak>(flags->choice("--documents", 0, kDocumentBreakNames)),
-              folder);
-  } else if (flags->has("--data")) {
-    const std::string prefix = flags->path("--data");
-    set_stream(text, prefix, stream_in(prefix, std::nullopt, config), config);
-  } else {
-    from_training(text, folder);
-  }
-
-  const DeviceConfig device = device_from_flags(*flags);
-  LoadedModel model(folder, device, flags->integer("--batch", 8, 1, 65536), length);
-  const ScoringWindows windows(text.stream, length, overlap, static_cast<int32_t>(config.data.eod));
-  ProgressLine progress("scoring", windows.windows(), "windows");
-  Score result{.tokens = windows.scored(), .bytes = text.bytes};
-  result.nats = score(model, windows, [&](int64_t done) { progress.update(done); });
-  result.seconds = progress.seconds();
-  print_score(result, text, flags->has("--json"));
-  return 0;
+  return run_inference_verb(
+      kVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) { evaluate(flags, ranks); });
 }
 
 }  // namespace bev::app

@@ -47,6 +47,12 @@ struct ModelEnv {
   Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
   // [tokens] of the accumulation type, may be absent: the loss of each token, whatever its weight.
   Tensor token_losses{};
+  // [tokens, ops::kSoftmaxStats] of the accumulation type, may be absent: of the logits of each
+  // token.
+  Tensor token_stats{};
+  // Ids that may follow a token; 0: all rows of the head, its padding too. REQUIRES: not in
+  // training, and every rank holds one of them.
+  int64_t classes = 0;
   // Where weight gradients go that shall be computed later; null: none shall.
   std::vector<WeightGradient>* postponed = nullptr;
 

@@ -56,19 +56,28 @@ void Head::logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) c
                    .b_is_settled = env.is_settled});
 }
 
+ConstTensor Head::weight_in_use(const ModelEnv& env) const {
+  if (env.classes == 0) return weight_.value;
+  const int64_t begin = weight_.pieces.front().logical_begin, held = weight_.value.shape[0];
+  return slice(ConstTensor(weight_.value), 0, 0, std::min(held, env.classes - begin));
+}
+
 // Where the rows hold the whole vocabulary, there are no statistics to combine.
-void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const {
-  if (!env.tensor.cuts_vocabulary()) {
+void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows, Tensor stats) const {
+  const bool is_cut = env.tensor.cuts_vocabulary();
+  if (!is_cut && !stats.present()) {
     ops::cross_entropy(ex, rows);
     return;
   }
   const Shape shape{rows.logits.rows(), ops::kSoftmaxStats};
-  const Tensor stats = ex.scratch.allocate(shape, accumulation_of(rows.logits.dtype), "head.stats");
+  if (!stats.present())
+    stats = ex.scratch.allocate(shape, accumulation_of(rows.logits.dtype), "head.stats");
   ops::softmax_stats(ex, {.logits = rows.logits,
                           .targets = rows.targets,
                           .column_begin = rows.column_begin,
                           .stats = stats});
-  ops::merge_softmax_stats(ex, {.parts = env.tensor.gather_parts(ex, stats), .stats = stats});
+  if (is_cut)
+    ops::merge_softmax_stats(ex, {.parts = env.tensor.gather_parts(ex, stats), .stats = stats});
   ops::CrossEntropy merged = rows;
   merged.stats = stats;
   ops::cross_entropy(ex, merged);
@@ -81,31 +90,38 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
   const ConstTensor all = env.tensor.enter(ex, x);
   const Tensor partial = dx.present() ? env.tensor.partial_for(ex, dx) : Tensor{};
   const int64_t tokens = all.rows();
+  const ConstTensor weight = weight_in_use(env);
   for (int64_t begin = 0; begin < tokens; begin += chunk_) {
     ArenaScope scope(ex.scratch);
     const int64_t count = std::min(chunk_, tokens - begin);
     const ConstTensor rows = slice(all, 0, begin, count);
     const ConstTensor targets = slice(micro.targets, 0, begin, count);
     const ConstTensor weights = slice(micro.weight, 0, begin, count);
-    const Tensor chunk =
-        ex.scratch.allocate({count, weight_.value.shape[0]}, x.dtype, "head.logits");
+    const Tensor chunk = ex.scratch.allocate({count, weight.rows()}, x.dtype, "head.logits");
     const Tensor loss = env.token_losses.present()
                             ? slice(env.token_losses, 0, begin, count)
                             : ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
+    const Tensor stats =
+        env.token_stats.present() ? slice(env.token_stats, 0, begin, count) : Tensor{};
 
+<<<<<<< HEAD
     logits(ex, env, rows, chunk);
+=======
+    ops::matmul(ex, {.a = rows, .b = weight, .tb = Transpose::Yes, .out = chunk});
+>>>>>>> 316d458821562f483cc379bff3407b18af13df5e
     losses(ex, env,
            {.logits = chunk,
             .targets = targets,
             .weight = weights,
             .column_begin = weight_.pieces.front().logical_begin,
-            .classes = classes_,
+            .classes = env.classes > 0 ? env.classes : classes_,
             .smoothing = env.training ? smoothing_ : 0.0,
             .z_loss = env.training ? z_loss_ : 0.0,
             .grad_scale = env.grad_scale,
             .loss_scale = env.loss_scale,
             .loss = loss,
-            .dlogits = dx.present() ? chunk : Tensor{}});
+            .dlogits = dx.present() ? chunk : Tensor{}},
+           stats);
     ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.loss});
     if (!dx.present()) continue;
     ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(partial, 0, begin, count)});

@@ -30,7 +30,10 @@ class Head {
   void logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) const;
 
  private:
-  void losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows) const;
+  // stats: where the statistics of the rows shall be; may be absent.
+  void losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows, Tensor stats) const;
+  // The rows of the matrix that take part: those in front.
+  ConstTensor weight_in_use(const ModelEnv& env) const;
 
   int64_t chunk_, classes_;
   double smoothing_, z_loss_;

@@ -7,6 +7,7 @@
 #include "golden_runner/cases.h"
 #include "golden_runner/model_run.h"
 #include "infer/batcher.h"
+#include "infer/scorer.h"
 #include "support/tolerance.h"
 
 namespace bev::golden {
@@ -32,6 +33,7 @@ class ModelCases {
 
   void run() {
     guarded("inference", [&] { inference(); });
+    guarded("score", [&] { scores(); });
     guarded("generate", [&] { generations(); });
     guarded("grads", [&] { gradients(); });
     guarded("adamw", [&] { training("adamw"); });
@@ -128,6 +130,29 @@ class ModelCases {
     const std::vector<HostBatch> repeated(static_cast<size_t>(tokens_.micros), batches.front());
     const Values mean{run.mean_loss(repeated)}, expected_mean{score.at("mean_loss").get<double>()};
     check("score/mean_loss", relative_error(mean, expected_mean), bound(1));
+  }
+
+  // As `eval` finds them: the sequences in one batch.
+  void scores() {
+    if (place_.is_short() || !fs::exists(dir_ / "score.json")) return;
+    const Json golden = read_json(dir_ / "score.json");
+    LoadedModel model(open_model_folder(dir_),
+                      {.kind = place_.device, .threads = 2, .precision = place_.precision},
+                      tokens_.batch, tokens_.length);
+    const auto each = tokens_.length + 1;
+    Values logprobs, expected;
+    Scorer(model).score({.count = tokens_.batch,
+                         .read =
+                             [&](int64_t index) {
+                               const auto begin = tokens_.ids.begin() + index * each;
+                               return ScoringItem{.ids = {begin, begin + each}};
+                             }},
+                        [&](int64_t, std::span<const TokenScore> found) {
+                          for (const TokenScore& token : found) logprobs.push_back(-token.loss);
+                        });
+    for (const Json& row : golden.at("token_logprob"))
+      for (const Json& value : row) expected.push_back(value.get<double>());
+    check("score/by_eval", relative_error(logprobs, expected), bound(1));
   }
 
   // Greedy texts of several prompts at a time, with a cache. Where rounding is coarse the likeliest
