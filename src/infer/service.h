@@ -34,8 +34,10 @@ class GenerationService {
     std::string refusal{};             // why, in a sentence
     bool is_full = false;              // refused because too many wait: later is another matter
   };
-  // Thread-safe. The sink is called from the thread of the service and must not block.
-  virtual Answer submit(GenerationRequest request, TokenSink sink) = 0;
+  // Thread-safe. The sink is called from the thread of the service and must not block. Requests of
+  // one group (the texts that one client wants at once) take turns with those of other groups: many
+  // in one do not keep the others waiting.
+  virtual Answer submit(GenerationRequest request, TokenSink sink, uint64_t group) = 0;
 
   virtual ServiceCounts counts() const = 0;
   // Empty, or why nothing is generated any more.
