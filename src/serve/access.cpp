@@ -52,8 +52,9 @@ std::optional<ApiError> AccessCheck::refuse_origin(const HttpRequest& request) c
   const std::string* origin = request.header("origin");
   if (origin == nullptr) return {};
   const size_t slashes = origin->find("://");
-  const std::string_view from =
-      slashes == std::string::npos ? std::string_view() : std::string_view(*origin).substr(slashes + 3);
+  const std::string_view from = slashes == std::string::npos
+                                    ? std::string_view()
+                                    : std::string_view(*origin).substr(slashes + 3);
   if (host != nullptr && lowered(from) == lowered(*host)) return {};
   return ApiError{.status = 403, .message = "a page of another site may not ask this server"};
 }

@@ -35,8 +35,8 @@ std::string unescaped(std::string_view text) {
   };
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
-    const bool is_escape = text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 &&
-                           digit(text[i + 2]) >= 0;
+    const bool is_escape =
+        text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0;
     result += is_escape ? static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2])) : text[i];
     if (is_escape) i += 2;
   }
@@ -90,8 +90,8 @@ std::unique_ptr<HttpWork> Api::handle(HttpRequest request, HttpAnswer& answer) {
     return refuse({.status = 404, .message = "there is nothing at this address"});
   answer.record().route = route->path;
   if (format(" {} ", route->methods).find(format(" {} ", request.method)) == std::string::npos) {
-    HttpResponse response = response_of(
-        {.status = 405, .message = format("{} takes {}", route->path, route->methods)});
+    HttpResponse response =
+        response_of({.status = 405, .message = format("{} takes {}", route->path, route->methods)});
     std::string allowed(route->methods);
     if (const size_t blank = allowed.find(' '); blank != std::string::npos)
       allowed.replace(blank, 1, ", ");
@@ -116,6 +116,7 @@ HttpResponse Api::error(int status, const std::string& message) {
 void Api::tick() {
   clock_.tick();
   health_.tick();
+  if (options_.on_tick) options_.on_tick();
 }
 
 std::unique_ptr<HttpWork> Api::page(const HttpRequest&, HttpAnswer& answer) {
@@ -174,8 +175,8 @@ std::unique_ptr<HttpWork> Api::megatron(const HttpRequest& request, HttpAnswer& 
   if (const ApiError* error = std::get_if<ApiError>(&wanted)) {
     problem = *error;
   } else {
-    auto work = std::make_unique<MegatronWork>(
-        model_, std::get<MegatronRequest>(std::move(wanted)), answer, post_, metrics_, clock_);
+    auto work = std::make_unique<MegatronWork>(model_, std::get<MegatronRequest>(std::move(wanted)),
+                                               answer, post_, metrics_, clock_);
     problem = work->start(next_number_++);
     if (!problem) return work;
   }

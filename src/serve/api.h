@@ -18,6 +18,7 @@ struct ApiOptions {
   std::chrono::milliseconds request_limit{600000};  // for the whole answer of one request
   std::chrono::milliseconds health_valid{3000}, health_limit{10000};
   std::function<void(const HttpRecord& record)> log{};  // hears each request; may be empty
+  std::function<void()> on_tick{};                      // some times a second; may be empty
 };
 
 class Api final : public HttpHandler {

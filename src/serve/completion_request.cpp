@@ -49,8 +49,8 @@ std::variant<CompletionRequest, ApiError> read_completion_request(std::string_vi
   CompletionRequest request;
   request.model = fields.text("model", "", kLongestName);
   request.prompts = read_prompts(fields, "prompt", limits);
-  request.max_tokens = fields.integer("max_tokens", std::min<int64_t>(16, limits.max_tokens), 0,
-                                      limits.max_tokens);
+  request.max_tokens =
+      fields.integer("max_tokens", std::min<int64_t>(16, limits.max_tokens), 0, limits.max_tokens);
   request.samples = fields.integer("n", 1, 1, limits.texts);
   if (request.samples * static_cast<int64_t>(request.prompts.size()) > limits.texts)
     fields.refuse("n", format("{} prompts, {} times each, are more than {} texts",

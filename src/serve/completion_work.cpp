@@ -39,9 +39,10 @@ std::string CompletionWork::encode(const Prompt& prompt, std::vector<int32_t>& i
   if (ids.empty()) return "the prompt is empty, and this model has no token that begins a document";
   const auto tokens = static_cast<int64_t>(ids.size());
   if (tokens + request_.max_tokens > model_.limits.context)
-    return format("the prompt has {} tokens, with max_tokens {} that is more than the {} of this "
-                  "model",
-                  tokens, request_.max_tokens, model_.limits.context);
+    return format(
+        "the prompt has {} tokens, with max_tokens {} that is more than the {} of this "
+        "model",
+        tokens, request_.max_tokens, model_.limits.context);
   return {};
 }
 
@@ -56,8 +57,7 @@ std::optional<ApiError> CompletionWork::start(uint64_t number) {
   for (const Prompt& prompt : request_.prompts) {
     std::vector<int32_t> ids;
     if (const std::string problem = encode(prompt, ids); !problem.empty())
-      return ApiError{
-          .message = problem, .param = "prompt", .code = "context_length_exceeded"};
+      return ApiError{.message = problem, .param = "prompt", .code = "context_length_exceeded"};
     prompt_tokens_ += static_cast<int64_t>(ids.size());
     // A seed makes a text the same whatever stands beside it.
     const uint64_t seed = request_.seed.value_or(random_number());
@@ -72,8 +72,7 @@ std::optional<ApiError> CompletionWork::start(uint64_t number) {
                                     .score_prompt = request_.echo && request_.logprobs},
                         .stops = request_.stops});
       Choice choice{.prompt = ids};
-      if (request_.echo)
-        choice.echo = prompt.is_ids ? model_.tokenizer->decode(ids) : prompt.text;
+      if (request_.echo) choice.echo = prompt.is_ids ? model_.tokenizer->decode(ids) : prompt.text;
       choices_.push_back(std::move(choice));
     }
   }
@@ -120,9 +119,10 @@ void CompletionWork::hear(const TextUpdate& update) {
   if (is_over_) return;
   Choice& choice = choices_[update.text];
   if (update.event->finish == Finish::Failed)
-    return fail({.status = 500, .message = model_.service->failure().empty()
-                                               ? "the model gave no finite probability to any token"
-                                               : "the model has failed"});
+    return fail({.status = 500,
+                 .message = model_.service->failure().empty()
+                                ? "the model gave no finite probability to any token"
+                                : "the model has failed"});
   if (update.event->has_token && !has_first_) {
     has_first_ = true;
     metrics_.first_token(seconds_now() - began_);
@@ -143,8 +143,7 @@ void CompletionWork::hear(const TextUpdate& update) {
 // A stop string is no part of the text, nor are its tokens.
 void CompletionWork::cut_list(Choice& choice) const {
   TokenList& list = choice.list;
-  while (!list.offsets.empty() &&
-         list.offsets.back().get<int64_t>() >= choice.characters) {
+  while (!list.offsets.empty() && list.offsets.back().get<int64_t>() >= choice.characters) {
     for (Json* column : {&list.tokens, &list.logprobs, &list.alternatives, &list.offsets})
       if (!column->empty()) column->erase(column->size() - 1);
   }
@@ -155,11 +154,11 @@ Json CompletionWork::choice_json(size_t number) {
   Choice& choice = choices_[number];
   Json logprobs;
   if (request_.logprobs)
-    logprobs = {{"tokens", std::move(choice.list.tokens)},
-                {"token_logprobs", std::move(choice.list.logprobs)},
-                {"top_logprobs",
-                 *request_.logprobs > 0 ? std::move(choice.list.alternatives) : Json()},
-                {"text_offset", std::move(choice.list.offsets)}};
+    logprobs = {
+        {"tokens", std::move(choice.list.tokens)},
+        {"token_logprobs", std::move(choice.list.logprobs)},
+        {"top_logprobs", *request_.logprobs > 0 ? std::move(choice.list.alternatives) : Json()},
+        {"text_offset", std::move(choice.list.offsets)}};
   Json json{{"index", number},
             {"text", std::move(choice.text)},
             {"logprobs", std::move(logprobs)},
@@ -230,7 +229,8 @@ void CompletionWork::fail(const ApiError& error) {
 }
 
 void CompletionWork::expire() {
-  if (!is_over_) fail({.status = 504, .message = "the request took longer than this server allows"});
+  if (!is_over_)
+    fail({.status = 504, .message = "the request took longer than this server allows"});
 }
 
 void CompletionWork::note() {

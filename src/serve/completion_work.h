@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "serve/completion_request.h"
-#include "serve/served_model.h"
 #include "serve/serve_metrics.h"
+#include "serve/served_model.h"
 #include "serve/text_group.h"
 #include "serve/timed_work.h"
 

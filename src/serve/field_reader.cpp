@@ -11,14 +11,14 @@ namespace bev {
 FieldReader::FieldReader(const Json& json, std::string where)
     : json_(json), where_(std::move(where)) {
   if (!json.is_object())
-    problem_ = ApiError{
-        .message = where_.empty()
-                       ? std::string("the body must be a JSON object")
-                       : format("{} must be an object", where_.substr(0, where_.size() - 1))};
+    problem_ = ApiError{.message = where_.empty() ? std::string("the body must be a JSON object")
+                                                  : format("{} must be an object",
+                                                           where_.substr(0, where_.size() - 1))};
 }
 
 void FieldReader::refuse(std::string_view name, std::string message) {
-  if (!problem_) problem_ = ApiError{.message = std::move(message), .param = where_ + std::string(name)};
+  if (!problem_)
+    problem_ = ApiError{.message = std::move(message), .param = where_ + std::string(name)};
 }
 
 void FieldReader::add(const std::optional<ApiError>& problem) {

@@ -66,7 +66,8 @@ void HealthCheck::begin() {
   probe_ = std::make_unique<TextGroup>(
       *model_.service, *model_.tokenizer, post_, [this](const TextUpdate& update) {
         if (update.is_end && is_probing_)
-          conclude(update.event->finish == Finish::Failed ? "the model failed to make a token" : "");
+          conclude(update.event->finish == Finish::Failed ? "the model failed to make a token"
+                                                          : "");
       });
   WantedText wanted{.request = {.prompt = {model_.end >= 0 ? model_.end : 0},
                                 .tokens = 1,

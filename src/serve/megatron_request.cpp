@@ -84,13 +84,13 @@ std::variant<MegatronRequest, ApiError> read_megatron_request(std::string_view b
                                   0, limits.max_tokens);
   request.logprobs = fields.boolean("logprobs", false);
   if (request.tokens == 0 && !request.logprobs)
-    fields.refuse("tokens_to_generate", "tokens_to_generate 0 only scores the prompts: it needs "
-                                        "\"logprobs\": true");
+    fields.refuse("tokens_to_generate",
+                  "tokens_to_generate 0 only scores the prompts: it needs "
+                  "\"logprobs\": true");
   request.choice = read_choice(fields, limits);
   request.adds_begin = fields.boolean("add_BOS", false);
-  const bool has_empty =
-      std::any_of(request.prompts.begin(), request.prompts.end(),
-                  [](const Prompt& prompt) { return prompt.text.empty(); });
+  const bool has_empty = std::any_of(request.prompts.begin(), request.prompts.end(),
+                                     [](const Prompt& prompt) { return prompt.text.empty(); });
   if (has_empty && !request.adds_begin)
     fields.refuse("prompts", "an empty prompt needs \"add_BOS\": true");
   if (fields.find("random_seed") != nullptr) {

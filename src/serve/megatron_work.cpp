@@ -87,14 +87,16 @@ void MegatronWork::finish() {
     texts.push_back(result.text);
     Json tokens = Json::array();
     for (size_t i = 0; i < result.ids.size(); ++i)
-      tokens.push_back(token_text(*model_.tokenizer, i == 0 ? -1 : result.ids[i - 1], result.ids[i]));
+      tokens.push_back(
+          token_text(*model_.tokenizer, i == 0 ? -1 : result.ids[i - 1], result.ids[i]));
     segments.push_back(std::move(tokens));
     logprobs.push_back(result.logprobs);
   }
-  answer_.send({.content_type = "application/json",
-                .body = json_text({{"text", std::move(texts)},
-                                   {"segments", std::move(segments)},
-                                   {"logprobs", request_.logprobs ? std::move(logprobs) : Json()}})});
+  answer_.send(
+      {.content_type = "application/json",
+       .body = json_text({{"text", std::move(texts)},
+                          {"segments", std::move(segments)},
+                          {"logprobs", request_.logprobs ? std::move(logprobs) : Json()}})});
 }
 
 void MegatronWork::fail(const ApiError& error) {
@@ -104,7 +106,8 @@ void MegatronWork::fail(const ApiError& error) {
 }
 
 void MegatronWork::expire() {
-  if (!is_over_) fail({.status = 504, .message = "the request took longer than this server allows"});
+  if (!is_over_)
+    fail({.status = 504, .message = "the request took longer than this server allows"});
 }
 
 void MegatronWork::note() {

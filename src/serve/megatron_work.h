@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "serve/megatron_request.h"
-#include "serve/served_model.h"
 #include "serve/serve_metrics.h"
+#include "serve/served_model.h"
 #include "serve/text_group.h"
 #include "serve/timed_work.h"
 

@@ -34,8 +34,8 @@ Prompt prompt_of(const Json& value, FieldReader& fields, std::string_view name,
     const bool is_huge = each.is_number_unsigned() && each.get<uint64_t>() > INT32_MAX;
     const int64_t id = is_huge ? -1 : each.get<int64_t>();
     if (id < 0 || id >= limits.vocab) {
-      fields.refuse(name, format("{} has a token that is not one of 0 to {}", name,
-                                 limits.vocab - 1));
+      fields.refuse(name,
+                    format("{} has a token that is not one of 0 to {}", name, limits.vocab - 1));
       return prompt;
     }
     prompt.ids.push_back(static_cast<int32_t>(id));
@@ -91,7 +91,8 @@ std::vector<std::string> read_stops(FieldReader& fields, std::string_view name) 
 
 ParsedBody parse_body(std::string_view body) {
   try {
-    return {.json = parse_json(body, "the body", {.bytes = body.size() + 1, .depth = kDeepestBody})};
+    return {.json =
+                parse_json(body, "the body", {.bytes = body.size() + 1, .depth = kDeepestBody})};
   } catch (const Error& error) {
     return {.json = {}, .problem = ApiError{.message = error.what()}};
   }

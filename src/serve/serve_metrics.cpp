@@ -50,8 +50,8 @@ void ServeMetrics::request(const HttpRecord& record) {
 
 std::string ServeMetrics::page(const ServiceCounts& counts, size_t connections,
                                bool has_failed) const {
-  std::string text = head("bevatron_requests_total", "counter",
-                          "Requests that ended, 499: the client went away.");
+  std::string text =
+      head("bevatron_requests_total", "counter", "Requests that ended, 499: the client went away.");
   for (const auto& [what, count] : requests_)
     text += format("bevatron_requests_total{{endpoint=\"{}\",code=\"{}\"}} {}\n", what.first,
                    what.second, count);
@@ -66,8 +66,8 @@ std::string ServeMetrics::page(const ServiceCounts& counts, size_t connections,
   text += format("bevatron_texts_total{{end=\"finished\"}} {}\n", counts.finished);
   text += format("bevatron_texts_total{{end=\"cancelled\"}} {}\n", counts.cancelled);
   text += format("bevatron_texts_total{{end=\"refused\"}} {}\n", counts.refused);
-  text += single("bevatron_texts_waiting", "gauge", "Texts that wait for their turn.",
-                 counts.waiting);
+  text +=
+      single("bevatron_texts_waiting", "gauge", "Texts that wait for their turn.", counts.waiting);
   text += single("bevatron_texts_running", "gauge", "Texts that are being made.", counts.running);
   text += single("bevatron_steps_total", "counter", "Steps of the model.", counts.steps);
   text += single("bevatron_busy_seconds_total", "counter", "Time the model was at work.",

@@ -21,7 +21,7 @@ class Histogram {
   std::string lines(std::string_view name, std::string_view help) const;
 
  private:
-  static constexpr std::array kEdges{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5,
+  static constexpr std::array kEdges{0.005, 0.01, 0.025, 0.05, 0.1,  0.25, 0.5,
                                      1.0,   2.5,  5.0,   10.0, 30.0, 60.0, 300.0};
   std::array<int64_t, kEdges.size() + 1> counts_{};  // of each range; the last has no end
   double sum_ = 0;

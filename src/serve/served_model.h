@@ -12,11 +12,11 @@ namespace bev {
 
 struct ServedModel {
   std::string name{};
-  int64_t created = 0;               // seconds since 1970
-  Tokenizer* tokenizer = nullptr;    // used by the thread of the server alone
+  int64_t created = 0;             // seconds since 1970
+  Tokenizer* tokenizer = nullptr;  // used by the thread of the server alone
   GenerationService* service = nullptr;
-  int32_t end = -1;                  // the id that ends a document; -1: none
-  int32_t begin = -1;                // the id that begins a text; -1: none
+  int32_t end = -1;    // the id that ends a document; -1: none
+  int32_t begin = -1;  // the id that begins a text; -1: none
   RequestLimits limits{};
 };
 

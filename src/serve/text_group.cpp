@@ -42,7 +42,9 @@ std::optional<ApiError> TextGroup::submit(std::vector<WantedText> wanted, uint64
     if (answer.ticket == nullptr) {
       texts_.clear();
       const bool has_failed = !service_.failure().empty();
-      return ApiError{.status = has_failed ? 503 : answer.is_full ? 429 : 400,
+      return ApiError{.status = has_failed       ? 503
+                                : answer.is_full ? 429
+                                                 : 400,
                       .message = answer.refusal,
                       .code = has_failed       ? "service_failed"
                               : answer.is_full ? "queue_full"

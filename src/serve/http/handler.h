@@ -12,10 +12,10 @@ namespace bev {
 // One request and what became of it.
 struct HttpRecord {
   std::string method{}, path{};
-  std::string route{};   // what it was for, out of a few: "/v1/completions"; empty: nothing we have
-  std::string note{};    // what the handler adds to the line of the log
-  int status = 0;        // 499: the client went away before all of the answer was made
-  double seconds = 0;    // from the whole request to the whole answer
+  std::string route{};  // what it was for, out of a few: "/v1/completions"; empty: nothing we have
+  std::string note{};   // what the handler adds to the line of the log
+  int status = 0;       // 499: the client went away before all of the answer was made
+  double seconds = 0;   // from the whole request to the whole answer
 };
 
 // The answer of one request. Either send() once, or begin(), any number of write(), end().

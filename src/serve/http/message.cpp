@@ -43,9 +43,9 @@ std::string_view reason_of(int status) {
 
 std::string head_of(const HttpResponse& response, std::string_view framing) {
   std::string text = format("HTTP/1.1 {} {}\r\n", response.status, reason_of(response.status));
-  if (!response.content_type.empty())
-    text += format("Content-Type: {}\r\n", response.content_type);
-  for (const HttpHeader& each : response.headers) text += format("{}: {}\r\n", each.name, each.value);
+  if (!response.content_type.empty()) text += format("Content-Type: {}\r\n", response.content_type);
+  for (const HttpHeader& each : response.headers)
+    text += format("{}: {}\r\n", each.name, each.value);
   text += framing;
   text += "\r\n";
   return text;

@@ -1,0 +1,77 @@
+// A GenerationService over a batcher, by a thread of its own.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "infer/batcher.h"
+#include "infer/service.h"
+
+namespace bev {
+
+struct QueueLimits {
+  int64_t rows = 1;     // texts that are given to the batcher at a time
+  int64_t waiting = 1;  // texts besides those
+};
+
+// Groups take turns: whose turn it is gives one of its texts to the batcher and goes to the end of
+// the line. When the model throws, all open requests end with Finish::Failed and nothing is taken
+// any more. Tickets must not outlive this.
+class QueuedService final : public GenerationService {
+ public:
+  // The batcher must outlive this, which alone uses it until then.
+  QueuedService(Batcher& batcher, const QueueLimits& limits);
+  // Cancels what is open.
+  ~QueuedService() override;
+
+  Answer submit(GenerationRequest request, TokenSink sink, uint64_t group) override;
+  ServiceCounts counts() const override;
+  std::string failure() const override;
+  bool drain(double seconds) override;
+
+  // What the model threw; null: nothing.
+  std::exception_ptr error() const;
+
+ private:
+  struct Request;
+  using Shared = std::shared_ptr<Request>;
+  class OwnTicket;
+
+  void run();
+  void work();
+  void cancel(const Shared& request);
+  // The next one whose turn it is; null: none waits.
+  Shared take_turn();
+  void admit();
+  void settle(double busy_seconds);
+  void fail(const std::exception_ptr& error, const std::string& why);
+  void deliver(Request& request, const TokenEvent& event);
+
+  Batcher& batcher_;
+  const QueueLimits limits_;
+
+  // Of the thread of the model alone.
+  std::vector<int64_t> ended_;  // numbers, in this step
+  int64_t made_ = 0;            // tokens, in this step
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_, settled_;
+  std::map<uint64_t, std::deque<Shared>> groups_;  // that have texts which wait
+  std::deque<uint64_t> turns_;                     // the same, whose turn is next first
+  std::unordered_map<int64_t, Shared> admitted_;   // by the batcher's number
+  std::vector<int64_t> cancelled_;                 // numbers, to be told to the batcher
+  int64_t waiting_ = 0;
+  bool is_stopping_ = false, is_draining_ = false, is_idle_ = true;
+  ServiceCounts counts_;
+  std::string failure_;
+  std::exception_ptr error_;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace bev
