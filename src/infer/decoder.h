@@ -45,35 +45,40 @@ class Decoder {
 
   const DecoderLimits& limits() const;
   int64_t vocab() const;
+  // Whether so many prompts can be computed at a time, the longest of which has so many tokens.
+  bool fits(int64_t prompts, int64_t longest) const;
 
   // Computes prompts from their first token on, writes them to the cache and chooses the token
-  // behind each: rows[i] of this call is number i of collect(). REQUIRES: the prompts, each as long
-  // as the longest, fit prefill_tokens.
+  // behind each. REQUIRES: fits().
   void prefill(std::span<const DecoderRow> rows);
   // The log-probabilities of the prompts' tokens from the second on, of all rows one after the
-  // other; nothing is written and nothing chosen. The same requirement.
+  // other; nothing is written to the cache and nothing chosen. REQUIRES: fits(), nothing on its
+  // way.
   std::vector<double> score(std::span<const DecoderRow> rows);
 
-  // Chooses one more token behind the last of each row, which is not in the cache yet. A row
-  // without tokens is left out: its number stays, nothing is chosen.
+  // Chooses one more token behind the last of each row, which is not in the cache yet.
   void decode(std::span<const DecoderRow> rows);
   // The same for the tokens that the step before chose, whether the host knows them already or not:
   // the rows are those of that step, with `pages` for one token more; `tokens` lacks the newest.
   void decode_further(std::span<const DecoderRow> rows);
 
-  // Waits for the oldest step that has not been collected. At most two may be on their way.
+  // Waits for the oldest step that has not been collected; its rows in their order. At most two may
+  // be on their way.
   std::span<const Chosen> collect();
-  // The logits of that step [rows, vocab], until the next step is issued.
-  std::span<const float> logits();
+  // The logits of the step that was collected last, [rows, vocab]. REQUIRES: nothing on its way.
+  std::vector<float> logits();
 
   // The page's keys and values are written to another page.
   void copy_page(int32_t from, int32_t to);
 
   size_t cache_bytes() const;
+  // Steps that were issued as recorded work.
+  int64_t replays() const;
+
+  class Runner;
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  std::unique_ptr<Runner> runner_;
 };
 
 }  // namespace bev

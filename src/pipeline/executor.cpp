@@ -11,6 +11,9 @@ namespace bev {
 
 namespace {
 
+// Batches that grow come with new keys; the old ones are then of no use.
+constexpr size_t kMostRecordings = 16;
+
 std::vector<bool> lasts_of(const Program& program) {
   std::set<std::pair<Act, int>> seen;
   std::vector<bool> is_last(program.size());
@@ -40,7 +43,7 @@ Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
       loss_(device_, 2 * sizeof(double), "scalars"),
-      recordings_(device_) {
+      recordings_(device_, kMostRecordings) {
   const Program& program = program_for(micros);
   slots_.reserve(static_cast<size_t>(slots_of(program)));
   for (size_t chunk = 0; chunk < model.stages.size(); ++chunk) {

@@ -5,8 +5,9 @@
 #include <map>
 #include <span>
 
+#include "device/recorded_work.h"
 #include "pipeline/batch_feed.h"
-#include "pipeline/micro_recordings.h"
+#include "pipeline/micro_work.h"
 #include "pipeline/placed_model.h"
 #include "pipeline/schedule.h"
 
@@ -104,7 +105,7 @@ class Executor {
   BatchFeed feed_;
   Arena scratch_, recompute_;
   Buffer loss_;
-  MicroRecordings recordings_;
+  RecordedWork<MicroWork> recordings_;
   Cost* cost_ = nullptr;
   Trace* trace_ = nullptr;
   WaitMeter* waits_ = nullptr;
