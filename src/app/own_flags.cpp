@@ -257,11 +257,12 @@ std::string help_text(const FlagVerb& verb, size_t columns) {
                 own_flags_help(flags, columns));
 }
 
-std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::string> args) {
+std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::string> args,
+                                    bool prints) {
   for (const std::string& arg : args) {
     if (arg == "--") break;
     if (arg != "--help" && arg != "-h") continue;
-    fmt::print("{}", help_text(verb, text_columns()));
+    if (prints) fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }
   return FlagValues(verb, args);

@@ -70,9 +70,10 @@ class FlagValues {
   std::vector<std::string> positional_;
 };
 
-// The arguments of the verb. Empty when --help or -h asked for the help: it has been printed and
-// the verb is done.
-std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::string> args);
+// The arguments of the verb. Empty when --help or -h asked for the help: it has been printed, where
+// this process `prints`, and the verb is done.
+std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::string> args,
+                                    bool prints = true);
 
 // What --help prints.
 std::string help_text(const FlagVerb& verb, size_t columns);
