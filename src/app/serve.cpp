@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <memory>
 
 #include "app/api_key.h"
 #include "app/device_flags.h"
+#include "app/inference_ranks.h"
 #include "app/stop_signal.h"
 #include "app/terminal.h"
 #include "app/verbs.h"
@@ -48,6 +50,10 @@ constexpr std::array kFlags{
     kThreadsFlag,
     kDeviceFlag,
     kPrecisionFlag,
+    kTensorFlag,
+    kPipelineFlag,
+    kMegatronTensorFlag,
+    kMegatronPipelineFlag,
 };
 
 std::chrono::milliseconds seconds(double value) {
@@ -135,45 +141,47 @@ ModelServerOptions server_options(const FlagValues& flags, const std::string& ho
   return options;
 }
 
-}  // namespace
+// What is known before the model is loaded.
+struct Serving {
+  Serving(const FlagValues& flags, const InferenceRanks& ranks)
+      : host(flags.text("--host", "127.0.0.1")),
+        options(server_options(flags, host)),
+        port(static_cast<int>(flags.integer("--port", 8000, 0, 65535))),
+        queue(flags.integer("--queue", 256, 1, 1 << 20)),
+        folder(open_model_folder(flags.positional().front())),
+        tokenizer(tokenizer_of(folder.config)),
+        limits(decoder_limits(flags, folder)),
+        use(ranks.use_of(folder, limits.rows, limits.length)) {
+    BEV_CHECK(tokenizer != nullptr, Usage, "{}; a server needs one", why_no_tokenizer(folder));
+    if (!ranks.prints()) return;
+    for (const std::string& line : folder.passed_over) say("note: {}\n", line);
+    // What others have already taken is known at once.
+    listener = listen_on(host, port, EveryAddress::Allowed);
+  }
 
-int serve(std::span<const std::string> args) {
-  const auto flags = flags_for(
-      {.name = "serve",
-       .summary = "Serves a trained model over HTTP: the addresses of OpenAI's completions and of "
-                  "Megatron-LM's server, and a page to try it. DIR is the folder of a `bevatron "
-                  "train`, one of its checkpoints or a Hugging Face model.",
-       .flags = kFlags,
-       .positional = "DIR",
-       .min_positional = 1,
-       .max_positional = 1},
-      args);
-  if (!flags) return 0;
-  const std::string host = flags->text("--host", "127.0.0.1");
-  ModelServerOptions options = server_options(*flags, host);
-  const auto port = static_cast<int>(flags->integer("--port", 8000, 0, 65535));
-  const int64_t queue = flags->integer("--queue", 256, 1, 1 << 20);
+  void run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal);
 
-  const ModelFolder folder = open_model_folder(flags->positional().front());
-  for (const std::string& line : folder.passed_over) say("note: {}\n", line);
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(folder.config);
-  BEV_CHECK(tokenizer != nullptr, Usage, "{}; a server needs one", why_no_tokenizer(folder));
-  const DecoderLimits limits = decoder_limits(*flags, folder);
-  const DeviceConfig device = device_from_flags(*flags);
-  // Before the model is loaded: what others have already taken is known at once.
-  Socket listener = listen_on(host, port, EveryAddress::Allowed);
-  const Address address = address_here(listener.get());
+  std::string host;
+  ModelServerOptions options;
+  int port;
+  int64_t queue;
+  ModelFolder folder;
+  std::unique_ptr<Tokenizer> tokenizer;
+  DecoderLimits limits;
+  ModelUse use;
+  Socket listener{};  // of the process that serves
+};
 
-  LoadedModel model(folder, device, limits.rows, limits.length);
-  Decoder decoder(model, limits);
+void Serving::run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal) {
   Batcher batcher(decoder);
-  QueuedService service(batcher, {.rows = limits.rows, .waiting = queue});
-  const ServedModel served = served_model(*flags, folder, decoder.limits(), *tokenizer, service);
-
-  StopSignal signal;
-  signal.defer();
-  options.is_asked_to_end = [&] { return signal.asked() != 0; };
-  ModelServer server(std::move(listener), served, options);
+  QueueOptions queued{.rows = limits.rows, .waiting = queue};
+  if (leads) queued.when_idle = [&] { decoder.keep_followers(); };
+  QueuedService service(batcher, queued);
+  const ServedModel served = served_model(flags, folder, decoder.limits(), *tokenizer, service);
+  ModelServerOptions asked = options;
+  asked.is_asked_to_end = [&] { return signal.asked() != 0; };
+  const Address address = address_here(listener.get());
+  ModelServer server(std::move(listener), served, asked);
   fmt::print("serving {} at http://{} | texts at a time: {} | tokens of a text: {} | cache: {} |\n",
              served.name, host_and_port(address.host(), address.port()), limits.rows, limits.length,
              as_bytes(static_cast<double>(decoder.cache_bytes())));
@@ -182,7 +190,32 @@ int serve(std::span<const std::string> args) {
   if (service.error() != nullptr) std::rethrow_exception(service.error());
   const ServiceCounts counts = service.counts();
   fmt::print("server ended | texts: {} | tokens: {} |\n", counts.finished, counts.generated_tokens);
-  return 0;
+}
+
+}  // namespace
+
+int serve(std::span<const std::string> args) {
+  return run_inference_verb(
+      {.name = "serve",
+       .summary = "Serves a trained model over HTTP: the addresses of OpenAI's completions and of "
+                  "Megatron-LM's server, and a page to try it. DIR is the folder of a `bevatron "
+                  "train`, one of its checkpoints or a Hugging Face model.",
+       .flags = kFlags,
+       .positional = "DIR",
+       .min_positional = 1,
+       .max_positional = 1},
+      args, [](const FlagValues& flags, InferenceRanks& ranks) {
+        Serving serving(flags, ranks);
+        StopSignal signal;
+        signal.defer();
+        ranks.run(serving.folder, serving.use, [&](const RankPlace& place) {
+          LoadedModel model(serving.folder, serving.use, place.device, place.world);
+          Decoder decoder(model, serving.limits);
+          if (!place.is_first) return decoder.follow();
+          if (ranks.size() > 1) decoder.lead();
+          serving.run(flags, decoder, ranks.size() > 1, signal);
+        });
+      });
 }
 
 }  // namespace bev::app

@@ -29,8 +29,8 @@ class QueuedService::OwnTicket final : public Ticket {
   Shared request_;
 };
 
-QueuedService::QueuedService(Batcher& batcher, const QueueLimits& limits)
-    : batcher_(batcher), limits_(limits) {
+QueuedService::QueuedService(Batcher& batcher, QueueOptions options)
+    : batcher_(batcher), options_(std::move(options)) {
   counts_.pages = counts_.free_pages = batcher.free_pages();
   thread_ = std::thread([this] { run(); });
 }
@@ -54,7 +54,7 @@ GenerationService::Answer QueuedService::submit(GenerationRequest request, Token
   } else if (is_draining_) {
     refusal = "nothing new is taken: the server is about to end";
     is_full = true;
-  } else if (refusal.empty() && waiting_ >= limits_.waiting) {
+  } else if (refusal.empty() && waiting_ >= options_.waiting) {
     refusal = format("{} texts wait already; try again later", waiting_);
     is_full = true;
   }
@@ -127,11 +127,22 @@ void QueuedService::run() {
   }
 }
 
+void QueuedService::wait(std::unique_lock<std::mutex>& lock) {
+  const auto has_work = [&] {
+    return is_stopping_ || waiting_ > 0 || !cancelled_.empty() || !is_idle_;
+  };
+  if (!options_.when_idle) return wake_.wait(lock, has_work);
+  while (!wake_.wait_for(lock, options_.idle_interval, has_work)) {
+    lock.unlock();
+    options_.when_idle();
+    lock.lock();
+  }
+}
+
 void QueuedService::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    wake_.wait(lock,
-               [&] { return is_stopping_ || waiting_ > 0 || !cancelled_.empty() || !is_idle_; });
+    wait(lock);
     if (is_stopping_) return;
     for (const int64_t number : std::exchange(cancelled_, {})) {
       batcher_.cancel(number);
@@ -168,7 +179,7 @@ QueuedService::Shared QueuedService::take_turn() {
 }
 
 void QueuedService::admit() {
-  while (std::ssize(admitted_) < limits_.rows) {
+  while (std::ssize(admitted_) < options_.rows) {
     const Shared next = take_turn();
     if (next == nullptr) return;
     counts_.prompt_tokens += std::ssize(next->wanted.prompt);

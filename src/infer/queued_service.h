@@ -1,9 +1,11 @@
 // A GenerationService over a batcher, by a thread of its own.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <thread>
@@ -15,9 +17,12 @@
 
 namespace bev {
 
-struct QueueLimits {
+struct QueueOptions {
   int64_t rows = 1;     // texts that are given to the batcher at a time
   int64_t waiting = 1;  // texts besides those
+  // While there is nothing to do, called so often by the thread that owns the model. May be empty.
+  std::function<void()> when_idle{};
+  std::chrono::milliseconds idle_interval{1000};
 };
 
 // Groups take turns: whose turn it is gives one of its texts to the batcher and goes to the end of
@@ -26,7 +31,7 @@ struct QueueLimits {
 class QueuedService final : public GenerationService {
  public:
   // The batcher must outlive this, which alone uses it until then.
-  QueuedService(Batcher& batcher, const QueueLimits& limits);
+  QueuedService(Batcher& batcher, QueueOptions options);
   // Cancels what is open.
   ~QueuedService() override;
 
@@ -45,6 +50,8 @@ class QueuedService final : public GenerationService {
 
   void run();
   void work();
+  // Returns when there is something to do.
+  void wait(std::unique_lock<std::mutex>& lock);
   void cancel(const Shared& request);
   // The next one whose turn it is; null: none waits.
   Shared take_turn();
@@ -54,7 +61,7 @@ class QueuedService final : public GenerationService {
   void deliver(Request& request, const TokenEvent& event);
 
   Batcher& batcher_;
-  const QueueLimits limits_;
+  const QueueOptions options_;
 
   // Of the thread of the model alone.
   std::vector<int64_t> ended_;  // numbers, in this step
