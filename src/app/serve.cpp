@@ -175,6 +175,9 @@ struct Serving {
 void Serving::run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal) {
   Batcher batcher(decoder);
   QueueOptions queued{.rows = limits.rows, .waiting = queue};
+  queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams) {
+    return beam_search(decoder, prompt, beams);
+  };
   if (leads) queued.when_idle = [&] { decoder.keep_followers(); };
   QueuedService service(batcher, queued);
   const ServedModel served = served_model(flags, folder, decoder.limits(), *tokenizer, service);

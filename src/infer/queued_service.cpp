@@ -15,6 +15,8 @@ struct QueuedService::Request {
 
   std::mutex mutex{};  // held while the sink is called
   TokenSink sink{};
+  BeamSink beam_sink{};  // of a search; else empty
+  BeamOptions beams{};
   bool is_closed = false;  // it has ended or is cancelled: the sink is not called any more
 };
 
@@ -30,8 +32,8 @@ class QueuedService::OwnTicket final : public Ticket {
 };
 
 QueuedService::QueuedService(Batcher& batcher, QueueOptions options)
-    : batcher_(batcher), options_(std::move(options)) {
-  counts_.pages = counts_.free_pages = batcher.free_pages();
+    : batcher_(batcher), options_(std::move(options)), all_pages_(batcher.free_pages()) {
+  counts_.pages = counts_.free_pages = all_pages_;
   thread_ = std::thread([this] { run(); });
 }
 
@@ -47,6 +49,42 @@ QueuedService::~QueuedService() {
 GenerationService::Answer QueuedService::submit(GenerationRequest request, TokenSink sink,
                                                 uint64_t group) {
   std::string refusal = batcher_.why_not(request);
+  const auto added = std::make_shared<Request>();
+  added->wanted = std::move(request);
+  added->sink = std::move(sink);
+  return take(added, std::move(refusal), group);
+}
+
+GenerationService::Answer QueuedService::search(std::vector<int32_t> prompt,
+                                                const BeamOptions& options, BeamSink sink,
+                                                uint64_t group) {
+  std::string refusal = why_not_search(prompt, options);
+  const auto added = std::make_shared<Request>();
+  added->wanted.prompt = std::move(prompt);
+  added->beams = options;
+  added->beam_sink = std::move(sink);
+  return take(added, std::move(refusal), group);
+}
+
+std::string QueuedService::why_not_search(std::span<const int32_t> prompt,
+                                          const BeamOptions& options) const {
+  if (!options_.search) return "no searches are done here";
+  if (options.beams < 1 || options.beams > options_.rows)
+    return format("a search has 1 to {} beams here, not {}", options_.rows, options.beams);
+  if (options.tokens < 1) return "a search makes at least one token";
+  GenerationRequest like;
+  like.prompt.assign(prompt.begin(), prompt.end());
+  like.tokens = options.tokens;
+  if (std::string refusal = batcher_.why_not(like); !refusal.empty()) return refusal;
+  // Each beam has its pages, and one more while it becomes another.
+  const int64_t pages = options.beams * (batcher_.pages_of(like) + 1);
+  if (pages > all_pages_)
+    return format("the beams would take {} pages of the cache, which has {}", pages, all_pages_);
+  return {};
+}
+
+GenerationService::Answer QueuedService::take(const Shared& request, std::string refusal,
+                                              uint64_t group) {
   bool is_full = false;
   const std::lock_guard lock(mutex_);
   if (!failure_.empty()) {
@@ -62,16 +100,13 @@ GenerationService::Answer QueuedService::submit(GenerationRequest request, Token
     ++counts_.refused;
     return {.ticket = {}, .refusal = std::move(refusal), .is_full = is_full};
   }
-  const auto added = std::make_shared<Request>();
-  added->wanted = std::move(request);
-  added->group = group;
-  added->sink = std::move(sink);
+  request->group = group;
   std::deque<Shared>& queue = groups_[group];
   if (queue.empty()) turns_.push_back(group);
-  queue.push_back(added);
+  queue.push_back(request);
   ++waiting_;
   wake_.notify_all();
-  return {.ticket = std::make_unique<OwnTicket>(*this, added)};
+  return {.ticket = std::make_unique<OwnTicket>(*this, request)};
 }
 
 void QueuedService::cancel(const Shared& request) {
@@ -116,7 +151,7 @@ bool QueuedService::drain(double seconds) {
   std::unique_lock lock(mutex_);
   is_draining_ = true;
   return settled_.wait_for(lock, std::chrono::duration<double>(seconds),
-                           [&] { return waiting_ == 0 && admitted_.empty(); });
+                           [&] { return has_settled(); });
 }
 
 void QueuedService::run() {
@@ -129,7 +164,7 @@ void QueuedService::run() {
 
 void QueuedService::wait(std::unique_lock<std::mutex>& lock) {
   const auto has_work = [&] {
-    return is_stopping_ || waiting_ > 0 || !cancelled_.empty() || !is_idle_;
+    return is_stopping_ || waiting_ > 0 || alone_ != nullptr || !cancelled_.empty() || !is_idle_;
   };
   if (!options_.when_idle) return wake_.wait(lock, has_work);
   while (!wake_.wait_for(lock, options_.idle_interval, has_work)) {
@@ -159,7 +194,36 @@ void QueuedService::work() {
       lock.lock();
     }
     settle(busy);
+    if (alone_ != nullptr && admitted_.empty() && is_idle_) search_alone(lock);
   }
+}
+
+void QueuedService::search_alone(std::unique_lock<std::mutex>& lock) {
+  const Shared request = alone_;
+  lock.unlock();
+  const double began = seconds_now();
+  std::vector<Beam> beams;
+  bool is_wanted = false;
+  {
+    const std::lock_guard looking(request->mutex);
+    is_wanted = !request->is_closed;
+  }
+  if (is_wanted) beams = options_.search(request->wanted.prompt, request->beams);
+  {
+    const std::lock_guard calling(request->mutex);
+    is_wanted = is_wanted && !std::exchange(request->is_closed, true);
+    if (is_wanted) request->beam_sink(&beams);
+  }
+  lock.lock();
+  alone_ = nullptr;
+  if (is_wanted) {
+    ++counts_.finished;
+    counts_.prompt_tokens += std::ssize(request->wanted.prompt);
+    for (const Beam& beam : beams) counts_.generated_tokens += std::ssize(beam.ids);
+  }
+  ++counts_.steps;
+  counts_.busy_seconds += seconds_now() - began;
+  if (has_settled()) settled_.notify_all();
 }
 
 QueuedService::Shared QueuedService::take_turn() {
@@ -179,9 +243,13 @@ QueuedService::Shared QueuedService::take_turn() {
 }
 
 void QueuedService::admit() {
-  while (std::ssize(admitted_) < options_.rows) {
+  while (alone_ == nullptr && std::ssize(admitted_) < options_.rows) {
     const Shared next = take_turn();
     if (next == nullptr) return;
+    if (next->beam_sink) {
+      alone_ = next;
+      return;
+    }
     counts_.prompt_tokens += std::ssize(next->wanted.prompt);
     next->number = batcher_.submit(
         std::move(next->wanted), [this, next](const TokenEvent& event) { deliver(*next, event); });
@@ -210,7 +278,7 @@ void QueuedService::settle(double busy_seconds) {
   if (busy_seconds > 0) ++counts_.steps;
   counts_.busy_seconds += busy_seconds;
   counts_.free_pages = batcher_.free_pages();
-  if (waiting_ == 0 && admitted_.empty()) settled_.notify_all();
+  if (has_settled()) settled_.notify_all();
 }
 
 void QueuedService::fail(const std::exception_ptr& error, const std::string& why) {
@@ -222,6 +290,7 @@ void QueuedService::fail(const std::exception_ptr& error, const std::string& why
     for (const auto& [number, request] : admitted_) open.push_back(request);
     for (const auto& [group, queue] : groups_) open.insert(open.end(), queue.begin(), queue.end());
     admitted_.clear();
+    if (alone_ != nullptr) open.push_back(std::exchange(alone_, nullptr));
     groups_.clear();
     turns_.clear();
     waiting_ = 0;
@@ -229,7 +298,11 @@ void QueuedService::fail(const std::exception_ptr& error, const std::string& why
   for (const Shared& request : open) {
     const std::lock_guard calling(request->mutex);
     if (std::exchange(request->is_closed, true)) continue;
-    request->sink({.finish = Finish::Failed});
+    if (request->beam_sink) {
+      request->beam_sink(nullptr);
+    } else {
+      request->sink({.finish = Finish::Failed});
+    }
   }
   settled_.notify_all();
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "infer/beam_search.h"
 #include "infer/request.h"
 
 namespace bev {
@@ -38,6 +39,12 @@ class GenerationService {
   // one group (the texts that one client wants at once) take turns with those of other groups: many
   // in one do not keep the others waiting.
   virtual Answer submit(GenerationRequest request, TokenSink sink, uint64_t group) = 0;
+
+  // The same for a search among several continuations of one prompt, during which nothing else is
+  // generated. The sink is called once, with the texts, best first; null: the model failed.
+  using BeamSink = std::function<void(const std::vector<Beam>* beams)>;
+  virtual Answer search(std::vector<int32_t> prompt, const BeamOptions& options, BeamSink sink,
+                        uint64_t group) = 0;
 
   virtual ServiceCounts counts() const = 0;
   // Empty, or why nothing is generated any more.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/format.h"
+#include "serve/beam_work.h"
 #include "serve/completion_work.h"
 #include "serve/json_text.h"
 #include "serve/megatron_work.h"
@@ -172,16 +173,22 @@ std::unique_ptr<HttpWork> Api::completions(const HttpRequest& request, HttpAnswe
 std::unique_ptr<HttpWork> Api::megatron(const HttpRequest& request, HttpAnswer& answer) {
   auto wanted = read_megatron_request(request.body, model_.limits);
   std::optional<ApiError> problem;
+  const auto begin = [&](auto work) -> std::unique_ptr<HttpWork> {
+    problem = work->start(next_number_++);
+    if (problem) return nullptr;
+    return work;
+  };
+  std::unique_ptr<HttpWork> work;
   if (const ApiError* error = std::get_if<ApiError>(&wanted)) {
     problem = *error;
+  } else if (auto& read = std::get<MegatronRequest>(wanted); read.beams > 0) {
+    work = begin(std::make_unique<BeamWork>(model_, std::move(read), answer, post_, clock_));
   } else {
-    auto work = std::make_unique<MegatronWork>(model_, std::get<MegatronRequest>(std::move(wanted)),
-                                               answer, post_, metrics_, clock_);
-    problem = work->start(next_number_++);
-    if (!problem) return work;
+    work = begin(
+        std::make_unique<MegatronWork>(model_, std::move(read), answer, post_, metrics_, clock_));
   }
-  answer.send(megatron_response_of(*problem));
-  return nullptr;
+  if (problem) answer.send(megatron_response_of(*problem));
+  return work;
 }
 
 }  // namespace bev

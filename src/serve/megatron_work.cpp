@@ -20,34 +20,35 @@ MegatronWork::MegatronWork(const ServedModel& model, MegatronRequest request, Ht
       texts_(*model.service, *model.tokenizer, std::move(post),
              [this](const TextUpdate& update) { hear(update); }) {}
 
+std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
+                                      const Prompt& prompt, std::vector<int32_t>& ids) {
+  if (request.adds_begin) {
+    const int32_t begin = model.begin >= 0 ? model.begin : model.end;
+    if (begin < 0)
+      return ApiError{.message = "this model has no token that begins a text", .param = "add_BOS"};
+    ids.push_back(begin);
+  }
+  try {
+    model.tokenizer->encode(prompt.text, ids);
+  } catch (const Error& error) {
+    return ApiError{.message = error.what(), .param = "prompts"};
+  }
+  if (ids.empty()) return ApiError{.message = "a prompt has no tokens", .param = "prompts"};
+  const auto tokens = static_cast<int64_t>(ids.size());
+  if (tokens + request.tokens > model.limits.context)
+    return ApiError{.message = format("a prompt has {} tokens, with tokens_to_generate {} that is "
+                                      "more than the {} of this model",
+                                      tokens, request.tokens, model.limits.context),
+                    .param = "prompts"};
+  return {};
+}
+
 std::optional<ApiError> MegatronWork::start(uint64_t number) {
-  if (request_.beams > 0)
-    return ApiError{.message = "beam_width is not known to this server; leave it out",
-                    .param = "beam_width"};
   std::vector<WantedText> wanted;
   for (const Prompt& prompt : request_.prompts) {
     Text result{.text = prompt.text};
-    if (request_.adds_begin) {
-      const int32_t begin = model_.begin >= 0 ? model_.begin : model_.end;
-      if (begin < 0)
-        return ApiError{.message = "this model has no token that begins a text",
-                        .param = "add_BOS"};
-      result.ids.push_back(begin);
-    }
-    try {
-      model_.tokenizer->encode(prompt.text, result.ids);
-    } catch (const Error& error) {
-      return ApiError{.message = error.what(), .param = "prompts"};
-    }
-    if (result.ids.empty())
-      return ApiError{.message = "a prompt has no tokens", .param = "prompts"};
-    const auto tokens = static_cast<int64_t>(result.ids.size());
-    if (tokens + request_.tokens > model_.limits.context)
-      return ApiError{.message = format("a prompt has {} tokens, with tokens_to_generate {} that "
-                                        "is more than the {} of this model",
-                                        tokens, request_.tokens, model_.limits.context),
-                      .param = "prompts"};
-    prompt_tokens_ += tokens;
+    if (auto problem = encode_prompt(model_, request_, prompt, result.ids)) return problem;
+    prompt_tokens_ += static_cast<int64_t>(result.ids.size());
     wanted.push_back({.request = {.prompt = result.ids,
                                   .tokens = request_.tokens,
                                   .choice = request_.choice,
@@ -85,11 +86,7 @@ void MegatronWork::finish() {
   Json texts = Json::array(), segments = Json::array(), logprobs = Json::array();
   for (const Text& result : results_) {
     texts.push_back(result.text);
-    Json tokens = Json::array();
-    for (size_t i = 0; i < result.ids.size(); ++i)
-      tokens.push_back(
-          token_text(*model_.tokenizer, i == 0 ? -1 : result.ids[i - 1], result.ids[i]));
-    segments.push_back(std::move(tokens));
+    segments.push_back(token_texts(*model_.tokenizer, result.ids));
     logprobs.push_back(result.logprobs);
   }
   answer_.send(

@@ -46,6 +46,11 @@ class MegatronWork final : public TimedWork {
   TextGroup texts_;
 };
 
+// The ids of a prompt, with the token that begins a text where that is asked for; what does not fit
+// the model is an error.
+std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
+                                      const Prompt& prompt, std::vector<int32_t>& ids);
+
 // {"message": ...}, which is where the clients of that server look.
 HttpResponse megatron_response_of(const ApiError& error);
 

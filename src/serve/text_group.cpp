@@ -4,6 +4,13 @@
 
 namespace bev {
 
+ApiError error_of(const GenerationService::Answer& answer, const GenerationService& service) {
+  if (!service.failure().empty())
+    return {.status = 503, .message = answer.refusal, .code = "service_failed"};
+  if (answer.is_full) return {.status = 429, .message = answer.refusal, .code = "queue_full"};
+  return {.status = 400, .message = answer.refusal, .code = "request_too_large"};
+}
+
 TextGroup::TextGroup(GenerationService& service, const Tokenizer& tokenizer, PostCall post,
                      Listener listener)
     : service_(service),
@@ -41,14 +48,7 @@ std::optional<ApiError> TextGroup::submit(std::vector<WantedText> wanted, uint64
     GenerationService::Answer answer = service_.submit(std::move(each.request), sink, group);
     if (answer.ticket == nullptr) {
       texts_.clear();
-      const bool has_failed = !service_.failure().empty();
-      return ApiError{.status = has_failed       ? 503
-                                : answer.is_full ? 429
-                                                 : 400,
-                      .message = answer.refusal,
-                      .code = has_failed       ? "service_failed"
-                              : answer.is_full ? "queue_full"
-                                               : "request_too_large"};
+      return error_of(answer, service_);
     }
     texts_.back().ticket = std::move(answer.ticket);
   }

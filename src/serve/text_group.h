@@ -18,6 +18,9 @@ namespace bev {
 // Calls it in the thread of the server, soon. From any thread.
 using PostCall = std::function<void(std::function<void()>)>;
 
+// What a refused request is told. REQUIRES: it was refused.
+ApiError error_of(const GenerationService::Answer& answer, const GenerationService& service);
+
 struct WantedText {
   GenerationRequest request{};
   std::vector<std::string> stops{};

@@ -31,6 +31,13 @@ std::string token_text(const Tokenizer& tokenizer, int32_t before, int32_t id) {
   return bytes;
 }
 
+std::vector<std::string> token_texts(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < ids.size(); ++i)
+    texts.push_back(token_text(tokenizer, i == 0 ? -1 : ids[i - 1], ids[i]));
+  return texts;
+}
+
 int64_t count_characters(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }

@@ -83,7 +83,13 @@ struct Rig {
       : model(stored.load(rows, 9)),
         decoder(model, {.rows = rows, .length = 9, .page = 3}),
         batcher(decoder),
-        service(batcher, {.rows = rows, .waiting = waiting}) {}
+        service(batcher,
+                {.rows = rows,
+                 .waiting = waiting,
+                 .search = [this](std::span<const int32_t> prompt, const BeamOptions& options) {
+                   EXPECT_TRUE(batcher.is_idle());
+                   return beam_search(decoder, prompt, options);
+                 }}) {}
 
   Ticket submit(GenerationRequest request, TokenSink sink, uint64_t group = 1) {
     GenerationService::Answer answer = service.submit(std::move(request), std::move(sink), group);
@@ -183,6 +189,56 @@ TEST(QueuedService, GroupsTakeTurns) {
   gate.open();
   EXPECT_TRUE(rig.service.drain(10));
   EXPECT_EQ(order, (std::vector<int>{10, 20, 30, 11, 21, 12}));
+}
+
+// A search has the model for itself, in its turn.
+TEST(QueuedService, SearchesBetweenTexts) {
+  Rig rig(2);
+  Gate gate;
+  Heard before[2], after[2];
+  std::mutex mutex;
+  std::vector<Beam> found;
+  std::vector<Ticket> tickets;
+  tickets.push_back(rig.submit(request_of({1}, 3), gate.sink()));
+  gate.wait_inside();
+  tickets.push_back(rig.submit(request_of({2}, 6), before[0].sink(), 2));
+  auto answer = rig.service.search(
+      {3, 4}, {.beams = 2, .tokens = 3},
+      [&](const std::vector<Beam>* beams) {
+        const std::lock_guard lock(mutex);
+        found = *beams;
+      },
+      3);
+  ASSERT_EQ(answer.refusal, "");
+  tickets.push_back(rig.submit(request_of({2}, 6), after[0].sink(), 4));
+  gate.open();
+  EXPECT_TRUE(rig.service.drain(10));
+  EXPECT_EQ(before[0].ids(), after[0].ids());
+  EXPECT_EQ(before[0].ids().size(), 6U);
+  LoadedModel model = rig.stored.load(2, 9);
+  Decoder decoder(model, {.rows = 2, .length = 9, .page = 3});
+  const std::vector<Beam> expected =
+      beam_search(decoder, std::vector<int32_t>{3, 4}, {.beams = 2, .tokens = 3});
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].ids, expected[i].ids) << i;
+  EXPECT_EQ(rig.service.counts().finished, 4);
+}
+
+TEST(QueuedService, RefusesSearchesThatDoNotFit) {
+  Rig rig(2);
+  const auto why = [&](int64_t beams, int64_t tokens) {
+    return rig.service
+        .search(
+            {1}, {.beams = beams, .tokens = tokens}, [](const std::vector<Beam>*) {}, 1)
+        .refusal;
+  };
+  EXPECT_NE(why(3, 2).find("1 to 2 beams"), std::string::npos);
+  EXPECT_NE(why(0, 2), "");
+  EXPECT_NE(why(2, 0), "");
+  EXPECT_NE(why(1, 100).find("what fits"), std::string::npos);
+  // Two of three pages each, and one more: the cache has six.
+  EXPECT_NE(why(2, 8).find("8 pages"), std::string::npos);
+  EXPECT_EQ(why(2, 5), "");
 }
 
 TEST(QueuedService, NothingIsHeardOfWhatIsCancelled) {

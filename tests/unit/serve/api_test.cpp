@@ -262,6 +262,21 @@ TEST(Api, AnswersAsMegatron) {
   EXPECT_TRUE(json_of(bad)["message"].is_string());
 }
 
+TEST(Api, SearchesAsMegatron) {
+  Served served;
+  const Reply reply =
+      served.ask("PUT", "/api", R"({"prompts": ["hi"], "tokens_to_generate": 5, "beam_width": 2})");
+  ASSERT_EQ(reply.status, 200) << reply.body;
+  const Json json = json_of(reply);
+  EXPECT_EQ(json["text"], (Json{"hia!", "hib!"}));
+  EXPECT_EQ(json["segments"][1], (Json{"h", "i", "b", "!"}));
+  EXPECT_EQ(json["scores"], (Json{-1.0, -2.0}));
+  EXPECT_EQ(served.service.seen().at(0).tokens, 5);
+  const Reply many = served.ask("PUT", "/api", R"({"prompts": ["hi"], "beam_width": 5})");
+  EXPECT_EQ(many.status, 400);
+  EXPECT_TRUE(many.has("too many beams"));
+}
+
 TEST(Api, HealthAsksTheModel) {
   ModelServerOptions options;
   options.api.health_valid = std::chrono::milliseconds(100000);

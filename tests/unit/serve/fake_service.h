@@ -37,6 +37,22 @@ class FakeService final : public GenerationService {
     return {.ticket = std::make_unique<FakeTicket>(*this, added)};
   }
 
+  Answer search(std::vector<int32_t> prompt, const BeamOptions& options, BeamSink sink,
+                uint64_t) override {
+    if (options.beams > 4) return {.ticket = {}, .refusal = "too many beams"};
+    const std::lock_guard lock(mutex_);
+    GenerationRequest like;
+    like.prompt = std::move(prompt);
+    like.tokens = options.tokens;
+    seen_.push_back(like);
+    std::vector<Beam> beams;
+    for (int64_t i = 0; i < options.beams; ++i)
+      beams.push_back(
+          {.ids = {static_cast<int32_t>('a' + i), '!'}, .score = -1.0 - static_cast<double>(i)});
+    sink(failure_.empty() ? &beams : nullptr);
+    return {.ticket = std::make_unique<FakeTicket>(*this, std::make_shared<Open>())};
+  }
+
   // One more token of every open text.
   void step() {
     std::vector<std::shared_ptr<Open>> all;

@@ -1,8 +1,8 @@
 // Clients that are slow, greedy, rude or gone.
 #include <gtest/gtest.h>
 
-#include "serve/http/server.h"
 #include "net/connect.h"
+#include "serve/http/server.h"
 #include "unit/serve/served.h"
 
 namespace bev {
