@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
@@ -23,6 +24,9 @@ constexpr size_t kReadAhead = size_t{64} << 10;
 // Of an answer that the client does not take: more than any answer of ours has.
 constexpr size_t kMostUnsent = size_t{64} << 20;
 
+// The system is slower to give up than we are: it decides only about what it has taken from us.
+constexpr std::chrono::milliseconds kLeastSilence{10000};
+
 // A client whose cable was cut says nothing: the system asks it now and then.
 void expect_silence(int socket, std::chrono::milliseconds write) {
   const int on = 1, idle = 30, interval = 10, count = 3;
@@ -30,7 +34,7 @@ void expect_silence(int socket, std::chrono::milliseconds write) {
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-  const auto limit = static_cast<unsigned>(write.count());
+  const auto limit = static_cast<unsigned>(std::max(write, kLeastSilence).count());
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 

@@ -51,6 +51,11 @@ bool HttpClient::read_more() {
   return true;
 }
 
+bool HttpClient::has_reply() const {
+  pollfd waiting{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+  return !bytes_.empty() || ::poll(&waiting, 1, 0) > 0;
+}
+
 std::string HttpClient::take(size_t count) {
   while (bytes_.size() < count && read_more()) {
   }

@@ -25,6 +25,8 @@ class HttpClient {
   void send(std::string_view bytes);
   // The next reply.
   Reply receive(bool is_head = false);
+  // Something has come that was not read yet.
+  bool has_reply() const;
   // A request and its reply.
   Reply ask(std::string_view method, std::string_view path, std::string_view body = "",
             std::string_view headers = "");
