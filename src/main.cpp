@@ -35,6 +35,7 @@ constexpr std::array kVerbs{
     Verb{"status", "what a run is doing, how far it is, whether all is well", bev::app::status},
     Verb{"eval", "loss of a trained model on a text or token file", bev::app::eval},
     Verb{"generate", "continue a prompt with a trained model", bev::app::generate},
+    Verb{"serve", "a trained model behind HTTP", bev::app::serve},
     Verb{"convert", "models from and to Hugging Face's format, and from Megatron-LM",
          bev::app::convert, "hf-to-bev bev-to-hf megatron-to-bev"},
     Verb{"inspect", "what a token file, model, checkpoint or configuration holds",

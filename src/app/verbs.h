@@ -15,6 +15,7 @@ int preprocess(std::span<const std::string> args);
 int merge(std::span<const std::string> args);
 int eval(std::span<const std::string> args);
 int generate(std::span<const std::string> args);
+int serve(std::span<const std::string> args);
 int convert(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);
 int checkpoint(std::span<const std::string> args);

@@ -21,6 +21,9 @@ class Batcher {
   // Why the request cannot be served by this decoder, in a sentence; empty: it can.
   std::string why_not(const GenerationRequest& request) const;
 
+  // Of the cache, that its text takes.
+  int64_t pages_of(const GenerationRequest& request) const;
+
   // Waits its turn: requests start in the order they came. The sink is called from step().
   // Returns its number. REQUIRES: why_not() is empty.
   int64_t submit(GenerationRequest request, TokenSink sink);
@@ -49,7 +52,6 @@ class Batcher {
   };
   using Texts = std::list<Text>;
 
-  int64_t pages_of(const GenerationRequest& request) const;
   bool can_start(const GenerationRequest& request) const;
   // The texts that start next, moved to the end of running_; none where that is not possible.
   std::vector<Text*> take_waiting();

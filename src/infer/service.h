@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "infer/beam_search.h"
 #include "infer/request.h"
 
 namespace bev {
@@ -34,8 +35,16 @@ class GenerationService {
     std::string refusal{};             // why, in a sentence
     bool is_full = false;              // refused because too many wait: later is another matter
   };
-  // Thread-safe. The sink is called from the thread of the service and must not block.
-  virtual Answer submit(GenerationRequest request, TokenSink sink) = 0;
+  // Thread-safe. The sink is called from the thread of the service and must not block. Requests of
+  // one group (the texts that one client wants at once) take turns with those of other groups: many
+  // in one do not keep the others waiting.
+  virtual Answer submit(GenerationRequest request, TokenSink sink, uint64_t group) = 0;
+
+  // The same for a search among several continuations of one prompt, during which nothing else is
+  // generated. The sink is called once, with the texts, best first; null: the model failed.
+  using BeamSink = std::function<void(const std::vector<Beam>* beams)>;
+  virtual Answer search(std::vector<int32_t> prompt, const BeamOptions& options, BeamSink sink,
+                        uint64_t group) = 0;
 
   virtual ServiceCounts counts() const = 0;
   // Empty, or why nothing is generated any more.

@@ -35,6 +35,15 @@ int Address::port() const {
   return 0;
 }
 
+bool Address::is_loopback() const {
+  if (family() == AF_INET) {
+    const auto& inet = reinterpret_cast<const sockaddr_in&>(storage_);
+    return ntohl(inet.sin_addr.s_addr) >> 24 == 127;
+  }
+  return family() == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(storage_).sin6_addr);
+}
+
 std::string Address::host() const {
   std::array<char, NI_MAXHOST> name{};
   const int failure =

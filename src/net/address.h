@@ -20,6 +20,8 @@ class Address {
   int port() const;
   // "10.0.0.7", "fe80::1%eth0": without the port.
   std::string host() const;
+  // Reaches this machine alone.
+  bool is_loopback() const;
   // "10.0.0.7:29500", "[::1]:29500"
   std::string text() const;
 

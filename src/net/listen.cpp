@@ -44,10 +44,10 @@ std::string advice(int failure, int port) {
 
 }  // namespace
 
-Socket listen_on(const std::string& host, int port) {
+Socket listen_on(const std::string& host, int port, EveryAddress every_address) {
   int failure = 0;
   for (const Address& address : resolve(host, port)) {
-    BEV_CHECK(!is_every_address(address), Comm,
+    BEV_CHECK(every_address == EveryAddress::Allowed || !is_every_address(address), Comm,
               "{} stands for all addresses of this machine; name one of {}", host,
               interfaces_text());
     Socket socket;

@@ -1,14 +1,19 @@
 // A socket that waits for connections.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "net/socket.h"
 
 namespace bev {
 
+// Whether 0.0.0.0 and ::, which stand for all addresses of this machine, may be listened on.
+enum class EveryAddress : uint8_t { Refused, Allowed };
+
 // Listens on that address only, on any free port when `port` is 0; does not block. A Comm error
 // says who has the port, as far as the system tells, or which addresses this machine has.
-Socket listen_on(const std::string& host, int port);
+Socket listen_on(const std::string& host, int port,
+                 EveryAddress every_address = EveryAddress::Refused);
 
 }  // namespace bev

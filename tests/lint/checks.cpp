@@ -39,6 +39,7 @@ const std::vector<Vendor>& vendors() {
       {"zstd.h", {"src/data/zstd.cpp"}},
       {"tensorboard_event.pb.h", {"src/train/event_message.cpp"}},
       {"google/protobuf/", {}},
+      {"page_html.h", {"src/serve/web_page.cpp"}},
       {"xxhash.h", {"src/checkpoint/checksum.cpp"}},
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},

@@ -35,6 +35,21 @@ TEST(Address, WhatIsNone) {
   expect_error(ErrorKind::Comm, "70000", [] { (void)resolve("127.0.0.1", 70000); });
 }
 
+TEST(Address, WhatReachesThisMachineAlone) {
+  for (const std::string host : {"127.0.0.1", "127.8.9.10", "::1"})
+    EXPECT_TRUE(resolve(host, 0).at(0).is_loopback()) << host;
+  for (const std::string host : {"0.0.0.0", "128.0.0.1", "10.127.0.1", "::", "fe80::1"})
+    EXPECT_FALSE(resolve(host, 0).at(0).is_loopback()) << host;
+}
+
+TEST(Listen, OnAllAddressesWhereThatIsAllowed) {
+  expect_error(ErrorKind::Comm, "stands for all addresses", [] { (void)listen_on("0.0.0.0", 0); });
+  const Socket listener = listen_on("0.0.0.0", 0, EveryAddress::Allowed);
+  std::string why;
+  const int port = address_here(listener.get()).port();
+  EXPECT_TRUE(try_to_connect(resolve("127.0.0.2", port), soon(), why).is_open()) << why;
+}
+
 TEST(Listen, OnTheNamedAddressOnly) {
   const Socket listener = listen_on("127.0.0.1", 0);
   const Address here = address_here(listener.get());
