@@ -1,11 +1,12 @@
-// bevatron bench: whole steps, single ops, the loading of samples or what ranks exchange, as a
-// table or JSON.
+// bevatron bench: whole steps, single ops, the loading of samples, what ranks exchange or a model
+// in use, as a table or JSON.
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <sstream>
 
 #include "app/bench_comm.h"
+#include "app/bench_generate.h"
 #include "app/launched_rank.h"
 #include "app/own_flags.h"
 #include "app/verb_config.h"
@@ -146,21 +147,24 @@ int bench(std::span<const std::string> args) {
   const std::string what = args.empty() ? "" : args.front();
   const std::span<const std::string> rest = args.subspan(args.empty() ? 0 : 1);
   if (what == "comm") return bench_comm(rest);
-  if (what == "step" || what == "op" || what == "loader") {
+  if (what == "step" || what == "op" || what == "loader" || what == "generate") {
     if (is_one_of_many(what)) return 0;
+    if (what == "generate") return bench_generate(rest);
     if (what == "step") return bench_steps(rest);
     if (what == "op") return bench_single_ops(rest);
     return bench_loading(rest);
   }
   if (what == "--help" || what == "-h") {
     fmt::print(
-        "usage: bevatron bench step|op|loader|comm [CONFIG.toml] [--section.field VALUE ...]\n"
+        "usage: bevatron bench step|op|loader|comm|generate [CONFIG.toml] [--section.field VALUE "
+        "...]\n"
         "`bevatron bench step --help` lists the flags of step; so it is with the others.\n");
     return 0;
   }
   throw Error(ErrorKind::Usage, format("bench {}: say what to time: `bench step` (whole training "
-                                       "steps), `bench op` (single ops), `bench loader` (samples) "
-                                       "or `bench comm` (what ranks exchange)",
+                                       "steps), `bench op` (single ops), `bench loader` (samples), "
+                                       "`bench comm` (what ranks exchange) or `bench generate` "
+                                       "(a model in use)",
                                        what));
 }
 

@@ -80,11 +80,13 @@ double read_rate(Device& device) {
 
 }  // namespace
 
-MachinePeak measure_peak(Device& device) {
+double measure_bandwidth(Device& device) {
   const double copied = copy_rate(device);
-  const bool is_gpu = device.kind() == DeviceKind::Cuda;
-  return {.flops = best_product(device),
-          .bandwidth = is_gpu ? copied : std::max(copied, read_rate(device))};
+  return device.kind() == DeviceKind::Cuda ? copied : std::max(copied, read_rate(device));
+}
+
+MachinePeak measure_peak(Device& device) {
+  return {.flops = best_product(device), .bandwidth = measure_bandwidth(device)};
 }
 
 double measure_product_peak(Device& device) {

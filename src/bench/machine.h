@@ -12,6 +12,9 @@ struct MachinePeak {
 
 MachinePeak measure_peak(Device& device);
 
+// Only the bytes per second.
+double measure_bandwidth(Device& device);
+
 // Only the rate of f32 products, in a fifth of a second.
 double measure_product_peak(Device& device);
 

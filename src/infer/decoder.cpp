@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/integer.h"
 #include "device/rehearsal.h"
+#include "infer/decoder_calls.h"
 #include "infer/decoder_runner.h"
 
 namespace bev {
@@ -34,7 +35,7 @@ ArenaSizes sizes_for(const Config& config, int rank, const DecoderLimits& limits
 
 }  // namespace
 
-Decoder::Decoder(LoadedModel& model, const DecoderLimits& limits) {
+Decoder::Decoder(LoadedModel& model, const DecoderLimits& limits) : model_(model) {
   const DecoderLimits all = resolved(limits);
   const int rank = model.world().rank();
   runner_ = std::make_unique<Runner>(model.placed(), all, sizes_for(model.config(), rank, all));
@@ -45,22 +46,85 @@ Decoder::Decoder(LoadedModel& model, const DecoderLimits& limits) {
   rehearsal.finish();
 }
 
-Decoder::~Decoder() = default;
+Decoder::~Decoder() {
+  if (calls_ == nullptr) return;
+  try {
+    calls_->tell(DecoderCall::Kind::End);
+  } catch (const std::exception&) {
+    // Those who follow have failed, which whoever waits for them has heard.
+  }
+}
 
 const DecoderLimits& Decoder::limits() const { return runner_->limits(); }
 int64_t Decoder::vocab() const { return runner_->vocab(); }
 bool Decoder::fits(int64_t prompts, int64_t longest) const {
   return runner_->fits(prompts, longest);
 }
-void Decoder::prefill(std::span<const DecoderRow> rows) { runner_->prefill(rows); }
+
+void Decoder::prefill(std::span<const DecoderRow> rows) {
+  if (calls_) calls_->tell(DecoderCall::Kind::Prefill, rows);
+  runner_->prefill(rows);
+}
+
 std::vector<double> Decoder::score(std::span<const DecoderRow> rows) {
+  if (calls_) calls_->tell(DecoderCall::Kind::Score, rows);
   return runner_->score(rows);
 }
-void Decoder::decode(std::span<const DecoderRow> rows) { runner_->decode(rows, 0); }
-void Decoder::decode_further(std::span<const DecoderRow> rows) { runner_->decode(rows, 1); }
-std::span<const Chosen> Decoder::collect() { return runner_->collect(); }
-std::vector<float> Decoder::logits() { return runner_->logits(); }
-void Decoder::copy_page(int32_t from, int32_t to) { runner_->copy_page(from, to); }
+
+void Decoder::decode(std::span<const DecoderRow> rows) {
+  if (calls_) calls_->tell(DecoderCall::Kind::Decode, rows);
+  runner_->decode(rows, 0);
+}
+
+void Decoder::decode_further(std::span<const DecoderRow> rows) {
+  if (calls_) calls_->tell(DecoderCall::Kind::DecodeFurther, rows);
+  runner_->decode(rows, 1);
+}
+
+std::span<const Chosen> Decoder::collect() {
+  if (calls_) calls_->tell(DecoderCall::Kind::Collect);
+  return runner_->collect();
+}
+
+std::vector<float> Decoder::logits() {
+  if (calls_) calls_->tell(DecoderCall::Kind::Logits);
+  return runner_->logits();
+}
+
+void Decoder::copy_page(int32_t from, int32_t to) {
+  if (calls_) calls_->tell(DecoderCall::Kind::CopyPage, {}, from, to);
+  runner_->copy_page(from, to);
+}
+
+void Decoder::lead() {
+  if (model_.world().size() > 1)
+    calls_ = std::make_unique<DecoderCalls>(model_.world(), model_.device());
+}
+
+void Decoder::keep_followers() {
+  if (calls_) calls_->tell(DecoderCall::Kind::Nothing);
+}
+
+void Decoder::follow() {
+  DecoderCalls calls(model_.world(), model_.device());
+  for (;;) {
+    const DecoderCall call = calls.hear();
+    std::vector<DecoderRow> rows;
+    for (const DecoderCall::Row& row : call.rows) rows.push_back(row.row());
+    switch (call.kind) {
+      case DecoderCall::Kind::Nothing: break;
+      case DecoderCall::Kind::Prefill: runner_->prefill(rows); break;
+      case DecoderCall::Kind::Score: runner_->score(rows); break;
+      case DecoderCall::Kind::Decode: runner_->decode(rows, 0); break;
+      case DecoderCall::Kind::DecodeFurther: runner_->decode(rows, 1); break;
+      case DecoderCall::Kind::Collect: runner_->collect(); break;
+      case DecoderCall::Kind::Logits: runner_->logits(); break;
+      case DecoderCall::Kind::CopyPage: runner_->copy_page(call.from, call.to); break;
+      case DecoderCall::Kind::End: return;
+    }
+  }
+}
+
 size_t Decoder::cache_bytes() const { return runner_->cache_bytes(); }
 int64_t Decoder::replays() const { return runner_->replays(); }
 

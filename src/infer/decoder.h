@@ -1,7 +1,8 @@
 // A model that continues many sequences, token by token, with the keys and values of what came
 // before in a cache. Rows of a batch are numbered; what a row holds is up to the caller.
 //
-// With several ranks, all of them call the same functions with the same arguments.
+// With several ranks, all of them call the same functions with the same arguments; or one of them
+// leads, and the others follow.
 #pragma once
 
 #include <memory>
@@ -35,6 +36,8 @@ struct Chosen {
   int32_t id = -1;
   double logprob = 0;
 };
+
+class DecoderCalls;
 
 class Decoder {
  public:
@@ -71,6 +74,14 @@ class Decoder {
   // The page's keys and values are written to another page.
   void copy_page(int32_t from, int32_t to);
 
+  // From now on every call of this rank, the first of the world, is passed on to the others, which
+  // follow() meanwhile; they are dismissed when this is destroyed.
+  void lead();
+  void follow();
+  // So that those who follow do not give up while there is nothing to do; to be called more often
+  // than ranks wait for each other.
+  void keep_followers();
+
   size_t cache_bytes() const;
   // Steps that were issued as recorded work.
   int64_t replays() const;
@@ -79,6 +90,8 @@ class Decoder {
 
  private:
   std::unique_ptr<Runner> runner_;
+  LoadedModel& model_;
+  std::unique_ptr<DecoderCalls> calls_;  // where this rank leads
 };
 
 }  // namespace bev

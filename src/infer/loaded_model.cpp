@@ -41,11 +41,13 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const ModelUse& use, Device&
       world_(world),
       groups_(layout_of(config_), world),
       model_(std::make_unique<PlacedModel>(config_, device, groups_)) {
-  if (folder.is_checkpoint) {
+  if (folder.is_fresh) {
+    model_->params.initialize(static_cast<uint64_t>(config_.train.seed));
+  } else if (folder.is_checkpoint) {
     const StoredCheckpoint stored(folder.weights);
     CheckpointWeights weights(stored, config_.model.vocab);
     load_weights(weights, model_->params);
-    if (world.size() == 1) weights.check_all_used();
+    if (groups_.layout().pipeline == 1) weights.check_all_used();
   } else {
     load_huggingface(folder.weights, model_->params);
   }

@@ -54,6 +54,8 @@ const OpTable kNullCudaOps = [] {
   table.embedding_backward = book<ops::EmbeddingBackward>;
   table.squared_norm = book<ops::SquaredNorm>;
   table.weighted_sum = book<ops::WeightedSum>;
+  table.decode_attention = book<ops::DecodeAttention>;
+  table.choose_tokens = book<ops::ChooseTokens>;
   return table;
 }();
 

@@ -160,6 +160,34 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::weighted_sum(ex, {flat, stat, pair}); });        // bf16
   refuses([&] { ops::hash_bits(ex, {x, f64}); });
   refuses([&] { ops::hash_bits(ex, {slice(x, 1, 0, 3), make({1}, DType::i64)}); });  // gaps
+  const Tensor cache = make({8, 1, 6}), pages = make({4, 2}, DType::i32);
+  refuses([&] { ops::cache_write(ex, {kv, q, i32, cache, cache}); });
+  refuses([&] { ops::cache_write(ex, {kv, kv, stat, cache, cache}); });  // places f32
+  const auto decodes = [&](auto change) {
+    ops::DecodeAttention d{q, kv, kv, i32, pages, 4, 1, 0, cache, cache, q};
+    change(d);
+    return refusal([&] { ops::decode_attention(ex, d); });
+  };
+  EXPECT_EQ(decodes([](ops::DecodeAttention&) {}), "");
+  EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.page = 3; }), "");  // 8 places
+  EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.page = 0; }), "");
+  EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.window = -1; }), "");
+  EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.keys = make({8, 2, 6}); }), "");
+  EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.pages = make({4}, DType::i32); }), "");
+  const Tensor options = make({4, ops::kChoiceColumns}, DType::f64),
+               draws = make({4, 2}, DType::i64);
+  const auto chooses = [&](auto change) {
+    ops::ChooseTokens c{x, 5, options, draws, make({4, 1}, DType::i32), i32, stat};
+    change(c);
+    return refusal([&] { ops::choose_tokens(ex, c); });
+  };
+  EXPECT_EQ(chooses([](ops::ChooseTokens&) {}), "");
+  EXPECT_EQ(chooses([](ops::ChooseTokens& c) { c.seen = {}; }), "");
+  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.classes = 7; }), "");  // 6 columns
+  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.classes = 0; }), "");
+  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.options = make({4, 5}, kF32); }), "");
+  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.logprobs = make({4}); }), "");  // bf16
+  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.seen = make({4, 2}, DType::i32); }), "");
   const Tensor state = make({kUpdateStates}, DType::f64);
   const Tensor decision = make({kUpdateDecisions}, DType::f64);
   refuses([&] { ops::decide_update(ex, {f64, pair, {}, state, pair}); });
@@ -248,6 +276,10 @@ TEST_F(Front, DoesNotAllocate) {
   const Tensor state = make({kUpdateStates}, DType::f64), hash = make({1}, DType::i64);
   const Tensor decision = make({kUpdateDecisions}, DType::f64);
   const ops::Dropout drops{.probability = 0.1, .key = 1, .rows = rows};
+  const Tensor cache = make({8, 1, 6}), pages = make({4, 2}, DType::i32);
+  const Tensor options = make({4, ops::kChoiceColumns}, DType::f64),
+               draws = make({4, 2}, DType::i64);
+  const Tensor seen = make({4, 1}, DType::i32);
   const auto layer = NormKind::LayerNorm;
   const int64_t before = heap_allocations;
   ops::matmul(ex, product());
@@ -271,6 +303,9 @@ TEST_F(Front, DoesNotAllocate) {
   ops::squared_norm(ex, {x, f64});
   ops::weighted_sum(ex, {stat, stat, pair});
   ops::hash_bits(ex, {x, hash});
+  ops::cache_write(ex, {kv, kv, i32, cache, cache});
+  ops::decode_attention(ex, {q, kv, kv, i32, pages, 4, 1, 0, cache, cache, q});
+  ops::choose_tokens(ex, {x, 6, options, draws, seen, i32, stat});
   ops::decide_update(ex, {f64, pair, {}, state, decision});
   ops::adamw(ex, {flat, stat, stat, stat, stat, decision});
   ops::sgd(ex, {flat, stat, stat, stat, decision});

@@ -294,8 +294,7 @@ ConstTensor Trial::given(const Shape& shape, std::span<const double> values, Ele
 }
 
 ConstTensor Trial::integers(const Shape& shape, DType dtype, std::span<const int64_t> values) {
-  std::vector<double> kept;
-  for (const int64_t value : values) kept.push_back(static_cast<double>(value));
+  const std::vector<double> kept(values.begin(), values.end());
   return place(shape, dtype, kept, false);
 }
 
@@ -306,6 +305,11 @@ Tensor Trial::updated(const char* name, const Shape& shape, Element element, Dra
 Tensor Trial::updated_given(const Shape& shape, std::span<const double> values, Element element) {
   const auto kept = exact({values.begin(), values.end()}, element, spec_.exact_in);
   return place(shape, dtype(element), kept, true);
+}
+
+Tensor Trial::updated_integers(const Shape& shape, DType dtype, std::span<const int64_t> values) {
+  const std::vector<double> kept(values.begin(), values.end());
+  return place(shape, dtype, kept, true);
 }
 
 Tensor Trial::blank(const Shape& shape, Element element) {

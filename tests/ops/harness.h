@@ -97,6 +97,7 @@ class Trial {
                  Draw draw = {});
   Tensor updated_given(const Shape& shape, std::span<const double> values,
                        Element element = Element::Value);
+  Tensor updated_integers(const Shape& shape, DType dtype, std::span<const int64_t> values);
   // An operand that is written; it starts as NaN.
   Tensor blank(const Shape& shape, Element element = Element::Value);
 

@@ -64,6 +64,26 @@ struct AttentionGradient {
   int64_t lse_stride;
 };
 
+// The most of one problem below, and the places it weighs at a time.
+constexpr int64_t kDecodeHeads = 16, kDecodePlaces = 64;
+
+// Query heads of one new token that share a kv head, against the cached keys and values of that
+// head (ops::DecodeAttention): place p of the cache begins at p * place_stride.
+template <class T>
+struct DecodeProblem {
+  int64_t heads, head_dim;
+  float scale;
+  const T* q;
+  int64_t q_head_stride;
+  const T *keys, *values;
+  int64_t place_stride;
+  const int32_t* pages;
+  int64_t page;
+  int64_t first, length;  // tokens [first, length) are seen
+  T* out;
+  int64_t out_head_stride;
+};
+
 // Workspace that is handed out from the front, aligned to 64 bytes.
 struct TileMemory {
   float* next;

@@ -28,14 +28,6 @@ constexpr int64_t kMinSharedLanes = 11 * kTaskLanes;  // rather than more of k
 // Below this many multiplications, waking the other threads costs more than they save.
 constexpr double kSerialWork = 500e3;
 
-const GemmKernels& kernels_of(Isa isa) {
-  switch (isa) {
-    case Isa::Avx2: return kGemmAvx2;
-    case Isa::Avx512: return kGemmAvx512;
-    default: return kGemmPortable;
-  }
-}
-
 bool is_element(DType dtype) { return dtype == DType::f32 || dtype == DType::bf16; }
 
 void check(const Gemm& g) {
@@ -320,12 +312,20 @@ void Product::multiply_block(const Section& section, const Task& task, Range dep
 
 }  // namespace
 
+const GemmKernels& gemm_kernels(Isa isa) {
+  switch (isa) {
+    case Isa::Avx2: return kGemmAvx2;
+    case Isa::Avx512: return kGemmAvx512;
+    default: return kGemmPortable;
+  }
+}
+
 size_t gemm_workspace_bytes() { return kWorkspaceBytes; }
 
 void gemm_on_thread(std::byte* workspace, const Gemm& g, Isa isa) {
   check(g);
   if (g.m == 0) return;
-  Product product(g, kernels_of(isa), 1, workspace);
+  Product product(g, gemm_kernels(isa), 1, workspace);
   product.work(0);
 }
 
@@ -334,7 +334,7 @@ void gemm(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa) {
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (pool.threads() == 1 || work < kSerialWork) return gemm_on_thread(workspace, g, isa);
   check(g);
-  Product product(g, kernels_of(isa), pool.threads(), workspace);
+  Product product(g, gemm_kernels(isa), pool.threads(), workspace);
   pool.share([&](int thread) { product.work(thread); });
 }
 

@@ -3,6 +3,6 @@
 namespace bev::cpu {
 
 // 24 of 32 registers hold sums.
-constinit const GemmKernels kGemmAvx512 = make_gemm_kernels<avx512::Vec, 8, 3, 256>(384);
+constinit const GemmKernels kGemmAvx512 = make_gemm_kernels<avx512::Vec, 8, 3, 256, 4>(384);
 
 }  // namespace bev::cpu

@@ -46,8 +46,16 @@ struct GemmKernels {
   // sums[lane] += the sum over depth of packed panels of a.
   void (*add_row_sums)(const float* packed, int64_t lanes, int64_t depth, float* sums);
   void (*multiply)(const Gemm& g, const GemmBlock& block);
+
+  // For few_rows(): a as multiply_few reads it, and up to kFewColumns columns of c from `column`
+  // on.
+  void (*pack_few)(const Gemm& g, float* packed);
+  void (*multiply_few)(const Gemm& g, const float* packed, int64_t column, int64_t columns);
 };
+constexpr int64_t kFewColumns = 32;
 
 extern const GemmKernels kGemmPortable, kGemmAvx2, kGemmAvx512;
+
+const GemmKernels& gemm_kernels(Isa isa);
 
 }  // namespace bev::cpu

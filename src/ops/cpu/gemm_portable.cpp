@@ -2,6 +2,6 @@
 
 namespace bev::cpu {
 
-constinit const GemmKernels kGemmPortable = make_gemm_kernels<portable::Vec, 4, 2, 256>(256);
+constinit const GemmKernels kGemmPortable = make_gemm_kernels<portable::Vec, 4, 2, 256, 2>(256);
 
 }  // namespace bev::cpu

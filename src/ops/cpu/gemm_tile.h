@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "ops/cpu/few_rows_tile.h"
+#include "ops/cpu/gemm_epilogue.h"
 #include "ops/cpu/gemm_panel.h"
 
 namespace bev::cpu {
@@ -166,7 +168,13 @@ class GemmTiles {
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v) sum[r][v].store(values + r * kColumns + v * V::kWidth);
       }
-      finish(g, block, values, partial, row, column, rows, at.columns);
+      GemmEpilogue<V, kColumns>::finish(g, {.values = values,
+                                            .partial = block.add ? partial : nullptr,
+                                            .partial_stride = block.partial_stride,
+                                            .row = row,
+                                            .column = column,
+                                            .rows = rows,
+                                            .columns = at.columns});
     }
   }
 
@@ -207,76 +215,6 @@ class GemmTiles {
            g.pre_activation != nullptr || g.activation_input != nullptr;
   }
 
-  static void finish(const Gemm& g, const GemmBlock& block, float* values, const float* partial,
-                     int64_t row, int64_t column, int rows, int64_t columns) {
-    if (g.c_dtype == DType::f32) {
-      finish_as<float>(g, block, values, partial, row, column, rows, columns);
-    } else {
-      finish_as<bf16>(g, block, values, partial, row, column, rows, columns);
-    }
-  }
-
-  // Calls f(row, first column, columns up to V::kWidth) for every vector of a tile.
-  template <class F>
-  [[gnu::always_inline]] static void each_vector(int rows, int64_t columns, F&& f) {
-    for (int r = 0; r < rows; ++r) {
-      for (int64_t j = 0; j < columns; j += V::kWidth) f(r, j, at_most(V::kWidth, columns - j));
-    }
-  }
-
-  // The epilogue of a tile whose sums are in values[rows][kColumns], stored as T.
-  template <class T>
-  static void finish_as(const Gemm& g, const GemmBlock& block, float* values, const float* partial,
-                        int64_t row, int64_t column, int rows, int64_t columns) {
-    constexpr bool is_rounded = !std::is_same_v<T, float>;
-    T* c = static_cast<T*>(g.c) + row * g.c_stride + column;
-    T* pre = shifted(static_cast<T*>(g.pre_activation), row * g.pre_activation_stride + column);
-    alignas(64) float bias[kColumns] = {};
-    if (g.bias != nullptr) load_bias(g, column, columns, bias);
-
-    each_vector(rows, columns, [&](int r, int64_t j, int64_t count) {
-      float* value = values + r * kColumns + j;
-      V x = V::load(value);
-      if (block.add) x = x + V::load(partial + r * block.partial_stride + j, count);
-      if (is_rounded && g.accumulate) x = x + V::load(c + r * g.c_stride + j, count);
-      if (g.bias != nullptr) x = x + V::load(bias + j);
-      if (is_rounded && g.activate) x = x.as_bf16();
-      if (g.pre_activation != nullptr) x.store(pre + r * g.pre_activation_stride + j, count);
-      x.store(value);
-    });
-    if (g.activate) {
-      with_activation<V>(g.activation, [&](auto function, auto) {
-        each_vector(rows, columns, [&](int r, int64_t j, int64_t) {
-          float* value = values + r * kColumns + j;
-          function(V::load(value)).store(value);
-        });
-      });
-    }
-    if (g.activation_input != nullptr) {
-      const T* input =
-          static_cast<const T*>(g.activation_input) + row * g.activation_input_stride + column;
-      with_activation<V>(g.activation, [&](auto, auto slope) {
-        each_vector(rows, columns, [&](int r, int64_t j, int64_t count) {
-          float* value = values + r * kColumns + j;
-          const V x = V::load(input + r * g.activation_input_stride + j, count);
-          (V::load(value) * slope(x)).store(value);
-        });
-      });
-    }
-    each_vector(rows, columns, [&](int r, int64_t j, int64_t count) {
-      V::load(values + r * kColumns + j).store(c + r * g.c_stride + j, count);
-    });
-  }
-
-  static void load_bias(const Gemm& g, int64_t column, int64_t columns, float* bias) {
-    each_vector(1, columns, [&](int, int64_t j, int64_t count) {
-      const V x = g.bias_dtype == DType::f32
-                      ? V::load(static_cast<const float*>(g.bias) + column + j, count)
-                      : V::load(static_cast<const bf16*>(g.bias) + column + j, count);
-      x.store(bias + j);
-    });
-  }
-
   using Tile = void (*)(const Gemm&, const GemmBlock&, Place, Feed&);
   struct TilesOfWidth {
     Tile of_rows[kRows];
@@ -298,8 +236,8 @@ class GemmTiles {
 };
 
 // The table of one instruction set. Panels of a are packed in fours because they are narrower than
-// a vector.
-template <class V, int kRows, int kVectors, int kRowsNear>
+// a vector. kFew: rows of a that few_rows() takes at a time.
+template <class V, int kRows, int kVectors, int kRowsNear, int kFew>
 constexpr GemmKernels make_gemm_kernels(int64_t depth) {
   using Tiles = GemmTiles<V, kRows, kVectors, kRowsNear>;
   return {kRows,
@@ -308,7 +246,9 @@ constexpr GemmKernels make_gemm_kernels(int64_t depth) {
           &PanelPacker<Quad<V>, kRows>::pack,
           &PanelPacker<V, Tiles::kColumns>::pack,
           &Tiles::add_row_sums,
-          &Tiles::multiply};
+          &Tiles::multiply,
+          &FewRows<V, kFew>::pack,
+          &FewRows<V, kFew>::multiply};
 }
 
 }  // namespace bev::cpu

@@ -3,6 +3,8 @@
 
 #include "ops/cpu/attention_gradient_kernels.h"
 #include "ops/cpu/attention_kernels.h"
+#include "ops/cpu/choice_kernels.h"
+#include "ops/cpu/decode_kernels.h"
 #include "ops/cpu/dropout_kernels.h"
 #include "ops/cpu/elementwise_kernels.h"
 #include "ops/cpu/norm_kernels.h"
@@ -30,7 +32,9 @@ constexpr TypedKernels<T> make_typed_kernels() {
           .sgd = sgd<V, T>,
           .attention_forward = attention_forward<V, T>,
           .attention_backward_queries = attention_backward_queries<V, T>,
-          .attention_backward_keys = attention_backward_keys<V, T>};
+          .attention_backward_keys = attention_backward_keys<V, T>,
+          .decode_attention = decode_attention<V, T>,
+          .finite_logits = finite_logits<V, T>};
 }
 
 template <class V>
@@ -38,7 +42,9 @@ constexpr Kernels make_kernels() {
   return {.f32 = make_typed_kernels<V, float>(),
           .b16 = make_typed_kernels<V, bf16>(),
           .to_bf16 = convert<V, float, bf16>,
-          .to_f32 = convert<V, bf16, float>};
+          .to_f32 = convert<V, bf16, float>,
+          .largest_of = largest_of<V>,
+          .choice_weights = choice_weights<V>};
 }
 
 }  // namespace bev::cpu

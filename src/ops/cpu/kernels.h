@@ -83,6 +83,16 @@ struct SoftmaxGradientRow {
   float lse, factor, offset;
 };
 
+// Weights of one range of ids for ops::ChooseTokens.
+struct ChoiceWeights {
+  const float* logits;
+  float* weights;
+  int64_t count;
+  float max, temperature;
+  float lowest;  // logits below it have no chance
+  float least;   // nor have weights below it
+};
+
 // g = factor * grad; param = rounded master. T: the dtype of param; master may be null.
 template <class T>
 struct AdamWRange {
@@ -145,6 +155,10 @@ struct TypedKernels {
                                      TileMemory);
   void (*attention_backward_keys)(const AttentionGradient<T>&, int64_t kv_head, int64_t key_begin,
                                   bool add_dq, TileMemory);
+  void (*decode_attention)(const DecodeProblem<T>&, TileMemory);
+
+  // out = the logit where it is finite, else minus infinity.
+  void (*finite_logits)(const T* in, float* out, int64_t count);
 };
 
 struct Kernels {
@@ -152,6 +166,11 @@ struct Kernels {
   TypedKernels<bf16> b16;
   void (*to_bf16)(const float* in, bf16* out, int64_t count);
   void (*to_f32)(const bf16* in, float* out, int64_t count);
+  // Minus infinity for none.
+  float (*largest_of)(const float* x, int64_t count);
+  // weights = exp((logits - max) / temperature) of those that have a chance, else 0. Returns their
+  // sum.
+  double (*choice_weights)(const ChoiceWeights&);
 };
 
 extern const Kernels kAvx512Kernels, kAvx2Kernels, kPortableKernels;

@@ -1,6 +1,7 @@
 #include "ops/matmul.h"
 
 #include "base/check.h"
+#include "ops/cpu/few_rows.h"
 #include "ops/cpu/gemm.h"
 #include "ops/cpu/ops.h"
 #include "ops/cpu/threads.h"
@@ -50,7 +51,11 @@ void matmul(Exec& ex, const ops::Matmul& m) {
   }
   if (m.dbias.present()) g.row_sums = reinterpret_cast<float*>(m.dbias.data);
   HostDevice& host = host_of(ex);
-  gemm(host.threads(), host.workspace(0), g);
+  if (is_few_rows(g)) {
+    few_rows(host.threads(), host.workspace(0), g);
+  } else {
+    gemm(host.threads(), host.workspace(0), g);
+  }
 }
 
 }  // namespace bev::cpu

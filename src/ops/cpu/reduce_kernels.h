@@ -20,14 +20,21 @@ struct DoublePair {
 
   Doubles low, high;
 
-  void add_squares(V x) {
+  static DoublePair of(V x) {
     Floats half[2];
     static_assert(sizeof half == sizeof x);
     __builtin_memcpy(half, &x, sizeof x);
-    const Doubles a = __builtin_convertvector(half[0], Doubles);
-    const Doubles b = __builtin_convertvector(half[1], Doubles);
-    low += a * a;
-    high += b * b;
+    return {__builtin_convertvector(half[0], Doubles), __builtin_convertvector(half[1], Doubles)};
+  }
+  void add(V x) {
+    const DoublePair pair = of(x);
+    low += pair.low;
+    high += pair.high;
+  }
+  void add_squares(V x) {
+    const DoublePair pair = of(x);
+    low += pair.low * pair.low;
+    high += pair.high * pair.high;
   }
   double total() const {
     double sum = 0;

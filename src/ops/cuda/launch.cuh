@@ -14,6 +14,7 @@
 namespace bev::cuda {
 
 [[noreturn]] void refuse_dtype(const char* op, DType dtype);
+[[noreturn]] void refuse_head_dim(const char* op, int64_t head_dim, int64_t most);
 
 // One runtime dtype -> one kernel instance: float, __nv_bfloat16 or __half.
 template <class F>

@@ -8,6 +8,7 @@
 #include "base/philox.h"
 #include "device/cuda/check.h"
 #include "device/cuda/gpu_facts.h"
+#include "ops/cuda/few_row_product.h"
 #include "ops/cuda/gpu.h"
 #include "ops/cuda/lt_products.h"
 #include "ops/cuda/ops.h"
@@ -189,7 +190,26 @@ std::string Products::end_tuning() {
   return text;
 }
 
+namespace {
+
+void note(Exec& ex, const ops::Matmul& m, const std::string& chosen, const char* why) {
+  DispatchLog& log = ex.device.dispatch();
+  if (!log.enabled()) return;
+  log.note(
+      format("matmul m={} n={} k={} {}{} {} to {}{}", m.out.shape[0], m.out.shape[1], depth_of(m),
+             m.ta == Transpose::Yes ? 'T' : 'N', m.tb == Transpose::Yes ? 'T' : 'N',
+             name_of(m.a.dtype), name_of(m.out.dtype), m.accumulate ? ", added" : ""),
+      chosen, why);
+}
+
+}  // namespace
+
 void Products::run(Exec& ex, const ops::Matmul& m) {
+  if (has_few_rows(m)) {
+    few_row_product(ex, m);
+    note(ex, m, "own kernel for few rows", "");
+    return;
+  }
   State& s = *state_;
   BEV_CHECK(ex.stream.index() == ex.device.compute_stream().index(), Internal,
             "matmul: products share one workspace, which belongs to the compute stream");
@@ -205,13 +225,7 @@ void Products::run(Exec& ex, const ops::Matmul& m) {
     simple_product(ex, m, target_of(m, false));
   }
   const Plan& plan = known->second;
-  DispatchLog& log = ex.device.dispatch();
-  if (log.enabled()) {
-    log.note(format("matmul m={} n={} k={} {}{} {} to {}{}", kind[0], kind[1], kind[2],
-                    m.ta == Transpose::Yes ? 'T' : 'N', m.tb == Transpose::Yes ? 'T' : 'N',
-                    name_of(m.a.dtype), name_of(m.out.dtype), m.accumulate ? ", added" : ""),
-             plan.name, plan.description ? "" : "cublasLt: no algorithm for these operands");
-  }
+  note(ex, m, plan.name, plan.description ? "" : "cublasLt: no algorithm for these operands");
   s.finish(ex, plan.fused(), m);
 }
 

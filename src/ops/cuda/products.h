@@ -1,5 +1,5 @@
-// Matrix products: cuBLASLt wherever it can, with an algorithm that is chosen once per kind of
-// product, else a simple kernel.
+// Matrix products: a kernel of our own for a few rows, cuBLASLt for all others it can, with an
+// algorithm that is chosen once per kind of product, else a simple kernel.
 #pragma once
 
 #include <memory>

@@ -10,4 +10,11 @@ namespace bev::cuda {
              name_of(dtype)));
 }
 
+[[noreturn]] void refuse_head_dim(const char* op, int64_t head_dim, int64_t most) {
+  throw Error(
+      ErrorKind::Usage,
+      format("{}: the cuda device has heads of up to {} dims, not {}; the cpu device has any", op,
+             most, head_dim));
+}
+
 }  // namespace bev::cuda

@@ -7,10 +7,12 @@
 #include <algorithm>
 
 #include "ops/attention.h"
+#include "ops/choose_tokens.h"
 #include "ops/cuda/attention_choice.h"
 #include "ops/cuda/query_gradient.h"
 #include "ops/cuda/query_sums.h"
 #include "ops/embedding.h"
+#include "ops/kv_cache.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
@@ -67,6 +69,34 @@ inline size_t workspace_bytes(const ops::SquaredNorm&, const DevicePolicy&) {
 }
 inline size_t workspace_bytes(const ops::WeightedSum&, const DevicePolicy&) {
   return 2 * kMostSumParts * sizeof(double);
+}
+
+// The cached keys of a sequence are dealt to several blocks where there are few sequences; each
+// keeps the largest score, the sum of exponentials and a sum of values for its query heads.
+constexpr int64_t kDecodeBlocks = 1024, kMostDecodeSplits = 64, kLeastDecodeKeys = 64;
+constexpr int64_t kMostDecodeDims = 1024;
+inline int64_t decode_splits(const ops::DecodeAttention& d) {
+  const int64_t cached = d.pages.shape[1] * d.page;
+  const int64_t visible = d.window > 0 ? std::min(cached, d.window) : cached;
+  const int64_t alone = std::max<int64_t>(1, d.q.shape[0] * d.k.shape[1]);
+  const int64_t useful = (visible + kLeastDecodeKeys - 1) / kLeastDecodeKeys;
+  const int64_t wanted = std::min({kDecodeBlocks / alone, useful, kMostDecodeSplits});
+  return std::max<int64_t>(1, wanted);
+}
+inline size_t workspace_bytes(const ops::DecodeAttention& d, const DevicePolicy&) {
+  const int64_t splits = decode_splits(d);
+  const int64_t parts = splits > 1 ? d.q.shape[0] * d.q.shape[1] * splits : 0;
+  return static_cast<size_t>(parts * (2 + d.q.shape[2])) * sizeof(float);
+}
+
+// A row of logits is looked at by several blocks, kChoicePart columns each, which find its
+// likeliest id (8 bytes) and its largest logit and sum of exponentials (4 each).
+constexpr int64_t kChoicePart = 4096;
+inline int64_t choice_parts(const ops::ChooseTokens& c) {
+  return (c.classes + kChoicePart - 1) / kChoicePart;
+}
+inline size_t workspace_bytes(const ops::ChooseTokens& c, const DevicePolicy&) {
+  return static_cast<size_t>(c.logits.shape[0] * choice_parts(c)) * 16;
 }
 
 inline size_t workspace_bytes(const ops::Matmul&, const DevicePolicy&) { return 0; }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "comm/thread.h"
+#include "ops/make_device.h"
 #include "unit/infer/stored_model.h"
 
 namespace bev {
@@ -191,6 +193,40 @@ TEST(Batcher, SaysWhyNot) {
   GenerationRequest request = sampled({1}, 1);
   request.choice.temperature = std::nan("");
   EXPECT_NE(batcher.why_not(request), "");
+}
+
+// One rank has the requests, the others do what it does.
+TEST(Batcher, LeadsOtherRanks) {
+  const test::StoredModel stored;
+  const std::vector<GenerationRequest> requests = many();
+  for (const auto& [tensor, pipeline] : {std::pair{2, 1}, {1, 2}, {2, 2}}) {
+    ModelUse use{.device = {.kind = DeviceKind::Reference, .threads = 1}, .length = 9};
+    use.parallel.ranks = tensor * pipeline;
+    use.parallel.tensor = tensor;
+    use.parallel.pipeline = pipeline;
+    std::vector<Answer> answers(requests.size());
+    run_ranks(tensor * pipeline, std::chrono::minutes(1), [&](Communicator& world) {
+      const std::unique_ptr<Device> device = make_device(use.device);
+      LoadedModel model(stored.folder(), use, *device, world);
+      Decoder decoder(model, {.rows = 4, .length = 9, .page = 3});
+      if (world.rank() != 0) {
+        decoder.follow();
+        return;
+      }
+      decoder.lead();
+      decoder.keep_followers();
+      Batcher batcher(decoder);
+      for (size_t i = 0; i < requests.size(); ++i) {
+        GenerationRequest request = requests[i];
+        request.score_prompt = i == 3;
+        request.alternatives = i == 5 ? 2 : 0;
+        batcher.submit(request, into(answers[i]));
+      }
+      finish(batcher);
+    });
+    for (size_t i = 0; i < requests.size(); ++i)
+      EXPECT_EQ(answers[i].ids, alone(stored, requests[i]).ids) << i;
+  }
 }
 
 }  // namespace

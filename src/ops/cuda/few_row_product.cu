@@ -1,0 +1,233 @@
+#include "ops/cuda/activation_function.cuh"
+#include "ops/cuda/early_launch.cuh"
+#include "ops/cuda/few_row_product.h"
+#include "ops/cuda/product_kind.h"
+#include "ops/cuda/row_groups.cuh"
+#include "ops/cuda/tensor_core.cuh"
+
+namespace bev::cuda {
+
+namespace {
+
+// Eight rows of b are the columns of one fragment, the rows of a those of the other: 8 or, in two
+// halves, 16. The order in which elements are summed is free, so that a lane takes eight adjacent
+// ones of a row, kStep of them four lanes, where a fragment has pairs.
+constexpr int kWarps = 8, kThreads = 32 * kWarps;
+constexpr int kTileRows = 8, kStep = 4 * kGroup;
+constexpr int64_t kMostRows = 16;
+
+template <class T, class Out>
+struct FewRows {
+  const T *a, *b, *bias;  // bias may be null, as may addend and pre_activation
+  const Out* addend;
+  Out *out, *pre_activation;
+  int64_t a_row, b_row, addend_row, out_row, pre_activation_row;
+  int rows, columns, depth;
+  bool activates;
+  Activation activation;
+};
+
+struct alignas(kWideBytes) Words {
+  uint32_t word[4] = {};
+};
+
+// Of a matrix that is read once: it takes no room in the nearest cache.
+template <class T>
+__device__ __forceinline__ Words load_once(const T* from) {
+  Words w;
+  asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(w.word[0]), "=r"(w.word[1]), "=r"(w.word[2]), "=r"(w.word[3])
+               : "l"(__cvta_generic_to_global(from)));
+  return w;
+}
+
+template <class T>
+__device__ __forceinline__ Words load_again(const T* from) {
+  return *reinterpret_cast<const Words*>(from);
+}
+
+__device__ __forceinline__ float activated(Activation activation, float x) {
+  switch (activation) {
+    case Activation::GeluTanh: return Function<Activation::GeluTanh>(x).value;
+    case Activation::GeluErf: return Function<Activation::GeluErf>(x).value;
+    case Activation::Relu: return Function<Activation::Relu>(x).value;
+    default: return Function<Activation::SquaredRelu>(x).value;
+  }
+}
+
+template <class T, class Out>
+__device__ __forceinline__ void finish(const FewRows<T, Out>& p, int row, int column, float value) {
+  if (p.addend != nullptr) value += to_float(p.addend[row * p.addend_row + column]);
+  if (p.bias != nullptr) value += to_float(p.bias[column]);
+  if (p.activates) {
+    const Out argument = from_float<Out>(value);
+    if (p.pre_activation != nullptr)
+      p.pre_activation[row * p.pre_activation_row + column] = argument;
+    value = activated(p.activation, to_float(argument));
+  }
+  p.out[row * p.out_row + column] = from_float<Out>(value);
+}
+
+// A block has kTiles * kTileRows rows of b, each warp a share of the depth: kAhead steps in turn,
+// of which the next are on their way while the last are multiplied.
+template <class T, class Out, int kHalves, int kTiles, int kAhead>
+__global__ void __launch_bounds__(kThreads) few_rows(FewRows<T, Out> p) {
+  constexpr int kRows = kHalves * 8, kColumns = kTiles * kTileRows;
+  __shared__ float parts[kWarps][kRows][kColumns];
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int line = lane / 4, place = lane % 4 * kGroup;
+  const int first_column = blockIdx.x * kColumns;
+
+  const T* b[kTiles];
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    const int column = min(first_column + tile * kTileRows + line, p.columns - 1);
+    b[tile] = p.b + column * p.b_row;
+  }
+  Words of_b[kTiles][kAhead];
+  const auto ask = [&](int at) {
+#pragma unroll
+    for (int step = 0; step < kAhead; ++step) {
+      const int depth = at + step * kStep + place;
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile)
+        of_b[tile][step] = depth < p.depth ? load_once(b[tile] + depth) : Words{};
+    }
+  };
+
+  constexpr int kStride = kWarps * kAhead * kStep;
+  int at = warp * kAhead * kStep;
+  ask(at);  // weights, which no kernel close before this one writes
+  wait_for_predecessors();
+  let_successor_begin();
+
+  float sums[kTiles][4] = {};
+  for (; at < p.depth; at += kStride) {
+    Words of_a[kHalves][kAhead];
+#pragma unroll
+    for (int half = 0; half < kHalves; ++half) {
+      const int row = half * 8 + line;
+#pragma unroll
+      for (int step = 0; step < kAhead; ++step) {
+        const int depth = at + step * kStep + place;
+        of_a[half][step] =
+            row < p.rows && depth < p.depth ? load_again(p.a + row * p.a_row + depth) : Words{};
+      }
+    }
+    Words now[kTiles][kAhead];
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int step = 0; step < kAhead; ++step) now[tile][step] = of_b[tile][step];
+    }
+    ask(at + kStride);
+#pragma unroll
+    for (int step = 0; step < kAhead; ++step) {
+#pragma unroll
+      for (int pair = 0; pair < 4; pair += 2) {
+        uint32_t rows[4] = {of_a[0][step].word[pair], 0, of_a[0][step].word[pair + 1], 0};
+        if constexpr (kHalves == 2) {
+          rows[1] = of_a[1][step].word[pair];
+          rows[3] = of_a[1][step].word[pair + 1];
+        }
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+          const Words& w = now[tile][step];
+          multiply_add<T>(sums[tile], rows, w.word[pair], w.word[pair + 1]);
+        }
+      }
+    }
+  }
+
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) {
+    const int column = tile * kTileRows + lane % 4 * 2;
+#pragma unroll
+    for (int half = 0; half < kHalves; ++half) {
+      parts[warp][half * 8 + line][column] = sums[tile][2 * half];
+      parts[warp][half * 8 + line][column + 1] = sums[tile][2 * half + 1];
+    }
+  }
+  __syncthreads();
+  for (int i = threadIdx.x; i < p.rows * kColumns; i += kThreads) {
+    const int row = i / kColumns, column = i % kColumns;
+    if (first_column + column >= p.columns) continue;
+    float sum = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) sum += parts[w][row][column];
+    finish(p, row, first_column + column, sum);
+  }
+}
+
+// More rows of b for a block read a less often; fewer keep more multiprocessors busy.
+template <class T, class Out>
+void launch(Exec& ex, const FewRows<T, Out>& p) {
+  const int busy = gpu_of(ex).multiprocessors();
+  const auto run = [&]<int kHalves, int kTiles, int kAhead>() {
+    const auto blocks = static_cast<unsigned>(ceil_div(p.columns, kTiles * kTileRows));
+    launch_early("matmul", few_rows<T, Out, kHalves, kTiles, kAhead>, dim3(blocks), kThreads, 0,
+                 stream_of(ex), p);
+  };
+  const bool wide = p.columns >= 2 * kTileRows * 4 * busy;
+  if (p.rows > 8) {
+    if (p.columns >= 2 * kTileRows * busy) {
+      run.template operator()<2, 2, 4>();
+    } else {
+      run.template operator()<2, 1, 4>();
+    }
+  } else if (wide) {
+    run.template operator()<1, 2, 4>();
+  } else {
+    run.template operator()<1, 1, 4>();
+  }
+}
+
+template <class T, class Out>
+FewRows<T, Out> problem_of(const ops::Matmul& m) {
+  return {.a = data_of<T>(m.a),
+          .b = data_of<T>(m.b),
+          .bias = m.bias.present() ? data_of<T>(m.bias) : nullptr,
+          .addend = m.addend.present() ? data_of<Out>(m.addend) : nullptr,
+          .out = data_of<Out>(m.out),
+          .pre_activation = m.pre_activation.present() ? data_of<Out>(m.pre_activation) : nullptr,
+          .a_row = m.a.stride[0],
+          .b_row = m.b.stride[0],
+          .addend_row = m.addend.stride[0],
+          .out_row = m.out.stride[0],
+          .pre_activation_row = m.pre_activation.stride[0],
+          .rows = static_cast<int>(m.out.shape[0]),
+          .columns = static_cast<int>(m.out.shape[1]),
+          .depth = static_cast<int>(depth_of(m)),
+          .activates = activates(m.epilogue),
+          .activation = m.activation};
+}
+
+template <class T>
+void run(Exec& ex, const ops::Matmul& m) {
+  if (m.out.dtype == DType::f32) {
+    launch(ex, problem_of<T, float>(m));
+  } else {
+    launch(ex, problem_of<T, T>(m));
+  }
+}
+
+}  // namespace
+
+bool has_few_rows(const ops::Matmul& m) {
+  const bool is_short = m.a.dtype == DType::bf16 || m.a.dtype == DType::f16;
+  const int64_t depth = depth_of(m);
+  return is_short && m.out.shape[0] <= kMostRows && m.ta == ops::Transpose::No &&
+         m.tb == ops::Transpose::Yes && !m.accumulate && !m.dbias.present() &&
+         m.epilogue != ops::Epilogue::ActivateBackward && depth > 0 && depth % kGroup == 0 &&
+         depth < INT32_MAX / 2 && m.out.shape[1] < INT32_MAX / 2 && are_wide(m.a, m.b);
+}
+
+void few_row_product(Exec& ex, const ops::Matmul& m) {
+  if (m.a.dtype == DType::bf16) {
+    run<__nv_bfloat16>(ex, m);
+  } else {
+    run<__half>(ex, m);
+  }
+}
+
+}  // namespace bev::cuda

@@ -1,0 +1,368 @@
+// Attention of one new token of each sequence over its cached keys. The host does not know the
+// lengths, which is why launches depend on the most there may be: the keys of a sequence are dealt
+// to at most so many blocks as the workspace has parts for, and a block without keys ends at once.
+#include "ops/cuda/early_launch.cuh"
+#include "ops/cuda/ops.h"
+#include "ops/cuda/row_groups.cuh"
+#include "ops/cuda/tensor_core.cuh"
+#include "ops/cuda/workspace.h"
+#include "ops/kv_cache.h"
+
+namespace bev::cuda {
+
+namespace {
+
+constexpr int kThreads = 128, kWarps = kThreads / 32;
+constexpr int kWriteThreads = 256;
+constexpr int kMergeThreads = 128;
+constexpr float kLog2E = 1.4426950408889634f;
+constexpr float kNothing = -INFINITY;
+
+template <class T>
+__global__ void __launch_bounds__(kWriteThreads)
+    write_rows(Rows<const T> k, Rows<const T> v, const int32_t* places, T* keys, T* values,
+               int64_t rows, int64_t kv_heads, int64_t head_dim, bool wide) {
+  wait_for_predecessors();
+  let_successor_begin();
+  each_group(rows, head_dim, [&](int64_t row, int64_t column) {
+    const int64_t token = row / kv_heads, place = places[token];
+    if (place < 0) return;
+    const int64_t to = (place * kv_heads + row - token * kv_heads) * head_dim;
+    store_group(load_group(k[row], column, head_dim, wide), keys + to, column, head_dim, wide);
+    store_group(load_group(v[row], column, head_dim, wide), values + to, column, head_dim, wide);
+  });
+}
+
+// What both kernels know of a sequence: its visible keys, and how they are dealt.
+struct Shares {
+  int first, length;  // of the visible keys; their end
+  int share, count;   // keys of a block, blocks that have any
+
+  __device__ __forceinline__ Shares(int tokens, int window, int most) {
+    length = max(0, tokens);
+    first = window > 0 ? max(0, length - window) : 0;
+    const int keys = length - first;
+    share = max(static_cast<int>(kLeastDecodeKeys), (keys + most - 1) / most);
+    count = (keys + share - 1) / share;
+  }
+};
+
+template <class T>
+struct Decode {
+  const T *q, *k, *v;
+  T *keys, *values, *out;
+  int64_t q_row, q_head, k_row, k_head, v_row, v_head, out_row, out_head;
+  const int32_t *lengths, *pages;
+  int64_t most_pages;
+  int page, page_bits;  // page == 1 << page_bits, or page_bits is negative
+  int window, heads, kv_heads, head_dim;
+  int splits, chunks;  // blocks of a sequence; blocks that share the query heads of a key head
+  float scale;         // to base 2
+  float* parts;        // [sequence, head, split, 2 + head_dim]; null for one split
+
+  __device__ __forceinline__ int64_t place_of(int64_t sequence, int token) const {
+    const int index = page_bits >= 0 ? token >> page_bits : token / page;
+    const int64_t start = int64_t{pages[sequence * most_pages + index]} * page;
+    return start + (token - index * page);
+  }
+  __device__ __forceinline__ float* part(int64_t sequence, int head, int split) const {
+    return parts + ((sequence * heads + head) * splits + split) * (2 + head_dim);
+  }
+};
+
+// A softmax over some of the keys: the largest score, the sum of exponentials relative to it, and
+// the sum of values so weighted, of which a lane has some columns.
+template <int kColumns>
+struct Running {
+  float largest = kNothing, sum = 0;
+  float values[kColumns] = {};
+
+  // Where nothing was seen, relative to 0: the exponentials are 0, and not of NaN.
+  __device__ __forceinline__ static float origin(float largest) {
+    return largest == kNothing ? 0.0f : largest;
+  }
+  __device__ __forceinline__ void rise_to(float to) {
+    const float factor = fast_exp2(largest - origin(to));
+    largest = to;
+    sum *= factor;
+#pragma unroll
+    for (float& value : values) value *= factor;
+  }
+  // With that of the lane at this distance.
+  __device__ __forceinline__ void merge_lanes(int distance) {
+    rise_to(fmaxf(largest, __shfl_xor_sync(kAllLanes, largest, distance)));
+    sum += __shfl_xor_sync(kAllLanes, sum, distance);
+#pragma unroll
+    for (float& value : values) value += __shfl_xor_sync(kAllLanes, value, distance);
+  }
+};
+
+// Columns [column, column + kGroup) of a row: all inside or all outside where rows are wide.
+template <bool kWide, class T>
+__device__ __forceinline__ Group<T> columns_of(const T* row, int column, int width) {
+  if constexpr (!kWide) return load_group(row, column, width, false);
+  return column < width ? load_wide(row + column) : Group<T>{};
+}
+
+// kLanes lanes share a key, kPer groups of columns each; kHeads query heads see it, of which the
+// last may be idle; kKeys keys are on their way at a time.
+template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys>
+__global__ void __launch_bounds__(kThreads) decode_split(Decode<T> p) {
+  constexpr int kTeams = kThreads / kLanes, kColumns = kPer * kGroup;
+  constexpr int kWidth = kLanes * kColumns;
+  __shared__ float shared_values[kWarps][kHeads][kWidth];
+  __shared__ float shared_largest[kWarps][kHeads], shared_sum[kWarps][kHeads];
+  const int split = blockIdx.x, kv_head = blockIdx.y / p.chunks, chunk = blockIdx.y % p.chunks;
+  const int64_t sequence = blockIdx.z;
+  const int group = p.heads / p.kv_heads;
+  const int first_head = kv_head * group + chunk * kHeads;
+  const int live_heads = min(kHeads, group - chunk * kHeads);
+  const int member = threadIdx.x % kLanes, team = threadIdx.x / kLanes;
+
+  wait_for_predecessors();
+  let_successor_begin();
+  const Shares shares(p.lengths[sequence], p.window, p.splits);
+  if (shares.length == 0) {
+    if (split != 0) return;
+    for (int e = threadIdx.x; e < live_heads * p.head_dim; e += kThreads) {
+      const int head = first_head + e / p.head_dim;
+      p.out[sequence * p.out_row + head * p.out_head + e % p.head_dim] = from_float<T>(0.0f);
+    }
+    return;
+  }
+  if (split >= shares.count) return;
+  const int begin = shares.first + split * shares.share;
+  const int end = min(begin + shares.share, shares.length);
+  const int newest = shares.length - 1;
+  const T* new_k = p.k + sequence * p.k_row + kv_head * p.k_head;
+  const T* new_v = p.v + sequence * p.v_row + kv_head * p.v_head;
+  const auto column_of = [&](int part) { return (part * kLanes + member) * kGroup; };
+
+  float q[kHeads][kColumns];
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+    const int head = first_head + min(h, live_heads - 1);
+    const T* row = p.q + sequence * p.q_row + head * p.q_head;
+#pragma unroll
+    for (int part = 0; part < kPer; ++part) {
+      const Group<T> of_q = columns_of<kWide>(row, column_of(part), p.head_dim);
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) q[h][part * kGroup + j] = of_q[j] * p.scale;
+    }
+  }
+
+  Running<kColumns> running[kHeads];
+  for (int base = begin; base < end; base += kTeams * kKeys) {
+    Group<T> k[kKeys][kPer], v[kKeys][kPer];
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) {
+      const int token = base + i * kTeams + team;
+      const T *k_row = new_k, *v_row = new_v;  // also where there is no token: never used
+      if (token < end && token != newest) {
+        const int64_t at = (p.place_of(sequence, token) * p.kv_heads + kv_head) * p.head_dim;
+        k_row = p.keys + at;
+        v_row = p.values + at;
+      }
+#pragma unroll
+      for (int part = 0; part < kPer; ++part) {
+        k[i][part] = columns_of<kWide>(k_row, column_of(part), p.head_dim);
+        v[i][part] = columns_of<kWide>(v_row, column_of(part), p.head_dim);
+      }
+    }
+    float scores[kHeads][kKeys];
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) {
+      const bool inside = base + i * kTeams + team < end;
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+        float score = 0;
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c) score += q[h][c] * k[i][c / kGroup][c % kGroup];
+#pragma unroll
+        for (int distance = kLanes / 2; distance > 0; distance /= 2)
+          score += __shfl_xor_sync(kAllLanes, score, distance);
+        scores[h][i] = inside ? score : kNothing;
+      }
+    }
+#pragma unroll
+    for (int h = 0; h < kHeads; ++h) {
+      float largest = running[h].largest;
+#pragma unroll
+      for (const float score : scores[h]) largest = fmaxf(largest, score);
+      running[h].rise_to(largest);
+      const float origin = Running<kColumns>::origin(largest);
+#pragma unroll
+      for (int i = 0; i < kKeys; ++i) {
+        const float weight = fast_exp2(scores[h][i] - origin);
+        running[h].sum += weight;
+#pragma unroll
+        for (int c = 0; c < kColumns; ++c)
+          running[h].values[c] += weight * v[i][c / kGroup][c % kGroup];
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) {
+      // Nobody reads this place of the cache here.
+      if (base + i * kTeams + team != newest || chunk != 0) continue;
+      const int64_t at = (p.place_of(sequence, newest) * p.kv_heads + kv_head) * p.head_dim;
+#pragma unroll
+      for (int part = 0; part < kPer; ++part) {
+        store_group(k[i][part], p.keys + at, column_of(part), p.head_dim, kWide);
+        store_group(v[i][part], p.values + at, column_of(part), p.head_dim, kWide);
+      }
+    }
+  }
+
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+    for (int distance = kLanes; distance < 32; distance *= 2) running[h].merge_lanes(distance);
+    if (lane < kLanes) {
+#pragma unroll
+      for (int c = 0; c < kColumns; ++c)
+        shared_values[warp][h][column_of(c / kGroup) + c % kGroup] = running[h].values[c];
+    }
+    if (lane == 0) {
+      shared_largest[warp][h] = running[h].largest;
+      shared_sum[warp][h] = running[h].sum;
+    }
+  }
+  __syncthreads();
+  for (int e = threadIdx.x; e < live_heads * p.head_dim; e += kThreads) {
+    const int h = e / p.head_dim, column = e % p.head_dim, head = first_head + h;
+    float largest = kNothing, sum = 0, value = 0;
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) largest = fmaxf(largest, shared_largest[w][h]);
+#pragma unroll
+    for (int w = 0; w < kWarps; ++w) {
+      const float factor = fast_exp2(shared_largest[w][h] - largest);
+      sum += factor * shared_sum[w][h];
+      value += factor * shared_values[w][h][column];
+    }
+    if (shares.count == 1) {
+      p.out[sequence * p.out_row + head * p.out_head + column] = from_float<T>(value / sum);
+      continue;
+    }
+    float* part = p.part(sequence, head, split);
+    part[2 + column] = value;
+    if (column == 0) {
+      part[0] = largest;
+      part[1] = sum;
+    }
+  }
+}
+
+// Block: one query head of one sequence.
+template <class T>
+__global__ void __launch_bounds__(kMergeThreads) merge_splits(Decode<T> p) {
+  const int64_t sequence = blockIdx.y;
+  const int head = blockIdx.x;
+  wait_for_predecessors();
+  let_successor_begin();
+  const Shares shares(p.lengths[sequence], p.window, p.splits);
+  if (shares.count <= 1) return;
+  float largest = kNothing;
+  for (int split = 0; split < shares.count; ++split)
+    largest = fmaxf(largest, *p.part(sequence, head, split));
+  for (int column = threadIdx.x; column < p.head_dim; column += kMergeThreads) {
+    float sum = 0, value = 0;
+    for (int split = 0; split < shares.count; ++split) {
+      const float* part = p.part(sequence, head, split);
+      const float factor = fast_exp2(part[0] - largest);
+      sum += factor * part[1];
+      value += factor * part[2 + column];
+    }
+    p.out[sequence * p.out_row + head * p.out_head + column] = from_float<T>(value / sum);
+  }
+}
+
+// Calls f.template operator()<kWide, kLanes, kPer, kHeads, kKeys>(). One kernel serves all that is
+// not wide.
+template <class F>
+void visit_shape(bool wide, int64_t head_dim, int64_t group, F&& f) {
+  const auto with_lanes = [&]<int kLanes>() {
+    if (group == 1) return f.template operator()<true, kLanes, 1, 1, 4>();
+    if (group == 2) return f.template operator()<true, kLanes, 1, 2, 4>();
+    if (group <= 4) return f.template operator()<true, kLanes, 1, 4, 4>();
+    f.template operator()<true, kLanes, 1, 8, 2>();
+  };
+  if (wide && head_dim <= 8 * kGroup) return with_lanes.template operator()<8>();
+  if (wide && head_dim <= 16 * kGroup) return with_lanes.template operator()<16>();
+  if (wide && head_dim <= 32 * kGroup) return with_lanes.template operator()<32>();
+  static_assert(32 * 4 * kGroup == kMostDecodeDims);
+  f.template operator()<false, 32, 4, 1, 1>();
+}
+
+}  // namespace
+
+void cache_write(Exec& ex, const ops::CacheWrite& c) {
+  const int64_t rows = rows_of(c.k), head_dim = width_of(c.k);
+  if (rows * head_dim == 0) return;
+  const bool wide = are_wide(c.k, c.v, c.keys, c.values);
+  const unsigned blocks = blocks_for(ex, rows * ceil_div(head_dim, kGroup), kWriteThreads);
+  visit_cuda(c.k.dtype, "cache_write", [&]<class T>() {
+    launch_early("cache_write", write_rows<T>, dim3(blocks), kWriteThreads, 0, stream_of(ex),
+                 Rows<const T>(c.k), Rows<const T>(c.v), data_of<int32_t>(c.places),
+                 data_of<T>(c.keys), data_of<T>(c.values), rows, c.k.shape[1], head_dim, wide);
+  });
+}
+
+void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
+  const int64_t sequences = d.q.rows(), heads = d.q.shape[1], head_dim = d.q.shape[2];
+  if (d.out.shape.elements() == 0) return;
+  const int64_t kv_heads = d.k.shape[1], group = heads / kv_heads;
+  if (head_dim > kMostDecodeDims) refuse_head_dim("decode_attention", head_dim, kMostDecodeDims);
+  ArenaScope scope(ex.scratch);
+  const Tensor parts = workspace_of(ex, d, "parts of attention");
+  const auto narrow = [](int64_t value) { return static_cast<int>(value); };
+  int page_bits = -1;
+  if ((d.page & (d.page - 1)) == 0) {
+    while (int64_t{1} << ++page_bits != d.page) {
+    }
+  }
+  visit_cuda(d.q.dtype, "decode_attention", [&]<class T>() {
+    Decode<T> p{.q = data_of<T>(d.q),
+                .k = data_of<T>(d.k),
+                .v = data_of<T>(d.v),
+                .keys = data_of<T>(d.keys),
+                .values = data_of<T>(d.values),
+                .out = data_of<T>(d.out),
+                .q_row = d.q.stride[0],
+                .q_head = d.q.stride[1],
+                .k_row = d.k.stride[0],
+                .k_head = d.k.stride[1],
+                .v_row = d.v.stride[0],
+                .v_head = d.v.stride[1],
+                .out_row = d.out.stride[0],
+                .out_head = d.out.stride[1],
+                .lengths = data_of<int32_t>(d.lengths),
+                .pages = data_of<int32_t>(d.pages),
+                .most_pages = d.pages.shape[1],
+                .page = narrow(d.page),
+                .page_bits = page_bits,
+                .window = narrow(std::min<int64_t>(d.window, INT32_MAX)),
+                .heads = narrow(heads),
+                .kv_heads = narrow(kv_heads),
+                .head_dim = narrow(head_dim),
+                .splits = narrow(decode_splits(d)),
+                .chunks = 1,
+                .scale = static_cast<float>(d.scale) * kLog2E,
+                .parts = parts.present() ? data_of<float>(parts) : nullptr};
+    const bool wide = head_dim % kGroup == 0 && are_wide(d.q, d.k, d.v, d.keys, d.values);
+    visit_shape(
+        wide, head_dim, group, [&]<bool kWide, int kLanes, int kPer, int kHeads, int kKeys>() {
+          p.chunks = narrow(ceil_div(group, kHeads));
+          const dim3 blocks(static_cast<unsigned>(p.splits),
+                            static_cast<unsigned>(kv_heads * p.chunks),
+                            static_cast<unsigned>(sequences));
+          launch_early("decode_attention", decode_split<T, kWide, kLanes, kPer, kHeads, kKeys>,
+                       blocks, kThreads, 0, stream_of(ex), p);
+        });
+    if (p.splits == 1) return;
+    const dim3 blocks(static_cast<unsigned>(heads), static_cast<unsigned>(sequences));
+    launch_early("decode_attention", merge_splits<T>, blocks, kMergeThreads, 0, stream_of(ex), p);
+  });
+}
+
+}  // namespace bev::cuda

@@ -1,0 +1,150 @@
+// Products of a few rows with a matrix that is read once, as generation has them. Every test names
+// the fault that makes it fail.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "ops/harness.h"
+#include "ops/matmul.h"
+
+namespace bev::test {
+namespace {
+
+using ops::Epilogue;
+using ops::Transpose;
+
+struct FewRows {
+  int64_t m, n, k;
+  Epilogue epilogue = Epilogue::None;
+  Activation activation = Activation::GeluTanh;
+  bool addend = false;
+  bool keeps_argument = false;
+  Element out = Element::Value;
+
+  std::string name() const {
+    return label("m={} n={} k={} epilogue={} activation={} addend={} keeps={} out={}", m, n, k,
+                 static_cast<int>(epilogue), name_of_choice(activation), addend, keeps_argument,
+                 static_cast<int>(out));
+  }
+  // Elements of the product are of size 1 whatever k.
+  void operator()(Trial& run) const {
+    const double scale = 1 / std::sqrt(static_cast<double>(k));
+    const bool has_bias = epilogue == Epilogue::Bias || epilogue == Epilogue::BiasActivate;
+    const Bound bound{.reduction = k, .ops = 2, .magnitude = 1};
+    ops::Matmul args{.a = run.input("a", {m, k}),
+                     .b = run.input("b", {n, k}, Element::Value, {.scale = scale}),
+                     .tb = Transpose::Yes,
+                     .out = run.output("out", {m, n}, out, bound),
+                     .epilogue = epilogue,
+                     .activation = activation};
+    if (addend) args.addend = run.input("addend", {m, n}, out);
+    if (has_bias) args.bias = run.input("bias", {n});
+    if (keeps_argument) args.pre_activation = run.output("pre_activation", {m, n}, out, bound);
+    ops::matmul(run.ex(), args);
+  }
+};
+
+using Agree = void (*)(const FewRows&);
+void on_cpu(const FewRows& c) { expect_cpu_agrees(c.name(), c); }
+void on_cuda(const FewRows& c) { expect_cuda_agrees(c.name(), c); }
+
+// Fails when a row, a column or the end of the sum is left out.
+void all_sizes(Agree agree) {
+  for (const int64_t m : {1, 2, 3, 7, 8, 9, 15, 16, 17}) {
+    for (const auto& [n, k] : {std::array<int64_t, 2>{8, 8}, {1, 40}, {67, 264}, {130, 1000}}) {
+      agree({.m = m, .n = n, .k = k});
+    }
+  }
+}
+TEST(FewRows, CpuAgreesAtAllSizes) { all_sizes(on_cpu); }
+TEST(FewRows, CudaAgreesAtAllSizes) { all_sizes(on_cuda); }
+
+// Fails when a bias or an addend goes to another row, or what is kept is the activated value.
+void every_epilogue(Agree agree) {
+  for (const int64_t m : {1, 5, 12}) {
+    agree({.m = m, .n = 70, .k = 72, .epilogue = Epilogue::Bias});
+    agree({.m = m, .n = 70, .k = 72, .addend = true});
+    agree({.m = m, .n = 70, .k = 72, .epilogue = Epilogue::Bias, .addend = true});
+    agree({.m = m, .n = 70, .k = 72, .epilogue = Epilogue::Bias, .out = Element::Sum});
+    for (const Activation activation :
+         {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
+      for (const bool keeps : {false, true}) {
+        for (const Epilogue epilogue : {Epilogue::Activate, Epilogue::BiasActivate}) {
+          agree({.m = m,
+                 .n = 70,
+                 .k = 72,
+                 .epilogue = epilogue,
+                 .activation = activation,
+                 .keeps_argument = keeps});
+        }
+      }
+    }
+  }
+}
+TEST(FewRows, CpuAgreesOnEveryEpilogue) { every_epilogue(on_cpu); }
+TEST(FewRows, CudaAgreesOnEveryEpilogue) { every_epilogue(on_cuda); }
+
+// Fails when the shares of a long sum, or the blocks of a wide result, overlap. One reference for
+// all types: it takes long.
+TEST(FewRows, CudaAgreesAtShapesOfModels) {
+  for (const int64_t m : {1, 4, 16}) {
+    for (const auto& [n, k] : {std::array<int64_t, 2>{2304, 768}, {768, 3072}, {4096, 1024}}) {
+      const FewRows c{.m = m, .n = n, .k = k, .epilogue = Epilogue::Bias};
+      expect_cuda_agrees(c.name(), c, Storage::Alike);
+    }
+  }
+  const FewRows vocabulary{.m = 2, .n = 50257, .k = 64};
+  expect_cuda_agrees(vocabulary.name(), vocabulary, Storage::Alike);
+}
+
+// Products that follow each other, of which each reads what the last has written. Fails when one
+// begins to read before the last is done.
+struct Chain {
+  void operator()(Trial& run) const {
+    constexpr int64_t kRows = 2, kWidth = 512, kLinks = 12;
+    const double scale = 1 / std::sqrt(static_cast<double>(kWidth));
+    ConstTensor x = run.input("x", {kRows, kWidth});
+    for (int64_t link = 0; link < kLinks; ++link) {
+      const std::string name = fmt::format("w{}", link);
+      const Tensor y = run.blank({kRows, kWidth}, Element::Value);
+      ops::matmul(run.ex(),
+                  {.a = x,
+                   .b = run.input(name.c_str(), {kWidth, kWidth}, Element::Value, {.scale = scale}),
+                   .tb = Transpose::Yes,
+                   .out = y});
+      if (link == kLinks - 1)
+        run.compare("y", y, {.reduction = kWidth, .ops = 2 * kLinks, .magnitude = 1});
+      x = y;
+    }
+  }
+};
+TEST(FewRows, CpuAgreesOnAChain) { expect_cpu_agrees("chain", Chain{}); }
+TEST(FewRows, CudaAgreesOnAChain) { expect_cuda_agrees("chain", Chain{}); }
+
+// Fails when the products of generation are left to the library, or those of training taken from
+// it.
+TEST(FewRows, CudaNotesWhatServes) {
+  if (no_gpu()) return;
+  const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);
+  device->dispatch().enable();
+  Arena none(*device, 0, "none");
+  Exec ex{*device, device->compute_stream(), none, none, none, nullptr};
+  const Buffer square(*device, sizeof(bf16) * 64 * 64, "operand");
+  const Buffer result(*device, sizeof(bf16) * 64 * 64, "operand");
+  const ConstTensor b = tensor_over(square.data(), DType::bf16, {64, 64});
+  for (const int64_t m : {1, 64}) {
+    ops::matmul(ex, {.a = tensor_over(square.data(), DType::bf16, {m, 64}),
+                     .b = b,
+                     .tb = Transpose::Yes,
+                     .out = tensor_over(result.data(), DType::bf16, {m, 64})});
+  }
+  device->compute_stream().synchronize();
+  ASSERT_EQ(device->dispatch().choices().size(), 2u);
+  EXPECT_EQ(device->dispatch().choices()[0].op, "matmul m=1 n=64 k=64 NT bf16 to bf16");
+  EXPECT_EQ(device->dispatch().choices()[0].chosen, "own kernel for few rows");
+  EXPECT_NE(device->dispatch().choices()[1].chosen, "own kernel for few rows");
+}
+
+}  // namespace
+}  // namespace bev::test
