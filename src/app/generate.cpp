@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
+#include "app/beam_texts.h"
 #include "app/device_flags.h"
 #include "app/generation_prompts.h"
 #include "app/generation_settings.h"
@@ -57,6 +59,8 @@ constexpr std::array kFlags{
     OwnFlag{"--genfile", "FILE", "where texts go as JSON, one in each line"},
     OwnFlag{"--json", "", "print a JSON object for each text, one in each line"},
     kLogprobsFlag,
+    kBeamFlag,
+    kLengthPenaltyFlag,
     OwnFlag{"--batch", "N", "texts made at a time [default: all, up to 32]"},
     OwnFlag{"--stats", "", "say how fast it was, on stderr [default: when that is a terminal]"},
     kTensorFlag,
@@ -87,7 +91,8 @@ class Generation {
         ranks_(ranks),
         folder_(open_model_folder(flags.positional().front())),
         settings_(generation_settings(flags, folder_)),
-        samples_(flags.integer(given_name(flags, "--samples", "--num-samples"), 1, 1, 1 << 20)) {
+        samples_(flags.integer(given_name(flags, "--samples", "--num-samples"), 1, 1, 1 << 20)),
+        beam_(beam_options(flags, samples_)) {
     if (ranks.prints())
       for (const std::string& line : folder_.passed_over) say("note: {}\n", line);
     if (!flags.has("--prompt-ids")) tokenizer_ = tokenizer_of(folder_.config);
@@ -109,7 +114,7 @@ class Generation {
   void run_interactively() {
     for (const std::string_view other :
          {"--prompt", "--prompt-file", "--prompt-ids", "--sample-input-file", "--samples",
-          "--num-samples", "--genfile", "--json", "--logprobs", "--batch"})
+          "--num-samples", "--genfile", "--json", "--logprobs", "--batch", "--beam"})
       flags_.require_not_both("--interactive", other);
     BEV_CHECK(tokenizer_ != nullptr, Usage,
               "--interactive needs text, but {}; --prompt-ids takes token ids",
@@ -144,7 +149,9 @@ class Generation {
       for (Prompt& prompt : *prompts) encode_prompt(prompt, folder_, tokenizer_.get());
     if (prompts) requests_for(*prompts);
     const int64_t texts = samples_ * (prompts ? std::ssize(*prompts) : 1);
-    const int64_t rows = std::min(texts, flags_.integer("--batch", kUsualRows, 1, 65536));
+    flags_.require_not_both("--beam", "--batch");
+    const int64_t rows =
+        beam_ ? beam_->beams : std::min(texts, flags_.integer("--batch", kUsualRows, 1, 65536));
     const ModelUse use = ranks_.use_of(folder_, rows, settings_.context);
     ranks_.run(folder_, use, [&](const RankPlace& place) {
       make_texts(prompts ? *prompts : std::vector<Prompt>{piped_prompt(place)}, rows, use, place);
@@ -193,14 +200,11 @@ class Generation {
     for (const GenerationRequest& request : requests)
       longest = std::max(longest, std::ssize(request.prompt) + request.tokens);
     Decoder decoder(model, {.rows = rows, .length = longest});
-    Batcher batcher(decoder);
 
-    const bool streams = requests.size() == 1 && place.is_first && result_path().empty() &&
-                         !flags_.has("--json") && !settings_.logprobs;
     GenerationListener listener;
     std::optional<ProgressLine> progress;
     int64_t done = 0;
-    if (streams) {
+    if (place.is_first && streams(requests.size())) {
       results->write(prompts.front().text);
       listener.on_piece = [&](std::string_view piece) { results->write(piece); };
       listener.on_text = [&](size_t, const GeneratedText&) { results->write("\n"); };
@@ -219,10 +223,36 @@ class Generation {
         });
       };
     }
+    if (beam_) {
+      search_texts(decoder, requests, listener);
+      return;
+    }
+    Batcher batcher(decoder);
     const GenerationTotals totals =
         generate_texts(batcher, tokenizer_.get(), settings_.stops, requests, listener);
     progress.reset();
     if (place.is_first && shows_rate()) say("{}\n", rate_text(totals));
+  }
+
+  // Whether the only text appears as it is made.
+  bool streams(size_t texts) const {
+    return texts == 1 && !beam_ && result_path().empty() && !flags_.has("--json") &&
+           !settings_.logprobs;
+  }
+
+  void search_texts(Decoder& decoder, const std::vector<GenerationRequest>& requests,
+                    const GenerationListener& listener) const {
+    const auto wanted = static_cast<size_t>(samples_);
+    int64_t tokens = 0;
+    for (size_t first = 0; first < requests.size(); first += wanted) {
+      const std::vector<GeneratedText> found =
+          beam_texts(decoder, tokenizer_.get(), settings_.stops, requests[first], *beam_);
+      for (size_t i = 0; i < std::min(wanted, found.size()); ++i) {
+        tokens += std::ssize(found[i].tokens);
+        if (listener.on_text) listener.on_text(first + i, found[i]);
+        if (listener.on_step) listener.on_step(tokens);
+      }
+    }
   }
 
   const FlagValues& flags_;
@@ -230,6 +260,7 @@ class Generation {
   ModelFolder folder_;
   GenerationSettings settings_;
   int64_t samples_;
+  std::optional<BeamOptions> beam_;
   std::unique_ptr<Tokenizer> tokenizer_;  // null: ids instead of text
 };
 

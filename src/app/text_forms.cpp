@@ -45,6 +45,10 @@ std::string as_json_line(const Prompt& prompt, const GeneratedText& text, bool l
     json["logprobs"] = logprobs_of(text.tokens);
     json["prompt_logprobs"] = logprobs_of(text.prompt);
   }
+  if (text.beam) {
+    json["logprob"] = text.beam->logprob;
+    json["score"] = text.beam->score;
+  }
   // A prompt can hold any bytes; what is not UTF-8 is replaced.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ struct GeneratedText {
   std::vector<ScoredToken> tokens{};  // without the one that ended it
   std::vector<ScoredToken> prompt{};  // where asked for, from the second on
   TextEnd end = TextEnd::Interrupted;
+  struct BeamScore {
+    double logprob = 0, score = 0;
+  };
+  std::optional<BeamScore> beam{};  // of one that a search found: its tokens have no logprobs
 };
 
 struct GenerationListener {

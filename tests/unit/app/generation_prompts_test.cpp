@@ -162,6 +162,7 @@ TEST(GenerationPrompts, WhatFits) {
 TEST(GenerationPrompts, LongModelsStopAt256) {
   ModelFolder rope = folder();
   rope.config.model.position = PositionKind::Rope;
+  rope.config.model.positions = 0;
   rope.config.train.sequence = 1000;
   EXPECT_EQ(request_for(of_ids(2), generation_settings(flags({}), rope), 0).tokens, 256);
   EXPECT_EQ(request_for(of_ids(900), generation_settings(flags({}), rope), 0).tokens, 100);
