@@ -2,8 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
-
 #include "app/terminal.h"
 #include "app/text_forms.h"
 #include "base/error.h"
@@ -12,18 +10,14 @@
 
 namespace bev::app {
 
-namespace {
-
-void put(std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
-
-}  // namespace
-
 InteractiveGeneration::InteractiveGeneration(const Parts& parts, const GenerationSettings& settings)
     : parts_(parts), settings_(settings) {
-  if (is_first()) editor_.emplace(stdin, stdout, "> ", parts.interrupt);
+  if (is_first()) editor_.emplace(parts.in, parts.out, "> ", parts.interrupt);
+}
+
+void InteractiveGeneration::put(std::string_view text) const {
+  std::fwrite(text.data(), 1, text.size(), parts_.out);
+  std::fflush(parts_.out);
 }
 
 void InteractiveGeneration::tell(const std::string& text) const {
@@ -31,7 +25,7 @@ void InteractiveGeneration::tell(const std::string& text) const {
 }
 
 void InteractiveGeneration::run() {
-  if (::isatty(STDIN_FILENO) == 1)
+  if (::isatty(::fileno(parts_.in)) == 1)
     tell("A line is continued, an empty one starts a text. /help says more, Ctrl-D leaves.\n");
   while (do_command(shared_command())) {
   }
@@ -43,7 +37,7 @@ std::optional<std::string> InteractiveGeneration::typed_line() {
     switch (entry.outcome) {
       case LineEditor::Outcome::Line: return std::move(entry.text);
       case LineEditor::Outcome::Closed:
-        if (::isatty(STDIN_FILENO) == 1) put("\n");
+        if (::isatty(::fileno(parts_.in)) == 1) put("\n");
         return std::nullopt;
       case LineEditor::Outcome::Interrupted:
         parts_.interrupt.forget();

@@ -2,8 +2,10 @@
 // a time.
 #pragma once
 
+#include <cstdio>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "app/generation_prompts.h"
 #include "app/generation_settings.h"
@@ -25,6 +27,8 @@ class InteractiveGeneration {
     Communicator& world;
     Interrupt& interrupt;
     bool shows_rate;
+    std::FILE* in = stdin;
+    std::FILE* out = stdout;
   };
   InteractiveGeneration(const Parts& parts, const GenerationSettings& settings);
 
@@ -40,6 +44,7 @@ class InteractiveGeneration {
   void answer(const std::string& text);
   bool goes_on();
   void tell(const std::string& text) const;
+  void put(std::string_view text) const;
 
   Parts parts_;
   GenerationSettings settings_;
