@@ -27,6 +27,7 @@ const std::map<std::string_view, std::string_view> kOtherDefaults{
     {"--dataloader-type", "none; it becomes single"},
     {"--recompute-method", "none, which full recomputation refuses; ours takes all blocks"},
     {"--async-save", "off; ours writes while the training goes on"},
+    {"--check-for-spiky-loss", "off; ours looks for spikes and logs them"},
 };
 // Defaults of the first version that would ask for something missing.
 const std::set<std::string_view> kOldDefaults{"--tokenizer-type"};
