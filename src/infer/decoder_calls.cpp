@@ -15,8 +15,9 @@ class Writer {
   template <class T>
   void put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const auto* data = reinterpret_cast<const std::byte*>(&value);
-    bytes.insert(bytes.end(), data, data + sizeof(T));
+    const size_t at = bytes.size();
+    bytes.resize(at + sizeof(T));
+    std::memcpy(bytes.data() + at, &value, sizeof(T));
   }
   void put_all(std::span<const int32_t> values) {
     put(std::ssize(values));
