@@ -35,6 +35,14 @@ std::vector<Prompt> line_prompts(const std::string& path) {
   return prompts;
 }
 
+// The text of one prompt.
+std::string whole_prompt(std::string_view text, std::string_view name) {
+  BEV_CHECK(!text.empty(), Data,
+            "{} is empty; legal: a text to continue, or no prompt at all, which starts a document",
+            name);
+  return std::string(without_newline(text));
+}
+
 // What else would be legal where the context is smaller than the model allows.
 std::string or_context(const GenerationSettings& settings) {
   return settings.most_context > settings.context ? ", or a larger --context" : "";
@@ -57,13 +65,13 @@ std::optional<std::vector<Prompt>> named_prompts(const FlagValues& flags) {
   if (flags.has("--prompt-file")) {
     const WholeInput input(flags.path("--prompt-file"));
     prompt.name = input.name();
-    prompt.text = without_newline(input.text());
+    prompt.text = whole_prompt(input.text(), input.name());
   }
   return std::vector<Prompt>{std::move(prompt)};
 }
 
-Prompt stdin_prompt(std::string text) {
-  return {.name = "the prompt from stdin", .text = std::string(without_newline(text))};
+Prompt stdin_prompt(const std::string& text) {
+  return {.name = "the prompt from stdin", .text = whole_prompt(text, "stdin")};
 }
 
 Prompt ids_prompt(const FlagValues& flags, int64_t vocab) {

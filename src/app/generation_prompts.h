@@ -32,10 +32,11 @@ struct Prompt {
 
 // What the flags name, as texts: one, or those of a file with a line each. Nothing for --prompt-ids
 // and for stdin, which is read with stdin_prompt(): of several ranks only one has it.
-// Usage error when two flags name prompts. REQUIRES: the verb has all flags above.
+// Usage error when two flags name prompts, Data error when what they name is empty. REQUIRES: the
+// verb has all flags above.
 std::optional<std::vector<Prompt>> named_prompts(const FlagValues& flags);
 bool reads_stdin(const FlagValues& flags);
-Prompt stdin_prompt(std::string text);
+Prompt stdin_prompt(const std::string& text);
 Prompt ids_prompt(const FlagValues& flags, int64_t vocab);
 
 // Fills in the ids: the start of a document, then the text. Usage error when there is nothing to

@@ -125,6 +125,8 @@ TEST(GenerationPrompts, Files) {
   EXPECT_EQ(lines->at(3).text, "three");
   EXPECT_NE(lines->at(3).name.find("line 4 of"), std::string::npos);
   EXPECT_EQ(stdin_prompt("one\n\n").text, "one\n");
+  EXPECT_EQ(stdin_prompt("\n").text, "");
+  expect_error(ErrorKind::Data, "stdin is empty", [] { stdin_prompt(""); });
 }
 
 TEST(GenerationPrompts, Encoding) {
