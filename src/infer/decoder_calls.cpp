@@ -15,17 +15,22 @@ class Writer {
   template <class T>
   void put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-    const size_t at = bytes.size();
-    bytes.resize(at + sizeof(T));
-    std::memcpy(bytes.data() + at, &value, sizeof(T));
+    append(&value, sizeof(T));
   }
   void put_all(std::span<const int32_t> values) {
     put(std::ssize(values));
-    const auto raw = std::as_bytes(values);
-    bytes.insert(bytes.end(), raw.begin(), raw.end());
+    append(values.data(), values.size_bytes());
   }
 
   std::vector<std::byte> bytes;
+
+ private:
+  void append(const void* from, size_t count) {
+    if (count == 0) return;
+    const size_t before = bytes.size();
+    bytes.resize(before + count);
+    std::memcpy(bytes.data() + before, from, count);
+  }
 };
 
 class Reader {

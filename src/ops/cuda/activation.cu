@@ -1,5 +1,6 @@
 #include "ops/activation.h"
 #include "ops/cuda/activation_function.cuh"
+#include "ops/cuda/early_launch.cuh"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/row_groups.cuh"
 
@@ -13,6 +14,8 @@ constexpr int kThreads = 256;
 template <class T, Activation kActivation>
 __global__ void __launch_bounds__(kThreads)
     activate_groups(Rows<const T> x, Rows<T> y, int64_t rows, int64_t width, bool wide) {
+  wait_for_predecessors();
+  let_successor_begin();
   each_group(rows, width, [&](int64_t row, int64_t column) {
     const T* x_row = x[row];
     const Group<T> group = load_group(x_row, column, width, wide);
@@ -87,11 +90,10 @@ void activate(Exec& ex, const ops::Activate& a) {
   const unsigned blocks = blocks_for(ex, rows * ceil_div(width, kGroup), kThreads);
   visit_cuda(a.x.dtype, "activate", [&]<class T>() {
     visit_activation(a.activation, [&]<Activation kActivation>() {
-      activate_groups<T, kActivation><<<blocks, kThreads, 0, stream_of(ex)>>>(
-          Rows<const T>(a.x), Rows<T>(a.y), rows, width, wide);
+      launch_for_rows("activate", rows, activate_groups<T, kActivation>, blocks, kThreads,
+                      stream_of(ex), Rows<const T>(a.x), Rows<T>(a.y), rows, width, wide);
     });
   });
-  check_launch("activate");
 }
 
 void activate_backward(Exec& ex, const ops::ActivateBackward& a) {

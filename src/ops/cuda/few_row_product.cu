@@ -15,6 +15,9 @@ namespace {
 constexpr int kWarps = 8, kThreads = 32 * kWarps;
 constexpr int kTileRows = 8, kStep = 4 * kGroup;
 constexpr int64_t kMostRows = 16;
+// Elements of a row of b that are asked for while the kernel before still runs. What all blocks
+// that run at a time ask for fits the shared cache.
+constexpr int kNearer = 2048;
 
 template <class T, class Out>
 struct FewRows {
@@ -97,9 +100,13 @@ __global__ void __launch_bounds__(kThreads) few_rows(FewRows<T, Out> p) {
 
   constexpr int kStride = kWarps * kAhead * kStep;
   int at = warp * kAhead * kStep;
-  ask(at);  // weights, which no kernel close before this one writes
+  if (threadIdx.x < kColumns && first_column + static_cast<int>(threadIdx.x) < p.columns) {
+    const T* row = p.b + (first_column + static_cast<int>(threadIdx.x)) * p.b_row;
+    bring_nearer(row, static_cast<uint32_t>(min(p.depth, kNearer) * sizeof(T)));
+  }
   wait_for_predecessors();
   let_successor_begin();
+  ask(at);
 
   float sums[kTiles][4] = {};
   for (; at < p.depth; at += kStride) {

@@ -1,5 +1,5 @@
 // Products of a few rows with a large matrix, as generation has them: the time is that of reading
-// the matrix, which is read once, and the reading begins before what comes before is done.
+// the matrix, which is read once, and comes nearer while the kernel before still runs.
 #pragma once
 
 #include "ops/matmul.h"

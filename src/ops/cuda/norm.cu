@@ -2,6 +2,7 @@
 // threads keeps a row in registers from its sums to its result; else a block walks over the row
 // once for each sum.
 #include "ops/cuda/dropout_draws.cuh"
+#include "ops/cuda/early_launch.cuh"
 #include "ops/cuda/norm_teams.cuh"
 #include "ops/cuda/ops.h"
 #include "ops/norm.h"
@@ -30,6 +31,8 @@ __global__ void __launch_bounds__(team_block(kTeam), team_block(kTeam) > 256 ? 2
   constexpr int kTeams = team_block(kTeam) / kTeam;
   __shared__ float2 shared[2][team_block(kTeam) / 32];
   TeamSum<kTeam> team_sum(shared);
+  wait_for_predecessors();
+  let_successor_begin();
   const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
   const bool centred = n.mean != nullptr;
   const float per_width = 1.0f / static_cast<float>(n.width);
@@ -115,6 +118,8 @@ template <class T, bool kResidual>
 __global__ void __launch_bounds__(kLoopThreads) norm_loop(NormRows<T> n) {
   __shared__ float2 shared[2][kLoopThreads / 32];
   TeamSum<kLoopThreads> block_sum(shared);
+  wait_for_predecessors();
+  let_successor_begin();
   const int64_t row = blockIdx.x;
   const T* x = n.x[row];
   if constexpr (kResidual) {
@@ -176,14 +181,13 @@ void launch(Exec& ex, const NormRows<T>& rows, bool wide, const char* op) {
       wide && visit_team(rows.width, [&]<int kTeam, int kGroups>() {
         constexpr int kThreads = team_block(kTeam);
         const int64_t blocks = ceil_div(rows.rows, kThreads / kTeam);
-        norm_teams<T, kTeam, kGroups, kResidual>
-            <<<blocks_for(ex, blocks * kThreads, kThreads), kThreads, 0, stream_of(ex)>>>(rows);
+        launch_for_rows(op, rows.rows, norm_teams<T, kTeam, kGroups, kResidual>,
+                        blocks_for(ex, blocks * kThreads, kThreads), kThreads, stream_of(ex), rows);
       });
   if (!fits) {
-    norm_loop<T, kResidual>
-        <<<static_cast<unsigned>(rows.rows), kLoopThreads, 0, stream_of(ex)>>>(rows);
+    launch_for_rows(op, rows.rows, norm_loop<T, kResidual>, static_cast<unsigned>(rows.rows),
+                    kLoopThreads, stream_of(ex), rows);
   }
-  check_launch(op);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "ops/cuda/early_launch.cuh"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/row_groups.cuh"
 #include "ops/rope.h"
@@ -14,6 +15,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     turn_groups(Rows<T> x, int64_t rows, int64_t heads, int64_t half, const int32_t* positions,
                 Rows<const float> cosine, Rows<const float> sine, float sense, bool wide) {
+  wait_for_predecessors();
+  let_successor_begin();
   each_group(rows, half, [&](int64_t row, int64_t column) {
     T* first = x[row];
     T* second = first + half;
@@ -42,11 +45,11 @@ void rope(Exec& ex, const ops::Rope& r) {
                     half * static_cast<int64_t>(size_of(r.x.dtype)) % kWideBytes == 0;
   const unsigned blocks = blocks_for(ex, rows * ceil_div(half, kGroup), kThreads);
   visit_cuda(r.x.dtype, "rope", [&]<class T>() {
-    turn_groups<T><<<blocks, kThreads, 0, stream_of(ex)>>>(
-        Rows<T>(r.x), rows, r.x.shape[1], half, data_of<int32_t>(r.positions),
-        Rows<const float>(r.cosine), Rows<const float>(r.sine), r.inverse ? -1.0f : 1.0f, wide);
+    launch_for_rows("rope", r.x.rows(), turn_groups<T>, blocks, kThreads, stream_of(ex),
+                    Rows<T>(r.x), rows, r.x.shape[1], half, data_of<int32_t>(r.positions),
+                    Rows<const float>(r.cosine), Rows<const float>(r.sine),
+                    r.inverse ? -1.0f : 1.0f, wide);
   });
-  check_launch("rope");
 }
 
 }  // namespace bev::cuda
