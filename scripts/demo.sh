@@ -43,8 +43,8 @@ say "6. Evaluate on stories it has never seen"
 step eval stories-run --text valid.txt
 
 say "7. Let it tell stories"
-printf "%s$ bevatron generate stories-run --samples 10 --tokens 160 --seed 7 > generated.txt%s\n" "$bold" "$plain"
-"$bevatron" generate stories-run --samples 10 --tokens 160 --seed 7 >generated.txt
+printf "%s$ bevatron generate stories-run --samples 10 --seed 7 > generated.txt%s\n" "$bold" "$plain"
+"$bevatron" generate stories-run --samples 10 --seed 7 >generated.txt
 cat generated.txt
 step corpus --score generated.txt
 
@@ -58,3 +58,6 @@ say "$(awk -v l="$(value loss eval.json)" -v t="$(value tokens eval.json)" -v b=
   -v n="$(value accepted_nats floor.json)" 'BEGIN {
   printf "loss %.4f nats/token, %.4f nats/byte; no model can do better than %.4f nats/token, %.4f nats/byte on this text: %.1f %% above the floor",
     l, l * t / b, n / t, n / b, 100 * (l * t / n - 1) }')"
+
+say "Write with it: an empty line starts a story, \"Tom had\" continues one, /help says more, Ctrl-D leaves"
+printf '%s$ cd %s && %s generate stories-run --interactive%s\n' "$bold" "$folder" "$bevatron" "$plain"

@@ -43,6 +43,7 @@ wanted=(
   "libgloo-dev|tensors between processes over TCP by Gloo"
   "libprotobuf-dev|event files for TensorBoard"
   "protobuf-compiler|makes code from their description"
+  "libedit-dev|editing of what is typed in generate --interactive"
   "libgtest-dev|the tests"
 )
 list_only=no

@@ -37,6 +37,7 @@ const std::vector<Vendor>& vendors() {
       {"zlib.h", {"src/data/gzip.cpp"}},
       {"lzma.h", {"src/data/xz.cpp"}},
       {"zstd.h", {"src/data/zstd.cpp"}},
+      {"histedit.h", {"src/app/line_editor.cpp"}},
       {"tensorboard_event.pb.h", {"src/train/event_message.cpp"}},
       {"google/protobuf/", {}},
       {"page_html.h", {"src/serve/web_page.cpp"}},

@@ -1,0 +1,11 @@
+# Editing of what is typed, by libedit, where it is: elsewhere lines are read as they come. Sets BEV_HAS_LIBEDIT.
+find_path(BEV_LIBEDIT_INCLUDE histedit.h)
+find_library(BEV_LIBEDIT_LIBRARY edit)
+mark_as_advanced(BEV_LIBEDIT_INCLUDE BEV_LIBEDIT_LIBRARY)
+if(BEV_LIBEDIT_INCLUDE AND BEV_LIBEDIT_LIBRARY)
+  set(BEV_HAS_LIBEDIT ON)
+  message(NOTICE "libedit: ${BEV_LIBEDIT_LIBRARY}")
+else()
+  set(BEV_HAS_LIBEDIT OFF)
+  message(NOTICE "libedit: not built, its header or library was not found (libedit-dev)")
+endif()
