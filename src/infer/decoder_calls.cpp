@@ -15,13 +15,7 @@ class Writer {
   template <class T>
   void put(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
-<<<<<<< HEAD
     append(&value, sizeof(T));
-=======
-    const size_t at = bytes.size();
-    bytes.resize(at + sizeof(T));
-    std::memcpy(bytes.data() + at, &value, sizeof(T));
->>>>>>> 316d458821562f483cc379bff3407b18af13df5e
   }
   void put_all(std::span<const int32_t> values) {
     put(std::ssize(values));

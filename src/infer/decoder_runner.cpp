@@ -90,6 +90,7 @@ Decoder::Runner::Runner(PlacedModel& model, const DecoderLimits& limits, const A
       recorded_(device_, 64) {
   BEV_CHECK(model.stages.size() == 1, Internal, "a decoder wants one stage of each rank");
   env_.loss = tensor_over(loss_.data(), DType::f64, {2});
+  env_.classes = vocab();
   if (device_.kind() == DeviceKind::Null) return;
   for (size_t i = 0; i < kResults; ++i)
     results_.emplace_back(device_, ids_.bytes() + logprobs_.bytes());

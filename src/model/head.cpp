@@ -104,11 +104,11 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
     const Tensor stats =
         env.token_stats.present() ? slice(env.token_stats, 0, begin, count) : Tensor{};
 
-<<<<<<< HEAD
-    logits(ex, env, rows, chunk);
-=======
-    ops::matmul(ex, {.a = rows, .b = weight, .tb = Transpose::Yes, .out = chunk});
->>>>>>> 316d458821562f483cc379bff3407b18af13df5e
+    ops::matmul(ex, {.a = rows,
+                     .b = weight,
+                     .tb = Transpose::Yes,
+                     .out = chunk,
+                     .b_is_settled = env.is_settled});
     losses(ex, env,
            {.logits = chunk,
             .targets = targets,
