@@ -59,9 +59,6 @@ class LineEditorAtATerminal : public testing::Test {
     if (person_ >= 0) ::close(person_);
   }
 
-  void type(std::string_view keys) {
-    ASSERT_EQ(::write(person_, keys.data(), keys.size()), std::ssize(keys));
-  }
   // What the terminal shows now.
   std::string shown() const {
     std::string text;
@@ -74,10 +71,27 @@ class LineEditorAtATerminal : public testing::Test {
     }
     return text;
   }
-  std::string line() {
-    const LineEditor::Entry entry = editor_->read();
-    EXPECT_EQ(entry.outcome, Outcome::Line);
-    return entry.text;
+  void wait_for(std::string_view text) {
+    std::string seen;
+    while (seen.find(text) == std::string::npos) {
+      seen += shown();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  // Typed when the sign has appeared: before that the terminal has keys of its own.
+  void type(std::string_view keys) {
+    wait_for("> ");
+    EXPECT_EQ(::write(person_, keys.data(), keys.size()), std::ssize(keys));
+  }
+  LineEditor::Entry entry(std::string_view keys) {
+    shown();
+    std::jthread person([&] { type(keys); });
+    return editor_->read();
+  }
+  std::string line(std::string_view keys) {
+    const LineEditor::Entry typed = entry(keys);
+    EXPECT_EQ(typed.outcome, Outcome::Line);
+    return typed.text;
   }
 
   Interrupt interrupt_;
@@ -88,56 +102,40 @@ class LineEditorAtATerminal : public testing::Test {
 };
 
 TEST_F(LineEditorAtATerminal, Editing) {
-  type("Once  a\x7F\x7Fupon\n");
-  EXPECT_EQ(line(), "Once upon");
-  EXPECT_NE(shown().find("> "), std::string::npos);
-  type("world\x01the \x05!\n");
-  EXPECT_EQ(line(), "the world!");
+  EXPECT_EQ(line("Once  a\x7F\x7Fupon\n"), "Once upon");
+  EXPECT_EQ(line("world\x01the \x05!\n"), "the world!");
 }
 
 TEST_F(LineEditorAtATerminal, CharactersOfUtf8) {
-  type("\u00E9\u4E16x\x7F\x7F\n");
-  EXPECT_EQ(line(), "\u00E9");
+  EXPECT_EQ(line("\u00E9\u4E16x\x7F\x7F\n"), "\u00E9");
 }
 
 TEST_F(LineEditorAtATerminal, History) {
-  type("first\n");
-  EXPECT_EQ(line(), "first");
-  type("second\n");
-  EXPECT_EQ(line(), "second");
-  type("\x10\x10 again\n");
-  EXPECT_EQ(line(), "first again");
+  EXPECT_EQ(line("first\n"), "first");
+  EXPECT_EQ(line("second\n"), "second");
+  EXPECT_EQ(line("\x10\x10 again\n"), "first again");
 }
 
-TEST_F(LineEditorAtATerminal, TheEnd) {
-  type("\x04");
-  EXPECT_EQ(editor_->read().outcome, Outcome::Closed);
-}
+TEST_F(LineEditorAtATerminal, TheEnd) { EXPECT_EQ(entry("\x04").outcome, Outcome::Closed); }
 
 TEST_F(LineEditorAtATerminal, Interruption) {
-  type("half a line");
   const pthread_t reader = ::pthread_self();
   std::jthread person([&] {
-    // Until what was typed is shown, and the reader waits again.
-    std::string seen;
-    while (seen.find("half a line") == std::string::npos) {
-      seen += shown();
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    type("half a line");
+    wait_for("line");
     // The signal may come before the read() that it is to interrupt.
-    for (int i = 0; i < 1000 && !is_done_; ++i) {
+    while (!is_done_) {
       ::pthread_kill(reader, SIGINT);
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   });
-  const LineEditor::Entry entry = editor_->read();
+  const LineEditor::Entry interrupted = editor_->read();
   is_done_ = true;
   person.join();
-  EXPECT_EQ(entry.outcome, Outcome::Interrupted);
-  EXPECT_EQ(entry.text, "half a line");
+  EXPECT_EQ(interrupted.outcome, Outcome::Interrupted);
+  EXPECT_EQ(interrupted.text, "half a line");
   interrupt_.forget();
-  type("next\n");
-  EXPECT_EQ(line(), "next") << "what was typed before is gone";
+  EXPECT_EQ(line("next\n"), "next") << "what was typed before is gone";
 }
 
 }  // namespace
