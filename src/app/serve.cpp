@@ -84,8 +84,9 @@ AccessRules access_rules(const FlagValues& flags, const std::string& host) {
 
 std::string name_of_model(const FlagValues& flags) {
   if (flags.has("--model-name")) return flags.text("--model-name");
-  const std::filesystem::path dir = std::filesystem::absolute(flags.positional().front());
-  return (dir.has_filename() ? dir : dir.parent_path()).lexically_normal().filename().string();
+  const std::filesystem::path dir =
+      std::filesystem::absolute(flags.positional().front()).lexically_normal();
+  return (dir.has_filename() ? dir : dir.parent_path()).filename().string();
 }
 
 void log_request(const HttpRecord& record) {

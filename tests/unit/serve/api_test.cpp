@@ -102,6 +102,19 @@ TEST(Api, CutsAtAStopStringAndCancels) {
   EXPECT_TRUE(test::soon([&] { return served.service.open() == 0; }));
 }
 
+TEST(Api, ATextThatIsCutDoesNotWaitForOthers) {
+  Served served;
+  served.service.is_automatic = false;
+  test::HttpClient client = served.client();
+  client.send(test::request_text("POST", "/v1/completions",
+                                 R"({"prompt": "p", "n": 2, "max_tokens": 30, "stop": "c"})"));
+  ASSERT_TRUE(test::soon([&] { return served.service.open() == 2; }));
+  for (int i = 0; i < 3; ++i) served.service.step_one();
+  EXPECT_TRUE(test::soon([&] { return served.service.open() == 1; }));
+  for (int i = 0; i < 3; ++i) served.service.step();
+  EXPECT_EQ(json_of(client.receive())["choices"][1]["text"], "ab");
+}
+
 TEST(Api, GivesLogprobs) {
   Served served;
   const Json json =

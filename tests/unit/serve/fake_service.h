@@ -62,6 +62,15 @@ class FakeService final : public GenerationService {
     }
     for (const std::shared_ptr<Open>& each : all) step(*each);
   }
+  // One more token of always the same open text.
+  void step_one() {
+    std::shared_ptr<Open> first;
+    {
+      const std::lock_guard lock(mutex_);
+      if (!open_.empty()) first = open_.begin()->second;
+    }
+    if (first != nullptr) step(*first);
+  }
   void fail(const std::string& why) {
     std::map<Open*, std::shared_ptr<Open>> all;
     {

@@ -103,6 +103,7 @@ TEST(CompletionRequest, RefusesEachFieldOutOfItsRange) {
       {R"("suffix": "x")", "suffix"},
       {R"("logit_bias": {"5": 1})", "logit_bias"},
       {R"("seed": 0.5)", "seed"},
+      {R"("seed": 18446744073709551615)", "seed"},
       {R"("user": 1)", "user"},
       {R"("model": 1)", "model"},
       {R"("max_token": 5)", "max_token"},
