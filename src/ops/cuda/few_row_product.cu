@@ -12,7 +12,6 @@ namespace {
 // Eight rows of b are the columns of one fragment, the rows of a those of the other: 8 or, in two
 // halves, 16. The order in which elements are summed is free, so that a lane takes eight adjacent
 // ones of a row, kStep of them four lanes, where a fragment has pairs.
-constexpr int kWarps = 8, kThreads = 32 * kWarps;
 constexpr int kTileRows = 8, kStep = 4 * kGroup;
 constexpr int64_t kMostRows = 16;
 // Elements of a row of b that are asked for while the kernel before still runs. What all blocks
@@ -72,48 +71,26 @@ __device__ __forceinline__ void finish(const FewRows<T, Out>& p, int row, int co
   p.out[row * p.out_row + column] = from_float<Out>(value);
 }
 
-// A block has kTiles * kTileRows rows of b, each warp a share of the depth: kAhead steps in turn,
-// of which the next are on their way while the last are multiplied.
-template <class T, class Out, int kHalves, int kTiles, int kAhead>
-__global__ void __launch_bounds__(kThreads) few_rows(FewRows<T, Out> p) {
-  constexpr int kRows = kHalves * 8, kColumns = kTiles * kTileRows;
-  __shared__ float parts[kWarps][kRows][kColumns];
+// A block has kTileRows rows of b, each of its warps a share of the depth: kAhead steps in turn, of
+// which the next are on their way while the last are multiplied.
+template <class T, class Out, int kHalves, int kAhead, int kWarps>
+__global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
+  constexpr int kThreads = 32 * kWarps, kRows = kHalves * 8;
+  __shared__ float parts[kWarps][kRows][kTileRows];
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int line = lane / 4, place = lane % 4 * kGroup;
-  const int first_column = blockIdx.x * kColumns;
+  const int first_column = blockIdx.x * kTileRows;
 
-  const T* b[kTiles];
-#pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-    const int column = min(first_column + tile * kTileRows + line, p.columns - 1);
-    b[tile] = p.b + column * p.b_row;
-  }
-  Words of_b[kTiles][kAhead];
-  const auto ask = [&](int at) {
+  const T* b = p.b + min(first_column + line, p.columns - 1) * p.b_row;
+  Words of_b[kAhead], of_a[kHalves][kAhead];
+  const auto ask_b = [&](int at) {
 #pragma unroll
     for (int step = 0; step < kAhead; ++step) {
       const int depth = at + step * kStep + place;
-#pragma unroll
-      for (int tile = 0; tile < kTiles; ++tile)
-        of_b[tile][step] = depth < p.depth ? load_once(b[tile] + depth) : Words{};
+      of_b[step] = depth < p.depth ? load_once(b + depth) : Words{};
     }
   };
-
-  constexpr int kStride = kWarps * kAhead * kStep;
-  int at = warp * kAhead * kStep;
-  if (p.b_is_settled) {
-    ask(at);
-  } else if (threadIdx.x < kColumns && first_column + static_cast<int>(threadIdx.x) < p.columns) {
-    const T* row = p.b + (first_column + static_cast<int>(threadIdx.x)) * p.b_row;
-    bring_nearer(row, static_cast<uint32_t>(min(p.depth, kNearer) * sizeof(T)));
-  }
-  wait_for_predecessors();
-  let_successor_begin();
-  if (!p.b_is_settled) ask(at);
-
-  float sums[kTiles][4] = {};
-  for (; at < p.depth; at += kStride) {
-    Words of_a[kHalves][kAhead];
+  const auto ask_a = [&](int at) {
 #pragma unroll
     for (int half = 0; half < kHalves; ++half) {
       const int row = half * 8 + line;
@@ -124,71 +101,81 @@ __global__ void __launch_bounds__(kThreads) few_rows(FewRows<T, Out> p) {
             row < p.rows && depth < p.depth ? load_again(p.a + row * p.a_row + depth) : Words{};
       }
     }
-    Words now[kTiles][kAhead];
+  };
+
+  constexpr int kStride = kWarps * kAhead * kStep;
+  int at = warp * kAhead * kStep;
+  if (p.b_is_settled) {
+    ask_b(at);
+  } else if (threadIdx.x < kTileRows && first_column + static_cast<int>(threadIdx.x) < p.columns) {
+    const T* row = p.b + (first_column + static_cast<int>(threadIdx.x)) * p.b_row;
+    bring_nearer(row, static_cast<uint32_t>(min(p.depth, kNearer) * sizeof(T)));
+  }
+  let_successor_begin();
+  wait_for_predecessors();
+  if (!p.b_is_settled) ask_b(at);
+  ask_a(at);
+
+  float sums[4] = {};
+  for (; at < p.depth; at += kStride) {
+    Words now_b[kAhead], now_a[kHalves][kAhead];
 #pragma unroll
-    for (int tile = 0; tile < kTiles; ++tile) {
+    for (int step = 0; step < kAhead; ++step) {
+      now_b[step] = of_b[step];
 #pragma unroll
-      for (int step = 0; step < kAhead; ++step) now[tile][step] = of_b[tile][step];
+      for (int half = 0; half < kHalves; ++half) now_a[half][step] = of_a[half][step];
     }
-    ask(at + kStride);
+    ask_b(at + kStride);
+    ask_a(at + kStride);
 #pragma unroll
     for (int step = 0; step < kAhead; ++step) {
 #pragma unroll
       for (int pair = 0; pair < 4; pair += 2) {
-        uint32_t rows[4] = {of_a[0][step].word[pair], 0, of_a[0][step].word[pair + 1], 0};
+        uint32_t rows[4] = {now_a[0][step].word[pair], 0, now_a[0][step].word[pair + 1], 0};
         if constexpr (kHalves == 2) {
-          rows[1] = of_a[1][step].word[pair];
-          rows[3] = of_a[1][step].word[pair + 1];
+          rows[1] = now_a[1][step].word[pair];
+          rows[3] = now_a[1][step].word[pair + 1];
         }
-#pragma unroll
-        for (int tile = 0; tile < kTiles; ++tile) {
-          const Words& w = now[tile][step];
-          multiply_add<T>(sums[tile], rows, w.word[pair], w.word[pair + 1]);
-        }
+        multiply_add<T>(sums, rows, now_b[step].word[pair], now_b[step].word[pair + 1]);
       }
     }
   }
 
+  const int column = lane % 4 * 2;
 #pragma unroll
-  for (int tile = 0; tile < kTiles; ++tile) {
-    const int column = tile * kTileRows + lane % 4 * 2;
-#pragma unroll
-    for (int half = 0; half < kHalves; ++half) {
-      parts[warp][half * 8 + line][column] = sums[tile][2 * half];
-      parts[warp][half * 8 + line][column + 1] = sums[tile][2 * half + 1];
-    }
+  for (int half = 0; half < kHalves; ++half) {
+    parts[warp][half * 8 + line][column] = sums[2 * half];
+    parts[warp][half * 8 + line][column + 1] = sums[2 * half + 1];
   }
   __syncthreads();
-  for (int i = threadIdx.x; i < p.rows * kColumns; i += kThreads) {
-    const int row = i / kColumns, column = i % kColumns;
-    if (first_column + column >= p.columns) continue;
+  for (int i = threadIdx.x; i < p.rows * kTileRows; i += kThreads) {
+    const int row = i / kTileRows, of_tile = i % kTileRows;
+    if (first_column + of_tile >= p.columns) continue;
     float sum = 0;
 #pragma unroll
-    for (int w = 0; w < kWarps; ++w) sum += parts[w][row][column];
-    finish(p, row, first_column + column, sum);
+    for (int w = 0; w < kWarps; ++w) sum += parts[w][row][of_tile];
+    finish(p, row, first_column + of_tile, sum);
   }
 }
 
-// More rows of b for a block read a less often; fewer keep more multiprocessors busy.
+// Measured, each product behind another one: many warps share a depth that is large or of which
+// there are few columns; else fewer warps have more of it each.
 template <class T, class Out>
 void launch(Exec& ex, const FewRows<T, Out>& p) {
-  const int busy = gpu_of(ex).multiprocessors();
-  const auto run = [&]<int kHalves, int kTiles, int kAhead>() {
-    const auto blocks = static_cast<unsigned>(ceil_div(p.columns, kTiles * kTileRows));
-    launch_early("matmul", few_rows<T, Out, kHalves, kTiles, kAhead>, dim3(blocks), kThreads, 0,
+  const auto run = [&]<int kHalves, int kAhead, int kWarps>() {
+    const auto blocks = static_cast<unsigned>(ceil_div(p.columns, kTileRows));
+    launch_early("matmul", few_rows<T, Out, kHalves, kAhead, kWarps>, dim3(blocks), 32 * kWarps, 0,
                  stream_of(ex), p);
   };
-  const bool wide = p.columns >= 2 * kTileRows * 4 * busy;
+  constexpr int kShallow = 1024, kDeep = 2048, kManyColumns = 4096;
   if (p.rows > 8) {
-    if (p.columns >= 2 * kTileRows * busy) {
-      run.template operator()<2, 2, 4>();
-    } else {
-      run.template operator()<2, 1, 4>();
-    }
-  } else if (wide) {
-    run.template operator()<1, 2, 4>();
+    run.template operator()<2, 2, 16>();
+  } else if (p.depth <= kShallow) {
+    run.template operator()<1, 2, 16>();
+  } else if (p.depth <= kDeep && p.columns >= kManyColumns) {
+    run.template operator()<1, 4, 4>();
   } else {
-    run.template operator()<1, 1, 4>();
+    run.template operator()<1, 4, 16>();
   }
 }
 
