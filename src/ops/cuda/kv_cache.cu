@@ -67,11 +67,17 @@ struct Places {
   int page[kKeys], within[kKeys];
 
   __device__ __forceinline__ void find(const Decode<T>& p, int64_t sequence, int base, int step) {
+    const bool shifts = p.page_bits >= 0;
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) page[i] = (base + i * step) >> (shifts ? p.page_bits : 0);
+    if (!shifts) {
+#pragma unroll
+      for (int& index : page) index /= p.page;
+    }
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
-      const int token = base + i * step;
-      const int index = p.page_bits >= 0 ? token >> p.page_bits : token / p.page;
-      within[i] = token - index * p.page;
+      const int index = page[i];
+      within[i] = base + i * step - index * p.page;
       page[i] = index < p.most_pages ? p.pages[sequence * p.most_pages + index] : 0;
     }
   }
@@ -114,6 +120,15 @@ template <bool kWide, class T>
 __device__ __forceinline__ Group<T> columns_of(const T* row, int column, int width) {
   if constexpr (!kWide) return load_group(row, column, width, false);
   return column < width ? load_wide(row + column) : Group<T>{};
+}
+
+template <bool kWide, class T>
+__device__ __forceinline__ void put_columns(const Group<T>& group, T* row, int column, int width) {
+  if constexpr (!kWide) {
+    store_group(group, row, column, width, false);
+  } else if (column < width) {
+    store_wide(group, row + column);
+  }
 }
 
 // What some blocks have found of one element: the logarithm of how much each weighs, and a mean.
@@ -193,12 +208,10 @@ __global__ void __launch_bounds__(decode_threads(kLanes)) decode_split(Decode<T>
     Group<T> k[kKeys][kPer], v[kKeys][kPer];
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
-      const T *k_row = new_k, *v_row = new_v;  // also where there is no token: never used
-      if (sees(i) && token_of(i) != newest) {
-        const int64_t at = places.offset(p, i, kv_head);
-        k_row = p.keys + at;
-        v_row = p.values + at;
-      }
+      const bool cached = sees(i) && token_of(i) != newest;
+      const int64_t at = places.offset(p, i, kv_head);
+      const T* k_row = cached ? p.keys + at : new_k;  // where there is no token: never used
+      const T* v_row = cached ? p.values + at : new_v;
 #pragma unroll
       for (int part = 0; part < kPer; ++part) {
         k[i][part] = columns_of<kWide>(k_row, column_of(part), p.head_dim);
@@ -244,8 +257,8 @@ __global__ void __launch_bounds__(decode_threads(kLanes)) decode_split(Decode<T>
       const int64_t at = here.offset(p, i, kv_head);
 #pragma unroll
       for (int part = 0; part < kPer; ++part) {
-        store_group(k[i][part], p.keys + at, column_of(part), p.head_dim, kWide);
-        store_group(v[i][part], p.values + at, column_of(part), p.head_dim, kWide);
+        put_columns<kWide>(k[i][part], p.keys + at, column_of(part), p.head_dim);
+        put_columns<kWide>(v[i][part], p.values + at, column_of(part), p.head_dim);
       }
     }
     base += round;
