@@ -23,7 +23,7 @@ void cache_write(Exec& ex, const CacheWrite& c);
 //   out[i] = softmax(scale * q[i] keys^T) values, head by head as in ops::Attention
 // A sequence of length 0 writes nothing, and its out is zeros.
 // q, out [sequences, heads, head_dim]; k, v [sequences, kv_heads, head_dim]; lengths i32
-// [sequences]; pages i32 [sequences, most pages], those beyond the length are not read; keys,
+// [sequences]; pages i32 [sequences, most pages], those beyond the length mean nothing; keys,
 // values [cache places, kv_heads, head_dim], contiguous.
 struct DecodeAttention {
   ConstTensor q, k, v;

@@ -177,6 +177,19 @@ std::vector<NormCase> large_cases() {
   return all;
 }
 
+// A token of each of a few texts, as generation has them.
+std::vector<NormCase> few_row_cases() {
+  std::vector<NormCase> all;
+  for (const Shape& shape : {Shape{1, 768}, Shape{16, 768}, Shape{3, 1024}, Shape{2, 1032},
+                             Shape{1, 1600}, Shape{5, 2048}, Shape{2, 2560}, Shape{3, 4096},
+                             Shape{64, 1280}, Shape{2, 4104}, Shape{2, 8192}}) {
+    all.push_back({NormKind::LayerNorm, shape, true});
+    all.push_back({NormKind::LayerNorm, shape, false});
+    all.push_back({NormKind::RmsNorm, shape, false});
+  }
+  return all;
+}
+
 // Fails when eps is left out, the variance is divided by width - 1, the tail of a row is skipped,
 // or the heads of a strided view are read as if they were adjacent.
 TEST(Norm, CpuForwardAgrees) {
@@ -243,6 +256,14 @@ TEST(Norm, CudaResidualForwardAgrees) {
   for (const NormCase& c : large_cases()) {
     if (c.shape.rank() != 2) continue;
     expect_cuda_agrees(c.name(), ResidualForward{c, 0.1}, Storage::Alike);
+  }
+}
+
+// Fails when a row has more groups than its block has threads, or a thread without a group counts.
+TEST(Norm, CudaAgreesOverFewRows) {
+  for (const NormCase& c : few_row_cases()) {
+    expect_cuda_agrees(c.name(), Forward{c});
+    expect_cuda_agrees(c.name() + " residual", ResidualForward{c, 0.0});
   }
 }
 

@@ -35,38 +35,62 @@ __device__ __forceinline__ void bring_nearer(const void* from, uint32_t bytes) {
 #endif
 }
 
-// REQUIRES: every thread of the kernel that has an effect calls wait_for_predecessors(). The code
-// that serves may come from PTX of an older architecture, which does not wait: it begins late.
+// Whether the code of this kernel that serves knows early launches and clusters: it may come from
+// PTX of an older architecture, which does not.
 template <class... Parameters>
-void launch_early(const char* op, void (*kernel)(Parameters...), dim3 blocks, int threads,
-                  size_t shared_bytes, cudaStream_t stream, Parameters... arguments) {
-  constexpr int kFirstThatWaits = 90;
+bool knows_sm90(const char* op, void (*kernel)(Parameters...)) {
   cudaFuncAttributes facts{};
   check(cudaFuncGetAttributes(&facts, kernel), op);
+  return facts.ptxVersion >= 90;
+}
+
+// Blocks of the same y and z whose x is in the same stretch of `cluster` are a cluster.
+// REQUIRES: as for launch_early(); knows_sm90() where cluster is above 1.
+template <class... Parameters>
+void launch_clusters(const char* op, void (*kernel)(Parameters...), int64_t cluster, dim3 blocks,
+                     int threads, size_t shared_bytes, cudaStream_t stream,
+                     Parameters... arguments) {
   if (shared_bytes > 48 * 1024) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                static_cast<int>(shared_bytes)),
           op);
   }
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchAttribute attributes[2] = {};
+  unsigned count = 0;
+  if (knows_sm90(op, kernel)) {
+    attributes[count].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[count++].val.programmaticStreamSerializationAllowed = 1;
+  }
+  if (cluster > 1) {
+    attributes[count].id = cudaLaunchAttributeClusterDimension;
+    attributes[count++].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+  }
   cudaLaunchConfig_t config{};
   config.gridDim = blocks;
   config.blockDim = dim3(static_cast<unsigned>(threads));
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  config.attrs = &early;
-  config.numAttrs = facts.ptxVersion >= kFirstThatWaits ? 1 : 0;
+  config.attrs = attributes;
+  config.numAttrs = count;
   check(cudaLaunchKernelEx(&config, kernel, arguments...), op);
 }
 
+// REQUIRES: every thread of the kernel that has an effect calls wait_for_predecessors(). Code that
+// does not know of early launches begins late.
+template <class... Parameters>
+void launch_early(const char* op, void (*kernel)(Parameters...), dim3 blocks, int threads,
+                  size_t shared_bytes, cudaStream_t stream, Parameters... arguments) {
+  launch_clusters(op, kernel, 1, blocks, threads, shared_bytes, stream, arguments...);
+}
+
 // Ops of training as well as of generation begin early where rows are few, as in generation.
+constexpr int64_t kFewRows = 64;
+
 template <class... Parameters>
 void launch_for_rows(const char* op, int64_t rows, void (*kernel)(Parameters...), unsigned blocks,
                      int threads, cudaStream_t stream, Parameters... arguments) {
-  constexpr int64_t kFew = 64;
-  if (rows <= kFew) return launch_early(op, kernel, dim3(blocks), threads, 0, stream, arguments...);
+  if (rows <= kFewRows)
+    return launch_early(op, kernel, dim3(blocks), threads, 0, stream, arguments...);
   kernel<<<blocks, static_cast<unsigned>(threads), 0, stream>>>(arguments...);
   check_launch(op);
 }

@@ -1,6 +1,9 @@
 // Attention of one new token of each sequence over its cached keys. The host does not know the
-// lengths, which is why launches depend on the most there may be: the keys of a sequence are dealt
-// to at most so many blocks as the workspace has parts for, and a block without keys ends at once.
+// lengths, which is why launches depend on the most there may be. The keys of a sequence are dealt
+// to several blocks, a stretch to each in turn: where a block begins then does not depend on the
+// length, so that it asks for both the length and its pages at once. The blocks of a sequence are a
+// cluster that puts together what they have found, or there are more of them and merge_splits does.
+#include "ops/cuda/cluster.cuh"
 #include "ops/cuda/early_launch.cuh"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/row_groups.cuh"
@@ -12,11 +15,14 @@ namespace bev::cuda {
 
 namespace {
 
-constexpr int kThreads = 128, kWarps = kThreads / 32;
 constexpr int kWriteThreads = 256;
 constexpr int kMergeThreads = 128;
 constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kNothing = -INFINITY;
+static_assert(kMostDecodeCluster == kMostClusterBlocks);
+
+// Of a block where so many lanes share a key: what its warps find fits into shared memory.
+constexpr int decode_threads(int lanes) { return lanes < 32 ? 256 : 128; }
 
 template <class T>
 __global__ void __launch_bounds__(kWriteThreads)
@@ -33,20 +39,6 @@ __global__ void __launch_bounds__(kWriteThreads)
   });
 }
 
-// What both kernels know of a sequence: its visible keys, and how they are dealt.
-struct Shares {
-  int first, length;  // of the visible keys; their end
-  int share, count;   // keys of a block, blocks that have any
-
-  __device__ __forceinline__ Shares(int tokens, int window, int most) {
-    length = max(0, tokens);
-    first = window > 0 ? max(0, length - window) : 0;
-    const int keys = length - first;
-    share = max(static_cast<int>(kLeastDecodeKeys), (keys + most - 1) / most);
-    count = (keys + share - 1) / share;
-  }
-};
-
 template <class T>
 struct Decode {
   const T *q, *k, *v;
@@ -57,16 +49,42 @@ struct Decode {
   int page, page_bits;  // page == 1 << page_bits, or page_bits is negative
   int window, heads, kv_heads, head_dim;
   int splits, chunks;  // blocks of a sequence; blocks that share the query heads of a key head
+  int stretch;         // keys that a block sees at a time
   float scale;         // to base 2
-  float* parts;        // [sequence, head, split, 2 + head_dim]; null for one split
+  float* parts;        // [sequence, head, split, 1 + head_dim] for merge_splits; null without it
 
-  __device__ __forceinline__ int64_t place_of(int64_t sequence, int token) const {
-    const int index = page_bits >= 0 ? token >> page_bits : token / page;
-    const int64_t start = int64_t{pages[sequence * most_pages + index]} * page;
-    return start + (token - index * page);
-  }
   __device__ __forceinline__ float* part(int64_t sequence, int head, int split) const {
-    return parts + ((sequence * heads + head) * splits + split) * (2 + head_dim);
+    return parts + ((sequence * heads + head) * splits + split) * (1 + head_dim);
+  }
+  __device__ __forceinline__ void write(int64_t sequence, int head, int column, float value) const {
+    out[sequence * out_row + head * out_head + column] = from_float<T>(value);
+  }
+};
+
+// Where the tokens base + i * step of a sequence are, as far as there are pages for them.
+template <int kKeys, class T>
+struct Places {
+  int page[kKeys], within[kKeys];
+
+  __device__ __forceinline__ void find(const Decode<T>& p, int64_t sequence, int base, int step) {
+    const bool shifts = p.page_bits >= 0;
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) page[i] = (base + i * step) >> (shifts ? p.page_bits : 0);
+    if (!shifts) {
+#pragma unroll
+      for (int& index : page) index /= p.page;
+    }
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) {
+      const int index = page[i];
+      within[i] = base + i * step - index * p.page;
+      page[i] = index < p.most_pages ? p.pages[sequence * p.most_pages + index] : 0;
+    }
+  }
+  // Of a row of the cache.
+  __device__ __forceinline__ int64_t offset(const Decode<T>& p, int i, int kv_head) const {
+    const int64_t place = int64_t{page[i]} * p.page + within[i];
+    return (place * p.kv_heads + kv_head) * p.head_dim;
   }
 };
 
@@ -104,75 +122,107 @@ __device__ __forceinline__ Group<T> columns_of(const T* row, int column, int wid
   return column < width ? load_wide(row + column) : Group<T>{};
 }
 
+template <bool kWide, class T>
+__device__ __forceinline__ void put_columns(const Group<T>& group, T* row, int column, int width) {
+  if constexpr (!kWide) {
+    store_group(group, row, column, width, false);
+  } else if (column < width) {
+    store_wide(group, row + column);
+  }
+}
+
+// What some blocks have found of one element: the logarithm of how much each weighs, and a mean.
+template <int kMost, class Found>
+__device__ __forceinline__ float mean_of_parts(int parts, Found found) {
+  float largest = kNothing;
+#pragma unroll kMost
+  for (int part = 0; part < parts; ++part) largest = fmaxf(largest, found(part).x);
+  float sum = 0, value = 0;
+#pragma unroll kMost
+  for (int part = 0; part < parts; ++part) {
+    const float2 of_part = found(part);
+    const float weight = fast_exp2(of_part.x - largest);
+    sum += weight;
+    value += weight * of_part.y;
+  }
+  return value / sum;
+}
+
 // kLanes lanes share a key, kPer groups of columns each; kHeads query heads see it, of which the
 // last may be idle; kKeys keys are on their way at a time.
 template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys>
-__global__ void __launch_bounds__(kThreads) decode_split(Decode<T> p) {
+__global__ void __launch_bounds__(decode_threads(kLanes)) decode_split(Decode<T> p) {
+  constexpr int kThreads = decode_threads(kLanes), kWarps = kThreads / 32;
   constexpr int kTeams = kThreads / kLanes, kColumns = kPer * kGroup;
-  constexpr int kWidth = kLanes * kColumns;
+  constexpr int kWidth = kLanes * kColumns, kStretch = kTeams * kKeys;
   __shared__ float shared_values[kWarps][kHeads][kWidth];
   __shared__ float shared_largest[kWarps][kHeads], shared_sum[kWarps][kHeads];
+  __shared__ float2 of_cluster[kHeads][kWidth];
   const int split = blockIdx.x, kv_head = blockIdx.y / p.chunks, chunk = blockIdx.y % p.chunks;
   const int64_t sequence = blockIdx.z;
   const int group = p.heads / p.kv_heads;
   const int first_head = kv_head * group + chunk * kHeads;
   const int live_heads = min(kHeads, group - chunk * kHeads);
   const int member = threadIdx.x % kLanes, team = threadIdx.x / kLanes;
+  const auto column_of = [&](int part) { return (part * kLanes + member) * kGroup; };
+  const bool in_cluster = p.splits > 1 && p.parts == nullptr;
+  if (in_cluster) announce_to_cluster();
 
   wait_for_predecessors();
   let_successor_begin();
-  const Shares shares(p.lengths[sequence], p.window, p.splits);
-  if (shares.length == 0) {
-    if (split != 0) return;
-    for (int e = threadIdx.x; e < live_heads * p.head_dim; e += kThreads) {
-      const int head = first_head + e / p.head_dim;
-      p.out[sequence * p.out_row + head * p.out_head + e % p.head_dim] = from_float<T>(0.0f);
-    }
-    return;
-  }
-  if (split >= shares.count) return;
-  const int begin = shares.first + split * shares.share;
-  const int end = min(begin + shares.share, shares.length);
-  const int newest = shares.length - 1;
-  const T* new_k = p.k + sequence * p.k_row + kv_head * p.k_head;
-  const T* new_v = p.v + sequence * p.v_row + kv_head * p.v_head;
-  const auto column_of = [&](int part) { return (part * kLanes + member) * kGroup; };
-
-  float q[kHeads][kColumns];
+  const int length = max(0, p.lengths[sequence]);
+  int base = split * kStretch;
+  Places<kKeys, T> places;
+  places.find(p, sequence, base + team, kTeams);
+  Group<T> of_q[kHeads][kPer];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
     const int head = first_head + min(h, live_heads - 1);
     const T* row = p.q + sequence * p.q_row + head * p.q_head;
 #pragma unroll
-    for (int part = 0; part < kPer; ++part) {
-      const Group<T> of_q = columns_of<kWide>(row, column_of(part), p.head_dim);
-#pragma unroll
-      for (int j = 0; j < kGroup; ++j) q[h][part * kGroup + j] = of_q[j] * p.scale;
-    }
+    for (int part = 0; part < kPer; ++part)
+      of_q[h][part] = columns_of<kWide>(row, column_of(part), p.head_dim);
   }
+  const T* new_k = p.k + sequence * p.k_row + kv_head * p.k_head;
+  const T* new_v = p.v + sequence * p.v_row + kv_head * p.v_head;
 
+  const int newest = length - 1, round = p.splits * kStretch;
+  const int first = p.window > 0 ? max(0, length - p.window) : 0;
+  const int stretches = (length + kStretch - 1) / kStretch - first / kStretch;
+  if (base + kStretch <= first) {
+    base += (first - base - kStretch + round) / round * round;
+    places.find(p, sequence, base + team, kTeams);
+  }
+  const bool has_keys = base < length;
+
+  float q[kHeads][kColumns];
+#pragma unroll
+  for (int h = 0; h < kHeads; ++h) {
+#pragma unroll
+    for (int c = 0; c < kColumns; ++c) q[h][c] = of_q[h][c / kGroup][c % kGroup] * p.scale;
+  }
   Running<kColumns> running[kHeads];
-  for (int base = begin; base < end; base += kTeams * kKeys) {
+  while (base < length) {
+    const auto token_of = [&](int i) { return base + i * kTeams + team; };
+    const auto sees = [&](int i) { return token_of(i) >= first && token_of(i) < length; };
     Group<T> k[kKeys][kPer], v[kKeys][kPer];
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
-      const int token = base + i * kTeams + team;
-      const T *k_row = new_k, *v_row = new_v;  // also where there is no token: never used
-      if (token < end && token != newest) {
-        const int64_t at = (p.place_of(sequence, token) * p.kv_heads + kv_head) * p.head_dim;
-        k_row = p.keys + at;
-        v_row = p.values + at;
-      }
+      const bool cached = sees(i) && token_of(i) != newest;
+      const int64_t at = places.offset(p, i, kv_head);
+      const T* k_row = cached ? p.keys + at : new_k;  // where there is no token: never used
+      const T* v_row = cached ? p.values + at : new_v;
 #pragma unroll
       for (int part = 0; part < kPer; ++part) {
         k[i][part] = columns_of<kWide>(k_row, column_of(part), p.head_dim);
         v[i][part] = columns_of<kWide>(v_row, column_of(part), p.head_dim);
       }
     }
+    const Places<kKeys, T> here = places;
+    places.find(p, sequence, base + round + team, kTeams);
     float scores[kHeads][kKeys];
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
-      const bool inside = base + i * kTeams + team < end;
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
         float score = 0;
@@ -181,7 +231,7 @@ __global__ void __launch_bounds__(kThreads) decode_split(Decode<T> p) {
 #pragma unroll
         for (int distance = kLanes / 2; distance > 0; distance /= 2)
           score += __shfl_xor_sync(kAllLanes, score, distance);
-        scores[h][i] = inside ? score : kNothing;
+        scores[h][i] = sees(i) ? score : kNothing;
       }
     }
 #pragma unroll
@@ -203,14 +253,15 @@ __global__ void __launch_bounds__(kThreads) decode_split(Decode<T> p) {
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
       // Nobody reads this place of the cache here.
-      if (base + i * kTeams + team != newest || chunk != 0) continue;
-      const int64_t at = (p.place_of(sequence, newest) * p.kv_heads + kv_head) * p.head_dim;
+      if (token_of(i) != newest || chunk != 0) continue;
+      const int64_t at = here.offset(p, i, kv_head);
 #pragma unroll
       for (int part = 0; part < kPer; ++part) {
-        store_group(k[i][part], p.keys + at, column_of(part), p.head_dim, kWide);
-        store_group(v[i][part], p.values + at, column_of(part), p.head_dim, kWide);
+        put_columns<kWide>(k[i][part], p.keys + at, column_of(part), p.head_dim);
+        put_columns<kWide>(v[i][part], p.values + at, column_of(part), p.head_dim);
       }
     }
+    base += round;
   }
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -228,28 +279,46 @@ __global__ void __launch_bounds__(kThreads) decode_split(Decode<T> p) {
       shared_sum[warp][h] = running[h].sum;
     }
   }
+  if (in_cluster) wait_for_cluster();  // all have begun
   __syncthreads();
-  for (int e = threadIdx.x; e < live_heads * p.head_dim; e += kThreads) {
-    const int h = e / p.head_dim, column = e % p.head_dim, head = first_head + h;
+  // The columns of each head that a block of a cluster finishes.
+  const int share_bits = __ffs(kWidth) - __ffs(p.splits), share = 1 << share_bits;
+  const bool alone = stretches <= 1;
+  for (int e = threadIdx.x; e < live_heads * kWidth; e += kThreads) {
+    const int h = e / kWidth, column = e % kWidth, head = first_head + h;
+    if (column >= p.head_dim) continue;
     float largest = kNothing, sum = 0, value = 0;
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) largest = fmaxf(largest, shared_largest[w][h]);
+    const float origin = Running<kColumns>::origin(largest);
 #pragma unroll
     for (int w = 0; w < kWarps; ++w) {
-      const float factor = fast_exp2(shared_largest[w][h] - largest);
+      const float factor = fast_exp2(shared_largest[w][h] - origin);
       sum += factor * shared_sum[w][h];
       value += factor * shared_values[w][h][column];
     }
-    if (shares.count == 1) {
-      p.out[sequence * p.out_row + head * p.out_head + column] = from_float<T>(value / sum);
-      continue;
+    const float2 found =
+        has_keys ? make_float2(largest + log2f(sum), value / sum) : make_float2(kNothing, 0.0f);
+    if (alone) {
+      if (has_keys || (length == 0 && split == 0)) p.write(sequence, head, column, found.y);
+    } else if (in_cluster) {
+      const int at = split * share + (column & (share - 1));
+      store_in_block(&of_cluster[h][at], column >> share_bits, found);
+    } else {
+      float* part = p.part(sequence, head, split);
+      part[1 + column] = found.y;
+      if (column == 0) part[0] = found.x;
     }
-    float* part = p.part(sequence, head, split);
-    part[2 + column] = value;
-    if (column == 0) {
-      part[0] = largest;
-      part[1] = sum;
-    }
+  }
+  if (alone || !in_cluster) return;
+  announce_to_cluster();
+  wait_for_cluster();  // nobody writes to another any more
+  for (int e = threadIdx.x; e < live_heads * share; e += kThreads) {
+    const int h = e >> share_bits, mine = e & (share - 1), column = split * share + mine;
+    if (column >= p.head_dim) continue;
+    const float mean = mean_of_parts<kMostDecodeCluster>(
+        p.splits, [&](int part) { return of_cluster[h][part * share + mine]; });
+    p.write(sequence, first_head + h, column, mean);
   }
 }
 
@@ -260,20 +329,17 @@ __global__ void __launch_bounds__(kMergeThreads) merge_splits(Decode<T> p) {
   const int head = blockIdx.x;
   wait_for_predecessors();
   let_successor_begin();
-  const Shares shares(p.lengths[sequence], p.window, p.splits);
-  if (shares.count <= 1) return;
-  float largest = kNothing;
-  for (int split = 0; split < shares.count; ++split)
-    largest = fmaxf(largest, *p.part(sequence, head, split));
+  const int length = max(0, p.lengths[sequence]);
+  const int first = p.window > 0 ? max(0, length - p.window) : 0;
+  const int end = (length + p.stretch - 1) / p.stretch;
+  if (end - first / p.stretch <= 1) return;  // decode_split has written it
+  const int parts = min(p.splits, end);      // with a window, some may have no keys
   for (int column = threadIdx.x; column < p.head_dim; column += kMergeThreads) {
-    float sum = 0, value = 0;
-    for (int split = 0; split < shares.count; ++split) {
+    const float mean = mean_of_parts<8>(parts, [&](int split) {
       const float* part = p.part(sequence, head, split);
-      const float factor = fast_exp2(part[0] - largest);
-      sum += factor * part[1];
-      value += factor * part[2 + column];
-    }
-    p.out[sequence * p.out_row + head * p.out_head + column] = from_float<T>(value / sum);
+      return make_float2(part[0], part[1 + column]);
+    });
+    p.write(sequence, head, column, mean);
   }
 }
 
@@ -284,8 +350,8 @@ void visit_shape(bool wide, int64_t head_dim, int64_t group, F&& f) {
   const auto with_lanes = [&]<int kLanes>() {
     if (group == 1) return f.template operator()<true, kLanes, 1, 1, 4>();
     if (group == 2) return f.template operator()<true, kLanes, 1, 2, 4>();
-    if (group <= 4) return f.template operator()<true, kLanes, 1, 4, 4>();
-    f.template operator()<true, kLanes, 1, 8, 2>();
+    if (group <= 4 || kLanes == 32) return f.template operator()<true, kLanes, 1, 4, 4>();
+    if constexpr (kLanes < 32) f.template operator()<true, kLanes, 1, 8, 2>();
   };
   if (wide && head_dim <= 8 * kGroup) return with_lanes.template operator()<8>();
   if (wide && head_dim <= 16 * kGroup) return with_lanes.template operator()<16>();
@@ -347,19 +413,25 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
                 .head_dim = narrow(head_dim),
                 .splits = narrow(decode_splits(d)),
                 .chunks = 1,
+                .stretch = 1,
                 .scale = static_cast<float>(d.scale) * kLog2E,
                 .parts = parts.present() ? data_of<float>(parts) : nullptr};
     const bool wide = head_dim % kGroup == 0 && are_wide(d.q, d.k, d.v, d.keys, d.values);
     visit_shape(
         wide, head_dim, group, [&]<bool kWide, int kLanes, int kPer, int kHeads, int kKeys>() {
+          const auto kernel = decode_split<T, kWide, kLanes, kPer, kHeads, kKeys>;
+          constexpr int kThreads = decode_threads(kLanes);
+          const bool clusters = p.parts == nullptr && knows_sm90("decode_attention", kernel);
+          if (p.parts == nullptr && !clusters) p.splits = 1;
           p.chunks = narrow(ceil_div(group, kHeads));
+          p.stretch = kThreads / kLanes * kKeys;
           const dim3 blocks(static_cast<unsigned>(p.splits),
                             static_cast<unsigned>(kv_heads * p.chunks),
                             static_cast<unsigned>(sequences));
-          launch_early("decode_attention", decode_split<T, kWide, kLanes, kPer, kHeads, kKeys>,
-                       blocks, kThreads, 0, stream_of(ex), p);
+          launch_clusters("decode_attention", kernel, clusters ? p.splits : 1, blocks, kThreads, 0,
+                          stream_of(ex), p);
         });
-    if (p.splits == 1) return;
+    if (p.parts == nullptr) return;
     const dim3 blocks(static_cast<unsigned>(heads), static_cast<unsigned>(sequences));
     launch_early("decode_attention", merge_splits<T>, blocks, kMergeThreads, 0, stream_of(ex), p);
   });

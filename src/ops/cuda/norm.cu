@@ -1,6 +1,7 @@
 // Norms forward. Where rows are aligned and no wider than kMostThreads threads hold, a team of
 // threads keeps a row in registers from its sums to its result; else a block walks over the row
-// once for each sum.
+// once for each sum. Where rows are few, each has a block of its own with one group in a thread,
+// and all that is read is asked for at once.
 #include "ops/cuda/dropout_draws.cuh"
 #include "ops/cuda/early_launch.cuh"
 #include "ops/cuda/norm_teams.cuh"
@@ -12,6 +13,10 @@ namespace bev::cuda {
 namespace {
 
 constexpr int kLoopThreads = 256;
+
+// Threads of a block, and blocks that a multiprocessor should have room for.
+constexpr int norm_block(int team, bool few) { return few ? team : team_block(team); }
+constexpr int norm_blocks(int team, bool few) { return few ? 1 : team_block(team) > 256 ? 2 : 3; }
 
 template <class T>
 struct NormRows {
@@ -25,12 +30,12 @@ struct NormRows {
   float eps;
 };
 
-template <class T, int kTeam, int kGroups, bool kResidual>
-__global__ void __launch_bounds__(team_block(kTeam), team_block(kTeam) > 256 ? 2 : 3)
+template <class T, int kTeam, int kGroups, bool kResidual, bool kFew>
+__global__ void __launch_bounds__(norm_block(kTeam, kFew), norm_blocks(kTeam, kFew))
     norm_teams(NormRows<T> n) {
-  constexpr int kTeams = team_block(kTeam) / kTeam;
-  __shared__ float2 shared[2][team_block(kTeam) / 32];
-  TeamSum<kTeam> team_sum(shared);
+  constexpr int kThreads = norm_block(kTeam, kFew), kTeams = kThreads / kTeam;
+  __shared__ float2 shared[2][kThreads / 32];
+  TeamSum<kTeam, kThreads> team_sum(shared);
   wait_for_predecessors();
   let_successor_begin();
   const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
@@ -42,12 +47,18 @@ __global__ void __launch_bounds__(team_block(kTeam), team_block(kTeam) > 256 ? 2
     const bool live = row < n.rows;
     const auto column_of = [&](int g) { return (g * kTeam + member) * kGroup; };
     const auto has = [&](int g) { return live && column_of(g) < n.width; };
-    Group<T> x[kGroups];
+    Group<T> x[kGroups], weight[kGroups], bias[kGroups];
+    const auto load_parameters = [&](int g) {
+      weight[g] = load_wide(n.weight + column_of(g));
+      if (n.bias != nullptr) bias[g] = load_wide(n.bias + column_of(g));
+    };
     {
       const T* x_row = live ? n.x[row] : nullptr;
 #pragma unroll
       for (int g = 0; g < kGroups; ++g) {
-        if (has(g)) x[g] = load_wide(x_row + column_of(g));
+        if (!has(g)) continue;
+        x[g] = load_wide(x_row + column_of(g));
+        if constexpr (kFew) load_parameters(g);
       }
     }
     if constexpr (kResidual) {
@@ -103,12 +114,10 @@ __global__ void __launch_bounds__(team_block(kTeam), team_block(kTeam) > 256 ? 2
 #pragma unroll
     for (int g = 0; g < kGroups; ++g) {
       if (!has(g)) continue;
-      const Group<T> weight = load_wide(n.weight + column_of(g));
-      Group<T> bias;
-      if (n.bias != nullptr) bias = load_wide(n.bias + column_of(g));
+      if constexpr (!kFew) load_parameters(g);
       float y[kGroup];
 #pragma unroll
-      for (int j = 0; j < kGroup; ++j) y[j] = (x[g][j] - mean) * rstd * weight[j] + bias[j];
+      for (int j = 0; j < kGroup; ++j) y[j] = (x[g][j] - mean) * rstd * weight[g][j] + bias[g][j];
       store_wide(Group<T>::of(y), y_row + column_of(g));
     }
   }
@@ -177,11 +186,21 @@ NormRows<T> rows_of_norm(const Args& n, const ConstTensor& x, const ops::Dropout
 template <bool kResidual, class T>
 void launch(Exec& ex, const NormRows<T>& rows, bool wide, const char* op) {
   if (rows.rows == 0) return;
+  const auto give_each_a_block = [&]<int kThreads>() {
+    launch_early(op, norm_teams<T, kThreads, 1, kResidual, true>,
+                 dim3(static_cast<unsigned>(rows.rows)), kThreads, 0, stream_of(ex), rows);
+  };
+  if (wide && rows.rows <= kFewRows && rows.width % kGroup == 0) {
+    const int64_t groups = rows.width / kGroup;
+    if (groups <= 128) return give_each_a_block.template operator()<128>();
+    if (groups <= 256) return give_each_a_block.template operator()<256>();
+    if (groups <= 512) return give_each_a_block.template operator()<512>();
+  }
   const bool fits =
       wide && visit_team(rows.width, [&]<int kTeam, int kGroups>() {
         constexpr int kThreads = team_block(kTeam);
         const int64_t blocks = ceil_div(rows.rows, kThreads / kTeam);
-        launch_for_rows(op, rows.rows, norm_teams<T, kTeam, kGroups, kResidual>,
+        launch_for_rows(op, rows.rows, norm_teams<T, kTeam, kGroups, kResidual, false>,
                         blocks_for(ex, blocks * kThreads, kThreads), kThreads, stream_of(ex), rows);
       });
   if (!fits) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 
 #include "ops/attention.h"
 #include "ops/choose_tokens.h"
@@ -71,22 +72,29 @@ inline size_t workspace_bytes(const ops::WeightedSum&, const DevicePolicy&) {
   return 2 * kMostSumParts * sizeof(double);
 }
 
-// The cached keys of a sequence are dealt to several blocks where there are few sequences; each
-// keeps the largest score, the sum of exponentials and a sum of values for its query heads.
-constexpr int64_t kDecodeBlocks = 1024, kMostDecodeSplits = 64, kLeastDecodeKeys = 64;
+// The cached keys of a sequence are dealt to several blocks where there are few sequences. Up to
+// kMostDecodeCluster of them, a power of two, put together what they have found by themselves. More
+// of them pay where there may be many keys: each then leaves a mean of values and how much it
+// weighs for its query heads here, and another kernel puts that together.
+constexpr int64_t kMostDecodeCluster = 8, kMostDecodeSplits = 64;
+constexpr int64_t kLeastDecodeKeys = 64, kMostClusterKeys = 4096;
+constexpr int64_t kFewDecodeBlocks = 264, kDecodeBlocks = 1024;
 constexpr int64_t kMostDecodeDims = 1024;
 inline int64_t decode_splits(const ops::DecodeAttention& d) {
   const int64_t cached = d.pages.shape[1] * d.page;
   const int64_t visible = d.window > 0 ? std::min(cached, d.window) : cached;
   const int64_t alone = std::max<int64_t>(1, d.q.shape[0] * d.k.shape[1]);
   const int64_t useful = (visible + kLeastDecodeKeys - 1) / kLeastDecodeKeys;
-  const int64_t wanted = std::min({kDecodeBlocks / alone, useful, kMostDecodeSplits});
-  return std::max<int64_t>(1, wanted);
+  const bool many_keys = visible > kMostClusterKeys;
+  const int64_t wanted = std::min({(many_keys ? kDecodeBlocks : kFewDecodeBlocks) / alone, useful,
+                                   many_keys ? kMostDecodeSplits : kMostDecodeCluster});
+  if (wanted > kMostDecodeCluster) return wanted;
+  return static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(1, wanted))));
 }
 inline size_t workspace_bytes(const ops::DecodeAttention& d, const DevicePolicy&) {
   const int64_t splits = decode_splits(d);
-  const int64_t parts = splits > 1 ? d.q.shape[0] * d.q.shape[1] * splits : 0;
-  return static_cast<size_t>(parts * (2 + d.q.shape[2])) * sizeof(float);
+  const int64_t parts = splits > kMostDecodeCluster ? d.q.shape[0] * d.q.shape[1] * splits : 0;
+  return static_cast<size_t>(parts * (1 + d.q.shape[2])) * sizeof(float);
 }
 
 // A row of logits is looked at by several blocks, kChoicePart columns each, which find its
