@@ -145,8 +145,8 @@ __device__ __forceinline__ Part merged(Part part) {
 template <class T>
 __global__ void __launch_bounds__(kPartThreads) look_at_part(Choice<T> c) {
   __shared__ Part shared[kPartThreads / 32];
-  wait_for_predecessors();
   let_successor_begin();
+  wait_for_predecessors();
   const int64_t row = blockIdx.y;
   const Logits<T> logits(c, row);
   const int first = blockIdx.x * static_cast<int>(kChoicePart) + threadIdx.x * kGroup;
@@ -464,8 +464,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) choose_rows(Choice<T> c) {
   extern __shared__ Rank list[];
   __shared__ Shared s;
-  wait_for_predecessors();
   let_successor_begin();
+  wait_for_predecessors();
   const int64_t row = blockIdx.x;
   if (threadIdx.x < 32) {
     Part part{kNoRank, kNothing, 0.0f};

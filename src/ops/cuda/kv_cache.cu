@@ -28,8 +28,8 @@ template <class T>
 __global__ void __launch_bounds__(kWriteThreads)
     write_rows(Rows<const T> k, Rows<const T> v, const int32_t* places, T* keys, T* values,
                int64_t rows, int64_t kv_heads, int64_t head_dim, bool wide) {
-  wait_for_predecessors();
   let_successor_begin();
+  wait_for_predecessors();
   each_group(rows, head_dim, [&](int64_t row, int64_t column) {
     const int64_t token = row / kv_heads, place = places[token];
     if (place < 0) return;
@@ -168,8 +168,8 @@ __global__ void __launch_bounds__(decode_threads(kLanes)) decode_split(Decode<T>
   const bool in_cluster = p.splits > 1 && p.parts == nullptr;
   if (in_cluster) announce_to_cluster();
 
-  wait_for_predecessors();
   let_successor_begin();
+  wait_for_predecessors();
   const int length = max(0, p.lengths[sequence]);
   int base = split * kStretch;
   Places<kKeys, T> places;
@@ -327,8 +327,8 @@ template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_splits(Decode<T> p) {
   const int64_t sequence = blockIdx.y;
   const int head = blockIdx.x;
-  wait_for_predecessors();
   let_successor_begin();
+  wait_for_predecessors();
   const int length = max(0, p.lengths[sequence]);
   const int first = p.window > 0 ? max(0, length - p.window) : 0;
   const int end = (length + p.stretch - 1) / p.stretch;
