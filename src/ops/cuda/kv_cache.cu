@@ -283,7 +283,7 @@ __global__ void __launch_bounds__(decode_threads(kLanes)) decode_split(Decode<T>
   __syncthreads();
   // The columns of each head that a block of a cluster finishes.
   const int share_bits = __ffs(kWidth) - __ffs(p.splits), share = 1 << share_bits;
-  const bool alone = stretches <= 1;
+  const bool alone = p.splits == 1 || stretches <= 1;
   for (int e = threadIdx.x; e < live_heads * kWidth; e += kThreads) {
     const int h = e / kWidth, column = e % kWidth, head = first_head + h;
     if (column >= p.head_dim) continue;
