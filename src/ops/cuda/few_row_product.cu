@@ -28,9 +28,6 @@ struct FewRows {
   bool activates;
   Activation activation;
   bool b_is_settled;
-  const T *norm_weight, *norm_bias;  // norm_bias may be null
-  float eps;
-  bool is_centred;
 };
 
 struct alignas(kWideBytes) Words {
@@ -76,7 +73,7 @@ __device__ __forceinline__ void finish(const FewRows<T, Out>& p, int row, int co
 
 // A block has kTileRows rows of b, each of its warps a share of the depth: kAhead steps in turn, of
 // which the next are on their way while the last are multiplied.
-template <class T, class Out, int kHalves, int kAhead, int kWarps, bool kNorm>
+template <class T, class Out, int kHalves, int kAhead, int kWarps>
 __global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
   constexpr int kThreads = 32 * kWarps, kRows = kHalves * 8;
   __shared__ float parts[kWarps][kRows][kTileRows];
@@ -119,50 +116,6 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
   if (!p.b_is_settled) ask_b(at);
   ask_a(at);
 
-  float mean = 0, rstd = 1;
-  if constexpr (kNorm) {
-    const T* row = p.a + line * p.a_row;
-    const auto row_mean = [&](auto term) {
-      float sum = 0;
-      for (int from = at; from < p.depth; from += kStride) {
-#pragma unroll
-        for (int step = 0; step < kAhead; ++step) {
-          const int depth = from + step * kStep + place;
-          if (line >= p.rows || depth >= p.depth) continue;
-          const Group<T> group = load_wide(row + depth);
-#pragma unroll
-          for (int j = 0; j < kGroup; ++j) sum += term(group[j]);
-        }
-      }
-      sum += __shfl_xor_sync(kAllLanes, sum, 1);
-      sum += __shfl_xor_sync(kAllLanes, sum, 2);
-      __syncthreads();  // nobody reads an earlier sum any more
-      if (lane % 4 == 0) parts[warp][line][0] = sum;
-      __syncthreads();
-      float all = 0;
-#pragma unroll
-      for (int w = 0; w < kWarps; ++w) all += parts[w][line][0];
-      return all / static_cast<float>(p.depth);
-    };
-    if (p.is_centred) mean = row_mean([](float x) { return x; });
-    rstd = rsqrtf(row_mean([&](float x) { return (x - mean) * (x - mean); }) + p.eps);
-    __syncthreads();
-  }
-  const auto normed = [&](const Words& words, int depth) {
-    if (line >= p.rows || depth >= p.depth) return Words{};
-    Group<T> x;
-    memcpy(&x, &words, sizeof x);
-    const Group<T> weight = load_wide(p.norm_weight + depth);
-    const Group<T> bias = p.norm_bias != nullptr ? load_wide(p.norm_bias + depth) : Group<T>{};
-    float values[kGroup];
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) values[j] = (x[j] - mean) * rstd * weight[j] + bias[j];
-    const Group<T> group = Group<T>::of(values);
-    Words result;
-    memcpy(&result, &group, sizeof result);
-    return result;
-  };
-
   float sums[4] = {};
   for (; at < p.depth; at += kStride) {
     Words now_b[kAhead], now_a[kHalves][kAhead];
@@ -170,13 +123,7 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
     for (int step = 0; step < kAhead; ++step) {
       now_b[step] = of_b[step];
 #pragma unroll
-      for (int half = 0; half < kHalves; ++half) {
-        if constexpr (kNorm) {
-          now_a[half][step] = normed(of_a[half][step], at + step * kStep + place);
-        } else {
-          now_a[half][step] = of_a[half][step];
-        }
-      }
+      for (int half = 0; half < kHalves; ++half) now_a[half][step] = of_a[half][step];
     }
     ask_b(at + kStride);
     ask_a(at + kStride);
@@ -211,22 +158,22 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
   }
 }
 
-// Measured, each product behind others of the same model: where all of a row can be on its way at
-// once, it is; else many warps share what is deep.
-template <bool kNorm, class T, class Out>
+// Measured, each product behind another one: many warps share a depth that is large or of which
+// there are few columns; else fewer warps have more of it each.
+template <class T, class Out>
 void launch(Exec& ex, const FewRows<T, Out>& p) {
   const auto run = [&]<int kHalves, int kAhead, int kWarps>() {
     const auto blocks = static_cast<unsigned>(ceil_div(p.columns, kTileRows));
-    launch_early("matmul", few_rows<T, Out, kHalves, kAhead, kWarps, kNorm>, dim3(blocks),
-                 32 * kWarps, 0, stream_of(ex), p);
+    launch_early("matmul", few_rows<T, Out, kHalves, kAhead, kWarps>, dim3(blocks), 32 * kWarps, 0,
+                 stream_of(ex), p);
   };
-  const int steps = ceil_div(p.depth, kStep);
+  constexpr int kShallow = 1024, kDeep = 2048, kManyColumns = 4096;
   if (p.rows > 8) {
-    if constexpr (!kNorm) run.template operator()<2, 2, 16>();
-  } else if (steps <= 2 * 16) {
+    run.template operator()<2, 2, 16>();
+  } else if (p.depth <= kShallow) {
     run.template operator()<1, 2, 16>();
-  } else if (steps <= 5 * 10) {
-    run.template operator()<1, 5, 10>();
+  } else if (p.depth <= kDeep && p.columns >= kManyColumns) {
+    run.template operator()<1, 4, 4>();
   } else {
     run.template operator()<1, 4, 16>();
   }
@@ -250,26 +197,15 @@ FewRows<T, Out> problem_of(const ops::Matmul& m) {
           .depth = static_cast<int>(depth_of(m)),
           .activates = activates(m.epilogue),
           .activation = m.activation,
-          .b_is_settled = m.b_is_settled,
-          .norm_weight = m.norm.present() ? data_of<T>(m.norm.weight) : nullptr,
-          .norm_bias = m.norm.bias.present() ? data_of<T>(m.norm.bias) : nullptr,
-          .eps = static_cast<float>(m.norm.eps),
-          .is_centred = m.norm.kind == NormKind::LayerNorm};
+          .b_is_settled = m.b_is_settled};
 }
 
 template <class T>
 void run(Exec& ex, const ops::Matmul& m) {
-  const auto with = [&]<class Out>(Out) {
-    if (m.norm.present()) {
-      launch<true>(ex, problem_of<T, Out>(m));
-    } else {
-      launch<false>(ex, problem_of<T, Out>(m));
-    }
-  };
   if (m.out.dtype == DType::f32) {
-    with(float{});
+    launch(ex, problem_of<T, float>(m));
   } else {
-    with(T{});
+    launch(ex, problem_of<T, T>(m));
   }
 }
 
@@ -282,12 +218,6 @@ bool has_few_rows(const ops::Matmul& m) {
          m.tb == ops::Transpose::Yes && !m.accumulate && !m.dbias.present() &&
          m.epilogue != ops::Epilogue::ActivateBackward && depth > 0 && depth % kGroup == 0 &&
          depth < INT32_MAX / 2 && m.out.shape[1] < INT32_MAX / 2 && are_wide(m.a, m.b);
-}
-
-bool has_few_normed_rows(const ops::Matmul& m) {
-  constexpr int64_t kMostNormed = 8;
-  return has_few_rows(m) && m.out.shape[0] <= kMostNormed && are_wide(m.norm.weight) &&
-         (!m.norm.bias.present() || are_wide(m.norm.bias));
 }
 
 void few_row_product(Exec& ex, const ops::Matmul& m) {

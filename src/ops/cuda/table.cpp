@@ -4,7 +4,6 @@ namespace bev {
 
 const OpTable kCudaOps{
     .matmul = cuda::matmul,
-    .normed_matmul = cuda::normed_matmul,
     .norm = cuda::norm,
     .residual_norm = cuda::residual_norm,
     .norm_backward = cuda::norm_backward,
