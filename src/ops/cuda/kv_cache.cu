@@ -23,6 +23,8 @@ static_assert(kMostDecodeCluster == kMostClusterBlocks);
 
 // Of a block where so many lanes share a key: what its warps find fits into shared memory.
 constexpr int decode_threads(int lanes) { return lanes < 32 ? 256 : 128; }
+// Where sequences are many, small blocks hide each other's waiting.
+constexpr int kManyThreads = 128, kManyBlocks = 8, kManyKeys = 2;
 
 template <class T>
 __global__ void __launch_bounds__(kWriteThreads)
@@ -149,10 +151,11 @@ __device__ __forceinline__ float mean_of_parts(int parts, Found found) {
 }
 
 // kLanes lanes share a key, kPer groups of columns each; kHeads query heads see it, of which the
-// last may be idle; kKeys keys are on their way at a time.
-template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys>
-__global__ void __launch_bounds__(decode_threads(kLanes)) decode_split(Decode<T> p) {
-  constexpr int kThreads = decode_threads(kLanes), kWarps = kThreads / 32;
+// last may be idle; kKeys keys are on their way at a time; a multiprocessor has kBlocks blocks.
+template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys, int kThreads,
+          int kBlocks>
+__global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
+  constexpr int kWarps = kThreads / 32;
   constexpr int kTeams = kThreads / kLanes, kColumns = kPer * kGroup;
   constexpr int kWidth = kLanes * kColumns, kStretch = kTeams * kKeys;
   __shared__ float shared_values[kWarps][kHeads][kWidth];
@@ -419,17 +422,24 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
     const bool wide = head_dim % kGroup == 0 && are_wide(d.q, d.k, d.v, d.keys, d.values);
     visit_shape(
         wide, head_dim, group, [&]<bool kWide, int kLanes, int kPer, int kHeads, int kKeys>() {
-          const auto kernel = decode_split<T, kWide, kLanes, kPer, kHeads, kKeys>;
-          constexpr int kThreads = decode_threads(kLanes);
-          const bool clusters = p.parts == nullptr && knows_sm90("decode_attention", kernel);
-          if (p.parts == nullptr && !clusters) p.splits = 1;
-          p.chunks = narrow(ceil_div(group, kHeads));
-          p.stretch = kThreads / kLanes * kKeys;
-          const dim3 blocks(static_cast<unsigned>(p.splits),
-                            static_cast<unsigned>(kv_heads * p.chunks),
-                            static_cast<unsigned>(sequences));
-          launch_clusters("decode_attention", kernel, clusters ? p.splits : 1, blocks, kThreads, 0,
-                          stream_of(ex), p);
+          const auto run = [&]<int kAtOnce, int kThreads, int kBlocks>() {
+            const auto kernel =
+                decode_split<T, kWide, kLanes, kPer, kHeads, kAtOnce, kThreads, kBlocks>;
+            const bool clusters = p.parts == nullptr && knows_sm90("decode_attention", kernel);
+            if (p.parts == nullptr && !clusters) p.splits = 1;
+            p.chunks = narrow(ceil_div(group, kHeads));
+            p.stretch = kThreads / kLanes * kAtOnce;
+            const dim3 blocks(static_cast<unsigned>(p.splits),
+                              static_cast<unsigned>(kv_heads * p.chunks),
+                              static_cast<unsigned>(sequences));
+            launch_clusters("decode_attention", kernel, clusters ? p.splits : 1, blocks, kThreads,
+                            0, stream_of(ex), p);
+          };
+          if constexpr (kWide && kHeads == 1 && kLanes < 32) {
+            if (p.splits == 1)
+              return run.template operator()<kManyKeys, kManyThreads, kManyBlocks>();
+          }
+          run.template operator()<kKeys, decode_threads(kLanes), 1>();
         });
     if (p.parts == nullptr) return;
     const dim3 blocks(static_cast<unsigned>(heads), static_cast<unsigned>(sequences));
