@@ -176,8 +176,9 @@ struct Serving {
 void Serving::run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal) {
   Batcher batcher(decoder);
   QueueOptions queued{.rows = limits.rows, .waiting = queue};
-  queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams) {
-    return beam_search(decoder, prompt, beams);
+  queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams,
+                      FunctionRef<bool()> goes_on) {
+    return beam_search(decoder, prompt, beams, goes_on);
   };
   if (leads) queued.when_idle = [&] { decoder.keep_followers(); };
   QueuedService service(batcher, queued);
