@@ -1,4 +1,5 @@
 // bevatron serve: a trained model behind HTTP.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -106,8 +107,8 @@ DecoderLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder)
   limits.length = flags.integer("--context", longest_sequence(folder, trained), 2,
                                 longest_sequence(folder, 1 << 28));
   if (flags.has("--cache-tokens"))
-    limits.pages =
-        div_ceil(flags.integer("--cache-tokens", 0, limits.length, int64_t{1} << 40), limits.page);
+    limits.pages = div_ceil(flags.integer("--cache-tokens", 0, limits.length, int64_t{1} << 40),
+                            std::min(limits.page, limits.length));
   return limits;
 }
 
