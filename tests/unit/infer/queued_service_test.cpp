@@ -225,10 +225,10 @@ TEST(QueuedService, SearchesBetweenTexts) {
   EXPECT_EQ(rig.service.counts().finished, 4);
 }
 
-// A search without end, as far as the model is concerned.
-QueueOptions::Search endless_search() {
+// A search that takes longer than anybody waits.
+QueueOptions::Search long_search() {
   return [](std::span<const int32_t>, const BeamOptions&, FunctionRef<bool()> goes_on) {
-    while (goes_on()) std::this_thread::sleep_for(1ms);
+    for (int i = 0; i < 15000 && goes_on(); ++i) std::this_thread::sleep_for(1ms);
     return std::vector<Beam>(1);
   };
 }
@@ -236,7 +236,7 @@ QueueOptions::Search endless_search() {
 TEST(QueuedService, ASearchThatNobodyWantsEnds) {
   Rig rig;
   Batcher batcher(rig.decoder);
-  QueuedService service(batcher, {.rows = 1, .waiting = 1, .search = endless_search()});
+  QueuedService service(batcher, {.rows = 1, .waiting = 1, .search = long_search()});
   std::atomic<bool> is_heard{false};
   auto answer = service.search(
       {1}, {.beams = 1, .tokens = 1}, [&](const std::vector<Beam>*) { is_heard = true; }, 1);
