@@ -48,9 +48,12 @@ std::vector<GeneratedText> beam_texts(Decoder& decoder, const Tokenizer* tokeniz
                                       const GenerationRequest& request, BeamOptions options) {
   options.tokens = request.tokens;
   options.end = request.end;
+  const std::vector<Beam> beams = beam_search(decoder, request.prompt, options);
+  BEV_CHECK(!beams.empty(), Numerics,
+            "the model gives no token behind the prompt a finite probability: its weights or what "
+            "it computes from them are not finite");
   std::vector<GeneratedText> texts;
-  for (const Beam& beam : beam_search(decoder, request.prompt, options))
-    texts.push_back(text_of(beam, tokenizer, stops, request.prompt));
+  for (const Beam& beam : beams) texts.push_back(text_of(beam, tokenizer, stops, request.prompt));
   return texts;
 }
 

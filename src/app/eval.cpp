@@ -251,6 +251,8 @@ void evaluate(const FlagValues& flags, InferenceRanks& ranks) {
   require_flags_of(task, flags);
   const std::string scores = flags.path("--scores");
   EvalRun run(flags, ranks);
+  // What cannot be written is found before anything is computed.
+  if (!scores.empty() && ranks.prints()) AtomicFile{scores};
   std::optional<EvalReport> report = run.run(task);
   if (!report) return;
   if (!scores.empty()) {

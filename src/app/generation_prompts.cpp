@@ -43,6 +43,11 @@ std::string whole_prompt(std::string_view text, std::string_view name) {
   return std::string(without_newline(text));
 }
 
+bool begins_by_itself(const std::vector<int32_t>& ids, int32_t eod, const Tokenizer* tokenizer) {
+  if (ids.empty()) return false;
+  return ids.front() == eod || ids.front() == tokenizer->role_id(TokenRole::Begin);
+}
+
 // What else would be legal where the context is smaller than the model allows.
 std::string or_context(const GenerationSettings& settings) {
   return settings.most_context > settings.context ? ", or a larger --context" : "";
@@ -89,10 +94,11 @@ void encode_prompt(Prompt& prompt, const ModelFolder& folder, Tokenizer* tokeniz
   BEV_CHECK(tokenizer != nullptr || prompt.text.empty(), Usage,
             "{} is a text, but {}; --prompt-ids takes token ids", prompt.name,
             why_no_tokenizer(folder));
-  // A document begins where another one has ended.
-  if (folder.config.data.eod >= 0)
-    prompt.ids.push_back(static_cast<int32_t>(folder.config.data.eod));
   if (tokenizer != nullptr) tokenizer->encode(prompt.text, prompt.ids);
+  // A document begins where another one has ended, unless the vocabulary begins texts by itself.
+  const auto eod = static_cast<int32_t>(folder.config.data.eod);
+  if (eod >= 0 && !begins_by_itself(prompt.ids, eod, tokenizer))
+    prompt.ids.insert(prompt.ids.begin(), eod);
   BEV_CHECK(!prompt.ids.empty(), Usage,
             "there is nothing to continue: {} is empty, and the model does not say how a document "
             "begins; legal: --prompt TEXT or --prompt-ids ID",

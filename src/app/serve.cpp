@@ -1,4 +1,5 @@
 // bevatron serve: a trained model behind HTTP.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
@@ -106,8 +107,8 @@ DecoderLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder)
   limits.length = flags.integer("--context", longest_sequence(folder, trained), 2,
                                 longest_sequence(folder, 1 << 28));
   if (flags.has("--cache-tokens"))
-    limits.pages =
-        div_ceil(flags.integer("--cache-tokens", 0, limits.length, int64_t{1} << 40), limits.page);
+    limits.pages = div_ceil(flags.integer("--cache-tokens", 0, limits.length, int64_t{1} << 40),
+                            std::min(limits.page, limits.length));
   return limits;
 }
 
@@ -176,8 +177,9 @@ struct Serving {
 void Serving::run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal) {
   Batcher batcher(decoder);
   QueueOptions queued{.rows = limits.rows, .waiting = queue};
-  queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams) {
-    return beam_search(decoder, prompt, beams);
+  queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams,
+                      FunctionRef<bool()> goes_on) {
+    return beam_search(decoder, prompt, beams, goes_on);
   };
   if (leads) queued.when_idle = [&] { decoder.keep_followers(); };
   QueuedService service(batcher, queued);

@@ -71,7 +71,7 @@ ScoringItem choice_item(const ChoiceQuestion& question, size_t ending, int32_t e
   tokenizer.encode(strip(question.context), item.ids);
   if (item.ids.empty() && eod >= 0) item.ids.push_back(eod);
   item.first = static_cast<int64_t>(item.ids.size());
-  tokenizer.encode(white_space_at(text) > 0 ? text : " " + text, item.ids);
+  tokenizer.encode_plain(white_space_at(text) > 0 ? text : " " + text, item.ids);
   BEV_CHECK(item.first >= 1 && item.scored() >= 1, Data, "there are no tokens in {}",
             item.first < 1 ? "the context" : "an ending");
   shorten(item, length);

@@ -23,7 +23,7 @@ ScoringItem lambada_item(std::string_view passage, LambadaRule rule, int64_t len
               "nothing stands before the last word of the text");
     tokenizer.encode(before, item.ids);
     item.first = static_cast<int64_t>(item.ids.size());
-    tokenizer.encode(format(" {}", word), item.ids);
+    tokenizer.encode_plain(format(" {}", word), item.ids);
     BEV_CHECK(item.first >= 1 && item.scored() >= 1, Data,
               "the tokenizer leaves nothing of the text");
   }

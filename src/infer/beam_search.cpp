@@ -71,12 +71,12 @@ class Search {
     beams_.push_back(std::move(first));
   }
 
-  std::vector<Beam> run() {
+  std::vector<Beam> run(FunctionRef<bool()> goes_on) {
     const DecoderRow row = beams_.front().row();
     decoder_.prefill({&row, 1});
     for (int64_t made = 1;; ++made) {
       follow(candidates(), made);
-      if (made == options_.tokens || beams_.empty() || is_done(made)) break;
+      if (made == options_.tokens || beams_.empty() || is_done(made) || !goes_on()) break;
       std::vector<DecoderRow> rows;
       for (const Followed& beam : beams_) rows.push_back(beam.row());
       decoder_.decode(rows);
@@ -115,7 +115,8 @@ class Search {
     for (size_t beam = 0; beam < beams_.size(); ++beam)
       for (const ScoredToken& token :
            likeliest(std::span(logits).subspan(beam * vocab, vocab), 2 * options_.beams))
-        all.push_back({beam, token.id, beams_[beam].logprob + token.logprob});
+        if (std::isfinite(token.logprob))
+          all.push_back({beam, token.id, beams_[beam].logprob + token.logprob});
     std::stable_sort(all.begin(), all.end(),
                      [](const Candidate& a, const Candidate& b) { return a.logprob > b.logprob; });
     all.resize(std::min(all.size(), 2 * static_cast<size_t>(options_.beams)));
@@ -174,9 +175,9 @@ class Search {
 }  // namespace
 
 std::vector<Beam> beam_search(Decoder& decoder, std::span<const int32_t> prompt,
-                              const BeamOptions& options) {
+                              const BeamOptions& options, FunctionRef<bool()> goes_on) {
   Search search(decoder, prompt, options);
-  return search.run();
+  return search.run(goes_on);
 }
 
 }  // namespace bev

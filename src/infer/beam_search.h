@@ -1,6 +1,7 @@
 // The likeliest continuations of one prompt, found by following several at a time.
 #pragma once
 
+#include "base/function_ref.h"
 #include "infer/decoder.h"
 
 namespace bev {
@@ -22,9 +23,12 @@ struct Beam {
 // Megatron-LM's search: of the 2 x beams likeliest continuations of all beams, those that end are
 // kept as results where they are among the first `beams`, the others go on; the search ends when no
 // beam can become better than the worst of `beams` results. Up to `beams` texts, best first; of
-// equal scores the one found first. REQUIRES: the decoder is idle, has so many rows and room for
-// all of them; prompt and tokens fit its length. With several ranks, all call it together.
-std::vector<Beam> beam_search(Decoder& decoder, std::span<const int32_t> prompt,
-                              const BeamOptions& options);
+// equal scores the one found first; none where the model gives no token a finite probability.
+// `goes_on` is asked before each further token; false: the search ends with what it has. REQUIRES:
+// the decoder is idle, has so many rows and room for all of them; prompt and tokens fit its length.
+// With several ranks, all call it together.
+std::vector<Beam> beam_search(
+    Decoder& decoder, std::span<const int32_t> prompt, const BeamOptions& options,
+    FunctionRef<bool()> goes_on = [] { return true; });
 
 }  // namespace bev

@@ -133,7 +133,7 @@ ServiceCounts QueuedService::counts() const {
   const std::lock_guard lock(mutex_);
   ServiceCounts counts = counts_;
   counts.waiting = waiting_;
-  counts.running = std::ssize(admitted_);
+  counts.running = std::ssize(admitted_) + (alone_ != nullptr ? 1 : 0);
   return counts;
 }
 
@@ -208,11 +208,13 @@ void QueuedService::search_alone(std::unique_lock<std::mutex>& lock) {
     const std::lock_guard looking(request->mutex);
     is_wanted = !request->is_closed;
   }
-  if (is_wanted) beams = options_.search(request->wanted.prompt, request->beams);
+  if (is_wanted)
+    beams = options_.search(request->wanted.prompt, request->beams,
+                            [&] { return search_goes_on(*request); });
   {
     const std::lock_guard calling(request->mutex);
     is_wanted = is_wanted && !std::exchange(request->is_closed, true);
-    if (is_wanted) request->beam_sink(&beams);
+    if (is_wanted) request->beam_sink(beams.empty() ? nullptr : &beams);
   }
   lock.lock();
   alone_ = nullptr;
@@ -224,6 +226,16 @@ void QueuedService::search_alone(std::unique_lock<std::mutex>& lock) {
   ++counts_.steps;
   counts_.busy_seconds += seconds_now() - began;
   if (has_settled()) settled_.notify_all();
+}
+
+bool QueuedService::search_goes_on(Request& request) {
+  {
+    const std::lock_guard lock(mutex_);
+    // Who watches sees that the model gets on.
+    ++counts_.steps;
+  }
+  const std::lock_guard looking(request.mutex);
+  return !request.is_closed;
 }
 
 QueuedService::Shared QueuedService::take_turn() {

@@ -20,9 +20,9 @@ namespace bev {
 struct QueueOptions {
   int64_t rows = 1;     // texts that are given to the batcher at a time
   int64_t waiting = 1;  // texts besides those
-  // Does searches, while the batcher is idle. May be empty.
-  using Search =
-      std::function<std::vector<Beam>(std::span<const int32_t> prompt, const BeamOptions& options)>;
+  // Does searches, while the batcher is idle, as beam_search(). May be empty.
+  using Search = std::function<std::vector<Beam>(
+      std::span<const int32_t> prompt, const BeamOptions& options, FunctionRef<bool()> goes_on)>;
   Search search{};
   // While there is nothing to do, called so often by the thread that owns the model. May be empty.
   std::function<void()> when_idle{};
@@ -66,6 +66,8 @@ class QueuedService final : public GenerationService {
   Answer take(const std::shared_ptr<Request>& request, std::string refusal, uint64_t group);
   std::string why_not_search(std::span<const int32_t> prompt, const BeamOptions& options) const;
   void search_alone(std::unique_lock<std::mutex>& lock);
+  // Whether somebody still wants the result of a search that has made one more token.
+  bool search_goes_on(Request& request);
   void settle(double busy_seconds);
   bool has_settled() const { return waiting_ == 0 && admitted_.empty() && alone_ == nullptr; }
   void fail(const std::exception_ptr& error, const std::string& why);

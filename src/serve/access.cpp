@@ -35,7 +35,7 @@ std::string host_without_port(std::string_view host) {
 
 AccessCheck::AccessCheck(const AccessRules& rules)
     : has_key_(!rules.key.empty()), key_(digest_of(rules.key)), hosts_(rules.hosts) {
-  for (std::string& host : hosts_) host = lowered(host);
+  for (std::string& host : hosts_) host = host_without_port(host);
 }
 
 bool AccessCheck::is_known(std::string_view host) const {

@@ -22,16 +22,17 @@ MegatronWork::MegatronWork(const ServedModel& model, MegatronRequest request, Ht
 
 std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
                                       const Prompt& prompt, std::vector<int32_t>& ids) {
-  if (request.adds_begin) {
-    const int32_t begin = model.begin >= 0 ? model.begin : model.end;
-    if (begin < 0)
-      return ApiError{.message = "this model has no token that begins a text", .param = "add_BOS"};
-    ids.push_back(begin);
-  }
   try {
     model.tokenizer->encode(prompt.text, ids);
   } catch (const Error& error) {
     return ApiError{.message = error.what(), .param = "prompts"};
+  }
+  if (request.adds_begin) {
+    const int32_t begin = model.begin >= 0 ? model.begin : model.end;
+    if (begin < 0)
+      return ApiError{.message = "this model has no token that begins a text", .param = "add_BOS"};
+    // The vocabulary may have put it there already.
+    if (ids.empty() || ids.front() != begin) ids.insert(ids.begin(), begin);
   }
   if (ids.empty()) return ApiError{.message = "a prompt has no tokens", .param = "prompts"};
   const auto tokens = static_cast<int64_t>(ids.size());

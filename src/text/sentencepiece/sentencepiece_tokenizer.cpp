@@ -228,14 +228,20 @@ std::unique_ptr<Tokenizer> SentencePieceTokenizer::clone() const {
 }
 
 void SentencePieceTokenizer::encode(std::string_view text, std::vector<int32_t>& ids) {
+  std::vector<int32_t> found;
+  if (shared_->rules == SentencePieceRules::BeginFirst)
+    found.push_back(shared_->roles.at(TokenRole::Begin));
+  encode_plain(text, found);
+  ids.insert(ids.end(), found.begin(), found.end());
+}
+
+void SentencePieceTokenizer::encode_plain(std::string_view text, std::vector<int32_t>& ids) {
   std::string replaced;
   if (valid_utf8_prefix(text) != text.size()) {
     replaced = replace_invalid_utf8(text);
     text = replaced;
   }
   std::vector<int32_t> found;
-  if (shared_->rules == SentencePieceRules::BeginFirst)
-    found.push_back(shared_->roles.at(TokenRole::Begin));
   size_t at = 0;
   while (const SpecialToken* token = shared_->first_special(text, at)) {
     shared_->append_ids(text.substr(0, at), found);

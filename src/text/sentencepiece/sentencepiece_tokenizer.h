@@ -31,6 +31,7 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   std::unique_ptr<Tokenizer> clone() const override;
   void encode(std::string_view text, std::vector<int32_t>& ids) override;
+  void encode_plain(std::string_view text, std::vector<int32_t>& ids) override;
   // Control pieces have no text; each byte piece that is no part of a character is one U+FFFD; a
   // space surrounds each special token that is no piece.
   std::string decode(std::span<const int32_t> ids,

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
+#include "support/begun_bytes.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 #include "text/byte_tokenizer.h"
@@ -134,6 +135,10 @@ TEST(GenerationPrompts, Encoding) {
   Prompt prompt{.name = "p", .text = "ab"};
   encode_prompt(prompt, folder(), &bytes);
   EXPECT_EQ(prompt.ids, (Ids{kByteEod, 'a', 'b'}));
+  test::BegunBytes begun;
+  Prompt begins{.name = "p", .text = "ab"};
+  encode_prompt(begins, folder(), &begun);
+  EXPECT_EQ(begins.ids, (Ids{test::kByteBegin, 'a', 'b'})) << "one beginning is enough";
   Prompt text{.name = "p", .text = "ab"}, nothing{.name = "p"};
   expect_error(ErrorKind::Usage, "--prompt-ids", [&] { encode_prompt(text, folder(), nullptr); });
   ModelFolder endless = folder();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/begun_bytes.h"
 #include "support/expect_error.h"
 #include "unit/eval/byte_model.h"
 
@@ -62,6 +63,15 @@ TEST(ChoiceItem, OneSpaceBetween) {
   EXPECT_EQ(item_of("ab", "cd").first, 2);
   EXPECT_EQ(item_of("ab ", "cd").ids, bytes_of("ab cd"));
   EXPECT_EQ(item_of("ab", "\tcd").ids, bytes_of("ab\tcd"));
+}
+
+// What a vocabulary puts in front of a text stands in front of the context alone.
+TEST(ChoiceItem, ATextBeginsOnce) {
+  test::BegunBytes tokenizer;
+  const ScoringItem item =
+      choice_item({.context = "ab", .endings = {"c", "z"}}, 0, 256, 100, tokenizer);
+  EXPECT_EQ(item.ids, (std::vector<int32_t>{test::kByteBegin, 'a', 'b', ' ', 'c'}));
+  EXPECT_EQ(item.first, 3);
 }
 
 TEST(ChoiceItem, ContextsThatAreEmptyOrLong) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "eval/lambada_passages.h"
+#include "support/begun_bytes.h"
 #include "support/expect_error.h"
 #include "unit/eval/byte_model.h"
 
@@ -37,6 +38,14 @@ TEST(Lambada, LastWord) {
   const ScoringItem twice = item_of("cd cd", LambadaRule::LastWord);
   EXPECT_EQ(twice.ids, bytes_of("cd cd"));
   EXPECT_EQ(twice.first, 2);
+}
+
+// What a vocabulary puts in front of a text is no part of the last word.
+TEST(Lambada, ATextBeginsOnce) {
+  test::BegunBytes tokenizer;
+  const ScoringItem item = lambada_item("ab c", LambadaRule::LastWord, 100, tokenizer);
+  EXPECT_EQ(item.ids, (std::vector<int32_t>{test::kByteBegin, 'a', 'b', ' ', 'c'}));
+  EXPECT_EQ(item.first, 3);
 }
 
 TEST(Lambada, LongPassagesLoseTheirBeginning) {

@@ -107,5 +107,27 @@ TEST(BeamSearch, EndsCount) {
   EXPECT_NEAR(beams[0].logprob, first[static_cast<size_t>(best)], 1e-5);
 }
 
+TEST(BeamSearch, EndsWhenNobodyWaits) {
+  const test::StoredModel stored;
+  LoadedModel model = stored.load(1, 9);
+  Decoder decoder(model, {.rows = 2, .length = 9});
+  int asked = 0;
+  const std::vector<Beam> beams =
+      beam_search(decoder, Ids{3, 1}, {.beams = 2, .tokens = 7}, [&] { return ++asked < 3; });
+  EXPECT_EQ(asked, 3);
+  ASSERT_EQ(beams.size(), 2u);
+  EXPECT_EQ(beams[0].ids.size(), 3u);
+}
+
+TEST(BeamSearch, FindsNothingWhereNothingIsFinite) {
+  const test::StoredModel stored;
+  LoadedModel model = stored.load(1, 9);
+  const Tensor weights = model.placed().params.distinct().front()->value;
+  const std::vector<double> wrong(static_cast<size_t>(weights.shape.elements()), NAN);
+  model.device().upload(wrong.data(), weights.data, wrong.size() * sizeof(double));
+  Decoder decoder(model, {.rows = 2, .length = 9});
+  EXPECT_TRUE(beam_search(decoder, Ids{3, 1}, {.beams = 2, .tokens = 5}).empty());
+}
+
 }  // namespace
 }  // namespace bev

@@ -86,9 +86,10 @@ struct Rig {
         service(batcher,
                 {.rows = rows,
                  .waiting = waiting,
-                 .search = [this](std::span<const int32_t> prompt, const BeamOptions& options) {
+                 .search = [this](std::span<const int32_t> prompt, const BeamOptions& options,
+                                  FunctionRef<bool()> goes_on) {
                    EXPECT_TRUE(batcher.is_idle());
-                   return beam_search(decoder, prompt, options);
+                   return beam_search(decoder, prompt, options, goes_on);
                  }}) {}
 
   Ticket submit(GenerationRequest request, TokenSink sink, uint64_t group = 1) {
@@ -222,6 +223,32 @@ TEST(QueuedService, SearchesBetweenTexts) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].ids, expected[i].ids) << i;
   EXPECT_EQ(rig.service.counts().finished, 4);
+}
+
+// A search that takes longer than anybody waits.
+QueueOptions::Search long_search() {
+  return [](std::span<const int32_t>, const BeamOptions&, FunctionRef<bool()> goes_on) {
+    for (int i = 0; i < 15000 && goes_on(); ++i) std::this_thread::sleep_for(1ms);
+    return std::vector<Beam>(1);
+  };
+}
+
+TEST(QueuedService, ASearchThatNobodyWantsEnds) {
+  Rig rig;
+  Batcher batcher(rig.decoder);
+  QueuedService service(batcher, {.rows = 1, .waiting = 1, .search = long_search()});
+  std::atomic<bool> is_heard{false};
+  auto answer = service.search(
+      {1}, {.beams = 1, .tokens = 1}, [&](const std::vector<Beam>*) { is_heard = true; }, 1);
+  ASSERT_EQ(answer.refusal, "");
+  // Meanwhile it is seen to get on.
+  for (int i = 0; i < 10000 && service.counts().steps < 3; ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_GE(service.counts().steps, 3);
+  EXPECT_EQ(service.counts().running, 1);
+  EXPECT_FALSE(service.drain(0));
+  answer.ticket.reset();
+  EXPECT_TRUE(service.drain(10));
+  EXPECT_FALSE(is_heard);
 }
 
 TEST(QueuedService, RefusesSearchesThatDoNotFit) {

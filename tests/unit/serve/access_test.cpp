@@ -27,6 +27,8 @@ TEST(Access, AServerHasItsNames) {
   EXPECT_FALSE(check.refuse_origin(with({{"host", "[::1]:80"}})));
   EXPECT_EQ(check.refuse_origin(with({{"host", "evil.example:8000"}}))->status, 421);
   EXPECT_EQ(check.refuse_origin(with({{"host", "localhost.evil.example"}}))->status, 421);
+  const AccessCheck with_port({.key = {}, .hosts = {"Models.example:8000"}});
+  EXPECT_FALSE(with_port.refuse_origin(with({{"host", "models.example:8000"}})));
   EXPECT_FALSE(AccessCheck({}).refuse_origin(with({{"host", "anything"}})));
 }
 
