@@ -158,8 +158,8 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
   }
 }
 
-// Measured, each product behind others of the same model: where all of a row can be on its way at
-// once, it is; else many warps share what is deep.
+// Measured in decode steps of models: many warps share what is deep or has few columns; where there
+// are many columns of middling depth, fewer warps have more of it each.
 template <class T, class Out>
 void launch(Exec& ex, const FewRows<T, Out>& p) {
   const auto run = [&]<int kHalves, int kAhead, int kWarps>() {
@@ -167,14 +167,15 @@ void launch(Exec& ex, const FewRows<T, Out>& p) {
     launch_early("matmul", few_rows<T, Out, kHalves, kAhead, kWarps>, dim3(blocks), 32 * kWarps, 0,
                  stream_of(ex), p);
   };
+  constexpr int64_t kMiddling = 64, kManyColumns = 4096;
   const int64_t steps = ceil_div(p.depth, kStep);
   if (p.rows > 8) {
     run.template operator()<2, 2, 16>();
   } else if (steps <= 2 * 16) {
     run.template operator()<1, 2, 16>();
-  } else if (steps <= 5 * 10) {
-    run.template operator()<1, 5, 10>();
-  } else if (steps <= 6 * 16) {
+  } else if (steps <= kMiddling && p.columns >= kManyColumns) {
+    run.template operator()<1, 4, 4>();
+  } else if (steps > kMiddling && steps <= 6 * 16) {
     run.template operator()<1, 6, 16>();
   } else {
     run.template operator()<1, 4, 16>();
