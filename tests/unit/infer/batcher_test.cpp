@@ -94,6 +94,17 @@ TEST(Batcher, TextsDoNotDependOnEachOther) {
   }
 }
 
+// Draws are keyed by seed, sample and position.
+TEST(Batcher, SeedsAndSamplesDiffer) {
+  const test::StoredModel stored;
+  const Answer first = alone(stored, sampled({3, 1}, 7, 0));
+  EXPECT_EQ(alone(stored, sampled({3, 1}, 7, 0)).ids, first.ids);
+  EXPECT_NE(alone(stored, sampled({3, 1}, 7, 1)).ids, first.ids);
+  GenerationRequest other = sampled({3, 1}, 7, 0);
+  other.seed = 6;
+  EXPECT_NE(alone(stored, other).ids, first.ids);
+}
+
 TEST(Batcher, EndsWithTheEnd) {
   const test::StoredModel stored;
   const Answer free = alone(stored, sampled({3, 1}, 7));
