@@ -21,7 +21,8 @@ namespace {
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 // Of requests that came before their turn.
 constexpr size_t kReadAhead = size_t{64} << 10;
-// Of an answer that the client does not take: more than any answer of ours has.
+// Of an answer that the client does not take; a client that asks for more than that at once, by
+// many long texts with alternatives, is cut off.
 constexpr size_t kMostUnsent = size_t{64} << 20;
 
 // The system is slower to give up than we are: it decides only about what it has taken from us.
