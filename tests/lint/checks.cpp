@@ -41,7 +41,6 @@ const std::vector<Vendor>& vendors() {
       {"tensorboard_event.pb.h", {"src/train/event_message.cpp"}},
       {"google/protobuf/", {}},
       {"page_html.h", {"src/serve/web_page.cpp"}},
-      {"xxhash.h", {"src/checkpoint/checksum.cpp"}},
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},
       {"cuda_", {"src/device/cuda/", "src/ops/cuda/", "src/comm/cuda/"}},

@@ -18,24 +18,14 @@ struct Text {
   double logprob;
 };
 
-std::vector<double> logprobs_behind(LoadedModel& whole, const Ids& context) {
-  const std::vector<double> all = test::all_logits(whole, context);
-  std::vector<double> last(all.end() - whole.vocab(), all.end());
-  const double max = *std::max_element(last.begin(), last.end());
-  double sum = 0;
-  for (const double value : last) sum += std::exp(value - max);
-  for (double& value : last) value -= max + std::log(sum);
-  return last;
-}
-
 // All texts of two tokens, best first.
 std::vector<Text> all_pairs(LoadedModel& whole, const Ids& prompt) {
   std::vector<Text> texts;
-  const std::vector<double> first = logprobs_behind(whole, prompt);
+  const std::vector<double> first = test::next_logprobs(whole, prompt);
   for (int32_t a = 0; a < 29; ++a) {
     Ids context = prompt;
     context.push_back(a);
-    const std::vector<double> second = logprobs_behind(whole, context);
+    const std::vector<double> second = test::next_logprobs(whole, context);
     for (int32_t b = 0; b < 29; ++b)
       texts.push_back({{a, b}, first[static_cast<size_t>(a)] + second[static_cast<size_t>(b)]});
   }
@@ -78,7 +68,7 @@ TEST(BeamSearch, ProbabilitiesAreThoseOfTheTexts) {
         Ids ids = beam.ids;
         if (beam.has_ended) ids.push_back(5);
         for (const int32_t id : ids) {
-          logprob += logprobs_behind(whole, context)[static_cast<size_t>(id)];
+          logprob += test::next_logprobs(whole, context)[static_cast<size_t>(id)];
           context.push_back(id);
         }
         EXPECT_NEAR(beam.logprob, logprob, 1e-5);
@@ -96,7 +86,7 @@ TEST(BeamSearch, EndsCount) {
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
   Decoder decoder(model, {.rows = 2, .length = 9});
   const Ids prompt{3, 1};
-  const std::vector<double> first = logprobs_behind(whole, prompt);
+  const std::vector<double> first = test::next_logprobs(whole, prompt);
   const auto best =
       static_cast<int32_t>(std::max_element(first.begin(), first.end()) - first.begin());
   const std::vector<Beam> beams =

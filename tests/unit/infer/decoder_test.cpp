@@ -17,16 +17,7 @@ using Ids = std::vector<int32_t>;
 
 constexpr ChoiceOptions kGreedy{.temperature = 0};
 
-// The log-probabilities of the token behind a context, without any cache.
-std::vector<double> next_logprobs(LoadedModel& model, const Ids& context) {
-  const std::vector<double> all = test::all_logits(model, context);
-  std::vector<double> last(all.end() - model.vocab(), all.end());
-  const double max = *std::max_element(last.begin(), last.end());
-  double sum = 0;
-  for (const double value : last) sum += std::exp(value - max);
-  for (double& value : last) value -= max + std::log(sum);
-  return last;
-}
+using test::next_logprobs;
 
 struct Row {
   Ids tokens, pages;

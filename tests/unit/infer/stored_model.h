@@ -1,6 +1,9 @@
 // A tiny model in a folder, to be loaded again.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "base/file.h"
 #include "checkpoint/huggingface.h"
 #include "config/print.h"
@@ -62,6 +65,18 @@ inline std::vector<double> all_logits(LoadedModel& model, const std::vector<int3
                       .logits = tensor_over(reinterpret_cast<std::byte*>(values.data()), DType::f64,
                                             {tokens, model.vocab()})});
   return values;
+}
+
+// The log-probabilities of the token behind a context, without any cache. REQUIRES: the reference
+// device.
+inline std::vector<double> next_logprobs(LoadedModel& model, const std::vector<int32_t>& context) {
+  const std::vector<double> all = all_logits(model, context);
+  std::vector<double> last(all.end() - model.vocab(), all.end());
+  const double max = *std::max_element(last.begin(), last.end());
+  double sum = 0;
+  for (const double value : last) sum += std::exp(value - max);
+  for (double& value : last) value -= max + std::log(sum);
+  return last;
 }
 
 }  // namespace bev::test
