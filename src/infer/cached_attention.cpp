@@ -18,7 +18,8 @@ void CachedAttention::forward(Exec& ex, const AttentionInput& in, Tensor out, Te
                                .window = in.mask.window,
                                .keys = keys,
                                .values = values,
-                               .out = out});
+                               .out = out,
+                               .cache_is_settled = true});  // uploads part the steps
     return;
   }
   if (places_.present())

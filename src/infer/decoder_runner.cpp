@@ -277,7 +277,7 @@ void Decoder::Runner::prefill(std::span<const DecoderRow> rows, const PromptShap
   prompts_.send(ex.stream);
   put_seen(rows);
   attention_.begin_prompts(prompts.places);
-  choose(ex, prompts.micro, prompts.last, shape.sequences, choice);
+  issue(shape, [&] { choose(ex, prompts.micro, prompts.last, shape.sequences, choice); });
   send_result(std::ssize(rows));
 }
 
@@ -304,8 +304,14 @@ std::vector<double> Decoder::Runner::score(std::span<const DecoderRow> rows,
   return logprobs;
 }
 
-bool Decoder::Runner::may_record() const {
-  return device_.can_record() && !device_.is_rehearsing() && model_.groups.world().size() == 1;
+void Decoder::Runner::issue(const PromptShape& shape, FunctionRef<void()> work) {
+  const bool may_record =
+      device_.can_record() && !device_.is_rehearsing() && model_.groups.world().size() == 1;
+  if (may_record) {
+    recorded_.issue(shape, device_.compute_stream(), work);
+  } else {
+    work();
+  }
 }
 
 void Decoder::Runner::decode(std::span<const DecoderRow> rows, int64_t ahead) {
@@ -336,12 +342,7 @@ void Decoder::Runner::decode(std::span<const DecoderRow> rows, int64_t ahead) {
   }
   tokens_.send(ex.stream);
   attention_.begin_tokens(length_of, pages_of);
-  const auto work = [&] { choose(ex, micro, {}, count, choice); };
-  if (may_record()) {
-    recorded_.issue(count, ex.stream, work);
-  } else {
-    work();
-  }
+  issue({count, 0}, [&] { choose(ex, micro, {}, count, choice); });
   send_result(std::ssize(rows));
 }
 

@@ -41,6 +41,7 @@ class Decoder::Runner {
  private:
   struct PromptShape {
     int64_t sequences, length;
+    auto operator<=>(const PromptShape&) const = default;
     int64_t tokens() const { return sequences * length; }
   };
   // How choices are made, on the device.
@@ -65,7 +66,8 @@ class Decoder::Runner {
   int64_t padded_rows(int64_t rows) const;
   Exec exec();
   bool is_last_stage() const { return pipeline_.rank() + 1 == pipeline_.size(); }
-  bool may_record() const;
+  // Work of equal shapes is recorded where that is possible; a token after a prompt has length 0.
+  void issue(const PromptShape& shape, FunctionRef<void()> work);
 
   Prompts put_prompts(std::span<const DecoderRow> rows, const PromptShape& shape);
   // For `count` rows, of which the first are given.
@@ -100,7 +102,7 @@ class Decoder::Runner {
   size_t next_result_ = 0;
   int64_t collected_rows_ = 0;
   std::vector<Chosen> chosen_;
-  RecordedWork<int64_t> recorded_;  // by rows
+  RecordedWork<PromptShape> recorded_;
 };
 
 }  // namespace bev

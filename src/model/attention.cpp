@@ -93,13 +93,13 @@ void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse
 }
 
 void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-                        ConstTensor residual, Tensor y, Saved& s) const {
+                        ConstTensor residual, Tensor y, Saved& s, const ops::RowNorm& norm) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.tensor.enter(ex, x);
   const int64_t tokens = all.rows();
   const DType dtype = y.dtype;
   s.qkv = ex.keep.allocate({tokens, qkv_.outputs()}, dtype, "attention.qkv");
-  qkv_.forward(ex, env, all, s.qkv);
+  qkv_.forward(ex, env, all, s.qkv, {}, norm);
 
   Tensor q = heads_at(s.qkv, 0, heads_, head_dim_);
   Tensor k = heads_at(s.qkv, heads_, kv_heads_, head_dim_);

@@ -26,8 +26,9 @@ class Attention {
             const RopeTable& rope);
 
   // x, y [tokens, width]. `residual`, may be absent, is added to y where env.tensor.keeps_rows().
+  // `norm`, may be absent, is that of x where it is not normalised yet.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-               ConstTensor residual, Tensor y, Saved& s) const;
+               ConstTensor residual, Tensor y, Saved& s, const ops::RowNorm& norm = {}) const;
   // dy_summed: who wrote dy has added its sums over tokens to output_bias_grad().
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, ConstTensor dy,
                 bool dy_summed, Tensor dx, const Saved& s);

@@ -47,8 +47,15 @@ Tensor Block::dy_sums(const ModelEnv& env) const {
 void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                     Saved& s) const {
   ArenaScope scope(ex.scratch);
-  Arena& norms = recompute_norms_ ? ex.scratch : ex.keep;
   s.x = x;
+  if (env.is_settled && joins_whole(env)) {
+    // Nobody comes back for what lies between: norms are computed on the way into products.
+    s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
+    attention_.forward(ex, env, micro, x, x, s.sum, s.attention, norm1_.on_the_way());
+    mlp_.forward(ex, env, s.sum, s.sum, y, s.mlp, norm2_.on_the_way());
+    return;
+  }
+  Arena& norms = recompute_norms_ ? ex.scratch : ex.keep;
   const Tensor normed1 = norms.allocate(x.shape, x.dtype, "block.normed1");
   norm1_.forward(ex, x, normed1, s.norm1);
   s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");

@@ -35,8 +35,8 @@ Param* declare_bias(ParamStore& params, const Linear::Config& c) {
 Linear::Linear(ParamStore& params, const Config& c)
     : cut_(c.cut), weight_(declare_weight(params, c)), bias_(declare_bias(params, c)) {}
 
-void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
-                     ConstTensor residual) const {
+void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y, ConstTensor residual,
+                     const ops::RowNorm& norm) const {
   ConstTensor bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{};
   if (cut_ == Cut::Input) {
     bias = env.tensor.once(bias);
@@ -49,11 +49,12 @@ void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
                    .addend = residual,
                    .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
                    .bias = bias,
-                   .b_is_settled = env.is_settled});
+                   .b_is_settled = env.is_settled,
+                   .norm = norm});
 }
 
 void Linear::forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
-                               Tensor pre, Tensor y) const {
+                               Tensor pre, Tensor y, const ops::RowNorm& norm) const {
   ops::matmul(ex, {.a = x,
                    .b = weight_.value,
                    .tb = Transpose::Yes,
@@ -62,7 +63,8 @@ void Linear::forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Act
                    .bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{},
                    .activation = activation,
                    .pre_activation = pre,
-                   .b_is_settled = env.is_settled});
+                   .b_is_settled = env.is_settled,
+                   .norm = norm});
 }
 
 void Linear::backward_input(Exec& ex, ConstTensor dy, Tensor dx) const {

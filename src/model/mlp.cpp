@@ -44,8 +44,8 @@ Shape Mlp::activated(const Tensor& up) const {
   return {up.shape[0], is_gated(activation_) ? up.shape[1] / 2 : up.shape[1]};
 }
 
-void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y,
-                  Saved& s) const {
+void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
+                  const ops::RowNorm& norm) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.tensor.enter(ex, x);
   s.up = ex.keep.allocate({all.rows(), up_.outputs()}, x.dtype, "mlp.up");
@@ -53,10 +53,10 @@ void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, 
   const Tensor act = arena.allocate(activated(s.up), x.dtype, "mlp.act");
   s.act = recompute_ ? Tensor{} : act;
   if (is_gated(activation_)) {
-    up_.forward(ex, env, all, s.up);
+    up_.forward(ex, env, all, s.up, {}, norm);
     ops::activate(ex, {.activation = activation_, .x = s.up, .y = act});
   } else {
-    up_.forward_activated(ex, env, all, activation_, s.up, act);
+    up_.forward_activated(ex, env, all, activation_, s.up, act, norm);
   }
   if (!y.present()) return;
   const Tensor partial = env.tensor.partial_for(ex, y);

@@ -19,8 +19,9 @@ class Mlp {
 
   // x, y [tokens, width]. `residual`, may be absent, is added to y where env.tensor.keeps_rows().
   // Without y only what backward needs is computed.
-  void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y,
-               Saved& s) const;
+  // `norm`, may be absent, is that of x where it is not normalised yet.
+  void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
+               const ops::RowNorm& norm = {}) const;
   // dy_summed: who wrote dy has added its sums over tokens to output_bias_grad().
   void backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool dy_summed, Tensor dx,
                 const Saved& s);

@@ -25,6 +25,10 @@ class NormLayer {
   // sum = residual + dropout(delta), y = norm(sum)
   void forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
                         const ops::Dropout& dropout, Tensor sum, Tensor y, Saved& saved) const;
+  // For products whose operand is normalised on the way.
+  ops::RowNorm on_the_way() const {
+    return {.kind = kind_, .weight = weight_.value, .bias = bias(), .eps = eps_};
+  }
   // y again, bit for bit, without touching what forward saved.
   void recompute(Exec& ex, ConstTensor x, Tensor y) const;
   // dx = gradient through the norm [+ dresidual]; its sums over rows are added to dx_sums, which

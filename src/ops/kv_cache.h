@@ -32,6 +32,8 @@ struct DecodeAttention {
   double scale = 1;
   int64_t window = 0;
   Tensor keys, values, out;
+  bool cache_is_settled = false;  // nothing on its way writes lengths, pages or what is cached: a
+                                  // backend may read it before what was issued earlier is done
 };
 void decode_attention(Exec& ex, const DecodeAttention& d);
 

@@ -1,6 +1,7 @@
 #include "ops/matmul.h"
 
 #include "ops/check_tensor.h"
+#include "ops/norm.h"
 #include "ops/op_table.h"
 
 namespace bev::ops {
@@ -31,10 +32,7 @@ void check_epilogue(const Operands& args, const Matmul& m, DType dtype) {
                "a gated activation cannot be an epilogue");
 }
 
-}  // namespace
-
-void matmul(Exec& ex, const Matmul& m) {
-  const Operands args(ex, "matmul");
+void check_and_count(Exec& ex, const Operands& args, const Matmul& m) {
   args.rank("a", m.a, 2);
   args.rank("out", m.out, 2);
   args.floating("a", m.a);
@@ -65,6 +63,49 @@ void matmul(Exec& ex, const Matmul& m) {
     ex.cost->products->push_back({rows, columns, depth, m.ta == Transpose::Yes,
                                   m.tb == Transpose::Yes, m.accumulate, m.out.dtype});
   }
+}
+
+// In one, where the backend can, else one after the other.
+void normed_matmul(Exec& ex, const Matmul& m) {
+  ArenaScope scope(ex.scratch);
+  const int64_t rows = m.a.rows();
+  const DType sums = accumulation_of(m.a.dtype);
+  // Whether or not they are needed, so that the plan does not depend on what a backend can.
+  const Tensor normed = ex.scratch.allocate(m.a.shape, m.a.dtype, "matmul.normed");
+  const Tensor rstd = ex.scratch.allocate({rows}, sums, "matmul.rstd");
+  const bool has_mean = m.norm.kind == NormKind::LayerNorm;
+  const Tensor mean = has_mean ? ex.scratch.allocate({rows}, sums, "matmul.mean") : Tensor{};
+  {
+    const Operands args(ex, "matmul");
+    args.require(m.ta == Transpose::No, "a norm of rows that are columns");
+    args.read("norm.weight", m.norm.weight, {m.a.shape[1]}, m.a.dtype);
+    if (m.norm.bias.present()) args.read("norm.bias", m.norm.bias, {m.a.shape[1]}, m.a.dtype);
+    check_and_count(ex, args, m);
+    if (ex.device.ops().normed_matmul(ex, m)) return;
+  }
+  norm(ex, {.kind = m.norm.kind,
+            .x = m.a,
+            .weight = m.norm.weight,
+            .bias = m.norm.bias,
+            .eps = m.norm.eps,
+            .y = normed,
+            .mean = mean,
+            .rstd = rstd});
+  Matmul product = m;
+  product.a = normed;
+  product.norm = {};
+  ex.device.ops().matmul(ex, product);
+}
+
+}  // namespace
+
+void matmul(Exec& ex, const Matmul& m) {
+  if (m.norm.present()) {
+    normed_matmul(ex, m);
+    return;
+  }
+  const Operands args(ex, "matmul");
+  check_and_count(ex, args, m);
   ex.device.ops().matmul(ex, m);
 }
 

@@ -17,6 +17,15 @@ enum class Epilogue : uint8_t {
   ActivateBackward,  // . * activation'(activation_input)
 };
 
+// What happens to the rows of a before the product: ops::norm, rounded to a's dtype.
+struct RowNorm {
+  NormKind kind{};
+  ConstTensor weight{}, bias{};  // [k] of a's dtype; bias as that of Norm
+  double eps = 1e-5;
+
+  bool present() const { return weight.present(); }
+};
+
 // out = epilogue(op(a) op(b) [+ out] [+ addend]), summed in f32 or better. Backends may round the
 // sum before a bias is added beside an addend. op(a) [m, k], op(b) [k, n], out [m, n]. b and bias
 // are of a's dtype; out is too, or of its accumulation type, and pre_activation and
@@ -33,8 +42,9 @@ struct Matmul {
   Activation activation{};         // one that is not gated
   Tensor pre_activation{};         // [m, n], may be absent: receives the argument of the activation
   ConstTensor activation_input{};  // [m, n], for ActivateBackward
-  bool b_is_settled = false;  // nothing on its way writes b: a backend may read it before what was
-                              // issued earlier is done
+  bool b_is_settled = false;  // nothing on its way writes b or the norm's weight and bias: a backend
+                              // may read them before what was issued earlier is done
+  RowNorm norm{};             // may be absent; a is not transposed then
   Tensor dbias{};  // [m] of the accumulation type, may be absent: the sums of op(a) over k are
                    // added. A bias gradient then falls out of the weight gradient.
 };

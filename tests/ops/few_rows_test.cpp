@@ -98,6 +98,50 @@ TEST(FewRows, CudaAgreesAtShapesOfModels) {
   expect_cuda_agrees(vocabulary.name(), vocabulary, Storage::Alike);
 }
 
+// Rows that are normalised on the way. Fails when a row is measured by another one, by a part of
+// it, or not centred where it should be. The mean is far from 0, as sums of squares would not bear.
+struct NormedRows {
+  int64_t m, n, k;
+  NormKind kind;
+  bool settled;
+
+  std::string name() const {
+    return label("m={} n={} k={} norm={} settled={}", m, n, k, name_of_choice(kind), settled);
+  }
+  void operator()(Trial& run) const {
+    const double scale = 1 / std::sqrt(static_cast<double>(k));
+    const bool centred = kind == NormKind::LayerNorm;
+    ops::Matmul args{.a = run.input("a", {m, k}, Element::Value, {.offset = centred ? 8.0 : 0.5}),
+                     .b = run.input("b", {n, k}, Element::Value, {.scale = scale}),
+                     .tb = Transpose::Yes,
+                     .out = run.output("out", {m, n}, Element::Value,
+                                       {.reduction = k, .ops = 6, .magnitude = 4}),
+                     .epilogue = Epilogue::Bias,
+                     .bias = run.input("bias", {n}),
+                     .b_is_settled = settled};
+    args.norm = {.kind = kind, .weight = run.input("weight", {k}, Element::Value, {.offset = 1})};
+    if (centred) args.norm.bias = run.input("shift", {k});
+    ops::matmul(run.ex(), args);
+  }
+};
+
+template <class Agree>
+void normed_rows(Agree agree) {
+  for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
+    for (const int64_t m : {1, 3, 8, 9}) {
+      for (const auto& [n, k] :
+           {std::array<int64_t, 2>{8, 8}, {67, 264}, {33, 1600}, {19, 2048}, {20, 2304}})
+        agree(NormedRows{.m = m, .n = n, .k = k, .kind = kind, .settled = m != 3});
+    }
+  }
+}
+TEST(FewRows, CpuAgreesOnNormedRows) {
+  normed_rows([](const NormedRows& c) { expect_cpu_agrees(c.name(), c); });
+}
+TEST(FewRows, CudaAgreesOnNormedRows) {
+  normed_rows([](const NormedRows& c) { expect_cuda_agrees(c.name(), c); });
+}
+
 // Products that follow each other, of which each reads what the last has written. Fails when one
 // begins to read before the last is done.
 struct Chain {

@@ -52,10 +52,11 @@ struct DecodeCase {
   int64_t page = 4;
   int64_t window = 0;
   int64_t spare_pages = 0;  // that a sequence may still fill
+  bool settled = false;
 
   std::string name() const {
-    return label("heads={}/{} head_dim={} lengths={} page={} window={} spare={}", heads, kv_heads,
-                 head_dim, fmt::join(lengths, ","), page, window, spare_pages);
+    return label("heads={}/{} head_dim={} lengths={} page={} window={} spare={} settled={}", heads,
+                 kv_heads, head_dim, fmt::join(lengths, ","), page, window, spare_pages, settled);
   }
   void operator()(Trial& run) const {
     const auto sequences = static_cast<int64_t>(lengths.size());
@@ -89,9 +90,18 @@ struct DecodeCase {
                                      .window = window,
                                      .keys = keys,
                                      .values = values,
-                                     .out = out});
+                                     .out = out,
+                                     .cache_is_settled = settled});
   }
 };
+
+// Whether or not what is cached may be read early.
+void expect_cuda_decodes(DecodeCase c, Storage storage) {
+  for (const bool settled : {false, true}) {
+    c.settled = settled;
+    expect_cuda_agrees(c.name(), c, storage);
+  }
+}
 
 std::vector<DecodeCase> small_cases() {
   return {
@@ -120,7 +130,7 @@ TEST(DecodeAttention, CpuAgrees) {
 
 // As above, and when what blocks have found of one sequence is put together wrongly.
 TEST(DecodeAttention, CudaAgrees) {
-  for (const DecodeCase& c : small_cases()) expect_cuda_agrees(c.name(), c);
+  for (const DecodeCase& c : small_cases()) expect_cuda_decodes(c, Storage::All);
   for (const DecodeCase& c :
        {DecodeCase{.heads = 12, .kv_heads = 12, .head_dim = 64, .lengths = {1000}, .page = 16},
         DecodeCase{.heads = 12, .kv_heads = 1, .head_dim = 128, .lengths = {530}, .page = 64},
@@ -130,11 +140,11 @@ TEST(DecodeAttention, CudaAgrees) {
         DecodeCase{.heads = 2, .kv_heads = 1, .head_dim = 700, .lengths = {65}, .page = 32},
         DecodeCase{.heads = 16, .kv_heads = 2, .head_dim = 96, .lengths = {400, 61}, .page = 16},
         DecodeCase{.heads = 4, .kv_heads = 2, .head_dim = 64, .lengths = {2000}, .window = 333}}) {
-    expect_cuda_agrees(c.name(), c);
+    expect_cuda_decodes(c, Storage::All);
   }
   DecodeCase batch{.heads = 12, .kv_heads = 4, .head_dim = 64, .page = 16, .spare_pages = 30};
   batch.lengths = random_integers(4, 64, 0, 300);
-  expect_cuda_agrees(batch.name(), batch, Storage::Alike);
+  expect_cuda_decodes(batch, Storage::Alike);
 }
 
 // A table of pages long enough for several blocks, and lengths around what they are dealt. Fails
@@ -145,7 +155,7 @@ TEST(DecodeAttention, CudaAgreesAcrossBlocks) {
   for (const int64_t page : {5, 16, 64}) {
     DecodeCase c{.heads = 2, .kv_heads = 2, .head_dim = 64, .lengths = lengths, .page = page};
     c.spare_pages = 200 / page;
-    expect_cuda_agrees(c.name(), c, Storage::Alike);
+    expect_cuda_decodes(c, Storage::Alike);
   }
   for (const int64_t head_dim : {20, 24, 80, 128, 200, 520}) {
     for (const int64_t heads : {1, 2, 4, 7}) {
@@ -155,14 +165,14 @@ TEST(DecodeAttention, CudaAgreesAcrossBlocks) {
                          .lengths = {65, 300, 127},
                          .page = 16,
                          .spare_pages = 30};
-      expect_cuda_agrees(c.name(), c, Storage::Alike);
+      expect_cuda_decodes(c, Storage::Alike);
     }
   }
   // Clusters of 8, 4, 2 and 1.
   for (const int64_t sequences : {3, 15, 30, 70}) {
     DecodeCase c{.heads = 4, .kv_heads = 4, .head_dim = 64, .page = 16, .spare_pages = 16};
     c.lengths = random_integers(5, sequences, 0, 400);
-    expect_cuda_agrees(c.name(), c, Storage::Alike);
+    expect_cuda_decodes(c, Storage::Alike);
   }
 }
 
@@ -171,7 +181,7 @@ TEST(DecodeAttention, CudaAgreesAcrossBlocksThroughAWindow) {
   for (const int64_t window : {1, 64, 129, 400, 900}) {
     DecodeCase c{.heads = 4, .kv_heads = 2, .head_dim = 64, .page = 16, .window = window};
     c.lengths = {1, 128, 129, 512, 1024, 1025, 2000};
-    expect_cuda_agrees(c.name(), c, Storage::Alike);
+    expect_cuda_decodes(c, Storage::Alike);
   }
 }
 
@@ -181,7 +191,7 @@ TEST(DecodeAttention, CudaAgreesOverManyKeys) {
   for (const int64_t window : {0, 4300}) {
     DecodeCase c{.heads = 4, .kv_heads = 2, .head_dim = 16, .page = 64, .window = window};
     c.lengths = {0, 1, 65, 129, 700, 5000};
-    expect_cuda_agrees(c.name(), c, Storage::Alike);
+    expect_cuda_decodes(c, Storage::Alike);
   }
 }
 

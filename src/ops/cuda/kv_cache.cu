@@ -21,10 +21,14 @@ constexpr float kLog2E = 1.4426950408889634f;
 constexpr float kNothing = -INFINITY;
 static_assert(kMostDecodeCluster == kMostClusterBlocks);
 
-// Of a block where so many lanes share a key: what its warps find fits into shared memory.
-constexpr int decode_threads(int lanes) { return lanes < 32 ? 256 : 128; }
-// Where sequences are many, small blocks hide each other's waiting.
-constexpr int kManyThreads = 128, kManyBlocks = 8, kManyKeys = 2;
+// Of a block where so many lanes share a key that so many heads see: what its warps find fits into
+// shared memory.
+constexpr int decode_threads(int lanes, int heads) { return heads > 1 && lanes < 32 ? 256 : 128; }
+// Where one head sees a key, blocks are small, with few keys at a time: they hide each other's
+// waiting, and find room beside those of the kernels before, to ask for what is cached while those
+// still run. Where there may be many keys, a block has more of them at a time.
+constexpr int kSmallBlocks = 8, kSmallKeys = 2;
+constexpr int64_t kManyKeys = 2048;
 
 template <class T>
 __global__ void __launch_bounds__(kWriteThreads)
@@ -53,6 +57,7 @@ struct Decode {
   int splits, chunks;  // blocks of a sequence; blocks that share the query heads of a key head
   int stretch;         // keys that a block sees at a time
   float scale;         // to base 2
+  bool is_settled;     // nobody on the way writes lengths, pages or what is cached
   float* parts;        // [sequence, head, split, 1 + head_dim] for merge_splits; null without it
 
   __device__ __forceinline__ float* part(int64_t sequence, int head, int split) const {
@@ -152,10 +157,10 @@ __device__ __forceinline__ float mean_of_parts(int parts, Found found) {
 
 // kLanes lanes share a key, kPer groups of columns each; kHeads query heads see it, of which the
 // last may be idle; kKeys keys are on their way at a time; a multiprocessor has kBlocks blocks.
-template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys, int kThreads,
-          int kBlocks>
-__global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
-  constexpr int kWarps = kThreads / 32;
+template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys, int kBlocks>
+__global__ void __launch_bounds__(decode_threads(kLanes, kHeads), kBlocks)
+    decode_split(Decode<T> p) {
+  constexpr int kThreads = decode_threads(kLanes, kHeads), kWarps = kThreads / 32;
   constexpr int kTeams = kThreads / kLanes, kColumns = kPer * kGroup;
   constexpr int kWidth = kLanes * kColumns, kStretch = kTeams * kKeys;
   __shared__ float shared_values[kWarps][kHeads][kWidth];
@@ -172,11 +177,37 @@ __global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
   if (in_cluster) announce_to_cluster();
 
   let_successor_begin();
-  wait_for_predecessors();
+  if (!p.is_settled) wait_for_predecessors();
   const int length = max(0, p.lengths[sequence]);
   int base = split * kStretch;
   Places<kKeys, T> places;
   places.find(p, sequence, base + team, kTeams);
+  const int newest = length - 1, round = p.splits * kStretch;
+  const int first = p.window > 0 ? max(0, length - p.window) : 0;
+  const int stretches = (length + kStretch - 1) / kStretch - first / kStretch;
+  if (base + kStretch <= first) {
+    base += (first - base - kStretch + round) / round * round;
+    places.find(p, sequence, base + team, kTeams);
+  }
+  const bool has_keys = base < length;
+  const auto token_of = [&](int i) { return base + i * kTeams + team; };
+  const auto sees = [&](int i) { return token_of(i) >= first && token_of(i) < length; };
+  Group<T> k[kKeys][kPer], v[kKeys][kPer];
+  const auto ask_cached = [&] {
+#pragma unroll
+    for (int i = 0; i < kKeys; ++i) {
+      const bool cached = sees(i) && token_of(i) != newest;
+      if (!cached) continue;
+      const int64_t at = places.offset(p, i, kv_head);
+#pragma unroll
+      for (int part = 0; part < kPer; ++part) {
+        k[i][part] = columns_of<kWide>(p.keys + at, column_of(part), p.head_dim);
+        v[i][part] = columns_of<kWide>(p.values + at, column_of(part), p.head_dim);
+      }
+    }
+  };
+  ask_cached();
+  if (p.is_settled) wait_for_predecessors();
   Group<T> of_q[kHeads][kPer];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
@@ -186,17 +217,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
     for (int part = 0; part < kPer; ++part)
       of_q[h][part] = columns_of<kWide>(row, column_of(part), p.head_dim);
   }
-  const T* new_k = p.k + sequence * p.k_row + kv_head * p.k_head;
-  const T* new_v = p.v + sequence * p.v_row + kv_head * p.v_head;
-
-  const int newest = length - 1, round = p.splits * kStretch;
-  const int first = p.window > 0 ? max(0, length - p.window) : 0;
-  const int stretches = (length + kStretch - 1) / kStretch - first / kStretch;
-  if (base + kStretch <= first) {
-    base += (first - base - kStretch + round) / round * round;
-    places.find(p, sequence, base + team, kTeams);
+  Group<T> new_k[kPer], new_v[kPer];
+#pragma unroll
+  for (int part = 0; part < kPer; ++part) {
+    const T* k_row = p.k + sequence * p.k_row + kv_head * p.k_head;
+    const T* v_row = p.v + sequence * p.v_row + kv_head * p.v_head;
+    new_k[part] = columns_of<kWide>(k_row, column_of(part), p.head_dim);
+    new_v[part] = columns_of<kWide>(v_row, column_of(part), p.head_dim);
   }
-  const bool has_keys = base < length;
 
   float q[kHeads][kColumns];
 #pragma unroll
@@ -206,19 +234,14 @@ __global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
   }
   Running<kColumns> running[kHeads];
   while (base < length) {
-    const auto token_of = [&](int i) { return base + i * kTeams + team; };
-    const auto sees = [&](int i) { return token_of(i) >= first && token_of(i) < length; };
-    Group<T> k[kKeys][kPer], v[kKeys][kPer];
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
-      const bool cached = sees(i) && token_of(i) != newest;
-      const int64_t at = places.offset(p, i, kv_head);
-      const T* k_row = cached ? p.keys + at : new_k;  // where there is no token: never used
-      const T* v_row = cached ? p.values + at : new_v;
+      // Where there is no token, what is there does not count, but must be finite.
+      if (sees(i) && token_of(i) != newest) continue;
 #pragma unroll
       for (int part = 0; part < kPer; ++part) {
-        k[i][part] = columns_of<kWide>(k_row, column_of(part), p.head_dim);
-        v[i][part] = columns_of<kWide>(v_row, column_of(part), p.head_dim);
+        k[i][part] = new_k[part];
+        v[i][part] = new_v[part];
       }
     }
     const Places<kKeys, T> here = places;
@@ -265,6 +288,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
       }
     }
     base += round;
+    ask_cached();
   }
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -418,13 +442,14 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
                 .chunks = 1,
                 .stretch = 1,
                 .scale = static_cast<float>(d.scale) * kLog2E,
+                .is_settled = d.cache_is_settled,
                 .parts = parts.present() ? data_of<float>(parts) : nullptr};
     const bool wide = head_dim % kGroup == 0 && are_wide(d.q, d.k, d.v, d.keys, d.values);
     visit_shape(
         wide, head_dim, group, [&]<bool kWide, int kLanes, int kPer, int kHeads, int kKeys>() {
-          const auto run = [&]<int kAtOnce, int kThreads, int kBlocks>() {
-            const auto kernel =
-                decode_split<T, kWide, kLanes, kPer, kHeads, kAtOnce, kThreads, kBlocks>;
+          constexpr int kThreads = decode_threads(kLanes, kHeads);
+          const auto run = [&]<int kAtOnce, int kBlocks>() {
+            const auto kernel = decode_split<T, kWide, kLanes, kPer, kHeads, kAtOnce, kBlocks>;
             const bool clusters = p.parts == nullptr && knows_sm90("decode_attention", kernel);
             if (p.parts == nullptr && !clusters) p.splits = 1;
             p.chunks = narrow(ceil_div(group, kHeads));
@@ -436,10 +461,10 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
                             0, stream_of(ex), p);
           };
           if constexpr (kWide && kHeads == 1 && kLanes < 32) {
-            if (p.splits == 1)
-              return run.template operator()<kManyKeys, kManyThreads, kManyBlocks>();
+            if (p.splits == 1 || d.pages.shape[1] * d.page <= kManyKeys)
+              return run.template operator()<kSmallKeys, kSmallBlocks>();
           }
-          run.template operator()<kKeys, decode_threads(kLanes), 1>();
+          run.template operator()<kKeys, 1>();
         });
     if (p.parts == nullptr) return;
     const dim3 blocks(static_cast<unsigned>(heads), static_cast<unsigned>(sequences));

@@ -1,5 +1,6 @@
 #include "ops/matmul.h"
 
+#include "ops/cuda/few_row_product.h"
 #include "ops/cuda/gpu.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/products.h"
@@ -15,6 +16,12 @@ void matmul(Exec& ex, const ops::Matmul& m) {
     add_row_sums(ex, m.a, m.ta, m.dbias, products.workspace(), kProductWorkspace);
   }
   if (m.out.shape.elements() > 0) products.run(ex, m);
+}
+
+bool normed_matmul(Exec& ex, const ops::Matmul& m) {
+  if (!has_few_normed_rows(m)) return false;
+  few_row_product(ex, m);
+  return true;
 }
 
 }  // namespace bev::cuda

@@ -4,6 +4,7 @@ namespace bev {
 
 const OpTable kCudaOps{
     .matmul = cuda::matmul,
+    .normed_matmul = cuda::normed_matmul,
     .norm = cuda::norm,
     .residual_norm = cuda::residual_norm,
     .norm_backward = cuda::norm_backward,

@@ -77,7 +77,7 @@ inline size_t workspace_bytes(const ops::WeightedSum&, const DevicePolicy&) {
 // of them pay where there may be many keys: each then leaves a mean of values and how much it
 // weighs for its query heads here, and another kernel puts that together.
 constexpr int64_t kMostDecodeCluster = 8, kMostDecodeSplits = 64;
-constexpr int64_t kLeastDecodeKeys = 64, kMostClusterKeys = 4096;
+constexpr int64_t kLeastDecodeKeys = 32, kMostClusterKeys = 4096;
 constexpr int64_t kFewDecodeBlocks = 264, kDecodeBlocks = 1024;
 constexpr int64_t kMostDecodeDims = 1024;
 inline int64_t decode_splits(const ops::DecodeAttention& d) {
