@@ -82,7 +82,7 @@ void Decoder::decode_further(std::span<const DecoderRow> rows) {
 }
 
 std::span<const Chosen> Decoder::collect() {
-  if (calls_) calls_->tell(DecoderCall::Kind::Collect);
+  if (calls_) calls_->note_collected();
   return runner_->collect();
 }
 
@@ -98,7 +98,7 @@ void Decoder::copy_page(int32_t from, int32_t to) {
 
 void Decoder::lead() {
   if (model_.world().size() > 1)
-    calls_ = std::make_unique<DecoderCalls>(model_.world(), model_.device());
+    calls_ = std::make_unique<DecoderCalls>(model_.world(), model_.device(), limits());
 }
 
 void Decoder::keep_followers() {
@@ -106,9 +106,10 @@ void Decoder::keep_followers() {
 }
 
 void Decoder::follow() {
-  DecoderCalls calls(model_.world(), model_.device());
+  DecoderCalls calls(model_.world(), model_.device(), limits());
   for (;;) {
     const DecoderCall call = calls.hear();
+    for (int32_t i = 0; i < call.collected; ++i) runner_->collect();
     std::vector<DecoderRow> rows;
     for (const DecoderCall::Row& row : call.rows) rows.push_back(row.row());
     switch (call.kind) {
@@ -117,7 +118,6 @@ void Decoder::follow() {
       case DecoderCall::Kind::Score: runner_->score(rows); break;
       case DecoderCall::Kind::Decode: runner_->decode(rows, 0); break;
       case DecoderCall::Kind::DecodeFurther: runner_->decode(rows, 1); break;
-      case DecoderCall::Kind::Collect: runner_->collect(); break;
       case DecoderCall::Kind::Logits: runner_->logits(); break;
       case DecoderCall::Kind::CopyPage: runner_->copy_page(call.from, call.to); break;
       case DecoderCall::Kind::End: return;

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
+#include <utility>
 
 #include "base/check.h"
+#include "base/integer.h"
 
 namespace bev {
 
@@ -67,35 +69,20 @@ bool needs_all_tokens(DecoderCall::Kind kind, const DecoderRow& row) {
          row.choice.repetition_penalty != 1;
 }
 
-}  // namespace
+// What a message begins with.
+struct MessageHead {
+  int64_t bytes = 0;  // of the message
+  int64_t rows = 0;
+  int32_t collected = 0, from = 0, to = 0;
+  DecoderCall::Kind kind{};
+};
 
-DecoderCalls::DecoderCalls(Communicator& world, Device& device)
-    : world_(world), device_(device), size_(device, sizeof(int64_t), "batches") {}
-
-void DecoderCalls::share(std::vector<std::byte>& bytes) {
-  Arena none(device_, 0, "none");
-  Exec ex{device_, device_.compute_stream(), none, none, none};
-  auto size = std::ssize(bytes);
-  device_.upload(&size, size_.data(), sizeof(size));
-  world_.broadcast(ex, tensor_over(size_.data(), DType::i64, {1}), 0);
-  ex.stream.synchronize();
-  device_.download(size_.data(), &size, sizeof(size));
-  bytes.resize(static_cast<size_t>(size));
-  if (bytes.size() > buffer_.bytes())
-    buffer_ = Buffer(device_, std::max<size_t>(bytes.size(), 2 * buffer_.bytes()), "batches");
-  if (world_.rank() == 0) device_.upload(bytes.data(), buffer_.data(), bytes.size());
-  world_.broadcast(ex, tensor_over(buffer_.data(), DType::u8, {size}), 0);
-  ex.stream.synchronize();
-  if (world_.rank() != 0) device_.download(buffer_.data(), bytes.data(), bytes.size());
-}
-
-void DecoderCalls::tell(DecoderCall::Kind kind, std::span<const DecoderRow> rows, int32_t from,
-                        int32_t to) {
+std::vector<std::byte> message_of(DecoderCall::Kind kind, std::span<const DecoderRow> rows,
+                                  int32_t collected, int32_t from, int32_t to) {
+  MessageHead head{
+      .rows = std::ssize(rows), .collected = collected, .from = from, .to = to, .kind = kind};
   Writer writer;
-  writer.put(kind);
-  writer.put(from);
-  writer.put(to);
-  writer.put(std::ssize(rows));
+  writer.put(head);
   for (const DecoderRow& row : rows) {
     const bool all = needs_all_tokens(kind, row) || row.tokens.empty();
     writer.put(std::ssize(row.tokens));
@@ -105,19 +92,66 @@ void DecoderCalls::tell(DecoderCall::Kind kind, std::span<const DecoderRow> rows
     writer.put(row.choice);
     writer.put(row.key);
   }
-  share(writer.bytes);
+  head.bytes = std::ssize(writer.bytes);
+  std::memcpy(writer.bytes.data(), &head, sizeof(head));
+  return std::move(writer.bytes);
+}
+
+// What every message takes at least. A step of all rows and short prompts fit into it, unless that
+// would make it long.
+size_t first_bytes(const DecoderLimits& limits) {
+  constexpr size_t kLeast = 4 * 1024, kMost = 64 * 1024;
+  const std::vector<int32_t> pages(static_cast<size_t>(div_ceil(limits.length, limits.page)));
+  const DecoderRow row{.tokens = std::span(pages).first(1), .pages = pages};
+  const auto bytes_of = [](std::span<const DecoderRow> rows) {
+    return message_of(DecoderCall::Kind::Decode, rows, 0, 0, 0).size();
+  };
+  const size_t none = bytes_of({}), each = bytes_of({&row, 1}) - none;
+  return std::clamp(none + static_cast<size_t>(limits.rows) * each, kLeast, kMost);
+}
+
+}  // namespace
+
+DecoderCalls::DecoderCalls(Communicator& world, Device& device, const DecoderLimits& limits)
+    : world_(world), device_(device), first_(device, first_bytes(limits), "batches") {}
+
+// The first rank's bytes go to the buffer, and from there, with `sent` bytes in all, to the others.
+void DecoderCalls::broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t sent) {
+  Arena none(device_, 0, "none");
+  Exec ex{device_, device_.compute_stream(), none, none, none};
+  if (world_.rank() == 0) device_.upload(bytes.data(), buffer.data(), bytes.size());
+  world_.broadcast(ex, tensor_over(buffer.data(), DType::u8, {static_cast<int64_t>(sent)}), 0);
+  ex.stream.synchronize();
+  if (world_.rank() != 0) device_.download(buffer.data(), bytes.data(), bytes.size());
+}
+
+void DecoderCalls::share(std::vector<std::byte>& message) {
+  const size_t first = first_.bytes();
+  if (world_.rank() != 0) message.resize(first);
+  broadcast(first_, std::span(message).first(std::min(first, message.size())), first);
+  const auto length = static_cast<size_t>(Reader(message).get<MessageHead>().bytes);
+  message.resize(length);
+  if (length <= first) return;
+  const size_t left = length - first;
+  if (left > rest_.bytes())
+    rest_ = Buffer(device_, std::max<size_t>(left, 2 * rest_.bytes()), "batches");
+  broadcast(rest_, std::span(message).subspan(first), left);
+}
+
+void DecoderCalls::tell(DecoderCall::Kind kind, std::span<const DecoderRow> rows, int32_t from,
+                        int32_t to) {
+  std::vector<std::byte> message = message_of(kind, rows, std::exchange(collected_, 0), from, to);
+  share(message);
 }
 
 DecoderCall DecoderCalls::hear() {
-  std::vector<std::byte> bytes;
-  share(bytes);
-  Reader reader(bytes);
-  DecoderCall call;
-  call.kind = reader.get<DecoderCall::Kind>();
-  call.from = reader.get<int32_t>();
-  call.to = reader.get<int32_t>();
-  const auto rows = reader.get<ptrdiff_t>();
-  for (ptrdiff_t i = 0; i < rows; ++i) {
+  std::vector<std::byte> message;
+  share(message);
+  Reader reader(message);
+  const MessageHead head = reader.get<MessageHead>();
+  DecoderCall call{
+      .kind = head.kind, .collected = head.collected, .from = head.from, .to = head.to};
+  for (int64_t i = 0; i < head.rows; ++i) {
     DecoderCall::Row row;
     const auto length = reader.get<ptrdiff_t>();
     const bool all = reader.get<bool>();

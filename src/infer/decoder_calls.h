@@ -12,7 +12,6 @@ struct DecoderCall {
     Score,
     Decode,
     DecodeFurther,
-    Collect,
     Logits,
     CopyPage,
     End
@@ -26,28 +25,36 @@ struct DecoderCall {
   };
 
   Kind kind = Kind::Nothing;
-  std::vector<Row> rows{};
+  int32_t collected = 0;     // steps that are to be collected before it
   int32_t from = 0, to = 0;  // of CopyPage
+  std::vector<Row> rows{};
 };
 
 class DecoderCalls {
  public:
-  // All ranks of the world make one at the same time; the world must outlive this.
-  DecoderCalls(Communicator& world, Device& device);
+  // All ranks of the world make one at the same time, with the limits of their decoders; the world
+  // must outlive this.
+  DecoderCalls(Communicator& world, Device& device, const DecoderLimits& limits);
 
-  // The first rank says it, the others hear it.
+  // The first rank says it, the others hear it. One broadcast, where the call is no longer than a
+  // step of all rows; else two.
   void tell(DecoderCall::Kind kind, std::span<const DecoderRow> rows = {}, int32_t from = 0,
             int32_t to = 0);
+  // The first rank has collected a step. The others do it before the next call: nobody waits for
+  // them.
+  void note_collected() { ++collected_; }
   DecoderCall hear();
 
  private:
-  // The bytes of the first rank, on all.
-  void share(std::vector<std::byte>& bytes);
+  // The message of the first rank, on all.
+  void share(std::vector<std::byte>& message);
+  void broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t sent);
 
   Communicator& world_;
   Device& device_;
-  Buffer buffer_;  // grows
-  Buffer size_;
+  Buffer first_;  // of a message
+  Buffer rest_;   // grows
+  int32_t collected_ = 0;
 };
 
 }  // namespace bev

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "lint/mutant_list.h"
 #include "lint/source_text.h"
 
 namespace bev::lint {
@@ -366,6 +367,10 @@ constexpr std::array kChecks = {
     Check{"no_forbidden_names", "Names say what a thing is.", check_no_forbidden_names},
     Check{"ascii", "ASCII, no tabs in C++, no blanks at line ends, a newline at the end.",
           check_ascii},
+    Check{
+        "mutants",
+        "A fault of tests/mutants has a file, a text that is in it once, and a test that is there.",
+        check_mutant_list},
 };
 
 }  // namespace

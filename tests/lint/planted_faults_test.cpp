@@ -221,6 +221,59 @@ TEST(PlantedFault, AsciiFindsEachKind) {
                     "configs/a.toml:1"}));
 }
 
+const Tree kMutants{
+    {"tests/mutants/run.sh", "targets=\"unit_test process_test ranks_test bevatron_golden\"\n"},
+    {"tests/golden/one.json", "{}\n"},
+    {"tests/unit/base/a_test.cpp",
+     "TEST(Sum, OfTwo) {\n}\nTEST_P(Sums, OfMany) {\n}\n"
+     "INSTANTIATE_TEST_SUITE_P(\n    Of, Sums, testing::Values(1));\n"},
+    {"tests/processes/b_test.cpp", "TEST_F(Job, Ends) {\n}\n"},
+    {"src/base/a.cpp", "int a = 1;\nint b = 2;\nint c = 2;\n"}};
+
+Places places_of_faults(const std::string& list) {
+  Tree tree = kMutants;
+  tree["tests/mutants/list.txt"] = list;
+  return places("mutants", tree);
+}
+
+TEST(PlantedFault, MutantsAcceptsWhatCanBePlanted) {
+  EXPECT_EQ(places_of_faults("# a | comment\n"
+                             "\n"
+                             "one | src/base/a.cpp | a = 1 | a = 2 | unit_test | "
+                             "--gtest_filter=Sum.*\n"
+                             "two lines | src/base/a.cpp | = 2;\\nint c | = 3;\\nint c | "
+                             "unit_test | --gtest_filter=*OfMany/7:S*Two\n"
+                             "nothing | src/base/a.cpp | a = 1; | | process_test | "
+                             "--gtest_filter=Job.Ends\n"
+                             "ranks | src/base/a.cpp | a = 1 | a = 2 | ranks_test | gloo 2\n"
+                             "golden | src/base/a.cpp | a = 1 | a = 2 | bevatron-golden | "
+                             "tests/golden\n"),
+            Places{});
+}
+
+TEST(PlantedFault, MutantsFindsWhatCannotBePlanted) {
+  for (const std::string place :
+       {"src/base/a.cpp | a = 3 | x", "src/base/a.cpp | = 2; | x", "src/base/b.cpp | a = 1 | x",
+        "src/base/a.cpp | int a\\n = 1 | x", "src/base/a.cpp | | x",
+        "src/base/a.cpp | a = 1 | a = 1", "src/base/a.cpp | a = 1 || b | x"}) {
+    EXPECT_EQ(places_of_faults("\nname | " + place + " | unit_test | --gtest_filter=Sum.*\n"),
+              Places{"tests/mutants/list.txt:2"})
+        << place;
+  }
+}
+
+TEST(PlantedFault, MutantsFindsATestThatIsNotThere) {
+  for (const std::string test :
+       {"units_test | --gtest_filter=Sum.*", "unit_test | --gtest_filter=Sum.OfThree",
+        "unit_test | --gtest_filter=Sum.*:Product.*", "unit_test | --gtest_filter=Sums.OfMany",
+        "unit_test | --gtest_filter=Job.*", "unit_test |", "unit_test", "unit_test | tests/golden",
+        "bevatron-golden | tests/gold"}) {
+    EXPECT_EQ(places_of_faults("\nname | src/base/a.cpp | a = 1 | a = 2 | " + test + "\n"),
+              Places{"tests/mutants/list.txt:2"})
+        << test;
+  }
+}
+
 TEST(PlantedFault, AnEmptyTreeIsNoSuccess) {
   const TemporaryTree tree(Tree{{"README.md", "text\n"}});
   for (const Check& check : all_checks()) {
