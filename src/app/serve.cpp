@@ -213,10 +213,12 @@ int serve(std::span<const std::string> args) {
       args, [](const FlagValues& flags, InferenceRanks& ranks) {
         Serving serving(flags, ranks);
         StopSignal signal;
-        signal.defer();
+        // Until a model is there nothing is to be ended well; who waits for the server must notice.
+        signal.expect_others();
         ranks.run(serving.folder, serving.use, [&](const RankPlace& place) {
           LoadedModel model(serving.folder, serving.use, place.device, place.world);
           Decoder decoder(model, serving.limits);
+          signal.defer();
           if (!place.is_first) return decoder.follow();
           if (ranks.size() > 1) decoder.lead();
           serving.run(flags, decoder, ranks.size() > 1, signal);
