@@ -13,9 +13,6 @@ class BegunBytes final : public Tokenizer {
   std::unique_ptr<Tokenizer> clone() const override { return std::make_unique<BegunBytes>(); }
   void encode(std::string_view text, std::vector<int32_t>& ids) override {
     ids.push_back(kByteBegin);
-    encode_plain(text, ids);
-  }
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids) override {
     bytes_.encode(text, ids);
   }
   std::string decode(std::span<const int32_t> ids, SpecialIds special) const override {

@@ -79,7 +79,7 @@ TEST(ChoiceItem, ContextsThatAreEmptyOrLong) {
   EXPECT_EQ(item.ids, (std::vector<int32_t>{256, ' ', 'c'}));
   EXPECT_EQ(item.first, 1);
   EXPECT_EQ(item_of("abcdef", "g", -1, 4).ids, bytes_of("def g"));
-  expect_error(ErrorKind::Data, "no tokens in the context", [] { item_of(" ", "c", -1); });
+  expect_error(ErrorKind::Data, "no token stands before an ending", [] { item_of(" ", "c", -1); });
   ByteTokenizer tokenizer;
   expect_error(ErrorKind::Data, "q.jsonl: line 5: 4 tokens are to be scored", [&] {
     choice_items("q.jsonl", {{.context = "a", .endings = {"b", "cde"}, .line = 5}}, 256, 3,
