@@ -8,6 +8,7 @@
 #include <string>
 
 #include "net/socket.h"
+#include "serve/http/byte_queue.h"
 #include "serve/http/handler.h"
 #include "serve/http/parser.h"
 
@@ -72,7 +73,6 @@ class HttpConnection final : private HttpAnswer {
   std::string framing(std::string_view of_body);
   bool take_next(Time now);
   void flush(Time now);
-  size_t unsent() const { return out_.size() - sent_; }
 
   Socket socket_;
   const HttpLimits& limits_;
@@ -82,8 +82,7 @@ class HttpConnection final : private HttpAnswer {
   Mode mode_ = Mode::Open;
   Time deadline_;        // of what it waits for besides the handler
   Time write_deadline_;  // while something is unsent
-  std::string out_;
-  size_t sent_ = 0;
+  ByteQueue unsent_;
   bool is_receiving_ = true;  // the deadline is that of a request
   bool saw_end_ = false;      // the client sends nothing more
 
