@@ -43,6 +43,7 @@ constexpr std::array kFlags{
     OwnFlag{"--max-texts", "N", "texts of a request, prompts x samples, at most [default: 128]"},
     OwnFlag{"--max-seconds", "N", "time of a request at most [default: 600]"},
     OwnFlag{"--max-body", "SIZE", "bytes of a request at most [default: 1Mi]"},
+    OwnFlag{"--max-answer", "SIZE", "bytes of an answer at most [default: 64Mi]"},
     OwnFlag{"--max-connections", "N", "open at a time [default: 1024]"},
     OwnFlag{"--queue", "N",
             "texts that wait at most; further requests get status 429 [default: 256]"},
@@ -134,6 +135,8 @@ ModelServerOptions server_options(const FlagValues& flags, const std::string& ho
   ModelServerOptions options;
   options.http.sizes.body_bytes =
       static_cast<size_t>(flags.size("--max-body", 1 << 20, 1 << 10, 1 << 30));
+  options.http.answer_bytes =
+      static_cast<size_t>(flags.size("--max-answer", 64 << 20, 1 << 20, int64_t{1} << 40));
   options.http.connections =
       static_cast<size_t>(flags.integer("--max-connections", 1024, 1, 1 << 20));
   options.api.access = access_rules(flags, host);

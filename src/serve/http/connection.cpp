@@ -21,9 +21,6 @@ namespace {
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 // Of requests that came before their turn.
 constexpr size_t kReadAhead = size_t{64} << 10;
-// Of an answer that the client does not take; a client that asks for more than that at once, by
-// many long texts with alternatives, is cut off.
-constexpr size_t kMostUnsent = size_t{64} << 20;
 
 // The system is slower to give up than we are: it decides only about what it has taken from us.
 constexpr std::chrono::milliseconds kLeastSilence{10000};
@@ -93,7 +90,8 @@ void HttpConnection::hang_up() {
 // The work ends with the client.
 void HttpConnection::lose() {
   if (!is_answering_) return;
-  if (!is_answered_) record_.status = 499;
+  const bool has_all = is_answered_ && unsent_.empty();
+  if (!has_all) record_.status = 499;
   finish();
 }
 
@@ -157,7 +155,7 @@ void HttpConnection::start(HttpRequest request, Time now) {
     BEV_CHECK(work_ != nullptr || is_answered_, Internal, "a request is answered by nobody");
   } catch (const std::exception& error) {
     if (record_.status != 0) return hang_up();
-    send(handler_.error(500, error.what()));
+    send(handler_.error(record_, 500, error.what()));
   }
 }
 
@@ -168,7 +166,7 @@ void HttpConnection::refuse(int status, const std::string& why, Time now) {
   keeps_alive_ = false;
   began_ = now;
   record_ = {.method = "-", .path = "-"};
-  send(handler_.error(status, why));
+  send(handler_.error(record_, status, why));
 }
 
 void HttpConnection::turn_away(Time now) {
@@ -185,10 +183,24 @@ std::string HttpConnection::framing(std::string_view of_body) {
   return format("{}Connection: {}\r\n", of_body, keeps_alive_ ? "keep-alive" : "close");
 }
 
+std::string HttpConnection::whole_head(const HttpResponse& response) {
+  return head_of(response, framing(format("Content-Length: {}\r\n", response.body.size())));
+}
+
 void HttpConnection::send(HttpResponse response) {
+  std::string head = whole_head(response);
+  if (head.size() + response.body.size() > limits_.answer_bytes) {
+    // Who asks for the same again gets the same: no error of the server.
+    response = handler_.error(
+        record_, 400,
+        format("the answer has {} bytes, and this server sends {} at most; ask for fewer or "
+               "shorter texts, for fewer logprobs, or for a stream",
+               response.body.size(), limits_.answer_bytes));
+    head = whole_head(response);
+  }
   record_.status = response.status;
   if (unsent_.empty()) write_deadline_ = std::chrono::steady_clock::now() + limits_.write;
-  unsent_.add(head_of(response, framing(format("Content-Length: {}\r\n", response.body.size()))));
+  unsent_.add(head);
   if (!is_head_) unsent_.add(response.body);
   is_answered_ = true;
   touched_();
@@ -228,7 +240,7 @@ void HttpConnection::flush(Time now) {
     unsent_.use(static_cast<size_t>(count));
     write_deadline_ = now + limits_.write;
   }
-  if (unsent_.size() > kMostUnsent) hang_up();
+  if (unsent_.size() > limits_.answer_bytes) hang_up();
 }
 
 void HttpConnection::look_at_deadline(Time now) {

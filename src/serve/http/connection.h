@@ -22,6 +22,8 @@ struct HttpLimits {
   std::chrono::milliseconds idle{75000};   // between two requests
   std::chrono::milliseconds write{30000};  // without the client taking a byte of what waits for it
   std::chrono::milliseconds linger{2000};  // for the client to close after the last answer
+  // Of an answer, and of what waits for a client that does not take a stream.
+  size_t answer_bytes = size_t{64} << 20;
 };
 
 class HttpConnection final : private HttpAnswer {
@@ -71,6 +73,7 @@ class HttpConnection final : private HttpAnswer {
   void lose();
   void refuse(int status, const std::string& why, Time now);
   std::string framing(std::string_view of_body);
+  std::string whole_head(const HttpResponse& response);
   bool take_next(Time now);
   void flush(Time now);
 
