@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/begun_bytes.h"
 #include "support/expect_error.h"
+#include "support/marked_bytes.h"
 #include "unit/eval/byte_model.h"
 
 namespace bev {
@@ -67,7 +67,7 @@ TEST(ChoiceItem, OneSpaceBetween) {
 
 // What a vocabulary puts in front of a text stands in front of the context alone.
 TEST(ChoiceItem, ATextBeginsOnce) {
-  test::BegunBytes tokenizer;
+  test::MarkedBytes tokenizer;
   const ScoringItem item =
       choice_item({.context = "ab", .endings = {"c", "z"}}, 0, 256, 100, tokenizer);
   EXPECT_EQ(item.ids, (std::vector<int32_t>{test::kByteBegin, 'a', 'b', ' ', 'c'}));
