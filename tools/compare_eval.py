@@ -160,12 +160,19 @@ def make_passages(model, encode, decode, text):
     return passages
 
 
+def scores_of_ending(model, encode, context, ending):
+    """Of the tokens behind those that the context alone begins with too."""
+    ids, alone = encode(context + ending), encode(context)
+    first = 0
+    while first < min(len(ids), len(alone)) and ids[first] == alone[first]:
+        first += 1
+    return scores_of(model, ids, first)
+
+
 def expected_passage(model, encode, passage, strict):
     if strict:
         word = passage.split()[-1]
-        before = encode(passage[:passage.rindex(word)].strip())
-        ids = before + encode(" " + word)
-        scores = scores_of(model, ids, len(before))
+        scores = scores_of_ending(model, encode, passage[:passage.rindex(word)].strip(), " " + word)
     else:
         ids = encode(passage)
         scores = scores_of(model, ids, len(ids) - 1)
@@ -180,8 +187,7 @@ def make_questions(text):
 
 
 def expected_endings(model, encode, question):
-    context = encode(question["ctx"])
-    return [sum(s[0] for s in scores_of(model, context + encode(" " + ending), len(context)))
+    return [sum(s[0] for s in scores_of_ending(model, encode, question["ctx"].strip(), " " + ending))
             for ending in question["endings"]]
 
 

@@ -94,7 +94,7 @@ void encode_prompt(Prompt& prompt, const ModelFolder& folder, Tokenizer* tokeniz
   BEV_CHECK(tokenizer != nullptr || prompt.text.empty(), Usage,
             "{} is a text, but {}; --prompt-ids takes token ids", prompt.name,
             why_no_tokenizer(folder));
-  if (tokenizer != nullptr) tokenizer->encode(prompt.text, prompt.ids);
+  if (tokenizer != nullptr) tokenizer->encode_begun(prompt.text, prompt.ids);
   // A document begins where another one has ended, unless the vocabulary begins texts by itself.
   const auto eod = static_cast<int32_t>(folder.config.data.eod);
   if (eod >= 0 && !begins_by_itself(prompt.ids, eod, tokenizer))

@@ -8,8 +8,8 @@ namespace bev::app {
 
 class ResultFile {
  public:
-  // A file, which is made or emptied; stdout where the path is empty. Data error when it cannot be
-  // opened.
+  // A file, or stdout where the path is empty. Data error when the file cannot be written. What it
+  // held stays until the first result is there; where none comes, all is as it was.
   explicit ResultFile(std::string path);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
@@ -21,8 +21,12 @@ class ResultFile {
   void write(std::string_view text);
 
  private:
+  void empty_file() const;
+
   std::string path_;
   int descriptor_ = -1;
+  bool is_new_ = false;  // there was no such file before
+  bool has_result_ = false;
 };
 
 }  // namespace bev::app

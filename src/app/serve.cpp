@@ -43,6 +43,7 @@ constexpr std::array kFlags{
     OwnFlag{"--max-texts", "N", "texts of a request, prompts x samples, at most [default: 128]"},
     OwnFlag{"--max-seconds", "N", "time of a request at most [default: 600]"},
     OwnFlag{"--max-body", "SIZE", "bytes of a request at most [default: 1Mi]"},
+    OwnFlag{"--max-answer", "SIZE", "bytes of an answer at most [default: 64Mi]"},
     OwnFlag{"--max-connections", "N", "open at a time [default: 1024]"},
     OwnFlag{"--queue", "N",
             "texts that wait at most; further requests get status 429 [default: 256]"},
@@ -134,6 +135,8 @@ ModelServerOptions server_options(const FlagValues& flags, const std::string& ho
   ModelServerOptions options;
   options.http.sizes.body_bytes =
       static_cast<size_t>(flags.size("--max-body", 1 << 20, 1 << 10, 1 << 30));
+  options.http.answer_bytes =
+      static_cast<size_t>(flags.size("--max-answer", 64 << 20, 1 << 20, int64_t{1} << 40));
   options.http.connections =
       static_cast<size_t>(flags.integer("--max-connections", 1024, 1, 1 << 20));
   options.api.access = access_rules(flags, host);
@@ -213,10 +216,12 @@ int serve(std::span<const std::string> args) {
       args, [](const FlagValues& flags, InferenceRanks& ranks) {
         Serving serving(flags, ranks);
         StopSignal signal;
-        signal.defer();
+        // Until a model is there nothing is to be ended well; who waits for the server must notice.
+        signal.expect_others();
         ranks.run(serving.folder, serving.use, [&](const RankPlace& place) {
           LoadedModel model(serving.folder, serving.use, place.device, place.world);
           Decoder decoder(model, serving.limits);
+          signal.defer();
           if (!place.is_first) return decoder.follow();
           if (ranks.size() > 1) decoder.lead();
           serving.run(flags, decoder, ranks.size() > 1, signal);

@@ -19,7 +19,7 @@ class StopSignal {
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
 
-  // Other processes wait for this one.
+  // Others wait for this process: those of its job, or who wants to be served.
   void expect_others();
   void defer();
   // The signal that asked for the end; 0: none did.

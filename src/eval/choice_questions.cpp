@@ -3,6 +3,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "config/value.h"
+#include "eval/ending_item.h"
 #include "eval/json_lines.h"
 #include "eval/shortened.h"
 #include "text/white_space.h"
@@ -67,13 +68,15 @@ std::vector<ChoiceQuestion> read_questions(std::string_view name, std::string_vi
 ScoringItem choice_item(const ChoiceQuestion& question, size_t ending, int32_t eod, int64_t length,
                         Tokenizer& tokenizer) {
   const std::string& text = question.endings[ending];
-  ScoringItem item;
-  tokenizer.encode(strip(question.context), item.ids);
-  if (item.ids.empty() && eod >= 0) item.ids.push_back(eod);
-  item.first = static_cast<int64_t>(item.ids.size());
-  tokenizer.encode_plain(white_space_at(text) > 0 ? text : " " + text, item.ids);
-  BEV_CHECK(item.first >= 1 && item.scored() >= 1, Data, "there are no tokens in {}",
-            item.first < 1 ? "the context" : "an ending");
+  ScoringItem item =
+      ending_item(strip(question.context), white_space_at(text) > 0 ? text : " " + text, tokenizer);
+  BEV_CHECK(item.scored() >= 1, Data, "there are no tokens in an ending");
+  if (item.first == 0 && eod >= 0) {
+    item.ids.insert(item.ids.begin(), eod);
+    item.first = 1;
+  }
+  BEV_CHECK(item.first >= 1, Data,
+            "no token stands before an ending, and the model does not say how a document begins");
   shorten(item, length);
   return item;
 }

@@ -23,9 +23,9 @@ ChoiceQuestion parse_question(std::string_view line);
 // The questions of a file. Data errors name the line.
 std::vector<ChoiceQuestion> read_questions(std::string_view name, std::string_view file);
 
-// The tokens of an ending behind those of the context; a space stands between, unless the ending
-// begins with white space. Where the context is empty, `eod` stands for it, unless it is negative.
-// The context that does not fit `length` tokens is left out.
+// The tokens of an ending behind those of the context (ending_item.h); a space stands between,
+// unless the ending begins with white space. Where no token stands before those of the ending,
+// `eod` does, unless it is negative. The context that does not fit `length` tokens is left out.
 ScoringItem choice_item(const ChoiceQuestion& question, size_t ending, int32_t eod, int64_t length,
                         Tokenizer& tokenizer);
 

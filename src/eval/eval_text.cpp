@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "data/token_file.h"
 #include "data/training_data.h"
+#include "text/utf8.h"
 #include "text/white_space.h"
 
 namespace bev {
@@ -69,6 +70,15 @@ EvalText eval_text_of(std::string name, std::string_view text, DocumentBreak doc
   for_each_document(text, documents, [&](std::string_view document) {
     const auto begin = static_cast<int64_t>(ids->size());
     tokenizer.encode(document, *ids);
+    const size_t valid = valid_utf8_prefix(document);
+    const auto of_document = std::span<const int32_t>(*ids).subspan(static_cast<size_t>(begin));
+    // Only where bytes are tokens is anything else scored as it is.
+    BEV_CHECK(
+        valid == document.size() || tokenizer.decode(of_document, SpecialIds::LeaveOut) == document,
+        Data,
+        "{}: byte {} is not UTF-8, and the tokenizer would score another character in its "
+        "place; legal: a text in UTF-8",
+        result.name, static_cast<size_t>(document.data() - text.data()) + valid);
     if (const auto eod = tokenizer.eod_id()) ids->push_back(*eod);
     result.documents.push_back({.begin = begin,
                                 .tokens = static_cast<int64_t>(ids->size()) - begin,

@@ -27,7 +27,7 @@ struct EvalText {
 };
 
 // A text in documents, each with the end of a document behind it where the tokenizer has one. Data
-// error when there is nothing in it.
+// error when there is nothing in it, or bytes that are no UTF-8 and no tokens either.
 EvalText eval_text_of(std::string name, std::string_view text, DocumentBreak documents,
                       Tokenizer& tokenizer);
 

@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "data/json_line.h"
+#include "eval/ending_item.h"
 #include "eval/json_lines.h"
 #include "eval/shortened.h"
 #include "text/white_space.h"
@@ -12,7 +13,7 @@ ScoringItem lambada_item(std::string_view passage, LambadaRule rule, int64_t len
                          Tokenizer& tokenizer) {
   ScoringItem item;
   if (rule == LambadaRule::LastToken) {
-    tokenizer.encode(passage, item.ids);
+    tokenizer.encode_begun(passage, item.ids);
     item.first = static_cast<int64_t>(item.ids.size()) - 1;
     BEV_CHECK(item.first >= 1, Data, "the text has {} tokens; at least 2 are needed",
               item.ids.size());
@@ -21,9 +22,7 @@ ScoringItem lambada_item(std::string_view passage, LambadaRule rule, int64_t len
     const auto before = strip(passage.substr(0, passage.rfind(word)));
     BEV_CHECK(!word.empty() && !before.empty(), Data,
               "nothing stands before the last word of the text");
-    tokenizer.encode(before, item.ids);
-    item.first = static_cast<int64_t>(item.ids.size());
-    tokenizer.encode_plain(format(" {}", word), item.ids);
+    item = ending_item(before, format(" {}", word), tokenizer);
     BEV_CHECK(item.first >= 1 && item.scored() >= 1, Data,
               "the tokenizer leaves nothing of the text");
   }

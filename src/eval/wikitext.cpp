@@ -27,7 +27,7 @@ WikitextCorpus wikitext_corpus(std::string name, std::string_view text, Detokeni
   BEV_CHECK(words >= 2, Data, "{}: there are no two words in the file", name);
   const std::string plain = detokenize(text, rules);
   const auto ids = std::make_shared<std::vector<int32_t>>();
-  tokenizer.encode(plain, *ids);
+  tokenizer.encode_begun(plain, *ids);
   const auto tokens = static_cast<int64_t>(ids->size());
   return {.text = {.name = std::move(name),
                    .stream = stream_of(*ids),

@@ -45,6 +45,7 @@ std::string unescaped(std::string_view text) {
 }
 
 constexpr std::string_view kModelPrefix = "/v1/models/";
+constexpr std::string_view kMegatronPath = "/api";
 
 }  // namespace
 
@@ -63,7 +64,7 @@ const Api::Route* Api::find_route(const std::string& path) {
       {"/v1/models", "GET HEAD", true, &Api::models},
       {kModelPrefix, "GET HEAD", true, &Api::model},
       {"/v1/completions", "POST", true, &Api::completions},
-      {"/api", "PUT POST", true, &Api::megatron},
+      {kMegatronPath, "PUT POST", true, &Api::megatron},
   }};
   for (const Route& route : kRoutes)
     if (path == route.path || (route.path == kModelPrefix && path.starts_with(kModelPrefix)))
@@ -110,8 +111,9 @@ void Api::finished(const HttpRecord& record) {
   if (options_.log) options_.log(record);
 }
 
-HttpResponse Api::error(int status, const std::string& message) {
-  return response_of({.status = status, .message = message});
+HttpResponse Api::error(const HttpRecord& request, int status, const std::string& message) {
+  const ApiError error{.status = status, .message = message};
+  return request.route == kMegatronPath ? megatron_response_of(error) : response_of(error);
 }
 
 void Api::tick() {

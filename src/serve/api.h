@@ -28,7 +28,7 @@ class Api final : public HttpHandler {
 
   std::unique_ptr<HttpWork> handle(HttpRequest request, HttpAnswer& answer) override;
   void finished(const HttpRecord& record) override;
-  HttpResponse error(int status, const std::string& message) override;
+  HttpResponse error(const HttpRecord& request, int status, const std::string& message) override;
   void tick() override;
 
  private:

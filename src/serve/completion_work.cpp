@@ -30,7 +30,7 @@ CompletionWork::CompletionWork(const ServedModel& model, CompletionRequest reque
 std::string CompletionWork::encode(const Prompt& prompt, std::vector<int32_t>& ids) const {
   ids = prompt.ids;
   try {
-    if (!prompt.is_ids) model_.tokenizer->encode(prompt.text, ids);
+    if (!prompt.is_ids) model_.tokenizer->encode_begun(prompt.text, ids);
   } catch (const Error& error) {
     return error.what();
   }

@@ -76,12 +76,13 @@ std::string FieldReader::text(std::string_view name, std::string_view otherwise,
 }
 
 std::optional<ApiError> FieldReader::finish() {
-  if (problem_) return problem_;
+  if (!json_.is_object()) return problem_;
   for (const auto& [name, value] : json_.items()) {
     if (asked_.contains(name)) continue;
     const std::string near = nearest(name, std::vector<std::string>(asked_.begin(), asked_.end()));
-    refuse(name.substr(0, 100), format("there is no field {}{}", in_quotes(where_ + name),
-                                       near.empty() ? "" : format("; did you mean {}?", near)));
+    problem_ = ApiError{.message = format("there is no field {}{}", in_quotes(where_ + name),
+                                          near.empty() ? "" : format("; did you mean {}?", near)),
+                        .param = where_ + name.substr(0, 100)};
     break;
   }
   return problem_;

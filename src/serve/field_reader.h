@@ -33,7 +33,8 @@ class FieldReader {
   // Takes over a problem, where there is one.
   void add(const std::optional<ApiError>& problem);
   bool is_good() const { return !problem_; }
-  // The first problem; a field that was never asked for is one.
+  // The first problem. A field that was never asked for comes before all others: what is missing
+  // may stand there, misspelt. REQUIRES: all fields were asked for, whatever was found wrong.
   std::optional<ApiError> finish();
 
  private:

@@ -23,7 +23,7 @@ MegatronWork::MegatronWork(const ServedModel& model, MegatronRequest request, Ht
 std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
                                       const Prompt& prompt, std::vector<int32_t>& ids) {
   try {
-    model.tokenizer->encode(prompt.text, ids);
+    model.tokenizer->encode_begun(prompt.text, ids);
   } catch (const Error& error) {
     return ApiError{.message = error.what(), .param = "prompts"};
   }

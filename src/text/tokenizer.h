@@ -29,9 +29,9 @@ class Tokenizer {
   // Appends the ids of the text, which may be any bytes. A text that a tokenizer cannot encode (the
   // null tokenizer: what is no number) is a Data error; nothing is appended then.
   virtual void encode(std::string_view text, std::vector<int32_t>& ids) = 0;
-  // The same for a text that stands behind others: without the tokens that a vocabulary puts around
-  // a whole text.
-  virtual void encode_plain(std::string_view text, std::vector<int32_t>& ids) { encode(text, ids); }
+  // The same for a text that goes on: with the tokens that a vocabulary puts in front of a text,
+  // without those that it puts behind one.
+  virtual void encode_begun(std::string_view text, std::vector<int32_t>& ids) { encode(text, ids); }
 
   // The text of the ids; those outside the vocabulary are left out. Of byte-level vocabularies the
   // exact bytes: what may be cut within a character is made text by replace_invalid_utf8 or

@@ -21,9 +21,6 @@ namespace {
 constexpr size_t kReadAtOnce = size_t{64} << 10;
 // Of requests that came before their turn.
 constexpr size_t kReadAhead = size_t{64} << 10;
-// Of an answer that the client does not take; a client that asks for more than that at once, by
-// many long texts with alternatives, is cut off.
-constexpr size_t kMostUnsent = size_t{64} << 20;
 
 // The system is slower to give up than we are: it decides only about what it has taken from us.
 constexpr std::chrono::milliseconds kLeastSilence{10000};
@@ -59,7 +56,7 @@ uint32_t HttpConnection::interest() const {
   uint32_t events = 0;
   const bool has_room = !is_answering_ || parser_.waiting() < kReadAhead;
   if (!saw_end_) events |= EPOLLRDHUP | (has_room ? EPOLLIN : 0U);
-  if (unsent() > 0) events |= EPOLLOUT;
+  if (!unsent_.empty()) events |= EPOLLOUT;
   return events;
 }
 
@@ -93,7 +90,8 @@ void HttpConnection::hang_up() {
 // The work ends with the client.
 void HttpConnection::lose() {
   if (!is_answering_) return;
-  if (!is_answered_) record_.status = 499;
+  const bool has_all = is_answered_ && unsent_.empty();
+  if (!has_all) record_.status = 499;
   finish();
 }
 
@@ -115,14 +113,14 @@ void HttpConnection::settle(Time now) {
       deadline_ = now + (is_receiving_ ? limits_.receive : limits_.idle);
       continue;
     }
-    if (mode_ == Mode::Closing && unsent() == 0) {
+    if (mode_ == Mode::Closing && unsent_.empty()) {
       // Closing while something unread lies in the socket would destroy what was sent last.
       ::shutdown(socket_.get(), SHUT_WR);
       mode_ = saw_end_ ? Mode::Over : Mode::Lingering;
       deadline_ = now + limits_.linger;
       return;
     }
-    if (mode_ != Mode::Open || is_answering_ || unsent() > 0) return;
+    if (mode_ != Mode::Open || is_answering_ || !unsent_.empty()) return;
     if (!take_next(now)) return;
   }
 }
@@ -137,7 +135,7 @@ bool HttpConnection::take_next(Time now) {
   if (saw_end_) {
     mode_ = Mode::Over;
   } else if (parser_.takes_expectation()) {
-    out_ += "HTTP/1.1 100 Continue\r\n\r\n";
+    unsent_.add("HTTP/1.1 100 Continue\r\n\r\n");
     write_deadline_ = now + limits_.write;
     return true;
   }
@@ -157,7 +155,7 @@ void HttpConnection::start(HttpRequest request, Time now) {
     BEV_CHECK(work_ != nullptr || is_answered_, Internal, "a request is answered by nobody");
   } catch (const std::exception& error) {
     if (record_.status != 0) return hang_up();
-    send(handler_.error(500, error.what()));
+    send(handler_.error(record_, 500, error.what()));
   }
 }
 
@@ -168,7 +166,7 @@ void HttpConnection::refuse(int status, const std::string& why, Time now) {
   keeps_alive_ = false;
   began_ = now;
   record_ = {.method = "-", .path = "-"};
-  send(handler_.error(status, why));
+  send(handler_.error(record_, status, why));
 }
 
 void HttpConnection::turn_away(Time now) {
@@ -185,11 +183,25 @@ std::string HttpConnection::framing(std::string_view of_body) {
   return format("{}Connection: {}\r\n", of_body, keeps_alive_ ? "keep-alive" : "close");
 }
 
+std::string HttpConnection::whole_head(const HttpResponse& response) {
+  return head_of(response, framing(format("Content-Length: {}\r\n", response.body.size())));
+}
+
 void HttpConnection::send(HttpResponse response) {
+  std::string head = whole_head(response);
+  if (head.size() + response.body.size() > limits_.answer_bytes) {
+    // Who asks for the same again gets the same: no error of the server.
+    response = handler_.error(
+        record_, 400,
+        format("the answer has {} bytes, and this server sends {} at most; ask for fewer or "
+               "shorter texts, for fewer logprobs, or for a stream",
+               response.body.size(), limits_.answer_bytes));
+    head = whole_head(response);
+  }
   record_.status = response.status;
-  if (unsent() == 0) write_deadline_ = std::chrono::steady_clock::now() + limits_.write;
-  out_ += head_of(response, framing(format("Content-Length: {}\r\n", response.body.size())));
-  if (!is_head_) out_ += response.body;
+  if (unsent_.empty()) write_deadline_ = std::chrono::steady_clock::now() + limits_.write;
+  unsent_.add(head);
+  if (!is_head_) unsent_.add(response.body);
   is_answered_ = true;
   touched_();
 }
@@ -198,45 +210,42 @@ void HttpConnection::begin(HttpResponse head) {
   record_.status = head.status;
   is_chunked_ = !is_old_;
   if (is_old_) keeps_alive_ = false;
-  if (unsent() == 0) write_deadline_ = std::chrono::steady_clock::now() + limits_.write;
-  out_ += head_of(head, framing(is_chunked_ ? "Transfer-Encoding: chunked\r\n" : ""));
+  if (unsent_.empty()) write_deadline_ = std::chrono::steady_clock::now() + limits_.write;
+  unsent_.add(head_of(head, framing(is_chunked_ ? "Transfer-Encoding: chunked\r\n" : "")));
   touched_();
 }
 
 void HttpConnection::write(std::string_view piece) {
   if (piece.empty() || is_head_) return;
-  if (unsent() == 0) write_deadline_ = std::chrono::steady_clock::now() + limits_.write;
-  if (is_chunked_) out_ += format("{:x}\r\n", piece.size());
-  out_ += piece;
-  if (is_chunked_) out_ += "\r\n";
+  if (unsent_.empty()) write_deadline_ = std::chrono::steady_clock::now() + limits_.write;
+  if (is_chunked_) unsent_.add(format("{:x}\r\n", piece.size()));
+  unsent_.add(piece);
+  if (is_chunked_) unsent_.add("\r\n");
   touched_();
 }
 
 void HttpConnection::end() {
-  if (is_chunked_) out_ += "0\r\n\r\n";
+  if (is_chunked_) unsent_.add("0\r\n\r\n");
   is_answered_ = true;
   touched_();
 }
 
 void HttpConnection::flush(Time now) {
-  while (unsent() > 0) {
-    const ssize_t count = ::send(socket_.get(), out_.data() + sent_, unsent(), MSG_NOSIGNAL);
+  while (!unsent_.empty()) {
+    const std::string_view bytes = unsent_.view();
+    const ssize_t count = ::send(socket_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) break;
     if (count < 0) return hang_up();
-    sent_ += static_cast<size_t>(count);
+    unsent_.use(static_cast<size_t>(count));
     write_deadline_ = now + limits_.write;
   }
-  if (unsent() > kMostUnsent) return hang_up();
-  if (unsent() == 0 || sent_ > kReadAtOnce) {
-    out_.erase(0, sent_);
-    sent_ = 0;
-  }
+  if (unsent_.size() > limits_.answer_bytes) hang_up();
 }
 
 void HttpConnection::look_at_deadline(Time now) {
   if (mode_ == Mode::Over) return;
-  if (unsent() > 0) {
+  if (!unsent_.empty()) {
     if (now >= write_deadline_) hang_up();
     return;
   }

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "net/socket.h"
+#include "serve/http/byte_queue.h"
 #include "serve/http/handler.h"
 #include "serve/http/parser.h"
 
@@ -21,6 +22,8 @@ struct HttpLimits {
   std::chrono::milliseconds idle{75000};   // between two requests
   std::chrono::milliseconds write{30000};  // without the client taking a byte of what waits for it
   std::chrono::milliseconds linger{2000};  // for the client to close after the last answer
+  // Of an answer, and of what waits for a client that does not take a stream.
+  size_t answer_bytes = size_t{64} << 20;
 };
 
 class HttpConnection final : private HttpAnswer {
@@ -70,9 +73,9 @@ class HttpConnection final : private HttpAnswer {
   void lose();
   void refuse(int status, const std::string& why, Time now);
   std::string framing(std::string_view of_body);
+  std::string whole_head(const HttpResponse& response);
   bool take_next(Time now);
   void flush(Time now);
-  size_t unsent() const { return out_.size() - sent_; }
 
   Socket socket_;
   const HttpLimits& limits_;
@@ -82,8 +85,7 @@ class HttpConnection final : private HttpAnswer {
   Mode mode_ = Mode::Open;
   Time deadline_;        // of what it waits for besides the handler
   Time write_deadline_;  // while something is unsent
-  std::string out_;
-  size_t sent_ = 0;
+  ByteQueue unsent_;
   bool is_receiving_ = true;  // the deadline is that of a request
   bool saw_end_ = false;      // the client sends nothing more
 

@@ -14,7 +14,7 @@ struct HttpRecord {
   std::string method{}, path{};
   std::string route{};  // what it was for, out of a few: "/v1/completions"; empty: nothing we have
   std::string note{};   // what the handler adds to the line of the log
-  int status = 0;       // 499: the client went away before all of the answer was made
+  int status = 0;       // 499: the client went away, or was left, before or as the answer was whole
   double seconds = 0;   // from the whole request to the whole answer
 };
 
@@ -23,6 +23,7 @@ class HttpAnswer {
  public:
   virtual ~HttpAnswer() = default;
 
+  // One that is larger than the server allows becomes an error that says so.
   virtual void send(HttpResponse response) = 0;
   // An answer that comes piece by piece; the body of `head` is not used.
   virtual void begin(HttpResponse head) = 0;
@@ -48,8 +49,8 @@ class HttpHandler {
   virtual std::unique_ptr<HttpWork> handle(HttpRequest request, HttpAnswer& answer) = 0;
   // Called once for every request.
   virtual void finished(const HttpRecord& record) = 0;
-  // The body of an answer that the server gives by itself.
-  virtual HttpResponse error(int status, const std::string& message) = 0;
+  // An answer that the server gives by itself, in the form that the request expects.
+  virtual HttpResponse error(const HttpRecord& request, int status, const std::string& message) = 0;
   // Some times a second.
   virtual void tick() {}
 };

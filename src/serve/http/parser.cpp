@@ -83,7 +83,7 @@ bool HttpParser::refuse(int status, std::string problem) {
 }
 
 void HttpParser::consume(size_t count) {
-  bytes_.erase(0, count);
+  bytes_.use(count);
   searched_ = 0;
 }
 
@@ -118,11 +118,9 @@ bool HttpParser::takes_expectation() {
 
 bool HttpParser::read_lines() {
   // Some senders end a body with a line that is not part of it.
-  size_t blank = 0;
-  while (bytes_.compare(blank, 2, "\r\n") == 0) blank += 2;
-  if (blank > 0) consume(blank);
-  const size_t end = bytes_.find("\r\n\r\n", searched_);
-  if (end == std::string::npos) {
+  while (bytes_.view().starts_with("\r\n")) consume(2);
+  const size_t end = bytes_.view().find("\r\n\r\n", searched_);
+  if (end == std::string_view::npos) {
     if (bytes_.size() > sizes_.header_bytes)
       return refuse(431, format("the header is longer than {} bytes", sizes_.header_bytes));
     searched_ = bytes_.size() < 3 ? 0 : bytes_.size() - 3;
@@ -131,7 +129,7 @@ bool HttpParser::read_lines() {
   if (end + 4 > sizes_.header_bytes)
     return refuse(431, format("the header is longer than {} bytes", sizes_.header_bytes));
   request_ = {};
-  if (read_head(std::string_view(bytes_).substr(0, end + 2))) return true;
+  if (read_head(bytes_.view().substr(0, end + 2))) return true;
   consume(end + 4);
   return true;
 }
@@ -229,7 +227,7 @@ bool HttpParser::read_length(std::string_view text) {
 bool HttpParser::read_body() {
   if (bytes_.empty()) return false;
   const size_t count = std::min(left_, bytes_.size());
-  request_.body.append(bytes_, 0, count);
+  request_.body.append(bytes_.view().substr(0, count));
   consume(count);
   left_ -= count;
   if (left_ == 0) part_ = Part::Done;
@@ -237,10 +235,10 @@ bool HttpParser::read_body() {
 }
 
 bool HttpParser::read_chunk_size() {
-  const size_t end = bytes_.find("\r\n");
-  if (end == std::string::npos || end > kLongestChunkLine)
-    return bytes_.size() > kLongestChunkLine && refuse(400, "the size of a chunk has no end");
-  const std::string_view line = std::string_view(bytes_).substr(0, end);
+  const size_t end = bytes_.view().substr(0, kLongestChunkLine + 2).find("\r\n");
+  if (end == std::string_view::npos)
+    return bytes_.size() > kLongestChunkLine + 1 && refuse(400, "the size of a chunk has no end");
+  const std::string_view line = bytes_.view().substr(0, end);
   const std::optional<size_t> size =
       hexadecimal(trimmed(line.substr(0, std::min(line.find(';'), line.size()))));
   if (!size) return refuse(400, "the size of a chunk is not a hexadecimal number");
@@ -255,7 +253,7 @@ bool HttpParser::read_chunk_size() {
 bool HttpParser::read_chunk() {
   if (bytes_.empty()) return false;
   const size_t count = std::min(left_, bytes_.size());
-  request_.body.append(bytes_, 0, count);
+  request_.body.append(bytes_.view().substr(0, count));
   consume(count);
   left_ -= count;
   if (left_ == 0) part_ = Part::ChunkEnd;
@@ -264,7 +262,8 @@ bool HttpParser::read_chunk() {
 
 bool HttpParser::read_chunk_end() {
   if (bytes_.size() < 2) return false;
-  if (!bytes_.starts_with("\r\n")) return refuse(400, "a chunk is longer than its size says");
+  if (!bytes_.view().starts_with("\r\n"))
+    return refuse(400, "a chunk is longer than its size says");
   part_ = Part::ChunkSize;
   consume(2);
   return true;
@@ -272,11 +271,14 @@ bool HttpParser::read_chunk_end() {
 
 // Headers behind the last chunk mean nothing here.
 bool HttpParser::read_trailer() {
-  const size_t end = bytes_.find("\r\n");
-  const size_t count = end == std::string::npos ? bytes_.size() : end + 2;
+  const size_t end = bytes_.view().find("\r\n", searched_);
+  const size_t count = end == std::string_view::npos ? bytes_.size() : end + 2;
   if (trailer_bytes_ + count > sizes_.header_bytes)
     return refuse(431, "the header behind the body is too long");
-  if (end == std::string::npos) return false;
+  if (end == std::string_view::npos) {
+    searched_ = bytes_.empty() ? 0 : bytes_.size() - 1;
+    return false;
+  }
   trailer_bytes_ += count;
   if (end == 0) part_ = Part::Done;
   consume(count);

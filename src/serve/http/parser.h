@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "serve/http/byte_queue.h"
 #include "serve/http/message.h"
 
 namespace bev {
@@ -21,7 +22,7 @@ class HttpParser {
   explicit HttpParser(const HttpSizes& sizes) : sizes_(sizes) {}
 
   // What came next.
-  void add(std::string_view bytes) { bytes_.append(bytes); }
+  void add(std::string_view bytes) { bytes_.add(bytes); }
 
   enum class State : uint8_t {
     NeedsMore,
@@ -62,8 +63,8 @@ class HttpParser {
   void consume(size_t count);
 
   HttpSizes sizes_;
-  std::string bytes_;    // not used yet
-  size_t searched_ = 0;  // of them, that cannot begin the end of the lines
+  ByteQueue bytes_;
+  size_t searched_ = 0;  // of them, that cannot begin the end of a line or of the lines
   Part part_ = Part::Lines;
   HttpRequest request_;
   size_t left_ = 0;  // bytes of the body or the chunk that have not come

@@ -43,6 +43,12 @@ TokenFinder finder_of(const TokenizerParts& parts, bool after) {
   return {tokens, patterns};
 }
 
+auto place_of_text(const std::vector<TextTemplate::Part>& parts) {
+  return std::find_if(parts.begin(), parts.end(), [](const TextTemplate::Part& part) {
+    return part.kind == TextTemplate::Part::Kind::First;
+  });
+}
+
 }  // namespace
 
 PipelineTokenizer::Shared::Shared(std::shared_ptr<const TokenizerParts> from)
@@ -76,13 +82,21 @@ std::unique_ptr<Tokenizer> PipelineTokenizer::clone() const {
 }
 
 void PipelineTokenizer::encode(std::string_view text, std::vector<int32_t>& ids) {
+  encode_begun(text, ids);
+  if (!add_template_) return;
+  const std::vector<TextTemplate::Part>& parts = shared_->parts->text_template.single;
+  for (auto part = place_of_text(parts); part != parts.end(); ++part)
+    ids.insert(ids.end(), part->ids.begin(), part->ids.end());
+}
+
+void PipelineTokenizer::encode_begun(std::string_view text, std::vector<int32_t>& ids) {
   const size_t before = ids.size();
+  const std::vector<TextTemplate::Part>& parts = shared_->parts->text_template.single;
   try {
-    if (!add_template_) return encode_plain(text, ids);
-    for (const TextTemplate::Part& part : shared_->parts->text_template.single) {
-      if (part.kind == TextTemplate::Part::Kind::First) encode_plain(text, ids);
-      ids.insert(ids.end(), part.ids.begin(), part.ids.end());
-    }
+    if (add_template_)
+      for (auto part = parts.begin(); part != place_of_text(parts); ++part)
+        ids.insert(ids.end(), part->ids.begin(), part->ids.end());
+    encode_plain(text, ids);
   } catch (...) {
     ids.resize(before);
     throw;

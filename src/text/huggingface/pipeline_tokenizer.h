@@ -47,7 +47,7 @@ class PipelineTokenizer final : public Tokenizer {
 
   std::unique_ptr<Tokenizer> clone() const override;
   void encode(std::string_view text, std::vector<int32_t>& ids) override;
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids) override;
+  void encode_begun(std::string_view text, std::vector<int32_t>& ids) override;
   std::string decode(std::span<const int32_t> ids,
                      SpecialIds special = SpecialIds::Keep) const override;
   std::string token_name(int32_t id) const override;
@@ -82,6 +82,7 @@ class PipelineTokenizer final : public Tokenizer {
 
   PipelineTokenizer(std::shared_ptr<const Shared> shared, bool add_template, size_t cached_pieces);
 
+  void encode_plain(std::string_view text, std::vector<int32_t>& ids);
   void encode_valid(std::string_view text, std::vector<int32_t>& ids);
   void encode_part(std::string_view text, bool at_start, std::vector<int32_t>& ids);
   void encode_normalized(std::string_view text, bool at_start, std::vector<int32_t>& ids);

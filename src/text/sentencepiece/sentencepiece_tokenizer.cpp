@@ -235,7 +235,7 @@ void SentencePieceTokenizer::encode(std::string_view text, std::vector<int32_t>&
   ids.insert(ids.end(), found.begin(), found.end());
 }
 
-void SentencePieceTokenizer::encode_plain(std::string_view text, std::vector<int32_t>& ids) {
+void SentencePieceTokenizer::encode_plain(std::string_view text, std::vector<int32_t>& ids) const {
   std::string replaced;
   if (valid_utf8_prefix(text) != text.size()) {
     replaced = replace_invalid_utf8(text);

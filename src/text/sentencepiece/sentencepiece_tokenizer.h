@@ -31,7 +31,6 @@ class SentencePieceTokenizer final : public Tokenizer {
 
   std::unique_ptr<Tokenizer> clone() const override;
   void encode(std::string_view text, std::vector<int32_t>& ids) override;
-  void encode_plain(std::string_view text, std::vector<int32_t>& ids) override;
   // Control pieces have no text; each byte piece that is no part of a character is one U+FFFD; a
   // space surrounds each special token that is no piece.
   std::string decode(std::span<const int32_t> ids,
@@ -47,6 +46,8 @@ class SentencePieceTokenizer final : public Tokenizer {
  private:
   struct Shared;  // everything: nothing changes after loading
   explicit SentencePieceTokenizer(std::shared_ptr<const Shared> shared);
+
+  void encode_plain(std::string_view text, std::vector<int32_t>& ids) const;
 
   std::shared_ptr<const Shared> shared_;
 };

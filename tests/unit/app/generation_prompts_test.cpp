@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "support/begun_bytes.h"
 #include "support/expect_error.h"
+#include "support/marked_bytes.h"
 #include "support/temporary_directory.h"
 #include "text/byte_tokenizer.h"
 
@@ -135,10 +135,11 @@ TEST(GenerationPrompts, Encoding) {
   Prompt prompt{.name = "p", .text = "ab"};
   encode_prompt(prompt, folder(), &bytes);
   EXPECT_EQ(prompt.ids, (Ids{kByteEod, 'a', 'b'}));
-  test::BegunBytes begun;
+  test::MarkedBytes marked;
   Prompt begins{.name = "p", .text = "ab"};
-  encode_prompt(begins, folder(), &begun);
-  EXPECT_EQ(begins.ids, (Ids{test::kByteBegin, 'a', 'b'})) << "one beginning is enough";
+  encode_prompt(begins, folder(), &marked);
+  EXPECT_EQ(begins.ids, (Ids{test::kByteBegin, 'a', 'b'}))
+      << "one beginning is enough, and it goes on";
   Prompt text{.name = "p", .text = "ab"}, nothing{.name = "p"};
   expect_error(ErrorKind::Usage, "--prompt-ids", [&] { encode_prompt(text, folder(), nullptr); });
   ModelFolder endless = folder();

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "support/begun_bytes.h"
 #include "support/expect_error.h"
+#include "support/marked_bytes.h"
 #include "unit/eval/byte_model.h"
 
 namespace bev {
@@ -67,7 +67,7 @@ TEST(ChoiceItem, OneSpaceBetween) {
 
 // What a vocabulary puts in front of a text stands in front of the context alone.
 TEST(ChoiceItem, ATextBeginsOnce) {
-  test::BegunBytes tokenizer;
+  test::MarkedBytes tokenizer;
   const ScoringItem item =
       choice_item({.context = "ab", .endings = {"c", "z"}}, 0, 256, 100, tokenizer);
   EXPECT_EQ(item.ids, (std::vector<int32_t>{test::kByteBegin, 'a', 'b', ' ', 'c'}));
@@ -79,7 +79,7 @@ TEST(ChoiceItem, ContextsThatAreEmptyOrLong) {
   EXPECT_EQ(item.ids, (std::vector<int32_t>{256, ' ', 'c'}));
   EXPECT_EQ(item.first, 1);
   EXPECT_EQ(item_of("abcdef", "g", -1, 4).ids, bytes_of("def g"));
-  expect_error(ErrorKind::Data, "no tokens in the context", [] { item_of(" ", "c", -1); });
+  expect_error(ErrorKind::Data, "no token stands before an ending", [] { item_of(" ", "c", -1); });
   ByteTokenizer tokenizer;
   expect_error(ErrorKind::Data, "q.jsonl: line 5: 4 tokens are to be scored", [&] {
     choice_items("q.jsonl", {{.context = "a", .endings = {"b", "cde"}, .line = 5}}, 256, 3,

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "eval/lambada_passages.h"
-#include "support/begun_bytes.h"
 #include "support/expect_error.h"
+#include "support/marked_bytes.h"
 #include "unit/eval/byte_model.h"
 
 namespace bev {
@@ -42,7 +42,7 @@ TEST(Lambada, LastWord) {
 
 // What a vocabulary puts in front of a text is no part of the last word.
 TEST(Lambada, ATextBeginsOnce) {
-  test::BegunBytes tokenizer;
+  test::MarkedBytes tokenizer;
   const ScoringItem item = lambada_item("ab c", LambadaRule::LastWord, 100, tokenizer);
   EXPECT_EQ(item.ids, (std::vector<int32_t>{test::kByteBegin, 'a', 'b', ' ', 'c'}));
   EXPECT_EQ(item.first, 3);

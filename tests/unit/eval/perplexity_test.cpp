@@ -5,7 +5,9 @@
 #include "data/token_file_writer.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
+#include "text/bpe/gpt2_tokenizer.h"
 #include "unit/eval/byte_model.h"
+#include "unit/text/tiny_bpe.h"
 
 namespace bev {
 namespace {
@@ -44,6 +46,22 @@ TEST(EvalText, OfDocuments) {
   EXPECT_EQ(text.documents[1].words, 2);
   EXPECT_EQ(text.stream.size, 12);
   expect_error(ErrorKind::Data, "a.txt: there is no text", [] { lines("\n \n"); });
+}
+
+// Where the tokenizer would score another character the byte is named, as the file counts.
+TEST(EvalText, OfBytesThatAreNoUtf8) {
+  EXPECT_EQ(*lines("a\xFF").ids, (std::vector<int32_t>{'a', 0xFF, kEod}));
+  Gpt2Tokenizer tokenizer(test::tiny_vocab({}));
+  for (const DocumentBreak documents : {DocumentBreak::Line, DocumentBreak::File}) {
+    const auto eval = [&](std::string_view text) {
+      return eval_text_of("a.txt", text, documents, tokenizer);
+    };
+    expect_error(ErrorKind::Data, "a.txt: byte 6 is not UTF-8", [&] { eval("ab\n\nc \xFF d\n"); });
+    // Half of a character at the end.
+    expect_error(ErrorKind::Data, "a.txt: byte 1 is not UTF-8", [&] { eval("a\xC3"); });
+    // One that is in the file is scored.
+    EXPECT_NO_THROW(eval("a\uFFFD"));
+  }
 }
 
 // A token file says the same as the text it was made of, where there is a tokenizer.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "support/marked_bytes.h"
 #include "unit/serve/served.h"
 
 namespace bev {
@@ -396,6 +397,17 @@ TEST(Api, ARequestHasItsTime) {
   served.service.is_automatic = false;
   EXPECT_EQ(served.complete(R"({"prompt": "p"})").status, 504);
   EXPECT_TRUE(test::soon([&] { return served.service.open() == 0; }));
+}
+
+// What a vocabulary puts behind a whole text does not stand between a prompt and what continues it.
+TEST(Api, NothingStandsBehindAPrompt) {
+  test::MarkedBytes tokens;
+  Served served({}, nullptr, &tokens);
+  const Json answer = json_of(served.complete(R"({"prompt": "ab", "max_tokens": 1})"));
+  EXPECT_EQ(answer["usage"]["prompt_tokens"], 3);
+  const Json megatron = json_of(served.ask(
+      "PUT", "/api", R"({"prompts": ["ab"], "tokens_to_generate": 1, "logprobs": true})"));
+  EXPECT_EQ(megatron["segments"][0].size(), 4U) << megatron;
 }
 
 }  // namespace

@@ -175,5 +175,30 @@ TEST(HttpParser, KeepsItsLimits) {
   EXPECT_EQ(parse(many + "\r\n").status, 431);
 }
 
+// A line as long as it may be, and one that is longer, in pieces or not.
+TEST(HttpParser, LinesOfChunksHaveOneLimit) {
+  const auto chunked = [](size_t line) {
+    const std::string size = "1;" + std::string(line - 2, 'x');
+    return "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n" + size +
+           "\r\na\r\n0\r\n\r\n";
+  };
+  EXPECT_EQ(parse(chunked(256)).request.body, "a");
+  EXPECT_EQ(parse(chunked(257)).status, 400);
+}
+
+// Chunks and lines behind them in the smallest pieces.
+TEST(HttpParser, ManySmallPieces) {
+  std::string bytes = "POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n";
+  std::string body;
+  for (int i = 0; i < 2000; ++i) {
+    const char letter = static_cast<char>('a' + i % 26);
+    body += letter;
+    bytes += std::string("1\r\n") + letter + "\r\n";
+  }
+  bytes += "0\r\n";
+  for (int i = 0; i < 50; ++i) bytes += "T: " + std::string(static_cast<size_t>(i), 't') + "\r\n";
+  EXPECT_EQ(parse(bytes + "\r\n").request.body, body);
+}
+
 }  // namespace
 }  // namespace bev

@@ -1,6 +1,9 @@
 // Clients that are slow, greedy, rude or gone.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <mutex>
+
 #include "net/connect.h"
 #include "serve/http/server.h"
 #include "unit/serve/served.h"
@@ -159,6 +162,73 @@ TEST(HttpServer, AClientThatDoesNotReadIsLeft) {
   client.send(pages);
   ASSERT_TRUE(soon([&] { return served.server->connections() == 1; }));
   EXPECT_TRUE(soon([&] { return served.server->connections() == 0; }));
+}
+
+// Rather than cut off.
+TEST(HttpServer, AnAnswerThatIsTooLargeIsToldSo) {
+  std::mutex mutex;
+  std::vector<int> logged;
+  ModelServerOptions options;
+  options.http.answer_bytes = 2000;
+  options.api.log = [&](const HttpRecord& record) {
+    const std::lock_guard lock(mutex);
+    logged.push_back(record.status);
+  };
+  Served served(options);
+  const std::string many = R"("max_tokens": 40, "logprobs": 5)";
+  const Reply large = served.complete(R"({"prompt": "p", "n": 8, )" + many + "}");
+  EXPECT_EQ(large.status, 400);
+  EXPECT_TRUE(large.has("this server sends 2000 at most")) << large.body;
+  EXPECT_TRUE(large.has("invalid_request_error"));
+  const Reply megatron = served.ask(
+      "PUT", "/api",
+      R"({"prompts": ["p", "q", "r", "s"], "tokens_to_generate": 50, "logprobs": true})");
+  EXPECT_EQ(megatron.status, 400);
+  EXPECT_TRUE(megatron.body.starts_with(R"({"message":"the answer has )")) << megatron.body;
+  EXPECT_EQ(served.complete(R"({"prompt": "p", "n": 8, "stream": true, )" + many + "}").status,
+            200);
+  EXPECT_EQ(served.complete(R"({"prompt": "p", "max_tokens": 3})").status, 200);
+  EXPECT_TRUE(soon([&] {
+    const std::lock_guard lock(mutex);
+    return logged == std::vector<int>{400, 400, 200, 200};
+  }));
+}
+
+// One large piece for each request; it is the last where the path says so.
+class LargePieces final : public HttpHandler {
+ public:
+  std::unique_ptr<HttpWork> handle(HttpRequest request, HttpAnswer& answer) override {
+    answer.begin({.status = 200});
+    answer.write(std::string(size_t{32} << 20, 'x'));
+    if (request.path == "/whole") answer.end();
+    return std::make_unique<HttpWork>();
+  }
+  void finished(const HttpRecord& record) override { status = record.status; }
+  HttpResponse error(const HttpRecord&, int code, const std::string& message) override {
+    return {.status = code, .body = message};
+  }
+
+  std::atomic<int> status{0};
+};
+
+TEST(HttpServer, AStreamThatNobodyTakesIsNoSuccess) {
+  for (const std::string path : {"/whole", "/endless"}) {
+    LargePieces handler;
+    HttpLimits limits;
+    limits.answer_bytes = 1 << 20;
+    Socket listener = listen_on("127.0.0.1", 0);
+    const int port = address_here(listener.get()).port();
+    HttpServer server(std::move(listener), limits, handler);
+    std::thread thread([&] { server.run(); });
+    HttpClient client(port);
+    client.receive_slowly(4096);
+    client.send(request_text("GET", path));
+    EXPECT_TRUE(soon([&] { return handler.status != 0; }));
+    EXPECT_EQ(handler.status, 499) << path;
+    EXPECT_TRUE(soon([&] { return server.connections() == 0; }));
+    server.stop();
+    thread.join();
+  }
 }
 
 TEST(HttpServer, TooManyConnectionsAreToldSo) {

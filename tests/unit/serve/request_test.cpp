@@ -117,6 +117,16 @@ TEST(CompletionRequest, RefusesEachFieldOutOfItsRange) {
             std::string::npos);
 }
 
+// What is missing may stand there under a misspelt name: that is said first.
+TEST(CompletionRequest, NamesAnUnknownFieldBeforeAllElse) {
+  const ApiError misspelt = bad(R"({"promt": "x"})");
+  EXPECT_EQ(misspelt.param, "promt");
+  EXPECT_EQ(misspelt.message, "there is no field \"promt\"; did you mean prompt?");
+  EXPECT_EQ(bad(R"({"prompt": 5, "max_token": 5})").param, "max_token");
+  EXPECT_EQ(bad(R"({"prompt": "x", "n": 0, "zzzzzz": 5})").message, "there is no field \"zzzzzz\"");
+  EXPECT_EQ(bad("[1]").message, "the body must be a JSON object");
+}
+
 TEST(CompletionRequest, RefusesPromptsThatAreNone) {
   for (const std::string prompt :
        {"5", "[]", "[[]]", "{}", "[1, \"a\"]", "[[1], \"a\"]", "[257]", "[-1]", "[1.5]", "true",
@@ -147,6 +157,13 @@ MegatronRequest good_megatron(std::string_view body) {
     return {};
   }
   return std::get<MegatronRequest>(read);
+}
+
+TEST(MegatronRequest, NamesAnUnknownFieldBeforeAllElse) {
+  const auto read = read_megatron_request(R"({"prompt": ["x"]})", kLimits);
+  ASSERT_TRUE(std::holds_alternative<ApiError>(read));
+  EXPECT_EQ(std::get<ApiError>(read).message,
+            "there is no field \"prompt\"; did you mean prompts?");
 }
 
 TEST(MegatronRequest, HasItsDefaults) {

@@ -26,14 +26,14 @@ inline bool soon(const std::function<bool()>& is_true) {
 class Served {
  public:
   explicit Served(const ModelServerOptions& options = {}) : Served(options, nullptr) {}
-  // With another service than the fake one.
-  Served(const ModelServerOptions& options, GenerationService* other) {
+  // With another service than the fake one, with other tokens than bytes.
+  Served(const ModelServerOptions& options, GenerationService* other, Tokenizer* tokens = nullptr) {
     Socket listener = listen_on("127.0.0.1", 0);
     port = address_here(listener.get()).port();
     ServedModel model;
     model.name = "tiny";
     model.created = 7;
-    model.tokenizer = &tokenizer;
+    model.tokenizer = tokens == nullptr ? &tokenizer : tokens;
     model.service = other == nullptr ? &service : other;
     model.end = kByteEod;
     model.limits = {.context = 64, .max_tokens = 50, .texts = 8, .vocab = kByteVocab};

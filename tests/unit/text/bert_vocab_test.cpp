@@ -31,6 +31,9 @@ TEST(BertVocab, WordsOfMain) {
   PipelineTokenizer tokenizer(parts_of(kVocab));
   EXPECT_EQ(encoded(tokenizer, "Hello, WORLDs"), (Ids{2, 5, 8, 6, 7, 3}));
   EXPECT_EQ(encoded(tokenizer, ""), (Ids{2, 3}));
+  Ids begun{9};
+  tokenizer.encode_begun("hello", begun);
+  EXPECT_EQ(begun, (Ids{9, 2, 5}));
   EXPECT_EQ(encoded(tokenizer, "Caf\u00E9 [MASK] nope"), (Ids{2, 9, 4, 1, 3}));
   EXPECT_EQ(tokenizer.eod_id(), 3);
   EXPECT_EQ(tokenizer.role_id(TokenRole::Begin), 2);

@@ -137,9 +137,9 @@ TEST(SentencePiece, ClassicLlamaBeginsWithTheBeginning) {
   SentencePieceTokenizer tokenizer = tiny(SentencePieceRules::BeginFirst);
   EXPECT_EQ(encoded(tokenizer, "a"), (Ids{1, 3, 4}));
   EXPECT_EQ(encoded(tokenizer, ""), Ids{1});
-  Ids plain;
-  tokenizer.encode_plain("a", plain);
-  EXPECT_EQ(plain, (Ids{3, 4}));
+  Ids begun;
+  tokenizer.encode_begun("a", begun);
+  EXPECT_EQ(begun, (Ids{1, 3, 4}));
   EXPECT_EQ(tokenizer.vocab_size(), 7);
 }
 
