@@ -26,9 +26,14 @@ static_assert(kMostDecodeCluster == kMostClusterBlocks);
 constexpr int decode_threads(int lanes, int heads) { return heads > 1 && lanes < 32 ? 256 : 128; }
 // Where one head sees a key, blocks are small, with few keys at a time: they hide each other's
 // waiting, and find room beside those of the kernels before, to ask for what is cached while those
-// still run. Where there may be many keys, a block has more of them at a time.
-constexpr int kSmallBlocks = 8, kSmallKeys = 2;
+// still run. One more of them on a multiprocessor pays where all then run in fewer turns. Where
+// there may be many keys for few blocks, a block has more of them at a time.
+constexpr int kSmallKeys = 2, kSmallBlocks = 6;
 constexpr int64_t kManyKeys = 2048;
+bool pays_to_crowd(int64_t blocks, int64_t multiprocessors) {
+  return ceil_div(blocks, (kSmallBlocks + 1) * multiprocessors) <
+         ceil_div(blocks, kSmallBlocks * multiprocessors);
+}
 
 template <class T>
 __global__ void __launch_bounds__(kWriteThreads)
@@ -190,24 +195,38 @@ __global__ void __launch_bounds__(decode_threads(kLanes, kHeads), kBlocks)
     places.find(p, sequence, base + team, kTeams);
   }
   const bool has_keys = base < length;
-  const auto token_of = [&](int i) { return base + i * kTeams + team; };
-  const auto sees = [&](int i) { return token_of(i) >= first && token_of(i) < length; };
-  Group<T> k[kKeys][kPer], v[kKeys][kPer];
+
+  const T* const new_k = p.k + sequence * p.k_row + kv_head * p.k_head;
+  const T* const new_v = p.v + sequence * p.v_row + kv_head * p.v_head;
+  Group<T> coming_k[kKeys][kPer], coming_v[kKeys][kPer];
+  const auto ask = [&](int i, const T* k_row, const T* v_row) {
+#pragma unroll
+    for (int part = 0; part < kPer; ++part) {
+      coming_k[i][part] = columns_of<kWide>(k_row, column_of(part), p.head_dim);
+      coming_v[i][part] = columns_of<kWide>(v_row, column_of(part), p.head_dim);
+    }
+  };
+  const auto is_cached = [&](int token) { return token >= first && token < newest; };
+  // What is cached of the stretch at `base`, where `places` is.
   const auto ask_cached = [&] {
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
-      const bool cached = sees(i) && token_of(i) != newest;
-      if (!cached) continue;
+      if (!is_cached(base + i * kTeams + team)) continue;
       const int64_t at = places.offset(p, i, kv_head);
+      ask(i, p.keys + at, p.values + at);
+    }
+  };
+  // The new token; and where there is none, something finite that does not count.
+  const auto ask_new = [&] {
 #pragma unroll
-      for (int part = 0; part < kPer; ++part) {
-        k[i][part] = columns_of<kWide>(p.keys + at, column_of(part), p.head_dim);
-        v[i][part] = columns_of<kWide>(p.values + at, column_of(part), p.head_dim);
-      }
+    for (int i = 0; i < kKeys; ++i) {
+      if (!is_cached(base + i * kTeams + team)) ask(i, new_k, new_v);
     }
   };
   ask_cached();
+  places.find(p, sequence, base + round + team, kTeams);
   if (p.is_settled) wait_for_predecessors();
+  ask_new();
   Group<T> of_q[kHeads][kPer];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
@@ -217,15 +236,6 @@ __global__ void __launch_bounds__(decode_threads(kLanes, kHeads), kBlocks)
     for (int part = 0; part < kPer; ++part)
       of_q[h][part] = columns_of<kWide>(row, column_of(part), p.head_dim);
   }
-  Group<T> new_k[kPer], new_v[kPer];
-#pragma unroll
-  for (int part = 0; part < kPer; ++part) {
-    const T* k_row = p.k + sequence * p.k_row + kv_head * p.k_head;
-    const T* v_row = p.v + sequence * p.v_row + kv_head * p.v_head;
-    new_k[part] = columns_of<kWide>(k_row, column_of(part), p.head_dim);
-    new_v[part] = columns_of<kWide>(v_row, column_of(part), p.head_dim);
-  }
-
   float q[kHeads][kColumns];
 #pragma unroll
   for (int h = 0; h < kHeads; ++h) {
@@ -234,21 +244,26 @@ __global__ void __launch_bounds__(decode_threads(kLanes, kHeads), kBlocks)
   }
   Running<kColumns> running[kHeads];
   while (base < length) {
+    Group<T> k[kKeys][kPer], v[kKeys][kPer];
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
-      // Where there is no token, what is there does not count, but must be finite.
-      if (sees(i) && token_of(i) != newest) continue;
 #pragma unroll
       for (int part = 0; part < kPer; ++part) {
-        k[i][part] = new_k[part];
-        v[i][part] = new_v[part];
+        k[i][part] = coming_k[i][part];
+        v[i][part] = coming_v[i][part];
       }
     }
-    const Places<kKeys, T> here = places;
-    places.find(p, sequence, base + round + team, kTeams);
+    const int here = base + team;
+    base += round;
+    if (base < length) {
+      ask_cached();
+      ask_new();
+      places.find(p, sequence, base + round + team, kTeams);
+    }
     float scores[kHeads][kKeys];
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
+      const int token = here + i * kTeams;
 #pragma unroll
       for (int h = 0; h < kHeads; ++h) {
         float score = 0;
@@ -257,7 +272,7 @@ __global__ void __launch_bounds__(decode_threads(kLanes, kHeads), kBlocks)
 #pragma unroll
         for (int distance = kLanes / 2; distance > 0; distance /= 2)
           score += __shfl_xor_sync(kAllLanes, score, distance);
-        scores[h][i] = sees(i) ? score : kNothing;
+        scores[h][i] = token >= first && token < length ? score : kNothing;
       }
     }
 #pragma unroll
@@ -279,16 +294,16 @@ __global__ void __launch_bounds__(decode_threads(kLanes, kHeads), kBlocks)
 #pragma unroll
     for (int i = 0; i < kKeys; ++i) {
       // Nobody reads this place of the cache here.
-      if (token_of(i) != newest || chunk != 0) continue;
-      const int64_t at = here.offset(p, i, kv_head);
+      if (here + i * kTeams != newest || chunk != 0) continue;
+      Places<1, T> place;
+      place.find(p, sequence, newest, 0);
+      const int64_t at = place.offset(p, 0, kv_head);
 #pragma unroll
       for (int part = 0; part < kPer; ++part) {
         put_columns<kWide>(k[i][part], p.keys + at, column_of(part), p.head_dim);
         put_columns<kWide>(v[i][part], p.values + at, column_of(part), p.head_dim);
       }
     }
-    base += round;
-    ask_cached();
   }
 
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -461,8 +476,11 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
                             0, stream_of(ex), p);
           };
           if constexpr (kWide && kHeads == 1 && kLanes < 32) {
-            if (p.splits == 1 || d.pages.shape[1] * d.page <= kManyKeys)
+            if (p.splits == 1 || d.pages.shape[1] * d.page <= kManyKeys) {
+              if (pays_to_crowd(p.splits * kv_heads * sequences, gpu_of(ex).multiprocessors()))
+                return run.template operator()<kSmallKeys, kSmallBlocks + 1>();
               return run.template operator()<kSmallKeys, kSmallBlocks>();
+            }
           }
           run.template operator()<kKeys, 1>();
         });
