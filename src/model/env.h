@@ -41,7 +41,8 @@ struct ModelEnv {
   TensorRegion tensor;
   AttentionCore& attention;
   bool training = true;      // dropout is drawn
-  bool is_settled = false;   // weights have long been written when a pass begins, and stay
+  bool is_settled = false;   // weights have long been written when a pass begins, and stay; no
+                             // backward pass follows
   double grad_scale = 1;     // of the loss: 1 / valid tokens of the whole batch
   ConstTensor loss_scale{};  // f64 [1], may be absent: 1
   Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to

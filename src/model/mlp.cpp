@@ -40,17 +40,20 @@ Mlp::Mlp(ParamStore& params, const std::string& name, const Blueprint& b)
                      .bias = b.model().bias == BiasKind::All,
                      .init = init_output(b)}) {}
 
-Shape Mlp::activated(const Tensor& up) const {
-  return {up.shape[0], is_gated(activation_) ? up.shape[1] / 2 : up.shape[1]};
+Shape Mlp::activated(int64_t tokens) const {
+  return {tokens, is_gated(activation_) ? up_.outputs() / 2 : up_.outputs()};
 }
 
 void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
                   const ops::RowNorm& norm) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.tensor.enter(ex, x);
-  s.up = ex.keep.allocate({all.rows(), up_.outputs()}, x.dtype, "mlp.up");
+  // Where nobody comes back, only a gate needs what lies before the activation.
+  const bool keeps_up = is_gated(activation_) || !env.is_settled;
+  s.up = {};
+  if (keeps_up) s.up = ex.keep.allocate({all.rows(), up_.outputs()}, x.dtype, "mlp.up");
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
-  const Tensor act = arena.allocate(activated(s.up), x.dtype, "mlp.act");
+  const Tensor act = arena.allocate(activated(all.rows()), x.dtype, "mlp.act");
   s.act = recompute_ ? Tensor{} : act;
   if (is_gated(activation_)) {
     up_.forward(ex, env, all, s.up, {}, norm);
@@ -73,7 +76,7 @@ void Mlp::backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool 
 
   Tensor act = s.act;
   if (recompute_) {
-    act = operands.allocate(activated(s.up), dx.dtype, "mlp.act");
+    act = operands.allocate(activated(s.up.rows()), dx.dtype, "mlp.act");
     ops::activate(ex, {.activation = activation_, .x = s.up, .y = act});
   }
   down_.backward_weight(ex, env, dall, act, dy_summed);

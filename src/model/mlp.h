@@ -28,7 +28,7 @@ class Mlp {
   Tensor output_bias_grad() const { return down_.bias_grad(); }  // absent without a bias
 
  private:
-  Shape activated(const Tensor& up) const;  // the shape after the activation
+  Shape activated(int64_t tokens) const;  // the shape after the activation
 
   Activation activation_;
   bool recompute_;  // the activation's output is computed again instead of kept

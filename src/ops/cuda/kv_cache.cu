@@ -24,16 +24,16 @@ static_assert(kMostDecodeCluster == kMostClusterBlocks);
 // Of a block where so many lanes share a key that so many heads see: what its warps find fits into
 // shared memory.
 constexpr int decode_threads(int lanes, int heads) { return heads > 1 && lanes < 32 ? 256 : 128; }
-// Where one head sees a key, blocks are small, with few keys at a time: they hide each other's
-// waiting, and find room beside those of the kernels before, to ask for what is cached while those
-// still run. One more of them on a multiprocessor pays where all then run in fewer turns. Where
-// there may be many keys for few blocks, a block has more of them at a time.
-constexpr int kSmallKeys = 2, kSmallBlocks = 6;
+// Where one head sees a key, a block has few keys at a time, and its threads few registers: blocks
+// hide each other's waiting, and find room beside those of the kernels before, to ask for what is
+// cached while those still run. Where there are many blocks, they are smaller, so that all run at a
+// time. Where there may be many keys for few blocks, a block has more of them at a time.
+constexpr int kSmallKeys = 2;
+constexpr int kSmallThreads = 128, kSmallBlocks = 6;
+constexpr int kTinyThreads = 64;
+constexpr int tiny_keys(int lanes) { return lanes < 16 ? 2 : 4; }
+constexpr int tiny_blocks(int lanes) { return lanes < 16 ? 13 : 8; }
 constexpr int64_t kManyKeys = 2048;
-bool pays_to_crowd(int64_t blocks, int64_t multiprocessors) {
-  return ceil_div(blocks, (kSmallBlocks + 1) * multiprocessors) <
-         ceil_div(blocks, kSmallBlocks * multiprocessors);
-}
 
 template <class T>
 __global__ void __launch_bounds__(kWriteThreads)
@@ -162,10 +162,10 @@ __device__ __forceinline__ float mean_of_parts(int parts, Found found) {
 
 // kLanes lanes share a key, kPer groups of columns each; kHeads query heads see it, of which the
 // last may be idle; kKeys keys are on their way at a time; a multiprocessor has kBlocks blocks.
-template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys, int kBlocks>
-__global__ void __launch_bounds__(decode_threads(kLanes, kHeads), kBlocks)
-    decode_split(Decode<T> p) {
-  constexpr int kThreads = decode_threads(kLanes, kHeads), kWarps = kThreads / 32;
+template <class T, bool kWide, int kLanes, int kPer, int kHeads, int kKeys, int kThreads,
+          int kBlocks>
+__global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
+  constexpr int kWarps = kThreads / 32;
   constexpr int kTeams = kThreads / kLanes, kColumns = kPer * kGroup;
   constexpr int kWidth = kLanes * kColumns, kStretch = kTeams * kKeys;
   __shared__ float shared_values[kWarps][kHeads][kWidth];
@@ -462,9 +462,9 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
     const bool wide = head_dim % kGroup == 0 && are_wide(d.q, d.k, d.v, d.keys, d.values);
     visit_shape(
         wide, head_dim, group, [&]<bool kWide, int kLanes, int kPer, int kHeads, int kKeys>() {
-          constexpr int kThreads = decode_threads(kLanes, kHeads);
-          const auto run = [&]<int kAtOnce, int kBlocks>() {
-            const auto kernel = decode_split<T, kWide, kLanes, kPer, kHeads, kAtOnce, kBlocks>;
+          const auto run = [&]<int kAtOnce, int kThreads, int kBlocks>() {
+            const auto kernel =
+                decode_split<T, kWide, kLanes, kPer, kHeads, kAtOnce, kThreads, kBlocks>;
             const bool clusters = p.parts == nullptr && knows_sm90("decode_attention", kernel);
             if (p.parts == nullptr && !clusters) p.splits = 1;
             p.chunks = narrow(ceil_div(group, kHeads));
@@ -476,13 +476,14 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
                             0, stream_of(ex), p);
           };
           if constexpr (kWide && kHeads == 1 && kLanes < 32) {
-            if (p.splits == 1 || d.pages.shape[1] * d.page <= kManyKeys) {
-              if (pays_to_crowd(p.splits * kv_heads * sequences, gpu_of(ex).multiprocessors()))
-                return run.template operator()<kSmallKeys, kSmallBlocks + 1>();
-              return run.template operator()<kSmallKeys, kSmallBlocks>();
-            }
+            const int64_t room = int64_t{kSmallBlocks} * gpu_of(ex).multiprocessors();
+            if (p.splits == 1 && kv_heads * sequences > room)
+              return run
+                  .template operator()<tiny_keys(kLanes), kTinyThreads, tiny_blocks(kLanes)>();
+            if (p.splits == 1 || d.pages.shape[1] * d.page <= kManyKeys)
+              return run.template operator()<kSmallKeys, kSmallThreads, kSmallBlocks>();
           }
-          run.template operator()<kKeys, 1>();
+          run.template operator()<kKeys, decode_threads(kLanes, kHeads), 1>();
         });
     if (p.parts == nullptr) return;
     const dim3 blocks(static_cast<unsigned>(heads), static_cast<unsigned>(sequences));
