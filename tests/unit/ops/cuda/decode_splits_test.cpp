@@ -32,7 +32,8 @@ TEST(DecodeSplits, FewSequencesShareClusters) {
   EXPECT_EQ(Decoding{.sequences = 8}.splits(), 2);
   EXPECT_EQ(Decoding{.sequences = 12}.splits(), 1);
   EXPECT_EQ(Decoding{.sequences = 1000}.splits(), 1);
-  EXPECT_EQ(Decoding{.most_pages = 8}.splits(), 2);
+  EXPECT_EQ(Decoding{.most_pages = 8}.splits(), 4);
+  EXPECT_EQ(Decoding{.most_pages = 2}.splits(), 1);
   EXPECT_EQ(Decoding{.most_pages = 0}.splits(), 1);
   EXPECT_EQ(Decoding{.window = 200}.splits(), 4);
   EXPECT_EQ((Decoding{.most_pages = 256, .kv_heads = 1}.splits()), 8);
