@@ -51,8 +51,9 @@ void on_cuda(const FewRows& c) { expect_cuda_agrees(c.name(), c); }
 
 // Fails when a row, a column or the end of the sum is left out.
 void all_sizes(Agree agree) {
-  for (const int64_t m : {1, 2, 3, 7, 8, 9, 15, 16, 17}) {
-    for (const auto& [n, k] : {std::array<int64_t, 2>{8, 8}, {1, 40}, {67, 264}, {130, 1000}}) {
+  for (const int64_t m : {1, 2, 3, 7, 8, 9, 15, 16, 17, 40, 64, 65}) {
+    for (const auto& [n, k] :
+         {std::array<int64_t, 2>{8, 8}, {1, 40}, {67, 264}, {130, 1000}, {70, 2600}}) {
       agree({.m = m, .n = n, .k = k});
     }
   }
@@ -62,7 +63,7 @@ TEST(FewRows, CudaAgreesAtAllSizes) { all_sizes(on_cuda); }
 
 // Fails when a bias or an addend goes to another row, or what is kept is the activated value.
 void every_epilogue(Agree agree) {
-  for (const int64_t m : {1, 5, 12}) {
+  for (const int64_t m : {1, 5, 12, 40}) {
     agree({.m = m, .n = 70, .k = 72, .epilogue = Epilogue::Bias});
     agree({.m = m, .n = 70, .k = 72, .addend = true});
     agree({.m = m, .n = 70, .k = 72, .epilogue = Epilogue::Bias, .addend = true});
@@ -88,7 +89,7 @@ TEST(FewRows, CudaAgreesOnEveryEpilogue) { every_epilogue(on_cuda); }
 // Fails when the shares of a long sum, or the blocks of a wide result, overlap. One reference for
 // all types: it takes long.
 TEST(FewRows, CudaAgreesAtShapesOfModels) {
-  for (const int64_t m : {1, 4, 16}) {
+  for (const int64_t m : {1, 4, 16, 50}) {
     for (const auto& [n, k] : {std::array<int64_t, 2>{2304, 768}, {768, 3072}, {4096, 1024}}) {
       const FewRows c{.m = m, .n = n, .k = k, .epilogue = Epilogue::Bias};
       expect_cuda_agrees(c.name(), c, Storage::Alike);

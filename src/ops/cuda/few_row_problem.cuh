@@ -27,6 +27,7 @@ struct FewRows {
   const T *norm_weight, *norm_bias;  // without a norm null, the latter perhaps with one
   float eps;
   bool is_centred;
+  bool finishes_wide;  // what finish_group() touches is aligned
 
   static FewRows of(const ops::Matmul& m) {
     return {.a = data_of<T>(m.a),
@@ -49,7 +50,8 @@ struct FewRows {
             .norm_weight = m.norm.present() ? data_of<T>(m.norm.weight) : nullptr,
             .norm_bias = m.norm.bias.present() ? data_of<T>(m.norm.bias) : nullptr,
             .eps = static_cast<float>(m.norm.eps),
-            .is_centred = m.norm.kind == NormKind::LayerNorm};
+            .is_centred = m.norm.kind == NormKind::LayerNorm,
+            .finishes_wide = are_wide(m.bias, m.addend, m.out, m.pre_activation)};
   }
 };
 
@@ -107,6 +109,28 @@ __device__ __forceinline__ void finish(const FewRows<T, Out>& p, int row, int co
     value = activated(p.activation, to_float(argument));
   }
   p.out[row * p.out_row + column] = from_float<Out>(value);
+}
+
+// As finish(), of kGroup columns from `column`, of which only those inside out count.
+template <class T, class Out>
+__device__ __forceinline__ void finish_group(const FewRows<T, Out>& p, int row, int column,
+                                             float (&values)[kGroup]) {
+  const bool wide = p.finishes_wide;
+  const auto add = [&](const auto& group) {
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) values[j] += group[j];
+  };
+  if (p.addend != nullptr) add(load_group(p.addend + row * p.addend_row, column, p.columns, wide));
+  if (p.bias != nullptr) add(load_group(p.bias, column, p.columns, wide));
+  if (p.activates) {
+    const auto argument = Group<Out>::of(values);
+    if (p.pre_activation != nullptr) {
+      store_group(argument, p.pre_activation + row * p.pre_activation_row, column, p.columns, wide);
+    }
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) values[j] = activated(p.activation, argument[j]);
+  }
+  store_group(Group<Out>::of(values), p.out + row * p.out_row, column, p.columns, wide);
 }
 
 // The sums of the warps of a block, put together and stored. Every thread calls it.

@@ -11,6 +11,7 @@
 #include "ops/cuda/few_row_product.h"
 #include "ops/cuda/gpu.h"
 #include "ops/cuda/lt_products.h"
+#include "ops/cuda/mid_row_product.h"
 #include "ops/cuda/ops.h"
 #include "ops/cuda/product_cache.h"
 #include "ops/cuda/product_tuning.h"
@@ -208,6 +209,11 @@ void Products::run(Exec& ex, const ops::Matmul& m) {
   if (has_few_rows(m)) {
     few_row_product(ex, m);
     note(ex, m, "own kernel for few rows", "");
+    return;
+  }
+  if (has_mid_rows(ex, m)) {
+    mid_row_product(ex, m);
+    note(ex, m, "own kernel for some dozens of rows", "");
     return;
   }
   State& s = *state_;
