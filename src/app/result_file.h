@@ -9,7 +9,7 @@ namespace bev::app {
 class ResultFile {
  public:
   // A file, or stdout where the path is empty. Data error when the file cannot be written. What it
-  // held stays until the first result is there; where none comes, all is as it was.
+  // held stays until the first result is there; an error before that leaves no new file.
   explicit ResultFile(std::string path);
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;

@@ -15,6 +15,8 @@ namespace bev {
 namespace {
 
 constexpr size_t kResults = 2;
+// Shapes whose work is kept as a recording: all numbers of rows, and the prompts that come again.
+constexpr size_t kRecordedPrompts = 64, kRecordedTokens = 64;
 
 int64_t power_of_two(int64_t at_least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(at_least)));
@@ -87,7 +89,8 @@ Decoder::Runner::Runner(PlacedModel& model, const DecoderLimits& limits, const A
       losses_(device_, bytes_of(limits.prefill_tokens, accumulation_of(model.params.dtype())),
               "scalars"),
       loss_(device_, 2 * sizeof(double), "scalars"),
-      recorded_(device_, 64) {
+      recorded_prompts_(device_, kRecordedPrompts),
+      recorded_tokens_(device_, kRecordedTokens) {
   BEV_CHECK(model.stages.size() == 1, Internal, "a decoder wants one stage of each rank");
   env_.loss = tensor_over(loss_.data(), DType::f64, {2});
   env_.classes = vocab();
@@ -277,7 +280,8 @@ void Decoder::Runner::prefill(std::span<const DecoderRow> rows, const PromptShap
   prompts_.send(ex.stream);
   put_seen(rows);
   attention_.begin_prompts(prompts.places);
-  issue(shape, [&] { choose(ex, prompts.micro, prompts.last, shape.sequences, choice); });
+  issue(recorded_prompts_, shape,
+        [&] { choose(ex, prompts.micro, prompts.last, shape.sequences, choice); });
   send_result(std::ssize(rows));
 }
 
@@ -304,11 +308,12 @@ std::vector<double> Decoder::Runner::score(std::span<const DecoderRow> rows,
   return logprobs;
 }
 
-void Decoder::Runner::issue(const PromptShape& shape, FunctionRef<void()> work) {
+void Decoder::Runner::issue(RecordedWork<PromptShape>& recorded, const PromptShape& shape,
+                            FunctionRef<void()> work) {
   const bool may_record =
       device_.can_record() && !device_.is_rehearsing() && model_.groups.world().size() == 1;
   if (may_record) {
-    recorded_.issue(shape, device_.compute_stream(), work);
+    recorded.issue(shape, device_.compute_stream(), work);
   } else {
     work();
   }
@@ -342,7 +347,7 @@ void Decoder::Runner::decode(std::span<const DecoderRow> rows, int64_t ahead) {
   }
   tokens_.send(ex.stream);
   attention_.begin_tokens(length_of, pages_of);
-  issue({count, 0}, [&] { choose(ex, micro, {}, count, choice); });
+  issue(recorded_tokens_, {count, 1}, [&] { choose(ex, micro, {}, count, choice); });
   send_result(std::ssize(rows));
 }
 

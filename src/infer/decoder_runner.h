@@ -32,7 +32,7 @@ class Decoder::Runner {
   std::vector<float> logits();
   void copy_page(int32_t from, int32_t to);
   size_t cache_bytes() const { return cache_.bytes(); }
-  int64_t replays() const { return recorded_.replays(); }
+  int64_t replays() const { return recorded_prompts_.replays() + recorded_tokens_.replays(); }
 
   // Steps of every kind, once, so that memory is counted or algorithms are found.
   void rehearse();
@@ -66,8 +66,9 @@ class Decoder::Runner {
   int64_t padded_rows(int64_t rows) const;
   Exec exec();
   bool is_last_stage() const { return pipeline_.rank() + 1 == pipeline_.size(); }
-  // Work of equal shapes is recorded where that is possible; a token after a prompt has length 0.
-  void issue(const PromptShape& shape, FunctionRef<void()> work);
+  // Work of equal shapes, recorded where that is possible.
+  void issue(RecordedWork<PromptShape>& recorded, const PromptShape& shape,
+             FunctionRef<void()> work);
 
   Prompts put_prompts(std::span<const DecoderRow> rows, const PromptShape& shape);
   // For `count` rows, of which the first are given.
@@ -102,7 +103,7 @@ class Decoder::Runner {
   size_t next_result_ = 0;
   int64_t collected_rows_ = 0;
   std::vector<Chosen> chosen_;
-  RecordedWork<PromptShape> recorded_;
+  RecordedWork<PromptShape> recorded_prompts_, recorded_tokens_;
 };
 
 }  // namespace bev

@@ -24,8 +24,8 @@ struct GenerationRequest {
   std::vector<int32_t> prompt{};  // not empty, ids of the vocabulary
   int64_t tokens = 256;           // new ones, at most; 0: only the prompt is scored
   ChoiceOptions choice{};
-  // Draws are keyed by seed, sample and position: a text does not depend on what is generated
-  // beside it.
+  // Draws are keyed by seed, sample and position: they do not depend on what is generated beside
+  // the text.
   uint64_t seed = 1234;
   int64_t sample = 0;
   int32_t end = -1;          // the id that ends a text; -1: none

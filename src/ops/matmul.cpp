@@ -65,6 +65,17 @@ void check_and_count(Exec& ex, const Operands& args, const Matmul& m) {
   }
 }
 
+void run(Exec& ex, const Matmul& m) {
+  const Operands args(ex, "matmul");
+  if (m.norm.present()) {
+    args.require(m.ta == Transpose::No, "a norm of rows that are columns");
+    args.read("norm.weight", m.norm.weight, {m.a.shape[1]}, m.a.dtype);
+    if (m.norm.bias.present()) args.read("norm.bias", m.norm.bias, {m.a.shape[1]}, m.a.dtype);
+  }
+  check_and_count(ex, args, m);
+  ex.device.ops().matmul(ex, m);
+}
+
 // In one, where the backend can, else one after the other.
 void normed_matmul(Exec& ex, const Matmul& m) {
   ArenaScope scope(ex.scratch);
@@ -75,14 +86,7 @@ void normed_matmul(Exec& ex, const Matmul& m) {
   const Tensor rstd = ex.scratch.allocate({rows}, sums, "matmul.rstd");
   const bool has_mean = m.norm.kind == NormKind::LayerNorm;
   const Tensor mean = has_mean ? ex.scratch.allocate({rows}, sums, "matmul.mean") : Tensor{};
-  {
-    const Operands args(ex, "matmul");
-    args.require(m.ta == Transpose::No, "a norm of rows that are columns");
-    args.read("norm.weight", m.norm.weight, {m.a.shape[1]}, m.a.dtype);
-    if (m.norm.bias.present()) args.read("norm.bias", m.norm.bias, {m.a.shape[1]}, m.a.dtype);
-    check_and_count(ex, args, m);
-    if (ex.device.ops().normed_matmul(ex, m)) return;
-  }
+  if (ex.device.ops().norms_on_the_way(ex, m)) return run(ex, m);
   norm(ex, {.kind = m.norm.kind,
             .x = m.a,
             .weight = m.norm.weight,
@@ -94,7 +98,7 @@ void normed_matmul(Exec& ex, const Matmul& m) {
   Matmul product = m;
   product.a = normed;
   product.norm = {};
-  ex.device.ops().matmul(ex, product);
+  run(ex, product);
 }
 
 }  // namespace
@@ -102,11 +106,9 @@ void normed_matmul(Exec& ex, const Matmul& m) {
 void matmul(Exec& ex, const Matmul& m) {
   if (m.norm.present()) {
     normed_matmul(ex, m);
-    return;
+  } else {
+    run(ex, m);
   }
-  const Operands args(ex, "matmul");
-  check_and_count(ex, args, m);
-  ex.device.ops().matmul(ex, m);
 }
 
 }  // namespace bev::ops

@@ -16,7 +16,7 @@ void book(Exec& ex, const Args& args) {
 
 const OpTable kNullOps{
     .matmul = [](Exec&, const ops::Matmul&) {},
-    .normed_matmul = [](Exec&, const ops::Matmul&) { return false; },
+    .norms_on_the_way = [](Exec&, const ops::Matmul&) { return false; },
     .norm = [](Exec&, const ops::Norm&) {},
     .residual_norm = [](Exec&, const ops::ResidualNorm&) {},
     .norm_backward = [](Exec&, const ops::NormBackward&) {},

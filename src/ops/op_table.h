@@ -22,8 +22,8 @@ namespace bev {
 // Backends may assume arguments that the checked fronts (ops/*.cpp) have accepted.
 struct OpTable {
   void (*matmul)(Exec&, const ops::Matmul&);
-  // A product with m.norm, in one; false: not with these arguments, nothing was done.
-  bool (*normed_matmul)(Exec&, const ops::Matmul&);
+  // Whether matmul() takes these arguments with their norm.
+  bool (*norms_on_the_way)(Exec&, const ops::Matmul&);
   void (*norm)(Exec&, const ops::Norm&);
   void (*residual_norm)(Exec&, const ops::ResidualNorm&);
   void (*norm_backward)(Exec&, const ops::NormBackward&);

@@ -90,7 +90,8 @@ TEST(FewRows, CudaAgreesOnEveryEpilogue) { every_epilogue(on_cuda); }
 // all types: it takes long.
 TEST(FewRows, CudaAgreesAtShapesOfModels) {
   for (const int64_t m : {1, 4, 16, 50}) {
-    for (const auto& [n, k] : {std::array<int64_t, 2>{2304, 768}, {768, 3072}, {4096, 1024}}) {
+    for (const auto& [n, k] :
+         {std::array<int64_t, 2>{2304, 768}, {768, 3072}, {4096, 1024}, {4224, 968}, {64, 8192}}) {
       const FewRows c{.m = m, .n = n, .k = k, .epilogue = Epilogue::Bias};
       expect_cuda_agrees(c.name(), c, Storage::Alike);
     }
@@ -143,42 +144,68 @@ TEST(FewRows, CudaAgreesOnNormedRows) {
   normed_rows([](const NormedRows& c) { expect_cuda_agrees(c.name(), c); });
 }
 
-// Products that follow each other, of which each reads what the last has written. Fails when one
-// begins to read before the last is done.
+// Products that follow each other, of which each reads what the last has written; all operands are
+// in place before the first. Fails when one begins to read before the last is done.
 struct Chain {
+  int64_t rows, width;
+  bool normed = false;
+
+  std::string name() const {
+    return label("chain rows={} width={} normed={}", rows, width, normed);
+  }
   void operator()(Trial& run) const {
-    constexpr int64_t kRows = 2, kWidth = 512, kLinks = 12;
-    const double scale = 1 / std::sqrt(static_cast<double>(kWidth));
-    ConstTensor x = run.input("x", {kRows, kWidth});
-    for (int64_t link = 0; link < kLinks; ++link) {
+    constexpr size_t kLinks = 12;
+    const double scale = 1 / std::sqrt(static_cast<double>(width));
+    const ConstTensor x = run.input("x", {rows, width});
+    const ConstTensor weight = run.input("weight", {width}, Element::Value, {.offset = 1});
+    std::vector<ConstTensor> matrices;
+    std::vector<Tensor> results;
+    for (size_t link = 0; link < kLinks; ++link) {
       const std::string name = fmt::format("w{}", link);
-      const Tensor y = run.blank({kRows, kWidth}, Element::Value);
-      ops::matmul(run.ex(),
-                  {.a = x,
-                   .b = run.input(name.c_str(), {kWidth, kWidth}, Element::Value, {.scale = scale}),
-                   .tb = Transpose::Yes,
-                   .out = y});
-      if (link == kLinks - 1)
-        run.compare("y", y, {.reduction = kWidth, .ops = 2 * kLinks, .magnitude = 1});
-      x = y;
+      matrices.push_back(run.input(name.c_str(), {width, width}, Element::Value, {.scale = scale}));
+      results.push_back(run.blank({rows, width}, Element::Value));
     }
+    for (size_t link = 0; link < kLinks; ++link) {
+      ops::Matmul product{.a = link == 0 ? x : results[link - 1],
+                          .b = matrices[link],
+                          .tb = Transpose::Yes,
+                          .out = results[link],
+                          .b_is_settled = true};
+      if (normed) product.norm = {.kind = NormKind::RmsNorm, .weight = weight};
+      ops::matmul(run.ex(), product);
+    }
+    run.compare("y", results.back(), {.reduction = width, .ops = 4 * kLinks, .magnitude = 2});
   }
 };
-TEST(FewRows, CpuAgreesOnAChain) { expect_cpu_agrees("chain", Chain{}); }
-TEST(FewRows, CudaAgreesOnAChain) { expect_cuda_agrees("chain", Chain{}); }
+
+// Small ones are over before the next begins: these fill the GPU, and are of all kinds of kernels.
+template <class Agree>
+void chains(Agree agree) {
+  agree(Chain{.rows = 2, .width = 1600});
+  agree(Chain{.rows = 1, .width = 1600, .normed = true});
+  agree(Chain{.rows = 4, .width = 2560});
+  agree(Chain{.rows = 40, .width = 1024});
+}
+TEST(FewRows, CpuAgreesOnAChain) {
+  const Chain chain{.rows = 2, .width = 512};
+  expect_cpu_agrees(chain.name(), chain);
+}
+TEST(FewRows, CudaAgreesOnAChain) {
+  chains([](const Chain& c) { expect_cuda_agrees(c.name(), c, Storage::Alike); });
+}
 
 // Fails when the products of generation are left to the library, or those of training taken from
-// it.
+// it. Some dozens of rows are ours on Hopper only.
 TEST(FewRows, CudaNotesWhatServes) {
   if (no_gpu()) return;
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);
   device->dispatch().enable();
   Arena none(*device, 0, "none");
   Exec ex{*device, device->compute_stream(), none, none, none, nullptr};
-  const Buffer square(*device, sizeof(bf16) * 64 * 64, "operand");
-  const Buffer result(*device, sizeof(bf16) * 64 * 64, "operand");
+  const Buffer square(*device, sizeof(bf16) * 65 * 64, "operand");
+  const Buffer result(*device, sizeof(bf16) * 65 * 64, "operand");
   const ConstTensor b = tensor_over(square.data(), DType::bf16, {64, 64});
-  for (const int64_t m : {1, 64}) {
+  for (const int64_t m : {1, 65}) {
     ops::matmul(ex, {.a = tensor_over(square.data(), DType::bf16, {m, 64}),
                      .b = b,
                      .tb = Transpose::Yes,
@@ -188,7 +215,7 @@ TEST(FewRows, CudaNotesWhatServes) {
   ASSERT_EQ(device->dispatch().choices().size(), 2u);
   EXPECT_EQ(device->dispatch().choices()[0].op, "matmul m=1 n=64 k=64 NT bf16 to bf16");
   EXPECT_EQ(device->dispatch().choices()[0].chosen, "own kernel for few rows");
-  EXPECT_NE(device->dispatch().choices()[1].chosen, "own kernel for few rows");
+  EXPECT_FALSE(device->dispatch().choices()[1].chosen.starts_with("own kernel for"));
 }
 
 }  // namespace

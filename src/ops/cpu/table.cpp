@@ -4,7 +4,7 @@ namespace bev {
 
 const OpTable kCpuOps{
     .matmul = cpu::matmul,
-    .normed_matmul = [](Exec&, const ops::Matmul&) { return false; },
+    .norms_on_the_way = [](Exec&, const ops::Matmul&) { return false; },
     .norm = cpu::norm,
     .residual_norm = cpu::residual_norm,
     .norm_backward = cpu::norm_backward,

@@ -6,7 +6,7 @@
 
 namespace bev::cuda {
 
-// Whether few_row_product() can serve. More rows are the library's.
+// Whether few_row_product() can serve.
 bool has_few_rows(const ops::Matmul& m);
 
 // The same of a product that begins with a norm.

@@ -475,7 +475,7 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
             launch_clusters("decode_attention", kernel, clusters ? p.splits : 1, blocks, kThreads,
                             0, stream_of(ex), p);
           };
-          if constexpr (kWide && kHeads == 1 && kLanes < 32) {
+          if constexpr (kWide && kHeads == 1 && kLanes < 32 && sizeof(T) == 2) {
             const int64_t room = int64_t{kSmallBlocks} * gpu_of(ex).multiprocessors();
             if (p.splits == 1 && kv_heads * sequences > room)
               return run

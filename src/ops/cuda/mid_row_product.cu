@@ -25,11 +25,16 @@ constexpr size_t kRingBytes = size_t{kStages} * kStageElements * 2;
 constexpr int kSumGap = 8;
 static_assert(kRingBytes >= kRows * (kColumns + kMostClusterBlocks * kSumGap) * sizeof(float));
 
-template <class T, class Out>
-__global__ void __launch_bounds__(kThreads, 1) mid_rows(FewRows<T, Out> p, int splits, int share) {
-#ifndef __CUDA_ARCH_FEAT_SM90_ALL
-  __trap();  // has_mid_rows() says that this does not serve
+// Code that does not know products of warp groups says so by how few threads it takes.
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+constexpr int kMostThreads = kThreads;
+#else
+constexpr int kMostThreads = 32;
 #endif
+
+template <class T, class Out>
+__global__ void __launch_bounds__(kMostThreads, 1)
+    mid_rows(FewRows<T, Out> p, int splits, int share) {
   extern __shared__ __align__(1024) unsigned char dynamic[];
   T* const ring = reinterpret_cast<T*>(dynamic);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -187,7 +192,7 @@ bool has_group_products() {
 #ifdef BEV_HAS_SM90A
   cudaFuncAttributes facts{};
   check(cudaFuncGetAttributes(&facts, mid_rows<__nv_bfloat16, float>), "matmul");
-  return facts.binaryVersion == 90 && facts.ptxVersion == 90;
+  return facts.maxThreadsPerBlock >= kThreads;
 #else
   return false;
 #endif

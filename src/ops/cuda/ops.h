@@ -7,7 +7,7 @@
 namespace bev::cuda {
 
 void matmul(Exec&, const ops::Matmul&);
-bool normed_matmul(Exec&, const ops::Matmul&);
+bool norms_on_the_way(Exec&, const ops::Matmul&);
 void norm(Exec&, const ops::Norm&);
 void residual_norm(Exec&, const ops::ResidualNorm&);
 void norm_backward(Exec&, const ops::NormBackward&);

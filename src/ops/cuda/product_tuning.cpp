@@ -1,6 +1,7 @@
 #include "ops/cuda/product_tuning.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/clock.h"
 #include "device/recording.h"
@@ -31,17 +32,21 @@ struct Timed {
 
 double ProductTuner::time(int repeats, FunctionRef<void()> work) {
   const Stream stream = gpu_.compute_stream();
-  const auto issue = [&] {
+  const auto call = [&] {
     for (int i = 0; i < repeats; ++i) work();
   };
   Recording recording;
-  if (repeats > 1 && gpu_.can_record()) recording = Recording::of(gpu_, stream, issue);
+  if (repeats > 1 && gpu_.can_record()) recording = Recording::of(gpu_, stream, call);
+  const auto issue = [&] {
+    if (recording.present()) {
+      recording.replay(stream);
+    } else {
+      call();
+    }
+  };
+  if (repeats > 1) issue();  // the GPU gets warm, and has the recording
   const TimeMark begin(gpu_, stream);
-  if (recording.present()) {
-    recording.replay(stream);
-  } else {
-    issue();
-  }
+  issue();
   return TimeMark(gpu_, stream).seconds_since(begin) / repeats;
 }
 
@@ -53,12 +58,16 @@ std::optional<ProductTuner::Fastest> ProductTuner::fastest(const LtDescription& 
   const auto run = [&](const cublasLtMatmulAlgo_t& algorithm) {
     return library_.launch(stream, d, m, algorithm) == CUBLAS_STATUS_SUCCESS;
   };
+  const auto seconds_of = [&](const cublasLtMatmulAlgo_t& algorithm, int calls) {
+    bool failed = false;
+    const double seconds = time(calls, [&] { failed |= !run(algorithm); });
+    return failed ? std::numeric_limits<double>::infinity() : seconds;
+  };
   std::vector<Timed> timed;
   for (const cublasLtMatmulAlgo_t& algorithm : algorithms) {
     if (!run(algorithm)) continue;  // the first call also loads the kernel
-    const auto call = [&] { run(algorithm); };
-    double seconds = time(1, call);
-    if (seconds < kShortSeconds) seconds = time(kShortCalls, call);
+    double seconds = seconds_of(algorithm, 1);
+    if (seconds < kShortSeconds) seconds = seconds_of(algorithm, kShortCalls);
     timed.push_back({&algorithm, seconds});
   }
   if (timed.empty()) return std::nullopt;
@@ -68,8 +77,7 @@ std::optional<ProductTuner::Fastest> ProductTuner::fastest(const LtDescription& 
   for (Timed& t : timed) {
     const double seconds = std::max(t.seconds, 1e-6);
     const int calls = static_cast<int>(std::clamp(kLongestSeconds / seconds, 1.0, kCalls));
-    time(calls, [&] { run(*t.algorithm); });
-    t.seconds = time(calls, [&] { run(*t.algorithm); });
+    t.seconds = seconds_of(*t.algorithm, calls);
   }
   const Timed& best = *std::min_element(timed.begin(), timed.end(), faster);
   spent_ += seconds_now() - begin;

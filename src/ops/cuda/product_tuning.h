@@ -34,8 +34,9 @@ class ProductTuner {
  private:
   static constexpr double kMostSeconds = 4.5;
 
-  // Seconds of one call of `work`, which issues on the compute stream: several are recorded where
-  // that is possible, for the host may need longer to issue a short product than the GPU for it.
+  // Seconds of one call of `work`, which issues on the compute stream. Several run as often before
+  // they are timed, and are recorded where that is possible: the host may need longer to issue a
+  // short product than the GPU for it.
   double time(int repeats, FunctionRef<void()> work);
 
   const LtProducts& library_;

@@ -208,7 +208,9 @@ void note(Exec& ex, const ops::Matmul& m, const std::string& chosen, const char*
 void Products::run(Exec& ex, const ops::Matmul& m) {
   if (has_few_rows(m)) {
     few_row_product(ex, m);
-    note(ex, m, "own kernel for few rows", "");
+    note(ex, m,
+         m.norm.present() ? "own kernel for few rows, with the norm" : "own kernel for few rows",
+         "");
     return;
   }
   if (has_mid_rows(ex, m)) {

@@ -1,4 +1,4 @@
-// Matrix products: a kernel of our own for a few rows, cuBLASLt for all others it can, with an
+// Matrix products: kernels of our own for few rows, cuBLASLt for all others it can, with an
 // algorithm that is chosen once per kind of product, else a simple kernel.
 #pragma once
 

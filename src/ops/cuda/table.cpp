@@ -4,7 +4,7 @@ namespace bev {
 
 const OpTable kCudaOps{
     .matmul = cuda::matmul,
-    .normed_matmul = cuda::normed_matmul,
+    .norms_on_the_way = cuda::norms_on_the_way,
     .norm = cuda::norm,
     .residual_norm = cuda::residual_norm,
     .norm_backward = cuda::norm_backward,

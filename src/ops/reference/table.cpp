@@ -4,7 +4,7 @@ namespace bev {
 
 const OpTable kReferenceOps{
     .matmul = reference::matmul,
-    .normed_matmul = [](Exec&, const ops::Matmul&) { return false; },
+    .norms_on_the_way = [](Exec&, const ops::Matmul&) { return false; },
     .norm = reference::norm,
     .residual_norm = reference::residual_norm,
     .norm_backward = reference::norm_backward,
