@@ -31,7 +31,7 @@ class Linear {
   // `norm`, may be absent, is that of x.
   void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y, ConstTensor residual = {},
                const ops::RowNorm& norm = {}) const;
-  // y = activation(pre), pre = x W^T + b is kept. REQUIRES: Cut::Output.
+  // y = activation(pre); pre = x W^T + b, may be absent, is kept. REQUIRES: Cut::Output.
   void forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
                          Tensor pre, Tensor y, const ops::RowNorm& norm = {}) const;
 

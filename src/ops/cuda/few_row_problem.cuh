@@ -65,6 +65,23 @@ inline bool suits_few_rows(const ops::Matmul& m) {
          are_wide(m.a, m.b);
 }
 
+// Calls f.template operator()<T, Out>() with the types of m's operands and of its result.
+template <class F>
+void visit_few_rows(const ops::Matmul& m, F&& f) {
+  const auto with = [&]<class T>() {
+    if (m.out.dtype == DType::f32) {
+      f.template operator()<T, float>();
+    } else {
+      f.template operator()<T, T>();
+    }
+  };
+  if (m.a.dtype == DType::bf16) {
+    with.template operator()<__nv_bfloat16>();
+  } else {
+    with.template operator()<__half>();
+  }
+}
+
 struct alignas(kWideBytes) Words {
   uint32_t word[4] = {};
 };

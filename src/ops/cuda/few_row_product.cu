@@ -109,15 +109,6 @@ void launch(Exec& ex, const FewRows<T, Out>& p) {
   }
 }
 
-template <class T>
-void run(Exec& ex, const ops::Matmul& m) {
-  if (m.out.dtype == DType::f32) {
-    launch(ex, FewRows<T, float>::of(m));
-  } else {
-    launch(ex, FewRows<T, T>::of(m));
-  }
-}
-
 }  // namespace
 
 bool has_few_rows(const ops::Matmul& m) { return m.out.shape[0] <= kMostRows && suits_few_rows(m); }
@@ -126,11 +117,7 @@ bool has_few_normed_rows(const ops::Matmul& m) { return has_few_rows(m) && can_b
 
 void few_row_product(Exec& ex, const ops::Matmul& m) {
   if (can_be_staged(m)) return staged_product(ex, m);
-  if (m.a.dtype == DType::bf16) {
-    run<__nv_bfloat16>(ex, m);
-  } else {
-    run<__half>(ex, m);
-  }
+  visit_few_rows(m, [&]<class T, class Out>() { launch(ex, FewRows<T, Out>::of(m)); });
 }
 
 }  // namespace bev::cuda

@@ -52,23 +52,19 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const T* const from_a = p.a + first_row * p.a_row + begin + chunk * kGroup;
   const auto tile_of_a = [&](int stage) { return ring + stage % kStages * kStageElements; };
   const auto tile_of_b = [&](int stage) { return tile_of_a(stage) + kRows * kStageDepth; };
-  const auto ask_a = [&](int stage) {
+  static_assert(kColumns == kRows);
+  const auto ask = [&](int stage, T* tile, const T* from, int64_t row_length, int rows) {
     const bool inside = stage * kStageDepth < my_depth;
 #pragma unroll
     for (int row = 0; row < kRows; row += kRowsAtOnce) {
-      copy_async<16>(tile_of_a(stage) + place + row * kStageDepth,
-                     from_a + row * p.a_row + stage * kStageDepth,
-                     inside && first_row + row < p.rows);
+      copy_async<16>(tile + place + row * kStageDepth,
+                     from + row * row_length + stage * kStageDepth,
+                     inside && first_row + row < rows);
     }
   };
+  const auto ask_a = [&](int stage) { ask(stage, tile_of_a(stage), from_a, p.a_row, p.rows); };
   const auto ask_b = [&](int stage) {
-    const bool inside = stage * kStageDepth < my_depth;
-#pragma unroll
-    for (int row = 0; row < kColumns; row += kRowsAtOnce) {
-      copy_async<16>(tile_of_b(stage) + place + row * kStageDepth,
-                     from_b + row * p.b_row + stage * kStageDepth,
-                     inside && first_column + first_row + row < p.columns);
-    }
+    ask(stage, tile_of_b(stage), from_b, p.b_row, p.columns - first_column);
   };
 
   constexpr int kAhead = kStages - 2;  // stages: one is being multiplied, the last one still read
@@ -177,16 +173,6 @@ void launch(Exec& ex, const FewRows<T, Out>& p, int splits) {
                   static_cast<int>(ceil_div(stages, splits) * kStageDepth));
 }
 
-template <class T>
-void run(Exec& ex, const ops::Matmul& m) {
-  const int splits = splits_for(ex, m);
-  if (m.out.dtype == DType::f32) {
-    launch(ex, FewRows<T, float>::of(m), splits);
-  } else {
-    launch(ex, FewRows<T, T>::of(m), splits);
-  }
-}
-
 // Whether the code that serves knows products of warp groups.
 bool has_group_products() {
 #ifdef BEV_HAS_SM90A
@@ -208,11 +194,8 @@ bool has_mid_rows(Exec& ex, const ops::Matmul& m) {
 }
 
 void mid_row_product(Exec& ex, const ops::Matmul& m) {
-  if (m.a.dtype == DType::bf16) {
-    run<__nv_bfloat16>(ex, m);
-  } else {
-    run<__half>(ex, m);
-  }
+  const int splits = splits_for(ex, m);
+  visit_few_rows(m, [&]<class T, class Out>() { launch(ex, FewRows<T, Out>::of(m), splits); });
 }
 
 }  // namespace bev::cuda

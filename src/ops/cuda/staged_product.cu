@@ -159,15 +159,6 @@ void run_shape(Exec& ex, const FewRows<T, Out>& p) {
   }
 }
 
-template <class T>
-void run(Exec& ex, const ops::Matmul& m) {
-  if (m.out.dtype == DType::f32) {
-    run_shape(ex, FewRows<T, float>::of(m));
-  } else {
-    run_shape(ex, FewRows<T, T>::of(m));
-  }
-}
-
 }  // namespace
 
 bool can_be_staged(const ops::Matmul& m) {
@@ -181,11 +172,7 @@ bool can_be_staged(const ops::Matmul& m) {
 }
 
 void staged_product(Exec& ex, const ops::Matmul& m) {
-  if (m.a.dtype == DType::bf16) {
-    run<__nv_bfloat16>(ex, m);
-  } else {
-    run<__half>(ex, m);
-  }
+  visit_few_rows(m, [&]<class T, class Out>() { run_shape(ex, FewRows<T, Out>::of(m)); });
 }
 
 }  // namespace bev::cuda
