@@ -12,9 +12,9 @@
 #include <system_error>
 #include <vector>
 
-#include "app/dispatch.h"
-#include "app/terminal.h"
-#include "app/verbs.h"
+#include "app/cli/dispatch.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
 #include "base/error.h"
 #include "base/format.h"
 

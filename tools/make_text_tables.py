@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode/text_tables.cpp: what the normalizers and splitters of tokenizer.json need to know of characters.
+"""Writes src/text/unicode/generated/char_flag_ranges.cpp: what the normalizers and splitters of tokenizer.json need to know of characters.
 
-    make_text_tables.py > src/text/unicode/text_tables.cpp
+    make_text_tables.py > src/text/unicode/generated/char_flag_ranges.cpp
 
 The library `tokenizers` is asked what it does with each code point, because its parts know different versions of
 Unicode (its marks and punctuation are those of Unicode 8, its lower case is that of its compiler) and files were
@@ -159,7 +159,7 @@ def main():
     bits = {flag: 1 << i for i, flag in enumerate(FLAGS)}
     print("// Made by tools/make_text_tables.py; not for editing.")
     print(f"// As tokenizers {tokenizers.__version__} treats characters.")
-    print('#include "text/unicode/text_tables.h"\n')
+    print('#include "text/unicode/generated/char_flag_ranges.h"\n')
     print("#include <array>\n")
     print("namespace bev {\n\nnamespace {\n")
     print("// clang-format off")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes src/text/unicode/unicode_tables.cpp: which code points are letters, numbers and white space.
+"""Writes src/text/unicode/generated/char_class_ranges.cpp: which code points are letters, numbers and white space.
 
-    make_unicode_tables.py CLASSES.json > src/text/unicode/unicode_tables.cpp
+    make_unicode_tables.py CLASSES.json > src/text/unicode/generated/char_class_ranges.cpp
 
 CLASSES.json is an object with the lists `letter`, `number` and `white_space`, each of sorted ranges [first, last]
 of code points: the classes \\p{L}, \\p{N} and \\s of the regular expressions that other tokenizers use. Python's
@@ -52,7 +52,7 @@ def main():
     items = [f"{{0x{first:X}, 0x{last:X}, {short[name]}}}," for first, last, name in ranges]
     print("// Made by tools/make_unicode_tables.py; not for editing.")
     print(f"// Code points of \\p{{L}}, \\p{{N}} and \\s as of Unicode {VERSION}.")
-    print('#include "text/unicode/unicode_tables.h"\n')
+    print('#include "text/unicode/generated/char_class_ranges.h"\n')
     print("#include <array>\n")
     print("namespace bev {\n\nnamespace {\n")
     print("constexpr CharClass L = CharClass::Letter, N = CharClass::Number, S = CharClass::Space;\n")

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/philox.h"
-#include "model/head.h"
+#include "model/lm_head.h"
 #include "ops/elementwise.h"
 
 namespace bev {

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "bench/rig.h"
+#include "bench/op_rig.h"
 #include "config/config.h"
 #include "config/resolve.h"
 #include "ops/dropout.h"

@@ -7,10 +7,10 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/integer.h"
-#include "bench/rig.h"
-#include "comm/host.h"
+#include "bench/op_rig.h"
+#include "comm/host_communicator.h"
 #include "comm/nccl_world.h"
-#include "comm/thread.h"
+#include "comm/thread_communicator.h"
 #include "ops/elementwise.h"
 
 namespace bev {

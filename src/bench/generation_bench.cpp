@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "bench/machine.h"
-#include "infer/batcher.h"
+#include "infer/continuous_batcher.h"
 
 namespace bev {
 

@@ -5,9 +5,9 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/philox.h"
-#include "data/megatron_samples.h"
+#include "data/megatron/megatron_dataset.h"
+#include "data/token_dataset.h"
 #include "data/token_file_writer.h"
-#include "data/token_samples.h"
 
 namespace bev {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "bench/measure.h"
-#include "bench/rig.h"
+#include "bench/op_rig.h"
 #include "device/pinned_buffer.h"
 #include "ops/elementwise.h"
 #include "ops/matmul.h"

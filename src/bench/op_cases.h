@@ -28,7 +28,7 @@ struct BenchedOp {
 // All of them, in the order of a step.
 std::span<const BenchedOp> benched_ops();
 
-// product_cases.cpp
+// matmul_cases.cpp
 std::vector<OpCase> matmul_cases(const CaseOperands& o);
 
 // norm_cases.cpp

@@ -3,13 +3,13 @@
 #include <fstream>
 
 #include "base/clock.h"
-#include "bench/gpu_peaks.h"
-#include "data/loader.h"
-#include "data/mock_samples.h"
-#include "device/rehearsal.h"
+#include "data/data_loader.h"
+#include "data/mock_dataset.h"
+#include "device/autotune.h"
+#include "device/gpu_peaks.h"
 #include "ops/make_device.h"
-#include "train/assembly.h"
-#include "train/step.h"
+#include "train/step_runner.h"
+#include "train/training_state.h"
 
 namespace bev {
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "config/load.h"
+#include "config/parse/load.h"
 
 namespace bev {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "config/config.h"
 #include "text/tokenizer_files.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "base/atomic_directory.h"
 #include "base/check.h"
-#include "checkpoint/atomic_directory.h"
-#include "checkpoint/rectangle_blocks.h"
+#include "tensor/rectangle_blocks.h"
 
 namespace bev {
 

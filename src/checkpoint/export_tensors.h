@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 
 namespace bev {
 

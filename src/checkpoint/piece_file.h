@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "checkpoint/checksum.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/rectangle.h"
 #include "checkpoint/safetensors.h"
+#include "tensor/rectangle.h"
 
 namespace bev {
 

@@ -4,8 +4,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "checkpoint/held_pieces.h"
-#include "checkpoint/weight_source.h"
+#include "checkpoint/local_pieces.h"
 
 namespace bev {
 

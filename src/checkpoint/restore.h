@@ -1,9 +1,9 @@
 // From a checkpoint into the memory of a rank, whatever layout and precision wrote it.
 #pragma once
 
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "optim/optimizer.h"
-#include "param/store.h"
+#include "param/param_store.h"
 
 namespace bev {
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "checkpoint/rectangle_blocks.h"
+#include "tensor/rectangle_blocks.h"
 
 namespace bev {
 

@@ -4,7 +4,7 @@
 #include <deque>
 
 #include "base/check.h"
-#include "checkpoint/survey.h"
+#include "checkpoint/checkpoint_survey.h"
 
 namespace bev {
 

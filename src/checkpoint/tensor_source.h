@@ -7,8 +7,8 @@
 #include <memory>
 #include <string>
 
-#include "checkpoint/rectangle.h"
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "tensor/rectangle.h"
 
 namespace bev {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checkpoint/rectangle_blocks.h"
+#include "tensor/rectangle_blocks.h"
 
 namespace bev {
 

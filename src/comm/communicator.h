@@ -7,8 +7,8 @@
 #include <span>
 #include <string>
 
+#include "base/activity.h"
 #include "base/function_ref.h"
-#include "control/activity.h"
 #include "device/exec.h"
 #include "ops/combine.h"
 

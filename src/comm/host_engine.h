@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "control/key_store.h"
+#include "coordination/key_value_store.h"
 
 namespace bev {
 

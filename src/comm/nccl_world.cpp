@@ -5,7 +5,7 @@
 #include "base/check.h"
 
 #ifdef BEV_HAS_NCCL
-#include "comm/cuda/nccl.h"
+#include "comm/cuda/nccl_communicator.h"
 #include "comm/cuda/nccl_library.h"
 #endif
 
@@ -20,7 +20,8 @@ std::string why_no_nccl() {
   }
   return {};
 #else
-  return "this program was built without NCCL (it is built in where nvcc and nccl.h are found)";
+  return "this program was built without NCCL (it is built in where nvcc and nccl_communicator.h "
+         "are found)";
 #endif
 }
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "control/control.h"
+#include "coordination/coordination_client.h"
 
 namespace bev {
 

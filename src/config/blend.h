@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/value.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "config/choices.h"
-#include "config/describe.h"
-#include "config/value.h"
+#include "config/parse/describe.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

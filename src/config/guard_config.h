@@ -2,8 +2,8 @@
 #pragma once
 
 #include "config/choices.h"
-#include "config/describe.h"
-#include "config/value.h"
+#include "config/parse/describe.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

@@ -4,8 +4,8 @@
 #include <string>
 
 #include "config/choices.h"
-#include "config/describe.h"
-#include "config/megatron_words.h"
+#include "config/megatron/megatron_notation.h"
+#include "config/parse/describe.h"
 
 namespace bev {
 

@@ -1,7 +1,7 @@
 #include "config/stored_config.h"
 
 #include "base/check.h"
-#include "config/toml.h"
+#include "config/parse/toml.h"
 
 namespace bev {
 

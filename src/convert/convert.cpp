@@ -5,15 +5,15 @@
 #include "base/check.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_model.h"
-#include "checkpoint/checkpoint_weights.h"
-#include "checkpoint/huggingface_family.h"
-#include "checkpoint/huggingface_files.h"
-#include "checkpoint/huggingface_weights.h"
-#include "checkpoint/huggingface_writer.h"
-#include "config/tokenizer_facts.h"
-#include "convert/megatron_weights.h"
-#include "convert/model_parameters.h"
+#include "config/tokenizer_config.h"
+#include "convert/checkpoint_weights.h"
+#include "convert/huggingface/huggingface_family.h"
+#include "convert/huggingface/huggingface_files.h"
+#include "convert/huggingface/huggingface_weights.h"
+#include "convert/huggingface/huggingface_writer.h"
+#include "convert/megatron/megatron_weights.h"
 #include "convert/weights_checkpoint.h"
+#include "pipeline/model_parameters.h"
 
 namespace bev {
 

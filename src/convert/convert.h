@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/weight_source.h"
+#include "convert/weight_source.h"
 
 namespace bev {
 

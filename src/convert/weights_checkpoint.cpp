@@ -9,8 +9,8 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_model.h"
 #include "checkpoint/piece_file.h"
-#include "config/field.h"
-#include "config/print.h"
+#include "config/parse/field.h"
+#include "config/parse/print_config.h"
 
 namespace bev {
 

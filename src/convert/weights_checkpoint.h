@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/weight_source.h"
 #include "config/config.h"
+#include "convert/weight_source.h"
 #include "text/tokenizer_files.h"
 
 namespace bev {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "config/config.h"
-#include "config/split.h"
+#include "config/data_split.h"
 #include "data/batch.h"
 
 namespace bev {

@@ -45,7 +45,7 @@ class Device {
   virtual uint64_t algorithms() const { return 0; }
 
   // In a rehearsal nobody needs the results of ops, so that they may repeat their work to find out
-  // which way is the fastest. Rehearsal (device/rehearsal.h) begins and ends it.
+  // which way is the fastest. Rehearsal (device/autotune.h) begins and ends it.
   bool is_rehearsing() const { return rehearsing_; }
   // What the rehearsal brought, in a sentence; empty: nothing worth telling.
   const std::string& rehearsed() const { return rehearsed_; }
@@ -56,7 +56,7 @@ class Device {
   Stream copy_stream() { return {*this, 1}; }
   // For what ranks exchange while others of their work goes on.
   Stream exchange_stream() { return {*this, 2}; }
-  // Whether Recording (device/recording.h) may work here.
+  // Whether Recording (device/device_graph.h) may work here.
   virtual bool can_record() const { return false; }
   // Blocks the host until the event has passed.
   virtual void finish(Event) {}

@@ -6,7 +6,7 @@
 #include "device/arena.h"
 #include "device/device.h"
 #include "device/trace.h"
-#include "device/wait_meter.h"
+#include "device/wait_timer.h"
 
 namespace bev {
 

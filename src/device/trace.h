@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "device/time_mark.h"
+#include "device/timer_event.h"
 
 namespace bev {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "data/documents.h"
+#include "data/preprocess/documents.h"
 #include "infer/model_folder.h"
 #include "infer/scoring_windows.h"
 #include "text/tokenizer.h"

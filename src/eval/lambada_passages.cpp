@@ -1,10 +1,10 @@
 #include "eval/lambada_passages.h"
 
 #include "base/check.h"
-#include "data/json_line.h"
-#include "eval/ending_item.h"
+#include "data/preprocess/jsonl_reader.h"
 #include "eval/json_lines.h"
 #include "eval/shortened.h"
+#include "eval/task_items.h"
 #include "text/white_space.h"
 
 namespace bev {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "infer/batcher.h"
+#include "infer/continuous_batcher.h"
 
 namespace bev {
 

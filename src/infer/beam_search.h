@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/function_ref.h"
-#include "infer/decoder.h"
+#include "infer/inference_engine.h"
 
 namespace bev {
 

@@ -3,7 +3,7 @@
 
 #include "device/buffer.h"
 #include "device/exec.h"
-#include "ops/kv_cache.h"
+#include "ops/decode_attention.h"
 
 namespace bev {
 

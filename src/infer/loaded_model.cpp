@@ -1,9 +1,9 @@
 #include "infer/loaded_model.h"
 
-#include "checkpoint/checkpoint_weights.h"
-#include "checkpoint/huggingface.h"
-#include "checkpoint/load_weights.h"
-#include "comm/phantom.h"
+#include "comm/planning_communicator.h"
+#include "convert/checkpoint_weights.h"
+#include "convert/huggingface/huggingface.h"
+#include "convert/load_weights.h"
 #include "ops/make_device.h"
 
 namespace bev {

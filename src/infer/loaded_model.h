@@ -5,7 +5,7 @@
 
 #include "infer/model_folder.h"
 #include "pipeline/executor.h"
-#include "pipeline/placed_model.h"
+#include "pipeline/rank_model.h"
 
 namespace bev {
 

@@ -3,9 +3,9 @@
 #include "base/check.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_model.h"
-#include "checkpoint/huggingface.h"
-#include "config/load.h"
-#include "config/tokenizer_facts.h"
+#include "config/parse/load.h"
+#include "config/tokenizer_config.h"
+#include "convert/huggingface/huggingface.h"
 #include "text/tokenizer_files.h"
 #include "train/run_directory.h"
 

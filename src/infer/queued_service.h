@@ -12,8 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "infer/batcher.h"
-#include "infer/service.h"
+#include "infer/continuous_batcher.h"
+#include "infer/generation_service.h"
 
 namespace bev {
 

@@ -4,9 +4,9 @@
 #include <array>
 #include <vector>
 
-#include "pipeline/batch_feed.h"
+#include "pipeline/batch_uploader.h"
 #include "pipeline/executor.h"
-#include "pipeline/placed_model.h"
+#include "pipeline/rank_model.h"
 
 namespace bev {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "launch/side_work.h"
+#include "launch/poll_source.h"
 #include "launch/signal_queue.h"
 #include "launch/supervised_ranks.h"
 

@@ -10,10 +10,10 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "launch/machine_guest.h"
-#include "launch/machine_host.h"
+#include "launch/node_client.h"
+#include "launch/node_server.h"
+#include "launch/rendezvous_wait.h"
 #include "launch/restart_policy.h"
-#include "launch/roll_call.h"
 #include "net/interfaces.h"
 
 namespace bev {

@@ -6,11 +6,11 @@
 #include <sstream>
 
 #include "base/check.h"
-#include "comm/host.h"
+#include "comm/host_communicator.h"
 #include "comm/host_engine_loader.h"
 #include "comm/nccl_world.h"
-#include "comm/single.h"
-#include "launch/secret.h"
+#include "comm/single_communicator.h"
+#include "launch/job_secret.h"
 #include "net/interfaces.h"
 
 namespace bev {

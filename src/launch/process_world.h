@@ -7,9 +7,9 @@
 
 #include "comm/host_engine.h"
 #include "config/config.h"
-#include "control/control.h"
+#include "coordination/coordination_client.h"
 #include "device/device.h"
-#include "launch/environment.h"
+#include "launch/rank_environment.h"
 
 namespace bev {
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "data/batch.h"
-#include "model/blueprint.h"
 #include "model/env.h"
+#include "model/model_spec.h"
 
 namespace bev {
 

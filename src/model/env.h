@@ -8,7 +8,7 @@
 #include "ops/matmul.h"
 #include "parallel/attention_core.h"
 #include "parallel/tensor_region.h"
-#include "param/leases.h"
+#include "param/param_gather.h"
 
 namespace bev {
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "model/blueprint.h"
 #include "model/linear.h"
+#include "model/model_spec.h"
 
 namespace bev {
 

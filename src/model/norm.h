@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "model/blueprint.h"
 #include "model/env.h"
+#include "model/model_spec.h"
 #include "ops/norm.h"
 
 namespace bev {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "tensor/visit.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "device/buffer.h"
-#include "model/blueprint.h"
+#include "model/model_spec.h"
 #include "tensor/tensor.h"
 
 namespace bev {

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "model/block.h"
-#include "model/block_groups.h"
 #include "model/embedding.h"
-#include "model/head.h"
+#include "model/lm_head.h"
+#include "model/recompute_groups.h"
 
 namespace bev {
 

@@ -16,4 +16,22 @@ enum class EveryAddress : uint8_t { Refused, Allowed };
 Socket listen_on(const std::string& host, int port,
                  EveryAddress every_address = EveryAddress::Refused);
 
+// Where the first rank listens, taken before anybody is told about it.
+class ControlPort {
+ public:
+  // Binds that address only. `port` 0: any free one. A Comm error says who has it, as far as the
+  // system tells, or which addresses this machine has.
+  ControlPort(const std::string& host, int port);
+  ~ControlPort();
+  ControlPort(ControlPort&&) noexcept;
+  ControlPort& operator=(ControlPort&&) noexcept;
+
+  int port() const { return port_; }
+  // The listening socket, which is the caller's from now on.
+  int release();
+
+ private:
+  int descriptor_ = -1, port_ = 0;
+};
+
 }  // namespace bev

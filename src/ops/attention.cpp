@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/check_tensor.h"
 #include "ops/op_table.h"
+#include "ops/operands.h"
 
 namespace bev::ops {
 

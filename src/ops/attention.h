@@ -18,7 +18,7 @@ struct AttentionMask {
 };
 
 // Probabilities are dropped by logical index: the draw for (query, head, key j) is
-// attention_draw(key, rows[query], head, j) of attention_draws.h, heads counted from head_begin.
+// attention_draw(key, rows[query], head, j) of attention_dropout.h, heads counted from head_begin.
 // There too: which multiple of 2^-16 a probability stands for.
 struct AttentionDropout {
   double probability = 0;

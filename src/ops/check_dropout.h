@@ -1,8 +1,8 @@
 // The check of a Dropout, which several ops carry.
 #pragma once
 
-#include "ops/check_tensor.h"
 #include "ops/dropout.h"
+#include "ops/operands.h"
 
 namespace bev::ops {
 

@@ -1,7 +1,7 @@
 #include "ops/cross_entropy.h"
 
-#include "ops/check_tensor.h"
 #include "ops/op_table.h"
+#include "ops/operands.h"
 
 namespace bev::ops {
 

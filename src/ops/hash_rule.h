@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "base/host_device.h"
+#include "base/cuda_macros.h"
 
 namespace bev {
 

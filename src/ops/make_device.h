@@ -5,7 +5,7 @@
 #include <string>
 
 #include "config/config.h"
-#include "device/cuda/gpu_facts.h"
+#include "device/cuda/gpu_info.h"
 #include "device/device.h"
 
 namespace bev {

@@ -1,8 +1,8 @@
 #include "ops/matmul.h"
 
-#include "ops/check_tensor.h"
 #include "ops/norm.h"
 #include "ops/op_table.h"
+#include "ops/operands.h"
 
 namespace bev::ops {
 

@@ -43,8 +43,8 @@ struct Matmul {
   Tensor pre_activation{};         // [m, n], may be absent: receives the argument of the activation
   ConstTensor activation_input{};  // [m, n], for ActivateBackward
   bool b_is_settled = false;       // nothing on its way writes b or the norm's weight and bias: a
-                              // backend may read them before what was issued earlier is done
-  RowNorm norm{};  // may be absent; a is not transposed then
+                                   // backend may read them before what was issued earlier is done
+  RowNorm norm{};                  // may be absent; a is not transposed then
   Tensor dbias{};  // [m] of the accumulation type, may be absent: the sums of op(a) over k are
                    // added. A bias gradient then falls out of the weight gradient.
 };

@@ -4,17 +4,17 @@
 
 #include "ops/activation.h"
 #include "ops/attention.h"
-#include "ops/choose_tokens.h"
 #include "ops/combine.h"
 #include "ops/cross_entropy.h"
+#include "ops/decode_attention.h"
 #include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
-#include "ops/kv_cache.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
 #include "ops/rope.h"
+#include "ops/sampling.h"
 #include "ops/update.h"
 
 namespace bev {

@@ -3,7 +3,7 @@
 // all devices.
 #pragma once
 
-#include "ops/schedule.h"
+#include "ops/lr_schedule.h"
 
 namespace bev {
 

@@ -8,7 +8,7 @@
 
 #include "config/choices.h"
 #include "device/exec.h"
-#include "param/store.h"
+#include "param/param_store.h"
 
 namespace bev {
 

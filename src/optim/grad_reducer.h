@@ -7,7 +7,7 @@
 
 #include "model/env.h"
 #include "optim/grad_buffer.h"
-#include "parallel/groups.h"
+#include "parallel/process_groups.h"
 
 namespace bev {
 

@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "param/spec.h"
+#include "param/param_spec.h"
 
 namespace bev {
 

@@ -5,10 +5,10 @@
 #include <map>
 #include <span>
 
-#include "device/recorded_work.h"
-#include "pipeline/batch_feed.h"
+#include "device/graph_cache.h"
+#include "pipeline/batch_uploader.h"
 #include "pipeline/micro_work.h"
-#include "pipeline/placed_model.h"
+#include "pipeline/rank_model.h"
 #include "pipeline/schedule.h"
 
 namespace bev {

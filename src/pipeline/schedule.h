@@ -7,7 +7,7 @@
 
 #include "config/choices.h"
 #include "pipeline/program.h"
-#include "pipeline/verify.h"
+#include "pipeline/schedule_verifier.h"
 
 namespace bev {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/config.h"
-#include "parallel/layout.h"
+#include "parallel/parallel_layout.h"
 #include "pipeline/schedule.h"
 
 namespace bev {

@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <optional>
 
-#include "checkpoint/snapshot.h"
-#include "comm/phantom.h"
+#include "checkpoint/host_snapshot.h"
+#include "comm/planning_communicator.h"
 #include "ops/make_device.h"
 #include "pipeline/step_schedule.h"
-#include "train/assembly.h"
+#include "train/gather_model.h"
 #include "train/resume.h"
 #include "train/run_checkpoints.h"
-#include "train/step.h"
-#include "train/whole_model.h"
+#include "train/step_runner.h"
+#include "train/training_state.h"
 
 namespace bev {
 

@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/format.h"
-#include "serve/beam_work.h"
-#include "serve/completion_work.h"
+#include "serve/beam_search_job.h"
+#include "serve/completion_job.h"
 #include "serve/json_text.h"
-#include "serve/megatron_work.h"
+#include "serve/megatron_job.h"
 #include "serve/web_page.h"
 
 namespace bev {

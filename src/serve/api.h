@@ -4,12 +4,12 @@
 #include <functional>
 #include <memory>
 
-#include "serve/access.h"
+#include "serve/access_check.h"
 #include "serve/health_check.h"
-#include "serve/http/handler.h"
+#include "serve/http/http_handler.h"
 #include "serve/serve_metrics.h"
 #include "serve/served_model.h"
-#include "serve/timed_work.h"
+#include "serve/timed_job.h"
 
 namespace bev {
 

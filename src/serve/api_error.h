@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "serve/http/message.h"
+#include "serve/http/http_message.h"
 
 namespace bev {
 

@@ -6,9 +6,9 @@
 #include <memory>
 #include <set>
 
-#include "serve/http/handler.h"
+#include "serve/generation_group.h"
+#include "serve/http/http_handler.h"
 #include "serve/served_model.h"
-#include "serve/text_group.h"
 
 namespace bev {
 

@@ -4,8 +4,8 @@
 #include <string_view>
 #include <variant>
 
-#include "infer/request.h"
-#include "serve/prompt.h"
+#include "infer/generation_request.h"
+#include "serve/request_prompt.h"
 
 namespace bev {
 

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "serve/api.h"
-#include "serve/http/server.h"
+#include "serve/http/http_server.h"
 
 namespace bev {
 

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "infer/service.h"
-#include "serve/http/handler.h"
+#include "infer/generation_service.h"
+#include "serve/http/http_handler.h"
 
 namespace bev {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
-#include "infer/service.h"
-#include "serve/prompt.h"
+#include "infer/generation_service.h"
+#include "serve/request_prompt.h"
 #include "text/tokenizer.h"
 
 namespace bev {

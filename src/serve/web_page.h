@@ -1,7 +1,7 @@
 // The page at /, for trying the model in a browser.
 #pragma once
 
-#include "serve/http/message.h"
+#include "serve/http/http_message.h"
 
 namespace bev {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/found_file.h"
+#include "base/untrusted_file.h"
 
 namespace bev {
 

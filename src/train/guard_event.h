@@ -4,8 +4,8 @@
 #include <string>
 
 #include "config/sample_ranges.h"
-#include "data/loader.h"
-#include "train/step.h"
+#include "data/data_loader.h"
+#include "train/step_runner.h"
 
 namespace bev {
 

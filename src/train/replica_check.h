@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device/buffer.h"
-#include "train/assembly.h"
+#include "train/training_state.h"
 
 namespace bev {
 

@@ -8,9 +8,9 @@
 
 #include "base/check.h"
 #include "checkpoint/restore.h"
+#include "config/config_diff.h"
 #include "config/resolve.h"
-#include "config/resume.h"
-#include "optim/resumed_schedule.h"
+#include "optim/resumed_lr_schedule.h"
 
 namespace bev {
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/stored_checkpoint.h"
-#include "train/assembly.h"
-#include "train/trainer.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "train/train_loop.h"
+#include "train/training_state.h"
 
 namespace bev {
 

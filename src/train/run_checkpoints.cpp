@@ -5,8 +5,8 @@
 #include "checkpoint/retention.h"
 #include "config/stored_config.h"
 #include "ops/make_device.h"
-#include "optim/resumed_schedule.h"
-#include "train/whole_model.h"
+#include "optim/resumed_lr_schedule.h"
+#include "train/gather_model.h"
 
 namespace bev {
 

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/saver.h"
+#include "checkpoint/checkpoint_saver.h"
 #include "config/save_schedule.h"
-#include "ops/schedule.h"
-#include "train/assembly.h"
+#include "ops/lr_schedule.h"
 #include "train/run_position.h"
+#include "train/training_state.h"
 
 namespace bev {
 

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/huggingface.h"
+#include "convert/huggingface/huggingface.h"
 
 namespace bev {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "config/config.h"
-#include "param/store.h"
+#include "param/param_store.h"
 
 namespace bev {
 

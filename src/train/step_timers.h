@@ -7,7 +7,7 @@
 #include "comm/communicator.h"
 #include "config/config.h"
 #include "device/trace.h"
-#include "train/step.h"
+#include "train/step_runner.h"
 
 namespace bev {
 

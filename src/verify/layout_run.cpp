@@ -6,14 +6,14 @@
 #include <mutex>
 
 #include "base/check.h"
-#include "comm/thread.h"
-#include "data/loader.h"
+#include "comm/thread_communicator.h"
+#include "data/data_loader.h"
 #include "ops/make_device.h"
 #include "param/piece_runs.h"
 #include "plan/dry_run.h"
-#include "tensor/visit.h"
-#include "train/whole_model.h"
-#include "verify/uneven_samples.h"
+#include "tensor/dtype_dispatch.h"
+#include "train/gather_model.h"
+#include "verify/uneven_dataset.h"
 
 namespace bev {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "train/step.h"
+#include "train/step_runner.h"
 
 namespace bev {
 

@@ -8,8 +8,8 @@
 
 #include "base/check.h"
 #include "base/integer.h"
-#include "config/check.h"
 #include "config/resolve.h"
+#include "config/rules/config_check.h"
 
 namespace bev {
 

@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
-#include "app/run_start.h"
-#include "comm/thread.h"
+#include "app/train/run_start.h"
+#include "comm/thread_communicator.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
 #include "support/tiny_models.h"
 #include "train/run_checkpoints.h"
-#include "verify/layout_text.h"
-#include "verify/uneven_samples.h"
+#include "verify/layout_name.h"
+#include "verify/uneven_dataset.h"
 
 namespace bev::test {
 

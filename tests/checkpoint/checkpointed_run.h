@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "config/config.h"
-#include "train/trainer.h"
+#include "train/train_loop.h"
 
 namespace bev::test {
 

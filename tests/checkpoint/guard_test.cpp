@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "checkpoint/checkpointed_run.h"
-#include "data/mock_samples.h"
+#include "data/mock_dataset.h"
 #include "support/same_checkpoint.h"
 #include "support/temporary_directory.h"
 

@@ -8,7 +8,7 @@
 #include "equivalence/layout_bounds.h"
 #include "equivalence/layout_cases.h"
 #include "ops/make_device.h"
-#include "verify/comparison.h"
+#include "verify/run_comparison.h"
 
 namespace bev::test {
 namespace {

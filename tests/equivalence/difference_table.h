@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "verify/comparison.h"
+#include "verify/run_comparison.h"
 
 namespace bev::test {
 

@@ -4,12 +4,12 @@
 #include <gtest/gtest.h>
 
 #include "base/clock.h"
-#include "comm/thread.h"
+#include "comm/thread_communicator.h"
 #include "support/faults.h"
 #include "support/layout_name.h"
 #include "support/tiny_models.h"
+#include "verify/layout_name.h"
 #include "verify/layout_run.h"
-#include "verify/layout_text.h"
 
 namespace bev::test {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "config/choices.h"
-#include "verify/comparison.h"
+#include "verify/run_comparison.h"
 
 namespace bev::test {
 

@@ -6,7 +6,7 @@
 #include "equivalence/layout_factors.h"
 #include "support/layout_name.h"
 #include "support/tiny_models.h"
-#include "verify/layout_text.h"
+#include "verify/layout_name.h"
 
 namespace bev::test {
 

@@ -7,8 +7,8 @@
 #include "base/format.h"
 #include "equivalence/layout_cases.h"
 #include "equivalence/layout_factors.h"
-#include "parallel/layout.h"
-#include "verify/layout_text.h"
+#include "parallel/parallel_layout.h"
+#include "verify/layout_name.h"
 
 namespace bev::test {
 namespace {

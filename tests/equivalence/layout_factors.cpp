@@ -1,9 +1,9 @@
 #include "equivalence/layout_factors.h"
 
 #include "base/format.h"
-#include "config/check.h"
+#include "config/rules/config_check.h"
 #include "equivalence/layout_cases.h"
-#include "parallel/layout.h"
+#include "parallel/parallel_layout.h"
 #include "pipeline/step_schedule.h"
 
 namespace bev::test {

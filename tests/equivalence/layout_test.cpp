@@ -10,8 +10,8 @@
 #include "equivalence/difference_table.h"
 #include "equivalence/layout_bounds.h"
 #include "equivalence/layout_cases.h"
-#include "verify/comparison.h"
-#include "verify/layout_text.h"
+#include "verify/layout_name.h"
+#include "verify/run_comparison.h"
 
 namespace bev::test {
 namespace {

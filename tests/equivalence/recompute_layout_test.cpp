@@ -5,8 +5,8 @@
 
 #include "equivalence/layout_cases.h"
 #include "support/layout_name.h"
-#include "verify/comparison.h"
-#include "verify/layout_text.h"
+#include "verify/layout_name.h"
+#include "verify/run_comparison.h"
 
 namespace bev::test {
 namespace {

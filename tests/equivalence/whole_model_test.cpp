@@ -1,14 +1,13 @@
 // What rank 0 gathers and a run writes is the whole model, bit for bit.
-#include "train/whole_model.h"
-
 #include <gtest/gtest.h>
 
-#include "comm/thread.h"
+#include "comm/thread_communicator.h"
 #include "equivalence/layout_cases.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
 #include "support/small_run.h"
-#include "verify/layout_text.h"
+#include "train/gather_model.h"
+#include "verify/layout_name.h"
 
 namespace bev::test {
 namespace {

@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "config/check.h"
-#include "config/print.h"
+#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "config/resolve.h"
-#include "config/toml.h"
+#include "config/rules/config_check.h"
 
 namespace {
 

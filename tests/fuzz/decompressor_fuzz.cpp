@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/decompressor.h"
+#include "data/preprocess/decompressor.h"
 
 namespace {
 

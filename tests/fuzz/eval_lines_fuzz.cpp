@@ -6,8 +6,8 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "eval/choice_questions.h"
 #include "eval/lambada_passages.h"
+#include "eval/multiple_choice_questions.h"
 #include "text/byte_tokenizer.h"
 #include "text/detokenizer.h"
 #include "text/white_space.h"

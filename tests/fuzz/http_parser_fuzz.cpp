@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "serve/http/parser.h"
+#include "serve/http/http_parser.h"
 
 namespace {
 

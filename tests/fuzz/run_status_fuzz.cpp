@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "train/run_status.h"
+#include "report/run_status.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "base/format.h"
-#include "data/megatron_blend.h"
+#include "data/megatron/megatron_blend.h"
 #include "golden_runner/sample_files.h"
 
 namespace fs = std::filesystem;

@@ -6,10 +6,10 @@
 
 #include "base/format.h"
 #include "base/json.h"
-#include "config/field.h"
-#include "config/load.h"
-#include "config/megatron_flags.h"
-#include "config/nearest.h"
+#include "config/megatron/megatron_flags.h"
+#include "config/parse/field.h"
+#include "config/parse/load.h"
+#include "config/parse/nearest.h"
 #include "golden_runner/cases.h"
 
 namespace bev::golden {

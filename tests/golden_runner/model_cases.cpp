@@ -6,7 +6,7 @@
 #include "checkpoint/safetensors.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/model_run.h"
-#include "infer/batcher.h"
+#include "infer/continuous_batcher.h"
 #include "infer/scorer.h"
 #include "support/tolerance.h"
 

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "base/json.h"
-#include "checkpoint/huggingface.h"
+#include "convert/huggingface/huggingface.h"
 #include "golden_runner/places.h"
 #include "plan/dry_run.h"
-#include "train/step.h"
+#include "train/step_runner.h"
 
 namespace bev::golden {
 

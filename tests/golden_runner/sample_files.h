@@ -9,7 +9,7 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "data/megatron_samples.h"
+#include "data/megatron/megatron_dataset.h"
 #include "golden_runner/report.h"
 
 namespace bev::golden {

@@ -1,7 +1,7 @@
 // Samplers, torch's permutation and the mapping of sentences.
 #include "base/check.h"
-#include "data/samplers.h"
-#include "data/sentence_mapping.h"
+#include "data/megatron/megatron_samplers.h"
+#include "data/megatron/sentence_mapping.h"
 #include "golden_runner/sample_files.h"
 
 namespace fs = std::filesystem;

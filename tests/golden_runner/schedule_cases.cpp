@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "config/resolve.h"
 #include "golden_runner/cases.h"
-#include "optim/lr_schedule.h"
+#include "optim/lr_schedule_config.h"
 
 namespace bev::golden {
 

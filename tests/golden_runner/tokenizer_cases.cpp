@@ -11,7 +11,7 @@
 #include "golden_runner/cases.h"
 #include "golden_runner/text_groups.h"
 #include "text/bpe/gpt2_tokenizer.h"
-#include "text/unicode/unicode_classes.h"
+#include "text/unicode/char_classes.h"
 #include "text/utf8.h"
 
 namespace fs = std::filesystem;

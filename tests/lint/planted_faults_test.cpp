@@ -95,9 +95,9 @@ TEST(PlantedFault, LayersFindsAnUpwardInclude) {
 
 TEST(PlantedFault, LayersFindsAnIncludeThatNoLinkLeadsTo) {
   EXPECT_EQ(places("layers", {kLayers,
-                              {"src/data/loader.cpp", "  #  include \"device/device.h\"\n"},
+                              {"src/data/data_loader.cpp", "  #  include \"device/device.h\"\n"},
                               {"src/ops/cpu/norm.cpp", "#include \"comm/communicator.h\"\n"}}),
-            (Places{"src/data/loader.cpp:1", "src/ops/cpu/norm.cpp:1"}));
+            (Places{"src/data/data_loader.cpp:1", "src/ops/cpu/norm.cpp:1"}));
 }
 
 TEST(PlantedFault, LayersFindsAFolderWithoutALineAndAPathThatIsNotFromSrc) {
@@ -116,14 +116,15 @@ TEST(PlantedFault, LayersFindsALinkToALaterLine) {
 }
 
 TEST(PlantedFault, ModelWordsAcceptsTensorRanksCommentsAndOtherFolders) {
-  EXPECT_EQ(places("model_words", {{"src/model/norm.cpp",
-                                    "// Every rank of the Communicator.\n"
-                                    "/* rank\n   rank */ int dims = x.shape.rank();\n"
-                                    "bool full = x.shape.rank() == kMaxRank;\n"
-                                    "const char* text = \"rank\";\n"
-                                    "int frank = 0, ranking = 0;\n"},
-                                   {"src/comm/thread.cpp", "#if 1\nint rank;\n#endif\n"}}),
-            Places{});
+  EXPECT_EQ(
+      places("model_words", {{"src/model/norm.cpp",
+                              "// Every rank of the Communicator.\n"
+                              "/* rank\n   rank */ int dims = x.shape.rank();\n"
+                              "bool full = x.shape.rank() == kMaxRank;\n"
+                              "const char* text = \"rank\";\n"
+                              "int frank = 0, ranking = 0;\n"},
+                             {"src/comm/thread_communicator.cpp", "#if 1\nint rank;\n#endif\n"}}),
+      Places{});
 }
 
 TEST(PlantedFault, ModelWordsFindsRankInAnyName) {
@@ -150,7 +151,7 @@ TEST(PlantedFault, ModelWordsFindsCommunicatorsAndConditionalCompilation) {
 }
 
 TEST(PlantedFault, VendorIncludesAcceptsTheNamedFiles) {
-  EXPECT_EQ(places("vendor_includes", {{"src/config/toml.cpp", "#include <toml++/toml.h>\n"},
+  EXPECT_EQ(places("vendor_includes", {{"src/config/parse/toml.cpp", "#include <toml++/toml.h>\n"},
                                        {"src/base/format.h", "#include <fmt/format.h>\n"},
                                        {"src/base/file.cpp",
                                         "#include <sys/mman.h>\n"
@@ -161,12 +162,13 @@ TEST(PlantedFault, VendorIncludesAcceptsTheNamedFiles) {
 }
 
 TEST(PlantedFault, VendorIncludesFindsALibraryElsewhere) {
-  EXPECT_EQ(places("vendor_includes", {{"src/app/train.cpp", "#include <toml++/toml.h>\n"},
-                                       {"src/plan/report.h", "#include \"nlohmann/json.hpp\"\n"},
-                                       {"src/train/step.cpp", "#include <fmt/core.h>\n"},
-                                       {"src/train/trainer.cpp", "#include <gtest/gtest.h>\n"}}),
-            (Places{"src/app/train.cpp:1", "src/plan/report.h:1", "src/train/step.cpp:1",
-                    "src/train/trainer.cpp:1"}));
+  EXPECT_EQ(
+      places("vendor_includes", {{"src/app/train/train_verb.cpp", "#include <toml++/toml.h>\n"},
+                                 {"src/plan/plan_report.h", "#include \"nlohmann/json.hpp\"\n"},
+                                 {"src/train/step_runner.cpp", "#include <fmt/core.h>\n"},
+                                 {"src/train/train_loop.cpp", "#include <gtest/gtest.h>\n"}}),
+      (Places{"src/app/train/train_verb.cpp:1", "src/plan/plan_report.h:1",
+              "src/train/step_runner.cpp:1", "src/train/train_loop.cpp:1"}));
 }
 
 TEST(PlantedFault, VendorIncludesFindsALibraryWithoutARow) {

@@ -20,7 +20,7 @@
 
 #include "base/check.h"
 #include "comm/nccl_world.h"
-#include "control/control.h"
+#include "coordination/coordination_client.h"
 #include "nccl/rank_checks.h"
 #include "ops/make_device.h"
 

@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/choose_tokens.h"
+#include "ops/decode_attention.h"
 #include "ops/harness.h"
-#include "ops/kv_cache.h"
 #include "ops/matmul.h"
+#include "ops/sampling.h"
 
 namespace bev::test {
 namespace {

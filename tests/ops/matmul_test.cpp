@@ -8,7 +8,7 @@
 #include <memory>
 
 #include "base/philox.h"
-#include "device/rehearsal.h"
+#include "device/autotune.h"
 #include "ops/activation.h"
 #include "ops/harness.h"
 #include "support/temporary_directory.h"

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/file.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/stored_checkpoint.h"
 #include "processes/saved_run.h"
 #include "support/same_checkpoint.h"
 

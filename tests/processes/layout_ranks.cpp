@@ -24,8 +24,8 @@
 #include "equivalence/layout_cases.h"
 #include "launch/process_world.h"
 #include "ops/make_device.h"
-#include "parallel/layout.h"
-#include "verify/comparison.h"
+#include "parallel/parallel_layout.h"
+#include "verify/run_comparison.h"
 
 namespace bev::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "processes/saved_run.h"
 
 namespace bev::test {

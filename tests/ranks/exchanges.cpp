@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/format.h"
-#include "comm/thread.h"
+#include "comm/thread_communicator.h"
 #include "ops/make_device.h"
 
 namespace bev::test {

@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "comm/host_engine_loader.h"
-#include "control/control.h"
+#include "coordination/coordination_client.h"
 
 namespace bev::test {
 

@@ -9,7 +9,7 @@
 #include <exception>
 #include <string_view>
 
-#include "comm/host.h"
+#include "comm/host_communicator.h"
 #include "ranks/exchanges.h"
 #include "ranks/job.h"
 #include "ranks/measure.h"

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "comm/host.h"
+#include "comm/host_communicator.h"
 #include "ops/make_device.h"
 
 namespace bev::test {

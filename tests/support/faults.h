@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
-#include "verify/uneven_samples.h"
+#include "verify/uneven_dataset.h"
 
 namespace bev::test {
 

@@ -1,7 +1,7 @@
 // Whether two checkpoints hold the same training.
 #pragma once
 
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 
 namespace bev::test {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "checkpoint/manifest.h"
-#include "checkpoint/rectangle.h"
 #include "tensor/dtype.h"
+#include "tensor/rectangle.h"
 #include "tensor/shape.h"
 
 namespace bev::test {

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "tensor/visit.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev::test {
 

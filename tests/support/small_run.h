@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
-#include "data/loader.h"
-#include "data/mock_samples.h"
+#include "data/data_loader.h"
+#include "data/mock_dataset.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
-#include "train/step.h"
+#include "train/step_runner.h"
 
 namespace bev::test {
 

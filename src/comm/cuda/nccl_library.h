@@ -1,11 +1,11 @@
 // The functions of NCCL that the program uses, found when ranks are to exchange tensors by it.
 #pragma once
 
-#include <nccl.h>
+#include <nccl_communicator.h>
 
 #include <string>
 
-#include "device/cuda/shared_library.h"
+#include "device/cuda/cuda_library.h"
 
 namespace bev::cuda {
 

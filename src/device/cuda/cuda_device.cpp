@@ -1,7 +1,7 @@
 #include "device/cuda/cuda_device.h"
 
 #include "base/check.h"
-#include "device/cuda/check.h"
+#include "device/cuda/cuda_check.h"
 
 namespace bev {
 

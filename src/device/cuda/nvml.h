@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "device/cuda/gpu_facts.h"
-#include "device/cuda/shared_library.h"
+#include "device/cuda/cuda_library.h"
+#include "device/cuda/gpu_info.h"
 
 namespace bev::cuda {
 

@@ -2,11 +2,11 @@
 
 #include <cstring>
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kernels/kernels.h"
 #include "ops/cpu/ops.h"
+#include "ops/cpu/parallel_loops.h"
 #include "ops/cpu/rows.h"
-#include "ops/cpu/threads.h"
-#include "tensor/visit.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {
 

@@ -1,11 +1,11 @@
 #include "ops/norm.h"
 
 #include "base/integer.h"
-#include "ops/cpu/dropout_draws.h"
+#include "ops/cpu/dropout_args.h"
 #include "ops/cpu/ops.h"
+#include "ops/cpu/parallel_loops.h"
 #include "ops/cpu/rows.h"
-#include "ops/cpu/threads.h"
-#include "tensor/visit.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {
 

@@ -3,11 +3,11 @@
 #include <array>
 #include <atomic>
 
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kernels/kernels.h"
 #include "ops/cpu/ops.h"
-#include "ops/cpu/threads.h"
+#include "ops/cpu/parallel_loops.h"
 #include "ops/hash_rule.h"
-#include "tensor/visit.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {
 

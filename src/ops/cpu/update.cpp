@@ -3,10 +3,10 @@
 #include <cmath>
 
 #include "base/check.h"
-#include "ops/cpu/kernels.h"
+#include "ops/cpu/kernels/kernels.h"
 #include "ops/cpu/ops.h"
-#include "ops/cpu/threads.h"
-#include "tensor/visit.h"
+#include "ops/cpu/parallel_loops.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "ops/cpu/attention_problem.h"
-#include "ops/cpu/gemm.h"
+#include "ops/cpu/attention/attention_problem.h"
+#include "ops/cpu/gemm/gemm.h"
 
 namespace bev::cpu {
 

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "device/cuda/check.h"
-#include "ops/cuda/cudnn_attention.h"
-#include "ops/cuda/products.h"
+#include "device/cuda/cuda_check.h"
+#include "ops/cuda/attention/cudnn_attention.h"
+#include "ops/cuda/gemm/gemm_dispatch.h"
 #include "ops/op_table.h"
 
 namespace bev::cuda {

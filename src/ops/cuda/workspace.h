@@ -8,15 +8,15 @@
 #include <bit>
 
 #include "ops/attention.h"
-#include "ops/choose_tokens.h"
-#include "ops/cuda/attention_choice.h"
-#include "ops/cuda/query_gradient.h"
-#include "ops/cuda/query_sums.h"
+#include "ops/cuda/attention/attention_dispatch.h"
+#include "ops/cuda/attention/dq_accumulator.h"
+#include "ops/cuda/attention/softmax_delta.h"
+#include "ops/decode_attention.h"
 #include "ops/embedding.h"
-#include "ops/kv_cache.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
+#include "ops/sampling.h"
 
 namespace bev::cuda {
 

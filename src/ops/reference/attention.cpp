@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "ops/attention_draws.h"
+#include "ops/attention_dropout.h"
 #include "ops/reference/at.h"
 #include "ops/reference/ops.h"
 

@@ -5,7 +5,7 @@
 
 #include "ops/reference/at.h"
 #include "ops/reference/ops.h"
-#include "tensor/visit.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev::reference {
 

@@ -1,6 +1,6 @@
 // Learns a byte-level byte-pair encoding from texts, by the rules of Hugging Face's BpeTrainer: the
-// tokens 0 to 255 are the bytes in GPT-2's order, each merge (pair_merger.h) takes the next id, and
-// special tokens stand behind all others, as GPT-2's do.
+// tokens 0 to 255 are the bytes in GPT-2's order, each merge (merge_trainer.h) takes the next id,
+// and special tokens stand behind all others, as GPT-2's do.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "text/bpe/count_pieces.h"
-#include "text/bpe/pair_merger.h"
+#include "text/bpe/merge_trainer.h"
+#include "text/bpe/piece_counter.h"
 
 namespace bev {
 

@@ -4,7 +4,7 @@
 
 #include "text/bpe/bpe_merge.h"
 #include "text/bpe/byte_alphabet.h"
-#include "text/bpe/gpt2_pieces.h"
+#include "text/bpe/gpt2_pre_tokenizer.h"
 #include "text/utf8.h"
 
 namespace bev {

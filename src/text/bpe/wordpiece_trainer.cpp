@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "text/huggingface/normalizer.h"
-#include "text/huggingface/piece_steps.h"
+#include "text/huggingface/pre_tokenizer.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -1,6 +1,6 @@
 // Learns a WordPiece vocabulary as Hugging Face's WordPieceTrainer does: words are made of
 // characters, those behind the first written with ## before them, and the most frequent pair of
-// neighbours becomes one token again and again (pair_merger.h).
+// neighbours becomes one token again and again (merge_trainer.h).
 //
 // Ids: special tokens, then characters by code point, then the same with ##, then what was merged.
 // There the ## characters stand in the order of a hash table, so that ties may fall otherwise.

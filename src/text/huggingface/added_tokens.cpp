@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "text/unicode/char_classes.h"
 #include "text/unicode/char_flags.h"
-#include "text/unicode/unicode_classes.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "text/unicode/ascii_letters.h"
+#include "text/unicode/char_classes.h"
 #include "text/unicode/char_flags.h"
-#include "text/unicode/unicode_classes.h"
 #include "text/unicode/unicode_forms.h"
 #include "text/utf8.h"
 

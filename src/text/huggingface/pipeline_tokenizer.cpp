@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "text/bpe/gpt2_pieces.h"
-#include "text/bpe/llama3_pieces.h"
+#include "text/bpe/gpt2_pre_tokenizer.h"
+#include "text/bpe/llama3_pre_tokenizer.h"
 #include "text/utf8.h"
 
 namespace bev {

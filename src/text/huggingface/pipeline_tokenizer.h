@@ -9,7 +9,7 @@
 #include "text/bpe/piece_encoder.h"
 #include "text/huggingface/added_tokens.h"
 #include "text/huggingface/normalizer.h"
-#include "text/huggingface/piece_steps.h"
+#include "text/huggingface/pre_tokenizer.h"
 #include "text/huggingface/text_template.h"
 #include "text/huggingface/token_decoder.h"
 #include "text/huggingface/token_model.h"

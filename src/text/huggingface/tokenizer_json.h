@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "text/huggingface/json_place.h"
+#include "text/huggingface/json_cursor.h"
 #include "text/huggingface/pipeline_tokenizer.h"
 
 namespace bev {

@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "text/huggingface/json_place.h"
+#include "text/huggingface/json_cursor.h"
 #include "text/huggingface/pipeline_tokenizer.h"
 
 namespace bev {

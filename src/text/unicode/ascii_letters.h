@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "text/unicode/unicode_tables.h"
+#include "text/unicode/generated/char_class_ranges.h"
 
 namespace bev {
 

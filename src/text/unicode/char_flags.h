@@ -1,8 +1,8 @@
-// The flags of a character (text_tables.h).
+// The flags of a character (char_flag_ranges.h).
 #pragma once
 
 #include "text/unicode/code_point_table.h"
-#include "text/unicode/text_tables.h"
+#include "text/unicode/generated/char_flag_ranges.h"
 
 namespace bev {
 

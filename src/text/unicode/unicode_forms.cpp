@@ -7,7 +7,7 @@
 
 #include "text/unicode/ascii_letters.h"
 #include "text/unicode/code_point_table.h"
-#include "text/unicode/text_tables.h"
+#include "text/unicode/generated/char_flag_ranges.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -1,6 +1,6 @@
 // cuDNN's attention: that it serves what it should, and agrees with our own kernels, which other
 // tests compare with the reference.
-#include "ops/cuda/cudnn_attention.h"
+#include "ops/cuda/attention/cudnn_attention.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "base/json.h"
-#include "comm/thread.h"
+#include "comm/thread_communicator.h"
 #include "ops/make_device.h"
 
 namespace bev {

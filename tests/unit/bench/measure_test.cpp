@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/rig.h"
+#include "bench/op_rig.h"
 #include "ops/elementwise.h"
 #include "ops/make_device.h"
 #include "ops/reduce.h"

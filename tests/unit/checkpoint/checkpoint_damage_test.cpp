@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "base/file.h"
-#include "checkpoint/stored_checkpoint.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "support/expect_error.h"
 #include "support/small_checkpoint.h"
 #include "support/temporary_directory.h"

@@ -2,7 +2,7 @@
 // names the fault that makes it fail.
 #include <gtest/gtest.h>
 
-#include "comm/thread.h"
+#include "comm/thread_communicator.h"
 #include "device/buffer.h"
 #include "ops/elementwise.h"
 #include "ops/make_device.h"

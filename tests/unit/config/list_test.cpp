@@ -1,8 +1,8 @@
 // Fields that hold several texts, from every source and back.
 #include <gtest/gtest.h>
 
-#include "config/print.h"
-#include "config/toml.h"
+#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "unit/config/loading.h"
 
 namespace bev {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "config/load.h"
+#include "config/parse/load.h"
 
 namespace bev {
 

@@ -2,9 +2,9 @@
 // report, never a crash, and what passes the check can be resolved and printed.
 #include <random>
 
-#include "config/print.h"
+#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "config/resolve.h"
-#include "config/toml.h"
 #include "unit/config/loading.h"
 
 namespace bev {

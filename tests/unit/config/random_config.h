@@ -4,7 +4,7 @@
 #include <random>
 #include <string>
 
-#include "config/field.h"
+#include "config/parse/field.h"
 
 namespace bev {
 

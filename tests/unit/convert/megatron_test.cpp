@@ -5,12 +5,12 @@
 #include <functional>
 
 #include "checkpoint/checkpoint_model.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/safetensors.h"
-#include "checkpoint/stored_checkpoint.h"
 #include "convert/convert.h"
-#include "convert/megatron_model.h"
-#include "convert/megatron_names.h"
-#include "convert/model_parameters.h"
+#include "convert/megatron/megatron_model.h"
+#include "convert/megatron/megatron_names.h"
+#include "pipeline/model_parameters.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_models.h"

@@ -5,9 +5,9 @@
 #include <numeric>
 #include <set>
 
-#include "data/loader.h"
-#include "data/megatron_blend.h"
-#include "data/samplers.h"
+#include "data/data_loader.h"
+#include "data/megatron/megatron_blend.h"
+#include "data/megatron/megatron_samplers.h"
 #include "data/training_data.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"

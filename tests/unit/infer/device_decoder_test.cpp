@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "infer/decoder.h"
+#include "infer/inference_engine.h"
 #include "ops/make_device.h"
 #include "unit/infer/stored_model.h"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <mutex>
 
-#include "comm/thread.h"
+#include "comm/thread_communicator.h"
 #include "infer/scoring_windows.h"
 #include "ops/make_device.h"
 #include "support/expect_error.h"

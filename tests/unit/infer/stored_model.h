@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "checkpoint/huggingface.h"
-#include "config/print.h"
+#include "config/parse/print_config.h"
+#include "convert/huggingface/huggingface.h"
 #include "infer/loaded_model.h"
 #include "support/small_run.h"
 #include "support/temporary_directory.h"

@@ -5,7 +5,7 @@
 
 #include "ops/make_device.h"
 #include "support/tiny_models.h"
-#include "train/assembly.h"
+#include "train/training_state.h"
 
 namespace bev {
 namespace {

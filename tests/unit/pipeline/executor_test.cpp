@@ -7,14 +7,14 @@
 #include <cstring>
 #include <deque>
 
-#include "data/loader.h"
-#include "data/mock_samples.h"
+#include "data/data_loader.h"
+#include "data/mock_dataset.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
 #include "support/layout_name.h"
 #include "support/tiny_models.h"
-#include "train/assembly.h"
-#include "verify/layout_text.h"
+#include "train/training_state.h"
+#include "verify/layout_name.h"
 
 namespace bev::test {
 namespace {

@@ -1,7 +1,7 @@
 // Parameter counts of published models, counted by the program itself without a byte of weights.
 #include <gtest/gtest.h>
 
-#include "config/load.h"
+#include "config/parse/load.h"
 #include "plan/dry_run.h"
 
 namespace bev {

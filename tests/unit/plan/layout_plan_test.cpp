@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "config/load.h"
+#include "config/parse/load.h"
 #include "ops/cross_entropy.h"
 
 namespace bev {

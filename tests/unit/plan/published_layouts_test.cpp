@@ -2,7 +2,7 @@
 // they printed.
 #include <gtest/gtest.h>
 
-#include "config/load.h"
+#include "config/parse/load.h"
 #include "plan/layout_plan.h"
 
 namespace bev {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "infer/service.h"
+#include "infer/generation_service.h"
 
 namespace bev::test {
 

@@ -1,10 +1,10 @@
+#include "serve/http/http_parser.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "serve/http/parser.h"
 
 namespace bev {
 namespace {

@@ -1,11 +1,12 @@
 // Clients that are slow, greedy, rude or gone.
+#include "serve/http/http_server.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <mutex>
 
 #include "net/connect.h"
-#include "serve/http/server.h"
 #include "unit/serve/served.h"
 
 namespace bev {

@@ -11,7 +11,7 @@
 #include "support/expect_error.h"
 #include "text/bpe/bpe_files.h"
 #include "text/bpe/bpe_vocab.h"
-#include "text/bpe/gpt2_pieces.h"
+#include "text/bpe/gpt2_pre_tokenizer.h"
 #include "text/bpe/gpt2_tokenizer.h"
 #include "text/utf8.h"
 #include "unit/text/naive_merging.h"

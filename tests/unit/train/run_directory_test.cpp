@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file.h"
-#include "checkpoint/huggingface.h"
+#include "convert/huggingface/huggingface.h"
 #include "support/expect_error.h"
 #include "support/small_run.h"
 #include "support/temporary_directory.h"

@@ -4,12 +4,12 @@
 
 #include <array>
 
-#include "config/load.h"
+#include "config/parse/load.h"
 #include "config/presets.h"
 #include "config/resolve.h"
 #include "support/tiny_models.h"
-#include "verify/comparison.h"
-#include "verify/layout_text.h"
+#include "verify/layout_name.h"
+#include "verify/run_comparison.h"
 
 namespace bev {
 namespace {

@@ -1,0 +1,98 @@
+// bevatron checkpoint list: the checkpoints of a folder.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+
+#include "app/checkpoint/checkpoint_verbs.h"
+#include "app/cli/cli_flags.h"
+#include "base/format.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array<OwnFlag, 1> kFlags{{
+    {"--json", "", "print JSON with stable keys instead of a table"},
+}};
+
+std::string layout_of(const Manifest& manifest) {
+  return manifest.history.empty() ? "" : manifest.history.back().layout;
+}
+
+std::string loss_text(const std::optional<double>& loss) {
+  return loss ? format("{:.4f}", *loss) : "-";
+}
+
+Json to_json(const SurveyedCheckpoint& found, int64_t now) {
+  Json json{{"name", found.name()},
+            {"path", found.place.path.string()},
+            {"bytes", found.bytes},
+            {"state", found.is_good() ? "good" : "incomplete"}};
+  if (!found.is_good()) json["problem"] = found.problem;
+  if (!found.manifest) return json;
+  const Manifest& m = *found.manifest;
+  json["iteration"] = m.iteration;
+  json["samples"] = m.consumed_samples;
+  json["loss"] = m.loss ? Json(*m.loss) : Json();
+  json["valid_loss"] = m.valid_loss ? Json(*m.valid_loss) : Json();
+  json["time"] = m.time;
+  json["age"] = std::max<int64_t>(0, now - m.time);
+  json["layout"] = layout_of(m);
+  json["permanent"] = m.is_permanent;
+  return json;
+}
+
+}  // namespace
+
+int64_t unix_time() {
+  return std::chrono::duration_cast<std::chrono::seconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+void print_checkpoints(const std::vector<SurveyedCheckpoint>& all, int64_t now) {
+  fmt::print("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}  {}\n", "checkpoint", "samples",
+             "loss", "validation", "size", "age", "state", "layout");
+  for (const SurveyedCheckpoint& found : all) {
+    const std::string size = as_bytes(static_cast<double>(found.bytes));
+    const char* state = found.is_good() ? "good" : "incomplete";
+    if (found.manifest) {
+      const Manifest& m = *found.manifest;
+      fmt::print("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}  {}{}\n", found.name(),
+                 with_commas(m.consumed_samples), loss_text(m.loss), loss_text(m.valid_loss), size,
+                 as_duration(static_cast<double>(std::max<int64_t>(0, now - m.time))), state,
+                 layout_of(m), m.is_permanent ? ", permanent" : "");
+    } else {
+      fmt::print("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}\n", found.name(), "-", "-", "-",
+                 size, "-", state);
+    }
+  }
+  for (const SurveyedCheckpoint& found : all)
+    if (!found.is_good()) fmt::print("{}: {}\n", found.name(), found.problem);
+}
+
+int checkpoint_list(std::span<const std::string> args) {
+  const auto flags = flags_for(
+      {.name = "checkpoint list",
+       .summary = "Lists the checkpoints in DIR, a folder of checkpoints, of a run or one "
+                  "checkpoint, newest first. Good: manifest, sizes and headers are right "
+                  "and all tensors are there; `checkpoint verify` reads the data too.",
+       .flags = kFlags,
+       .positional = "DIR",
+       .min_positional = 1,
+       .max_positional = 1},
+      args);
+  if (!flags) return 0;
+  const std::vector<SurveyedCheckpoint> all = survey(flags->positional().front());
+  if (!flags->has("--json")) {
+    print_checkpoints(all, unix_time());
+    return 0;
+  }
+  Json list = Json::array();
+  for (const SurveyedCheckpoint& found : all) list.push_back(to_json(found, unix_time()));
+  fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+  return 0;
+}
+
+}  // namespace bev::app

@@ -1,0 +1,271 @@
+#include "app/cli/cli_flags.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "app/cli/terminal.h"
+#include "base/check.h"
+#include "base/json.h"
+#include "config/parse/help.h"
+#include "config/parse/nearest.h"
+#include "config/parse/problem.h"
+#include "config/parse/size.h"
+#include "config/parse/value.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr OwnFlag kHelp{"--help", "", "this text"};
+constexpr std::string_view kPlace = "the arguments";
+constexpr std::string_view kList = " ...";
+
+// "-5" is a number and "-" a file; all else that begins with a dash wants to be a flag.
+bool is_flag(std::string_view arg) {
+  return arg.size() > 1 && arg[0] == '-' && arg != "--" && !parse_real(arg);
+}
+
+bool may_stand_alone(const OwnFlag& flag) { return flag.value.starts_with('['); }
+
+bool takes_list(const OwnFlag& flag) { return flag.value.ends_with(kList); }
+
+const OwnFlag* find_flag(std::span<const OwnFlag> flags, std::string_view name) {
+  const auto found =
+      std::find_if(flags.begin(), flags.end(), [&](const OwnFlag& f) { return f.name == name; });
+  return found == flags.end() ? nullptr : &*found;
+}
+
+// The flag that was meant: the only one that begins so ("-o", "--out"), or the nearest in letters.
+std::string hint_for(std::string_view name, std::span<const OwnFlag> flags) {
+  std::vector<std::string> names{std::string(kHelp.name)};
+  for (const OwnFlag& flag : flags) names.emplace_back(flag.name);
+  const std::string_view word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  std::vector<std::string> longer;
+  for (const std::string& candidate : names)
+    if (std::string_view(candidate).substr(2).starts_with(word)) longer.push_back(candidate);
+  const std::string meant = longer.size() == 1 ? longer.front() : nearest(name, names);
+  return meant.empty() ? "--help lists all flags" : format("did you mean {}?", meant);
+}
+
+// Sorts arguments into flags with values and the rest, and collects what is wrong.
+class Sorter {
+ public:
+  Sorter(const FlagVerb& verb, std::span<const std::string> args) : verb_(verb), args_(args) {}
+
+  void sort() {
+    while (next_ < args_.size()) {
+      const std::string& arg = args_[next_++];
+      if (arg == "--") {
+        positional.insert(positional.end(), args_.begin() + static_cast<ptrdiff_t>(next_),
+                          args_.end());
+        break;
+      }
+      if (is_flag(arg)) {
+        flag(arg);
+      } else {
+        positional.push_back(arg);
+      }
+    }
+    count_positional();
+    throw_if_any(problems_, kPlace);
+  }
+
+  std::map<std::string, std::vector<std::string>, std::less<>> values;
+  std::vector<std::string> positional;
+
+ private:
+  void flag(const std::string& arg) {
+    const size_t equals = arg.find('=');
+    const std::string name = arg.substr(0, equals);
+    const OwnFlag* declared = find_flag(verb_.flags, name);
+    if (declared == nullptr) {
+      add(format("bevatron {} has no flag {}", verb_.name, in_quotes(name)), {},
+          hint_for(name, verb_.flags));
+      unknown_ = true;
+      return;
+    }
+    std::vector<std::string>& list = values[name];
+    if (declared->value.empty()) {
+      if (equals != std::string::npos)
+        add(format("{} takes no value", name), format("it was written {}", in_quotes(arg)),
+            format("{} alone", name));
+      return;
+    }
+    if (!takes_list(*declared)) list.clear();
+    if (equals != std::string::npos) {
+      list.push_back(arg.substr(equals + 1));
+    } else if (may_stand_alone(*declared)) {
+      if (next_ < args_.size() && parse_real(args_[next_])) list.push_back(args_[next_++]);
+    } else if (next_ == args_.size() || is_flag(args_[next_]) || args_[next_] == "--") {
+      add(format("{} has no value", name),
+          next_ == args_.size() ? "it is the last argument"
+                                : format("{} follows at once", in_quotes(args_[next_])),
+          format("{} {}", name, declared->value));
+      list.emplace_back();
+    } else {
+      list.push_back(args_[next_++]);
+      while (takes_list(*declared) && next_ < args_.size() && !is_flag(args_[next_]) &&
+             args_[next_] != "--")
+        list.push_back(args_[next_++]);
+    }
+  }
+
+  void count_positional() {
+    // A misspelt flag leaves its value behind; only the flag is worth a report.
+    if (unknown_) return;
+    if (positional.size() > verb_.max_positional) {
+      add(format("an argument belongs to nothing: {}", in_quotes(positional[verb_.max_positional])),
+          verb_.positional.empty() ? format("bevatron {} takes flags only", verb_.name)
+                                   : format("at most {} may be given without a flag: {}",
+                                            verb_.max_positional, verb_.positional),
+          "--help lists all flags");
+    } else if (positional.size() < verb_.min_positional) {
+      add("an argument is missing",
+          format("{} given without a flag, {} needed", positional.size(), verb_.min_positional),
+          format("bevatron {} {}", verb_.name, verb_.positional));
+    }
+  }
+
+  void add(std::string what, std::string why, std::string legal) {
+    problems_.push_back(
+        {.what = std::move(what), .where = {}, .why = std::move(why), .legal = std::move(legal)});
+  }
+
+  const FlagVerb& verb_;
+  std::span<const std::string> args_;
+  std::vector<Problem> problems_;
+  size_t next_ = 0;
+  bool unknown_ = false;
+};
+
+[[noreturn]] void refuse(std::string what, std::string why, std::string legal) {
+  const Problem problem{
+      .what = std::move(what), .where = {}, .why = std::move(why), .legal = std::move(legal)};
+  throw Error(ErrorKind::Usage, report({&problem, 1}, kPlace));
+}
+
+[[noreturn]] void refuse_value(std::string_view flag, const std::string& value, std::string why,
+                               std::string legal) {
+  refuse(format("{} {} is not possible", flag, in_quotes(value)), std::move(why), std::move(legal));
+}
+
+// `what` is "an integer", "a size".
+template <class Number>
+Number checked(std::string_view flag, const std::string& text, std::optional<Number> value,
+               std::string_view what, Number min, Number max) {
+  const std::string legal = format("{} from {} to {}", what, min, max);
+  if (!value) refuse_value(flag, text, format("that is not {}", what), legal);
+  if (*value < min || *value > max)
+    refuse_value(flag, text, *value < min ? "that is too small" : "that is too large", legal);
+  return *value;
+}
+
+}  // namespace
+
+FlagValues::FlagValues(const FlagVerb& verb, std::span<const std::string> args)
+    : flags_(verb.flags) {
+  Sorter sorter(verb, args);
+  sorter.sort();
+  values_ = std::move(sorter.values);
+  positional_ = std::move(sorter.positional);
+}
+
+const OwnFlag& FlagValues::declared(std::string_view flag) const {
+  const OwnFlag* found = find_flag(flags_, flag);
+  BEV_CHECK(found != nullptr, Internal, "the verb asks for {}, which it does not declare", flag);
+  return *found;
+}
+
+const std::string* FlagValues::value_of(std::string_view flag) const {
+  BEV_CHECK(!declared(flag).value.empty(), Internal, "{} is declared without a value", flag);
+  const auto found = values_.find(flag);
+  const bool is_given = found != values_.end() && !found->second.empty();
+  return is_given ? &found->second.back() : nullptr;
+}
+
+bool FlagValues::has(std::string_view flag) const { return values_.contains(declared(flag).name); }
+
+std::string FlagValues::text(std::string_view flag, std::string_view otherwise) const {
+  const std::string* value = value_of(flag);
+  return value == nullptr ? std::string(otherwise) : *value;
+}
+
+std::string FlagValues::path(std::string_view flag, std::string_view otherwise) const {
+  const std::string value = text(flag, otherwise);
+  if (has(flag) && (value.empty() || !is_plain_text(value)))
+    refuse_value(flag, value, value.empty() ? "it is empty" : "it is not UTF-8",
+                 "the name of a file or directory");
+  return value;
+}
+
+std::vector<std::string> FlagValues::texts(std::string_view flag) const {
+  BEV_CHECK(takes_list(declared(flag)), Internal, "{} is not declared as a list", flag);
+  const auto found = values_.find(flag);
+  return found == values_.end() ? std::vector<std::string>{} : found->second;
+}
+
+int64_t FlagValues::integer(std::string_view flag, int64_t otherwise, int64_t min,
+                            int64_t max) const {
+  const std::string* value = value_of(flag);
+  if (value == nullptr) return otherwise;
+  return checked<int64_t>(flag, *value, parse_integer(*value), "an integer", min, max);
+}
+
+double FlagValues::real(std::string_view flag, double otherwise, double min, double max) const {
+  const std::string* value = value_of(flag);
+  if (value == nullptr) return otherwise;
+  return checked<double>(flag, *value, parse_real(*value), "a number", min, max);
+}
+
+int64_t FlagValues::size(std::string_view flag, int64_t otherwise, int64_t min, int64_t max) const {
+  const std::string* value = value_of(flag);
+  if (value == nullptr) return otherwise;
+  return checked<int64_t>(flag, *value, parse_size(*value), format("a size ({})", kSizeNotation),
+                          min, max);
+}
+
+size_t FlagValues::choice(std::string_view flag, size_t otherwise,
+                          std::span<const std::string_view> names) const {
+  const std::string* value = value_of(flag);
+  if (value == nullptr) return otherwise;
+  const auto found = std::find(names.begin(), names.end(), *value);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  const std::vector<std::string> candidates(names.begin(), names.end());
+  const std::string near = nearest(*value, candidates);
+  refuse_value(flag, *value,
+               near.empty() ? "there is no such choice" : format("did you mean {}?", near),
+               format("one of {}", fmt::join(names, ", ")));
+}
+
+void FlagValues::require_not_both(std::string_view a, std::string_view b) const {
+  if (has(a) && has(b))
+    refuse(format("{} and {} exclude each other", a, b), "both are given", "one of them");
+}
+
+void FlagValues::require_with(std::string_view flag, std::string_view needed) const {
+  if (has(flag) && !has(needed))
+    refuse(format("{} needs {}", flag, needed), format("{} is not given", needed),
+           format("{} {} {}", flag, needed, declared(needed).value));
+}
+
+std::string help_text(const FlagVerb& verb, size_t columns) {
+  std::string use = format("usage: bevatron {} [--flag VALUE ...]", verb.name);
+  if (!verb.positional.empty()) use += format(" {}", verb.positional);
+  std::vector<OwnFlag> flags(verb.flags.begin(), verb.flags.end());
+  flags.push_back(kHelp);
+  return format("{}\n\n{}\n\n{}", wrap(use, columns, 0), wrap(verb.summary, columns, 0),
+                own_flags_help(flags, columns));
+}
+
+std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::string> args,
+                                    bool prints) {
+  for (const std::string& arg : args) {
+    if (arg == "--") break;
+    if (arg != "--help" && arg != "-h") continue;
+    if (prints) fmt::print("{}", help_text(verb, text_columns()));
+    return std::nullopt;
+  }
+  return FlagValues(verb, args);
+}
+
+}  // namespace bev::app

@@ -1,0 +1,54 @@
+#include "app/cli/console.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "app/cli/terminal.h"
+#include "base/check.h"
+
+namespace bev::app {
+
+Voice::Voice(bool prints, const std::filesystem::path& file) : prints_(prints) {
+  if (file.empty()) return;
+  std::error_code ignored;  // open() says what is wrong
+  std::filesystem::create_directories(file.parent_path(), ignored);
+  file_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  BEV_CHECK(file_ >= 0, Data, "cannot write {}: {}", file.string(), std::strerror(errno));
+}
+
+Voice::~Voice() {
+  if (file_ >= 0) ::close(file_);
+}
+
+void Voice::say_text(const std::string& text) const {
+  if (prints_) say("{}", text);
+  keep(text);
+}
+
+void Voice::record(const std::string& line) const {
+  if (prints_) {
+    std::fwrite(line.data(), 1, line.size(), stdout);
+    std::fputc('\n', stdout);
+    // The log is read while it is written.
+    std::fflush(stdout);
+  }
+  keep(line + "\n");
+}
+
+void Voice::alert(const Voice* voice, int rank, const std::string& text) {
+  const std::string line = rank == 0 ? format("bevatron: alert: {}\n", text)
+                                     : format("bevatron: alert: rank {}: {}\n", rank, text);
+  say("{}", line);
+  if (voice != nullptr) voice->keep(line);
+}
+
+void Voice::keep(const std::string& text) const {
+  // A disk that is full ends no training.
+  if (file_ >= 0) (void)!::write(file_, text.data(), text.size());
+}
+
+}  // namespace bev::app

@@ -1,0 +1,101 @@
+#include "app/cli/dispatch.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "app/cli/shell_completion.h"
+#include "app/cli/terminal.h"
+#include "base/error.h"
+#include "base/format.h"
+#include "config/parse/nearest.h"
+#include "config/parse/reference_page.h"
+
+namespace bev::app {
+
+namespace {
+
+const Verb& find_verb(std::span<const Verb> verbs, const std::string& name) {
+  const auto found =
+      std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == name; });
+  if (found != verbs.end()) return *found;
+  std::vector<std::string> names{"help", "completion"};
+  std::string list;
+  for (const Verb& verb : verbs) {
+    names.emplace_back(verb.name);
+    list += format("{}, ", verb.name);
+  }
+  const std::string near = nearest(name, names);
+  const std::string hint =
+      near.empty() ? format("there are {}help", list) : format("did you mean {}?", near);
+  throw Error(ErrorKind::Usage, format("there is no verb \"{}\"; {}", name.substr(0, 80), hint));
+}
+
+constexpr std::string_view kCompletionHelp =
+    "usage: bevatron completion bash | zsh\n\n"
+    "Prints a script that lets the shell complete verbs, flags and choices:\n"
+    "  source <(bevatron completion bash)\n";
+
+int completion(std::span<const Verb> verbs, std::span<const std::string> args) {
+  const std::string shell = args.empty() ? "" : args[0];
+  if (shell == "--help" || shell == "-h") {
+    fmt::print("{}", kCompletionHelp);
+  } else {
+    fmt::print("{}", completion_script(verbs, shell));
+  }
+  return 0;
+}
+
+int help(std::span<const Verb> verbs, std::span<const std::string> args) {
+  if (args.empty() || args[0] == "help") {
+    fmt::print("{}", overview(verbs));
+    return 0;
+  }
+  if (args[0] == "completion") {
+    fmt::print("{}", kCompletionHelp);
+    return 0;
+  }
+  if (args[0] == "configuration") {
+    fmt::print("{}", configuration_page());
+    return 0;
+  }
+  const std::vector<std::string> ask{"--help"};
+  return find_verb(verbs, args[0]).run(ask);
+}
+
+}  // namespace
+
+std::string overview(std::span<const Verb> verbs) {
+  std::string text =
+      "bevatron trains large language models.\n\n"
+      "usage: bevatron VERB [CONFIG.toml] [--section.field VALUE ...]\n\n";
+  for (const Verb& verb : verbs) text += format("  {:<12}{}\n", verb.name, verb.summary);
+  text +=
+      format("  {:<12}{}\n", "completion", "a script that lets the shell complete command lines");
+  text += format("  {:<12}{}\n", "help", "this overview; `bevatron help VERB` explains a verb,");
+  text += format("  {:<12}{}\n", "", "`bevatron help configuration` all fields and flags");
+  text +=
+      "\nEvery field of the configuration is a flag; flags of Megatron-LM work too.\n"
+      "Exit codes: 0 done, 1 what diff compared differs, 2 wrong usage or configuration,\n"
+      "3 bad or missing file, 4 device or memory, 5 communication, 6 numbers that are\n"
+      "not finite or differ, 70 a bug of bevatron.\n";
+  return text;
+}
+
+int dispatch(std::span<const Verb> verbs, std::span<const std::string> args) {
+  if (args.empty()) {
+    std::string names;
+    for (const Verb& verb : verbs) names += format("{} | ", verb.name);
+    say("usage: bevatron {}help [CONFIG.toml] [--section.field VALUE ...]\n"
+        "`bevatron help` explains\n",
+        names);
+    return exit_code(ErrorKind::Usage);
+  }
+  const std::span<const std::string> rest = args.subspan(1);
+  if (args[0] == "help" || args[0] == "--help" || args[0] == "-h") return help(verbs, rest);
+  if (args[0] == "completion") return completion(verbs, rest);
+  if (args[0] == "--version") return find_verb(verbs, "version").run(rest);
+  return find_verb(verbs, args[0]).run(rest);
+}
+
+}  // namespace bev::app

@@ -1,0 +1,73 @@
+#include "app/cli/verb_config.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <vector>
+
+#include "app/cli/terminal.h"
+#include "base/check.h"
+#include "base/format.h"
+#include "config/parse/help.h"
+#include "config/parse/print_config.h"
+#include "ops/make_device.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr OwnFlag kHelp{"--help", "", "this text"};
+constexpr OwnFlag kPrintConfig{
+    "--print-config", "",
+    "print the whole configuration, with where each value comes from, and stop"};
+
+std::vector<OwnFlag> all_flags(const ConfigVerb& verb) {
+  std::vector<OwnFlag> flags(verb.own.begin(), verb.own.end());
+  flags.push_back(kPrintConfig);
+  flags.push_back(kHelp);
+  return flags;
+}
+
+bool asks_for_help(std::span<const std::string> args) {
+  return std::any_of(args.begin(), args.end(),
+                     [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
+}
+
+}  // namespace
+
+std::string help_text(const ConfigVerb& verb, size_t columns) {
+  const std::string use =
+      format("usage: bevatron {} [CONFIG.toml] [--section.field VALUE ...]", verb.name);
+  return format("{}\n\n{}\n\nFlags of {}\n{}\n{}\n{}", wrap(use, columns, 0),
+                wrap(verb.summary, columns, 0), verb.name, own_flags_help(all_flags(verb), columns),
+                wrap("The configuration: each field as a flag, or as `field = value` below "
+                     "`[section]` in the file. Flags win over the file, the file over the preset. "
+                     "Integers may be written 1_000_000 or 1e6.",
+                     columns, 0),
+                fields_help(columns));
+}
+
+std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const std::string> args) {
+  if (asks_for_help(args)) {
+    if (verb.prints) fmt::print("{}", help_text(verb, text_columns()));
+    return std::nullopt;
+  }
+  std::vector<std::string> all(args.begin(), args.end());
+  if (verb.launched > 0) {
+    for (const std::string& arg : args)
+      BEV_CHECK(arg != "--threads" && !arg.starts_with("--threads=") && arg != "--parallel.ranks",
+                Usage,
+                "{}: a launcher started {} processes, and each of them is a rank; leave it out",
+                arg, verb.launched);
+    all.insert(all.end(), {"--parallel.ranks", format("{}", verb.launched)});
+  }
+  LoadedConfig loaded = load(all, all_flags(verb), verb.purpose, verb.complete, automatic_device());
+  if (verb.prints)
+    for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
+  if (loaded.has(kPrintConfig.name)) {
+    if (verb.prints) fmt::print("{}", print_config(loaded.config, loaded.origins));
+    return std::nullopt;
+  }
+  return loaded;
+}
+
+}  // namespace bev::app

@@ -1,0 +1,274 @@
+// bevatron eval: what a trained model is worth, on a text or a task.
+#include <array>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "app/cli/device_flags.h"
+#include "app/cli/progress_line.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
+#include "app/eval/eval_report.h"
+#include "app/launch/inference_ranks.h"
+#include "base/check.h"
+#include "base/file.h"
+#include "config/tokenizer_config.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array<OwnFlag, 21> kFlags{{
+    {"--task", "NAME",
+     "perplexity: of any text or token file. wikitext: of a corpus whose words and marks stand "
+     "apart, by its words, as Megatron-LM measures WikiText-103 and Penn Treebank. lambada: the "
+     "last words of passages. choice: questions with several endings, as HellaSwag. WIKITEXT103 "
+     "and LAMBADA are understood too [default: perplexity]"},
+    {"--text", "FILE",
+     "a text, encoded with the tokenizer of the training; lambada: lines {\"text\": \"...\"}; "
+     "choice: lines {\"ctx\": \"...\", \"endings\": [\"...\", ...], \"label\": 0}"},
+    {"--valid-data", "FILE", "Megatron's name of --text"},
+    {"--data", "PREFIX", "perplexity: a token file (PREFIX.bin, PREFIX.idx)"},
+    {"--documents", "NAME",
+     "perplexity: line, paragraph or file: what a document of --text is [default: line]"},
+    {"--separate", "", "perplexity: documents do not see each other"},
+    {"--scores", "FILE",
+     "write the score of each document, passage or question, a line of JSON each"},
+    {"--length", "N", "tokens of one window [default: as trained, at most the model's positions]"},
+    {"--overlap", "N",
+     "perplexity: tokens at the start of a window that only give context [default: half a window]"},
+    {"--overlapping-eval", "N",
+     "wikitext: tokens from the start of one window to that of the next; at the end of a window, "
+     "as many are scored [default: 32]"},
+    {"--detokenizer", "NAME",
+     "wikitext: auto, none, ptb, wikitext or lambada: by which rules the file becomes plain text; "
+     "auto: by \"ptb\", \"wiki\" or \"lambada\" in its name [default: auto]"},
+    {"--strict-lambada", "", "lambada: the whole last word, not only its last token"},
+    {"--batch", "N", "windows computed at a time [default: 8]"},
+    kTensorFlag,
+    kMegatronTensorFlag,
+    kPipelineFlag,
+    kMegatronPipelineFlag,
+    kThreadsFlag,
+    kDeviceFlag,
+    kPrecisionFlag,
+    {"--json", "", "print JSON with stable keys"},
+}};
+
+constexpr FlagVerb kVerb{
+    .name = "eval",
+    .summary =
+        "Scores a trained model on a text or a task. DIR is the folder of a `bevatron train`, one "
+        "of its checkpoints or a Hugging Face model. Without --data and --text the validation part "
+        "of the training data is scored. Docs: docs/evaluation.md.",
+    .flags = kFlags,
+    .positional = "DIR",
+    .min_positional = 1,
+    .max_positional = 1};
+
+enum class Task : uint8_t { Perplexity, Wikitext, Lambada, Choice };
+constexpr std::array<std::string_view, 6> kTaskNames{"perplexity", "wikitext",    "lambada",
+                                                     "choice",     "WIKITEXT103", "LAMBADA"};
+
+Task task_of(const FlagValues& flags) {
+  const size_t choice = flags.choice("--task", 0, kTaskNames);
+  if (choice < 4) return static_cast<Task>(choice);
+  return choice == 4 ? Task::Wikitext : Task::Lambada;
+}
+
+// Flags that belong to one task mean nothing to another.
+void require_flags_of(Task task, const FlagValues& flags) {
+  constexpr std::pair<std::string_view, Task> kOwners[] = {
+      {"--data", Task::Perplexity},           {"--documents", Task::Perplexity},
+      {"--separate", Task::Perplexity},       {"--overlap", Task::Perplexity},
+      {"--overlapping-eval", Task::Wikitext}, {"--detokenizer", Task::Wikitext},
+      {"--strict-lambada", Task::Lambada}};
+  for (const auto& [flag, owner] : kOwners)
+    BEV_CHECK(task == owner || !flags.has(flag), Usage,
+              "{} belongs to --task {}, and the task is {}", flag,
+              kTaskNames[static_cast<size_t>(owner)], kTaskNames[static_cast<size_t>(task)]);
+}
+
+// What is evaluated, and on what.
+class EvalRun {
+ public:
+  EvalRun(const FlagValues& flags, InferenceRanks& ranks)
+      : flags_(flags),
+        ranks_(ranks),
+        folder_(open_model_folder(flags.positional().front())),
+        tokenizer_(tokenizer_of(folder_.config)) {
+    if (ranks.prints())
+      for (const std::string& line : folder_.passed_over) say("note: {}\n", line);
+    const int64_t trained =
+        folder_.config.train.sequence > 0 ? folder_.config.train.sequence : 1024;
+    length_ = flags.integer("--length", longest_sequence(folder_, trained), 1,
+                            longest_sequence(folder_, 1 << 28));
+    use_ = ranks.use_of(folder_, flags.integer("--batch", 8, 1, 65536), length_);
+  }
+
+  // Nothing where another process has the first rank.
+  std::optional<EvalReport> run(Task task) {
+    switch (task) {
+      case Task::Wikitext: return wikitext();
+      case Task::Lambada: return lambada();
+      case Task::Choice: return choice();
+      case Task::Perplexity: break;
+    }
+    return perplexity();
+  }
+
+  double seconds() const { return seconds_; }
+
+ private:
+  std::string file_name() const {
+    const std::string_view flag = flags_.has("--valid-data") ? "--valid-data" : "--text";
+    BEV_CHECK(flags_.has(flag), Usage, "the task needs a file: --text FILE");
+    return flags_.path(flag);
+  }
+
+  Tokenizer& tokenizer(const std::string& file) const {
+    BEV_CHECK(tokenizer_ != nullptr, Usage, "--text {}: {}; --data PREFIX scores a token file",
+              file, why_no_tokenizer(folder_));
+    return *tokenizer_;
+  }
+
+  static std::string_view text_in(const MappedFile& file) {
+    return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+  }
+
+  // What `work` makes of a scorer on the first rank, if that is here.
+  template <class Work>
+  auto scored(int64_t items, std::string_view unit, Work&& work) {
+    using OnDone = FunctionRef<void(int64_t)>;
+    std::optional<std::invoke_result_t<Work, Scorer&, OnDone>> result;
+    ranks_.run(folder_, use_, [&](const RankPlace& place) {
+      LoadedModel model(folder_, use_, place.device, place.world);
+      Scorer scorer(model);
+      if (!place.is_first) {
+        work(scorer, [](int64_t) {});
+        return;
+      }
+      ProgressLine progress("scoring", items, unit);
+      result = work(scorer, [&](int64_t done) { progress.update(done); });
+      seconds_ = progress.seconds();
+    });
+    return result;
+  }
+
+  std::optional<EvalReport> score_windows(const EvalText& text, const PerplexityRule& rule,
+                                          FunctionRef<EvalReport(const TextScore& score)> report) {
+    const PerplexityWindows windows(text, rule);
+    const auto result = scored(windows.count(), "windows", [&](Scorer& scorer, auto on_done) {
+      return score_text(scorer, text, windows, on_done);
+    });
+    return result ? std::optional(report(*result)) : std::nullopt;
+  }
+
+  EvalText text_to_score() const {
+    if (flags_.has("--data"))
+      return eval_token_file(flags_.path("--data"), folder_.config, tokenizer_.get());
+    if (!flags_.has("--text") && !flags_.has("--valid-data"))
+      return eval_validation(folder_, tokenizer_.get());
+    const std::string name = file_name();
+    Tokenizer& encoder = tokenizer(name);
+    const MappedFile file(name);
+    const auto documents =
+        static_cast<DocumentBreak>(flags_.choice("--documents", 0, kDocumentBreakNames));
+    return eval_text_of(name, text_in(file), documents, encoder);
+  }
+
+  std::optional<EvalReport> perplexity() {
+    const PerplexityRule rule{.length = length_,
+                              .overlap = flags_.integer("--overlap", length_ / 2, 0, length_ - 1),
+                              .before = static_cast<int32_t>(folder_.config.data.eod),
+                              .separate = flags_.has("--separate")};
+    const EvalText text = text_to_score();
+    return score_windows(
+        text, rule, [&](const TextScore& score) { return report_perplexity(text, rule, score); });
+  }
+
+  std::optional<EvalReport> wikitext() {
+    constexpr int64_t kStride = 32;
+    const int64_t stride =
+        flags_.integer("--overlapping-eval", std::min(kStride, length_), 1, length_);
+    const PerplexityRule rule{.length = length_, .overlap = length_ - stride};
+    const std::string name = file_name();
+    const MappedFile file(name);
+    const WikitextCorpus corpus =
+        wikitext_corpus(name, text_in(file), detokenizer(name), tokenizer(name));
+    return score_windows(corpus.text, rule, [&](const TextScore& score) {
+      return report_wikitext(corpus, rule, score);
+    });
+  }
+
+  Detokenizer detokenizer(const std::string& file) const {
+    std::array<std::string_view, std::size(kDetokenizerNames) + 1> names{"auto"};
+    std::copy(std::begin(kDetokenizerNames), std::end(kDetokenizerNames), names.begin() + 1);
+    const size_t choice = flags_.choice("--detokenizer", 0, names);
+    return choice == 0 ? detokenizer_for(file) : static_cast<Detokenizer>(choice - 1);
+  }
+
+  std::optional<EvalReport> lambada() {
+    const auto rule =
+        flags_.has("--strict-lambada") ? LambadaRule::LastWord : LambadaRule::LastToken;
+    const std::string name = file_name();
+    const MappedFile file(name);
+    const std::vector<ScoringItem> items =
+        read_lambada(name, text_in(file), rule, length_, tokenizer(name));
+    const auto result =
+        scored(static_cast<int64_t>(items.size()), "passages",
+               [&](Scorer& scorer, auto on_done) { return score_lambada(scorer, items, on_done); });
+    return result ? std::optional(report_lambada(name, rule, *result)) : std::nullopt;
+  }
+
+  std::optional<EvalReport> choice() {
+    const std::string name = file_name();
+    const MappedFile file(name);
+    const std::vector<ChoiceQuestion> questions = read_questions(name, text_in(file));
+    const std::vector<ScoringItem> items = choice_items(
+        name, questions, static_cast<int32_t>(folder_.config.data.eod), length_, tokenizer(name));
+    const auto result =
+        scored(static_cast<int64_t>(items.size()), "endings", [&](Scorer& scorer, auto on_done) {
+          return score_choices(scorer, questions, items, on_done);
+        });
+    return result ? std::optional(report_choice(name, *result)) : std::nullopt;
+  }
+
+  const FlagValues& flags_;
+  InferenceRanks& ranks_;
+  ModelFolder folder_;
+  std::unique_ptr<Tokenizer> tokenizer_;
+  int64_t length_ = 0;
+  ModelUse use_;
+  double seconds_ = 0;
+};
+
+void evaluate(const FlagValues& flags, InferenceRanks& ranks) {
+  flags.require_not_both("--data", "--text");
+  flags.require_not_both("--data", "--valid-data");
+  flags.require_not_both("--text", "--valid-data");
+  const Task task = task_of(flags);
+  require_flags_of(task, flags);
+  const std::string scores = flags.path("--scores");
+  EvalRun run(flags, ranks);
+  // What cannot be written is found before anything is computed.
+  if (!scores.empty() && ranks.prints()) AtomicFile{scores};
+  std::optional<EvalReport> report = run.run(task);
+  if (!report) return;
+  if (!scores.empty()) {
+    AtomicFile file(scores);
+    file.write(report->scores);
+    file.commit();
+  }
+  report->json["seconds"] = run.seconds();
+  fmt::print("{}", flags.has("--json") ? report->json.dump(2) + "\n" : report->words);
+}
+
+}  // namespace
+
+int eval(std::span<const std::string> args) {
+  return run_inference_verb(
+      kVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) { evaluate(flags, ranks); });
+}
+
+}  // namespace bev::app

@@ -1,0 +1,275 @@
+// bevatron generate: let a trained model continue prompts.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "app/cli/device_flags.h"
+#include "app/cli/input_text.h"
+#include "app/cli/progress_line.h"
+#include "app/cli/result_file.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
+#include "app/generate/beam_texts.h"
+#include "app/generate/generation_prompts.h"
+#include "app/generate/generation_settings.h"
+#include "app/generate/interactive_generation.h"
+#include "app/generate/output_formats.h"
+#include "app/launch/inference_ranks.h"
+#include "base/check.h"
+#include "comm/shared_text.h"
+#include "config/tokenizer_config.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr int64_t kUsualRows = 32;
+// People think before they type; the other ranks wait.
+constexpr double kPatientMinutes = 60.0 * 24 * 365;
+
+constexpr std::array kFlags{
+    kPromptFlag,
+    kPromptFileFlag,
+    kPromptIdsFlag,
+    OwnFlag{"--interactive", "", "read prompts from the terminal or a pipe, one in each line"},
+    OwnFlag{"--samples", "N", "continuations of each prompt [default: 1]"},
+    OwnFlag{"--num-samples", "N", "Megatron's name of --samples"},
+    kTokensFlag,
+    kMegatronTokensFlag,
+    kGreedyFlag,
+    kTemperatureFlag,
+    kTopKFlag,
+    kTopPFlag,
+    kMegatronTopKFlag,
+    kMegatronTopPFlag,
+    kMinPFlag,
+    kRepetitionFlag,
+    kSeedFlag,
+    kStopFlag,
+    kIgnoreEodFlag,
+    kContextFlag,
+    kSampleInputFlag,
+    OwnFlag{"--sample-output-file", "FILE",
+            "where the continuations of those lines go, as Megatron writes them "
+            "[default: that name and .out]"},
+    OwnFlag{"--genfile", "FILE", "where texts go as JSON, one in each line"},
+    OwnFlag{"--json", "", "print a JSON object for each text, one in each line"},
+    kLogprobsFlag,
+    kBeamFlag,
+    kLengthPenaltyFlag,
+    OwnFlag{"--batch", "N", "texts made at a time [default: all, up to 32]"},
+    OwnFlag{"--stats", "", "say how fast it was, on stderr [default: when that is a terminal]"},
+    kTensorFlag,
+    kPipelineFlag,
+    kMegatronTensorFlag,
+    kMegatronPipelineFlag,
+    kThreadsFlag,
+    kDeviceFlag,
+    kPrecisionFlag,
+};
+
+constexpr FlagVerb kVerb{
+    .name = "generate",
+    .summary =
+        "Continues prompts with a trained model. DIR is the folder of a `bevatron train`, "
+        "one of its checkpoints or a Hugging Face model. A single text appears as it is "
+        "made; several appear in their order, each when it is whole. docs/generation.md "
+        "has examples.",
+    .flags = kFlags,
+    .positional = "DIR",
+    .min_positional = 1,
+    .max_positional = 1};
+
+class Generation {
+ public:
+  Generation(const FlagValues& flags, InferenceRanks& ranks)
+      : flags_(flags),
+        ranks_(ranks),
+        folder_(open_model_folder(flags.positional().front())),
+        settings_(generation_settings(flags, folder_)),
+        samples_(flags.integer(given_name(flags, "--samples", "--num-samples"), 1, 1, 1 << 20)),
+        beam_(beam_options(flags, samples_)) {
+    if (ranks.prints())
+      for (const std::string& line : folder_.passed_over) say("note: {}\n", line);
+    if (!flags.has("--prompt-ids")) tokenizer_ = tokenizer_of(folder_.config);
+    BEV_CHECK(tokenizer_ != nullptr || settings_.stops.empty(), Usage, "--stop needs text, but {}",
+              flags.has("--prompt-ids") ? "--prompt-ids makes ids" : why_no_tokenizer(folder_));
+  }
+
+  void run() {
+    if (flags_.has("--interactive")) {
+      run_interactively();
+    } else {
+      run_prompts();
+    }
+  }
+
+ private:
+  bool shows_rate() const { return flags_.has("--stats") || stderr_is_terminal(); }
+
+  void run_interactively() {
+    for (const std::string_view other :
+         {"--prompt", "--prompt-file", "--prompt-ids", "--sample-input-file", "--samples",
+          "--num-samples", "--genfile", "--json", "--logprobs", "--batch", "--beam"})
+      flags_.require_not_both("--interactive", other);
+    BEV_CHECK(tokenizer_ != nullptr, Usage,
+              "--interactive needs text, but {}; --prompt-ids takes token ids",
+              why_no_tokenizer(folder_));
+    ModelUse use = ranks_.use_of(folder_, 1, settings_.context);
+    use.parallel.timeout_minutes = kPatientMinutes;
+    Interrupt interrupt;
+    ranks_.run(folder_, use, [&](const RankPlace& place) {
+      LoadedModel model(folder_, use, place.device, place.world);
+      Decoder decoder(model, {.rows = 1, .length = settings_.context});
+      Batcher batcher(decoder);
+      const std::unique_ptr<Tokenizer> tokenizer = tokenizer_->clone();
+      InteractiveGeneration({.batcher = batcher,
+                             .folder = folder_,
+                             .tokenizer = *tokenizer,
+                             .world = place.world,
+                             .interrupt = interrupt,
+                             .shows_rate = shows_rate()},
+                            settings_)
+          .run();
+    });
+  }
+
+  void run_prompts() {
+    flags_.require_with("--sample-output-file", "--sample-input-file");
+    flags_.require_not_both("--genfile", "--sample-input-file");
+    flags_.require_not_both("--genfile", "--json");
+    std::optional<std::vector<Prompt>> prompts = named_prompts(flags_);
+    if (flags_.has("--prompt-ids"))
+      prompts = {ids_prompt(flags_, folder_.config.model.vocab)};
+    else if (prompts)
+      for (Prompt& prompt : *prompts) encode_prompt(prompt, folder_, tokenizer_.get());
+    if (prompts) requests_for(*prompts);
+    const int64_t texts = samples_ * (prompts ? std::ssize(*prompts) : 1);
+    flags_.require_not_both("--beam", "--batch");
+    const int64_t rows =
+        beam_ ? beam_->beams : std::min(texts, flags_.integer("--batch", kUsualRows, 1, 65536));
+    const ModelUse use = ranks_.use_of(folder_, rows, settings_.context);
+    ranks_.run(folder_, use, [&](const RankPlace& place) {
+      make_texts(prompts ? *prompts : std::vector<Prompt>{piped_prompt(place)}, rows, use, place);
+    });
+  }
+
+  // Only the first rank has what comes through stdin.
+  Prompt piped_prompt(const RankPlace& place) {
+    const std::string here = place.is_first ? std::string(WholeInput("-").text()) : std::string();
+    Prompt prompt = stdin_prompt(shared_text(place.world, here, 0));
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_ ? tokenizer_->clone() : nullptr;
+    encode_prompt(prompt, folder_, tokenizer.get());
+    return prompt;
+  }
+
+  // All continuations of a prompt one after the other.
+  std::vector<GenerationRequest> requests_for(const std::vector<Prompt>& prompts) const {
+    std::vector<GenerationRequest> requests;
+    for (const Prompt& prompt : prompts)
+      for (int64_t i = 0; i < samples_; ++i)
+        requests.push_back(request_for(prompt, settings_, std::ssize(requests)));
+    return requests;
+  }
+
+  std::string result_path() const {
+    if (flags_.has("--genfile")) return flags_.path("--genfile");
+    if (!flags_.has("--sample-input-file")) return {};
+    return flags_.path("--sample-output-file", flags_.path("--sample-input-file") + ".out");
+  }
+
+  std::string form(const Prompt& prompt, const GeneratedText& text) const {
+    if (flags_.has("--json") || flags_.has("--genfile"))
+      return as_json_line(prompt, text, settings_.logprobs);
+    if (settings_.logprobs) return as_token_table(text, tokenizer_.get());
+    if (flags_.has("--sample-input-file")) return as_megatron_sample(prompt, text);
+    return as_line(prompt, text);
+  }
+
+  void make_texts(const std::vector<Prompt>& prompts, int64_t rows, const ModelUse& use,
+                  const RankPlace& place) const {
+    const std::vector<GenerationRequest> requests = requests_for(prompts);
+    std::optional<ResultFile> results;
+    if (place.is_first) results.emplace(result_path());
+    LoadedModel model(folder_, use, place.device, place.world);
+    int64_t longest = 0;
+    for (const GenerationRequest& request : requests)
+      longest = std::max(longest, std::ssize(request.prompt) + request.tokens);
+    Decoder decoder(model, {.rows = rows, .length = longest});
+
+    GenerationListener listener;
+    std::optional<ProgressLine> progress;
+    int64_t done = 0;
+    if (place.is_first && streams(requests.size())) {
+      results->write(prompts.front().text);
+      listener.on_piece = [&](std::string_view piece) { results->write(piece); };
+      listener.on_text = [&](size_t, const GeneratedText&) { results->write("\n"); };
+    } else if (place.is_first) {
+      const bool is_seen = results->is_stdout() && ::isatty(STDOUT_FILENO) == 1;
+      if (requests.size() > 1 && !is_seen)
+        progress.emplace("generating", std::ssize(requests), "texts");
+      listener.on_text = [&](size_t number, const GeneratedText& text) {
+        results->write(form(prompts[number / static_cast<size_t>(samples_)], text));
+        ++done;
+      };
+      listener.on_step = [&](int64_t tokens) {
+        if (!progress) return;
+        progress->update(done, [&] {
+          return format(", {:.0f} tokens/s", static_cast<double>(tokens) / progress->seconds());
+        });
+      };
+    }
+    if (beam_) {
+      search_texts(decoder, requests, listener);
+      return;
+    }
+    Batcher batcher(decoder);
+    const GenerationTotals totals =
+        generate_texts(batcher, tokenizer_.get(), settings_.stops, requests, listener);
+    progress.reset();
+    if (place.is_first && shows_rate()) say("{}\n", rate_text(totals));
+  }
+
+  // Whether the only text appears as it is made.
+  bool streams(size_t texts) const {
+    return texts == 1 && !beam_ && result_path().empty() && !flags_.has("--json") &&
+           !settings_.logprobs;
+  }
+
+  void search_texts(Decoder& decoder, const std::vector<GenerationRequest>& requests,
+                    const GenerationListener& listener) const {
+    const auto wanted = static_cast<size_t>(samples_);
+    int64_t tokens = 0;
+    for (size_t first = 0; first < requests.size(); first += wanted) {
+      const std::vector<GeneratedText> found =
+          beam_texts(decoder, tokenizer_.get(), settings_.stops, requests[first], *beam_);
+      for (size_t i = 0; i < std::min(wanted, found.size()); ++i) {
+        tokens += std::ssize(found[i].tokens);
+        if (listener.on_text) listener.on_text(first + i, found[i]);
+        if (listener.on_step) listener.on_step(tokens);
+      }
+    }
+  }
+
+  const FlagValues& flags_;
+  InferenceRanks& ranks_;
+  ModelFolder folder_;
+  GenerationSettings settings_;
+  int64_t samples_;
+  std::optional<BeamOptions> beam_;
+  std::unique_ptr<Tokenizer> tokenizer_;  // null: ids instead of text
+};
+
+}  // namespace
+
+int generate(std::span<const std::string> args) {
+  return run_inference_verb(kVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) {
+    Generation(flags, ranks).run();
+  });
+}
+
+}  // namespace bev::app

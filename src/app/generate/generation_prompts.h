@@ -1,0 +1,50 @@
+// The prompts of `bevatron generate`, and what is asked of the model for them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/cli/cli_flags.h"
+#include "app/generate/generation_settings.h"
+#include "infer/generation_request.h"
+#include "infer/model_folder.h"
+#include "text/tokenizer.h"
+
+namespace bev::app {
+
+inline constexpr OwnFlag kPromptFlag{"--prompt", "TEXT",
+                                     "what to continue; without it the start of a document"};
+inline constexpr OwnFlag kPromptFileFlag{
+    "--prompt-file", "FILE",
+    "the same from a file ('-': stdin); a newline at its very end does not count"};
+inline constexpr OwnFlag kPromptIdsFlag{
+    "--prompt-ids", "ID ...", "the same as token ids, for models without a tokenizer here"};
+inline constexpr OwnFlag kSampleInputFlag{"--sample-input-file", "FILE",
+                                          "a prompt in each line, all of which are continued"};
+
+// One text to continue.
+struct Prompt {
+  std::string name{};  // for messages: "the prompt", "line 3 of prompts.txt"
+  std::string text{};
+  std::vector<int32_t> ids{};
+};
+
+// What the flags name, as texts: one, or those of a file with a line each. Nothing for --prompt-ids
+// and for stdin, which is read with stdin_prompt(): of several ranks only one has it.
+// Usage error when two flags name prompts, Data error when what they name is empty. REQUIRES: the
+// verb has all flags above.
+std::optional<std::vector<Prompt>> named_prompts(const FlagValues& flags);
+bool reads_stdin(const FlagValues& flags);
+Prompt stdin_prompt(const std::string& text);
+Prompt ids_prompt(const FlagValues& flags, int64_t vocab);
+
+// Fills in the ids: the start of a document, then the text. Usage error when there is nothing to
+// continue or the text needs a tokenizer that is not there (null).
+void encode_prompt(Prompt& prompt, const ModelFolder& folder, Tokenizer* tokenizer);
+
+// Continuation number `sample` of the prompt. Usage error where it does not fit the context.
+GenerationRequest request_for(const Prompt& prompt, const GenerationSettings& settings,
+                              int64_t sample);
+
+}  // namespace bev::app

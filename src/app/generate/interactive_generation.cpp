@@ -1,0 +1,123 @@
+#include "app/generate/interactive_generation.h"
+
+#include <unistd.h>
+
+#include "app/cli/terminal.h"
+#include "app/generate/output_formats.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "comm/shared_text.h"
+
+namespace bev::app {
+
+InteractiveGeneration::InteractiveGeneration(const Parts& parts, const GenerationSettings& settings)
+    : parts_(parts), settings_(settings) {
+  if (is_first()) editor_.emplace(parts.in, parts.out, "> ", parts.interrupt);
+}
+
+void InteractiveGeneration::put(std::string_view text) const {
+  std::fwrite(text.data(), 1, text.size(), parts_.out);
+  std::fflush(parts_.out);
+}
+
+void InteractiveGeneration::tell(const std::string& text) const {
+  if (is_first()) say("{}", text);
+}
+
+void InteractiveGeneration::run() {
+  if (::isatty(::fileno(parts_.in)) == 1)
+    tell("A line is continued, an empty one starts a text. /help says more, Ctrl-D leaves.\n");
+  while (do_command(shared_command())) {
+  }
+}
+
+std::optional<std::string> InteractiveGeneration::typed_line() {
+  for (;;) {
+    LineEditor::Entry entry = editor_->read();
+    switch (entry.outcome) {
+      case LineEditor::Outcome::Line: return std::move(entry.text);
+      case LineEditor::Outcome::Closed:
+        if (::isatty(::fileno(parts_.in)) == 1) put("\n");
+        return std::nullopt;
+      case LineEditor::Outcome::Interrupted:
+        parts_.interrupt.forget();
+        put("\n");
+        if (entry.text.empty()) say("Ctrl-D or /quit leaves\n");
+        break;
+    }
+  }
+}
+
+InteractiveCommand InteractiveGeneration::shared_command() {
+  constexpr std::string_view kEnd = "end", kLine = "line";
+  std::string news;
+  if (is_first()) {
+    const std::optional<std::string> line = typed_line();
+    news = line ? format("{}{}", kLine, *line) : kEnd;
+  }
+  if (parts_.world.size() > 1) news = shared_text(parts_.world, news, 0);
+  if (news == kEnd) return {.kind = InteractiveCommand::Kind::Leave};
+  return interactive_command(std::string_view(news).substr(kLine.size()));
+}
+
+bool InteractiveGeneration::do_command(const InteractiveCommand& command) {
+  using Kind = InteractiveCommand::Kind;
+  switch (command.kind) {
+    case Kind::Leave: return false;
+    case Kind::Help: tell(std::string(kInteractiveHelp)); break;
+    case Kind::Show: tell(settings_text(settings_)); break;
+    case Kind::Unknown:
+      tell(format("{}: there is no such command; /help lists all\n", in_quotes(command.text)));
+      break;
+    case Kind::Set: {
+      const std::string problem = change_setting(settings_, command.name, command.value);
+      if (!problem.empty()) tell(problem + "\n");
+      // The same seed gives the same answers again.
+      if (problem.empty() && command.name == "seed") answers_ = 0;
+      break;
+    }
+    case Kind::Again:
+      if (last_) {
+        answer(*last_);
+      } else {
+        tell("there is no prompt yet\n");
+      }
+      break;
+    case Kind::Prompt: answer(command.text); break;
+  }
+  return true;
+}
+
+bool InteractiveGeneration::goes_on() {
+  const int64_t here = is_first() && parts_.interrupt.is_asked() ? 1 : 0;
+  return (parts_.world.size() > 1 ? parts_.world.largest(here) : here) == 0;
+}
+
+void InteractiveGeneration::answer(const std::string& text) {
+  std::vector<GenerationRequest> requests;
+  try {
+    Prompt prompt{.name = "the prompt", .text = text};
+    encode_prompt(prompt, parts_.folder, &parts_.tokenizer);
+    requests.push_back(request_for(prompt, settings_, answers_));
+  } catch (const Error& error) {
+    tell(format("{}\n", error.what()));
+    return;
+  }
+  last_ = text;
+  ++answers_;
+  if (is_first()) put(text);
+  parts_.interrupt.forget();
+  const GenerationTotals totals =
+      generate_texts(parts_.batcher, &parts_.tokenizer, settings_.stops, requests,
+                     {.on_piece =
+                          [&](std::string_view piece) {
+                            if (is_first()) put(piece);
+                          },
+                      .goes_on = [&] { return goes_on(); }});
+  if (!is_first()) return;
+  put("\n");
+  parts_.interrupt.forget();
+  if (parts_.shows_rate) say("{}\n", rate_text(totals));
+}
+
+}  // namespace bev::app

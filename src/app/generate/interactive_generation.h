@@ -1,0 +1,56 @@
+// bevatron generate --interactive: prompts that a person types, or that come through a pipe, one at
+// a time.
+#pragma once
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "app/cli/interrupt.h"
+#include "app/cli/line_editor.h"
+#include "app/generate/generation_prompts.h"
+#include "app/generate/generation_settings.h"
+#include "app/generate/interactive_command.h"
+#include "comm/communicator.h"
+#include "infer/continuous_batcher.h"
+
+namespace bev::app {
+
+// All ranks together: the first reads and prints, the others follow.
+class InteractiveGeneration {
+ public:
+  struct Parts {
+    Batcher& batcher;
+    const ModelFolder& folder;
+    Tokenizer& tokenizer;  // of this rank's own
+    Communicator& world;
+    Interrupt& interrupt;
+    bool shows_rate;
+    std::FILE* in = stdin;
+    std::FILE* out = stdout;
+  };
+  InteractiveGeneration(const Parts& parts, const GenerationSettings& settings);
+
+  // Until the person leaves or the pipe ends.
+  void run();
+
+ private:
+  bool is_first() const { return parts_.world.rank() == 0; }
+  bool do_command(const InteractiveCommand& command);
+  InteractiveCommand shared_command();
+  // A line, or nothing at the end.
+  std::optional<std::string> typed_line();
+  void answer(const std::string& text);
+  bool goes_on();
+  void tell(const std::string& text) const;
+  void put(std::string_view text) const;
+
+  Parts parts_;
+  GenerationSettings settings_;
+  std::optional<LineEditor> editor_;  // of the first rank
+  std::optional<std::string> last_;   // prompt
+  int64_t answers_ = 0;
+};
+
+}  // namespace bev::app

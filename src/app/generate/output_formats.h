@@ -1,0 +1,28 @@
+// How generated texts are written down.
+#pragma once
+
+#include <string>
+
+#include "app/generate/generation_prompts.h"
+#include "app/generate/text_generation.h"
+
+namespace bev::app {
+
+// The prompt and its continuation, a newline at the end.
+std::string as_line(const Prompt& prompt, const GeneratedText& text);
+
+// A JSON object on one line, with stable keys (docs/generation.md). `logprobs`: with the tokens and
+// their log-probabilities.
+std::string as_json_line(const Prompt& prompt, const GeneratedText& text, bool logprobs);
+
+// A token per line: log-probability, id, the token (where there is a tokenizer). A line with the
+// sum ends each of the two parts, prompt and continuation.
+std::string as_token_table(const GeneratedText& text, const Tokenizer* tokenizer);
+
+// As Megatron-LM's generate_samples wrote the continuations of the lines of a file.
+std::string as_megatron_sample(const Prompt& prompt, const GeneratedText& text);
+
+// "37 tokens in 0.52 s: 71.1 tokens/s; the first after 0.031 s"
+std::string rate_text(const GenerationTotals& totals);
+
+}  // namespace bev::app

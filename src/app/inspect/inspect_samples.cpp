@@ -1,0 +1,210 @@
+#include "app/inspect/inspect_samples.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <vector>
+
+#include "app/cli/any_model.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verb_config.h"
+#include "base/check.h"
+#include "base/json.h"
+#include "config/tokenizer_config.h"
+#include "data/training_data.h"
+#include "text/utf8.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array<OwnFlag, 4> kFlags{{
+    {"--first", "K", "how many samples are shown [default: 4]"},
+    {"--from", "I", "the number of the first one, from 0 on [default: 0]"},
+    {"--part", "NAME",
+     "train, valid or test; --split with one of the three means the same [default: train]"},
+    {"--json", "", "print JSON with stable keys"},
+}};
+
+constexpr std::array<std::string_view, 3> kSplits{"train", "valid", "test"};
+
+// --split also divides the data, as in training: only the names of parts are ours.
+std::vector<std::string> with_part(std::span<const std::string> args) {
+  std::vector<std::string> out(args.begin(), args.end());
+  const auto is_part = [](std::string_view word) {
+    return std::find(kSplits.begin(), kSplits.end(), word) != kSplits.end();
+  };
+  constexpr std::string_view kFlag = "--split", kAttached = "--split=";
+  for (size_t i = 0; i < out.size(); ++i) {
+    if (out[i] == kFlag && i + 1 < out.size() && is_part(out[i + 1])) out[i] = "--part";
+    if (out[i].starts_with(kAttached) && is_part(out[i].substr(kAttached.size())))
+      out[i] = "--part=" + out[i].substr(kAttached.size());
+  }
+  return out;
+}
+
+// A sample as the model gets it, and where it was found.
+struct Shown {
+  int64_t index;
+  SampleSource source;
+  HostBatch batch;
+  std::vector<int32_t> text;  // the tokens and the last label
+};
+
+Shown look_at(const Samples& samples, int64_t index, const Config& config) {
+  Shown shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
+  shown.batch.resize(1, config.train.sequence, config.data.is_packed());
+  samples.read(index, shown.batch, 0);
+  shown.text = shown.batch.tokens;
+  shown.text.push_back(shown.batch.targets.back());
+  return shown;
+}
+
+// Text in quotes, each end of a document marked outside of them; ids where nobody knows the text.
+class TextView {
+ public:
+  explicit TextView(const Config& config)
+      : tokenizer_(tokenizer_of(config)), eod_(config.data.eod) {}
+
+  bool knows_text() const { return tokenizer_ != nullptr; }
+
+  std::string line(std::span<const int32_t> ids) const {
+    std::string out;
+    while (!ids.empty()) {
+      const auto end = std::find(ids.begin(), ids.end(), eod_);
+      const auto count = static_cast<size_t>(end - ids.begin());
+      if (count > 0) add(out, part(ids.first(count)));
+      if (end != ids.end()) add(out, "[end of document]");
+      ids = ids.subspan(std::min(ids.size(), count + 1));
+    }
+    return out;
+  }
+
+  std::string plain(std::span<const int32_t> ids) const {
+    return replace_invalid_utf8(tokenizer_->decode(ids));
+  }
+
+ private:
+  static void add(std::string& out, const std::string& more) {
+    if (!out.empty()) out += ' ';
+    out += more;
+  }
+  std::string part(std::span<const int32_t> ids) const {
+    if (knows_text()) return Json(plain(ids)).dump();
+    return format("{}", fmt::join(ids, " "));
+  }
+
+  std::unique_ptr<Tokenizer> tokenizer_;
+  int64_t eod_;
+};
+
+// "7, 12-15".
+std::string masked_positions(const std::vector<float>& weights) {
+  std::string out;
+  for (size_t i = 0; i < weights.size(); ++i) {
+    if (weights[i] != 0.0f) continue;
+    const size_t first = i;
+    while (i + 1 < weights.size() && weights[i + 1] == 0.0f) ++i;
+    out += format("{}{}", out.empty() ? "" : ", ", first);
+    if (i > first) out += format("-{}", i);
+  }
+  return out;
+}
+
+void print_sample(const Shown& shown, const TextView& view) {
+  const SampleSource& source = shown.source;
+  fmt::print("sample {}  {}{}, {} tokens and the label of the last\n", shown.index,
+             source.file.empty() ? "made up" : source.file,
+             source.epoch ? format(", epoch {}", *source.epoch) : std::string(),
+             shown.batch.tokens.size());
+  std::span<const int32_t> left(shown.text);
+  if (source.pieces.empty()) fmt::print("  {}\n", view.line(left));
+  for (const SampleSource::Piece& piece : source.pieces) {
+    const size_t count = std::min(left.size(), static_cast<size_t>(piece.tokens));
+    const std::string tokens =
+        count == 1 ? format("token {}", piece.offset)
+                   : format("tokens {} to {}", piece.offset, piece.offset + piece.tokens - 1);
+    fmt::print("  sequence {}, {}\n    {}\n", piece.sequence, tokens, view.line(left.first(count)));
+    left = left.subspan(count);
+  }
+  const std::string masked = masked_positions(shown.batch.weight);
+  if (!masked.empty()) fmt::print("  without loss  {}\n", masked);
+}
+
+Json json_of(const Shown& shown, const TextView& view) {
+  const HostBatch& batch = shown.batch;
+  Json out{{"index", shown.index},
+           {"file", shown.source.file},
+           {"epoch", shown.source.epoch ? Json(*shown.source.epoch) : Json()},
+           {"tokens", batch.tokens},
+           {"labels", batch.targets},
+           {"position_ids", batch.positions}};
+  Json& pieces = out["pieces"] = Json::array();
+  for (const SampleSource::Piece& piece : shown.source.pieces)
+    pieces.push_back(
+        {{"sequence", piece.sequence}, {"offset", piece.offset}, {"tokens", piece.tokens}});
+  std::string mask;
+  for (const float weight : batch.weight) mask += weight == 0.0f ? '0' : '1';
+  out["loss_mask"] = mask;
+  if (!batch.first_visible.empty()) out["first_visible"] = batch.first_visible;
+  if (view.knows_text()) out["text"] = view.plain(shown.text);
+  return out;
+}
+
+const Samples& samples_of(const TrainingData& data, size_t split, int64_t end) {
+  if (split == 0) return *data.train;
+  const HeldSamples& held = split == 1 ? data.valid : data.test;
+  BEV_CHECK(held.samples != nullptr, Data, "there are no samples for {}", kSplitNames[split]);
+  BEV_CHECK(end <= held.count, Usage, "samples up to {} are wanted, but there are {} for {}",
+            end - 1, held.count, kSplitNames[split]);
+  return *held.samples;
+}
+
+}  // namespace
+
+int inspect_samples(std::span<const std::string> args) {
+  const auto loaded = config_for(
+      {.name = "inspect samples",
+       .summary = "Shows what a training will see: samples with the place they come from, their "
+                  "text, the borders of documents and what has no loss. It takes the "
+                  "configuration of the training; what samples do not depend on may be left out.",
+       .own = kFlags,
+       .purpose = Purpose::Train,
+       .complete = fill_in_model},
+      with_part(args));
+  if (!loaded) return 0;
+  const Config& config = loaded->config;
+  const int64_t from = own_integer(*loaded, "--from", 0, 0, int64_t{1} << 53);
+  const int64_t count = own_integer(*loaded, "--first", 4, 1, 1 << 20);
+  const std::string name = loaded->own_text("--part", "train");
+  const auto split =
+      static_cast<size_t>(std::find(kSplits.begin(), kSplits.end(), name) - kSplits.begin());
+  BEV_CHECK(split < kSplits.size(), Usage, "--part {}: train, valid or test is wanted", name);
+
+  const TrainingData data = open_training_data(config, 0);
+  for (const std::string& note : data.notes) say("bevatron: note: {}\n", note);
+  const bool has_length =
+      loaded->origins.contains("train.iterations") || loaded->origins.contains("train.samples");
+  if (config.data.order == SampleOrder::Megatron && !has_length)
+    say("bevatron: note: Megatron-LM's order depends on the length of the training, which is not "
+        "given; this is the order of one epoch\n");
+  const Samples& samples = samples_of(data, split, from + count);
+  const TextView view(config);
+  Json list = Json::array();
+  for (int64_t i = from; i < from + count; ++i) {
+    const Shown shown = look_at(samples, i, config);
+    if (loaded->has("--json")) {
+      list.push_back(json_of(shown, view));
+    } else {
+      print_sample(shown, view);
+    }
+  }
+  if (loaded->has("--json"))
+    fmt::print("{}\n", Json{{"split", name},
+                            {"order", name_of_choice(config.data.order)},
+                            {"samples", std::move(list)}}
+                           .dump(2));
+  return 0;
+}
+
+}  // namespace bev::app

@@ -1,0 +1,130 @@
+#include "app/launch/inference_ranks.h"
+
+#include <chrono>
+#include <memory>
+
+#include "app/cli/device_flags.h"
+#include "app/launch/launched_rank.h"
+#include "base/check.h"
+#include "comm/thread_communicator.h"
+#include "config/parse/print_config.h"
+#include "config/rules/config_check.h"
+
+namespace bev::app {
+
+namespace {
+
+// Where ranks are threads.
+constexpr int64_t kMostThreads = 256;
+constexpr int64_t kMostRanks = 1 << 20;
+
+// A number of ranks by one of its two names, and which.
+int64_t ranks_flag(const FlagValues& flags, const OwnFlag& own, const OwnFlag& megatron,
+                   std::string_view field, Origins& origins) {
+  flags.require_not_both(own.name, megatron.name);
+  const std::string_view name = flags.has(megatron.name) ? megatron.name : own.name;
+  if (flags.has(name))
+    origins[std::string(field)] = {.kind = OriginKind::Flag, .text = std::string(name)};
+  return flags.integer(name, 1, 1, kMostRanks);
+}
+
+// Ranks that share a GPU disturb each other's timing.
+DeviceConfig device_of_rank(const Config& config, bool shares_gpu) {
+  DeviceConfig device = config.device;
+  device.threads = threads_of_rank(config);
+  if (shares_gpu) device.tune = false;
+  return device;
+}
+
+}  // namespace
+
+InferenceRanks::InferenceRanks(const FlagValues& flags, std::optional<RankEnvironment> environment,
+                               std::string arguments)
+    : environment_(std::move(environment)),
+      arguments_(std::move(arguments)),
+      device_(device_from_flags(flags)) {
+  parallel_.tensor =
+      ranks_flag(flags, kTensorFlag, kMegatronTensorFlag, "parallel.tensor", origins_);
+  parallel_.pipeline =
+      ranks_flag(flags, kPipelineFlag, kMegatronPipelineFlag, "parallel.pipeline", origins_);
+  parallel_.ranks = parallel_.tensor * parallel_.pipeline;
+  if (environment_) {
+    BEV_CHECK(environment_->size == parallel_.ranks, Usage,
+              "the launcher started {} processes, but the model is asked for on {} tensor x {} "
+              "pipeline = {} ranks; legal are --tensor and --pipeline whose product is {}",
+              environment_->size, parallel_.tensor, parallel_.pipeline, parallel_.ranks,
+              environment_->size);
+  } else {
+    BEV_CHECK(parallel_.ranks <= kMostThreads, Usage,
+              "{} tensor x {} pipeline = {} ranks, each a thread of this process; legal are 1 to "
+              "{}, and more where a launcher starts a process for each (docs/launching.md)",
+              parallel_.tensor, parallel_.pipeline, parallel_.ranks, kMostThreads);
+  }
+}
+
+ModelUse InferenceRanks::use_of(const ModelFolder& folder, int64_t sequences,
+                                int64_t length) const {
+  ModelUse use{.device = device_, .parallel = parallel_, .sequences = sequences, .length = length};
+  Origins origins = origins_;
+  for (const char* field : {"model.layers", "model.heads", "model.kv_heads", "model.ffn"})
+    origins[field] = {.kind = OriginKind::File, .text = folder.weights.string()};
+  throw_if_any(check(config_of_use(folder, use), Purpose::Plan, origins), "the use of the model");
+  return use;
+}
+
+void InferenceRanks::run(const ModelFolder& folder, const ModelUse& use,
+                         FunctionRef<void(const RankPlace& place)> body) {
+  const Config config = config_of_use(folder, use);
+  if (environment_) {
+    run_process(config, body);
+  } else {
+    run_threads(config, body);
+  }
+}
+
+void InferenceRanks::run_process(const Config& config,
+                                 FunctionRef<void(const RankPlace& place)> body) {
+  const Voice voice(prints());
+  LaunchedRank launched(*environment_, config, voice);
+  have_met_ = true;
+  launched.run([&] {
+    launched.require_same("the command line", arguments_);
+    launched.require_same("the model", print_config(config, {}));
+    Config own = config;
+    own.device.threads = launched.threads(config.device.threads);
+    const std::unique_ptr<Device> device = make_device(device_of_rank(own, launched.shares_gpu()));
+    const std::unique_ptr<Communicator> world = launched.make_world(*device);
+    body({*device, *world, launched.rank() == 0});
+  });
+}
+
+void InferenceRanks::run_threads(const Config& config,
+                                 FunctionRef<void(const RankPlace& place)> body) {
+  const std::chrono::duration<double, std::ratio<60>> limit(config.parallel.timeout_minutes);
+  const auto ranks = static_cast<int>(config.parallel.ranks);
+  run_ranks(ranks, std::chrono::duration_cast<std::chrono::milliseconds>(limit),
+            [&](Communicator& world) {
+              const std::unique_ptr<Device> device = make_device(device_of_rank(config, ranks > 1));
+              body({*device, world, world.rank() == 0});
+            });
+}
+
+int run_inference_verb(const FlagVerb& verb, std::span<const std::string> args,
+                       FunctionRef<void(const FlagValues& flags, InferenceRanks& ranks)> body) {
+  const std::optional<RankEnvironment> environment = own_environment();
+  std::optional<InferenceRanks> ranks;
+  try {
+    const auto flags = flags_for(verb, args, !environment || environment->rank == 0);
+    if (!flags) return 0;
+    std::string arguments;
+    for (const std::string& arg : args) arguments += arg + "\n";
+    ranks.emplace(*flags, environment, std::move(arguments));
+    body(*flags, *ranks);
+  } catch (const Error& error) {
+    if (!environment || (ranks && ranks->have_met_)) throw;
+    return say_once(*environment, error);
+  }
+  return 0;
+}
+
+}  // namespace bev::app

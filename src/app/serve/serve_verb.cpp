@@ -1,0 +1,232 @@
+// bevatron serve: a trained model behind HTTP.
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "app/cli/device_flags.h"
+#include "app/cli/stop_signal.h"
+#include "app/cli/terminal.h"
+#include "app/cli/verbs.h"
+#include "app/launch/inference_ranks.h"
+#include "app/serve/api_key.h"
+#include "base/check.h"
+#include "base/integer.h"
+#include "config/tokenizer_config.h"
+#include "infer/queued_service.h"
+#include "net/address.h"
+#include "net/listen.h"
+#include "serve/model_server.h"
+
+namespace bev::app {
+
+namespace {
+
+constexpr std::array kFlags{
+    OwnFlag{"--host", "ADDRESS", "where to listen [default: 127.0.0.1]"},
+    OwnFlag{"--port", "N", "0: any free one [default: 8000]"},
+    OwnFlag{"--api-key-file", "FILE",
+            "the key that clients must show (Authorization: Bearer KEY); else BEVATRON_API_KEY"},
+    OwnFlag{"--allow-open", "", "no key, although others than this machine can connect"},
+    OwnFlag{"--allow-host", "NAME ...",
+            "what clients may call this server; on 127.0.0.1 besides localhost [default there: "
+            "nothing else, elsewhere: anything]"},
+    OwnFlag{"--model-name", "NAME", "what clients call the model [default: the name of DIR]"},
+    OwnFlag{"--rows", "N", "texts that are generated at a time [default: 16]"},
+    OwnFlag{"--context", "N", "tokens of a text, prompt included [default: as trained]"},
+    OwnFlag{"--cache-tokens", "N",
+            "tokens of all texts that the cache holds [default: --rows x --context]"},
+    OwnFlag{"--max-tokens", "N", "new tokens of a text at most [default: --context]"},
+    OwnFlag{"--max-texts", "N", "texts of a request, prompts x samples, at most [default: 128]"},
+    OwnFlag{"--max-seconds", "N", "time of a request at most [default: 600]"},
+    OwnFlag{"--max-body", "SIZE", "bytes of a request at most [default: 1Mi]"},
+    OwnFlag{"--max-answer", "SIZE", "bytes of an answer at most [default: 64Mi]"},
+    OwnFlag{"--max-connections", "N", "open at a time [default: 1024]"},
+    OwnFlag{"--queue", "N",
+            "texts that wait at most; further requests get status 429 [default: 256]"},
+    OwnFlag{"--drain-seconds", "N", "for what runs to end after SIGTERM or SIGINT [default: 30]"},
+    OwnFlag{"--quiet", "", "no line for each request"},
+    kThreadsFlag,
+    kDeviceFlag,
+    kPrecisionFlag,
+    kTensorFlag,
+    kPipelineFlag,
+    kMegatronTensorFlag,
+    kMegatronPipelineFlag,
+};
+
+std::chrono::milliseconds seconds(double value) {
+  return std::chrono::milliseconds(static_cast<int64_t>(1000 * value));
+}
+
+bool is_loopback(const std::string& host) {
+  const std::vector<Address> addresses = resolve(host, 0);
+  return std::all_of(addresses.begin(), addresses.end(),
+                     [](const Address& each) { return each.is_loopback(); });
+}
+
+AccessRules access_rules(const FlagValues& flags, const std::string& host) {
+  AccessRules rules{.key = api_key(flags, [](const char* name) { return std::getenv(name); }),
+                    .hosts = flags.texts("--allow-host")};
+  const bool is_local = is_loopback(host);
+  BEV_CHECK(is_local || !rules.key.empty() || flags.has("--allow-open"), Usage,
+            "--host {}: others than this machine could use the model without a key; legal are "
+            "--api-key-file FILE, BEVATRON_API_KEY, or --allow-open",
+            host);
+  // Elsewhere the names under which clients know this machine are theirs to know.
+  if (is_local)
+    for (const std::string& name : {std::string("localhost"), std::string("127.0.0.1"),
+                                    std::string("[::1]"), host_without_port(host)})
+      rules.hosts.push_back(name);
+  return rules;
+}
+
+std::string name_of_model(const FlagValues& flags) {
+  if (flags.has("--model-name")) return flags.text("--model-name");
+  const std::filesystem::path dir =
+      std::filesystem::absolute(flags.positional().front()).lexically_normal();
+  return (dir.has_filename() ? dir : dir.parent_path()).filename().string();
+}
+
+void log_request(const HttpRecord& record) {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  say("{:02}:{:02}:{:02} {} {} {}{}{} {:.1f} ms\n", local.tm_hour, local.tm_min, local.tm_sec,
+      record.method, record.path.substr(0, 100), record.status, record.note.empty() ? "" : " ",
+      record.note, 1000 * record.seconds);
+}
+
+DecoderLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder) {
+  const Config& config = folder.config;
+  DecoderLimits limits;
+  limits.rows = flags.integer("--rows", 16, 1, 65536);
+  const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
+  limits.length = flags.integer("--context", longest_sequence(folder, trained), 2,
+                                longest_sequence(folder, 1 << 28));
+  if (flags.has("--cache-tokens"))
+    limits.pages = div_ceil(flags.integer("--cache-tokens", 0, limits.length, int64_t{1} << 40),
+                            std::min(limits.page, limits.length));
+  return limits;
+}
+
+ServedModel served_model(const FlagValues& flags, const ModelFolder& folder,
+                         const DecoderLimits& limits, Tokenizer& tokenizer,
+                         GenerationService& service) {
+  ServedModel model;
+  model.name = name_of_model(flags);
+  model.created = std::time(nullptr);
+  model.tokenizer = &tokenizer;
+  model.service = &service;
+  model.end = static_cast<int32_t>(folder.config.data.eod);
+  if (model.end < 0) model.end = tokenizer.eod_id().value_or(-1);
+  model.begin = tokenizer.role_id(TokenRole::Begin).value_or(-1);
+  model.limits = {.context = limits.length,
+                  .max_tokens = flags.integer("--max-tokens", limits.length, 1, limits.length),
+                  .texts = flags.integer("--max-texts", 128, 1, 65536),
+                  .vocab = folder.config.model.vocab};
+  return model;
+}
+
+ModelServerOptions server_options(const FlagValues& flags, const std::string& host) {
+  ModelServerOptions options;
+  options.http.sizes.body_bytes =
+      static_cast<size_t>(flags.size("--max-body", 1 << 20, 1 << 10, 1 << 30));
+  options.http.answer_bytes =
+      static_cast<size_t>(flags.size("--max-answer", 64 << 20, 1 << 20, int64_t{1} << 40));
+  options.http.connections =
+      static_cast<size_t>(flags.integer("--max-connections", 1024, 1, 1 << 20));
+  options.api.access = access_rules(flags, host);
+  options.api.request_limit = seconds(flags.real("--max-seconds", 600, 0.1, 1e6));
+  if (!flags.has("--quiet")) options.api.log = log_request;
+  options.drain_limit = seconds(flags.real("--drain-seconds", 30, 0, 1e6));
+  return options;
+}
+
+// What is known before the model is loaded.
+struct Serving {
+  Serving(const FlagValues& flags, const InferenceRanks& ranks)
+      : host(flags.text("--host", "127.0.0.1")),
+        options(server_options(flags, host)),
+        port(static_cast<int>(flags.integer("--port", 8000, 0, 65535))),
+        queue(flags.integer("--queue", 256, 1, 1 << 20)),
+        folder(open_model_folder(flags.positional().front())),
+        tokenizer(tokenizer_of(folder.config)),
+        limits(decoder_limits(flags, folder)),
+        use(ranks.use_of(folder, limits.rows, limits.length)) {
+    BEV_CHECK(tokenizer != nullptr, Usage, "{}; a server needs one", why_no_tokenizer(folder));
+    if (!ranks.prints()) return;
+    for (const std::string& line : folder.passed_over) say("note: {}\n", line);
+    // What others have already taken is known at once.
+    listener = listen_on(host, port, EveryAddress::Allowed);
+  }
+
+  void run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal);
+
+  std::string host;
+  ModelServerOptions options;
+  int port;
+  int64_t queue;
+  ModelFolder folder;
+  std::unique_ptr<Tokenizer> tokenizer;
+  DecoderLimits limits;
+  ModelUse use;
+  Socket listener{};  // of the process that serves
+};
+
+void Serving::run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal) {
+  Batcher batcher(decoder);
+  QueueOptions queued{.rows = limits.rows, .waiting = queue};
+  queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams,
+                      FunctionRef<bool()> goes_on) {
+    return beam_search(decoder, prompt, beams, goes_on);
+  };
+  if (leads) queued.when_idle = [&] { decoder.keep_followers(); };
+  QueuedService service(batcher, queued);
+  const ServedModel served = served_model(flags, folder, decoder.limits(), *tokenizer, service);
+  ModelServerOptions asked = options;
+  asked.is_asked_to_end = [&] { return signal.asked() != 0; };
+  const Address address = address_here(listener.get());
+  ModelServer server(std::move(listener), served, asked);
+  fmt::print("serving {} at http://{} | texts at a time: {} | tokens of a text: {} | cache: {} |\n",
+             served.name, host_and_port(address.host(), address.port()), limits.rows, limits.length,
+             as_bytes(static_cast<double>(decoder.cache_bytes())));
+  std::fflush(stdout);
+  server.run();
+  if (service.error() != nullptr) std::rethrow_exception(service.error());
+  const ServiceCounts counts = service.counts();
+  fmt::print("server ended | texts: {} | tokens: {} |\n", counts.finished, counts.generated_tokens);
+}
+
+}  // namespace
+
+int serve(std::span<const std::string> args) {
+  return run_inference_verb(
+      {.name = "serve",
+       .summary = "Serves a trained model over HTTP: the addresses of OpenAI's completions and of "
+                  "Megatron-LM's server, and a page to try it. DIR is the folder of a `bevatron "
+                  "train`, one of its checkpoints or a Hugging Face model.",
+       .flags = kFlags,
+       .positional = "DIR",
+       .min_positional = 1,
+       .max_positional = 1},
+      args, [](const FlagValues& flags, InferenceRanks& ranks) {
+        Serving serving(flags, ranks);
+        StopSignal signal;
+        // Until a model is there nothing is to be ended well; who waits for the server must notice.
+        signal.expect_others();
+        ranks.run(serving.folder, serving.use, [&](const RankPlace& place) {
+          LoadedModel model(serving.folder, serving.use, place.device, place.world);
+          Decoder decoder(model, serving.limits);
+          signal.defer();
+          if (!place.is_first) return decoder.follow();
+          if (ranks.size() > 1) decoder.lead();
+          serving.run(flags, decoder, ranks.size() > 1, signal);
+        });
+      });
+}
+
+}  // namespace bev::app

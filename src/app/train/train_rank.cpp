@@ -1,0 +1,213 @@
+#include "app/train/train_rank.h"
+
+#include <cmath>
+
+#include "app/train/run_start.h"
+#include "app/train/train_messages.h"
+#include "base/file.h"
+#include "bench/machine.h"
+#include "convert/convert.h"
+#include "convert/huggingface/huggingface.h"
+#include "device/gpu_peaks.h"
+#include "ops/make_device.h"
+#include "train/gather_model.h"
+
+namespace bev::app {
+
+namespace {
+
+// Empty when no trace is asked for. That it can be written is known before the training starts, and
+// what goes wrong later does not end it.
+std::function<void(const std::string&)> trace_writer(const Voice& voice, const LogConfig& log) {
+  if (log.trace.empty()) return {};
+  {
+    const AtomicFile probe(log.trace);
+  }
+  return [&voice, path = log.trace](const std::string& text) {
+    try {
+      AtomicFile file(path);
+      file.write(text);
+      file.commit();
+    } catch (const Error& error) {
+      voice.tell("bevatron: note: no trace: {}\n", error.what());
+    }
+  };
+}
+
+// A run that failed or was stopped at once must not replace the model of an earlier one by its
+// initial weights, and one that trains nothing writes nothing.
+bool is_worth_saving(const Config& config, const TrainSummary& s) {
+  if (config.train.skip_train) return false;
+  if (s.ending == Ending::Corruption) return false;
+  return s.ending == Ending::Complete || (s.applied > 0 && s.ran > 0);
+}
+
+RankTimes times_of(const Progress& p) {
+  return {.step = p.iteration, .compute = p.seconds - p.result.waited, .wait = p.result.waited};
+}
+
+// What the fraction of peak in the log refers to: of a processor measured now, of a GPU what its
+// maker promises. 0: unknown.
+double peak_flops(Device& device) {
+  switch (device.kind()) {
+    case DeviceKind::Cpu: return measure_product_peak(device);
+    case DeviceKind::Cuda: return dense_bf16_peak(gpu_name());
+    default: return 0;
+  }
+}
+
+// Trains, and says what it does.
+TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assembly,
+                       Trainer& trainer, SpokenCheckpoints* checkpoints) {
+  const Config& config = out.config;
+  Device& device = assembly.device;
+  const Communicator& world = assembly.groups.world();
+  const bool is_first = world.rank() == 0;
+  const bool is_speaker = world.rank() == out.speaker;
+  RunRecord* record = is_first ? out.record : nullptr;
+  TrainingPrinter printer(voice, {.interval = config.train.log_interval,
+                                  .flops_per_token = out.planned.model_flops_per_token,
+                                  .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
+                                  .times = is_first && world.size() > 1 ? out.all_times : nullptr});
+  bool is_under_way = false;
+  TrainObserver observer{.iteration =
+                             [&](const Progress& p) {
+                               if (world.size() > 1) out.report_times(world.rank(), times_of(p));
+                               if (record != nullptr) record->iteration(p, printer.slowest());
+                               printer.iteration(p);
+                               if (!is_under_way)
+                                 print_after_first(voice, config, out.planned, device);
+                               is_under_way = true;
+                             },
+                         .validation =
+                             [&](const Validation& v) {
+                               if (record != nullptr) record->validation(v);
+                               printer.validation(v);
+                             },
+                         .wishes =
+                             [&] {
+                               Wishes wishes = record != nullptr ? record->wishes() : Wishes{};
+                               wishes.signal = out.stop.asked();
+                               return wishes;
+                             },
+                         .granted =
+                             [&](const Wishes& wishes, int64_t iteration) {
+                               printer.clear_live();
+                               if (record != nullptr)
+                                 record->granted(wishes, iteration, checkpoints != nullptr);
+                             },
+                         .event =
+                             [&](const GuardEvent& event) {
+                               printer.clear_live();
+                               if (is_speaker) voice.tell("guard     {}\n", event.text);
+                               if (record != nullptr) record->event(event);
+                             },
+                         .evaluating =
+                             [&] {
+                               if (record != nullptr) record->evaluating();
+                             },
+                         .timers =
+                             [&](const std::string& table) {
+                               if (is_speaker) printer.record(table);
+                             },
+                         .trace = is_first ? trace_writer(voice, config.log) : nullptr};
+  if (checkpoints != nullptr) {
+    checkpoints->print_to(is_speaker ? &printer : nullptr, record);
+    checkpoints->add_to(observer);
+  }
+  const TrainSummary summary = trainer.run(observer);
+  if (checkpoints != nullptr) {
+    checkpoints->finish();
+    checkpoints->print_to(nullptr, nullptr);
+  }
+  printer.finish();
+  const auto stored = checkpoints != nullptr ? checkpoints->newest() : std::nullopt;
+  if (is_speaker) printer.record(exit_lines(summary, stored ? stored->string() : std::string()));
+  print_end(voice, summary, printer.curve());
+  return summary;
+}
+
+TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
+                         SpokenCheckpoints* checkpoints) {
+  TrainObserver observer{
+      .iteration = [&](const Progress& p) { out.report_times(rank, times_of(p)); },
+      .validation = [](const Validation&) {},
+      .wishes = [&] { return Wishes{.signal = out.stop.asked()}; }};
+  if (checkpoints != nullptr) checkpoints->add_to(observer);
+  const TrainSummary summary = trainer.run(observer);
+  if (checkpoints != nullptr) checkpoints->finish();
+  return summary;
+}
+
+// Before the first step: the first rank puts in order what other runs left.
+void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice) {
+  const RunPosition& position = start.start().position;
+  if (out.record != nullptr) out.record->begin(position);
+  const std::filesystem::path folder = save_folder(out.config);
+  if (folder.empty()) return;
+  CheckpointFolder(folder).clear_leftovers();
+  const std::string moved = set_later_aside(CheckpointFolder(folder), position.iteration);
+  if (!moved.empty()) Voice::alert(voice, 0, moved);
+}
+
+// The trained model in Hugging Face's format, by the first rank; all ranks together. Where several
+// ranks have just saved it, nobody gathers what may be too large for one of them.
+void write_model(const std::filesystem::path& model, const Config& config, Assembly& assembly,
+                 const std::optional<std::filesystem::path>& stored) {
+  Communicator& world = assembly.groups.world();
+  const bool is_first = world.rank() == 0;
+  const bool is_there = stored && is_checkpoint(*stored);
+  if (world.size() > 1 && world.largest(is_first && !is_there ? 1 : 0) == 0) {
+    if (is_first) checkpoint_to_huggingface(*stored, model, {}, {});
+    return;
+  }
+  const Config whole = on_one_rank(config);
+  std::unique_ptr<PlacedModel> gathered;
+  Exec ex = assembly.executor.exec();
+  if (world.size() > 1) gathered = gather_model(whole, assembly, ex);
+  if (is_first) save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
+}
+
+}  // namespace
+
+RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
+                      Communicator& world, const Voice* voice) {
+  const Config& config = out.config;
+  const bool is_first = world.rank() == 0;
+  if (config.log.dispatch && voice != nullptr) device.dispatch().enable();
+  Groups groups(layout_of(config), world);
+  const Plan plan = is_first ? out.planned : dry_run(config, {.rank = world.rank()});
+  RunStart start(config, out.resume_points, device, groups, plan.arenas, voice);
+  Assembly& assembly = start.assembly();
+  if (is_first && !config.train.skip_train) tidy_before(out, start, voice);
+  std::optional<SpokenCheckpoints> checkpoints;
+  if (!save_folder(config).empty() && !config.train.skip_train)
+    checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
+  RankResult result;
+  {
+    Trainer trainer(assembly, data, start.start());
+    SpokenCheckpoints* spoken = checkpoints ? &*checkpoints : nullptr;
+    result.summary = voice != nullptr ? run_aloud(out, *voice, assembly, trainer, spoken)
+                                      : run_quietly(out, world.rank(), trainer, spoken);
+  }
+  if (checkpoints) result.unsaved = checkpoints->finish();
+  if (!out.keeps()) return result;
+  if (!is_worth_saving(config, result.summary)) {
+    result.saved = result.summary.ending == Ending::Corruption
+                       ? "no model was written, since nobody knows which copy is right"
+                       : "no model was written, since no update was applied";
+    return result;
+  }
+  const std::filesystem::path model = out.directory.model();
+  result.saved =
+      format("the weights after {} updates are in {}", result.summary.applied, model.string());
+  std::optional<std::filesystem::path> stored;
+  if (checkpoints) stored = checkpoints->of(result.summary.iterations);
+  write_model(model, config, assembly, stored);
+  result.wrote_model = true;
+  if (!is_first) return result;
+  if (voice != nullptr) voice->tell("wrote {}\n", model.string());
+  return result;
+}
+
+}  // namespace bev::app

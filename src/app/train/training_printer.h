@@ -1,0 +1,57 @@
+// What `bevatron train` shows while it runs. The record of the run (log lines, validations) goes to
+// stdout; on a terminal one live line stands below it.
+#pragma once
+
+#include <vector>
+
+#include "app/cli/console.h"
+#include "report/log_line.h"
+#include "report/slowest_rank.h"
+
+namespace bev::app {
+
+class TrainingPrinter {
+ public:
+  struct Options {
+    int64_t interval = 100;
+    double flops_per_token = 0, peak_flops = 0;
+    // The latest times of all ranks; absent where there is one, or where others print.
+    std::function<std::vector<RankTimes>()> times{};
+  };
+  TrainingPrinter(const Voice& voice, const Options& options);
+
+  void iteration(const Progress& progress);
+  void validation(const Validation& validation);
+  // Another line of the record.
+  void record(const std::string& line) { print(line); }
+  // Before somebody else writes to the terminal.
+  void clear_live();
+  // Removes the live line; the last iterations that no log line covers get one.
+  void finish();
+
+  // "3 (+12.3 %)": the slowest rank as the last log line named it; empty where none was.
+  const std::string& slowest() const { return slowest_text_; }
+  // The training goes on behind this iteration again.
+  void rolled_back(int64_t iteration);
+
+  // The losses so far, drawn; empty when there are too few to show anything.
+  std::string curve() const;
+
+ private:
+  void print_interval(const Progress& progress);
+  void print(const std::string& line);
+
+  const Voice& voice_;
+  Options options_;
+  bool live_;
+  bool live_shown_ = false;
+  double shown_at_ = 0;
+  LogInterval interval_;
+  SlowestRank slowest_;
+  std::string slowest_text_;
+  Progress last_{};
+  int64_t first_ = 0;  // iteration
+  std::vector<double> losses_;
+};
+
+}  // namespace bev::app

@@ -1,0 +1,173 @@
+#include "checkpoint/local_pieces.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace bev {
+
+namespace {
+
+// Which pieces of a parameter count.
+enum class Which : uint8_t { Held, Written };
+
+// Parts that follow each other here and in the whole are one: with one tensor rank all of them.
+std::vector<Piece> joined(const std::vector<Piece>& pieces) {
+  std::vector<Piece> result;
+  for (const Piece& piece : pieces) {
+    if (!result.empty()) {
+      Piece& last = result.back();
+      if (last.dim == piece.dim && last.local_begin + last.extent == piece.local_begin &&
+          last.logical_begin + last.extent == piece.logical_begin) {
+        last.extent += piece.extent;
+        continue;
+      }
+    }
+    result.push_back(piece);
+  }
+  return result;
+}
+
+// Collects pieces of one buffer.
+class Collector {
+ public:
+  Collector(const ParamStore& params, Which choice, std::vector<HeldPiece>& out)
+      : params_(params), choice_(choice), out_(out) {
+    const Grid& grid = params.grid();
+    first_sharing_ = grid.peers(params.rank(), {Axis::Data}).front();
+  }
+
+  // Elements [begin, end) of the flat order, as far as they are of this parameter; `first` is where
+  // element `begin` lies.
+  void add(const FlatPlace& place, FlatRange range, const Tensor& first, const std::string& suffix,
+           int buffer) {
+    const Param& param = *place.param;
+    const int64_t begin = std::max(range.begin, place.begin);
+    const int64_t end = std::min(range.end(), place.begin + param.value.shape.elements());
+    if (begin >= end) return;
+    const size_t size = size_of(first.dtype);
+    // Of local element `index` of the parameter.
+    const auto address = [&](int64_t index) {
+      return first.data == nullptr
+                 ? nullptr
+                 : first.data + static_cast<size_t>(place.begin + index - range.begin) * size;
+    };
+    const auto put = [&](const Rectangle& where, int64_t index) {
+      if (where.elements() == 0) return;
+      out_.push_back({.piece = {.tensor = param.spec.name + suffix,
+                                .dtype = first.dtype,
+                                .shape = param.spec.shape,
+                                .where = where},
+                      .data = address(index),
+                      .flat = place.begin + index,
+                      .buffer = buffer});
+    };
+    const std::vector<Piece> pieces =
+        joined(choice_ == Which::Held ? param.pieces
+                                      : owned_pieces(param.spec, params_.grid(), first_sharing_));
+    const Rectangle local = whole_of(param.value.shape);
+    for (const Piece& piece : pieces) {
+      const bool by_rows = piece.dim == 0;
+      BEV_CHECK(by_rows || (param.pieces.size() == 1 && piece.extent == local.columns), Internal,
+                "{}: pieces along dim {} have gaps between their rows", param.spec.name, piece.dim);
+      const int64_t piece_begin = by_rows ? piece.local_begin * local.columns : 0;
+      const int64_t piece_end =
+          by_rows ? piece_begin + piece.extent * local.columns : local.elements();
+      const Rectangle corner{.row = by_rows ? piece.logical_begin - piece.local_begin : 0,
+                             .column = by_rows ? 0 : piece.logical_begin};
+      add_run(std::max(begin - place.begin, piece_begin), std::min(end - place.begin, piece_end),
+              local.columns, corner, put);
+    }
+  }
+
+ private:
+  // Local elements [from, to) as a part of a row, whole rows, and a part of a row. `corner`: where
+  // local element 0 would lie.
+  template <class Put>
+  static void add_run(int64_t from, int64_t to, int64_t columns, const Rectangle& corner,
+                      const Put& put) {
+    while (from < to) {
+      const int64_t row = from / columns, column = from % columns;
+      const bool starts_row = column == 0 && to - from >= columns;
+      const int64_t rows = starts_row ? (to - from) / columns : 1;
+      const int64_t width = starts_row ? columns : std::min(columns - column, to - from);
+      put(Rectangle{.row = corner.row + row,
+                    .column = corner.column + column,
+                    .rows = rows,
+                    .columns = width},
+          from);
+      from += rows * width;
+    }
+  }
+
+  const ParamStore& params_;
+  Which choice_;
+  std::vector<HeldPiece>& out_;
+  int first_sharing_ = 0;
+};
+
+// Which of the ranks that share the batch writes what all of them hold: whole parameters, about
+// the same number of elements each.
+bool writes_replica(const ParamStore& params, const FlatPlace& place) {
+  const int64_t middle = place.begin + place.count / 2;
+  const int ranks = params.layout().data;
+  return middle * ranks / params.flat_elements() ==
+         params.grid().coordinate(params.rank(), Axis::Data);
+}
+
+std::vector<HeldPiece> weights(const ParamStore& params, Which choice) {
+  std::vector<HeldPiece> pieces;
+  Collector collector(params, choice, pieces);
+  if (params.is_divided()) {
+    for (const FlatSection& section : params.sections()) {
+      const FlatRange share = params.share_of(section);
+      for (const FlatPlace& place : params.flat())
+        collector.add(place, share, params.value_range(share.begin, share.count), "", 0);
+    }
+    return pieces;
+  }
+  for (const FlatPlace& place : params.flat()) {
+    if (choice == Which::Written && !writes_replica(params, place)) continue;
+    collector.add(place, {place.begin, place.count}, params.value_range(place.begin, place.count),
+                  "", 0);
+  }
+  return pieces;
+}
+
+std::vector<HeldPiece> states(const ParamStore& params, const Optimizer& optimizer, Which choice) {
+  std::vector<HeldPiece> pieces;
+  Collector collector(params, choice, pieces);
+  const bool is_replica = params.layout().zero == 0;
+  int buffer = 0;
+  for (const Optimizer::State& state : optimizer.states()) {
+    ++buffer;
+    for (const Optimizer::Range& range : optimizer.ranges()) {
+      const Tensor flat = slice(state.flat, 0, range.state, range.count);
+      for (const FlatPlace& place : params.flat()) {
+        if (choice == Which::Written && is_replica && !writes_replica(params, place)) continue;
+        collector.add(place, {range.begin, range.count}, flat, format("/{}", state.name), buffer);
+      }
+    }
+  }
+  return pieces;
+}
+
+}  // namespace
+
+std::vector<HeldPiece> held_weights(const ParamStore& params) {
+  return weights(params, Which::Held);
+}
+
+std::vector<HeldPiece> held_states(const ParamStore& params, const Optimizer& optimizer) {
+  return states(params, optimizer, Which::Held);
+}
+
+std::vector<HeldPiece> written_weights(const ParamStore& params) {
+  return weights(params, Which::Written);
+}
+
+std::vector<HeldPiece> written_states(const ParamStore& params, const Optimizer& optimizer) {
+  return states(params, optimizer, Which::Written);
+}
+
+}  // namespace bev

@@ -1,0 +1,56 @@
+#include "comm/cuda/nccl_peer_info.h"
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <utility>
+
+#include "base/check.h"
+#include "net/interfaces.h"
+
+namespace bev::cuda {
+
+std::string machine_name() {
+  if (const char* name = std::getenv("NCCL_HOSTID"); name != nullptr && *name != '\0')
+    return format("NCCL_HOSTID {}", name);
+  // Machines of two networks may have the same name.
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  return format("{} {}", host_name(), boot);
+}
+
+std::string to_text(const GpuClaim& claim) {
+  return format("{}\n{}\n{}\n{}\n", claim.world, claim.version, claim.machine, claim.gpu);
+}
+
+GpuClaim claim_from(const std::string& text) {
+  std::istringstream lines(text);
+  GpuClaim claim;
+  for (std::string* field : {&claim.world, &claim.version, &claim.machine, &claim.gpu}) {
+    BEV_CHECK(std::getline(lines, *field) && !field->empty(), Comm,
+              "a rank says about its GPU, which is not what this program says: '{}'",
+              text.substr(0, 200));
+  }
+  return claim;
+}
+
+void check_claims(const std::vector<GpuClaim>& claims) {
+  std::map<std::pair<std::string, std::string>, size_t> owners;
+  for (size_t rank = 0; rank < claims.size(); ++rank) {
+    const GpuClaim& claim = claims[rank];
+    BEV_CHECK(claim.version == claims.front().version, Usage,
+              "rank 0 has NCCL {} and rank {} has {}: all ranks need the same",
+              claims.front().version, rank, claim.version);
+    const auto [owner, is_new] = owners.try_emplace({claim.machine, claim.gpu}, rank);
+    BEV_CHECK(is_new, Usage,
+              "ranks {} and {} are on the same GPU, {} of {}, and NCCL allows one rank per GPU: "
+              "start as many processes on a machine as it has GPUs, each with one of its own "
+              "(local rank, CUDA_VISIBLE_DEVICES). Only tests want to share one: each process "
+              "then has its own NCCL_HOSTID",
+              owner->second, rank, claim.gpu, claim.machine);
+  }
+}
+
+}  // namespace bev::cuda

@@ -1,0 +1,48 @@
+// What a run that continues from a checkpoint does differently, and whether it may.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/parse/describe.h"
+#include "config/stored_config.h"
+
+namespace bev {
+
+struct ConfigChange {
+  std::string path, before, now;  // values as in a TOML file
+  Effect effect = Effect::Runtime;
+
+  std::string text() const;  // "optim.beta2 = 0.95 (was 0.999)"
+  bool operator==(const ConfigChange&) const = default;
+};
+
+struct ConfigDiff {
+  std::vector<ConfigChange> changes;  // in the order of the description
+  // "path = value" of what a later version has stored and this one cannot compare.
+  std::vector<std::string> unknown;
+};
+
+// Fields that lay down learning rate and weight decay over the run. What they come to depends on
+// the batch and the length of the run too: optim/resumed_lr_schedule.h compares that.
+bool is_schedule_field(std::string_view path);
+
+// Paths that begin so are no fields: the schedule that was followed (optim/resumed_lr_schedule.h).
+inline constexpr std::string_view kScheduleEntries = "schedule.";
+
+// Compares what the values mean: a field left to follow from others counts with what followed, and
+// one that the stored configuration lacks counts with its default. The schedule is left out. Data
+// error that names `source` when the stored configuration is nonsense.
+ConfigDiff compare(const StoredConfig& stored, const Config& now, std::string_view source);
+
+// Lines for the user, what matters most first; empty when nothing differs. With `finetune` a new
+// training begins, so that another curve is no news.
+std::string describe(const ConfigDiff& diff, bool finetune = false);
+
+// One Usage error that lists all that stands in the way: another model, or another optimizer whose
+// state would be loaded.
+void require_resumable(const ConfigDiff& diff, const CheckpointConfig& checkpoint,
+                       std::string_view source);
+
+}  // namespace bev

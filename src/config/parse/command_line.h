@@ -1,0 +1,38 @@
+// The arguments after the verb: one optional file, flags of fields, Megatron's flags, and the flags
+// a verb declares for itself.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/parse/assignment.h"
+
+namespace bev {
+
+// A flag of a verb that is no part of the configuration.
+struct OwnFlag {
+  std::string_view name;   // "--json"
+  std::string_view value;  // what its value is called in the help, "FILE"; empty: it takes none;
+                           // "[FILE]": it may stand alone
+  std::string_view help;
+  std::string_view sets{};  // the field that it is this verb's word for; empty: none
+};
+
+// By name, with the value ("" where the flag takes none).
+using OwnValues = std::map<std::string, std::string, std::less<>>;
+
+struct CommandLine {
+  std::string file;  // empty: none given
+  std::vector<Assignment> assignments;
+  OwnValues own;
+  std::vector<std::string> notes;  // one line per flag that was accepted and means nothing
+};
+
+// Never throws for anything the arguments hold: everything wrong goes into `findings`.
+CommandLine parse_command_line(std::span<const std::string> args, std::span<const OwnFlag> own,
+                               Findings& findings);
+
+}  // namespace bev

@@ -1,0 +1,55 @@
+// The fields of Config as data: what the description says of each, and access by path. The rest of
+// this folder works on these, so that the description is walked in one place.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "config/config.h"
+#include "config/parse/value.h"
+
+namespace bev {
+
+enum class FieldType : uint8_t { Integer, Real, Boolean, Text, Choice, List };
+
+struct Field {
+  std::string path;                // "model.width"
+  std::string_view section_title;  // what the section is about
+  FieldType type{};
+  About about;
+  std::vector<std::string_view> choices;  // of FieldType::Choice
+  Value standard;                         // the default
+
+  std::string_view section() const { return std::string_view(path).substr(0, path.find('.')); }
+  std::string_view key() const { return std::string_view(path).substr(path.find('.') + 1); }
+};
+
+// All fields in the order of the description.
+const std::vector<Field>& fields();
+std::vector<std::string> section_names();
+
+// Null when there is no such field.
+const Field* find_field(std::string_view path);
+
+// REQUIRES: the path exists; for set also that the value has the type of the field.
+Value get_value(const Config& config, std::string_view path);
+void set_value(Config& config, std::string_view path, const Value& value);
+
+// As it stands in a TOML file: 12, 0.5, true, "text", ["a", "b"].
+std::string toml_text(const Field& field, const Value& value);
+// As it stands on a command line or in a sentence: without quotes, a list with blanks between.
+std::string plain_text(const Field& field, const Value& value);
+
+// Reads the text of a flag; for a list it is one entry. With an alias, Megatron's words for the
+// choices count too.
+Parsed parse_value(const Field& field, std::string_view text, const Alias* alias = nullptr);
+
+// Converts a value of TOML's types (integer, real, boolean, text, list of texts) to the field's.
+Parsed convert_value(const Field& field, const Value& value);
+
+// "1 to 100000", "at least 0", "layernorm or rmsnorm", "true or false", "any text".
+std::string legal_values(const Field& field, const Alias* alias = nullptr);
+
+}  // namespace bev

@@ -1,0 +1,177 @@
+// Rules about the shape of the model.
+#include "base/format.h"
+#include "config/resolve.h"
+#include "config/rules/rule.h"
+
+namespace bev {
+
+namespace {
+
+using Found = std::optional<Problem>;
+
+Problem missing(std::string_view path, std::string_view meaning, std::string_view example) {
+  return {.what = format("{} is missing", path),
+          .where = "neither the file, nor the command line, nor a preset sets it",
+          .why = format("{} has no default", meaning),
+          .legal = format("--{} {}, or a shape by name: --model.preset gpt2-124m", path, example)};
+}
+
+Found layers_given(const Facts& f) {
+  if (f.config.model.layers > 0) return {};
+  return missing("model.layers", "the number of transformer blocks", "12");
+}
+
+Found width_given(const Facts& f) {
+  if (f.config.model.width > 0) return {};
+  return missing("model.width", "the size of the hidden state", "768");
+}
+
+Found heads_given(const Facts& f) {
+  if (f.config.model.heads > 0) return {};
+  return missing("model.heads", "the number of attention heads", "12");
+}
+
+Found vocab_given(const Facts& f) {
+  if (f.config.model.vocab > 0) return {};
+  return missing("model.vocab", "the size of the vocabulary", "50257");
+}
+
+// Size of one head, 0 when it cannot be known.
+int64_t head_dim(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.head_dim > 0) return m.head_dim;
+  return m.width > 0 && m.heads > 0 && m.width % m.heads == 0 ? m.width / m.heads : 0;
+}
+
+Found heads_divide_width(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.head_dim > 0 || m.width <= 0 || m.heads <= 0 || m.width % m.heads == 0) return {};
+  return Problem{
+      .what = format("width {} is not a multiple of {} heads", m.width, m.heads),
+      .where = f.where({"model.width", "model.heads"}),
+      .why = format("each head gets width / heads numbers, and {} / {} leaves {}", m.width, m.heads,
+                    m.width % m.heads),
+      .legal = format("width {}; heads {}; or give the size of a head in model.head_dim",
+                      multiples_near(m.width, m.heads), divisors_near(m.width, m.heads))};
+}
+
+Found kv_heads_divide_heads(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.kv_heads <= 0 || m.heads <= 0 || m.heads % m.kv_heads == 0) return {};
+  return Problem{
+      .what = format("{} heads cannot share {} key/value heads evenly", m.heads, m.kv_heads),
+      .where = f.where({"model.heads", "model.kv_heads"}),
+      .why = m.kv_heads > m.heads
+                 ? format("there are more key/value heads ({}) than query heads ({})", m.kv_heads,
+                          m.heads)
+                 : format("each key/value head serves heads / kv_heads query heads, and {} / {} "
+                          "leaves {}",
+                          m.heads, m.kv_heads, m.heads % m.kv_heads),
+      .legal = format("kv_heads {}, or 0 for as many as query heads",
+                      divisors_near(m.heads, m.kv_heads))};
+}
+
+// The largest head that attention is written for; the range of model.head_dim says the same.
+constexpr int64_t kMaxHeadDim = 512;
+
+Found head_not_too_large(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  const int64_t size = head_dim(f);
+  if (m.head_dim > 0 || size <= kMaxHeadDim) return {};
+  return Problem{.what = format("a head has {} numbers", size),
+                 .where = f.where({"model.width", "model.heads"}),
+                 .why = format("width {} / {} heads = {}; attention handles at most {}", m.width,
+                               m.heads, size, kMaxHeadDim),
+                 .legal = format("at least {} heads", (m.width + kMaxHeadDim - 1) / kMaxHeadDim)};
+}
+
+Found rotary_part_is_even(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  const int64_t size = head_dim(f);
+  if (m.position != PositionKind::Rope || size == 0) return {};
+  const auto rotary = static_cast<int64_t>(static_cast<double>(size) * m.rope_fraction);
+  if (rotary > 0 && rotary % 2 == 0) return {};
+  std::string legal;
+  if (size % 2 == 0) legal = "model.rope_fraction 1, or 0.5 where that is even; ";
+  return Problem{
+      .what = rotary == 0
+                  ? std::string("rotary positions turn no part of a head")
+                  : format("rotary positions turn {} numbers of each head, an odd count", rotary),
+      .where = f.where({"model.position", "model.head_dim", "model.rope_fraction"}),
+      .why = format("numbers turn in pairs; head size {} x rope_fraction {} = {}", size,
+                    m.rope_fraction, rotary),
+      .legal = legal + "a head size and fraction whose product is even and at least 2"};
+}
+
+Found scaling_needs_rope(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.rope_scaling == RopeScaling::None || m.position == PositionKind::Rope) return {};
+  return Problem{
+      .what = "rotary frequencies are stretched, but positions are not rotary",
+      .where = f.where({"model.rope_scaling", "model.position"}),
+      .why = format("with position {} there are no rotary frequencies", name_of_choice(m.position)),
+      .legal = "model.position rope, or model.rope_scaling none"};
+}
+
+Found scaling_bounds_in_order(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.rope_scaling == RopeScaling::None || m.rope_low < m.rope_high) return {};
+  return Problem{.what = "rope_low must lie below rope_high",
+                 .where = f.where({"model.rope_low", "model.rope_high"}),
+                 .why = format("frequencies between the two are blended, and {} is not below {}",
+                               m.rope_low, m.rope_high),
+                 .legal = "Llama 3 has rope_low 1 and rope_high 4"};
+}
+
+Found inner_size_not_zero(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.ffn > 0 || m.width <= 0 || default_ffn(m.width, is_gated(m.activation)) > 0) return {};
+  return Problem{.what = format("the MLP of width {} would have an inner size of 0", m.width),
+                 .where = f.where({"model.width", "model.ffn", "model.activation"}),
+                 .why =
+                     "with a gated activation the default is 8/3 x width, rounded down to a "
+                     "multiple of 64",
+                 .legal = format("model.ffn {}, or a width of at least 24", m.width * 8 / 3 + 1)};
+}
+
+// Products of sizes that each lie in their range must not leave 64 bits anywhere in the program.
+Found sizes_fit(const Facts& f) {
+  const ModelConfig& m = f.config.model;
+  const double heads = static_cast<double>(m.heads) * static_cast<double>(head_dim(f));
+  const double inner = static_cast<double>(m.ffn > 0 ? m.ffn : 4 * m.width);
+  const double block = static_cast<double>(m.width) * (4 * heads + 3 * inner);
+  const double parameters = static_cast<double>(m.layers) * block +
+                            2.0 * static_cast<double>(m.width) *
+                                static_cast<double>(m.vocab + m.positions + m.vocab_multiple);
+  constexpr double kMost = 1e15;
+  if (parameters <= kMost) return {};
+  return Problem{
+      .what = "the model has more parameters than can be counted",
+      .where = f.where({"model.layers", "model.width", "model.ffn", "model.vocab"}),
+      .why = format("about {:.3g} parameters; the largest known models have 1e13", parameters),
+      .legal = format("at most {:.0e} parameters", kMost)};
+}
+
+}  // namespace
+
+std::vector<Rule> model_rules() {
+  return {
+      {{"model.layers"}, layers_given, true},
+      {{"model.width"}, width_given, true},
+      {{"model.heads"}, heads_given, true},
+      {{"model.vocab"}, vocab_given, true},
+      {{"model.width", "model.heads", "model.head_dim"}, heads_divide_width},
+      {{"model.heads", "model.kv_heads"}, kv_heads_divide_heads},
+      {{"model.width", "model.heads", "model.head_dim"}, head_not_too_large},
+      {{"model.width", "model.heads", "model.head_dim", "model.position", "model.rope_fraction"},
+       rotary_part_is_even},
+      {{"model.rope_scaling", "model.position"}, scaling_needs_rope},
+      {{"model.rope_scaling", "model.rope_low", "model.rope_high"}, scaling_bounds_in_order},
+      {{"model.width", "model.ffn", "model.activation"}, inner_size_not_zero},
+      {{"model.layers", "model.width", "model.heads", "model.head_dim", "model.ffn", "model.vocab",
+        "model.vocab_multiple", "model.positions"},
+       sizes_fit},
+  };
+}
+
+}  // namespace bev

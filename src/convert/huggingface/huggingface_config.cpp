@@ -1,0 +1,184 @@
+#include "convert/huggingface/huggingface_config.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "base/check.h"
+#include "base/json_fields.h"
+#include "config/rules/model_ranges.h"
+
+namespace bev {
+
+namespace {
+
+template <size_t N>
+Activation read_activation(const JsonFields& f, const char* field, const char* otherwise,
+                           const std::array<ActivationName, N>& names) {
+  const std::string name = f.text_or(field, otherwise);
+  std::string have = "there are";
+  for (const ActivationName& known : names) {
+    if (known.name == name) return known.activation;
+    have += " " + std::string(known.name);
+  }
+  f.refuse(field, have);
+}
+
+ModelConfig read_gpt2(const JsonFields& f) {
+  if (f.flag_or("add_cross_attention", false))
+    f.refuse("add_cross_attention", "a decoder has none");
+  if (!f.flag_or("scale_attn_weights", true)) {
+    f.refuse("scale_attn_weights", "scores are always divided by the root of the head size");
+  }
+  if (f.flag_or("scale_attn_by_inverse_layer_idx", false)) {
+    f.refuse("scale_attn_by_inverse_layer_idx", "all layers have one scale");
+  }
+  ModelConfig m;
+  m.layers = f.size("n_layer");
+  m.width = f.size("n_embd");
+  m.heads = m.kv_heads = f.size("n_head");
+  BEV_CHECK(m.width % m.heads == 0, Data, "{}: n_embd = {} is not a multiple of n_head = {}",
+            f.source(), m.width, m.heads);
+  m.head_dim = m.width / m.heads;
+  m.ffn = f.size_or("n_inner", 4 * m.width);
+  m.vocab = f.size("vocab_size");
+  m.positions = f.size("n_positions");
+  m.norm = NormKind::LayerNorm;
+  m.norm_eps = f.number_or("layer_norm_epsilon", 1e-5);
+  m.activation = read_activation(f, "activation_function", "gelu_new", kPlainActivationNames);
+  m.position = PositionKind::Learned;
+  m.bias = BiasKind::All;
+  m.tied = f.flag_or("tie_word_embeddings", true);
+  m.hidden_dropout = f.number_or("resid_pdrop", 0.1);
+  if (f.number_or("embd_pdrop", 0.1) != m.hidden_dropout) {
+    f.refuse("embd_pdrop", "one dropout serves embedding and residual, so it must be resid_pdrop");
+  }
+  m.attention_dropout = f.number_or("attn_pdrop", 0.1);
+  return m;
+}
+
+void read_rope(const JsonFields& f, ModelConfig& m) {
+  m.position = PositionKind::Rope;
+  const std::optional<JsonFields> parameters = f.object("rope_parameters");
+  const std::optional<JsonFields> scaling = parameters ? parameters : f.object("rope_scaling");
+  const JsonFields& rope = scaling ? *scaling : f;
+  m.rope_base = rope.has("rope_theta") ? rope.number("rope_theta") : f.number_or("rope_theta", 1e4);
+  const bool partial_inside = rope.has("partial_rotary_factor");
+  if ((partial_inside ? rope : f).number_or("partial_rotary_factor", 1) != 1) {
+    (partial_inside ? rope : f).refuse("partial_rotary_factor", "these families turn whole heads");
+  }
+  if (!scaling) return;
+  if (scaling->has("full_attention") || scaling->has("sliding_attention")) {
+    f.refuse("rope_parameters", "all layers have one rotation");
+  }
+  const char* type_field = scaling->has("rope_type") ? "rope_type" : "type";
+  const std::string type = scaling->text_or(type_field, "default");
+  if (type == "default") return;
+  if (type != "llama3") scaling->refuse(type_field, "there are default and llama3");
+  m.rope_scaling = RopeScaling::Llama3;
+  m.rope_factor = scaling->number("factor");
+  m.rope_low = scaling->number("low_freq_factor");
+  m.rope_high = scaling->number("high_freq_factor");
+  m.rope_original_positions = scaling->size("original_max_position_embeddings");
+}
+
+void read_bias(const JsonFields& f, HuggingFaceFamily family, ModelConfig& m) {
+  const bool attention = f.flag_or("attention_bias", false);
+  switch (family) {
+    case HuggingFaceFamily::Llama:
+      if (attention != f.flag_or("mlp_bias", false)) {
+        f.refuse("attention_bias",
+                 "biases are none, all (with mlp_bias), or qkv (model_type qwen2)");
+      }
+      m.bias = attention ? BiasKind::All : BiasKind::None;
+      return;
+    case HuggingFaceFamily::Qwen2: m.bias = BiasKind::Qkv; return;
+    default:
+      if (attention) f.refuse("attention_bias", "this family has no biases here");
+      m.bias = BiasKind::None;
+  }
+}
+
+// Qwen lists which layers have the window; here all have it or none.
+int64_t read_qwen_window(const JsonFields& f, int64_t layers) {
+  if (!f.flag_or("use_sliding_window", false)) return 0;
+  const int64_t window = f.size_or("sliding_window", 4096);
+  int64_t windowed = 0;
+  if (const Json* types = f.find("layer_types"); types != nullptr && types->is_array()) {
+    for (const Json& type : *types) windowed += type == "sliding_attention" ? 1 : 0;
+  } else {
+    const int64_t first = f.has("max_window_layers") ? f.size("max_window_layers", 0) : 28;
+    windowed = layers - std::min(first, layers);
+  }
+  if (windowed == 0) return 0;
+  if (windowed != layers) f.refuse("max_window_layers", "all layers have the window or none has");
+  return window;
+}
+
+ModelConfig read_llama_like(const JsonFields& f, HuggingFaceFamily family) {
+  const bool is_qwen = family == HuggingFaceFamily::Qwen2 || family == HuggingFaceFamily::Qwen3;
+  ModelConfig m;
+  m.layers = f.size("num_hidden_layers");
+  m.width = f.size("hidden_size");
+  m.heads = f.size("num_attention_heads");
+  // What transformers assumes where the name is absent; null always means the number of heads.
+  const int64_t kv_default = family == HuggingFaceFamily::Mistral ? 8 : is_qwen ? 32 : m.heads;
+  m.kv_heads =
+      f.size_or("num_key_value_heads", f.states("num_key_value_heads") ? m.heads : kv_default);
+  BEV_CHECK(m.kv_heads <= m.heads && m.heads % m.kv_heads == 0, Data,
+            "{}: num_attention_heads = {} is not a multiple of num_key_value_heads = {}",
+            f.source(), m.heads, m.kv_heads);
+  if (f.has("head_dim")) {
+    m.head_dim = f.size("head_dim");
+  } else if (family == HuggingFaceFamily::Qwen3) {
+    m.head_dim = 128;
+  } else {
+    BEV_CHECK(m.width % m.heads == 0, Data,
+              "{}: hidden_size = {} is not a multiple of num_attention_heads = {}", f.source(),
+              m.width, m.heads);
+    m.head_dim = m.width / m.heads;
+  }
+  m.ffn = f.size("intermediate_size");
+  m.vocab = f.size("vocab_size");
+  m.positions = f.size("max_position_embeddings");
+  m.norm = NormKind::RmsNorm;
+  m.norm_eps = f.number_or("rms_norm_eps", 1e-6);
+  m.activation = read_activation(f, "hidden_act", "silu", kGatedActivationNames);
+  read_rope(f, m);
+  read_bias(f, family, m);
+  m.qk_norm = family == HuggingFaceFamily::Qwen3;
+  m.tied = f.flag_or("tie_word_embeddings", false);
+  if (family == HuggingFaceFamily::Mistral) {
+    m.window = f.states("sliding_window") ? f.size_or("sliding_window", 0) : 4096;
+  } else if (is_qwen) {
+    m.window = read_qwen_window(f, m.layers);
+  }
+  m.hidden_dropout = 0;
+  m.attention_dropout = f.number_or("attention_dropout", 0);
+  return m;
+}
+
+}  // namespace
+
+HuggingFaceModel read_huggingface_config(const std::filesystem::path& dir) {
+  const std::filesystem::path path = dir / "config.json";
+  return parse_huggingface_config(read_json(path), path.string());
+}
+
+HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view source) {
+  const JsonFields f(config, std::string(source));
+  const std::string type = f.text("model_type");
+  const auto found = std::find(kHuggingFaceFamilies.begin(), kHuggingFaceFamilies.end(), type);
+  if (found == kHuggingFaceFamilies.end()) {
+    f.refuse("model_type", "there are gpt2, llama, mistral, qwen2, qwen3");
+  }
+  if (f.has("quantization_config")) f.refuse("quantization_config", "weights are F32, BF16 or F16");
+  const auto family = static_cast<HuggingFaceFamily>(found - kHuggingFaceFamilies.begin());
+  ModelConfig model = family == HuggingFaceFamily::Gpt2 ? read_gpt2(f) : read_llama_like(f, family);
+  model.init_std = f.number_or("initializer_range", 0.02);
+  model.vocab_multiple = 1;
+  check_model_ranges(model, f.source());
+  return {family, model};
+}
+
+}  // namespace bev

@@ -1,0 +1,135 @@
+#include "convert/huggingface/huggingface_weights.h"
+
+#include "base/check.h"
+#include "base/json.h"
+#include "convert/huggingface/huggingface_files.h"
+#include "convert/huggingface/huggingface_names.h"
+
+namespace bev {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+}  // namespace
+
+HuggingFaceWeights::HuggingFaceWeights(const fs::path& dir)
+    : dir_(dir), description_(read_huggingface_config(dir)) {
+  if (fs::exists(dir / kHuggingFaceWeights)) {
+    add_file(kHuggingFaceWeights);
+  } else if (fs::exists(dir / kHuggingFaceIndex)) {
+    add_shards();
+  } else {
+    const bool pickled =
+        fs::exists(dir / "pytorch_model.bin") || fs::exists(dir / "pytorch_model.bin.index.json");
+    throw Error(
+        ErrorKind::Data,
+        format("{} holds neither {} nor {}{}", dir.string(), kHuggingFaceWeights, kHuggingFaceIndex,
+               pickled ? "; its pytorch_model.bin must be converted to safetensors first" : ""));
+  }
+}
+
+void HuggingFaceWeights::add_file(const std::string& file) {
+  const ArrayFile& opened = files_.emplace_back(dir_ / file);
+  for (const StoredTensor& array : opened.arrays()) {
+    const auto [place, is_new] = arrays_.emplace(array.name, Found{&opened, &array});
+    BEV_CHECK(is_new, Data, "{}: {} stands in {} and in {}", dir_.string(), in_quotes(array.name),
+              place->second.file->path().filename().string(), file);
+  }
+}
+
+void HuggingFaceWeights::add_shards() {
+  const std::string source = (dir_ / kHuggingFaceIndex).string();
+  const Json index = read_json(dir_ / kHuggingFaceIndex);
+  BEV_CHECK(index.is_object() && index.contains("weight_map") && index["weight_map"].is_object(),
+            Data, "{}: there is no object weight_map", source);
+  const Json& weight_map = index["weight_map"];
+  std::set<std::string> shards;
+  for (const auto& [name, shard] : weight_map.items()) {
+    // A shard lies in the directory itself; a path would read any file of the machine.
+    BEV_CHECK(shard.is_string() && is_plain_name(shard.get_ref<const std::string&>()), Data,
+              "{}: the shard of {} is not a file name", source, in_quotes(name));
+    shards.insert(shard.get<std::string>());
+  }
+  for (const std::string& shard : shards) add_file(shard);
+  for (const auto& [name, shard] : weight_map.items()) {
+    const auto found = arrays_.find(name);
+    BEV_CHECK(found != arrays_.end() &&
+                  found->second.file->path().filename() == shard.get_ref<const std::string&>(),
+              Data, "{}: {} is not in {}", source, in_quotes(name),
+              in_quotes(shard.get_ref<const std::string&>()));
+  }
+}
+
+HuggingFaceWeights::Found HuggingFaceWeights::find(const std::string& name) {
+  for (const std::string& candidate : {name, std::string(without_prefix(name))}) {
+    const auto found = arrays_.find(candidate);
+    if (found == arrays_.end()) continue;
+    used_.insert(candidate);
+    return found->second;
+  }
+  return {};
+}
+
+HuggingFaceWeights::Found HuggingFaceWeights::get(const std::string& name) {
+  const Found found = find(name);
+  BEV_CHECK(found.array != nullptr, Data, "{}: there is no tensor {}", dir_.string(),
+            in_quotes(name));
+  return found;
+}
+
+std::vector<Patch> HuggingFaceWeights::patches(const ParamSpec& spec) {
+  std::vector<Patch> result;
+  const int64_t columns = whole_of(spec.shape).columns;
+  for (const HuggingFaceTensor& tensor : huggingface_tensors(description_.family, spec)) {
+    const Found found = get(tensor.name);
+    const Shape expected = huggingface_shape(tensor, spec, description_.model.vocab);
+    BEV_CHECK(found.array->shape == expected, Data, "{}: {} is {}, the model has {}",
+              found.file->path().string(), in_quotes(found.array->name),
+              to_string(found.array->shape), to_string(expected));
+    result.push_back({.where = {.row = tensor.row_begin,
+                                .rows = tensor.vocabulary ? description_.model.vocab : tensor.rows,
+                                .columns = columns},
+                      .file = found.file,
+                      .array = found.array,
+                      .transposed = tensor.transposed});
+  }
+  return result;
+}
+
+DType HuggingFaceWeights::dtype_of(const ParamSpec& spec) {
+  return common_type(patches(spec), spec.name);
+}
+
+void HuggingFaceWeights::read(const ParamSpec& spec, const Rectangle& where, DType dtype,
+                              std::byte* to) {
+  read_patches(patches(spec), where, dtype, to);
+}
+
+void HuggingFaceWeights::check_tied_head() {
+  if (!description_.model.tied) return;
+  const Found head = find("lm_head.weight");
+  if (head.array == nullptr) return;
+  const Found table =
+      get(description_.family == HuggingFaceFamily::Gpt2 ? "transformer.wte.weight"
+                                                         : "model.embed_tokens.weight");
+  BEV_CHECK(same_content(*head.file, *head.array, *table.file, *table.array), Data,
+            "{}: tie_word_embeddings is true, but lm_head.weight is not the token embedding",
+            head.file->path().string());
+}
+
+void HuggingFaceWeights::check_all_used() {
+  std::vector<std::string> unused;
+  for (const auto& [name, found] : arrays_)
+    if (!used_.contains(name) && !is_huggingface_buffer(name)) unused.push_back(name);
+  BEV_CHECK(unused.empty(), Data,
+            "{}: {} tensors belong to no parameter of the model, the first is {}", dir_.string(),
+            unused.size(), in_quotes(unused.front()));
+}
+
+}  // namespace bev

@@ -1,0 +1,52 @@
+// The weights of a model in Hugging Face's format.
+#pragma once
+
+#include <deque>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "convert/array_patch.h"
+#include "convert/huggingface/huggingface_config.h"
+#include "convert/weight_source.h"
+
+namespace bev {
+
+class HuggingFaceWeights final : public WeightSource {
+ public:
+  // Opens <dir>/model.safetensors, or the shards that <dir>/model.safetensors.index.json lists, and
+  // reads <dir>/config.json. Data error; Usage error for a model we do not have.
+  explicit HuggingFaceWeights(const std::filesystem::path& dir);
+
+  const HuggingFaceModel& description() const { return description_; }
+
+  DType dtype_of(const ParamSpec& spec) override;
+  void read(const ParamSpec& spec, const Rectangle& where, DType dtype, std::byte* to) override;
+  void check_all_used() override;
+  // A tied model may store its head as well, if only as a copy of the embedding. Data error when it
+  // is something else.
+  void check_tied_head();
+
+ private:
+  struct Found {
+    const ArrayFile* file = nullptr;
+    const StoredTensor* array = nullptr;
+  };
+
+  void add_file(const std::string& file);
+  void add_shards();
+  // By the name itself, or by the name without the prefix. Remembers that it was asked for.
+  Found find(const std::string& name);
+  Found get(const std::string& name);
+  std::vector<Patch> patches(const ParamSpec& spec);
+
+  std::filesystem::path dir_;
+  HuggingFaceModel description_;
+  std::deque<ArrayFile> files_;
+  std::map<std::string, Found> arrays_;
+  std::set<std::string> used_;
+};
+
+}  // namespace bev

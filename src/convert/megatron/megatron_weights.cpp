@@ -1,0 +1,222 @@
+#include "convert/megatron/megatron_weights.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "convert/megatron/megatron_names.h"
+#include "param/param_store.h"
+
+namespace bev {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* kTable = "embedding.tokens.weight";
+constexpr const char* kHead = "head.weight";
+
+// Consecutive rows of a parameter and where they lie: in which rank's array, from which row on.
+struct RowRun {
+  int64_t ours, rank, theirs, rows;
+};
+
+// Rows in which a rank has its queries, keys and values.
+std::vector<RowRun> qkv_runs(const MegatronModel& m) {
+  const int64_t heads = m.model.heads, groups = m.model.kv_heads, size = m.model.head_dim;
+  const int64_t in_group = heads / groups, local_heads = heads / m.tensor;
+  std::vector<RowRun> runs;
+  for (int64_t head = 0; head < heads + 2 * groups; ++head) {
+    const int64_t part = head < heads ? 0 : head < heads + groups ? 1 : 2;
+    const int64_t in_part = head - (part == 0 ? 0 : part == 1 ? heads : heads + groups);
+    const int64_t of_rank = (part == 0 ? heads : groups) / m.tensor;
+    const int64_t rank = in_part / of_rank, local = in_part % of_rank;
+    const int64_t ours = head * size;
+    switch (m.order) {
+      case QkvOrder::ThreeHeads:
+        runs.push_back({ours, rank, (part * local_heads + local) * size, size});
+        break;
+      case QkvOrder::HeadsLast:
+        for (int64_t row = 0; row < size; ++row)
+          runs.push_back({ours + row, rank, (local * size + row) * 3 + part, 1});
+        break;
+      case QkvOrder::Groups: {
+        const int64_t group = part == 0 ? local / in_group : local;
+        const int64_t place = part == 0 ? local % in_group : in_group + part - 1;
+        runs.push_back({ours, rank, (group * (in_group + 2) + place) * size, size});
+      }
+    }
+  }
+  return runs;
+}
+
+// Each rank has its part of the gates, then its part of the others.
+std::vector<RowRun> gate_up_runs(const MegatronModel& m) {
+  const int64_t local = m.model.ffn / m.tensor;
+  std::vector<RowRun> runs;
+  for (int64_t part = 0; part < 2; ++part)
+    for (int64_t rank = 0; rank < m.tensor; ++rank)
+      runs.push_back({part * m.model.ffn + rank * local, rank, part * local, local});
+  return runs;
+}
+
+std::vector<RowRun> even_runs(int64_t rows, int64_t ranks) {
+  std::vector<RowRun> runs;
+  for (int64_t rank = 0; rank < ranks; ++rank)
+    runs.push_back({rank * (rows / ranks), rank, 0, rows / ranks});
+  return runs;
+}
+
+// How Megatron-LM cuts a parameter.
+enum class CutKind : uint8_t { None, Rows, Columns };
+
+CutKind cut_of(const std::string& kind) {
+  if (kind == "layers.*.attention.out.weight" || kind == "layers.*.mlp.down.weight")
+    return CutKind::Columns;
+  const bool is_cut = kind.starts_with("layers.*.attention.qkv.") ||
+                      kind.starts_with("layers.*.mlp.up.") ||
+                      kind.starts_with("layers.*.mlp.gate_up.") || kind == kTable || kind == kHead;
+  return is_cut ? CutKind::Rows : CutKind::None;
+}
+
+std::string with_layer(std::string name, int64_t layer) {
+  const size_t star = name.find('*');
+  return star == std::string::npos ? name : name.replace(star, 1, std::to_string(layer));
+}
+
+}  // namespace
+
+MegatronWeights::MegatronWeights(const fs::path& dir, const MegatronModel& model)
+    : dir_(dir), model_(model) {
+  for (const MegatronShard& shard : model.shards) files_.emplace_back(dir / shard.file);
+  for (int64_t chunk = 0; chunk < model.chunks; ++chunk)
+    for (int64_t pipeline = 0; pipeline < model.pipeline; ++pipeline) add_stage(chunk, pipeline);
+  BEV_CHECK(layers_ == model.model.layers, Data, "{}: the shards have {} layers, the model has {}",
+            dir.string(), layers_, model.model.layers);
+}
+
+void MegatronWeights::add_stage(int64_t chunk, int64_t pipeline) {
+  const std::string prefix = model_.chunks == 1 ? "model." : format("model{}.", chunk);
+  int64_t layers = 0;
+  for (int64_t tensor = 0; tensor < model_.tensor; ++tensor) {
+    const ArrayFile& file = files_[static_cast<size_t>(pipeline * model_.tensor + tensor)];
+    for (const StoredTensor& array : file.arrays()) {
+      const std::string_view name = array.name;
+      BEV_CHECK(name.starts_with("model"), Data, "{}: {} is not of a model", file.path().string(),
+                in_quotes(name));
+      if (!name.starts_with(prefix) || is_megatron_buffer(name)) continue;
+      std::optional<MegatronName> known = megatron_name(name.substr(prefix.size()));
+      BEV_CHECK(known, Data, "{}: {} is nothing that a GPT of Megatron-LM has",
+                file.path().string(), in_quotes(name));
+      BEV_CHECK(known->layer < model_.model.layers, Data, "{}: {} is of a layer beyond {}",
+                file.path().string(), in_quotes(name), model_.model.layers);
+      if (is_gated(model_.model.activation) && known->ours.starts_with("layers.*.mlp.up."))
+        known->ours.replace(known->ours.find("up"), 2, "gate_up");
+      layers = std::max(layers, known->layer + 1);
+      add(with_layer(known->ours, layers_ + known->layer), tensor, {&file, &array});
+    }
+  }
+  layers_ += layers;
+}
+
+void MegatronWeights::add(const std::string& ours, int64_t tensor, const Found& found) {
+  const bool is_copy = ours == kHead && model_.model.tied;
+  Ranks& ranks = (is_copy ? copies_ : arrays_)[ours];
+  ranks.resize(static_cast<size_t>(model_.tensor));
+  Found& place = ranks[static_cast<size_t>(tensor)];
+  BEV_CHECK(place.array == nullptr, Data, "{} of {} and {} of {} are the same parameter",
+            in_quotes(place.array->name), place.file->path().string(), in_quotes(found.array->name),
+            found.file->path().string());
+  place = found;
+}
+
+const MegatronWeights::Ranks& MegatronWeights::ranks_of(const ParamSpec& spec) {
+  const auto found = arrays_.find(spec.name);
+  BEV_CHECK(found != arrays_.end(), Data, "{}: no shard has a tensor for the parameter {}",
+            dir_.string(), in_quotes(spec.name));
+  for (size_t rank = 0; rank < found->second.size(); ++rank)
+    BEV_CHECK(found->second[rank].array != nullptr, Data,
+              "{}: of tensor rank {} there is no tensor for the parameter {}", dir_.string(), rank,
+              in_quotes(spec.name));
+  used_.insert(spec.name);
+  return found->second;
+}
+
+std::vector<Patch> MegatronWeights::patches(const ParamSpec& spec) {
+  const Ranks& ranks = ranks_of(spec);
+  const std::string kind = kind_of(spec.name);
+  const CutKind cut = cut_of(kind);
+  const Rectangle whole = whole_of(spec.shape);
+  // The embedding is padded; all ranks have as many rows.
+  const bool is_table = has_row_per_token(spec.name);
+  const int64_t stored_rows =
+      is_table ? whole_of(ranks.front().array->shape).rows * model_.tensor : whole.rows;
+  BEV_CHECK(stored_rows >= whole.rows, Data, "{}: {} has {} rows on all ranks, the vocabulary {}",
+            ranks.front().file->path().string(), in_quotes(ranks.front().array->name), stored_rows,
+            whole.rows);
+
+  Shape expected = spec.shape;
+  if (cut == CutKind::Rows) expected.set(0, stored_rows / model_.tensor);
+  if (cut == CutKind::Columns) expected.set(1, spec.shape[1] / model_.tensor);
+  for (const Found& found : ranks)
+    BEV_CHECK(found.array->shape == expected, Data, "{}: {} is {}, a rank of the model has {}",
+              found.file->path().string(), in_quotes(found.array->name),
+              to_string(found.array->shape), to_string(expected));
+
+  std::vector<Patch> patches;
+  const auto add_patch = [&](int64_t rank, const Rectangle& where, int64_t row) {
+    const Found& found = ranks[static_cast<size_t>(rank)];
+    patches.push_back({.where = where, .file = found.file, .array = found.array, .row = row});
+  };
+  if (cut == CutKind::None) {
+    add_patch(0, whole, 0);
+  } else if (cut == CutKind::Columns) {
+    for (int64_t rank = 0; rank < model_.tensor; ++rank)
+      add_patch(rank, {.column = rank * expected[1], .rows = whole.rows, .columns = expected[1]},
+                0);
+  } else {
+    const bool is_qkv = kind.starts_with("layers.*.attention.qkv.");
+    const bool is_gate_up = kind.starts_with("layers.*.mlp.gate_up.");
+    for (const RowRun& run : is_qkv       ? qkv_runs(model_)
+                             : is_gate_up ? gate_up_runs(model_)
+                                          : even_runs(stored_rows, model_.tensor)) {
+      const int64_t rows = std::min(run.rows, whole.rows - run.ours);
+      if (rows > 0)
+        add_patch(run.rank, {.row = run.ours, .rows = rows, .columns = whole.columns}, run.theirs);
+    }
+  }
+  return patches;
+}
+
+DType MegatronWeights::dtype_of(const ParamSpec& spec) {
+  return common_type(patches(spec), spec.name);
+}
+
+void MegatronWeights::read(const ParamSpec& spec, const Rectangle& where, DType dtype,
+                           std::byte* to) {
+  read_patches(patches(spec), where, dtype, to);
+}
+
+void MegatronWeights::check_all_used() {
+  for (const auto& [ours, ranks] : arrays_) {
+    if (used_.contains(ours)) continue;
+    const auto found =
+        std::find_if(ranks.begin(), ranks.end(), [](const Found& f) { return f.array != nullptr; });
+    throw Error(ErrorKind::Data,
+                format("{}: {} belongs to no parameter of the model that megatron.json describes",
+                       found->file->path().string(), in_quotes(found->array->name)));
+  }
+  for (const auto& [ours, ranks] : copies_) {
+    const Ranks& table = arrays_.at(kTable);
+    for (size_t rank = 0; rank < ranks.size(); ++rank) {
+      if (ranks[rank].array == nullptr) continue;
+      BEV_CHECK(same_content(*ranks[rank].file, *ranks[rank].array, *table[rank].file,
+                             *table[rank].array),
+                Data, "{}: {} is tied to the token embedding, but is not equal to it",
+                ranks[rank].file->path().string(), in_quotes(ranks[rank].array->name));
+    }
+  }
+}
+
+}  // namespace bev

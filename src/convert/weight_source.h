@@ -1,0 +1,34 @@
+// The weights of a whole model under the names of its parameters, wherever and however they are
+// stored. What copies them reads them part by part and never holds the model.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "param/param_spec.h"
+#include "tensor/dtype.h"
+#include "tensor/rectangle.h"
+
+namespace bev {
+
+class WeightSource {
+ public:
+  virtual ~WeightSource() = default;
+
+  // What a parameter is stored in. Data error when it is missing, has another shape or is stored in
+  // a type that this program cannot read.
+  virtual DType dtype_of(const ParamSpec& spec) = 0;
+
+  // The elements of a rectangle of the parameter, converted, row by row without gaps. Rows of a
+  // vocabulary that are not stored are zeros. Data error as above.
+  virtual void read(const ParamSpec& spec, const Rectangle& where, DType dtype, std::byte* to) = 0;
+
+  // That nothing is stored that no parameter asked for. REQUIRES: all were asked for.
+  virtual void check_all_used() = 0;
+};
+
+// How much of a tensor is in memory at a time while it is copied. Blocks of a matrix that is turned
+// on the way read all of its rows, so that small ones would read it often.
+inline constexpr size_t kUsualBlockBytes = size_t{64} << 20;
+
+}  // namespace bev

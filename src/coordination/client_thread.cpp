@@ -1,0 +1,170 @@
+// The thread of a rank that listens to the server and tells it that this rank is alive.
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+
+#include "base/error.h"
+#include "base/format.h"
+#include "coordination/member.h"
+#include "coordination/rank_text.h"
+
+namespace bev {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+}  // namespace
+
+void Control::Member::watch() {
+  try {
+    for (const std::string& bytes : early_messages_) take(decode(bytes));
+  } catch (const Error& error) {
+    is_reading_ = false;
+    fail({.who = place(0), .doing = doing_of_first_, .why = error.what()});
+  }
+  for (;;) {
+    {
+      const Lock lock(mutex_);
+      if (is_stopping_) return;
+    }
+    watch_once();
+  }
+}
+
+void Control::Member::watch_once() {
+  bool out = false;
+  {
+    const Lock lock(mutex_);
+    out = wants_out_;
+  }
+  const auto tick = std::clamp(options_.heartbeat / 2, milliseconds(5), milliseconds(500));
+  std::array<pollfd, 2> entries{pollfd{.fd = wake_.descriptor(), .events = POLLIN, .revents = 0},
+                                pollfd{.fd = is_reading_ ? connection_->descriptor() : -1,
+                                       .events = static_cast<short>(POLLIN | (out ? POLLOUT : 0)),
+                                       .revents = 0}};
+  // Nothing is left to do when the connection is no more but to wait for the end.
+  const int ready =
+      ::poll(entries.data(), entries.size(), is_reading_ ? static_cast<int>(tick.count()) : -1);
+  if (ready < 0) entries[0].revents = entries[1].revents = 0;
+  if (entries[0].revents != 0) wake_.clear();
+  if (entries[1].revents != 0) receive();
+  const Time now = steady_clock::now();
+  beat(now);
+  look_for_silence(now);
+  close_sending();
+}
+
+void Control::Member::receive() {
+  const uint64_t before = connection_->bytes_read();
+  std::string why;
+  try {
+    const Reading reading =
+        connection_->receive([this](const std::string& bytes) { take(decode(bytes)); });
+    if (reading == Reading::Closed) why = "its connection closed";
+  } catch (const Error& error) {
+    why = format("its connection broke: {}", error.what());
+  }
+  if (connection_->bytes_read() != before &&
+      silence_.heard(awake_.at(steady_clock::now())) == SilenceWatch::News::Again)
+    note_of_first(format("{} is heard of again", place_text(place(0))));
+  if (why.empty()) return;
+  is_reading_ = false;
+  fail({.who = place(0), .doing = doing_of_first_, .why = why});
+}
+
+// What is left over from callers goes first.
+void Control::Member::beat(Time now) {
+  const Lock lock(mutex_);
+  if (said_all_ || !is_reading_) return;
+  if (wants_out_) {
+    try {
+      wants_out_ = !connection_->flush();
+    } catch (const Error&) {
+      wants_out_ = false;  // receive() finds the same
+    }
+  }
+  if (now < next_beat_ || is_ended()) return;
+  next_beat_ = now + options_.heartbeat;
+  send(BeatMessage{cut(activity_.text())});
+}
+
+void Control::Member::look_for_silence(Time now) {
+  const std::chrono::nanoseconds awake = awake_.at(now);
+  {
+    const Lock lock(mutex_);
+    // The first rank need not be told of itself.
+    if (is_ended() || !is_reading_ || rank() == 0) return;
+  }
+  const std::string time = seconds_text(silence_.silent_for(awake));
+  switch (silence_.look(awake)) {
+    case SilenceWatch::News::Silent:
+      note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)),
+                           time, doing_of_first_));
+      break;
+    case SilenceWatch::News::Over:
+      fail({.who = place(0),
+            .doing = doing_of_first_,
+            .why = format("it has been silent for {}", time)});
+      break;
+    case SilenceWatch::News::None:
+    case SilenceWatch::News::Again: break;
+  }
+}
+
+void Control::Member::take(Message message) {
+  if (auto* beat = std::get_if<BeatMessage>(&message)) {
+    doing_of_first_ = std::move(beat->doing);
+  } else if (const auto* said = std::get_if<NoteMessage>(&message)) {
+    note(said->text);
+  } else if (const auto* failed = std::get_if<FailedMessage>(&message)) {
+    fail(failed->failure);
+  } else if (std::holds_alternative<AllFinishedMessage>(message)) {
+    const Lock lock(mutex_);
+    is_finished_ = true;
+    changed_.notify_all();
+    for (auto& [request, waiter] : waiters_) waiter->answered.notify_one();
+  } else {
+    std::visit(
+        [&](auto& each) {
+          if constexpr (requires { each.request; }) answer(each.request, std::move(each));
+        },
+        message);
+  }
+}
+
+void Control::Member::answer(uint64_t request, Message message) {
+  const Lock lock(mutex_);
+  const auto found = waiters_.find(request);
+  if (found == waiters_.end()) return;  // it waits no longer
+  found->second->answer = std::move(message);
+  found->second->answered.notify_one();
+}
+
+void Control::Member::fail(const Failure& failure) {
+  bool is_own = false;
+  {
+    const Lock lock(mutex_);
+    if (has_failed_ || is_finished_) return;
+    has_failed_ = true;
+    is_own = has_abandoned_ && failure.who.rank == rank();
+  }
+  // Those who wait are let go afterwards: a process that ends here says one thing.
+  if (!is_own && options_.on_failure) options_.on_failure(failure);
+  const Lock lock(mutex_);
+  failure_ = failure;
+  changed_.notify_all();
+  for (auto& [request, waiter] : waiters_) waiter->answered.notify_one();
+}
+
+// After the end, good or bad, nothing more is said, so that the server can close too.
+void Control::Member::close_sending() {
+  const Lock lock(mutex_);
+  if (!is_ended() || said_all_ || wants_out_) return;
+  said_all_ = true;
+  connection_->close_sending();
+}
+
+}  // namespace bev

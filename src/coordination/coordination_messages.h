@@ -1,0 +1,118 @@
+// What ranks and the first rank's server say to each other, as bytes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "coordination/coordination_client.h"
+
+namespace bev {
+
+// The longest message: all that an exchange may carry, and a little.
+inline constexpr size_t kMessageMost = (size_t{256} << 20) + (size_t{1} << 20);
+// What all ranks may bring to an exchange together, and what all keys may hold.
+inline constexpr size_t kExchangeMost = size_t{256} << 20;
+inline constexpr size_t kKeyMost = size_t{4} << 10;
+// What is longer is cut when it is sent.
+inline constexpr size_t kTextMost = size_t{4} << 10;
+inline constexpr size_t kJobMost = size_t{64} << 10;
+// Exchanges are numbered from here by every rank, so that all get the same answer; other requests
+// stay below.
+inline constexpr uint64_t kFirstExchange = uint64_t{1} << 63;
+
+// From a rank to the server. `request` comes back in the answer.
+struct HelloMessage {
+  int32_t rank = 0, size = 0;
+  std::string job, host;
+  int64_t pid = 0;
+};
+struct GroupMessage {  // numbered in the order in which a rank sends them
+  std::vector<int32_t> ranks;
+};
+struct LargestMessage {
+  uint64_t request = 0;
+  uint32_t group = 0;
+  int64_t value = 0;
+};
+struct ExchangeMessage {
+  uint64_t request = 0;
+  std::string value;
+};
+struct PutMessage {
+  uint64_t request = 0;
+  std::string key, value;
+};
+struct GetMessage {
+  uint64_t request = 0;
+  std::string key;
+};
+struct TimesMessage {
+  RankTimes times;
+};
+struct AbandonMessage {
+  std::string why, doing;
+};
+struct FinishMessage {};
+
+// Either way: it is alive, and so is the text of what it does.
+struct BeatMessage {
+  std::string doing;
+};
+
+// From the server to a rank.
+struct RefusedMessage {
+  std::string why;
+};
+struct WaitingMessage {
+  std::string missing;
+};
+struct JoinedMessage {
+  std::vector<RankPlace> places;  // their ranks are their positions
+};
+struct AgreedMessage {
+  uint64_t request = 0;
+  int64_t value = 0;
+};
+struct ExchangedMessage {
+  uint64_t request = 0;
+  std::vector<std::string> values;  // each once
+  std::vector<uint32_t> of_rank;    // which of them
+};
+struct StoredMessage {
+  uint64_t request = 0;
+};
+struct GotMessage {
+  uint64_t request = 0;
+  std::string value;
+};
+struct DeniedMessage {
+  uint64_t request = 0;
+  bool is_bug = false;  // an Internal error instead of a Comm error
+  std::string why;
+};
+struct NoteMessage {
+  std::string text;
+};
+struct FailedMessage {
+  Failure failure;
+};
+struct AllFinishedMessage {};
+
+// The order is the number of the type in the first byte.
+using Message = std::variant<HelloMessage, GroupMessage, LargestMessage, ExchangeMessage,
+                             PutMessage, GetMessage, TimesMessage, AbandonMessage, FinishMessage,
+                             BeatMessage, RefusedMessage, WaitingMessage, JoinedMessage,
+                             AgreedMessage, ExchangedMessage, StoredMessage, GotMessage,
+                             DeniedMessage, NoteMessage, FailedMessage, AllFinishedMessage>;
+
+std::string encode(const Message& message);
+// Accepts what encode() makes and nothing else; a Comm error says what is wrong.
+Message decode(std::string_view bytes);
+
+// At most kTextMost bytes of it.
+std::string cut(std::string text);
+
+}  // namespace bev

@@ -1,0 +1,258 @@
+#include "coordination/job_state.h"
+
+#include <algorithm>
+#include <numeric>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "coordination/rank_text.h"
+
+namespace bev {
+
+namespace {
+
+constexpr size_t kNamedMost = 8;      // ranks that are named with what they do
+constexpr size_t kGroupsMost = 4096;  // of one rank
+
+std::vector<int> first_ranks(size_t count) {
+  std::vector<int> ranks(count);
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
+// How long between two looks at the clock is taken for a time in which this process was awake.
+std::chrono::nanoseconds longest_step(const Hub::Limits& limits) { return 2 * limits.heartbeat; }
+
+}  // namespace
+
+Hub::Hub(const std::vector<RankPlace>& places, const Limits& limits,
+         std::function<void(int rank, Parcel parcel)> send)
+    : limits_(limits),
+      send_(std::move(send)),
+      exchange_(first_ranks(places.size())),
+      exchanged_(places.size()),
+      keys_(kExchangeMost),
+      awake_(longest_step(limits)),
+      times_(places.size()) {
+  const std::chrono::nanoseconds now = awake_.at(std::chrono::steady_clock::now());
+  for (const RankPlace& place : places)
+    members_.push_back({.place = place, .watch = SilenceWatch(limits.silence, limits.limit, now)});
+}
+
+void Hub::send(int rank, const Message& message) {
+  send_(rank, std::make_shared<const std::string>(encode(message)));
+}
+
+void Hub::send_all(const Message& message) {
+  const auto parcel = std::make_shared<const std::string>(encode(message));
+  for (const Member& each : members_)
+    if (!each.is_gone) send_(each.place.rank, parcel);
+}
+
+void Hub::deny(const Meeting::Arrival& who, const std::string& why, bool is_bug) {
+  send(who.rank, DeniedMessage{.request = who.request, .is_bug = is_bug, .why = cut(why)});
+}
+
+void Hub::deny_all(Meeting& meeting, const std::string& why) {
+  for (const Meeting::Arrival& each : meeting.disperse()) deny(each, why);
+}
+
+void Hub::take(int rank, Message message, Time now) {
+  std::visit([&](auto& each) { take(rank, std::move(each), now); }, message);
+}
+
+template <class T>
+void Hub::take(int rank, const T&, Time) {
+  throw Error(ErrorKind::Comm, format("rank {} says what it cannot say now", rank));
+}
+
+void Hub::take(int rank, const GroupMessage& message, Time) {
+  const auto size = static_cast<int32_t>(members_.size());
+  const std::vector<int32_t>& ranks = message.ranks;
+  BEV_CHECK(
+      !ranks.empty() && ranks.front() >= 0 && ranks.back() < size &&
+          std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end(),
+      Comm, "rank {} names a group whose ranks do not ascend inside {}", rank, size);
+  BEV_CHECK(member(rank).groups.size() < kGroupsMost, Comm, "rank {} names more than {} groups",
+            rank, kGroupsMost);
+  std::unique_ptr<Group>& group = groups_[ranks];
+  if (group == nullptr) group = std::make_unique<Group>(Group{.meeting = Meeting(ranks)});
+  member(rank).groups.push_back(group.get());
+}
+
+void Hub::take(int rank, const LargestMessage& message, Time now) {
+  BEV_CHECK(message.group < member(rank).groups.size(), Comm, "rank {} has no group {}", rank,
+            message.group);
+  Group& group = *member(rank).groups[message.group];
+  if (!group.broken.empty()) return deny({rank, message.request}, group.broken);
+  const bool first = !group.meeting.since();
+  group.meeting.arrive(rank, message.request, now);
+  group.largest = first ? message.value : std::max(group.largest, message.value);
+  if (!group.meeting.is_complete()) return;
+  for (const Meeting::Arrival& each : group.meeting.disperse())
+    send(each.rank, AgreedMessage{.request = each.request, .value = group.largest});
+}
+
+void Hub::take(int rank, ExchangeMessage message, Time now) {
+  if (!exchange_broken_.empty()) return deny({rank, message.request}, exchange_broken_);
+  BEV_CHECK(message.request >= kFirstExchange, Comm, "rank {} numbers an exchange wrongly", rank);
+  exchange_.arrive(rank, message.request, now);
+  exchanged_bytes_ += message.value.size();
+  exchanged_[static_cast<size_t>(rank)] = std::move(message.value);
+  if (exchanged_bytes_ > kExchangeMost) {
+    exchange_broken_ = format("the ranks exchange more than {} bytes", kExchangeMost);
+    deny_all(exchange_, exchange_broken_);
+  } else if (exchange_.is_complete()) {
+    end_exchange();
+  }
+}
+
+void Hub::end_exchange() {
+  const std::vector<Meeting::Arrival> all = exchange_.disperse();
+  ExchangedMessage answer{.request = all.front().request, .values = {}, .of_rank = {}};
+  std::unordered_map<std::string_view, uint32_t> positions;
+  for (const std::string& value : exchanged_) {
+    const auto [place, is_new] =
+        positions.emplace(value, static_cast<uint32_t>(answer.values.size()));
+    if (is_new) answer.values.push_back(value);
+    answer.of_rank.push_back(place->second);
+  }
+  send_all(answer);
+  exchanged_.assign(members_.size(), {});
+  exchanged_bytes_ = 0;
+}
+
+void Hub::take(int rank, PutMessage message, Time) {
+  const std::string why = keys_.put(message.key, std::move(message.value));
+  if (!why.empty()) return deny({rank, message.request}, why, true);
+  send(rank, StoredMessage{.request = message.request});
+  for (const SharedKeys::Wait& wait : keys_.take_waits(message.key))
+    send(wait.rank, GotMessage{.request = wait.request, .value = *keys_.find(message.key)});
+}
+
+void Hub::take(int rank, const GetMessage& message, Time now) {
+  if (const std::string* value = keys_.find(message.key)) {
+    send(rank, GotMessage{.request = message.request, .value = *value});
+  } else {
+    keys_.wait({.rank = rank, .request = message.request, .key = message.key, .since = now});
+  }
+}
+
+void Hub::take(int rank, const TimesMessage& message, Time) {
+  const std::lock_guard lock(times_mutex_);
+  times_[static_cast<size_t>(rank)] = message.times;
+}
+
+void Hub::take(int rank, const AbandonMessage& message, Time) {
+  declare(rank, message.doing, message.why);
+}
+
+void Hub::take(int rank, const FinishMessage&, Time) {
+  member(rank).is_finished = true;
+  member(rank).doing = "nothing: it has finished";
+  const bool all = std::all_of(members_.begin(), members_.end(),
+                               [](const Member& each) { return each.is_finished; });
+  if (!all || is_over()) return;
+  is_finished_ = true;
+  // The process of the first rank may end as soon as it has the news: it is told last.
+  const auto parcel = std::make_shared<const std::string>(encode(AllFinishedMessage{}));
+  for (size_t i = members_.size(); i-- > 0;)
+    if (!members_[i].is_gone) send_(members_[i].place.rank, parcel);
+}
+
+void Hub::take(int rank, BeatMessage message, Time) {
+  if (!member(rank).is_finished) member(rank).doing = std::move(message.doing);
+}
+
+void Hub::heard(int rank, Time now) {
+  Member& it = member(rank);
+  if (it.watch.heard(awake_.at(now)) == SilenceWatch::News::Again && !is_over())
+    send_all(NoteMessage{format("{} is heard of again", place_text(it.place))});
+}
+
+void Hub::lost(int rank, const std::string& why) {
+  Member& it = member(rank);
+  it.is_gone = true;
+  if (!it.is_finished) declare(rank, it.doing, why);
+}
+
+void Hub::declare(int rank, const std::string& doing, const std::string& why) {
+  if (is_over()) return;
+  is_failed_ = true;
+  const auto parcel = std::make_shared<const std::string>(
+      encode(FailedMessage{{.who = member(rank).place, .doing = cut(doing), .why = cut(why)}}));
+  // The one that failed may end when it knows that the others do, and the process of the first rank
+  // when it has the news: they are told last.
+  for (const Member& each : members_)
+    if (!each.is_gone && each.place.rank != rank && each.place.rank != 0)
+      send_(each.place.rank, parcel);
+  if (rank != 0 && !member(rank).is_gone) send_(rank, parcel);
+  if (!member(0).is_gone) send_(0, parcel);
+}
+
+void Hub::tick(Time now, const std::string& doing) {
+  const std::chrono::nanoseconds awake = awake_.at(now);
+  if (is_over()) return;
+  if (!next_beat_ || now >= *next_beat_) {
+    next_beat_ = now + limits_.heartbeat;
+    send_all(BeatMessage{cut(doing)});
+  }
+  look_for_silence(awake);
+  look_for_waits(now);
+}
+
+void Hub::look_for_silence(std::chrono::nanoseconds now) {
+  for (Member& each : members_) {
+    if (each.is_finished || each.is_gone) continue;
+    const std::string time = seconds_text(each.watch.silent_for(now));
+    switch (each.watch.look(now)) {
+      case SilenceWatch::News::Silent:
+        send_all(NoteMessage{cut(format("{} has been silent for {}; it was doing: {}",
+                                        place_text(each.place), time, each.doing))});
+        break;
+      case SilenceWatch::News::Over:
+        declare(each.place.rank, each.doing, format("it has been silent for {}", time));
+        return;
+      case SilenceWatch::News::None:
+      case SilenceWatch::News::Again: break;
+    }
+  }
+}
+
+void Hub::look_for_waits(Time now) {
+  const auto is_overdue = [&](const Meeting& meeting) {
+    return meeting.since() && now - *meeting.since() >= limits_.limit;
+  };
+  for (auto& [ranks, group] : groups_) {
+    if (!is_overdue(group->meeting)) continue;
+    group->broken = overdue_text(group->meeting, "an agreement");
+    deny_all(group->meeting, group->broken);
+  }
+  if (is_overdue(exchange_)) {
+    exchange_broken_ = overdue_text(exchange_, "an exchange");
+    deny_all(exchange_, exchange_broken_);
+  }
+  for (const SharedKeys::Wait& wait : keys_.take_waits_since(now - limits_.limit))
+    deny({wait.rank, wait.request},
+         format("no rank has put key '{}' within {}", wait.key, seconds_text(limits_.limit)));
+}
+
+std::string Hub::overdue_text(const Meeting& meeting, const char* what) const {
+  const std::vector<int> missing = meeting.missing();
+  std::string text = format("{} among {} has waited {} for {}:", what, ranks_text(meeting.ranks()),
+                            seconds_text(limits_.limit), ranks_text(missing));
+  for (size_t i = 0; i < std::min(missing.size(), kNamedMost); ++i) {
+    const Member& each = members_[static_cast<size_t>(missing[i])];
+    text += format("{} {} was doing: {}", i == 0 ? "" : ";", place_text(each.place), each.doing);
+  }
+  if (missing.size() > kNamedMost) text += format("; and {} more", missing.size() - kNamedMost);
+  return text;
+}
+
+std::vector<RankTimes> Hub::times() const {
+  const std::lock_guard lock(times_mutex_);
+  return times_;
+}
+
+}  // namespace bev

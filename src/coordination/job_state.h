@@ -1,0 +1,100 @@
+// What the ranks of a complete job want of each other: the server without its sockets.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "coordination/barrier.h"
+#include "coordination/coordination_messages.h"
+#include "coordination/heartbeat_monitor.h"
+#include "coordination/key_value_table.h"
+
+namespace bev {
+
+// A message as bytes, the same for all who get it.
+using Parcel = std::shared_ptr<const std::string>;
+
+class Hub {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Limits {
+    std::chrono::milliseconds heartbeat, silence, limit;
+  };
+
+  // `send` may not call back.
+  Hub(const std::vector<RankPlace>& places, const Limits& limits,
+      std::function<void(int rank, Parcel parcel)> send);
+
+  // A Comm error: no rank of this program says that.
+  void take(int rank, Message message, Time now);
+  // Any bytes have come.
+  void heard(int rank, Time now);
+  // Its connection is no more.
+  void lost(int rank, const std::string& why);
+  // From time to time. `doing`: of the rank whose process this is.
+  void tick(Time now, const std::string& doing);
+
+  // A job whose end everybody has been told of, good or bad.
+  bool is_over() const { return is_failed_ || is_finished_; }
+  // From any thread.
+  std::vector<RankTimes> times() const;
+
+ private:
+  struct Group {
+    Meeting meeting;
+    int64_t largest = 0;
+    std::string broken{};  // why nobody can meet there any more
+  };
+  struct Member {
+    RankPlace place;
+    SilenceWatch watch;
+    std::string doing = "nothing that it told of";
+    std::vector<Group*> groups{};  // as it numbers them
+    bool is_finished = false, is_gone = false;
+  };
+
+  void take(int rank, const GroupMessage& message, Time now);
+  void take(int rank, const LargestMessage& message, Time now);
+  void take(int rank, ExchangeMessage message, Time now);
+  void take(int rank, PutMessage message, Time now);
+  void take(int rank, const GetMessage& message, Time now);
+  void take(int rank, const TimesMessage& message, Time now);
+  void take(int rank, const AbandonMessage& message, Time now);
+  void take(int rank, const FinishMessage& message, Time now);
+  void take(int rank, BeatMessage message, Time now);
+  // What only the server says.
+  template <class T>
+  void take(int rank, const T& message, Time now);
+
+  Member& member(int rank) { return members_[static_cast<size_t>(rank)]; }
+  void send(int rank, const Message& message);
+  void send_all(const Message& message);
+  void deny(const Meeting::Arrival& who, const std::string& why, bool is_bug = false);
+  void deny_all(Meeting& meeting, const std::string& why);
+  void end_exchange();
+  void declare(int rank, const std::string& doing, const std::string& why);
+  void look_for_silence(std::chrono::nanoseconds now);
+  void look_for_waits(Time now);
+  std::string overdue_text(const Meeting& meeting, const char* what) const;
+
+  Limits limits_;
+  std::function<void(int rank, Parcel parcel)> send_;
+  std::vector<Member> members_;
+  std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
+  Meeting exchange_;
+  std::vector<std::string> exchanged_;  // by rank
+  size_t exchanged_bytes_ = 0;
+  std::string exchange_broken_;
+  SharedKeys keys_;
+  AwakeTime awake_;
+  std::optional<Time> next_beat_;
+  bool is_failed_ = false, is_finished_ = false;
+  mutable std::mutex times_mutex_;
+  std::vector<RankTimes> times_;
+};
+
+}  // namespace bev

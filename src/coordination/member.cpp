@@ -1,0 +1,242 @@
+#include "coordination/member.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "coordination/rank_text.h"
+#include "net/address.h"
+
+namespace bev {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+// For the news of an own failure to get on its way.
+constexpr milliseconds kAbandonLimit{2000};
+
+// The server sees that a wait is too long, and says for whom; this is for when it does not.
+milliseconds patience(const Control::Options& options) {
+  return options.limit + std::max(4 * options.heartbeat, milliseconds(2000));
+}
+
+// How long news of a rank that is gone may take, when something else has already noticed.
+milliseconds moment(const Control::Options& options) {
+  return std::clamp(2 * options.heartbeat, milliseconds(500), milliseconds(3000));
+}
+
+}  // namespace
+
+Control::Member::Member(Options options)
+    : options_(std::move(options)),
+      awake_(2 * options_.heartbeat),
+      silence_(options_.silence, options_.limit, awake_.at(steady_clock::now())) {
+  BEV_CHECK(options_.size >= 1 && options_.rank >= 0 && options_.rank < options_.size, Internal,
+            "there is no rank {} among {} ranks", options_.rank, options_.size);
+  BEV_CHECK(!options_.secret.empty(), Internal, "a job without a secret");
+  BEV_CHECK(options_.job.size() <= kJobMost, Internal, "the text of the job has {} bytes",
+            options_.job.size());
+  BEV_CHECK(options_.listener.has_value() == (options_.rank == 0), Internal,
+            "the first rank listens, and no other");
+  BEV_CHECK(options_.heartbeat.count() > 0, Internal, "a heartbeat of {} ms",
+            options_.heartbeat.count());
+  join();
+  silence_.heard(awake_.at(steady_clock::now()));
+  thread_ = std::thread([this] { watch(); });
+}
+
+void Control::Member::join() {
+  const auto note_it = [this](const std::string& text) { note(text); };
+  JoiningOptions joining{.host = options_.host,
+                         .port = options_.port,
+                         .secret = options_.secret,
+                         .hello = {.rank = options_.rank,
+                                   .size = options_.size,
+                                   .job = options_.job,
+                                   .host = cut(options_.own_host),
+                                   .pid = ::getpid()},
+                         .limit = options_.join_limit,
+                         .note = note_it};
+  if (options_.rank == 0) {
+    Socket listener(options_.listener->release());
+    const Address here = address_here(listener.get());
+    joining.host = here.host();
+    joining.port = here.port();
+    server_ = std::make_unique<ControlServer>(
+        std::move(listener), ControlServerOptions{.size = options_.size,
+                                                  .secret = options_.secret,
+                                                  .job = options_.job,
+                                                  .join_limit = options_.join_limit,
+                                                  .heartbeat = options_.heartbeat,
+                                                  .silence = options_.silence,
+                                                  .limit = options_.limit,
+                                                  .note = note_it,
+                                                  .activity = &activity_});
+  }
+  JoinedJob job = join_job(joining);
+  connection_ = std::move(job.connection);
+  places_ = std::move(job.places);
+  early_messages_ = std::move(job.messages);
+}
+
+Control::Member::~Member() {
+  bool is_ended_well = false;
+  {
+    const Lock lock(mutex_);
+    is_ended_well = is_ended() || has_abandoned_ || has_finished_;
+  }
+  if (!is_ended_well) abandon("it left before its work was done");
+  {
+    const Lock lock(mutex_);
+    is_stopping_ = true;
+  }
+  wake_.raise();
+  thread_.join();
+  // The server waits for its ranks to close.
+  connection_.reset();
+}
+
+void Control::Member::note(const std::string& text) const {
+  if (options_.note) options_.note(text);
+}
+
+void Control::Member::note_of_first(const std::string& text) const {
+  if (rank() == 1 && options_.note_of_first) return options_.note_of_first(text);
+  note(text);
+}
+
+const RankPlace& Control::Member::place(int rank) const {
+  BEV_CHECK(rank >= 0 && rank < size(), Internal, "there is no rank {} among {} ranks", rank,
+            size());
+  return places_[static_cast<size_t>(rank)];
+}
+
+void Control::Member::send(const Message& message) {
+  connection_->send(std::make_shared<const std::string>(encode(message)));
+  try {
+    if (connection_->flush() || wants_out_) return;
+    wants_out_ = true;
+    wake_.raise();
+  } catch (const Error&) {
+    wants_out_ = false;  // the watching thread finds the same, behind what was received before
+  }
+}
+
+Message Control::Member::ask(Lock& lock, uint64_t request, const Message& message) {
+  const auto require_job = [&] {
+    if (failure_) throw Error(ErrorKind::Comm, failure_->text());
+    BEV_CHECK(!is_finished_ && !has_abandoned_, Internal, "rank {} asks after its end", rank());
+  };
+  require_job();
+  Waiter waiter;
+  waiters_.emplace(request, &waiter);
+  send(message);
+  waiter.answered.wait_for(lock, patience(options_),
+                           [&] { return waiter.answer.has_value() || is_ended(); });
+  waiters_.erase(request);
+  if (!waiter.answer) {
+    require_job();
+    throw Error(ErrorKind::Comm, format("the first rank has not answered rank {} within {}", rank(),
+                                        seconds_text(patience(options_))));
+  }
+  if (const auto* denied = std::get_if<DeniedMessage>(&*waiter.answer))
+    throw Error(denied->is_bug ? ErrorKind::Internal : ErrorKind::Comm, denied->why);
+  return std::move(*waiter.answer);
+}
+
+std::vector<std::string> Control::Member::exchange(const std::string& here) {
+  BEV_CHECK(here.size() <= kExchangeMost, Internal,
+            "rank {} exchanges {} bytes; all ranks together may have {}", rank(), here.size(),
+            kExchangeMost);
+  Lock lock(mutex_);
+  const uint64_t request = next_exchange_++;
+  const auto answer = std::get<ExchangedMessage>(
+      ask(lock, request, ExchangeMessage{.request = request, .value = here}));
+  lock.unlock();
+  BEV_CHECK(answer.of_rank.size() == static_cast<size_t>(size()), Comm,
+            "an exchange of {} ranks, not {}", answer.of_rank.size(), size());
+  std::vector<std::string> all;
+  all.reserve(answer.of_rank.size());
+  for (const uint32_t value : answer.of_rank) all.push_back(answer.values[value]);
+  return all;
+}
+
+uint32_t Control::Member::number_of_group(std::span<const int> ranks) {
+  const std::vector<int> key(ranks.begin(), ranks.end());
+  const auto [group, is_new] = groups_.emplace(key, static_cast<uint32_t>(groups_.size()));
+  if (is_new) send(GroupMessage{{key.begin(), key.end()}});
+  return group->second;
+}
+
+int64_t Control::Member::largest(std::span<const int> ranks, int64_t here) {
+  const bool ascends =
+      std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
+  BEV_CHECK(ascends && std::binary_search(ranks.begin(), ranks.end(), rank()) &&
+                ranks.front() >= 0 && ranks.back() < size(),
+            Internal, "rank {} meets ranks that do not ascend, are none or leave it out", rank());
+  if (ranks.size() == 1) return here;
+  Lock lock(mutex_);
+  const uint32_t group = number_of_group(ranks);
+  const uint64_t request = next_request_++;
+  return std::get<AgreedMessage>(
+             ask(lock, request, LargestMessage{.request = request, .group = group, .value = here}))
+      .value;
+}
+
+void Control::Member::put(const std::string& key, const std::string& value) {
+  BEV_CHECK(key.size() <= kKeyMost && value.size() <= kExchangeMost, Internal,
+            "a key of {} bytes for a value of {}; legal are {} and {}", key.size(), value.size(),
+            kKeyMost, kExchangeMost);
+  Lock lock(mutex_);
+  const uint64_t request = next_request_++;
+  ask(lock, request, PutMessage{.request = request, .key = key, .value = value});
+}
+
+std::string Control::Member::get(const std::string& key) {
+  BEV_CHECK(key.size() <= kKeyMost, Internal, "a key of {} bytes; {} are the most", key.size(),
+            kKeyMost);
+  Lock lock(mutex_);
+  const uint64_t request = next_request_++;
+  return std::get<GotMessage>(ask(lock, request, GetMessage{.request = request, .key = key})).value;
+}
+
+void Control::Member::report_times(const RankTimes& times) {
+  const Lock lock(mutex_);
+  if (!is_ended()) send(TimesMessage{times});
+}
+
+std::vector<RankTimes> Control::Member::times() const {
+  BEV_CHECK(server_ != nullptr, Internal, "the times of all are known to the first rank only");
+  return server_->times();
+}
+
+void Control::Member::abandon(const std::string& why) {
+  Lock lock(mutex_);
+  if (is_ended() || has_abandoned_) return;
+  has_abandoned_ = true;
+  send(AbandonMessage{.why = cut(why), .doing = cut(activity_.text())});
+  changed_.wait_for(lock, kAbandonLimit, [&] { return is_ended(); });
+}
+
+void Control::Member::blame(const std::string& what_happened) {
+  {
+    Lock lock(mutex_);
+    changed_.wait_for(lock, moment(options_), [&] { return is_ended(); });
+    if (failure_) throw Error(ErrorKind::Comm, format("{}: {}", what_happened, failure_->text()));
+  }
+  abandon(what_happened);
+  throw Error(ErrorKind::Comm, what_happened);
+}
+
+void Control::Member::finish() {
+  Lock lock(mutex_);
+  if (is_ended() || has_abandoned_) return;
+  has_finished_ = true;
+  send(FinishMessage{});
+  changed_.wait_for(lock, options_.limit, [&] { return is_ended(); });
+}
+
+}  // namespace bev

@@ -1,0 +1,34 @@
+#include "coordination/rank_text.h"
+
+#include "base/format.h"
+
+namespace bev {
+
+std::string ranks_text(std::span<const int> ranks) {
+  std::string text;
+  for (size_t i = 0; i < ranks.size();) {
+    size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text += format("{}{}", text.empty() ? "" : ", ", ranks[i]);
+    if (last > i) text += format("{}{}", last == i + 1 ? ", " : "-", ranks[last]);
+    i = last + 1;
+  }
+  return format("{} {}", ranks.size() == 1 ? "rank" : "ranks", text);
+}
+
+std::string place_text(const RankPlace& place) {
+  return format("rank {} (host {}, pid {})", place.rank, place.host, place.pid);
+}
+
+std::string seconds_text(std::chrono::nanoseconds time) {
+  const double seconds = std::chrono::duration<double>(time).count();
+  return seconds < 10 ? format("{:.1f} s", seconds) : format("{:.0f} s", seconds);
+}
+
+std::string Failure::text() const {
+  std::string text = format("{} is gone: {}", place_text(who), why);
+  if (!doing.empty()) text += format(" while {}", doing);
+  return text;
+}
+
+}  // namespace bev

@@ -1,0 +1,84 @@
+// The thread of the server.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <optional>
+#include <unordered_map>
+
+#include "coordination/coordination_server.h"
+#include "coordination/job_state.h"
+#include "coordination/rendezvous_roster.h"
+#include "net/event_fd.h"
+#include "net/refusal_log.h"
+#include "net/secure_connection.h"
+
+namespace bev {
+
+// One thread calls run(); all but stop() and times() belongs to it.
+class ControlServer::Loop {
+ public:
+  Loop(Socket listener, ControlServerOptions options);
+
+  void run();
+  // Closes all connections without a word, so that nobody waits for a server that has failed.
+  void hang_up();
+  // From any thread.
+  void stop();
+  std::vector<RankTimes> times() const;
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  // A connection: of a stranger, until it is let in as a rank.
+  struct Peer {
+    uint64_t id = 0;
+    SecureConnection connection;
+    std::string from;  // its address
+    Time deadline{};   // of a stranger
+    int rank = -1;
+    bool was_refused = false;  // it has been told, and is expected to go
+    bool wants_out = false;    // epoll is asked to tell when it can be written
+    std::string broken{};      // why it can no longer be used
+  };
+
+  void watch(int descriptor, uint64_t id, bool out, bool is_new) const;
+  void accept_some(Time now);
+  void pause_accepting();
+  void make_room();
+  void read(Peer& peer, Time now);
+  void greet(Peer& peer, const std::string& bytes);
+  void let_in(Peer& peer, const HelloMessage& hello);
+  void begin_job();
+  void refuse(Peer& peer, const std::string& why);
+  void say(Peer& peer, Parcel parcel);
+  void flush(Peer& peer);
+  void break_off(Peer& peer, const std::string& why);
+  // Forgets the peers that broke off and tells the hub of ranks that are lost.
+  void settle();
+  void tick(Time now);
+  void tick_joining(Time now);
+  void drop_slow_strangers(Time now);
+  void farewell();
+  Peer* peer_of(int rank) const { return ranks_[static_cast<size_t>(rank)]; }
+
+  ControlServerOptions options_;
+  HmacKey secret_;
+  Socket listener_, epoll_;
+  WakeSignal wake_;
+  std::atomic<bool> stopped_{false};
+  RefusalNotes refusals_;
+  Roster roster_;
+  std::shared_ptr<Hub> hub_;  // when all have joined
+  std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
+  std::deque<uint64_t> strangers_;  // oldest first; may name some that are gone or let in
+  size_t stranger_count_ = 0;
+  std::vector<Peer*> ranks_;      // by rank
+  std::vector<uint64_t> broken_;  // peers that settle() looks at
+  uint64_t next_id_;
+  Time started_ = std::chrono::steady_clock::now(), next_tick_ = started_, next_note_;
+  std::chrono::milliseconds tick_;
+  bool is_accepting_ = true, gave_up_ = false;
+  mutable std::mutex hub_mutex_;  // of the pointer, for times()
+};
+
+}  // namespace bev

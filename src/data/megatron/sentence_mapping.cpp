@@ -1,0 +1,88 @@
+#include "data/megatron/sentence_mapping.h"
+
+#include <cmath>
+#include <random>
+#include <utility>
+
+namespace bev {
+
+namespace {
+
+constexpr int64_t kOverlong = 512;
+
+class Mapper {
+ public:
+  Mapper(const TokenIndex& index, const SentenceMappingSpec& spec)
+      : index_(index),
+        spec_(spec),
+        one_in_(spec.short_probability > 0
+                    ? static_cast<uint32_t>(std::round(1.0 / spec.short_probability))
+                    : 0),
+        engine_(spec.seed) {}
+
+  std::vector<SentenceRun> map() {
+    for (int64_t epoch = 0; epoch < spec_.epochs && has_room(); ++epoch) {
+      const size_t before = runs_.size();
+      for (int64_t i = spec_.first_document; i < spec_.end_document; ++i)
+        if (is_usable(i)) add_document(i);
+      if (runs_.size() == before) break;  // no later epoch would add anything
+    }
+    shuffle();
+    return std::move(runs_);
+  }
+
+ private:
+  bool has_room() const { return static_cast<int64_t>(runs_.size()) < spec_.most_samples; }
+
+  bool is_usable(int64_t document) const {
+    const int64_t begin = index_.document_begin(document),
+                  end = index_.document_begin(document + 1);
+    if (end - begin < spec_.least_sentences || end == begin) return false;
+    for (int64_t i = begin; i < end && end - begin > 1; ++i)
+      if (index_.length(i) > kOverlong) return false;
+    return true;
+  }
+
+  int64_t draw_target() {
+    if (one_in_ == 0) return spec_.longest;
+    const auto draw = static_cast<uint32_t>(engine_());
+    return draw % one_in_ == 0
+               ? 2 + static_cast<int64_t>(draw % static_cast<uint32_t>(spec_.longest - 1))
+               : spec_.longest;
+  }
+
+  void add_document(int64_t document) {
+    const int64_t end = index_.document_begin(document + 1);
+    int64_t begin = index_.document_begin(document), tokens = 0;
+    int64_t target = draw_target();
+    for (int64_t i = begin; i < end; ++i) {
+      tokens += index_.length(i);
+      const int64_t left = end - i - 1;
+      const bool full = tokens >= target && left > 1 && i + 1 - begin >= spec_.least_sentences;
+      if (!full && left > 0) continue;
+      runs_.push_back({begin, i + 1, target});
+      begin = i + 1;
+      tokens = 0;
+      target = draw_target();  // also behind the last run of a document
+    }
+  }
+
+  void shuffle() {
+    std::mt19937_64 engine(uint64_t{spec_.seed} + 1);
+    for (size_t i = runs_.size(); i-- > 1;) std::swap(runs_[i], runs_[engine() % (i + 1)]);
+  }
+
+  const TokenIndex& index_;
+  SentenceMappingSpec spec_;
+  uint32_t one_in_;  // 0: none is shorter
+  std::mt19937 engine_;
+  std::vector<SentenceRun> runs_;
+};
+
+}  // namespace
+
+std::vector<SentenceRun> map_sentences(const TokenIndex& index, const SentenceMappingSpec& spec) {
+  return Mapper(index, spec).map();
+}
+
+}  // namespace bev

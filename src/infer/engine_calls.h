@@ -1,0 +1,60 @@
+// The calls of a decoder, told by one rank to all others.
+#pragma once
+
+#include "infer/inference_engine.h"
+
+namespace bev {
+
+struct DecoderCall {
+  enum class Kind : uint8_t {
+    Nothing,
+    Prefill,
+    Score,
+    Decode,
+    DecodeFurther,
+    Logits,
+    CopyPage,
+    End
+  };
+  // A DecoderRow that owns what it names.
+  struct Row {
+    std::vector<int32_t> tokens{}, pages{};
+    ChoiceOptions choice{};
+    int64_t key = 0;
+    DecoderRow row() const { return {tokens, pages, choice, key}; }
+  };
+
+  Kind kind = Kind::Nothing;
+  int32_t collected = 0;     // steps that are to be collected before it
+  int32_t from = 0, to = 0;  // of CopyPage
+  std::vector<Row> rows{};
+};
+
+class DecoderCalls {
+ public:
+  // All ranks of the world make one at the same time, with the limits of their decoders; the world
+  // must outlive this.
+  DecoderCalls(Communicator& world, Device& device, const DecoderLimits& limits);
+
+  // The first rank says it, the others hear it. One broadcast, where the call is no longer than a
+  // step of all rows; else two.
+  void tell(DecoderCall::Kind kind, std::span<const DecoderRow> rows = {}, int32_t from = 0,
+            int32_t to = 0);
+  // The first rank has collected a step. The others do it before the next call: nobody waits for
+  // them.
+  void note_collected() { ++collected_; }
+  DecoderCall hear();
+
+ private:
+  // The message of the first rank, on all.
+  void share(std::vector<std::byte>& message);
+  void broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t sent);
+
+  Communicator& world_;
+  Device& device_;
+  Buffer first_;  // of a message
+  Buffer rest_;   // grows
+  int32_t collected_ = 0;
+};
+
+}  // namespace bev

@@ -1,0 +1,109 @@
+// The device side of a Decoder: memory, and the work of its steps. The same on the null device
+// tells how much memory it takes.
+#pragma once
+
+#include <deque>
+
+#include "device/graph_cache.h"
+#include "infer/inference_engine.h"
+#include "infer/input_uploader.h"
+#include "infer/kv_cache_attention.h"
+
+namespace bev {
+
+class Decoder::Runner {
+ public:
+  // REQUIRES: `limits` has no zeros left. The model must outlive this.
+  Runner(PlacedModel& model, const DecoderLimits& limits, const ArenaSizes& sizes);
+
+  const DecoderLimits& limits() const { return limits_; }
+  int64_t vocab() const { return model_.blueprint.shape.vocab; }
+  bool fits(int64_t prompts, int64_t longest) const;
+
+  void prefill(std::span<const DecoderRow> rows) {
+    prefill(rows, padded(std::ssize(rows), longest_of(rows)));
+  }
+  std::vector<double> score(std::span<const DecoderRow> rows) {
+    return score(rows, padded(std::ssize(rows), longest_of(rows)));
+  }
+  // `ahead`: tokens that the rows lack because the host does not know them yet.
+  void decode(std::span<const DecoderRow> rows, int64_t ahead);
+  std::span<const Chosen> collect();
+  std::vector<float> logits();
+  void copy_page(int32_t from, int32_t to);
+  size_t cache_bytes() const { return cache_.bytes(); }
+  int64_t replays() const { return recorded_prompts_.replays() + recorded_tokens_.replays(); }
+
+  // Steps of every kind, once, so that memory is counted or algorithms are found.
+  void rehearse();
+  ArenaSizes peaks() const;
+
+ private:
+  struct PromptShape {
+    int64_t sequences, length;
+    auto operator<=>(const PromptShape&) const = default;
+    int64_t tokens() const { return sequences * length; }
+  };
+  // How choices are made, on the device.
+  struct Choice {
+    ConstTensor options, keys;
+  };
+  struct Prompts {
+    MicroBatch micro;
+    ConstTensor places;  // in the cache, of each token
+    ConstTensor last;    // token of each prompt
+  };
+  // A step whose result the host has not seen.
+  struct Issued {
+    int64_t rows;
+    size_t result;
+    Event done;
+  };
+  static int64_t longest_of(std::span<const DecoderRow> rows);
+  void prefill(std::span<const DecoderRow> rows, const PromptShape& shape);
+  std::vector<double> score(std::span<const DecoderRow> rows, const PromptShape& shape);
+  PromptShape padded(int64_t prompts, int64_t longest) const;
+  int64_t padded_rows(int64_t rows) const;
+  Exec exec();
+  bool is_last_stage() const { return pipeline_.rank() + 1 == pipeline_.size(); }
+  // Work of equal shapes, recorded where that is possible.
+  void issue(RecordedWork<PromptShape>& recorded, const PromptShape& shape,
+             FunctionRef<void()> work);
+
+  Prompts put_prompts(std::span<const DecoderRow> rows, const PromptShape& shape);
+  // For `count` rows, of which the first are given.
+  static Choice put_choice(StagedUpload& inputs, std::span<const DecoderRow> rows, int64_t count,
+                           int64_t ahead);
+  void put_seen(std::span<const DecoderRow> rows);
+  void put_tokens(std::span<const DecoderRow> rows);
+  void pass_stages(Exec& ex, const MicroBatch& micro, const Stage::Outputs& outputs);
+  // Logits of the rows named, or of all, and the tokens chosen by them, on every rank.
+  void choose(Exec& ex, const MicroBatch& micro, ConstTensor logit_rows, int64_t rows,
+              const Choice& choice);
+  void send_result(int64_t rows);
+  Tensor logits_of(int64_t rows) const;
+  Tensor ids_of(int64_t rows) const;
+  Tensor logprobs_of(int64_t rows) const;
+  Tensor seen_of(int64_t rows) const;
+
+  PlacedModel& model_;
+  Device& device_;
+  Communicator& pipeline_;
+  DecoderLimits limits_;
+  bool pads_;  // to few different shapes, each of which costs once
+  int64_t most_pages_, seen_words_, classes_;
+  KvCache cache_;
+  CachedAttention attention_;
+  ModelEnv env_;
+  Arena keep_, scratch_, recompute_;
+  StagedUpload prompts_, tokens_;
+  Buffer logits_, ids_, logprobs_, seen_, losses_, loss_;
+  std::vector<PinnedBuffer> results_;
+  std::deque<Issued> issued_;
+  size_t next_result_ = 0;
+  int64_t collected_rows_ = 0;
+  std::vector<Chosen> chosen_;
+  RecordedWork<PromptShape> recorded_prompts_, recorded_tokens_;
+};
+
+}  // namespace bev

@@ -1,0 +1,97 @@
+// A model that continues many sequences, token by token, with the keys and values of what came
+// before in a cache. Rows of a batch are numbered; what a row holds is up to the caller.
+//
+// With several ranks, all of them call the same functions with the same arguments; or one of them
+// leads, and the others follow.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "infer/generation_request.h"
+#include "infer/loaded_model.h"
+
+namespace bev {
+
+// What memory is planned for.
+struct DecoderLimits {
+  int64_t rows = 1;            // sequences at a time
+  int64_t length = 0;          // tokens of one sequence, prompt included
+  int64_t pages = 0;           // of the cache; 0: so that every row can have `length` tokens
+  int64_t page = 64;           // tokens of a page
+  int64_t prefill_tokens = 0;  // computed at a time, at least `length`; 0: rows x length, at most
+                               // 8192
+};
+
+// The state of one row before a step.
+struct DecoderRow {
+  std::span<const int32_t> tokens{};  // that the sequence has so far
+  std::span<const int32_t> pages{};   // of the cache, for one token more than those in front of it
+  ChoiceOptions choice{};             // with top_p as it is now
+  int64_t key = 0;                    // of the draws
+};
+
+struct Chosen {
+  int32_t id = -1;
+  double logprob = 0;
+};
+
+class DecoderCalls;
+
+class Decoder {
+ public:
+  Decoder(LoadedModel& model, const DecoderLimits& limits);
+  ~Decoder();
+  Decoder(const Decoder&) = delete;
+  Decoder& operator=(const Decoder&) = delete;
+
+  const DecoderLimits& limits() const;
+  int64_t vocab() const;
+  // Whether so many prompts can be computed at a time, the longest of which has so many tokens.
+  bool fits(int64_t prompts, int64_t longest) const;
+
+  // Computes prompts from their first token on, writes them to the cache and chooses the token
+  // behind each. REQUIRES: fits().
+  void prefill(std::span<const DecoderRow> rows);
+  // The log-probabilities of the prompts' tokens from the second on, of all rows one after the
+  // other; nothing is written to the cache and nothing chosen. REQUIRES: fits(), nothing on its
+  // way.
+  std::vector<double> score(std::span<const DecoderRow> rows);
+
+  // Chooses one more token behind the last of each row, which is not in the cache yet.
+  void decode(std::span<const DecoderRow> rows);
+  // The same for the tokens that the step before chose, whether the host knows them already or not:
+  // the rows are those of that step, with `pages` for one token more; `tokens` lacks the newest.
+  void decode_further(std::span<const DecoderRow> rows);
+
+  // Waits for the oldest step that has not been collected; its rows in their order. At most two may
+  // be on their way.
+  std::span<const Chosen> collect();
+  // The logits of the step that was collected last, [rows, vocab]. REQUIRES: nothing on its way.
+  std::vector<float> logits();
+
+  // The page's keys and values are written to another page.
+  void copy_page(int32_t from, int32_t to);
+
+  // From now on every call of this rank, the first of the world, is passed on to the others, which
+  // follow() meanwhile; they are dismissed when this is destroyed.
+  void lead();
+  void follow();
+  // So that those who follow do not give up while there is nothing to do; to be called more often
+  // than ranks wait for each other.
+  void keep_followers();
+
+  size_t cache_bytes() const;
+  // Steps that were issued as recorded work.
+  int64_t replays() const;
+
+  class Runner;
+
+ private:
+  std::unique_ptr<Runner> runner_;
+  LoadedModel& model_;
+  std::unique_ptr<DecoderCalls> calls_;  // where this rank leads
+};
+
+}  // namespace bev

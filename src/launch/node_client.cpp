@@ -1,0 +1,153 @@
+#include "launch/node_client.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "launch/machine_beat.h"
+#include "net/address.h"
+#include "net/connect.h"
+
+namespace bev {
+
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kConnectLimit{2000}, kHandshakeLimit{5000};
+constexpr milliseconds kFirstPause{50}, kLongestPause{1000};
+constexpr milliseconds kFirstNote{2000}, kNextNote{30000};
+
+}  // namespace
+
+int MachineGuest::join(const Options& options, const SignalQueue& signals) {
+  there_ = host_and_port(options.host, options.port);
+  note_ = options.note;
+  const auto started = steady_clock::now();
+  auto next_note = started + kFirstNote;
+  milliseconds pause_for = kFirstPause;
+  for (std::string why;;) {
+    if (try_to_join(options, why)) break;
+    const auto now = steady_clock::now();
+    BEV_CHECK(now - started < options.limit, Comm,
+              "the launcher of the first machine is not at {} after {} s: {}; the same command "
+              "with --node-rank 0 must run there",
+              there_, std::chrono::duration_cast<std::chrono::seconds>(now - started).count(), why);
+    if (now >= next_note) {
+      next_note = now + kNextNote;
+      note_(format("the launcher of the first machine is not at {} yet: {}", there_, why));
+    }
+    if (const int signal = pause(signals, pause_for)) return signal;
+    pause_for = std::min(2 * pause_for, kLongestPause);
+  }
+  heard_ = steady_clock::now();
+  say(options.hello);
+  note_(format("at the first machine, {}, as machine {}", there_, options.hello.number));
+  return 0;
+}
+
+// False: it may succeed later.
+bool MachineGuest::try_to_join(const Options& options, std::string& why) {
+  std::vector<Address> addresses;
+  try {
+    addresses = resolve(options.host, options.port);
+  } catch (const Error& error) {
+    why = error.what();
+    return false;
+  }
+  Socket socket = try_to_connect(addresses, steady_clock::now() + kConnectLimit, why);
+  if (!socket.is_open()) return false;
+  connection_ = std::make_unique<SecureConnection>(std::move(socket), LinkRole::Client,
+                                                   HmacKey(options.secret), kMachineMessageMost);
+  const auto until = steady_clock::now() + kHandshakeLimit;
+  while (!connection_->is_open()) {
+    if (steady_clock::now() >= until) {
+      why = "it does not answer";
+      return false;
+    }
+    try {
+      connection_->flush();
+      pollfd watched{.fd = connection_->descriptor(), .events = POLLIN, .revents = 0};
+      ::poll(&watched, 1, 200);
+      const Reading reading = connection_->receive([](const std::string&) {});
+      if (reading == Reading::Closed && !connection_->is_open()) {
+        why = "it closed the connection at once";
+        return false;
+      }
+    } catch (const Error& error) {
+      // Bytes that make no sense will make none later; a connection that breaks may hold next time.
+      BEV_CHECK(connection_->bytes_read() == 0, Comm, "cannot join the first machine at {}: {}",
+                there_, error.what());
+      why = error.what();
+      return false;
+    }
+  }
+  return true;
+}
+
+void MachineGuest::look() {
+  if (over_) return;
+  const auto now = steady_clock::now();
+  try {
+    const uint64_t before = connection_->bytes_read();
+    const Reading reading =
+        connection_->receive([&](const std::string& bytes) { take(decode_machine(bytes)); });
+    if (connection_->bytes_read() != before) heard_ = now;
+    connection_->flush();
+    if (reading == Reading::Closed) lose("its connection closed");
+  } catch (const Error& error) {
+    lose(error.what());
+  }
+  if (now - heard_ >= kMachineSilence)
+    lose(format("nothing has been heard of it for {} s", kMachineSilence.count()));
+  if (now < next_beat_) return;
+  next_beat_ = now + kMachineBeat;
+  say(MachineBeat{});
+}
+
+void MachineGuest::take(const MachineMessage& message) {
+  if (over_) return;
+  if (const auto* place = std::get_if<MachinePlace>(&message)) {
+    place_ = *place;
+    stop_.clear();
+  } else if (const auto* text = std::get_if<MachineNote>(&message)) {
+    note_(text->text);
+  } else if (const auto* stop = std::get_if<MachineStop>(&message)) {
+    stop_ = stop->why;
+  } else if (const auto* over = std::get_if<MachineOver>(&message)) {
+    over_ = *over;
+  } else {
+    BEV_CHECK(std::holds_alternative<MachineBeat>(message), Comm,
+              "it says what a first machine does not say");
+  }
+}
+
+void MachineGuest::say(const MachineMessage& message) {
+  if (over_) return;
+  try {
+    connection_->send(std::make_shared<const std::string>(encode_machine(message)));
+    connection_->flush();
+  } catch (const Error& error) {
+    lose(error.what());
+  }
+}
+
+void MachineGuest::lose(const std::string& why) {
+  if (over_) return;
+  over_ = MachineOver{
+      .code = exit_code(ErrorKind::Comm),
+      .words = format("the launcher of the first machine, {}, is gone: {}; without it the job ends "
+                      "here. Started again on all machines, a command with --load continues",
+                      there_, why)};
+}
+
+std::string MachineGuest::end_wanted() const {
+  return over_ ? "the first machine has left the job" : stop_;
+}
+
+std::optional<MachinePlace> MachineGuest::take_place() { return std::exchange(place_, {}); }
+
+}  // namespace bev

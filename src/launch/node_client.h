@@ -1,0 +1,58 @@
+// The connection of a launcher to that of the first machine.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "launch/attempt.h"
+#include "launch/node_messages.h"
+#include "net/secure_connection.h"
+
+namespace bev {
+
+class MachineGuest final : public SideWork {
+ public:
+  struct Options {
+    std::string host;  // of the first machine
+    int port = 0;
+    std::string secret;
+    MachineHello hello;
+    std::chrono::milliseconds limit{};
+    LaunchNote note;
+  };
+
+  // Connects and says who it is, again and again within the limit. Returns the signal that ended
+  // the wait early, 0 when none did. A Comm error says why there is no connection.
+  int join(const Options& options, const SignalQueue& signals);
+
+  // REQUIRES of all below: joined.
+  int descriptor() const override { return connection_->descriptor(); }
+  int patience() const override { return 1000; }
+  void look() override;
+  std::string end_wanted() const override;
+
+  // Where this machine takes part in the next attempt, once.
+  std::optional<MachinePlace> take_place();
+  // How its ranks ended.
+  void report(const MachineEnd& end) { say(end); }
+  // Set when the job has ended, or the first machine is gone.
+  const std::optional<MachineOver>& over() const { return over_; }
+
+ private:
+  bool try_to_join(const Options& options, std::string& why);
+  void take(const MachineMessage& message);
+  void say(const MachineMessage& message);
+  void lose(const std::string& why);
+
+  std::string there_;
+  LaunchNote note_;
+  std::unique_ptr<SecureConnection> connection_;
+  std::optional<MachinePlace> place_;
+  std::optional<MachineOver> over_;
+  std::string stop_;
+  std::chrono::steady_clock::time_point heard_{}, next_beat_{};
+};
+
+}  // namespace bev

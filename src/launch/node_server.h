@@ -1,0 +1,100 @@
+// The first machine's launcher, as those of the others see it: lets them in, keeps strangers out,
+// tells them where they take part and learns how their ranks end.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "launch/attempt.h"
+#include "launch/node_messages.h"
+#include "net/refusal_log.h"
+#include "net/secure_connection.h"
+
+namespace bev {
+
+class MachineHost final : public SideWork {
+ public:
+  struct Options {
+    std::string host;  // of this machine, as the others reach it
+    int port = 0;
+    std::string secret;  // who has another is not let in
+    MachineHello own;    // the others must want the same job
+    LaunchNote note;
+  };
+
+  // Listens from now on. A Comm error says why it cannot.
+  explicit MachineHost(Options options);
+
+  int descriptor() const override { return epoll_.get(); }
+  int patience() const override { return 1000; }
+  void look() override;
+  // Why an attempt cannot go on: a machine that takes part has failed or is gone.
+  std::string end_wanted() const override { return failure_; }
+
+  // Machines that take part in nothing now, by number.
+  std::vector<MachineHello> waiting() const;
+  // An attempt begins, with these; places by number of the machine.
+  void start(const std::map<int, MachinePlace>& places);
+  // The attempt has failed: those who still take part are told, once.
+  void stop(const std::string& why);
+  // Whether nobody but the first machine takes part any more.
+  bool all_ended() const { return running_.empty(); }
+  // Those who have not told how they ended are given up.
+  void give_up_the_silent();
+  // How the attempt ended elsewhere, by number of the machine.
+  const std::map<int, MachineEnd>& ends() const { return ends_; }
+  // "machine 2 (host b)"
+  std::string name_of(int number) const;
+
+  // Lines for people at all machines that are here.
+  void tell(const std::string& text);
+  // Ends the job everywhere; returns when all have heard it, or soon.
+  void end_job(const MachineOver& over);
+
+ private:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Peer {
+    uint64_t id = 0;
+    SecureConnection connection;
+    std::string from;  // its address
+    Time heard{};      // of a stranger: when it came
+    std::optional<MachineHello> hello{};
+    bool wants_out = false, was_told_over = false;
+    std::string broken{};  // why it can no longer be used
+  };
+
+  void watch(int descriptor, uint64_t id, bool out, bool is_new) const;
+  void accept_some(Time now);
+  void read(Peer& peer, Time now);
+  void take(Peer& peer, const MachineMessage& message);
+  void greet(Peer& peer, const MachineHello& hello);
+  std::string objection(const MachineHello& hello) const;
+  void dismiss(Peer& peer, const MachineOver& over);
+  void say(Peer& peer, const MachineMessage& message);
+  void flush(Peer& peer);
+  void settle();
+  void tick(Time now);
+  void ended(int number, const MachineEnd& end);
+  size_t strangers() const;
+  Peer* peer_of(int number) const;
+
+  Options options_;
+  HmacKey secret_;
+  Socket listener_, epoll_;
+  RefusalNotes refusals_;
+  std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
+  uint64_t next_id_ = 1;
+  std::map<int, std::string> names_;  // of all that ever came, by number
+  std::map<int, uint64_t> running_;   // which connection takes part, by number
+  std::map<int, MachineEnd> ends_;
+  std::string failure_;
+  bool is_stopped_ = false;
+  Time next_tick_{}, next_beat_{};
+};
+
+}  // namespace bev

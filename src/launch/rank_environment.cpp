@@ -1,0 +1,332 @@
+#include "launch/rank_environment.h"
+
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "launch/slurm_lists.h"
+
+namespace bev {
+
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr int kLastPort = 65535;
+// What the scripts of Megatron-LM use.
+constexpr int kUsualPort = 6000;
+// Steps of Slurm that stand for a shell (batch, interactive, extern) are numbered from here on.
+constexpr uint32_t kFirstShellStep = 0xfffffff0;
+
+// The environment, read strictly. A variable that is set to nothing is not set.
+class Environment {
+ public:
+  explicit Environment(const Getenv& getenv) : getenv_(getenv) {}
+
+  std::string text(const char* name) const {
+    const char* value = getenv_(name);
+    return value == nullptr ? "" : value;
+  }
+  bool has(const char* name) const { return !text(name).empty(); }
+
+  std::optional<int64_t> number(const char* name, int64_t min, int64_t max) const {
+    const std::string value = text(name);
+    if (value.empty()) return std::nullopt;
+    int64_t parsed = 0;
+    const char* end = value.data() + value.size();
+    const auto [stopped, error] = std::from_chars(value.data(), end, parsed);
+    BEV_CHECK(error == std::errc() && stopped == end && parsed >= min && parsed <= max, Usage,
+              "the environment variable {} is \"{}\"; legal is a number from {} to {}", name,
+              value.substr(0, 80), min, max);
+    return parsed;
+  }
+  std::optional<int> rank(const char* name) const { return small(number(name, 0, kMostRanks - 1)); }
+  std::optional<int> count(const char* name) const { return small(number(name, 1, kMostRanks)); }
+  std::optional<int> port(const char* name) const { return small(number(name, 1, kLastPort)); }
+
+ private:
+  static std::optional<int> small(std::optional<int64_t> value) {
+    return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
+  }
+
+  const Getenv& getenv_;
+};
+
+// A number and the variable it comes from, for messages.
+struct Named {
+  const char* name;
+  int value;
+};
+
+// The four numbers as one launcher gives them.
+struct Numbers {
+  Named rank, size, local_rank, local_size;
+};
+
+void check_below(const Named& part, const Named& whole) {
+  BEV_CHECK(part.value < whole.value, Usage,
+            "the environment variable {} is {}, but {} is {}; legal is a number from 0 to {}",
+            part.name, part.value, whole.name, whole.value, whole.value - 1);
+}
+
+void check_numbers(const Numbers& n) {
+  check_below(n.rank, n.size);
+  check_below(n.local_rank, n.local_size);
+  BEV_CHECK(
+      n.local_size.value <= n.size.value, Usage,
+      "the environment variable {} is {}, but {} is {}: a machine cannot have more ranks than "
+      "the job",
+      n.local_size.name, n.local_size.value, n.size.name, n.size.value);
+  BEV_CHECK(n.local_rank.value <= n.rank.value, Usage,
+            "the environment variable {} is {}, but {} is {}: ranks of this machine are counted "
+            "among all",
+            n.local_rank.name, n.local_rank.value, n.rank.name, n.rank.value);
+}
+
+// By the launcher, and by Slurm, in whose job another launcher may have been started.
+int64_t launcher_restarts(const Environment& env) {
+  const char* name =
+      env.has("TORCHELASTIC_RUN_ID") ? "TORCHELASTIC_RESTART_COUNT" : "BEVATRON_RESTART";
+  return env.number(name, 0, UINT32_MAX).value_or(0);
+}
+int64_t slurm_restarts(const Environment& env) {
+  return env.number("SLURM_RESTART_COUNT", 0, UINT32_MAX).value_or(0);
+}
+
+RankEnvironment with_numbers(LaunchedBy by, const Numbers& n) {
+  check_numbers(n);
+  return {.by = by,
+          .rank = n.rank.value,
+          .size = n.size.value,
+          .local_rank = n.local_rank.value,
+          .local_size = n.local_size.value,
+          .master_host = {},
+          .master_port = 0,
+          .job = {},
+          .restarts = 0,
+          .words = {}};
+}
+
+// The number under `name`, which the launcher sets whenever it sets `because`.
+Named required(const char* name, std::optional<int> value, const char* because) {
+  BEV_CHECK(value.has_value(), Usage,
+            "the environment variable {} is set but {} is not; legal are both or neither", because,
+            name);
+  return {name, *value};
+}
+
+std::optional<RankEnvironment> from_mpirun(const Environment& env) {
+  struct Words {
+    const char *rank, *size, *local_rank, *local_size, *words;
+  };
+  // PMI_RANK without MPI_LOCALRANKID is not MPICH's mpirun but srun --mpi=pmi2, which Slurm's own
+  // variables describe.
+  const Words open_mpi{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+                       "OMPI_COMM_WORLD_LOCAL_SIZE",
+                       "OMPI_COMM_WORLD_RANK as Open MPI's mpirun sets it"};
+  const Words mpich{"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+                    "PMI_RANK and MPI_LOCALRANKID as the mpirun of MPICH and Intel MPI sets them"};
+  const bool is_mpich = env.has(mpich.rank) && env.has(mpich.local_rank);
+  if (!env.has(open_mpi.rank) && !is_mpich) return std::nullopt;
+  const Words& w = env.has(open_mpi.rank) ? open_mpi : mpich;
+  RankEnvironment result = with_numbers(
+      LaunchedBy::Mpirun, {.rank = required(w.rank, env.rank(w.rank), w.size),
+                           .size = required(w.size, env.count(w.size), w.rank),
+                           .local_rank = required(w.local_rank, env.rank(w.local_rank), w.rank),
+                           .local_size = required(w.local_size, env.count(w.local_size), w.rank)});
+  result.job = "mpirun";
+  result.words = w.words;
+  return result;
+}
+
+int tasks_of_this_node(const Environment& env, int size) {
+  const int node = env.rank("SLURM_NODEID").value_or(0);
+  for (const char* name : {"SLURM_STEP_TASKS_PER_NODE", "SLURM_TASKS_PER_NODE"}) {
+    if (!env.has(name)) continue;
+    const std::vector<int> counts = slurm_counts(env.text(name), name);
+    BEV_CHECK(static_cast<size_t>(node) < counts.size(), Usage,
+              "SLURM_NODEID is {}, but {} is \"{}\", which names {} nodes", node, name,
+              env.text(name).substr(0, 200), counts.size());
+    return counts[static_cast<size_t>(node)];
+  }
+  if (const auto each = env.count("SLURM_NTASKS_PER_NODE")) return *each;
+  const int nodes =
+      env.count("SLURM_STEP_NUM_NODES").value_or(env.count("SLURM_NNODES").value_or(1));
+  BEV_CHECK(size % nodes == 0, Usage,
+            "{} tasks of Slurm on {} nodes, and nothing says how many are on this one; legal is "
+            "SLURM_STEP_TASKS_PER_NODE as srun sets it",
+            size, nodes);
+  return size / nodes;
+}
+
+std::string first_slurm_host(const Environment& env) {
+  for (const char* name : {"SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST", "SLURM_NODELIST"})
+    if (env.has(name)) return slurm_hosts(env.text(name), name).front();
+  throw Error(ErrorKind::Usage,
+              "srun started this process on several machines, but neither SLURM_STEP_NODELIST nor "
+              "MASTER_ADDR says where the first rank is; legal is MASTER_ADDR=HOST");
+}
+
+const char* first_set(const Environment& env, std::initializer_list<const char*> names) {
+  for (const char* name : names)
+    if (env.has(name)) return name;
+  return *names.begin();
+}
+
+// A task that srun started; not a shell that salloc or sbatch gave.
+std::optional<RankEnvironment> from_slurm(const Environment& env) {
+  const char* step_name = first_set(env, {"SLURM_STEP_ID", "SLURM_STEPID"});
+  const auto step = env.number(step_name, 0, UINT32_MAX);
+  if (!step || *step >= kFirstShellStep || !env.has("SLURM_PROCID")) return std::nullopt;
+  const char* size_name = first_set(env, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"});
+  const Named size = required(size_name, env.count(size_name), "SLURM_PROCID");
+  const Named local = required("SLURM_LOCALID", env.rank("SLURM_LOCALID"), "SLURM_PROCID");
+  RankEnvironment result = with_numbers(
+      LaunchedBy::Slurm,
+      {.rank = {"SLURM_PROCID", *env.rank("SLURM_PROCID")},
+       .size = size,
+       .local_rank = local,
+       .local_size = {"SLURM_STEP_TASKS_PER_NODE", tasks_of_this_node(env, size.value)}});
+  const char* job_name = first_set(env, {"SLURM_JOB_ID", "SLURM_JOBID"});
+  const int64_t job = env.number(job_name, 0, UINT32_MAX).value_or(0);
+  result.master_host = env.text("MASTER_ADDR");
+  if (result.master_host.empty())
+    result.master_host = result.local_size == result.size ? "127.0.0.1" : first_slurm_host(env);
+  result.master_port =
+      env.port("MASTER_PORT").value_or(static_cast<int>(20000 + (job * 37 + *step) % 20000));
+  result.job = format("Slurm job {} step {} restart {}", job, *step, slurm_restarts(env));
+  result.words = "SLURM_PROCID and SLURM_STEP_NODELIST as srun sets them";
+  return result;
+}
+
+bool is_loopback(std::string_view host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
+
+// Which of the ranks of this machine, and of how many; what LOCAL_RANK and LOCAL_WORLD_SIZE leave
+// open follows from where the ranks are.
+std::pair<Named, Named> local_numbers(const Environment& env, int rank, int size,
+                                      const std::optional<RankEnvironment>& slurm) {
+  const auto local_rank = env.rank("LOCAL_RANK"), local_size = env.count("LOCAL_WORLD_SIZE");
+  const bool is_slurm = slurm && slurm->rank == rank && slurm->size == size;
+  const bool is_one_machine = is_loopback(env.text("MASTER_ADDR"));
+  std::optional<int> in_all = local_size;
+  if (!in_all && is_slurm) in_all = slurm->local_size;
+  if (!in_all && is_one_machine) in_all = size;
+  // Nothing at all is said where every machine, such as a pod, has one process.
+  if (!in_all && !local_rank) in_all = 1;
+  BEV_CHECK(in_all.has_value(), Usage,
+            "the environment variable LOCAL_RANK is {}, but LOCAL_WORLD_SIZE is not set; legal is "
+            "the number of ranks on this machine",
+            local_rank.value_or(0));
+  std::optional<int> which = local_rank;
+  if (!which && is_slurm) which = slurm->local_rank;
+  if (!which && (*in_all == 1 || size % *in_all == 0)) which = rank % *in_all;
+  BEV_CHECK(
+      which.has_value(), Usage,
+      "the environment variable LOCAL_RANK is not set, and WORLD_SIZE {} is not a multiple of "
+      "LOCAL_WORLD_SIZE {}; legal is LOCAL_RANK from 0 to {}",
+      size, *in_all, *in_all - 1);
+  return {{"LOCAL_RANK", *which}, {"LOCAL_WORLD_SIZE", *in_all}};
+}
+
+std::string master_host(const Environment& env, const RankEnvironment& result,
+                        const std::optional<RankEnvironment>& slurm) {
+  if (env.has("MASTER_ADDR")) return env.text("MASTER_ADDR");
+  if (slurm && slurm->rank == result.rank && slurm->size == result.size) return slurm->master_host;
+  BEV_CHECK(result.local_size == result.size, Usage,
+            "RANK is {} and WORLD_SIZE is {}, but the environment variable MASTER_ADDR is not set; "
+            "legal is the name or address of the machine of rank 0",
+            result.rank, result.size);
+  return "127.0.0.1";
+}
+
+// RANK and WORLD_SIZE are both set.
+RankEnvironment from_variables(const Environment& env,
+                               const std::optional<RankEnvironment>& slurm) {
+  const Named rank{"RANK", *env.rank("RANK")}, size{"WORLD_SIZE", *env.count("WORLD_SIZE")};
+  check_below(rank, size);
+  const auto [local_rank, local_size] = local_numbers(env, rank.value, size.value, slurm);
+  RankEnvironment result = with_numbers(
+      LaunchedBy::Variables,
+      {.rank = rank, .size = size, .local_rank = local_rank, .local_size = local_size});
+  result.master_host = master_host(env, result, slurm);
+  result.master_port = env.port("MASTER_PORT").value_or(kUsualPort);
+  const bool is_torchrun = env.has("TORCHELASTIC_RUN_ID");
+  // The agent of torchrun itself listens on MASTER_PORT.
+  if (env.text("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    BEV_CHECK(result.master_port < kLastPort, Usage,
+              "MASTER_PORT is {}, where torchrun itself listens, and there is no next one for "
+              "rank 0; legal is a port from 1 to {}",
+              result.master_port, kLastPort - 1);
+    ++result.master_port;
+  }
+  result.job =
+      format("job {} restart {}", env.text(is_torchrun ? "TORCHELASTIC_RUN_ID" : "BEVATRON_JOB"),
+             launcher_restarts(env));
+  result.words = format("RANK, WORLD_SIZE and MASTER_ADDR{}", is_torchrun ? " as torchrun sets them"
+                                                              : env.has("BEVATRON_RESTART")
+                                                                  ? " as bevatron launch sets them"
+                                                                  : "");
+  return result;
+}
+
+// Whether RANK and WORLD_SIZE, where they are set, are those of the launcher.
+bool agrees(const Environment& env, const RankEnvironment& launcher) {
+  return env.rank("RANK").value_or(launcher.rank) == launcher.rank &&
+         env.count("WORLD_SIZE").value_or(launcher.size) == launcher.size;
+}
+
+std::string as_set(const Environment& env, const char* name) {
+  return env.has(name) ? env.text(name).substr(0, 80) : "not set";
+}
+
+[[noreturn]] void refuse_contradiction(const Environment& env, const RankEnvironment& launcher) {
+  throw Error(
+      ErrorKind::Usage,
+      format(
+          "this process is rank {} of {} by {}, but RANK is {}, WORLD_SIZE is {}, MASTER_ADDR is "
+          "{} and MASTER_PORT is {}; legal are RANK and WORLD_SIZE that say the same or are not "
+          "set, or all four, which then win",
+          launcher.rank, launcher.size, launcher.words, as_set(env, "RANK"),
+          as_set(env, "WORLD_SIZE"), as_set(env, "MASTER_ADDR"), as_set(env, "MASTER_PORT")));
+}
+
+std::optional<RankEnvironment> of_any_size(const Environment& env) {
+  const bool has_both = env.has("RANK") && env.has("WORLD_SIZE");
+  if (auto mpi = from_mpirun(env)) {
+    if (agrees(env, *mpi)) return mpi;
+    // A script under mpirun that numbers processes by itself, such as one that starts torchrun.
+    if (has_both && env.has("MASTER_ADDR") && env.has("MASTER_PORT"))
+      return from_variables(env, std::nullopt);
+    refuse_contradiction(env, *mpi);
+  }
+  auto slurm = from_slurm(env);
+  if (has_both) return from_variables(env, slurm);
+  if (slurm) {
+    if (!agrees(env, *slurm)) refuse_contradiction(env, *slurm);
+    return slurm;
+  }
+  const bool is_half = env.has("RANK") || env.count("WORLD_SIZE").value_or(1) > 1;
+  BEV_CHECK(!is_half, Usage,
+            "RANK is {} and WORLD_SIZE is {} in the environment; legal are both or neither",
+            as_set(env, "RANK"), as_set(env, "WORLD_SIZE"));
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<RankEnvironment> rank_environment(const Getenv& getenv) {
+  auto found = of_any_size(Environment(getenv));
+  if (found && found->size == 1) return std::nullopt;
+  if (found) found->restarts = restarts_of_job(getenv);
+  return found;
+}
+
+int64_t restarts_of_job(const Getenv& getenv) {
+  const Environment env(getenv);
+  return launcher_restarts(env) + slurm_restarts(env);
+}
+
+}  // namespace bev

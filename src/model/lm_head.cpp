@@ -1,0 +1,137 @@
+#include "model/lm_head.h"
+
+#include <algorithm>
+
+#include "model/embedding.h"
+#include "ops/reduce.h"
+
+namespace bev {
+
+namespace {
+
+using ops::Transpose;
+
+// Large enough that the head's matrix is read few times, small enough that the logits of a large
+// vocabulary stay a small part of memory.
+constexpr int64_t kHostChunk = 256, kGpuChunk = 8192;
+
+double effective_smoothing(const Blueprint& b) {
+  const LossConfig& loss = b.config.loss;
+  if (loss.smoothing == Smoothing::Torch) return loss.label_smoothing;
+  const double classes = static_cast<double>(b.shape.padded_vocab);
+  return loss.label_smoothing * classes / std::max(classes - 1, 1.0);
+}
+
+Param& declare_head(ParamStore& params, const Blueprint& b) {
+  if (!b.model().tied)
+    return declare_alone(params, {.name = "head.weight",
+                                  .shape = {b.shape.padded_vocab, b.shape.width},
+                                  .cut = Cut{.dim = 0, .axis = Axis::Tensor},
+                                  .init = init_input(b)});
+  const ParamSpec table = token_table(b);
+  Param* here = params.find(table.name);
+  return here != nullptr ? *here : declare_alone(params, table);
+}
+
+}  // namespace
+
+int64_t head_chunk(const Config& config) {
+  if (config.loss.chunk > 0) return config.loss.chunk;
+  return config.device.kind == DeviceKind::Cuda ? kGpuChunk : kHostChunk;
+}
+
+Head::Head(ParamStore& params, const Blueprint& b)
+    : chunk_(head_chunk(b.config)),
+      classes_(b.shape.padded_vocab),
+      smoothing_(effective_smoothing(b)),
+      z_loss_(b.config.loss.z_loss),
+      shares_table_(b.model().tied && params.find(token_table(b).name) != nullptr),
+      weight_(declare_head(params, b)) {}
+
+void Head::logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) const {
+  ops::matmul(ex, {.a = x,
+                   .b = weight_.value,
+                   .tb = Transpose::Yes,
+                   .out = logits,
+                   .b_is_settled = env.is_settled});
+}
+
+ConstTensor Head::weight_in_use(const ModelEnv& env) const {
+  if (env.classes == 0) return weight_.value;
+  const int64_t begin = weight_.pieces.front().logical_begin, held = weight_.value.shape[0];
+  return slice(ConstTensor(weight_.value), 0, 0, std::min(held, env.classes - begin));
+}
+
+// Where the rows hold the whole vocabulary, there are no statistics to combine.
+void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows, Tensor stats) const {
+  const bool is_cut = env.tensor.cuts_vocabulary();
+  if (!is_cut && !stats.present()) {
+    ops::cross_entropy(ex, rows);
+    return;
+  }
+  const Shape shape{rows.logits.rows(), ops::kSoftmaxStats};
+  if (!stats.present())
+    stats = ex.scratch.allocate(shape, accumulation_of(rows.logits.dtype), "head.stats");
+  ops::softmax_stats(ex, {.logits = rows.logits,
+                          .targets = rows.targets,
+                          .column_begin = rows.column_begin,
+                          .stats = stats});
+  if (is_cut)
+    ops::merge_softmax_stats(ex, {.parts = env.tensor.gather_parts(ex, stats), .stats = stats});
+  ops::CrossEntropy merged = rows;
+  merged.stats = stats;
+  ops::cross_entropy(ex, merged);
+}
+
+void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) {
+  ArenaScope whole(ex.scratch);
+  env.need(ex, weight_.bucket);
+  if (dx.present()) env.bucket_begins(ex, weight_.bucket);
+  const ConstTensor all = env.tensor.enter(ex, x);
+  const Tensor partial = dx.present() ? env.tensor.partial_for(ex, dx) : Tensor{};
+  const int64_t tokens = all.rows();
+  const ConstTensor weight = weight_in_use(env);
+  for (int64_t begin = 0; begin < tokens; begin += chunk_) {
+    ArenaScope scope(ex.scratch);
+    const int64_t count = std::min(chunk_, tokens - begin);
+    const ConstTensor rows = slice(all, 0, begin, count);
+    const ConstTensor targets = slice(micro.targets, 0, begin, count);
+    const ConstTensor weights = slice(micro.weight, 0, begin, count);
+    const Tensor chunk = ex.scratch.allocate({count, weight.rows()}, x.dtype, "head.logits");
+    const Tensor loss = env.token_losses.present()
+                            ? slice(env.token_losses, 0, begin, count)
+                            : ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
+    const Tensor stats =
+        env.token_stats.present() ? slice(env.token_stats, 0, begin, count) : Tensor{};
+
+    ops::matmul(ex, {.a = rows,
+                     .b = weight,
+                     .tb = Transpose::Yes,
+                     .out = chunk,
+                     .b_is_settled = env.is_settled});
+    losses(ex, env,
+           {.logits = chunk,
+            .targets = targets,
+            .weight = weights,
+            .column_begin = weight_.pieces.front().logical_begin,
+            .classes = env.classes > 0 ? env.classes : classes_,
+            .smoothing = env.training ? smoothing_ : 0.0,
+            .z_loss = env.training ? z_loss_ : 0.0,
+            .grad_scale = env.grad_scale,
+            .loss_scale = env.loss_scale,
+            .loss = loss,
+            .dlogits = dx.present() ? chunk : Tensor{}},
+           stats);
+    ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.loss});
+    if (!dx.present()) continue;
+    ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(partial, 0, begin, count)});
+    // Now: the logits of all chunks would be too much to keep.
+    WeightGradient{&weight_, {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad}}
+        .compute(ex);
+  }
+  if (!dx.present()) return;
+  env.tensor.leave(ex, partial, dx);
+  env.bucket_done(ex, weight_.bucket, shares_table_);
+}
+
+}  // namespace bev

@@ -1,0 +1,27 @@
+// What a family of models is built from: the configuration and the numbers that follow from it.
+#pragma once
+
+#include "config/config.h"
+#include "config/resolve.h"
+#include "param/param_spec.h"
+
+namespace bev {
+
+struct Blueprint {
+  const Config& config;
+  ModelShape shape;
+
+  const ModelConfig& model() const { return config.model; }
+  // How tensor ranks combine the gradients of what is computed between regions.
+  Replica between_regions() const {
+    return config.parallel.sequence ? Replica::Sum : Replica::Same;
+  }
+  uint64_t seed() const { return static_cast<uint64_t>(config.train.seed); }
+};
+
+// Megatron's initial weights: one spread for what reads the residual stream ...
+Init init_input(const Blueprint& b);
+// ... and a smaller one for what writes to it, std / sqrt(2 layers).
+Init init_output(const Blueprint& b);
+
+}  // namespace bev

@@ -1,7 +1,0 @@
-#include "ops/cpu/kernel_table.h"
-
-namespace bev::cpu {
-
-constinit const Kernels kAvx512Kernels = make_kernels<avx512::Vec>();
-
-}  // namespace bev::cpu

@@ -1,7 +1,0 @@
-#include "ops/cpu/kernel_table.h"
-
-namespace bev::cpu {
-
-constinit const Kernels kPortableKernels = make_kernels<portable::Vec>();
-
-}  // namespace bev::cpu

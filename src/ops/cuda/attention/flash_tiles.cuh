@@ -1,0 +1,141 @@
+// What the tensor-core kernels of attention share: the queries a warp owns and what they see, and
+// how fragments leave the registers.
+#pragma once
+
+#include "ops/cuda/attention/attention_dispatch.h"
+#include "ops/cuda/attention/attention_problem.cuh"
+#include "ops/cuda/primitives/mma.cuh"
+
+namespace bev::cuda {
+
+// Calls f<columns of a tile, dropout>(). REQUIRES: head_dim <= kMaxTileColumns.
+template <class F>
+void visit_tile(int head_dim, bool dropout, F&& f) {
+  const auto with = [&]<int D> {
+    if (dropout) {
+      f.template operator()<D, true>();
+    } else {
+      f.template operator()<D, false>();
+    }
+  };
+  if (head_dim <= 64) {
+    with.template operator()<64>();
+  } else if (head_dim <= 128) {
+    with.template operator()<128>();
+  } else {
+    with.template operator()<256>();
+  }
+}
+
+// The warp's number, which the compiler then knows to be the same in all lanes: what follows from
+// it takes no registers of theirs. All lanes call it together.
+__device__ __forceinline__ int uniform_warp() {
+  return __shfl_sync(kAllLanes, static_cast<int>(threadIdx.x / 32), 0);
+}
+
+// Which tile of which column (a head of a sequence) a block of a grid of tiles x columns owns. All
+// tiles of some columns come before those of the next ones, so that what they share stays in the L2
+// cache; among these columns tile 0 comes first.
+struct BlockPlace {
+  int tile, column;
+
+  __device__ __forceinline__ explicit BlockPlace(int columns) {
+    constexpr int kTogether = 256;  // blocks, of the order of those that run at a time
+    const int block = static_cast<int>(blockIdx.x), tiles = static_cast<int>(gridDim.x) / columns;
+    const int band = max(1, kTogether / tiles);
+    const int first = block / (band * tiles) * band;
+    const int width = min(band, columns - first);
+    tile = (block - first * tiles) / width;
+    column = first + (block - first * tiles) % width;
+  }
+};
+
+// Rows g and g + 8 of a fragment of 16 queries. All lanes of a warp use it together.
+struct WarpRows {
+  int query[2];
+  Interval interval[2];
+  // Over all 16: the first key that one sees, the end; and where all see everything.
+  Interval any, common;
+
+  __device__ __forceinline__ WarpRows(const AttentionProblem& p, int sequence, int query0,
+                                      int lane) {
+    any = {p.keys, 0};
+    common = {0, p.keys};
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      query[half] = query0 + lane / 4 + 8 * half;
+      interval[half] = {0, p.keys};  // Rows after the last query hold zeros and are not written.
+      if (query[half] >= p.queries) continue;
+      const Interval one = interval[half] = p.interval(sequence, query[half]);
+      common = {max(common.begin, one.begin), min(common.end, one.end)};
+      if (one.begin < one.end) any = {min(any.begin, one.begin), max(any.end, one.end)};
+    }
+    any.begin = __reduce_min_sync(kAllLanes, any.begin);
+    any.end = __reduce_max_sync(kAllLanes, any.end);
+    common.begin = __reduce_max_sync(kAllLanes, common.begin);
+    common.end = __reduce_min_sync(kAllLanes, common.end);
+  }
+
+  __device__ __forceinline__ bool sees_nothing(int key0, int keys) const {
+    return key0 >= any.end || key0 + keys <= any.begin;
+  }
+  __device__ __forceinline__ bool sees_all(int key0, int keys) const {
+    return key0 >= common.begin && key0 + keys <= common.end;
+  }
+  __device__ __forceinline__ bool sees(int half, int key) const {
+    return key >= interval[half].begin && key < interval[half].end;
+  }
+
+  // The logical row that DroppedKeys::draw wants of this lane.
+  __device__ __forceinline__ uint64_t dropout_row(const AttentionProblem& p, int sequence,
+                                                  int lane) const {
+    const int i = min(lane % 2 == 0 ? query[0] : query[1], p.queries - 1);
+    return static_cast<uint64_t>(p.dropout_rows[static_cast<int64_t>(sequence) * p.queries + i]);
+  }
+};
+
+// The keys of a tile that key_visible hides, in every lane.
+template <int kKeys>
+struct HiddenKeys {
+  uint32_t bits[kKeys / 32] = {};
+
+  __device__ __forceinline__ HiddenKeys(const AttentionProblem& p, int64_t first_key, int key0,
+                                        int lane) {
+    if (p.key_visible == nullptr) return;
+#pragma unroll
+    for (int word = 0; word < kKeys / 32; ++word) {
+      const int key = key0 + word * 32 + lane;
+      const bool hidden = key < p.keys && p.key_visible[first_key + key] == 0;
+      bits[word] = __ballot_sync(kAllLanes, hidden);
+    }
+  }
+  __device__ __forceinline__ bool any() const {
+    uint32_t all = 0;
+#pragma unroll
+    for (int word = 0; word < kKeys / 32; ++word) all |= bits[word];
+    return all != 0;
+  }
+  __device__ __forceinline__ bool operator()(int inside) const {
+    return bits[inside / 32] >> (inside % 32) & 1;
+  }
+};
+
+// Whether elements 2 n and 2 n + 1 of every row share an aligned 4-byte word.
+inline bool has_paired_rows(const ConstTensor& t) {
+  return reinterpret_cast<uintptr_t>(t.data) % 4 == 0 && t.stride[0] % 2 == 0 &&
+         t.stride[1] % 2 == 0;
+}
+
+// Elements column and column + 1 of a row; those from head_dim on are left out. column is even.
+template <class T>
+__device__ __forceinline__ void store_pair(T* row, int column, int head_dim, bool pairs,
+                                           float first, float second) {
+  if (pairs && column + 1 < head_dim) {
+    *reinterpret_cast<uint32_t*>(row + column) = packed<T>(first, second);
+  } else {
+    if (column < head_dim) row[column] = from_float<T>(first);
+    if (column + 1 < head_dim) row[column + 1] = from_float<T>(second);
+  }
+}
+
+}  // namespace bev::cuda

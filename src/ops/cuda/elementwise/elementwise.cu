@@ -1,0 +1,230 @@
+#include <cstring>
+#include <type_traits>
+
+#include "ops/cuda/ops.h"
+#include "ops/cuda/primitives/vector_rows.cuh"
+#include "ops/elementwise.h"
+
+namespace bev::cuda {
+
+namespace {
+
+constexpr int kThreads = 256;
+
+// Conversions agree with base/float_types.h to the bit, also in what becomes of a NaN, which the
+// hardware would replace by one of its own.
+__device__ __forceinline__ float single(float v) { return v; }
+__device__ __forceinline__ float single(__nv_bfloat16 v) { return __bfloat162float(v); }
+__device__ __forceinline__ float single(__half v) {
+  const uint32_t bits = __half_as_ushort(v);
+  if ((bits & 0x7FFFu) <= 0x7C00u) return __half2float(v);
+  return __uint_as_float((bits & 0x8000u) << 16 | 0x7F800000u | (bits & 0x3FFu) << 13);
+}
+__device__ __forceinline__ float single(double v) {
+  if (v == v) return static_cast<float>(v);
+  const auto bits = static_cast<uint64_t>(__double_as_longlong(v));
+  const auto high = static_cast<uint32_t>(bits >> 32);
+  return __uint_as_float((high & 0x80000000u) | 0x7FC00000u |
+                         (static_cast<uint32_t>(bits >> 29) & 0x3FFFFFu));
+}
+
+template <class To>
+__device__ __forceinline__ To rounded(float v) {
+  const uint32_t bits = __float_as_uint(v);
+  if constexpr (std::is_same_v<To, __nv_bfloat16>) {
+    if (v != v) return __ushort_as_bfloat16(static_cast<unsigned short>(bits >> 16 | 0x40u));
+    return __float2bfloat16_rn(v);
+  } else if constexpr (std::is_same_v<To, __half>) {
+    if (v != v)
+      return __ushort_as_half(static_cast<unsigned short>((bits >> 16 & 0x8000u) | 0x7E00u));
+    return __float2half_rn(v);
+  } else {
+    return static_cast<To>(v);
+  }
+}
+
+template <class From, class To>
+__global__ void __launch_bounds__(kThreads)
+    convert_groups(Rows<const From> in, Rows<To> out, int64_t rows, int64_t width, bool wide) {
+  each_group(rows, width, [&](int64_t row, int64_t column) {
+    const Group<From> from = load_group(in[row], column, width, wide);
+    Group<To> to;
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) to.put(j, rounded<To>(single(from.element(j))));
+    store_group(to, out[row], column, width, wide);
+  });
+}
+
+// A word of 1 to 16 bytes, the same in every type of that size.
+template <int kBytes>
+struct alignas(kBytes) Word {
+  unsigned char byte[kBytes];
+};
+template <>
+struct Word<16> {
+  uint4 value;
+};
+template <>
+struct Word<8> {
+  uint64_t value;
+};
+template <>
+struct Word<4> {
+  uint32_t value;
+};
+template <>
+struct Word<2> {
+  uint16_t value;
+};
+
+// Calls body(row, word of the row) for every word, in the threads of a grid.
+template <class Body>
+__device__ __forceinline__ void each_word(int64_t rows, int64_t words, Body body) {
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < rows * words; i += step) {
+    const int64_t row = i / words;
+    body(row, i - row * words);
+  }
+}
+
+template <int kBytes>
+__device__ __forceinline__ Word<kBytes>* word_at(unsigned char* row, int64_t word) {
+  return reinterpret_cast<Word<kBytes>*>(row) + word;
+}
+
+template <int kBytes>
+__global__ void __launch_bounds__(kThreads)
+    copy_words(Rows<unsigned char> in, Rows<unsigned char> out, int64_t rows, int64_t words) {
+  each_word(rows, words, [&](int64_t row, int64_t word) {
+    *word_at<kBytes>(out[row], word) = *word_at<kBytes>(in[row], word);
+  });
+}
+
+template <int kBytes>
+__global__ void __launch_bounds__(kThreads)
+    fill_words(Rows<unsigned char> out, int64_t rows, int64_t words, Word<kBytes> value) {
+  each_word(rows, words,
+            [&](int64_t row, int64_t word) { *word_at<kBytes>(out[row], word) = value; });
+}
+
+// The same memory as a tensor of bytes.
+Tensor as_bytes_of(const ConstTensor& t) {
+  const auto size = static_cast<int64_t>(size_of(t.dtype));
+  Tensor bytes{const_cast<std::byte*>(t.data), DType::u8, t.shape, t.stride};
+  const int last = t.shape.rank() - 1;
+  bytes.shape.set(last, t.shape[last] * size);
+  for (int dim = 0; dim < last; ++dim) bytes.stride[static_cast<size_t>(dim)] *= size;
+  return bytes;
+}
+
+// One row where the memory has no gaps.
+Tensor flattened(const Tensor& bytes) {
+  return is_contiguous(bytes) ? reshape(bytes, {bytes.shape.elements()}) : bytes;
+}
+
+// Calls f.template operator()<kBytes>() for the largest word that divides all rows.
+template <class F>
+void visit_words(const Tensor& a, const Tensor& b, F&& f) {
+  const auto fits = [&](int bytes) {
+    return width_of(a) % bytes == 0 && is_aligned(a, bytes) && is_aligned(b, bytes);
+  };
+  if (fits(16)) return f.template operator()<16>();
+  if (fits(8)) return f.template operator()<8>();
+  if (fits(4)) return f.template operator()<4>();
+  if (fits(2)) return f.template operator()<2>();
+  f.template operator()<1>();
+}
+
+void copy_same(Exec& ex, const ops::Copy& c) {
+  if (is_contiguous(c.in) && is_contiguous(c.out)) {
+    check(cudaMemcpyAsync(c.out.data, c.in.data, bytes_of(c.in), cudaMemcpyDeviceToDevice,
+                          stream_of(ex)),
+          "copy");
+    return;
+  }
+  const Tensor in = as_bytes_of(c.in), out = as_bytes_of(c.out);
+  visit_words(in, out, [&]<int kBytes>() {
+    const int64_t rows = rows_of(in), words = width_of(in) / kBytes;
+    copy_words<kBytes><<<blocks_for(ex, rows * words, kThreads), kThreads, 0, stream_of(ex)>>>(
+        Rows<unsigned char>(in), Rows<unsigned char>(out), rows, words);
+  });
+  check_launch("copy");
+}
+
+template <class F>
+void visit_any_float(DType dtype, F&& f) {
+  if (dtype == DType::f64) return f.template operator()<double>();
+  visit_cuda(dtype, "copy", f);
+}
+
+void convert(Exec& ex, const ops::Copy& c) {
+  const bool flat = is_contiguous(c.in) && is_contiguous(c.out);
+  const int64_t elements = c.in.shape.elements();
+  const ConstTensor in = flat ? reshape(c.in, {elements}) : c.in;
+  const Tensor out = flat ? reshape(c.out, {elements}) : c.out;
+  const int64_t rows = rows_of(in), width = width_of(in);
+  const unsigned blocks = blocks_for(ex, rows * ceil_div(width, kGroup), kThreads);
+  visit_any_float(c.in.dtype, [&]<class From>() {
+    visit_any_float(c.out.dtype, [&]<class To>() {
+      if constexpr (!std::is_same_v<From, To>) {
+        convert_groups<From, To><<<blocks, kThreads, 0, stream_of(ex)>>>(
+            Rows<const From>(in), Rows<To>(out), rows, width, are_wide(in, out));
+      }
+    });
+  });
+  check_launch("copy");
+}
+
+// `value` in a dtype, as bytes, repeated.
+template <class T>
+void repeat(const T& value, unsigned char (&pattern)[16]) {
+  for (size_t at = 0; at < sizeof pattern; at += sizeof value) {
+    std::memcpy(pattern + at, &value, sizeof value);
+  }
+}
+
+void make_pattern(DType dtype, double value, unsigned char (&pattern)[16]) {
+  switch (dtype) {
+    case DType::f64: return repeat(value, pattern);
+    case DType::f32: return repeat(static_cast<float>(value), pattern);
+    case DType::bf16: return repeat(bf16(static_cast<float>(value)), pattern);
+    case DType::f16: return repeat(f16(static_cast<float>(value)), pattern);
+    case DType::i64: return repeat(static_cast<int64_t>(value), pattern);
+    case DType::i32: return repeat(static_cast<int32_t>(value), pattern);
+    case DType::u8: return repeat(static_cast<uint8_t>(value), pattern);
+  }
+}
+
+}  // namespace
+
+void copy(Exec& ex, const ops::Copy& c) {
+  if (c.in.shape.elements() == 0) return;
+  if (c.in.dtype == c.out.dtype) {
+    copy_same(ex, c);
+  } else {
+    convert(ex, c);
+  }
+}
+
+void fill(Exec& ex, const ops::Fill& f) {
+  if (f.out.shape.elements() == 0) return;
+  unsigned char pattern[16];
+  make_pattern(f.out.dtype, f.value, pattern);
+  const bool uniform = std::memcmp(pattern, pattern + 1, sizeof pattern - 1) == 0;
+  if (uniform && is_contiguous(f.out)) {
+    check(cudaMemsetAsync(f.out.data, pattern[0], bytes_of(f.out), stream_of(ex)), "fill");
+    return;
+  }
+  const Tensor out = flattened(as_bytes_of(f.out));
+  visit_words(out, out, [&]<int kBytes>() {
+    // Elements lie at multiples of their size, so that a word is never shorter than one.
+    Word<kBytes> value;
+    std::memcpy(&value, pattern, sizeof value);
+    const int64_t rows = rows_of(out), words = width_of(out) / kBytes;
+    fill_words<kBytes><<<blocks_for(ex, rows * words, kThreads), kThreads, 0, stream_of(ex)>>>(
+        Rows<unsigned char>(out), rows, words, value);
+  });
+  check_launch("fill");
+}
+
+}  // namespace bev::cuda

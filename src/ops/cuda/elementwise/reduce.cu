@@ -1,0 +1,134 @@
+#include "ops/cuda/ops.h"
+#include "ops/cuda/primitives/vector_rows.cuh"
+#include "ops/cuda/workspace.h"
+#include "ops/hash_rule.h"
+#include "ops/reduce.h"
+
+namespace bev::cuda {
+
+namespace {
+
+constexpr int kThreads = 512, kWarps = kThreads / 32;
+
+// The sum over a block, valid in thread 0. Called at most once per kernel and array.
+__device__ __forceinline__ double block_sum(double value, double (&shared)[kWarps]) {
+  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(kAllLanes, value, offset);
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+  __syncthreads();
+  double sum = 0;
+  if (threadIdx.x == 0) {
+    for (const double of_warp : shared) sum += of_warp;
+  }
+  return sum;
+}
+
+// parts[block] = the block's share of sum x^2. Squares are formed in f64: they neither overflow nor
+// vanish.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    sum_squares(const T* x, int64_t count, bool wide, double* parts) {
+  __shared__ double shared[kWarps];
+  double sum = 0;
+  each_group(1, count, [&](int64_t, int64_t column) {
+    const Group<T> group = load_group(x, column, count, wide);
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      const auto v = static_cast<double>(group[j]);
+      sum += v * v;
+    }
+  });
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+}
+
+// parts[block] and parts[blocks + block] = the block's shares of sum x * weight and sum weight.
+__global__ void __launch_bounds__(kThreads)
+    sum_weighted(const float* x, const float* weight, int64_t count, double* parts) {
+  __shared__ double shared[2][kWarps];
+  double sum = 0, weights = 0;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step) {
+    const auto w = static_cast<double>(weight[i]);
+    sum += static_cast<double>(x[i]) * w;
+    weights += w;
+  }
+  sum = block_sum(sum, shared[0]);
+  weights = block_sum(weights, shared[1]);
+  if (threadIdx.x == 0) {
+    parts[blockIdx.x] = sum;
+    parts[gridDim.x + blockIdx.x] = weights;
+  }
+}
+
+// Block i: out[i] += the sum of parts [i * count, (i + 1) * count).
+__global__ void __launch_bounds__(kThreads) add_parts(const double* parts, int count, double* out) {
+  __shared__ double shared[kWarps];
+  double sum = 0;
+  for (int i = threadIdx.x; i < count; i += kThreads) sum += parts[blockIdx.x * count + i];
+  sum = block_sum(sum, shared);
+  if (threadIdx.x == 0) out[blockIdx.x] += sum;
+}
+
+// Sums of hashes wrap around and come in any order.
+template <class Bits>
+__global__ void __launch_bounds__(kThreads)
+    sum_hashes(const Bits* x, int64_t count, unsigned long long* out) {
+  uint64_t sum = 0;
+  const int64_t step = int64_t{gridDim.x} * blockDim.x;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count; i += step)
+    sum += hash_of_element(x[i], static_cast<uint64_t>(i));
+  for (int offset = 16; offset > 0; offset /= 2) sum += __shfl_xor_sync(kAllLanes, sum, offset);
+  if (threadIdx.x % 32 == 0) atomicAdd(out, static_cast<unsigned long long>(sum));
+}
+
+}  // namespace
+
+void squared_norm(Exec& ex, const ops::SquaredNorm& s) {
+  const int64_t count = s.x.shape.elements();
+  if (count == 0) return;
+  ArenaScope scope(ex.scratch);
+  auto* parts = data_of<double>(workspace_of(ex, s, "parts of a sum"));
+  const auto blocks = static_cast<int>(sum_parts(ceil_div(count, kGroup), kThreads));
+  const ConstTensor flat = reshape(s.x, {count});
+  visit_cuda(s.x.dtype, "squared_norm", [&]<class T>() {
+    sum_squares<T><<<static_cast<unsigned>(blocks), kThreads, 0, stream_of(ex)>>>(
+        data_of<T>(flat), count, are_wide(flat), parts);
+  });
+  check_launch("squared_norm");
+  add_parts<<<1, kThreads, 0, stream_of(ex)>>>(parts, blocks, data_of<double>(s.out));
+  check_launch("squared_norm");
+}
+
+void weighted_sum(Exec& ex, const ops::WeightedSum& s) {
+  const int64_t count = s.x.shape[0];
+  if (count == 0) return;
+  if (s.x.dtype != DType::f32) refuse_dtype("weighted_sum", s.x.dtype);
+  ArenaScope scope(ex.scratch);
+  auto* parts = data_of<double>(workspace_of(ex, s, "parts of a sum"));
+  const auto blocks = static_cast<int>(sum_parts(count, kThreads));
+  sum_weighted<<<static_cast<unsigned>(blocks), kThreads, 0, stream_of(ex)>>>(
+      data_of<float>(s.x), data_of<float>(s.weight), count, parts);
+  check_launch("weighted_sum");
+  add_parts<<<2, kThreads, 0, stream_of(ex)>>>(parts, blocks, data_of<double>(s.out));
+  check_launch("weighted_sum");
+}
+
+void hash_bits(Exec& ex, const ops::HashBits& h) {
+  const int64_t count = h.x.shape.elements();
+  if (count == 0) return;
+  const auto blocks = static_cast<unsigned>(sum_parts(count, kThreads));
+  auto* out = reinterpret_cast<unsigned long long*>(h.out.data);
+  const auto run = [&]<class Bits>() {
+    sum_hashes<Bits><<<blocks, kThreads, 0, stream_of(ex)>>>(
+        reinterpret_cast<const Bits*>(h.x.data), count, out);
+  };
+  switch (size_of(h.x.dtype)) {
+    case 1: run.operator()<uint8_t>(); break;
+    case 2: run.operator()<uint16_t>(); break;
+    case 4: run.operator()<uint32_t>(); break;
+    default: run.operator()<uint64_t>(); break;
+  }
+  check_launch("hash_bits");
+}
+
+}  // namespace bev::cuda

@@ -1,0 +1,240 @@
+#include "ops/cuda/gemm/gemm_dispatch.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "base/philox.h"
+#include "device/cuda/cuda_check.h"
+#include "device/cuda/gpu_info.h"
+#include "ops/cuda/gemm/cublaslt_gemm.h"
+#include "ops/cuda/gemm/gemm_autotune.h"
+#include "ops/cuda/gemm/gemm_autotune_cache.h"
+#include "ops/cuda/gemm/gemm_fallback.h"
+#include "ops/cuda/gemm/gemm_medium_m.h"
+#include "ops/cuda/gemm/gemm_small_m.h"
+#include "ops/cuda/gpu.h"
+#include "ops/cuda/ops.h"
+#include "ops/cuda/workspace.h"
+
+namespace bev::cuda {
+
+namespace {
+
+using ops::Epilogue;
+using ops::Transpose;
+
+// How many of the library's proposals are tried before another way is taken.
+constexpr int kAttempts = 8;
+
+int current_gpu() {
+  int ordinal = 0;
+  check(cudaGetDevice(&ordinal), "asking for the GPU");
+  return ordinal;
+}
+
+// How one kind of product is computed.
+struct Plan {
+  std::optional<LtDescription> description;  // absent: by the simple kernel
+  cublasLtMatmulAlgo_t algorithm{};
+  std::string name{};  // for the dispatch log
+  bool fused() const { return description && description->fused; }
+};
+
+}  // namespace
+
+struct Products::State {
+  explicit State(Gpu& device)
+      : gpu(device), workspace(gpu.allocate(kProductWorkspace, "workspace")) {
+    if (runs_from_ptx_only()) return;
+    library.emplace(gpu.policy(), workspace);
+    cache.emplace(gpu.policy().cache, gpu_name(current_gpu()), library->version());
+    tuner.emplace(*library, gpu);
+  }
+  ~State() {
+    plans.clear();
+    tuner.reset();
+    library.reset();
+    gpu.release(workspace, kProductWorkspace, "workspace");
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  // These run the product as well: an algorithm counts as found when its call succeeds.
+  Plan find(Exec& ex, const ops::Matmul& m, const ProductKind& kind);
+  std::optional<Plan> remembered(Exec& ex, const ops::Matmul& m, const ProductKind& kind);
+  std::optional<Plan> tuned(const ops::Matmul& m, const ProductKind& kind);
+  std::optional<Plan> proposed(Exec& ex, const ops::Matmul& m) const;
+
+  Plan plan_of(LtDescription description, const cublasLtMatmulAlgo_t& algorithm) const {
+    Plan plan{.description = std::move(description), .algorithm = algorithm};
+    plan.name = library->name_of(algorithm, plan.fused());
+    return plan;
+  }
+  // What is left of m when the product is done.
+  void finish(Exec& ex, bool fused, const ops::Matmul& m) const;
+
+  Gpu& gpu;
+  std::byte* workspace;
+  std::optional<LtProducts> library;
+  std::optional<ProductCache> cache;
+  std::optional<ProductTuner> tuner;
+  std::unordered_map<ProductKind, Plan, FactsHash> plans;
+  int64_t kinds_tuned = 0, kinds_remembered = 0;
+};
+
+std::optional<Plan> Products::State::remembered(Exec& ex, const ops::Matmul& m,
+                                                const ProductKind& kind) {
+  const KnownProduct* known = cache->find(kind);
+  if (known == nullptr || (known->fused && !may_fuse(m, gpu.policy()))) return std::nullopt;
+  LtDescription description = library->describe(m, known->fused);
+  cublasLtMatmulAlgo_t algorithm{};
+  std::copy(known->algorithm.begin(), known->algorithm.end(), std::begin(algorithm.data));
+  if (!library->accepts(description, m, algorithm) ||
+      library->launch(stream_of(ex), description, m, algorithm) != CUBLAS_STATUS_SUCCESS) {
+    return std::nullopt;
+  }
+  ++kinds_remembered;
+  Plan plan = plan_of(std::move(description), algorithm);
+  plan.name += ", remembered";
+  return plan;
+}
+
+// An activation inside the product is always worth it: what it costs there is less than another
+// pass over the result.
+std::optional<Plan> Products::State::tuned(const ops::Matmul& m, const ProductKind& kind) {
+  for (const bool fused : {true, false}) {
+    if (fused && !may_fuse(m, gpu.policy())) continue;
+    LtDescription description = library->describe(m, fused);
+    const auto fastest = tuner->fastest(description, m);
+    if (!fastest) continue;
+    KnownProduct known{.fused = fused, .seconds = fastest->seconds};
+    std::copy(std::begin(fastest->algorithm.data), std::end(fastest->algorithm.data),
+              known.algorithm.begin());
+    cache->put(kind, known);
+    ++kinds_tuned;
+    Plan plan = plan_of(std::move(description), fastest->algorithm);
+    plan.name += format(", timed: {:.1f} us", 1e6 * fastest->seconds);
+    return plan;
+  }
+  return std::nullopt;
+}
+
+std::optional<Plan> Products::State::proposed(Exec& ex, const ops::Matmul& m) const {
+  for (const bool fused : {true, false}) {
+    if (fused && !may_fuse(m, gpu.policy())) continue;
+    LtDescription description = library->describe(m, fused);
+    for (const cublasLtMatmulAlgo_t& algorithm : library->candidates(description, m, kAttempts)) {
+      if (library->launch(stream_of(ex), description, m, algorithm) == CUBLAS_STATUS_SUCCESS)
+        return plan_of(std::move(description), algorithm);
+    }
+  }
+  return std::nullopt;
+}
+
+Plan Products::State::find(Exec& ex, const ops::Matmul& m, const ProductKind& kind) {
+  if (library && LtProducts::fits(m)) {
+    if (auto plan = remembered(ex, m, kind)) return std::move(*plan);
+    const bool may_tune = gpu.is_rehearsing() && gpu.policy().tunes && !gpu.policy().deterministic;
+    if (may_tune && tuner->has_time()) {
+      if (auto plan = tuned(m, kind)) return std::move(*plan);
+    }
+    if (auto plan = proposed(ex, m)) return std::move(*plan);
+  }
+  simple_product(ex, m, target_of(m, false));
+  Plan plan;
+  plan.name = "own kernel";
+  return plan;
+}
+
+void Products::State::finish(Exec& ex, bool fused, const ops::Matmul& m) const {
+  if (fused) return;
+  if (activates(m.epilogue)) {
+    if (m.pre_activation.present() && m.accumulate)
+      copy(ex, {.in = m.out, .out = m.pre_activation});
+    const ConstTensor x = m.pre_activation.present() ? m.pre_activation : m.out;
+    activate(ex, {.activation = m.activation, .x = x, .y = m.out});
+  } else if (m.epilogue == Epilogue::ActivateBackward) {
+    activate_backward(
+        ex, {.activation = m.activation, .dy = m.out, .x = m.activation_input, .dx = m.out});
+  }
+}
+
+Products::Products(Gpu& gpu) : state_(std::make_unique<State>(gpu)) {}
+Products::~Products() = default;
+
+std::byte* Products::workspace() const { return state_->workspace; }
+
+uint64_t Products::choices_hash() const {
+  // Independent of the order in which products were met.
+  uint64_t sum = 0;
+  for (const auto& [kind, plan] : state_->plans) {
+    uint64_t hash = FactsHash{}(kind);
+    for (const uint64_t word : plan.algorithm.data) hash = mix_key(hash, word);
+    sum += hash;
+  }
+  return sum;
+}
+
+std::string Products::end_tuning() {
+  State& s = *state_;
+  if (!s.cache || s.kinds_tuned + s.kinds_remembered == 0) return {};
+  const std::string why_not = s.cache->save();
+  std::string text = format("{} kinds of products remembered, {} timed in {:.1f} s",
+                            s.kinds_remembered, s.kinds_tuned, s.tuner->spent());
+  if (!why_not.empty()) {
+    text += format("; not kept: {}", why_not);
+  } else if (s.kinds_tuned > 0 && !s.cache->file().empty()) {
+    text += format("; kept in {}", s.cache->file().string());
+  }
+  return text;
+}
+
+namespace {
+
+void note(Exec& ex, const ops::Matmul& m, const std::string& chosen, const char* why) {
+  DispatchLog& log = ex.device.dispatch();
+  if (!log.enabled()) return;
+  log.note(
+      format("matmul m={} n={} k={} {}{} {} to {}{}", m.out.shape[0], m.out.shape[1], depth_of(m),
+             m.ta == Transpose::Yes ? 'T' : 'N', m.tb == Transpose::Yes ? 'T' : 'N',
+             name_of(m.a.dtype), name_of(m.out.dtype), m.accumulate ? ", added" : ""),
+      chosen, why);
+}
+
+}  // namespace
+
+void Products::run(Exec& ex, const ops::Matmul& m) {
+  if (has_few_rows(m)) {
+    few_row_product(ex, m);
+    note(ex, m,
+         m.norm.present() ? "own kernel for few rows, with the norm" : "own kernel for few rows",
+         "");
+    return;
+  }
+  if (has_mid_rows(ex, m)) {
+    mid_row_product(ex, m);
+    note(ex, m, "own kernel for some dozens of rows", "");
+    return;
+  }
+  State& s = *state_;
+  BEV_CHECK(ex.stream.index() == ex.device.compute_stream().index(), Internal,
+            "matmul: products share one workspace, which belongs to the compute stream");
+  const ProductKind kind = kind_of(m, s.gpu.policy());
+  auto known = s.plans.find(kind);
+  if (known == s.plans.end()) {
+    known = s.plans.emplace(kind, s.find(ex, m, kind)).first;
+  } else if (known->second.description) {
+    s.library->check(
+        s.library->launch(stream_of(ex), *known->second.description, m, known->second.algorithm),
+        "a product");
+  } else {
+    simple_product(ex, m, target_of(m, false));
+  }
+  const Plan& plan = known->second;
+  note(ex, m, plan.name, plan.description ? "" : "cublasLt: no algorithm for these operands");
+  s.finish(ex, plan.fused(), m);
+}
+
+}  // namespace bev::cuda

@@ -1,0 +1,79 @@
+// What the kernels of the loss share: how a row is shared out among the threads of a block, where
+// its target is, and the terms of the loss.
+#pragma once
+
+#include "ops/cross_entropy.h"
+#include "ops/cuda/primitives/vector_rows.cuh"
+
+namespace bev::cuda {
+
+// The column of a row's target, or -1 when it is held elsewhere or there is none.
+__device__ __forceinline__ int64_t target_column(int32_t target, int64_t column_begin,
+                                                 int64_t columns) {
+  const int64_t column = target - column_begin;
+  return target >= 0 && column >= 0 && column < columns ? column : -1;
+}
+
+// A row of any alignment as elements up to an aligned address, whole groups, and the rest. Targets
+// are i32, so that columns fit into an int.
+template <class T>
+struct Parts {
+  int lead, groups, columns;
+  __device__ __forceinline__ Parts(const T* row, int64_t count) : columns(static_cast<int>(count)) {
+    const auto past = static_cast<int>(reinterpret_cast<uintptr_t>(row) % kWideBytes);
+    lead = min(columns, (kWideBytes - past) % kWideBytes / static_cast<int>(sizeof(T)));
+    groups = (columns - lead) / kGroup;
+  }
+  // Calls body(column) for the elements outside groups, shared out among the threads of the block.
+  template <class Body>
+  __device__ __forceinline__ void each_single(Body body) const {
+    const int rest = lead + groups * kGroup;
+    for (int c = threadIdx.x; c < lead; c += blockDim.x) body(c);
+    for (int c = rest + threadIdx.x; c < columns; c += blockDim.x) body(c);
+  }
+};
+
+// Whether every row of a begins as far past a multiple of kWideBytes as that of b.
+inline bool are_alike(const ConstTensor& a, const ConstTensor& b) {
+  const auto size = static_cast<int64_t>(size_of(a.dtype));
+  const auto past = [](const ConstTensor& t) {
+    return reinterpret_cast<uintptr_t>(t.data) % kWideBytes;
+  };
+  return past(a) == past(b) &&
+         (a.rows() == 1 || (a.stride[0] - b.stride[0]) * size % kWideBytes == 0);
+}
+
+struct LossTerms {
+  const int32_t* targets;
+  const float* weight;
+  const double* loss_scale;  // may be null
+  int64_t columns, column_begin;
+  double classes, smoothing, z_loss, grad_scale;
+};
+
+inline LossTerms loss_terms(const ops::CrossEntropy& c) {
+  return {.targets = data_of<int32_t>(c.targets),
+          .weight = data_of<float>(c.weight),
+          .loss_scale = c.loss_scale.present() ? data_of<double>(c.loss_scale) : nullptr,
+          .columns = width_of(c.logits),
+          .column_begin = c.column_begin,
+          .classes = static_cast<double>(c.classes),
+          .smoothing = c.smoothing,
+          .z_loss = c.z_loss,
+          .grad_scale = c.grad_scale};
+}
+
+// Of every gradient, besides the weight of its row.
+__device__ __forceinline__ double gradient_scale(const LossTerms& t) {
+  return t.grad_scale * (t.loss_scale != nullptr ? *t.loss_scale : 1.0);
+}
+
+// The loss of a row from its log(sum exp), target logit and sum of logits.
+__device__ __forceinline__ float row_loss(const LossTerms& t, int32_t target, double lse,
+                                          double target_logit, double sum) {
+  const double value = (1 - t.smoothing) * (lse - target_logit) +
+                       t.smoothing * (lse - sum / t.classes) + t.z_loss * lse * lse;
+  return target >= 0 ? static_cast<float>(value) : 0.0f;
+}
+
+}  // namespace bev::cuda

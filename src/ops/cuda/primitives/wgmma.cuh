@@ -1,0 +1,75 @@
+// Matrix products of a warp group, four warps that act together (sm_90a): the operands are read
+// from shared memory by the tensor cores themselves, beside other work.
+#pragma once
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <cstdint>
+#include <type_traits>
+
+#include "ops/cuda/primitives/mma.cuh"
+
+namespace bev::cuda {
+
+// An operand in shared memory: rows of 64 elements of 16 bits (128 bytes), eight of them, 1024
+// bytes aligned, next to each other, of which chunk c of row r, 16 bytes, is where c ^ r % 8 would
+// be. `tile` may begin at any even chunk of the first row.
+__device__ __forceinline__ uint64_t group_operand(const void* tile) {
+  constexpr uint64_t kSwizzled = uint64_t{1} << 62, kEightRows = uint64_t{1024 / 16} << 32;
+  constexpr uint64_t kUnused = uint64_t{1} << 16;
+  return kSwizzled | kEightRows | kUnused | (shared_address(tile) & 0x3FFFF) >> 4;
+}
+
+// What threads have written to shared memory is there for the warp group's products.
+__device__ __forceinline__ void show_to_group_products() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Between other uses of the sums and products that add to them.
+__device__ __forceinline__ void begin_group_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#endif
+}
+__device__ __forceinline__ void end_group_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+#endif
+}
+// Until at most kLeft of the ended sets of products, the latest, are under way.
+template <int kLeft>
+__device__ __forceinline__ void wait_for_group_products() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
+#endif
+}
+
+// sums [64, 64] += a b^T for 16 elements of depth. Of warp w, g = lane / 4, t = lane % 4:
+// sums[j][0, 1] are those of row 16 w + g and columns 8 j + 2 t, + 1; sums[j][2, 3] of row + 8.
+template <class T>
+__device__ __forceinline__ void group_multiply_add(float (&s)[8][4], uint64_t a, uint64_t b) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define BEV_SUMS(j) "+f"(s[j][0]), "+f"(s[j][1]), "+f"(s[j][2]), "+f"(s[j][3])
+#define BEV_PRODUCT(type)                                                                          \
+  asm volatile(                                                                                    \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                  \
+      " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "         \
+      "%18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, "          \
+      "1, 1, 1, 0, 0;"                                                                             \
+      : BEV_SUMS(0), BEV_SUMS(1), BEV_SUMS(2), BEV_SUMS(3), BEV_SUMS(4), BEV_SUMS(5), BEV_SUMS(6), \
+        BEV_SUMS(7)                                                                                \
+      : "l"(a), "l"(b))
+  if constexpr (std::is_same_v<T, __half>) {
+    BEV_PRODUCT("f16");
+  } else {
+    BEV_PRODUCT("bf16");
+  }
+#undef BEV_PRODUCT
+#undef BEV_SUMS
+#endif
+}
+
+}  // namespace bev::cuda

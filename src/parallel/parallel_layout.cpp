@@ -1,0 +1,78 @@
+#include "parallel/parallel_layout.h"
+
+#include "base/format.h"
+#include "config/resolve.h"
+
+namespace bev {
+
+int Grid::world() const {
+  int product = 1;
+  for (const auto& [axis, extent] : axes_) product *= extent;
+  return product;
+}
+
+int Grid::size(Axis axis) const {
+  for (const auto& [candidate, extent] : axes_) {
+    if (candidate == axis) return extent;
+  }
+  return 1;
+}
+
+int Grid::coordinate(int rank, Axis axis) const {
+  for (const auto& [candidate, extent] : axes_) {
+    if (candidate == axis) return rank % extent;
+    rank /= extent;
+  }
+  return 0;
+}
+
+std::vector<int> Grid::peers(int rank, const AxisSet& over) const {
+  std::vector<int> found{0};
+  int stride = 1;
+  for (const auto& [axis, extent] : axes_) {
+    const bool varies = over.contains(axis);
+    const int first = varies ? 0 : coordinate(rank, axis);
+    const int end = varies ? extent : first + 1;
+    std::vector<int> wider;
+    wider.reserve(found.size() * static_cast<size_t>(end - first));
+    for (int c = first; c < end; ++c) {
+      for (const int other : found) wider.push_back(other + c * stride);
+    }
+    found = std::move(wider);
+    stride *= extent;
+  }
+  return found;
+}
+
+ParallelLayout layout_of(const Config& config) {
+  const ParallelConfig& p = config.parallel;
+  return {.tensor = static_cast<int>(p.tensor),
+          .context = static_cast<int>(p.context),
+          .data = static_cast<int>(data_ranks(config)),
+          .pipeline = static_cast<int>(p.pipeline),
+          .chunks = static_cast<int>(pipeline_chunks(config)),
+          .sequence = p.sequence && p.tensor > 1,
+          .zero = data_ranks(config) > 1 ? static_cast<int>(p.zero) : 0,
+          .overlaps_gradients = p.overlap_gradients,
+          .overlaps_parameters = p.overlap_parameters};
+}
+
+std::string describe(const ParallelLayout& layout) {
+  std::string text;
+  const auto add = [&](int ranks, const std::string& what) {
+    if (ranks > 1) text += format("{} {} {}", text.empty() ? ":" : ",", ranks, what);
+  };
+  add(layout.tensor,
+      layout.sequence ? "share each matrix, and the tokens between" : "share each matrix");
+  add(layout.context, "share each sequence");
+  constexpr const char* kShared[] = {"share the batch", "share the batch and the optimizer's state",
+                                     "share the batch, the optimizer's state and gradients",
+                                     "share the batch, the optimizer's state, gradients and "
+                                     "parameters"};
+  add(layout.data, kShared[layout.zero]);
+  add(layout.pipeline, layout.chunks > 1 ? format("share the layers, {} stages each", layout.chunks)
+                                         : "share the layers");
+  return format("{} rank{}{}", layout.world(), layout.world() == 1 ? "" : "s", text);
+}
+
+}  // namespace bev

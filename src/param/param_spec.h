@@ -1,0 +1,76 @@
+// ParamSpec: the one declaration of a parameter. Allocation, initialisation, gradient reduction,
+// norm, decay, checkpoints, Hugging Face names, counting and planning all read this record.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "parallel/parallel_layout.h"
+#include "tensor/shape.h"
+
+namespace bev {
+
+struct Init {
+  enum class Kind : uint8_t { Normal, Ones, Zeros } kind = Kind::Normal;
+  double std = 0.02;
+};
+
+// A dimension is divided over an axis.
+struct Cut {
+  int dim;
+  Axis axis;
+};
+
+// A named run of rows inside a fused parameter, cut on its own in whole units (a head), so that
+// rank r holds the same heads of q, k and v, or the same columns of gate and up. With fewer units
+// than ranks, rank r holds unit r * units / ranks.
+struct Part {
+  std::string name;
+  int64_t extent;
+  int64_t unit = 1;
+};
+
+// How the gradients of ranks that hold the same piece combine.
+enum class Replica : uint8_t {
+  Sum,   // each saw other tokens, or computed another term
+  Same,  // each computed the same gradient
+};
+
+struct ParamSpec {
+  std::string name;                    // global: the layer number is the model's, never the stage's
+  Shape shape;                         // logical: of the whole model
+  std::vector<Part> parts{};           // along the cut dim (or dim 0); empty: one part
+  std::optional<Cut> cut{};            // none: whole on every rank
+  std::map<Axis, Replica> replicas{};  // axes that do not cut it; Data and Context are always Sum
+  Init init{};
+  bool decay = true;
+  std::string tied_to{};  // shares values with this parameter (embedding and head)
+
+  bool is_matrix() const { return shape.rank() >= 2; }  // else a vector
+};
+
+// The same elements in logical and in local coordinates, along one dim.
+struct Piece {
+  int dim;
+  int64_t logical_begin, local_begin, extent;
+  int holders = 1;       // ranks along the cut axis that hold these elements
+  bool is_first = true;  // of them
+};
+
+// All that anyone needs to know about sharding is derived here.
+// Throws a Usage error naming the parameter when the units do not divide over the ranks.
+std::vector<Piece> pieces(const ParamSpec& spec, const Grid& grid, int rank);
+Shape local_shape(const ParamSpec& spec, const Grid& grid, int rank);
+// What this rank writes and counts in the norm: each element belongs to one rank. Whole when all
+// pieces are owned, else some of them or none.
+std::vector<Piece> owned_pieces(const ParamSpec& spec, const Grid& grid, int rank);
+// Whether the gradients of the ranks along an axis, which does not cut it, are to be summed.
+bool sums_over(const ParamSpec& spec, Axis axis);
+
+// Whether the parameter has a row per token: the number of rows depends on how the vocabulary was
+// padded, and those beyond the vocabulary mean nothing.
+bool has_row_per_token(std::string_view parameter);
+
+}  // namespace bev

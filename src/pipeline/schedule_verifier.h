@@ -1,0 +1,22 @@
+// Is a schedule right? Found out before a job starts, rather than by a job that hangs.
+#pragma once
+
+#include "pipeline/schedule_simulation.h"
+
+namespace bev {
+
+struct ScheduleReport {
+  std::vector<int> slots;  // activation memories per rank, of all its chunks
+  double bubble = 0;       // idle over useful time, for the given costs
+};
+
+// Throws an Internal error that names rank, instruction and reason unless
+//  - every stage computes every micro-batch forward and (with `backward`) backward exactly once,
+//  and
+//    loads, receives and sends what belongs to that, in an order in which each has what it needs;
+//  - no slot is reused while its micro-batch is in flight;
+//  - no rank blocks for ever, and every receive meets what it expects (schedule_simulation.h).
+ScheduleReport verify(std::span<const Program> programs, const PipelineShape& shape,
+                      const ScheduleCosts& costs = {}, bool backward = true);
+
+}  // namespace bev

@@ -1,0 +1,188 @@
+#include "report/metrics_reader.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/check.h"
+#include "base/file.h"
+#include "base/json.h"
+
+namespace bev {
+
+namespace {
+
+constexpr int64_t kMostIterations = 1'000'000'000'000'000;
+constexpr size_t kLongestNote = 1000;
+
+double number(const Json& line, const char* name) {
+  const auto found = line.find(name);
+  return found != line.end() && found->is_number() ? found->get<double>()
+                                                   : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::optional<int64_t> integer(const Json& line, const char* name) {
+  const auto found = line.find(name);
+  if (found == line.end() || !found->is_number_integer()) return std::nullopt;
+  if (found->is_number_unsigned() && found->get<uint64_t>() > uint64_t{kMostIterations})
+    return std::nullopt;
+  const auto value = found->get<int64_t>();
+  return value < 0 || value > kMostIterations ? std::nullopt : std::optional(value);
+}
+
+int64_t count(const Json& line, const char* name) { return integer(line, name).value_or(0); }
+
+std::string text(const Json& line, const char* name) {
+  const auto found = line.find(name);
+  if (found == line.end() || !found->is_string()) return {};
+  return found->get_ref<const std::string&>().substr(0, kLongestNote);
+}
+
+bool applied(const Json& line) {
+  const auto found = line.find("applied");
+  return found == line.end() || !found->is_boolean() || found->get<bool>();
+}
+
+IterationPoint iteration_point(const Json& line, int64_t iteration) {
+  return {.iteration = iteration,
+          .consumed_samples = count(line, "consumed_samples"),
+          .global_batch = count(line, "global_batch"),
+          .loss = number(line, "lm_loss"),
+          .grad_norm = number(line, "grad_norm"),
+          .learning_rate = number(line, "learning_rate"),
+          .loss_scale = number(line, "loss_scale"),
+          .applied = applied(line),
+          .seconds = number(line, "seconds"),
+          .tokens_per_second = number(line, "tokens_per_second")};
+}
+
+EvaluationPoint evaluation_point(const Json& line, int64_t iteration) {
+  return {.iteration = iteration,
+          .samples = count(line, "samples"),
+          .loss = number(line, "lm_loss"),
+          .seconds = number(line, "seconds")};
+}
+
+// Ascending, and of equal iterations the last.
+template <class Point>
+void put_in_order(std::vector<Point>& points) {
+  const auto is_before = [](const Point& a, const Point& b) { return a.iteration < b.iteration; };
+  if (std::adjacent_find(points.begin(), points.end(), [](const Point& a, const Point& b) {
+        return a.iteration >= b.iteration;
+      }) == points.end())
+    return;
+  std::stable_sort(points.begin(), points.end(), is_before);
+  size_t kept = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const bool is_repeated = kept > 0 && points[kept - 1].iteration == points[i].iteration;
+    points[is_repeated ? kept - 1 : kept++] = points[i];
+  }
+  points.resize(kept);
+}
+
+}  // namespace
+
+void MetricsReader::read(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const size_t end = bytes.find('\n');
+    const std::string_view part = bytes.substr(0, end);
+    if (line_.size() + part.size() > kLongestLine) is_too_long_ = true;
+    if (!is_too_long_) line_ += part;
+    if (end == std::string_view::npos) return;
+    line();
+    line_.clear();
+    is_too_long_ = false;
+    bytes.remove_prefix(end + 1);
+  }
+}
+
+RunMetrics MetricsReader::finish() {
+  const int64_t before = metrics_.unusable_lines;
+  if (!line_.empty() || is_too_long_) line();
+  // Without its end a line is not wrong, only not finished.
+  metrics_.has_half_line = metrics_.unusable_lines > before;
+  metrics_.unusable_lines = before;
+  put_in_order(metrics_.iterations);
+  put_in_order(metrics_.validations);
+  put_in_order(metrics_.tests);
+  return std::move(metrics_);
+}
+
+void MetricsReader::line() {
+  if (!is_too_long_ && line_.find_first_not_of(" \t\r") == std::string::npos) return;
+  const Json json = is_too_long_ ? Json() : Json::parse(line_, nullptr, false);
+  const std::string event = json.is_object() ? text(json, "event") : "";
+  if (event.empty()) {
+    ++metrics_.unusable_lines;
+    return;
+  }
+  if (event == "start") {
+    metrics_.starts.push_back({.time = count(json, "time"),
+                               .parameters = count(json, "parameters"),
+                               .iterations = count(json, "iterations")});
+    may_go_back_ = is_new_start_ = true;
+    notes_before_start_ = metrics_.notes.size();
+    return;
+  }
+  const bool is_note = event == "guard" || event == "control" || event == "end";
+  if (!is_note && event != "iteration" && event != "validation" && event != "test") return;
+  const std::optional<int64_t> iteration = integer(json, "iteration");
+  if (!iteration) {
+    ++metrics_.unusable_lines;
+  } else if (event == "iteration") {
+    add_iteration(iteration_point(json, *iteration));
+  } else if (is_note) {
+    metrics_.notes.push_back({.iteration = *iteration, .event = event, .text = text(json, "text")});
+    may_go_back_ = true;
+  } else {
+    (event == "test" ? metrics_.tests : metrics_.validations)
+        .push_back(evaluation_point(json, *iteration));
+  }
+}
+
+void MetricsReader::add_iteration(IterationPoint point) {
+  if (may_go_back_) forget_from(point.iteration);
+  may_go_back_ = is_new_start_ = false;
+  metrics_.iterations.push_back(point);
+}
+
+void MetricsReader::forget_from(int64_t iteration) {
+  const auto is_later = [&](const auto& entry) { return entry.iteration >= iteration; };
+  // Points come in order but for files that nobody wrote so: the end is where later ones are.
+  auto& points = metrics_.iterations;
+  while (!points.empty() && is_later(points.back())) points.pop_back();
+  for (auto* evaluations : {&metrics_.validations, &metrics_.tests})
+    while (!evaluations->empty() && is_later(evaluations->back())) evaluations->pop_back();
+  if (is_new_start_ && points.empty())
+    metrics_.notes.erase(metrics_.notes.begin(),
+                         metrics_.notes.begin() + static_cast<ptrdiff_t>(notes_before_start_));
+}
+
+RunMetrics read_metrics(const std::filesystem::path& path) {
+  const PositionedFile file(path);
+  MetricsReader reader;
+  std::vector<std::byte> buffer(std::min(file.size(), size_t{1} << 18));
+  for (size_t at = 0; at < file.size(); at += buffer.size()) {
+    const std::span<std::byte> part =
+        std::span(buffer).first(std::min(buffer.size(), file.size() - at));
+    file.read(at, part);
+    reader.read({reinterpret_cast<const char*>(part.data()), part.size()});
+  }
+  RunMetrics metrics = reader.finish();
+  const bool is_usable = !metrics.iterations.empty() || !metrics.validations.empty() ||
+                         !metrics.tests.empty() || !metrics.starts.empty() ||
+                         !metrics.notes.empty();
+  BEV_CHECK(is_usable, Data,
+            "{} has no line of a training{}: a metrics.jsonl that `bevatron "
+            "train` wrote has objects of JSON, one a line, with an \"event\"",
+            path.string(),
+            metrics.unusable_lines > 0
+                ? format(", only {} that cannot be used", with_commas(metrics.unusable_lines))
+                : std::string());
+  return metrics;
+}
+
+}  // namespace bev

@@ -1,0 +1,290 @@
+#include "report/plot/run_figure.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/format.h"
+#include "report/plot/line.h"
+#include "report/plot/run_summary.h"
+
+namespace bev {
+
+namespace {
+
+constexpr size_t kReadOutRows = 700;
+constexpr size_t kNotesInWords = 300;
+
+using Member = double IterationPoint::*;
+
+// The part of a run between two iterations.
+class Part {
+ public:
+  Part(const RunMetrics& metrics, const PlotOptions& options, int64_t width)
+      : metrics_(metrics), axis_(metrics, options.axis), from_(options.from), to_(options.to) {
+    for (size_t i = 0; i < metrics.iterations.size(); ++i) {
+      if (!has(metrics.iterations[i].iteration)) continue;
+      points.push_back(metrics.iterations[i]);
+      x.push_back(axis_.positions()[i]);
+    }
+    loss = values(&IterationPoint::loss);
+    mean_loss = smoothed(loss, width);
+  }
+
+  bool has(int64_t iteration) const { return iteration >= from_ && iteration <= to_; }
+  double after(int64_t iteration) const { return axis_.after(iteration); }
+  const RunMetrics& metrics() const { return metrics_; }
+
+  std::vector<double> values(Member member) const {
+    std::vector<double> found;
+    found.reserve(points.size());
+    for (const IterationPoint& point : points) found.push_back(point.*member);
+    return found;
+  }
+
+  std::vector<IterationPoint> points;
+  std::vector<double> x, loss, mean_loss;
+
+ private:
+  const RunMetrics& metrics_;
+  RunAxis axis_;
+  int64_t from_, to_;
+};
+
+using Parts = std::span<const Part>;
+
+bool is_empty(const Range& range) { return range.low > range.high; }
+
+Range joined(const Range& a, const Range& b) {
+  return {std::min(a.low, b.low), std::max(a.high, b.high)};
+}
+
+// What is left of nothing and of a single value becomes a range, too.
+Range with_margin(const Range& range) {
+  const double span = range.high - range.low;
+  // Beyond any number that is drawn; a scale needs the difference to be finite.
+  if (!(std::abs(range.low) < 1e150 && std::abs(range.high) < 1e150)) return {-1e150, 1e150};
+  const double margin = span > 1e-12 * std::abs(range.high)
+                            ? 0.04 * span
+                            : std::max(0.05 * std::abs(range.high), 1e-30);
+  return {range.low - margin, range.high + margin};
+}
+
+Range with_log_margin(const Range& range) {
+  const double low = std::clamp(range.low, 1e-150, 1e150);
+  const double high = std::clamp(range.high, low, 1e150);
+  const double factor = std::max(std::pow(high / low, 0.04), 1.02);
+  return {low / factor, high * factor};
+}
+
+// Both scales of what the lines and dots of a panel show; without any value, none. A mean spreads
+// an outlier over many iterations: where the values themselves are drawn, they decide.
+void set_ranges(Panel& panel) {
+  const bool has_faint = std::any_of(panel.lines.begin(), panel.lines.end(), [](const Line& line) {
+    return line.style == LineStyle::Faint;
+  });
+  for (const bool is_positive : {false, true}) {
+    Range range{.low = HUGE_VAL, .high = -HUGE_VAL};
+    for (const Line& line : panel.lines)
+      if (!has_faint || line.style == LineStyle::Faint)
+        range = joined(range, typical_range(line.y, is_positive));
+    for (const Dot& dot : panel.dots)
+      if (std::isfinite(dot.y) && (!is_positive || dot.y > 0))
+        range = joined(range, {dot.y, dot.y});
+    if (is_empty(range)) continue;
+    if (is_positive)
+      panel.log = with_log_margin(range);
+    else
+      panel.linear = with_margin(range);
+  }
+  if (panel.kind == ScaleKind::Log && !panel.log) panel.kind = ScaleKind::Linear;
+}
+
+Panel loss_panel(Parts parts, int64_t width, bool is_log) {
+  Panel panel{.title = std::string(kLossTitle),
+              .remark = width > 1 ? format("nats per token; line: mean of {} iterations",
+                                           with_commas(width))
+                                  : "nats per token",
+              .shape = PanelShape::Tall,
+              .kind = is_log ? ScaleKind::Log : ScaleKind::Linear};
+  bool has_dots = false;
+  for (size_t run = 0; run < parts.size(); ++run) {
+    const Part& part = parts[run];
+    if (width > 1)
+      panel.lines.push_back({.run = run, .style = LineStyle::Faint, .x = part.x, .y = part.loss});
+    panel.lines.push_back({.run = run, .x = part.x, .y = part.mean_loss});
+    for (const EvaluationPoint& v : part.metrics().validations) {
+      if (!part.has(v.iteration) || !std::isfinite(v.loss)) continue;
+      panel.dots.push_back({.run = run,
+                            .x = part.after(v.iteration),
+                            .y = v.loss,
+                            .text = format("validation after iteration {}: {:.4f}",
+                                           with_commas(v.iteration), v.loss)});
+      has_dots = true;
+    }
+  }
+  if (has_dots) panel.remark += "; dots: validation";
+  set_ranges(panel);
+  return panel;
+}
+
+std::vector<std::string> add_marks(Parts parts, std::span<const PlottedRun> runs, Panel& panel) {
+  std::vector<std::string> words;
+  for (size_t run = 0; run < parts.size(); ++run) {
+    std::vector<std::pair<int64_t, std::string>> found;
+    for (const RunNote& note : parts[run].metrics().notes)
+      // An end that nothing follows is no news.
+      if (parts[run].has(note.iteration) &&
+          (note.event != "end" || note.iteration < parts[run].points.back().iteration))
+        found.emplace_back(
+            note.iteration,
+            format("iteration {}, {}: {}", with_commas(note.iteration), note.event, note.text));
+    for (const IterationPoint& point : parts[run].points)
+      if (!point.applied)
+        found.emplace_back(point.iteration, format("iteration {}: the update was skipped",
+                                                   with_commas(point.iteration)));
+    std::stable_sort(found.begin(), found.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    for (const auto& [iteration, text] : found) {
+      panel.marks.push_back({.run = run, .x = parts[run].after(iteration), .text = text});
+      if (words.size() < kNotesInWords)
+        words.push_back(runs.size() > 1 ? format("{}: {}", runs[run].name, text) : text);
+    }
+  }
+  if (panel.marks.size() > words.size())
+    words.push_back(format("... and {} more",
+                           with_commas(static_cast<int64_t>(panel.marks.size() - words.size()))));
+  if (!panel.marks.empty()) panel.remark += "; triangles: something happened";
+  return words;
+}
+
+Panel small_panel(Parts parts, std::string title, std::string remark, Member member,
+                  int64_t width) {
+  Panel panel{.title = std::move(title), .remark = std::move(remark)};
+  for (size_t run = 0; run < parts.size(); ++run) {
+    const std::vector<double> values = parts[run].values(member);
+    if (width > 1)
+      panel.lines.push_back(
+          {.run = run, .style = LineStyle::Faint, .x = parts[run].x, .y = values});
+    panel.lines.push_back({.run = run, .x = parts[run].x, .y = smoothed(values, width)});
+  }
+  set_ranges(panel);
+  return panel;
+}
+
+// A quantity that is never negative is shown from 0 on.
+Panel from_zero(Panel panel) {
+  panel.log.reset();
+  if (panel.linear && panel.linear->high > 0) panel.linear->low = 0;
+  return panel;
+}
+
+Panel norm_panel(Parts parts, int64_t width) {
+  Panel panel =
+      small_panel(parts, "gradient norm", "logarithmic", &IterationPoint::grad_norm, width);
+  if (panel.log) {
+    panel.kind = ScaleKind::Log;
+    panel.linear.reset();
+  }
+  return panel;
+}
+
+// The means of both at the iterations that both have.
+Panel difference_panel(Parts parts, const std::string& first_name) {
+  Panel panel{.title = "difference",
+              .remark = format("mean loss minus that of {}", first_name),
+              .shape = PanelShape::Flat};
+  const Part& first = parts[0];
+  panel.lines.push_back({.run = 0, .x = first.x, .y = std::vector<double>(first.x.size(), 0.0)});
+  for (size_t run = 1; run < parts.size(); ++run) {
+    Line line{.run = run};
+    size_t other = 0;
+    for (size_t i = 0; i < parts[run].points.size(); ++i) {
+      const int64_t iteration = parts[run].points[i].iteration;
+      while (other < first.points.size() && first.points[other].iteration < iteration) ++other;
+      if (other == first.points.size()) break;
+      if (first.points[other].iteration != iteration) continue;
+      line.x.push_back(parts[run].x[i]);
+      line.y.push_back(parts[run].mean_loss[i] - first.mean_loss[other]);
+    }
+    panel.lines.push_back(std::move(line));
+  }
+  set_ranges(panel);
+  panel.log.reset();
+  return panel;
+}
+
+ReadOut read_out(Parts parts, std::string_view axis, bool has_mean) {
+  ReadOut out{.columns = {std::string(axis), "iteration", "loss"}};
+  if (has_mean) out.columns.emplace_back("mean loss");
+  for (const char* name : {"learning rate", "gradient norm", "tokens/s"})
+    out.columns.emplace_back(name);
+  for (const Part& part : parts) {
+    std::vector<std::vector<double>> rows;
+    const size_t count = std::min(part.points.size(), kReadOutRows);
+    for (size_t row = 0; row < count; ++row) {
+      const size_t i = (row + 1) * part.points.size() / count - 1;
+      const IterationPoint& point = part.points[i];
+      std::vector<double> numbers{part.x[i], static_cast<double>(point.iteration), part.loss[i]};
+      if (has_mean) numbers.push_back(part.mean_loss[i]);
+      for (const Member member : {&IterationPoint::learning_rate, &IterationPoint::grad_norm,
+                                  &IterationPoint::tokens_per_second})
+        numbers.push_back(point.*member);
+      rows.push_back(std::move(numbers));
+    }
+    out.rows.push_back(std::move(rows));
+  }
+  return out;
+}
+
+Range axis_range(Parts parts) {
+  Range range{.low = HUGE_VAL, .high = -HUGE_VAL};
+  for (const Part& part : parts) range = joined(range, {part.x.front(), part.x.back()});
+  // A run that is shown from its start is shown from 0 on.
+  if (range.low < 0.05 * range.high) range.low = 0;
+  if (range.low == range.high) range.high = range.low + std::max(1e-6, 0.01 * range.low);
+  return range;
+}
+
+}  // namespace
+
+int64_t mean_width(std::span<const PlottedRun> runs, const PlotOptions& options) {
+  if (options.smooth > 0) return options.smooth;
+  int64_t longest = 0;
+  for (const PlottedRun& run : runs)
+    longest = std::max<int64_t>(
+        longest, std::count_if(run.metrics.iterations.begin(), run.metrics.iterations.end(),
+                               [&](const IterationPoint& point) {
+                                 return point.iteration >= options.from &&
+                                        point.iteration <= options.to;
+                               }));
+  const int64_t width = std::min<int64_t>(longest / 60, 1001);
+  // Odd, because it lies around an iteration.
+  return width < 3 ? 1 : width - 1 + width % 2;
+}
+
+Figure figure_of(std::span<const PlottedRun> runs, const PlotOptions& options) {
+  const int64_t width = mean_width(runs, options);
+  std::vector<Part> parts;
+  for (const PlottedRun& run : runs) parts.emplace_back(run.metrics, options, width);
+  Figure figure{.title = runs.size() == 1 ? runs[0].name : format("{} runs", runs.size()),
+                .x_label = std::string(label_of(options.axis)),
+                .x = axis_range(parts)};
+  for (const PlottedRun& run : runs)
+    figure.runs.push_back({.name = run.name, .remark = short_summary_of(run.metrics)});
+  std::vector<Panel> panels;
+  panels.push_back(loss_panel(parts, width, options.log));
+  figure.notes = add_marks(parts, runs, panels[0]);
+  if (options.difference && runs.size() > 1)
+    panels.push_back(difference_panel(parts, runs[0].name));
+  panels.push_back(
+      from_zero(small_panel(parts, "learning rate", "", &IterationPoint::learning_rate, 1)));
+  panels.push_back(norm_panel(parts, width));
+  panels.push_back(from_zero(
+      small_panel(parts, "tokens per second", "", &IterationPoint::tokens_per_second, width)));
+  for (Panel& panel : panels)
+    if (panel.linear || panel.log) figure.panels.push_back(std::move(panel));
+  figure.read_out = read_out(parts, figure.x_label, width > 1);
+  return figure;
+}
+
+}  // namespace bev

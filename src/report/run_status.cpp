@@ -1,0 +1,189 @@
+#include "report/run_status.h"
+
+#include <fcntl.h>
+
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/json.h"
+#include "base/untrusted_file.h"
+
+namespace bev {
+
+namespace {
+
+constexpr size_t kMostBytes = size_t{1} << 20;
+constexpr size_t kMostText = 4096;
+constexpr std::array<std::string_view, 6> kPhases{"starting", "training", "evaluating",
+                                                  "saving",   "ended",    "failed"};
+
+// The one list of what is in the file.
+template <class Status, class Visit>
+void walk(Status& s, Visit&& visit) {
+  visit("phase", s.phase);
+  visit("phase_since", s.phase_since);
+  visit("started", s.started);
+  visit("updated", s.updated);
+  visit("host", s.host);
+  visit("pid", s.process.pid);
+  visit("process_start", s.process.start);
+  visit("machine", s.process.machine);
+  visit("program", s.program);
+  visit("device", s.device);
+  visit("layout", s.layout);
+  visit("ranks", s.ranks);
+  visit("iteration", s.iteration);
+  visit("iterations", s.iterations);
+  visit("iteration_time", s.iteration_time);
+  visit("samples", s.samples);
+  visit("loss", s.loss);
+  visit("valid_loss", s.valid_loss);
+  visit("grad_norm", s.grad_norm);
+  visit("learning_rate", s.learning_rate);
+  visit("rate_factor", s.rate_factor);
+  visit("tokens_per_second", s.tokens_per_second);
+  visit("seconds_per_iteration", s.seconds_per_iteration);
+  visit("seconds_left", s.seconds_left);
+  visit("device_bytes", s.device_bytes);
+  visit("host_bytes", s.host_bytes);
+  visit("checkpoint", s.checkpoint);
+  visit("checkpoint_iteration", s.checkpoint_iteration);
+  visit("checkpoint_time", s.checkpoint_time);
+  visit("save_failure", s.save_failure);
+  visit("skipped", s.skipped);
+  visit("spikes", s.spikes);
+  visit("rollbacks", s.rollbacks);
+  visit("last_event", s.last_event);
+  visit("last_event_time", s.last_event_time);
+  visit("slowest", s.slowest);
+  visit("ending", s.ending);
+  visit("exit_code", s.exit_code);
+}
+
+// JSON has no word for what is not finite.
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+struct Writer {
+  Json& json;
+
+  void operator()(const char* name, RunPhase value) const { json[name] = name_of(value); }
+  void operator()(const char* name, int64_t value) const { json[name] = value; }
+  void operator()(const char* name, double value) const { json[name] = number(value); }
+  void operator()(const char* name, const std::optional<double>& value) const {
+    json[name] = value ? number(*value) : Json(nullptr);
+  }
+  void operator()(const char* name, const std::string& value) const { json[name] = value; }
+};
+
+class Reader {
+ public:
+  Reader(const Json& json, std::string_view source) : json_(json), source_(source) {}
+
+  void operator()(const char* name, RunPhase& value) const {
+    const Json* found = find(name);
+    if (found == nullptr) return;
+    for (size_t i = 0; i < kPhases.size(); ++i) {
+      if (*found != kPhases[i]) continue;
+      value = static_cast<RunPhase>(i);
+      return;
+    }
+    throw Error(ErrorKind::Data,
+                format("{}: \"{}\" is none of the phases of this version", source_, name));
+  }
+  void operator()(const char* name, int64_t& value) const {
+    const Json* found = find(name);
+    if (found == nullptr) return;
+    BEV_CHECK(found->is_number_unsigned() && found->get<uint64_t>() <= uint64_t{1} << 62, Data,
+              "{}: \"{}\" is not a whole number from 0 to 2^62", source_, name);
+    value = found->get<int64_t>();
+  }
+  void operator()(const char* name, double& value) const {
+    if (const Json* found = find(name)) value = finite(name, *found);
+    // Times and sizes.
+    constexpr double kMost = 1e18;
+    BEV_CHECK(value >= 0 && value <= kMost, Data, "{}: \"{}\" is not a number from 0 to {:g}",
+              source_, name, kMost);
+  }
+  void operator()(const char* name, std::optional<double>& value) const {
+    if (const Json* found = find(name)) value = finite(name, *found);
+  }
+  void operator()(const char* name, std::string& value) const {
+    const Json* found = find(name);
+    if (found == nullptr) return;
+    BEV_CHECK(found->is_string(), Data, "{}: \"{}\" is not a text", source_, name);
+    value = harmless(found->get_ref<const std::string&>(), kMostText);
+  }
+
+ private:
+  // Null counts as absent.
+  const Json* find(const char* name) const {
+    const auto found = json_.find(name);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+  double finite(const char* name, const Json& value) const {
+    BEV_CHECK(value.is_number() && std::isfinite(value.get<double>()), Data,
+              "{}: \"{}\" is not a finite number", source_, name);
+    return value.get<double>();
+  }
+
+  const Json& json_;
+  std::string_view source_;
+};
+
+}  // namespace
+
+std::string_view name_of(RunPhase phase) { return kPhases[static_cast<size_t>(phase)]; }
+
+double wall_clock() {
+  using std::chrono::duration;
+  using std::chrono::system_clock;
+  return duration<double>(system_clock::now().time_since_epoch()).count();
+}
+
+std::string harmless(std::string_view text, size_t most) {
+  // Cut before a character, not within one.
+  if (text.size() > most) {
+    while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xC0) == 0x80) --most;
+    text = text.substr(0, most);
+  }
+  std::string clean(text);
+  for (size_t i = 0; i < clean.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(clean[i]);
+    if (byte < 0x20 || byte == 0x7F) clean[i] = ' ';
+    // The control characters U+0080 to U+009F: terminals obey them too.
+    if (byte != 0xC2 || i + 1 == clean.size()) continue;
+    if (static_cast<unsigned char>(clean[i + 1]) < 0xA0) clean[i] = clean[i + 1] = ' ';
+  }
+  return clean;
+}
+
+std::string to_text(const RunStatus& status) {
+  Json json = Json::object();
+  walk(status, Writer{json});
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+RunStatus parse_status(std::string_view text, std::string_view source) {
+  const Json json = parse_json(text, source, {.bytes = kMostBytes, .depth = 8});
+  BEV_CHECK(json.is_object(), Data, "{}: not a JSON object", source);
+  RunStatus status;
+  walk(status, Reader(json, source));
+  return status;
+}
+
+std::optional<RunStatus> read_status(const std::filesystem::path& path) {
+  const std::optional<FoundFile> found = find_file(AT_FDCWD, path.string());
+  if (!found) return std::nullopt;
+  BEV_CHECK(found->other.empty(), Data, "{} is {}, not a regular file", path.string(),
+            found->other);
+  std::optional<std::string> text;
+  // On a network file system, one that is being replaced may be gone for a moment.
+  for (int attempt = 0; attempt < 3 && !text; ++attempt)
+    text = read_found(AT_FDCWD, path.string(), kMostBytes + 1);
+  BEV_CHECK(text, Data, "{} cannot be read", path.string());
+  return parse_status(*text, path.string());
+}
+
+}  // namespace bev

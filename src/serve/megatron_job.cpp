@@ -1,0 +1,121 @@
+#include "serve/megatron_job.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/format.h"
+#include "serve/json_text.h"
+#include "serve/random_names.h"
+#include "serve/token_text.h"
+
+namespace bev {
+
+MegatronWork::MegatronWork(const ServedModel& model, MegatronRequest request, HttpAnswer& answer,
+                           PostCall post, ServeMetrics& metrics, WorkClock& clock)
+    : TimedWork(clock),
+      model_(model),
+      request_(std::move(request)),
+      answer_(answer),
+      metrics_(metrics),
+      began_(seconds_now()),
+      texts_(*model.service, *model.tokenizer, std::move(post),
+             [this](const TextUpdate& update) { hear(update); }) {}
+
+std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
+                                      const Prompt& prompt, std::vector<int32_t>& ids) {
+  try {
+    model.tokenizer->encode_begun(prompt.text, ids);
+  } catch (const Error& error) {
+    return ApiError{.message = error.what(), .param = "prompts"};
+  }
+  if (request.adds_begin) {
+    const int32_t begin = model.begin >= 0 ? model.begin : model.end;
+    if (begin < 0)
+      return ApiError{.message = "this model has no token that begins a text", .param = "add_BOS"};
+    // The vocabulary may have put it there already.
+    if (ids.empty() || ids.front() != begin) ids.insert(ids.begin(), begin);
+  }
+  if (ids.empty()) return ApiError{.message = "a prompt has no tokens", .param = "prompts"};
+  const auto tokens = static_cast<int64_t>(ids.size());
+  if (tokens + request.tokens > model.limits.context)
+    return ApiError{.message = format("a prompt has {} tokens, with tokens_to_generate {} that is "
+                                      "more than the {} of this model",
+                                      tokens, request.tokens, model.limits.context),
+                    .param = "prompts"};
+  return {};
+}
+
+std::optional<ApiError> MegatronWork::start(uint64_t number) {
+  std::vector<WantedText> wanted;
+  for (const Prompt& prompt : request_.prompts) {
+    Text result{.text = prompt.text};
+    if (auto problem = encode_prompt(model_, request_, prompt, result.ids)) return problem;
+    prompt_tokens_ += static_cast<int64_t>(result.ids.size());
+    wanted.push_back({.request = {.prompt = result.ids,
+                                  .tokens = request_.tokens,
+                                  .choice = request_.choice,
+                                  .seed = request_.seed.value_or(random_number()),
+                                  .end = request_.end.value_or(model_.end),
+                                  .score_prompt = request_.logprobs},
+                      .stops = request_.stops});
+    results_.push_back(std::move(result));
+  }
+  return texts_.submit(std::move(wanted), number);
+}
+
+void MegatronWork::hear(const TextUpdate& update) {
+  if (is_over_) return;
+  const TokenEvent& event = *update.event;
+  if (event.finish == Finish::Failed)
+    return fail({.status = 500, .message = "the model failed to generate"});
+  Text& result = results_[update.text];
+  if (event.has_token && !has_first_) {
+    has_first_ = true;
+    metrics_.first_token(seconds_now() - began_);
+  }
+  for (const ScoredToken& token : event.prompt) result.logprobs.push_back(token.logprob);
+  if (update.has_token) {
+    result.ids.push_back(event.token.id);
+    result.logprobs.push_back(event.token.logprob);
+  }
+  result.text += update.piece;
+  if (texts_.is_done()) finish();
+}
+
+void MegatronWork::finish() {
+  is_over_ = true;
+  note();
+  Json texts = Json::array(), segments = Json::array(), logprobs = Json::array();
+  for (const Text& result : results_) {
+    texts.push_back(result.text);
+    segments.push_back(token_texts(*model_.tokenizer, result.ids));
+    logprobs.push_back(result.logprobs);
+  }
+  answer_.send(
+      {.content_type = "application/json",
+       .body = json_text({{"text", std::move(texts)},
+                          {"segments", std::move(segments)},
+                          {"logprobs", request_.logprobs ? std::move(logprobs) : Json()}})});
+}
+
+void MegatronWork::fail(const ApiError& error) {
+  is_over_ = true;
+  note();
+  answer_.send(megatron_response_of(error));
+}
+
+void MegatronWork::expire() {
+  if (!is_over_)
+    fail({.status = 504, .message = "the request took longer than this server allows"});
+}
+
+void MegatronWork::note() {
+  answer_.record().note = format("tokens {}+{}", prompt_tokens_, texts_.generated());
+}
+
+HttpResponse megatron_response_of(const ApiError& error) {
+  HttpResponse response = response_of(error);
+  response.body = json_text({{"message", error.message}});
+  return response;
+}
+
+}  // namespace bev

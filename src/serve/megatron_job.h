@@ -1,0 +1,57 @@
+// The answer of /api, in the form of Megatron-LM's server.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "serve/generation_group.h"
+#include "serve/megatron_request.h"
+#include "serve/serve_metrics.h"
+#include "serve/served_model.h"
+#include "serve/timed_job.h"
+
+namespace bev {
+
+class MegatronWork final : public TimedWork {
+ public:
+  MegatronWork(const ServedModel& model, MegatronRequest request, HttpAnswer& answer, PostCall post,
+               ServeMetrics& metrics, WorkClock& clock);
+
+  // As of CompletionWork.
+  std::optional<ApiError> start(uint64_t number);
+
+  void expire() override;
+
+ private:
+  struct Text {
+    std::vector<int32_t> ids{};  // of the prompt, then of all
+    std::vector<double> logprobs{};
+    std::string text{};
+  };
+
+  void hear(const TextUpdate& update);
+  void finish();
+  void fail(const ApiError& error);
+  void note();
+
+  const ServedModel& model_;
+  MegatronRequest request_;
+  HttpAnswer& answer_;
+  ServeMetrics& metrics_;
+  double began_;
+  bool has_first_ = false, is_over_ = false;
+  int64_t prompt_tokens_ = 0;
+  std::vector<Text> results_;
+  TextGroup texts_;
+};
+
+// The ids of a prompt, with the token that begins a text where that is asked for; what does not fit
+// the model is an error.
+std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
+                                      const Prompt& prompt, std::vector<int32_t>& ids);
+
+// {"message": ...}, which is where the clients of that server look.
+HttpResponse megatron_response_of(const ApiError& error);
+
+}  // namespace bev

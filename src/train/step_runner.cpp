@@ -1,0 +1,202 @@
+#include "train/step_runner.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "device/autotune.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+#include "ops/update.h"
+
+namespace bev {
+
+LossScaling scaling_from(const Config& config) {
+  const LossConfig& l = config.loss;
+  if (l.scale > 0) return {.initial = l.scale};
+  if (resolve_dtype(config) != DType::f16) return {};
+  return {.initial = l.initial_scale,
+          .minimum = l.min_scale,
+          .adapts = true,
+          .window = l.scale_window,
+          .hysteresis = l.hysteresis};
+}
+
+namespace {
+
+SpikeRule spike_rule(OnSpike policy, double deviations) {
+  return {.deviations = policy == OnSpike::Ignore ? 0 : deviations,
+          .rejects = policy > OnSpike::Log,
+          .halts = policy > OnSpike::Skip};
+}
+
+}  // namespace
+
+UpdateRule update_rule_from(const Config& config, const ScheduleSpec& schedule) {
+  const GuardConfig& guard = config.guard;
+  return {.max_norm = config.optim.clip,
+          .halts = guard.nonfinite != OnNonFinite::Skip,
+          .loss_spike = spike_rule(guard.loss_spike, guard.loss_deviations),
+          .norm_spike = spike_rule(guard.norm_spike, guard.norm_deviations),
+          .window = static_cast<double>(guard.window),
+          .warmup = static_cast<double>(guard.warmup),
+          .scaling = scaling_from(config),
+          .schedule = schedule};
+}
+
+Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
+    : assembly_(assembly),
+      rule_(update_rule_from(assembly.config, schedule)),
+      scalars_(assembly.device, (1 + kUpdateStates + kUpdateDecisions) * sizeof(double),
+               "scalars") {
+  const auto at = [&](int64_t begin, int64_t count) {
+    std::byte* data = scalars_.data();
+    if (data != nullptr) data += static_cast<size_t>(begin) * sizeof(double);
+    return tensor_over(data, DType::f64, {count});
+  };
+  norm_squared_ = at(0, 1);
+  state_ = at(1, kUpdateStates);
+  decision_ = at(1 + kUpdateStates, kUpdateDecisions);
+  assembly_.env.loss_scale = slice(state_, 0, kLossScale, 1);
+  if (assembly_.device.kind() == DeviceKind::Null) return;
+  if (assembly_.groups.world().size() > 1) {
+    waits_.emplace(assembly_.device);
+    assembly_.executor.meter_into(&*waits_);
+  }
+  reports_ = PinnedBuffer(assembly_.device, kMostInFlight * sizeof(Report));
+  double start[kUpdateStates];
+  start_updates(rule_.scaling, start);
+  assembly_.device.upload(start, state_.data, sizeof start);
+}
+
+std::array<double, kUpdateStates> Stepper::state() const {
+  BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
+  std::array<double, kUpdateStates> state{};
+  assembly_.device.download(state_.data, state.data(), sizeof state);
+  return state;
+}
+
+void Stepper::resume(std::array<double, kUpdateStates> state) {
+  if (!rule_.scaling.adapts) state[kLossScale] = rule_.scaling.initial;
+  assembly_.device.upload(state.data(), state_.data, sizeof state);
+  applied_steps_ = static_cast<int64_t>(state[kAppliedSteps]);
+  scheduled_samples_ = static_cast<int64_t>(state[kScheduledSamples]);
+}
+
+void Stepper::scale_rate(double factor) {
+  std::array<double, kUpdateStates> changed = state();
+  changed[kRateFactor] = factor;
+  assembly_.device.upload(changed.data(), state_.data, sizeof changed);
+}
+
+void Stepper::recompute(std::span<const HostBatch> batches) {
+  BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
+  double tokens = 0;
+  for (const HostBatch& batch : batches) tokens += static_cast<double>(batch.tokens_count());
+  Exec ex = assembly_.executor.exec();
+  assembly_.reducer.begin_step(ex);
+  assembly_.executor.train(batches, 1.0 / tokens);
+  assembly_.reducer.reduce(ex);
+  assembly_.leases.renew(ex);
+  ex.stream.synchronize();
+}
+
+Stepper::Report* Stepper::report(int64_t number) const {
+  return reinterpret_cast<Report*>(reports_.data()) + number % kMostInFlight;
+}
+
+void Stepper::rehearse(std::span<const HostBatch> batches) {
+  BEV_CHECK(in_flight() == 0, Internal, "a rehearsal while {} steps are in flight", in_flight());
+  if (!assembly_.device.is_asynchronous()) return;
+  // The second one adds where the first overwrites.
+  const auto some = batches.first(std::min<size_t>(2, batches.size()));
+  double tokens = 0;
+  for (const HostBatch& batch : some) tokens += static_cast<double>(batch.tokens_count());
+  Rehearsal rehearsal(assembly_.device);
+  Exec ex = assembly_.executor.exec();
+  assembly_.reducer.begin_step(ex);
+  assembly_.executor.train(some, 1.0 / tokens);
+  ex.stream.synchronize();
+  rehearsal.finish();
+}
+
+void Stepper::submit(std::span<const HostBatch> batches) {
+  BEV_CHECK(in_flight() < kMostInFlight, Internal, "{} steps are in flight", in_flight());
+  UpdateRule rule = rule_;
+  const int sharing = assembly_.groups.layout().data;
+  for (const HostBatch& batch : batches) {
+    rule.divisor += static_cast<double>(batch.tokens_count() * sharing);
+    rule.samples += batch.sequences * sharing;
+  }
+  Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
+  if (waits_) waits_->next_step();
+  Exec ex = assembly_.executor.exec();
+  ticket.begun = TimeMark(assembly_.device, ex.stream);
+  assembly_.reducer.begin_step(ex);
+  // How many tokens of other ranks count is not known yet: the update makes up for it.
+  assembly_.executor.train(batches, 1.0 / rule.divisor);
+  const bool is_timed = assembly_.config.log.timing > 0;
+  if (is_timed) ticket.trained = TimeMark(assembly_.device, ex.stream);
+
+  const Tensor loss = assembly_.executor.loss();
+  if (Communicator& all = assembly_.groups.tokens(); all.size() > 1) all.all_reduce(ex, loss);
+  assembly_.reducer.reduce(ex);
+  if (is_timed) ticket.reduced = TimeMark(assembly_.device, ex.stream);
+  assembly_.reducer.squared_norm(ex, norm_squared_);
+  ops::decide_update(ex, {.norm_squared = norm_squared_,
+                          .loss = loss,
+                          .rule = rule,
+                          .state = state_,
+                          .decision = decision_});
+  assembly_.optimizer->step(ex, decision_);
+  assembly_.leases.renew(ex);
+
+  ticket.samples = rule.samples;
+  if (reports_.data() != nullptr) {
+    Report* to = report(submitted_);
+    const auto back = [&](const ConstTensor& from, double* host) {
+      assembly_.device.download_on(ex.stream, from.data, reinterpret_cast<std::byte*>(host),
+                                   bytes_of(from));
+    };
+    back(loss, to->loss);
+    back(decision_, to->decision);
+    ticket.done = TimeMark(assembly_.device, ex.stream);
+  }
+  ++submitted_;
+}
+
+StepResult Stepper::collect() {
+  BEV_CHECK(in_flight() > 0, Internal, "no step is in flight");
+  Ticket& ticket = tickets_[static_cast<size_t>(collected_ % kMostInFlight)];
+  ++collected_;
+  if (reports_.data() == nullptr) return {};
+  // Waits for the step: its report is there afterwards.
+  const double seconds =
+      ticket.done.seconds_since(last_done_.present() ? last_done_ : ticket.begun);
+  StepTimes times;
+  if (ticket.trained.present())
+    times = {.forward_backward = ticket.trained.seconds_since(ticket.begun),
+             .gradients = ticket.reduced.seconds_since(ticket.trained),
+             .optimizer = ticket.done.seconds_since(ticket.reduced)};
+  last_done_ = std::move(ticket.done);
+  const double waited = waits_ ? waits_->take() : 0;
+  const Report& r = *report(collected_ - 1);
+  const bool applied = r.decision[kApplied] != 0;
+  if (applied) {
+    ++applied_steps_;
+    scheduled_samples_ += ticket.samples;
+  }
+  return {.loss = r.loss[0] / std::max(r.loss[1], 1.0),
+          .grad_norm = r.decision[kNorm],
+          .lr = r.decision[kRate],
+          .next_lr = r.decision[kNextRate],
+          .loss_scale = r.decision[kUsedScale],
+          .seconds = seconds,
+          .waited = waited,
+          .times = times,
+          .applied = applied,
+          .findings = static_cast<int>(r.decision[kFindings]),
+          .loss_limit = r.decision[kLossLimit],
+          .norm_limit = r.decision[kNormLimit]};
+}
+
+}  // namespace bev

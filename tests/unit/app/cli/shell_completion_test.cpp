@@ -1,0 +1,51 @@
+#include "app/cli/shell_completion.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "base/error.h"
+#include "config/megatron/megatron_flags.h"
+#include "config/parse/field.h"
+
+namespace bev::app {
+namespace {
+
+constexpr std::array kVerbs{
+    Verb{"train", "trains", [](std::span<const std::string>) { return 0; }},
+    Verb{"unheard-of", "made up", [](std::span<const std::string>) { return 0; }},
+};
+
+bool has_word(const std::string& text, std::string_view word) {
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    const auto ends = [](char c) { return c == ' ' || c == '\n' || c == '"' || c == ')'; };
+    if (at > 0 && ends(text[at - 1]) && ends(text[at + word.size()])) return true;
+  }
+  return false;
+}
+
+TEST(Completion, KnowsTheVerbsItIsGivenAndAllFlagsThatWork) {
+  const std::string script = completion_script(kVerbs, "bash");
+  for (const char* verb : {"train", "unheard-of", "help", "completion"})
+    EXPECT_TRUE(has_word(script, verb)) << verb;
+  for (const Field& field : fields()) {
+    EXPECT_TRUE(has_word(script, "--" + field.path)) << field.path;
+    for (const Alias& alias : field.about.aliases)
+      EXPECT_TRUE(has_word(script, alias.flag)) << alias.flag;
+    for (const std::string_view choice : field.choices)
+      EXPECT_TRUE(has_word(script, choice)) << choice;
+  }
+  for (const FlagTopic& topic : megatron_topics())
+    for (const MegatronFlag& flag : topic.flags)
+      for (const std::string_view spelling : split_words(flag.flag))
+        EXPECT_EQ(has_word(script, spelling), topic.kind == FlagClass::Noted) << spelling;
+}
+
+TEST(Completion, OtherShellsAreRefused) {
+  EXPECT_THROW(completion_script(kVerbs, "fish"), Error);
+  EXPECT_THROW(completion_script(kVerbs, ""), Error);
+  EXPECT_NE(completion_script(kVerbs, "zsh").find("bashcompinit"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace bev::app

@@ -1,0 +1,202 @@
+// What one rank tells the others about its decoder, and how often it has to.
+#include "infer/engine_calls.h"
+
+#include <gtest/gtest.h>
+
+#include "comm/thread_communicator.h"
+#include "ops/make_device.h"
+#include "unit/infer/stored_model.h"
+
+namespace bev {
+namespace {
+
+using Ids = std::vector<int32_t>;
+
+// Passes everything on; its parts are not counted.
+class CountedWorld final : public Communicator {
+ public:
+  explicit CountedWorld(Communicator& real) : Communicator(real.rank(), real.size()), real_(real) {}
+  int64_t largest(int64_t here) override { return real_.largest(here); }
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
+    return real_.split(ranks);
+  }
+
+  int broadcasts = 0;
+  size_t last_bytes = 0;
+
+ private:
+  void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override {
+    real_.all_reduce(ex, inout, op);
+  }
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override {
+    real_.all_gather(ex, shard, whole);
+  }
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override {
+    real_.reduce_scatter(ex, whole, shard);
+  }
+  void do_broadcast(Exec& ex, Tensor inout, int root) override {
+    ++broadcasts;
+    last_bytes = bytes_of(inout);
+    real_.broadcast(ex, inout, root);
+  }
+  uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override {
+    return real_.send(ex, tensor, to, channel).number;
+  }
+  void do_await(Exec& ex, const Sent& sent) override { real_.await(ex, sent); }
+  void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override {
+    real_.recv(ex, tensor, from, channel);
+  }
+  void do_barrier(std::chrono::seconds limit) override { real_.barrier(limit); }
+
+  Communicator& real_;
+};
+
+constexpr DeviceConfig kDevice{.kind = DeviceKind::Reference, .threads = 1};
+
+// Both see the same broadcasts.
+struct Rank {
+  CountedWorld& world;
+  DecoderCalls& calls;
+  int taken() { return std::exchange(world.broadcasts, 0); }
+};
+
+void with_two_ranks(const DecoderLimits& limits, FunctionRef<void(Rank rank)> tells,
+                    FunctionRef<void(Rank rank)> hears) {
+  run_ranks(2, std::chrono::minutes(1), [&](Communicator& real) {
+    CountedWorld world(real);
+    const std::unique_ptr<Device> device = make_device(kDevice);
+    DecoderCalls calls(world, *device, limits);
+    (real.rank() == 0 ? tells : hears)({world, calls});
+  });
+}
+
+using Kind = DecoderCall::Kind;
+
+TEST(DecoderCalls, AreHeardAsTheyAreTold) {
+  const Ids prompt(2000, 7), text{3, 1, 4}, pages{2, 0, 1};
+  const DecoderRow drawn{
+      .tokens = text, .pages = pages, .choice = {.temperature = 0.5, .top_k = 3}, .key = -5};
+  DecoderRow penalized = drawn;
+  penalized.choice.repetition_penalty = 2;
+  const std::vector<DecoderRow> both{drawn, penalized};
+  with_two_ranks(
+      {.rows = 2, .length = 2100, .page = 700},
+      [&](Rank rank) {
+        rank.calls.tell(Kind::Prefill, std::vector<DecoderRow>{{.tokens = prompt}, drawn});
+        rank.calls.tell(Kind::DecodeFurther, both);
+        rank.calls.tell(Kind::CopyPage, {}, 6, 9);
+      },
+      [&](Rank rank) {
+        const DecoderCall first = rank.calls.hear();
+        EXPECT_EQ(first.kind, Kind::Prefill);
+        ASSERT_EQ(first.rows.size(), 2u);
+        EXPECT_EQ(first.rows[0].tokens, prompt);
+        EXPECT_EQ(first.rows[1].tokens, text);
+        EXPECT_EQ(first.rows[1].pages, pages);
+        const DecoderCall step = rank.calls.hear();
+        EXPECT_EQ(step.kind, Kind::DecodeFurther);
+        ASSERT_EQ(step.rows.size(), 2u);
+        // Those before the last are in the cache.
+        EXPECT_EQ(step.rows[0].tokens, (Ids{0, 0, 4}));
+        EXPECT_EQ(step.rows[0].choice.temperature, 0.5);
+        EXPECT_EQ(step.rows[0].choice.top_k, 3);
+        EXPECT_EQ(step.rows[0].key, -5);
+        EXPECT_EQ(step.rows[1].tokens, text);
+        const DecoderCall copy = rank.calls.hear();
+        EXPECT_EQ(copy.kind, Kind::CopyPage);
+        EXPECT_TRUE(copy.rows.empty());
+        EXPECT_EQ(copy.from, 6);
+        EXPECT_EQ(copy.to, 9);
+      });
+}
+
+TEST(DecoderCalls, AStepTakesOneBroadcast) {
+  const Ids tokens(99, 1), pages(50, 1);
+  const std::vector<DecoderRow> rows(20, {.tokens = tokens, .pages = pages});
+  with_two_ranks(
+      {.rows = 20, .length = 100, .page = 2},
+      [&](Rank rank) {
+        for (const Kind kind : {Kind::Decode, Kind::DecodeFurther, Kind::Nothing}) {
+          rank.calls.tell(kind, kind == Kind::Nothing ? std::vector<DecoderRow>{} : rows);
+          EXPECT_EQ(rank.taken(), 1);
+        }
+        rank.calls.tell(Kind::Prefill, rows);
+        EXPECT_EQ(rank.taken(), 2);
+        // The second was as long as what was left over.
+        EXPECT_EQ(rank.world.last_bytes, 20 * 98 * sizeof(int32_t));
+      },
+      [](Rank rank) {
+        for (int call = 0; call < 4; ++call) rank.calls.hear();
+      });
+}
+
+TEST(DecoderCalls, CollectingIsToldWithTheNextCall) {
+  with_two_ranks(
+      {.rows = 1, .length = 4, .page = 2},
+      [](Rank rank) {
+        rank.calls.note_collected();
+        rank.calls.note_collected();
+        EXPECT_EQ(rank.taken(), 0);
+        rank.calls.tell(Kind::Nothing);
+        rank.calls.tell(Kind::Nothing);
+      },
+      [](Rank rank) {
+        EXPECT_EQ(rank.calls.hear().collected, 2);
+        EXPECT_EQ(rank.calls.hear().collected, 0);
+      });
+}
+
+// What is rarely as long as it can be does not make every call long.
+TEST(DecoderCalls, ShortOnesStayShort) {
+  const Ids tokens(1, 5), pages(1000, 3);
+  const std::vector<DecoderRow> rows(100, {.tokens = tokens, .pages = pages});
+  with_two_ranks(
+      {.rows = 100, .length = 1000, .page = 1},
+      [&](Rank rank) {
+        rank.calls.tell(Kind::Nothing);
+        EXPECT_EQ(rank.taken(), 1);
+        EXPECT_LE(rank.world.last_bytes, 65536u);
+        rank.calls.tell(Kind::Decode, rows);
+        EXPECT_EQ(rank.taken(), 2);
+      },
+      [&](Rank rank) {
+        rank.calls.hear();
+        const DecoderCall call = rank.calls.hear();
+        ASSERT_EQ(call.rows.size(), 100u);
+        for (const DecoderCall::Row& row : call.rows) EXPECT_EQ(row.pages, pages);
+      });
+}
+
+// A text of a prompt and so many steps costs as many broadcasts, and one for the end.
+TEST(DecoderCalls, OfALedDecoder) {
+  const test::StoredModel stored;
+  ModelUse use{.device = kDevice, .length = 9};
+  use.parallel.ranks = use.parallel.tensor = 2;
+  run_ranks(2, std::chrono::minutes(1), [&](Communicator& real) {
+    CountedWorld world(real);
+    const std::unique_ptr<Device> device = make_device(kDevice);
+    LoadedModel model(stored.folder(), use, *device, world);
+    {
+      Decoder decoder(model, {.rows = 1, .length = 9, .page = 3});
+      world.broadcasts = 0;
+      if (world.rank() != 0) return decoder.follow();
+      decoder.lead();
+      Ids tokens{3, 1};
+      const Ids pages{2, 0, 1};
+      const auto row = [&] { return std::vector<DecoderRow>{{.tokens = tokens, .pages = pages}}; };
+      decoder.prefill(row());
+      for (int step = 0; step < 5; ++step) {
+        tokens.push_back(decoder.collect()[0].id);
+        decoder.decode(row());
+      }
+      decoder.collect();
+      EXPECT_EQ(world.broadcasts, 1 + 5);
+      EXPECT_EQ(decoder.logits().size(), 29u);
+      EXPECT_EQ(world.broadcasts, 1 + 5 + 1);
+    }
+    EXPECT_EQ(world.broadcasts, 1 + 5 + 1 + 1);
+  });
+}
+
+}  // namespace
+}  // namespace bev

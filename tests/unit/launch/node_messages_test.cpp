@@ -1,0 +1,68 @@
+#include "launch/node_messages.h"
+
+#include <gtest/gtest.h>
+
+#include "coordination/coordination_messages.h"
+#include "support/expect_error.h"
+
+namespace bev {
+namespace {
+
+using test::expect_error;
+
+template <class T>
+T there_and_back(const T& message) {
+  return std::get<T>(decode_machine(encode_machine(message)));
+}
+
+TEST(MachineMessages, ArriveAsTheyWere) {
+  const auto hello = there_and_back(
+      MachineHello{.number = 3, .processes = 8, .least = 2, .most = 4, .host = "b", .job = "name"});
+  EXPECT_EQ(hello.number, 3);
+  EXPECT_EQ(hello.processes, 8);
+  EXPECT_EQ(hello.least, 2);
+  EXPECT_EQ(hello.most, 4);
+  EXPECT_EQ(hello.host, "b");
+  EXPECT_EQ(hello.job, "name");
+  const auto end =
+      there_and_back(MachineEnd{.code = 137, .by_people = true, .seconds = 1.5, .words = "w"});
+  EXPECT_EQ(end.code, 137);
+  EXPECT_TRUE(end.by_people);
+  EXPECT_EQ(end.seconds, 1.5);
+  EXPECT_EQ(end.words, "w");
+  const auto place = there_and_back(
+      MachinePlace{.node = 1, .nodes = 2, .first_rank = 8, .ranks = 16, .restart = 3});
+  EXPECT_EQ(place.node, 1);
+  EXPECT_EQ(place.nodes, 2);
+  EXPECT_EQ(place.first_rank, 8);
+  EXPECT_EQ(place.ranks, 16);
+  EXPECT_EQ(place.restart, 3);
+  EXPECT_EQ(there_and_back(MachineNote{"n"}).text, "n");
+  EXPECT_EQ(there_and_back(MachineStop{"s"}).why, "s");
+  EXPECT_EQ(there_and_back(MachineOver{.code = 5, .words = "o"}).words, "o");
+  there_and_back(MachineBeat{});
+}
+
+TEST(MachineMessages, LongTextsAreCut) {
+  EXPECT_LE(there_and_back(MachineNote{std::string(100'000, 'x')}).text.size(), kTextMost);
+}
+
+TEST(MachineMessages, NonsenseIsRefused) {
+  const std::string good = encode_machine(MachineEnd{.code = 1, .words = "w"});
+  for (size_t size = 0; size < good.size(); ++size)
+    expect_error(ErrorKind::Comm, "", [&] { decode_machine(good.substr(0, size)); });
+  expect_error(ErrorKind::Comm, "behind the end", [&] { decode_machine(good + "x"); });
+  std::string strange = good;
+  strange[4] = 99;
+  expect_error(ErrorKind::Comm, "kind 99", [&] { decode_machine(strange); });
+  expect_error(ErrorKind::Comm, "0 processes",
+               [] { decode_machine(encode_machine(MachineHello{.processes = 0})); });
+  expect_error(ErrorKind::Comm, "machine 2 of 2",
+               [] { decode_machine(encode_machine(MachinePlace{.node = 2, .nodes = 2})); });
+  // A rank that takes the port of launchers for its own.
+  expect_error(ErrorKind::Comm, "as a launcher",
+               [] { decode_machine(encode(HelloMessage{1, 2, "job", "host", 7})); });
+}
+
+}  // namespace
+}  // namespace bev

@@ -1,0 +1,111 @@
+// What is remembered about products from run to run. Every test names the fault that makes it fail.
+#include "ops/cuda/gemm/gemm_autotune_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "support/temporary_directory.h"
+
+namespace bev::cuda {
+namespace {
+
+ProductKind kind_with(int64_t rows) {
+  ProductKind kind{};
+  kind[0] = rows;
+  kind[22] = 128;
+  return kind;
+}
+
+KnownProduct product_with(uint64_t word) {
+  KnownProduct product{.fused = true, .seconds = 1e-4};
+  product.algorithm = {word, 0xFFFFFFFFFFFFFFFFu, 3, 4, 5, 6, 7, 8};
+  return product;
+}
+
+std::string text_of(const std::filesystem::path& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Fails when a word of an algorithm is stored with fewer than 64 bits, or what is inside is
+// forgotten.
+TEST(ProductCache, RemembersFromRunToRun) {
+  const test::TemporaryDirectory folder;
+  ProductCache first(folder.path(), "NVIDIA H200", 130100);
+  EXPECT_EQ(first.find(kind_with(7)), nullptr);
+  first.put(kind_with(7), product_with(0x8000000000000001u));
+  EXPECT_EQ(first.save(), "");
+  const ProductCache second(folder.path(), "NVIDIA H200", 130100);
+  const KnownProduct* known = second.find(kind_with(7));
+  ASSERT_NE(known, nullptr);
+  EXPECT_EQ(known->algorithm, product_with(0x8000000000000001u).algorithm);
+  EXPECT_TRUE(known->fused);
+  EXPECT_EQ(second.find(kind_with(8)), nullptr);
+}
+
+// Fails when what one GPU or version of the library found is taken for another.
+TEST(ProductCache, KeepsGpusAndVersionsApart) {
+  const test::TemporaryDirectory folder;
+  ProductCache first(folder.path(), "NVIDIA H200", 130100);
+  first.put(kind_with(7), product_with(1));
+  EXPECT_EQ(first.save(), "");
+  EXPECT_EQ(ProductCache(folder.path(), "NVIDIA H100", 130100).find(kind_with(7)), nullptr);
+  EXPECT_EQ(ProductCache(folder.path(), "NVIDIA H200", 130200).find(kind_with(7)), nullptr);
+}
+
+// Fails when a process writes only what it found itself.
+TEST(ProductCache, KeepsWhatOthersHaveWritten) {
+  const test::TemporaryDirectory folder;
+  ProductCache first(folder.path(), "gpu", 1), second(folder.path(), "gpu", 1);
+  first.put(kind_with(1), product_with(1));
+  second.put(kind_with(2), product_with(2));
+  EXPECT_EQ(first.save(), "");
+  EXPECT_EQ(second.save(), "");
+  const ProductCache third(folder.path(), "gpu", 1);
+  EXPECT_NE(third.find(kind_with(1)), nullptr);
+  EXPECT_NE(third.find(kind_with(2)), nullptr);
+}
+
+// Fails when a damaged file ends the program, or a damaged algorithm reaches the library.
+TEST(ProductCache, DoesNotBelieveADamagedFile) {
+  const test::TemporaryDirectory folder;
+  ProductCache first(folder.path(), "gpu", 1);
+  first.put(kind_with(1), product_with(12345));
+  EXPECT_EQ(first.save(), "");
+  const std::string whole = text_of(first.file());
+  std::string other = whole;
+  other.replace(other.find("12345"), 5, "12346");
+  const auto holds = [&](const std::string& text) {
+    std::ofstream(first.file()) << text;
+    return ProductCache(folder.path(), "gpu", 1).find(kind_with(1)) != nullptr;
+  };
+  EXPECT_TRUE(holds(whole));
+  EXPECT_FALSE(holds(other));
+  EXPECT_FALSE(holds(whole.substr(0, whole.size() / 2)));
+  EXPECT_FALSE(holds(""));
+  EXPECT_FALSE(holds("[]"));
+  const std::string head = whole.substr(0, whole.find("\"products\""));
+  EXPECT_FALSE(holds(head + R"("products": [{}]})"));
+  EXPECT_FALSE(holds(head + R"("products": {"kind": 3}})"));
+  std::string foreign = whole;
+  foreign.insert(foreign.find("\"format\": ") + 10, "9");
+  EXPECT_FALSE(holds(foreign));
+  EXPECT_TRUE(holds(whole));
+}
+
+// Fails when a folder that cannot be made is an error of the run, or is not told.
+TEST(ProductCache, SaysWhyItCannotBeKept) {
+  const test::TemporaryDirectory folder;
+  std::ofstream(folder.path() / "file") << "x";
+  ProductCache cache(folder.path() / "file" / "inside", "gpu", 1);
+  cache.put(kind_with(1), product_with(1));
+  EXPECT_NE(cache.save(), "");
+  ProductCache none("", "gpu", 1);
+  none.put(kind_with(1), product_with(1));
+  EXPECT_EQ(none.save(), "");
+  EXPECT_NE(none.find(kind_with(1)), nullptr);
+}
+
+}  // namespace
+}  // namespace bev::cuda
