@@ -1,5 +1,5 @@
-// What a backend provides: one typed function pointer per op. A wrong signature does not compile; a
-// null entry is found by a test.
+// The ops of each backend, and the table through which they are called: one typed function pointer
+// per op of op_list.inc. An op that a backend lacks does not link.
 #pragma once
 
 #include "ops/activation.h"
@@ -17,44 +17,42 @@
 #include "ops/sampling.h"
 #include "ops/update.h"
 
+#define BEV_OP(name, Args) void name(Exec&, const ops::Args&);
+
+// Float64 loops, the definition of every op. Slow on purpose.
+namespace bev::reference {
+#include "ops/op_list.inc"
+}  // namespace bev::reference
+
+// f32 and bf16 in host memory, sums in f32 or better, on the threads of the device. Results do not
+// depend on the number of threads.
+namespace bev::cpu {
+#include "ops/op_list.inc"
+}  // namespace bev::cpu
+
+// f32, bf16 and f16 in GPU memory, sums in f32 or better. Every op is ordered on exec.stream and
+// returns before it is done. In builds with CUDA.
+namespace bev::cuda {
+#include "ops/op_list.inc"
+bool norms_on_the_way(Exec&, const ops::Matmul&);
+}  // namespace bev::cuda
+
+#undef BEV_OP
+
 namespace bev {
 
 // Backends may assume arguments that the checked fronts (ops/*.cpp) have accepted.
 struct OpTable {
-  void (*matmul)(Exec&, const ops::Matmul&);
+#define BEV_OP(name, Args) void (*name)(Exec&, const ops::Args&);
+#include "ops/op_list.inc"
+#undef BEV_OP
   // Whether matmul() takes these arguments with their norm.
   bool (*norms_on_the_way)(Exec&, const ops::Matmul&);
-  void (*norm)(Exec&, const ops::Norm&);
-  void (*residual_norm)(Exec&, const ops::ResidualNorm&);
-  void (*norm_backward)(Exec&, const ops::NormBackward&);
-  void (*dropout)(Exec&, const ops::DropoutApply&);
-  void (*residual_add)(Exec&, const ops::ResidualAdd&);
-  void (*attention)(Exec&, const ops::Attention&);
-  void (*attention_backward)(Exec&, const ops::AttentionBackward&);
-  void (*rope)(Exec&, const ops::Rope&);
-  void (*activate)(Exec&, const ops::Activate&);
-  void (*activate_backward)(Exec&, const ops::ActivateBackward&);
-  void (*embedding)(Exec&, const ops::Embedding&);
-  void (*embedding_backward)(Exec&, const ops::EmbeddingBackward&);
-  void (*softmax_stats)(Exec&, const ops::SoftmaxStats&);
-  void (*merge_softmax_stats)(Exec&, const ops::MergeSoftmaxStats&);
-  void (*cross_entropy)(Exec&, const ops::CrossEntropy&);
-  void (*copy)(Exec&, const ops::Copy&);
-  void (*fill)(Exec&, const ops::Fill&);
-  void (*squared_norm)(Exec&, const ops::SquaredNorm&);
-  void (*weighted_sum)(Exec&, const ops::WeightedSum&);
-  void (*hash_bits)(Exec&, const ops::HashBits&);
-  void (*cache_write)(Exec&, const ops::CacheWrite&);
-  void (*decode_attention)(Exec&, const ops::DecodeAttention&);
-  void (*choose_tokens)(Exec&, const ops::ChooseTokens&);
-  void (*combine)(Exec&, const ops::Combine&);
-  void (*decide_update)(Exec&, const ops::DecideUpdate&);
-  void (*adamw)(Exec&, const ops::AdamW&);
-  void (*sgd)(Exec&, const ops::Sgd&);
 };
 
-extern const OpTable kReferenceOps, kCpuOps, kNullOps;
-extern const OpTable kNullCudaOps;  // books the workspaces of the cuda backend
+extern const OpTable kReferenceOps, kCpuOps;
 extern const OpTable kCudaOps;      // in builds with CUDA
+extern const OpTable kNullOps;      // planning: the checked fronts count, nothing is computed
+extern const OpTable kNullCudaOps;  // planning: books the workspaces of the cuda backend
 
 }  // namespace bev

@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include "ops/cpu/dropout_args.h"
-#include "ops/cpu/ops.h"
 #include "ops/cpu/parallel_loops.h"
 #include "ops/cpu/rows.h"
+#include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {

@@ -5,9 +5,9 @@
 #include <type_traits>
 
 #include "ops/cpu/kernels/kernels.h"
-#include "ops/cpu/ops.h"
 #include "ops/cpu/parallel_loops.h"
 #include "ops/cpu/rows.h"
+#include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {

@@ -4,9 +4,9 @@
 #include <atomic>
 
 #include "ops/cpu/kernels/kernels.h"
-#include "ops/cpu/ops.h"
 #include "ops/cpu/parallel_loops.h"
 #include "ops/hash_rule.h"
+#include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {

@@ -1,8 +1,8 @@
 #include "ops/rope.h"
 
 #include "ops/cpu/kernels/kernels.h"
-#include "ops/cpu/ops.h"
 #include "ops/cpu/parallel_loops.h"
+#include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {

@@ -8,8 +8,8 @@
 
 #include "base/integer.h"
 #include "ops/cpu/kernels/kernels.h"
-#include "ops/cpu/ops.h"
 #include "ops/cpu/parallel_loops.h"
+#include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 
 namespace bev::cpu {

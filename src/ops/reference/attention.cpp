@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "ops/attention_dropout.h"
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 
 namespace bev::reference {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 
 namespace bev::reference {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 
 namespace bev::reference {
 

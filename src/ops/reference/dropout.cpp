@@ -1,8 +1,8 @@
 #include "ops/dropout.h"
 
 #include "base/philox.h"
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 #include "ops/reference/scalar.h"
 
 namespace bev::reference {

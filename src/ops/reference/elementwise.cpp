@@ -3,8 +3,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 #include "tensor/dtype_dispatch.h"
 
 namespace bev::reference {

@@ -1,7 +1,7 @@
 #include "ops/matmul.h"
 
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 #include "ops/reference/scalar.h"
 
 namespace bev::reference {

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "ops/hash_rule.h"
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 
 namespace bev::reference {
 

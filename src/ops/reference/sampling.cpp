@@ -5,8 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 
 namespace bev::reference {
 

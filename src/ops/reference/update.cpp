@@ -2,8 +2,8 @@
 
 #include <cmath>
 
+#include "ops/op_table.h"
 #include "ops/reference/at.h"
-#include "ops/reference/ops.h"
 
 namespace bev::reference {
 

@@ -6,8 +6,8 @@
 #include "ops/cuda/attention/cudnn_attention.h"
 #include "ops/cuda/attention/flash_attention.h"
 #include "ops/cuda/gpu.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/workspace.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

@@ -1,6 +1,6 @@
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/programmatic_launch.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
+#include "ops/op_table.h"
 #include "ops/rope.h"
 
 namespace bev::cuda {

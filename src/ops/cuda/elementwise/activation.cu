@@ -1,8 +1,8 @@
 #include "ops/activation.h"
 #include "ops/cuda/elementwise/activation_function.cuh"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/programmatic_launch.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

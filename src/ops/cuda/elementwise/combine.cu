@@ -1,6 +1,6 @@
 #include "ops/combine.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/vector_rows.cuh"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

@@ -1,6 +1,6 @@
 #include "ops/cuda/elementwise/dropout_args.cuh"
-#include "ops/cuda/ops.h"
 #include "ops/dropout.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

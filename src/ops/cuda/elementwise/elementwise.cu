@@ -1,9 +1,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/vector_rows.cuh"
 #include "ops/elementwise.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

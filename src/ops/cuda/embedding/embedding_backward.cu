@@ -3,9 +3,9 @@
 // the runs: the sums of a run that lies in several such stretches go through memory and are then
 // added in order.
 #include "ops/cuda/embedding/sort_tokens.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/vector_rows.cuh"
 #include "ops/embedding.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

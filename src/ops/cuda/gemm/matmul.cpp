@@ -4,8 +4,8 @@
 #include "ops/cuda/gemm/gemm_dispatch.h"
 #include "ops/cuda/gemm/gemm_small_m.h"
 #include "ops/cuda/gpu.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/workspace.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

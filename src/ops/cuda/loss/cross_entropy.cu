@@ -1,7 +1,7 @@
 #include "ops/cross_entropy.h"
 #include "ops/cuda/loss/cross_entropy_full_rows.h"
 #include "ops/cuda/loss/loss_rows.cuh"
-#include "ops/cuda/ops.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

@@ -4,9 +4,9 @@
 // and all that is read is asked for at once.
 #include "ops/cuda/elementwise/dropout_args.cuh"
 #include "ops/cuda/norm/norm_teams.cuh"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/programmatic_launch.cuh"
 #include "ops/norm.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

@@ -5,10 +5,10 @@
 // The sums over rows are made in two stages: every block keeps its own, then they are added up.
 #include "ops/cuda/norm/norm_row_ring.cuh"
 #include "ops/cuda/norm/norm_teams.cuh"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/cuda/workspace.h"
 #include "ops/norm.h"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 

@@ -4,8 +4,8 @@
 #include <type_traits>
 
 #include "base/philox.h"
-#include "ops/cuda/ops.h"
 #include "ops/cuda/primitives/element_types.cuh"
+#include "ops/op_table.h"
 
 namespace bev::cuda {
 
