@@ -55,7 +55,7 @@ if(BEV_HAS_CUDA)
   endif()
 
   # Ranks as processes with a GPU each. NCCL_HOME may be the nvidia/nccl folder of a Python environment.
-  find_path(BEV_NCCL_INCLUDE nccl_communicator.h PATH_SUFFIXES include
+  find_path(BEV_NCCL_INCLUDE nccl.h PATH_SUFFIXES include
     HINTS ENV NCCL_HOME ${CUDAToolkit_INCLUDE_DIRS})
   mark_as_advanced(BEV_NCCL_INCLUDE)
   if(BEV_NCCL_INCLUDE)
@@ -63,7 +63,7 @@ if(BEV_HAS_CUDA)
     message(NOTICE "NCCL: ${BEV_NCCL_INCLUDE}")
   else()
     set(BEV_HAS_NCCL OFF)
-    message(NOTICE "NCCL: not built, nccl_communicator.h was not found; ranks share one GPU or use processors")
+    message(NOTICE "NCCL: not built, nccl.h was not found; ranks share one GPU or use processors")
   endif()
 else()
   message(NOTICE "CUDA: not built; the cpu and reference devices are (nvcc was not found or BEV_CUDA is OFF)")

@@ -1,10 +1,49 @@
-# bev_library(folder LINK a b ...): one static library per folder of src/, linked to what it may include.
-# Folders named cuda/ are built with the CUDA backend only; mpi/ and gloo/ are plug-ins (engines.cmake).
-# Files named *_avx512.cpp and *_avx2.cpp are the only ones built for more than the baseline CPU; the
-# program chooses among them at run time. The compiler must not fuse multiplications and additions by
-# itself there: a fused and a separate activation would then differ in the last bit.
+# bev_library(folder [OPTIMIZE level] LINK a b ...): one static library per folder of src/, linked to
+# what it may include. Folders named cuda/ are built with the CUDA backend only; mpi/ and gloo/ are
+# plug-ins (engines.cmake). Files named *_avx512.cpp and *_avx2.cpp are the only ones built for more
+# than the baseline CPU; the program chooses among them at run time. The compiler must not fuse
+# multiplications and additions by itself there: a fused and a separate activation would then differ
+# in the last bit.
+#
+# Three things make the first build short. Sources are compiled several at a time (BEV_UNITY), which
+# the presets of developers turn off. Each optimisation level has one precompiled header (BEV_PCH),
+# which `make lint` turns off to find missing includes. OPTIMIZE lowers the level where nothing is hot.
+option(BEV_UNITY "Compile several sources of a folder as one" OFF)
+option(BEV_PCH "Precompile the standard headers" ON)
+
+# bev_compile_faster(target level): unity build and precompiled header.
+function(bev_compile_faster target level)
+  target_compile_options(${target} PRIVATE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O${level}>")
+  if(BEV_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+  if(BEV_PCH)
+    target_precompile_headers(${target} REUSE_FROM bev_pch_O${level})
+  endif()
+endfunction()
+
+# The objects for one instruction set must hold no inline function of another file (isa_symbols.sh).
+function(bev_compile_alone source)
+  set_source_files_properties(${source} PROPERTIES SKIP_PRECOMPILE_HEADERS ON
+    SKIP_UNITY_BUILD_INCLUSION ON)
+endfunction()
+
+foreach(level 1 2 3)
+  if(BEV_PCH)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/pch/pch_O${level}.cpp CONTENT "")
+    add_library(bev_pch_O${level} STATIC ${CMAKE_BINARY_DIR}/pch/pch_O${level}.cpp)
+    target_compile_options(bev_pch_O${level} PRIVATE $<$<CONFIG:RelWithDebInfo>:-O${level}>)
+    target_link_libraries(bev_pch_O${level} PRIVATE bev_flags)
+    target_include_directories(bev_pch_O${level} PRIVATE ${PROJECT_SOURCE_DIR}/src)
+    target_precompile_headers(bev_pch_O${level} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${PROJECT_SOURCE_DIR}/cmake/precompiled.h>")
+  endif()
+endforeach()
+
 function(bev_library name)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "" "OPTIMIZE" "LINK" ${ARGN})
+  if(NOT ARG_OPTIMIZE)
+    set(ARG_OPTIMIZE 2)
+  endif()
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cpp)
   if(BEV_HAS_CUDA)
     file(GLOB_RECURSE kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${name}/*.cu)
@@ -14,25 +53,25 @@ function(bev_library name)
   endif()
   list(FILTER sources EXCLUDE REGEX "/comm/(mpi|gloo|plugin)/")
   list(TRANSFORM ARG_LINK REPLACE "^bev::" "bev_")
-  if(sources)
-    add_library(bev_${name} STATIC ${sources})
-    target_include_directories(bev_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
-    target_link_libraries(bev_${name} PUBLIC ${ARG_LINK} PRIVATE bev_flags)
-    foreach(source ${sources})
-      if(source MATCHES "_avx512\\.cpp$")
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
-          "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;-O3;-ffp-contract=off")
-      elseif(source MATCHES "_avx2\\.cpp$")
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-O3;-ffp-contract=off")
-      elseif(source MATCHES "_portable\\.cpp$")
-        set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
-      endif()
-    endforeach()
-  else()
-    add_library(bev_${name} INTERFACE)
-    target_include_directories(bev_${name} INTERFACE ${PROJECT_SOURCE_DIR}/src)
-    target_link_libraries(bev_${name} INTERFACE ${ARG_LINK})
-  endif()
+  add_library(bev_${name} STATIC ${sources})
+  target_include_directories(bev_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(bev_${name} PUBLIC ${ARG_LINK} PRIVATE bev_flags)
+  bev_compile_faster(bev_${name} ${ARG_OPTIMIZE})
+  foreach(source ${sources})
+    if(source MATCHES "_avx512\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS
+        "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx2;-mfma;-O3;-ffp-contract=off")
+      bev_compile_alone(${source})
+    elseif(source MATCHES "_avx2\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-O3;-ffp-contract=off")
+      bev_compile_alone(${source})
+    elseif(source MATCHES "_portable\\.cpp$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-O3;-ffp-contract=off")
+      bev_compile_alone(${source})
+    elseif(source MATCHES "\\.cu$")
+      set_source_files_properties(${source} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+    endif()
+  endforeach()
 endfunction()
 
 # bev_relocatable(target place): the program looks for its libraries in `place`, beside itself

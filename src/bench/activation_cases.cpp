@@ -6,7 +6,7 @@ namespace bev {
 
 namespace {
 
-std::string shape_of(const CaseOperands& o) { return format("{} x {}", o.tokens, o.inner); }
+std::string activation_shape(const CaseOperands& o) { return format("{} x {}", o.tokens, o.inner); }
 
 }  // namespace
 
@@ -15,7 +15,7 @@ std::vector<OpCase> activate_cases(const CaseOperands& o) {
   const ops::Activate a{.activation = o.config.model.activation,
                         .x = o.value({o.tokens, o.inner}),
                         .y = o.value({o.tokens, o.model.ffn})};
-  return {{shape_of(o), [=](Exec& ex) { ops::activate(ex, a); }}};
+  return {{activation_shape(o), [=](Exec& ex) { ops::activate(ex, a); }}};
 }
 
 std::vector<OpCase> activate_backward_cases(const CaseOperands& o) {
@@ -23,7 +23,7 @@ std::vector<OpCase> activate_backward_cases(const CaseOperands& o) {
                                 .dy = o.value({o.tokens, o.model.ffn}),
                                 .x = o.value({o.tokens, o.inner}),
                                 .dx = o.value({o.tokens, o.inner})};
-  return {{shape_of(o), [=](Exec& ex) { ops::activate_backward(ex, a); }}};
+  return {{activation_shape(o), [=](Exec& ex) { ops::activate_backward(ex, a); }}};
 }
 
 }  // namespace bev

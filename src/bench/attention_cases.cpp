@@ -35,7 +35,7 @@ Heads attended_heads(const CaseOperands& o) {
   return heads;
 }
 
-std::string shape_of(const CaseOperands& o) {
+std::string attention_shape(const CaseOperands& o) {
   const ModelShape& m = o.model;
   return format("{} x {}, {} heads x {}", o.batch.micro_batch, o.batch.sequence, m.heads,
                 m.head_dim) +
@@ -51,13 +51,13 @@ ops::AttentionDropout attention_dropout(const CaseOperands& o) {
 template <class Op>
 std::vector<OpCase> with_and_without_dropout(const CaseOperands& o, const Op& op,
                                              void (*issue)(Exec&, const Op&)) {
-  std::vector<OpCase> cases{{shape_of(o), [=](Exec& ex) { issue(ex, op); }}};
+  std::vector<OpCase> cases{{attention_shape(o), [=](Exec& ex) { issue(ex, op); }}};
   const double probability = o.config.model.attention_dropout;
   if (probability == 0) return cases;
   Op dropping = op;
   dropping.dropout = attention_dropout(o);
   cases.push_back(
-      {format("{} dropout {}", shape_of(o), probability), [=](Exec& ex) { issue(ex, dropping); }});
+      {format("{} dropout {}", attention_shape(o), probability), [=](Exec& ex) { issue(ex, dropping); }});
   return cases;
 }
 

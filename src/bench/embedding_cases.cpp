@@ -6,7 +6,7 @@ namespace bev {
 
 namespace {
 
-std::string shape_of(const CaseOperands& o, std::string_view table, int64_t rows) {
+std::string embedding_shape(const CaseOperands& o, std::string_view table, int64_t rows) {
   return format("{} {} of {} x {}", table, o.tokens, rows, o.model.width);
 }
 
@@ -22,7 +22,7 @@ std::vector<OpCase> embedding_cases(const CaseOperands& o) {
   const ops::Embedding tokens{
       .table = o.value({m.padded_vocab, m.width}), .ids = o.ids(o.tokens, m.vocab), .out = out};
   std::vector<OpCase> cases{
-      {shape_of(o, "tokens", m.padded_vocab), [=](Exec& ex) { ops::embedding(ex, tokens); }}};
+      {embedding_shape(o, "tokens", m.padded_vocab), [=](Exec& ex) { ops::embedding(ex, tokens); }}};
   if (!learns_positions(o)) return cases;
   // The model adds these to the tokens'; a table of zeros keeps the sum from growing.
   const ops::Embedding positions{.table = o.filled({m.positions, m.width}, o.dtype, 0),
@@ -30,7 +30,7 @@ std::vector<OpCase> embedding_cases(const CaseOperands& o) {
                                  .accumulate = true,
                                  .out = out};
   cases.push_back(
-      {shape_of(o, "positions", m.positions), [=](Exec& ex) { ops::embedding(ex, positions); }});
+      {embedding_shape(o, "positions", m.positions), [=](Exec& ex) { ops::embedding(ex, positions); }});
   return cases;
 }
 
@@ -40,12 +40,12 @@ std::vector<OpCase> embedding_backward_cases(const CaseOperands& o) {
   const ops::EmbeddingBackward tokens{.dout = dout,
                                       .ids = o.ids(o.tokens, m.vocab),
                                       .dtable = o.gradient({m.padded_vocab, m.width})};
-  std::vector<OpCase> cases{{shape_of(o, "tokens", m.padded_vocab),
+  std::vector<OpCase> cases{{embedding_shape(o, "tokens", m.padded_vocab),
                              [=](Exec& ex) { ops::embedding_backward(ex, tokens); }}};
   if (!learns_positions(o)) return cases;
   const ops::EmbeddingBackward positions{
       .dout = dout, .ids = o.positions(), .dtable = o.gradient({m.positions, m.width})};
-  cases.push_back({shape_of(o, "positions", m.positions),
+  cases.push_back({embedding_shape(o, "positions", m.positions),
                    [=](Exec& ex) { ops::embedding_backward(ex, positions); }});
   return cases;
 }

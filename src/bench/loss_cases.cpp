@@ -7,7 +7,7 @@ namespace bev {
 
 namespace {
 
-std::string shape_of(const CaseOperands& o) {
+std::string loss_shape(const CaseOperands& o) {
   return format("{} x {}", o.loss_rows, o.model.padded_vocab);
 }
 
@@ -21,7 +21,7 @@ std::vector<OpCase> softmax_stats_cases(const CaseOperands& o) {
   const ops::SoftmaxStats s{.logits = logits_of(o),
                             .targets = o.ids(o.loss_rows, o.model.vocab),
                             .stats = o.sum({o.loss_rows, ops::kSoftmaxStats})};
-  return {{shape_of(o), [=](Exec& ex) { ops::softmax_stats(ex, s); }}};
+  return {{loss_shape(o), [=](Exec& ex) { ops::softmax_stats(ex, s); }}};
 }
 
 // In place, as in the model: the gradient of a chunk takes the place of its logits. Once with
@@ -39,8 +39,8 @@ std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
                             .dlogits = logits};
   ops::CrossEntropy cut = c;
   cut.stats = o.filled({o.loss_rows, ops::kSoftmaxStats}, o.sums, 10);
-  return {{shape_of(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }},
-          {shape_of(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }}};
+  return {{loss_shape(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }},
+          {loss_shape(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }}};
 }
 
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o) {

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kChunkBytes = size_t{8} << 20;
+constexpr size_t kReadBytes = size_t{8} << 20;
 
 // That the parts cover the tensor, each element once.
 void check_cover(const StoredCheckpoint::Logical& tensor, const fs::path& folder) {
@@ -103,7 +103,7 @@ void StoredCheckpoint::visit_rows(
     const Logical& tensor, const Part& part, int64_t row_begin, int64_t row_end,
     FunctionRef<void(int64_t row, int64_t rows, const std::byte* bytes)> visit) const {
   const size_t row_bytes = static_cast<size_t>(part.where.columns) * size_of(tensor.dtype);
-  const auto step = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / row_bytes));
+  const auto step = static_cast<int64_t>(std::max<size_t>(1, kReadBytes / row_bytes));
   const PositionedFile& file = files_[part.file];
   // The checksum needs all rows.
   const int64_t first = part.is_verified ? row_begin : 0;

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 // Without a copy in host memory, what is on its way from the device at a time.
-constexpr size_t kChunkBytes = size_t{16} << 20;
+constexpr size_t kWriteBytes = size_t{16} << 20;
 
 // How long the first rank looks for what another has written: a network file system may show it
 // late.
@@ -95,8 +95,8 @@ CheckpointFile Saver::write_group(const Group& group) {
       continue;
     }
     const size_t bytes = pieces[i].piece.bytes();
-    for (size_t at = 0; at < bytes; at += kChunkBytes) {
-      chunk.resize(std::min(kChunkBytes, bytes - at));
+    for (size_t at = 0; at < bytes; at += kWriteBytes) {
+      chunk.resize(std::min(kWriteBytes, bytes - at));
       device_.download(pieces[i].data + at, chunk.data(), chunk.size());
       file.write(chunk);
     }

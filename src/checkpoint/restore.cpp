@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kMaster = "/master";
 // Host memory through which a piece comes.
-constexpr size_t kChunkBytes = size_t{64} << 20;
+constexpr size_t kRestoreBytes = size_t{64} << 20;
 
 class Restorer {
  public:
@@ -28,7 +28,7 @@ class Restorer {
     if (held.data == nullptr) return;  // planning
     const Rectangle& where = held.piece.where;
     const size_t row_bytes = static_cast<size_t>(where.columns) * size_of(held.piece.dtype);
-    const auto step = static_cast<int64_t>(std::max<size_t>(1, kChunkBytes / row_bytes));
+    const auto step = static_cast<int64_t>(std::max<size_t>(1, kRestoreBytes / row_bytes));
     for (int64_t row = 0; row < where.rows; row += step) {
       const int64_t rows = std::min(step, where.rows - row);
       buffer_.assign(static_cast<size_t>(rows) * row_bytes, std::byte{});

@@ -12,7 +12,7 @@ namespace bev {
 
 namespace {
 
-constexpr int64_t kBlockElements = int64_t{4} << 20;
+constexpr int64_t kComparedElements = int64_t{4} << 20;
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 
 // Equal in all but the number of rows.
@@ -85,7 +85,7 @@ TensorComparison compare_tensor(const TensorSource& first, const TensorSource& s
   const bool same_type = a.dtype == b.dtype;
   Block ours(first, name, a.dtype), theirs(second, name, b.dtype);
   double difference_squares = 0, squares = 0;
-  for_each_block(common, kBlockElements, [&](const Rectangle& block) {
+  for_each_block(common, kComparedElements, [&](const Rectangle& block) {
     ours.read(block);
     theirs.read(block);
     for (size_t i = 0; i < ours.values().size(); ++i) {

@@ -9,7 +9,7 @@ namespace bev {
 
 namespace {
 
-constexpr int64_t kBlockElements = int64_t{4} << 20;
+constexpr int64_t kStatisticsElements = int64_t{4} << 20;
 
 }  // namespace
 
@@ -20,7 +20,7 @@ TensorStatistics statistics_of(const TensorSource& source, const std::string& na
   int64_t finite = 0;
   std::vector<double> values;
   for_each_block(
-      whole_of(source.tensors().at(name).shape), kBlockElements, [&](const Rectangle& block) {
+      whole_of(source.tensors().at(name).shape), kStatisticsElements, [&](const Rectangle& block) {
         values.resize(static_cast<size_t>(block.elements()));
         source.read(name, block, DType::f64, std::as_writable_bytes(std::span(values)).data());
         for (const double value : values) {

@@ -23,7 +23,7 @@ using std::chrono::steady_clock;
 
 constexpr uint64_t kListenerId = 0, kWakeId = 1, kFirstPeerId = 2;
 constexpr milliseconds kStrangerLimit{5000};
-constexpr milliseconds kFirstNote{2000}, kNextNote{10000};
+constexpr milliseconds kFirstWaitNote{2000}, kNextWaitNote{10000};
 constexpr milliseconds kFarewell{1000};
 constexpr size_t kStrangersLeast = 256;
 constexpr int kAcceptedAtOnce = 128;  // then the ranks have their turn
@@ -46,7 +46,7 @@ ControlServer::Loop::Loop(Socket listener, ControlServerOptions options)
       roster_(options_.size, options_.job),
       ranks_(static_cast<size_t>(options_.size)),
       next_id_(kFirstPeerId),
-      next_note_(started_ + kFirstNote),
+      next_note_(started_ + kFirstWaitNote),
       tick_(std::clamp(options_.heartbeat / 2, milliseconds(5), milliseconds(500))) {
   BEV_CHECK(epoll_.is_open(), Comm, "cannot make an epoll: {}", std::strerror(errno));
   // Every rank is one.
@@ -311,7 +311,7 @@ void ControlServer::Loop::tick_joining(Time now) {
     for (size_t i = ranks_.size(); i-- > 0;)
       if (ranks_[i] != nullptr) say(*ranks_[i], parcel);
   } else if (now >= next_note_) {
-    next_note_ = now + kNextNote;
+    next_note_ = now + kNextWaitNote;
     options_.note(format("waiting for {}", missing));
     const Parcel parcel = parcel_of(WaitingMessage{cut(missing)});
     for (Peer* peer : ranks_)

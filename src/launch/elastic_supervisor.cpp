@@ -20,7 +20,7 @@ namespace bev {
 
 namespace {
 
-double seconds(std::chrono::milliseconds duration) {
+double in_seconds(std::chrono::milliseconds duration) {
   return std::chrono::duration<double>(duration).count();
 }
 
@@ -100,7 +100,7 @@ class FirstMachine {
   }
 
   int rest(std::chrono::milliseconds duration) {
-    const double until = seconds_now() + seconds(duration);
+    const double until = seconds_now() + in_seconds(duration);
     while (seconds_now() < until)
       if (const int signal = wait_aside(signals_, host_, 100)) return signal;
     return 0;
@@ -117,8 +117,8 @@ class FirstMachine {
   std::optional<MachineOver> gather(int number) {
     RollCall call({.least = elastic_.least,
                    .most = elastic_.most,
-                   .last_call = seconds(elastic_.last_call),
-                   .join = seconds(elastic_.join_timeout)},
+                   .last_call = in_seconds(elastic_.last_call),
+                   .join = in_seconds(elastic_.join_timeout)},
                   seconds_now());
     int noted = 0;
     for (;;) {
@@ -131,7 +131,7 @@ class FirstMachine {
         return MachineOver{
             .code = refusal_.empty() ? exit_code(ErrorKind::Comm) : exit_code(ErrorKind::Usage),
             .words = format("{} after {} s, where {}{}", here_text(present),
-                            seconds(elastic_.join_timeout),
+                            in_seconds(elastic_.join_timeout),
                             refusal_.empty() ? format("{} are needed", elastic_.least)
                                              : "no number of them can do it: ",
                             refusal_)};
@@ -147,7 +147,7 @@ class FirstMachine {
             format("{}, which cannot do it; waiting for others: {}", here_text(present), refusal_));
       } else if (call.is_last_call() && !was_last_call) {
         say_everywhere(format("{}; others have {} s to come", here_text(present),
-                              seconds(elastic_.last_call)));
+                              in_seconds(elastic_.last_call)));
       } else if (present < elastic_.least && noted != present) {
         note_(format("{}; waiting for at least {}", here_text(present), elastic_.least));
       }
@@ -206,7 +206,7 @@ class FirstMachine {
     host_.start(places_);
     AttemptEnd end = Attempt(job_, number, signals_, note_, &host_).run();
     if (end.code != 0) host_.stop("a rank of the first machine has failed");
-    const double patience = seconds(job_.until_asked) + seconds(job_.until_killed) + 10;
+    const double patience = in_seconds(job_.until_asked) + in_seconds(job_.until_killed) + 10;
     std::optional<double> until;
     while (!host_.all_ended()) {
       if (const int signal = wait_aside(signals_, host_, 100)) end.asked_by = signal;
@@ -279,7 +279,7 @@ int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& 
     const AttemptEnd end = Attempt(job, place->restart, signals, note, &guest).run();
     if (!end.report.empty()) note(end.report);
     guest.report(
-        {.code = end.code, .by_people = end.by_people, .seconds = end.seconds, .words = end.words});
+        {.code = end.code, .by_people = end.by_people, .in_seconds = end.in_seconds, .words = end.words});
     if (end.code != 0 && end.asked_by != 0) {
       note(format("ended by {}; the other machines go on", signal_name(end.asked_by)));
       return end.code;

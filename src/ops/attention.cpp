@@ -9,12 +9,12 @@ namespace bev::ops {
 
 namespace {
 
-struct Extents {
+struct AttentionExtents {
   int64_t queries, keys, heads, kv_heads, head_dim;  // queries and keys of all sequences
   DType dtype;
 };
 
-Shape lse_shape(int64_t sequences, const Extents& size) {
+Shape lse_shape(int64_t sequences, const AttentionExtents& size) {
   return {sequences, size.heads, size.queries / sequences};
 }
 
@@ -31,18 +31,18 @@ double visible_pairs(const AttentionMask& mask, int64_t queries, int64_t keys) {
   return static_cast<double>(pairs);
 }
 
-double forward_flops(const AttentionMask& mask, int64_t sequences, const Extents& size) {
+double forward_flops(const AttentionMask& mask, int64_t sequences, const AttentionExtents& size) {
   const double pairs = visible_pairs(mask, size.queries / sequences, size.keys / sequences);
   return 4 * pairs * static_cast<double>(sequences * size.heads * size.head_dim);
 }
 
 // What the forward and the backward both read.
 template <class Args>
-Extents check_inputs(const Operands& args, const Args& a) {
+AttentionExtents check_inputs(const Operands& args, const Args& a) {
   args.rank("q", a.q, 3);
   args.rank("k", a.k, 3);
   args.floating("q", a.q);
-  const Extents size{a.q.shape[0], a.k.shape[0], a.q.shape[1],
+  const AttentionExtents size{a.q.shape[0], a.k.shape[0], a.q.shape[1],
                      a.k.shape[1], a.q.shape[2], a.q.dtype};
   const Shape kv{size.keys, size.kv_heads, size.head_dim};
   args.read("q", a.q, a.q.shape, size.dtype);
@@ -71,7 +71,7 @@ Extents check_inputs(const Operands& args, const Args& a) {
 
 void attention(Exec& ex, const Attention& a) {
   const Operands args(ex, "attention");
-  const Extents size = check_inputs(args, a);
+  const AttentionExtents size = check_inputs(args, a);
   args.write("out", a.out, a.q.shape, size.dtype);
   args.write("lse", a.lse, lse_shape(a.sequences, size), accumulation_of(size.dtype));
   if (ex.cost != nullptr) args.count_flops(forward_flops(a.mask, a.sequences, size));
@@ -80,7 +80,7 @@ void attention(Exec& ex, const Attention& a) {
 
 void attention_backward(Exec& ex, const AttentionBackward& a) {
   const Operands args(ex, "attention_backward");
-  const Extents size = check_inputs(args, a);
+  const AttentionExtents size = check_inputs(args, a);
   args.read("dout", a.dout, a.q.shape, size.dtype);
   args.read("out", a.out, a.q.shape, size.dtype);
   args.read("lse", a.lse, lse_shape(a.sequences, size), accumulation_of(size.dtype));

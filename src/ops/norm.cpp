@@ -7,11 +7,11 @@ namespace bev::ops {
 
 namespace {
 
-struct Extents {
+struct NormExtents {
   int64_t rows, width;
 };
 
-Extents extents_of(const Operands& args, const char* name, const ConstTensor& x) {
+NormExtents extents_of(const Operands& args, const char* name, const ConstTensor& x) {
   args.require(x.shape.rank() >= 2, "the normalised tensor needs at least 2 dims");
   args.floating(name, x);
   const int64_t width = x.shape[x.shape.rank() - 1];
@@ -21,7 +21,7 @@ Extents extents_of(const Operands& args, const char* name, const ConstTensor& x)
 
 // weight, bias, mean and rstd of a forward, which the two forwards share.
 template <class Args>
-void check_forward(const Operands& args, const Args& n, Extents size, DType dtype) {
+void check_forward(const Operands& args, const Args& n, NormExtents size, DType dtype) {
   args.read("weight", n.weight, {size.width}, dtype);
   args.write("rstd", n.rstd, {size.rows}, accumulation_of(dtype));
   if (n.kind == NormKind::LayerNorm) {
@@ -37,7 +37,7 @@ void check_forward(const Operands& args, const Args& n, Extents size, DType dtyp
 
 void norm(Exec& ex, const Norm& n) {
   const Operands args(ex, "norm");
-  const Extents size = extents_of(args, "x", n.x);
+  const NormExtents size = extents_of(args, "x", n.x);
   args.read("x", n.x, n.x.shape, n.x.dtype);
   args.write("y", n.y, n.x.shape, n.x.dtype);
   check_forward(args, n, size, n.x.dtype);
@@ -47,7 +47,7 @@ void norm(Exec& ex, const Norm& n) {
 void residual_norm(Exec& ex, const ResidualNorm& n) {
   const Operands args(ex, "residual_norm");
   args.rank("residual", n.residual, 2);
-  const Extents size = extents_of(args, "residual", n.residual);
+  const NormExtents size = extents_of(args, "residual", n.residual);
   const Shape& shape = n.residual.shape;
   const DType dtype = n.residual.dtype;
   args.read("residual", n.residual, shape, dtype);
@@ -61,7 +61,7 @@ void residual_norm(Exec& ex, const ResidualNorm& n) {
 
 void norm_backward(Exec& ex, const NormBackward& n) {
   const Operands args(ex, "norm_backward");
-  const Extents size = extents_of(args, "x", n.x);
+  const NormExtents size = extents_of(args, "x", n.x);
   const Shape& shape = n.x.shape;
   const DType dtype = n.x.dtype;
   const DType sums = accumulation_of(dtype);

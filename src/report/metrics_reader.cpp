@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kMostIterations = 1'000'000'000'000'000;
 constexpr size_t kLongestNote = 1000;
 
-double number(const Json& line, const char* name) {
+double number_at(const Json& line, const char* name) {
   const auto found = line.find(name);
   return found != line.end() && found->is_number() ? found->get<double>()
                                                    : std::numeric_limits<double>::quiet_NaN();
@@ -50,20 +50,20 @@ IterationPoint iteration_point(const Json& line, int64_t iteration) {
   return {.iteration = iteration,
           .consumed_samples = count(line, "consumed_samples"),
           .global_batch = count(line, "global_batch"),
-          .loss = number(line, "lm_loss"),
-          .grad_norm = number(line, "grad_norm"),
-          .learning_rate = number(line, "learning_rate"),
-          .loss_scale = number(line, "loss_scale"),
+          .loss = number_at(line, "lm_loss"),
+          .grad_norm = number_at(line, "grad_norm"),
+          .learning_rate = number_at(line, "learning_rate"),
+          .loss_scale = number_at(line, "loss_scale"),
           .applied = applied(line),
-          .seconds = number(line, "seconds"),
-          .tokens_per_second = number(line, "tokens_per_second")};
+          .seconds = number_at(line, "seconds"),
+          .tokens_per_second = number_at(line, "tokens_per_second")};
 }
 
 EvaluationPoint evaluation_point(const Json& line, int64_t iteration) {
   return {.iteration = iteration,
           .samples = count(line, "samples"),
-          .loss = number(line, "lm_loss"),
-          .seconds = number(line, "seconds")};
+          .loss = number_at(line, "lm_loss"),
+          .seconds = number_at(line, "seconds")};
 }
 
 // Ascending, and of equal iterations the last.

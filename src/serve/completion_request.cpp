@@ -6,7 +6,7 @@ namespace bev {
 
 namespace {
 
-constexpr double kHottest = 100;
+constexpr double kHighestTemperature = 100;
 constexpr int64_t kMostAlternatives = 5;
 constexpr size_t kLongestName = 256;
 
@@ -55,7 +55,7 @@ std::variant<CompletionRequest, ApiError> read_completion_request(std::string_vi
   if (request.samples * static_cast<int64_t>(request.prompts.size()) > limits.texts)
     fields.refuse("n", format("{} prompts, {} times each, are more than {} texts",
                               request.prompts.size(), request.samples, limits.texts));
-  request.choice.temperature = fields.real("temperature", 1, 0, kHottest);
+  request.choice.temperature = fields.real("temperature", 1, 0, kHighestTemperature);
   request.choice.top_p = fields.real("top_p", 1, 0, 1);
   request.choice.top_k = fields.integer("top_k", 0, 0, limits.vocab);
   request.choice.min_p = fields.real("min_p", 0, 0, 1);

@@ -8,7 +8,7 @@ namespace bev {
 
 namespace {
 
-constexpr double kHottest = 100;
+constexpr double kMaxTemperature = 100;
 constexpr int64_t kMostTopK = 1000, kMostBeams = 100;
 constexpr int64_t kDefaultTokens = 64;
 
@@ -31,11 +31,11 @@ std::vector<Prompt> read_texts(FieldReader& fields, const RequestLimits& limits)
 
 ChoiceOptions read_choice(FieldReader& fields, const RequestLimits& limits) {
   ChoiceOptions choice;
-  choice.temperature = fields.real("temperature", 1, 0, kHottest);
+  choice.temperature = fields.real("temperature", 1, 0, kMaxTemperature);
   if (choice.temperature == 0)
     fields.refuse("temperature", format("temperature must be above 0, at most {}; top_k 1 always "
                                         "takes the likeliest token",
-                                        kHottest));
+                                        kMaxTemperature));
   choice.top_k = fields.integer("top_k", 0, 0, std::min(kMostTopK, limits.vocab));
   const double top_p = fields.real("top_p", 0, 0, 1);
   if (top_p > 0 && choice.top_k > 0)

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kLookedFor =
     "tokenizer.json of Hugging Face, a .model file of SentencePiece, vocab.txt of BERT, vocab.json "
     "with merges.txt of GPT-2";
-constexpr size_t kFileLimit = size_t{256} << 20;
+constexpr size_t kTokenizerFileLimit = size_t{256} << 20;
 
 TokenizerSpec of_model(TokenizerKind kind, const fs::path& model) {
   TokenizerSpec spec;
@@ -48,7 +48,7 @@ bool is_sentencepiece(std::string_view bytes) {
 std::optional<TokenizerSpec> as_json(const fs::path& path, std::string_view text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return std::nullopt;
-  const Json content = parse_json(text, path.string(), {.bytes = kFileLimit, .depth = 64});
+  const Json content = parse_json(text, path.string(), {.bytes = kTokenizerFileLimit, .depth = 64});
   if (content.contains("model") && content.at("model").is_object())
     return of_model(TokenizerKind::HuggingFace, path);
   const fs::path merges = path.parent_path() / "merges.txt";
@@ -77,7 +77,7 @@ std::optional<TokenizerSpec> as_bert(const fs::path& path, std::string_view text
 }
 
 std::optional<TokenizerSpec> of_file(const fs::path& path) {
-  const std::string content = read_text(path, kFileLimit);
+  const std::string content = read_text(path, kTokenizerFileLimit);
   if (is_sentencepiece(content)) return of_model(TokenizerKind::SentencePiece, path);
   if (auto spec = as_json(path, content)) return spec;
   return as_bert(path, content);

@@ -26,7 +26,7 @@ namespace {
 
 using Kind = ControlRequest::Kind;
 
-constexpr std::array<std::string_view, 4> kNames{"save", "stop", "eval", "lr"};
+constexpr std::array<std::string_view, 4> kRequestNames{"save", "stop", "eval", "lr"};
 constexpr std::string_view kLegal = "legal are save, stop, eval and lr";
 constexpr double kMostRate = 1000;
 // A shell makes a file before it writes it; two changes within one tick of a disk's clock look like
@@ -52,9 +52,9 @@ std::string lower(std::string_view text) {
 }
 
 std::optional<Kind> kind_of(std::string_view name) {
-  const auto found = std::find(kNames.begin(), kNames.end(), lower(name));
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<Kind>(found - kNames.begin());
+  const auto found = std::find(kRequestNames.begin(), kRequestNames.end(), lower(name));
+  if (found == kRequestNames.end()) return std::nullopt;
+  return static_cast<Kind>(found - kRequestNames.begin());
 }
 
 // What editors and file systems leave beside a file, and what explains the folder.
@@ -89,7 +89,7 @@ struct CloseFolder {
 
 }  // namespace
 
-std::string_view name_of(Kind kind) { return kNames[static_cast<size_t>(kind)]; }
+std::string_view name_of(Kind kind) { return kRequestNames[static_cast<size_t>(kind)]; }
 
 ControlFolder::ControlFolder(fs::path folder, Clock clock)
     : folder_(std::move(folder)), clock_(std::move(clock)) {}
@@ -170,7 +170,7 @@ void ControlFolder::look_at(int folder, const std::string& name) {
   if (is_new || seen.stamp != found->stamp) seen = {.stamp = found->stamp, .since = clock_()};
   const std::optional<Kind> kind = kind_of(name);
   if (!kind) {
-    const std::vector<std::string> names(kNames.begin(), kNames.end());
+    const std::vector<std::string> names(kRequestNames.begin(), kRequestNames.end());
     const std::string near = nearest(name, names);
     note_once(name, format("means nothing; {}",
                            near.empty() ? std::string(kLegal)

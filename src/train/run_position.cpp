@@ -9,7 +9,7 @@ namespace bev {
 namespace {
 
 // In the order of UpdateState.
-constexpr std::array<const char*, kUpdateStates> kNames{
+constexpr std::array<const char*, kUpdateStates> kStateNames{
     "loss_scale",        "steps_without_overflow",
     "hysteresis_left",   "applied_steps",
     "scheduled_samples", "halted",
@@ -17,7 +17,7 @@ constexpr std::array<const char*, kUpdateStates> kNames{
     "loss_mean",         "loss_variance",
     "loss_before",       "norm_mean",
     "norm_variance",     "norm_before"};
-static_assert(kNames.back() != nullptr);
+static_assert(kStateNames.back() != nullptr);
 // Those that checkpoints had from the start; the others were not watched then.
 constexpr size_t kFirstNames = 6;
 
@@ -36,7 +36,7 @@ void write_position(const RunPosition& p, Manifest& manifest) {
   manifest.valid_loss = finite(p.valid_loss);
   manifest.update.clear();
   if (!p.update) return;
-  for (size_t i = 0; i < kNames.size(); ++i) manifest.update[kNames[i]] = (*p.update)[i];
+  for (size_t i = 0; i < kStateNames.size(); ++i) manifest.update[kStateNames[i]] = (*p.update)[i];
   manifest.scheduled_samples = static_cast<int64_t>((*p.update)[kScheduledSamples]);
 }
 
@@ -50,10 +50,10 @@ RunPosition read_position(const Manifest& manifest, const std::string& source) {
   if (manifest.update.empty()) return p;
   p.update.emplace();
   start_updates({}, p.update->data());
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    const auto found = manifest.update.find(kNames[i]);
+  for (size_t i = 0; i < kStateNames.size(); ++i) {
+    const auto found = manifest.update.find(kStateNames[i]);
     BEV_CHECK(found != manifest.update.end() || i >= kFirstNames, Data, "{}: update lacks {}",
-              source, kNames[i]);
+              source, kStateNames[i]);
     if (found != manifest.update.end()) (*p.update)[i] = found->second;
   }
   const auto is_count = [&](int state) {

@@ -45,7 +45,7 @@ const std::vector<Vendor>& vendors() {
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},
       {"cuda_", {"src/device/cuda/", "src/ops/cuda/", "src/comm/cuda/"}},
-      {"nccl_communicator.h", {"src/comm/cuda/nccl_library.h"}},
+      {"nccl.h", {"src/comm/cuda/nccl_library.h"}},
       {"cublasLt.h", {"src/ops/cuda/"}},
       {"cudnn", {"src/ops/cuda/attention/cudnn_attention.cpp"}},
       {"nvml.h", {"src/device/cuda/"}},

@@ -21,7 +21,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 4> kFlags{{
+constexpr std::array<OwnFlag, 4> kBenchCommFlags{{
     {"--json", "", "print JSON instead of a table"},
     {"--min-bytes", "SIZE", "the smallest message [default: 1Ki]"},
     {"--max-bytes", "SIZE",
@@ -150,7 +150,7 @@ int bench_comm(std::span<const std::string> args) {
   const std::optional<RankEnvironment> environment = own_environment();
   auto loaded = config_for({.name = "bench comm",
                             .summary = kSummary,
-                            .own = kFlags,
+                            .own = kBenchCommFlags,
                             .complete =
                                 [](Config& config) {
                                   if (config.train.sequence == 0) config.train.sequence = 1;

@@ -12,7 +12,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 10> kFlags{{
+constexpr std::array<OwnFlag, 10> kBenchGenerateFlags{{
     {"--preset", "NAME", "a published shape with fresh weights, instead of DIR"},
     {"--batch", "N", "texts at a time [default: 1]"},
     {"--prompt", "N", "tokens of each prompt [default: 128]"},
@@ -43,7 +43,7 @@ int bench_generate(std::span<const std::string> args) {
            "Times how a model takes prompts and makes tokens, against what reading its weights "
            "costs. DIR is the folder of a `bevatron train`, one of its checkpoints or a "
            "Hugging Face model.",
-       .flags = kFlags,
+       .flags = kBenchGenerateFlags,
        .positional = "[DIR]",
        .max_positional = 1},
       args);

@@ -12,7 +12,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 2> kFlags{{
+constexpr std::array<OwnFlag, 2> kCheckpointExportFlags{{
     {"--optimizer", "", "what the optimizer keeps too: NAME/master, NAME/adam.m ..."},
     {"--file-bytes", "N", "of a folder: how large its files may become [default: 5G]"},
 }};
@@ -38,7 +38,7 @@ int checkpoint_export(std::span<const std::string> args) {
                   "their global names: to OUT.safetensors, or to a new folder OUT of such files "
                   "with an index. CKPT is a checkpoint, or a folder or run whose newest good one "
                   "is meant. The data are checked as they are read.",
-       .flags = kFlags,
+       .flags = kCheckpointExportFlags,
        .positional = "CKPT OUT",
        .min_positional = 2,
        .max_positional = 2},

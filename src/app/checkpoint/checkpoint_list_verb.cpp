@@ -12,7 +12,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 1> kFlags{{
+constexpr std::array<OwnFlag, 1> kCheckpointListFlags{{
     {"--json", "", "print JSON with stable keys instead of a table"},
 }};
 
@@ -78,7 +78,7 @@ int checkpoint_list(std::span<const std::string> args) {
        .summary = "Lists the checkpoints in DIR, a folder of checkpoints, of a run or one "
                   "checkpoint, newest first. Good: manifest, sizes and headers are right "
                   "and all tensors are there; `checkpoint verify` reads the data too.",
-       .flags = kFlags,
+       .flags = kCheckpointListFlags,
        .positional = "DIR",
        .min_positional = 1,
        .max_positional = 1},

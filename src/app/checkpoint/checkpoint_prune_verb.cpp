@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<OwnFlag, 5> kFlags{{
+constexpr std::array<OwnFlag, 5> kCheckpointPruneFlags{{
     {"--keep", "N", "how many of the newest good checkpoints stay, at least 1"},
     {"--keep-every", "K", "of the others, those at multiples of K iterations stay too"},
     {"--keep-best", "B", "and the B with the lowest validation loss"},
@@ -71,7 +71,7 @@ int checkpoint_prune(std::span<const std::string> args) {
        .summary = "Removes checkpoints of DIR, a folder of checkpoints or a run, that the flags do "
                   "not keep, by the same rule as a training with checkpoint.keep. The newest good "
                   "one, permanent ones and `release` always stay. Asks nothing.",
-       .flags = kFlags,
+       .flags = kCheckpointPruneFlags,
        .positional = "DIR",
        .min_positional = 1,
        .max_positional = 1},

@@ -9,7 +9,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array kParts{
+constexpr std::array kCheckpointParts{
     Verb{"list", "the checkpoints of a folder or run, and whether they can be used",
          checkpoint_list},
     Verb{"verify", "read a checkpoint whole and check every byte", checkpoint_verify},
@@ -21,7 +21,7 @@ constexpr std::array kParts{
 
 int checkpoint(std::span<const std::string> args) {
   return run_part({.name = "checkpoint",
-                   .parts = kParts,
+                   .parts = kCheckpointParts,
                    .arguments = "PATH [--flag VALUE ...]",
                    .footer = "`bevatron checkpoint list --help` explains its flags; `bevatron "
                              "inspect PATH` shows what\n"

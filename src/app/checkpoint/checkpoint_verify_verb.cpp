@@ -13,7 +13,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 1> kFlags{{
+constexpr std::array<OwnFlag, 1> kCheckpointVerifyFlags{{
     {"--all", "", "of a folder: all of its checkpoints [default: the newest]"},
 }};
 
@@ -49,7 +49,7 @@ int checkpoint_verify(std::span<const std::string> args) {
        .summary = "Reads a checkpoint whole and compares all checksums. PATH is a checkpoint, a "
                   "folder of checkpoints or a run. Exit code 0: all is as it was written; 3: "
                   "something is missing or damaged.",
-       .flags = kFlags,
+       .flags = kCheckpointVerifyFlags,
        .positional = "PATH",
        .min_positional = 1,
        .max_positional = 1},

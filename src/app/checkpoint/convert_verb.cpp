@@ -120,7 +120,7 @@ int from_megatron(std::span<const std::string> args) {
   return 0;
 }
 
-constexpr std::array kParts{
+constexpr std::array kConvertParts{
     Verb{"hf-to-bev", "a model in Hugging Face's format to a checkpoint", from_huggingface},
     Verb{"bev-to-hf", "a checkpoint to Hugging Face's format", to_huggingface},
     Verb{"megatron-to-bev", "a model that Megatron-LM trained to a checkpoint", from_megatron},
@@ -130,7 +130,7 @@ constexpr std::array kParts{
 
 int convert(std::span<const std::string> args) {
   return run_part({.name = "convert",
-                   .parts = kParts,
+                   .parts = kConvertParts,
                    .arguments = "FROM OUT",
                    .footer = "`bevatron convert bev-to-hf --help` explains its flags\n"},
                   args);

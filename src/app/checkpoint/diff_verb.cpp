@@ -14,7 +14,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 3> kFlags{{
+constexpr std::array<OwnFlag, 3> kDiffFlags{{
     {"--optimizer", "", "compare what the optimizers keep too"},
     {"--tolerance", "X",
      "a relative difference of a tensor up to this counts as none [default: 0]"},
@@ -130,7 +130,7 @@ int diff(std::span<const std::string> args) {
                   "difference over the norm in B. Tables of a vocabulary that are padded to "
                   "different numbers of rows are compared as far as both go. Exit code 0: all "
                   "tensors are equal, or within --tolerance; 1: they are not.",
-       .flags = kFlags,
+       .flags = kDiffFlags,
        .positional = "A B",
        .min_positional = 2,
        .max_positional = 2},

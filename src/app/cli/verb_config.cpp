@@ -15,7 +15,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr OwnFlag kHelp{"--help", "", "this text"};
+constexpr OwnFlag kConfigHelp{"--help", "", "this text"};
 constexpr OwnFlag kPrintConfig{
     "--print-config", "",
     "print the whole configuration, with where each value comes from, and stop"};
@@ -23,7 +23,7 @@ constexpr OwnFlag kPrintConfig{
 std::vector<OwnFlag> all_flags(const ConfigVerb& verb) {
   std::vector<OwnFlag> flags(verb.own.begin(), verb.own.end());
   flags.push_back(kPrintConfig);
-  flags.push_back(kHelp);
+  flags.push_back(kConfigHelp);
   return flags;
 }
 

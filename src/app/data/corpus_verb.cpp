@@ -20,7 +20,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 8> kFlags{{
+constexpr std::array<OwnFlag, 8> kCorpusFlags{{
     {"--output", "FILE", "write stories for training to this file, one per line"},
     {"--bytes", "SIZE",
      "whole stories until the file has at least this many bytes: 300K, 2M, 64Mi; default 2M"},
@@ -34,14 +34,14 @@ constexpr std::array<OwnFlag, 8> kFlags{{
     {"--json", "", "print JSON with stable keys instead of tables"},
 }};
 
-constexpr FlagVerb kVerb{
+constexpr FlagVerb kCorpusVerb{
     .name = "corpus",
     .summary =
         "Writes small stories from a random grammar whose entropy is known exactly: no model can "
         "have a smaller loss than what is printed. One story is one document and one line. "
         "Exit codes: 2 wrong usage, 3 a file cannot be read or written; then no file is left "
         "behind half written.",
-    .flags = kFlags};
+    .flags = kCorpusFlags};
 
 constexpr int64_t kMaxBytes = int64_t{1} << 46;
 
@@ -230,7 +230,7 @@ int score(const FlagValues& flags) {
 }  // namespace
 
 int corpus(std::span<const std::string> args) {
-  const auto flags = flags_for(kVerb, args);
+  const auto flags = flags_for(kCorpusVerb, args);
   if (!flags) return 0;
   if (flags->has("--score")) return score(*flags);
   BEV_CHECK(flags->has("--output"), Usage,

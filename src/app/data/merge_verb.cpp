@@ -16,7 +16,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 2> kFlags{{
+constexpr std::array<OwnFlag, 2> kMergeFlags{{
     {"--input", "DIR|PREFIX ...",
      "a folder: all its token files in the order of their names; or the files in this order"},
     {"--output-prefix", "PREFIX", "writes PREFIX.bin and PREFIX.idx"},
@@ -48,7 +48,7 @@ int merge(std::span<const std::string> args) {
   const auto flags = flags_for({.name = "merge",
                                 .summary = "Makes one token file of several: the documents of the "
                                            "first, then those of the second, and so on.",
-                                .flags = kFlags},
+                                .flags = kMergeFlags},
                                args);
   if (!flags) return 0;
   const std::vector<std::string> inputs = flags->texts("--input");

@@ -20,7 +20,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kFlags = with_tokenizer_flags(std::array<OwnFlag, 21>{{
+constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<OwnFlag, 21>{{
     {"--input", "FILE ...",
      "jsonl or plain text, also compressed (gzip, xz, zstd); names with * and ? are expanded, '-' "
      "is stdin; documents keep this order"},
@@ -194,7 +194,7 @@ int preprocess(std::span<const std::string> args) {
       flags_for({.name = "preprocess",
                  .summary = "Turns text into the token files that train and eval read: .bin with "
                             "the ids and .idx with the index, the same bytes as Megatron-LM's.",
-                 .flags = kFlags},
+                 .flags = kPreprocessFlags},
                 args);
   if (!flags) return 0;
   const TokenizerSpec spec = tokenizer_from_flags(*flags);

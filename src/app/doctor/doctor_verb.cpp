@@ -13,19 +13,19 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 2> kFlags{{
+constexpr std::array<OwnFlag, 2> kDoctorFlags{{
     {"--json", "", "print JSON with stable keys instead of a list"},
     {"--quick", "", "measure nothing"},
 }};
 
-constexpr FlagVerb kVerb{
+constexpr FlagVerb kDoctorVerb{
     .name = "doctor",
     .summary =
         "Says what this machine has for training (processor, GPUs, driver, NVIDIA's "
         "libraries), measures how fast it is, and lists what is wrong and how to mend it. "
         "Exit codes: 0 the best device here can train (a machine without a GPU trains on "
         "its processor), 4 it cannot.",
-    .flags = kFlags};
+    .flags = kDoctorFlags};
 
 void measure_cpu(Examination& e) {
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 0);
@@ -52,7 +52,7 @@ void measure_gpu(Examination& e) {
 }  // namespace
 
 int doctor(std::span<const std::string> args) {
-  const auto flags = flags_for(kVerb, args);
+  const auto flags = flags_for(kDoctorVerb, args);
   if (!flags) return 0;
   Examination e{.host = host_facts(), .cuda = cuda_facts(cuda::Depth::Libraries)};
   e.findings = diagnose(e.host, e.cuda);

@@ -18,7 +18,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 21> kFlags{{
+constexpr std::array<OwnFlag, 21> kEvalFlags{{
     {"--task", "NAME",
      "perplexity: of any text or token file. wikitext: of a corpus whose words and marks stand "
      "apart, by its words, as Megatron-LM measures WikiText-103 and Penn Treebank. lambada: the "
@@ -55,13 +55,13 @@ constexpr std::array<OwnFlag, 21> kFlags{{
     {"--json", "", "print JSON with stable keys"},
 }};
 
-constexpr FlagVerb kVerb{
+constexpr FlagVerb kEvalVerb{
     .name = "eval",
     .summary =
         "Scores a trained model on a text or a task. DIR is the folder of a `bevatron train`, one "
         "of its checkpoints or a Hugging Face model. Without --data and --text the validation part "
         "of the training data is scored. Docs: docs/evaluation.md.",
-    .flags = kFlags,
+    .flags = kEvalFlags,
     .positional = "DIR",
     .min_positional = 1,
     .max_positional = 1};
@@ -268,7 +268,7 @@ void evaluate(const FlagValues& flags, InferenceRanks& ranks) {
 
 int eval(std::span<const std::string> args) {
   return run_inference_verb(
-      kVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) { evaluate(flags, ranks); });
+      kEvalVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) { evaluate(flags, ranks); });
 }
 
 }  // namespace bev::app

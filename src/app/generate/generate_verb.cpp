@@ -31,7 +31,7 @@ constexpr int64_t kUsualRows = 32;
 // People think before they type; the other ranks wait.
 constexpr double kPatientMinutes = 60.0 * 24 * 365;
 
-constexpr std::array kFlags{
+constexpr std::array kGenerateFlags{
     kPromptFlag,
     kPromptFileFlag,
     kPromptIdsFlag,
@@ -72,14 +72,14 @@ constexpr std::array kFlags{
     kPrecisionFlag,
 };
 
-constexpr FlagVerb kVerb{
+constexpr FlagVerb kGenerateVerb{
     .name = "generate",
     .summary =
         "Continues prompts with a trained model. DIR is the folder of a `bevatron train`, "
         "one of its checkpoints or a Hugging Face model. A single text appears as it is "
         "made; several appear in their order, each when it is whole. docs/generation.md "
         "has examples.",
-    .flags = kFlags,
+    .flags = kGenerateFlags,
     .positional = "DIR",
     .min_positional = 1,
     .max_positional = 1};
@@ -267,7 +267,7 @@ class Generation {
 }  // namespace
 
 int generate(std::span<const std::string> args) {
-  return run_inference_verb(kVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) {
+  return run_inference_verb(kGenerateVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) {
     Generation(flags, ranks).run();
   });
 }

@@ -18,7 +18,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 4> kFlags{{
+constexpr std::array<OwnFlag, 4> kInspectSamplesFlags{{
     {"--first", "K", "how many samples are shown [default: 4]"},
     {"--from", "I", "the number of the first one, from 0 on [default: 0]"},
     {"--part", "NAME",
@@ -168,7 +168,7 @@ int inspect_samples(std::span<const std::string> args) {
        .summary = "Shows what a training will see: samples with the place they come from, their "
                   "text, the borders of documents and what has no loss. It takes the "
                   "configuration of the training; what samples do not depend on may be left out.",
-       .own = kFlags,
+       .own = kInspectSamplesFlags,
        .purpose = Purpose::Train,
        .complete = fill_in_model},
       with_part(args));

@@ -15,7 +15,7 @@ namespace {
 constexpr int kUsualPort = 29500;  // as torchrun
 constexpr int kMostNodes = 1 << 20;
 
-constexpr std::array<OwnFlag, 21> kFlags{{
+constexpr std::array<OwnFlag, 21> kLaunchFlagsFlags{{
     {"--nproc-per-node", "N|auto|gpu|cpu",
      "processes on this machine. gpu: one for each GPU; cpu: one for each NUMA node; auto: gpu "
      "where "
@@ -65,7 +65,7 @@ constexpr FlagVerb kLaunch{
         "for -. The exit code is that of the process that failed first, 128 + N when signal N "
         "killed "
         "it.",
-    .flags = kFlags,
+    .flags = kLaunchFlagsFlags,
     .positional = "VERB|PROGRAM [ARGS ...]",
     .min_positional = 0,
     .max_positional = 0};
@@ -103,9 +103,9 @@ Halves divide(std::span<const std::string> args) {
       refuse(format("{} runs a module of Python", arg),
              "a verb of bevatron, or the path of a program");
     halves.flags.push_back(arg);
-    const auto declared = std::find_if(kFlags.begin(), kFlags.end(),
+    const auto declared = std::find_if(kLaunchFlagsFlags.begin(), kLaunchFlagsFlags.end(),
                                        [&](const OwnFlag& flag) { return flag.name == arg; });
-    const bool takes_value = declared != kFlags.end() && !declared->value.empty();
+    const bool takes_value = declared != kLaunchFlagsFlags.end() && !declared->value.empty();
     if (takes_value && next < args.size()) halves.flags.push_back(args[next++]);
   }
   halves.command.assign(args.begin() + static_cast<ptrdiff_t>(next), args.end());
@@ -274,7 +274,7 @@ std::optional<LaunchRequest> launch_request(std::span<const std::string> args,
   if (backend != "c10d" && backend != "static")
     refuse(format("--rdzv-backend {} needs a server of its own", backend.substr(0, 80)),
            "c10d or static, or none");
-  for (const OwnFlag& flag : kFlags)
+  for (const OwnFlag& flag : kLaunchFlagsFlags)
     if (flag.help.starts_with("accepted and") && flags->has(flag.name))
       request.notes.push_back(format("{} changes nothing here", flag.name));
   if (backend == "c10d")

@@ -17,7 +17,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 6> kFlags{{
+constexpr std::array<OwnFlag, 6> kPlanFlags{{
     {"--world-size", "N", "plan for N ranks, whatever this machine has (parallel.ranks)",
      "parallel.ranks"},
     {"--rank", "R", "whose parameters, memory and activations are listed; 0 unless given"},
@@ -57,7 +57,7 @@ int plan(std::span<const std::string> args) {
                                              "memory by purpose to the byte, FLOP per token and "
                                              "step, for any number of ranks. Allocates nothing, at "
                                              "any size.",
-                                  .own = kFlags},
+                                  .own = kPlanFlags},
                                  args);
   if (!loaded) return 0;
   const Config& config = loaded->config;

@@ -21,7 +21,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 7> kFlags{{
+constexpr std::array<OwnFlag, 7> kVerifyFlags{{
     {"--layout", "LAYOUT",
      "the layout to try, such as tp2.sp.pp2.dp2.zero1.chunks2.gpipe; default: that of the "
      "configuration"},
@@ -194,7 +194,7 @@ int verify(std::span<const std::string> args) {
       "{}.",
       layout_parts());
   const auto loaded =
-      config_for({.name = "verify", .summary = summary, .own = kFlags, .complete = complete}, args);
+      config_for({.name = "verify", .summary = summary, .own = kVerifyFlags, .complete = complete}, args);
   if (!loaded) return 0;
   BEV_CHECK(!loaded->has("--shrink") || !loaded->has("--whole"), Usage,
             "--shrink and --whole exclude each other");

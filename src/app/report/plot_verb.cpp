@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<OwnFlag, 7> kFlags{{
+constexpr std::array<OwnFlag, 7> kPlotFlags{{
     {"--output", "FILE",
      "a page (.html) or a drawing (.svg); -: a drawing, on stdout [default: plot.html in the run's "
      "folder; of several runs, in this one]"},
@@ -124,7 +124,7 @@ int plot(std::span<const std::string> args) {
            "NAME=RUN gives it a name of its own. Several are drawn over each other. A page is one "
            "file that needs no network, a drawing is static. The loss is also shown here, with "
            "letters.",
-       .flags = kFlags,
+       .flags = kPlotFlags,
        .positional = "RUN ...",
        .min_positional = 1,
        .max_positional = kMostRuns},

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr double kWatchSeconds = 2;
 
-constexpr std::array<OwnFlag, 2> kFlags{{
+constexpr std::array<OwnFlag, 2> kStatusFlags{{
     {"--json", "", "print one JSON object with stable keys instead of a table"},
     {"--watch", "[SECONDS]",
      "look again every so many seconds (2) until the run has ended: on a terminal the table is "
@@ -87,7 +87,7 @@ int status(std::span<const std::string> args) {
                   "whether all is well, on any machine that sees the folder, while it goes on and "
                   "afterwards. Exit code 0: the folder is that of a run, in whatever state (--json "
                   "has it as \"state\"); 3: it is not.",
-       .flags = kFlags,
+       .flags = kStatusFlags,
        .positional = "RUN",
        .min_positional = 1,
        .max_positional = 1},

@@ -25,7 +25,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array kFlags{
+constexpr std::array kServeFlags{
     OwnFlag{"--host", "ADDRESS", "where to listen [default: 127.0.0.1]"},
     OwnFlag{"--port", "N", "0: any free one [default: 8000]"},
     OwnFlag{"--api-key-file", "FILE",
@@ -209,7 +209,7 @@ int serve(std::span<const std::string> args) {
        .summary = "Serves a trained model over HTTP: the addresses of OpenAI's completions and of "
                   "Megatron-LM's server, and a page to try it. DIR is the folder of a `bevatron "
                   "train`, one of its checkpoints or a Hugging Face model.",
-       .flags = kFlags,
+       .flags = kServeFlags,
        .positional = "DIR",
        .min_positional = 1,
        .max_positional = 1},

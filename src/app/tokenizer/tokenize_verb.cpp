@@ -20,7 +20,7 @@ namespace {
 enum class Format : uint8_t { Text, Json, Pieces, U16, I32, Count };
 constexpr std::array<std::string_view, 6> kFormats{"text", "json", "pieces", "u16", "i32", "count"};
 
-constexpr auto kFlags = with_tokenizer_flags(std::array<OwnFlag, 4>{{
+constexpr auto kTokenizeFlags = with_tokenizer_flags(std::array<OwnFlag, 4>{{
     {"--format", "NAME",
      "text: ids, a line for each document; json: the same as arrays; pieces: a line for each "
      "token; "
@@ -134,7 +134,7 @@ int tokenize(std::span<const std::string> args) {
   const auto flags = flags_for({.name = "tokenize",
                                 .summary = "Turns a text into token ids. Without FILE, or with "
                                            "'-', the text is read from stdin.",
-                                .flags = kFlags,
+                                .flags = kTokenizeFlags,
                                 .positional = "[FILE|-]",
                                 .max_positional = 1},
                                args);

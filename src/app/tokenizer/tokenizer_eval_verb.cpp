@@ -16,7 +16,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kFlags = with_tokenizer_flags(std::array<OwnFlag, 2>{{
+constexpr auto kTokenizerEvalFlags = with_tokenizer_flags(std::array<OwnFlag, 2>{{
     {"--documents", "NAME", "line, paragraph or file: what is encoded by itself [default: line]"},
     {"--json", "", "print JSON with stable keys instead of text"},
 }});
@@ -112,7 +112,7 @@ int tokenizer_eval(std::span<const std::string> args) {
       flags_for({.name = "tokenizer eval",
                  .summary = "Says how well a vocabulary fits texts. A word is what stands between "
                             "white space; ends of lines between documents do not count.",
-                 .flags = kFlags,
+                 .flags = kTokenizerEvalFlags,
                  .positional = "FILE ...",
                  .min_positional = 1,
                  .max_positional = SIZE_MAX},

@@ -12,7 +12,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kFlags = with_tokenizer_flags(std::array<OwnFlag, 2>{{
+constexpr auto kTokenizerInfoFlags = with_tokenizer_flags(std::array<OwnFlag, 2>{{
     {"--pad-to", "N", "say how many rows a model's table has at multiples of this [default: 128]"},
     {"--json", "", "print JSON with stable keys instead of tables"},
 }});
@@ -96,7 +96,7 @@ int tokenizer_info(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "tokenizer info",
        .summary = "Says what a vocabulary holds: its size, special tokens and how long tokens are.",
-       .flags = kFlags},
+       .flags = kTokenizerInfoFlags},
       args);
   if (!flags) return 0;
   const TokenizerSpec spec = tokenizer_from_flags(*flags);

@@ -32,7 +32,7 @@ enum class Type : uint8_t { Bpe, SentencePieceBpe, Unigram, WordPiece };
 constexpr std::array<std::string_view, 4> kTypes{"bpe", "sentencepiece-bpe", "unigram",
                                                  "wordpiece"};
 
-constexpr std::array<OwnFlag, 9> kFlags{{
+constexpr std::array<OwnFlag, 9> kTokenizerTrainFlags{{
     {"--type", "NAME",
      "bpe: byte-level, as GPT-2's; sentencepiece-bpe: as Llama 2's; unigram: as T5's; wordpiece: "
      "as BERT's [default: bpe]"},
@@ -50,13 +50,13 @@ constexpr std::array<OwnFlag, 9> kFlags{{
     {"--json", "", "print JSON with stable keys instead of text"},
 }};
 
-constexpr FlagVerb kVerb{
+constexpr FlagVerb kTokenizerTrainVerb{
     .name = "tokenizer train",
     .summary =
         "Learns a vocabulary from plain text files, one line at a time. The files it writes are "
         "those of Hugging Face's libraries, and of SentencePiece. Byte-level training needs memory "
         "for the different words of the text, the others for the whole text.",
-    .flags = kFlags,
+    .flags = kTokenizerTrainFlags,
     .positional = "FILE ...",
     .min_positional = 1,
     .max_positional = SIZE_MAX};
@@ -256,7 +256,7 @@ void print_result(const Result& result, double seconds, bool json) {
 }  // namespace
 
 int tokenizer_train(std::span<const std::string> args) {
-  const auto flags = flags_for(kVerb, args);
+  const auto flags = flags_for(kTokenizerTrainVerb, args);
   if (!flags) return 0;
   BEV_CHECK(flags->has("--vocab-size") && flags->has("--output"), Usage,
             "{} is missing; `bevatron tokenizer train --vocab-size 8192 --output FOLDER FILE` is "

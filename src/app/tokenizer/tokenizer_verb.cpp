@@ -9,7 +9,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array kParts{
+constexpr std::array kTokenizerParts{
     Verb{"train", "learn a vocabulary from text files", tokenizer_train},
     Verb{"info", "what a vocabulary holds", tokenizer_info},
     Verb{"eval", "how well a vocabulary fits texts", tokenizer_eval},
@@ -19,7 +19,7 @@ constexpr std::array kParts{
 
 int tokenizer(std::span<const std::string> args) {
   return run_part({.name = "tokenizer",
-                   .parts = kParts,
+                   .parts = kTokenizerParts,
                    .arguments = "[--flag VALUE ...]",
                    .footer = "`bevatron tokenizer train --help` explains its flags\n"},
                   args);

@@ -27,7 +27,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 1> kFlags{{
+constexpr std::array<OwnFlag, 1> kTrainFlags{{
     {"--dry-run", "", "check configuration, memory, data and output, print the plan and stop"},
 }};
 
@@ -191,7 +191,7 @@ std::optional<LoadedConfig> train_config(std::span<const std::string> args,
   return config_for({.name = "train",
                      .summary = "Trains a model and writes it, with its log and its "
                                 "configuration, into the folder train.output.",
-                     .own = kFlags,
+                     .own = kTrainFlags,
                      .purpose = Purpose::Train,
                      .launched = environment ? environment->size : 0,
                      .prints = !environment || environment->rank == 0},

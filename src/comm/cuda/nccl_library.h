@@ -1,7 +1,7 @@
 // The functions of NCCL that the program uses, found when ranks are to exchange tensors by it.
 #pragma once
 
-#include <nccl_communicator.h>
+#include <nccl.h>
 
 #include <string>
 

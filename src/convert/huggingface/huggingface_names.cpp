@@ -13,12 +13,12 @@ namespace {
 
 // Names without their last word (weight, bias); '*' is the layer. A fused parameter has one line
 // per part; a line without a part holds all rows.
-struct NameLine {
+struct HuggingFaceName {
   std::string_view ours, part, theirs;
   bool transposed = false;
 };
 
-constexpr std::array<NameLine, 10> kGpt2Lines{{
+constexpr std::array<HuggingFaceName, 10> kGpt2Lines{{
     {"embedding.tokens", "", "transformer.wte"},
     {"embedding.positions", "", "transformer.wpe"},
     {"layers.*.norm1", "", "transformer.h.*.ln_1"},
@@ -31,7 +31,7 @@ constexpr std::array<NameLine, 10> kGpt2Lines{{
     {"head", "", "lm_head"},
 }};
 
-constexpr std::array<NameLine, 14> kLlamaLines{{
+constexpr std::array<HuggingFaceName, 14> kLlamaLines{{
     {"embedding.tokens", "", "model.embed_tokens"},
     {"layers.*.norm1", "", "model.layers.*.input_layernorm"},
     {"layers.*.attention.qkv", "q", "model.layers.*.self_attn.q_proj"},
@@ -48,7 +48,7 @@ constexpr std::array<NameLine, 14> kLlamaLines{{
     {"head", "", "lm_head"},
 }};
 
-std::span<const NameLine> lines_of(HuggingFaceFamily family) {
+std::span<const HuggingFaceName> lines_of(HuggingFaceFamily family) {
   if (family == HuggingFaceFamily::Gpt2) return kGpt2Lines;
   return kLlamaLines;
 }
@@ -80,7 +80,7 @@ std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
   const std::string_view stem = std::string_view(kind).substr(0, dot);
   const std::string_view last = std::string_view(kind).substr(dot);
   std::vector<HuggingFaceTensor> tensors;
-  for (const NameLine& line : lines_of(family)) {
+  for (const HuggingFaceName& line : lines_of(family)) {
     if (line.ours != stem) continue;
     const auto [begin, rows] = line.part.empty() ? std::pair<int64_t, int64_t>{0, spec.shape[0]}
                                                  : rows_of_part(spec, line.part);

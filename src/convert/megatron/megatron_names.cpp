@@ -10,11 +10,11 @@ namespace bev {
 namespace {
 
 // Names without their last word (weight, bias).
-struct NameLine {
+struct TensorNameLine {
   std::string_view theirs, ours;
 };
 
-constexpr std::array<NameLine, 6> kOutside{{
+constexpr std::array<TensorNameLine, 6> kOutside{{
     {"embedding.word_embeddings", "embedding.tokens"},
     {"embedding.position_embeddings", "embedding.positions"},
     {"final_norm", "final_norm"},
@@ -24,7 +24,7 @@ constexpr std::array<NameLine, 6> kOutside{{
 }};
 
 // Of one layer; where a norm is fused with the product behind it, that has its weights.
-constexpr std::array<NameLine, 21> kInLayer{{
+constexpr std::array<TensorNameLine, 21> kInLayer{{
     {"input_norm", "norm1"},
     {"input_layernorm", "norm1"},
     {"self_attention.linear_qkv.layer_norm", "norm1"},
@@ -67,8 +67,8 @@ std::optional<std::pair<std::string_view, std::string_view>> divide(std::string_
 }
 
 template <size_t N>
-std::string_view find(const std::array<NameLine, N>& lines, std::string_view theirs) {
-  for (const NameLine& line : lines)
+std::string_view find(const std::array<TensorNameLine, N>& lines, std::string_view theirs) {
+  for (const TensorNameLine& line : lines)
     if (line.theirs == theirs) return line.ours;
   return {};
 }

@@ -9,7 +9,7 @@ namespace bev {
 
 namespace {
 
-bool is_blank(std::string_view line) {
+bool is_blank_line(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
@@ -52,7 +52,7 @@ void DocumentEncoder::encode(const TextChunk& chunk, int64_t first_record, Encod
     const size_t newline = rest.find('\n');
     const std::string_view line = rest.substr(0, newline);
     rest.remove_prefix(newline == std::string_view::npos ? rest.size() : newline + 1);
-    if (is_blank(line)) {
+    if (is_blank_line(line)) {
       ++out.blank_lines;
       continue;
     }

@@ -14,15 +14,15 @@ namespace bev::cpu {
 namespace {
 
 // The sums of a block stay in the cache while the parts pass.
-constexpr int64_t kBlock = 1024;
+constexpr int64_t kCombineBlock = 1024;
 
 template <class T>
 void combine_run(const ops::Combine& c, int64_t begin, int64_t end) {
   using Sum = std::conditional_t<std::is_same_v<T, double>, double, float>;
-  std::array<Sum, kBlock> sums;
+  std::array<Sum, kCombineBlock> sums;
   auto* out = reinterpret_cast<T*>(c.out.data);
-  for (int64_t first = begin; first < end; first += kBlock) {
-    const int64_t block = std::min(kBlock, end - first);
+  for (int64_t first = begin; first < end; first += kCombineBlock) {
+    const int64_t block = std::min(kCombineBlock, end - first);
     for (size_t p = 0; p < c.parts.size(); ++p) {
       const T* in = reinterpret_cast<const T*>(c.parts[p].data) + first;
       // One loop for each op: the compiler turns those into SIMD that hold no decision.
@@ -52,7 +52,7 @@ void combine_run(const ops::Combine& c, int64_t begin, int64_t end) {
 void combine(Exec& ex, const ops::Combine& c) {
   const int64_t count = c.out.shape.elements();
   visit_floating(c.out.dtype, "combine", [&]<class T>() {
-    threads_of(ex).split(count, 16 * kBlock,
+    threads_of(ex).split(count, 16 * kCombineBlock,
                          [&](int64_t begin, int64_t end) { combine_run<T>(c, begin, end); });
   });
 }

@@ -13,7 +13,7 @@ namespace bev::cpu {
 namespace {
 
 // Columns are dealt to threads by the cache line of dtable.
-constexpr int64_t kColumnUnit = 16;
+constexpr int64_t kEmbeddingColumns = 16;
 
 }  // namespace
 
@@ -45,11 +45,11 @@ void embedding_backward(Exec& ex, const ops::EmbeddingBackward& e) {
     const RowsOf<float> dtable(e.dtable);
     const auto* ids = reinterpret_cast<const int32_t*>(e.ids.data);
     const int64_t width = width_of(e.dout);
-    const int64_t units = (width + kColumnUnit - 1) / kColumnUnit;
-    const int64_t grain = grain_rows(dout.count() * kColumnUnit);
+    const int64_t units = (width + kEmbeddingColumns - 1) / kEmbeddingColumns;
+    const int64_t grain = grain_rows(dout.count() * kEmbeddingColumns);
     threads_of(ex).split(units, grain, [&](int64_t unit_begin, int64_t unit_end) {
-      const int64_t begin = unit_begin * kColumnUnit;
-      const int64_t end = std::min(width, unit_end * kColumnUnit);
+      const int64_t begin = unit_begin * kEmbeddingColumns;
+      const int64_t end = std::min(width, unit_end * kEmbeddingColumns);
       for (int64_t token = 0; token < dout.count(); ++token) {
         const int64_t id = ids[token] - e.row_begin;
         if (id < 0 || id >= dtable.count()) continue;

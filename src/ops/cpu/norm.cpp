@@ -19,7 +19,7 @@ constexpr int64_t kBlockRows = 64;
 constexpr int64_t kSharedBlockBytes = int64_t{4} << 20;
 
 // Columns are dealt to threads by the cache line of dweight.
-constexpr int64_t kColumnUnit = 16;
+constexpr int64_t kNormColumns = 16;
 
 // What Norm and ResidualNorm share, for row r of x.
 template <class T, class Args>
@@ -127,23 +127,23 @@ void backward(ThreadPool& pool, const Backward<T>& work) {
     return;
   }
   const int64_t threads = pool.threads();
-  const int64_t units = (width + kColumnUnit - 1) / kColumnUnit;
+  const int64_t units = (width + kNormColumns - 1) / kNormColumns;
   const int64_t fitting = kSharedBlockBytes / (2 * width * static_cast<int64_t>(sizeof(T)));
   const int64_t block = round_up(std::max(fitting, 16 * threads), kNormRows);
   if (rows <= block) {
     pool.split(units, 1, [&](int64_t begin, int64_t end) {
-      work.add_weight_gradients(0, rows, begin * kColumnUnit, std::min(width, end * kColumnUnit));
+      work.add_weight_gradients(0, rows, begin * kNormColumns, std::min(width, end * kNormColumns));
     });
     pool.split(rows, 1, [&](int64_t begin, int64_t end) { work.write_dx(begin, end); });
     if (!work.sums_dx()) return;
     pool.split(units, 1, [&](int64_t begin, int64_t end) {
-      work.add_dx_sums(0, rows, begin * kColumnUnit, std::min(width, end * kColumnUnit));
+      work.add_dx_sums(0, rows, begin * kNormColumns, std::min(width, end * kNormColumns));
     });
     return;
   }
   pool.run([&](int thread) {
-    const int64_t column_begin = units * thread / threads * kColumnUnit;
-    const int64_t column_end = std::min(width, units * (thread + 1) / threads * kColumnUnit);
+    const int64_t column_begin = units * thread / threads * kNormColumns;
+    const int64_t column_end = std::min(width, units * (thread + 1) / threads * kNormColumns);
     int64_t summed = 0;  // rows
     const auto sum_dx_until = [&](int64_t end) {
       if (work.sums_dx()) work.add_dx_sums(summed, end, column_begin, column_end);

@@ -17,7 +17,7 @@ namespace bev::cpu {
 namespace {
 
 // Ids whose weights are summed together; a multiple of the bits of a word of `seen`.
-constexpr int64_t kBlock = 1024;
+constexpr int64_t kSamplingBlock = 1024;
 constexpr float kNever = -std::numeric_limits<float>::infinity();
 
 struct Options {
@@ -95,7 +95,7 @@ class Choice {
   Choice(std::byte* memory, int64_t classes)
       : logits_(reinterpret_cast<float*>(memory), static_cast<size_t>(classes)),
         weights_(reinterpret_cast<float*>(memory) + classes, static_cast<size_t>(classes)),
-        sums_(static_cast<size_t>(div_ceil(classes, kBlock))) {}
+        sums_(static_cast<size_t>(div_ceil(classes, kSamplingBlock))) {}
 
   static size_t bytes(int64_t classes) { return 2 * static_cast<size_t>(classes) * sizeof(float); }
 
@@ -153,7 +153,7 @@ class Choice {
                                              .lowest = last.logit,
                                              .least = static_cast<float>(least)});
       if (last.logit != kNever && begin + count > last.id) sum = without_ties(last, begin, count);
-      sums_[static_cast<size_t>(begin / kBlock)] = sum;
+      sums_[static_cast<size_t>(begin / kSamplingBlock)] = sum;
       total += sum;
     });
     return total;
@@ -193,8 +193,8 @@ class Choice {
       before = through;
       through += sums_[next];
     }
-    const size_t begin = block * static_cast<size_t>(kBlock);
-    const size_t end = std::min(weights_.size(), begin + static_cast<size_t>(kBlock));
+    const size_t begin = block * static_cast<size_t>(kSamplingBlock);
+    const size_t end = std::min(weights_.size(), begin + static_cast<size_t>(kSamplingBlock));
     size_t chosen = begin;
     for (size_t id = begin; id < end && before <= wanted; ++id) {
       if (weights_[id] <= 0) continue;
@@ -207,8 +207,8 @@ class Choice {
   template <class Body>
   void each_block(const Body& body) const {
     const auto classes = static_cast<int64_t>(logits_.size());
-    for (int64_t begin = 0; begin < classes; begin += kBlock)
-      body(begin, std::min(kBlock, classes - begin));
+    for (int64_t begin = 0; begin < classes; begin += kSamplingBlock)
+      body(begin, std::min(kSamplingBlock, classes - begin));
   }
 
   std::span<float> logits_, weights_;

@@ -9,7 +9,7 @@ namespace bev::reference {
 
 namespace {
 
-double entry(const ConstTensor& decision, UpdateDecision which) {
+double decided(const ConstTensor& decision, UpdateDecision which) {
   return at(decision, static_cast<int64_t>(which));
 }
 
@@ -22,14 +22,14 @@ void decide_update(Exec&, const ops::DecideUpdate& u) {
 
 void adamw(Exec&, const ops::AdamW& a) {
   require_f64("adamw", a.param.dtype);
-  if (entry(a.decision, kApplied) == 0) return;
-  const double rate = entry(a.decision, kRate);
-  const double decay = a.decays ? entry(a.decision, kWeightDecay) : 0;
-  const double correction1 = 1 - std::pow(a.beta1, entry(a.decision, kStepNumber));
-  const double correction2 = 1 - std::pow(a.beta2, entry(a.decision, kStepNumber));
+  if (decided(a.decision, kApplied) == 0) return;
+  const double rate = decided(a.decision, kRate);
+  const double decay = a.decays ? decided(a.decision, kWeightDecay) : 0;
+  const double correction1 = 1 - std::pow(a.beta1, decided(a.decision, kStepNumber));
+  const double correction2 = 1 - std::pow(a.beta2, decided(a.decision, kStepNumber));
   const Tensor& weights = a.master.present() ? a.master : a.param;
   for (int64_t i = 0; i < a.param.shape[0]; ++i) {
-    const double g = entry(a.decision, kFactor) * at(a.grad, i);
+    const double g = decided(a.decision, kFactor) * at(a.grad, i);
     double& m = at(a.m, i);
     double& v = at(a.v, i);
     double& p = at(weights, i);
@@ -42,15 +42,15 @@ void adamw(Exec&, const ops::AdamW& a) {
 
 void sgd(Exec&, const ops::Sgd& s) {
   require_f64("sgd", s.param.dtype);
-  if (entry(s.decision, kApplied) == 0) return;
-  const double decay = s.decays ? entry(s.decision, kWeightDecay) : 0;
+  if (decided(s.decision, kApplied) == 0) return;
+  const double decay = s.decays ? decided(s.decision, kWeightDecay) : 0;
   const Tensor& weights = s.master.present() ? s.master : s.param;
   for (int64_t i = 0; i < s.param.shape[0]; ++i) {
     double& p = at(weights, i);
     double& buffer = at(s.buffer, i);
-    const double d = entry(s.decision, kFactor) * at(s.grad, i) + decay * p;
-    buffer = entry(s.decision, kStepNumber) == 1 ? d : s.momentum * buffer + d;
-    p -= entry(s.decision, kRate) * buffer;
+    const double d = decided(s.decision, kFactor) * at(s.grad, i) + decay * p;
+    buffer = decided(s.decision, kStepNumber) == 1 ? d : s.momentum * buffer + d;
+    p -= decided(s.decision, kRate) * buffer;
     at(s.param, i) = p;
   }
 }

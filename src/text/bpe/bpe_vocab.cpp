@@ -12,7 +12,7 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kFileLimit = size_t{256} << 20;
+constexpr size_t kBpeVocabLimit = size_t{256} << 20;
 constexpr size_t kTokenLimit = size_t{1} << 22;  // also of the merges
 
 using IdOfName = std::unordered_map<std::string_view, int32_t>;
@@ -84,7 +84,7 @@ MergeTable read_merges(NamedText file, const IdOfName& ids) {
 
 BpeVocab::BpeVocab(NamedText vocab_json, NamedText merges_txt) {
   const Json object =
-      parse_json(vocab_json.text, vocab_json.name, {.bytes = kFileLimit, .depth = 1});
+      parse_json(vocab_json.text, vocab_json.name, {.bytes = kBpeVocabLimit, .depth = 1});
   const std::vector<std::string_view> names = names_by_id(object, vocab_json.name);
   IdOfName ids;
   ids.reserve(names.size());
@@ -113,8 +113,8 @@ BpeVocab::BpeVocab(NamedText vocab_json, NamedText merges_txt) {
 BpeVocab BpeVocab::read(const std::filesystem::path& vocab_json,
                         const std::filesystem::path& merges_txt) {
   const std::string vocab_name = vocab_json.string(), merges_name = merges_txt.string();
-  const std::string vocab = read_text(vocab_json, kFileLimit);
-  const std::string merges = read_text(merges_txt, kFileLimit);
+  const std::string vocab = read_text(vocab_json, kBpeVocabLimit);
+  const std::string merges = read_text(merges_txt, kBpeVocabLimit);
   return {NamedText{vocab_name, vocab}, NamedText{merges_name, merges}};
 }
 

@@ -13,7 +13,7 @@ char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 
 
 // Of 's 't 'm 'd 're 've 'll at the start of the text, in either case; 0 when there is none. The
 // long s is an s in another case.
-size_t contraction_length(const char* at, const char* end) {
+size_t any_case_contraction(const char* at, const char* end) {
   const auto left = static_cast<size_t>(end - at);
   if (left < 2) return 0;
   const char c = lower(at[1]);
@@ -38,7 +38,7 @@ bool Llama3Pieces::next(std::string_view& piece) {
 
 const char* Llama3Pieces::behind_piece(const char* at) const {
   if (*at == '\'')
-    if (const size_t length = contraction_length(at, end_)) return at + length;
+    if (const size_t length = any_case_contraction(at, end_)) return at + length;
   const Character first = character_at(at);
   if (first.char_class == CharClass::Letter) return behind_letters(at);
   if (first.char_class == CharClass::Number) return behind_numbers(at);

@@ -11,7 +11,7 @@ namespace bev {
 
 namespace {
 
-ByteTrie trie_of(const std::vector<std::string>& patterns) {
+ByteTrie pattern_trie(const std::vector<std::string>& patterns) {
   std::vector<std::pair<std::string, int32_t>> strings;
   std::set<std::string_view> seen;
   for (size_t i = 0; i < patterns.size(); ++i)
@@ -39,7 +39,7 @@ bool is_word(std::string_view text, size_t at) {
 
 TokenFinder::TokenFinder(const std::vector<AddedToken>& tokens,
                          const std::vector<std::string>& patterns)
-    : tokens_(tokens), trie_(trie_of(patterns)) {
+    : tokens_(tokens), trie_(pattern_trie(patterns)) {
   for (int byte = 0; byte < 256; ++byte) {
     if (!trie_.begins(static_cast<char>(byte))) continue;
     if (only_first_ >= 0) {

@@ -10,10 +10,10 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kFileLimit = size_t{64} << 20;
+constexpr size_t kBertVocabLimit = size_t{64} << 20;
 constexpr size_t kLongestWord = 100, kLongestClassicWord = 200;  // characters
 
-TokenNames read_names(NamedText file) {
+TokenNames read_vocab_lines(NamedText file) {
   TokenNames names;
   std::string_view rest = file.text;
   for (int64_t number = 1; !rest.empty(); ++number) {
@@ -73,7 +73,7 @@ TextTemplate template_of(const BertTokens& tokens) {
 }  // namespace
 
 std::shared_ptr<const TokenizerParts> bert_parts(NamedText vocab, const BertSettings& settings) {
-  TokenNames names = read_names(vocab);
+  TokenNames names = read_vocab_lines(vocab);
   const BertTokens tokens = find_tokens(names, vocab.name);
   auto parts = std::make_shared<TokenizerParts>();
   for (const std::string& name : append_tokens(settings, vocab.name, names))
@@ -108,7 +108,7 @@ std::shared_ptr<const TokenizerParts> bert_parts(NamedText vocab, const BertSett
 std::shared_ptr<const TokenizerParts> read_bert_vocab(const std::filesystem::path& vocab_txt,
                                                       const BertSettings& settings) {
   const std::string name = vocab_txt.string();
-  return bert_parts({name, read_text(vocab_txt, kFileLimit)}, settings);
+  return bert_parts({name, read_text(vocab_txt, kBertVocabLimit)}, settings);
 }
 
 }  // namespace bev

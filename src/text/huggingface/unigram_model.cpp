@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;  // below the least score
 
-ByteTrie trie_of(const TokenNames& names) {
+ByteTrie name_trie(const TokenNames& names) {
   std::vector<std::pair<std::string, int32_t>> strings;
   for (int32_t id = 0; id < names.size(); ++id)
     if (!names.name(id)->empty()) strings.emplace_back(*names.name(id), id);
@@ -31,7 +31,7 @@ struct Best {
 UnigramModel::UnigramModel(TokenNames names, std::vector<double> scores, Options options,
                            std::string source)
     : TokenModel(std::move(names)),
-      tokens_(trie_of(names_)),
+      tokens_(name_trie(names_)),
       scores_(std::move(scores)),
       options_(options),
       source_(std::move(source)) {

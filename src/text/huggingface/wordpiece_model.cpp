@@ -7,7 +7,7 @@ namespace bev {
 namespace {
 
 // The tokens whose names begin with the prefix, without it.
-ByteTrie trie_of(const TokenNames& names, std::string_view prefix) {
+ByteTrie prefix_trie(const TokenNames& names, std::string_view prefix) {
   std::vector<std::pair<std::string, int32_t>> strings;
   for (int32_t id = 0; id < names.size(); ++id) {
     const std::string* name = names.name(id);
@@ -21,8 +21,8 @@ ByteTrie trie_of(const TokenNames& names, std::string_view prefix) {
 
 WordPieceModel::WordPieceModel(TokenNames names, Options options)
     : TokenModel(std::move(names)),
-      begins_(trie_of(names_, "")),
-      continues_(trie_of(names_, options.continuation)),
+      begins_(prefix_trie(names_, "")),
+      continues_(prefix_trie(names_, options.continuation)),
       options_(std::move(options)) {}
 
 void WordPieceModel::encode(std::string_view piece, std::vector<int32_t>& ids) const {

@@ -21,7 +21,7 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kFileLimit = size_t{256} << 20;
+constexpr size_t kModelFileLimit = size_t{256} << 20;
 constexpr int kFatalOnly = 3;
 
 absl::string_view view(std::string_view text) { return {text.data(), text.size()}; }
@@ -219,7 +219,7 @@ SentencePieceTokenizer::~SentencePieceTokenizer() = default;
 std::unique_ptr<Tokenizer> SentencePieceTokenizer::read(const std::string& path,
                                                         SentencePieceRules rules,
                                                         int64_t extra_ids) {
-  return std::make_unique<SentencePieceTokenizer>(read_text(path, kFileLimit), path, rules,
+  return std::make_unique<SentencePieceTokenizer>(read_text(path, kModelFileLimit), path, rules,
                                                   extra_ids);
 }
 

@@ -10,7 +10,7 @@ namespace bev {
 
 namespace {
 
-constexpr float kUnknownPenalty = 10.0f;
+constexpr float kUnknownScoreGap = 10.0f;
 
 bool takes_part(PieceType type) {
   return type == PieceType::Normal || type == PieceType::UserDefined;
@@ -27,7 +27,7 @@ UnigramPath::UnigramPath(const SentencePieceFacts& facts) {
     most = any ? std::max(most, piece.score) : piece.score;
     any = true;
   }
-  unknown_score_ = least - kUnknownPenalty;
+  unknown_score_ = least - kUnknownScoreGap;
   std::vector<std::pair<std::string, int32_t>> strings;
   for (const SentencePieceFacts::Piece& piece : facts.pieces) {
     const auto id = static_cast<int32_t>(scores_.size());

@@ -13,11 +13,11 @@ namespace bev::cpu {
 namespace {
 
 template <class T>
-T* entry(const Tensor& t, int64_t first, int64_t second) {
+T* cache_entry(const Tensor& t, int64_t first, int64_t second) {
   return reinterpret_cast<T*>(t.data) + first * t.stride[0] + second * t.stride[1];
 }
 template <class T>
-const T* entry(const ConstTensor& t, int64_t first, int64_t second) {
+const T* cache_entry(const ConstTensor& t, int64_t first, int64_t second) {
   return reinterpret_cast<const T*>(t.data) + first * t.stride[0] + second * t.stride[1];
 }
 
@@ -49,25 +49,25 @@ class Decoding {
     if (length(sequence) > 0) {
       const int64_t t = length(sequence) - 1;
       const int64_t place = pages[t / a_.page] * a_.page + t % a_.page;
-      std::copy_n(entry<T>(a_.k, sequence, kv_head), head_dim_, entry<T>(a_.keys, place, kv_head));
-      std::copy_n(entry<T>(a_.v, sequence, kv_head), head_dim_,
-                  entry<T>(a_.values, place, kv_head));
+      std::copy_n(cache_entry<T>(a_.k, sequence, kv_head), head_dim_, cache_entry<T>(a_.keys, place, kv_head));
+      std::copy_n(cache_entry<T>(a_.v, sequence, kv_head), head_dim_,
+                  cache_entry<T>(a_.values, place, kv_head));
     }
     const int64_t group = a_.q.shape[1] / kv_heads_, last_head = (kv_head + 1) * group;
     for (int64_t head = kv_head * group; head < last_head; head += kDecodeHeads) {
       kernels_of<T>().decode_attention({.heads = std::min(kDecodeHeads, last_head - head),
                                         .head_dim = head_dim_,
                                         .scale = static_cast<float>(a_.scale),
-                                        .q = entry<T>(a_.q, sequence, head),
+                                        .q = cache_entry<T>(a_.q, sequence, head),
                                         .q_head_stride = a_.q.stride[1],
-                                        .keys = entry<T>(a_.keys, 0, kv_head),
-                                        .values = entry<T>(a_.values, 0, kv_head),
+                                        .keys = cache_entry<T>(a_.keys, 0, kv_head),
+                                        .values = cache_entry<T>(a_.values, 0, kv_head),
                                         .place_stride = a_.keys.stride[0],
                                         .pages = pages,
                                         .page = a_.page,
                                         .first = first(sequence),
                                         .length = length(sequence),
-                                        .out = entry<T>(a_.out, sequence, head),
+                                        .out = cache_entry<T>(a_.out, sequence, head),
                                         .out_head_stride = a_.out.stride[1]},
                                        memory);
     }
@@ -95,8 +95,8 @@ void cache_write(Exec& ex, const ops::CacheWrite& c) {
       for (int64_t t = begin; t < end; ++t) {
         if (places[t] < 0) continue;
         for (int64_t h = 0; h < heads; ++h) {
-          std::copy_n(entry<T>(c.k, t, h), width, entry<T>(c.keys, places[t], h));
-          std::copy_n(entry<T>(c.v, t, h), width, entry<T>(c.values, places[t], h));
+          std::copy_n(cache_entry<T>(c.k, t, h), width, cache_entry<T>(c.keys, places[t], h));
+          std::copy_n(cache_entry<T>(c.v, t, h), width, cache_entry<T>(c.values, places[t], h));
         }
       }
     };
