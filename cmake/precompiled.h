@@ -23,3 +23,4 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/json.h"

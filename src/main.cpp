@@ -12,8 +12,8 @@
 #include <system_error>
 #include <vector>
 
+#include "app/cli/console.h"
 #include "app/cli/dispatch.h"
-#include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "base/error.h"
 #include "base/format.h"

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <system_error>
 #include <thread>
@@ -244,6 +245,100 @@ void SpoolFile::write(std::span<const std::byte> bytes) {
 
 void SpoolFile::read_at(size_t offset, std::span<std::byte> bytes) const {
   read_all_at(descriptor_, offset, bytes, folder_);
+}
+
+namespace {
+
+std::string_view kind_of(mode_t mode) {
+  if (S_ISREG(mode)) return {};
+  if (S_ISLNK(mode)) return "a symbolic link";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a pipe";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+}  // namespace
+
+std::optional<FoundFile> find_file(int folder, const std::string& name) {
+  struct stat info{};
+  if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  return FoundFile{.stamp = {.inode = info.st_ino,
+                             .seconds = info.st_mtim.tv_sec,
+                             .nanoseconds = info.st_mtim.tv_nsec,
+                             .bytes = info.st_size},
+                   .owner = info.st_uid,
+                   .other = kind_of(info.st_mode)};
+}
+
+std::optional<std::string> read_found(int folder, const std::string& name, size_t most) {
+  const int file =
+      ::openat(folder, name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  if (file < 0) return std::nullopt;
+  struct stat info{};
+  std::optional<std::string> text;
+  if (::fstat(file, &info) == 0 && S_ISREG(info.st_mode)) {
+    text.emplace(most, '\0');
+    size_t have = 0;
+    while (have < most) {
+      const ssize_t got = ::read(file, text->data() + have, most - have);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      have += static_cast<size_t>(got);
+    }
+    text->resize(have);
+  }
+  ::close(file);
+  return text;
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// A path that "out/", a relative name and a link to a directory all lead to.
+fs::path real_place(const fs::path& path) {
+  std::error_code error;
+  fs::path place = fs::weakly_canonical(fs::absolute(path), error);
+  BEV_CHECK(!error, Data, "cannot write {}: {}", path.string(), error.message());
+  return place.has_filename() ? place : place.parent_path();
+}
+
+void flush_directory(const fs::path& path) {
+  const int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return;
+  ::fsync(directory);
+  ::close(directory);
+}
+
+}  // namespace
+
+AtomicDirectory::AtomicDirectory(const fs::path& target) : target_(real_place(target)) {
+  const fs::path beside = target_.parent_path();
+  temporary_ = beside / format(".{}.partial.{}", target_.filename().string(), ::getpid());
+  std::error_code error;
+  fs::create_directories(beside, error);
+  if (!error) fs::remove_all(temporary_, error);
+  if (!error) fs::create_directory(temporary_, error);
+  BEV_CHECK(!error, Data, "cannot write {}: {}", target_.string(), error.message());
+}
+
+AtomicDirectory::~AtomicDirectory() {
+  std::error_code ignored;  // a destructor has nobody to tell
+  fs::remove_all(temporary_, ignored);
+}
+
+void AtomicDirectory::commit() {
+  flush_directory(temporary_);
+  // An absent or empty target is replaced by a plain rename. A full one changes places with the
+  // temporary directory, which the destructor then removes.
+  if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+    const bool is_full = errno == ENOTEMPTY || errno == EEXIST;
+    BEV_CHECK(is_full && ::renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, target_.c_str(),
+                                     RENAME_EXCHANGE) == 0,
+              Data, "cannot write {}: {}", target_.string(), std::strerror(errno));
+  }
+  flush_directory(target_.parent_path());
 }
 
 }  // namespace bev

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -106,6 +108,53 @@ class SpoolFile {
   std::filesystem::path folder_;
   int descriptor_ = -1;
   size_t size_ = 0;
+};
+
+// A file whose name anybody may have given to anything: a link, a folder, a pipe, a gigabyte.
+
+// What a file was when it was looked at: another value where it is changed or replaced.
+struct FileStamp {
+  uint64_t inode = 0;
+  int64_t seconds = 0, nanoseconds = 0;  // of its last change
+  int64_t bytes = 0;
+
+  bool operator==(const FileStamp&) const = default;
+};
+
+struct FoundFile {
+  FileStamp stamp{};
+  uint32_t owner = 0;  // user id
+  // What it is instead of a regular file, "a symbolic link"; empty: it is one.
+  std::string_view other{};
+};
+
+// What has this name in an open folder; links are not followed. None: nothing, or nobody may see
+// it. `folder` may be AT_FDCWD.
+std::optional<FoundFile> find_file(int folder, const std::string& name);
+
+// The first bytes of a regular file, at most so many. None: there is none. Never waits for a
+// writer, follows no links.
+std::optional<std::string> read_found(int folder, const std::string& name, size_t most);
+
+// A directory that appears whole or not at all.
+
+// Files are written into a temporary directory beside `target`; commit() puts it in the place of
+// `target`, replacing what is there in one step. Without commit the destructor removes the
+// temporary directory and `target` keeps its old content. Errors are Data errors that name
+// `target`.
+class AtomicDirectory {
+ public:
+  // Creates the directories above `target` where they are missing.
+  explicit AtomicDirectory(const std::filesystem::path& target);
+  ~AtomicDirectory();
+  AtomicDirectory(const AtomicDirectory&) = delete;
+  AtomicDirectory& operator=(const AtomicDirectory&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }  // where to write
+  void commit();
+
+ private:
+  std::filesystem::path target_, temporary_;
 };
 
 }  // namespace bev

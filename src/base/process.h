@@ -38,4 +38,10 @@ std::string_view stat_field(std::string_view line, int field);
 // Memory of this process that is in use, in bytes; 0 where the system does not say.
 double resident_bytes();
 
+// How many files and connections a process may have open.
+
+// Raises the limit as far as the system allows without asking anybody: the usual 1024 is less than
+// a large job has of ranks or of files.
+void allow_many_descriptors();
+
 }  // namespace bev

@@ -1,6 +1,8 @@
 // A library that is loaded when it is needed, so that the program starts where it is absent.
 #pragma once
 
+#include <dlfcn.h>
+
 #include <cstdint>
 #include <span>
 #include <string>
@@ -29,5 +31,24 @@ class SharedLibrary {
   void* handle_ = nullptr;
   std::string path_;
 };
+
+inline SharedLibrary::SharedLibrary(std::span<const std::string> paths, Symbols symbols,
+                                    std::string& why) {
+  const int scope = symbols == Symbols::Shared ? RTLD_GLOBAL : RTLD_LOCAL;
+  why.clear();
+  for (const std::string& path : paths) {
+    handle_ = ::dlopen(path.c_str(), RTLD_NOW | scope);
+    if (loaded()) {
+      path_ = path;
+      return;
+    }
+    const char* answer = ::dlerror();
+    if (answer != nullptr && why.empty()) why = answer;
+  }
+}
+
+inline void* SharedLibrary::find(const char* symbol) const {
+  return loaded() ? ::dlsym(handle_, symbol) : nullptr;
+}
 
 }  // namespace bev

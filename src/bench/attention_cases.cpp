@@ -56,8 +56,8 @@ std::vector<OpCase> with_and_without_dropout(const CaseOperands& o, const Op& op
   if (probability == 0) return cases;
   Op dropping = op;
   dropping.dropout = attention_dropout(o);
-  cases.push_back(
-      {format("{} dropout {}", attention_shape(o), probability), [=](Exec& ex) { issue(ex, dropping); }});
+  cases.push_back({format("{} dropout {}", attention_shape(o), probability),
+                   [=](Exec& ex) { issue(ex, dropping); }});
   return cases;
 }
 

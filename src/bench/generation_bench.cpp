@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "bench/machine.h"
+#include "bench/measure.h"
 #include "infer/continuous_batcher.h"
 
 namespace bev {

@@ -2,8 +2,17 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/clock.h"
+#include "base/integer.h"
+#include "base/philox.h"
+#include "device/memory.h"
+#include "ops/elementwise.h"
+#include "ops/make_device.h"
+#include "ops/matmul.h"
+#include "ops/reduce.h"
+#include "tensor/dtype_dispatch.h"
 
 namespace bev {
 
@@ -67,6 +76,152 @@ Timing measure_on(Device& device, const std::function<void()>& body, double seco
   Timing timing = measure_runs([&] { return seconds_per_call(calls); }, seconds, min_runs);
   timing.calls = calls;
   return timing;
+}
+
+namespace {
+
+// Enough that nothing repeats within the tiles of a kernel; no multiple of a row.
+constexpr int64_t kDrawn = (int64_t{1} << 20) + 4;
+
+// `count`: a multiple of 4.
+template <class T>
+std::vector<T> normals(int64_t count) {
+  std::vector<T> values(static_cast<size_t>(count));
+  for (size_t i = 0; i < values.size(); i += 4) {
+    const std::array<float, 4> four = normals_of(philox(1, 0, i));
+    for (size_t j = 0; j < 4; ++j) values[i + j] = static_cast<T>(four[j]);
+  }
+  return values;
+}
+
+}  // namespace
+
+Rig::Rig(Device& device, const RigSizes& sizes)
+    : slab_(device, sizes.operands, "benchmark"),
+      scratch_(device, sizes.scratch, "benchmark scratch"),
+      none_(device, 0, "none"),
+      exec_{device, device.compute_stream(), slab_, scratch_, none_, nullptr} {}
+
+Tensor Rig::make_varied(Shape shape, DType dtype) {
+  const Tensor tensor = make(shape, dtype);
+  if (tensor.data == nullptr) return tensor;
+  visit_floating(dtype, "benchmark", [&]<class T>() {
+    const int64_t elements = shape.elements();
+    const std::vector<T> values = normals<T>(std::min(kDrawn, round_up(elements, 4)));
+    for (int64_t begin = 0; begin < elements; begin += kDrawn) {
+      const auto count = static_cast<size_t>(std::min(kDrawn, elements - begin));
+      exec_.device.upload(values.data(), tensor.data + static_cast<size_t>(begin) * sizeof(T),
+                          count * sizeof(T));
+    }
+  });
+  return tensor;
+}
+
+RigSizes rig_sizes(const Device& device, const std::function<void(Rig&)>& work) {
+  DeviceConfig config;
+  config.kind = device.kind();
+  config.threads = 1;
+  config.deterministic = device.policy().deterministic;
+  config.tf32 = device.policy().tf32;
+  const std::unique_ptr<Device> imitation = make_null_device(config);
+  Rig rig(*imitation, {});
+  work(rig);
+  return rig.peaks();
+}
+
+namespace {
+
+struct ProductSize {
+  int64_t m, n, k;
+  double flops() const {
+    return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  }
+};
+
+// Which shape suits the caches of a processor best differs between machines; the matrices of the
+// first fill them, not more. On a GPU all of them are busy with the last.
+constexpr ProductSize kCpuProducts[] = {{1536, 1536, 1536}, {256, 3072, 768}, {768, 768, 768}};
+constexpr ProductSize kGpuProduct{8192, 8192, 8192};
+
+// Elements; far beyond any cache.
+int64_t stream_elements(const Device& device) {
+  return int64_t{device.kind() == DeviceKind::Cuda ? 128 : 48} << 20;
+}
+
+// Makes operands and returns work on them, which stays valid until the rig is cleared.
+using Work = std::function<std::function<void()>(Rig&)>;
+
+double best_seconds(Device& device, const Work& work, double seconds) {
+  Rig rig(device, rig_sizes(device, [&](Rig& rehearsal) { work(rehearsal)(); }));
+  return measure_on(device, work(rig), seconds, 5).best;
+}
+
+double product_rate(Device& device, const ProductSize& size, DType dtype, double seconds) {
+  const Work work = [&](Rig& rig) {
+    const Tensor a = rig.make_varied({size.m, size.k}, dtype);
+    const Tensor b = rig.make_varied({size.k, size.n}, dtype);
+    const Tensor c = rig.make({size.m, size.n}, dtype);
+    return [&rig, a, b, c] { ops::matmul(rig.exec(), {.a = a, .b = b, .out = c}); };
+  };
+  return size.flops() / best_seconds(device, work, seconds);
+}
+
+double best_product(Device& device) {
+  if (device.kind() == DeviceKind::Cuda) return product_rate(device, kGpuProduct, DType::bf16, 0.5);
+  double best = 0;
+  for (const ProductSize& size : kCpuProducts) {
+    best = std::max(best, product_rate(device, size, DType::f32, 0.4));
+  }
+  return best;
+}
+
+double copy_rate(Device& device) {
+  const int64_t elements = stream_elements(device);
+  const Work work = [&](Rig& rig) {
+    const Tensor from = rig.make_varied({elements}, DType::f32);
+    const Tensor to = rig.make({elements}, DType::f32);
+    return [&rig, from, to] { ops::copy(rig.exec(), {.in = from, .out = to}); };
+  };
+  return 2 * 4 * static_cast<double>(elements) / best_seconds(device, work, 0.5);
+}
+
+double read_rate(Device& device) {
+  const int64_t elements = stream_elements(device);
+  const Work work = [&](Rig& rig) {
+    const Tensor from = rig.make_varied({elements}, DType::f32);
+    const Tensor sum = rig.make({1}, DType::f64);
+    ops::fill(rig.exec(), {.out = sum, .value = 0});
+    return [&rig, from, sum] { ops::squared_norm(rig.exec(), {.x = from, .out = sum}); };
+  };
+  return 4 * static_cast<double>(elements) / best_seconds(device, work, 0.5);
+}
+
+}  // namespace
+
+double measure_bandwidth(Device& device) {
+  const double copied = copy_rate(device);
+  return device.kind() == DeviceKind::Cuda ? copied : std::max(copied, read_rate(device));
+}
+
+MachinePeak measure_peak(Device& device) {
+  return {.flops = best_product(device), .bandwidth = measure_bandwidth(device)};
+}
+
+double measure_product_peak(Device& device) {
+  return product_rate(device, {768, 768, 768}, DType::f32, 0.2);
+}
+
+TransferRates measure_transfers(Device& device) {
+  constexpr size_t kBytes = size_t{256} << 20;
+  const PinnedBuffer host(device, kBytes);
+  const Buffer memory(device, kBytes, "benchmark");
+  const Stream stream = device.compute_stream();
+  const auto rate = [&](const std::function<void()>& copy) {
+    return static_cast<double>(kBytes) / measure_on(device, copy, 0.3, 5).best;
+  };
+  return {
+      .to_device = rate([&] { device.upload_on(stream, host.data(), memory.data(), kBytes); }),
+      .from_device = rate([&] { device.download_on(stream, memory.data(), host.data(), kBytes); })};
 }
 
 }  // namespace bev

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "device/device.h"
+#include "device/exec.h"
 
 namespace bev {
 
@@ -27,5 +28,53 @@ Timing measure_on(Device& device, const std::function<void()>& body, double seco
 
 // The median and quartiles of given times. REQUIRES: not empty.
 Timing summarize(std::vector<double> times);
+
+// A device with memory for operands and workspaces and an Exec, for timing single ops.
+
+struct RigSizes {
+  size_t operands = 0, scratch = 0;  // bytes
+};
+
+class Rig {
+ public:
+  Rig(Device& device, const RigSizes& sizes);
+
+  Exec& exec() { return exec_; }
+  // Its content is undefined; on the null device it has none.
+  Tensor make(Shape shape, DType dtype) { return slab_.allocate(shape, dtype, "operand"); }
+  // The same with normally distributed numbers: how fast a product runs depends on its operands,
+  // since what the hardware may draw limits its clocks, and zeros draw least.
+  Tensor make_varied(Shape shape, DType dtype);
+  void clear() { slab_.release(0); }
+  RigSizes peaks() const { return {slab_.peak(), scratch_.peak()}; }
+
+ private:
+  Arena slab_, scratch_, none_;
+  Exec exec_;
+};
+
+// What `work` takes of a rig on such a device, found by doing it on a null device.
+RigSizes rig_sizes(const Device& device, const std::function<void(Rig&)>& work);
+
+// What this machine can do at best, measured now: the yardstick of every other number.
+
+struct MachinePeak {
+  double flops = 0;      // per second, of large products: f32, on cuda bf16 of 8192 cubed
+  double bandwidth = 0;  // bytes per second through memory
+};
+
+MachinePeak measure_peak(Device& device);
+
+// Only the bytes per second.
+double measure_bandwidth(Device& device);
+
+// Only the rate of f32 products, in a fifth of a second.
+double measure_product_peak(Device& device);
+
+// Bytes per second between pinned host memory and the device.
+struct TransferRates {
+  double to_device = 0, from_device = 0;
+};
+TransferRates measure_transfers(Device& device);
 
 }  // namespace bev

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/machine.h"
 #include "bench/measure.h"
 #include "config/config.h"
 #include "device/exec.h"

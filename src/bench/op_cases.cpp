@@ -1,6 +1,16 @@
 #include "bench/op_cases.h"
 
+#include <algorithm>
 #include <array>
+#include <numeric>
+
+#include "base/format.h"
+#include "base/philox.h"
+#include "model/lm_head.h"
+#include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
+#include "ops/reduce.h"
 
 namespace bev {
 
@@ -33,5 +43,200 @@ constexpr std::array kBenchedOps{
 }  // namespace
 
 std::span<const BenchedOp> benched_ops() { return kBenchedOps; }
+
+namespace {
+
+template <class T>
+Tensor uploaded(Rig& rig, const std::vector<T>& host) {
+  const Tensor tensor = rig.make({static_cast<int64_t>(host.size())}, DTypeOf<T>::value);
+  rig.exec().device.upload(host.data(), tensor.data, bytes_of(tensor));
+  return tensor;
+}
+
+}  // namespace
+
+CaseOperands::CaseOperands(Rig& rig, const Config& from)
+    : config(from),
+      model(resolve_model(from)),
+      batch(resolve_batch(from)),
+      dtype(resolve_dtype(from)),
+      sums(accumulation_of(dtype)),
+      tokens(batch.tokens_per_micro()),
+      loss_rows(std::min(tokens, head_chunk(from))),
+      inner(is_gated(from.model.activation) ? 2 * model.ffn : model.ffn),
+      rig_(rig) {}
+
+Tensor CaseOperands::filled(Shape shape, DType of, double content) const {
+  const Tensor tensor = rig_.make(shape, of);
+  ops::fill(rig_.exec(), {.out = tensor, .value = content});
+  return tensor;
+}
+
+Tensor CaseOperands::state(Shape shape, StatePrecision precision) const {
+  return filled(shape, precision == StatePrecision::Bf16 ? DType::bf16 : sums, 0.5);
+}
+
+Tensor CaseOperands::numbers(const std::vector<double>& given) const {
+  return uploaded(rig_, given);
+}
+
+Tensor CaseOperands::ids(int64_t count, int64_t below) const {
+  std::vector<int32_t> drawn(static_cast<size_t>(count));
+  for (size_t i = 0; i < drawn.size(); ++i)
+    drawn[i] = static_cast<int32_t>(philox(2, 0, i)[0] % static_cast<uint64_t>(below));
+  return uploaded(rig_, drawn);
+}
+
+Tensor CaseOperands::positions() const {
+  std::vector<int32_t> places(static_cast<size_t>(tokens));
+  for (size_t i = 0; i < places.size(); ++i)
+    places[i] = static_cast<int32_t>(i % static_cast<size_t>(batch.sequence));
+  return uploaded(rig_, places);
+}
+
+ops::Dropout CaseOperands::dropout(double probability) const {
+  if (probability == 0) return {};
+  std::vector<int64_t> rows(static_cast<size_t>(tokens));
+  std::iota(rows.begin(), rows.end(), int64_t{0});
+  return {.probability = probability, .key = 3, .rows = uploaded(rig_, rows)};
+}
+
+namespace {
+
+std::string activation_shape(const CaseOperands& o) { return format("{} x {}", o.tokens, o.inner); }
+
+}  // namespace
+
+// Plain activations are part of products, except where they are recomputed.
+std::vector<OpCase> activate_cases(const CaseOperands& o) {
+  const ops::Activate a{.activation = o.config.model.activation,
+                        .x = o.value({o.tokens, o.inner}),
+                        .y = o.value({o.tokens, o.model.ffn})};
+  return {{activation_shape(o), [=](Exec& ex) { ops::activate(ex, a); }}};
+}
+
+std::vector<OpCase> activate_backward_cases(const CaseOperands& o) {
+  const ops::ActivateBackward a{.activation = o.config.model.activation,
+                                .dy = o.value({o.tokens, o.model.ffn}),
+                                .x = o.value({o.tokens, o.inner}),
+                                .dx = o.value({o.tokens, o.inner})};
+  return {{activation_shape(o), [=](Exec& ex) { ops::activate_backward(ex, a); }}};
+}
+
+// The model adds in place; here the sum goes elsewhere, so that it does not grow.
+std::vector<OpCase> residual_add_cases(const CaseOperands& o) {
+  const Shape shape{o.tokens, o.model.width};
+  const ops::ResidualAdd plain{
+      .residual = o.value(shape), .delta = o.value(shape), .out = o.value(shape)};
+  const std::string name = format("{} x {}", o.tokens, o.model.width);
+  std::vector<OpCase> cases{{name, [=](Exec& ex) { ops::residual_add(ex, plain); }}};
+  const double probability = o.config.model.hidden_dropout;
+  if (probability == 0) return cases;
+  ops::ResidualAdd dropping = plain;
+  dropping.dropout = o.dropout(probability);
+  cases.push_back({format("{} dropout {}", name, probability),
+                   [=](Exec& ex) { ops::residual_add(ex, dropping); }});
+  return cases;
+}
+
+std::vector<OpCase> dropout_cases(const CaseOperands& o) {
+  const double probability = o.config.model.hidden_dropout;
+  if (probability == 0) return {};
+  const Shape shape{o.tokens, o.model.width};
+  const ops::DropoutApply d{
+      .x = o.value(shape), .dropout = o.dropout(probability), .y = o.value(shape)};
+  return {{format("{} x {} dropout {}", o.tokens, o.model.width, probability),
+           [=](Exec& ex) { ops::dropout(ex, d); }}};
+}
+
+namespace {
+
+std::string embedding_shape(const CaseOperands& o, std::string_view table, int64_t rows) {
+  return format("{} {} of {} x {}", table, o.tokens, rows, o.model.width);
+}
+
+bool learns_positions(const CaseOperands& o) {
+  return o.config.model.position == PositionKind::Learned;
+}
+
+}  // namespace
+
+std::vector<OpCase> embedding_cases(const CaseOperands& o) {
+  const ModelShape& m = o.model;
+  const Tensor out = o.value({o.tokens, m.width});
+  const ops::Embedding tokens{
+      .table = o.value({m.padded_vocab, m.width}), .ids = o.ids(o.tokens, m.vocab), .out = out};
+  std::vector<OpCase> cases{{embedding_shape(o, "tokens", m.padded_vocab),
+                             [=](Exec& ex) { ops::embedding(ex, tokens); }}};
+  if (!learns_positions(o)) return cases;
+  // The model adds these to the tokens'; a table of zeros keeps the sum from growing.
+  const ops::Embedding positions{.table = o.filled({m.positions, m.width}, o.dtype, 0),
+                                 .ids = o.positions(),
+                                 .accumulate = true,
+                                 .out = out};
+  cases.push_back({embedding_shape(o, "positions", m.positions),
+                   [=](Exec& ex) { ops::embedding(ex, positions); }});
+  return cases;
+}
+
+std::vector<OpCase> embedding_backward_cases(const CaseOperands& o) {
+  const ModelShape& m = o.model;
+  const Tensor dout = o.value({o.tokens, m.width});
+  const ops::EmbeddingBackward tokens{.dout = dout,
+                                      .ids = o.ids(o.tokens, m.vocab),
+                                      .dtable = o.gradient({m.padded_vocab, m.width})};
+  std::vector<OpCase> cases{{embedding_shape(o, "tokens", m.padded_vocab),
+                             [=](Exec& ex) { ops::embedding_backward(ex, tokens); }}};
+  if (!learns_positions(o)) return cases;
+  const ops::EmbeddingBackward positions{
+      .dout = dout, .ids = o.positions(), .dtable = o.gradient({m.positions, m.width})};
+  cases.push_back({embedding_shape(o, "positions", m.positions),
+                   [=](Exec& ex) { ops::embedding_backward(ex, positions); }});
+  return cases;
+}
+
+namespace {
+
+std::string loss_shape(const CaseOperands& o) {
+  return format("{} x {}", o.loss_rows, o.model.padded_vocab);
+}
+
+Tensor logits_of(const CaseOperands& o) { return o.value({o.loss_rows, o.model.padded_vocab}); }
+
+Tensor weights_of(const CaseOperands& o) { return o.filled({o.loss_rows}, DType::f32, 1); }
+
+}  // namespace
+
+std::vector<OpCase> softmax_stats_cases(const CaseOperands& o) {
+  const ops::SoftmaxStats s{.logits = logits_of(o),
+                            .targets = o.ids(o.loss_rows, o.model.vocab),
+                            .stats = o.sum({o.loss_rows, ops::kSoftmaxStats})};
+  return {{loss_shape(o), [=](Exec& ex) { ops::softmax_stats(ex, s); }}};
+}
+
+// In place, as in the model: the gradient of a chunk takes the place of its logits. Once with
+// statistics from elsewhere, as where a vocabulary is cut: those of rows with small probabilities,
+// so that the gradient stays small when it is the next logits.
+std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
+  const Tensor logits = logits_of(o);
+  const ops::CrossEntropy c{.logits = logits,
+                            .stats = {},
+                            .targets = o.ids(o.loss_rows, o.model.vocab),
+                            .weight = weights_of(o),
+                            .classes = o.model.padded_vocab,
+                            .loss_scale = o.filled({1}, DType::f64, 1),
+                            .loss = o.sum({o.loss_rows}),
+                            .dlogits = logits};
+  ops::CrossEntropy cut = c;
+  cut.stats = o.filled({o.loss_rows, ops::kSoftmaxStats}, o.sums, 10);
+  return {{loss_shape(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }},
+          {loss_shape(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }}};
+}
+
+std::vector<OpCase> weighted_sum_cases(const CaseOperands& o) {
+  const ops::WeightedSum s{
+      .x = o.sum({o.loss_rows}), .weight = weights_of(o), .out = o.filled({2}, DType::f64, 0)};
+  return {{format("{}", o.loss_rows), [=](Exec& ex) { ops::weighted_sum(ex, s); }}};
+}
 
 }  // namespace bev

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-#include "bench/op_rig.h"
+#include "bench/measure.h"
 #include "config/config.h"
 #include "config/resolve.h"
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/descriptors.h"
+#include "base/process.h"
 
 namespace bev {
 

@@ -1,7 +1,11 @@
 #include "checkpoint/checkpoint_survey.h"
 
+#include <exception>
+
 #include "base/check.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "config/parse/load.h"
 
 namespace bev {
 
@@ -65,6 +69,63 @@ CheckpointPlace newest_good(const fs::path& path) {
                   ? problem
                   : format("{}: none of {} checkpoints can be used; of the newest: {}",
                            path.string(), places.size(), problem));
+}
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Where and how the training ran is no matter of the model, and need not be possible here; what a
+// model that was only converted does not say is filled in.
+void without_machine(Config& config) {
+  config.parallel = {};
+  config.recompute = {};
+  config.checkpoint = {};
+  config.device = {.kind = DeviceKind::Cpu};
+  config.optim.gradients = config.optim.first_moment = config.optim.second_moment =
+      StatePrecision::F32;
+  if (config.train.micro_batch == 0) config.train.micro_batch = 1;
+  if (config.train.sequence == 0) config.train.sequence = config.model.positions;
+}
+
+}  // namespace
+
+OpenedCheckpoint open_checkpoint(const fs::path& path) {
+  OpenedCheckpoint opened;
+  std::exception_ptr first;
+  for (const CheckpointPlace& place : find_checkpoints(path)) {
+    try {
+      opened.stored = std::make_unique<StoredCheckpoint>(place.path);
+      return opened;
+    } catch (const Error& error) {
+      if (error.kind != ErrorKind::Data) throw;
+      if (first == nullptr) first = std::current_exception();
+      opened.passed_over.push_back(format("{} is not used: {}", place.path.string(), error.what()));
+    }
+  }
+  if (first != nullptr) std::rethrow_exception(first);
+  throw Error(ErrorKind::Data,
+              format("{} holds no checkpoint: neither a manifest.json nor folders release or "
+                     "iter_0000100",
+                     path.string()));
+}
+
+Config read_checkpoint_config(const StoredCheckpoint& stored) {
+  (void)stored.read_file(kCheckpointConfig);
+  const std::vector<std::string> args{(stored.folder() / kCheckpointConfig).string()};
+  Config config = load(args, {}, Purpose::Plan, without_machine).config;
+  config.model.vocab_multiple = 1;
+  return config;
+}
+
+std::vector<TokenizerFile> carried_tokenizer_files(const StoredCheckpoint& stored) {
+  std::vector<TokenizerFile> files;
+  for (const CheckpointFile& file : stored.manifest().files) {
+    if (file.holds_pieces || !is_tokenizer_file(file.name)) continue;
+    (void)stored.read_file(file.name);
+    files.push_back({stored.folder() / file.name, file.name});
+  }
+  return files;
 }
 
 }  // namespace bev

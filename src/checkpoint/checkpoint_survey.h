@@ -2,12 +2,16 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/manifest.h"
+#include "config/config.h"
+#include "text/tokenizer_files.h"
 
 namespace bev {
 
@@ -33,5 +37,26 @@ std::vector<SurveyedCheckpoint> survey(const std::filesystem::path& path);
 // The newest of them that is good. Data error that says what is wrong with the newest where none
 // is.
 CheckpointPlace newest_good(const std::filesystem::path& path);
+
+// A checkpoint as a model to be used or converted: which one a path means, and what it says about
+// its model.
+
+inline constexpr const char* kCheckpointConfig = "config.toml";
+
+struct OpenedCheckpoint {
+  std::unique_ptr<StoredCheckpoint> stored;
+  std::vector<std::string> passed_over{};  // why newer ones are not used, a sentence each
+};
+
+// The newest good one of those that a path means (find_checkpoints). Data error when there is none;
+// of the newest, where all are damaged.
+OpenedCheckpoint open_checkpoint(const std::filesystem::path& path);
+
+// The configuration it was made with, its file checked; without the layout and the device of the
+// training. model.vocab_multiple is 1, because the padding of a vocabulary is no part of the model.
+Config read_checkpoint_config(const StoredCheckpoint& stored);
+
+// The files of the tokenizer that were carried along, each checked.
+std::vector<TokenizerFile> carried_tokenizer_files(const StoredCheckpoint& stored);
 
 }  // namespace bev

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/atomic_directory.h"
 #include "base/check.h"
-#include "tensor/rectangle_blocks.h"
+#include "base/file.h"
+#include "tensor/rectangle.h"
 
 namespace bev {
 

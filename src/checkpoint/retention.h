@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "config/checkpoint_config.h"
+#include "config/run_config.h"
 
 namespace bev {
 

@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/function_ref.h"
 #include "tensor/dtype.h"
-#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace bev {
 

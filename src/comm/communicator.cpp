@@ -1,5 +1,7 @@
 #include "comm/communicator.h"
 
+#include <algorithm>
+
 #include "base/check.h"
 
 namespace bev {
@@ -99,6 +101,51 @@ void Communicator::recv(Exec& ex, Tensor tensor, int from, Channel channel) {
             from);
   BEV_CHECK(is_contiguous(tensor), Internal, "recv into a tensor with gaps");
   pass(ex, "recv", bytes_of(tensor), [&](Exec& inner) { do_recv(inner, tensor, from, channel); });
+}
+
+std::string shared_text(Communicator& ranks, const std::string& here, int root) {
+  constexpr size_t kBytes = 7;  // of a number that is not negative
+  const bool is_root = ranks.rank() == root;
+  const auto size =
+      static_cast<size_t>(ranks.largest(is_root ? static_cast<int64_t>(here.size()) : 0));
+  std::string text;
+  while (text.size() < size) {
+    uint64_t packed = 0;
+    for (size_t i = 0; is_root && i < std::min(kBytes, size - text.size()); ++i)
+      packed |= uint64_t{static_cast<unsigned char>(here[text.size() + i])} << (8 * i);
+    packed = static_cast<uint64_t>(ranks.largest(static_cast<int64_t>(packed)));
+    for (size_t i = std::min(kBytes, size - text.size()); i > 0; --i, packed >>= 8)
+      text.push_back(static_cast<char>(packed & 0xff));
+  }
+  return text;
+}
+
+std::unique_ptr<Communicator> SingleCommunicator::split(std::span<const int> ranks) {
+  BEV_CHECK(ranks.size() == 1 && ranks[0] == 0, Internal, "a world of one has one group");
+  return std::make_unique<SingleCommunicator>();
+}
+
+void SingleCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
+  ex.device.copy_on(ex.stream, shard.data, whole.data, bytes_of(shard));
+}
+
+void SingleCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
+  ex.device.copy_on(ex.stream, whole.data, shard.data, bytes_of(whole));
+}
+
+uint64_t SingleCommunicator::do_send(Exec&, ConstTensor, int, Channel) {
+  throw Error(ErrorKind::Internal, "a single rank has nobody to send to");
+}
+
+void SingleCommunicator::do_recv(Exec&, Tensor, int, Channel) {
+  throw Error(ErrorKind::Internal, "a single rank has nobody to receive from");
+}
+
+std::unique_ptr<Communicator> PhantomCommunicator::split(std::span<const int> ranks) {
+  const auto mine = std::find(ranks.begin(), ranks.end(), rank());
+  BEV_CHECK(mine != ranks.end(), Internal, "rank {} splits off a group without itself", rank());
+  return std::make_unique<PhantomCommunicator>(static_cast<int>(mine - ranks.begin()),
+                                               static_cast<int>(ranks.size()));
 }
 
 }  // namespace bev

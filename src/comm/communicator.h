@@ -10,7 +10,7 @@
 #include "base/activity.h"
 #include "base/function_ref.h"
 #include "device/exec.h"
-#include "ops/combine.h"
+#include "ops/reduce.h"
 
 namespace bev {
 
@@ -88,6 +88,50 @@ class Communicator {
   double bytes_sent_ = 0;
   Activity* activity_ = nullptr;
   std::string peers_;
+};
+
+// Few words from one rank to all, without tensors.
+
+// What `root` brings, on every rank. All ranks together. Slow: for news, not for data.
+std::string shared_text(Communicator& ranks, const std::string& here, int root);
+
+// The world of one rank: ordinary runs on one device.
+
+class SingleCommunicator final : public Communicator {
+ public:
+  SingleCommunicator() : Communicator(0, 1) {}
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+  int64_t largest(int64_t here) override { return here; }
+
+ private:
+  void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
+  void do_broadcast(Exec&, Tensor, int) override {}
+  uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
+  void do_await(Exec&, const Sent&) override {}
+  void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
+  void do_barrier(std::chrono::seconds) override {}
+};
+
+// One rank of any number that exist only in thought: planning. Nothing moves; what would be sent is
+// counted by the checked front.
+
+class PhantomCommunicator final : public Communicator {
+ public:
+  PhantomCommunicator(int rank, int size) : Communicator(rank, size) {}
+  std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
+  int64_t largest(int64_t here) override { return here; }
+
+ private:
+  void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
+  void do_all_gather(Exec&, ConstTensor, Tensor) override {}
+  void do_reduce_scatter(Exec&, ConstTensor, Tensor) override {}
+  void do_broadcast(Exec&, Tensor, int) override {}
+  uint64_t do_send(Exec&, ConstTensor, int, Channel) override { return 0; }
+  void do_await(Exec&, const Sent&) override {}
+  void do_recv(Exec&, Tensor, int, Channel) override {}
+  void do_barrier(std::chrono::seconds) override {}
 };
 
 }  // namespace bev

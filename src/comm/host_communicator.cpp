@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "comm/single_communicator.h"
+#include "comm/communicator.h"
 
 namespace bev {
 

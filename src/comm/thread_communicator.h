@@ -1,10 +1,113 @@
 // Ranks as threads of one process, on processors or on one GPU.
 #pragma once
 
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
 #include "base/function_ref.h"
-#include "comm/thread_group.h"
+#include "comm/communicator.h"
 
 namespace bev {
+
+// Where ranks that are threads of one process meet: what they publish for each other, and the news
+// that one of them has failed.
+
+// Shared by all groups of a world: one lock, one bell, and who failed first.
+struct ThreadFate {
+  std::mutex mutex;
+  std::condition_variable bell;
+  int culprit = -1;  // -1: all is well
+  std::string why;
+};
+
+// The members of one communicator. All functions may be called from any thread.
+class ThreadGroup {
+ public:
+  // `world_ranks`: the members, as messages name them.
+  ThreadGroup(std::shared_ptr<ThreadFate> fate, std::vector<int> world_ranks);
+
+  int size() const { return static_cast<int>(world_ranks_.size()); }
+  int world_rank(int member) const { return world_ranks_[static_cast<size_t>(member)]; }
+
+  // How far the work of a member has come: others may go on when it has passed.
+  using Mark = SharedEvent;
+  // What a member brings to a collective; all bring the same but the addresses.
+  struct Call {
+    const char* name = "";
+    DType dtype{};
+    size_t bytes = 0;
+    int detail = 0;  // the root or the operation
+    const std::byte* in = nullptr;
+  };
+  using Limit = std::chrono::milliseconds;
+
+  // The beginning of a collective: returns when all members have come and what they brought can be
+  // read. Throws a Comm error that names the culprit when a rank has failed, or those who are
+  // missing when the limit passes, which breaks the world; and an Internal error, at every member,
+  // when they call different things: nobody then touches the memory of another. Returns how far
+  // each has come.
+  std::vector<Mark> publish(int member, const Call& call, const Mark& mark, Limit limit);
+  const Call& call_of(int member) const { return calls_[static_cast<size_t>(member)]; }
+  // In a collective that all have begun: returns when all have come so far. A failure elsewhere
+  // does not end it: those who are still reading would lose the memory under their hands.
+  std::vector<Mark> meet(int member, const char* what, const Mark& mark, Limit limit);
+
+  // A message. The memory stays the sender's, who keeps it until it is collected or abandon() has
+  // returned.
+  struct Post {
+    const std::byte* data;
+    size_t bytes;
+    Mark ready;  // when the memory holds the message
+  };
+  // Returns its number among those of the channel.
+  uint64_t post(int from, int to, Channel channel, const Post& post);
+  // Returns when it is collected, with what its memory still waits for; throws when nobody will.
+  Mark await_collected(int from, const Sent& sent, Limit limit);
+  // Waits for a message; `take` copies it and returns when that will be done.
+  void collect(int from, int to, Channel channel, size_t bytes, Limit limit,
+               FunctionRef<Mark(const Post&)> take);
+
+  // The member has failed. Returns when nobody reads what it has posted.
+  void abandon(int member, const std::string& why);
+
+  // The group of some members, the same object for each of them: the n-th call of a member with
+  // these ranks meets the n-th call of the others.
+  std::shared_ptr<ThreadGroup> part(int member, std::span<const int> members);
+
+ private:
+  struct Pipe {
+    std::deque<Post> posts;
+    uint64_t posted = 0, collected = 0;
+    Mark taken{};          // of the last one collected
+    bool is_read = false;  // by a receiver that is copying
+  };
+  void require_whole(int member, const char* what) const;
+  [[noreturn]] void give_up(int member, const char* what, Limit limit, const std::string& missing);
+  // Counts the member in and waits for the others; `whole`: or until a rank has failed.
+  std::vector<Mark> arrive(std::unique_lock<std::mutex>& lock, int member, const char* what,
+                           const Mark& mark, Limit limit, bool whole);
+
+  std::shared_ptr<ThreadFate> fate_;
+  std::vector<int> world_ranks_;
+  std::vector<Call> calls_;
+  std::vector<bool> present_;  // in the meeting that is being held
+  // Of that meeting and, while some of its members have not looked yet, the one before.
+  std::array<std::vector<Mark>, 2> marks_;
+  int arrived_ = 0;
+  uint64_t meetings_ = 0;
+  std::map<std::tuple<int, int, Channel>, Pipe> pipes_;  // from, to
+  std::map<std::pair<std::vector<int>, int>, std::shared_ptr<ThreadGroup>> parts_;
+  std::vector<std::map<std::vector<int>, int>> splits_;  // of each member
+};
 
 // Sums are made in the order of the ranks, in the accumulation type, and rounded once: all members
 // get the same bits, whatever the timing.

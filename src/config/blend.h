@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "config/parse/load.h"
 #include "config/parse/value.h"
 
 namespace bev {
@@ -28,5 +29,12 @@ ParsedBlend parse_blend(const TextList& list);
 
 // The same of a list that the rules have accepted.
 Blend blend_of(const TextList& list);
+
+// Blends that stand in files of their own: --data-args-path and --per-split-data-args-path.
+
+// Reads what data.args_path and data.split_args_path name into data.path, or into data.train_path,
+// data.valid_path and data.test_path, and clears the two: the result, printed and read again, means
+// the same. A file that cannot be read or is no such list is a problem.
+void read_blend_files(LoadedConfig& loaded, Findings& findings);
 
 }  // namespace bev

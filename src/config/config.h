@@ -1,8 +1,6 @@
 // The one typed description of a run. Const after start-up; derived numbers go into other types.
 #pragma once
 
-#include "config/checkpoint_config.h"
-#include "config/guard_config.h"
 #include "config/model_config.h"
 #include "config/run_config.h"
 

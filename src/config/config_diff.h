@@ -1,14 +1,25 @@
 // What a run that continues from a checkpoint does differently, and whether it may.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "config/config.h"
 #include "config/parse/describe.h"
-#include "config/stored_config.h"
 
 namespace bev {
+
+// A configuration as a checkpoint holds it: every field by its path, written as in a TOML file.
+
+using StoredConfig = std::map<std::string, std::string>;
+
+StoredConfig stored_config(const Config& config);
+
+// The inverse. Paths that this version does not know are left out, and fields that the stored one
+// does not have keep their defaults. Data error that names `source` when a value is nonsense.
+Config config_from(const StoredConfig& stored, std::string_view source);
 
 struct ConfigChange {
   std::string path, before, now;  // values as in a TOML file
@@ -25,10 +36,10 @@ struct ConfigDiff {
 };
 
 // Fields that lay down learning rate and weight decay over the run. What they come to depends on
-// the batch and the length of the run too: optim/resumed_lr_schedule.h compares that.
+// the batch and the length of the run too: optim/lr_schedule_config.h compares that.
 bool is_schedule_field(std::string_view path);
 
-// Paths that begin so are no fields: the schedule that was followed (optim/resumed_lr_schedule.h).
+// Paths that begin so are no fields: the schedule that was followed (optim/lr_schedule_config.h).
 inline constexpr std::string_view kScheduleEntries = "schedule.";
 
 // Compares what the values mean: a field left to follow from others counts with what followed, and

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "config/choices.h"
-#include "config/megatron/megatron_notation.h"
+#include "config/megatron/megatron_flags.h"
 #include "config/parse/describe.h"
 
 namespace bev {

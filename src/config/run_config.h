@@ -274,4 +274,73 @@ struct ParallelConfig {
 
 // clang-format on
 
+// What a run watches over, and what it does when something is wrong.
+
+// clang-format off: a line per field reads as a table
+
+struct GuardConfig {
+  OnNonFinite nonfinite = OnNonFinite::Stop;
+  OnSpike loss_spike = OnSpike::Log, norm_spike = OnSpike::Log;
+  double loss_deviations = 6, norm_deviations = 8;
+  int64_t window = 128, warmup = 128;
+  int64_t skip_before = 0, skip_after = 0, rollbacks = 3;
+  int64_t hash_interval = 0;
+  OnCorruption corruption = OnCorruption::Stop;
+
+  template <class S, class V>
+  static void describe(S& s, V& v) {
+    v("nonfinite", s.nonfinite, {.help = "after a loss or gradient that is not finite, whose update is never applied: stop, skip it and go on, or rollback to the last checkpoint and leave its samples out", .aliases = {{"--no-check-for-nan-in-loss-and-grad", "skip"}, {"--check-for-nan-in-loss-and-grad", "stop"}}});
+    v("loss_spike", s.loss_spike, {.help = "after a loss far above its running mean: ignore it, log it, skip its update, rollback to the last checkpoint and leave its samples out, or stop", .aliases = {{"--check-for-spiky-loss", "log"}}});
+    v("norm_spike", s.norm_spike, {.help = "the same for the norm of the gradient before clipping", .aliases = {{"--check-for-large-grads", "stop"}}});
+    v("loss_deviations", s.loss_deviations, {.help = "standard deviations above the running mean from which a loss is a spike", .min = 1, .max = 1e6});
+    v("norm_deviations", s.norm_deviations, {.help = "the same for the norm of the gradient", .min = 1, .max = 1e6});
+    v("window", s.window, {.help = "iterations that the running mean and deviation look back, with weights that fade", .min = 2, .max = 1e9});
+    v("warmup", s.warmup, {.help = "iterations before anything is called a spike", .min = 2, .max = 1e9});
+    v("skip_before", s.skip_before, {.help = "rollback: batches left out before the bad one, as far as they are behind the checkpoint", .min = 0, .max = 1e9});
+    v("skip_after", s.skip_after, {.help = "rollback: batches left out behind the bad one", .min = 0, .max = 1e9});
+    v("rollbacks", s.rollbacks, {.help = "so many rollbacks without a new checkpoint end the run", .min = 1, .max = 1e9});
+    v("hash_interval", s.hash_interval, {.help = "iterations between comparisons of the weights that several ranks hold, which find silent corruption; also before each checkpoint; 0: none", .min = 0, .max = 1e15});
+    v("corruption", s.corruption, {.help = "when such weights differ: stop, or rollback to the last checkpoint"});
+  }
+};
+
+// clang-format on
+
+// What is kept of a run while it goes on, and what a run continues from.
+
+// clang-format off: a line per field reads as a table
+
+struct CheckpointConfig {
+  std::string save, load;
+  int64_t interval = 0;
+  std::string schedule;
+  bool asynchronous = true, save_optimizer = true;
+  int64_t keep = 0, keep_every = 0, keep_best = 0;
+  int64_t step = 0;
+  bool must_exist = false, finetune = false;
+  bool load_optimizer = true, load_random = true;
+  SchedulerSource scheduler = SchedulerSource::Same;
+
+  template <class S, class V>
+  static void describe(S& s, V& v) {
+    v("save", s.save, {.help = "folder for checkpoints; empty: checkpoints/ in train.output where interval or schedule asks for them, else none", .aliases = {{"--save"}}});
+    v("interval", s.interval, {.help = "iterations between checkpoints; 0: only at the end, where save is given", .min = 0, .max = 1e15, .aliases = {{"--save-interval"}, {"--persistent-save-interval"}}});
+    v("schedule", s.schedule, {.help = "intervals by phase instead of one, each counted from where the phase before it ends, such as 10:100,18:1000,1500: every 10 until 100, every 18 until 1000, then every 1500; these checkpoints are not removed by keep"});
+    v("asynchronous", s.asynchronous, {.help = "write while the training goes on, from a copy in host memory; false: the training waits, and no copy is made", .aliases = {{"--async-save", "true"}}});
+    v("save_optimizer", s.save_optimizer, {.help = "write the optimizer's state too; without it a run can only begin anew from the weights", .aliases = {{"--no-save-optim", "false"}}});
+    v("keep", s.keep, {.help = "how many of the newest checkpoints stay; 0: all, or with keep_every the newest one", .min = 0, .max = 1e9});
+    v("keep_every", s.keep_every, {.help = "of the others, those at multiples of so many iterations stay too; 0: none", .min = 0, .max = 1e15, .aliases = {{"--save-retain-interval"}}});
+    v("keep_best", s.keep_best, {.help = "and so many with the lowest validation loss", .min = 0, .max = 1e9});
+    v("load", s.load, {.help = "continue from the newest good checkpoint in this folder: of checkpoints, of a run, or of one checkpoint; where there is none yet, start anew", .aliases = {{"--load"}}});
+    v("step", s.step, {.help = "continue from the checkpoint of this iteration; 0: from the newest", .min = 0, .max = 1e15, .aliases = {{"--ckpt-step"}}});
+    v("must_exist", s.must_exist, {.help = "it is an error when there is nothing to load", .aliases = {{"--exit-on-missing-checkpoint", "true"}}});
+    v("finetune", s.finetune, {.help = "take only the weights, and begin with iteration 1 and the first sample", .aliases = {{"--finetune", "true"}}});
+    v("load_optimizer", s.load_optimizer, {.help = "continue with the optimizer's state and the position in the learning rate's schedule; false: both start anew", .aliases = {{"--no-load-optim", "false"}}});
+    v("load_random", s.load_random, {.help = "dropout goes on with the seed of the checkpoint; false: with train.seed", .aliases = {{"--no-load-rng", "false"}}});
+    v("scheduler", s.scheduler, {.help = "where the schedule of learning rate and weight decay differs from the checkpoint's. same: refuse, new: follow this configuration, checkpoint: follow the checkpoint", .aliases = {{"--override-opt_param-scheduler", "new"}, {"--override-opt-param-scheduler", "new"}, {"--override-lr-scheduler", "new"}, {"--use-checkpoint-opt_param-scheduler", "checkpoint"}, {"--use-checkpoint-opt-param-scheduler", "checkpoint"}, {"--use-checkpoint-lr-scheduler", "checkpoint"}}});
+  }
+};
+
+// clang-format on
+
 }  // namespace bev

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/checkpoint_config.h"
+#include "config/run_config.h"
 
 namespace bev {
 

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "text/bpe/bpe_vocab.h"
-#include "text/byte_tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace bev {
 

@@ -1,11 +1,51 @@
 // A parameter put together from arrays of files: each patch of it is a part of one array.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "convert/array_file.h"
+#include "base/file.h"
+#include "checkpoint/safetensors.h"
+#include "tensor/rectangle.h"
 
 namespace bev {
+
+// A safetensors file whose arrays are read in parts, without mapping it: what is read costs memory
+// only where the caller has it.
+
+class ArrayFile {
+ public:
+  // Reads and checks the header. Data error.
+  explicit ArrayFile(const std::filesystem::path& path);
+
+  // Sorted by name.
+  const std::vector<StoredTensor>& arrays() const { return header_.tensors; }
+  const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
+  const std::filesystem::path& path() const { return file_.path(); }
+
+  // The type of an array of weights. Data error when it holds whole numbers or is of a type that
+  // this program cannot read.
+  DType float_type(const StoredTensor& array) const;
+
+  // A part of an array, converted. Rows in memory are `to_columns` elements apart. REQUIRES: a
+  // floating type; the part lies within the array.
+  void read(const StoredTensor& array, const Rectangle& where, DType dtype, std::byte* to,
+            int64_t to_columns) const;
+
+ private:
+  PositionedFile file_;
+  SafetensorsHeader header_;
+};
+
+// Whether two arrays have the same type, shape and bytes.
+bool same_content(const ArrayFile& a_file, const StoredTensor& a, const ArrayFile& b_file,
+                  const StoredTensor& b);
 
 struct Patch {
   Rectangle where;  // in the parameter
@@ -22,5 +62,11 @@ void read_patches(std::span<const Patch> patches, const Rectangle& where, DType 
 
 // The type that all patches are stored in. Data error when two differ, naming `parameter`.
 DType common_type(std::span<const Patch> patches, const std::string& parameter);
+
+// Turning a matrix that lies in memory.
+
+// out [columns, rows] = in [rows, columns], elements of `size` bytes.
+void transpose_elements(std::span<const std::byte> in, int64_t rows, int64_t columns, size_t size,
+                        std::span<std::byte> out);
 
 }  // namespace bev

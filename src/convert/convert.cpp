@@ -4,16 +4,14 @@
 
 #include "base/check.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/checkpoint_model.h"
+#include "checkpoint/checkpoint_survey.h"
 #include "config/tokenizer_config.h"
 #include "convert/checkpoint_weights.h"
-#include "convert/huggingface/huggingface_family.h"
-#include "convert/huggingface/huggingface_files.h"
+#include "convert/huggingface/huggingface.h"
+#include "convert/huggingface/huggingface_config.h"
 #include "convert/huggingface/huggingface_weights.h"
-#include "convert/huggingface/huggingface_writer.h"
 #include "convert/megatron/megatron_weights.h"
-#include "convert/weights_checkpoint.h"
-#include "pipeline/model_parameters.h"
+#include "pipeline/rank_model.h"
 
 namespace bev {
 

@@ -13,7 +13,7 @@
 
 #include "base/activity.h"
 #include "coordination/key_value_store.h"
-#include "net/listen.h"
+#include "net/socket.h"
 
 namespace bev {
 

@@ -1,11 +1,13 @@
 #include "coordination/job_state.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <string_view>
 #include <unordered_map>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "coordination/rank_text.h"
 
 namespace bev {
@@ -253,6 +255,76 @@ std::string Hub::overdue_text(const Meeting& meeting, const char* what) const {
 std::vector<RankTimes> Hub::times() const {
   const std::lock_guard lock(times_mutex_);
   return times_;
+}
+
+Meeting::Meeting(std::vector<int> ranks) : ranks_(std::move(ranks)), requests_(ranks_.size()) {}
+
+void Meeting::arrive(int rank, uint64_t request, Time now) {
+  const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
+  BEV_CHECK(place != ranks_.end() && *place == rank, Comm,
+            "rank {} comes to a meeting that it is no member of", rank);
+  auto& mine = requests_[static_cast<size_t>(place - ranks_.begin())];
+  BEV_CHECK(!mine, Comm, "rank {} comes twice to the same meeting", rank);
+  mine = request;
+  if (arrived_++ == 0) since_ = now;
+}
+
+std::optional<Meeting::Time> Meeting::since() const {
+  return arrived_ > 0 ? std::optional(since_) : std::nullopt;
+}
+
+std::vector<int> Meeting::missing() const {
+  std::vector<int> missing;
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    if (!requests_[i]) missing.push_back(ranks_[i]);
+  return missing;
+}
+
+std::vector<Meeting::Arrival> Meeting::disperse() {
+  std::vector<Arrival> all;
+  for (size_t i = 0; i < ranks_.size(); ++i)
+    if (requests_[i]) all.push_back({ranks_[i], *requests_[i]});
+  requests_.assign(ranks_.size(), std::nullopt);
+  arrived_ = 0;
+  return all;
+}
+
+namespace {
+
+template <class Condition>
+std::vector<SharedKeys::Wait> take_if(std::vector<SharedKeys::Wait>& waits, Condition condition) {
+  const auto first = std::stable_partition(
+      waits.begin(), waits.end(), [&](const SharedKeys::Wait& wait) { return !condition(wait); });
+  std::vector<SharedKeys::Wait> taken(std::make_move_iterator(first),
+                                      std::make_move_iterator(waits.end()));
+  waits.erase(first, waits.end());
+  return taken;
+}
+
+}  // namespace
+
+std::string SharedKeys::put(const std::string& key, std::string value) {
+  if (const std::string* old = find(key))
+    return *old == value ? "" : format("key '{}' already has another value", key);
+  if (key.size() + value.size() > bytes_most_ - bytes_)
+    return format("key '{}' with {} bytes is too much: all keys together may have {}", key,
+                  value.size(), bytes_most_);
+  bytes_ += key.size() + value.size();
+  values_.emplace(key, std::move(value));
+  return "";
+}
+
+const std::string* SharedKeys::find(const std::string& key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? nullptr : &found->second;
+}
+
+std::vector<SharedKeys::Wait> SharedKeys::take_waits(const std::string& key) {
+  return take_if(waits_, [&](const Wait& wait) { return wait.key == key; });
+}
+
+std::vector<SharedKeys::Wait> SharedKeys::take_waits_since(Time before) {
+  return take_if(waits_, [&](const Wait& wait) { return wait.since <= before; });
 }
 
 }  // namespace bev

@@ -2,18 +2,78 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
+#include <vector>
 
-#include "coordination/barrier.h"
 #include "coordination/coordination_messages.h"
 #include "coordination/heartbeat_monitor.h"
-#include "coordination/key_value_table.h"
 
 namespace bev {
+
+// The values of a job's KeyStore, and who waits for which.
+
+class SharedKeys {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Wait {
+    int rank = 0;
+    uint64_t request = 0;
+    std::string key;
+    Time since{};
+  };
+
+  explicit SharedKeys(size_t bytes_most) : bytes_most_(bytes_most) {}
+
+  // Why it is not taken; empty: it is.
+  std::string put(const std::string& key, std::string value);
+  const std::string* find(const std::string& key) const;
+
+  void wait(Wait wait) { waits_.push_back(std::move(wait)); }
+  // Those that wait for the key, or since before that time, wait no longer.
+  std::vector<Wait> take_waits(const std::string& key);
+  std::vector<Wait> take_waits_since(Time before);
+
+ private:
+  size_t bytes_most_, bytes_ = 0;
+  std::map<std::string, std::string> values_;
+  std::vector<Wait> waits_;
+};
+
+// Some ranks that come together again and again.
+
+class Meeting {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  struct Arrival {
+    int rank = 0;
+    uint64_t request = 0;
+  };
+
+  // REQUIRES: ascending.
+  explicit Meeting(std::vector<int> ranks);
+
+  const std::vector<int>& ranks() const { return ranks_; }
+  // A Comm error when it is no member or is already there.
+  void arrive(int rank, uint64_t request, Time now);
+  bool is_complete() const { return arrived_ == ranks_.size(); }
+  // When the first came, while somebody is there.
+  std::optional<Time> since() const;
+  std::vector<int> missing() const;
+  // All who are there go, in ascending order of their ranks.
+  std::vector<Arrival> disperse();
+
+ private:
+  std::vector<int> ranks_;
+  std::vector<std::optional<uint64_t>> requests_;  // by member
+  size_t arrived_ = 0;
+  Time since_{};
+};
 
 // A message as bytes, the same for all who get it.
 using Parcel = std::shared_ptr<const std::string>;

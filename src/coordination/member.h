@@ -11,9 +11,9 @@
 #include "coordination/coordination_messages.h"
 #include "coordination/coordination_server.h"
 #include "coordination/heartbeat_monitor.h"
-#include "coordination/rendezvous_join.h"
-#include "net/event_fd.h"
-#include "net/secure_connection.h"
+#include "coordination/rendezvous.h"
+#include "net/secure_link.h"
+#include "net/socket.h"
 
 namespace bev {
 

@@ -9,10 +9,10 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/descriptors.h"
+#include "base/process.h"
 #include "coordination/rank_text.h"
 #include "net/address.h"
-#include "net/connect.h"
+#include "net/socket.h"
 
 namespace bev {
 

@@ -8,10 +8,9 @@
 
 #include "coordination/coordination_server.h"
 #include "coordination/job_state.h"
-#include "coordination/rendezvous_roster.h"
-#include "net/event_fd.h"
-#include "net/refusal_log.h"
-#include "net/secure_connection.h"
+#include "coordination/rendezvous.h"
+#include "net/secure_link.h"
+#include "net/socket.h"
 
 namespace bev {
 

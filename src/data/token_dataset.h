@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "config/data_split.h"
-#include "data/eod_rules.h"
+#include "data/batch.h"
 #include "data/token_file.h"
 
 namespace bev {

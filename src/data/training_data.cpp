@@ -2,8 +2,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <vector>
 
 #include "base/check.h"
+#include "base/crypto.h"
+#include "base/file.h"
+#include "base/format.h"
 #include "base/philox.h"
 #include "config/blend.h"
 #include "config/resolve.h"
@@ -14,7 +19,6 @@
 #include "data/megatron/megatron_samplers.h"
 #include "data/mock_dataset.h"
 #include "data/token_dataset.h"
-#include "data/wanted_samples.h"
 
 namespace bev {
 
@@ -275,6 +279,46 @@ TrainingData open_training_data(const Config& config, size_t scan_bytes) {
             config.data.path.empty() ? std::string("the data") : config.data.path.front(),
             config.data.split);
   return data;
+}
+
+std::array<int64_t, 3> wanted_samples(const Config& config) {
+  const auto product = [](auto... factors) {
+    constexpr double kMost = 1e15;  // more than anybody trains; keeps the products in range
+    return static_cast<int64_t>(std::min(kMost, (static_cast<double>(factors) * ...)));
+  };
+  const int64_t batch = resolve_batch(config).global_batch;
+  const int64_t iterations = resolve_iterations(config);
+  const EvalConfig& eval = config.eval;
+  // One validation every interval, and one at the end.
+  const int64_t validations = (eval.interval > 0 ? iterations / eval.interval : 0) + 1;
+  return {config.train.samples > 0 ? config.train.samples : product(iterations, batch),
+          product(validations, eval.iterations, batch), product(eval.iterations, batch)};
+}
+
+namespace {
+
+constexpr size_t kEnd = size_t{64} << 10;
+
+std::string file_line(const std::filesystem::path& path) {
+  const PositionedFile file(path);
+  const size_t bytes = file.size(), end = std::min(bytes, kEnd);
+  std::vector<std::byte> ends(2 * end);
+  file.read(0, std::span(ends).first(end));
+  file.read(bytes - end, std::span(ends).last(end));
+  return format("{}: {} bytes, ends {}\n", path.string(), bytes, sha256(ends).substr(0, 16));
+}
+
+}  // namespace
+
+std::string fingerprint(const TrainingData& data) {
+  std::set<std::filesystem::path> prefixes;
+  for (const TrainingData::Part& part : data.parts) prefixes.insert(part.prefix);
+  std::string text;
+  for (const std::filesystem::path& prefix : prefixes) {
+    text += file_line(prefix.string() + ".bin");
+    text += file_line(prefix.string() + ".idx");
+  }
+  return text;
 }
 
 }  // namespace bev

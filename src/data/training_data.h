@@ -44,4 +44,16 @@ struct TrainingData {
 // errors. REQUIRES: a checked configuration that trains.
 TrainingData open_training_data(const Config& config, size_t scan_bytes = size_t{1} << 30);
 
+// How many samples a whole run takes of each split, as Megatron-LM counts them: it decides how many
+// epochs are shuffled together.
+
+// Training, validation, test. REQUIRES: a checked configuration.
+std::array<int64_t, 3> wanted_samples(const Config& config);
+
+// What tells two sets of token files apart without reading all of them.
+
+// A line for each file that the data is read from: its size and a hash of its beginning and its
+// end. Files that cannot be read are Data errors.
+std::string fingerprint(const TrainingData& data);
+
 }  // namespace bev

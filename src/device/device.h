@@ -2,16 +2,68 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/choices.h"
-#include "device/dispatch_log.h"
-#include "device/stream.h"
 
 namespace bev {
+
+// Which implementation each op chose, and why others were refused.
+
+class DispatchLog {
+ public:
+  struct Choice {
+    std::string op, chosen, refused;
+  };
+
+  void enable() { enabled_ = true; }
+  bool enabled() const { return enabled_; }
+
+  // Keeps each distinct choice once, in order; nothing unless enabled. `refused`: "name: why; ...".
+  void note(std::string_view op, std::string_view chosen, std::string_view refused = "");
+  const std::vector<Choice>& choices() const { return choices_; }
+
+ private:
+  bool enabled_ = false;
+  std::vector<Choice> choices_;
+};
+
+// Stream and Event: the order of work on a device.
+
+class Device;
+
+// A point of the work of a stream; 0: none, as always on host devices.
+struct Event {
+  uint64_t handle = 0;
+};
+
+// An event that streams of other devices of the same kind may wait for, also when the device that
+// recorded it is gone. Empty on host devices.
+struct SharedEvent {
+  std::shared_ptr<const void> owner{};
+  void* handle = nullptr;
+};
+
+// An ordered queue of work. Work on two streams is unordered except through events. On host devices
+// every call completes before it returns.
+class Stream {
+ public:
+  Stream(Device& device, int index) : device_(&device), index_(index) {}
+  Event record() const;           // done when everything issued so far is done
+  void wait(const Event&) const;  // what is issued later starts after the event
+  void wait(const SharedEvent&) const;
+  SharedEvent share() const;  // record(), for others to wait for
+  void synchronize() const;   // blocks the host; for step ends and tests
+  int index() const { return index_; }
+
+ private:
+  Device* device_;
+  int index_;
+};
 
 struct OpTable;
 class ThreadPool;
@@ -45,7 +97,7 @@ class Device {
   virtual uint64_t algorithms() const { return 0; }
 
   // In a rehearsal nobody needs the results of ops, so that they may repeat their work to find out
-  // which way is the fastest. Rehearsal (device/autotune.h) begins and ends it.
+  // which way is the fastest. Rehearsal (device/device.h) begins and ends it.
   bool is_rehearsing() const { return rehearsing_; }
   // What the rehearsal brought, in a sentence; empty: nothing worth telling.
   const std::string& rehearsed() const { return rehearsed_; }
@@ -169,6 +221,22 @@ class NullDevice : public Device {
   void synchronize(int) override {}
 
   DeviceKind imitates_;
+};
+
+// The time in which a device rehearses (Device::is_rehearsing).
+
+class Rehearsal {
+ public:
+  explicit Rehearsal(Device& device) : device_(device) { device_.rehearsing_ = true; }
+  ~Rehearsal() { device_.rehearsing_ = false; }
+  Rehearsal(const Rehearsal&) = delete;
+  Rehearsal& operator=(const Rehearsal&) = delete;
+
+  // What was learned is kept. Without this call it is lost with the rehearsal.
+  void finish() { device_.rehearsed_ = device_.end_rehearsal(); }
+
+ private:
+  Device& device_;
 };
 
 }  // namespace bev

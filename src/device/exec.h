@@ -3,10 +3,9 @@
 
 #include <vector>
 
-#include "device/arena.h"
 #include "device/device.h"
-#include "device/trace.h"
-#include "device/wait_timer.h"
+#include "device/memory.h"
+#include "device/timing.h"
 
 namespace bev {
 

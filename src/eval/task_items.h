@@ -1,8 +1,11 @@
 // A text whose ending is scored.
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
+#include "base/function_ref.h"
 #include "infer/scoring_item.h"
 #include "text/tokenizer.h"
 
@@ -14,5 +17,18 @@ namespace bev {
 // ending by itself would not do: many vocabularies put a blank in front of each text.
 // `first` is 0 where the first token has something of the ending in it.
 ScoringItem ending_item(std::string_view context, std::string_view ending, Tokenizer& tokenizer);
+
+// Files with a JSON object in each line.
+
+// Calls f for each line that is not blank, without its end. What f throws begins with the name and
+// the number of the line, which counts from 1.
+void for_each_json_line(std::string_view name, std::string_view text,
+                        FunctionRef<void(std::string_view line, int64_t number)> f);
+
+// Items that are longer than what a model sees.
+
+// Leaves out ids at the beginning until `length` tokens see all the others. Data error when what is
+// scored is too long itself.
+void shorten(ScoringItem& item, int64_t length);
 
 }  // namespace bev

@@ -6,7 +6,6 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "text/utf8.h"
-#include "text/white_space.h"
 
 namespace bev {
 

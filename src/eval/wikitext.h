@@ -2,7 +2,7 @@
 // report it: of plain text, but for each word of the original.
 #pragma once
 
-#include "eval/eval_text.h"
+#include "eval/perplexity.h"
 #include "text/detokenizer.h"
 
 namespace bev {

@@ -8,7 +8,7 @@
 #include "checkpoint/safetensors.h"
 #include "ops/elementwise.h"
 #include "ops/sampling.h"
-#include "pipeline/stage_split.h"
+#include "pipeline/rank_model.h"
 
 namespace bev {
 

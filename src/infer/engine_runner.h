@@ -4,10 +4,10 @@
 
 #include <deque>
 
-#include "device/graph_cache.h"
+#include "device/device_graph.h"
 #include "infer/inference_engine.h"
 #include "infer/input_uploader.h"
-#include "infer/kv_cache_attention.h"
+#include "infer/kv_cache.h"
 
 namespace bev {
 

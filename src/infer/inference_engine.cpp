@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/integer.h"
-#include "device/autotune.h"
+#include "device/device.h"
 #include "infer/engine_calls.h"
 #include "infer/engine_runner.h"
 

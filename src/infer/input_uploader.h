@@ -6,8 +6,7 @@
 #include <cstring>
 #include <span>
 
-#include "device/arena.h"
-#include "device/pinned_buffer.h"
+#include "device/memory.h"
 
 namespace bev {
 

@@ -1,9 +1,9 @@
 #include "infer/loaded_model.h"
 
-#include "comm/planning_communicator.h"
+#include "comm/communicator.h"
 #include "convert/checkpoint_weights.h"
 #include "convert/huggingface/huggingface.h"
-#include "convert/load_weights.h"
+#include "convert/weight_source.h"
 #include "ops/make_device.h"
 
 namespace bev {

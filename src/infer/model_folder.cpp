@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "checkpoint/checkpoint_folder.h"
-#include "checkpoint/checkpoint_model.h"
+#include "checkpoint/checkpoint_survey.h"
 #include "config/parse/load.h"
 #include "config/tokenizer_config.h"
 #include "convert/huggingface/huggingface.h"

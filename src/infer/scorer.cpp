@@ -1,10 +1,13 @@
 #include "infer/scorer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "base/check.h"
 #include "base/integer.h"
+#include "ops/cross_entropy.h"
+#include "ops/elementwise.h"
 
 namespace bev {
 
@@ -158,6 +161,173 @@ void Scorer::share(std::vector<TokenScore>& scores, size_t count) {
     for (size_t i = 0; i < some; ++i)
       scores[begin + i] = {.loss = numbers[2 * i], .is_likeliest = numbers[2 * i + 1] > 0};
   }
+}
+
+namespace {
+
+// What the environment of a model says while a batch is scored.
+class ScoringEnv {
+ public:
+  ScoringEnv(PlacedModel& model, Tensor loss, Tensor stats)
+      : env_(model.env), loss_before_(env_.loss), was_training_(env_.training) {
+    env_.training = false;
+    env_.loss = loss;
+    env_.token_stats = stats;
+    env_.classes = model.blueprint.shape.vocab;
+  }
+  ~ScoringEnv() {
+    env_.training = was_training_;
+    env_.loss = loss_before_;
+    env_.token_stats = {};
+    env_.classes = 0;
+  }
+  ScoringEnv(const ScoringEnv&) = delete;
+  ScoringEnv& operator=(const ScoringEnv&) = delete;
+
+ private:
+  ModelEnv& env_;
+  Tensor loss_before_;
+  bool was_training_;
+};
+
+template <class T>
+std::vector<double> downloaded(Device& device, const Tensor& t) {
+  std::vector<T> values(static_cast<size_t>(t.shape.elements()));
+  device.download(t.data, values.data(), values.size() * sizeof(T));
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+ScoringPass::ScoringPass(PlacedModel& model, int64_t tokens, const ArenaSizes& sizes)
+    : model_(model),
+      pipeline_(model.groups.pipeline()),
+      before_(pipeline_.rank() - 1),
+      next_(pipeline_.rank() + 1 < pipeline_.size() ? pipeline_.rank() + 1 : -1),
+      feed_(model.device, sizes.batch, 1),
+      keep_(model.device, sizes.keep, "activations"),
+      scratch_(model.device, sizes.scratch, "scratch"),
+      recompute_(model.device, sizes.recompute, "recomputation"),
+      loss_(model.device, 2 * sizeof(double), "scalars") {
+  if (has_head()) return;
+  for (Outgoing& each : outgoing_)
+    each.hidden = keep_.allocate({tokens, model.blueprint.shape.width}, model.params.dtype(),
+                                 "scoring.output");
+}
+
+Exec ScoringPass::exec() {
+  return {model_.device, model_.device.compute_stream(), keep_, scratch_, recompute_};
+}
+
+std::vector<TokenScore> ScoringPass::run(const HostBatch& batch) {
+  const MicroBatch micro = feed_.load(batch, 0);
+  const ArenaScope scope(keep_);
+  Exec ex = exec();
+  const int64_t tokens = micro.tokens_count();
+  const DType dtype = model_.params.dtype();
+  Tensor input, output, stats;
+  if (before_ >= 0) {
+    input = keep_.allocate({tokens, model_.blueprint.shape.width}, dtype, "scoring.input");
+    pipeline_.recv(ex, input, before_, Channel::Forward);
+  }
+  Outgoing& outgoing = outgoing_[turn_];
+  if (has_head()) {
+    stats = keep_.allocate({tokens, ops::kSoftmaxStats}, accumulation_of(dtype), "scoring.stats");
+  } else {
+    turn_ = 1 - turn_;
+    pipeline_.await(ex, outgoing.sent);
+    output = slice(outgoing.hidden, 0, 0, tokens);
+  }
+  const Tensor loss = tensor_over(loss_.data(), DType::f64, {2});
+  const ScoringEnv env(model_, loss, stats);
+  ops::fill(ex, {.out = loss, .value = 0});
+  model_.stages.front().infer(ex, model_.env, micro, input, output, {.losses = has_head()});
+  if (has_head()) return scores_of(stats);
+  outgoing.sent = pipeline_.send(ex, output, next_, Channel::Forward);
+  return {};
+}
+
+void ScoringPass::finish() {
+  Exec ex = exec();
+  for (Outgoing& each : outgoing_) {
+    pipeline_.await(ex, each.sent);
+    each.sent = {};
+  }
+}
+
+std::vector<TokenScore> ScoringPass::scores_of(const Tensor& stats) {
+  const std::vector<double> values = stats.dtype == DType::f64
+                                         ? downloaded<double>(model_.device, stats)
+                                         : downloaded<float>(model_.device, stats);
+  std::vector<TokenScore> scores(static_cast<size_t>(stats.rows()));
+  for (size_t i = 0; i < scores.size(); ++i) {
+    const double* of = values.data() + i * ops::kSoftmaxStats;
+    scores[i] = {.loss = of[ops::kStatMax] - of[ops::kStatTarget] + std::log(of[ops::kStatSumExp]),
+                 .is_likeliest = of[ops::kStatTarget] >= of[ops::kStatMax]};
+  }
+  return scores;
+}
+
+ArenaSizes ScoringPass::peaks() const {
+  return {.keep = keep_.peak(),
+          .batch = feed_.peak(),
+          .scratch = scratch_.peak(),
+          .recompute = recompute_.peak()};
+}
+
+TokenStream stream_of(const std::vector<int32_t>& ids) {
+  return {.size = static_cast<int64_t>(ids.size()),
+          .read = [&ids](int64_t begin, std::span<int32_t> out) {
+            std::copy_n(ids.begin() + begin, out.size(), out.begin());
+          }};
+}
+
+TokenStream part_of(const TokenStream& stream, int64_t begin, int64_t size) {
+  return {.size = size, .read = [read = stream.read, begin](int64_t at, std::span<int32_t> out) {
+            read(begin + at, out);
+          }};
+}
+
+TokenStream joined(TokenStream first, TokenStream second) {
+  const int64_t size = first.size + second.size;
+  return {.size = size,
+          .read = [first = std::move(first), second = std::move(second)](int64_t at,
+                                                                         std::span<int32_t> out) {
+            const auto here = static_cast<size_t>(
+                std::clamp<int64_t>(first.size - at, 0, static_cast<int64_t>(out.size())));
+            if (here > 0) first.read(at, out.first(here));
+            if (here < out.size())
+              second.read(std::max<int64_t>(0, at - first.size), out.subspan(here));
+          }};
+}
+
+// Target i is token i of the stream with `before` in front of it, and token i + 1 without.
+ScoringWindows::ScoringWindows(TokenStream stream, int64_t length, int64_t overlap, int32_t before)
+    : stream_(std::move(stream)),
+      length_(length),
+      overlap_(overlap),
+      before_(before),
+      shift_(before < 0 ? 1 : 0),
+      windows_(1) {
+  BEV_CHECK(scored() >= 1, Data, "there are too few tokens to score: {}", stream_.size);
+  BEV_CHECK(overlap >= 0 && overlap < length, Internal, "windows of {} overlap by {}", length,
+            overlap);
+  if (scored() > length) windows_ += div_ceil(scored() - length, length - overlap);
+}
+
+ScoringItem ScoringWindows::item(int64_t window) const {
+  const int64_t targets = std::min(length_, scored() - begin(window));
+  // The first id is the one before the first target.
+  const int64_t place = begin(window) + shift_ - 1;
+  const int64_t missing = place < 0 ? 1 : 0;
+  ScoringItem item{.ids = std::vector<int32_t>(static_cast<size_t>(targets) + 1, before_),
+                   .first = window == 0 ? 1 : overlap_ + 1};
+  stream_.read(place + missing, std::span(item.ids).subspan(static_cast<size_t>(missing)));
+  return item;
+}
+
+int64_t ScoringWindows::first_place(int64_t window) const {
+  return begin(window) + shift_ + (window == 0 ? 0 : overlap_);
 }
 
 }  // namespace bev

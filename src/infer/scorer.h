@@ -2,6 +2,7 @@
 // depend on what is computed beside it.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <span>
@@ -10,9 +11,54 @@
 #include "base/function_ref.h"
 #include "infer/loaded_model.h"
 #include "infer/scoring_item.h"
-#include "infer/scoring_pass.h"
+#include "pipeline/batch_uploader.h"
+#include "pipeline/executor.h"
+#include "pipeline/rank_model.h"
 
 namespace bev {
+
+// One batch through this rank's part of a model, for the losses of its tokens.
+
+// How well a token was foreseen.
+struct TokenScore {
+  double loss = 0;            // nats
+  bool is_likeliest = false;  // no other id has a higher logit
+};
+
+class ScoringPass {
+ public:
+  // `tokens`: of the largest batch. `sizes`: peaks() of a rehearsal with it. The model must outlive
+  // this, and does nothing else while run() is at work.
+  ScoringPass(PlacedModel& model, int64_t tokens, const ArenaSizes& sizes);
+
+  bool has_head() const { return next_ < 0; }
+  // All ranks together, with the same batch. The score of each of its targets where the head is;
+  // nothing elsewhere, where it returns when the work is issued.
+  std::vector<TokenScore> run(const HostBatch& batch);
+  // Waits until what this rank has sent has arrived. What throws between run() and this must
+  // abandon the pipeline.
+  void finish();
+
+  ArenaSizes peaks() const;
+  Exec exec();
+
+ private:
+  // What goes to the next stage: while one is on its way, the other is made.
+  struct Outgoing {
+    Tensor hidden{};
+    Sent sent{};
+  };
+  std::vector<TokenScore> scores_of(const Tensor& stats);
+
+  PlacedModel& model_;
+  Communicator& pipeline_;
+  int before_, next_;  // pipeline ranks; -1: none
+  BatchFeed feed_;
+  Arena keep_, scratch_, recompute_;
+  std::array<Outgoing, 2> outgoing_;
+  size_t turn_ = 0;
+  Buffer loss_;
+};
 
 // Items that are made when they are needed; read() may be called on several threads.
 struct ScoringItems {
@@ -52,6 +98,45 @@ class Scorer {
   ScoringPass pass_;
   HostBatch batch_;
   Buffer shared_;
+};
+
+// A stream of tokens cut into windows, so that each token is scored exactly once.
+
+// Tokens by their place; REQUIRES: begin + out.size() <= size. May be read on several threads.
+struct TokenStream {
+  int64_t size = 0;
+  std::function<void(int64_t begin, std::span<int32_t> out)> read{};
+};
+// REQUIRES: the ids outlive it.
+TokenStream stream_of(const std::vector<int32_t>& ids);
+// Some of it.
+TokenStream part_of(const TokenStream& stream, int64_t begin, int64_t size);
+// One behind the other.
+TokenStream joined(TokenStream first, TokenStream second);
+
+// Windows of `length` tokens; neighbours share `overlap` tokens, which the later one sees but does
+// not score. The first token of all is scored from `before` (the end of another document), or, when
+// that is negative, not at all.
+class ScoringWindows {
+ public:
+  // REQUIRES: 0 <= overlap < length, at least one token can be scored.
+  ScoringWindows(TokenStream stream, int64_t length, int64_t overlap, int32_t before);
+
+  int64_t windows() const { return windows_; }
+  int64_t scored() const { return stream_.size - shift_; }  // tokens
+
+  ScoringItem item(int64_t window) const;
+  // The place in the stream of the first token that the window scores.
+  int64_t first_place(int64_t window) const;
+
+ private:
+  int64_t begin(int64_t window) const { return window * (length_ - overlap_); }
+
+  TokenStream stream_;
+  int64_t length_, overlap_;
+  int32_t before_;
+  int64_t shift_;  // of the first target, in the stream
+  int64_t windows_;
 };
 
 }  // namespace bev

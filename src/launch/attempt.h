@@ -1,15 +1,63 @@
 // One start of all ranks of a machine, until all have ended.
 #pragma once
 
+#include <chrono>
+#include <csignal>
 #include <functional>
 #include <optional>
 #include <string>
 
-#include "launch/poll_source.h"
-#include "launch/signal_queue.h"
 #include "launch/supervised_ranks.h"
 
 namespace bev {
+
+// The signals of a launcher, in the order in which it looks at them.
+
+// While it lives, signals wait in a descriptor; a reader of our streams that goes away ends
+// nothing.
+class SignalQueue {
+ public:
+  SignalQueue();
+  ~SignalQueue();
+  SignalQueue(const SignalQueue&) = delete;
+  SignalQueue& operator=(const SignalQueue&) = delete;
+
+  int descriptor() const { return descriptor_; }
+  // The signals that were blocked before.
+  const sigset_t& before() const { return before_; }
+  // 0: none waits.
+  int next() const;
+  // While no ranks run, who could be asked: the next that asks for the end, SIGUSR1 and SIGUSR2
+  // among them; others are forgotten. 0: none waits.
+  int next_request() const;
+
+ private:
+  int descriptor_ = -1;
+  sigset_t before_{};
+  struct sigaction pipe_before_{};
+};
+
+// SIGINT, SIGTERM and SIGHUP; ranks decide what SIGUSR1 and SIGUSR2 mean.
+bool asks_for_the_end(int signal);
+
+// Waits; returns the signal that ended the wait early, 0 when none did.
+int pause(const SignalQueue& signals, std::chrono::milliseconds duration);
+
+// What a launcher looks after beside its ranks and its signals.
+
+class SideWork {
+ public:
+  virtual ~SideWork() = default;
+
+  // Can be read when there is something to look at.
+  virtual int descriptor() const = 0;
+  // Milliseconds after which it wants to be looked at even so.
+  virtual int patience() const = 0;
+  // Does what there is to do, without waiting.
+  virtual void look() = 0;
+  // Why the ranks of this machine must end; empty: they need not.
+  virtual std::string end_wanted() const = 0;
+};
 
 using LaunchNote = std::function<void(const std::string&)>;
 

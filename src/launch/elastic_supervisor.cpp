@@ -12,9 +12,8 @@
 #include "base/clock.h"
 #include "launch/node_client.h"
 #include "launch/node_server.h"
-#include "launch/rendezvous_wait.h"
 #include "launch/restart_policy.h"
-#include "net/interfaces.h"
+#include "net/address.h"
 
 namespace bev {
 
@@ -278,8 +277,10 @@ int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& 
     job.size = place->ranks;
     const AttemptEnd end = Attempt(job, place->restart, signals, note, &guest).run();
     if (!end.report.empty()) note(end.report);
-    guest.report(
-        {.code = end.code, .by_people = end.by_people, .in_seconds = end.in_seconds, .words = end.words});
+    guest.report({.code = end.code,
+                  .by_people = end.by_people,
+                  .seconds = end.seconds,
+                  .words = end.words});
     if (end.code != 0 && end.asked_by != 0) {
       note(format("ended by {}; the other machines go on", signal_name(end.asked_by)));
       return end.code;
@@ -294,6 +295,17 @@ int supervise_elastic(const LaunchJob& job, const ElasticJob& elastic, const Lau
             "{} outputs for {} ranks", job.outputs.size(), job.local_size);
   return elastic.number == 0 ? FirstMachine(job, elastic, note).run()
                              : supervise_guest(job, elastic, note);
+}
+
+RollCall::Verdict RollCall::judge(int present, double now) {
+  const bool is_late = now - started_ >= limits_.join;
+  if (present < limits_.least || present == refused_) {
+    called_ = -1;
+    return is_late ? Verdict::TooFew : Verdict::Wait;
+  }
+  if (present >= limits_.most) return Verdict::Go;
+  if (called_ < 0) called_ = now;
+  return now - called_ >= limits_.last_call ? Verdict::Go : Verdict::Wait;
 }
 
 }  // namespace bev

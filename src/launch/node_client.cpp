@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/check.h"
-#include "launch/machine_beat.h"
+#include "launch/node_messages.h"
 #include "net/address.h"
-#include "net/connect.h"
+#include "net/socket.h"
 
 namespace bev {
 

@@ -8,7 +8,7 @@
 
 #include "launch/attempt.h"
 #include "launch/node_messages.h"
-#include "net/secure_connection.h"
+#include "net/secure_link.h"
 
 namespace bev {
 

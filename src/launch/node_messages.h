@@ -2,6 +2,7 @@
 // takes part in it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -60,5 +61,11 @@ inline constexpr size_t kMachineMessageMost = size_t{64} << 10;
 std::string encode_machine(const MachineMessage& message);
 // A Comm error where the bytes are none.
 MachineMessage decode_machine(std::string_view bytes);
+
+// How launchers know that the others are still there.
+
+// So often each says something, and after such a silence it is gone: a cable may have been pulled,
+// of which nobody is told.
+inline constexpr std::chrono::seconds kMachineBeat{5}, kMachineSilence{60};
 
 }  // namespace bev

@@ -10,10 +10,9 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "launch/machine_beat.h"
+#include "launch/node_messages.h"
 #include "net/address.h"
-#include "net/connect.h"
-#include "net/listen.h"
+#include "net/socket.h"
 
 namespace bev {
 

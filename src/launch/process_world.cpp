@@ -6,18 +6,19 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "base/crypto.h"
+#include "comm/communicator.h"
 #include "comm/host_communicator.h"
 #include "comm/host_engine_loader.h"
 #include "comm/nccl_world.h"
-#include "comm/single_communicator.h"
 #include "launch/job_secret.h"
-#include "net/interfaces.h"
+#include "net/address.h"
 
 namespace bev {
 
 namespace {
 
-std::chrono::milliseconds milliseconds(double seconds) {
+std::chrono::milliseconds from_seconds(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
 }
 
@@ -30,7 +31,7 @@ std::string own_host(const std::string& address) {
 // Several fit into the time after which somebody is called silent.
 std::chrono::milliseconds heartbeat_for(double silence_seconds) {
   using std::chrono::milliseconds;
-  return std::clamp(bev::milliseconds(silence_seconds / 5), milliseconds(50), milliseconds(1000));
+  return std::clamp(from_seconds(silence_seconds / 5), milliseconds(50), milliseconds(1000));
 }
 
 // Where the first rank listens, and the secret of the job.
@@ -98,10 +99,10 @@ void ProcessWorld::connect(const Options& options) {
                        .secret = meeting.secret,
                        .job = environment_.job,
                        .own_host = own_host(own_address_),
-                       .join_limit = milliseconds(60 * parallel_.timeout_minutes),
+                       .join_limit = from_seconds(60 * parallel_.timeout_minutes),
                        .heartbeat = heartbeat_for(parallel_.silence_seconds),
-                       .silence = milliseconds(parallel_.silence_seconds),
-                       .limit = milliseconds(60 * parallel_.timeout_minutes),
+                       .silence = from_seconds(parallel_.silence_seconds),
+                       .limit = from_seconds(60 * parallel_.timeout_minutes),
                        .note = options.note,
                        .note_of_first = options.note_of_first,
                        .on_failure = options.on_failure});
@@ -151,5 +152,55 @@ std::string ProcessWorld::describe() const {
 }
 
 void ProcessWorld::finish() { control_->finish(); }
+
+namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream rest(text);
+  for (std::string line; std::getline(rest, line);) lines.push_back(line);
+  return lines;
+}
+
+// The lines of `of` that are not in `than`, each behind `sign`.
+std::string lines_beyond(const std::string& than, const std::string& of, char sign, size_t most) {
+  const std::vector<std::string> known = lines_of(than);
+  const std::set<std::string> there(known.begin(), known.end());
+  std::string text;
+  size_t count = 0;
+  for (const std::string& line : lines_of(of)) {
+    if (there.contains(line)) continue;
+    if (++count <= most) text += format("\n  {} {}", sign, line);
+  }
+  if (count > most) text += format("\n  {} ... and {} more lines", sign, count - most);
+  return text;
+}
+
+}  // namespace
+
+std::string line_difference(const std::string& first, const std::string& other, size_t most) {
+  return lines_beyond(other, first, '-', most) + lines_beyond(first, other, '+', most);
+}
+
+void require_same(Control& control, const std::string& what, const std::string& here) {
+  constexpr size_t kMostLines = 20;
+  const std::vector<std::string> hashes = control.exchange(sha256(std::as_bytes(std::span(here))));
+  std::vector<int> others;
+  for (int rank = 1; rank < control.size(); ++rank) {
+    if (hashes[static_cast<size_t>(rank)] != hashes.front()) others.push_back(rank);
+  }
+  if (others.empty()) return;
+  // Two texts say what it is: the first rank's, and that of the first other.
+  const bool shows = control.rank() == 0 || control.rank() == others.front();
+  const std::vector<std::string> texts = control.exchange(shows ? here : "");
+  const RankPlace& place = control.place(others.front());
+  throw Error(
+      ErrorKind::Usage,
+      format(
+          "{} is not the same on all ranks: {} of {} differ from rank 0; rank 0 (-, "
+          "host {}) and rank {} (+, host {}):{}",
+          what, others.size(), control.size(), control.place(0).host, place.rank, place.host,
+          line_difference(texts.front(), texts[static_cast<size_t>(others.front())], kMostLines)));
+}
 
 }  // namespace bev

@@ -21,4 +21,9 @@ struct ProcessStart {
 // ends. Returns when the program runs; where it cannot, a Usage error says why.
 pid_t start_process(const ProcessStart& start);
 
+// The environment of a launcher, as far as its ranks may have it.
+
+// NAME=VALUE, without what launchers tell the processes that they start.
+std::vector<std::string> inherited_variables();
+
 }  // namespace bev

@@ -9,7 +9,7 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kMostEntries = 65536, kMostText = size_t{1} << 20, kMostDigits = 9;
+constexpr size_t kMostEntries = 65536, kMostListText = size_t{1} << 20, kMostDigits = 9;
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -23,7 +23,7 @@ class Reader {
  public:
   Reader(std::string_view text, std::string_view variable, std::string_view legal)
       : text_(text), variable_(variable), legal_(legal) {
-    if (text.size() > kMostText) refuse("it is longer than 1 MiB");
+    if (text.size() > kMostListText) refuse("it is longer than 1 MiB");
   }
 
   bool at_end() const { return next_ == text_.size(); }

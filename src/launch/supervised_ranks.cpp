@@ -16,7 +16,6 @@
 
 #include "base/check.h"
 #include "base/clock.h"
-#include "launch/inherited_variables.h"
 #include "launch/rank_process.h"
 #include "launch/supervisor.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/philox.h"
-#include "ops/dropout.h"
+#include "ops/elementwise.h"
 #include "ops/matmul.h"
 #include "parallel/attention_core.h"
 #include "parallel/tensor_region.h"

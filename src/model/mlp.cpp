@@ -1,6 +1,6 @@
 #include "model/mlp.h"
 
-#include "ops/activation.h"
+#include "ops/elementwise.h"
 
 namespace bev {
 

@@ -1,6 +1,8 @@
 // What a family of models is built from: the configuration and the numbers that follow from it.
 #pragma once
 
+#include <cmath>
+
 #include "config/config.h"
 #include "config/resolve.h"
 #include "param/param_spec.h"
@@ -23,5 +25,12 @@ struct Blueprint {
 Init init_input(const Blueprint& b);
 // ... and a smaller one for what writes to it, std / sqrt(2 layers).
 Init init_output(const Blueprint& b);
+
+inline Init init_input(const Blueprint& b) { return {Init::Kind::Normal, b.model().init_std}; }
+
+inline Init init_output(const Blueprint& b) {
+  const double layers = static_cast<double>(b.shape.layers);
+  return {Init::Kind::Normal, b.model().init_std / std::sqrt(2.0 * layers)};
+}
 
 }  // namespace bev

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "device/buffer.h"
+#include "device/memory.h"
 #include "model/model_spec.h"
 #include "tensor/tensor.h"
 

@@ -2,16 +2,32 @@
 // it is the last. Between stages travels the hidden state [tokens, width], of this rank's tokens.
 #pragma once
 
+#include <cstddef>
 #include <deque>
 #include <optional>
 #include <span>
+#include <vector>
 
+#include "config/run_config.h"
 #include "model/block.h"
 #include "model/embedding.h"
 #include "model/lm_head.h"
-#include "model/recompute_groups.h"
 
 namespace bev {
+
+// How recomputation divides the blocks of a stage.
+
+// Blocks that follow each other. Those that are recomputed keep only what enters the first of them
+// and run forward again, all of them, before the backward of the last.
+struct BlockGroup {
+  size_t first, count;
+  bool recomputed;
+
+  size_t end() const { return first + count; }
+};
+
+// All blocks of a stage with so many, in order.
+std::vector<BlockGroup> block_groups(const RecomputeConfig& recompute, size_t blocks);
 
 // Which blocks of the model a stage holds.
 struct StageRange {

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "net/hmac.h"
+#include "base/crypto.h"
 
 namespace bev {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "net/random_bytes.h"
+#include "base/crypto.h"
 
 namespace bev {
 
@@ -13,13 +13,13 @@ namespace {
 constexpr std::string_view kMark = "bevctl01";
 // In place of the client's proof: the server's was wrong.
 constexpr std::string_view kDisagreement = "bevctlno";
-constexpr size_t kNonceBytes = 32, kTagBytes = 32;
+constexpr size_t kNonceBytes = 32, kProofBytes = 32;
 
-std::span<const std::byte> bytes_of(std::string_view text) {
+std::span<const std::byte> as_byte_span(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-void append(std::string& out, std::span<const std::byte> bytes) {
+void append_bytes(std::string& out, std::span<const std::byte> bytes) {
   out.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
@@ -36,19 +36,19 @@ Handshake::Handshake(LinkRole role, const HmacKey& secret) : role_(role), secret
 
 size_t Handshake::expected() const {
   if (stage_ == Stage::Over) return 0;
-  if (role_ == LinkRole::Client) return kMark.size() + kNonceBytes + kTagBytes;
-  return kMark.size() + (stage_ == Stage::Nonce ? kNonceBytes : kTagBytes);
+  if (role_ == LinkRole::Client) return kMark.size() + kNonceBytes + kProofBytes;
+  return kMark.size() + (stage_ == Stage::Nonce ? kNonceBytes : kProofBytes);
 }
 
 std::string Handshake::opening() const {
   if (role_ == LinkRole::Server) return "";
   std::string out(kMark);
-  append(out, client_);
+  append_bytes(out, client_);
   return out;
 }
 
 Sha256Digest Handshake::sign(std::string_view label) const {
-  return secret_.sign({bytes_of(label), client_, server_});
+  return secret_.sign({as_byte_span(label), client_, server_});
 }
 
 void Handshake::receive(std::span<const std::byte> bytes, std::string& out) {
@@ -71,25 +71,25 @@ void Handshake::receive(std::span<const std::byte> bytes, std::string& out) {
 void Handshake::take_client_nonce(std::span<const std::byte> bytes, std::string& out) {
   std::copy_n(bytes.begin(), kNonceBytes, client_.begin());
   out += kMark;
-  append(out, server_);
-  append(out, sign("proof of the server"));
+  append_bytes(out, server_);
+  append_bytes(out, sign("proof of the server"));
   stage_ = Stage::Proof;
 }
 
 void Handshake::take_server_proof(std::span<const std::byte> bytes, std::string& out) {
   std::copy_n(bytes.begin(), kNonceBytes, server_.begin());
-  if (!same_tag(bytes.subspan(kNonceBytes).first<kTagBytes>(), sign("proof of the server"))) {
+  if (!same_tag(bytes.subspan(kNonceBytes).first<kProofBytes>(), sign("proof of the server"))) {
     out += kDisagreement;
-    out.append(kTagBytes, '\0');
+    out.append(kProofBytes, '\0');
     throw Error(ErrorKind::Comm, "it has another secret");
   }
   out += kMark;
-  append(out, sign("proof of the client"));
+  append_bytes(out, sign("proof of the client"));
   finish();
 }
 
 void Handshake::take_client_proof(std::span<const std::byte> bytes) {
-  BEV_CHECK(same_tag(bytes.first<kTagBytes>(), sign("proof of the client")), Comm,
+  BEV_CHECK(same_tag(bytes.first<kProofBytes>(), sign("proof of the client")), Comm,
             "it has another secret");
   finish();
 }

@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-#include "net/hmac.h"
+#include "base/crypto.h"
 
 namespace bev {
 

@@ -1,7 +1,15 @@
 #include "net/secure_link.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
 #include <utility>
+
+#include "base/check.h"
+#include "base/format.h"
 
 namespace bev {
 
@@ -39,6 +47,70 @@ std::string_view SecureLink::outgoing() {
   }
   while (writer_ && !writer_->is_empty() && out_.size() - out_at_ < kAhead) writer_->write(out_);
   return std::string_view(out_).substr(out_at_);
+}
+
+namespace {
+
+constexpr size_t kReadAtOnce = size_t{64} << 10;
+constexpr int kFairShare = 8;  // reads before others have their turn
+
+bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
+
+}  // namespace
+
+Reading SecureConnection::receive(FunctionRef<void(std::string message)> take) {
+  const auto buffer = std::make_unique_for_overwrite<std::byte[]>(kReadAtOnce);
+  for (int turn = 0; turn < kFairShare; ++turn) {
+    const ssize_t got = ::recv(socket_.get(), buffer.get(), kReadAtOnce, MSG_DONTWAIT);
+    if (got == 0) return Reading::Closed;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && would_block()) return Reading::Waits;
+    BEV_CHECK(got > 0, Comm, "{}", std::strerror(errno));
+    const auto bytes = static_cast<size_t>(got);
+    bytes_read_ += bytes;
+    link_.receive({buffer.get(), bytes});
+    while (std::optional<std::string> message = link_.next()) take(std::move(*message));
+    // The rest would block, or makes the descriptor ready again.
+    if (bytes < kReadAtOnce) return Reading::Waits;
+  }
+  return Reading::Waits;
+}
+
+bool SecureConnection::flush() {
+  for (;;) {
+    const std::string_view out = link_.outgoing();
+    if (out.empty()) return true;
+    const ssize_t put = ::send(socket_.get(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0 && would_block()) return false;
+    BEV_CHECK(put >= 0, Comm, "{}", std::strerror(errno));
+    link_.written(static_cast<size_t>(put));
+  }
+}
+
+void SecureConnection::close_sending() { ::shutdown(socket_.get(), SHUT_WR); }
+
+namespace {
+
+constexpr uint64_t kOneByOne = 5;
+constexpr std::chrono::seconds kPause{10};
+
+}  // namespace
+
+void RefusalNotes::refused(const std::string& who, const std::string& why) {
+  if (noted_ == kOneByOne) {
+    ++not_noted_;
+    return;
+  }
+  ++noted_;
+  note_(format("refused a connection from {}: {}", who, why));
+}
+
+void RefusalNotes::tick(Time now) {
+  if (not_noted_ == 0 || now < next_) return;
+  next_ = now + kPause;
+  note_(format("refused {} more connection{}", not_noted_, not_noted_ == 1 ? "" : "s"));
+  not_noted_ = 0;
 }
 
 }  // namespace bev

@@ -9,7 +9,7 @@
 
 #include "base/check.h"
 #include "base/integer.h"
-#include "ops/cpu/workspace.h"
+#include "ops/cpu/kernels/kernels.h"
 #include "ops/cuda/workspace.h"
 #include "ops/op_table.h"
 

@@ -1,7 +1,7 @@
 #include "ops/norm.h"
 
-#include "ops/check_dropout.h"
 #include "ops/op_table.h"
+#include "ops/operands.h"
 
 namespace bev::ops {
 

@@ -4,7 +4,7 @@
 
 #include "config/choices.h"
 #include "device/exec.h"
-#include "ops/dropout.h"
+#include "ops/elementwise.h"
 
 namespace bev::ops {
 

@@ -2,12 +2,8 @@
 // per op of op_list.inc. An op that a backend lacks does not link.
 #pragma once
 
-#include "ops/activation.h"
 #include "ops/attention.h"
-#include "ops/combine.h"
 #include "ops/cross_entropy.h"
-#include "ops/decode_attention.h"
-#include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"

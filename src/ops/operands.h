@@ -3,6 +3,7 @@
 #pragma once
 
 #include "device/exec.h"
+#include "ops/elementwise.h"
 
 namespace bev::ops {
 
@@ -55,5 +56,13 @@ class Operands {
 
 // The product of all extents but the last. REQUIRES: rank >= 1.
 int64_t leading_elements(const Shape& shape);
+
+// The check of a Dropout, which several ops carry.
+
+inline void check_dropout(const Operands& args, const Dropout& d, int64_t rows) {
+  args.require(d.probability >= 0 && d.probability < 1, "dropout probability outside [0, 1)");
+  args.require(d.column_begin >= 0, "dropout column_begin is negative");
+  if (d.probability > 0) args.read("dropout.rows", d.rows, {rows}, DType::i64);
+}
 
 }  // namespace bev::ops

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "ops/dropout.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 

@@ -1,8 +1,13 @@
 #include "optim/lr_schedule_config.h"
 
 #include <string_view>
+#include <type_traits>
 
+#include "base/check.h"
 #include "base/integer.h"
+#include "config/config_diff.h"
+#include "config/parse/value.h"
+#include "config/resolve.h"
 
 namespace bev {
 
@@ -86,6 +91,155 @@ ScheduleSpec schedule_from(const Config& config, int64_t global_batch, int64_t i
             "weight decay goes from {} to {}, but optim.weight_decay_ramp is constant", s.start_wd,
             s.end_wd);
   return s;
+}
+
+namespace {
+
+// Calls f(name in a checkpoint, name for the user, member) for every part of a schedule.
+template <class Spec, class F>
+void for_each_part(Spec& s, F f) {
+  f("max_lr", "optim.lr", s.max_lr);
+  f("min_lr", "optim.min_lr", s.min_lr);
+  f("init_lr", "optim.warmup_init", s.init_lr);
+  f("warmup", "samples of the warm-up", s.warmup);
+  f("decay", "samples until optim.min_lr", s.decay);
+  f("style", "optim.decay", s.style);
+  f("wsd_style", "optim.wsd_decay", s.wsd_style);
+  f("wsd", "samples of the final decay", s.wsd);
+  f("start_wd", "weight decay at the start", s.start_wd);
+  f("end_wd", "weight decay at the end", s.end_wd);
+  f("wd_ramp", "optim.weight_decay_ramp", s.wd_ramp);
+  f("wd_length", "samples until the last weight decay", s.wd_length);
+}
+
+template <class T>
+std::string text_of(const T& part) {
+  if constexpr (std::is_enum_v<T>)
+    return toml_string(name_of_choice(part));
+  else if constexpr (std::is_same_v<T, double>)
+    return real_text(part);
+  else
+    return format("{}", part);
+}
+
+// False when the text is not a part of this type: a number of at least 0, or the name of a choice.
+template <class T>
+bool read_part(const std::string& text, T& part) {
+  if constexpr (std::is_enum_v<T>) {
+    for (size_t i = 0; i < EnumNames<T>::names.size(); ++i) {
+      part = static_cast<T>(i);
+      if (text_of(part) == text) return true;
+    }
+    return false;
+  } else {
+    std::optional<T> value;
+    if constexpr (std::is_same_v<T, double>)
+      value = parse_real(text);
+    else
+      value = parse_integer(text);
+    if (!value || *value < 0) return false;
+    part = *value;
+    return true;
+  }
+}
+
+// The schedule with parts that have no effect at their defaults.
+ScheduleSpec effective(ScheduleSpec s) {
+  const ScheduleSpec standard;
+  if (s.warmup == 0) s.init_lr = standard.init_lr;
+  if (s.style == LrDecay::Constant) {
+    s.min_lr = standard.min_lr;
+    s.decay = standard.decay;
+  }
+  if (s.style != LrDecay::Wsd) {
+    s.wsd_style = standard.wsd_style;
+    s.wsd = standard.wsd;
+  }
+  if (s.wd_ramp == DecayRamp::Constant) {
+    s.start_wd = standard.start_wd;
+    s.wd_length = standard.wd_length;
+  }
+  return s;
+}
+
+struct PartText {
+  std::string_view name;
+  std::string text;
+};
+
+std::vector<PartText> texts_of(const ScheduleSpec& spec) {
+  std::vector<PartText> texts;
+  for_each_part(spec, [&](std::string_view, std::string_view name, const auto& part) {
+    texts.push_back({name, text_of(part)});
+  });
+  return texts;
+}
+
+// Empty exactly when both have the same effect.
+std::vector<std::string> differences(const ScheduleSpec& before, const ScheduleSpec& now) {
+  const auto old_parts = texts_of(before), parts = texts_of(now);
+  const auto old_effects = texts_of(effective(before)), effects = texts_of(effective(now));
+  std::vector<std::string> list;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i].text != old_parts[i].text && effects[i].text != old_effects[i].text)
+      list.push_back(format("{} = {} (was {})", parts[i].name, parts[i].text, old_parts[i].text));
+  return list;
+}
+
+std::string joined(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + text;
+  return list;
+}
+
+}  // namespace
+
+void store_schedule(const ScheduleSpec& spec, StoredConfig& stored) {
+  for_each_part(spec, [&](std::string_view key, std::string_view, const auto& part) {
+    stored[format("{}{}", kScheduleEntries, key)] = text_of(part);
+  });
+}
+
+ScheduleSpec stored_schedule(const StoredConfig& stored, std::string_view source) {
+  ScheduleSpec spec;
+  for_each_part(spec, [&](std::string_view key, std::string_view name, auto& part) {
+    const auto found = stored.find(format("{}{}", kScheduleEntries, key));
+    BEV_CHECK(found != stored.end(), Data,
+              "{} does not hold the schedule of the learning rate: {}{} ({}) is missing", source,
+              kScheduleEntries, key, name);
+    BEV_CHECK(read_part(found->second, part), Data,
+              "{} holds a schedule of the learning rate with {}{} = {}: {} is wanted", source,
+              kScheduleEntries, key, toml_string(found->second.substr(0, 80)),
+              std::is_enum_v<std::remove_reference_t<decltype(part)>> ? "one of the choices"
+                                                                      : "a number of at least 0");
+  });
+  const bool has_lengths = spec.decay > 0 && spec.warmup < static_cast<double>(spec.decay) &&
+                           (spec.style != LrDecay::Wsd || spec.wsd > 0) &&
+                           (spec.wd_ramp == DecayRamp::Constant || spec.wd_length > 0);
+  BEV_CHECK(has_lengths, Data,
+            "{} holds a schedule of the learning rate whose lengths contradict each other: warm-up "
+            "{}, decay {}, final decay {}, weight decay {} samples",
+            source, spec.warmup, spec.decay, spec.wsd, spec.wd_length);
+  return spec;
+}
+
+ResumedSchedule resumed_schedule(const StoredConfig& stored, const Config& now,
+                                 std::string_view source) {
+  const CheckpointConfig& c = now.checkpoint;
+  const bool starts_anew = c.finetune || !c.load_optimizer;
+  if (!starts_anew && c.scheduler == SchedulerSource::Checkpoint)
+    return {.spec = stored_schedule(stored, source)};
+  const ScheduleSpec present =
+      schedule_from(now, resolve_batch(now).global_batch, resolve_iterations(now));
+  if (starts_anew) return {.spec = present};
+  const auto changes = differences(stored_schedule(stored, source), present);
+  BEV_CHECK(changes.empty() || c.scheduler == SchedulerSource::New, Usage,
+            "learning rate or weight decay would not go on as in the checkpoint {}: {}; legal is "
+            "what was, checkpoint.scheduler new (--override-opt_param-scheduler) to follow this "
+            "configuration, or checkpoint.scheduler checkpoint "
+            "(--use-checkpoint-opt_param-scheduler) to go on as before",
+            source, joined(changes));
+  return {.spec = present, .changes = changes};
 }
 
 }  // namespace bev

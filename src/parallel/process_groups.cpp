@@ -1,7 +1,7 @@
 #include "parallel/process_groups.h"
 
 #include "base/check.h"
-#include "comm/single_communicator.h"
+#include "comm/communicator.h"
 
 namespace bev {
 

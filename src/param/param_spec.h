@@ -4,11 +4,12 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "parallel/parallel_layout.h"
-#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace bev {
 
@@ -72,5 +73,23 @@ bool sums_over(const ParamSpec& spec, Axis axis);
 // Whether the parameter has a row per token: the number of rows depends on how the vocabulary was
 // padded, and those beyond the vocabulary mean nothing.
 bool has_row_per_token(std::string_view parameter);
+
+// The elements of pieces as runs without gaps, in local and in logical coordinates.
+
+// Calls f(first local element, first logical element, count) for each run. `local` and `logical`:
+// the shapes of the tensor as it is held and as a whole; the pieces lie along the first two dims.
+template <class F>
+void visit_runs(std::span<const Piece> pieces, const Shape& local, const Shape& logical, F&& f) {
+  const int64_t columns = local.elements() / local[0];
+  const int64_t all_columns = logical.elements() / logical[0];
+  for (const Piece& piece : pieces) {
+    if (piece.dim == 0) {
+      f(piece.local_begin * columns, piece.logical_begin * all_columns, piece.extent * columns);
+      continue;
+    }
+    for (int64_t row = 0; row < local[0]; ++row)
+      f(row * columns + piece.local_begin, row * all_columns + piece.logical_begin, piece.extent);
+  }
+}
 
 }  // namespace bev

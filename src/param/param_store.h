@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/function_ref.h"
-#include "device/buffer.h"
+#include "device/memory.h"
 #include "param/param_spec.h"
 #include "tensor/tensor.h"
 

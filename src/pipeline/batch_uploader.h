@@ -5,8 +5,7 @@
 #include <vector>
 
 #include "data/batch.h"
-#include "device/arena.h"
-#include "device/pinned_buffer.h"
+#include "device/memory.h"
 
 namespace bev {
 

@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "ops/elementwise.h"
-#include "pipeline/step_schedule.h"
+#include "pipeline/schedule.h"
 
 namespace bev {
 

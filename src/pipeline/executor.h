@@ -2,16 +2,32 @@
 // memory.
 #pragma once
 
+#include <compare>
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <span>
 
-#include "device/graph_cache.h"
+#include "device/device_graph.h"
 #include "pipeline/batch_uploader.h"
-#include "pipeline/micro_work.h"
 #include "pipeline/rank_model.h"
 #include "pipeline/schedule.h"
 
 namespace bev {
+
+// What tells the recorded work of one micro-batch from that of another.
+
+// All that the work of a micro-batch depends on and that differs between micro-batches: equal keys,
+// equal kernels with equal arguments.
+struct MicroWork {
+  const std::byte* tokens;  // which of the memories for tokens
+  const std::byte* first_visible;
+  int64_t sequences, length;
+  double grad_scale;
+  bool is_first;  // of the step: gradients are begun instead of added to
+
+  std::partial_ordering operator<=>(const MicroWork&) const = default;
+};
 
 // The capacities of the three arenas; found by a dry run on the null device, where they are
 // ignored.

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <deque>
+#include <vector>
 
-#include "comm/single_communicator.h"
+#include "comm/communicator.h"
 #include "config/config.h"
 #include "model/stage.h"
 #include "parallel/process_groups.h"
+#include "param/param_spec.h"
 
 namespace bev {
 
@@ -45,5 +47,16 @@ class PlacedModel {
   std::deque<Stage> stages;  // of this rank, in the order of the model
   ModelEnv env;
 };
+
+// Which layers a stage holds.
+
+// The layers of stage `stage` of layout.stages(): the first and the last have what the
+// configuration says, the rest is divided as evenly as possible.
+StageRange stage_range(const Config& config, const ParallelLayout& layout, int stage);
+
+// The parameters that a configuration's model has, without a model.
+
+// Each once, in the order of the model. REQUIRES: the configuration asks for one rank.
+std::vector<ParamSpec> model_parameters(const Config& config);
 
 }  // namespace bev

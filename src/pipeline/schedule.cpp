@@ -1,11 +1,13 @@
 #include "pipeline/schedule.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <queue>
+#include <utility>
 
 #include "base/check.h"
-#include "pipeline/schedules/compute_order.h"
+#include "config/resolve.h"
 
 namespace bev {
 
@@ -105,6 +107,142 @@ std::vector<Program> build_schedule(ScheduleKind kind, const PipelineShape& shap
 
 std::vector<Program> forward_only(const PipelineShape& shape) {
   return of_all_ranks(forward_order, shape, false);
+}
+
+ScheduleKind schedule_of(const Config& config) {
+  const ScheduleKind asked = config.parallel.schedule;
+  const bool interleaves = asked == ScheduleKind::OneFOneB && pipeline_chunks(config) > 1;
+  return interleaves ? ScheduleKind::Interleaved : asked;
+}
+
+PipelineShape pipeline_shape(const Config& config, int64_t micros) {
+  const ParallelLayout layout = layout_of(config);
+  return {.ranks = layout.pipeline,
+          .chunks = layout.chunks,
+          .micros = micros,
+          .gradient_replaces_input = config.recompute.distribute && layout.tensor > 1};
+}
+
+std::vector<Program> step_programs(const Config& config, int64_t micros) {
+  return build_schedule(schedule_of(config), pipeline_shape(config, micros));
+}
+
+ComputeOrder gpipe_order(const PipelineShape& shape, int /*rank*/) {
+  ComputeOrder order;
+  for (const Act act : {Act::Forward, Act::Backward}) {
+    for (uint32_t micro = 0; micro < shape.micros; ++micro) order.push_back({act, 0, micro});
+  }
+  return order;
+}
+
+ComputeOrder one_f_one_b_order(const PipelineShape& shape, int rank) {
+  ComputeOrder order;
+  const auto micros = static_cast<uint32_t>(shape.micros);
+  const uint32_t ahead = std::min(static_cast<uint32_t>(shape.ranks - 1 - rank), micros);
+  for (uint32_t micro = 0; micro < ahead; ++micro) order.push_back({Act::Forward, 0, micro});
+  for (uint32_t micro = 0; micro < micros; ++micro) {
+    if (micro + ahead < micros) order.push_back({Act::Forward, 0, micro + ahead});
+    order.push_back({Act::Backward, 0, micro});
+  }
+  return order;
+}
+
+namespace {
+
+// Groups of as many micro-batches as there are ranks go through a rank's chunks one after another,
+// so that the first micro-batch comes back for the next chunk when the last one has left this one.
+// If the last group is not full, the order is that of the full one without the micro-batches that
+// do not exist: leaving some out of an order that works leaves one that works.
+class GroupedOrder {
+ public:
+  explicit GroupedOrder(const PipelineShape& shape)
+      : shape_(shape), group_(int64_t{shape.ranks} * shape.chunks) {}
+
+  // With those that do not exist.
+  int64_t count() const { return (shape_.micros + shape_.ranks - 1) / shape_.ranks * group_; }
+
+  void forward(int64_t k) { add(Act::Forward, chunk(k), k); }
+  void backward(int64_t k) { add(Act::Backward, shape_.chunks - 1 - chunk(k), k); }
+  ComputeOrder take() { return std::move(order_); }
+
+ private:
+  int64_t chunk(int64_t k) const { return k % group_ / shape_.ranks; }
+  void add(Act act, int64_t chunk, int64_t k) {
+    const int64_t micro = k / group_ * shape_.ranks + k % shape_.ranks;
+    if (micro >= shape_.micros) return;
+    order_.push_back({act, static_cast<uint16_t>(chunk), static_cast<uint32_t>(micro)});
+  }
+
+  PipelineShape shape_;
+  int64_t group_;  // forwards of a group on a rank
+  ComputeOrder order_;
+};
+
+}  // namespace
+
+ComputeOrder interleaved_order(const PipelineShape& shape, int rank) {
+  if (shape.chunks == 1) return one_f_one_b_order(shape, rank);  // as fast, with fewer slots
+  GroupedOrder order(shape);
+  // Twice the ranks behind: what 1F1B waits for, its micro-batch's way to the last rank and back,
+  // is filled with forwards. Then the first group must have entered the last chunk.
+  const int64_t ahead = std::min(
+      2 * int64_t{shape.ranks - 1 - rank} + int64_t{shape.chunks - 1} * shape.ranks, order.count());
+  for (int64_t k = 0; k < ahead; ++k) order.forward(k);
+  for (int64_t k = 0; k < order.count(); ++k) {
+    if (k + ahead < order.count()) order.forward(k + ahead);
+    order.backward(k);
+  }
+  return order.take();
+}
+
+ComputeOrder forward_order(const PipelineShape& shape, int /*rank*/) {
+  GroupedOrder order(shape);
+  for (int64_t k = 0; k < order.count(); ++k) order.forward(k);
+  return order.take();
+}
+
+namespace {
+
+class SplitOrder {
+ public:
+  explicit SplitOrder(uint32_t micros) : micros_(micros) {}
+
+  void forward() { add(Act::Forward, forwards_); }
+  void backward_input() { add(Act::BackwardInput, inputs_); }
+  void backward_weight() { add(Act::BackwardWeight, weights_); }
+  bool has_forward() const { return forwards_ < micros_; }
+  bool has_backward() const { return inputs_ < micros_; }
+  bool has_postponed() const { return weights_ < inputs_; }
+  ComputeOrder take() { return std::move(order_); }
+
+ private:
+  void add(Act act, uint32_t& next) { order_.push_back({act, 0, next++}); }
+
+  uint32_t micros_;
+  uint32_t forwards_ = 0, inputs_ = 0, weights_ = 0;  // done so far
+  ComputeOrder order_;
+};
+
+}  // namespace
+
+// With as many micro-batches in flight as there are ranks, on each of them: a later rank, which has
+// fewer forwards ahead, postpones more weight gradients. It starts later by as much and has them
+// left when the last gradients have gone to the ranks before.
+ComputeOrder zero_bubble_order(const PipelineShape& shape, int rank) {
+  SplitOrder order(static_cast<uint32_t>(shape.micros));
+  const int ahead = shape.ranks - 1 - rank;
+  for (int i = 0; i < ahead && order.has_forward(); ++i) order.forward();
+  for (int i = 0; i <= rank && order.has_forward(); ++i) {
+    order.forward();
+    order.backward_input();
+  }
+  while (order.has_backward()) {
+    if (order.has_postponed()) order.backward_weight();
+    if (order.has_forward()) order.forward();
+    order.backward_input();
+  }
+  while (order.has_postponed()) order.backward_weight();
+  return order.take();
 }
 
 }  // namespace bev

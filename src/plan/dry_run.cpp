@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <optional>
 
-#include "checkpoint/host_snapshot.h"
-#include "comm/planning_communicator.h"
+#include "checkpoint/checkpoint_saver.h"
+#include "comm/communicator.h"
 #include "ops/make_device.h"
-#include "pipeline/step_schedule.h"
+#include "pipeline/schedule.h"
 #include "train/gather_model.h"
 #include "train/resume.h"
 #include "train/run_checkpoints.h"
@@ -78,8 +78,8 @@ struct StepCost {
 };
 
 // A step of `micros` micro-batches of one rank on the null device.
-struct Rehearsal {
-  Rehearsal(const Config& source, int threads, int64_t micros, int rank)
+struct DryRunStep {
+  DryRunStep(const Config& source, int threads, int64_t micros, int rank)
       : config(source),
         device(make_null_device(with_threads(source.device, threads))),
         world(rank, layout_of(source).world()),
@@ -170,8 +170,8 @@ double model_flops_per_token(const Config& config) {
 
 Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
-  Rehearsal rehearsal(config, threads, 1, options.rank);
-  Assembly& assembly = *rehearsal.assembly;
+  DryRunStep dry_step(config, threads, 1, options.rank);
+  Assembly& assembly = *dry_step.assembly;
   Plan plan{.model = assembly.blueprint.shape,
             .batch = resolve_batch(config),
             .iterations = resolve_iterations(config),
@@ -188,8 +188,8 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   HostBatch batch;
   batch.resize(plan.batch.micro_batch, plan.batch.sequence,
                options.packed || config.data.is_packed());
-  const StepCost one = rehearsal.step(batch);
-  const StepCost two = Rehearsal(config, threads, 2, options.rank).step(batch);
+  const StepCost one = dry_step.step(batch);
+  const StepCost two = DryRunStep(config, threads, 2, options.rank).step(batch);
   const StepCost step = extrapolate(one, two, plan.batch.micros);
   plan.step = step.work;
   plan.sent = step.sent;
@@ -203,10 +203,10 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   if (!save_folder(config).empty()) {
     plan.checkpoint_bytes = checkpoint_bytes(config);
     if (config.checkpoint.asynchronous && plan.device != DeviceKind::Cuda)
-      copy.emplace(*rehearsal.device, written_pieces(assembly, config.checkpoint));
+      copy.emplace(*dry_step.device, written_pieces(assembly, config.checkpoint));
   }
   plan.arenas = assembly.executor.peaks();
-  plan.memory = rehearsal.device->memory();
+  plan.memory = dry_step.device->memory();
   add_use(plan.memory, "scratch", plan.arenas.scratch);
   add_use(plan.memory, "recomputation", plan.arenas.recompute);
   // The rehearsals had few micro-batches; how many are in flight follows from the real number.

@@ -4,8 +4,8 @@
 #include <compare>
 #include <map>
 
-#include "pipeline/stage_split.h"
-#include "pipeline/step_schedule.h"
+#include "pipeline/rank_model.h"
+#include "pipeline/schedule.h"
 
 namespace bev {
 

@@ -1,10 +1,9 @@
-#include "report/run_info.h"
-
 #include "base/check.h"
 #include "checkpoint/checkpoint_survey.h"
 #include "config/parse/field.h"
 #include "config/parse/toml.h"
 #include "parallel/parallel_layout.h"
+#include "report/status_report.h"
 #include "train/run_directory.h"
 
 namespace bev::app {

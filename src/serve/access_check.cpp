@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "base/crypto.h"
 #include "base/json.h"
-#include "net/hmac.h"
 
 namespace bev {
 

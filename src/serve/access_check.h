@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "base/sha256.h"
-#include "serve/api_error.h"
+#include "base/crypto.h"
 #include "serve/http/http_message.h"
+#include "serve/request_fields.h"
 
 namespace bev {
 

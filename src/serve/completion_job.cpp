@@ -4,11 +4,11 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/crypto.h"
 #include "base/error.h"
 #include "base/format.h"
-#include "serve/json_text.h"
-#include "serve/random_names.h"
-#include "serve/token_text.h"
+#include "base/json.h"
+#include "serve/generation_job.h"
 
 namespace bev {
 

@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "serve/completion_request.h"
-#include "serve/generation_group.h"
-#include "serve/serve_metrics.h"
-#include "serve/served_model.h"
-#include "serve/timed_job.h"
+#include "serve/api_requests.h"
+#include "serve/generation_job.h"
+#include "serve/monitoring.h"
 
 namespace bev {
 

@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "serve/generation_group.h"
-#include "serve/megatron_request.h"
-#include "serve/serve_metrics.h"
-#include "serve/served_model.h"
-#include "serve/timed_job.h"
+#include "serve/api_requests.h"
+#include "serve/generation_job.h"
+#include "serve/monitoring.h"
 
 namespace bev {
 
@@ -53,5 +51,31 @@ std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRe
 
 // {"message": ...}, which is where the clients of that server look.
 HttpResponse megatron_response_of(const ApiError& error);
+
+// The answer of /api where it asks for a search among several continuations.
+
+class BeamWork final : public TimedWork {
+ public:
+  BeamWork(const ServedModel& model, MegatronRequest request, HttpAnswer& answer, PostCall post,
+           WorkClock& clock);
+  ~BeamWork() override;
+
+  // As of CompletionWork.
+  std::optional<ApiError> start(uint64_t number);
+
+  void expire() override;
+
+ private:
+  void answer_with(const std::vector<Beam>* beams);
+
+  const ServedModel& model_;
+  MegatronRequest request_;
+  HttpAnswer& answer_;
+  PostCall post_;
+  std::vector<int32_t> prompt_;
+  std::shared_ptr<BeamWork*> self_;  // null when it is gone; of the server's thread
+  std::unique_ptr<GenerationService::Ticket> ticket_;
+  bool is_over_ = false;
+};
 
 }  // namespace bev

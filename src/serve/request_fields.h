@@ -7,11 +7,27 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
-#include "serve/api_error.h"
+#include "serve/http/http_message.h"
 
 namespace bev {
+
+// What a client did wrong, or what went wrong for it, as OpenAI's clients expect to be told.
+
+struct ApiError {
+  int status = 400;
+  std::string message{};  // a sentence
+  std::string param{};    // the field of the request at fault; empty: none
+  std::string code{};     // one word for programs; empty: none
+};
+
+// {"error": {"message", "type", "param", "code"}}; the type follows from the status. A client that
+// is to try again later is told when.
+HttpResponse response_of(const ApiError& error);
+// The body alone, for an error within a stream.
+std::string json_of(const ApiError& error);
 
 // The first problem counts: questions after it are answered with `otherwise`. A field that is null
 // is as good as absent.
@@ -43,5 +59,36 @@ class FieldReader {
   std::set<std::string, std::less<>> asked_;
   std::optional<ApiError> problem_;
 };
+
+// What a client wants continued.
+
+struct Prompt {
+  std::string text{};
+  std::vector<int32_t> ids{};
+  bool is_ids = false;
+};
+
+// What a request may ask for.
+struct RequestLimits {
+  int64_t context = 2048;     // tokens of a text, prompt included
+  int64_t max_tokens = 2048;  // new ones of a text
+  int64_t texts = 128;        // of one request: prompts x samples
+  int64_t vocab = 0;
+};
+
+// A string, a list of strings, a list of ids or a list of those; problems go to the reader. A
+// prompt of ids is not empty.
+std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name,
+                                 const RequestLimits& limits);
+
+// A string or a list of up to 16 strings, none of them empty.
+std::vector<std::string> read_stops(FieldReader& fields, std::string_view name);
+
+// The JSON of a body, or why it is none.
+struct ParsedBody {
+  Json json{};
+  std::optional<ApiError> problem{};
+};
+ParsedBody parse_body(std::string_view body);
 
 }  // namespace bev

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tensor/shape.h"
+#include "base/function_ref.h"
+#include "tensor/tensor.h"
 
 namespace bev {
 
@@ -36,6 +37,23 @@ inline Rectangle intersection(const Rectangle& a, const Rectangle& b) {
           .column = column,
           .rows = std::max<int64_t>(0, std::min(a.row_end(), b.row_end()) - row),
           .columns = std::max<int64_t>(0, std::min(a.column_end(), b.column_end()) - column)};
+}
+
+// Walking through a tensor that is too large for memory.
+
+// Cuts a rectangle into blocks of at most `most` elements that follow each other in row-major
+// order: of whole rows, or of parts of one row where a row is longer. REQUIRES: most >= 1.
+inline void for_each_block(const Rectangle& all, int64_t most,
+                           FunctionRef<void(const Rectangle&)> f) {
+  const int64_t columns = std::min(all.columns, most);
+  const int64_t rows =
+      columns == all.columns ? std::max<int64_t>(1, most / std::max<int64_t>(1, columns)) : 1;
+  for (int64_t row = all.row; row < all.row_end(); row += rows)
+    for (int64_t column = all.column; column < all.column_end(); column += columns)
+      f({.row = row,
+         .column = column,
+         .rows = std::min(rows, all.row_end() - row),
+         .columns = std::min(columns, all.column_end() - column)});
 }
 
 }  // namespace bev

@@ -3,7 +3,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include "text/white_space.h"
+#include "text/utf8.h"
 
 namespace bev {
 

@@ -2,11 +2,10 @@
 
 #include "base/check.h"
 #include "text/bpe/gpt2_tokenizer.h"
-#include "text/byte_tokenizer.h"
 #include "text/huggingface/bert_vocab.h"
 #include "text/huggingface/tokenizer_json.h"
-#include "text/null_tokenizer.h"
 #include "text/sentencepiece/sentencepiece_tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace bev {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -38,5 +39,17 @@ inline Utf8Character utf8_character(const char* at) {
 
 // Appends the character. REQUIRES: code < 0x110000.
 void append_utf8(char32_t code, std::string& text);
+
+// White space as Python's str.split, str.strip and \s have it, in text that may be any bytes.
+
+// The bytes of the white space character that the text begins with; 0: another one, or none.
+size_t white_space_at(std::string_view text);
+
+// Without white space at both ends.
+std::string_view strip(std::string_view text);
+
+// The words between white space: how many, and the last one (empty where there is none).
+int64_t count_words(std::string_view text);
+std::string_view last_word(std::string_view text);
 
 }  // namespace bev

@@ -16,7 +16,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "config/parse/nearest.h"
+#include "config/parse/problem.h"
 
 namespace bev {
 

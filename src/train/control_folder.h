@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/untrusted_file.h"
+#include "base/file.h"
 
 namespace bev {
 

@@ -4,9 +4,9 @@
 #include <vector>
 
 #include "base/check.h"
-#include "comm/planning_communicator.h"
+#include "comm/communicator.h"
 #include "ops/make_device.h"
-#include "param/piece_runs.h"
+#include "param/param_spec.h"
 
 namespace bev {
 

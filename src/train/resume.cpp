@@ -10,7 +10,7 @@
 #include "checkpoint/restore.h"
 #include "config/config_diff.h"
 #include "config/resolve.h"
-#include "optim/resumed_lr_schedule.h"
+#include "optim/lr_schedule_config.h"
 
 namespace bev {
 

@@ -3,9 +3,9 @@
 #include <ctime>
 
 #include "checkpoint/retention.h"
-#include "config/stored_config.h"
+#include "config/config_diff.h"
 #include "ops/make_device.h"
-#include "optim/resumed_lr_schedule.h"
+#include "optim/lr_schedule_config.h"
 #include "train/gather_model.h"
 
 namespace bev {

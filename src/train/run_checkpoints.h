@@ -8,7 +8,6 @@
 #include "checkpoint/checkpoint_saver.h"
 #include "config/save_schedule.h"
 #include "ops/lr_schedule.h"
-#include "train/run_position.h"
 #include "train/training_state.h"
 
 namespace bev {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "device/autotune.h"
+#include "device/device.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "ops/update.h"

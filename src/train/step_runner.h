@@ -6,8 +6,8 @@
 #include <optional>
 #include <span>
 
-#include "device/pinned_buffer.h"
-#include "device/timer_event.h"
+#include "device/memory.h"
+#include "device/timing.h"
 #include "ops/update_rule.h"
 #include "optim/lr_schedule_config.h"
 #include "train/training_state.h"

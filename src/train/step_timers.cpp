@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "base/format.h"
-#include "comm/shared_text.h"
+#include "comm/communicator.h"
 
 namespace bev {
 

@@ -6,7 +6,7 @@
 
 #include "comm/communicator.h"
 #include "config/config.h"
-#include "device/trace.h"
+#include "device/timing.h"
 #include "train/step_runner.h"
 
 namespace bev {

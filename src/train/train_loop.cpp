@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/process.h"
-#include "comm/shared_text.h"
+#include "comm/communicator.h"
 
 namespace bev {
 

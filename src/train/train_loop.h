@@ -10,12 +10,10 @@
 #include "data/data_loader.h"
 #include "data/training_data.h"
 #include "train/evaluation.h"
-#include "train/guard_event.h"
-#include "train/replica_check.h"
-#include "train/run_position.h"
-#include "train/step_diagnosis.h"
+#include "train/guards.h"
 #include "train/step_runner.h"
 #include "train/step_timers.h"
+#include "train/training_state.h"
 
 namespace bev {
 

@@ -1,5 +1,8 @@
 #include "train/training_state.h"
 
+#include <cmath>
+
+#include "base/check.h"
 #include "base/integer.h"
 #include "ops/elementwise.h"
 
@@ -36,6 +39,72 @@ void Assembly::start_anew() {
   for (const Optimizer::State& state : optimizer->states())
     ops::fill(ex, {.out = state.flat, .value = 0});
   initialize();
+}
+
+namespace {
+
+// In the order of UpdateState.
+constexpr std::array<const char*, kUpdateStates> kStateNames{
+    "loss_scale",        "steps_without_overflow",
+    "hysteresis_left",   "applied_steps",
+    "scheduled_samples", "halted",
+    "rate_factor",       "watched_steps",
+    "loss_mean",         "loss_variance",
+    "loss_before",       "norm_mean",
+    "norm_variance",     "norm_before"};
+static_assert(kStateNames.back() != nullptr);
+// Those that checkpoints had from the start; the others were not watched then.
+constexpr size_t kFirstNames = 6;
+
+std::optional<double> finite(std::optional<double> value) {
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+}  // namespace
+
+void write_position(const RunPosition& p, Manifest& manifest) {
+  manifest.iteration = p.iteration;
+  manifest.consumed_samples = p.consumed_samples;
+  manifest.data_position = p.data_position;
+  manifest.skipped = p.skipped.list();
+  manifest.loss = finite(p.loss);
+  manifest.valid_loss = finite(p.valid_loss);
+  manifest.update.clear();
+  if (!p.update) return;
+  for (size_t i = 0; i < kStateNames.size(); ++i) manifest.update[kStateNames[i]] = (*p.update)[i];
+  manifest.scheduled_samples = static_cast<int64_t>((*p.update)[kScheduledSamples]);
+}
+
+RunPosition read_position(const Manifest& manifest, const std::string& source) {
+  RunPosition p{.iteration = manifest.iteration,
+                .consumed_samples = manifest.consumed_samples,
+                .data_position = manifest.data_position,
+                .skipped = SampleRanges(manifest.skipped),
+                .loss = manifest.loss,
+                .valid_loss = manifest.valid_loss};
+  if (manifest.update.empty()) return p;
+  p.update.emplace();
+  start_updates({}, p.update->data());
+  for (size_t i = 0; i < kStateNames.size(); ++i) {
+    const auto found = manifest.update.find(kStateNames[i]);
+    BEV_CHECK(found != manifest.update.end() || i >= kFirstNames, Data, "{}: update lacks {}",
+              source, kStateNames[i]);
+    if (found != manifest.update.end()) (*p.update)[i] = found->second;
+  }
+  const auto is_count = [&](int state) {
+    const double value = (*p.update)[static_cast<size_t>(state)];
+    return value >= 0 && value <= 9e15;
+  };
+  BEV_CHECK((*p.update)[kLossScale] > 0 && is_count(kAppliedSteps) && is_count(kScheduledSamples),
+            Data, "{}: the loss scale, the applied steps or the scheduled samples are impossible",
+            source);
+  BEV_CHECK(is_count(kRateFactor) && is_count(kWatchedSteps) && (*p.update)[kLossVariance] >= 0 &&
+                (*p.update)[kNormVariance] >= 0,
+            Data, "{}: the factor of the learning rate or the running values are impossible",
+            source);
+  // A run that halted on a number that is not finite may try again.
+  (*p.update)[kHalted] = 0;
+  return p;
 }
 
 }  // namespace bev

@@ -2,8 +2,13 @@
 // on the null device is the plan.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
+#include <vector>
 
+#include "checkpoint/manifest.h"
+#include "ops/update_rule.h"
 #include "optim/grad_reducer.h"
 #include "optim/optimizer.h"
 #include "pipeline/executor.h"
@@ -32,5 +37,22 @@ class Assembly : public PlacedModel {
   std::unique_ptr<Optimizer> optimizer;
   Executor executor;
 };
+
+// Where a training stands between two steps: with the tensors, all that decides how it goes on.
+
+struct RunPosition {
+  int64_t iteration = 0;         // done so far
+  int64_t consumed_samples = 0;  // what the log and the ramp of the batch count
+  int64_t data_position = 0;     // behind the last sample that was taken
+  SampleRanges skipped{};        // what guards left out of the data
+  // Absent: as at the start of a training.
+  std::optional<std::array<double, kUpdateStates>> update{};
+  std::optional<double> loss{}, valid_loss{};  // of this iteration
+};
+
+// The part of a manifest that says it, and back. Data error naming `source` where the manifest
+// lacks something.
+void write_position(const RunPosition& position, Manifest& manifest);
+RunPosition read_position(const Manifest& manifest, const std::string& source);
 
 }  // namespace bev

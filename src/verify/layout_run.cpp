@@ -9,11 +9,10 @@
 #include "comm/thread_communicator.h"
 #include "data/data_loader.h"
 #include "ops/make_device.h"
-#include "param/piece_runs.h"
+#include "param/param_spec.h"
 #include "plan/dry_run.h"
 #include "tensor/dtype_dispatch.h"
 #include "train/gather_model.h"
-#include "verify/uneven_dataset.h"
 
 namespace bev {
 
@@ -256,6 +255,16 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Devic
   train_rank(config, device, world, std::make_shared<UnevenSamples>(config.model.vocab), steps,
              record);
   return outcomes;
+}
+
+void UnevenSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
+  tokens_.read(index, batch, at);
+  for (int64_t i = 0; i < batch.length; ++i) {
+    const bool counts = index % 5 != 3 && (i * 7 + index * index) % 4 >= index % 3;
+    batch.weight[static_cast<size_t>(at * batch.length + i)] = counts ? 1.0f : 0.0f;
+  }
+  const bool is_packed = !batch.first_visible.empty();
+  if (is_packed) batch.separate(at, batch.length / (2 + index % 3), batch.length);
 }
 
 }  // namespace bev

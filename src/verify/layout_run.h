@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "data/mock_dataset.h"
 #include "train/step_runner.h"
 
 namespace bev {
@@ -41,5 +42,18 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps);
 // The same on ranks that exist: all of them call it together, and all get the outcome.
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Device& device,
                                       Communicator& world);
+
+// Made-up samples of which some tokens do not count: more in some samples than in others, and none
+// in a few. A mean over the wrong tokens, or over ranks instead of tokens, is then another number.
+
+class UnevenSamples final : public Samples {
+ public:
+  explicit UnevenSamples(int64_t vocab) : tokens_(vocab, 7) {}
+  void read(int64_t index, HostBatch& batch, int64_t at) const override;
+  std::string describe(int64_t index) const override { return tokens_.describe(index); }
+
+ private:
+  MockSamples tokens_;
+};
 
 }  // namespace bev

@@ -16,7 +16,7 @@ namespace bev {
 namespace {
 
 // Sizes of which no part of a step needs more.
-constexpr int64_t kLayers = 2, kKvHeads = 2, kGroup = 8, kVocab = 61, kSequence = 16,
+constexpr int64_t kLayers = 2, kKvHeads = 2, kGroup = 8, kVocab = 61, kShrunkSequence = 16,
                   kMicroBatch = 2, kLossChunk = 5, kEndLayers = 2;
 constexpr double kEps = 1e-4;
 
@@ -76,7 +76,7 @@ void shrink_model(Config& c, const std::array<int64_t, 2>& tensor) {
 void shrink_batch(Config& c, const std::array<int64_t, 2>& tensor) {
   TrainConfig& t = c.train;
   const bool has_spare_positions = c.model.positions > t.sequence;
-  t.sequence = round_up(std::min(t.sequence, kSequence), std::lcm(tensor[0], tensor[1]));
+  t.sequence = round_up(std::min(t.sequence, kShrunkSequence), std::lcm(tensor[0], tensor[1]));
   t.micro_batch = std::min(t.micro_batch, kMicroBatch);
   t.ramp_start = t.ramp_increment = t.ramp_samples = 0;
   if (c.model.positions > 0) c.model.positions = t.sequence + (has_spare_positions ? 1 : 0);

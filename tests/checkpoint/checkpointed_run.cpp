@@ -10,7 +10,7 @@
 #include "support/tiny_models.h"
 #include "train/run_checkpoints.h"
 #include "verify/layout_name.h"
-#include "verify/uneven_dataset.h"
+#include "verify/layout_run.h"
 
 namespace bev::test {
 

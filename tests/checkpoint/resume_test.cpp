@@ -7,7 +7,7 @@
 #include "support/layout_name.h"
 #include "support/same_checkpoint.h"
 #include "support/temporary_directory.h"
-#include "verify/uneven_dataset.h"
+#include "verify/layout_run.h"
 
 namespace bev::test {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <exception>
 
-#include "convert/huggingface/huggingface_writer.h"
-#include "pipeline/model_parameters.h"
+#include "convert/huggingface/huggingface.h"
+#include "pipeline/rank_model.h"
 #include "unit/convert/bit_pattern.h"
 
 int main(int argc, char** argv) {

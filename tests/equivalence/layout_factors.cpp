@@ -4,7 +4,7 @@
 #include "config/rules/config_check.h"
 #include "equivalence/layout_cases.h"
 #include "parallel/parallel_layout.h"
-#include "pipeline/step_schedule.h"
+#include "pipeline/schedule.h"
 
 namespace bev::test {
 

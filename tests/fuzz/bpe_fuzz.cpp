@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "text/bpe/bpe_merge.h"
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
 #include "text/bpe/gpt2_tokenizer.h"
 #include "text/utf8.h"
 

@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "config/parse/print_config.h"
 #include "config/parse/toml.h"
 #include "config/resolve.h"
 #include "config/rules/config_check.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "data/preprocess/decompressor.h"
+#include "data/preprocess/byte_source.h"
 
 namespace {
 

@@ -6,11 +6,11 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "eval/lambada_passages.h"
-#include "eval/multiple_choice_questions.h"
-#include "text/byte_tokenizer.h"
+#include "eval/lambada.h"
+#include "eval/multiple_choice.h"
 #include "text/detokenizer.h"
-#include "text/white_space.h"
+#include "text/tokenizer.h"
+#include "text/utf8.h"
 
 namespace {
 

@@ -5,8 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "serve/completion_request.h"
-#include "serve/megatron_request.h"
+#include "serve/api_requests.h"
 
 namespace {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
 #include "text/huggingface/tokenizer_json.h"
 #include "text/utf8.h"
 

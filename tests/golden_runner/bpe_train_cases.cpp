@@ -3,13 +3,12 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/crypto.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/sha256.h"
 #include "golden_runner/cases.h"
-#include "text/bpe/bpe_files.h"
-#include "text/bpe/bpe_trainer.h"
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
+#include "text/bpe/tokenizer_trainer.h"
 
 namespace fs = std::filesystem;
 

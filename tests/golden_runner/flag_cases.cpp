@@ -9,7 +9,7 @@
 #include "config/megatron/megatron_flags.h"
 #include "config/parse/field.h"
 #include "config/parse/load.h"
-#include "config/parse/nearest.h"
+#include "config/parse/problem.h"
 #include "golden_runner/cases.h"
 
 namespace bev::golden {

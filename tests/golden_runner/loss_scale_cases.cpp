@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "device/arena.h"
+#include "device/memory.h"
 #include "golden_runner/cases.h"
 #include "ops/make_device.h"
 #include "ops/update.h"

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/crypto.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/sha256.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/scratch_folder.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "base/crypto.h"
 #include "base/format.h"
-#include "base/sha256.h"
 
 namespace bev::golden {
 

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/crypto.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "base/sha256.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/text_groups.h"
 #include "text/bpe/gpt2_tokenizer.h"
-#include "text/unicode/char_classes.h"
+#include "text/unicode/unicode.h"
 #include "text/utf8.h"
 
 namespace fs = std::filesystem;

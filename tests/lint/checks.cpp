@@ -41,7 +41,7 @@ const std::vector<Vendor>& vendors() {
       {"histedit.h", {"src/app/cli/line_editor.cpp"}},
       {"tensorboard_event.pb.h", {"src/report/tensorboard/event_message.cpp"}},
       {"google/protobuf/", {}},
-      {"page_html.h", {"src/serve/web_page.cpp"}},
+      {"page_html.h", {"src/serve/api_server.cpp"}},
       {"sentencepiece_processor.h", {"src/text/sentencepiece/sentencepiece_tokenizer.cpp"}},
       {"sentencepiece_trainer.h", {"src/text/sentencepiece/sentencepiece_trainer.cpp"}},
       {"cuda_", {"src/device/cuda/", "src/ops/cuda/", "src/comm/cuda/"}},

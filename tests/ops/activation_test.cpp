@@ -1,8 +1,7 @@
 // Every test names the fault that makes it fail.
-#include "ops/activation.h"
-
 #include <gtest/gtest.h>
 
+#include "ops/elementwise.h"
 #include "ops/harness.h"
 
 namespace bev::test {

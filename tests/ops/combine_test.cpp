@@ -1,9 +1,8 @@
 // Every test names the fault that makes it fail.
-#include "ops/combine.h"
-
 #include <gtest/gtest.h>
 
 #include "ops/harness.h"
+#include "ops/reduce.h"
 
 namespace bev::test {
 namespace {

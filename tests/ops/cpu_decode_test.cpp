@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.h"
-#include "ops/decode_attention.h"
+#include "ops/attention.h"
 #include "ops/harness.h"
 #include "ops/matmul.h"
 #include "ops/sampling.h"

@@ -1,6 +1,4 @@
 // Every test names the fault that makes it fail.
-#include "ops/decode_attention.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

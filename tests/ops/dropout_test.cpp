@@ -1,12 +1,11 @@
 // Every test names the fault that makes it fail.
-#include "ops/dropout.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
 #include "base/philox.h"
+#include "ops/elementwise.h"
 #include "ops/harness.h"
 
 namespace bev::test {

@@ -16,13 +16,14 @@ std::atomic<int64_t> heap_allocations{0};
 
 }  // namespace
 
-void* operator new(size_t bytes) {
+// Not inlined: g++ would take malloc and free for a mismatch.
+[[gnu::noinline]] void* operator new(size_t bytes) {
   ++heap_allocations;
   if (void* memory = std::malloc(bytes)) return memory;
   throw std::bad_alloc();
 }
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, size_t) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory) noexcept { std::free(memory); }
+[[gnu::noinline]] void operator delete(void* memory, size_t) noexcept { std::free(memory); }
 
 namespace bev::test {
 namespace {

@@ -11,7 +11,7 @@
 #include <tuple>
 
 #include "base/philox.h"
-#include "device/autotune.h"
+#include "device/device.h"
 #include "support/tolerance.h"
 
 namespace bev::test {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/format.h"
-#include "device/buffer.h"
 #include "device/exec.h"
+#include "device/memory.h"
 #include "ops/make_device.h"
 #include "ops/op_table.h"
 

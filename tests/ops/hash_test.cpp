@@ -4,9 +4,7 @@
 #include <cstring>
 #include <random>
 
-#include "device/arena.h"
-#include "device/buffer.h"
-#include "ops/hash_rule.h"
+#include "device/memory.h"
 #include "ops/make_device.h"
 #include "ops/reduce.h"
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "base/philox.h"
-#include "device/autotune.h"
-#include "ops/activation.h"
+#include "device/device.h"
+#include "ops/elementwise.h"
 #include "ops/harness.h"
 #include "support/temporary_directory.h"
 

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "comm/communicator.h"
-#include "verify/uneven_dataset.h"
+#include "verify/layout_run.h"
 
 namespace bev::test {
 

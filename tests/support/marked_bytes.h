@@ -2,7 +2,7 @@
 // with a template have them.
 #pragma once
 
-#include "text/byte_tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace bev::test {
 

@@ -9,7 +9,7 @@
 #include "checkpoint/manifest.h"
 #include "tensor/dtype.h"
 #include "tensor/rectangle.h"
-#include "tensor/shape.h"
+#include "tensor/tensor.h"
 
 namespace bev::test {
 

@@ -1,20 +1,17 @@
-#include "app/bench/bench_comm_verb.h"
-
 #include <array>
 #include <cstdio>
 
-#include "app/cli/any_model.h"
+#include "app/bench/bench_verbs.h"
 #include "app/cli/verb_config.h"
-#include "app/doctor/host_info.h"
+#include "app/doctor/doctor.h"
 #include "app/launch/launched_rank.h"
 #include "base/check.h"
 #include "bench/comm_bench.h"
 #include "comm/thread_communicator.h"
-#include "config/parse/print_config.h"
-#include "config/parse/size.h"
+#include "config/parse/toml.h"
 #include "config/parse/value.h"
 #include "config/resolve.h"
-#include "net/interfaces.h"
+#include "net/address.h"
 #include "ops/make_device.h"
 
 namespace bev::app {

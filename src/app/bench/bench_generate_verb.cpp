@@ -1,9 +1,8 @@
-#include "app/bench/bench_generate_verb.h"
-
 #include <array>
 
+#include "app/bench/bench_verbs.h"
 #include "app/cli/cli_flags.h"
-#include "app/cli/device_flags.h"
+#include "app/cli/shared_flags.h"
 #include "base/check.h"
 #include "bench/generation_bench.h"
 #include "config/parse/load.h"

@@ -5,8 +5,7 @@
 #include <cstdio>
 #include <sstream>
 
-#include "app/bench/bench_comm_verb.h"
-#include "app/bench/bench_generate_verb.h"
+#include "app/bench/bench_verbs.h"
 #include "app/cli/cli_flags.h"
 #include "app/cli/verb_config.h"
 #include "app/cli/verbs.h"

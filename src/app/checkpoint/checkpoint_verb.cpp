@@ -2,7 +2,7 @@
 #include <array>
 
 #include "app/checkpoint/checkpoint_verbs.h"
-#include "app/cli/subcommands.h"
+#include "app/cli/dispatch.h"
 #include "app/cli/verbs.h"
 
 namespace bev::app {

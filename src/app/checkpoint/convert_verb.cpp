@@ -7,9 +7,9 @@
 
 #include "app/cli/build_info.h"
 #include "app/cli/cli_flags.h"
+#include "app/cli/console.h"
+#include "app/cli/dispatch.h"
 #include "app/cli/progress_line.h"
-#include "app/cli/subcommands.h"
-#include "app/cli/terminal.h"
 #include "app/cli/verbs.h"
 #include "base/check.h"
 #include "base/json.h"

@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "config/parse/help.h"
-#include "config/parse/nearest.h"
 #include "config/parse/problem.h"
-#include "config/parse/size.h"
 #include "config/parse/value.h"
 
 namespace bev::app {

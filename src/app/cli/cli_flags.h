@@ -50,7 +50,7 @@ class FlagValues {
   std::vector<std::string> texts(std::string_view flag) const;
   int64_t integer(std::string_view flag, int64_t otherwise, int64_t min, int64_t max) const;
   double real(std::string_view flag, double otherwise, double min, double max) const;
-  // With a suffix: "100K", "64Ki" (config/parse/size.h).
+  // With a suffix: "100K", "64Ki" (config/parse/value.h).
   int64_t size(std::string_view flag, int64_t otherwise, int64_t min, int64_t max) const;
   // The index into `names`.
   size_t choice(std::string_view flag, size_t otherwise,

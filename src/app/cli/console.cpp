@@ -1,13 +1,14 @@
 #include "app/cli/console.h"
 
 #include <fcntl.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-#include "app/cli/terminal.h"
 #include "base/check.h"
 
 namespace bev::app {
@@ -49,6 +50,18 @@ void Voice::alert(const Voice* voice, int rank, const std::string& text) {
 void Voice::keep(const std::string& text) const {
   // A disk that is full ends no training.
   if (file_ >= 0) (void)!::write(file_, text.data(), text.size());
+}
+
+size_t text_columns() {
+  const size_t columns = terminal_columns(STDOUT_FILENO);
+  return columns == 0 ? 80 : std::clamp<size_t>(columns, 20, 100);
+}
+
+bool stderr_is_terminal() { return ::isatty(STDERR_FILENO) != 0; }
+
+size_t terminal_columns(int descriptor) {
+  winsize size{};
+  return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 }  // namespace bev::app

@@ -3,8 +3,9 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
-#include "app/cli/verb.h"
+#include "app/cli/verbs.h"
 
 namespace bev::app {
 
@@ -14,5 +15,25 @@ int dispatch(std::span<const Verb> verbs, std::span<const std::string> args);
 
 // What `bevatron help` prints.
 std::string overview(std::span<const Verb> verbs);
+
+// A verb that has parts, as `bevatron checkpoint list`.
+
+struct VerbParts {
+  std::string_view name;  // of the verb
+  std::span<const Verb> parts;
+  std::string_view arguments;  // what follows a part, in the usage line
+  std::string_view footer;     // the last lines of the overview, with their end
+};
+
+// Runs the part that the first argument names, or prints the overview. Usage error where there is
+// no such part.
+int run_part(const VerbParts& verb, std::span<const std::string> args);
+
+// Completion of command lines by the shell.
+
+// What `bevatron completion` prints. Completes verbs, choices, presets, files, the flags a verb has
+// for itself and, where it reads a configuration, those of fields and of Megatron-LM. What a verb
+// has and reads, the script asks from its help. Usage error for a shell other than bash and zsh.
+std::string completion_script(std::span<const Verb> verbs, std::string_view shell);
 
 }  // namespace bev::app

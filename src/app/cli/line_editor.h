@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "app/cli/interrupt.h"
+#include "app/cli/signals.h"
 
 namespace bev::app {
 

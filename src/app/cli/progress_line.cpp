@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "base/clock.h"
 #include "base/format.h"
 

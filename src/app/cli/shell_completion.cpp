@@ -1,7 +1,6 @@
-#include "app/cli/shell_completion.h"
-
 #include <vector>
 
+#include "app/cli/dispatch.h"
 #include "base/check.h"
 #include "base/format.h"
 #include "config/megatron/megatron_flags.h"

@@ -4,11 +4,11 @@
 #include <cstdio>
 #include <vector>
 
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "base/check.h"
 #include "base/format.h"
 #include "config/parse/help.h"
-#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "ops/make_device.h"
 
 namespace bev::app {
@@ -68,6 +68,21 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
     return std::nullopt;
   }
   return loaded;
+}
+
+void fill_in_model(Config& config) {
+  const auto otherwise = [](auto& field, auto value) {
+    if (field == 0) field = value;
+  };
+  constexpr int64_t kAnyVocab = int64_t{1} << 28;
+  otherwise(config.model.layers, 1);
+  if (config.model.width == 0) config.model.width = config.model.heads = 1;
+  otherwise(config.model.heads, 1);
+  otherwise(config.model.vocab, kAnyVocab);
+  otherwise(config.model.positions, std::max<int64_t>(1, config.train.sequence));
+  otherwise(config.train.micro_batch, 1);
+  if (config.train.samples == 0) otherwise(config.train.iterations, 1);
+  otherwise(config.optim.lr, 1.0);
 }
 
 }  // namespace bev::app

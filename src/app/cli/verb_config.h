@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "config/config.h"
 #include "config/parse/load.h"
 
 namespace bev::app {
@@ -16,7 +17,7 @@ struct ConfigVerb {
   std::string_view summary;      // what it does, a sentence or two
   std::span<const OwnFlag> own;  // flags besides the configuration
   Purpose purpose = Purpose::Plan;
-  Complete complete = nullptr;
+  CompleteConfig complete = nullptr;
   int launched = 0;    // ranks that a launcher started, each a process; 0: it started none
   bool prints = true;  // notes, and what --help and --print-config ask for
 };
@@ -28,5 +29,11 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
 
 // What --help prints.
 std::string help_text(const ConfigVerb& verb, size_t columns);
+
+// Verbs that take a configuration and have no use for its model.
+
+// Gives what a model and a training must have and nobody has given some value that is legal.
+// train.sequence is left as it is.
+void fill_in_model(Config& config);
 
 }  // namespace bev::app

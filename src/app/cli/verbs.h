@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace bev::app {
 
@@ -28,5 +29,15 @@ int doctor(std::span<const std::string> args);
 int tokenizer(std::span<const std::string> args);
 int corpus(std::span<const std::string> args);
 int version(std::span<const std::string> args);
+
+// A sub-command of the program.
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;  // one line of the overview
+  // Gets the arguments after the verb and returns the exit code. Throws Error; main prints it.
+  int (*run)(std::span<const std::string> args);
+  std::string_view parts{};  // words of which one must follow, with blanks between
+};
 
 }  // namespace bev::app

@@ -7,14 +7,13 @@
 #include <optional>
 
 #include "app/cli/cli_flags.h"
-#include "app/cli/input_text.h"
 #include "app/cli/progress_line.h"
+#include "app/cli/stdio_files.h"
 #include "app/cli/verbs.h"
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "text/stories/story_file.h"
-#include "text/stories/story_grammar.h"
+#include "text/stories/story_corpus.h"
 
 namespace bev::app {
 

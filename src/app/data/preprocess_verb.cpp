@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <thread>
 
+#include "app/cli/console.h"
 #include "app/cli/progress_line.h"
-#include "app/cli/stop_signal.h"
-#include "app/cli/terminal.h"
-#include "app/cli/tokenizer_flags.h"
+#include "app/cli/shared_flags.h"
+#include "app/cli/signals.h"
 #include "app/cli/verbs.h"
 #include "base/check.h"
 #include "base/json.h"

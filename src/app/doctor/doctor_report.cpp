@@ -1,6 +1,5 @@
-#include "app/doctor/doctor_report.h"
-
 #include "app/cli/build_info.h"
+#include "app/doctor/doctor.h"
 #include "base/format.h"
 #include "base/json.h"
 #include "device/gpu_peaks.h"

@@ -4,7 +4,7 @@
 
 #include "app/cli/cli_flags.h"
 #include "app/cli/verbs.h"
-#include "app/doctor/doctor_report.h"
+#include "app/doctor/doctor.h"
 #include "base/error.h"
 #include "base/format.h"
 #include "ops/make_device.h"

@@ -1,5 +1,3 @@
-#include "app/doctor/host_info.h"
-
 #include <grp.h>
 #include <pwd.h>
 #include <sys/resource.h>
@@ -12,6 +10,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "app/doctor/doctor.h"
 #include "base/format.h"
 #include "ops/cpu/simd/isa.h"
 #include "ops/make_device.h"

@@ -1,9 +1,8 @@
-#include "app/doctor/machine_diagnosis.h"
-
 #include <algorithm>
 #include <cstdlib>
 #include <optional>
 
+#include "app/doctor/doctor.h"
 #include "base/format.h"
 
 namespace bev::app {

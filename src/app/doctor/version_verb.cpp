@@ -4,7 +4,7 @@
 
 #include "app/cli/build_info.h"
 #include "app/cli/verbs.h"
-#include "app/doctor/machine_diagnosis.h"
+#include "app/doctor/doctor.h"
 #include "base/check.h"
 #include "ops/make_device.h"
 

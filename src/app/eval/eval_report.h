@@ -6,7 +6,6 @@
 
 #include "base/json.h"
 #include "eval/lambada.h"
-#include "eval/lambada_passages.h"
 #include "eval/multiple_choice.h"
 #include "eval/perplexity.h"
 #include "eval/wikitext.h"

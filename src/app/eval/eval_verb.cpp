@@ -4,9 +4,9 @@
 #include <memory>
 #include <optional>
 
-#include "app/cli/device_flags.h"
+#include "app/cli/console.h"
 #include "app/cli/progress_line.h"
-#include "app/cli/terminal.h"
+#include "app/cli/shared_flags.h"
 #include "app/cli/verbs.h"
 #include "app/eval/eval_report.h"
 #include "app/launch/inference_ranks.h"
@@ -267,8 +267,9 @@ void evaluate(const FlagValues& flags, InferenceRanks& ranks) {
 }  // namespace
 
 int eval(std::span<const std::string> args) {
-  return run_inference_verb(
-      kEvalVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) { evaluate(flags, ranks); });
+  return run_inference_verb(kEvalVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) {
+    evaluate(flags, ranks);
+  });
 }
 
 }  // namespace bev::app

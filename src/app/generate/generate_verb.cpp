@@ -7,20 +7,19 @@
 #include <optional>
 #include <vector>
 
-#include "app/cli/device_flags.h"
-#include "app/cli/input_text.h"
+#include "app/cli/console.h"
 #include "app/cli/progress_line.h"
-#include "app/cli/result_file.h"
-#include "app/cli/terminal.h"
+#include "app/cli/shared_flags.h"
+#include "app/cli/stdio_files.h"
 #include "app/cli/verbs.h"
-#include "app/generate/beam_texts.h"
 #include "app/generate/generation_prompts.h"
 #include "app/generate/generation_settings.h"
 #include "app/generate/interactive_generation.h"
 #include "app/generate/output_formats.h"
+#include "app/generate/text_generation.h"
 #include "app/launch/inference_ranks.h"
 #include "base/check.h"
-#include "comm/shared_text.h"
+#include "comm/communicator.h"
 #include "config/tokenizer_config.h"
 
 namespace bev::app {
@@ -267,9 +266,9 @@ class Generation {
 }  // namespace
 
 int generate(std::span<const std::string> args) {
-  return run_inference_verb(kGenerateVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) {
-    Generation(flags, ranks).run();
-  });
+  return run_inference_verb(
+      kGenerateVerb, args,
+      [](const FlagValues& flags, InferenceRanks& ranks) { Generation(flags, ranks).run(); });
 }
 
 }  // namespace bev::app

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "app/cli/input_text.h"
+#include "app/cli/stdio_files.h"
 #include "base/check.h"
 #include "config/parse/value.h"
 

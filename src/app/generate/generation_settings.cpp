@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "config/parse/nearest.h"
+#include "config/parse/problem.h"
 #include "config/parse/value.h"
 #include "text/utf8.h"
 

@@ -1,5 +1,3 @@
-#include "app/inspect/inspect_checkpoint.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -7,8 +5,9 @@
 
 #include "app/checkpoint/checkpoint_verbs.h"
 #include "app/cli/progress_line.h"
+#include "app/inspect/inspect_verbs.h"
 #include "base/format.h"
-#include "checkpoint/tensor_statistics.h"
+#include "checkpoint/tensor_comparison.h"
 #include "config/parse/field.h"
 
 namespace bev::app {
@@ -16,10 +15,6 @@ namespace bev::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-void print_row(std::string_view name, const std::string& value) {
-  fmt::print("{:<14}{}\n", name, value);
-}
 
 std::string date_text(int64_t time) {
   const auto seconds = static_cast<std::time_t>(time);

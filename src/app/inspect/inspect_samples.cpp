@@ -1,13 +1,11 @@
-#include "app/inspect/inspect_samples.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
 #include <vector>
 
-#include "app/cli/any_model.h"
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "app/cli/verb_config.h"
+#include "app/inspect/inspect_verbs.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "config/tokenizer_config.h"
@@ -44,15 +42,15 @@ std::vector<std::string> with_part(std::span<const std::string> args) {
 }
 
 // A sample as the model gets it, and where it was found.
-struct Shown {
+struct ShownSample {
   int64_t index;
   SampleSource source;
   HostBatch batch;
   std::vector<int32_t> text;  // the tokens and the last label
 };
 
-Shown look_at(const Samples& samples, int64_t index, const Config& config) {
-  Shown shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
+ShownSample look_at(const Samples& samples, int64_t index, const Config& config) {
+  ShownSample shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
   shown.batch.resize(1, config.train.sequence, config.data.is_packed());
   samples.read(index, shown.batch, 0);
   shown.text = shown.batch.tokens;
@@ -111,7 +109,7 @@ std::string masked_positions(const std::vector<float>& weights) {
   return out;
 }
 
-void print_sample(const Shown& shown, const TextView& view) {
+void print_sample(const ShownSample& shown, const TextView& view) {
   const SampleSource& source = shown.source;
   fmt::print("sample {}  {}{}, {} tokens and the label of the last\n", shown.index,
              source.file.empty() ? "made up" : source.file,
@@ -131,7 +129,7 @@ void print_sample(const Shown& shown, const TextView& view) {
   if (!masked.empty()) fmt::print("  without loss  {}\n", masked);
 }
 
-Json json_of(const Shown& shown, const TextView& view) {
+Json json_of(const ShownSample& shown, const TextView& view) {
   const HostBatch& batch = shown.batch;
   Json out{{"index", shown.index},
            {"file", shown.source.file},
@@ -192,7 +190,7 @@ int inspect_samples(std::span<const std::string> args) {
   const TextView view(config);
   Json list = Json::array();
   for (int64_t i = from; i < from + count; ++i) {
-    const Shown shown = look_at(samples, i, config);
+    const ShownSample shown = look_at(samples, i, config);
     if (loaded->has("--json")) {
       list.push_back(json_of(shown, view));
     } else {

@@ -1,12 +1,11 @@
-#include "app/inspect/inspect_tokens.h"
-
 #include <algorithm>
 #include <bit>
 #include <cstdio>
 
+#include "app/inspect/inspect_verbs.h"
+#include "base/crypto.h"
 #include "base/format.h"
 #include "base/json.h"
-#include "base/sha256.h"
 #include "data/token_file.h"
 
 namespace bev::app {
@@ -53,15 +52,15 @@ Facts facts_of(const TokenFile& file) {
   return f;
 }
 
-struct Shown {
+struct ShownDocument {
   int64_t document = 0, tokens = 0;
   std::vector<int32_t> ids;
   std::string text;
 };
 
-std::vector<Shown> documents_of(const TokenFile& file, const FlagValues& flags) {
+std::vector<ShownDocument> documents_of(const TokenFile& file, const FlagValues& flags) {
   const TokenIndex& index = file.index();
-  std::vector<Shown> shown;
+  std::vector<ShownDocument> shown;
   if (index.documents() == 0) return shown;
   const int64_t first = flags.integer("--document", 0, 0, index.documents() - 1);
   const int64_t last =
@@ -70,7 +69,7 @@ std::vector<Shown> documents_of(const TokenFile& file, const FlagValues& flags) 
   const auto tokenizer =
       names_tokenizer(flags) ? open_tokenizer(tokenizer_from_flags(flags)) : nullptr;
   for (int64_t i = first; i < last; ++i) {
-    Shown& each = shown.emplace_back();
+    ShownDocument& each = shown.emplace_back();
     each.document = i;
     each.tokens = document_tokens(file, i);
     each.ids.resize(static_cast<size_t>(std::min(each.tokens, most)));
@@ -81,10 +80,6 @@ std::vector<Shown> documents_of(const TokenFile& file, const FlagValues& flags) 
 }
 
 std::string checksum(const std::filesystem::path& path) { return sha256(MappedFile(path).bytes()); }
-
-void print_row(std::string_view name, const std::string& value) {
-  fmt::print("{:<14}{}\n", name, value);
-}
 
 void print_histogram(const std::vector<Bin>& histogram) {
   int64_t most = 1;
@@ -100,7 +95,7 @@ void print_histogram(const std::vector<Bin>& histogram) {
   }
 }
 
-void print_text(const TokenFile& file, const Facts& f, const std::vector<Shown>& shown,
+void print_text(const TokenFile& file, const Facts& f, const std::vector<ShownDocument>& shown,
                 const FlagValues& flags) {
   const TokenIndex& index = file.index();
   print_row("token file", file.prefix().string());
@@ -119,7 +114,7 @@ void print_text(const TokenFile& file, const Facts& f, const std::vector<Shown>&
     print_row("lengths", "documents by their tokens");
     print_histogram(f.histogram);
   }
-  for (const Shown& each : shown) {
+  for (const ShownDocument& each : shown) {
     std::string ids;
     for (const int32_t id : each.ids) ids += format("{}{}", ids.empty() ? "" : " ", id);
     if (std::cmp_less(each.ids.size(), each.tokens)) ids += " ...";
@@ -128,13 +123,13 @@ void print_text(const TokenFile& file, const Facts& f, const std::vector<Shown>&
   }
 }
 
-void print_json(const TokenFile& file, const Facts& f, const std::vector<Shown>& shown,
+void print_json(const TokenFile& file, const Facts& f, const std::vector<ShownDocument>& shown,
                 const FlagValues& flags) {
   const TokenIndex& index = file.index();
   Json histogram = Json::array(), documents = Json::array();
   for (const Bin& bin : f.histogram)
     histogram.push_back({{"from", bin.from}, {"to", bin.to}, {"documents", bin.documents}});
-  for (const Shown& each : shown) {
+  for (const ShownDocument& each : shown) {
     documents.push_back({{"document", each.document}, {"tokens", each.tokens}, {"ids", each.ids}});
     if (!each.text.empty()) documents.back()["text"] = each.text;
   }
@@ -160,7 +155,7 @@ void print_json(const TokenFile& file, const Facts& f, const std::vector<Shown>&
 void inspect_tokens(const std::string& path, const FlagValues& flags) {
   const TokenFile file(path);
   const Facts facts = facts_of(file);
-  const std::vector<Shown> shown = documents_of(file, flags);
+  const std::vector<ShownDocument> shown = documents_of(file, flags);
   if (flags.has("--json"))
     print_json(file, facts, shown, flags);
   else

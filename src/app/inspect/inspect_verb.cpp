@@ -6,15 +6,13 @@
 #include <vector>
 
 #include "app/cli/verbs.h"
-#include "app/inspect/inspect_checkpoint.h"
-#include "app/inspect/inspect_samples.h"
-#include "app/inspect/inspect_tokens.h"
+#include "app/inspect/inspect_verbs.h"
 #include "base/check.h"
 #include "base/json.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/safetensors.h"
 #include "config/parse/load.h"
-#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "convert/huggingface/huggingface_config.h"
 #include "data/token_file.h"
 #include "infer/loaded_model.h"
@@ -25,10 +23,6 @@ namespace bev::app {
 namespace {
 
 namespace fs = std::filesystem;
-
-void print_row(std::string_view name, const std::string& value) {
-  fmt::print("{:<14}{}\n", name, value);
-}
 
 void inspect_safetensors(const fs::path& path) {
   const SafetensorsReader reader(path);
@@ -94,6 +88,10 @@ void inspect_config(const fs::path& path) {
 }
 
 }  // namespace
+
+void print_row(std::string_view name, const std::string& value) {
+  fmt::print("{:<14}{}\n", name, value);
+}
 
 int inspect(std::span<const std::string> args) {
   if (!args.empty() && args.front() == "samples") return inspect_samples(args.subspan(1));

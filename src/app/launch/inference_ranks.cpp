@@ -3,11 +3,11 @@
 #include <chrono>
 #include <memory>
 
-#include "app/cli/device_flags.h"
+#include "app/cli/shared_flags.h"
 #include "app/launch/launched_rank.h"
 #include "base/check.h"
 #include "comm/thread_communicator.h"
-#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "config/rules/config_check.h"
 
 namespace bev::app {

@@ -11,13 +11,12 @@
 #include <thread>
 
 #include "app/cli/build_info.h"
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "base/check.h"
 #include "comm/nccl_world.h"
-#include "launch/cpu_binding.h"
-#include "launch/gpu_assignment.h"
-#include "launch/rank_consistency.h"
-#include "net/interfaces.h"
+#include "launch/process_world.h"
+#include "launch/rank_binding.h"
+#include "net/address.h"
 #include "ops/make_device.h"
 
 namespace bev::app {

@@ -2,14 +2,14 @@
 #include <array>
 #include <cstdio>
 
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "app/cli/verb_config.h"
 #include "app/cli/verbs.h"
 #include "base/file.h"
 #include "base/format.h"
 #include "config/presets.h"
+#include "pipeline/schedule.h"
 #include "pipeline/schedule_timeline.h"
-#include "pipeline/step_schedule.h"
 #include "plan/memory_fit.h"
 #include "plan/plan_report.h"
 

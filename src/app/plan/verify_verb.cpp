@@ -5,17 +5,17 @@
 #include <optional>
 #include <vector>
 
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "app/cli/verb_config.h"
 #include "app/cli/verbs.h"
 #include "app/launch/launched_rank.h"
 #include "base/check.h"
-#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "parallel/parallel_layout.h"
 #include "plan/memory_fit.h"
 #include "verify/layout_name.h"
+#include "verify/run_comparison.h"
 #include "verify/shrink.h"
-#include "verify/verify_report.h"
 
 namespace bev::app {
 
@@ -193,8 +193,8 @@ int verify(std::span<const std::string> args) {
       "it: its gradient is rounding noise. A layout is any of these with dots or commas between: "
       "{}.",
       layout_parts());
-  const auto loaded =
-      config_for({.name = "verify", .summary = summary, .own = kVerifyFlags, .complete = complete}, args);
+  const auto loaded = config_for(
+      {.name = "verify", .summary = summary, .own = kVerifyFlags, .complete = complete}, args);
   if (!loaded) return 0;
   BEV_CHECK(!loaded->has("--shrink") || !loaded->has("--whole"), Usage,
             "--shrink and --whole exclude each other");

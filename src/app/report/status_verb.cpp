@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "app/cli/cli_flags.h"
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "app/cli/verbs.h"
 #include "base/format.h"
 #include "report/status_report.h"

@@ -1,27 +1,40 @@
 // bevatron serve: a trained model behind HTTP.
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <memory>
+#include <string>
 
-#include "app/cli/device_flags.h"
-#include "app/cli/stop_signal.h"
-#include "app/cli/terminal.h"
+#include "app/cli/cli_flags.h"
+#include "app/cli/console.h"
+#include "app/cli/shared_flags.h"
+#include "app/cli/signals.h"
 #include "app/cli/verbs.h"
 #include "app/launch/inference_ranks.h"
-#include "app/serve/api_key.h"
 #include "base/check.h"
+#include "base/file.h"
 #include "base/integer.h"
 #include "config/tokenizer_config.h"
-#include "infer/queued_service.h"
+#include "infer/generation_service.h"
+#include "launch/rank_environment.h"
 #include "net/address.h"
-#include "net/listen.h"
-#include "serve/model_server.h"
+#include "net/socket.h"
+#include "serve/api_server.h"
 
 namespace bev::app {
+
+// The key that clients of a server must show.
+
+// What --api-key-file names, else BEVATRON_API_KEY; empty: neither is given. At least 16 visible
+// characters; a file that others than its owner can read is refused. Usage errors.
+std::string api_key(const FlagValues& flags, const Getenv& getenv);
 
 namespace {
 
@@ -227,6 +240,36 @@ int serve(std::span<const std::string> args) {
           serving.run(flags, decoder, ranks.size() > 1, signal);
         });
       });
+}
+
+namespace {
+
+constexpr size_t kLeast = 16, kMost = 4096;
+
+std::string checked(std::string key, const std::string& where) {
+  while (key.ends_with('\n') || key.ends_with('\r')) key.pop_back();
+  BEV_CHECK(key.size() >= kLeast && key.size() <= kMost &&
+                std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c < 0x7F; }),
+            Usage, "the key in {} must be {} to {} visible characters of ASCII", where, kLeast,
+            kMost);
+  return key;
+}
+
+}  // namespace
+
+std::string api_key(const FlagValues& flags, const Getenv& getenv) {
+  if (flags.has("--api-key-file")) {
+    const std::string path = flags.path("--api-key-file");
+    struct stat status{};
+    BEV_CHECK(::stat(path.c_str(), &status) == 0, Usage, "--api-key-file {}: {}", path,
+              std::strerror(errno));
+    BEV_CHECK((status.st_mode & 077) == 0, Usage,
+              "--api-key-file: others can read {} (mode {:04o}); legal is mode 0600: chmod 600 {}",
+              path, status.st_mode & 07777, path);
+    return checked(read_text(path, kMost + 2), path);
+  }
+  const char* value = getenv("BEVATRON_API_KEY");
+  return value != nullptr ? checked(value, "BEVATRON_API_KEY") : "";
 }
 
 }  // namespace bev::app

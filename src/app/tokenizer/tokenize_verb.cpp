@@ -4,14 +4,14 @@
 #include <cstring>
 #include <utility>
 
-#include "app/cli/input_text.h"
-#include "app/cli/tokenizer_flags.h"
+#include "app/cli/shared_flags.h"
+#include "app/cli/stdio_files.h"
 #include "app/cli/verbs.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "config/parse/value.h"
-#include "data/preprocess/documents.h"
+#include "data/preprocess/text_reader.h"
 
 namespace bev::app {
 

@@ -4,13 +4,13 @@
 #include <vector>
 
 #include "app/cli/progress_line.h"
-#include "app/cli/tokenizer_flags.h"
+#include "app/cli/shared_flags.h"
 #include "app/tokenizer/tokenizer_verbs.h"
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "data/preprocess/documents.h"
+#include "data/preprocess/text_reader.h"
 
 namespace bev::app {
 

@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <map>
 
-#include "app/cli/tokenizer_flags.h"
+#include "app/cli/shared_flags.h"
 #include "app/tokenizer/tokenizer_verbs.h"
 #include "base/format.h"
 #include "base/json.h"

@@ -15,10 +15,8 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "text/bpe/bpe_files.h"
-#include "text/bpe/bpe_trainer.h"
 #include "text/bpe/bpe_vocab.h"
-#include "text/bpe/wordpiece_trainer.h"
+#include "text/bpe/tokenizer_trainer.h"
 #include "text/sentencepiece/sentencepiece_tokenizer.h"
 #include "text/sentencepiece/sentencepiece_trainer.h"
 

@@ -1,7 +1,7 @@
 // bevatron tokenizer: makes vocabularies and says what they hold and how well they fit a text.
 #include <array>
 
-#include "app/cli/subcommands.h"
+#include "app/cli/dispatch.h"
 #include "app/cli/verbs.h"
 #include "app/tokenizer/tokenizer_verbs.h"
 

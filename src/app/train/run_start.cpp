@@ -1,13 +1,19 @@
 #include "app/train/run_start.h"
 
+#include <cstdlib>
 #include <ctime>
 
 #include "app/cli/build_info.h"
+#include "app/cli/console.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/format.h"
 #include "base/function_ref.h"
 #include "config/resolve.h"
 #include "optim/lr_schedule_config.h"
+#include "plan/memory_fit.h"
+#include "train/resume.h"
+#include "train/run_directory.h"
 
 namespace bev::app {
 
@@ -120,6 +126,74 @@ std::vector<HistoryEntry> RunStart::history() const {
                      .layout = describe(layout_of(continuation_.config)),
                      .changes = continuation_.changes});
   return history;
+}
+
+Preflight::Preflight(const Config& given, int sharing, bool writes) : config_(given) {
+  const Config& config = config_;
+  attempt([&] {
+    resume_points_ = find_resume_points(given.checkpoint);
+    config_ = with_padding_of(resume_points_, given);
+    if (resume_points_.places.empty()) return;
+    const CheckpointPlace& newest = resume_points_.places.front();
+    continue_from(read_manifest(newest.path), config, newest.path.string());
+  });
+  layout_ = plan_layout(config);
+  attempt([&] { require_fit(config, *layout_, sharing); });
+  attempt([&] { data_ = open_training_data(config); });
+  if (writes) attempt([&] { check_save_folder(config, plan().checkpoint_bytes); });
+  const size_t model_bytes = static_cast<size_t>(plan().model_parameters) * size_of(plan().dtype);
+  if (writes && !config.train.output.empty())
+    attempt([&] { RunDirectory(config.train.output).check(config, model_bytes); });
+}
+
+void Preflight::require() const {
+  if (problems_.empty()) return;
+  if (problems_.size() == 1) throw Error(problems_.front());
+  std::string list = format("{} problems", problems_.size());
+  for (size_t i = 0; i < problems_.size(); ++i)
+    list += format("\n{}. {}", i + 1, problems_[i].what());
+  throw Error(problems_.front().kind, list);
+}
+
+void Preflight::attempt(FunctionRef<void()> look) {
+  try {
+    look();
+  } catch (const Error& error) {
+    if (error.kind == ErrorKind::Internal) throw;
+    problems_.push_back(error);
+  }
+}
+
+namespace {
+
+int64_t restarts_here(const std::optional<RankEnvironment>& environment) {
+  if (environment) return environment->restarts;
+  return restarts_of_job([](const char* name) { return std::getenv(name); });
+}
+
+}  // namespace
+
+void continue_after_restart(Config& config, Origins& origins,
+                            const std::optional<RankEnvironment>& environment) {
+  const int64_t restarts = restarts_here(environment);
+  const std::filesystem::path folder = save_folder(config);
+  if (restarts == 0 || folder.empty()) return;
+  CheckpointConfig& c = config.checkpoint;
+  const bool begins_elsewhere = !c.load.empty() && (!continues_itself(config) || c.step > 0);
+  if (begins_elsewhere && find_checkpoints(folder).empty()) return;
+  const bool is_first = !environment || environment->rank == 0;
+  if (is_first && begins_elsewhere)
+    say("bevatron: note: restart {}: this run continues from its own checkpoints in {}, not from "
+        "{}\n",
+        restarts, folder.string(), c.load);
+  const Origin origin{.kind = OriginKind::Flag, .text = format("restart {}", restarts)};
+  for (const char* path : {"checkpoint.load", "checkpoint.finetune", "checkpoint.step"})
+    origins[path] = origin;
+  c.load = folder.string();
+  c.finetune = false;
+  c.step = 0;
+  // What was not taken from another run is this run's own by now.
+  c.load_optimizer = c.load_optimizer || c.save_optimizer;
 }
 
 }  // namespace bev::app

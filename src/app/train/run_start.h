@@ -6,7 +6,13 @@
 #include <vector>
 
 #include "app/cli/console.h"
+#include "base/error.h"
 #include "base/function_ref.h"
+#include "config/config.h"
+#include "config/parse/field.h"
+#include "data/training_data.h"
+#include "launch/rank_environment.h"
+#include "plan/layout_plan.h"
 #include "train/resume.h"
 
 namespace bev::app {
@@ -47,5 +53,46 @@ class RunStart {
   std::optional<Manifest> from_;
   std::unique_ptr<Assembly> assembly_;
 };
+
+// Everything about a training that can be known before its first step.
+
+// Looks at memory, data and output. One look finds all problems; require() throws them.
+class Preflight {
+ public:
+  // `sharing`: see require_fit(). `writes`: whether this process will write the output. REQUIRES: a
+  // checked configuration that trains.
+  Preflight(const Config& config, int sharing, bool writes);
+
+  // Throws what was found: the one problem itself, or a list of all with the first one's kind.
+  void require() const;
+
+  // What the run does: as the user has it, with the padding of what it continues from.
+  const Config& config() const { return config_; }
+  const LayoutPlan& layout() const { return *layout_; }
+  // Of the first rank.
+  const Plan& plan() const { return layout_->shown; }
+  const TrainingData& data() const { return data_; }
+  // What checkpoint.load means.
+  const ResumePoints& resume_points() const { return resume_points_; }
+
+ private:
+  void attempt(FunctionRef<void()> look);
+
+  Config config_;
+  ResumePoints resume_points_;
+  std::optional<LayoutPlan> layout_;
+  TrainingData data_;
+  std::vector<Error> problems_;
+};
+
+// A training that its launcher has started again.
+
+// What a training continues from when its launcher starts it once more: with its own checkpoints,
+// whatever checkpoint.load and checkpoint.finetune of the command say. Where there are none yet, as
+// the command says; one without checkpoint.load then begins anew in the same folders. Changes
+// nothing at the first start, nor where no checkpoints are wanted. `environment`: absent where this
+// process is alone. Ranks that see the same folder come to the same.
+void continue_after_restart(Config& config, Origins& origins,
+                            const std::optional<RankEnvironment>& environment);
 
 }  // namespace bev::app

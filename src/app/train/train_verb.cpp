@@ -4,24 +4,23 @@
 #include <optional>
 #include <sstream>
 
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
 #include "app/cli/verb_config.h"
 #include "app/cli/verbs.h"
 #include "app/launch/launched_rank.h"
-#include "app/train/preflight.h"
-#include "app/train/restarted_run.h"
-#include "app/train/train_messages.h"
+#include "app/train/run_start.h"
 #include "app/train/train_rank.h"
+#include "app/train/training_printer.h"
 #include "base/check.h"
-#include "checkpoint/folder_lock.h"
+#include "checkpoint/checkpoint_folder.h"
 #include "comm/thread_communicator.h"
-#include "config/parse/print_config.h"
-#include "config/rank_list.h"
-#include "data/fingerprint.h"
+#include "config/parse/toml.h"
+#include "config/parse/value.h"
+#include "data/training_data.h"
 #include "ops/make_device.h"
 #include "plan/memory_fit.h"
 #include "plan/plan_report.h"
-#include "report/times_board.h"
+#include "report/slowest_rank.h"
 
 namespace bev::app {
 

@@ -3,11 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <csignal>
 #include <cstdio>
+#include <cstring>
+#include <ctime>
 
-#include "app/cli/terminal.h"
+#include "app/cli/console.h"
+#include "base/check.h"
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/process.h"
+#include "config/tokenizer_config.h"
 #include "report/plot/ascii_curve.h"
 
 namespace bev::app {
@@ -67,6 +74,186 @@ void TrainingPrinter::clear_live() {
   say("\r\033[K");
   std::fflush(stderr);
   live_shown_ = false;
+}
+
+namespace {
+
+// A file of its own in one line; a blend with the share of each file and how often it is read.
+void print_data(const Voice& voice, const TrainingData& data) {
+  for (const TrainingData::Part& part : data.parts) {
+    const bool blended = part.share < 1;
+    voice.tell(
+        "data      {}{}: {} tokens, {} samples for {}{}\n",
+        blended ? format("{:5.2f} % ", 100 * part.share) : "", part.prefix.string(),
+        with_commas(part.tokens), with_commas(part.windows),
+        kSplitNames[static_cast<size_t>(part.split)],
+        blended && part.split == Split::Train ? format(", read {:.2f} times", part.epochs) : "");
+  }
+}
+
+// What else decides the numbers: threads do not, but people want to know them.
+std::string arithmetic_of(const Config& config, const Plan& plan) {
+  if (plan.device != DeviceKind::Cuda) return format(", {} threads", plan.threads);
+  std::string text;
+  if (plan.dtype == DType::f32)
+    text += config.device.tf32 ? " with TF32 products (10-bit operands)" : ", true f32 products";
+  if (config.device.deterministic) text += ", deterministic";
+  if (config.optim.gradients == StatePrecision::Bf16) text += ", bf16 gradients of matrices";
+  if (config.optim.first_moment == StatePrecision::Bf16 ||
+      config.optim.second_moment == StatePrecision::Bf16)
+    text += ", bf16 moments";
+  return text;
+}
+
+// What --log.dispatch asks for; after the first iteration every op has chosen.
+void print_dispatch(const Voice& voice, Device& device) {
+  for (const DispatchLog::Choice& c : device.dispatch().choices())
+    voice.tell("dispatch  {}: {}{}\n", c.op, c.chosen,
+               c.refused.empty() ? "" : format(" (refused: {})", c.refused));
+}
+
+// "SIGTERM"
+std::string name_of_signal(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return name == nullptr ? format("signal {}", signal) : format("SIG{}", name);
+}
+
+std::string date_and_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm local{};
+  ::localtime_r(&now, &local);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+  return text;
+}
+
+bool is_error(Ending ending) { return ending >= Ending::NonFinite; }
+
+}  // namespace
+
+void print_start(const Voice& voice, const Config& config, const Preflight& preflight) {
+  const Plan& plan = preflight.plan();
+  const TrainingData& data = preflight.data();
+  const ResumePoints& points = preflight.resume_points();
+  for (const std::string& note : data.notes) voice.tell("bevatron: note: {}\n", note);
+  for (const std::string& alert : points.alerts) voice.tell("bevatron: alert: {}\n", alert);
+  voice.tell("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
+             with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
+             plan.model.vocab, plan.model.padded_vocab);
+  voice.tell("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
+             arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
+  if (plan.layout.world() > 1)
+    voice.tell("layout    {}; the numbers above are of the first\n", describe(plan.layout));
+  const std::string rise =
+      config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
+  voice.tell("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
+             plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
+             with_commas(plan.iterations));
+  if (config.data.mock) voice.tell("data      made-up tokens\n");
+  print_data(voice, data);
+  if (!config.train.output.empty()) voice.tell("output    {}\n", config.train.output);
+  if (plan.checkpoint_bytes > 0)
+    voice.tell("save      {}, {} each\n", save_folder(config).string(),
+               as_bytes(plan.checkpoint_bytes));
+}
+
+void print_after_first(const Voice& voice, const Config& config, const Plan& plan, Device& device) {
+  if (!device.rehearsed().empty()) voice.tell("tuned     {}\n", device.rehearsed());
+  if (config.log.dispatch) print_dispatch(voice, device);
+  if (config.device.deterministic && device.algorithms() != 0)
+    voice.tell("algorithms {:016x} (nothing timed)\n", device.algorithms());
+  if (device.is_asynchronous())
+    voice.tell("memory    {} bytes allocated, {} planned\n",
+               with_commas(static_cast<int64_t>(device.allocated_bytes())),
+               with_commas(static_cast<int64_t>(plan.memory_bytes())));
+}
+
+std::string ending_words(const TrainSummary& s) {
+  switch (s.ending) {
+    case Ending::Complete: return "complete";
+    case Ending::Evaluated: return "evaluated only";
+    case Ending::Signal: return format("stopped by {}", name_of_signal(s.signal));
+    case Ending::Request: return "stopped by the control folder";
+    case Ending::Interval: return "stopped by train.exit_interval";
+    case Ending::After: return "stopped by train.exit_after";
+    case Ending::Samples: return "stopped by train.exit_samples";
+    case Ending::Duration: return "stopped by train.exit_minutes";
+    case Ending::NonFinite: return "stopped by a number that is not finite";
+    case Ending::Spike: return "stopped by a spike";
+    case Ending::Corruption: return "stopped by copies that differ";
+    case Ending::BadData: return "stopped by samples that cannot be read";
+  }
+  return "stopped";
+}
+
+std::string exit_lines(const TrainSummary& s, const std::string& checkpoint) {
+  std::string lines;
+  switch (s.ending) {
+    case Ending::Signal:
+      lines = format("exiting program after receiving {}.\n", name_of_signal(s.signal));
+      break;
+    case Ending::Duration:
+      lines = format("[exiting program after {:.1f} minutes] datetime: {}\n",
+                     process_seconds() / 60, date_and_time());
+      break;
+    case Ending::Interval:
+    case Ending::After:
+    case Ending::Samples:
+    case Ending::Request: lines = format("exiting program at iteration {}\n", s.iterations); break;
+    default: break;
+  }
+  return lines +
+         format("run ended | reason: {} | iteration: {}/{} | checkpoint: {} | complete: {} |",
+                ending_words(s), s.iterations, s.planned, checkpoint.empty() ? "none" : checkpoint,
+                s.ending == Ending::Complete ? "yes" : "no");
+}
+
+void print_end(const Voice& voice, const TrainSummary& s, const std::string& curve) {
+  if (s.ending == Ending::Complete && !curve.empty())
+    voice.tell("loss of every iteration\n{}", curve);
+  const bool had_nothing_to_do = s.ran == 0 && s.iterations > 0 && s.ending == Ending::Complete;
+  voice.tell("{} after {} iterations",
+             s.ending == Ending::Complete ? "done"
+             : is_error(s.ending)         ? "stopped by an error"
+                                          : ending_words(s),
+             with_commas(s.iterations));
+  if (had_nothing_to_do) voice.tell(", all of them before this run");
+  // The absolute value takes the sign off what is not a number.
+  if (s.ran > 0)
+    voice.tell(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds),
+               s.tokens_per_second, std::abs(s.first_loss), std::abs(s.last_loss));
+  if (s.valid_loss) voice.tell(", validation {:.4f}", *s.valid_loss);
+  if (s.skipped > 0) voice.tell("; {} updates skipped", s.skipped);
+  if (s.rollbacks > 0) voice.tell("; rolled back {} times", s.rollbacks);
+  voice.tell("\n");
+}
+
+void print_next_steps(const Voice& voice, const Config& config) {
+  const bool text = tokenizer_of(config) != nullptr;
+  voice.tell(
+      "next      bevatron eval {}{}\n", config.train.output,
+      text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
+}
+
+void require_good_end(const TrainSummary& summary, const std::string& saved) {
+  if (!is_error(summary.ending)) return;
+  if (summary.ending == Ending::BadData)
+    throw Error(ErrorKind::Data, format("{}\n  {}", summary.reason, saved));
+  std::string advice;
+  if (summary.ending == Ending::NonFinite)
+    advice =
+        "the update was not applied; {}. A smaller optim.lr or optim.clip may help; "
+        "--guard.nonfinite skip goes on without such updates, rollback without such samples";
+  if (summary.ending == Ending::Spike)
+    advice =
+        "the update was not applied; {}. --data.skip leaves samples out; --guard.loss_spike and "
+        "--guard.norm_spike say what else can be done: log, skip, rollback";
+  if (summary.ending == Ending::Corruption)
+    advice =
+        "{}. A rank that differs again has a fault in its memory or its processor; "
+        "--guard.corruption rollback goes on from the last checkpoint by itself";
+  throw Error(ErrorKind::Numerics,
+              format("{}\n  {}", summary.reason, fmt::format(fmt::runtime(advice), saved)));
 }
 
 }  // namespace bev::app

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
-#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_device.h"
 
 namespace bev::cuda {
 

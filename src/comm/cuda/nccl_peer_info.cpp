@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "net/interfaces.h"
+#include "net/address.h"
 
 namespace bev::cuda {
 

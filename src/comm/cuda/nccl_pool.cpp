@@ -9,9 +9,9 @@
 #include <span>
 
 #include "base/check.h"
-#include "base/sha256.h"
+#include "base/crypto.h"
 #include "comm/cuda/nccl_peer_info.h"
-#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_device.h"
 
 namespace bev::cuda {
 

@@ -1,5 +1,5 @@
 // Flags about what is written and read again.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -1,5 +1,5 @@
 // Flags of mixtures of experts.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -1,5 +1,5 @@
 // Flags of serving, evaluating and generating.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -1,5 +1,5 @@
 // Flags that choose kernels or trade memory for time.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

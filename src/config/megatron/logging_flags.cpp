@@ -1,5 +1,5 @@
 // Flags about logs, timers and profiles.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -60,5 +62,40 @@ std::string legal_values(const MegatronFlag& flag);
 // Whether the values are the default or mean the same; numbers are compared as numbers. An empty
 // text is as good as none.
 bool is_standard(const MegatronFlag& flag, std::span<const std::string> values);
+
+// The tables of Megatron's flags, one file per subject. Used by megatron_flags.cpp only.
+
+std::span<const FlagTopic> model_topics();
+std::span<const FlagTopic> other_attention_topics();
+std::span<const FlagTopic> experts_topics();
+std::span<const FlagTopic> precision_topics();
+std::span<const FlagTopic> parallel_topics();
+std::span<const FlagTopic> kernels_topics();
+std::span<const FlagTopic> optimizer_topics();
+std::span<const FlagTopic> run_topics();
+std::span<const FlagTopic> checkpoints_topics();
+std::span<const FlagTopic> data_topics();
+std::span<const FlagTopic> logging_topics();
+std::span<const FlagTopic> distillation_topics();
+std::span<const FlagTopic> bert_t5_topics();
+std::span<const FlagTopic> retrieval_topics();
+std::span<const FlagTopic> vision_topics();
+std::span<const FlagTopic> reinforcement_topics();
+std::span<const FlagTopic> inference_topics();
+
+// Notations of Megatron's that are not ours, and what its flags mean together.
+
+struct CommandLine;
+
+// "(127,0)" or "127,0", the tokens seen before and after the own one, as model.window counts them:
+// "128". A side of -1 has no end. A text that is not such a pair comes back as it is.
+std::string window_of_megatron(std::string_view text);
+
+// Megatron's flags on a command line with their first value.
+using GivenFlags = std::map<std::string, std::string, std::less<>>;
+
+// Drops assignments of flags that Megatron ignores beside, or without, other ones, and adds what a
+// flag says besides its value; what the user may have meant otherwise gets a note.
+void combine_megatron_flags(const GivenFlags& given, CommandLine& line);
 
 }  // namespace bev

@@ -1,5 +1,5 @@
 // Flags that change the model itself.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -1,5 +1,5 @@
 // Flags about optimizers, groups of parameters, batch sizes and the mean of the loss.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -1,5 +1,5 @@
 // Flags of layers that are no softmax attention over plain heads.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -1,5 +1,5 @@
 // Flags about several ranks: what they divide and how they talk.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

@@ -1,5 +1,5 @@
 // Flags about the precision of numbers and about reproducible results.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

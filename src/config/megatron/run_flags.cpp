@@ -1,5 +1,5 @@
 // Flags about when a run ends, restarts or validates.
-#include "config/megatron/flag_topics.h"
+#include "config/megatron/megatron_flags.h"
 
 namespace bev {
 

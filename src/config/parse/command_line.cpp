@@ -5,8 +5,7 @@
 
 #include "base/format.h"
 #include "config/megatron/megatron_flags.h"
-#include "config/megatron/megatron_notation.h"
-#include "config/parse/nearest.h"
+#include "config/parse/problem.h"
 
 namespace bev {
 

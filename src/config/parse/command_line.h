@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/parse/assignment.h"
+#include "config/parse/field.h"
 
 namespace bev {
 

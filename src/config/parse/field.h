@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "config/config.h"
+#include "config/parse/problem.h"
 #include "config/parse/value.h"
 
 namespace bev {
@@ -51,5 +54,35 @@ Parsed convert_value(const Field& field, const Value& value);
 
 // "1 to 100000", "at least 0", "layernorm or rmsnorm", "true or false", "any text".
 std::string legal_values(const Field& field, const Alias* alias = nullptr);
+
+// Where the value of a field came from.
+
+// In the order of precedence: a later kind wins over an earlier one.
+enum class OriginKind : uint8_t { Default, Preset, File, Flag };
+
+struct Origin {
+  OriginKind kind = OriginKind::Default;
+  std::string text = "default";  // "default", "preset gpt2-124m", "run.toml:12", "--hidden-size"
+};
+
+// By field path ("model.width"). A path that is absent has its default.
+using Origins = std::map<std::string, Origin, std::less<>>;
+
+// What the readers of files and command lines hand on: values for fields, and what went wrong.
+
+struct Assignment {
+  const Field* field = nullptr;
+  Value value;
+  Origin origin;
+  const Alias* alias = nullptr;  // the Megatron flag it was given by, if any
+};
+
+struct Findings {
+  std::vector<Problem> problems;
+  // Fields that a refused value or a misspelt name probably meant to set: rules that read them
+  // would only report the same mistake again.
+  std::set<std::string, std::less<>> doubtful;
+  bool incomplete = false;  // a file or preset could not be read: something missing means nothing
+};
 
 }  // namespace bev

@@ -18,4 +18,9 @@ std::string own_flags_help(std::span<const OwnFlag> own, size_t columns);
 // All sections and fields: name, default, range or choices, Megatron's flags, what it means.
 std::string fields_help(size_t columns);
 
+// The page that documents the configuration, docs/configuration.md, made from the descriptions.
+
+// Markdown: every field by section, then the flags of Megatron-LM that set none.
+std::string configuration_page();
+
 }  // namespace bev

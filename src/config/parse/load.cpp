@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "config/parse/blend_files.h"
-#include "config/parse/nearest.h"
+#include "config/blend.h"
+#include "config/parse/problem.h"
 #include "config/parse/toml.h"
 #include "config/presets.h"
 #include "config/tokenizer_config.h"
@@ -88,7 +88,7 @@ std::string LoadedConfig::own_text(std::string_view own_flag, std::string_view o
 }
 
 LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const OwnFlag> own,
-                            Purpose purpose, Findings& findings, Complete complete,
+                            Purpose purpose, Findings& findings, CompleteConfig complete,
                             DeviceKind automatic) {
   CommandLine line = parse_command_line(args, own, findings);
   std::vector<Assignment> file;
@@ -111,7 +111,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
 }
 
 LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own, Purpose purpose,
-                  Complete complete, DeviceKind automatic) {
+                  CompleteConfig complete, DeviceKind automatic) {
   Findings findings;
   LoadedConfig loaded = load_unchecked(args, own, purpose, findings, complete, automatic);
   throw_if_any(findings.problems);

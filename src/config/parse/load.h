@@ -25,17 +25,17 @@ struct LoadedConfig {
 };
 
 // Fills in what a verb does not need and the user has left out, before the rules ask for it.
-using Complete = void (*)(Config& config);
+using CompleteConfig = void (*)(Config& config);
 
 // Reads and checks. `automatic` is what device.kind auto means on this machine. REQUIRES: args do
 // not contain the verb. All problems are thrown together as one Usage error.
 LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own = {},
-                  Purpose purpose = Purpose::Plan, Complete complete = nullptr,
+                  Purpose purpose = Purpose::Plan, CompleteConfig complete = nullptr,
                   DeviceKind automatic = DeviceKind::Cpu);
 
 // The same without the throw: problems go into `findings`, cross-field rules included.
 LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const OwnFlag> own,
-                            Purpose purpose, Findings& findings, Complete complete = nullptr,
+                            Purpose purpose, Findings& findings, CompleteConfig complete = nullptr,
                             DeviceKind automatic = DeviceKind::Cpu);
 
 // The verb's own flag as it is needed: Usage error when its value is no integer in [min, max].

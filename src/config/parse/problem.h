@@ -20,4 +20,14 @@ std::string report(std::span<const Problem> problems, std::string_view place = "
 // Throws one Usage error that carries the report. Returns when there is no problem.
 void throw_if_any(std::span<const Problem> problems, std::string_view place = "the configuration");
 
+// What the user may have meant.
+
+// Insertions, deletions, replacements and swaps of neighbours that turn one text into the other
+// (Damerau-Levenshtein, each neighbour pair swapped at most once).
+size_t edit_distance(std::string_view a, std::string_view b);
+
+// The candidate nearest to `text`, the first of equals, upper and lower case alike; empty when even
+// the nearest is too far away to be what was meant.
+std::string nearest(std::string_view text, std::span<const std::string> candidates);
+
 }  // namespace bev

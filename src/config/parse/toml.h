@@ -2,10 +2,12 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "config/parse/assignment.h"
+#include "config/config.h"
+#include "config/parse/field.h"
 
 namespace bev {
 
@@ -19,5 +21,11 @@ std::vector<Assignment> read_toml(const std::filesystem::path& path, Findings& f
 // The same for a text; `name` stands for the file in messages.
 std::vector<Assignment> parse_toml(std::string_view text, std::string_view name,
                                    Findings& findings);
+
+// The complete effective configuration as TOML.
+
+// Every field, each with a comment that says where its value came from. Loading the text gives the
+// same configuration.
+std::string print_config(const Config& config, const Origins& origins = {});
 
 }  // namespace bev

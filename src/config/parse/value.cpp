@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <limits>
+#include <string>
 
 #include "base/format.h"
 
@@ -165,6 +167,77 @@ std::string toml_string(std::string_view text) {
     }
   }
   return out + '"';
+}
+
+namespace {
+
+bool ends_with(std::string_view text, char upper) {
+  return !text.empty() && (text.back() == upper || text.back() == upper - 'A' + 'a');
+}
+
+}  // namespace
+
+std::optional<int64_t> parse_size(std::string_view text) {
+  if (ends_with(text, 'B')) text.remove_suffix(1);
+  const bool binary = ends_with(text, 'I');
+  if (binary) text.remove_suffix(1);
+  int thousands = 0;
+  for (const char suffix : std::string_view("KMGT")) {
+    ++thousands;
+    if (!ends_with(text, suffix)) continue;
+    text.remove_suffix(1);
+    if (!binary) {
+      // The exponent goes into the text, so that 1.1K is exactly 1100.
+      const auto value = parse_integer(std::string(text) + "e" + std::to_string(3 * thousands));
+      return value && *value >= 0 ? value : std::nullopt;
+    }
+    // Powers of two: a double holds the product exactly or it is no integer below 2^53 anyway.
+    const auto real = parse_real(text);
+    if (!real || *real < 0) return std::nullopt;
+    const double value = *real * static_cast<double>(int64_t{1} << (10 * thousands));
+    if (value >= 0x1p62 || value != static_cast<double>(static_cast<int64_t>(value)))
+      return std::nullopt;
+    return static_cast<int64_t>(value);
+  }
+  if (binary) return std::nullopt;
+  const auto value = parse_integer(text);
+  return value && *value >= 0 ? value : std::nullopt;
+}
+
+namespace {
+
+std::optional<int64_t> number(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+std::optional<RankList> RankList::parse(std::string_view text) {
+  RankList list;
+  if (text == "all") {
+    list.ranges_.emplace_back(0, std::numeric_limits<int64_t>::max());
+    return list;
+  }
+  while (true) {
+    const size_t comma = text.find(',');
+    const std::string_view part = text.substr(0, comma);
+    const size_t dash = part.find('-');
+    const auto first = number(part.substr(0, dash));
+    const auto last = dash == std::string_view::npos ? first : number(part.substr(dash + 1));
+    if (!first || !last || *last < *first) return std::nullopt;
+    list.ranges_.emplace_back(*first, *last);
+    if (comma == std::string_view::npos) return list;
+    text.remove_prefix(comma + 1);
+  }
+}
+
+bool RankList::has(int64_t rank) const {
+  return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& range) {
+    return range.first <= rank && rank <= range.second;
+  });
 }
 
 }  // namespace bev

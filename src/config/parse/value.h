@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -51,5 +52,28 @@ std::string enumerate(const std::vector<std::string_view>& words);
 
 // The text between quotes, special characters escaped.
 std::string toml_string(std::string_view text);
+
+// A number of bytes, tokens or the like as people write it on a command line.
+
+// What parse_size accepts, for messages.
+inline constexpr std::string_view kSizeNotation =
+    "digits with an optional K, M, G or T (thousands) or Ki, Mi, Gi or Ti (powers of 1024)";
+
+// "300", "100K" = 100,000, "1_500M", "1.5G", "64Ki" = 65,536, "2e6"; upper or lower case, a final B
+// means nothing. Anything that is not exactly a number >= 0 of 63 bits gives nothing.
+std::optional<int64_t> parse_size(std::string_view text);
+
+// Some ranks as people type them: "all", "0", "0,2-5".
+
+class RankList {
+ public:
+  // Empty when the text is none of these.
+  static std::optional<RankList> parse(std::string_view text);
+
+  bool has(int64_t rank) const;
+
+ private:
+  std::vector<std::pair<int64_t, int64_t>> ranges_;  // first and last
+};
 
 }  // namespace bev

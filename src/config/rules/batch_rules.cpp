@@ -4,7 +4,7 @@
 #include "base/format.h"
 #include "config/data_split.h"
 #include "config/rules/rule.h"
-#include "text/byte_tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace bev {
 

@@ -2,10 +2,12 @@
 // read (field.h).
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "config/config.h"
-#include "config/parse/assignment.h"
+#include "config/model_config.h"
+#include "config/parse/field.h"
 
 namespace bev {
 
@@ -19,5 +21,10 @@ std::vector<Problem> check(const Config& config, Purpose purpose = Purpose::Plan
 
 // The fields that the rules read, for tests.
 std::vector<std::string_view> checked_fields();
+
+// The bounds of single fields, for a model that came neither from flags nor from a TOML file.
+
+// Data error that names `source` and the first field out of its bounds.
+void check_model_ranges(const ModelConfig& model, const std::string& source);
 
 }  // namespace bev

@@ -3,11 +3,19 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "config/config.h"
 #include "convert/huggingface/huggingface_config.h"
+#include "convert/weight_source.h"
 #include "param/param_store.h"
+#include "text/tokenizer_files.h"
 
 namespace bev {
 
@@ -41,5 +49,39 @@ struct NamedValues {
 std::vector<NamedValues> huggingface_values(HuggingFaceFamily family, const ParamSpec& spec,
                                             const ConstTensor& tensor, Device& device,
                                             int64_t vocab);
+
+// The files of a model in Hugging Face's format: their names, and which of them this program wrote.
+
+inline constexpr const char* kHuggingFaceConfig = "config.json";
+inline constexpr const char* kHuggingFaceWeights = "model.safetensors";
+inline constexpr const char* kHuggingFaceIndex = "model.safetensors.index.json";
+
+// "model-00001-of-00003.safetensors", counted from 1; of one shard: model.safetensors.
+std::string huggingface_shard_name(size_t number, size_t count);
+
+// The metadata that mark a weights file as ours. In that file and not in config.json, because
+// transformers carries fields it does not know into what it saves itself.
+const std::map<std::string, std::string>& huggingface_metadata();
+
+// Data error when the folder holds something other than an earlier output of this program.
+void check_huggingface_replaceable(const std::filesystem::path& dir);
+
+// Writes a model in Hugging Face's format from weights stored anywhere, part by part.
+
+struct HuggingFaceOutput {
+  size_t most_shard_bytes = std::numeric_limits<size_t>::max();
+  std::optional<DType> dtype{};  // none: as stored
+  size_t block_bytes = kUsualBlockBytes;
+  std::vector<TokenizerFile> files{};                  // to lie beside the model
+  std::function<void(size_t bytes)> on_progress = {};  // hears of the bytes written
+};
+
+// `dir` appears whole, laid out as transformers would, or stays as it was: one file, or shards of
+// at most the bytes asked for (a tensor is never cut) and an index. Of a vocabulary the rows of
+// model.vocab are written. Usage error when no family can hold the model, Data error when the
+// folder holds something else.
+void write_huggingface(const std::filesystem::path& dir, const Config& config,
+                       std::span<const ParamSpec> specs, WeightSource& source,
+                       const HuggingFaceOutput& output);
 
 }  // namespace bev

@@ -2,12 +2,52 @@
 // (rope_theta, rope_scaling) and that of version 5 (rope_parameters).
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <string_view>
 
-#include "convert/huggingface/huggingface_family.h"
+#include "base/json.h"
+#include "config/config.h"
+#include "tensor/dtype.h"
 
 namespace bev {
+
+// The families of models Hugging Face's transformers and this program share, and config.json for
+// one of ours. The spelling of transformers 4 is written (rope_theta, rope_scaling, torch_dtype),
+// because version 5 reads it too.
+
+enum class HuggingFaceFamily : uint8_t { Gpt2, Llama, Mistral, Qwen2, Qwen3 };
+
+// As the files spell them (model_type), in the order of the enum.
+constexpr std::array<std::string_view, 5> kHuggingFaceFamilies{"gpt2", "llama", "mistral", "qwen2",
+                                                               "qwen3"};
+std::string_view name_of(HuggingFaceFamily family);
+
+// transformers' names of activations; the first name of each is the one that is written.
+struct ActivationName {
+  std::string_view name;
+  Activation activation;
+};
+constexpr std::array<ActivationName, 6> kPlainActivationNames{
+    {{"gelu_new", Activation::GeluTanh},
+     {"gelu_pytorch_tanh", Activation::GeluTanh},
+     {"gelu", Activation::GeluErf},
+     {"gelu_python", Activation::GeluErf},
+     {"relu", Activation::Relu},
+     {"relu2", Activation::SquaredRelu}}};
+constexpr std::array<ActivationName, 6> kGatedActivationNames{
+    {{"silu", Activation::SwiGlu},
+     {"swish", Activation::SwiGlu},
+     {"gelu_pytorch_tanh", Activation::GeGluTanh},
+     {"gelu_new", Activation::GeGluTanh},
+     {"gelu", Activation::GeGluErf},
+     {"gelu_python", Activation::GeGluErf}}};
+
+// The family that can hold the model. Throws a Usage error naming every field that does not fit.
+HuggingFaceFamily huggingface_family(const Config& config);
+
+// The content of config.json for weights stored in `dtype`. REQUIRES: as huggingface_family.
+Json huggingface_config(const Config& config, DType dtype);
 
 struct HuggingFaceModel {
   HuggingFaceFamily family;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "convert/huggingface/huggingface_family.h"
+#include "convert/huggingface/huggingface_config.h"
 #include "param/param_spec.h"
 
 namespace bev {

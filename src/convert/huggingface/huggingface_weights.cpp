@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "convert/huggingface/huggingface_files.h"
+#include "convert/huggingface/huggingface.h"
 #include "convert/huggingface/huggingface_names.h"
 
 namespace bev {

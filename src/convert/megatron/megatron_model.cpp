@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "base/json_fields.h"
-#include "config/rules/model_ranges.h"
+#include "base/json.h"
+#include "config/rules/config_check.h"
 
 namespace bev {
 
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMostRanks = 4096;
 
-bool is_plain_name(const std::string& name) {
+bool is_file_name(const std::string& name) {
   return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
 }
@@ -135,7 +135,7 @@ void read_shards(const JsonFields& f, MegatronModel& model) {
     const MegatronShard found{.file = shard.text("file"),
                               .tensor = shard.size("tensor", 0),
                               .pipeline = shard.size("pipeline", 0)};
-    BEV_CHECK(is_plain_name(found.file), Data, "{}: {} is not the name of a file in this folder",
+    BEV_CHECK(is_file_name(found.file), Data, "{}: {} is not the name of a file in this folder",
               f.source(), in_quotes(found.file));
     BEV_CHECK(found.tensor < model.tensor && found.pipeline < model.pipeline, Data,
               "{}: {} is of rank {}, {}; there are {} x {}", f.source(), in_quotes(found.file),

@@ -1,11 +1,14 @@
 // The weights of a checkpoint of Megatron-LM, put together from the shards of its ranks.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "convert/array_patch.h"
@@ -47,5 +50,19 @@ class MegatronWeights final : public WeightSource {
   std::map<std::string, Ranks> copies_;  // on the last stage, of a tied embedding
   std::set<std::string> used_;
 };
+
+// The names that versions of Megatron-LM have given to the tensors of a GPT.
+
+struct MegatronName {
+  std::string ours;    // "layers.*.attention.qkv.weight"; of an MLP, "up" also where it is gated
+  int64_t layer = -1;  // in its stage; -1: of none
+};
+
+// What a tensor of a model's dictionary is: "language_model.encoder.layers.0.input_norm.weight",
+// "decoder.layers.0.mlp.linear_fc1.weight". None: nothing a GPT has.
+std::optional<MegatronName> megatron_name(std::string_view name);
+
+// State of a library or a buffer that no parameter needs.
+bool is_megatron_buffer(std::string_view name);
 
 }  // namespace bev

@@ -1,6 +1,12 @@
 #include "data/megatron/megatron_dataset.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/check.h"
+#include "base/integer.h"
+#include "data/megatron/numpy_random.h"
 
 namespace bev {
 
@@ -84,6 +90,133 @@ SampleSource MegatronSamples::source(int64_t index) const {
 
 std::string MegatronSamples::describe(int64_t index) const {
   return describe_source(index, source(index), spec_.index.sequence);
+}
+
+namespace {
+
+// Beyond this Megatron's order is not worth its memory.
+constexpr int64_t kMostBytes = int64_t{1} << 37;
+
+class Builder {
+ public:
+  Builder(const TokenFile& file, const MegatronIndexSpec& spec)
+      : file_(file), spec_(spec), extra_(spec.extra_token ? 1 : 0), random_(spec.seed) {
+    index_.tokens_per_epoch =
+        file.stream_begin(spec.range.end) - file.stream_begin(spec.range.begin);
+    count_epochs();
+  }
+
+  MegatronIndex build() {
+    shuffle_documents();
+    find_starts();
+    shuffle_samples();
+    return std::move(index_);
+  }
+
+ private:
+  // Of a number of epochs, partial ones dropped.
+  int64_t samples_in(int64_t epochs) const {
+    return (epochs * index_.tokens_per_epoch - extra_) / spec_.sequence;
+  }
+
+  void count_epochs() {
+    const int64_t tokens = index_.tokens_per_epoch, wanted = spec_.wanted.value_or(0);
+    BEV_CHECK(tokens > 0, Data, "{}: sequences {} to {} have no tokens", file_.prefix().string(),
+              spec_.range.begin, spec_.range.end);
+    int64_t tokens_wanted = 0;
+    BEV_CHECK(!multiply_overflows(wanted, spec_.sequence, tokens_wanted), Data,
+              "{}: {} samples have more tokens than can be counted", file_.prefix().string(),
+              wanted);
+    index_.epochs = std::max<int64_t>(1, div_ceil(tokens_wanted + extra_, tokens));
+    const double entries = static_cast<double>(index_.epochs) *
+                           static_cast<double>(spec_.range.end - spec_.range.begin);
+    const double bytes = 4 * entries + 24 * static_cast<double>(wanted);
+    BEV_CHECK(bytes <= static_cast<double>(kMostBytes), Data,
+              "{}: Megatron-LM's order of {} samples would take {} of memory; data.order "
+              "arithmetic takes none",
+              file_.prefix().string(), wanted, as_bytes(bytes));
+    if (index_.epochs == 1) return;
+    // A last epoch of which little is wanted is shuffled apart, so that it is not mixed into the
+    // whole ones.
+    const int64_t from_last = wanted - samples_in(index_.epochs - 1);
+    last_apart_ = from_last < static_cast<int64_t>(0.80 * static_cast<double>(samples_in(1)));
+  }
+
+  void shuffle_documents() {
+    add_epochs(last_apart_ ? index_.epochs - 1 : index_.epochs);
+    if (last_apart_) add_epochs(1);
+  }
+
+  void add_epochs(int64_t epochs) {
+    std::vector<int32_t>& all = index_.documents;
+    const auto first = static_cast<ptrdiff_t>(all.size());
+    for (int64_t epoch = 0; epoch < epochs; ++epoch)
+      for (int64_t i = spec_.range.begin; i < spec_.range.end; ++i)
+        all.push_back(narrow<int32_t>(i));
+    const std::span<int32_t> added(all.begin() + first, all.end());
+    random_.shuffle(added);
+  }
+
+  int64_t count_samples() const {
+    const int64_t whole = samples_in(index_.epochs);
+    if (spec_.drop_partial) return whole;
+    // Single precision, as there; where it rounds up beyond the tokens, Megatron fails.
+    const int64_t tokens = index_.epochs * index_.tokens_per_epoch - extra_;
+    const auto rounded = static_cast<int64_t>(
+        std::ceil(static_cast<float>(tokens) / static_cast<float>(spec_.sequence)));
+    return std::min(rounded, div_ceil(tokens, spec_.sequence));
+  }
+
+  void find_starts() {
+    const auto documents = static_cast<int64_t>(index_.documents.size());
+    const int64_t count = count_samples();
+    index_.starts.reserve(static_cast<size_t>(count) + 1);
+    index_.starts.push_back({});
+    int64_t at = 0, offset = 0;
+    for (int64_t sample = 0; sample < count; ++sample) {
+      int64_t left = spec_.sequence + extra_;
+      while (left > 0) {
+        const int64_t length = file_.index().length(index_.documents[static_cast<size_t>(at)]);
+        left -= length - offset;
+        if (left <= 0) {
+          offset = length + left - extra_;
+        } else if (at + 1 < documents) {
+          ++at;
+          offset = 0;
+        } else {
+          // Only a last partial sample comes here; it ends with the last document.
+          offset = length - extra_;
+          break;
+        }
+      }
+      index_.starts.push_back({at, narrow<int32_t>(offset)});
+    }
+  }
+
+  void shuffle_samples() {
+    const auto count = static_cast<int64_t>(index_.starts.size()) - 1;
+    const int64_t first = last_apart_ ? samples_in(index_.epochs - 1) : count;
+    index_.shuffle.resize(static_cast<size_t>(count));
+    std::iota(index_.shuffle.begin(), index_.shuffle.end(), 0);
+    const std::span<int64_t> all(index_.shuffle);
+    auto before = all.first(static_cast<size_t>(first));
+    auto behind = all.subspan(static_cast<size_t>(first));
+    random_.shuffle(before);
+    random_.shuffle(behind);
+  }
+
+  const TokenFile& file_;
+  MegatronIndexSpec spec_;
+  int64_t extra_;
+  NumpyRandom random_;
+  MegatronIndex index_;
+  bool last_apart_ = false;
+};
+
+}  // namespace
+
+MegatronIndex build_megatron_index(const TokenFile& file, const MegatronIndexSpec& spec) {
+  return Builder(file, spec).build();
 }
 
 }  // namespace bev

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "data/preprocess/jsonl_reader.h"
-#include "data/preprocess/text_chunks.h"
+#include "data/preprocess/text_reader.h"
 #include "data/token_file_writer.h"
 #include "text/tokenizer.h"
 

@@ -1,7 +1,7 @@
 #include <zlib.h>
 
 #include "base/check.h"
-#include "data/preprocess/decompressor.h"
+#include "data/preprocess/byte_source.h"
 
 namespace bev {
 

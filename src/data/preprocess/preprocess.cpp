@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/format.h"
+#include "base/json.h"
 #include "data/preprocess/ordered_pipeline.h"
-#include "data/preprocess/partition_spool.h"
-#include "data/preprocess/rejected_file.h"
+#include "text/utf8.h"
 
 namespace bev {
 
@@ -173,6 +174,76 @@ std::filesystem::path output_prefix(const PreprocessOptions& options, const std:
 PreprocessReport preprocess(const PreprocessOptions& options, const Tokenizer& tokenizer,
                             FunctionRef<bool(const PreprocessCounts&)> progress) {
   return Preprocessor(options, tokenizer, progress).run();
+}
+
+namespace {
+
+// Calls f with one block of the file after the other.
+template <class T, class F>
+void for_each_block(const SpoolFile& file, F f) {
+  constexpr size_t kBlock = size_t{1} << 20;
+  std::vector<T> block;
+  for (size_t done = 0; done < file.size(); done += block.size() * sizeof(T)) {
+    block.resize(std::min(kBlock, file.size() - done) / sizeof(T));
+    file.read_at(done, std::as_writable_bytes(std::span(block)));
+    f(std::span<const T>(block));
+  }
+}
+
+}  // namespace
+
+void PartitionSpool::add(const EncodedDocuments& documents) {
+  ids_.write(documents.ids);
+  lengths_.write(std::as_bytes(std::span(documents.lengths)));
+  sequences_.write(std::as_bytes(std::span(documents.sequences)));
+}
+
+void PartitionSpool::write_to(TokenFileWriter& writer) const {
+  for_each_block<std::byte>(ids_, [&](auto block) { writer.add_ids(block); });
+  for_each_block<int32_t>(lengths_, [&](auto block) { writer.add_lengths(block); });
+  for_each_block<int32_t>(sequences_, [&](auto block) { writer.add_documents(block); });
+}
+
+namespace {
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const size_t here = std::min<size_t>(3, bytes.size() - at);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i)
+      bits = bits << 8 | (i < here ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    for (size_t i = 0; i < 4; ++i) out += i <= here ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
+  }
+  return out;
+}
+
+}  // namespace
+
+void RejectedFile::add(const std::string& input, const RejectedLine& line) {
+  constexpr size_t kShown = 3;
+  if (first_.size() < kShown)
+    first_.push_back(format("{}, line {}: {}", input, line.line, line.why));
+  if (!file_) file_.emplace(path_);
+  Json row{{"file", input}, {"line", line.line}, {"why", line.why}, {"bytes", line.bytes}};
+  if (valid_utf8_prefix(line.text) == line.text.size())
+    row["text"] = line.text;
+  else
+    row["text_base64"] = base64(line.text);
+  // `why` may repeat a piece of a file.
+  file_->write(row.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  ++count_;
+}
+
+void RejectedFile::commit() {
+  if (file_) {
+    file_->commit();
+  } else {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
 }
 
 }  // namespace bev

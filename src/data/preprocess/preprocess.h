@@ -2,7 +2,11 @@
 // order. The files do not depend on the number of threads, and memory does not grow with the input.
 #pragma once
 
+#include <optional>
+
+#include "base/file.h"
 #include "data/preprocess/document_encoder.h"
+#include "data/token_file_writer.h"
 
 namespace bev {
 
@@ -45,5 +49,42 @@ std::filesystem::path output_prefix(const PreprocessOptions& options, const std:
 // which. REQUIRES: with append_eod the tokenizer has an end of documents.
 PreprocessReport preprocess(const PreprocessOptions& options, const Tokenizer& tokenizer,
                             FunctionRef<bool(const PreprocessCounts&)> progress);
+
+// Documents of one partition, set aside on disk until those before it are written.
+
+class PartitionSpool {
+ public:
+  explicit PartitionSpool(const std::filesystem::path& folder)
+      : ids_(folder), lengths_(folder), sequences_(folder) {}
+
+  void add(const EncodedDocuments& documents);
+  void write_to(TokenFileWriter& writer) const;
+
+ private:
+  SpoolFile ids_, lengths_, sequences_;
+};
+
+// Lines that preprocessing could not use, kept for whoever wants to repair them: one JSON object
+// per line with file, line, why and the text (in base64 where it is no UTF-8).
+
+class RejectedFile {
+ public:
+  explicit RejectedFile(const std::filesystem::path& path) : path_(path) {}
+
+  void add(const std::string& input, const RejectedLine& line);
+  // Writes the file; when nothing was rejected, removes the one of an earlier run.
+  void commit();
+
+  const std::filesystem::path& path() const { return path_; }
+  int64_t count() const { return count_; }
+  // The first few, as messages show them.
+  const std::vector<std::string>& first() const { return first_; }
+
+ private:
+  std::filesystem::path path_;
+  std::optional<AtomicFile> file_;
+  std::vector<std::string> first_;
+  int64_t count_ = 0;
+};
 
 }  // namespace bev

@@ -1,7 +1,7 @@
 #include <zstd.h>
 
 #include "base/check.h"
-#include "data/preprocess/decompressor.h"
+#include "data/preprocess/byte_source.h"
 
 namespace bev {
 

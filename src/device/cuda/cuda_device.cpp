@@ -1,7 +1,6 @@
 #include "device/cuda/cuda_device.h"
 
 #include "base/check.h"
-#include "device/cuda/cuda_check.h"
 
 namespace bev {
 
@@ -187,3 +186,13 @@ void CudaDevice::copy_on(Stream stream, const std::byte* from, std::byte* to, si
 }
 
 }  // namespace bev
+
+namespace bev::cuda {
+
+void check(cudaError_t status, const char* what) {
+  if (status == cudaSuccess) return;
+  throw Error(ErrorKind::Device, format("CUDA, {}: {} ({})", what, cudaGetErrorString(status),
+                                        cudaGetErrorName(status)));
+}
+
+}  // namespace bev::cuda

@@ -69,3 +69,15 @@ class CudaDevice : public Device {
 };
 
 }  // namespace bev
+
+// Errors of CUDA calls become Device errors.
+
+namespace bev::cuda {
+
+// Throws a Device error that names `what`, unless status is success.
+void check(cudaError_t status, const char* what);
+
+// After a launch: an error in its configuration.
+inline void check_launch(const char* op) { check(cudaGetLastError(), op); }
+
+}  // namespace bev::cuda

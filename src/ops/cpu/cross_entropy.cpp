@@ -7,7 +7,6 @@
 
 #include "ops/cpu/kernels/kernels.h"
 #include "ops/cpu/parallel_loops.h"
-#include "ops/cpu/rows.h"
 #include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 

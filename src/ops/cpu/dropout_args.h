@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/cpu/kernels/kernels.h"
-#include "ops/dropout.h"
+#include "ops/elementwise.h"
 
 namespace bev::cpu {
 

@@ -4,9 +4,9 @@
 #include <cstring>
 #include <type_traits>
 
+#include "ops/cpu/dropout_args.h"
 #include "ops/cpu/kernels/kernels.h"
 #include "ops/cpu/parallel_loops.h"
-#include "ops/cpu/rows.h"
 #include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 
@@ -88,6 +88,64 @@ void fill(Exec& ex, const ops::Fill& f) {
       visit_floating(f.out.dtype, "fill",
                      [&]<class T>() { fill_with(ex, f.out, converted<T>(f.value)); });
   }
+}
+
+void activate(Exec& ex, const ops::Activate& a) {
+  visit_cpu(a.x.dtype, "activate", [&]<class T>() {
+    const RowsOf<const T> x(a.x);
+    const RowsOf<T> y(a.y);
+    const int64_t width = width_of(a.y);
+    const bool gated = is_gated(a.activation);
+    each_piece(ex, y.count(), width, [&](int64_t row, int64_t begin, int64_t end) {
+      const T* in = x[row] + begin;
+      kernels_of<T>().activate(a.activation, in, gated ? in + width : nullptr, y[row] + begin,
+                               end - begin);
+    });
+  });
+}
+
+void activate_backward(Exec& ex, const ops::ActivateBackward& a) {
+  visit_cpu(a.x.dtype, "activate_backward", [&]<class T>() {
+    const RowsOf<const T> dy(a.dy), x(a.x);
+    const RowsOf<T> dx(a.dx);
+    const int64_t width = width_of(a.dy);
+    const bool gated = is_gated(a.activation);
+    each_piece(ex, dy.count(), width, [&](int64_t row, int64_t begin, int64_t end) {
+      const T* in = x[row] + begin;
+      T* out = dx[row] + begin;
+      kernels_of<T>().activate_backward(a.activation, dy[row] + begin, in,
+                                        gated ? in + width : nullptr, out,
+                                        gated ? out + width : nullptr, end - begin);
+    });
+  });
+}
+
+void dropout(Exec& ex, const ops::DropoutApply& d) {
+  visit_cpu(d.x.dtype, "dropout", [&]<class T>() {
+    const RowsOf<const T> x(d.x);
+    const RowsOf<T> y(d.y);
+    const bool drops = d.dropout.probability > 0;
+    each_piece(ex, x.count(), width_of(d.x), [&](int64_t row, int64_t begin, int64_t end) {
+      const T* in = x[row] + begin;
+      T* out = y[row] + begin;
+      if (drops) {
+        kernels_of<T>().dropout(in, nullptr, out, end - begin, draws_of(d.dropout, row, begin));
+      } else if (in != out) {
+        std::memmove(out, in, static_cast<size_t>(end - begin) * sizeof(T));
+      }
+    });
+  });
+}
+
+void residual_add(Exec& ex, const ops::ResidualAdd& r) {
+  visit_cpu(r.residual.dtype, "residual_add", [&]<class T>() {
+    const RowsOf<const T> residual(r.residual), delta(r.delta);
+    const RowsOf<T> out(r.out);
+    each_piece(ex, out.count(), width_of(r.out), [&](int64_t row, int64_t begin, int64_t end) {
+      add_dropped(residual[row] + begin, delta[row] + begin, out[row] + begin, end - begin,
+                  r.dropout, row, begin);
+    });
+  });
 }
 
 }  // namespace bev::cpu

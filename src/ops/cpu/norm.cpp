@@ -3,7 +3,6 @@
 #include "base/integer.h"
 #include "ops/cpu/dropout_args.h"
 #include "ops/cpu/parallel_loops.h"
-#include "ops/cpu/rows.h"
 #include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 

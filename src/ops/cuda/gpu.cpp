@@ -5,10 +5,11 @@
 #include <string_view>
 
 #include "base/check.h"
-#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_device.h"
 #include "ops/cuda/attention/cudnn_attention.h"
 #include "ops/cuda/gemm/gemm_dispatch.h"
 #include "ops/op_table.h"
+#include "tensor/dtype.h"
 
 namespace bev::cuda {
 
@@ -58,6 +59,20 @@ size_t free_gpu_memory() {
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for free memory");
   return free - std::min(free, kLibraryMemory);
+}
+
+[[noreturn]] void refuse_dtype(const char* op, DType dtype) {
+  throw Error(
+      ErrorKind::Usage,
+      format("{}: the cuda device has f32, bf16 and f16, not {}; the reference device has f64", op,
+             name_of(dtype)));
+}
+
+[[noreturn]] void refuse_head_dim(const char* op, int64_t head_dim, int64_t most) {
+  throw Error(
+      ErrorKind::Usage,
+      format("{}: the cuda device has heads of up to {} dims, not {}; the cpu device has any", op,
+             most, head_dim));
 }
 
 }  // namespace bev::cuda

@@ -1,6 +1,9 @@
 // The cuda device together with what its ops keep: library handles and plans.
 #pragma once
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -42,5 +45,22 @@ bool runs_from_ptx_only();
 std::string why_no_gpu();
 // Bytes a run may take: what is free, less what the libraries will take for themselves.
 size_t free_gpu_memory();
+
+// The keys of plans: the numbers that a choice depends on, hashed together.
+
+template <size_t N>
+using Facts = std::array<int64_t, N>;
+
+struct FactsHash {
+  template <size_t N>
+  size_t operator()(const Facts<N>& facts) const {
+    uint64_t hash = 0;
+    for (const int64_t fact : facts) {
+      hash = (hash ^ static_cast<uint64_t>(fact)) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 29;
+    }
+    return hash;
+  }
+};
 
 }  // namespace bev::cuda

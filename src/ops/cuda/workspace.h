@@ -9,9 +9,7 @@
 
 #include "ops/attention.h"
 #include "ops/cuda/attention/attention_dispatch.h"
-#include "ops/cuda/attention/dq_accumulator.h"
-#include "ops/cuda/attention/softmax_delta.h"
-#include "ops/decode_attention.h"
+#include "ops/cuda/attention/flash_attention.h"
 #include "ops/embedding.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"

@@ -1,7 +1,7 @@
 #include "ops/embedding.h"
 
 #include "ops/op_table.h"
-#include "ops/reference/at.h"
+#include "ops/reference/element.h"
 
 namespace bev::reference {
 

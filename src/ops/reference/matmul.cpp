@@ -1,8 +1,7 @@
 #include "ops/matmul.h"
 
 #include "ops/op_table.h"
-#include "ops/reference/at.h"
-#include "ops/reference/scalar.h"
+#include "ops/reference/element.h"
 
 namespace bev::reference {
 

@@ -3,8 +3,7 @@
 #include <cmath>
 
 #include "ops/op_table.h"
-#include "ops/reference/at.h"
-#include "ops/reference/scalar.h"
+#include "ops/reference/element.h"
 
 namespace bev::reference {
 

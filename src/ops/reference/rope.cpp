@@ -1,7 +1,7 @@
 #include "ops/rope.h"
 
 #include "ops/op_table.h"
-#include "ops/reference/at.h"
+#include "ops/reference/element.h"
 
 namespace bev::reference {
 

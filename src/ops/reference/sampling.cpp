@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ops/op_table.h"
-#include "ops/reference/at.h"
+#include "ops/reference/element.h"
 
 namespace bev::reference {
 

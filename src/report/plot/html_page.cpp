@@ -1,13 +1,10 @@
-#include "report/plot/html_page.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include "base/format.h"
 #include "base/json.h"
-#include "report/plot/palette.h"
+#include "report/plot/figure.h"
 #include "report/plot/svg_text.h"
-#include "report/plot/svg_writer.h"
 
 namespace bev {
 

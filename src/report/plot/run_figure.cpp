@@ -1,11 +1,11 @@
 #include "report/plot/run_figure.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/format.h"
-#include "report/plot/line.h"
-#include "report/plot/run_summary.h"
+#include "report/plot/figure.h"
 
 namespace bev {
 
@@ -17,9 +17,9 @@ constexpr size_t kNotesInWords = 300;
 using Member = double IterationPoint::*;
 
 // The part of a run between two iterations.
-class Part {
+class RunCurve {
  public:
-  Part(const RunMetrics& metrics, const PlotOptions& options, int64_t width)
+  RunCurve(const RunMetrics& metrics, const PlotOptions& options, int64_t width)
       : metrics_(metrics), axis_(metrics, options.axis), from_(options.from), to_(options.to) {
     for (size_t i = 0; i < metrics.iterations.size(); ++i) {
       if (!has(metrics.iterations[i].iteration)) continue;
@@ -50,7 +50,7 @@ class Part {
   int64_t from_, to_;
 };
 
-using Parts = std::span<const Part>;
+using RunCurves = std::span<const RunCurve>;
 
 bool is_empty(const Range& range) { return range.low > range.high; }
 
@@ -99,7 +99,7 @@ void set_ranges(Panel& panel) {
   if (panel.kind == ScaleKind::Log && !panel.log) panel.kind = ScaleKind::Linear;
 }
 
-Panel loss_panel(Parts parts, int64_t width, bool is_log) {
+Panel loss_panel(RunCurves parts, int64_t width, bool is_log) {
   Panel panel{.title = std::string(kLossTitle),
               .remark = width > 1 ? format("nats per token; line: mean of {} iterations",
                                            with_commas(width))
@@ -108,7 +108,7 @@ Panel loss_panel(Parts parts, int64_t width, bool is_log) {
               .kind = is_log ? ScaleKind::Log : ScaleKind::Linear};
   bool has_dots = false;
   for (size_t run = 0; run < parts.size(); ++run) {
-    const Part& part = parts[run];
+    const RunCurve& part = parts[run];
     if (width > 1)
       panel.lines.push_back({.run = run, .style = LineStyle::Faint, .x = part.x, .y = part.loss});
     panel.lines.push_back({.run = run, .x = part.x, .y = part.mean_loss});
@@ -127,7 +127,8 @@ Panel loss_panel(Parts parts, int64_t width, bool is_log) {
   return panel;
 }
 
-std::vector<std::string> add_marks(Parts parts, std::span<const PlottedRun> runs, Panel& panel) {
+std::vector<std::string> add_marks(RunCurves parts, std::span<const PlottedRun> runs,
+                                   Panel& panel) {
   std::vector<std::string> words;
   for (size_t run = 0; run < parts.size(); ++run) {
     std::vector<std::pair<int64_t, std::string>> found;
@@ -157,7 +158,7 @@ std::vector<std::string> add_marks(Parts parts, std::span<const PlottedRun> runs
   return words;
 }
 
-Panel small_panel(Parts parts, std::string title, std::string remark, Member member,
+Panel small_panel(RunCurves parts, std::string title, std::string remark, Member member,
                   int64_t width) {
   Panel panel{.title = std::move(title), .remark = std::move(remark)};
   for (size_t run = 0; run < parts.size(); ++run) {
@@ -178,7 +179,7 @@ Panel from_zero(Panel panel) {
   return panel;
 }
 
-Panel norm_panel(Parts parts, int64_t width) {
+Panel norm_panel(RunCurves parts, int64_t width) {
   Panel panel =
       small_panel(parts, "gradient norm", "logarithmic", &IterationPoint::grad_norm, width);
   if (panel.log) {
@@ -189,11 +190,11 @@ Panel norm_panel(Parts parts, int64_t width) {
 }
 
 // The means of both at the iterations that both have.
-Panel difference_panel(Parts parts, const std::string& first_name) {
+Panel difference_panel(RunCurves parts, const std::string& first_name) {
   Panel panel{.title = "difference",
               .remark = format("mean loss minus that of {}", first_name),
               .shape = PanelShape::Flat};
-  const Part& first = parts[0];
+  const RunCurve& first = parts[0];
   panel.lines.push_back({.run = 0, .x = first.x, .y = std::vector<double>(first.x.size(), 0.0)});
   for (size_t run = 1; run < parts.size(); ++run) {
     Line line{.run = run};
@@ -213,12 +214,12 @@ Panel difference_panel(Parts parts, const std::string& first_name) {
   return panel;
 }
 
-ReadOut read_out(Parts parts, std::string_view axis, bool has_mean) {
+ReadOut read_out(RunCurves parts, std::string_view axis, bool has_mean) {
   ReadOut out{.columns = {std::string(axis), "iteration", "loss"}};
   if (has_mean) out.columns.emplace_back("mean loss");
   for (const char* name : {"learning rate", "gradient norm", "tokens/s"})
     out.columns.emplace_back(name);
-  for (const Part& part : parts) {
+  for (const RunCurve& part : parts) {
     std::vector<std::vector<double>> rows;
     const size_t count = std::min(part.points.size(), kReadOutRows);
     for (size_t row = 0; row < count; ++row) {
@@ -236,9 +237,9 @@ ReadOut read_out(Parts parts, std::string_view axis, bool has_mean) {
   return out;
 }
 
-Range axis_range(Parts parts) {
+Range axis_range(RunCurves parts) {
   Range range{.low = HUGE_VAL, .high = -HUGE_VAL};
-  for (const Part& part : parts) range = joined(range, {part.x.front(), part.x.back()});
+  for (const RunCurve& part : parts) range = joined(range, {part.x.front(), part.x.back()});
   // A run that is shown from its start is shown from 0 on.
   if (range.low < 0.05 * range.high) range.low = 0;
   if (range.low == range.high) range.high = range.low + std::max(1e-6, 0.01 * range.low);
@@ -264,7 +265,7 @@ int64_t mean_width(std::span<const PlottedRun> runs, const PlotOptions& options)
 
 Figure figure_of(std::span<const PlottedRun> runs, const PlotOptions& options) {
   const int64_t width = mean_width(runs, options);
-  std::vector<Part> parts;
+  std::vector<RunCurve> parts;
   for (const PlottedRun& run : runs) parts.emplace_back(run.metrics, options, width);
   Figure figure{.title = runs.size() == 1 ? runs[0].name : format("{} runs", runs.size()),
                 .x_label = std::string(label_of(options.axis)),
@@ -285,6 +286,116 @@ Figure figure_of(std::span<const PlottedRun> runs, const PlotOptions& options) {
     if (panel.linear || panel.log) figure.panels.push_back(std::move(panel));
   figure.read_out = read_out(parts, figure.x_label, width > 1);
   return figure;
+}
+
+namespace {
+
+double finite_or_zero(double value) { return std::isfinite(value) ? value : 0; }
+
+}  // namespace
+
+std::string_view label_of(PlotAxis axis) {
+  constexpr std::array<std::string_view, 4> kLabels{"iterations", "samples", "tokens",
+                                                    "hours of training"};
+  return kLabels[static_cast<size_t>(axis)];
+}
+
+RunAxis::RunAxis(const RunMetrics& metrics, PlotAxis axis) {
+  const double per_sample = axis == PlotAxis::Tokens ? tokens_per_sample(metrics) : 1;
+  double position = 0, seconds = 0;
+  for (const IterationPoint& point : metrics.iterations) {
+    seconds += std::max(0.0, finite_or_zero(point.seconds));
+    double here = 0;
+    switch (axis) {
+      case PlotAxis::Iterations: here = static_cast<double>(point.iteration); break;
+      case PlotAxis::Samples:
+      case PlotAxis::Tokens: here = static_cast<double>(point.consumed_samples) * per_sample; break;
+      case PlotAxis::Hours: here = finite_or_zero(seconds / 3600); break;
+    }
+    position = std::max(position, here);
+    iterations_.push_back(point.iteration);
+    positions_.push_back(position);
+  }
+  is_known_ = axis == PlotAxis::Iterations || position > 0;
+}
+
+double RunAxis::after(int64_t iteration) const {
+  const auto behind = std::upper_bound(iterations_.begin(), iterations_.end(), iteration);
+  return positions_[static_cast<size_t>(std::max<ptrdiff_t>(behind - iterations_.begin(), 1) - 1)];
+}
+
+double tokens_per_sample(const RunMetrics& metrics) {
+  std::vector<double> found;
+  for (const IterationPoint& point : metrics.iterations) {
+    const double tokens =
+        point.seconds * point.tokens_per_second / static_cast<double>(point.global_batch);
+    if (std::isfinite(tokens) && tokens > 0) found.push_back(tokens);
+  }
+  if (found.empty()) return 0;
+  const auto middle = found.begin() + static_cast<ptrdiff_t>(found.size() / 2);
+  std::nth_element(found.begin(), middle, found.end());
+  return std::max(1.0, std::round(*middle));
+}
+
+namespace {
+
+std::string count(int64_t number, std::string_view thing) {
+  return format("{} {}{}", with_commas(number), thing, number == 1 ? "" : "s");
+}
+
+std::string losses(const RunMetrics& metrics) {
+  const IterationPoint *first = nullptr, *last = nullptr, *best = nullptr;
+  int64_t others = 0;
+  for (const IterationPoint& point : metrics.iterations) {
+    if (!std::isfinite(point.loss)) {
+      ++others;
+      continue;
+    }
+    if (first == nullptr) first = &point;
+    last = &point;
+    if (best == nullptr || point.loss < best->loss) best = &point;
+  }
+  if (first == nullptr) return ", no finite loss";
+  std::string text = format(", loss {:.4f} -> {:.4f} (best {:.4f} at {})", first->loss, last->loss,
+                            best->loss, with_commas(best->iteration));
+  if (others > 0) text += format(", {} without a finite loss", with_commas(others));
+  return text;
+}
+
+std::string last_of(std::string_view name, const std::vector<EvaluationPoint>& points) {
+  return points.empty() || !std::isfinite(points.back().loss)
+             ? ""
+             : format(", {} {:.4f}", name, points.back().loss);
+}
+
+}  // namespace
+
+std::string summary_of(const RunMetrics& metrics) {
+  const int64_t reached = metrics.iterations.back().iteration;
+  const int64_t planned = metrics.starts.empty() ? 0 : metrics.starts.back().iterations;
+  std::string text = planned > 0
+                         ? format("{} of {}", with_commas(reached), count(planned, "iteration"))
+                         : count(reached, "iteration");
+  text +=
+      losses(metrics) + last_of("validation", metrics.validations) + last_of("test", metrics.tests);
+  const auto skipped = std::count_if(metrics.iterations.begin(), metrics.iterations.end(),
+                                     [](const IterationPoint& point) { return !point.applied; });
+  if (skipped > 0) text += format(", {} skipped", count(skipped, "update"));
+  const RunAxis tokens(metrics, PlotAxis::Tokens);
+  if (tokens.is_known())
+    text += format(", {} tokens",
+                   with_commas(static_cast<int64_t>(std::min(tokens.positions().back(), 9e18))));
+  return text;
+}
+
+std::string short_summary_of(const RunMetrics& metrics) {
+  const auto last =
+      std::find_if(metrics.iterations.rbegin(), metrics.iterations.rend(),
+                   [](const IterationPoint& point) { return std::isfinite(point.loss); });
+  std::string text =
+      last == metrics.iterations.rend() ? "no finite loss" : format("loss {:.4f}", last->loss);
+  return text + last_of("validation", metrics.validations) + ", " +
+         count(metrics.iterations.back().iteration, "iteration");
 }
 
 }  // namespace bev

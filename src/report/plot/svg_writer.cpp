@@ -1,13 +1,10 @@
-#include "report/plot/svg_writer.h"
-
 #include <algorithm>
 #include <cmath>
 #include <span>
 #include <utility>
 
 #include "base/format.h"
-#include "report/plot/line.h"
-#include "report/plot/palette.h"
+#include "report/plot/figure.h"
 #include "report/plot/svg_text.h"
 
 namespace bev {

@@ -4,13 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 
 #include "base/check.h"
-#include "base/crc32c.h"
-#include "net/interfaces.h"
+#include "net/address.h"
 
 namespace bev {
 
@@ -98,6 +98,28 @@ void EventFile::flush() {
   failure_ = format("{} is incomplete: {}", path_.string(), std::strerror(error));
   given_up_ = waiting_.size() > kMostWaiting;
   if (given_up_) waiting_ = {};
+}
+
+namespace {
+
+constexpr std::array<uint32_t, 256> make_table() {
+  constexpr uint32_t kPolynomial = 0x82f63b78;  // bits reversed
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < table.size(); ++byte) {
+    uint32_t rest = byte;
+    for (int bit = 0; bit < 8; ++bit) rest = (rest >> 1) ^ ((rest & 1) != 0 ? kPolynomial : 0);
+    table[byte] = rest;
+  }
+  return table;
+}
+
+}  // namespace
+
+uint32_t crc32c(std::string_view bytes) {
+  static constexpr std::array<uint32_t, 256> kTable = make_table();
+  uint32_t rest = 0xffffffff;
+  for (const char c : bytes) rest = (rest >> 8) ^ kTable[(rest ^ static_cast<uint8_t>(c)) & 0xff];
+  return ~rest;
 }
 
 }  // namespace bev

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -46,5 +47,9 @@ class EventFile {
   bool given_up_ = false;
   std::optional<std::string> failure_;
 };
+
+// CRC-32C (Castagnoli), the checksum of iSCSI and of TensorFlow's files.
+
+uint32_t crc32c(std::string_view bytes);
 
 }  // namespace bev

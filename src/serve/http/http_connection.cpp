@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "net/connect.h"
+#include "net/socket.h"
 
 namespace bev {
 

@@ -8,8 +8,7 @@
 #include <string>
 
 #include "net/socket.h"
-#include "serve/http/byte_queue.h"
-#include "serve/http/http_handler.h"
+#include "serve/http/http_message.h"
 #include "serve/http/http_parser.h"
 
 namespace bev {

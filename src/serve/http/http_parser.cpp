@@ -30,7 +30,7 @@ bool is_value_char(char c) {
 }
 
 char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-std::string lowered(std::string_view text) {
+std::string lower_case(std::string_view text) {
   std::string result(text);
   std::transform(result.begin(), result.end(), result.begin(), lower);
   return result;
@@ -47,7 +47,7 @@ std::string_view trimmed(std::string_view text) {
 bool has_word(std::string_view list, std::string_view word) {
   while (!list.empty()) {
     const size_t comma = std::min(list.find(','), list.size());
-    if (lowered(trimmed(list.substr(0, comma))) == word) return true;
+    if (lower_case(trimmed(list.substr(0, comma))) == word) return true;
     list.remove_prefix(std::min(comma + 1, list.size()));
   }
   return false;
@@ -173,7 +173,7 @@ bool HttpParser::read_header(std::string_view line) {
     return refuse(400, format("the header {} has a control in its value", name));
   if (request_.headers.size() == kMostHeaders)
     return refuse(431, format("there are more than {} headers", kMostHeaders));
-  request_.headers.push_back({lowered(name), std::string(value)});
+  request_.headers.push_back({lower_case(name), std::string(value)});
   return false;
 }
 
@@ -195,7 +195,7 @@ bool HttpParser::read_framing() {
   const std::string* length = request_.header("content-length");
   const std::string* encoding = request_.header("transfer-encoding");
   if (const std::string* expected = request_.header("expect")) {
-    if (lowered(*expected) != "100-continue")
+    if (lower_case(*expected) != "100-continue")
       return refuse(417, "the only expectation known is 100-continue");
     expects_ = !request_.is_old;
   }
@@ -203,7 +203,7 @@ bool HttpParser::read_framing() {
     return refuse(400, "content-length and transfer-encoding exclude each other");
   if (encoding != nullptr) {
     if (request_.is_old) return refuse(400, "HTTP/1.0 has no transfer-encoding");
-    if (lowered(*encoding) != "chunked")
+    if (lower_case(*encoding) != "chunked")
       return refuse(501, "the only transfer-encoding known is chunked");
     part_ = Part::ChunkSize;
     trailer_bytes_ = 0;

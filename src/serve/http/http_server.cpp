@@ -10,7 +10,7 @@
 #include <span>
 
 #include "base/check.h"
-#include "base/descriptors.h"
+#include "base/process.h"
 
 namespace bev {
 

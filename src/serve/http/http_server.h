@@ -7,7 +7,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "net/event_fd.h"
 #include "net/socket.h"
 #include "serve/http/http_connection.h"
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "text/bpe/bpe_merge.h"
-#include "text/bpe/byte_alphabet.h"
-#include "text/bpe/gpt2_pre_tokenizer.h"
+#include "text/bpe/bpe_pre_tokenizer.h"
+#include "text/bpe/bpe_vocab.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -2,6 +2,7 @@
 // an old one. A piece that is long or has many ids is not kept; merging it is rare.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -82,6 +83,15 @@ inline PieceCache::Key PieceCache::key_of(std::string_view piece, size_t readabl
   }
   key.words[3] |= uint64_t{size} << 56;
   return key;
+}
+
+inline void PieceCache::put(const Key& key, std::span<const int32_t> ids) {
+  Entry entry{.key = key, .ids = {}, .count = static_cast<uint32_t>(ids.size())};
+  std::copy(ids.begin(), ids.end(), entry.ids.begin());
+  const size_t home = home_of(key);
+  // What came last is the likelier to come again: the older of the two goes.
+  if (entries_[home].count > 0) entries_[home ^ 1] = entries_[home];
+  entries_[home] = entry;
 }
 
 }  // namespace bev

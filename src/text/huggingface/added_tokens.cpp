@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "text/unicode/char_classes.h"
-#include "text/unicode/char_flags.h"
+#include "text/unicode/unicode.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -3,7 +3,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "text/huggingface/wordpiece_model.h"
+#include "text/huggingface/token_model.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -41,4 +41,13 @@ std::unique_ptr<Normalizer> replace_normalizer(std::string from, std::string to)
 // Two blanks or more in a row become the text.
 std::unique_ptr<Normalizer> replace_blanks_normalizer(std::string to);
 
+// SentencePiece's table of replacements, which tokenizer.json holds as base64: a double-array trie
+// of byte strings, and the texts that replace them.
+
+// The table of the bytes. Data error that begins with `where` when they are none.
+std::unique_ptr<Normalizer> charsmap_normalizer(std::string_view bytes, std::string_view where);
+
+// The bytes that base64 text stands for; Data error that begins with `where` when it is none.
+std::string bytes_of_base64(std::string_view text, std::string_view where);
+
 }  // namespace bev

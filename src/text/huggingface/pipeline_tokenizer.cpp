@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "text/bpe/gpt2_pre_tokenizer.h"
-#include "text/bpe/llama3_pre_tokenizer.h"
+#include "text/bpe/bpe_pre_tokenizer.h"
 #include "text/utf8.h"
 
 namespace bev {

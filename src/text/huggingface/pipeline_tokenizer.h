@@ -4,18 +4,35 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "text/bpe/piece_encoder.h"
 #include "text/huggingface/added_tokens.h"
 #include "text/huggingface/normalizer.h"
 #include "text/huggingface/pre_tokenizer.h"
-#include "text/huggingface/text_template.h"
 #include "text/huggingface/token_decoder.h"
 #include "text/huggingface/token_model.h"
 #include "text/tokenizer.h"
 
 namespace bev {
+
+// The tokens that are put around one text, or around a pair of texts.
+
+struct TextTemplate {
+  struct Part {
+    enum class Kind : uint8_t { First, Second, Tokens } kind = Kind::First;
+    int32_t type_id = 0;
+    std::vector<int32_t> ids;  // Tokens
+  };
+
+  std::vector<Part> single{{.kind = Part::Kind::First, .type_id = 0, .ids = {}}};
+  std::vector<Part> pair{{.kind = Part::Kind::First, .type_id = 0, .ids = {}},
+                         {.kind = Part::Kind::Second, .type_id = 1, .ids = {}}};
+};
 
 // What a tokenizer is made of; shared between clones.
 struct TokenizerParts {

@@ -1,10 +1,7 @@
 #include "text/huggingface/pre_tokenizer.h"
 
-#include "text/bpe/gpt2_pre_tokenizer.h"
-#include "text/bpe/llama3_pre_tokenizer.h"
-#include "text/unicode/ascii_letters.h"
-#include "text/unicode/char_classes.h"
-#include "text/unicode/char_flags.h"
+#include "text/bpe/bpe_pre_tokenizer.h"
+#include "text/unicode/unicode.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -1,10 +1,8 @@
 // The section "model".
 #include "base/check.h"
-#include "text/bpe/byte_alphabet.h"
-#include "text/huggingface/bpe_model.h"
-#include "text/huggingface/tokenizer_json_parts.h"
-#include "text/huggingface/unigram_model.h"
-#include "text/huggingface/wordpiece_model.h"
+#include "text/bpe/bpe_vocab.h"
+#include "text/huggingface/token_model.h"
+#include "text/huggingface/tokenizer_json.h"
 
 namespace bev {
 

@@ -1,6 +1,6 @@
 // The sections "post_processor" and "decoder".
 #include "base/check.h"
-#include "text/huggingface/tokenizer_json_parts.h"
+#include "text/huggingface/tokenizer_json.h"
 
 namespace bev {
 

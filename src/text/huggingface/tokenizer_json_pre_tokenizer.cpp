@@ -2,7 +2,7 @@
 #include <array>
 #include <string_view>
 
-#include "text/huggingface/tokenizer_json_parts.h"
+#include "text/huggingface/tokenizer_json.h"
 
 namespace bev {
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -24,5 +25,12 @@ struct SentencePieceFacts {
 
 // Reads and checks a serialized ModelProto. Data error that names the file and what is wrong.
 SentencePieceFacts read_sentencepiece_facts(std::string_view bytes, std::string_view name);
+
+// The normalisation rules inside a SentencePiece model: a trie of what is replaced and the texts
+// that replace it. The library walks them without looking, so they are checked before it does.
+
+// Why a program that follows these rules could leave the memory they lie in, or meet bytes that are
+// no text; empty when it cannot.
+std::string charsmap_fault(std::string_view bytes);
 
 }  // namespace bev

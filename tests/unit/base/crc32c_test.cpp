@@ -1,8 +1,8 @@
-#include "base/crc32c.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "report/tensorboard/event_file.h"
 
 namespace bev {
 namespace {

@@ -1,5 +1,3 @@
-#include "base/untrusted_file.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/file.h"
 #include "support/temporary_directory.h"
 
 namespace bev {

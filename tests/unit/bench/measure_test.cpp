@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/op_rig.h"
 #include "ops/elementwise.h"
 #include "ops/make_device.h"
 #include "ops/reduce.h"

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "bench/step_breakdown.h"
+#include "bench/step_bench.h"
 #include "ops/make_device.h"
 #include "support/small_run.h"
 #include "support/tiny_models.h"

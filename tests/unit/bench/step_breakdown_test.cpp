@@ -1,5 +1,3 @@
-#include "bench/step_breakdown.h"
-
 #include <gtest/gtest.h>
 
 #include "base/json.h"

@@ -1,11 +1,10 @@
-#include "checkpoint/folder_lock.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <optional>
 #include <thread>
 
+#include "checkpoint/checkpoint_folder.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "comm/thread_communicator.h"
-#include "device/buffer.h"
+#include "device/memory.h"
 #include "ops/elementwise.h"
 #include "ops/make_device.h"
 

@@ -1,10 +1,9 @@
-#include "comm/single_communicator.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 
 #include "base/error.h"
+#include "comm/communicator.h"
 #include "ops/make_device.h"
 #include "parallel/tensor_region.h"
 

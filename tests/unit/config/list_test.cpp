@@ -1,7 +1,6 @@
 // Fields that hold several texts, from every source and back.
 #include <gtest/gtest.h>
 
-#include "config/parse/print_config.h"
 #include "config/parse/toml.h"
 #include "unit/config/loading.h"
 

@@ -2,7 +2,6 @@
 // report, never a crash, and what passes the check can be resolved and printed.
 #include <random>
 
-#include "config/parse/print_config.h"
 #include "config/parse/toml.h"
 #include "config/resolve.h"
 #include "unit/config/loading.h"

@@ -1,9 +1,8 @@
-#include "config/stored_config.h"
-
 #include <gtest/gtest.h>
 
 #include <bit>
 
+#include "config/config_diff.h"
 #include "support/expect_error.h"
 #include "unit/config/random_config.h"
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "unit/config/loading.h"
 
 namespace bev {

@@ -7,7 +7,7 @@
 #include "base/format.h"
 #include "checkpoint/safetensors.h"
 #include "config/resolve.h"
-#include "pipeline/model_parameters.h"
+#include "pipeline/rank_model.h"
 #include "unit/convert/bit_pattern.h"
 
 namespace bev::test {

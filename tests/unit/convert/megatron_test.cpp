@@ -4,13 +4,13 @@
 #include <fstream>
 #include <functional>
 
-#include "checkpoint/checkpoint_model.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/checkpoint_survey.h"
 #include "checkpoint/safetensors.h"
 #include "convert/convert.h"
 #include "convert/megatron/megatron_model.h"
-#include "convert/megatron/megatron_names.h"
-#include "pipeline/model_parameters.h"
+#include "convert/megatron/megatron_weights.h"
+#include "pipeline/rank_model.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_models.h"

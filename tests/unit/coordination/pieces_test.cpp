@@ -2,12 +2,11 @@
 #include <gtest/gtest.h>
 
 #include "base/activity.h"
-#include "coordination/barrier.h"
 #include "coordination/heartbeat_monitor.h"
-#include "coordination/key_value_table.h"
+#include "coordination/job_state.h"
 #include "coordination/rank_text.h"
-#include "coordination/rendezvous_roster.h"
-#include "net/refusal_log.h"
+#include "coordination/rendezvous.h"
+#include "net/secure_link.h"
 #include "support/expect_error.h"
 
 namespace bev {

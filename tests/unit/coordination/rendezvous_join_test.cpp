@@ -4,8 +4,7 @@
 #include <sys/socket.h>
 
 #include "base/format.h"
-#include "net/connect.h"
-#include "net/listen.h"
+#include "net/socket.h"
 #include "support/expect_error.h"
 #include "unit/coordination/job.h"
 

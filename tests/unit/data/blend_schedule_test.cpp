@@ -1,5 +1,3 @@
-#include "data/blend_schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <numeric>
 
 #include "base/philox.h"
+#include "data/blended_dataset.h"
 
 namespace bev {
 namespace {

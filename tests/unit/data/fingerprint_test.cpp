@@ -1,9 +1,8 @@
-#include "data/fingerprint.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "data/training_data.h"
 #include "support/temporary_directory.h"
 
 namespace bev {

@@ -1,8 +1,7 @@
-#include "device/arena.h"
-
 #include <gtest/gtest.h>
 
 #include "base/error.h"
+#include "device/memory.h"
 #include "ops/make_device.h"
 
 namespace bev {

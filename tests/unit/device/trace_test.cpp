@@ -1,11 +1,10 @@
-#include "device/trace.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 
 #include "base/json.h"
+#include "device/timing.h"
 #include "ops/make_device.h"
 
 namespace bev {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "infer/scorer.h"
-#include "text/byte_tokenizer.h"
+#include "text/tokenizer.h"
 #include "unit/infer/stored_model.h"
 
 namespace bev::test {

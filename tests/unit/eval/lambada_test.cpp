@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "eval/lambada_passages.h"
 #include "support/expect_error.h"
 #include "support/marked_bytes.h"
 #include "unit/eval/byte_model.h"

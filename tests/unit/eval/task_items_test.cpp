@@ -2,14 +2,14 @@
 
 #include <gtest/gtest.h>
 
-#include "eval/lambada_passages.h"
-#include "eval/multiple_choice_questions.h"
+#include "eval/lambada.h"
+#include "eval/multiple_choice.h"
 #include "eval/wikitext.h"
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
 #include "text/bpe/gpt2_tokenizer.h"
 #include "text/huggingface/bert_vocab.h"
 #include "text/huggingface/tokenizer_json.h"
-#include "text/white_space.h"
+#include "text/utf8.h"
 #include "unit/text/random_text.h"
 #include "unit/text/tiny_bpe.h"
 

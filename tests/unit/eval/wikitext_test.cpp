@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "support/expect_error.h"
-#include "text/byte_tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace bev {
 namespace {

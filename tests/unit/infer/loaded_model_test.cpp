@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "checkpoint/checkpoint_model.h"
+#include "checkpoint/checkpoint_survey.h"
 #include "checkpoint/checksum.h"
 #include "convert/convert.h"
 #include "support/expect_error.h"

@@ -1,5 +1,3 @@
-#include "infer/queued_service.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -7,6 +5,7 @@
 #include <condition_variable>
 
 #include "base/check.h"
+#include "infer/generation_service.h"
 #include "unit/infer/stored_model.h"
 
 namespace bev {

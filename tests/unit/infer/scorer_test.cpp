@@ -6,7 +6,6 @@
 #include <mutex>
 
 #include "comm/thread_communicator.h"
-#include "infer/scoring_windows.h"
 #include "ops/make_device.h"
 #include "support/expect_error.h"
 #include "support/tolerance.h"

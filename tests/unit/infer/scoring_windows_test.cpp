@@ -1,7 +1,6 @@
-#include "infer/scoring_windows.h"
-
 #include <gtest/gtest.h>
 
+#include "infer/scorer.h"
 #include "support/expect_error.h"
 
 namespace bev {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/file.h"
-#include "config/parse/print_config.h"
+#include "config/parse/toml.h"
 #include "convert/huggingface/huggingface.h"
 #include "infer/loaded_model.h"
 #include "support/small_run.h"

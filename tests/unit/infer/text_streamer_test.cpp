@@ -7,11 +7,10 @@
 
 #include "base/json.h"
 #include "text/bpe/gpt2_tokenizer.h"
-#include "text/byte_tokenizer.h"
 #include "text/huggingface/pipeline_tokenizer.h"
 #include "text/huggingface/tokenizer_json.h"
-#include "text/null_tokenizer.h"
 #include "text/sentencepiece/sentencepiece_tokenizer.h"
+#include "text/tokenizer.h"
 #include "text/utf8.h"
 #include "unit/text/random_text.h"
 #include "unit/text/tiny_bpe.h"

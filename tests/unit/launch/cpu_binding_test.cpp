@@ -1,10 +1,9 @@
-#include "launch/cpu_binding.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <thread>
 
+#include "launch/rank_binding.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 

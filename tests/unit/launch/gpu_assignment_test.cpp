@@ -1,10 +1,9 @@
-#include "launch/gpu_assignment.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
 
+#include "launch/rank_binding.h"
 #include "support/temporary_directory.h"
 
 namespace bev {

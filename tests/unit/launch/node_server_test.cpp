@@ -8,7 +8,7 @@
 #include "launch/node_client.h"
 #include "launch/supervisor.h"
 #include "net/address.h"
-#include "net/connect.h"
+#include "net/socket.h"
 #include "support/expect_error.h"
 
 namespace bev {

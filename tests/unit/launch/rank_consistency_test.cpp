@@ -1,5 +1,3 @@
-#include "launch/rank_consistency.h"
-
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -7,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "launch/process_world.h"
 
 namespace bev {
 namespace {

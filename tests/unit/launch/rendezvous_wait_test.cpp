@@ -1,6 +1,6 @@
-#include "launch/rendezvous_wait.h"
-
 #include <gtest/gtest.h>
+
+#include "launch/elastic_supervisor.h"
 
 namespace bev {
 namespace {

@@ -1,8 +1,7 @@
-#include "model/recompute_groups.h"
-
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "model/stage.h"
 
 namespace bev {
 namespace {

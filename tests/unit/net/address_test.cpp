@@ -7,10 +7,7 @@
 #include <thread>
 
 #include "base/format.h"
-#include "net/connect.h"
-#include "net/interfaces.h"
-#include "net/listen.h"
-#include "net/port_owner.h"
+#include "net/socket.h"
 #include "support/expect_error.h"
 
 namespace bev {

@@ -1,11 +1,9 @@
-#include "net/hmac.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "base/crypto.h"
 #include "base/format.h"
-#include "net/random_bytes.h"
 
 namespace bev {
 namespace {

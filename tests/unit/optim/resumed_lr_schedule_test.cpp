@@ -1,5 +1,3 @@
-#include "optim/resumed_lr_schedule.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>

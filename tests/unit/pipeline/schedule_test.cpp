@@ -7,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "pipeline/step_schedule.h"
 
 namespace bev {
 namespace {

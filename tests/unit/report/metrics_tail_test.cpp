@@ -1,9 +1,8 @@
-#include "report/metrics_tail.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "report/metrics_reader.h"
 #include "report/metrics_writer.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"

@@ -1,9 +1,8 @@
-#include "report/run_info.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "report/status_report.h"
 #include "support/expect_error.h"
 #include "support/small_checkpoint.h"
 #include "support/temporary_directory.h"

@@ -1,5 +1,3 @@
-#include "report/status_writer.h"
-
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "report/run_status.h"
 #include "support/temporary_directory.h"
 
 namespace bev {

@@ -1,9 +1,8 @@
 // What the server says to well-behaved clients.
-#include "serve/api.h"
-
 #include <gtest/gtest.h>
 
 #include "base/json.h"
+#include "serve/api_server.h"
 #include "support/marked_bytes.h"
 #include "unit/serve/served.h"
 

@@ -1,8 +1,8 @@
-#include "serve/http/byte_queue.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+
+#include "serve/http/http_parser.h"
 
 namespace bev {
 namespace {

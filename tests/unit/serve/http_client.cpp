@@ -11,7 +11,7 @@
 
 #include "base/format.h"
 #include "net/address.h"
-#include "net/connect.h"
+#include "net/socket.h"
 
 namespace bev::test {
 

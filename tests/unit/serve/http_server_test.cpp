@@ -6,7 +6,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "net/connect.h"
+#include "net/socket.h"
 #include "unit/serve/served.h"
 
 namespace bev {

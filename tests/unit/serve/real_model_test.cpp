@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/json.h"
-#include "infer/queued_service.h"
+#include "infer/generation_service.h"
 #include "unit/infer/stored_model.h"
 #include "unit/serve/served.h"
 

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "serve/completion_request.h"
-#include "serve/megatron_request.h"
+#include "serve/api_requests.h"
 
 namespace bev {
 namespace {

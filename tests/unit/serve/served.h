@@ -6,9 +6,9 @@
 #include <thread>
 
 #include "net/address.h"
-#include "net/listen.h"
-#include "serve/model_server.h"
-#include "text/byte_tokenizer.h"
+#include "net/socket.h"
+#include "serve/api_server.h"
+#include "text/tokenizer.h"
 #include "unit/serve/fake_service.h"
 #include "unit/serve/http_client.h"
 

@@ -4,8 +4,6 @@
 
 #include <vector>
 
-#include "tensor/rectangle_blocks.h"
-
 namespace bev {
 namespace {
 

@@ -1,5 +1,3 @@
-#include "text/bpe/bpe_trainer.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,10 +7,10 @@
 
 #include "base/json.h"
 #include "support/expect_error.h"
-#include "text/bpe/bpe_files.h"
+#include "text/bpe/bpe_pre_tokenizer.h"
 #include "text/bpe/bpe_vocab.h"
-#include "text/bpe/gpt2_pre_tokenizer.h"
 #include "text/bpe/gpt2_tokenizer.h"
+#include "text/bpe/tokenizer_trainer.h"
 #include "text/utf8.h"
 #include "unit/text/naive_merging.h"
 

@@ -1,7 +1,6 @@
-#include "text/byte_tokenizer.h"
-
 #include <gtest/gtest.h>
 
+#include "text/tokenizer.h"
 #include "text/utf8.h"
 
 namespace bev {

@@ -1,5 +1,3 @@
-#include "text/bpe/gpt2_pre_tokenizer.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
@@ -7,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "text/bpe/bpe_pre_tokenizer.h"
 #include "text/utf8.h"
 
 namespace bev {

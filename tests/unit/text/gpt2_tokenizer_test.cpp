@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "text/byte_tokenizer.h"
+#include "text/tokenizer.h"
 #include "text/utf8.h"
 #include "unit/text/tiny_bpe.h"
 

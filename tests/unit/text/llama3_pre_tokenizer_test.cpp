@@ -1,10 +1,9 @@
-#include "text/bpe/llama3_pre_tokenizer.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 #include <random>
 
+#include "text/bpe/bpe_pre_tokenizer.h"
 #include "text/utf8.h"
 #include "unit/text/random_text.h"
 

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "support/expect_error.h"
-#include "text/huggingface/charsmap_normalizer.h"
 #include "text/utf8.h"
 #include "unit/text/random_text.h"
 

@@ -11,7 +11,6 @@
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 #include "text/open_tokenizer.h"
-#include "text/sentencepiece/charsmap.h"
 #include "text/sentencepiece/sentencepiece_file.h"
 #include "text/sentencepiece/sentencepiece_trainer.h"
 #include "unit/text/tiny_sentencepiece.h"

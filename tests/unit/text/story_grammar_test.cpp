@@ -1,5 +1,3 @@
-#include "text/stories/story_grammar.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +7,7 @@
 #include "base/philox.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
-#include "text/stories/story_file.h"
+#include "text/stories/story_corpus.h"
 #include "unit/text/naive_grammar.h"
 
 namespace bev {

@@ -1,7 +1,7 @@
 #include "unit/text/tiny_bpe.h"
 
 #include "base/json.h"
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
 
 namespace bev::test {
 

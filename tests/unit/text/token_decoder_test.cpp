@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
 
 namespace bev {
 namespace {

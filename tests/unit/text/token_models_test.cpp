@@ -4,10 +4,8 @@
 #include <random>
 
 #include "support/expect_error.h"
-#include "text/bpe/byte_alphabet.h"
-#include "text/huggingface/bpe_model.h"
-#include "text/huggingface/unigram_model.h"
-#include "text/huggingface/wordpiece_model.h"
+#include "text/bpe/bpe_vocab.h"
+#include "text/huggingface/token_model.h"
 
 namespace bev {
 namespace {

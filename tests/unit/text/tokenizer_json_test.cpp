@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
-#include "text/bpe/byte_alphabet.h"
+#include "text/bpe/bpe_vocab.h"
 #include "text/utf8.h"
 #include "unit/text/random_text.h"
 

@@ -1,7 +1,6 @@
-#include "text/unicode/unicode_forms.h"
-
 #include <gtest/gtest.h>
 
+#include "text/unicode/unicode.h"
 #include "unit/text/random_text.h"
 
 namespace bev {

@@ -1,5 +1,3 @@
-#include "text/white_space.h"
-
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,5 +1,3 @@
-#include "text/bpe/wordpiece_trainer.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <sstream>
 
 #include "support/expect_error.h"
+#include "text/bpe/tokenizer_trainer.h"
 #include "text/huggingface/bert_vocab.h"
 #include "unit/text/naive_merging.h"
 

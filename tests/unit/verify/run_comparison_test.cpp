@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "support/expect_error.h"
-#include "verify/verify_report.h"
 
 namespace bev {
 namespace {

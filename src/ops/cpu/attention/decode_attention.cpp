@@ -1,10 +1,8 @@
-#include "ops/decode_attention.h"
-
 #include <algorithm>
 
+#include "ops/attention.h"
 #include "ops/cpu/kernels/kernels.h"
 #include "ops/cpu/parallel_loops.h"
-#include "ops/cpu/rows.h"
 #include "ops/op_table.h"
 #include "tensor/dtype_dispatch.h"
 
@@ -49,7 +47,8 @@ class Decoding {
     if (length(sequence) > 0) {
       const int64_t t = length(sequence) - 1;
       const int64_t place = pages[t / a_.page] * a_.page + t % a_.page;
-      std::copy_n(cache_entry<T>(a_.k, sequence, kv_head), head_dim_, cache_entry<T>(a_.keys, place, kv_head));
+      std::copy_n(cache_entry<T>(a_.k, sequence, kv_head), head_dim_,
+                  cache_entry<T>(a_.keys, place, kv_head));
       std::copy_n(cache_entry<T>(a_.v, sequence, kv_head), head_dim_,
                   cache_entry<T>(a_.values, place, kv_head));
     }

@@ -2,9 +2,9 @@
 // compiled per instruction set; see the rules in simd.h.
 #pragma once
 
+#include "ops/cpu/gemm/gemm.h"
 #include "ops/cpu/gemm/gemm_epilogue.h"
 #include "ops/cpu/gemm/gemm_kernel.h"
-#include "ops/cpu/gemm/gemm_small_m.h"
 #include "ops/cpu/simd/lane_sums.h"
 
 namespace bev::cpu {

@@ -2,7 +2,6 @@
 
 #include "base/check.h"
 #include "ops/cpu/gemm/gemm.h"
-#include "ops/cpu/gemm/gemm_small_m.h"
 #include "ops/cpu/parallel_loops.h"
 #include "ops/op_table.h"
 

@@ -5,6 +5,7 @@
 // may be cut anywhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/float_types.h"
@@ -188,5 +189,10 @@ template <>
 inline const TypedKernels<bf16>& kernels_of<bf16>() {
   return kernels().b16;
 }
+
+// The memory each thread of a cpu device holds for its kernels: packed panels, a row of scores.
+
+// What the neediest kernel asks for, per thread.
+size_t workspace_bytes();
 
 }  // namespace bev::cpu

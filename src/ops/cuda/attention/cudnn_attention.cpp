@@ -17,7 +17,6 @@
 
 #include "device/cuda/cuda_library.h"
 #include "device/cuda/gpu_info.h"
-#include "ops/cuda/plan_key.h"
 
 // The frontend resolves the functions of cuDNN in this.
 void* cudnn_frontend::cudnn_dlhandle = nullptr;

@@ -1,7 +1,7 @@
 // How kernels reach the sums of dq_accumulator.h.
 #pragma once
 
-#include "ops/cuda/attention/dq_accumulator.h"
+#include "ops/cuda/attention/flash_attention.h"
 #include "ops/cuda/primitives/element_types.cuh"
 
 namespace bev::cuda {

@@ -3,11 +3,8 @@
 // Where the order may vary, flash_one_pass.cu serves instead.
 #include "ops/cuda/attention/attention_dropout.cuh"
 #include "ops/cuda/attention/flash_attention.h"
-#include "ops/cuda/attention/flash_backward_args.cuh"
 #include "ops/cuda/attention/flash_dkdv_pass.cuh"
-#include "ops/cuda/attention/flash_one_pass.h"
 #include "ops/cuda/attention/shared_tile.cuh"
-#include "ops/cuda/attention/simt_attention.h"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {

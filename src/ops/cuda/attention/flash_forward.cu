@@ -5,7 +5,6 @@
 #include "ops/cuda/attention/flash_attention.h"
 #include "ops/cuda/attention/flash_tiles.cuh"
 #include "ops/cuda/attention/shared_tile.cuh"
-#include "ops/cuda/attention/simt_attention.h"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {

@@ -1,5 +1,5 @@
+#include "ops/cuda/attention/flash_attention.h"
 #include "ops/cuda/attention/flash_dkdv_pass.cuh"
-#include "ops/cuda/attention/flash_one_pass.h"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {

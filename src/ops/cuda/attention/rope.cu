@@ -1,4 +1,4 @@
-#include "ops/cuda/primitives/programmatic_launch.cuh"
+#include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
 #include "ops/op_table.h"
 #include "ops/rope.h"

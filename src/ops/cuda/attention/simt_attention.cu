@@ -3,7 +3,7 @@
 // than a block's columns are shared among several blocks, each of which computes all scores.
 #include "ops/cuda/attention/attention_dropout.cuh"
 #include "ops/cuda/attention/attention_problem.cuh"
-#include "ops/cuda/attention/simt_attention.h"
+#include "ops/cuda/attention/flash_attention.h"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {

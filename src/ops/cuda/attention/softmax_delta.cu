@@ -1,5 +1,5 @@
 #include "ops/cuda/attention/attention_problem.cuh"
-#include "ops/cuda/attention/softmax_delta.h"
+#include "ops/cuda/attention/flash_attention.h"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {

@@ -3,12 +3,12 @@
 // to several blocks, a stretch to each in turn: where a block begins then does not depend on the
 // length, so that it asks for both the length and its pages at once. The blocks of a sequence are a
 // cluster that puts together what they have found, or there are more of them and merge_splits does.
+#include "ops/attention.h"
 #include "ops/cuda/primitives/cluster.cuh"
+#include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/cuda/primitives/mma.cuh"
-#include "ops/cuda/primitives/programmatic_launch.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
 #include "ops/cuda/workspace.h"
-#include "ops/decode_attention.h"
 #include "ops/op_table.h"
 
 namespace bev::cuda {

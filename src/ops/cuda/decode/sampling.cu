@@ -2,8 +2,8 @@
 // temperature needs; the second has one block for each row, puts the parts together and draws. What
 // is kept of a row is a beginning of its likeliest order, so that a border in that order says it
 // all. Weights are whole numbers of 2^-40: their sums do not depend on the order of additions.
+#include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/cuda/primitives/mma.cuh"
-#include "ops/cuda/primitives/programmatic_launch.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
 #include "ops/cuda/workspace.h"
 #include "ops/op_table.h"

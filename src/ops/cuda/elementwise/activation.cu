@@ -1,7 +1,7 @@
-#include "ops/activation.h"
-#include "ops/cuda/elementwise/activation_function.cuh"
-#include "ops/cuda/primitives/programmatic_launch.cuh"
+#include "ops/cuda/elementwise/elementwise.cuh"
+#include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
+#include "ops/elementwise.h"
 #include "ops/op_table.h"
 
 namespace bev::cuda {

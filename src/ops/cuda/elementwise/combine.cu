@@ -1,6 +1,6 @@
-#include "ops/combine.h"
 #include "ops/cuda/primitives/vector_rows.cuh"
 #include "ops/op_table.h"
+#include "ops/reduce.h"
 
 namespace bev::cuda {
 

@@ -1,6 +1,5 @@
 #include "ops/cuda/primitives/vector_rows.cuh"
 #include "ops/cuda/workspace.h"
-#include "ops/hash_rule.h"
 #include "ops/op_table.h"
 #include "ops/reduce.h"
 

@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "ops/cuda/gemm/bias_gradient.h"
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/primitives/element_types.cuh"
 
 namespace bev::cuda {

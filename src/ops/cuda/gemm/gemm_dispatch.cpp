@@ -6,16 +6,14 @@
 
 #include "base/check.h"
 #include "base/philox.h"
-#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_device.h"
 #include "device/cuda/gpu_info.h"
 #include "ops/cuda/gemm/cublaslt_gemm.h"
 #include "ops/cuda/gemm/gemm_autotune.h"
-#include "ops/cuda/gemm/gemm_autotune_cache.h"
-#include "ops/cuda/gemm/gemm_fallback.h"
-#include "ops/cuda/gemm/gemm_medium_m.h"
-#include "ops/cuda/gemm/gemm_small_m.h"
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/gpu.h"
 #include "ops/cuda/workspace.h"
+#include "ops/matmul.h"
 #include "ops/op_table.h"
 
 namespace bev::cuda {
@@ -236,5 +234,16 @@ void Products::run(Exec& ex, const ops::Matmul& m) {
   note(ex, m, plan.name, plan.description ? "" : "cublasLt: no algorithm for these operands");
   s.finish(ex, plan.fused(), m);
 }
+
+void matmul(Exec& ex, const ops::Matmul& m) {
+  Products& products = gpu_of(ex).products();
+  // The stream executes one after the other, so both may use the products' workspace.
+  if (m.dbias.present()) {
+    add_row_sums(ex, m.a, m.ta, m.dbias, products.workspace(), kProductWorkspace);
+  }
+  if (m.out.shape.elements() > 0) products.run(ex, m);
+}
+
+bool norms_on_the_way(Exec&, const ops::Matmul& m) { return has_few_normed_rows(m); }
 
 }  // namespace bev::cuda

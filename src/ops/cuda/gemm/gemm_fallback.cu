@@ -1,4 +1,4 @@
-#include "ops/cuda/gemm/gemm_fallback.h"
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/gemm/gemm_key.h"
 #include "ops/cuda/primitives/element_types.cuh"
 

@@ -1,7 +1,7 @@
 // What a choice of algorithm for a product may depend on, and what its operands are called there.
 #pragma once
 
-#include "ops/cuda/plan_key.h"
+#include "ops/cuda/gpu.h"
 #include "ops/matmul.h"
 
 namespace bev::cuda {

@@ -1,8 +1,8 @@
-#include "ops/cuda/gemm/gemm_medium_m.h"
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/gemm/gemm_small_m_problem.cuh"
 #include "ops/cuda/primitives/cluster.cuh"
 #include "ops/cuda/primitives/cp_async.cuh"
-#include "ops/cuda/primitives/programmatic_launch.cuh"
+#include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/cuda/primitives/wgmma.cuh"
 
 namespace bev::cuda {

@@ -1,7 +1,6 @@
-#include "ops/cuda/gemm/gemm_small_m.h"
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/gemm/gemm_small_m_problem.cuh"
-#include "ops/cuda/gemm/gemm_small_m_smem.h"
-#include "ops/cuda/primitives/programmatic_launch.cuh"
+#include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {
 

@@ -4,7 +4,7 @@
 // row, kStep of them four lanes, where a fragment has pairs.
 #pragma once
 
-#include "ops/cuda/elementwise/activation_function.cuh"
+#include "ops/cuda/elementwise/elementwise.cuh"
 #include "ops/cuda/gemm/gemm_key.h"
 #include "ops/cuda/primitives/mma.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"

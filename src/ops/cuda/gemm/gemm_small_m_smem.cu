@@ -1,7 +1,7 @@
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/gemm/gemm_small_m_problem.cuh"
-#include "ops/cuda/gemm/gemm_small_m_smem.h"
-#include "ops/cuda/primitives/cp_async_bulk.cuh"
-#include "ops/cuda/primitives/programmatic_launch.cuh"
+#include "ops/cuda/primitives/cp_async.cuh"
+#include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {
 

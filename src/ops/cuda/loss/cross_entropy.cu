@@ -1,5 +1,4 @@
 #include "ops/cross_entropy.h"
-#include "ops/cuda/loss/cross_entropy_full_rows.h"
 #include "ops/cuda/loss/loss_rows.cuh"
 #include "ops/op_table.h"
 

@@ -6,7 +6,6 @@
 // The part of a row that shared memory cannot hold is read twice, the second time mostly from the
 // L2 cache: a multiprocessor then has one row at a time, so that no more than the rows of all (34
 // MB for 132 rows of 256 KiB) pass through the cache between the two.
-#include "ops/cuda/loss/cross_entropy_full_rows.h"
 #include "ops/cuda/loss/loss_rows.cuh"
 #include "ops/cuda/primitives/cp_async.cuh"
 #include "ops/cuda/primitives/launch_kernel.cuh"

@@ -76,4 +76,9 @@ __device__ __forceinline__ float row_loss(const LossTerms& t, int32_t target, do
   return target >= 0 ? static_cast<float>(value) : 0.0f;
 }
 
+// The loss of rows that hold all classes.
+
+// REQUIRES: c.stats is absent.
+void whole_row_loss(Exec& ex, const ops::CrossEntropy& c);
+
 }  // namespace bev::cuda

@@ -2,9 +2,9 @@
 // threads keeps a row in registers from its sums to its result; else a block walks over the row
 // once for each sum. Where rows are few, each has a block of its own with one group in a thread,
 // and all that is read is asked for at once.
-#include "ops/cuda/elementwise/dropout_args.cuh"
+#include "ops/cuda/elementwise/elementwise.cuh"
 #include "ops/cuda/norm/norm_teams.cuh"
-#include "ops/cuda/primitives/programmatic_launch.cuh"
+#include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/norm.h"
 #include "ops/op_table.h"
 

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "device/cuda/cuda_check.h"
+#include "device/cuda/cuda_device.h"
 #include "ops/cuda/gpu.h"
 #include "tensor/dtype.h"
 

@@ -1,5 +1,3 @@
-#include "app/cli/result_file.h"
-
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -8,6 +6,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "app/cli/stdio_files.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 

@@ -1,9 +1,8 @@
-#include "app/cli/shell_completion.h"
-
 #include <gtest/gtest.h>
 
 #include <array>
 
+#include "app/cli/dispatch.h"
 #include "base/error.h"
 #include "config/megatron/megatron_flags.h"
 #include "config/parse/field.h"

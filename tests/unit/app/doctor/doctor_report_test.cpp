@@ -1,7 +1,6 @@
-#include "app/doctor/doctor_report.h"
-
 #include <gtest/gtest.h>
 
+#include "app/doctor/doctor.h"
 #include "base/json.h"
 
 namespace bev::app {

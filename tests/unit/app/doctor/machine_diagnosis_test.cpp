@@ -1,7 +1,6 @@
-#include "app/doctor/machine_diagnosis.h"
-
 #include <gtest/gtest.h>
 
+#include "app/doctor/doctor.h"
 #include "base/format.h"
 
 namespace bev::app {

@@ -1,8 +1,7 @@
-#include "app/generate/beam_texts.h"
-
 #include <gtest/gtest.h>
 
-#include "text/null_tokenizer.h"
+#include "app/generate/text_generation.h"
+#include "text/tokenizer.h"
 #include "unit/infer/stored_model.h"
 
 namespace bev::app {

@@ -6,7 +6,7 @@
 #include "support/expect_error.h"
 #include "support/marked_bytes.h"
 #include "support/temporary_directory.h"
-#include "text/byte_tokenizer.h"
+#include "text/tokenizer.h"
 
 namespace bev::app {
 namespace {

@@ -1,6 +1,6 @@
-#include "app/generate/interactive_command.h"
-
 #include <gtest/gtest.h>
+
+#include "app/generate/interactive_generation.h"
 
 namespace bev::app {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-#include "comm/single_communicator.h"
+#include "comm/communicator.h"
 #include "unit/infer/stored_model.h"
 
 namespace bev::app {

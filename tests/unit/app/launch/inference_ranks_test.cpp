@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "app/cli/device_flags.h"
+#include "app/cli/shared_flags.h"
 #include "support/expect_error.h"
 #include "unit/infer/stored_model.h"
 

@@ -1,7 +1,6 @@
-#include "app/train/restarted_run.h"
-
 #include <gtest/gtest.h>
 
+#include "app/train/run_start.h"
 #include "support/small_checkpoint.h"
 #include "support/temporary_directory.h"
 

@@ -1,8 +1,8 @@
-#include "config/parse/nearest.h"
-
 #include <gtest/gtest.h>
 
 #include <vector>
+
+#include "config/parse/problem.h"
 
 namespace bev {
 namespace {

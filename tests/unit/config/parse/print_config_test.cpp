@@ -1,9 +1,8 @@
-#include "config/parse/print_config.h"
-
 #include <random>
 
 #include "config/parse/field.h"
 #include "config/parse/help.h"
+#include "config/parse/toml.h"
 #include "unit/config/loading.h"
 #include "unit/config/random_config.h"
 

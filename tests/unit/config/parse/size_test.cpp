@@ -1,6 +1,6 @@
-#include "config/parse/size.h"
-
 #include <gtest/gtest.h>
+
+#include "config/parse/value.h"
 
 namespace bev {
 namespace {

@@ -1,9 +1,9 @@
-#include "data/preprocess/documents.h"
-
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
+
+#include "data/preprocess/text_reader.h"
 
 namespace bev {
 namespace {

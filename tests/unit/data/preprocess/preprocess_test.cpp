@@ -7,8 +7,7 @@
 #include "base/json.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
-#include "text/byte_tokenizer.h"
-#include "text/null_tokenizer.h"
+#include "text/tokenizer.h"
 #include "unit/data/token_files.h"
 
 namespace bev::test {

@@ -1,9 +1,8 @@
-#include "data/preprocess/text_chunks.h"
-
 #include <gtest/gtest.h>
 
 #include <random>
 
+#include "data/preprocess/text_reader.h"
 #include "support/temporary_directory.h"
 #include "unit/data/token_files.h"
 

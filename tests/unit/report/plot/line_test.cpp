@@ -1,9 +1,9 @@
-#include "report/plot/line.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+
+#include "report/plot/figure.h"
 
 namespace bev {
 namespace {

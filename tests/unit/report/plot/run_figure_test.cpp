@@ -4,9 +4,7 @@
 
 #include <cmath>
 
-#include "report/plot/html_page.h"
-#include "report/plot/run_summary.h"
-#include "report/plot/svg_writer.h"
+#include "report/plot/figure.h"
 #include "unit/report/plot/xml_check.h"
 
 namespace bev {

@@ -1,10 +1,9 @@
-#include "report/plot/scale.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
+#include "report/plot/figure.h"
 #include "support/expect_error.h"
 
 namespace bev {

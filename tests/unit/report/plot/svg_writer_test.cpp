@@ -1,10 +1,8 @@
-#include "report/plot/svg_writer.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "report/plot/html_page.h"
+#include "report/plot/figure.h"
 #include "report/plot/svg_text.h"
 #include "support/expect_error.h"
 #include "unit/report/plot/xml_check.h"

@@ -1,10 +1,9 @@
 // What is remembered about products from run to run. Every test names the fault that makes it fail.
-#include "ops/cuda/gemm/gemm_autotune_cache.h"
-
 #include <gtest/gtest.h>
 
 #include <fstream>
 
+#include "ops/cuda/gemm/gemm_autotune.h"
 #include "support/temporary_directory.h"
 
 namespace bev::cuda {

@@ -1,0 +1,133 @@
+// Flags of BERT and T5.
+#include "config/megatron/megatron_flags.h"
+
+namespace bev {
+
+namespace {
+
+// clang-format off: a line per flag reads as a table
+
+constexpr MegatronFlag kBert[] = {
+    {"--bert-no-binary-head"},
+    {"--mask-prob", "X", "0.15"},
+    {"--short-seq-prob", "X", "0.1"},
+    {"--output-bert-embeddings"},
+    {"--bert-embedder-type", "megatron|huggingface", "megatron"},
+    {"--pretrained-bert"},
+    {"--intermediate-size", "N"},
+    {"--presplit-sentences"},
+    {"--max-preds-per-seq", "N"},
+};
+
+constexpr MegatronFlag kT5[] = {
+    {"--decoder-num-layers", "N"},
+    {"--decoder-seq-length", "N"},
+};
+
+// clang-format on
+
+}  // namespace
+
+std::span<const FlagTopic> bert_t5_topics() {
+  static constexpr FlagTopic kTopics[] = {
+      {"BERT", FlagClass::Later, "this version has no BERT", kBert},
+      {"T5", FlagClass::Later, "this version has no encoder-decoder", kT5},
+  };
+  return kTopics;
+}
+
+// Flags of models that search in a corpus.
+
+namespace {
+
+// clang-format off: a line per flag reads as a table
+
+constexpr MegatronFlag kRetrievalModels[] = {
+    {"--ict-head-size", "N"},
+    {"--biencoder-projection-dim", "N", "0"},
+    {"--biencoder-shared-query-context-model"},
+    {"--ict-load", "TEXT"},
+    {"--bert-load", "TEXT"},
+    {"--titles-data-path", "TEXT"},
+    {"--query-in-block-prob", "X", "0.1"},
+    {"--use-one-sent-docs"},
+    {"--evidence-data-path", "TEXT"},
+    {"--retriever-report-topk-accuracies", "N ..."},
+    {"--retriever-score-scaling"},
+    {"--block-data-path", "TEXT"},
+    {"--embedding-path", "TEXT"},
+    {"--indexer-batch-size", "N", "128"},
+    {"--indexer-log-interval", "N", "1000"},
+    {"--retriever-seq-length", "N", "256"},
+};
+
+constexpr MegatronFlag kRetro[] = {
+    {"--retro-workdir", "TEXT"},
+    {"--retro-add-retriever"},
+    {"--retro-cyclic-train-iters", "N"},
+    {"--retro-encoder-layers", "N", "2"},
+    {"--retro-encoder-hidden-dropout", "X", "0.1"},
+    {"--retro-encoder-attention-dropout", "X", "0.1"},
+    {"--retro-num-neighbors", "N", "2"},
+    {"--retro-num-retrieved-chunks", "N", "2"},
+    {"--retro-return-doc-ids"},
+};
+
+// clang-format on
+
+}  // namespace
+
+std::span<const FlagTopic> retrieval_topics() {
+  static constexpr FlagTopic kTopics[] = {
+      {"retrieval models", FlagClass::Later, "this version has no bi-encoder and no retrieval",
+       kRetrievalModels},
+      {"Retro", FlagClass::Later, "this version has no Retro", kRetro},
+  };
+  return kTopics;
+}
+
+// Flags of vision models.
+
+namespace {
+
+// clang-format off: a line per flag reads as a table
+
+constexpr MegatronFlag kVisionModels[] = {
+    {"--num-classes", "N", "1000"},
+    {"--img-h", "N", "224"},
+    {"--img-w", "N", "224"},
+    {"--num-channels", "N", "3"},
+    {"--patch-dim", "N", "16"},
+    {"--classes-fraction", "X", "1"},
+    {"--data-per-class-fraction", "X", "1"},
+    {"--vision-pretraining"},
+    {"--vision-pretraining-type", "classify|inpaint|dino", "classify"},
+    {"--vision-backbone-type", "vit|mit|swin", "vit"},
+    {"--swin-backbone-type", "tiny|base|h3", "tiny"},
+    {"--mask-type", "random|row", "random"},
+    {"--mask-factor", "X", "1"},
+    {"--iter-per-epoch", "N", "1250"},
+    {"--dino-local-img-size", "N", "96"},
+    {"--dino-local-crops-number", "N", "10"},
+    {"--dino-head-hidden-size", "N", "2048"},
+    {"--dino-bottleneck-size", "N", "256"},
+    {"--dino-freeze-last-layer", "X", "1"},
+    {"--dino-norm-last-layer"},
+    {"--dino-warmup-teacher-temp", "X", "0.04"},
+    {"--dino-teacher-temp", "X", "0.07"},
+    {"--dino-warmup-teacher-temp-epochs", "N", "30"},
+    {"--img-dim", "N", "224"},
+};
+
+// clang-format on
+
+}  // namespace
+
+std::span<const FlagTopic> vision_topics() {
+  static constexpr FlagTopic kTopics[] = {
+      {"vision models", FlagClass::Later, "this version has no vision models", kVisionModels},
+  };
+  return kTopics;
+}
+
+}  // namespace bev

@@ -1,0 +1,308 @@
+#include "train/guards.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "base/format.h"
+#include "comm/communicator.h"
+#include "device/memory.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+
+namespace bev {
+
+std::string describe_findings(int64_t iteration, const StepResult& r) {
+  if ((r.findings & kLossNotFinite) != 0)
+    return format("the loss of iteration {} is not finite", iteration);
+  if ((r.findings & kNormNotFinite) != 0)
+    return format("the gradient of iteration {} is not finite", iteration);
+  std::string text;
+  if ((r.findings & kLossSpike) != 0)
+    text = format("the loss of iteration {} is a spike: {:.4f}, where up to {:.4f} is usual",
+                  iteration, r.loss, r.loss_limit);
+  if ((r.findings & kNormSpike) != 0)
+    text += format("{} is a spike: {:.3f}, where up to {:.3f} is usual",
+                   text.empty() ? format("the gradient norm of iteration {}", iteration)
+                                : "; its gradient norm",
+                   r.grad_norm, r.norm_limit);
+  return text;
+}
+
+namespace {
+
+// Whether all ranks bring the same number.
+bool is_common(Communicator& ranks, int64_t here) {
+  const int64_t most = ranks.largest(here), least = -ranks.largest(-here);
+  return most == least;
+}
+
+std::string list_of(const std::vector<int64_t>& ranks) {
+  return format("rank{} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "));
+}
+
+}  // namespace
+
+ReplicaCheck::ReplicaCheck(Assembly& assembly) : assembly_(assembly) {
+  Groups& groups = assembly.groups;
+  const ParallelLayout& layout = groups.layout();
+  Shared over_data{&groups.data(), {}}, over_tensor{&groups.tensor(), {}}, over_ends{nullptr, {}};
+  if (!assembly.params.is_divided()) {
+    for (Param* param : assembly.params.distinct()) {
+      const size_t place = tensors_.size();
+      tensors_.push_back({param->spec.name, param->value});
+      over_data.tensors.push_back(place);
+      if (!param->spec.cut) over_tensor.tensors.push_back(place);
+      if (sums_over(param->spec, Axis::Pipeline)) over_ends.tensors.push_back(place);
+    }
+    if (layout.zero == 0) {
+      for (const Optimizer::State& state : assembly.optimizer->states()) {
+        over_data.tensors.push_back(tensors_.size());
+        tensors_.push_back({std::string(state.name), state.flat});
+      }
+    }
+  }
+  if (!over_ends.tensors.empty() && layout.pipeline > 1) over_ends.ranks = &groups.ends();
+  for (const Shared& shared : {over_data, over_tensor, over_ends})
+    if (shared.ranks != nullptr && shared.ranks->size() > 1 && !shared.tensors.empty())
+      shared_.push_back(shared);
+  memory_ = Buffer(assembly.device, std::max<size_t>(1, tensors_.size()) * sizeof(int64_t),
+                   "hashes of weights");
+}
+
+std::vector<int64_t> ReplicaCheck::hashes() {
+  // Parameters may still be on their way.
+  assembly_.device.exchange_stream().synchronize();
+  Exec ex = assembly_.executor.exec();
+  std::vector<int64_t> hashes(tensors_.size(), 0);
+  const size_t bytes = hashes.size() * sizeof(int64_t);
+  assembly_.device.upload(hashes.data(), memory_.data(), bytes);
+  for (size_t i = 0; i < tensors_.size(); ++i)
+    ops::hash_bits(ex, {.x = tensors_[i].tensor,
+                        .out = tensor_over(memory_.data() + i * sizeof(int64_t), DType::i64, {1})});
+  ex.stream.synchronize();
+  assembly_.device.download(memory_.data(), hashes.data(), bytes);
+  // A number and its opposite must both be representable.
+  for (int64_t& hash : hashes) hash &= INT64_MAX;
+  return hashes;
+}
+
+std::string ReplicaCheck::find_difference() {
+  Communicator& world = assembly_.groups.world();
+  if (world.size() == 1) return "";
+  const std::vector<int64_t> hashed = hashes();
+  std::string text;
+  // Other ranks take part in each comparison, whatever was found before.
+  for (const Shared& shared : shared_) {
+    const std::string found = compare(shared, hashed);
+    if (text.empty()) text = found;
+  }
+  // The first rank that found something tells the others.
+  const auto first = static_cast<int>(
+      world.size() - 1 - world.largest(text.empty() ? -1 : world.size() - 1 - world.rank()));
+  if (first >= world.size()) return "";
+  return shared_text(world, text, first);
+}
+
+std::string ReplicaCheck::compare(const Shared& shared, const std::vector<int64_t>& hashes) {
+  uint64_t all = 0;
+  for (const size_t i : shared.tensors) all = all * 31 + static_cast<uint64_t>(hashes[i]);
+  if (is_common(*shared.ranks, static_cast<int64_t>(all >> 1))) return "";
+  for (const size_t i : shared.tensors)
+    if (!is_common(*shared.ranks, hashes[i]))
+      return name_ranks(*shared.ranks, tensors_[i], hashes[i]);
+  return "";
+}
+
+std::string ReplicaCheck::name_ranks(Communicator& ranks, const Hashed& hashed, int64_t hash) {
+  std::map<int64_t, std::vector<int64_t>> holders;  // of each hash, by their number in the world
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    const bool is_own = rank == ranks.rank();
+    const int64_t of_rank = ranks.largest(is_own ? hash : -1);
+    const int64_t number = ranks.largest(is_own ? assembly_.groups.world().rank() : -1);
+    holders[of_rank].push_back(number);
+  }
+  const auto most = std::max_element(
+      holders.begin(), holders.end(),
+      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  std::vector<int64_t> others;
+  for (const auto& [value, numbers] : holders)
+    if (value != most->first) others.insert(others.end(), numbers.begin(), numbers.end());
+  std::sort(others.begin(), others.end());
+  if (most->second.size() > others.size())
+    return format("{} of {} differs from that of {}", hashed.name, list_of(others),
+                  list_of(most->second));
+  std::vector<int64_t> all = others;
+  all.insert(all.end(), most->second.begin(), most->second.end());
+  std::sort(all.begin(), all.end());
+  return format("{} is not the same on {}, and there is no majority that tells which is right",
+                hashed.name, list_of(all));
+}
+
+namespace {
+
+constexpr size_t kMostNamed = 3;
+constexpr int64_t kMostJudged = 32;
+
+// The samples of one step, counted from 0.
+class StepSamples final : public Samples {
+ public:
+  StepSamples(const Samples& all, int64_t position, const SampleRanges& skipped)
+      : all_(all), position_(position), skipped_(skipped) {}
+
+  int64_t number_of(int64_t index) const { return skipped_.outside(position_, index); }
+  void read(int64_t index, HostBatch& batch, int64_t at) const override {
+    all_.read(number_of(index), batch, at);
+  }
+  std::string describe(int64_t index) const override { return all_.describe(number_of(index)); }
+
+ private:
+  const Samples& all_;
+  int64_t position_;
+  const SampleRanges& skipped_;
+};
+
+// What cannot be compared counts as larger than all else.
+double comparable(double value) {
+  return std::isfinite(value) ? value : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+Diagnosis::Diagnosis(Assembly& assembly, Stepper& stepper, std::shared_ptr<const Samples> samples)
+    : assembly_(assembly), stepper_(stepper), samples_(std::move(samples)) {}
+
+std::string Diagnosis::explain(const IssuedStep& step, const SampleRanges& skipped,
+                               const StepResult& result) {
+  const bool was_finite = (result.findings & (kLossNotFinite | kNormNotFinite)) == 0;
+  const std::string samples = worst_samples(step, skipped, result);
+  return samples + worst_tensor(step, skipped, was_finite);
+}
+
+int Diagnosis::rank_of(int64_t number) const {
+  const ParallelLayout& layout = assembly_.groups.layout();
+  const int64_t share = number / assembly_.config.train.micro_batch % layout.data;
+  for (int rank = 0; rank < layout.world(); ++rank)
+    if (layout.grid().coordinate(rank, Axis::Data) == share) return rank;
+  return 0;
+}
+
+std::string Diagnosis::worst_samples(const IssuedStep& step, const SampleRanges& skipped,
+                                     const StepResult& result) {
+  struct Judged {
+    int64_t number, sample;  // in the step, in the data
+    double loss;
+  };
+  const BatchShape batch = resolve_batch(assembly_.config);
+  Groups& groups = assembly_.groups;
+  Evaluation evaluation(
+      assembly_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
+      assembly_.config.data.is_packed(), groups.coordinate(Axis::Data), groups.layout().data);
+  const StepSamples samples(*samples_, step.begin.position, skipped);
+  const auto mean_loss = [&](int64_t first, int64_t count) {
+    const LossSum sum = evaluation.run(samples, first, count);
+    return sum.loss / std::max(sum.weight, 1.0);
+  };
+  // One by one would take longer than the step where many ranks share a large batch: first the half
+  // that is worse, and of that again.
+  int64_t first = 0, count = step.samples();
+  while (count > kMostJudged) {
+    const int64_t half = count / 2;
+    const bool is_later =
+        comparable(mean_loss(first + half, count - half)) > comparable(mean_loss(first, half));
+    first += is_later ? half : 0;
+    count = is_later ? count - half : half;
+  }
+  std::vector<Judged> judged;
+  int64_t bad = 0;
+  for (int64_t number = first; number < first + count; ++number) {
+    const double loss = mean_loss(number, 1);
+    bad += std::isfinite(loss) ? 0 : 1;
+    judged.push_back({number, samples.number_of(number), loss});
+  }
+  std::stable_sort(judged.begin(), judged.end(), [](const Judged& a, const Judged& b) {
+    return comparable(a.loss) > comparable(b.loss);
+  });
+  const bool loss_was_bad = (result.findings & kLossNotFinite) != 0;
+  std::string text;
+  if (bad > 0) {
+    text = format("\n  {}{} of its {} samples have a loss that is not finite:",
+                  count < step.samples() ? "at least " : "", bad, step.samples());
+  } else if (loss_was_bad) {
+    return format("\n  computed again, the loss of each of its {} samples is finite",
+                  step.samples());
+  } else {
+    text = format("\n  its samples with the largest loss, computed again without dropout:");
+  }
+  const size_t named = bad > 0 ? std::min<size_t>(static_cast<size_t>(bad), kMostNamed)
+                               : std::min(judged.size(), kMostNamed);
+  for (size_t i = 0; i < named; ++i) {
+    const Judged& j = judged[i];
+    const std::string rank = groups.layout().data > 1 ? format("rank {}, ", rank_of(j.number)) : "";
+    text += format("\n    {}{}{}", rank, bad > 0 ? "" : format("{:.3f}: ", j.loss),
+                   samples_->describe(j.sample));
+  }
+  if (bad > static_cast<int64_t>(kMostNamed)) text += "\n    ...";
+  return text;
+}
+
+std::string Diagnosis::worst_tensor(const IssuedStep& step, const SampleRanges& skipped,
+                                    bool was_finite) {
+  Communicator& world = assembly_.groups.world();
+  {
+    Loader again(samples_,
+                 Loader::shape_of(assembly_.config, assembly_.groups.coordinate(Axis::Data)),
+                 step.begin, skipped);
+    stepper_.recompute(again.next());
+  }
+  // Each rank looks at what it counts in the norm.
+  Exec ex = assembly_.executor.exec();
+  const std::span<const FlatPlace> places = assembly_.params.flat();
+  const Buffer memory(assembly_.device, places.size() * sizeof(double), "norms of gradients");
+  for (size_t i = 0; i < places.size(); ++i) {
+    const Tensor out = tensor_over(memory.data() + i * sizeof(double), DType::f64, {1});
+    ops::fill(ex, {.out = out, .value = 0});
+    assembly_.reducer.squared_norm_here(ex, {places[i].begin, places[i].count}, out);
+  }
+  std::vector<double> squares(places.size());
+  ex.stream.synchronize();
+  assembly_.device.download(memory.data(), reinterpret_cast<std::byte*>(squares.data()),
+                            squares.size() * sizeof(double));
+  double own = 0, worst = -1;
+  size_t which = 0;
+  int64_t broken = 0;
+  for (size_t i = 0; i < squares.size(); ++i) {
+    own += squares[i];
+    broken += std::isfinite(squares[i]) ? 0 : 1;
+    if (comparable(squares[i]) <= worst) continue;
+    worst = comparable(squares[i]);
+    which = i;
+  }
+  // Doubles that are not negative are in the order of their bits.
+  const auto bits = worst < 0 ? int64_t{-1} : std::bit_cast<int64_t>(worst);
+  const int64_t largest = world.largest(bits);
+  if (largest < 0) return "";
+  const int culprit =
+      world.size() - 1 -
+      static_cast<int>(world.largest(bits == largest ? world.size() - 1 - world.rank() : -1));
+  std::string text;
+  if (world.rank() == culprit) {
+    const std::string name = places[which].param->spec.name;
+    const std::string where = world.size() > 1 ? format(" (rank {})", culprit) : "";
+    if (broken > 0) {
+      text = format("\n  gradients that are not finite: {} of {} tensors{}, the first {}", broken,
+                    squares.size(), where, name);
+    } else if (!was_finite) {
+      text = "\n  computed again, all gradients are finite: this may be a fault of the hardware";
+    } else {
+      text = format("\n  the largest part of the gradient: {}, {:.0f} % of {}", name,
+                    100 * std::sqrt(worst / std::max(own, 1e-300)),
+                    world.size() > 1 ? format("what rank {} holds", culprit) : "its norm");
+    }
+  }
+  return shared_text(world, text, culprit);
+}
+
+}  // namespace bev
