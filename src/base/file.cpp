@@ -260,15 +260,15 @@ std::string_view kind_of(mode_t mode) {
 
 }  // namespace
 
-std::optional<FoundFile> find_file(int folder, const std::string& name) {
+std::optional<UntrustedFile> find_file(int folder, const std::string& name) {
   struct stat info{};
   if (::fstatat(folder, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
-  return FoundFile{.stamp = {.inode = info.st_ino,
-                             .seconds = info.st_mtim.tv_sec,
-                             .nanoseconds = info.st_mtim.tv_nsec,
-                             .bytes = info.st_size},
-                   .owner = info.st_uid,
-                   .other = kind_of(info.st_mode)};
+  return UntrustedFile{.stamp = {.inode = info.st_ino,
+                                 .seconds = info.st_mtim.tv_sec,
+                                 .nanoseconds = info.st_mtim.tv_nsec,
+                                 .bytes = info.st_size},
+                       .owner = info.st_uid,
+                       .other = kind_of(info.st_mode)};
 }
 
 std::optional<std::string> read_found(int folder, const std::string& name, size_t most) {

@@ -121,7 +121,7 @@ struct FileStamp {
   bool operator==(const FileStamp&) const = default;
 };
 
-struct FoundFile {
+struct UntrustedFile {
   FileStamp stamp{};
   uint32_t owner = 0;  // user id
   // What it is instead of a regular file, "a symbolic link"; empty: it is one.
@@ -130,7 +130,7 @@ struct FoundFile {
 
 // What has this name in an open folder; links are not followed. None: nothing, or nobody may see
 // it. `folder` may be AT_FDCWD.
-std::optional<FoundFile> find_file(int folder, const std::string& name);
+std::optional<UntrustedFile> find_file(int folder, const std::string& name);
 
 // The first bytes of a regular file, at most so many. None: there is none. Never waits for a
 // writer, follows no links.

@@ -68,7 +68,7 @@ std::string_view stat_field(std::string_view line, int field) {
   }
 }
 
-ProcessName own_process() {
+ProcessIdentity own_process() {
   return {.pid = ::getpid(), .start = start_in(stat_line("self")), .machine = own_machine()};
 }
 
@@ -82,21 +82,21 @@ double process_seconds() {
          static_cast<double>(start) / ticks;
 }
 
-Life life_of(const ProcessName& process) {
+ProcessState life_of(const ProcessIdentity& process) {
   constexpr int64_t kMostPid = int64_t{1} << 30;
   if (process.pid <= 0 || process.pid > kMostPid || process.start <= 0 || process.machine.empty() ||
       process.machine != own_machine())
-    return Life::Unknown;
+    return ProcessState::Unknown;
   const std::string line = stat_line(format("{}", process.pid));
   if (!line.empty()) {
     const std::string_view state = stat_field(line, 3);
     // A zombie has ended; whoever started it has not asked how.
     const bool has_ended = state == "Z" || state == "X";
-    return start_in(line) == process.start && !has_ended ? Life::Alive : Life::Gone;
+    return start_in(line) == process.start && !has_ended ? ProcessState::Alive : ProcessState::Gone;
   }
   // Some systems hide the processes of others.
   const bool exists = ::kill(static_cast<pid_t>(process.pid), 0) == 0 || errno == EPERM;
-  return exists ? Life::Unknown : Life::Gone;
+  return exists ? ProcessState::Unknown : ProcessState::Gone;
 }
 
 double resident_bytes() {
@@ -108,7 +108,7 @@ double resident_bytes() {
   return static_cast<double>(pages) * static_cast<double>(::sysconf(_SC_PAGESIZE));
 }
 
-void allow_many_descriptors() {
+void raise_open_file_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
   limit.rlim_cur = limit.rlim_max;

@@ -8,28 +8,28 @@
 namespace bev {
 
 // One process among all that ever ran.
-struct ProcessName {
+struct ProcessIdentity {
   int64_t pid = 0;
   int64_t start = 0;      // in ticks since the machine was started: tells apart who had a pid
   std::string machine{};  // differs where pids cannot be compared: another machine, another start
                           // of it, another container
 
-  bool operator==(const ProcessName&) const = default;
+  bool operator==(const ProcessIdentity&) const = default;
 };
 
 // This one.
-ProcessName own_process();
+ProcessIdentity own_process();
 
 // Seconds since this one was started; where the system does not tell, since the first call.
 double process_seconds();
 
-enum class Life : uint8_t {
+enum class ProcessState : uint8_t {
   Alive,
   Gone,
   Unknown,  // it cannot be seen from here
 };
 
-Life life_of(const ProcessName& process);
+ProcessState life_of(const ProcessIdentity& process);
 
 // The field of a line of /proc/PID/stat, counted from 1 as in proc(5); empty where there is none.
 // The second is a name of any characters, in brackets.
@@ -42,6 +42,6 @@ double resident_bytes();
 
 // Raises the limit as far as the system allows without asking anybody: the usual 1024 is less than
 // a large job has of ranks or of files.
-void allow_many_descriptors();
+void raise_open_file_limit();
 
 }  // namespace bev

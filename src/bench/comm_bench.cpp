@@ -29,12 +29,12 @@ class Stopwatch {
 
   // Of one of so many calls.
   double seconds(const Call& call, int64_t calls) const {
-    world_.largest(0);  // nobody begins before all have come
+    world_.all_reduce_max_host(0);  // nobody begins before all have come
     const double begin = seconds_now();
     for (int64_t i = 0; i < calls; ++i) call();
     stream_.synchronize();
     const auto here = static_cast<int64_t>(std::llround(1e9 * (seconds_now() - begin)));
-    const int64_t slowest = world_.largest(std::max<int64_t>(here, 1));
+    const int64_t slowest = world_.all_reduce_max_host(std::max<int64_t>(here, 1));
     return 1e-9 * static_cast<double>(slowest) / static_cast<double>(calls);
   }
 
@@ -93,23 +93,23 @@ struct Message {
   Tensor shard(int ranks) const { return slice(other, 0, 0, other.shape.elements() / ranks); }
 };
 
-Call call_of(Exchange exchange, Communicator& world, Exec& ex, const Message& m) {
+Call call_of(Collective exchange, Communicator& world, Exec& ex, const Message& m) {
   const int ranks = world.size();
   const Tensor shard = m.shard(ranks);
   switch (exchange) {
-    case Exchange::AllReduce: return [&world, &ex, m] { world.all_reduce(ex, m.whole); };
-    case Exchange::AllGather:
+    case Collective::AllReduce: return [&world, &ex, m] { world.all_reduce(ex, m.whole); };
+    case Collective::AllGather:
       return [&world, &ex, m, shard] { world.all_gather(ex, shard, m.whole); };
-    case Exchange::ReduceScatter:
+    case Collective::ReduceScatter:
       return [&world, &ex, m, shard] { world.reduce_scatter(ex, m.whole, shard); };
-    case Exchange::Broadcast: return [&world, &ex, m] { world.broadcast(ex, m.whole, 0); };
-    case Exchange::SendRecv: break;
+    case Collective::Broadcast: return [&world, &ex, m] { world.broadcast(ex, m.whole, 0); };
+    case Collective::SendRecv: break;
   }
   const int next = (world.rank() + 1) % ranks, previous = (world.rank() + ranks - 1) % ranks;
   return [&world, &ex, m, next, previous] {
-    const Sent sent = world.send(ex, m.whole, next, Channel::Forward);
+    const SendTicket sent = world.send(ex, m.whole, next, Channel::Forward);
     world.recv(ex, m.other, previous, Channel::Forward);
-    world.await(ex, sent);
+    world.wait_send(ex, sent);
   };
 }
 
@@ -147,20 +147,20 @@ Library library_of(Communicator& world, Exec& ex, DType dtype) {
 
 }  // namespace
 
-std::string_view name_of(Exchange exchange) {
+std::string_view name_of(Collective exchange) {
   constexpr std::array<std::string_view, kExchanges.size()> names{
       "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send/recv"};
   return names[static_cast<size_t>(exchange)];
 }
 
-double bus_factor(Exchange exchange, int ranks) {
+double bus_factor(Collective exchange, int ranks) {
   const double others = static_cast<double>(ranks - 1) / ranks;
   switch (exchange) {
-    case Exchange::AllReduce: return 2 * others;  // each part to where it is summed, and back
-    case Exchange::AllGather:
-    case Exchange::ReduceScatter: return others;  // but the part that is its own
-    case Exchange::Broadcast:
-    case Exchange::SendRecv: break;
+    case Collective::AllReduce: return 2 * others;  // each part to where it is summed, and back
+    case Collective::AllGather:
+    case Collective::ReduceScatter: return others;  // but the part that is its own
+    case Collective::Broadcast:
+    case Collective::SendRecv: break;
   }
   return 1;
 }
@@ -176,14 +176,14 @@ CommBench bench_comm(Device& device, Communicator& world, const CommBenchOptions
   BEV_CHECK(ranks > 1, Internal, "one rank has nobody to exchange anything with");
   BEV_CHECK(options.min_bytes > 0 && options.min_bytes <= options.max_bytes, Internal,
             "messages of {} to {} bytes", options.min_bytes, options.max_bytes);
-  Rig rig(device, {.operands = comm_bench_memory(options, ranks), .scratch = 0});
+  OpRig rig(device, {.operands = comm_bench_memory(options, ranks), .scratch = 0});
   Exec& ex = rig.exec();
   const int64_t most = elements_for(options.max_bytes, options.dtype, ranks);
   const Message largest{rig.make({most}, options.dtype), rig.make({most}, options.dtype)};
   // However often they are summed, zeros neither overflow nor become denormal.
   ops::fill(ex, {.out = largest.whole, .value = 0});
   ops::fill(ex, {.out = largest.other, .value = 0});
-  world.open_pipes();
+  world.connect_neighbours();
 
   const Stopwatch stopwatch(world, ex.stream);
   const Library library = library_of(world, ex, options.dtype);
@@ -193,14 +193,14 @@ CommBench bench_comm(Device& device, Communicator& world, const CommBenchOptions
                   .copy_bytes = bytes_of(largest.whole),
                   .library = library.words};
   bench.copy = stopwatch.time(copy_of(ex, largest), options.seconds);
-  bench.agreement = stopwatch.time([&] { world.largest(1); }, options.seconds);
-  for (const Exchange exchange : kExchanges) {
+  bench.agreement = stopwatch.time([&] { world.all_reduce_max_host(1); }, options.seconds);
+  for (const Collective exchange : kExchanges) {
     for (size_t bytes = options.min_bytes; bytes <= options.max_bytes; bytes *= 4) {
       const int64_t elements = elements_for(bytes, options.dtype, ranks);
       const Message message{slice(largest.whole, 0, 0, elements),
                             slice(largest.other, 0, 0, elements)};
       std::vector<Call> calls{call_of(exchange, world, ex, message)};
-      if (exchange == Exchange::AllReduce && library.sum) calls.push_back(library.sum(message));
+      if (exchange == Collective::AllReduce && library.sum) calls.push_back(library.sum(message));
       const std::vector<Timing> times = stopwatch.in_turn(calls, options.seconds);
       bench.exchanges.push_back(
           {.exchange = exchange,
@@ -243,7 +243,7 @@ std::string comm_bench_table(const CommBench& bench, const CommPlace& place) {
   }
   text += format("\ntime: {}\n", timing_words(bench));
   std::vector<std::string> shares;
-  for (const Exchange exchange : kExchanges)
+  for (const Collective exchange : kExchanges)
     shares.push_back(format("{} {:.3g}", name_of(exchange), bus_factor(exchange, bench.ranks)));
   text += format(
       "GB/s: bytes of the message over the time; bus: times the share that passes each link: {}\n",

@@ -12,18 +12,18 @@
 
 namespace bev {
 
-enum class Exchange : uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, SendRecv };
-inline constexpr std::array kExchanges{Exchange::AllReduce, Exchange::AllGather,
-                                       Exchange::ReduceScatter, Exchange::Broadcast,
-                                       Exchange::SendRecv};
-std::string_view name_of(Exchange exchange);
+enum class Collective : uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, SendRecv };
+inline constexpr std::array kExchanges{Collective::AllReduce, Collective::AllGather,
+                                       Collective::ReduceScatter, Collective::Broadcast,
+                                       Collective::SendRecv};
+std::string_view name_of(Collective exchange);
 
 // The share of a message that has to pass the link of a rank, each way, however clever the exchange
 // is. Rate of the message times this: what the links carry, whatever the exchange and the ranks.
-double bus_factor(Exchange exchange, int ranks);
+double bus_factor(Collective exchange, int ranks);
 
 struct CommTiming {
-  Exchange exchange{};
+  Collective exchange{};
   size_t bytes = 0;  // of the whole message, of which a shard is one rank's part
   Timing time{};     // of one exchange, at the slowest rank
   std::optional<Timing> library{};

@@ -20,10 +20,10 @@ std::vector<int32_t> made_up(int64_t count, int64_t text, int64_t vocab) {
 }
 
 // What every step reads: of a table whose rows are looked up, next to nothing.
-double weights_read(PlacedModel& model) {
+double weights_read(RankModel& model) {
   const bool looks_up = !model.blueprint.model().tied;
   double bytes = 0;
-  for (const Param* param : model.params.distinct()) {
+  for (const Param* param : model.params.unique_params()) {
     const std::string& name = param->spec.name;
     if (name == "embedding.positions.weight") continue;
     if (looks_up && name == "embedding.tokens.weight") continue;
@@ -32,7 +32,7 @@ double weights_read(PlacedModel& model) {
   return bytes;
 }
 
-double cache_read(const PlacedModel& model, const GenerationBenchOptions& o) {
+double cache_read(const RankModel& model, const GenerationBenchOptions& o) {
   const ModelShape& s = model.blueprint.shape;
   const double length = static_cast<double>(o.prompt) + static_cast<double>(o.tokens) / 2;
   return static_cast<double>(o.batch) * length *
@@ -44,7 +44,7 @@ struct Run {
   double first, between;
 };
 
-Run generate(Batcher& batcher, const GenerationBenchOptions& o, int64_t vocab) {
+Run generate(ContinuousBatcher& batcher, const GenerationBenchOptions& o, int64_t vocab) {
   const double begin = seconds_now();
   double first = 0, last = 0;
   for (int64_t text = 0; text < o.batch; ++text) {
@@ -83,11 +83,11 @@ GenerationBench bench_generation(const ModelFolder& folder, const DeviceConfig& 
   const double begin = seconds_now();
   LoadedModel model(folder, device, o.batch, std::max(o.prompt, o.prompt + o.tokens));
   {
-    Decoder decoder(model, {.rows = o.batch,
-                            .length = o.prompt + o.tokens,
-                            .page = o.page,
-                            .prefill_tokens = o.batch * o.prompt});
-    Batcher batcher(decoder);
+    InferenceEngine decoder(model, {.rows = o.batch,
+                                    .length = o.prompt + o.tokens,
+                                    .page = o.page,
+                                    .prefill_tokens = o.batch * o.prompt});
+    ContinuousBatcher batcher(decoder);
     generate(batcher,
              {.batch = o.batch, .prompt = o.prompt, .tokens = std::min<int64_t>(o.tokens, 8)},
              model.vocab());

@@ -50,7 +50,7 @@ void write_tokens(const fs::path& prefix, TokenType type, int64_t tokens) {
   writer.commit();
 }
 
-LoaderBench time_samples(std::string name, const Samples& samples, int64_t length, double seconds) {
+LoaderBench time_samples(std::string name, const Dataset& samples, int64_t length, double seconds) {
   HostBatch batch;
   batch.resize(kSequences, length, false);
   int64_t position = 0;
@@ -76,9 +76,9 @@ std::vector<LoaderBench> bench_loader(int64_t length, int64_t file_tokens, doubl
       const SequenceRange all{0, file->index().sequences()};
       const std::string how =
           format("{}, {}", name_of(type), access == TokenAccess::Mapped ? "mapped" : "in pieces");
-      const TokenSamples arithmetic(file, all, {.sequence = length, .vocab = kVocab});
+      const TokenDataset arithmetic(file, all, {.sequence = length, .vocab = kVocab});
       results.push_back(time_samples("arithmetic, " + how, arithmetic, length, seconds_each));
-      const MegatronSamples megatron(
+      const MegatronDataset megatron(
           file, {.index = {.range = all, .sequence = length}, .vocab = kVocab});
       results.push_back(time_samples("megatron, " + how, megatron, length, seconds_each));
     }

@@ -96,13 +96,13 @@ std::vector<T> normals(int64_t count) {
 
 }  // namespace
 
-Rig::Rig(Device& device, const RigSizes& sizes)
+OpRig::OpRig(Device& device, const RigSizes& sizes)
     : slab_(device, sizes.operands, "benchmark"),
       scratch_(device, sizes.scratch, "benchmark scratch"),
       none_(device, 0, "none"),
       exec_{device, device.compute_stream(), slab_, scratch_, none_, nullptr} {}
 
-Tensor Rig::make_varied(Shape shape, DType dtype) {
+Tensor OpRig::make_varied(Shape shape, DType dtype) {
   const Tensor tensor = make(shape, dtype);
   if (tensor.data == nullptr) return tensor;
   visit_floating(dtype, "benchmark", [&]<class T>() {
@@ -117,14 +117,14 @@ Tensor Rig::make_varied(Shape shape, DType dtype) {
   return tensor;
 }
 
-RigSizes rig_sizes(const Device& device, const std::function<void(Rig&)>& work) {
+RigSizes rig_sizes(const Device& device, const std::function<void(OpRig&)>& work) {
   DeviceConfig config;
   config.kind = device.kind();
   config.threads = 1;
   config.deterministic = device.policy().deterministic;
   config.tf32 = device.policy().tf32;
   const std::unique_ptr<Device> imitation = make_null_device(config);
-  Rig rig(*imitation, {});
+  OpRig rig(*imitation, {});
   work(rig);
   return rig.peaks();
 }
@@ -149,15 +149,15 @@ int64_t stream_elements(const Device& device) {
 }
 
 // Makes operands and returns work on them, which stays valid until the rig is cleared.
-using Work = std::function<std::function<void()>(Rig&)>;
+using Work = std::function<std::function<void()>(OpRig&)>;
 
 double best_seconds(Device& device, const Work& work, double seconds) {
-  Rig rig(device, rig_sizes(device, [&](Rig& rehearsal) { work(rehearsal)(); }));
+  OpRig rig(device, rig_sizes(device, [&](OpRig& rehearsal) { work(rehearsal)(); }));
   return measure_on(device, work(rig), seconds, 5).best;
 }
 
 double product_rate(Device& device, const ProductSize& size, DType dtype, double seconds) {
-  const Work work = [&](Rig& rig) {
+  const Work work = [&](OpRig& rig) {
     const Tensor a = rig.make_varied({size.m, size.k}, dtype);
     const Tensor b = rig.make_varied({size.k, size.n}, dtype);
     const Tensor c = rig.make({size.m, size.n}, dtype);
@@ -177,7 +177,7 @@ double best_product(Device& device) {
 
 double copy_rate(Device& device) {
   const int64_t elements = stream_elements(device);
-  const Work work = [&](Rig& rig) {
+  const Work work = [&](OpRig& rig) {
     const Tensor from = rig.make_varied({elements}, DType::f32);
     const Tensor to = rig.make({elements}, DType::f32);
     return [&rig, from, to] { ops::copy(rig.exec(), {.in = from, .out = to}); };
@@ -187,7 +187,7 @@ double copy_rate(Device& device) {
 
 double read_rate(Device& device) {
   const int64_t elements = stream_elements(device);
-  const Work work = [&](Rig& rig) {
+  const Work work = [&](OpRig& rig) {
     const Tensor from = rig.make_varied({elements}, DType::f32);
     const Tensor sum = rig.make({1}, DType::f64);
     ops::fill(rig.exec(), {.out = sum, .value = 0});

@@ -35,9 +35,9 @@ struct RigSizes {
   size_t operands = 0, scratch = 0;  // bytes
 };
 
-class Rig {
+class OpRig {
  public:
-  Rig(Device& device, const RigSizes& sizes);
+  OpRig(Device& device, const RigSizes& sizes);
 
   Exec& exec() { return exec_; }
   // Its content is undefined; on the null device it has none.
@@ -54,7 +54,7 @@ class Rig {
 };
 
 // What `work` takes of a rig on such a device, found by doing it on a null device.
-RigSizes rig_sizes(const Device& device, const std::function<void(Rig&)>& work);
+RigSizes rig_sizes(const Device& device, const std::function<void(OpRig&)>& work);
 
 // What this machine can do at best, measured now: the yardstick of every other number.
 

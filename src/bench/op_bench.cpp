@@ -18,7 +18,7 @@ OpBench bench_ops(const Config& config, const std::vector<std::string>& only, do
   const std::unique_ptr<Device> device = make_device(config.device);
   OpBench result{.peak = measure_peak(*device), .ops = {}};
   // The operands of one op at a time.
-  Rig rig(*device, rig_sizes(*device, [&](Rig& rehearsal) {
+  OpRig rig(*device, rig_sizes(*device, [&](OpRig& rehearsal) {
     for (const BenchedOp& op : wanted) {
       for (const OpCase& c : op.cases({rehearsal, config})) c.run(rehearsal.exec());
       rehearsal.clear();

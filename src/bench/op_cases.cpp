@@ -47,7 +47,7 @@ std::span<const BenchedOp> benched_ops() { return kBenchedOps; }
 namespace {
 
 template <class T>
-Tensor uploaded(Rig& rig, const std::vector<T>& host) {
+Tensor uploaded(OpRig& rig, const std::vector<T>& host) {
   const Tensor tensor = rig.make({static_cast<int64_t>(host.size())}, DTypeOf<T>::value);
   rig.exec().device.upload(host.data(), tensor.data, bytes_of(tensor));
   return tensor;
@@ -55,7 +55,7 @@ Tensor uploaded(Rig& rig, const std::vector<T>& host) {
 
 }  // namespace
 
-CaseOperands::CaseOperands(Rig& rig, const Config& from)
+CaseOperands::CaseOperands(OpRig& rig, const Config& from)
     : config(from),
       model(resolve_model(from)),
       batch(resolve_batch(from)),

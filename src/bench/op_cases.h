@@ -22,7 +22,7 @@ namespace bev {
 class CaseOperands {
  public:
   // REQUIRES: a checked configuration. Both outlive this.
-  CaseOperands(Rig& rig, const Config& config);
+  CaseOperands(OpRig& rig, const Config& config);
 
   const Config& config;
   const ModelShape model;
@@ -50,7 +50,7 @@ class CaseOperands {
   ops::Dropout dropout(double probability) const;
 
  private:
-  Rig& rig_;
+  OpRig& rig_;
 };
 
 // `run` issues the op on operands that lie in the rig. It can be repeated any number of times: what

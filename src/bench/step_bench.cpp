@@ -28,7 +28,8 @@ double process_memory(const std::string& field) {
 
 // Seconds of each of `count` steps. The first one of an asynchronous device is not counted: it
 // starts from an idle device.
-std::vector<double> time_steps(Stepper& stepper, Loader& loader, bool asynchronous, int64_t count) {
+std::vector<double> time_steps(StepRunner& stepper, DataLoader& loader, bool asynchronous,
+                               int64_t count) {
   std::vector<double> times;
   double last = seconds_now();
   int64_t collected = 0;
@@ -50,7 +51,7 @@ std::vector<double> time_steps(Stepper& stepper, Loader& loader, bool asynchrono
 
 // Where the device works on its own, it is kept busy by a step before: as in training, it then
 // finds its work issued and does not wait for the host.
-StepBreakdown trace_step(Assembly& assembly, Stepper& stepper, Loader& loader) {
+StepBreakdown trace_step(TrainingState& assembly, StepRunner& stepper, DataLoader& loader) {
   if (assembly.device.is_asynchronous()) stepper.submit(loader.next());
   Trace trace(assembly.device);
   assembly.executor.trace_into(&trace);
@@ -68,20 +69,20 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   result.resident_before = process_memory("VmHWM");
   result.plan = dry_run(config);
   const std::unique_ptr<Device> device = make_device(config.device);
-  Assembly assembly(config, *device, result.plan.arenas);
+  TrainingState assembly(config, *device, result.plan.arenas);
   assembly.initialize();
-  Loader loader(std::make_shared<MockSamples>(result.plan.model.vocab, 1),
-                Loader::shape_of(config));
-  ScheduleSpec schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
-  Stepper stepper(assembly, schedule);
-  stepper.rehearse(loader.next());
+  DataLoader loader(std::make_shared<MockDataset>(result.plan.model.vocab, 1),
+                    DataLoader::shape_of(config));
+  LrSchedule schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
+  StepRunner stepper(assembly, schedule);
+  stepper.autotune(loader.next());
   result.seconds_to_first_step = seconds_now() - start;
-  result.rehearsed = device->rehearsed();
+  result.rehearsed = device->autotune_summary();
   result.allocated_bytes = device->allocated_bytes();
   if (device->kind() == DeviceKind::Cuda) result.promised_flops = dense_bf16_peak(gpu_name());
 
-  std::vector<Product> products;
-  Cost cost{.products = &products};
+  std::vector<GemmShape> products;
+  Cost cost{.gemms = &products};
   const double first = seconds_now();
   assembly.executor.count_into(&cost);
   stepper.step(loader.next());
@@ -93,7 +94,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   std::optional<StepFloor> floor;
   if (options.floor) {
     floor.emplace(*device, config, products);
-    Rehearsal rehearsal(*device);  // its products have algorithms of their own
+    AutotuneScope rehearsal(*device);  // its products have algorithms of their own
     floor->time_products();
     rehearsal.finish();
   }

@@ -32,10 +32,10 @@ Tensor StepFloor::Walk::take(Shape shape) {
   return tensor_over(data, memory.dtype, shape);
 }
 
-StepFloor::Extents StepFloor::extents_of(const std::vector<Product>& products, int64_t micros) {
+StepFloor::Extents StepFloor::extents_of(const std::vector<GemmShape>& products, int64_t micros) {
   Extents e;
   int64_t largest_weight = 0, largest_gradient = 0;
-  for (const Product& p : products) {
+  for (const GemmShape& p : products) {
     const int64_t a = p.m * p.k, b = p.k * p.n, out = p.m * p.n;
     e.activation = std::max({e.activation, a, p.ta ? b : out});
     if (p.ta) {
@@ -53,7 +53,7 @@ StepFloor::Extents StepFloor::extents_of(const std::vector<Product>& products, i
   return e;
 }
 
-StepFloor::StepFloor(Device& device, const Config& config, std::vector<Product> products)
+StepFloor::StepFloor(Device& device, const Config& config, std::vector<GemmShape> products)
     : products_(std::move(products)),
       model_(resolve_model(config)),
       batch_(resolve_batch(config)),
@@ -61,15 +61,15 @@ StepFloor::StepFloor(Device& device, const Config& config, std::vector<Product> 
       window_(config.model.window),
       attends_(device.kind() == DeviceKind::Cuda),
       extents_(extents_of(products_, batch_.micros)),
-      rig_(device, rig_sizes(device, [this](Rig& rehearsal) {
+      rig_(device, rig_sizes(device, [this](OpRig& rehearsal) {
              place(rehearsal);
-             for (const Product& p : products_) issue_product(rehearsal.exec(), p);
+             for (const GemmShape& p : products_) issue_product(rehearsal.exec(), p);
              if (attends_) issue_attention(rehearsal.exec());
            })) {
   place(rig_);
 }
 
-void StepFloor::place(Rig& rig) {
+void StepFloor::place(OpRig& rig) {
   inputs_ = rig.make_varied({extents_.activation}, dtype_);
   outputs_ = rig.make_varied({extents_.activation}, dtype_);
   weights_ = {rig.make_varied({extents_.weights}, dtype_)};
@@ -91,7 +91,7 @@ void StepFloor::place(Rig& rig) {
                 .dv = heads(model_.kv_heads)};
 }
 
-void StepFloor::issue_product(Exec& ex, const Product& p) {
+void StepFloor::issue_product(Exec& ex, const GemmShape& p) {
   const Shape b_shape = p.tb ? Shape{p.n, p.k} : Shape{p.k, p.n};
   ops::matmul(ex, {.a = front(inputs_, p.ta ? Shape{p.k, p.m} : Shape{p.m, p.k}),
                    .b = p.ta ? front(outputs_, b_shape) : weights_.take(b_shape),
@@ -137,7 +137,7 @@ double StepFloor::timed(const std::function<void()>& work) {
 
 double StepFloor::time_products() {
   return timed([this] {
-    for (const Product& p : products_) issue_product(rig_.exec(), p);
+    for (const GemmShape& p : products_) issue_product(rig_.exec(), p);
   });
 }
 

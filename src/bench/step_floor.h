@@ -21,7 +21,7 @@ struct Floor {
 class StepFloor {
  public:
   // `products`: those of one step.
-  StepFloor(Device& device, const Config& config, std::vector<Product> products);
+  StepFloor(Device& device, const Config& config, std::vector<GemmShape> products);
 
   // Issues everything once and waits for it: seconds. Attention is timed on GPUs only, and 0
   // elsewhere.
@@ -42,14 +42,14 @@ class StepFloor {
   struct AttentionOperands {
     Tensor q, k, v, out, dout, lse, dq, dk, dv;
   };
-  static Extents extents_of(const std::vector<Product>& products, int64_t micros);
+  static Extents extents_of(const std::vector<GemmShape>& products, int64_t micros);
   // Makes the operands in a rig.
-  void place(Rig& rig);
-  void issue_product(Exec& ex, const Product& p);
+  void place(OpRig& rig);
+  void issue_product(Exec& ex, const GemmShape& p);
   void issue_attention(Exec& ex) const;
   double timed(const std::function<void()>& work);
 
-  std::vector<Product> products_;
+  std::vector<GemmShape> products_;
   ModelShape model_;
   BatchShape batch_;
   DType dtype_;
@@ -59,7 +59,7 @@ class StepFloor {
   Tensor inputs_{}, outputs_{};
   Walk weights_{}, gradients_{};
   AttentionOperands attention_{};
-  Rig rig_;
+  OpRig rig_;
 };
 
 // Bytes that one update of all parameters reads and writes.

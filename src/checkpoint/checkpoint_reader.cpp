@@ -15,10 +15,10 @@ namespace {
 constexpr size_t kReadBytes = size_t{8} << 20;
 
 // That the parts cover the tensor, each element once.
-void check_cover(const StoredCheckpoint::Logical& tensor, const fs::path& folder) {
+void check_cover(const CheckpointReader::Tensor& tensor, const fs::path& folder) {
   std::vector<const Rectangle*> order;
   int64_t elements = 0;
-  for (const StoredCheckpoint::Part& part : tensor.parts) {
+  for (const CheckpointReader::Part& part : tensor.parts) {
     order.push_back(&part.where);
     elements += part.where.elements();
   }
@@ -45,10 +45,10 @@ std::string_view parameter_of(std::string_view tensor) {
   return tensor.substr(0, tensor.find('/'));
 }
 
-StoredCheckpoint::StoredCheckpoint(const fs::path& folder)
+CheckpointReader::CheckpointReader(const fs::path& folder)
     : folder_(folder), manifest_(read_manifest(folder)) {
   // Every rank of a process opens all of them.
-  if (manifest_.files.size() > 16) allow_many_descriptors();
+  if (manifest_.files.size() > 16) raise_open_file_limit();
   for (const CheckpointFile& entry : manifest_.files) {
     const fs::path path = folder / entry.name;
     std::error_code ignored;
@@ -66,12 +66,12 @@ StoredCheckpoint::StoredCheckpoint(const fs::path& folder)
   for (const auto& [name, tensor] : tensors_) check_cover(tensor, folder);
 }
 
-void StoredCheckpoint::add_file(const CheckpointFile& entry) {
+void CheckpointReader::add_file(const CheckpointFile& entry) {
   const PositionedFile& file = files_.emplace_back(folder_ / entry.name);
   for (const PieceInFile& found : read_piece_header(file, entry)) {
     const TensorPiece& piece = found.piece;
     const auto [place, is_new] = tensors_.try_emplace(piece.tensor);
-    Logical& tensor = place->second;
+    Tensor& tensor = place->second;
     if (is_new) {
       tensor.name = piece.tensor;
       tensor.dtype = piece.dtype;
@@ -88,19 +88,19 @@ void StoredCheckpoint::add_file(const CheckpointFile& entry) {
   }
 }
 
-const StoredCheckpoint::Logical* StoredCheckpoint::find(const std::string& name) const {
+const CheckpointReader::Tensor* CheckpointReader::find(const std::string& name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;
 }
 
-size_t StoredCheckpoint::bytes() const {
+size_t CheckpointReader::bytes() const {
   size_t total = 0;
   for (const CheckpointFile& file : manifest_.files) total += file.bytes;
   return total;
 }
 
-void StoredCheckpoint::visit_rows(
-    const Logical& tensor, const Part& part, int64_t row_begin, int64_t row_end,
+void CheckpointReader::visit_rows(
+    const Tensor& tensor, const Part& part, int64_t row_begin, int64_t row_end,
     FunctionRef<void(int64_t row, int64_t rows, const std::byte* bytes)> visit) const {
   const size_t row_bytes = static_cast<size_t>(part.where.columns) * size_of(tensor.dtype);
   const auto step = static_cast<int64_t>(std::max<size_t>(1, kReadBytes / row_bytes));
@@ -126,7 +126,7 @@ void StoredCheckpoint::visit_rows(
   part.is_verified = true;
 }
 
-void StoredCheckpoint::read(const Logical& tensor, const Rectangle& where, DType dtype,
+void CheckpointReader::read(const Tensor& tensor, const Rectangle& where, DType dtype,
                             std::byte* to) const {
   const Rectangle whole = whole_of(tensor.shape);
   BEV_CHECK(intersection(where, whole) == where, Internal,
@@ -155,13 +155,13 @@ void StoredCheckpoint::read(const Logical& tensor, const Rectangle& where, DType
   }
 }
 
-void StoredCheckpoint::verify(const std::function<void(size_t bytes)>& progress) const {
+void CheckpointReader::verify(const std::function<void(size_t bytes)>& progress) const {
   const auto tell = [&](size_t bytes) {
     if (progress) progress(bytes);
   };
   for (const CheckpointFile& entry : manifest_.files)
     if (!entry.holds_pieces) tell(read_file(entry.name).size());
-  std::vector<std::pair<const Logical*, const Part*>> order;
+  std::vector<std::pair<const Tensor*, const Part*>> order;
   for (const auto& [name, tensor] : tensors_)
     for (const Part& part : tensor.parts)
       if (!part.is_verified) order.emplace_back(&tensor, &part);
@@ -176,7 +176,7 @@ void StoredCheckpoint::verify(const std::function<void(size_t bytes)>& progress)
   }
 }
 
-std::string StoredCheckpoint::read_file(const std::string& name) const {
+std::string CheckpointReader::read_file(const std::string& name) const {
   const auto entry =
       std::find_if(manifest_.files.begin(), manifest_.files.end(),
                    [&](const CheckpointFile& f) { return f.name == name && !f.holds_pieces; });

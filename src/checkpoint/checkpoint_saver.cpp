@@ -46,36 +46,36 @@ CheckpointFile write_whole(const fs::path& folder, const std::string& name,
 
 }  // namespace
 
-Saver::Saver(CheckpointFolder folder, Communicator& world, ParamStore& params,
-             const Optimizer& optimizer, Options options)
+CheckpointSaver::CheckpointSaver(CheckpointFolder folder, Communicator& world, ParamStore& params,
+                                 const Optimizer& optimizer, Options options)
     : folder_(std::move(folder)),
       world_(world),
       device_(params.device()),
       options_(std::move(options)) {
-  add_group("weights", written_weights(params));
+  add_group("weights", weights_to_save(params));
   if (options_.with_optimizer) add_group("optimizer", written_states(params, optimizer));
   if (options_.asynchronous) snapshot_.emplace(device_, pieces_);
 }
 
-Saver::~Saver() {
+CheckpointSaver::~CheckpointSaver() {
   if (work_.valid()) work_.wait();
 }
 
-void Saver::add_group(const char* kind, std::vector<HeldPiece> pieces) {
+void CheckpointSaver::add_group(const char* kind, std::vector<LocalPiece> pieces) {
   if (pieces.empty()) return;
   // Wide types first, so that each piece is aligned in the file.
-  std::stable_sort(pieces.begin(), pieces.end(), [](const HeldPiece& a, const HeldPiece& b) {
+  std::stable_sort(pieces.begin(), pieces.end(), [](const LocalPiece& a, const LocalPiece& b) {
     return size_of(a.piece.dtype) > size_of(b.piece.dtype);
   });
   groups_.push_back({kind, pieces_.size(), pieces.size()});
   std::move(pieces.begin(), pieces.end(), std::back_inserter(pieces_));
 }
 
-fs::path Saver::part_file(int rank) const {
+fs::path CheckpointSaver::part_file(int rank) const {
   return folder_.draft_of(manifest_.iteration) / format("part-{:05d}.json", rank);
 }
 
-void Saver::start_draft() const {
+void CheckpointSaver::start_draft() const {
   const std::optional<double> free = free_bytes(folder_.root());
   BEV_CHECK(!free || *free >= options_.bytes, Data,
             "the disk under {} has {} free, but a checkpoint takes {}", folder_.root().string(),
@@ -83,13 +83,13 @@ void Saver::start_draft() const {
   folder_.start_draft(manifest_.iteration);
 }
 
-CheckpointFile Saver::write_group(const Group& group) {
+CheckpointFile CheckpointSaver::write_group(const Group& group) {
   const fs::path path =
       folder_.draft_of(manifest_.iteration) /
       format("{}-{:05d}-of-{:05d}.safetensors", group.kind, world_.rank(), world_.size());
-  const std::span<const HeldPiece> pieces = std::span(pieces_).subspan(group.first, group.count);
+  const std::span<const LocalPiece> pieces = std::span(pieces_).subspan(group.first, group.count);
   std::vector<TensorPiece> described;
-  for (const HeldPiece& held : pieces) described.push_back(held.piece);
+  for (const LocalPiece& held : pieces) described.push_back(held.piece);
   PieceFileWriter file(path, std::move(described));
   std::vector<std::byte> chunk;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -107,7 +107,7 @@ CheckpointFile Saver::write_group(const Group& group) {
   return file.finish();
 }
 
-void Saver::write_part() {
+void CheckpointSaver::write_part() {
   Json files = Json::array();
   for (const Group& group : groups_) files.push_back(to_json(write_group(group)));
   AtomicFile part(part_file(world_.rank()));
@@ -115,7 +115,7 @@ void Saver::write_part() {
   part.commit();
 }
 
-void Saver::commit() {
+void CheckpointSaver::commit() {
   const fs::path draft = folder_.draft_of(manifest_.iteration);
   for (const auto& [name, content] : options_.extra_files)
     manifest_.files.push_back(write_whole(draft, name, content));
@@ -137,12 +137,12 @@ void Saver::commit() {
   if (!note.empty()) report_.note += (report_.note.empty() ? "" : "; ") + note;
 }
 
-void Saver::start(std::function<void()> work, bool here) {
+void CheckpointSaver::start(std::function<void()> work, bool here) {
   outcome_.reset();
   work_ = std::async(here ? std::launch::deferred : std::launch::async, std::move(work));
 }
 
-Saver::Standing Saver::standing() {
+CheckpointSaver::Standing CheckpointSaver::standing() {
   if (!outcome_ && work_.wait_for(std::chrono::seconds(0)) != std::future_status::timeout) {
     try {
       work_.get();
@@ -156,9 +156,10 @@ Saver::Standing Saver::standing() {
   return outcome_->empty() ? Standing::Done : Standing::Failed;
 }
 
-Saver::Standing Saver::agree(Standing mine, std::string& failure) {
+CheckpointSaver::Standing CheckpointSaver::agree(Standing mine, std::string& failure) {
   const int64_t ranks = world_.size();
-  const int64_t worst = world_.largest(static_cast<int64_t>(mine) * ranks + world_.rank());
+  const int64_t worst =
+      world_.all_reduce_max_host(static_cast<int64_t>(mine) * ranks + world_.rank());
   const auto standing = static_cast<Standing>(worst / ranks);
   if (standing == Standing::Failed)
     failure = mine == Standing::Failed
@@ -167,7 +168,7 @@ Saver::Standing Saver::agree(Standing mine, std::string& failure) {
   return standing;
 }
 
-void Saver::save(Manifest manifest) {
+void CheckpointSaver::save(Manifest manifest) {
   const double asked = seconds_now();
   finish();
   begun_ = seconds_now();
@@ -185,7 +186,7 @@ void Saver::save(Manifest manifest) {
     snapshot_->take();
   } else {
     // Shares of parameters may still be on their way from other ranks.
-    device_.exchange_stream().synchronize();
+    device_.comm_stream().synchronize();
   }
   start([this] { write_part(); }, !snapshot_);
   phase_ = Phase::Writing;
@@ -194,7 +195,7 @@ void Saver::save(Manifest manifest) {
   finish();
 }
 
-void Saver::poll() {
+void CheckpointSaver::poll() {
   if (phase_ == Phase::Idle) return;
   std::string failure;
   const Standing all = agree(standing(), failure);
@@ -208,7 +209,7 @@ void Saver::poll() {
       !snapshot_ || !is_first());
 }
 
-void Saver::end(std::string failure) {
+void CheckpointSaver::end(std::string failure) {
   phase_ = Phase::Idle;
   if (!failure.empty() && is_first()) folder_.drop_draft(manifest_.iteration);
   if (report_.seconds == 0) report_.seconds = seconds_now() - begun_;
@@ -219,7 +220,7 @@ void Saver::end(std::string failure) {
   if (options_.ended) options_.ended(report_);
 }
 
-bool Saver::finish() {
+bool CheckpointSaver::finish() {
   std::chrono::milliseconds rest(1);
   while (phase_ != Phase::Idle) {
     const Phase before = phase_;
@@ -238,19 +239,19 @@ constexpr int64_t kGapLimit = ParamStore::kFlatAlignment;
 
 }  // namespace
 
-Snapshot::Snapshot(Device& device, std::span<const HeldPiece> pieces)
+HostSnapshot::HostSnapshot(Device& device, std::span<const LocalPiece> pieces)
     : device_(device), begins_(pieces.size()) {
-  for (const HeldPiece& held : pieces) sizes_.push_back(held.piece.bytes());
+  for (const LocalPiece& held : pieces) sizes_.push_back(held.piece.bytes());
   std::vector<size_t> order(pieces.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const HeldPiece &x = pieces[a], &y = pieces[b];
+    const LocalPiece &x = pieces[a], &y = pieces[b];
     return std::pair(x.buffer, x.flat) < std::pair(y.buffer, y.flat);
   });
   int buffer = -1;
   int64_t end = 0;  // of the last piece, in the flat order
   for (const size_t index : order) {
-    const HeldPiece& held = pieces[index];
+    const LocalPiece& held = pieces[index];
     if (held.buffer == buffer && held.flat < end + kGapLimit) {
       const auto gap = static_cast<size_t>(held.flat - end) * size_of(held.piece.dtype);
       begins_[index] = bytes_ + gap;
@@ -274,15 +275,15 @@ Snapshot::Snapshot(Device& device, std::span<const HeldPiece> pieces)
   }
 }
 
-void Snapshot::take() {
+void HostSnapshot::take() {
   // Shares of parameters may still be on their way from other ranks.
-  device_.exchange_stream().synchronize();
+  device_.comm_stream().synchronize();
   const Stream stream = device_.compute_stream();
   for (const Run& run : runs_) device_.download_on(stream, run.from, memory() + run.at, run.bytes);
   stream.synchronize();
 }
 
-std::span<const std::byte> Snapshot::bytes_of_piece(size_t index) const {
+std::span<const std::byte> HostSnapshot::bytes_of_piece(size_t index) const {
   return {memory() + begins_[index], sizes_[index]};
 }
 

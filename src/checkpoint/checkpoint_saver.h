@@ -20,11 +20,11 @@ namespace bev {
 // A copy, in host memory, of what a rank writes into a checkpoint: the training goes on while the
 // copy is written. Its memory is taken once, before the training starts.
 
-class Snapshot {
+class HostSnapshot {
  public:
   // The device and what the pieces point to must outlive this. On a device whose memory is the
   // host's the copy counts as the device's ("checkpoint copy"), else it is pinned.
-  Snapshot(Device& device, std::span<const HeldPiece> pieces);
+  HostSnapshot(Device& device, std::span<const LocalPiece> pieces);
 
   size_t bytes() const { return bytes_; }
 
@@ -60,7 +60,7 @@ struct SaveReport {
   std::string note{};        // what tidying could not do
 };
 
-class Saver {
+class CheckpointSaver {
  public:
   struct Options {
     bool asynchronous = true;
@@ -76,11 +76,11 @@ class Saver {
   };
 
   // All must outlive this.
-  Saver(CheckpointFolder folder, Communicator& world, ParamStore& params,
-        const Optimizer& optimizer, Options options);
-  ~Saver();
-  Saver(const Saver&) = delete;
-  Saver& operator=(const Saver&) = delete;
+  CheckpointSaver(CheckpointFolder folder, Communicator& world, ParamStore& params,
+                  const Optimizer& optimizer, Options options);
+  ~CheckpointSaver();
+  CheckpointSaver(const CheckpointSaver&) = delete;
+  CheckpointSaver& operator=(const CheckpointSaver&) = delete;
 
   // All ranks together, as all others here. Waits for the save before, copies and returns.
   // `manifest` lacks its files. REQUIRES: no step is on its way.
@@ -106,7 +106,7 @@ class Saver {
   };
 
   bool is_first() const { return world_.rank() == 0; }
-  void add_group(const char* kind, std::vector<HeldPiece> pieces);
+  void add_group(const char* kind, std::vector<LocalPiece> pieces);
   std::filesystem::path part_file(int rank) const;
   void start_draft() const;
   void write_part();
@@ -123,9 +123,9 @@ class Saver {
   Communicator& world_;
   Device& device_;
   Options options_;
-  std::vector<HeldPiece> pieces_;
+  std::vector<LocalPiece> pieces_;
   std::vector<Group> groups_;
-  std::optional<Snapshot> snapshot_;
+  std::optional<HostSnapshot> snapshot_;
 
   Phase phase_ = Phase::Idle;
   Manifest manifest_;  // of the save under way; the rest is about it too

@@ -26,11 +26,11 @@ uint64_t bytes_in(const fs::path& folder) {
   return bytes;
 }
 
-SurveyedCheckpoint look_at(const CheckpointPlace& place) {
-  SurveyedCheckpoint found{.place = place, .bytes = bytes_in(place.path)};
+CheckpointInfo look_at(const CheckpointPlace& place) {
+  CheckpointInfo found{.place = place, .bytes = bytes_in(place.path)};
   try {
     found.manifest = read_manifest(place.path);
-    const StoredCheckpoint opened(place.path);
+    const CheckpointReader opened(place.path);
   } catch (const Error& error) {
     if (error.kind != ErrorKind::Data) throw;
     found.problem = error.what();
@@ -50,8 +50,8 @@ std::vector<CheckpointPlace> checkpoints_at(const fs::path& path) {
   return places;
 }
 
-std::vector<SurveyedCheckpoint> survey(const fs::path& path) {
-  std::vector<SurveyedCheckpoint> all;
+std::vector<CheckpointInfo> survey(const fs::path& path) {
+  std::vector<CheckpointInfo> all;
   for (const CheckpointPlace& place : checkpoints_at(path)) all.push_back(look_at(place));
   return all;
 }
@@ -60,7 +60,7 @@ CheckpointPlace newest_good(const fs::path& path) {
   std::string problem;
   const std::vector<CheckpointPlace> places = checkpoints_at(path);
   for (const CheckpointPlace& place : places) {
-    const SurveyedCheckpoint found = look_at(place);
+    const CheckpointInfo found = look_at(place);
     if (found.is_good()) return place;
     if (problem.empty()) problem = found.problem;
   }
@@ -95,7 +95,7 @@ OpenedCheckpoint open_checkpoint(const fs::path& path) {
   std::exception_ptr first;
   for (const CheckpointPlace& place : find_checkpoints(path)) {
     try {
-      opened.stored = std::make_unique<StoredCheckpoint>(place.path);
+      opened.stored = std::make_unique<CheckpointReader>(place.path);
       return opened;
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
@@ -110,7 +110,7 @@ OpenedCheckpoint open_checkpoint(const fs::path& path) {
                      path.string()));
 }
 
-Config read_checkpoint_config(const StoredCheckpoint& stored) {
+Config read_checkpoint_config(const CheckpointReader& stored) {
   (void)stored.read_file(kCheckpointConfig);
   const std::vector<std::string> args{(stored.folder() / kCheckpointConfig).string()};
   Config config = load(args, {}, Purpose::Plan, without_machine).config;
@@ -118,7 +118,7 @@ Config read_checkpoint_config(const StoredCheckpoint& stored) {
   return config;
 }
 
-std::vector<TokenizerFile> carried_tokenizer_files(const StoredCheckpoint& stored) {
+std::vector<TokenizerFile> carried_tokenizer_files(const CheckpointReader& stored) {
   std::vector<TokenizerFile> files;
   for (const CheckpointFile& file : stored.manifest().files) {
     if (file.holds_pieces || !is_tokenizer_file(file.name)) continue;

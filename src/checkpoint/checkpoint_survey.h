@@ -15,7 +15,7 @@
 
 namespace bev {
 
-struct SurveyedCheckpoint {
+struct CheckpointInfo {
   CheckpointPlace place{};
   std::optional<Manifest> manifest{};  // none where it cannot be read
   uint64_t bytes = 0;                  // that its files take on the disk
@@ -32,7 +32,7 @@ struct SurveyedCheckpoint {
 std::vector<CheckpointPlace> checkpoints_at(const std::filesystem::path& path);
 
 // The same, looked at.
-std::vector<SurveyedCheckpoint> survey(const std::filesystem::path& path);
+std::vector<CheckpointInfo> survey(const std::filesystem::path& path);
 
 // The newest of them that is good. Data error that says what is wrong with the newest where none
 // is.
@@ -44,7 +44,7 @@ CheckpointPlace newest_good(const std::filesystem::path& path);
 inline constexpr const char* kCheckpointConfig = "config.toml";
 
 struct OpenedCheckpoint {
-  std::unique_ptr<StoredCheckpoint> stored;
+  std::unique_ptr<CheckpointReader> stored;
   std::vector<std::string> passed_over{};  // why newer ones are not used, a sentence each
 };
 
@@ -54,9 +54,9 @@ OpenedCheckpoint open_checkpoint(const std::filesystem::path& path);
 
 // The configuration it was made with, its file checked; without the layout and the device of the
 // training. model.vocab_multiple is 1, because the padding of a vocabulary is no part of the model.
-Config read_checkpoint_config(const StoredCheckpoint& stored);
+Config read_checkpoint_config(const CheckpointReader& stored);
 
 // The files of the tokenizer that were carried along, each checked.
-std::vector<TokenizerFile> carried_tokenizer_files(const StoredCheckpoint& stored);
+std::vector<TokenizerFile> carried_tokenizer_files(const CheckpointReader& stored);
 
 }  // namespace bev

@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-using Logical = StoredCheckpoint::Logical;
+using Logical = CheckpointReader::Tensor;
 using Progress = std::function<void(size_t bytes)>;
 
 constexpr size_t kBlockBytes = size_t{64} << 20;
@@ -37,7 +37,7 @@ void check_target(const fs::path& to, const fs::path& checkpoint, bool is_file) 
             is_file ? "the name of a file" : "a new folder, or FILE.safetensors");
 }
 
-void write_file(const StoredCheckpoint& checkpoint, const std::vector<const Logical*>& tensors,
+void write_file(const CheckpointReader& checkpoint, const std::vector<const Logical*>& tensors,
                 const fs::path& path, const Progress& progress) {
   std::vector<TensorToWrite> arrays;
   for (const Logical* tensor : tensors)
@@ -71,7 +71,7 @@ std::vector<std::vector<const Logical*>> divide(const std::vector<const Logical*
 
 }  // namespace
 
-Exported export_tensors(const StoredCheckpoint& checkpoint, const fs::path& to,
+Exported export_tensors(const CheckpointReader& checkpoint, const fs::path& to,
                         const ExportOptions& options, const Progress& progress) {
   const bool is_file = to.extension() == kFileEnding;
   check_target(to, checkpoint.folder(), is_file);

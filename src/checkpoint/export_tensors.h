@@ -24,7 +24,7 @@ struct Exported {
 // tensors-00001-of-00002.safetensors with tensors.safetensors.index.json, which says where each is.
 // Appears whole or not at all. Memory does not grow with the tensors. `progress` hears of the bytes
 // written. Usage error: `to` lies in the checkpoint or is a folder with something in it.
-Exported export_tensors(const StoredCheckpoint& checkpoint, const std::filesystem::path& to,
+Exported export_tensors(const CheckpointReader& checkpoint, const std::filesystem::path& to,
                         const ExportOptions& options,
                         const std::function<void(size_t bytes)>& progress = {});
 

@@ -31,15 +31,15 @@ std::vector<Piece> joined(const std::vector<Piece>& pieces) {
 // Collects pieces of one buffer.
 class Collector {
  public:
-  Collector(const ParamStore& params, Which choice, std::vector<HeldPiece>& out)
+  Collector(const ParamStore& params, Which choice, std::vector<LocalPiece>& out)
       : params_(params), choice_(choice), out_(out) {
-    const Grid& grid = params.grid();
+    const RankGrid& grid = params.grid();
     first_sharing_ = grid.peers(params.rank(), {Axis::Data}).front();
   }
 
   // Elements [begin, end) of the flat order, as far as they are of this parameter; `first` is where
   // element `begin` lies.
-  void add(const FlatPlace& place, FlatRange range, const Tensor& first, const std::string& suffix,
+  void add(const FlatParam& place, FlatRange range, const Tensor& first, const std::string& suffix,
            int buffer) {
     const Param& param = *place.param;
     const int64_t begin = std::max(range.begin, place.begin);
@@ -102,31 +102,31 @@ class Collector {
 
   const ParamStore& params_;
   Which choice_;
-  std::vector<HeldPiece>& out_;
+  std::vector<LocalPiece>& out_;
   int first_sharing_ = 0;
 };
 
 // Which of the ranks that share the batch writes what all of them hold: whole parameters, about
 // the same number of elements each.
-bool writes_replica(const ParamStore& params, const FlatPlace& place) {
+bool writes_replica(const ParamStore& params, const FlatParam& place) {
   const int64_t middle = place.begin + place.count / 2;
   const int ranks = params.layout().data;
   return middle * ranks / params.flat_elements() ==
          params.grid().coordinate(params.rank(), Axis::Data);
 }
 
-std::vector<HeldPiece> weights(const ParamStore& params, Which choice) {
-  std::vector<HeldPiece> pieces;
+std::vector<LocalPiece> weights(const ParamStore& params, Which choice) {
+  std::vector<LocalPiece> pieces;
   Collector collector(params, choice, pieces);
-  if (params.is_divided()) {
+  if (params.is_sharded()) {
     for (const FlatSection& section : params.sections()) {
-      const FlatRange share = params.share_of(section);
-      for (const FlatPlace& place : params.flat())
+      const FlatRange share = params.shard_of(section);
+      for (const FlatParam& place : params.flat())
         collector.add(place, share, params.value_range(share.begin, share.count), "", 0);
     }
     return pieces;
   }
-  for (const FlatPlace& place : params.flat()) {
+  for (const FlatParam& place : params.flat()) {
     if (choice == Which::Written && !writes_replica(params, place)) continue;
     collector.add(place, {place.begin, place.count}, params.value_range(place.begin, place.count),
                   "", 0);
@@ -134,8 +134,8 @@ std::vector<HeldPiece> weights(const ParamStore& params, Which choice) {
   return pieces;
 }
 
-std::vector<HeldPiece> states(const ParamStore& params, const Optimizer& optimizer, Which choice) {
-  std::vector<HeldPiece> pieces;
+std::vector<LocalPiece> states(const ParamStore& params, const Optimizer& optimizer, Which choice) {
+  std::vector<LocalPiece> pieces;
   Collector collector(params, choice, pieces);
   const bool is_replica = params.layout().zero == 0;
   int buffer = 0;
@@ -143,7 +143,7 @@ std::vector<HeldPiece> states(const ParamStore& params, const Optimizer& optimiz
     ++buffer;
     for (const Optimizer::Range& range : optimizer.ranges()) {
       const Tensor flat = slice(state.flat, 0, range.state, range.count);
-      for (const FlatPlace& place : params.flat()) {
+      for (const FlatParam& place : params.flat()) {
         if (choice == Which::Written && is_replica && !writes_replica(params, place)) continue;
         collector.add(place, {range.begin, range.count}, flat, format("/{}", state.name), buffer);
       }
@@ -154,19 +154,19 @@ std::vector<HeldPiece> states(const ParamStore& params, const Optimizer& optimiz
 
 }  // namespace
 
-std::vector<HeldPiece> held_weights(const ParamStore& params) {
+std::vector<LocalPiece> local_weights(const ParamStore& params) {
   return weights(params, Which::Held);
 }
 
-std::vector<HeldPiece> held_states(const ParamStore& params, const Optimizer& optimizer) {
+std::vector<LocalPiece> held_states(const ParamStore& params, const Optimizer& optimizer) {
   return states(params, optimizer, Which::Held);
 }
 
-std::vector<HeldPiece> written_weights(const ParamStore& params) {
+std::vector<LocalPiece> weights_to_save(const ParamStore& params) {
   return weights(params, Which::Written);
 }
 
-std::vector<HeldPiece> written_states(const ParamStore& params, const Optimizer& optimizer) {
+std::vector<LocalPiece> written_states(const ParamStore& params, const Optimizer& optimizer) {
   return states(params, optimizer, Which::Written);
 }
 

@@ -11,7 +11,7 @@
 
 namespace bev {
 
-struct HeldPiece {
+struct LocalPiece {
   TensorPiece piece;
   std::byte* data = nullptr;  // on the device, row by row without gaps; null on the null device
   int64_t flat = 0;           // the first element's place in the flat order
@@ -23,12 +23,12 @@ struct HeldPiece {
 // Everything this rank holds: values of parameters, "NAME"; what its optimizer keeps of those that
 // it updates, "NAME/adam.m". Where a share of a divided buffer begins or ends inside a row, that
 // row is a piece of its own. REQUIRES: the store is allocated.
-std::vector<HeldPiece> held_weights(const ParamStore& params);
-std::vector<HeldPiece> held_states(const ParamStore& params, const Optimizer& optimizer);
+std::vector<LocalPiece> local_weights(const ParamStore& params);
+std::vector<LocalPiece> held_states(const ParamStore& params, const Optimizer& optimizer);
 
 // Those of them that this rank writes: over all ranks each element once. What several ranks that
 // share the batch hold alike is divided among them by whole parameters.
-std::vector<HeldPiece> written_weights(const ParamStore& params);
-std::vector<HeldPiece> written_states(const ParamStore& params, const Optimizer& optimizer);
+std::vector<LocalPiece> weights_to_save(const ParamStore& params);
+std::vector<LocalPiece> written_states(const ParamStore& params, const Optimizer& optimizer);
 
 }  // namespace bev

@@ -16,12 +16,12 @@ constexpr size_t kRestoreBytes = size_t{64} << 20;
 
 class Restorer {
  public:
-  Restorer(const StoredCheckpoint& stored, Device& device, int64_t vocab)
+  Restorer(const CheckpointReader& stored, Device& device, int64_t vocab)
       : stored_(stored), device_(device), vocab_(vocab) {}
 
   // Fills a piece from the tensor `name`.
-  void fill(const HeldPiece& held, const std::string& name) {
-    const StoredCheckpoint::Logical* tensor = stored_.find(name);
+  void fill(const LocalPiece& held, const std::string& name) {
+    const CheckpointReader::Tensor* tensor = stored_.find(name);
     BEV_CHECK(tensor != nullptr, Data, "{}: there is no tensor {}", stored_.folder().string(),
               in_quotes(name));
     check_shape(name, tensor->shape, held.piece.shape);
@@ -42,7 +42,7 @@ class Restorer {
 
   // Where the values of a parameter come from.
   std::string source_of_weights(const std::string& parameter, DType wanted) const {
-    const StoredCheckpoint::Logical* weights = stored_.find(parameter);
+    const CheckpointReader::Tensor* weights = stored_.find(parameter);
     const bool has_master = stored_.find(parameter + std::string(kMaster)) != nullptr;
     return has_master && weights != nullptr && weights->dtype != wanted
                ? parameter + std::string(kMaster)
@@ -56,40 +56,40 @@ class Restorer {
  private:
   void check_shape(const std::string& name, const Shape& there, const Shape& here) const {
     const Rectangle a = whole_of(there), b = whole_of(here);
-    const bool is_padded = has_row_per_token(parameter_of(name)) && there.rank() == here.rank() &&
+    const bool is_padded = is_vocab_table(parameter_of(name)) && there.rank() == here.rank() &&
                            a.columns == b.columns && a.rows >= vocab_ && b.rows >= vocab_;
     BEV_CHECK(there == here || is_padded, Data, "{}: {} is {}, the model has {}",
               stored_.folder().string(), in_quotes(name), to_string(there), to_string(here));
   }
 
-  const StoredCheckpoint& stored_;
+  const CheckpointReader& stored_;
   Device& device_;
   int64_t vocab_;
   std::vector<std::byte> buffer_;
 };
 
 void fill_weights(Restorer& restorer, const ParamStore& params) {
-  for (const HeldPiece& held : held_weights(params))
+  for (const LocalPiece& held : local_weights(params))
     restorer.fill(held, restorer.source_of_weights(held.piece.tensor, held.piece.dtype));
 }
 
 }  // namespace
 
-void restore_weights(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+void restore_weights(const CheckpointReader& stored, ParamStore& params, const Optimizer& optimizer,
                      int64_t vocab) {
   Restorer restorer(stored, params.device(), vocab);
   fill_weights(restorer, params);
-  for (const HeldPiece& held : held_states(params, optimizer)) {
+  for (const LocalPiece& held : held_states(params, optimizer)) {
     if (!held.piece.tensor.ends_with(kMaster)) continue;
     restorer.fill(held, restorer.source_of_master(std::string(parameter_of(held.piece.tensor))));
   }
 }
 
-void restore_state(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+void restore_state(const CheckpointReader& stored, ParamStore& params, const Optimizer& optimizer,
                    int64_t vocab) {
   Restorer restorer(stored, params.device(), vocab);
   fill_weights(restorer, params);
-  for (const HeldPiece& held : held_states(params, optimizer)) {
+  for (const LocalPiece& held : held_states(params, optimizer)) {
     const std::string& name = held.piece.tensor;
     const bool is_master = name.ends_with(kMaster);
     restorer.fill(held,

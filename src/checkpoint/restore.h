@@ -12,11 +12,11 @@ namespace bev {
 // is missing or has another shape is a Data error. Only in the number of padded rows behind `vocab`
 // tokens may shapes differ: rows the file does not have become zeros. REQUIRES: the store is
 // allocated.
-void restore_state(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+void restore_state(const CheckpointReader& stored, ParamStore& params, const Optimizer& optimizer,
                    int64_t vocab);
 
 // The weights alone: master weights follow them, the rest of the optimizer's state stays as it is.
-void restore_weights(const StoredCheckpoint& stored, ParamStore& params, const Optimizer& optimizer,
+void restore_weights(const CheckpointReader& stored, ParamStore& params, const Optimizer& optimizer,
                      int64_t vocab);
 
 }  // namespace bev

@@ -14,7 +14,7 @@ namespace {
 
 class CheckpointTensors : public TensorSource {
  public:
-  explicit CheckpointTensors(std::shared_ptr<const StoredCheckpoint> checkpoint)
+  explicit CheckpointTensors(std::shared_ptr<const CheckpointReader> checkpoint)
       : checkpoint_(std::move(checkpoint)) {
     for (const auto& [name, tensor] : checkpoint_->tensors())
       tensors_[name] = {tensor.dtype, tensor.shape};
@@ -29,7 +29,7 @@ class CheckpointTensors : public TensorSource {
   }
 
  private:
-  std::shared_ptr<const StoredCheckpoint> checkpoint_;
+  std::shared_ptr<const CheckpointReader> checkpoint_;
   std::map<std::string, Entry> tensors_;
 };
 
@@ -89,7 +89,7 @@ std::vector<fs::path> safetensors_in(const fs::path& folder) {
 
 }  // namespace
 
-std::unique_ptr<TensorSource> tensors_of(std::shared_ptr<const StoredCheckpoint> checkpoint) {
+std::unique_ptr<TensorSource> tensors_of(std::shared_ptr<const CheckpointReader> checkpoint) {
   return std::make_unique<CheckpointTensors>(std::move(checkpoint));
 }
 
@@ -103,7 +103,7 @@ std::unique_ptr<TensorSource> open_tensor_source(const fs::path& path) {
     return std::make_unique<FileTensors>(path, std::vector<fs::path>{path});
   }
   if (!find_checkpoints(path).empty())
-    return tensors_of(std::make_shared<StoredCheckpoint>(newest_good(path).path));
+    return tensors_of(std::make_shared<CheckpointReader>(newest_good(path).path));
   for (const fs::path& folder : {path, path / "model"})
     if (const std::vector<fs::path> files = safetensors_in(folder); !files.empty())
       return std::make_unique<FileTensors>(folder, files);

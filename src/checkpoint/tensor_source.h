@@ -30,7 +30,7 @@ class TensorSource {
                     std::byte* to) const = 0;
 };
 
-std::unique_ptr<TensorSource> tensors_of(std::shared_ptr<const StoredCheckpoint> checkpoint);
+std::unique_ptr<TensorSource> tensors_of(std::shared_ptr<const CheckpointReader> checkpoint);
 
 // One checkpoint, the newest good one of a folder of checkpoints or of a run, a safetensors file,
 // or a folder with such files such as a run's model. Data error when it is none of these.

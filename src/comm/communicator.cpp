@@ -85,14 +85,14 @@ void Communicator::broadcast(Exec& ex, Tensor inout, int root) {
   pass(ex, "broadcast", bytes_of(inout), [&](Exec& inner) { do_broadcast(inner, inout, root); });
 }
 
-Sent Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
+SendTicket Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
   BEV_CHECK(to >= 0 && to < size_ && to != rank_, Internal, "send from {} to {}", rank_, to);
   BEV_CHECK(is_contiguous(tensor), Internal, "send of a tensor with gaps");
   count(ex, static_cast<double>(bytes_of(tensor)));
   return {to, channel, do_send(ex, tensor, to, channel)};
 }
 
-void Communicator::await(Exec& ex, const Sent& sent) {
+void Communicator::wait_send(Exec& ex, const SendTicket& sent) {
   if (sent.present()) pass(ex, "send", 0, [&](Exec& inner) { do_await(inner, sent); });
 }
 
@@ -103,17 +103,17 @@ void Communicator::recv(Exec& ex, Tensor tensor, int from, Channel channel) {
   pass(ex, "recv", bytes_of(tensor), [&](Exec& inner) { do_recv(inner, tensor, from, channel); });
 }
 
-std::string shared_text(Communicator& ranks, const std::string& here, int root) {
+std::string broadcast_text(Communicator& ranks, const std::string& here, int root) {
   constexpr size_t kBytes = 7;  // of a number that is not negative
   const bool is_root = ranks.rank() == root;
-  const auto size =
-      static_cast<size_t>(ranks.largest(is_root ? static_cast<int64_t>(here.size()) : 0));
+  const auto size = static_cast<size_t>(
+      ranks.all_reduce_max_host(is_root ? static_cast<int64_t>(here.size()) : 0));
   std::string text;
   while (text.size() < size) {
     uint64_t packed = 0;
     for (size_t i = 0; is_root && i < std::min(kBytes, size - text.size()); ++i)
       packed |= uint64_t{static_cast<unsigned char>(here[text.size() + i])} << (8 * i);
-    packed = static_cast<uint64_t>(ranks.largest(static_cast<int64_t>(packed)));
+    packed = static_cast<uint64_t>(ranks.all_reduce_max_host(static_cast<int64_t>(packed)));
     for (size_t i = std::min(kBytes, size - text.size()); i > 0; --i, packed >>= 8)
       text.push_back(static_cast<char>(packed & 0xff));
   }
@@ -141,11 +141,11 @@ void SingleCommunicator::do_recv(Exec&, Tensor, int, Channel) {
   throw Error(ErrorKind::Internal, "a single rank has nobody to receive from");
 }
 
-std::unique_ptr<Communicator> PhantomCommunicator::split(std::span<const int> ranks) {
+std::unique_ptr<Communicator> PlanningCommunicator::split(std::span<const int> ranks) {
   const auto mine = std::find(ranks.begin(), ranks.end(), rank());
   BEV_CHECK(mine != ranks.end(), Internal, "rank {} splits off a group without itself", rank());
-  return std::make_unique<PhantomCommunicator>(static_cast<int>(mine - ranks.begin()),
-                                               static_cast<int>(ranks.size()));
+  return std::make_unique<PlanningCommunicator>(static_cast<int>(mine - ranks.begin()),
+                                                static_cast<int>(ranks.size()));
 }
 
 }  // namespace bev

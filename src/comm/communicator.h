@@ -17,7 +17,7 @@ namespace bev {
 enum class Channel : uint8_t { Forward, Backward };  // independent ordered pipes between two ranks
 
 // A tensor on its way.
-struct Sent {
+struct SendTicket {
   int to = -1;
   Channel channel{};
   uint64_t number = 0;  // of those sent there so far
@@ -47,22 +47,22 @@ class Communicator {
   void broadcast(Exec& ex, Tensor inout, int root);
 
   // Posted: returns at once. The tensor must stay as it is until await() of what is returned.
-  [[nodiscard]] Sent send(Exec& ex, ConstTensor tensor, int to, Channel channel);
+  [[nodiscard]] SendTicket send(Exec& ex, ConstTensor tensor, int to, Channel channel);
   // What comes on the stream after this may overwrite the tensor; nothing to do when absent.
-  void await(Exec& ex, const Sent& sent);
+  void wait_send(Exec& ex, const SendTicket& sent);
   // Waits (on the stream) for the next tensor of that channel.
   void recv(Exec& ex, Tensor tensor, int from, Channel channel);
 
   void barrier(std::chrono::seconds limit) { do_barrier(limit); }
   // Neighbours in the ring of ranks may send to each other from now on. All ranks call it together,
   // before the first send.
-  virtual void open_pipes() {}
+  virtual void connect_neighbours() {}
   // The largest of what the ranks bring, at once: nothing on a device is involved.
-  virtual int64_t largest(int64_t here) = 0;
+  virtual int64_t all_reduce_max_host(int64_t here) = 0;
 
   // This rank cannot go on: whoever waits for it, now or later, gets an error that says why. When
   // this returns, nobody reads memory of this rank any more.
-  virtual void abandon(const std::string& /*why*/) {}
+  virtual void abort(const std::string& /*why*/) {}
   virtual std::unique_ptr<Communicator> split(std::span<const int> ranks) = 0;
 
  protected:
@@ -76,7 +76,7 @@ class Communicator {
   virtual void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) = 0;
   virtual void do_broadcast(Exec& ex, Tensor inout, int root) = 0;
   virtual uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) = 0;
-  virtual void do_await(Exec& ex, const Sent& sent) = 0;
+  virtual void do_await(Exec& ex, const SendTicket& sent) = 0;
   virtual void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) = 0;
   virtual void do_barrier(std::chrono::seconds limit) = 0;
 
@@ -93,7 +93,7 @@ class Communicator {
 // Few words from one rank to all, without tensors.
 
 // What `root` brings, on every rank. All ranks together. Slow: for news, not for data.
-std::string shared_text(Communicator& ranks, const std::string& here, int root);
+std::string broadcast_text(Communicator& ranks, const std::string& here, int root);
 
 // The world of one rank: ordinary runs on one device.
 
@@ -101,7 +101,7 @@ class SingleCommunicator final : public Communicator {
  public:
   SingleCommunicator() : Communicator(0, 1) {}
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
-  int64_t largest(int64_t here) override { return here; }
+  int64_t all_reduce_max_host(int64_t here) override { return here; }
 
  private:
   void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
@@ -109,7 +109,7 @@ class SingleCommunicator final : public Communicator {
   void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
   void do_broadcast(Exec&, Tensor, int) override {}
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
-  void do_await(Exec&, const Sent&) override {}
+  void do_await(Exec&, const SendTicket&) override {}
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds) override {}
 };
@@ -117,11 +117,11 @@ class SingleCommunicator final : public Communicator {
 // One rank of any number that exist only in thought: planning. Nothing moves; what would be sent is
 // counted by the checked front.
 
-class PhantomCommunicator final : public Communicator {
+class PlanningCommunicator final : public Communicator {
  public:
-  PhantomCommunicator(int rank, int size) : Communicator(rank, size) {}
+  PlanningCommunicator(int rank, int size) : Communicator(rank, size) {}
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
-  int64_t largest(int64_t here) override { return here; }
+  int64_t all_reduce_max_host(int64_t here) override { return here; }
 
  private:
   void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
@@ -129,7 +129,7 @@ class PhantomCommunicator final : public Communicator {
   void do_reduce_scatter(Exec&, ConstTensor, Tensor) override {}
   void do_broadcast(Exec&, Tensor, int) override {}
   uint64_t do_send(Exec&, ConstTensor, int, Channel) override { return 0; }
-  void do_await(Exec&, const Sent&) override {}
+  void do_await(Exec&, const SendTicket&) override {}
   void do_recv(Exec&, Tensor, int, Channel) override {}
   void do_barrier(std::chrono::seconds) override {}
 };

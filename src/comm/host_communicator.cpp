@@ -50,7 +50,7 @@ std::vector<int> first_ranks(int size) {
 
 struct HostCommunicator::Process {
   HostEngine& engine;
-  Control& control;
+  CoordinationClient& control;
   std::vector<std::byte> memory =
       std::vector<std::byte>(static_cast<size_t>(kPlaces) * kStagingBytes + kAlignment);
   std::map<std::vector<int>, int> made = {};  // groups of these ranks so far
@@ -63,7 +63,7 @@ struct HostCommunicator::Process {
   }
 };
 
-HostCommunicator::HostCommunicator(HostEngine& engine, Control& control)
+HostCommunicator::HostCommunicator(HostEngine& engine, CoordinationClient& control)
     : HostCommunicator(std::shared_ptr<Process>(new Process{engine, control}),
                        first_ranks(control.size()), control.rank()) {}
 
@@ -90,7 +90,7 @@ HostCommunicator::HostCommunicator(std::shared_ptr<Process> process, std::vector
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& e) {
-    process_->control.blame(format("{} could not be connected: {}", peers_, e.what()));
+    process_->control.fail_with(format("{} could not be connected: {}", peers_, e.what()));
   }
 }
 
@@ -106,26 +106,26 @@ std::unique_ptr<Communicator> HostCommunicator::split(std::span<const int> ranks
       new HostCommunicator(process_, std::move(world), static_cast<int>(mine - ranks.begin())));
 }
 
-int64_t HostCommunicator::largest(int64_t here) {
-  return process_->control.largest(ascending_, here);
+int64_t HostCommunicator::all_reduce_max_host(int64_t here) {
+  return process_->control.all_reduce_max(ascending_, here);
 }
 
 // The control connection has its own limit.
 void HostCommunicator::do_barrier(std::chrono::seconds) { process_->control.barrier(ascending_); }
 
-void HostCommunicator::abandon(const std::string& why) { process_->control.abandon(why); }
+void HostCommunicator::abort(const std::string& why) { process_->control.abort(why); }
 
 void HostCommunicator::library_sum(Exec& ex, Tensor inout) {
   BEV_CHECK(inout.dtype == DType::f32 && is_contiguous(inout), Internal,
             "the library is asked for the sum of {} {}", to_string(inout.shape),
             name_of(inout.dtype));
-  pass_on(ex, "the library's sum", bytes_of(inout), [&] {
+  reduce_bucket(ex, "the library's sum", bytes_of(inout), [&] {
     group_->sum(reinterpret_cast<float*>(inout.data), static_cast<size_t>(inout.shape.elements()));
   });
 }
 
 template <class F>
-void HostCommunicator::pass_on(Exec& ex, const char* what, size_t bytes, const F& call) {
+void HostCommunicator::reduce_bucket(Exec& ex, const char* what, size_t bytes, const F& call) {
   BEV_CHECK(!ex.device.is_asynchronous(), Usage,
             "{} of tensors on a GPU between processes needs --parallel.engine nccl; mpi and gloo "
             "move host memory",
@@ -135,7 +135,8 @@ void HostCommunicator::pass_on(Exec& ex, const char* what, size_t bytes, const F
   } catch (const Error&) {
     throw;
   } catch (const std::runtime_error& e) {
-    process_->control.blame(format("{} of {} bytes with {}: {}", what, bytes, peers_, e.what()));
+    process_->control.fail_with(
+        format("{} of {} bytes with {}: {}", what, bytes, peers_, e.what()));
   }
 }
 
@@ -208,7 +209,7 @@ void HostCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   const auto chunk = [&](int64_t c) {
     return slice(flat, 0, c * most, std::min(most, elements - c * most));
   };
-  pass_on(ex, "all_reduce", bytes_of(inout), [&] {
+  reduce_bucket(ex, "all_reduce", bytes_of(inout), [&] {
     if (bytes_of(inout) * bytes_.size() <= kAtOnceBytes) return reduce_at_once(ex, flat, op);
     std::array<uint64_t, kPlaces> inputs{}, results{};
     for (int64_t c = 0, begun = 0; c < chunks; ++c) {
@@ -234,7 +235,7 @@ void HostCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor sha
   const auto part = [&](int member, int64_t c) {
     return slice(from, 0, elements * member + c * most, std::min(most, elements - c * most));
   };
-  pass_on(ex, "reduce_scatter", bytes_of(whole), [&] {
+  reduce_bucket(ex, "reduce_scatter", bytes_of(whole), [&] {
     std::array<uint64_t, kPlaces> inputs{};
     for (int64_t c = 0, begun = 0; c < chunks; ++c) {
       for (; begun < std::min(chunks, c + kPlaces); ++begun) {
@@ -250,32 +251,33 @@ void HostCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor sha
 }
 
 void HostCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
-  pass_on(ex, "all_gather", bytes_of(whole), [&] {
+  reduce_bucket(ex, "all_gather", bytes_of(whole), [&] {
     std::fill(bytes_.begin(), bytes_.end(), bytes_of(shard));
     group_->all_gather(shard.data, whole.data, bytes_);
   });
 }
 
 void HostCommunicator::do_broadcast(Exec& ex, Tensor inout, int root) {
-  pass_on(ex, "broadcast", bytes_of(inout),
-          [&] { group_->broadcast(inout.data, bytes_of(inout), root); });
+  reduce_bucket(ex, "broadcast", bytes_of(inout),
+                [&] { group_->broadcast(inout.data, bytes_of(inout), root); });
 }
 
 uint64_t HostCommunicator::do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
   uint64_t number = 0;
-  pass_on(ex, "send", bytes_of(tensor), [&] {
+  reduce_bucket(ex, "send", bytes_of(tensor), [&] {
     number = group_->send(tensor.data, bytes_of(tensor), to, static_cast<int>(channel));
   });
   return number;
 }
 
-void HostCommunicator::do_await(Exec& ex, const Sent& sent) {
-  pass_on(ex, "send", 0, [&] { group_->await(sent.number); });
+void HostCommunicator::do_await(Exec& ex, const SendTicket& sent) {
+  reduce_bucket(ex, "send", 0, [&] { group_->await(sent.number); });
 }
 
 void HostCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel channel) {
-  pass_on(ex, "recv", bytes_of(tensor),
-          [&] { group_->recv(tensor.data, bytes_of(tensor), from, static_cast<int>(channel)); });
+  reduce_bucket(ex, "recv", bytes_of(tensor), [&] {
+    group_->recv(tensor.data, bytes_of(tensor), from, static_cast<int>(channel));
+  });
 }
 
 }  // namespace bev

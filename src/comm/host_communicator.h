@@ -20,12 +20,12 @@ class HostCommunicator final : public Communicator {
  public:
   // All ranks of the job, which make it together, more than one. `engine` and `control` outlive it
   // and what is split off.
-  HostCommunicator(HostEngine& engine, Control& control);
+  HostCommunicator(HostEngine& engine, CoordinationClient& control);
   ~HostCommunicator() override;
 
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
-  int64_t largest(int64_t here) override;
-  void abandon(const std::string& why) override;
+  int64_t all_reduce_max_host(int64_t here) override;
+  void abort(const std::string& why) override;
 
   // The sum of an f32 tensor as the library makes it, which ours is compared with (bench comm).
   void library_sum(Exec& ex, Tensor inout);
@@ -39,13 +39,13 @@ class HostCommunicator final : public Communicator {
   void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
   void do_broadcast(Exec& ex, Tensor inout, int root) override;
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
-  void do_await(Exec& ex, const Sent& sent) override;
+  void do_await(Exec& ex, const SendTicket& sent) override;
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds limit) override;
 
   // Runs `call`, which moves bytes by the library.
   template <class F>
-  void pass_on(Exec& ex, const char* what, size_t bytes, const F& call);
+  void reduce_bucket(Exec& ex, const char* what, size_t bytes, const F& call);
   // Everybody gets everything and combines it all: one exchange instead of two.
   void reduce_at_once(Exec& ex, Tensor inout, ReduceOp op);
   // Member r gets out_[r], and what the others have for this one, `bytes` each, comes to a place in

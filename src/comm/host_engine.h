@@ -60,8 +60,8 @@ class HostEngine {
 
 struct HostEngineOptions {
   int rank = 0, size = 1;
-  KeyStore* store = nullptr;  // of the job; Gloo meets through it
-  std::string address;        // of this machine, to bind to; empty: what the library chooses
+  KeyValueStore* store = nullptr;  // of the job; Gloo meets through it
+  std::string address;             // of this machine, to bind to; empty: what the library chooses
   double timeout_seconds = 600;
 };
 

@@ -41,7 +41,7 @@ void widen_gpu_queues() {
 }
 
 std::unique_ptr<Communicator> make_nccl_world([[maybe_unused]] Device& device,
-                                              [[maybe_unused]] Control& control,
+                                              [[maybe_unused]] CoordinationClient& control,
                                               [[maybe_unused]] std::string& words,
                                               [[maybe_unused]] std::chrono::seconds limit) {
 #ifdef BEV_HAS_NCCL

@@ -29,7 +29,7 @@ void widen_gpu_queues();
 // `words` becomes a description: "NCCL 2.28.9, GPU 0000:18:00.0". A Usage error where two ranks
 // share a GPU, a Comm error where NCCL cannot be used. `limit`: a call that lasts longer is blamed.
 std::unique_ptr<Communicator> make_nccl_world(
-    Device& device, Control& control, std::string& words,
+    Device& device, CoordinationClient& control, std::string& words,
     std::chrono::seconds limit = std::chrono::seconds(600));
 
 // Whether the ranks of `world` exchange tensors by NCCL.

@@ -115,7 +115,7 @@ uint64_t ThreadCommunicator::do_send(Exec& ex, ConstTensor tensor, int to, Chann
   return group_->post(rank(), to, channel, {tensor.data, bytes_of(tensor), ex.stream.share()});
 }
 
-void ThreadCommunicator::do_await(Exec& ex, const Sent& sent) {
+void ThreadCommunicator::do_await(Exec& ex, const SendTicket& sent) {
   ex.stream.wait(group_->await_collected(rank(), sent, limit_));
 }
 
@@ -128,7 +128,7 @@ void ThreadCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel chan
                   });
 }
 
-int64_t ThreadCommunicator::largest(int64_t here) {
+int64_t ThreadCommunicator::all_reduce_max_host(int64_t here) {
   const auto* value = reinterpret_cast<const std::byte*>(&here);
   group_->publish(rank(), {.name = "largest", .bytes = sizeof here, .in = value}, {}, limit_);
   int64_t result = here;
@@ -255,7 +255,7 @@ uint64_t ThreadGroup::post(int from, int to, Channel channel, const Post& post) 
   return ++pipe.posted;
 }
 
-ThreadGroup::Mark ThreadGroup::await_collected(int from, const Sent& sent, Limit limit) {
+ThreadGroup::Mark ThreadGroup::await_collected(int from, const SendTicket& sent, Limit limit) {
   std::unique_lock lock(fate_->mutex);
   const Pipe& pipe = pipes_[{from, sent.to, sent.channel}];
   // After a failure nobody begins to read, but who has begun still does.

@@ -71,7 +71,7 @@ class ThreadGroup {
   // Returns its number among those of the channel.
   uint64_t post(int from, int to, Channel channel, const Post& post);
   // Returns when it is collected, with what its memory still waits for; throws when nobody will.
-  Mark await_collected(int from, const Sent& sent, Limit limit);
+  Mark await_collected(int from, const SendTicket& sent, Limit limit);
   // Waits for a message; `take` copies it and returns when that will be done.
   void collect(int from, int to, Channel channel, size_t bytes, Limit limit,
                FunctionRef<Mark(const Post&)> take);
@@ -116,8 +116,8 @@ class ThreadCommunicator final : public Communicator {
   // `limit`: nobody waits longer for a peer.
   ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank, ThreadGroup::Limit limit);
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
-  int64_t largest(int64_t here) override;
-  void abandon(const std::string& why) override { group_->abandon(rank(), why); }
+  int64_t all_reduce_max_host(int64_t here) override;
+  void abort(const std::string& why) override { group_->abandon(rank(), why); }
 
  private:
   void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override;
@@ -125,7 +125,7 @@ class ThreadCommunicator final : public Communicator {
   void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
   void do_broadcast(Exec& ex, Tensor inout, int root) override;
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
-  void do_await(Exec& ex, const Sent& sent) override;
+  void do_await(Exec& ex, const SendTicket& sent) override;
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds limit) override;
 

@@ -105,7 +105,7 @@ class Reader {
       read();
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
-      const Facts facts{loaded_.config, Purpose::Plan, loaded_.origins};
+      const RuleInput facts{loaded_.config, Purpose::Plan, loaded_.origins};
       findings_.problems.push_back(
           {.what = format("the blend of {} cannot be read", field),
            .where = facts.where({field}),
@@ -119,7 +119,7 @@ class Reader {
   }
 
   void given_twice(std::string_view file, const std::string& field) {
-    const Facts facts{loaded_.config, Purpose::Plan, loaded_.origins};
+    const RuleInput facts{loaded_.config, Purpose::Plan, loaded_.origins};
     findings_.problems.push_back({.what = "the data is given twice",
                                   .where = facts.where({file, field}),
                                   .why = "the file would replace the list",

@@ -93,7 +93,7 @@ bool is_schedule_field(std::string_view path) {
   return std::find(kScheduleFields.begin(), kScheduleFields.end(), path) != kScheduleFields.end();
 }
 
-ConfigDiff compare(const StoredConfig& stored, const Config& now, std::string_view source) {
+ConfigDiff diff_config(const StoredConfig& stored, const Config& now, std::string_view source) {
   const Config before = with_what_follows(config_from(stored, source));
   const Config after = with_what_follows(now);
   ConfigDiff diff;

@@ -45,7 +45,7 @@ inline constexpr std::string_view kScheduleEntries = "schedule.";
 // Compares what the values mean: a field left to follow from others counts with what followed, and
 // one that the stored configuration lacks counts with its default. The schedule is left out. Data
 // error that names `source` when the stored configuration is nonsense.
-ConfigDiff compare(const StoredConfig& stored, const Config& now, std::string_view source);
+ConfigDiff diff_config(const StoredConfig& stored, const Config& now, std::string_view source);
 
 // Lines for the user, what matters most first; empty when nothing differs. With `finetune` a new
 // training begins, so that another curve is no news.

@@ -58,7 +58,7 @@ struct ModelConfig {
     v("bias", s.bias, {.help = "which linear layers have a bias", .effect = M, .aliases = {{"--disable-bias-linear", "none"}, {"--add-qkv-bias", "qkv", {}, "none"}}});
     v("tied", s.tied, {.help = "the output layer is the token embedding", .effect = M, .aliases = {{"--untie-embeddings-and-output-weights", "false"}}});
     v("qk_norm", s.qk_norm, {.help = "normalise each query and key head", .effect = M, .aliases = {{"--qk-layernorm", "true"}}});
-    v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = window_of_megatron}}});
+    v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = parse_megatron_window}}});
     v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
     v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});
     v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});

@@ -12,7 +12,7 @@ namespace bev {
 namespace {
 
 // `part`: in the coordinates of the array, turned.
-void read_turned(const Patch& patch, const Rectangle& part, DType dtype, std::byte* to,
+void read_turned(const ArrayPatch& patch, const Rectangle& part, DType dtype, std::byte* to,
                  int64_t to_columns) {
   const size_t size = size_of(dtype);
   const Rectangle stored{
@@ -28,14 +28,14 @@ void read_turned(const Patch& patch, const Rectangle& part, DType dtype, std::by
 
 }  // namespace
 
-void read_patches(std::span<const Patch> patches, const Rectangle& where, DType dtype,
+void read_patches(std::span<const ArrayPatch> patches, const Rectangle& where, DType dtype,
                   std::byte* to) {
   const size_t size = size_of(dtype);
   int64_t covered = 0;
-  for (const Patch& patch : patches) covered += intersection(patch.where, where).elements();
+  for (const ArrayPatch& patch : patches) covered += intersection(patch.where, where).elements();
   if (covered < where.elements())
     std::fill_n(to, static_cast<size_t>(where.elements()) * size, std::byte{0});
-  for (const Patch& patch : patches) {
+  for (const ArrayPatch& patch : patches) {
     const Rectangle both = intersection(patch.where, where);
     if (both.elements() == 0) continue;
     const Rectangle part{.row = both.row - patch.where.row + patch.row,
@@ -53,11 +53,11 @@ void read_patches(std::span<const Patch> patches, const Rectangle& where, DType 
   }
 }
 
-DType common_type(std::span<const Patch> patches, const std::string& parameter) {
+DType common_type(std::span<const ArrayPatch> patches, const std::string& parameter) {
   BEV_CHECK(!patches.empty(), Internal, "{} has no patches", parameter);
-  const Patch& first = patches.front();
+  const ArrayPatch& first = patches.front();
   const DType dtype = first.file->float_type(*first.array);
-  for (const Patch& patch : patches)
+  for (const ArrayPatch& patch : patches)
     BEV_CHECK(patch.file->float_type(*patch.array) == dtype, Data,
               "{}: {} is {} and {} of {} is {}; both are parts of {}, which has one type",
               first.file->path().string(), in_quotes(first.array->name), first.array->dtype_name,

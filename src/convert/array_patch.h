@@ -47,7 +47,7 @@ class ArrayFile {
 bool same_content(const ArrayFile& a_file, const StoredTensor& a, const ArrayFile& b_file,
                   const StoredTensor& b);
 
-struct Patch {
+struct ArrayPatch {
   Rectangle where;  // in the parameter
   const ArrayFile* file = nullptr;
   const StoredTensor* array = nullptr;
@@ -57,11 +57,11 @@ struct Patch {
 
 // The elements of a rectangle of the parameter, converted, row by row without gaps; zeros where
 // there is no patch. REQUIRES: patches do not overlap.
-void read_patches(std::span<const Patch> patches, const Rectangle& where, DType dtype,
+void read_patches(std::span<const ArrayPatch> patches, const Rectangle& where, DType dtype,
                   std::byte* to);
 
 // The type that all patches are stored in. Data error when two differ, naming `parameter`.
-DType common_type(std::span<const Patch> patches, const std::string& parameter);
+DType common_type(std::span<const ArrayPatch> patches, const std::string& parameter);
 
 // Turning a matrix that lies in memory.
 

@@ -14,14 +14,14 @@
 
 namespace bev {
 
-const StoredCheckpoint::Logical& CheckpointWeights::find(const ParamSpec& spec) {
-  const StoredCheckpoint::Logical* found =
+const CheckpointReader::Tensor& CheckpointWeights::find(const ParamSpec& spec) {
+  const CheckpointReader::Tensor* found =
       prefers_masters_ ? stored_.find(spec.name + "/master") : nullptr;
   if (found == nullptr) found = stored_.find(spec.name);
   BEV_CHECK(found != nullptr, Data, "{}: there is no tensor {}", stored_.folder().string(),
             in_quotes(spec.name));
   Shape expected = spec.shape;
-  if (has_row_per_token(spec.name) && found->shape.rank() == expected.rank() &&
+  if (is_vocab_table(spec.name) && found->shape.rank() == expected.rank() &&
       found->shape[0] >= vocab_)
     expected.set(0, found->shape[0]);
   BEV_CHECK(found->shape == expected, Data, "{}: {} is {}, the model has {}",
@@ -35,7 +35,7 @@ DType CheckpointWeights::dtype_of(const ParamSpec& spec) { return find(spec).dty
 
 void CheckpointWeights::read(const ParamSpec& spec, const Rectangle& where, DType dtype,
                              std::byte* to) {
-  const StoredCheckpoint::Logical& tensor = find(spec);
+  const CheckpointReader::Tensor& tensor = find(spec);
   const Rectangle there = intersection(where, whole_of(tensor.shape));
   if (there.rows > 0) stored_.read(tensor, there, dtype, to);
   // Rows come in order, so what is missing lies behind.

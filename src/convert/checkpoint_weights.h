@@ -21,7 +21,7 @@ class CheckpointWeights final : public WeightSource {
   // `vocab` rows of a vocabulary must be there; it may be padded to any number. With
   // `prefers_masters`, the more exact copy that an optimizer keeps of a weight is read where there
   // is one. REQUIRES: the checkpoint outlives this.
-  CheckpointWeights(const StoredCheckpoint& stored, int64_t vocab, bool prefers_masters = false)
+  CheckpointWeights(const CheckpointReader& stored, int64_t vocab, bool prefers_masters = false)
       : stored_(stored), vocab_(vocab), prefers_masters_(prefers_masters) {}
 
   DType dtype_of(const ParamSpec& spec) override;
@@ -29,9 +29,9 @@ class CheckpointWeights final : public WeightSource {
   void check_all_used() override;
 
  private:
-  const StoredCheckpoint::Logical& find(const ParamSpec& spec);
+  const CheckpointReader::Tensor& find(const ParamSpec& spec);
 
-  const StoredCheckpoint& stored_;
+  const CheckpointReader& stored_;
   int64_t vocab_;
   bool prefers_masters_;
   std::set<std::string> used_;

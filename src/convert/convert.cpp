@@ -112,7 +112,7 @@ Conversion checkpoint_to_huggingface(const fs::path& from, const fs::path& dir,
                                      const HuggingFaceExport& how,
                                      const ConversionOptions& options) {
   OpenedCheckpoint opened = open_checkpoint(from);
-  const StoredCheckpoint& stored = *opened.stored;
+  const CheckpointReader& stored = *opened.stored;
   const ErrorContext context(format("reading the checkpoint {}", stored.folder().string()));
   const Config config = read_checkpoint_config(stored);
   (void)huggingface_family(config);

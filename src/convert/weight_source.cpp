@@ -40,23 +40,23 @@ void load_parameter(WeightSource& source, const ParamStore& params, const Param&
 }  // namespace
 
 void load_weights(WeightSource& source, ParamStore& params) {
-  for (const Param* param : params.distinct()) {
+  for (const Param* param : params.unique_params()) {
     (void)source.dtype_of(param->spec);
     if (param->value.data != nullptr) load_parameter(source, params, *param);
   }
 }
 
 StoreWeights::StoreWeights(const ParamStore& params) : params_(params) {
-  for (const Param* param : params.distinct())
+  for (const Param* param : params.unique_params())
     BEV_CHECK(param->value.shape == param->spec.shape, Internal,
               "{} is cut over ranks; only a whole model can be saved in Hugging Face's format",
               param->spec.name);
 }
 
 const Param& StoreWeights::param(const ParamSpec& spec) const {
-  const auto found = std::find_if(params_.distinct().begin(), params_.distinct().end(),
+  const auto found = std::find_if(params_.unique_params().begin(), params_.unique_params().end(),
                                   [&](const Param* p) { return p->spec.name == spec.name; });
-  BEV_CHECK(found != params_.distinct().end(), Internal, "the store has no parameter {}",
+  BEV_CHECK(found != params_.unique_params().end(), Internal, "the store has no parameter {}",
             spec.name);
   return **found;
 }

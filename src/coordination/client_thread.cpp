@@ -18,7 +18,7 @@ using std::chrono::steady_clock;
 
 }  // namespace
 
-void Control::Member::watch() {
+void CoordinationClient::Member::watch() {
   try {
     for (const std::string& bytes : early_messages_) take(decode(bytes));
   } catch (const Error& error) {
@@ -34,7 +34,7 @@ void Control::Member::watch() {
   }
 }
 
-void Control::Member::watch_once() {
+void CoordinationClient::Member::watch_once() {
   bool out = false;
   {
     const Lock lock(mutex_);
@@ -53,11 +53,11 @@ void Control::Member::watch_once() {
   if (entries[1].revents != 0) receive();
   const Time now = steady_clock::now();
   beat(now);
-  look_for_silence(now);
+  check_heartbeats(now);
   close_sending();
 }
 
-void Control::Member::receive() {
+void CoordinationClient::Member::receive() {
   const uint64_t before = connection_->bytes_read();
   std::string why;
   try {
@@ -68,7 +68,7 @@ void Control::Member::receive() {
     why = format("its connection broke: {}", error.what());
   }
   if (connection_->bytes_read() != before &&
-      silence_.heard(awake_.at(steady_clock::now())) == SilenceWatch::News::Again)
+      silence_.heard(awake_.at(steady_clock::now())) == HeartbeatMonitor::News::Again)
     note_of_first(format("{} is heard of again", place_text(place(0))));
   if (why.empty()) return;
   is_reading_ = false;
@@ -76,7 +76,7 @@ void Control::Member::receive() {
 }
 
 // What is left over from callers goes first.
-void Control::Member::beat(Time now) {
+void CoordinationClient::Member::beat(Time now) {
   const Lock lock(mutex_);
   if (said_all_ || !is_reading_) return;
   if (wants_out_) {
@@ -88,10 +88,10 @@ void Control::Member::beat(Time now) {
   }
   if (now < next_beat_ || is_ended()) return;
   next_beat_ = now + options_.heartbeat;
-  send(BeatMessage{cut(activity_.text())});
+  send(HeartbeatMessage{cut(activity_.text())});
 }
 
-void Control::Member::look_for_silence(Time now) {
+void CoordinationClient::Member::check_heartbeats(Time now) {
   const std::chrono::nanoseconds awake = awake_.at(now);
   {
     const Lock lock(mutex_);
@@ -100,24 +100,24 @@ void Control::Member::look_for_silence(Time now) {
   }
   const std::string time = seconds_text(silence_.silent_for(awake));
   switch (silence_.look(awake)) {
-    case SilenceWatch::News::Silent:
+    case HeartbeatMonitor::News::Silent:
       note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)),
                            time, doing_of_first_));
       break;
-    case SilenceWatch::News::Over:
+    case HeartbeatMonitor::News::Over:
       fail({.who = place(0),
             .doing = doing_of_first_,
             .why = format("it has been silent for {}", time)});
       break;
-    case SilenceWatch::News::None:
-    case SilenceWatch::News::Again: break;
+    case HeartbeatMonitor::News::None:
+    case HeartbeatMonitor::News::Again: break;
   }
 }
 
-void Control::Member::take(Message message) {
-  if (auto* beat = std::get_if<BeatMessage>(&message)) {
+void CoordinationClient::Member::take(Message message) {
+  if (auto* beat = std::get_if<HeartbeatMessage>(&message)) {
     doing_of_first_ = std::move(beat->doing);
-  } else if (const auto* said = std::get_if<NoteMessage>(&message)) {
+  } else if (const auto* said = std::get_if<LogMessage>(&message)) {
     note(said->text);
   } else if (const auto* failed = std::get_if<FailedMessage>(&message)) {
     fail(failed->failure);
@@ -135,7 +135,7 @@ void Control::Member::take(Message message) {
   }
 }
 
-void Control::Member::answer(uint64_t request, Message message) {
+void CoordinationClient::Member::answer(uint64_t request, Message message) {
   const Lock lock(mutex_);
   const auto found = waiters_.find(request);
   if (found == waiters_.end()) return;  // it waits no longer
@@ -143,7 +143,7 @@ void Control::Member::answer(uint64_t request, Message message) {
   found->second->answered.notify_one();
 }
 
-void Control::Member::fail(const Failure& failure) {
+void CoordinationClient::Member::fail(const Failure& failure) {
   bool is_own = false;
   {
     const Lock lock(mutex_);
@@ -160,7 +160,7 @@ void Control::Member::fail(const Failure& failure) {
 }
 
 // After the end, good or bad, nothing more is said, so that the server can close too.
-void Control::Member::close_sending() {
+void CoordinationClient::Member::close_sending() {
   const Lock lock(mutex_);
   if (!is_ended() || said_all_ || wants_out_) return;
   said_all_ = true;

@@ -18,14 +18,14 @@
 namespace bev {
 
 // A rank as messages name it.
-struct RankPlace {
+struct RankIdentity {
   int rank = -1;
   std::string host;
   int64_t pid = 0;
 };
 
 struct Failure {
-  RankPlace who;
+  RankIdentity who;
   std::string doing;  // what it was doing, as far as known
   std::string why;    // its own words, or how the others noticed
   // "rank 3 (host b, pid 4711) is gone: its connection closed while all_reduce of 4.2 MB with ranks
@@ -33,22 +33,23 @@ struct Failure {
   std::string text() const;
 };
 
-class Control final : public KeyStore {
+class CoordinationClient final : public KeyValueStore {
  public:
   struct Options {
     int rank = 0, size = 1;
     std::string host;  // of the first rank, as it is reached from here
     int port = 0;
-    std::optional<ControlPort> listener;  // of the first rank
-    std::string secret;                   // of the job; who has another is not let in
+    std::optional<ListenPort> listener;  // of the first rank
+    std::string secret;                  // of the job; who has another is not let in
     std::string job;       // what else must be the same, such as the number of a restart
     std::string own_host;  // as others read it in messages
     std::chrono::milliseconds join_limit{std::chrono::minutes(10)};
     std::chrono::milliseconds heartbeat{1000};
-    std::chrono::milliseconds silence{std::chrono::seconds(30)};  // then the silent one is named
-    std::chrono::milliseconds limit{std::chrono::minutes(10)};    // then the job is stopped
+    std::chrono::milliseconds heartbeat_timeout{std::chrono::seconds(30)};  // then the silent one
+                                                                            // is named
+    std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then the job is stopped
     // Something people should read; from any thread, one line without its end.
-    std::function<void(const std::string&)> note;
+    std::function<void(const std::string&)> log;
     // The same, of the first rank, which may not be able to say it: called on the second. Empty:
     // note.
     std::function<void(const std::string&)> note_of_first;
@@ -60,19 +61,19 @@ class Control final : public KeyStore {
   // The first rank serves; every rank, the first too, connects. Returns when all have joined. A
   // Comm error names the ranks that have not within join_limit. While it waits, note() says from
   // time to time for whom.
-  explicit Control(Options options);
+  explicit CoordinationClient(Options options);
   // Without finish(): the others are told that this rank left early.
-  ~Control() override;
+  ~CoordinationClient() override;
 
   int rank() const;
   int size() const;
-  const RankPlace& place(int rank) const;
+  const RankIdentity& place(int rank) const;
 
   // All ranks together, in the same order. What each brings, by rank.
-  std::vector<std::string> exchange(const std::string& here);
+  std::vector<std::string> all_gather(const std::string& here);
   // The named ranks together, in the same order. `ranks` ascending, this one among them.
-  int64_t largest(std::span<const int> ranks, int64_t here);
-  void barrier(std::span<const int> ranks) { largest(ranks, 0); }
+  int64_t all_reduce_max(std::span<const int> ranks, int64_t here);
+  void barrier(std::span<const int> ranks) { all_reduce_max(ranks, 0); }
 
   void put(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key) override;
@@ -84,11 +85,11 @@ class Control final : public KeyStore {
   std::vector<RankTimes> times() const;
 
   // This rank cannot go on: the others are told why. Returns when the news is on its way.
-  void abandon(const std::string& why);
+  void abort(const std::string& why);
   // A library says that an exchange has failed, which may be because of a rank that is gone: gives
   // that news a moment to arrive (on_failure then ends the process), and else abandons and throws a
   // Comm error with these words.
-  [[noreturn]] void blame(const std::string& what_happened);
+  [[noreturn]] void fail_with(const std::string& what_happened);
   // This rank has done its work. Returns when all have, or one has failed, or `limit` has passed.
   void finish();
 

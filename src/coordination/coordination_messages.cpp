@@ -10,14 +10,14 @@ namespace {
 
 constexpr size_t kPlaceBytes = 4 + 8;  // of a place with an empty name
 
-void write(ByteWriter& out, const RankPlace& place) {
+void write(ByteWriter& out, const RankIdentity& place) {
   out.number(place.rank);
   out.text(place.host);
   out.number(place.pid);
 }
 
-RankPlace read_place(ByteReader& in) {
-  RankPlace place;
+RankIdentity read_place(ByteReader& in) {
+  RankIdentity place;
   place.rank = in.number<int>();
   place.host = in.text(kTextMost);
   place.pid = in.number<int64_t>();
@@ -48,22 +48,22 @@ void read(ByteReader& in, GroupMessage& m) {
   for (int32_t& rank : m.ranks) rank = in.number<int32_t>();
 }
 
-void write(ByteWriter& out, const LargestMessage& m) {
+void write(ByteWriter& out, const AllReduceMaxMessage& m) {
   out.number(m.request);
   out.number(m.group);
   out.number(m.value);
 }
-void read(ByteReader& in, LargestMessage& m) {
+void read(ByteReader& in, AllReduceMaxMessage& m) {
   m.request = in.number<uint64_t>();
   m.group = in.number<uint32_t>();
   m.value = in.number<int64_t>();
 }
 
-void write(ByteWriter& out, const ExchangeMessage& m) {
+void write(ByteWriter& out, const AllGatherMessage& m) {
   out.number(m.request);
   out.text(m.value);
 }
-void read(ByteReader& in, ExchangeMessage& m) {
+void read(ByteReader& in, AllGatherMessage& m) {
   m.request = in.number<uint64_t>();
   m.value = in.text(kExchangeMost);
 }
@@ -111,8 +111,8 @@ void read(ByteReader& in, AbandonMessage& m) {
 void write(ByteWriter&, const FinishMessage&) {}
 void read(ByteReader&, FinishMessage&) {}
 
-void write(ByteWriter& out, const BeatMessage& m) { out.text(m.doing); }
-void read(ByteReader& in, BeatMessage& m) { m.doing = in.text(kTextMost); }
+void write(ByteWriter& out, const HeartbeatMessage& m) { out.text(m.doing); }
+void read(ByteReader& in, HeartbeatMessage& m) { m.doing = in.text(kTextMost); }
 
 void write(ByteWriter& out, const RefusedMessage& m) { out.text(m.why); }
 void read(ByteReader& in, RefusedMessage& m) { m.why = in.text(kTextMost); }
@@ -122,7 +122,7 @@ void read(ByteReader& in, WaitingMessage& m) { m.missing = in.text(kTextMost); }
 
 void write(ByteWriter& out, const JoinedMessage& m) {
   out.number(static_cast<uint32_t>(m.places.size()));
-  for (const RankPlace& place : m.places) {
+  for (const RankIdentity& place : m.places) {
     out.text(place.host);
     out.number(place.pid);
   }
@@ -130,30 +130,30 @@ void write(ByteWriter& out, const JoinedMessage& m) {
 void read(ByteReader& in, JoinedMessage& m) {
   m.places.resize(in.count(kPlaceBytes));
   int rank = 0;
-  for (RankPlace& place : m.places) {
+  for (RankIdentity& place : m.places) {
     place.rank = rank++;
     place.host = in.text(kTextMost);
     place.pid = in.number<int64_t>();
   }
 }
 
-void write(ByteWriter& out, const AgreedMessage& m) {
+void write(ByteWriter& out, const AllReduceMaxReply& m) {
   out.number(m.request);
   out.number(m.value);
 }
-void read(ByteReader& in, AgreedMessage& m) {
+void read(ByteReader& in, AllReduceMaxReply& m) {
   m.request = in.number<uint64_t>();
   m.value = in.number<int64_t>();
 }
 
-void write(ByteWriter& out, const ExchangedMessage& m) {
+void write(ByteWriter& out, const AllGatherReply& m) {
   out.number(m.request);
   out.number(static_cast<uint32_t>(m.values.size()));
   for (const std::string& value : m.values) out.text(value);
   out.number(static_cast<uint32_t>(m.of_rank.size()));
   for (const uint32_t value : m.of_rank) out.number(value);
 }
-void read(ByteReader& in, ExchangedMessage& m) {
+void read(ByteReader& in, AllGatherReply& m) {
   m.request = in.number<uint64_t>();
   m.values.resize(in.count(sizeof(uint32_t)));
   for (std::string& value : m.values) value = in.text(kExchangeMost);
@@ -164,8 +164,8 @@ void read(ByteReader& in, ExchangedMessage& m) {
   }
 }
 
-void write(ByteWriter& out, const StoredMessage& m) { out.number(m.request); }
-void read(ByteReader& in, StoredMessage& m) { m.request = in.number<uint64_t>(); }
+void write(ByteWriter& out, const PutReply& m) { out.number(m.request); }
+void read(ByteReader& in, PutReply& m) { m.request = in.number<uint64_t>(); }
 
 void write(ByteWriter& out, const GotMessage& m) {
   out.number(m.request);
@@ -176,12 +176,12 @@ void read(ByteReader& in, GotMessage& m) {
   m.value = in.text(kExchangeMost);
 }
 
-void write(ByteWriter& out, const DeniedMessage& m) {
+void write(ByteWriter& out, const ErrorReply& m) {
   out.number(m.request);
   out.number(static_cast<uint8_t>(m.is_bug));
   out.text(m.why);
 }
-void read(ByteReader& in, DeniedMessage& m) {
+void read(ByteReader& in, ErrorReply& m) {
   m.request = in.number<uint64_t>();
   const auto bug = in.number<uint8_t>();
   BEV_CHECK(bug <= 1, Comm, "{} is neither yes nor no", bug);
@@ -189,8 +189,8 @@ void read(ByteReader& in, DeniedMessage& m) {
   m.why = in.text(kTextMost);
 }
 
-void write(ByteWriter& out, const NoteMessage& m) { out.text(m.text); }
-void read(ByteReader& in, NoteMessage& m) { m.text = in.text(kTextMost); }
+void write(ByteWriter& out, const LogMessage& m) { out.text(m.text); }
+void read(ByteReader& in, LogMessage& m) { m.text = in.text(kTextMost); }
 
 void write(ByteWriter& out, const FailedMessage& m) {
   write(out, m.failure.who);

@@ -32,12 +32,12 @@ struct HelloMessage {
 struct GroupMessage {  // numbered in the order in which a rank sends them
   std::vector<int32_t> ranks;
 };
-struct LargestMessage {
+struct AllReduceMaxMessage {
   uint64_t request = 0;
   uint32_t group = 0;
   int64_t value = 0;
 };
-struct ExchangeMessage {
+struct AllGatherMessage {
   uint64_t request = 0;
   std::string value;
 };
@@ -58,7 +58,7 @@ struct AbandonMessage {
 struct FinishMessage {};
 
 // Either way: it is alive, and so is the text of what it does.
-struct BeatMessage {
+struct HeartbeatMessage {
   std::string doing;
 };
 
@@ -70,30 +70,30 @@ struct WaitingMessage {
   std::string missing;
 };
 struct JoinedMessage {
-  std::vector<RankPlace> places;  // their ranks are their positions
+  std::vector<RankIdentity> places;  // their ranks are their positions
 };
-struct AgreedMessage {
+struct AllReduceMaxReply {
   uint64_t request = 0;
   int64_t value = 0;
 };
-struct ExchangedMessage {
+struct AllGatherReply {
   uint64_t request = 0;
   std::vector<std::string> values;  // each once
   std::vector<uint32_t> of_rank;    // which of them
 };
-struct StoredMessage {
+struct PutReply {
   uint64_t request = 0;
 };
 struct GotMessage {
   uint64_t request = 0;
   std::string value;
 };
-struct DeniedMessage {
+struct ErrorReply {
   uint64_t request = 0;
   bool is_bug = false;  // an Internal error instead of a Comm error
   std::string why;
 };
-struct NoteMessage {
+struct LogMessage {
   std::string text;
 };
 struct FailedMessage {
@@ -102,11 +102,11 @@ struct FailedMessage {
 struct AllFinishedMessage {};
 
 // The order is the number of the type in the first byte.
-using Message = std::variant<HelloMessage, GroupMessage, LargestMessage, ExchangeMessage,
-                             PutMessage, GetMessage, TimesMessage, AbandonMessage, FinishMessage,
-                             BeatMessage, RefusedMessage, WaitingMessage, JoinedMessage,
-                             AgreedMessage, ExchangedMessage, StoredMessage, GotMessage,
-                             DeniedMessage, NoteMessage, FailedMessage, AllFinishedMessage>;
+using Message =
+    std::variant<HelloMessage, GroupMessage, AllReduceMaxMessage, AllGatherMessage, PutMessage,
+                 GetMessage, TimesMessage, AbandonMessage, FinishMessage, HeartbeatMessage,
+                 RefusedMessage, WaitingMessage, JoinedMessage, AllReduceMaxReply, AllGatherReply,
+                 PutReply, GotMessage, ErrorReply, LogMessage, FailedMessage, AllFinishedMessage>;
 
 std::string encode(const Message& message);
 // Accepts what encode() makes and nothing else; a Comm error says what is wrong.

@@ -7,8 +7,8 @@
 
 namespace bev {
 
-ControlServer::ControlServer(Socket listener, ControlServerOptions options) {
-  const auto note = options.note;
+CoordinationServer::CoordinationServer(Socket listener, CoordinationServerOptions options) {
+  const auto note = options.log;
   loop_ = std::make_unique<Loop>(std::move(listener), std::move(options));
   thread_ = std::thread([this, note] {
     try {
@@ -20,11 +20,11 @@ ControlServer::ControlServer(Socket listener, ControlServerOptions options) {
   });
 }
 
-ControlServer::~ControlServer() {
+CoordinationServer::~CoordinationServer() {
   loop_->stop();
   thread_.join();
 }
 
-std::vector<RankTimes> ControlServer::times() const { return loop_->times(); }
+std::vector<RankTimes> CoordinationServer::times() const { return loop_->times(); }
 
 }  // namespace bev

@@ -14,22 +14,22 @@
 
 namespace bev {
 
-struct ControlServerOptions {
+struct CoordinationServerOptions {
   int size = 1;
   std::string secret, job;
-  std::chrono::milliseconds join_limit{}, heartbeat{}, silence{}, limit{};
-  std::function<void(const std::string&)> note;  // never empty
-  const Activity* activity = nullptr;            // of this process; outlives the server
+  std::chrono::milliseconds join_limit{}, heartbeat{}, heartbeat_timeout{}, limit{};
+  std::function<void(const std::string&)> log;  // never empty
+  const Activity* activity = nullptr;           // of this process; outlives the server
 };
 
-class ControlServer {
+class CoordinationServer {
  public:
   // Serves from a thread of its own.
-  ControlServer(Socket listener, ControlServerOptions options);
+  CoordinationServer(Socket listener, CoordinationServerOptions options);
   // What was said last still goes out, as far as it does so quickly.
-  ~ControlServer();
-  ControlServer(const ControlServer&) = delete;
-  ControlServer& operator=(const ControlServer&) = delete;
+  ~CoordinationServer();
+  CoordinationServer(const CoordinationServer&) = delete;
+  CoordinationServer& operator=(const CoordinationServer&) = delete;
 
   std::vector<RankTimes> times() const;
 

@@ -9,9 +9,9 @@ namespace bev {
 
 // Time while this process runs. A process that was stopped for an hour has not listened for an
 // hour: no step between two looks at the clock counts for more than `most`.
-class AwakeTime {
+class AwakeClock {
  public:
-  explicit AwakeTime(std::chrono::nanoseconds most) : most_(most) {}
+  explicit AwakeClock(std::chrono::nanoseconds most) : most_(most) {}
 
   std::chrono::nanoseconds at(std::chrono::steady_clock::time_point now) {
     passed_ +=
@@ -25,13 +25,13 @@ class AwakeTime {
   std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
 };
 
-class SilenceWatch {
+class HeartbeatMonitor {
  public:
   enum class News { None, Silent, Again, Over };
 
   // Silent is said after `silence`, Over after `limit`.
-  SilenceWatch(std::chrono::nanoseconds silence, std::chrono::nanoseconds limit,
-               std::chrono::nanoseconds now)
+  HeartbeatMonitor(std::chrono::nanoseconds silence, std::chrono::nanoseconds limit,
+                   std::chrono::nanoseconds now)
       : silence_(silence), limit_(limit), heard_(now) {}
 
   // Something was heard. Again: for the first time since it was called silent.

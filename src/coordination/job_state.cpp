@@ -24,12 +24,14 @@ std::vector<int> first_ranks(size_t count) {
 }
 
 // How long between two looks at the clock is taken for a time in which this process was awake.
-std::chrono::nanoseconds longest_step(const Hub::Limits& limits) { return 2 * limits.heartbeat; }
+std::chrono::nanoseconds longest_step(const JobState::Limits& limits) {
+  return 2 * limits.heartbeat;
+}
 
 }  // namespace
 
-Hub::Hub(const std::vector<RankPlace>& places, const Limits& limits,
-         std::function<void(int rank, Parcel parcel)> send)
+JobState::JobState(const std::vector<RankIdentity>& places, const Limits& limits,
+                   std::function<void(int rank, Parcel parcel)> send)
     : limits_(limits),
       send_(std::move(send)),
       exchange_(first_ranks(places.size())),
@@ -38,38 +40,39 @@ Hub::Hub(const std::vector<RankPlace>& places, const Limits& limits,
       awake_(longest_step(limits)),
       times_(places.size()) {
   const std::chrono::nanoseconds now = awake_.at(std::chrono::steady_clock::now());
-  for (const RankPlace& place : places)
-    members_.push_back({.place = place, .watch = SilenceWatch(limits.silence, limits.limit, now)});
+  for (const RankIdentity& place : places)
+    members_.push_back(
+        {.place = place, .watch = HeartbeatMonitor(limits.silence, limits.limit, now)});
 }
 
-void Hub::send(int rank, const Message& message) {
+void JobState::send(int rank, const Message& message) {
   send_(rank, std::make_shared<const std::string>(encode(message)));
 }
 
-void Hub::send_all(const Message& message) {
+void JobState::send_all(const Message& message) {
   const auto parcel = std::make_shared<const std::string>(encode(message));
   for (const Member& each : members_)
     if (!each.is_gone) send_(each.place.rank, parcel);
 }
 
-void Hub::deny(const Meeting::Arrival& who, const std::string& why, bool is_bug) {
-  send(who.rank, DeniedMessage{.request = who.request, .is_bug = is_bug, .why = cut(why)});
+void JobState::deny(const Barrier::Arrival& who, const std::string& why, bool is_bug) {
+  send(who.rank, ErrorReply{.request = who.request, .is_bug = is_bug, .why = cut(why)});
 }
 
-void Hub::deny_all(Meeting& meeting, const std::string& why) {
-  for (const Meeting::Arrival& each : meeting.disperse()) deny(each, why);
+void JobState::deny_all(Barrier& meeting, const std::string& why) {
+  for (const Barrier::Arrival& each : meeting.disperse()) deny(each, why);
 }
 
-void Hub::take(int rank, Message message, Time now) {
+void JobState::take(int rank, Message message, Time now) {
   std::visit([&](auto& each) { take(rank, std::move(each), now); }, message);
 }
 
 template <class T>
-void Hub::take(int rank, const T&, Time) {
+void JobState::take(int rank, const T&, Time) {
   throw Error(ErrorKind::Comm, format("rank {} says what it cannot say now", rank));
 }
 
-void Hub::take(int rank, const GroupMessage& message, Time) {
+void JobState::take(int rank, const GroupMessage& message, Time) {
   const auto size = static_cast<int32_t>(members_.size());
   const std::vector<int32_t>& ranks = message.ranks;
   BEV_CHECK(
@@ -79,11 +82,11 @@ void Hub::take(int rank, const GroupMessage& message, Time) {
   BEV_CHECK(member(rank).groups.size() < kGroupsMost, Comm, "rank {} names more than {} groups",
             rank, kGroupsMost);
   std::unique_ptr<Group>& group = groups_[ranks];
-  if (group == nullptr) group = std::make_unique<Group>(Group{.meeting = Meeting(ranks)});
+  if (group == nullptr) group = std::make_unique<Group>(Group{.meeting = Barrier(ranks)});
   member(rank).groups.push_back(group.get());
 }
 
-void Hub::take(int rank, const LargestMessage& message, Time now) {
+void JobState::take(int rank, const AllReduceMaxMessage& message, Time now) {
   BEV_CHECK(message.group < member(rank).groups.size(), Comm, "rank {} has no group {}", rank,
             message.group);
   Group& group = *member(rank).groups[message.group];
@@ -92,11 +95,11 @@ void Hub::take(int rank, const LargestMessage& message, Time now) {
   group.meeting.arrive(rank, message.request, now);
   group.largest = first ? message.value : std::max(group.largest, message.value);
   if (!group.meeting.is_complete()) return;
-  for (const Meeting::Arrival& each : group.meeting.disperse())
-    send(each.rank, AgreedMessage{.request = each.request, .value = group.largest});
+  for (const Barrier::Arrival& each : group.meeting.disperse())
+    send(each.rank, AllReduceMaxReply{.request = each.request, .value = group.largest});
 }
 
-void Hub::take(int rank, ExchangeMessage message, Time now) {
+void JobState::take(int rank, AllGatherMessage message, Time now) {
   if (!exchange_broken_.empty()) return deny({rank, message.request}, exchange_broken_);
   BEV_CHECK(message.request >= kFirstExchange, Comm, "rank {} numbers an exchange wrongly", rank);
   exchange_.arrive(rank, message.request, now);
@@ -110,9 +113,9 @@ void Hub::take(int rank, ExchangeMessage message, Time now) {
   }
 }
 
-void Hub::end_exchange() {
-  const std::vector<Meeting::Arrival> all = exchange_.disperse();
-  ExchangedMessage answer{.request = all.front().request, .values = {}, .of_rank = {}};
+void JobState::end_exchange() {
+  const std::vector<Barrier::Arrival> all = exchange_.disperse();
+  AllGatherReply answer{.request = all.front().request, .values = {}, .of_rank = {}};
   std::unordered_map<std::string_view, uint32_t> positions;
   for (const std::string& value : exchanged_) {
     const auto [place, is_new] =
@@ -125,15 +128,15 @@ void Hub::end_exchange() {
   exchanged_bytes_ = 0;
 }
 
-void Hub::take(int rank, PutMessage message, Time) {
+void JobState::take(int rank, PutMessage message, Time) {
   const std::string why = keys_.put(message.key, std::move(message.value));
   if (!why.empty()) return deny({rank, message.request}, why, true);
-  send(rank, StoredMessage{.request = message.request});
-  for (const SharedKeys::Wait& wait : keys_.take_waits(message.key))
+  send(rank, PutReply{.request = message.request});
+  for (const KeyValueTable::Wait& wait : keys_.take_waits(message.key))
     send(wait.rank, GotMessage{.request = wait.request, .value = *keys_.find(message.key)});
 }
 
-void Hub::take(int rank, const GetMessage& message, Time now) {
+void JobState::take(int rank, const GetMessage& message, Time now) {
   if (const std::string* value = keys_.find(message.key)) {
     send(rank, GotMessage{.request = message.request, .value = *value});
   } else {
@@ -141,16 +144,16 @@ void Hub::take(int rank, const GetMessage& message, Time now) {
   }
 }
 
-void Hub::take(int rank, const TimesMessage& message, Time) {
+void JobState::take(int rank, const TimesMessage& message, Time) {
   const std::lock_guard lock(times_mutex_);
   times_[static_cast<size_t>(rank)] = message.times;
 }
 
-void Hub::take(int rank, const AbandonMessage& message, Time) {
+void JobState::take(int rank, const AbandonMessage& message, Time) {
   declare(rank, message.doing, message.why);
 }
 
-void Hub::take(int rank, const FinishMessage&, Time) {
+void JobState::take(int rank, const FinishMessage&, Time) {
   member(rank).is_finished = true;
   member(rank).doing = "nothing: it has finished";
   const bool all = std::all_of(members_.begin(), members_.end(),
@@ -163,23 +166,23 @@ void Hub::take(int rank, const FinishMessage&, Time) {
     if (!members_[i].is_gone) send_(members_[i].place.rank, parcel);
 }
 
-void Hub::take(int rank, BeatMessage message, Time) {
+void JobState::take(int rank, HeartbeatMessage message, Time) {
   if (!member(rank).is_finished) member(rank).doing = std::move(message.doing);
 }
 
-void Hub::heard(int rank, Time now) {
+void JobState::heard(int rank, Time now) {
   Member& it = member(rank);
-  if (it.watch.heard(awake_.at(now)) == SilenceWatch::News::Again && !is_over())
-    send_all(NoteMessage{format("{} is heard of again", place_text(it.place))});
+  if (it.watch.heard(awake_.at(now)) == HeartbeatMonitor::News::Again && !is_over())
+    send_all(LogMessage{format("{} is heard of again", place_text(it.place))});
 }
 
-void Hub::lost(int rank, const std::string& why) {
+void JobState::lost(int rank, const std::string& why) {
   Member& it = member(rank);
   it.is_gone = true;
   if (!it.is_finished) declare(rank, it.doing, why);
 }
 
-void Hub::declare(int rank, const std::string& doing, const std::string& why) {
+void JobState::declare(int rank, const std::string& doing, const std::string& why) {
   if (is_over()) return;
   is_failed_ = true;
   const auto parcel = std::make_shared<const std::string>(
@@ -193,37 +196,37 @@ void Hub::declare(int rank, const std::string& doing, const std::string& why) {
   if (!member(0).is_gone) send_(0, parcel);
 }
 
-void Hub::tick(Time now, const std::string& doing) {
+void JobState::tick(Time now, const std::string& doing) {
   const std::chrono::nanoseconds awake = awake_.at(now);
   if (is_over()) return;
   if (!next_beat_ || now >= *next_beat_) {
     next_beat_ = now + limits_.heartbeat;
-    send_all(BeatMessage{cut(doing)});
+    send_all(HeartbeatMessage{cut(doing)});
   }
-  look_for_silence(awake);
+  check_heartbeats(awake);
   look_for_waits(now);
 }
 
-void Hub::look_for_silence(std::chrono::nanoseconds now) {
+void JobState::check_heartbeats(std::chrono::nanoseconds now) {
   for (Member& each : members_) {
     if (each.is_finished || each.is_gone) continue;
     const std::string time = seconds_text(each.watch.silent_for(now));
     switch (each.watch.look(now)) {
-      case SilenceWatch::News::Silent:
-        send_all(NoteMessage{cut(format("{} has been silent for {}; it was doing: {}",
-                                        place_text(each.place), time, each.doing))});
+      case HeartbeatMonitor::News::Silent:
+        send_all(LogMessage{cut(format("{} has been silent for {}; it was doing: {}",
+                                       place_text(each.place), time, each.doing))});
         break;
-      case SilenceWatch::News::Over:
+      case HeartbeatMonitor::News::Over:
         declare(each.place.rank, each.doing, format("it has been silent for {}", time));
         return;
-      case SilenceWatch::News::None:
-      case SilenceWatch::News::Again: break;
+      case HeartbeatMonitor::News::None:
+      case HeartbeatMonitor::News::Again: break;
     }
   }
 }
 
-void Hub::look_for_waits(Time now) {
-  const auto is_overdue = [&](const Meeting& meeting) {
+void JobState::look_for_waits(Time now) {
+  const auto is_overdue = [&](const Barrier& meeting) {
     return meeting.since() && now - *meeting.since() >= limits_.limit;
   };
   for (auto& [ranks, group] : groups_) {
@@ -235,12 +238,12 @@ void Hub::look_for_waits(Time now) {
     exchange_broken_ = overdue_text(exchange_, "an exchange");
     deny_all(exchange_, exchange_broken_);
   }
-  for (const SharedKeys::Wait& wait : keys_.take_waits_since(now - limits_.limit))
+  for (const KeyValueTable::Wait& wait : keys_.take_waits_since(now - limits_.limit))
     deny({wait.rank, wait.request},
          format("no rank has put key '{}' within {}", wait.key, seconds_text(limits_.limit)));
 }
 
-std::string Hub::overdue_text(const Meeting& meeting, const char* what) const {
+std::string JobState::overdue_text(const Barrier& meeting, const char* what) const {
   const std::vector<int> missing = meeting.missing();
   std::string text = format("{} among {} has waited {} for {}:", what, ranks_text(meeting.ranks()),
                             seconds_text(limits_.limit), ranks_text(missing));
@@ -252,14 +255,14 @@ std::string Hub::overdue_text(const Meeting& meeting, const char* what) const {
   return text;
 }
 
-std::vector<RankTimes> Hub::times() const {
+std::vector<RankTimes> JobState::times() const {
   const std::lock_guard lock(times_mutex_);
   return times_;
 }
 
-Meeting::Meeting(std::vector<int> ranks) : ranks_(std::move(ranks)), requests_(ranks_.size()) {}
+Barrier::Barrier(std::vector<int> ranks) : ranks_(std::move(ranks)), requests_(ranks_.size()) {}
 
-void Meeting::arrive(int rank, uint64_t request, Time now) {
+void Barrier::arrive(int rank, uint64_t request, Time now) {
   const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), rank);
   BEV_CHECK(place != ranks_.end() && *place == rank, Comm,
             "rank {} comes to a meeting that it is no member of", rank);
@@ -269,18 +272,18 @@ void Meeting::arrive(int rank, uint64_t request, Time now) {
   if (arrived_++ == 0) since_ = now;
 }
 
-std::optional<Meeting::Time> Meeting::since() const {
+std::optional<Barrier::Time> Barrier::since() const {
   return arrived_ > 0 ? std::optional(since_) : std::nullopt;
 }
 
-std::vector<int> Meeting::missing() const {
+std::vector<int> Barrier::missing() const {
   std::vector<int> missing;
   for (size_t i = 0; i < ranks_.size(); ++i)
     if (!requests_[i]) missing.push_back(ranks_[i]);
   return missing;
 }
 
-std::vector<Meeting::Arrival> Meeting::disperse() {
+std::vector<Barrier::Arrival> Barrier::disperse() {
   std::vector<Arrival> all;
   for (size_t i = 0; i < ranks_.size(); ++i)
     if (requests_[i]) all.push_back({ranks_[i], *requests_[i]});
@@ -292,18 +295,20 @@ std::vector<Meeting::Arrival> Meeting::disperse() {
 namespace {
 
 template <class Condition>
-std::vector<SharedKeys::Wait> take_if(std::vector<SharedKeys::Wait>& waits, Condition condition) {
-  const auto first = std::stable_partition(
-      waits.begin(), waits.end(), [&](const SharedKeys::Wait& wait) { return !condition(wait); });
-  std::vector<SharedKeys::Wait> taken(std::make_move_iterator(first),
-                                      std::make_move_iterator(waits.end()));
+std::vector<KeyValueTable::Wait> take_if(std::vector<KeyValueTable::Wait>& waits,
+                                         Condition condition) {
+  const auto first =
+      std::stable_partition(waits.begin(), waits.end(),
+                            [&](const KeyValueTable::Wait& wait) { return !condition(wait); });
+  std::vector<KeyValueTable::Wait> taken(std::make_move_iterator(first),
+                                         std::make_move_iterator(waits.end()));
   waits.erase(first, waits.end());
   return taken;
 }
 
 }  // namespace
 
-std::string SharedKeys::put(const std::string& key, std::string value) {
+std::string KeyValueTable::put(const std::string& key, std::string value) {
   if (const std::string* old = find(key))
     return *old == value ? "" : format("key '{}' already has another value", key);
   if (key.size() + value.size() > bytes_most_ - bytes_)
@@ -314,16 +319,16 @@ std::string SharedKeys::put(const std::string& key, std::string value) {
   return "";
 }
 
-const std::string* SharedKeys::find(const std::string& key) const {
+const std::string* KeyValueTable::find(const std::string& key) const {
   const auto found = values_.find(key);
   return found == values_.end() ? nullptr : &found->second;
 }
 
-std::vector<SharedKeys::Wait> SharedKeys::take_waits(const std::string& key) {
+std::vector<KeyValueTable::Wait> KeyValueTable::take_waits(const std::string& key) {
   return take_if(waits_, [&](const Wait& wait) { return wait.key == key; });
 }
 
-std::vector<SharedKeys::Wait> SharedKeys::take_waits_since(Time before) {
+std::vector<KeyValueTable::Wait> KeyValueTable::take_waits_since(Time before) {
   return take_if(waits_, [&](const Wait& wait) { return wait.since <= before; });
 }
 

@@ -16,9 +16,9 @@
 
 namespace bev {
 
-// The values of a job's KeyStore, and who waits for which.
+// The values of a job's KeyValueStore, and who waits for which.
 
-class SharedKeys {
+class KeyValueTable {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Wait {
@@ -28,7 +28,7 @@ class SharedKeys {
     Time since{};
   };
 
-  explicit SharedKeys(size_t bytes_most) : bytes_most_(bytes_most) {}
+  explicit KeyValueTable(size_t bytes_most) : bytes_most_(bytes_most) {}
 
   // Why it is not taken; empty: it is.
   std::string put(const std::string& key, std::string value);
@@ -47,7 +47,7 @@ class SharedKeys {
 
 // Some ranks that come together again and again.
 
-class Meeting {
+class Barrier {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Arrival {
@@ -56,7 +56,7 @@ class Meeting {
   };
 
   // REQUIRES: ascending.
-  explicit Meeting(std::vector<int> ranks);
+  explicit Barrier(std::vector<int> ranks);
 
   const std::vector<int>& ranks() const { return ranks_; }
   // A Comm error when it is no member or is already there.
@@ -78,7 +78,7 @@ class Meeting {
 // A message as bytes, the same for all who get it.
 using Parcel = std::shared_ptr<const std::string>;
 
-class Hub {
+class JobState {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Limits {
@@ -86,8 +86,8 @@ class Hub {
   };
 
   // `send` may not call back.
-  Hub(const std::vector<RankPlace>& places, const Limits& limits,
-      std::function<void(int rank, Parcel parcel)> send);
+  JobState(const std::vector<RankIdentity>& places, const Limits& limits,
+           std::function<void(int rank, Parcel parcel)> send);
 
   // A Comm error: no rank of this program says that.
   void take(int rank, Message message, Time now);
@@ -105,27 +105,27 @@ class Hub {
 
  private:
   struct Group {
-    Meeting meeting;
+    Barrier meeting;
     int64_t largest = 0;
     std::string broken{};  // why nobody can meet there any more
   };
   struct Member {
-    RankPlace place;
-    SilenceWatch watch;
+    RankIdentity place;
+    HeartbeatMonitor watch;
     std::string doing = "nothing that it told of";
     std::vector<Group*> groups{};  // as it numbers them
     bool is_finished = false, is_gone = false;
   };
 
   void take(int rank, const GroupMessage& message, Time now);
-  void take(int rank, const LargestMessage& message, Time now);
-  void take(int rank, ExchangeMessage message, Time now);
+  void take(int rank, const AllReduceMaxMessage& message, Time now);
+  void take(int rank, AllGatherMessage message, Time now);
   void take(int rank, PutMessage message, Time now);
   void take(int rank, const GetMessage& message, Time now);
   void take(int rank, const TimesMessage& message, Time now);
   void take(int rank, const AbandonMessage& message, Time now);
   void take(int rank, const FinishMessage& message, Time now);
-  void take(int rank, BeatMessage message, Time now);
+  void take(int rank, HeartbeatMessage message, Time now);
   // What only the server says.
   template <class T>
   void take(int rank, const T& message, Time now);
@@ -133,24 +133,24 @@ class Hub {
   Member& member(int rank) { return members_[static_cast<size_t>(rank)]; }
   void send(int rank, const Message& message);
   void send_all(const Message& message);
-  void deny(const Meeting::Arrival& who, const std::string& why, bool is_bug = false);
-  void deny_all(Meeting& meeting, const std::string& why);
+  void deny(const Barrier::Arrival& who, const std::string& why, bool is_bug = false);
+  void deny_all(Barrier& meeting, const std::string& why);
   void end_exchange();
   void declare(int rank, const std::string& doing, const std::string& why);
-  void look_for_silence(std::chrono::nanoseconds now);
+  void check_heartbeats(std::chrono::nanoseconds now);
   void look_for_waits(Time now);
-  std::string overdue_text(const Meeting& meeting, const char* what) const;
+  std::string overdue_text(const Barrier& meeting, const char* what) const;
 
   Limits limits_;
   std::function<void(int rank, Parcel parcel)> send_;
   std::vector<Member> members_;
   std::map<std::vector<int>, std::unique_ptr<Group>> groups_;
-  Meeting exchange_;
+  Barrier exchange_;
   std::vector<std::string> exchanged_;  // by rank
   size_t exchanged_bytes_ = 0;
   std::string exchange_broken_;
-  SharedKeys keys_;
-  AwakeTime awake_;
+  KeyValueTable keys_;
+  AwakeClock awake_;
   std::optional<Time> next_beat_;
   bool is_failed_ = false, is_finished_ = false;
   mutable std::mutex times_mutex_;

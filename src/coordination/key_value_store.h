@@ -5,11 +5,11 @@
 
 namespace bev {
 
-class KeyStore {
+class KeyValueStore {
  public:
-  virtual ~KeyStore() = default;
-  KeyStore(const KeyStore&) = delete;
-  KeyStore& operator=(const KeyStore&) = delete;
+  virtual ~KeyValueStore() = default;
+  KeyValueStore(const KeyValueStore&) = delete;
+  KeyValueStore& operator=(const KeyValueStore&) = delete;
 
   // Another value under the same key is an Internal error.
   virtual void put(const std::string& key, const std::string& value) = 0;
@@ -17,7 +17,7 @@ class KeyStore {
   virtual std::string get(const std::string& key) = 0;
 
  protected:
-  KeyStore() = default;
+  KeyValueStore() = default;
 };
 
 }  // namespace bev

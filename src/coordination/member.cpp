@@ -19,21 +19,21 @@ using std::chrono::steady_clock;
 constexpr milliseconds kAbandonLimit{2000};
 
 // The server sees that a wait is too long, and says for whom; this is for when it does not.
-milliseconds patience(const Control::Options& options) {
+milliseconds patience(const CoordinationClient::Options& options) {
   return options.limit + std::max(4 * options.heartbeat, milliseconds(2000));
 }
 
 // How long news of a rank that is gone may take, when something else has already noticed.
-milliseconds moment(const Control::Options& options) {
+milliseconds moment(const CoordinationClient::Options& options) {
   return std::clamp(2 * options.heartbeat, milliseconds(500), milliseconds(3000));
 }
 
 }  // namespace
 
-Control::Member::Member(Options options)
+CoordinationClient::Member::Member(Options options)
     : options_(std::move(options)),
       awake_(2 * options_.heartbeat),
-      silence_(options_.silence, options_.limit, awake_.at(steady_clock::now())) {
+      silence_(options_.heartbeat_timeout, options_.limit, awake_.at(steady_clock::now())) {
   BEV_CHECK(options_.size >= 1 && options_.rank >= 0 && options_.rank < options_.size, Internal,
             "there is no rank {} among {} ranks", options_.rank, options_.size);
   BEV_CHECK(!options_.secret.empty(), Internal, "a job without a secret");
@@ -48,7 +48,7 @@ Control::Member::Member(Options options)
   thread_ = std::thread([this] { watch(); });
 }
 
-void Control::Member::join() {
+void CoordinationClient::Member::join() {
   const auto note_it = [this](const std::string& text) { note(text); };
   JoiningOptions joining{.host = options_.host,
                          .port = options_.port,
@@ -65,16 +65,17 @@ void Control::Member::join() {
     const Address here = address_here(listener.get());
     joining.host = here.host();
     joining.port = here.port();
-    server_ = std::make_unique<ControlServer>(
-        std::move(listener), ControlServerOptions{.size = options_.size,
-                                                  .secret = options_.secret,
-                                                  .job = options_.job,
-                                                  .join_limit = options_.join_limit,
-                                                  .heartbeat = options_.heartbeat,
-                                                  .silence = options_.silence,
-                                                  .limit = options_.limit,
-                                                  .note = note_it,
-                                                  .activity = &activity_});
+    server_ = std::make_unique<CoordinationServer>(
+        std::move(listener),
+        CoordinationServerOptions{.size = options_.size,
+                                  .secret = options_.secret,
+                                  .job = options_.job,
+                                  .join_limit = options_.join_limit,
+                                  .heartbeat = options_.heartbeat,
+                                  .heartbeat_timeout = options_.heartbeat_timeout,
+                                  .limit = options_.limit,
+                                  .log = note_it,
+                                  .activity = &activity_});
   }
   JoinedJob job = join_job(joining);
   connection_ = std::move(job.connection);
@@ -82,13 +83,13 @@ void Control::Member::join() {
   early_messages_ = std::move(job.messages);
 }
 
-Control::Member::~Member() {
+CoordinationClient::Member::~Member() {
   bool is_ended_well = false;
   {
     const Lock lock(mutex_);
     is_ended_well = is_ended() || has_abandoned_ || has_finished_;
   }
-  if (!is_ended_well) abandon("it left before its work was done");
+  if (!is_ended_well) abort("it left before its work was done");
   {
     const Lock lock(mutex_);
     is_stopping_ = true;
@@ -99,22 +100,22 @@ Control::Member::~Member() {
   connection_.reset();
 }
 
-void Control::Member::note(const std::string& text) const {
-  if (options_.note) options_.note(text);
+void CoordinationClient::Member::note(const std::string& text) const {
+  if (options_.log) options_.log(text);
 }
 
-void Control::Member::note_of_first(const std::string& text) const {
+void CoordinationClient::Member::note_of_first(const std::string& text) const {
   if (rank() == 1 && options_.note_of_first) return options_.note_of_first(text);
   note(text);
 }
 
-const RankPlace& Control::Member::place(int rank) const {
+const RankIdentity& CoordinationClient::Member::place(int rank) const {
   BEV_CHECK(rank >= 0 && rank < size(), Internal, "there is no rank {} among {} ranks", rank,
             size());
   return places_[static_cast<size_t>(rank)];
 }
 
-void Control::Member::send(const Message& message) {
+void CoordinationClient::Member::send(const Message& message) {
   connection_->send(std::make_shared<const std::string>(encode(message)));
   try {
     if (connection_->flush() || wants_out_) return;
@@ -125,7 +126,7 @@ void Control::Member::send(const Message& message) {
   }
 }
 
-Message Control::Member::ask(Lock& lock, uint64_t request, const Message& message) {
+Message CoordinationClient::Member::ask(Lock& lock, uint64_t request, const Message& message) {
   const auto require_job = [&] {
     if (failure_) throw Error(ErrorKind::Comm, failure_->text());
     BEV_CHECK(!is_finished_ && !has_abandoned_, Internal, "rank {} asks after its end", rank());
@@ -142,19 +143,19 @@ Message Control::Member::ask(Lock& lock, uint64_t request, const Message& messag
     throw Error(ErrorKind::Comm, format("the first rank has not answered rank {} within {}", rank(),
                                         seconds_text(patience(options_))));
   }
-  if (const auto* denied = std::get_if<DeniedMessage>(&*waiter.answer))
+  if (const auto* denied = std::get_if<ErrorReply>(&*waiter.answer))
     throw Error(denied->is_bug ? ErrorKind::Internal : ErrorKind::Comm, denied->why);
   return std::move(*waiter.answer);
 }
 
-std::vector<std::string> Control::Member::exchange(const std::string& here) {
+std::vector<std::string> CoordinationClient::Member::all_gather(const std::string& here) {
   BEV_CHECK(here.size() <= kExchangeMost, Internal,
             "rank {} exchanges {} bytes; all ranks together may have {}", rank(), here.size(),
             kExchangeMost);
   Lock lock(mutex_);
   const uint64_t request = next_exchange_++;
-  const auto answer = std::get<ExchangedMessage>(
-      ask(lock, request, ExchangeMessage{.request = request, .value = here}));
+  const auto answer = std::get<AllGatherReply>(
+      ask(lock, request, AllGatherMessage{.request = request, .value = here}));
   lock.unlock();
   BEV_CHECK(answer.of_rank.size() == static_cast<size_t>(size()), Comm,
             "an exchange of {} ranks, not {}", answer.of_rank.size(), size());
@@ -164,14 +165,14 @@ std::vector<std::string> Control::Member::exchange(const std::string& here) {
   return all;
 }
 
-uint32_t Control::Member::number_of_group(std::span<const int> ranks) {
+uint32_t CoordinationClient::Member::number_of_group(std::span<const int> ranks) {
   const std::vector<int> key(ranks.begin(), ranks.end());
   const auto [group, is_new] = groups_.emplace(key, static_cast<uint32_t>(groups_.size()));
   if (is_new) send(GroupMessage{{key.begin(), key.end()}});
   return group->second;
 }
 
-int64_t Control::Member::largest(std::span<const int> ranks, int64_t here) {
+int64_t CoordinationClient::Member::all_reduce_max(std::span<const int> ranks, int64_t here) {
   const bool ascends =
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
   BEV_CHECK(ascends && std::binary_search(ranks.begin(), ranks.end(), rank()) &&
@@ -181,12 +182,13 @@ int64_t Control::Member::largest(std::span<const int> ranks, int64_t here) {
   Lock lock(mutex_);
   const uint32_t group = number_of_group(ranks);
   const uint64_t request = next_request_++;
-  return std::get<AgreedMessage>(
-             ask(lock, request, LargestMessage{.request = request, .group = group, .value = here}))
+  return std::get<AllReduceMaxReply>(
+             ask(lock, request,
+                 AllReduceMaxMessage{.request = request, .group = group, .value = here}))
       .value;
 }
 
-void Control::Member::put(const std::string& key, const std::string& value) {
+void CoordinationClient::Member::put(const std::string& key, const std::string& value) {
   BEV_CHECK(key.size() <= kKeyMost && value.size() <= kExchangeMost, Internal,
             "a key of {} bytes for a value of {}; legal are {} and {}", key.size(), value.size(),
             kKeyMost, kExchangeMost);
@@ -195,7 +197,7 @@ void Control::Member::put(const std::string& key, const std::string& value) {
   ask(lock, request, PutMessage{.request = request, .key = key, .value = value});
 }
 
-std::string Control::Member::get(const std::string& key) {
+std::string CoordinationClient::Member::get(const std::string& key) {
   BEV_CHECK(key.size() <= kKeyMost, Internal, "a key of {} bytes; {} are the most", key.size(),
             kKeyMost);
   Lock lock(mutex_);
@@ -203,17 +205,17 @@ std::string Control::Member::get(const std::string& key) {
   return std::get<GotMessage>(ask(lock, request, GetMessage{.request = request, .key = key})).value;
 }
 
-void Control::Member::report_times(const RankTimes& times) {
+void CoordinationClient::Member::report_times(const RankTimes& times) {
   const Lock lock(mutex_);
   if (!is_ended()) send(TimesMessage{times});
 }
 
-std::vector<RankTimes> Control::Member::times() const {
+std::vector<RankTimes> CoordinationClient::Member::times() const {
   BEV_CHECK(server_ != nullptr, Internal, "the times of all are known to the first rank only");
   return server_->times();
 }
 
-void Control::Member::abandon(const std::string& why) {
+void CoordinationClient::Member::abort(const std::string& why) {
   Lock lock(mutex_);
   if (is_ended() || has_abandoned_) return;
   has_abandoned_ = true;
@@ -221,17 +223,17 @@ void Control::Member::abandon(const std::string& why) {
   changed_.wait_for(lock, kAbandonLimit, [&] { return is_ended(); });
 }
 
-void Control::Member::blame(const std::string& what_happened) {
+void CoordinationClient::Member::fail_with(const std::string& what_happened) {
   {
     Lock lock(mutex_);
     changed_.wait_for(lock, moment(options_), [&] { return is_ended(); });
     if (failure_) throw Error(ErrorKind::Comm, format("{}: {}", what_happened, failure_->text()));
   }
-  abandon(what_happened);
+  abort(what_happened);
   throw Error(ErrorKind::Comm, what_happened);
 }
 
-void Control::Member::finish() {
+void CoordinationClient::Member::finish() {
   Lock lock(mutex_);
   if (is_ended() || has_abandoned_) return;
   has_finished_ = true;

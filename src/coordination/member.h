@@ -19,7 +19,7 @@ namespace bev {
 
 // Callers send for themselves and wait; the watching thread receives, beats, and calls back without
 // holding the lock.
-class Control::Member {
+class CoordinationClient::Member {
  public:
   explicit Member(Options options);
   ~Member();
@@ -28,10 +28,10 @@ class Control::Member {
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
-  const RankPlace& place(int rank) const;
+  const RankIdentity& place(int rank) const;
 
-  std::vector<std::string> exchange(const std::string& here);
-  int64_t largest(std::span<const int> ranks, int64_t here);
+  std::vector<std::string> all_gather(const std::string& here);
+  int64_t all_reduce_max(std::span<const int> ranks, int64_t here);
   void put(const std::string& key, const std::string& value);
   std::string get(const std::string& key);
 
@@ -39,8 +39,8 @@ class Control::Member {
   void report_times(const RankTimes& times);
   std::vector<RankTimes> times() const;
 
-  void abandon(const std::string& why);
-  [[noreturn]] void blame(const std::string& what_happened);
+  void abort(const std::string& why);
+  [[noreturn]] void fail_with(const std::string& what_happened);
   void finish();
 
  private:
@@ -67,7 +67,7 @@ class Control::Member {
   void watch_once();
   void receive();
   void beat(Time now);
-  void look_for_silence(Time now);
+  void check_heartbeats(Time now);
   void take(Message message);
   void answer(uint64_t request, Message message);
   void fail(const Failure& failure);
@@ -75,9 +75,9 @@ class Control::Member {
 
   Options options_;
   Activity activity_;
-  std::unique_ptr<ControlServer> server_;  // of the first rank
-  std::vector<RankPlace> places_;
-  WakeSignal wake_;
+  std::unique_ptr<CoordinationServer> server_;  // of the first rank
+  std::vector<RankIdentity> places_;
+  EventFd wake_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // the two below
@@ -98,8 +98,8 @@ class Control::Member {
   bool has_failed_ = false;
   bool said_all_ = false;
   std::string doing_of_first_ = "nothing that it told of";
-  AwakeTime awake_;
-  SilenceWatch silence_;
+  AwakeClock awake_;
+  HeartbeatMonitor silence_;
   Time next_beat_{};
   std::thread thread_;
 };

@@ -16,7 +16,7 @@ std::string ranks_text(std::span<const int> ranks) {
   return format("{} {}", ranks.size() == 1 ? "rank" : "ranks", text);
 }
 
-std::string place_text(const RankPlace& place) {
+std::string place_text(const RankIdentity& place) {
   return format("rank {} (host {}, pid {})", place.rank, place.host, place.pid);
 }
 

@@ -12,9 +12,9 @@
 
 namespace bev {
 
-class Roster {
+class RendezvousRoster {
  public:
-  Roster(int size, std::string job);
+  RendezvousRoster(int size, std::string job);
 
   // Why this one is not let in; empty: it is.
   std::string objection(const HelloMessage& hello) const;
@@ -25,11 +25,11 @@ class Roster {
   int size() const { return static_cast<int>(places_.size()); }
   // "ranks 3, 5-7 of 8"
   std::string missing_text() const;
-  const std::vector<RankPlace>& places() const { return places_; }
+  const std::vector<RankIdentity>& places() const { return places_; }
 
  private:
   std::string job_;
-  std::vector<RankPlace> places_;  // rank -1: not here
+  std::vector<RankIdentity> places_;  // rank -1: not here
   int joined_ = 0;
 };
 
@@ -46,7 +46,7 @@ struct JoiningOptions {
 
 struct JoinedJob {
   std::unique_ptr<SecureConnection> connection;
-  std::vector<RankPlace> places;
+  std::vector<RankIdentity> places;
   // What came behind the news that all have joined.
   std::vector<std::string> messages;
 };

@@ -37,12 +37,12 @@ Parcel parcel_of(const Message& message) {
 
 }  // namespace
 
-ControlServer::Loop::Loop(Socket listener, ControlServerOptions options)
+CoordinationServer::Loop::Loop(Socket listener, CoordinationServerOptions options)
     : options_(std::move(options)),
       secret_(options_.secret),
       listener_(std::move(listener)),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      refusals_(options_.note),
+      refusals_(options_.log),
       roster_(options_.size, options_.job),
       ranks_(static_cast<size_t>(options_.size)),
       next_id_(kFirstPeerId),
@@ -50,22 +50,22 @@ ControlServer::Loop::Loop(Socket listener, ControlServerOptions options)
       tick_(std::clamp(options_.heartbeat / 2, milliseconds(5), milliseconds(500))) {
   BEV_CHECK(epoll_.is_open(), Comm, "cannot make an epoll: {}", std::strerror(errno));
   // Every rank is one.
-  if (strangers_most(options_.size) + ranks_.size() > 512) allow_many_descriptors();
+  if (strangers_most(options_.size) + ranks_.size() > 512) raise_open_file_limit();
   watch(listener_.get(), kListenerId, false, true);
   watch(wake_.descriptor(), kWakeId, false, true);
 }
 
-void ControlServer::Loop::stop() {
+void CoordinationServer::Loop::stop() {
   stopped_ = true;
   wake_.raise();
 }
 
-std::vector<RankTimes> ControlServer::Loop::times() const {
+std::vector<RankTimes> CoordinationServer::Loop::times() const {
   const std::lock_guard lock(hub_mutex_);
   return hub_ == nullptr ? std::vector<RankTimes>(ranks_.size()) : hub_->times();
 }
 
-void ControlServer::Loop::watch(int descriptor, uint64_t id, bool out, bool is_new) const {
+void CoordinationServer::Loop::watch(int descriptor, uint64_t id, bool out, bool is_new) const {
   epoll_event event{};
   event.events = EPOLLIN | (out ? EPOLLOUT : 0U);
   event.data.u64 = id;
@@ -74,7 +74,7 @@ void ControlServer::Loop::watch(int descriptor, uint64_t id, bool out, bool is_n
       Comm, "cannot watch a connection: {}", std::strerror(errno));
 }
 
-void ControlServer::Loop::run() {
+void CoordinationServer::Loop::run() {
   std::array<epoll_event, 256> events{};
   while (!stopped_) {
     const auto left = std::chrono::ceil<milliseconds>(next_tick_ - steady_clock::now());
@@ -105,7 +105,7 @@ void ControlServer::Loop::run() {
   farewell();
 }
 
-void ControlServer::Loop::accept_some(Time now) {
+void CoordinationServer::Loop::accept_some(Time now) {
   for (int turn = 0; turn < kAcceptedAtOnce; ++turn) {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
@@ -137,7 +137,7 @@ void ControlServer::Loop::accept_some(Time now) {
 
 // The process has no descriptor left: the oldest stranger gives up its own, and the next tick tries
 // again.
-void ControlServer::Loop::pause_accepting() {
+void CoordinationServer::Loop::pause_accepting() {
   make_room();
   epoll_event none{};
   none.data.u64 = kListenerId;
@@ -146,7 +146,7 @@ void ControlServer::Loop::pause_accepting() {
 }
 
 // Whoever has proved itself is on its way in and stays as long as others can go.
-void ControlServer::Loop::make_room() {
+void CoordinationServer::Loop::make_room() {
   const auto goes_first = [&](uint64_t id) {
     const auto found = peers_.find(id);
     return found != peers_.end() && found->second->broken.empty() &&
@@ -166,7 +166,7 @@ void ControlServer::Loop::make_room() {
   settle();
 }
 
-void ControlServer::Loop::read(Peer& peer, Time now) {
+void CoordinationServer::Loop::read(Peer& peer, Time now) {
   if (!peer.broken.empty()) return;
   try {
     const uint64_t before = peer.connection.bytes_read();
@@ -189,7 +189,7 @@ void ControlServer::Loop::read(Peer& peer, Time now) {
   }
 }
 
-void ControlServer::Loop::greet(Peer& peer, const std::string& bytes) {
+void CoordinationServer::Loop::greet(Peer& peer, const std::string& bytes) {
   const Message message = decode(bytes);
   const auto* hello = std::get_if<HelloMessage>(&message);
   BEV_CHECK(hello != nullptr, Comm, "it does not say which rank it is");
@@ -204,13 +204,13 @@ void ControlServer::Loop::greet(Peer& peer, const std::string& bytes) {
   }
 }
 
-void ControlServer::Loop::refuse(Peer& peer, const std::string& why) {
+void CoordinationServer::Loop::refuse(Peer& peer, const std::string& why) {
   peer.was_refused = true;
   refusals_.refused(peer.from, cut(why));
   say(peer, parcel_of(RefusedMessage{cut(why)}));
 }
 
-void ControlServer::Loop::let_in(Peer& peer, const HelloMessage& hello) {
+void CoordinationServer::Loop::let_in(Peer& peer, const HelloMessage& hello) {
   roster_.join(hello);
   peer.rank = hello.rank;
   --stranger_count_;
@@ -222,28 +222,29 @@ void ControlServer::Loop::let_in(Peer& peer, const HelloMessage& hello) {
   }
 }
 
-void ControlServer::Loop::begin_job() {
+void CoordinationServer::Loop::begin_job() {
   // Hub::lost() comes from settle() alone, so that sending never calls back.
-  auto hub = std::make_shared<Hub>(
-      roster_.places(),
-      Hub::Limits{
-          .heartbeat = options_.heartbeat, .silence = options_.silence, .limit = options_.limit},
-      [this](int rank, Parcel parcel) {
-        if (Peer* peer = peer_of(rank)) say(*peer, std::move(parcel));
-      });
+  auto hub = std::make_shared<JobState>(roster_.places(),
+                                        JobState::Limits{.heartbeat = options_.heartbeat,
+                                                         .silence = options_.heartbeat_timeout,
+                                                         .limit = options_.limit},
+                                        [this](int rank, Parcel parcel) {
+                                          if (Peer* peer = peer_of(rank))
+                                            say(*peer, std::move(parcel));
+                                        });
   const Parcel joined = parcel_of(JoinedMessage{roster_.places()});
   for (Peer* peer : ranks_) say(*peer, joined);
   const std::lock_guard lock(hub_mutex_);
   hub_ = std::move(hub);
 }
 
-void ControlServer::Loop::say(Peer& peer, Parcel parcel) {
+void CoordinationServer::Loop::say(Peer& peer, Parcel parcel) {
   if (!peer.broken.empty()) return;
   peer.connection.send(std::move(parcel));
   flush(peer);
 }
 
-void ControlServer::Loop::flush(Peer& peer) {
+void CoordinationServer::Loop::flush(Peer& peer) {
   if (!peer.broken.empty()) return;
   try {
     const bool is_done = peer.connection.flush();
@@ -256,13 +257,13 @@ void ControlServer::Loop::flush(Peer& peer) {
   }
 }
 
-void ControlServer::Loop::break_off(Peer& peer, const std::string& why) {
+void CoordinationServer::Loop::break_off(Peer& peer, const std::string& why) {
   if (!peer.broken.empty()) return;
   peer.broken = why;
   broken_.push_back(peer.id);
 }
 
-void ControlServer::Loop::settle() {
+void CoordinationServer::Loop::settle() {
   while (!broken_.empty()) {
     const uint64_t id = broken_.back();
     broken_.pop_back();
@@ -278,16 +279,16 @@ void ControlServer::Loop::settle() {
     if (hub_ != nullptr) {
       hub_->lost(peer->rank, peer->broken);
     } else {
-      const RankPlace place = roster_.places()[static_cast<size_t>(peer->rank)];
+      const RankIdentity place = roster_.places()[static_cast<size_t>(peer->rank)];
       roster_.leave(peer->rank);
       if (!gave_up_)
-        options_.note(format("{} left before all had joined ({}); it may come again",
-                             place_text(place), peer->broken));
+        options_.log(format("{} left before all had joined ({}); it may come again",
+                            place_text(place), peer->broken));
     }
   }
 }
 
-void ControlServer::Loop::tick(Time now) {
+void CoordinationServer::Loop::tick(Time now) {
   if (!is_accepting_) {
     is_accepting_ = true;
     watch(listener_.get(), kListenerId, false, false);
@@ -301,7 +302,7 @@ void ControlServer::Loop::tick(Time now) {
   }
 }
 
-void ControlServer::Loop::tick_joining(Time now) {
+void CoordinationServer::Loop::tick_joining(Time now) {
   if (gave_up_) return;
   const std::string missing = roster_.missing_text();
   if (now - started_ >= options_.join_limit) {
@@ -312,14 +313,14 @@ void ControlServer::Loop::tick_joining(Time now) {
       if (ranks_[i] != nullptr) say(*ranks_[i], parcel);
   } else if (now >= next_note_) {
     next_note_ = now + kNextWaitNote;
-    options_.note(format("waiting for {}", missing));
+    options_.log(format("waiting for {}", missing));
     const Parcel parcel = parcel_of(WaitingMessage{cut(missing)});
     for (Peer* peer : ranks_)
       if (peer != nullptr) say(*peer, parcel);
   }
 }
 
-void ControlServer::Loop::drop_slow_strangers(Time now) {
+void CoordinationServer::Loop::drop_slow_strangers(Time now) {
   while (!strangers_.empty()) {
     const auto found = peers_.find(strangers_.front());
     if (found != peers_.end() && found->second->rank < 0) {
@@ -331,14 +332,14 @@ void ControlServer::Loop::drop_slow_strangers(Time now) {
   }
 }
 
-void ControlServer::Loop::hang_up() {
+void CoordinationServer::Loop::hang_up() {
   listener_.close();
   peers_.clear();
 }
 
 // Closing a connection while something unread lies in it may destroy what was sent last: the ranks
 // close first, who have been told to.
-void ControlServer::Loop::farewell() {
+void CoordinationServer::Loop::farewell() {
   const Time deadline = steady_clock::now() + kFarewell;
   listener_.close();
   for (auto& [id, peer] : peers_) {

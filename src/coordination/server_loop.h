@@ -15,9 +15,9 @@
 namespace bev {
 
 // One thread calls run(); all but stop() and times() belongs to it.
-class ControlServer::Loop {
+class CoordinationServer::Loop {
  public:
-  Loop(Socket listener, ControlServerOptions options);
+  Loop(Socket listener, CoordinationServerOptions options);
 
   void run();
   // Closes all connections without a word, so that nobody waits for a server that has failed.
@@ -60,14 +60,14 @@ class ControlServer::Loop {
   void farewell();
   Peer* peer_of(int rank) const { return ranks_[static_cast<size_t>(rank)]; }
 
-  ControlServerOptions options_;
+  CoordinationServerOptions options_;
   HmacKey secret_;
   Socket listener_, epoll_;
-  WakeSignal wake_;
+  EventFd wake_;
   std::atomic<bool> stopped_{false};
-  RefusalNotes refusals_;
-  Roster roster_;
-  std::shared_ptr<Hub> hub_;  // when all have joined
+  RefusalLog refusals_;
+  RendezvousRoster roster_;
+  std::shared_ptr<JobState> hub_;  // when all have joined
   std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
   std::deque<uint64_t> strangers_;  // oldest first; may name some that are gone or let in
   size_t stranger_count_ = 0;

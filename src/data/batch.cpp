@@ -22,7 +22,7 @@ void HostBatch::resize(int64_t sequence_count, int64_t sequence_length, bool pac
   positions.resize(count);
   weight.resize(count);
   rows.resize(count);
-  first_visible.resize(packed ? count : 0);
+  document_start.resize(packed ? count : 0);
 }
 
 void HostBatch::start_sequence(int64_t at, int64_t sample) {
@@ -30,7 +30,7 @@ void HostBatch::start_sequence(int64_t at, int64_t sample) {
   std::iota(positions.begin() + first, positions.begin() + first + length, 0);
   std::fill_n(weight.begin() + first, length, 1.0f);
   number_rows(at, sample);
-  if (!first_visible.empty()) std::fill_n(first_visible.begin() + first, length, 0);
+  if (!document_start.empty()) std::fill_n(document_start.begin() + first, length, 0);
 }
 
 void HostBatch::number_rows(int64_t at, int64_t sample) {
@@ -41,7 +41,7 @@ void HostBatch::number_rows(int64_t at, int64_t sample) {
 void HostBatch::separate(int64_t at, int64_t begin, int64_t end) {
   const int64_t first = at * length;
   std::iota(positions.begin() + first + begin, positions.begin() + first + end, 0);
-  std::fill(first_visible.begin() + first + begin, first_visible.begin() + first + end,
+  std::fill(document_start.begin() + first + begin, document_start.begin() + first + end,
             static_cast<int32_t>(begin));
 }
 
@@ -51,13 +51,13 @@ std::string describe_source(int64_t index, const SampleSource& source, int64_t t
                 source.file, first.offset, first.sequence);
 }
 
-void apply_document_ends(const DocumentEnds& ends, HostBatch& batch, int64_t at) {
+void apply_document_ends(const EodRules& ends, HostBatch& batch, int64_t at) {
   int32_t document = 0;  // the position where the current one begins
   for (int64_t i = 0; i < batch.length; ++i) {
     const auto slot = static_cast<size_t>(at * batch.length + i);
     const auto position = static_cast<int32_t>(i);
     if (ends.reset_positions) batch.positions[slot] = position - document;
-    if (ends.reset_attention) batch.first_visible[slot] = document;
+    if (ends.reset_attention) batch.document_start[slot] = document;
     if (batch.tokens[slot] != ends.eod) continue;
     if (ends.mask_eod) batch.weight[slot] = 0.0f;
     document = position + 1;

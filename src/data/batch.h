@@ -15,9 +15,9 @@ namespace bev {
 struct HostBatch {
   int64_t sequences = 0, length = 0;
   std::vector<int32_t> tokens, targets, positions;
-  std::vector<float> weight;           // 1 where the token counts in the loss, else 0
-  std::vector<int64_t> rows;           // logical row: sample * length + position
-  std::vector<int32_t> first_visible;  // packed documents: first key a token sees; empty: 0
+  std::vector<float> weight;            // 1 where the token counts in the loss, else 0
+  std::vector<int64_t> rows;            // logical row: sample * length + position
+  std::vector<int32_t> document_start;  // packed documents: first key a token sees; empty: 0
 
   int64_t tokens_count() const { return sequences * length; }
   double valid_tokens() const;
@@ -41,7 +41,7 @@ struct MicroBatch {
   ConstTensor tokens, targets, positions;  // i32 [tokens]
   ConstTensor weight;                      // f32 [tokens]
   ConstTensor rows;                        // i64 [tokens]
-  ConstTensor first_visible{};             // i32 [tokens], may be absent
+  ConstTensor document_start{};            // i32 [tokens], may be absent
 
   int64_t tokens_count() const { return sequences * length; }
 };
@@ -63,9 +63,9 @@ struct SampleSource {
 std::string describe_source(int64_t index, const SampleSource& source, int64_t tokens);
 
 // Where samples come from. Sample i is a pure function of i, so that any rank can ask for any.
-class Samples {
+class Dataset {
  public:
-  virtual ~Samples() = default;
+  virtual ~Dataset() = default;
   // Fills sequence `at` of the batch with sample `index`. Does not allocate.
   virtual void read(int64_t index, HostBatch& batch, int64_t at) const = 0;
   // Where sample `index` comes from, for messages.
@@ -76,7 +76,7 @@ class Samples {
 
 // What happens at the end of a document, a token with an id of its own.
 
-struct DocumentEnds {
+struct EodRules {
   int64_t eod = -1;  // the id
   bool mask_eod = false, reset_positions = false, reset_attention = false;
 
@@ -86,6 +86,6 @@ struct DocumentEnds {
 // Applies it to the tokens of sequence `at`. The end belongs to the document it ends; what follows
 // it starts anew. REQUIRES: start_sequence(at, ...) was called; the batch is packed when attention
 // is reset.
-void apply_document_ends(const DocumentEnds& ends, HostBatch& batch, int64_t at);
+void apply_document_ends(const EodRules& ends, HostBatch& batch, int64_t at);
 
 }  // namespace bev

@@ -56,12 +56,12 @@ class BlendSchedule {
 // divisor.
 std::vector<int64_t> whole_weights(std::span<const double> weights, int64_t limit);
 
-class BlendedSamples final : public Samples {
+class BlendedDataset final : public Dataset {
  public:
   // The rule is called by several threads and must not allocate.
   using Rule = std::function<BlendSchedule::Place(int64_t index)>;
 
-  BlendedSamples(std::vector<std::shared_ptr<const Samples>> parts, Rule rule)
+  BlendedDataset(std::vector<std::shared_ptr<const Dataset>> parts, Rule rule)
       : parts_(std::move(parts)), rule_(std::move(rule)) {}
 
   void read(int64_t index, HostBatch& batch, int64_t at) const override;
@@ -69,7 +69,7 @@ class BlendedSamples final : public Samples {
   SampleSource source(int64_t index) const override;
 
  private:
-  std::vector<std::shared_ptr<const Samples>> parts_;
+  std::vector<std::shared_ptr<const Dataset>> parts_;
   Rule rule_;
 };
 

@@ -4,7 +4,7 @@
 
 namespace bev {
 
-Loader::Shape Loader::shape_of(const Config& config, int64_t share) {
+DataLoader::Shape DataLoader::shape_of(const Config& config, int64_t share) {
   const BatchShape batch = resolve_batch(config);
   return {.schedule = resolve_batch_schedule(config),
           .micro_batch = batch.micro_batch,
@@ -14,8 +14,8 @@ Loader::Shape Loader::shape_of(const Config& config, int64_t share) {
           .shares = data_ranks(config)};
 }
 
-Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, const Place& start,
-               SampleRanges skipped)
+DataLoader::DataLoader(std::shared_ptr<const Dataset> samples, const Shape& shape,
+                       const Position& start, SampleRanges skipped)
     : samples_(std::move(samples)), shape_(shape), skipped_(std::move(skipped)), place_(start) {
   const auto most =
       static_cast<size_t>(div_exact(shape_.schedule.largest(), shape_.micro_batch * shape_.shares));
@@ -29,7 +29,7 @@ Loader::Loader(std::shared_ptr<const Samples> samples, const Shape& shape, const
   worker_ = std::thread([this] { work(); });
 }
 
-Loader::~Loader() {
+DataLoader::~DataLoader() {
   {
     const std::scoped_lock lock(mutex_);
     ended_ = true;
@@ -38,7 +38,7 @@ Loader::~Loader() {
   worker_.join();
 }
 
-void Loader::prepare(Step& step, const Place& place) const {
+void DataLoader::prepare(Step& step, const Position& place) const {
   const int64_t samples = shape_.schedule.at(place.consumed);
   step.used = static_cast<size_t>(div_exact(samples, shape_.micro_batch * shape_.shares));
   step.end = {.position = skipped_.outside(place.position, samples - 1) + 1,
@@ -51,13 +51,13 @@ void Loader::prepare(Step& step, const Place& place) const {
   }
 }
 
-void Loader::work() {
+void DataLoader::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [this] { return wanted_ || ended_; });
     if (ended_) return;
     wanted_ = false;
-    const Place place = wanted_place_;
+    const Position place = wanted_place_;
     lock.unlock();
     std::exception_ptr failure;
     try {
@@ -72,7 +72,7 @@ void Loader::work() {
   }
 }
 
-std::span<const HostBatch> Loader::next() {
+std::span<const HostBatch> DataLoader::next() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return ready_; });
   if (failure_) std::rethrow_exception(failure_);

@@ -14,7 +14,7 @@
 
 namespace bev {
 
-class Loader {
+class DataLoader {
  public:
   struct Shape {
     BatchSchedule schedule;  // samples of a step
@@ -26,48 +26,48 @@ class Loader {
   // `share`: of the data_ranks(config) that share the batch.
   static Shape shape_of(const Config& config, int64_t share = 0);
 
-  struct Place {
+  struct Position {
     int64_t position = 0;  // the first sample that is not behind it
     int64_t consumed = 0;  // samples handed out so far, which decide the size of a step
   };
 
   // Starts at `start`, and leaves out `skipped`. The samples may be shared with whoever wants to
   // describe them.
-  Loader(std::shared_ptr<const Samples> samples, const Shape& shape, const Place& start,
-         SampleRanges skipped = {});
-  Loader(std::shared_ptr<const Samples> samples, const Shape& shape)
-      : Loader(std::move(samples), shape, Place{}) {}
-  ~Loader();
-  Loader(const Loader&) = delete;
-  Loader& operator=(const Loader&) = delete;
+  DataLoader(std::shared_ptr<const Dataset> samples, const Shape& shape, const Position& start,
+             SampleRanges skipped = {});
+  DataLoader(std::shared_ptr<const Dataset> samples, const Shape& shape)
+      : DataLoader(std::move(samples), shape, Position{}) {}
+  ~DataLoader();
+  DataLoader(const DataLoader&) = delete;
+  DataLoader& operator=(const DataLoader&) = delete;
 
   // Valid until the next call. Throws what reading threw; the position then stays. Does not
   // allocate.
   std::span<const HostBatch> next();
 
   // Behind what was handed out so far.
-  const Place& place() const { return place_; }
+  const Position& place() const { return place_; }
 
  private:
   struct Step {
     std::vector<HostBatch> batches;
     size_t used = 0;
-    Place end{};  // behind it
+    Position end{};  // behind it
   };
-  void prepare(Step& step, const Place& place) const;
+  void prepare(Step& step, const Position& place) const;
   void work();
 
-  std::shared_ptr<const Samples> samples_;
+  std::shared_ptr<const Dataset> samples_;
   Shape shape_;
   SampleRanges skipped_;
-  Place place_;
+  Position place_;
   Step current_, ahead_;
 
   // The worker owns `ahead_` between a wish and its fulfilment.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool wanted_ = false, ready_ = false, ended_ = false;
-  Place wanted_place_{};
+  Position wanted_place_{};
   std::exception_ptr failure_;
   std::thread worker_;
 };

@@ -5,7 +5,7 @@
 
 namespace bev {
 
-void MockSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
+void MockDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   const PhiloxBlock draw = philox(mix_key(seed_, "mock samples"), 0, static_cast<uint64_t>(index));
   const int64_t start = draw[0] % vocab_;
   const int64_t step = 1 + draw[1] % 4;
@@ -16,11 +16,11 @@ void MockSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
     batch.positions[slot] = static_cast<int32_t>(position);
     batch.weight[slot] = 1.0f;
     batch.rows[slot] = index * batch.length + position;
-    if (!batch.first_visible.empty()) batch.first_visible[slot] = 0;
+    if (!batch.document_start.empty()) batch.document_start[slot] = 0;
   }
 }
 
-std::string MockSamples::describe(int64_t index) const {
+std::string MockDataset::describe(int64_t index) const {
   return format("made-up sample {}", index);
 }
 

@@ -6,10 +6,10 @@
 
 namespace bev {
 
-class MockSamples final : public Samples {
+class MockDataset final : public Dataset {
  public:
   // REQUIRES: vocab >= 1.
-  MockSamples(int64_t vocab, uint64_t seed) : vocab_(vocab), seed_(seed) {}
+  MockDataset(int64_t vocab, uint64_t seed) : vocab_(vocab), seed_(seed) {}
   void read(int64_t index, HostBatch& batch, int64_t at) const override;
   std::string describe(int64_t index) const override;
 

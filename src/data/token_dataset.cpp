@@ -7,7 +7,7 @@
 
 namespace bev {
 
-TokenSamples::TokenSamples(std::shared_ptr<const TokenFile> file, SequenceRange range,
+TokenDataset::TokenDataset(std::shared_ptr<const TokenFile> file, SequenceRange range,
                            const TokenSamplesSpec& spec)
     : file_(std::move(file)),
       spec_(spec),
@@ -20,13 +20,13 @@ TokenSamples::TokenSamples(std::shared_ptr<const TokenFile> file, SequenceRange 
             file_->prefix().string(), range.begin, range.end, end_ - begin_, spec.sequence);
 }
 
-int64_t TokenSamples::window_begin(int64_t index) const {
+int64_t TokenDataset::window_begin(int64_t index) const {
   const int64_t window =
       spec_.shuffled ? ordered_sample(index, windows_, spec_.seed).window : index % windows_;
   return begin_ + window * spec_.sequence;
 }
 
-void TokenSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
+void TokenDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   const int64_t place = window_begin(index);
   const auto first = static_cast<size_t>(at * batch.length);
   const auto count = static_cast<size_t>(batch.length);
@@ -39,7 +39,7 @@ void TokenSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
   if (spec_.separate_sequences) separate_sequences(place, batch, at);
 }
 
-void TokenSamples::separate_sequences(int64_t place, HostBatch& batch, int64_t at) const {
+void TokenDataset::separate_sequences(int64_t place, HostBatch& batch, int64_t at) const {
   const int64_t end = place + batch.length;
   for (int64_t sequence = file_->sequence_at(place), begin = place; begin < end; ++sequence) {
     const int64_t next = std::min(end, file_->stream_begin(sequence + 1));
@@ -48,7 +48,7 @@ void TokenSamples::separate_sequences(int64_t place, HostBatch& batch, int64_t a
   }
 }
 
-SampleSource TokenSamples::source(int64_t index) const {
+SampleSource TokenDataset::source(int64_t index) const {
   SampleSource source{.file = file_->prefix().string(), .epoch = index / windows_};
   const int64_t begin = window_begin(index), end = begin + spec_.sequence + 1;
   int64_t sequence = file_->sequence_at(begin);
@@ -63,7 +63,7 @@ SampleSource TokenSamples::source(int64_t index) const {
   return source;
 }
 
-std::string TokenSamples::describe(int64_t index) const {
+std::string TokenDataset::describe(int64_t index) const {
   return describe_source(index, source(index), spec_.sequence);
 }
 

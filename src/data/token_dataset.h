@@ -16,14 +16,14 @@ struct TokenSamplesSpec {
   bool shuffled = true;  // else the windows in the order of the file, the last ones repeated as the
                          // first
   uint64_t seed = 0;     // of the order
-  DocumentEnds ends{};
+  EodRules ends{};
   bool separate_sequences = false;  // positions and attention start anew with each sequence
 };
 
-class TokenSamples final : public Samples {
+class TokenDataset final : public Dataset {
  public:
   // REQUIRES: the range lies in the file. A range without a whole window is a Data error.
-  TokenSamples(std::shared_ptr<const TokenFile> file, SequenceRange range,
+  TokenDataset(std::shared_ptr<const TokenFile> file, SequenceRange range,
                const TokenSamplesSpec& spec);
 
   void read(int64_t index, HostBatch& batch, int64_t at) const override;

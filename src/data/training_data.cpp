@@ -39,7 +39,7 @@ class Opener {
       : config_(config),
         scan_bytes_(scan_bytes),
         vocab_(resolve_model(config).vocab),
-        wanted_(wanted_samples(config)),
+        wanted_(samples_needed(config)),
         pad_(config.data.order == SampleOrder::Megatron ? padding() : -1) {}
 
   TrainingData open() {
@@ -61,8 +61,8 @@ class Opener {
     // As many as are asked for; the bound keeps the product in range.
     const int64_t batches = std::clamp<int64_t>(config_.eval.iterations, 1, 1 << 30);
     const int64_t count = batches * resolve_batch(config_).global_batch;
-    return {.train = std::make_shared<MockSamples>(vocab_, seed),
-            .valid = {std::make_shared<MockSamples>(vocab_, mix_key(seed, "validation")), count}};
+    return {.train = std::make_shared<MockDataset>(vocab_, seed),
+            .valid = {std::make_shared<MockDataset>(vocab_, mix_key(seed, "validation")), count}};
   }
 
   void divided(const Blend& blend) {
@@ -148,7 +148,7 @@ class Opener {
     return false;
   }
 
-  DocumentEnds document_ends() const {
+  EodRules document_ends() const {
     const DataConfig& d = config_.data;
     return {.eod = d.eod,
             .mask_eod = d.mask_eod,
@@ -159,12 +159,12 @@ class Opener {
   HeldSamples arithmetic_order(Split split, const std::vector<FilePart>& parts,
                                std::vector<double> weights, bool blended) const {
     const auto seed = static_cast<uint64_t>(config_.train.seed);
-    std::vector<std::shared_ptr<const Samples>> samples;
+    std::vector<std::shared_ptr<const Dataset>> samples;
     std::vector<int64_t> windows;
     for (size_t i = 0; i < parts.size(); ++i) {
       // The same file may stand in a blend twice.
       const uint64_t own_seed = blended ? mix_key(mix_key(seed, "blend"), i) : seed;
-      const auto part = std::make_shared<const TokenSamples>(
+      const auto part = std::make_shared<const TokenDataset>(
           parts[i].file, parts[i].range,
           TokenSamplesSpec{.sequence = config_.train.sequence,
                            .vocab = vocab_,
@@ -182,14 +182,14 @@ class Opener {
     int64_t count = INT64_MAX;
     for (size_t i = 0; i < parts.size(); ++i)
       count = std::min(count, schedule->place_of(i, windows[i]));
-    return {std::make_shared<BlendedSamples>(
+    return {std::make_shared<BlendedDataset>(
                 std::move(samples), [schedule](int64_t index) { return schedule->at(index); }),
             count};
   }
 
-  std::shared_ptr<const MegatronSamples> megatron_part(const FilePart& part,
+  std::shared_ptr<const MegatronDataset> megatron_part(const FilePart& part,
                                                        std::optional<int64_t> wanted) const {
-    return std::make_shared<const MegatronSamples>(
+    return std::make_shared<const MegatronDataset>(
         part.file, MegatronSamplesSpec{.index = {.range = part.range,
                                                  .sequence = config_.train.sequence,
                                                  .wanted = wanted,
@@ -226,18 +226,18 @@ class Opener {
       return BlendSchedule::Place{static_cast<size_t>(blend->index.dataset[i]),
                                   blend->index.sample[i]};
     };
-    const std::vector<std::shared_ptr<const Samples>> samples(blend->parts.begin(),
+    const std::vector<std::shared_ptr<const Dataset>> samples(blend->parts.begin(),
                                                               blend->parts.end());
-    return {std::make_shared<BlendedSamples>(samples, rule), blend->size(), true};
+    return {std::make_shared<BlendedDataset>(samples, rule), blend->size(), true};
   }
 
-  std::shared_ptr<const Samples> cyclic(const HeldSamples& held) const {
+  std::shared_ptr<const Dataset> cyclic(const HeldSamples& held) const {
     const int64_t micro = resolve_batch(config_).micro_batch;
     BEV_CHECK(held.count >= micro && held.count < kMostShuffled, Data,
               "data.sampler cyclic: {} samples cannot be shuffled; it takes at least one "
               "micro-batch ({}) and less than {}",
               held.count, micro, kMostShuffled);
-    return std::make_shared<CyclicSamples>(held.samples,
+    return std::make_shared<CyclicDataset>(held.samples,
                                            SamplerShape{.total = held.count, .micro_batch = micro});
   }
 
@@ -281,7 +281,7 @@ TrainingData open_training_data(const Config& config, size_t scan_bytes) {
   return data;
 }
 
-std::array<int64_t, 3> wanted_samples(const Config& config) {
+std::array<int64_t, 3> samples_needed(const Config& config) {
   const auto product = [](auto... factors) {
     constexpr double kMost = 1e15;  // more than anybody trains; keeps the products in range
     return static_cast<int64_t>(std::min(kMost, (static_cast<double>(factors) * ...)));

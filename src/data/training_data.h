@@ -15,7 +15,7 @@ namespace bev {
 
 // Samples that are asked for in order, each once.
 struct HeldSamples {
-  std::shared_ptr<const Samples> samples;  // null: there are none
+  std::shared_ptr<const Dataset> samples;  // null: there are none
   int64_t count = 0;
   // Each validation goes on where the one before it ended, as in Megatron-LM; else all begin with
   // the first sample.
@@ -23,7 +23,7 @@ struct HeldSamples {
 };
 
 struct TrainingData {
-  std::shared_ptr<const Samples> train;
+  std::shared_ptr<const Dataset> train;
   HeldSamples valid{}, test{};
 
   // What was found, for people.
@@ -48,7 +48,7 @@ TrainingData open_training_data(const Config& config, size_t scan_bytes = size_t
 // epochs are shuffled together.
 
 // Training, validation, test. REQUIRES: a checked configuration.
-std::array<int64_t, 3> wanted_samples(const Config& config);
+std::array<int64_t, 3> samples_needed(const Config& config);
 
 // What tells two sets of token files apart without reading all of them.
 

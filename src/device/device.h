@@ -78,8 +78,8 @@ struct MemoryUse {
 struct DevicePolicy {
   bool deterministic = false;  // two runs with the same cache give the same bits, at any cost
   bool tf32 = false;           // f32 products may round their operands to 10 bits
-  bool tunes = true;           // algorithms may be chosen by timing them in a rehearsal
-  bool records = true;         // work that repeats may be recorded and replayed
+  bool autotunes = true;       // algorithms may be chosen by timing them in a rehearsal
+  bool graphs = true;          // work that repeats may be recorded and replayed
   std::string cache{};         // folder that remembers what was chosen; empty: none
 };
 
@@ -94,22 +94,22 @@ class Device {
   const DevicePolicy& policy() const { return policy_; }
   DispatchLog& dispatch() { return dispatch_; }
   // The same for two runs that chose the same algorithms so far; 0 where libraries choose none.
-  virtual uint64_t algorithms() const { return 0; }
+  virtual uint64_t algorithm_hash() const { return 0; }
 
   // In a rehearsal nobody needs the results of ops, so that they may repeat their work to find out
   // which way is the fastest. Rehearsal (device/device.h) begins and ends it.
-  bool is_rehearsing() const { return rehearsing_; }
+  bool is_autotuning() const { return rehearsing_; }
   // What the rehearsal brought, in a sentence; empty: nothing worth telling.
-  const std::string& rehearsed() const { return rehearsed_; }
+  const std::string& autotune_summary() const { return rehearsed_; }
 
   // Whether calls return before their work is done.
   virtual bool is_asynchronous() const { return false; }
   Stream compute_stream() { return {*this, 0}; }
   Stream copy_stream() { return {*this, 1}; }
   // For what ranks exchange while others of their work goes on.
-  Stream exchange_stream() { return {*this, 2}; }
+  Stream comm_stream() { return {*this, 2}; }
   // Whether Recording (device/device_graph.h) may work here.
-  virtual bool can_record() const { return false; }
+  virtual bool supports_graphs() const { return false; }
   // Blocks the host until the event has passed.
   virtual void finish(Event) {}
 
@@ -142,10 +142,10 @@ class Device {
 
  private:
   friend class Stream;
-  friend class TimeMark;
-  friend class Recording;
-  friend class Rehearsal;
-  virtual std::string end_rehearsal() { return {}; }
+  friend class TimerEvent;
+  friend class DeviceGraph;
+  friend class AutotuneScope;
+  virtual std::string end_autotune() { return {}; }
   virtual std::byte* do_allocate(size_t bytes) = 0;
   virtual void do_release(std::byte* data, size_t bytes) = 0;
   virtual Event record(int stream) = 0;
@@ -157,8 +157,8 @@ class Device {
   virtual uint64_t start_timer(int stream);
   virtual double seconds_between(uint64_t first, uint64_t second);
   virtual void release_timer(uint64_t) {}
-  virtual bool begin_recording(int) { return false; }
-  virtual uint64_t end_recording(int) { return 0; }  // 0: it cannot be replayed
+  virtual bool begin_capture(int) { return false; }
+  virtual uint64_t end_capture(int) { return 0; }  // 0: it cannot be replayed
   virtual void replay(int, uint64_t) {}
   virtual void release_recording(uint64_t) {}
 
@@ -223,17 +223,17 @@ class NullDevice : public Device {
   DeviceKind imitates_;
 };
 
-// The time in which a device rehearses (Device::is_rehearsing).
+// The time in which a device rehearses (Device::is_autotuning).
 
-class Rehearsal {
+class AutotuneScope {
  public:
-  explicit Rehearsal(Device& device) : device_(device) { device_.rehearsing_ = true; }
-  ~Rehearsal() { device_.rehearsing_ = false; }
-  Rehearsal(const Rehearsal&) = delete;
-  Rehearsal& operator=(const Rehearsal&) = delete;
+  explicit AutotuneScope(Device& device) : device_(device) { device_.rehearsing_ = true; }
+  ~AutotuneScope() { device_.rehearsing_ = false; }
+  AutotuneScope(const AutotuneScope&) = delete;
+  AutotuneScope& operator=(const AutotuneScope&) = delete;
 
   // What was learned is kept. Without this call it is lost with the rehearsal.
-  void finish() { device_.rehearsed_ = device_.end_rehearsal(); }
+  void finish() { device_.rehearsed_ = device_.end_autotune(); }
 
  private:
   Device& device_;

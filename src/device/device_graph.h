@@ -12,28 +12,28 @@
 namespace bev {
 
 // Has one owner; the device must outlive it.
-class Recording {
+class DeviceGraph {
  public:
-  Recording() = default;  // absent
+  DeviceGraph() = default;  // absent
   // What `issue` issues on the stream is recorded and not done. Absent where that cannot be
   // recorded, for whatever reason: `issue` itself may have thrown.
-  static Recording of(Device& device, Stream stream, FunctionRef<void()> issue);
-  Recording(Recording&& other) noexcept { swap(other); }
-  Recording& operator=(Recording&& other) noexcept {
-    Recording taken(std::move(other));
+  static DeviceGraph capture(Device& device, Stream stream, FunctionRef<void()> issue);
+  DeviceGraph(DeviceGraph&& other) noexcept { swap(other); }
+  DeviceGraph& operator=(DeviceGraph&& other) noexcept {
+    DeviceGraph taken(std::move(other));
     swap(taken);
     return *this;
   }
-  ~Recording() {
+  ~DeviceGraph() {
     if (device_ != nullptr) device_->release_recording(handle_);
   }
 
   bool present() const { return device_ != nullptr; }
-  void replay(Stream stream) const { device_->replay(stream.index(), handle_); }
+  void launch(Stream stream) const { device_->replay(stream.index(), handle_); }
 
  private:
-  Recording(Device& device, uint64_t handle) : device_(&device), handle_(handle) {}
-  void swap(Recording& other) noexcept {
+  DeviceGraph(Device& device, uint64_t handle) : device_(&device), handle_(handle) {}
+  void swap(DeviceGraph& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(handle_, other.handle_);
   }
@@ -47,15 +47,15 @@ class Recording {
 
 // Equal keys: equal kernels with equal arguments.
 template <class Key>
-class RecordedWork {
+class GraphCache {
  public:
   // Old keys are forgotten when more than `most` are known.
-  RecordedWork(Device& device, size_t most) : device_(device), most_(most) {}
+  GraphCache(Device& device, size_t most) : device_(device), most_(most) {}
 
-  // Issues the work: as it is at first, which loads what it needs; then recorded, then replayed.
-  // `work` may be called twice, when it turns out that it cannot be recorded.
-  void issue(const Key& key, Stream stream, FunctionRef<void()> work) {
-    if (!can_record_) {
+  // Runs the work: eagerly at first, which loads what it needs; then captured, then launched.
+  // `work` may be called twice, when it turns out that it cannot be captured.
+  void run(const Key& key, Stream stream, FunctionRef<void()> work) {
+    if (!can_capture_) {
       work();
       return;
     }
@@ -64,50 +64,50 @@ class RecordedWork {
       known_.clear();
     }
     Known& known = known_[key];
-    if (!known.was_issued) {
-      known.was_issued = true;
+    if (!known.has_run) {
+      known.has_run = true;
       work();
       return;
     }
-    if (!known.recording.present()) known.recording = Recording::of(device_, stream, work);
-    if (known.recording.present()) {
-      known.recording.replay(stream);
-      ++replays_;
+    if (!known.graph.present()) known.graph = DeviceGraph::capture(device_, stream, work);
+    if (known.graph.present()) {
+      known.graph.launch(stream);
+      ++launches_;
     } else {
-      can_record_ = false;
+      can_capture_ = false;
       work();
     }
   }
-  int64_t replays() const { return replays_; }
+  int64_t launches() const { return launches_; }
 
  private:
   struct Known {
-    bool was_issued = false;
-    Recording recording{};
+    bool has_run = false;
+    DeviceGraph graph{};
   };
 
   Device& device_;
   size_t most_;
   std::map<Key, Known> known_;
-  bool can_record_ = true;  // so far
-  int64_t replays_ = 0;
+  bool can_capture_ = true;  // so far
+  int64_t launches_ = 0;
 };
 
-inline Recording Recording::of(Device& device, Stream stream, FunctionRef<void()> issue) {
-  if (!device.begin_recording(stream.index())) return {};
+inline DeviceGraph DeviceGraph::capture(Device& device, Stream stream, FunctionRef<void()> issue) {
+  if (!device.begin_capture(stream.index())) return {};
   bool complete = true;
   try {
     issue();
   } catch (const Error&) {
     complete = false;
   } catch (...) {
-    device.end_recording(stream.index());
+    device.end_capture(stream.index());
     throw;
   }
-  const uint64_t handle = device.end_recording(stream.index());
+  const uint64_t handle = device.end_capture(stream.index());
   if (handle == 0) return {};
-  Recording recording(device, handle);
-  return complete ? std::move(recording) : Recording{};
+  DeviceGraph recording(device, handle);
+  return complete ? std::move(recording) : DeviceGraph{};
 }
 
 }  // namespace bev

@@ -10,7 +10,7 @@
 namespace bev {
 
 // The shape of one matrix product: op(a) [m, k] times op(b) [k, n].
-struct Product {
+struct GemmShape {
   int64_t m, n, k;
   bool ta, tb, accumulate;
   DType out;  // what it is stored in
@@ -18,10 +18,10 @@ struct Product {
 
 // Counted by the checked front of every op and collective, whatever the device.
 struct Cost {
-  double flops = 0;                          // of matrix products and attention, as executed
-  double bytes_moved = 0;                    // through device memory
-  double bytes_sent = 0;                     // to other ranks
-  std::vector<Product>* products = nullptr;  // when set, every matrix product is listed
+  double flops = 0;                         // of matrix products and attention, as executed
+  double bytes_moved = 0;                   // through device memory
+  double bytes_sent = 0;                    // to other ranks
+  std::vector<GemmShape>* gemms = nullptr;  // when set, every matrix product is listed
 };
 
 struct Exec {
@@ -32,15 +32,15 @@ struct Exec {
   Arena& recompute;  // until the blocks being recomputed are done
   Cost* cost = nullptr;
   Trace* trace = nullptr;      // when set, every op is timed
-  WaitMeter* waits = nullptr;  // when set, what it waits for other ranks is timed
+  WaitTimer* waits = nullptr;  // when set, what it waits for other ranks is timed
 
   // The same execution with activations kept in another arena.
-  Exec keeping_in(Arena& arena) const {
+  Exec with_keep(Arena& arena) const {
     return {device, stream, arena, scratch, recompute, cost, trace, waits};
   }
   // Work beside it, which begins when what was issued so far is done. Scratch memory is not for it:
   // what is issued here later has no regard for it.
-  Exec beside(Stream other) const {
+  Exec on_stream(Stream other) const {
     other.wait(stream.record());
     return {device, other, keep, scratch, recompute, cost, trace, waits};
   }

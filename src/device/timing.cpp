@@ -6,10 +6,10 @@
 namespace bev {
 
 void Trace::begin(const char* op, Stream stream) {
-  ops_.push_back({op, stream.index(), TimeMark(device_, stream), {}});
+  ops_.push_back({op, stream.index(), TimerEvent(device_, stream), {}});
 }
 
-void Trace::end(Stream stream) { ops_.back().end = TimeMark(device_, stream); }
+void Trace::end(Stream stream) { ops_.back().end = TimerEvent(device_, stream); }
 
 std::vector<OpSpan> Trace::spans() const {
   std::vector<OpSpan> spans;
@@ -40,15 +40,15 @@ std::string Trace::chrome_json() const {
   return text + "\n]\n";
 }
 
-void WaitMeter::begin(Stream stream) {
-  if (counts(stream)) steps_.back().push_back({TimeMark(device_, stream), {}});
+void WaitTimer::begin(Stream stream) {
+  if (counts(stream)) steps_.back().push_back({TimerEvent(device_, stream), {}});
 }
 
-void WaitMeter::end(Stream stream) {
-  if (counts(stream)) steps_.back().back().end = TimeMark(device_, stream);
+void WaitTimer::end(Stream stream) {
+  if (counts(stream)) steps_.back().back().end = TimerEvent(device_, stream);
 }
 
-double WaitMeter::take() {
+double WaitTimer::take() {
   BEV_CHECK(!steps_.empty(), Internal, "no step was metered");
   double seconds = 0;
   for (const Span& span : steps_.front()) seconds += span.end.seconds_since(span.begin);

@@ -12,19 +12,19 @@
 namespace bev {
 
 // Has one owner; the device must outlive it.
-class TimeMark {
+class TimerEvent {
  public:
-  TimeMark() = default;  // absent
+  TimerEvent() = default;  // absent
   // Reached when everything issued on the stream so far is done.
-  TimeMark(Device& device, Stream stream)
+  TimerEvent(Device& device, Stream stream)
       : device_(&device), timer_(device.start_timer(stream.index())) {}
-  TimeMark(TimeMark&& other) noexcept { swap(other); }
-  TimeMark& operator=(TimeMark&& other) noexcept {
-    TimeMark taken(std::move(other));
+  TimerEvent(TimerEvent&& other) noexcept { swap(other); }
+  TimerEvent& operator=(TimerEvent&& other) noexcept {
+    TimerEvent taken(std::move(other));
     swap(taken);
     return *this;
   }
-  ~TimeMark() {
+  ~TimerEvent() {
     if (device_ != nullptr) device_->release_timer(timer_);
   }
 
@@ -32,12 +32,12 @@ class TimeMark {
 
   // From another mark of the same device to this one; waits until both are reached. REQUIRES: both
   // are present.
-  double seconds_since(const TimeMark& earlier) const {
+  double seconds_since(const TimerEvent& earlier) const {
     return device_->seconds_between(earlier.timer_, timer_);
   }
 
  private:
-  void swap(TimeMark& other) noexcept {
+  void swap(TimerEvent& other) noexcept {
     std::swap(device_, other.device_);
     std::swap(timer_, other.timer_);
   }
@@ -73,19 +73,19 @@ class Trace {
   struct Marked {
     const char* op;
     int stream;
-    TimeMark begin, end;
+    TimerEvent begin, end;
   };
   Device& device_;
-  TimeMark origin_;
+  TimerEvent origin_;
   std::vector<Marked> ops_;
 };
 
 // How long the work of a rank stood still for other ranks, step by step.
 
 // Counts on the compute stream only: what passes on other streams holds nobody up.
-class WaitMeter {
+class WaitTimer {
  public:
-  explicit WaitMeter(Device& device) : device_(device) {}
+  explicit WaitTimer(Device& device) : device_(device) {}
 
   void next_step() { steps_.emplace_back(); }
   // Around the issue of a wait or a collective. Calls do not nest.
@@ -97,7 +97,7 @@ class WaitMeter {
 
  private:
   struct Span {
-    TimeMark begin, end;
+    TimerEvent begin, end;
   };
   bool counts(Stream stream) const { return stream.index() == 0 && !steps_.empty(); }
 

@@ -64,7 +64,7 @@ ScoringItem lambada_item(std::string_view passage, LambadaRule rule, int64_t len
 std::vector<ScoringItem> read_lambada(std::string_view name, std::string_view file,
                                       LambadaRule rule, int64_t length, Tokenizer& tokenizer) {
   const std::string key = "text";
-  JsonLineReader reader(std::span(&key, 1));
+  JsonlReader reader(std::span(&key, 1));
   std::vector<ScoringItem> items;
   for_each_json_line(name, file, [&](std::string_view line, int64_t) {
     const std::string why = reader.read(line);

@@ -41,9 +41,7 @@ struct Followed {
   std::vector<int32_t> tokens{}, pages{};
   double logprob = 0;
 
-  DecoderRow row() const {
-    return {.tokens = tokens, .pages = pages, .choice = {.temperature = 0}};
-  }
+  EngineRow row() const { return {.tokens = tokens, .pages = pages, .choice = {.temperature = 0}}; }
 };
 
 // A beam and one more token.
@@ -55,7 +53,7 @@ struct Candidate {
 
 class Search {
  public:
-  Search(Decoder& decoder, std::span<const int32_t> prompt, const BeamOptions& options)
+  Search(InferenceEngine& decoder, std::span<const int32_t> prompt, const BeamOptions& options)
       : decoder_(decoder),
         options_(options),
         prompt_(prompt.size()),
@@ -72,12 +70,12 @@ class Search {
   }
 
   std::vector<Beam> run(FunctionRef<bool()> goes_on) {
-    const DecoderRow row = beams_.front().row();
+    const EngineRow row = beams_.front().row();
     decoder_.prefill({&row, 1});
     for (int64_t made = 1;; ++made) {
       follow(candidates(), made);
       if (made == options_.tokens || beams_.empty() || is_done(made) || !goes_on()) break;
-      std::vector<DecoderRow> rows;
+      std::vector<EngineRow> rows;
       for (const Followed& beam : beams_) rows.push_back(beam.row());
       decoder_.decode(rows);
     }
@@ -164,7 +162,7 @@ class Search {
            found_.back().score >= score(beams_.front().logprob, made);
   }
 
-  Decoder& decoder_;
+  InferenceEngine& decoder_;
   BeamOptions options_;
   size_t prompt_;  // tokens
   SharedPages pages_;
@@ -174,7 +172,7 @@ class Search {
 
 }  // namespace
 
-std::vector<Beam> beam_search(Decoder& decoder, std::span<const int32_t> prompt,
+std::vector<Beam> beam_search(InferenceEngine& decoder, std::span<const int32_t> prompt,
                               const BeamOptions& options, FunctionRef<bool()> goes_on) {
   Search search(decoder, prompt, options);
   return search.run(goes_on);

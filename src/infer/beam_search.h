@@ -28,7 +28,7 @@ struct Beam {
 // the decoder is idle, has so many rows and room for all of them; prompt and tokens fit its length.
 // With several ranks, all call it together.
 std::vector<Beam> beam_search(
-    Decoder& decoder, std::span<const int32_t> prompt, const BeamOptions& options,
+    InferenceEngine& decoder, std::span<const int32_t> prompt, const BeamOptions& options,
     FunctionRef<bool()> goes_on = [] { return true; });
 
 }  // namespace bev

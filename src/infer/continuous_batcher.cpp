@@ -19,7 +19,7 @@ int64_t draw_key(const GenerationRequest& r) {
 
 bool is_between(double value, double low, double high) { return value >= low && value <= high; }
 
-std::string why_not_choice(const ChoiceOptions& c) {
+std::string why_not_choice(const SamplingOptions& c) {
   if (!is_between(c.temperature, 0, 1e6)) return "the temperature is not between 0 and 1e6";
   if (c.top_k < 0) return "top_k is negative";
   if (!is_between(c.top_p, 0, 1)) return "top_p is not between 0 and 1";
@@ -50,20 +50,20 @@ std::vector<ScoredToken> likeliest(std::span<const float> logits, int64_t count)
   return tokens;
 }
 
-Batcher::Batcher(Decoder& decoder)
+ContinuousBatcher::ContinuousBatcher(InferenceEngine& decoder)
     : decoder_(decoder), free_pages_(static_cast<size_t>(decoder.limits().pages)) {
   std::iota(free_pages_.rbegin(), free_pages_.rend(), 0);
 }
 
 // The last token of a text is never in the cache.
-int64_t Batcher::pages_of(const GenerationRequest& request) const {
+int64_t ContinuousBatcher::pages_of(const GenerationRequest& request) const {
   if (request.tokens == 0) return 0;
   const int64_t places = std::ssize(request.prompt) + request.tokens - 1;
   return div_ceil(places, decoder_.limits().page);
 }
 
-std::string Batcher::why_not(const GenerationRequest& request) const {
-  const DecoderLimits& limits = decoder_.limits();
+std::string ContinuousBatcher::why_not(const GenerationRequest& request) const {
+  const EngineLimits& limits = decoder_.limits();
   const int64_t prompt = std::ssize(request.prompt);
   if (prompt == 0) return "the prompt is empty";
   if (request.tokens < 0) return "the number of tokens is negative";
@@ -82,7 +82,7 @@ std::string Batcher::why_not(const GenerationRequest& request) const {
   return why_not_choice(request.choice);
 }
 
-int64_t Batcher::submit(GenerationRequest request, TokenSink sink) {
+int64_t ContinuousBatcher::submit(GenerationRequest request, TokenSink sink) {
   BEV_CHECK(why_not(request).empty(), Internal, "{}", why_not(request));
   Text text{.number = next_number_++, .request = std::move(request), .sink = std::move(sink)};
   text.tokens = text.request.prompt;
@@ -90,24 +90,24 @@ int64_t Batcher::submit(GenerationRequest request, TokenSink sink) {
   return waiting_.back().number;
 }
 
-void Batcher::cancel(int64_t number) {
+void ContinuousBatcher::cancel(int64_t number) {
   std::erase_if(waiting_, [&](const Text& text) { return text.number == number; });
   for (Text& text : running_)
     if (text.number == number) text.has_ended = true;
   if (on_their_way_ == 0 && !is_stepping_) remove_ended();
 }
 
-size_t Batcher::running() const {
+size_t ContinuousBatcher::running() const {
   return static_cast<size_t>(std::count_if(running_.begin(), running_.end(),
                                            [](const Text& text) { return !text.has_ended; }));
 }
 
-bool Batcher::can_start(const GenerationRequest& request) const {
+bool ContinuousBatcher::can_start(const GenerationRequest& request) const {
   return std::ssize(running_) < decoder_.limits().rows &&
          pages_of(request) <= std::ssize(free_pages_);
 }
 
-std::vector<Batcher::Text*> Batcher::take_waiting() {
+std::vector<ContinuousBatcher::Text*> ContinuousBatcher::take_waiting() {
   std::vector<Text*> texts;
   int64_t longest = 0;
   while (!waiting_.empty() && can_start(waiting_.front().request)) {
@@ -129,26 +129,26 @@ std::vector<Batcher::Text*> Batcher::take_waiting() {
   return texts;
 }
 
-DecoderRow Batcher::row_of(const Text& text, int64_t ahead) const {
-  DecoderRow row{.tokens = text.tokens,
-                 .pages = text.pages,
-                 .choice = text.request.choice,
-                 .key = draw_key(text.request)};
-  ChoiceOptions& c = row.choice;
+EngineRow ContinuousBatcher::row_of(const Text& text, int64_t ahead) const {
+  EngineRow row{.tokens = text.tokens,
+                .pages = text.pages,
+                .choice = text.request.choice,
+                .key = draw_key(text.request)};
+  SamplingOptions& c = row.choice;
   const auto generated = static_cast<double>(text.generated() + ahead);
   if (c.top_p_decay != 1)
     c.top_p = std::max(c.top_p_bound, c.top_p * std::pow(c.top_p_decay, generated));
   return row;
 }
 
-std::vector<DecoderRow> Batcher::rows_of(int64_t ahead) const {
-  std::vector<DecoderRow> rows;
+std::vector<EngineRow> ContinuousBatcher::rows_of(int64_t ahead) const {
+  std::vector<EngineRow> rows;
   for (const Text* text : rows_) rows.push_back(row_of(*text, ahead));
   return rows;
 }
 
-std::vector<ScoredToken> Batcher::prompt_scores(const Text& text) const {
-  const DecoderRow row{.tokens = text.request.prompt};
+std::vector<ScoredToken> ContinuousBatcher::prompt_scores(const Text& text) const {
+  const EngineRow row{.tokens = text.request.prompt};
   const std::vector<double> logprobs = decoder_.score({&row, 1});
   std::vector<ScoredToken> scores;
   for (size_t i = 0; i < logprobs.size(); ++i)
@@ -156,15 +156,15 @@ std::vector<ScoredToken> Batcher::prompt_scores(const Text& text) const {
   return scores;
 }
 
-void Batcher::start(const std::vector<Text*>& texts) {
+void ContinuousBatcher::start(const std::vector<Text*>& texts) {
   rows_.clear();
   for (Text* text : texts) {
     if (text->request.score_prompt) {
       TokenEvent event{.prompt = prompt_scores(*text)};
-      if (text->request.tokens == 0) event.finish = Finish::Length;
+      if (text->request.tokens == 0) event.finish = FinishReason::Length;
       text->sink(event);
     } else if (text->request.tokens == 0) {
-      text->sink({.finish = Finish::Length});
+      text->sink({.finish = FinishReason::Length});
     }
     if (text->request.tokens == 0) text->has_ended = true;
     if (!text->has_ended) rows_.push_back(text);
@@ -176,7 +176,7 @@ void Batcher::start(const std::vector<Text*>& texts) {
 }
 
 // Whether the next step can be issued before the host knows what the last one chose.
-bool Batcher::may_go_further() const {
+bool ContinuousBatcher::may_go_further() const {
   if (on_their_way_ != 1) return false;
   if (!waiting_.empty() && can_start(waiting_.front().request)) return false;
   return std::all_of(rows_.begin(), rows_.end(), [](const Text* text) {
@@ -185,7 +185,7 @@ bool Batcher::may_go_further() const {
   });
 }
 
-void Batcher::decode() {
+void ContinuousBatcher::decode() {
   if (on_their_way_ == 0) {
     rows_.clear();
     for (Text& text : running_) rows_.push_back(&text);
@@ -193,15 +193,15 @@ void Batcher::decode() {
     ++on_their_way_;
   }
   if (may_go_further()) {
-    decoder_.decode_further(rows_of(1));
+    decoder_.decode_ahead(rows_of(1));
     ++on_their_way_;
   }
   deliver();
 }
 
-void Batcher::deliver() {
-  const std::span<const Chosen> collected = decoder_.collect();
-  const std::vector<Chosen> chosen(collected.begin(), collected.end());
+void ContinuousBatcher::deliver() {
+  const std::span<const SampledToken> collected = decoder_.collect();
+  const std::vector<SampledToken> chosen(collected.begin(), collected.end());
   --on_their_way_;
   std::vector<float> logits;
   const bool wants_logits = std::any_of(rows_.begin(), rows_.end(), [](const Text* text) {
@@ -221,18 +221,18 @@ void Batcher::deliver() {
           likeliest(std::span(logits).subspan(row * vocab, vocab), text.request.alternatives);
     text.tokens.push_back(id);
     if (id < 0) {
-      event.finish = Finish::Failed;
+      event.finish = FinishReason::Failed;
     } else if (id == text.request.end) {
-      event.finish = Finish::End;
+      event.finish = FinishReason::End;
     } else if (text.generated() == text.request.tokens) {
-      event.finish = Finish::Length;
+      event.finish = FinishReason::Length;
     }
-    text.has_ended = event.finish != Finish::None;
+    text.has_ended = event.finish != FinishReason::None;
     text.sink(event);
   }
 }
 
-void Batcher::remove_ended() {
+void ContinuousBatcher::remove_ended() {
   for (auto text = running_.begin(); text != running_.end();) {
     if (!text->has_ended) {
       ++text;
@@ -244,7 +244,7 @@ void Batcher::remove_ended() {
   rows_.clear();
 }
 
-void Batcher::step() {
+void ContinuousBatcher::step() {
   BEV_CHECK(!is_idle(), Internal, "a step without texts");
   is_stepping_ = true;
   std::vector<Text*> starting;

@@ -13,10 +13,10 @@
 
 namespace bev {
 
-class Batcher {
+class ContinuousBatcher {
  public:
   // The decoder must outlive this.
-  explicit Batcher(Decoder& decoder);
+  explicit ContinuousBatcher(InferenceEngine& decoder);
 
   // Why the request cannot be served by this decoder, in a sentence; empty: it can.
   std::string why_not(const GenerationRequest& request) const;
@@ -61,10 +61,10 @@ class Batcher {
   bool may_go_further() const;
   void deliver();
   void remove_ended();
-  DecoderRow row_of(const Text& text, int64_t ahead) const;
-  std::vector<DecoderRow> rows_of(int64_t ahead) const;
+  EngineRow row_of(const Text& text, int64_t ahead) const;
+  std::vector<EngineRow> rows_of(int64_t ahead) const;
 
-  Decoder& decoder_;
+  InferenceEngine& decoder_;
   std::vector<int32_t> free_pages_;
   std::deque<Text> waiting_;
   Texts running_;

@@ -64,8 +64,8 @@ class Reader {
 };
 
 // Of tokens that are in the cache, only how many there are counts, unless choices depend on them.
-bool needs_all_tokens(DecoderCall::Kind kind, const DecoderRow& row) {
-  return kind == DecoderCall::Kind::Prefill || kind == DecoderCall::Kind::Score ||
+bool needs_all_tokens(EngineCall::Kind kind, const EngineRow& row) {
+  return kind == EngineCall::Kind::Prefill || kind == EngineCall::Kind::Score ||
          row.choice.repetition_penalty != 1;
 }
 
@@ -74,16 +74,16 @@ struct MessageHead {
   int64_t bytes = 0;  // of the message
   int64_t rows = 0;
   int32_t collected = 0, from = 0, to = 0;
-  DecoderCall::Kind kind{};
+  EngineCall::Kind kind{};
 };
 
-std::vector<std::byte> message_of(DecoderCall::Kind kind, std::span<const DecoderRow> rows,
+std::vector<std::byte> message_of(EngineCall::Kind kind, std::span<const EngineRow> rows,
                                   int32_t collected, int32_t from, int32_t to) {
   MessageHead head{
       .rows = std::ssize(rows), .collected = collected, .from = from, .to = to, .kind = kind};
   Writer writer;
   writer.put(head);
-  for (const DecoderRow& row : rows) {
+  for (const EngineRow& row : rows) {
     const bool all = needs_all_tokens(kind, row) || row.tokens.empty();
     writer.put(std::ssize(row.tokens));
     writer.put(all);
@@ -99,12 +99,12 @@ std::vector<std::byte> message_of(DecoderCall::Kind kind, std::span<const Decode
 
 // What every message takes at least. A step of all rows and short prompts fit into it, unless that
 // would make it long.
-size_t first_bytes(const DecoderLimits& limits) {
+size_t first_bytes(const EngineLimits& limits) {
   constexpr size_t kLeast = 4 * 1024, kMost = 64 * 1024;
   const std::vector<int32_t> pages(static_cast<size_t>(div_ceil(limits.length, limits.page)));
-  const DecoderRow row{.tokens = std::span(pages).first(1), .pages = pages};
-  const auto bytes_of = [](std::span<const DecoderRow> rows) {
-    return message_of(DecoderCall::Kind::Decode, rows, 0, 0, 0).size();
+  const EngineRow row{.tokens = std::span(pages).first(1), .pages = pages};
+  const auto bytes_of = [](std::span<const EngineRow> rows) {
+    return message_of(EngineCall::Kind::Decode, rows, 0, 0, 0).size();
   };
   const size_t none = bytes_of({}), each = bytes_of({&row, 1}) - none;
   return std::clamp(none + static_cast<size_t>(limits.rows) * each, kLeast, kMost);
@@ -112,11 +112,11 @@ size_t first_bytes(const DecoderLimits& limits) {
 
 }  // namespace
 
-DecoderCalls::DecoderCalls(Communicator& world, Device& device, const DecoderLimits& limits)
+EngineCalls::EngineCalls(Communicator& world, Device& device, const EngineLimits& limits)
     : world_(world), device_(device), first_(device, first_bytes(limits), "batches") {}
 
 // The first rank's bytes go to the buffer, and from there, with `sent` bytes in all, to the others.
-void DecoderCalls::broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t sent) {
+void EngineCalls::broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t sent) {
   Arena none(device_, 0, "none");
   Exec ex{device_, device_.compute_stream(), none, none, none};
   if (world_.rank() == 0) device_.upload(bytes.data(), buffer.data(), bytes.size());
@@ -125,7 +125,7 @@ void DecoderCalls::broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t 
   if (world_.rank() != 0) device_.download(buffer.data(), bytes.data(), bytes.size());
 }
 
-void DecoderCalls::share(std::vector<std::byte>& message) {
+void EngineCalls::share(std::vector<std::byte>& message) {
   const size_t first = first_.bytes();
   if (world_.rank() != 0) message.resize(first);
   broadcast(first_, std::span(message).first(std::min(first, message.size())), first);
@@ -138,27 +138,26 @@ void DecoderCalls::share(std::vector<std::byte>& message) {
   broadcast(rest_, std::span(message).subspan(first), left);
 }
 
-void DecoderCalls::tell(DecoderCall::Kind kind, std::span<const DecoderRow> rows, int32_t from,
-                        int32_t to) {
+void EngineCalls::tell(EngineCall::Kind kind, std::span<const EngineRow> rows, int32_t from,
+                       int32_t to) {
   std::vector<std::byte> message = message_of(kind, rows, std::exchange(collected_, 0), from, to);
   share(message);
 }
 
-DecoderCall DecoderCalls::hear() {
+EngineCall EngineCalls::hear() {
   std::vector<std::byte> message;
   share(message);
   Reader reader(message);
   const MessageHead head = reader.get<MessageHead>();
-  DecoderCall call{
-      .kind = head.kind, .collected = head.collected, .from = head.from, .to = head.to};
+  EngineCall call{.kind = head.kind, .collected = head.collected, .from = head.from, .to = head.to};
   for (int64_t i = 0; i < head.rows; ++i) {
-    DecoderCall::Row row;
+    EngineCall::Row row;
     const auto length = reader.get<ptrdiff_t>();
     const bool all = reader.get<bool>();
     row.tokens = reader.get_all();
     if (!all) row.tokens.insert(row.tokens.begin(), static_cast<size_t>(length - 1), 0);
     row.pages = reader.get_all();
-    row.choice = reader.get<ChoiceOptions>();
+    row.choice = reader.get<SamplingOptions>();
     row.key = reader.get<int64_t>();
     call.rows.push_back(std::move(row));
   }

@@ -5,7 +5,7 @@
 
 namespace bev {
 
-struct DecoderCall {
+struct EngineCall {
   enum class Kind : uint8_t {
     Nothing,
     Prefill,
@@ -16,12 +16,12 @@ struct DecoderCall {
     CopyPage,
     End
   };
-  // A DecoderRow that owns what it names.
+  // A EngineRow that owns what it names.
   struct Row {
     std::vector<int32_t> tokens{}, pages{};
-    ChoiceOptions choice{};
+    SamplingOptions choice{};
     int64_t key = 0;
-    DecoderRow row() const { return {tokens, pages, choice, key}; }
+    EngineRow row() const { return {tokens, pages, choice, key}; }
   };
 
   Kind kind = Kind::Nothing;
@@ -30,20 +30,20 @@ struct DecoderCall {
   std::vector<Row> rows{};
 };
 
-class DecoderCalls {
+class EngineCalls {
  public:
   // All ranks of the world make one at the same time, with the limits of their decoders; the world
   // must outlive this.
-  DecoderCalls(Communicator& world, Device& device, const DecoderLimits& limits);
+  EngineCalls(Communicator& world, Device& device, const EngineLimits& limits);
 
   // The first rank says it, the others hear it. One broadcast, where the call is no longer than a
   // step of all rows; else two.
-  void tell(DecoderCall::Kind kind, std::span<const DecoderRow> rows = {}, int32_t from = 0,
+  void tell(EngineCall::Kind kind, std::span<const EngineRow> rows = {}, int32_t from = 0,
             int32_t to = 0);
   // The first rank has collected a step. The others do it before the next call: nobody waits for
   // them.
   void note_collected() { ++collected_; }
-  DecoderCall hear();
+  EngineCall hear();
 
  private:
   // The message of the first rank, on all.

@@ -29,15 +29,15 @@ int64_t padded_length(int64_t length) {
 }
 
 // Of those that a rank holds: where there are fewer than ranks, several hold the same one.
-int64_t kv_heads_here(const PlacedModel& model) {
+int64_t kv_heads_here(const RankModel& model) {
   return std::max<int64_t>(1, model.blueprint.shape.kv_heads / model.groups.layout().tensor);
 }
 
-StageRange range_of(const PlacedModel& model) {
-  return stage_range(model.config, model.groups.layout(), model.groups.coordinate(Axis::Pipeline));
+StageLayers range_of(const RankModel& model) {
+  return stage_layers(model.config, model.groups.layout(), model.groups.coordinate(Axis::Pipeline));
 }
 
-KvShape cache_shape(const PlacedModel& model, const DecoderLimits& limits) {
+KvShape cache_shape(const RankModel& model, const EngineLimits& limits) {
   return {.pages = limits.pages,
           .page = limits.page,
           .kv_heads = kv_heads_here(model),
@@ -47,7 +47,7 @@ KvShape cache_shape(const PlacedModel& model, const DecoderLimits& limits) {
 
 size_t bytes_of(int64_t count, DType dtype) { return static_cast<size_t>(count) * size_of(dtype); }
 
-size_t place_of(const DecoderRow& row, size_t token, size_t page) {
+size_t place_of(const EngineRow& row, size_t token, size_t page) {
   return static_cast<size_t>(row.pages[token / page]) * page + token % page;
 }
 
@@ -62,7 +62,8 @@ std::vector<To> downloaded(Device& device, const ConstTensor& t) {
 
 }  // namespace
 
-Decoder::Runner::Runner(PlacedModel& model, const DecoderLimits& limits, const ArenaSizes& sizes)
+InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits& limits,
+                                            const ArenaSizes& sizes)
     : model_(model),
       device_(model.device),
       pipeline_(model.groups.pipeline()),
@@ -76,7 +77,7 @@ Decoder::Runner::Runner(PlacedModel& model, const DecoderLimits& limits, const A
       env_{.tensor = model.env.tensor,
            .attention = attention_,
            .training = false,
-           .is_settled = true},
+           .weights_constant = true},
       keep_(device_, sizes.keep, "activations"),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
@@ -99,46 +100,47 @@ Decoder::Runner::Runner(PlacedModel& model, const DecoderLimits& limits, const A
     results_.emplace_back(device_, ids_.bytes() + logprobs_.bytes());
 }
 
-Tensor Decoder::Runner::logits_of(int64_t rows) const {
+Tensor InferenceEngine::EngineRunner::logits_of(int64_t rows) const {
   return tensor_over(logits_.data(), model_.params.dtype(), {rows, classes_});
 }
-Tensor Decoder::Runner::ids_of(int64_t rows) const {
+Tensor InferenceEngine::EngineRunner::ids_of(int64_t rows) const {
   return tensor_over(ids_.data(), DType::i32, {rows});
 }
-Tensor Decoder::Runner::logprobs_of(int64_t rows) const {
+Tensor InferenceEngine::EngineRunner::logprobs_of(int64_t rows) const {
   return tensor_over(logprobs_.data(), accumulation_of(model_.params.dtype()), {rows});
 }
-Tensor Decoder::Runner::seen_of(int64_t rows) const {
+Tensor InferenceEngine::EngineRunner::seen_of(int64_t rows) const {
   return tensor_over(seen_.data(), DType::i32, {rows, seen_words_});
 }
 
-int64_t Decoder::Runner::longest_of(std::span<const DecoderRow> rows) {
+int64_t InferenceEngine::EngineRunner::longest_of(std::span<const EngineRow> rows) {
   int64_t longest = 0;
-  for (const DecoderRow& row : rows) longest = std::max(longest, std::ssize(row.tokens));
+  for (const EngineRow& row : rows) longest = std::max(longest, std::ssize(row.tokens));
   return longest;
 }
 
-Exec Decoder::Runner::exec() {
+Exec InferenceEngine::EngineRunner::exec() {
   return {device_, device_.compute_stream(), keep_, scratch_, recompute_};
 }
 
-Decoder::Runner::PromptShape Decoder::Runner::padded(int64_t prompts, int64_t longest) const {
+InferenceEngine::EngineRunner::PromptShape InferenceEngine::EngineRunner::padded(
+    int64_t prompts, int64_t longest) const {
   if (!pads_) return {prompts, longest};
   const int64_t length = std::min(padded_length(longest), limits_.length);
   return {std::min(power_of_two(prompts), limits_.rows), length};
 }
 
-int64_t Decoder::Runner::padded_rows(int64_t rows) const {
+int64_t InferenceEngine::EngineRunner::padded_rows(int64_t rows) const {
   return pads_ ? std::min(power_of_two(rows), limits_.rows) : rows;
 }
 
-bool Decoder::Runner::fits(int64_t prompts, int64_t longest) const {
+bool InferenceEngine::EngineRunner::fits(int64_t prompts, int64_t longest) const {
   return prompts <= limits_.rows && longest <= limits_.length &&
          padded(prompts, longest).tokens() <= limits_.prefill_tokens;
 }
 
 // The bits of the tokens that rows have, where their choice depends on it.
-void Decoder::Runner::put_seen(std::span<const DecoderRow> rows) {
+void InferenceEngine::EngineRunner::put_seen(std::span<const EngineRow> rows) {
   std::vector<int32_t> words(static_cast<size_t>(seen_words_));
   for (size_t row = 0; row < rows.size(); ++row) {
     if (rows[row].choice.repetition_penalty == 1 || device_.kind() == DeviceKind::Null) continue;
@@ -152,20 +154,19 @@ void Decoder::Runner::put_seen(std::span<const DecoderRow> rows) {
   }
 }
 
-void Decoder::Runner::put_tokens(std::span<const DecoderRow> rows) {
+void InferenceEngine::EngineRunner::put_tokens(std::span<const EngineRow> rows) {
   if (device_.kind() == DeviceKind::Null) return;
   std::vector<int32_t> ids;
-  for (const DecoderRow& row : rows) ids.push_back(row.tokens.back());
+  for (const EngineRow& row : rows) ids.push_back(row.tokens.back());
   device_.upload(ids.data(), ids_.data(), ids.size() * sizeof(int32_t));
 }
 
-Decoder::Runner::Choice Decoder::Runner::put_choice(StagedUpload& inputs,
-                                                    std::span<const DecoderRow> rows, int64_t count,
-                                                    int64_t ahead) {
+InferenceEngine::EngineRunner::Choice InferenceEngine::EngineRunner::put_choice(
+    InputUploader& inputs, std::span<const EngineRow> rows, int64_t count, int64_t ahead) {
   std::vector<double> options;
   std::vector<int64_t> keys;
-  for (const DecoderRow& row : rows) {
-    const ChoiceOptions& c = row.choice;
+  for (const EngineRow& row : rows) {
+    const SamplingOptions& c = row.choice;
     options.insert(options.end(), {c.temperature, static_cast<double>(c.top_k), c.top_p, c.min_p,
                                    c.repetition_penalty});
     keys.insert(keys.end(), {row.key, std::ssize(row.tokens) + ahead});
@@ -180,8 +181,8 @@ Decoder::Runner::Choice Decoder::Runner::put_choice(StagedUpload& inputs,
           .keys = inputs.put<int64_t>(keys, {count, 2}, "choice.keys")};
 }
 
-void Decoder::Runner::pass_stages(Exec& ex, const MicroBatch& micro,
-                                  const Stage::Outputs& outputs) {
+void InferenceEngine::EngineRunner::pass_stages(Exec& ex, const MicroBatch& micro,
+                                                const Stage::InferenceOutputs& outputs) {
   const int rank = pipeline_.rank();
   const Shape shape{micro.tokens_count(), model_.blueprint.shape.width};
   Tensor input, output;
@@ -191,11 +192,13 @@ void Decoder::Runner::pass_stages(Exec& ex, const MicroBatch& micro,
   }
   if (!is_last_stage()) output = keep_.allocate(shape, model_.params.dtype(), "stage.output");
   model_.stages.front().infer(ex, env_, micro, input, output, outputs);
-  if (!is_last_stage()) pipeline_.await(ex, pipeline_.send(ex, output, rank + 1, Channel::Forward));
+  if (!is_last_stage())
+    pipeline_.wait_send(ex, pipeline_.send(ex, output, rank + 1, Channel::Forward));
 }
 
-void Decoder::Runner::choose(Exec& ex, const MicroBatch& micro, ConstTensor logit_rows,
-                             int64_t rows, const Choice& choice) {
+void InferenceEngine::EngineRunner::choose(Exec& ex, const MicroBatch& micro,
+                                           ConstTensor logit_rows, int64_t rows,
+                                           const Choice& choice) {
   keep_.release(0);
   ArenaScope scope(scratch_);
   Communicator& tensor = model_.groups.tensor();
@@ -214,7 +217,7 @@ void Decoder::Runner::choose(Exec& ex, const MicroBatch& micro, ConstTensor logi
         ops::copy(ex,
                   {.in = slice(all, 0, i * rows, rows), .out = slice(logits, 1, i * part, part)});
     }
-    ops::choose_tokens(ex, {.logits = logits,
+    ops::sample_tokens(ex, {.logits = logits,
                             .classes = model_.blueprint.shape.vocab,
                             .options = choice.options,
                             .keys = choice.keys,
@@ -228,7 +231,7 @@ void Decoder::Runner::choose(Exec& ex, const MicroBatch& micro, ConstTensor logi
   }
 }
 
-void Decoder::Runner::send_result(int64_t rows) {
+void InferenceEngine::EngineRunner::send_result(int64_t rows) {
   BEV_CHECK(issued_.size() < kResults, Internal, "{} steps are on their way", issued_.size());
   Issued issued{rows, next_result_, {}};
   next_result_ = (next_result_ + 1) % kResults;
@@ -242,8 +245,8 @@ void Decoder::Runner::send_result(int64_t rows) {
   issued_.push_back(issued);
 }
 
-Decoder::Runner::Prompts Decoder::Runner::put_prompts(std::span<const DecoderRow> rows,
-                                                      const PromptShape& shape) {
+InferenceEngine::EngineRunner::Prompts InferenceEngine::EngineRunner::put_prompts(
+    std::span<const EngineRow> rows, const PromptShape& shape) {
   const auto count = static_cast<size_t>(shape.tokens());
   const auto length = static_cast<size_t>(shape.length), page = static_cast<size_t>(limits_.page);
   std::vector<int32_t> tokens(count), positions(count), targets(count), places(count, -1);
@@ -251,7 +254,7 @@ Decoder::Runner::Prompts Decoder::Runner::put_prompts(std::span<const DecoderRow
   const std::vector<float> weight(count);
   for (size_t i = 0; i < count; ++i) positions[i] = static_cast<int32_t>(i % length);
   for (size_t row = 0; row < rows.size(); ++row) {
-    const DecoderRow& r = rows[row];
+    const EngineRow& r = rows[row];
     for (size_t i = 0; i < r.tokens.size(); ++i) {
       const size_t at = row * length + i;
       tokens[at] = r.tokens[i];
@@ -272,27 +275,28 @@ Decoder::Runner::Prompts Decoder::Runner::put_prompts(std::span<const DecoderRow
           .last = prompts_.put<int32_t>(last, {shape.sequences}, "batch.last")};
 }
 
-void Decoder::Runner::prefill(std::span<const DecoderRow> rows, const PromptShape& shape) {
+void InferenceEngine::EngineRunner::prefill(std::span<const EngineRow> rows,
+                                            const PromptShape& shape) {
   prompts_.begin();
   const Prompts prompts = put_prompts(rows, shape);
   const Choice choice = put_choice(prompts_, rows, shape.sequences, 0);
   Exec ex = exec();
   prompts_.send(ex.stream);
   put_seen(rows);
-  attention_.begin_prompts(prompts.places);
+  attention_.begin_prefill(prompts.places);
   issue(recorded_prompts_, shape,
         [&] { choose(ex, prompts.micro, prompts.last, shape.sequences, choice); });
   send_result(std::ssize(rows));
 }
 
-std::vector<double> Decoder::Runner::score(std::span<const DecoderRow> rows,
-                                           const PromptShape& shape) {
+std::vector<double> InferenceEngine::EngineRunner::score(std::span<const EngineRow> rows,
+                                                         const PromptShape& shape) {
   prompts_.begin();
   const Prompts prompts = put_prompts(rows, shape);
   Exec ex = exec();
   prompts_.send(ex.stream);
   keep_.release(0);
-  attention_.begin_prompts({});
+  attention_.begin_prefill({});
   env_.token_losses =
       tensor_over(losses_.data(), accumulation_of(model_.params.dtype()), {shape.tokens()});
   ops::fill(ex, {.out = env_.loss, .value = 0});
@@ -308,18 +312,18 @@ std::vector<double> Decoder::Runner::score(std::span<const DecoderRow> rows,
   return logprobs;
 }
 
-void Decoder::Runner::issue(RecordedWork<PromptShape>& recorded, const PromptShape& shape,
-                            FunctionRef<void()> work) {
-  const bool may_record =
-      device_.can_record() && !device_.is_rehearsing() && model_.groups.world().size() == 1;
-  if (may_record) {
-    recorded.issue(shape, device_.compute_stream(), work);
+void InferenceEngine::EngineRunner::issue(GraphCache<PromptShape>& recorded,
+                                          const PromptShape& shape, FunctionRef<void()> work) {
+  const bool can_capture =
+      device_.supports_graphs() && !device_.is_autotuning() && model_.groups.world().size() == 1;
+  if (can_capture) {
+    recorded.run(shape, device_.compute_stream(), work);
   } else {
     work();
   }
 }
 
-void Decoder::Runner::decode(std::span<const DecoderRow> rows, int64_t ahead) {
+void InferenceEngine::EngineRunner::decode(std::span<const EngineRow> rows, int64_t ahead) {
   const int64_t count = padded_rows(std::ssize(rows));
   std::vector<int32_t> positions(static_cast<size_t>(count)), lengths(static_cast<size_t>(count));
   std::vector<int32_t> pages(static_cast<size_t>(count * most_pages_));
@@ -346,12 +350,12 @@ void Decoder::Runner::decode(std::span<const DecoderRow> rows, int64_t ahead) {
     put_seen(rows);
   }
   tokens_.send(ex.stream);
-  attention_.begin_tokens(length_of, pages_of);
+  attention_.begin_decode(length_of, pages_of);
   issue(recorded_tokens_, {count, 1}, [&] { choose(ex, micro, {}, count, choice); });
   send_result(std::ssize(rows));
 }
 
-std::span<const Chosen> Decoder::Runner::collect() {
+std::span<const SampledToken> InferenceEngine::EngineRunner::collect() {
   BEV_CHECK(!issued_.empty(), Internal, "there is no step to collect");
   const Issued issued = issued_.front();
   issued_.pop_front();
@@ -369,7 +373,7 @@ std::span<const Chosen> Decoder::Runner::collect() {
   return chosen_;
 }
 
-std::vector<float> Decoder::Runner::logits() {
+std::vector<float> InferenceEngine::EngineRunner::logits() {
   BEV_CHECK(issued_.empty(), Internal, "logits while a step is on its way");
   const Tensor all = logits_of(collected_rows_);
   Exec ex = exec();
@@ -383,15 +387,15 @@ std::vector<float> Decoder::Runner::logits() {
   return values;
 }
 
-void Decoder::Runner::copy_page(int32_t from, int32_t to) {
+void InferenceEngine::EngineRunner::copy_page(int32_t from, int32_t to) {
   Exec ex = exec();
   cache_.copy_page(ex, from, to);
 }
 
-void Decoder::Runner::rehearse() {
+void InferenceEngine::EngineRunner::rehearse() {
   const std::vector<int32_t> ids(static_cast<size_t>(limits_.length));
   const std::vector<int32_t> pages(static_cast<size_t>(most_pages_));
-  const auto pass = [&](std::span<const DecoderRow> rows, const PromptShape& shape) {
+  const auto pass = [&](std::span<const EngineRow> rows, const PromptShape& shape) {
     prefill(rows, shape);
     collect();
     score(rows, shape);
@@ -403,16 +407,16 @@ void Decoder::Runner::rehearse() {
     int64_t length = limits_.length;
     while (length > 1 && !fits(count, length)) length = length * 3 / 4;
     // Nothing of it is kept: pages are absent.
-    const DecoderRow prompt{.tokens = std::span(ids).first(static_cast<size_t>(length))};
+    const EngineRow prompt{.tokens = std::span(ids).first(static_cast<size_t>(length))};
     if (fits(count, length))
-      pass(std::vector<DecoderRow>(static_cast<size_t>(count), prompt), padded(count, length));
-    const DecoderRow row{.tokens = std::span(ids).first(1), .pages = std::span(pages).first(1)};
-    decode(std::vector<DecoderRow>(static_cast<size_t>(count), row), 0);
+      pass(std::vector<EngineRow>(static_cast<size_t>(count), prompt), padded(count, length));
+    const EngineRow row{.tokens = std::span(ids).first(1), .pages = std::span(pages).first(1)};
+    decode(std::vector<EngineRow>(static_cast<size_t>(count), row), 0);
     collect();
   }
 }
 
-ArenaSizes Decoder::Runner::peaks() const {
+ArenaSizes InferenceEngine::EngineRunner::peaks() const {
   return {.keep = keep_.peak(),
           .batch = std::max(prompts_.peak(), tokens_.peak()),
           .scratch = scratch_.peak(),

@@ -11,28 +11,28 @@
 
 namespace bev {
 
-class Decoder::Runner {
+class InferenceEngine::EngineRunner {
  public:
   // REQUIRES: `limits` has no zeros left. The model must outlive this.
-  Runner(PlacedModel& model, const DecoderLimits& limits, const ArenaSizes& sizes);
+  EngineRunner(RankModel& model, const EngineLimits& limits, const ArenaSizes& sizes);
 
-  const DecoderLimits& limits() const { return limits_; }
+  const EngineLimits& limits() const { return limits_; }
   int64_t vocab() const { return model_.blueprint.shape.vocab; }
   bool fits(int64_t prompts, int64_t longest) const;
 
-  void prefill(std::span<const DecoderRow> rows) {
+  void prefill(std::span<const EngineRow> rows) {
     prefill(rows, padded(std::ssize(rows), longest_of(rows)));
   }
-  std::vector<double> score(std::span<const DecoderRow> rows) {
+  std::vector<double> score(std::span<const EngineRow> rows) {
     return score(rows, padded(std::ssize(rows), longest_of(rows)));
   }
   // `ahead`: tokens that the rows lack because the host does not know them yet.
-  void decode(std::span<const DecoderRow> rows, int64_t ahead);
-  std::span<const Chosen> collect();
+  void decode(std::span<const EngineRow> rows, int64_t ahead);
+  std::span<const SampledToken> collect();
   std::vector<float> logits();
   void copy_page(int32_t from, int32_t to);
   size_t cache_bytes() const { return cache_.bytes(); }
-  int64_t replays() const { return recorded_prompts_.replays() + recorded_tokens_.replays(); }
+  int64_t replays() const { return recorded_prompts_.launches() + recorded_tokens_.launches(); }
 
   // Steps of every kind, once, so that memory is counted or algorithms are found.
   void rehearse();
@@ -59,24 +59,23 @@ class Decoder::Runner {
     size_t result;
     Event done;
   };
-  static int64_t longest_of(std::span<const DecoderRow> rows);
-  void prefill(std::span<const DecoderRow> rows, const PromptShape& shape);
-  std::vector<double> score(std::span<const DecoderRow> rows, const PromptShape& shape);
+  static int64_t longest_of(std::span<const EngineRow> rows);
+  void prefill(std::span<const EngineRow> rows, const PromptShape& shape);
+  std::vector<double> score(std::span<const EngineRow> rows, const PromptShape& shape);
   PromptShape padded(int64_t prompts, int64_t longest) const;
   int64_t padded_rows(int64_t rows) const;
   Exec exec();
   bool is_last_stage() const { return pipeline_.rank() + 1 == pipeline_.size(); }
   // Work of equal shapes, recorded where that is possible.
-  void issue(RecordedWork<PromptShape>& recorded, const PromptShape& shape,
-             FunctionRef<void()> work);
+  void issue(GraphCache<PromptShape>& recorded, const PromptShape& shape, FunctionRef<void()> work);
 
-  Prompts put_prompts(std::span<const DecoderRow> rows, const PromptShape& shape);
+  Prompts put_prompts(std::span<const EngineRow> rows, const PromptShape& shape);
   // For `count` rows, of which the first are given.
-  static Choice put_choice(StagedUpload& inputs, std::span<const DecoderRow> rows, int64_t count,
+  static Choice put_choice(InputUploader& inputs, std::span<const EngineRow> rows, int64_t count,
                            int64_t ahead);
-  void put_seen(std::span<const DecoderRow> rows);
-  void put_tokens(std::span<const DecoderRow> rows);
-  void pass_stages(Exec& ex, const MicroBatch& micro, const Stage::Outputs& outputs);
+  void put_seen(std::span<const EngineRow> rows);
+  void put_tokens(std::span<const EngineRow> rows);
+  void pass_stages(Exec& ex, const MicroBatch& micro, const Stage::InferenceOutputs& outputs);
   // Logits of the rows named, or of all, and the tokens chosen by them, on every rank.
   void choose(Exec& ex, const MicroBatch& micro, ConstTensor logit_rows, int64_t rows,
               const Choice& choice);
@@ -86,24 +85,24 @@ class Decoder::Runner {
   Tensor logprobs_of(int64_t rows) const;
   Tensor seen_of(int64_t rows) const;
 
-  PlacedModel& model_;
+  RankModel& model_;
   Device& device_;
   Communicator& pipeline_;
-  DecoderLimits limits_;
+  EngineLimits limits_;
   bool pads_;  // to few different shapes, each of which costs once
   int64_t most_pages_, seen_words_, classes_;
   KvCache cache_;
-  CachedAttention attention_;
+  KvCacheAttention attention_;
   ModelEnv env_;
   Arena keep_, scratch_, recompute_;
-  StagedUpload prompts_, tokens_;
+  InputUploader prompts_, tokens_;
   Buffer logits_, ids_, logprobs_, seen_, losses_, loss_;
   std::vector<PinnedBuffer> results_;
   std::deque<Issued> issued_;
   size_t next_result_ = 0;
   int64_t collected_rows_ = 0;
-  std::vector<Chosen> chosen_;
-  RecordedWork<PromptShape> recorded_prompts_, recorded_tokens_;
+  std::vector<SampledToken> chosen_;
+  GraphCache<PromptShape> recorded_prompts_, recorded_tokens_;
 };
 
 }  // namespace bev

@@ -10,7 +10,7 @@
 namespace bev {
 
 // How the next token is chosen; ops/sampling.h says what each number means.
-struct ChoiceOptions {
+struct SamplingOptions {
   double temperature = 1;  // 0: always the likeliest
   int64_t top_k = 0;       // 0: all
   double top_p = 1;
@@ -23,7 +23,7 @@ struct ChoiceOptions {
 struct GenerationRequest {
   std::vector<int32_t> prompt{};  // not empty, ids of the vocabulary
   int64_t tokens = 256;           // new ones, at most; 0: only the prompt is scored
-  ChoiceOptions choice{};
+  SamplingOptions choice{};
   // Draws are keyed by seed, sample and position: they do not depend on what is generated beside
   // the text.
   uint64_t seed = 1234;
@@ -34,7 +34,7 @@ struct GenerationRequest {
 };
 
 // Why a text ended.
-enum class Finish : uint8_t {
+enum class FinishReason : uint8_t {
   None,    // it has not
   End,     // the model ended it
   Length,  // as many tokens as were asked for
@@ -53,7 +53,7 @@ struct TokenEvent {
   std::vector<ScoredToken> alternatives{};  // likeliest first
   std::vector<ScoredToken> prompt{};  // with the first event, where asked for: from the second
                                       // token on
-  Finish finish = Finish::None;       // the last event says why
+  FinishReason finish = FinishReason::None;  // the last event says why
 };
 
 using TokenSink = std::function<void(const TokenEvent& event)>;

@@ -31,7 +31,7 @@ class QueuedService::OwnTicket final : public Ticket {
   Shared request_;
 };
 
-QueuedService::QueuedService(Batcher& batcher, QueueOptions options)
+QueuedService::QueuedService(ContinuousBatcher& batcher, QueueOptions options)
     : batcher_(batcher), options_(std::move(options)), all_pages_(batcher.free_pages()) {
   counts_.pages = counts_.free_pages = all_pages_;
   thread_ = std::thread([this] { run(); });
@@ -273,7 +273,7 @@ void QueuedService::deliver(Request& request, const TokenEvent& event) {
   if (event.has_token) ++made_;
   const std::lock_guard calling(request.mutex);
   if (request.is_closed) return;
-  if (event.finish != Finish::None) {
+  if (event.finish != FinishReason::None) {
     request.is_closed = true;
     ended_.push_back(request.number);
   }
@@ -313,7 +313,7 @@ void QueuedService::fail(const std::exception_ptr& error, const std::string& why
     if (request->beam_sink) {
       request->beam_sink(nullptr);
     } else {
-      request->sink({.finish = Finish::Failed});
+      request->sink({.finish = FinishReason::Failed});
     }
   }
   settled_.notify_all();

@@ -85,7 +85,7 @@ struct QueueOptions {
 class QueuedService final : public GenerationService {
  public:
   // The batcher must outlive this, which alone uses it until then.
-  QueuedService(Batcher& batcher, QueueOptions options);
+  QueuedService(ContinuousBatcher& batcher, QueueOptions options);
   // Cancels what is open.
   ~QueuedService() override;
 
@@ -123,7 +123,7 @@ class QueuedService final : public GenerationService {
   void fail(const std::exception_ptr& error, const std::string& why);
   void deliver(Request& request, const TokenEvent& event);
 
-  Batcher& batcher_;
+  ContinuousBatcher& batcher_;
   const QueueOptions options_;
   const int64_t all_pages_;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostPrefill = 8192;
 
-DecoderLimits resolved(DecoderLimits limits) {
+EngineLimits resolved(EngineLimits limits) {
   BEV_CHECK(limits.rows > 0 && limits.length > 0 && limits.page > 0, Internal,
             "a decoder for {} rows of {} tokens in pages of {}", limits.rows, limits.length,
             limits.page);
@@ -26,106 +26,107 @@ DecoderLimits resolved(DecoderLimits limits) {
   return limits;
 }
 
-ArenaSizes sizes_for(const Config& config, int rank, const DecoderLimits& limits) {
-  RehearsedModel rehearsed(config, rank);
-  Decoder::Runner runner(rehearsed.model, limits, {});
+ArenaSizes sizes_for(const Config& config, int rank, const EngineLimits& limits) {
+  DryRunModel rehearsed(config, rank);
+  InferenceEngine::EngineRunner runner(rehearsed.model, limits, {});
   runner.rehearse();
   return runner.peaks();
 }
 
 }  // namespace
 
-Decoder::Decoder(LoadedModel& model, const DecoderLimits& limits) : model_(model) {
-  const DecoderLimits all = resolved(limits);
+InferenceEngine::InferenceEngine(LoadedModel& model, const EngineLimits& limits) : model_(model) {
+  const EngineLimits all = resolved(limits);
   const int rank = model.world().rank();
-  runner_ = std::make_unique<Runner>(model.placed(), all, sizes_for(model.config(), rank, all));
+  runner_ =
+      std::make_unique<EngineRunner>(model.placed(), all, sizes_for(model.config(), rank, all));
   if (!model.device().is_asynchronous()) return;
-  Rehearsal rehearsal(model.device());
+  AutotuneScope rehearsal(model.device());
   runner_->rehearse();
   model.device().compute_stream().synchronize();
   rehearsal.finish();
 }
 
-Decoder::~Decoder() {
+InferenceEngine::~InferenceEngine() {
   if (calls_ == nullptr) return;
   try {
-    calls_->tell(DecoderCall::Kind::End);
+    calls_->tell(EngineCall::Kind::End);
   } catch (const std::exception&) {
     // Those who follow have failed, which whoever waits for them has heard.
   }
 }
 
-const DecoderLimits& Decoder::limits() const { return runner_->limits(); }
-int64_t Decoder::vocab() const { return runner_->vocab(); }
-bool Decoder::fits(int64_t prompts, int64_t longest) const {
+const EngineLimits& InferenceEngine::limits() const { return runner_->limits(); }
+int64_t InferenceEngine::vocab() const { return runner_->vocab(); }
+bool InferenceEngine::fits(int64_t prompts, int64_t longest) const {
   return runner_->fits(prompts, longest);
 }
 
-void Decoder::prefill(std::span<const DecoderRow> rows) {
-  if (calls_) calls_->tell(DecoderCall::Kind::Prefill, rows);
+void InferenceEngine::prefill(std::span<const EngineRow> rows) {
+  if (calls_) calls_->tell(EngineCall::Kind::Prefill, rows);
   runner_->prefill(rows);
 }
 
-std::vector<double> Decoder::score(std::span<const DecoderRow> rows) {
-  if (calls_) calls_->tell(DecoderCall::Kind::Score, rows);
+std::vector<double> InferenceEngine::score(std::span<const EngineRow> rows) {
+  if (calls_) calls_->tell(EngineCall::Kind::Score, rows);
   return runner_->score(rows);
 }
 
-void Decoder::decode(std::span<const DecoderRow> rows) {
-  if (calls_) calls_->tell(DecoderCall::Kind::Decode, rows);
+void InferenceEngine::decode(std::span<const EngineRow> rows) {
+  if (calls_) calls_->tell(EngineCall::Kind::Decode, rows);
   runner_->decode(rows, 0);
 }
 
-void Decoder::decode_further(std::span<const DecoderRow> rows) {
-  if (calls_) calls_->tell(DecoderCall::Kind::DecodeFurther, rows);
+void InferenceEngine::decode_ahead(std::span<const EngineRow> rows) {
+  if (calls_) calls_->tell(EngineCall::Kind::DecodeFurther, rows);
   runner_->decode(rows, 1);
 }
 
-std::span<const Chosen> Decoder::collect() {
+std::span<const SampledToken> InferenceEngine::collect() {
   if (calls_) calls_->note_collected();
   return runner_->collect();
 }
 
-std::vector<float> Decoder::logits() {
-  if (calls_) calls_->tell(DecoderCall::Kind::Logits);
+std::vector<float> InferenceEngine::logits() {
+  if (calls_) calls_->tell(EngineCall::Kind::Logits);
   return runner_->logits();
 }
 
-void Decoder::copy_page(int32_t from, int32_t to) {
-  if (calls_) calls_->tell(DecoderCall::Kind::CopyPage, {}, from, to);
+void InferenceEngine::copy_page(int32_t from, int32_t to) {
+  if (calls_) calls_->tell(EngineCall::Kind::CopyPage, {}, from, to);
   runner_->copy_page(from, to);
 }
 
-void Decoder::lead() {
+void InferenceEngine::lead_ranks() {
   if (model_.world().size() > 1)
-    calls_ = std::make_unique<DecoderCalls>(model_.world(), model_.device(), limits());
+    calls_ = std::make_unique<EngineCalls>(model_.world(), model_.device(), limits());
 }
 
-void Decoder::keep_followers() {
-  if (calls_) calls_->tell(DecoderCall::Kind::Nothing);
+void InferenceEngine::ping_followers() {
+  if (calls_) calls_->tell(EngineCall::Kind::Nothing);
 }
 
-void Decoder::follow() {
-  DecoderCalls calls(model_.world(), model_.device(), limits());
+void InferenceEngine::follow_leader() {
+  EngineCalls calls(model_.world(), model_.device(), limits());
   for (;;) {
-    const DecoderCall call = calls.hear();
+    const EngineCall call = calls.hear();
     for (int32_t i = 0; i < call.collected; ++i) runner_->collect();
-    std::vector<DecoderRow> rows;
-    for (const DecoderCall::Row& row : call.rows) rows.push_back(row.row());
+    std::vector<EngineRow> rows;
+    for (const EngineCall::Row& row : call.rows) rows.push_back(row.row());
     switch (call.kind) {
-      case DecoderCall::Kind::Nothing: break;
-      case DecoderCall::Kind::Prefill: runner_->prefill(rows); break;
-      case DecoderCall::Kind::Score: runner_->score(rows); break;
-      case DecoderCall::Kind::Decode: runner_->decode(rows, 0); break;
-      case DecoderCall::Kind::DecodeFurther: runner_->decode(rows, 1); break;
-      case DecoderCall::Kind::Logits: runner_->logits(); break;
-      case DecoderCall::Kind::CopyPage: runner_->copy_page(call.from, call.to); break;
-      case DecoderCall::Kind::End: return;
+      case EngineCall::Kind::Nothing: break;
+      case EngineCall::Kind::Prefill: runner_->prefill(rows); break;
+      case EngineCall::Kind::Score: runner_->score(rows); break;
+      case EngineCall::Kind::Decode: runner_->decode(rows, 0); break;
+      case EngineCall::Kind::DecodeFurther: runner_->decode(rows, 1); break;
+      case EngineCall::Kind::Logits: runner_->logits(); break;
+      case EngineCall::Kind::CopyPage: runner_->copy_page(call.from, call.to); break;
+      case EngineCall::Kind::End: return;
     }
   }
 }
 
-size_t Decoder::cache_bytes() const { return runner_->cache_bytes(); }
-int64_t Decoder::replays() const { return runner_->replays(); }
+size_t InferenceEngine::cache_bytes() const { return runner_->cache_bytes(); }
+int64_t InferenceEngine::replays() const { return runner_->replays(); }
 
 }  // namespace bev

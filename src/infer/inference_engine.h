@@ -15,7 +15,7 @@
 namespace bev {
 
 // What memory is planned for.
-struct DecoderLimits {
+struct EngineLimits {
   int64_t rows = 1;            // sequences at a time
   int64_t length = 0;          // tokens of one sequence, prompt included
   int64_t pages = 0;           // of the cache; 0: so that every row can have `length` tokens
@@ -25,49 +25,49 @@ struct DecoderLimits {
 };
 
 // The state of one row before a step.
-struct DecoderRow {
+struct EngineRow {
   std::span<const int32_t> tokens{};  // that the sequence has so far
   std::span<const int32_t> pages{};   // of the cache, for one token more than those in front of it
-  ChoiceOptions choice{};             // with top_p as it is now
+  SamplingOptions choice{};           // with top_p as it is now
   int64_t key = 0;                    // of the draws
 };
 
-struct Chosen {
+struct SampledToken {
   int32_t id = -1;
   double logprob = 0;
 };
 
-class DecoderCalls;
+class EngineCalls;
 
-class Decoder {
+class InferenceEngine {
  public:
-  Decoder(LoadedModel& model, const DecoderLimits& limits);
-  ~Decoder();
-  Decoder(const Decoder&) = delete;
-  Decoder& operator=(const Decoder&) = delete;
+  InferenceEngine(LoadedModel& model, const EngineLimits& limits);
+  ~InferenceEngine();
+  InferenceEngine(const InferenceEngine&) = delete;
+  InferenceEngine& operator=(const InferenceEngine&) = delete;
 
-  const DecoderLimits& limits() const;
+  const EngineLimits& limits() const;
   int64_t vocab() const;
   // Whether so many prompts can be computed at a time, the longest of which has so many tokens.
   bool fits(int64_t prompts, int64_t longest) const;
 
   // Computes prompts from their first token on, writes them to the cache and chooses the token
   // behind each. REQUIRES: fits().
-  void prefill(std::span<const DecoderRow> rows);
+  void prefill(std::span<const EngineRow> rows);
   // The log-probabilities of the prompts' tokens from the second on, of all rows one after the
   // other; nothing is written to the cache and nothing chosen. REQUIRES: fits(), nothing on its
   // way.
-  std::vector<double> score(std::span<const DecoderRow> rows);
+  std::vector<double> score(std::span<const EngineRow> rows);
 
   // Chooses one more token behind the last of each row, which is not in the cache yet.
-  void decode(std::span<const DecoderRow> rows);
+  void decode(std::span<const EngineRow> rows);
   // The same for the tokens that the step before chose, whether the host knows them already or not:
   // the rows are those of that step, with `pages` for one token more; `tokens` lacks the newest.
-  void decode_further(std::span<const DecoderRow> rows);
+  void decode_ahead(std::span<const EngineRow> rows);
 
   // Waits for the oldest step that has not been collected; its rows in their order. At most two may
   // be on their way.
-  std::span<const Chosen> collect();
+  std::span<const SampledToken> collect();
   // The logits of the step that was collected last, [rows, vocab]. REQUIRES: nothing on its way.
   std::vector<float> logits();
 
@@ -76,22 +76,22 @@ class Decoder {
 
   // From now on every call of this rank, the first of the world, is passed on to the others, which
   // follow() meanwhile; they are dismissed when this is destroyed.
-  void lead();
-  void follow();
+  void lead_ranks();
+  void follow_leader();
   // So that those who follow do not give up while there is nothing to do; to be called more often
   // than ranks wait for each other.
-  void keep_followers();
+  void ping_followers();
 
   size_t cache_bytes() const;
   // Steps that were issued as recorded work.
   int64_t replays() const;
 
-  class Runner;
+  class EngineRunner;
 
  private:
-  std::unique_ptr<Runner> runner_;
+  std::unique_ptr<EngineRunner> runner_;
   LoadedModel& model_;
-  std::unique_ptr<DecoderCalls> calls_;  // where this rank leads
+  std::unique_ptr<EngineCalls> calls_;  // where this rank leads
 };
 
 }  // namespace bev

@@ -11,10 +11,10 @@
 namespace bev {
 
 // The same puts give the same addresses on the device, so that recorded work finds its inputs.
-class StagedUpload {
+class InputUploader {
  public:
   // `bytes`: as peak() of a dry run says.
-  StagedUpload(Device& device, size_t bytes) : device_(device), arena_(device, bytes, "batches") {
+  InputUploader(Device& device, size_t bytes) : device_(device), arena_(device, bytes, "batches") {
     if (device.kind() == DeviceKind::Null) return;
     for (Stage& stage : stages_) stage.pinned = PinnedBuffer(device, bytes);
   }

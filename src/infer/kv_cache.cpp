@@ -24,7 +24,7 @@ void KvCache::copy_page(Exec& ex, int64_t from, int64_t to) const {
   }
 }
 
-void CachedAttention::forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) {
+void KvCacheAttention::forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) {
   const int64_t layer = in.layer - first_layer_;
   const Tensor keys = cache_.keys(layer), values = cache_.values(layer);
   if (!is_prompt_) {
@@ -39,16 +39,17 @@ void CachedAttention::forward(Exec& ex, const AttentionInput& in, Tensor out, Te
                                .keys = keys,
                                .values = values,
                                .out = out,
-                               .cache_is_settled = true});  // uploads part the steps
+                               .cache_is_constant = true});  // uploads part the steps
     return;
   }
   if (places_.present())
-    ops::cache_write(ex, {.k = in.k, .v = in.v, .places = places_, .keys = keys, .values = values});
+    ops::kv_cache_write(ex,
+                        {.k = in.k, .v = in.v, .places = places_, .keys = keys, .values = values});
   local_.forward(ex, in, out, lse);
 }
 
-void CachedAttention::backward(Exec&, const AttentionInput&, ConstTensor, ConstTensor, ConstTensor,
-                               const Gradients&) {
+void KvCacheAttention::backward(Exec&, const AttentionInput&, ConstTensor, ConstTensor, ConstTensor,
+                                const Gradients&) {
   throw Error(ErrorKind::Internal, "attention with a cache has no backward");
 }
 

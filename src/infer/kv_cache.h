@@ -41,19 +41,20 @@ class KvCache {
 // Attention that remembers: what a prompt's tokens see is among themselves, and is kept for the
 // tokens that follow one by one.
 
-class CachedAttention final : public AttentionCore {
+class KvCacheAttention final : public AttentionCore {
  public:
   // `first_layer`: of the model, the first one that the cache is for. The cache must outlive this.
-  CachedAttention(KvCache& cache, int64_t first_layer) : cache_(cache), first_layer_(first_layer) {}
+  KvCacheAttention(KvCache& cache, int64_t first_layer)
+      : cache_(cache), first_layer_(first_layer) {}
 
-  // From now on whole prompts pass. places i32 [tokens], as CacheWrite has them; absent: nothing is
-  // kept.
-  void begin_prompts(ConstTensor places) {
+  // From now on whole prompts pass. places i32 [tokens], as KvCacheWrite has them; absent: nothing
+  // is kept.
+  void begin_prefill(ConstTensor places) {
     is_prompt_ = true;
     places_ = places;
   }
   // From now on one token of each sequence passes; as DecodeAttention has them.
-  void begin_tokens(ConstTensor lengths, ConstTensor pages) {
+  void begin_decode(ConstTensor lengths, ConstTensor pages) {
     is_prompt_ = false;
     lengths_ = lengths;
     pages_ = pages;

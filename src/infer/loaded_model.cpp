@@ -12,7 +12,7 @@ namespace {
 
 // The same calls on the null device tell how much memory they take.
 ArenaSizes rehearse(const Config& config, int rank) {
-  RehearsedModel rehearsed(config, rank);
+  DryRunModel rehearsed(config, rank);
   Executor executor(rehearsed.model, 1, {});
   const BatchShape shape = resolve_batch(config);
   HostBatch batch;
@@ -23,7 +23,7 @@ ArenaSizes rehearse(const Config& config, int rank) {
 
 }  // namespace
 
-Config config_of_use(const ModelFolder& folder, const ModelUse& use) {
+Config config_of_use(const ModelFolder& folder, const InferenceSetup& use) {
   Config config = folder.config;
   config.device = use.device;
   config.parallel = use.parallel;
@@ -34,17 +34,17 @@ Config config_of_use(const ModelFolder& folder, const ModelUse& use) {
   return config;
 }
 
-LoadedModel::LoadedModel(const ModelFolder& folder, const ModelUse& use, Device& device,
+LoadedModel::LoadedModel(const ModelFolder& folder, const InferenceSetup& use, Device& device,
                          Communicator& world)
     : config_(config_of_use(folder, use)),
       device_(device),
       world_(world),
       groups_(layout_of(config_), world),
-      model_(std::make_unique<PlacedModel>(config_, device, groups_)) {
+      model_(std::make_unique<RankModel>(config_, device, groups_)) {
   if (folder.is_fresh) {
     model_->params.initialize(static_cast<uint64_t>(config_.train.seed));
   } else if (folder.is_checkpoint) {
-    const StoredCheckpoint stored(folder.weights);
+    const CheckpointReader stored(folder.weights);
     CheckpointWeights weights(stored, config_.model.vocab);
     load_weights(weights, model_->params);
     if (groups_.layout().pipeline == 1) weights.check_all_used();
@@ -53,7 +53,8 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const ModelUse& use, Device&
   }
 }
 
-LoadedModel::LoadedModel(const ModelFolder& folder, const ModelUse& use, std::unique_ptr<Own> own)
+LoadedModel::LoadedModel(const ModelFolder& folder, const InferenceSetup& use,
+                         std::unique_ptr<Own> own)
     : LoadedModel(folder, use, *own->device, own->world) {
   own_ = std::move(own);
 }
@@ -69,10 +70,10 @@ Executor& LoadedModel::executor() {
   return *executor_;
 }
 
-RehearsedModel::RehearsedModel(const Config& c, int rank)
+DryRunModel::DryRunModel(const Config& c, int rank)
     : config(c),
       device(make_null_device(c.device)),
-      world_(std::make_unique<PhantomCommunicator>(rank, layout_of(c).world())),
+      world_(std::make_unique<PlanningCommunicator>(rank, layout_of(c).world())),
       groups_(layout_of(c), *world_),
       model(config, *device, groups_) {}
 

@@ -10,18 +10,19 @@
 namespace bev {
 
 // How a model is used.
-struct ModelUse {
+struct InferenceSetup {
   DeviceConfig device{};
   ParallelConfig parallel{};
   int64_t sequences = 1, length = 1;  // of the largest batch. REQUIRES: fits the model's positions
 };
 // The configuration of the stored model in that use.
-Config config_of_use(const ModelFolder& folder, const ModelUse& use);
+Config config_of_use(const ModelFolder& folder, const InferenceSetup& use);
 
 class LoadedModel {
  public:
   // All ranks of the world together, each with a device of its own; both must outlive this.
-  LoadedModel(const ModelFolder& folder, const ModelUse& use, Device& device, Communicator& world);
+  LoadedModel(const ModelFolder& folder, const InferenceSetup& use, Device& device,
+              Communicator& world);
   // The whole model on a device that it owns.
   LoadedModel(const ModelFolder& folder, const DeviceConfig& device, int64_t sequences,
               int64_t length);
@@ -29,7 +30,7 @@ class LoadedModel {
   LoadedModel& operator=(const LoadedModel&) = delete;
 
   const Config& config() const { return config_; }
-  PlacedModel& placed() { return *model_; }
+  RankModel& placed() { return *model_; }
   Device& device() { return device_; }
   Communicator& world() { return world_; }
   int64_t vocab() const { return model_->blueprint.shape.vocab; }
@@ -43,32 +44,32 @@ class LoadedModel {
     std::unique_ptr<Device> device;
     SingleCommunicator world{};
   };
-  LoadedModel(const ModelFolder& folder, const ModelUse& use, std::unique_ptr<Own> own);
+  LoadedModel(const ModelFolder& folder, const InferenceSetup& use, std::unique_ptr<Own> own);
 
   std::unique_ptr<Own> own_;
   Config config_;
   Device& device_;
   Communicator& world_;
-  Groups groups_;
-  std::unique_ptr<PlacedModel> model_;
+  ProcessGroups groups_;
+  std::unique_ptr<RankModel> model_;
   std::unique_ptr<Executor> executor_;
 };
 
 // The same rank of the same model on a device without memory: what is done to it says how much
 // memory it takes.
-class RehearsedModel {
+class DryRunModel {
  public:
-  RehearsedModel(const Config& config, int rank);
+  DryRunModel(const Config& config, int rank);
 
   Config config;
   std::unique_ptr<Device> device;
 
  private:
   std::unique_ptr<Communicator> world_;
-  Groups groups_;
+  ProcessGroups groups_;
 
  public:
-  PlacedModel model;
+  RankModel model;
 };
 
 }  // namespace bev

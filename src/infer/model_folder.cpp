@@ -61,7 +61,7 @@ void open_as_huggingface(const fs::path& dir, ModelFolder& folder) {
 
 void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
   OpenedCheckpoint opened = open_checkpoint(dir);
-  const StoredCheckpoint& stored = *opened.stored;
+  const CheckpointReader& stored = *opened.stored;
   folder.is_checkpoint = true;
   folder.weights = stored.folder();
   folder.passed_over = std::move(opened.passed_over);

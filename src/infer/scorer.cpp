@@ -33,7 +33,7 @@ void require_ids_on_every_rank(const Config& config) {
 
 ArenaSizes rehearse(const Config& config, int rank) {
   require_ids_on_every_rank(config);
-  RehearsedModel rehearsed(config, rank);
+  DryRunModel rehearsed(config, rank);
   const BatchShape shape = resolve_batch(config);
   ScoringPass pass(rehearsed.model, shape.tokens_per_micro(), {});
   HostBatch batch;
@@ -106,7 +106,7 @@ std::vector<TokenScore> Scorer::score_together(std::span<const ScoringItem> item
     pass_.finish();
   } catch (const std::exception& error) {
     // Others may be reading what this rank has sent.
-    model_.placed().groups.pipeline().abandon(error.what());
+    model_.placed().groups.pipeline().abort(error.what());
     throw;
   }
   share(found, count);
@@ -168,7 +168,7 @@ namespace {
 // What the environment of a model says while a batch is scored.
 class ScoringEnv {
  public:
-  ScoringEnv(PlacedModel& model, Tensor loss, Tensor stats)
+  ScoringEnv(RankModel& model, Tensor loss, Tensor stats)
       : env_(model.env), loss_before_(env_.loss), was_training_(env_.training) {
     env_.training = false;
     env_.loss = loss;
@@ -199,7 +199,7 @@ std::vector<double> downloaded(Device& device, const Tensor& t) {
 
 }  // namespace
 
-ScoringPass::ScoringPass(PlacedModel& model, int64_t tokens, const ArenaSizes& sizes)
+ScoringPass::ScoringPass(RankModel& model, int64_t tokens, const ArenaSizes& sizes)
     : model_(model),
       pipeline_(model.groups.pipeline()),
       before_(pipeline_.rank() - 1),
@@ -220,7 +220,7 @@ Exec ScoringPass::exec() {
 }
 
 std::vector<TokenScore> ScoringPass::run(const HostBatch& batch) {
-  const MicroBatch micro = feed_.load(batch, 0);
+  const MicroBatch micro = feed_.upload(batch, 0);
   const ArenaScope scope(keep_);
   Exec ex = exec();
   const int64_t tokens = micro.tokens_count();
@@ -235,7 +235,7 @@ std::vector<TokenScore> ScoringPass::run(const HostBatch& batch) {
     stats = keep_.allocate({tokens, ops::kSoftmaxStats}, accumulation_of(dtype), "scoring.stats");
   } else {
     turn_ = 1 - turn_;
-    pipeline_.await(ex, outgoing.sent);
+    pipeline_.wait_send(ex, outgoing.sent);
     output = slice(outgoing.hidden, 0, 0, tokens);
   }
   const Tensor loss = tensor_over(loss_.data(), DType::f64, {2});
@@ -250,7 +250,7 @@ std::vector<TokenScore> ScoringPass::run(const HostBatch& batch) {
 void ScoringPass::finish() {
   Exec ex = exec();
   for (Outgoing& each : outgoing_) {
-    pipeline_.await(ex, each.sent);
+    pipeline_.wait_send(ex, each.sent);
     each.sent = {};
   }
 }

@@ -29,7 +29,7 @@ class ScoringPass {
  public:
   // `tokens`: of the largest batch. `sizes`: peaks() of a rehearsal with it. The model must outlive
   // this, and does nothing else while run() is at work.
-  ScoringPass(PlacedModel& model, int64_t tokens, const ArenaSizes& sizes);
+  ScoringPass(RankModel& model, int64_t tokens, const ArenaSizes& sizes);
 
   bool has_head() const { return next_ < 0; }
   // All ranks together, with the same batch. The score of each of its targets where the head is;
@@ -46,14 +46,14 @@ class ScoringPass {
   // What goes to the next stage: while one is on its way, the other is made.
   struct Outgoing {
     Tensor hidden{};
-    Sent sent{};
+    SendTicket sent{};
   };
   std::vector<TokenScore> scores_of(const Tensor& stats);
 
-  PlacedModel& model_;
+  RankModel& model_;
   Communicator& pipeline_;
   int before_, next_;  // pipeline ranks; -1: none
-  BatchFeed feed_;
+  BatchUploader feed_;
   Arena keep_, scratch_, recompute_;
   std::array<Outgoing, 2> outgoing_;
   size_t turn_ = 0;

@@ -59,8 +59,8 @@ size_t begun_stop(std::string_view text, std::span<const std::string> stops) {
 
 }  // namespace
 
-TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops,
-                       std::span<const int32_t> prompt)
+TextStreamer::TextStreamer(const Tokenizer& tokenizer, std::vector<std::string> stops,
+                           std::span<const int32_t> prompt)
     : tokenizer_(&tokenizer),
       stops_(std::move(stops)),
       anchor_(find_anchor(tokenizer)),
@@ -71,7 +71,7 @@ TextStream::TextStream(const Tokenizer& tokenizer, std::vector<std::string> stop
               "a stop string is empty or not UTF-8");
 }
 
-std::string TextStream::pending_text() const {
+std::string TextStreamer::pending_text() const {
   if (!has_begun_) return tokenizer_->decode(pending_, SpecialIds::LeaveOut);
   std::vector<int32_t> ids = anchor_;
   ids.insert(ids.end(), pending_.begin(), pending_.end());
@@ -79,7 +79,7 @@ std::string TextStream::pending_text() const {
   return text.substr(std::min(anchor_text_.size(), text.size()));
 }
 
-TextStream::Piece TextStream::add(int32_t id) {
+TextStreamer::Piece TextStreamer::add(int32_t id) {
   if (is_stopped_) return {.text = {}, .stopped = true};
   pending_.push_back(id);
   const std::string text = pending_text();
@@ -96,14 +96,14 @@ TextStream::Piece TextStream::add(int32_t id) {
   return take(text, false);
 }
 
-std::string TextStream::finish() {
+std::string TextStreamer::finish() {
   if (is_stopped_) return {};
   const std::string text = pending_text();
   pending_.clear();
   return take(text, true).text;
 }
 
-TextStream::Piece TextStream::take(std::string_view bytes, bool is_last) {
+TextStreamer::Piece TextStreamer::take(std::string_view bytes, bool is_last) {
   unfinished_ += bytes;
   const size_t whole = is_last ? unfinished_.size() : complete_utf8(unfinished_);
   held_ += replace_invalid_utf8(std::string_view(unfinished_).substr(0, whole));

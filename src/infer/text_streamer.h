@@ -18,12 +18,12 @@ namespace bev {
 //
 // One exception: where a vocabulary replaces all bytes of a run when one of them is wrong
 // (byte_fallback_decoder), those already given stay as they are.
-class TextStream {
+class TextStreamer {
  public:
   // `prompt`: what the text continues; a vocabulary may write the first word of a text unlike
   // others. REQUIRES: the tokenizer outlives this; no stop string is empty, each is UTF-8.
-  explicit TextStream(const Tokenizer& tokenizer, std::vector<std::string> stops = {},
-                      std::span<const int32_t> prompt = {});
+  explicit TextStreamer(const Tokenizer& tokenizer, std::vector<std::string> stops = {},
+                        std::span<const int32_t> prompt = {});
 
   struct Piece {
     std::string text{};

@@ -30,7 +30,7 @@ bool is_signal_of_people(int status) {
 }  // namespace
 
 Attempt::Attempt(const LaunchJob& job, int number, SignalQueue& signals, LaunchNote note,
-                 SideWork* side)
+                 PollSource* side)
     : job_(job),
       signals_(signals),
       note_(std::move(note)),
@@ -82,7 +82,7 @@ std::string Attempt::report_of(size_t culprit) const {
 }
 
 std::string Attempt::words_of(size_t rank) const {
-  return end_in_words(ranks_.end_of(rank).status, job_.is_own_program);
+  return exit_status_text(ranks_.end_of(rank).status, job_.is_own_program);
 }
 
 // How the others ended, those that ended alike together.

@@ -45,9 +45,9 @@ int pause(const SignalQueue& signals, std::chrono::milliseconds duration);
 
 // What a launcher looks after beside its ranks and its signals.
 
-class SideWork {
+class PollSource {
  public:
-  virtual ~SideWork() = default;
+  virtual ~PollSource() = default;
 
   // Can be read when there is something to look at.
   virtual int descriptor() const = 0;
@@ -75,7 +75,7 @@ class Attempt {
  public:
   // Starts the ranks. `job`, `signals` and `side`, which may be absent, outlive this.
   Attempt(const LaunchJob& job, int number, SignalQueue& signals, LaunchNote note,
-          SideWork* side = nullptr);
+          PollSource* side = nullptr);
 
   AttemptEnd run();
 
@@ -94,7 +94,7 @@ class Attempt {
   const LaunchJob& job_;
   SignalQueue& signals_;
   LaunchNote note_;
-  SideWork* side_;
+  PollSource* side_;
   SupervisedRanks ranks_;
   Stage stage_ = Stage::Waiting;
   std::optional<double> due_;

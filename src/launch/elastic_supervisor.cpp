@@ -27,7 +27,7 @@ std::string signal_name(int signal) { return format("SIG{}", ::sigabbrev_np(sign
 
 // Waits for something to look at, a signal, or some milliseconds. Returns a signal that asks for
 // the end, 0 when none does.
-int wait_aside(const SignalQueue& signals, SideWork& side, int milliseconds) {
+int wait_aside(const SignalQueue& signals, PollSource& side, int milliseconds) {
   std::array<pollfd, 2> watched{{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
                                  {.fd = side.descriptor(), .events = POLLIN, .revents = 0}}};
   ::poll(watched.data(), watched.size(), std::min(milliseconds, side.patience()));
@@ -35,7 +35,7 @@ int wait_aside(const SignalQueue& signals, SideWork& side, int milliseconds) {
   return signals.next_request();
 }
 
-MachineHello hello_of(const LaunchJob& job, const ElasticJob& elastic) {
+NodeHello hello_of(const LaunchJob& job, const ElasticJob& elastic) {
   return {.number = elastic.number,
           .processes = job.local_size,
           .least = elastic.least,
@@ -82,12 +82,12 @@ class FirstMachine {
   }
 
  private:
-  static MachineOver by_signal(int signal) {
+  static NodeJobEnd by_signal(int signal) {
     return {.code = 128 + signal,
             .words = format("ended by {} at the first machine", signal_name(signal))};
   }
 
-  int end_job(const MachineOver& over) {
+  int end_job(const NodeJobEnd& over) {
     if (over.code != 0) note_(over.words);
     host_.end_job(over);
     return over.code;
@@ -113,34 +113,34 @@ class FirstMachine {
   }
 
   // Waits for machines until places_ is filled. Something: the job is over.
-  std::optional<MachineOver> gather(int number) {
-    RollCall call({.least = elastic_.least,
-                   .most = elastic_.most,
-                   .last_call = in_seconds(elastic_.last_call),
-                   .join = in_seconds(elastic_.join_timeout)},
-                  seconds_now());
+  std::optional<NodeJobEnd> gather(int number) {
+    RendezvousWait call({.least = elastic_.least,
+                         .most = elastic_.most,
+                         .last_call = in_seconds(elastic_.last_call),
+                         .join = in_seconds(elastic_.join_timeout)},
+                        seconds_now());
     int noted = 0;
     for (;;) {
       host_.look();
-      const std::vector<MachineHello> others = host_.waiting();
+      const std::vector<NodeHello> others = host_.waiting();
       const int present = 1 + static_cast<int>(others.size());
       const bool was_last_call = call.is_last_call();
-      const RollCall::Verdict verdict = call.judge(present, seconds_now());
-      if (verdict == RollCall::Verdict::TooFew)
-        return MachineOver{
+      const RendezvousWait::Verdict verdict = call.judge(present, seconds_now());
+      if (verdict == RendezvousWait::Verdict::TooFew)
+        return NodeJobEnd{
             .code = refusal_.empty() ? exit_code(ErrorKind::Comm) : exit_code(ErrorKind::Usage),
             .words = format("{} after {} s, where {}{}", here_text(present),
                             in_seconds(elastic_.join_timeout),
                             refusal_.empty() ? format("{} are needed", elastic_.least)
                                              : "no number of them can do it: ",
                             refusal_)};
-      if (verdict == RollCall::Verdict::Go) {
+      if (verdict == RendezvousWait::Verdict::Go) {
         if (choose(others, number)) return std::nullopt;
         if (present >= elastic_.most)
-          return MachineOver{.code = exit_code(ErrorKind::Usage),
-                             .words = format("{}, and no number of them from {} on can do "
-                                             "it: {}",
-                                             here_text(present), elastic_.least, refusal_)};
+          return NodeJobEnd{.code = exit_code(ErrorKind::Usage),
+                            .words = format("{}, and no number of them from {} on can do "
+                                            "it: {}",
+                                            here_text(present), elastic_.least, refusal_)};
         call.refuse(present);
         note_(
             format("{}, which cannot do it; waiting for others: {}", here_text(present), refusal_));
@@ -156,9 +156,9 @@ class FirstMachine {
   }
 
   // Whether some of them can; who takes part then, and what people read.
-  bool choose(const std::vector<MachineHello>& others, int number) {
+  bool choose(const std::vector<NodeHello>& others, int number) {
     std::vector<int> processes{job_.local_size};
-    for (const MachineHello& other : others)
+    for (const NodeHello& other : others)
       if (static_cast<int>(processes.size()) < elastic_.most) processes.push_back(other.processes);
     const MachineChoice choice = elastic_.choose(processes);
     refusal_ = choice.why;
@@ -184,7 +184,7 @@ class FirstMachine {
     return true;
   }
 
-  std::string start_words(const std::vector<MachineHello>& others, size_t count, int data_ranks,
+  std::string start_words(const std::vector<NodeHello>& others, size_t count, int data_ranks,
                           int number) const {
     std::string text =
         format("{}: {} take part, {} ranks", number == 0 ? "start" : format("restart {}", number),
@@ -246,16 +246,16 @@ class FirstMachine {
   const ElasticJob& elastic_;
   const LaunchNote& note_;
   SignalQueue signals_;
-  MachineHost host_;
+  NodeServer host_;
   std::optional<RestartPolicy> policy_;
-  std::map<int, MachinePlace> places_;
+  std::map<int, NodeAssignment> places_;
   int data_ranks_ = 0;  // of the last attempt
   std::string refusal_;
 };
 
 int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& note) {
   SignalQueue signals;
-  MachineGuest guest;
+  NodeClient guest;
   if (const int signal = guest.join({.host = job.master_host,
                                      .port = job.master_port + 1,
                                      .secret = job.secret,
@@ -270,17 +270,15 @@ int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& 
       if (guest.over()->code != 0) note(guest.over()->words);
       return guest.over()->code;
     }
-    const std::optional<MachinePlace> place = guest.take_place();
+    const std::optional<NodeAssignment> place = guest.take_place();
     if (!place) continue;
     job.node = place->node;
     job.first_rank = place->first_rank;
     job.size = place->ranks;
     const AttemptEnd end = Attempt(job, place->restart, signals, note, &guest).run();
     if (!end.report.empty()) note(end.report);
-    guest.report({.code = end.code,
-                  .by_people = end.by_people,
-                  .seconds = end.seconds,
-                  .words = end.words});
+    guest.report(
+        {.code = end.code, .by_people = end.by_people, .seconds = end.seconds, .words = end.words});
     if (end.code != 0 && end.asked_by != 0) {
       note(format("ended by {}; the other machines go on", signal_name(end.asked_by)));
       return end.code;
@@ -297,7 +295,7 @@ int supervise_elastic(const LaunchJob& job, const ElasticJob& elastic, const Lau
                              : supervise_guest(job, elastic, note);
 }
 
-RollCall::Verdict RollCall::judge(int present, double now) {
+RendezvousWait::Verdict RendezvousWait::judge(int present, double now) {
   const bool is_late = now - started_ >= limits_.join;
   if (present < limits_.least || present == refused_) {
     called_ = -1;

@@ -31,10 +31,10 @@ struct ElasticJob {
 
 // Does what supervise() does for the ranks of this machine, in attempts that the first machine's
 // launcher calls: beside the port of the ranks, at master_port + 1, launchers that know the secret
-// of the job meet there. It waits for machines (RollCall), starts the ranks of as many as can take
-// part, those of the lowest numbers, and decides after a failure what happens next (RestartPolicy).
-// Others wait for the next attempt, and so does a machine that comes later. A machine that is gone
-// fails its attempt only; the first machine's end is the end of the job.
+// of the job meet there. It waits for machines (RendezvousWait), starts the ranks of as many as can
+// take part, those of the lowest numbers, and decides after a failure what happens next
+// (RestartPolicy). Others wait for the next attempt, and so does a machine that comes later. A
+// machine that is gone fails its attempt only; the first machine's end is the end of the job.
 //
 // Place and number of ranks in `job` do not count; node, first_rank and size are set for each
 // attempt. REQUIRES: as supervise().
@@ -42,7 +42,7 @@ int supervise_elastic(const LaunchJob& job, const ElasticJob& elastic, const Lau
 
 // How long machines are waited for before an attempt.
 
-class RollCall {
+class RendezvousWait {
  public:
   struct Limits {
     int least = 1, most = 1;
@@ -51,7 +51,7 @@ class RollCall {
   };
   enum class Verdict : uint8_t { Wait, Go, TooFew };
 
-  RollCall(const Limits& limits, double now) : limits_(limits), started_(now) {}
+  RendezvousWait(const Limits& limits, double now) : limits_(limits), started_(now) {}
 
   // As often as one likes. Go: as many are there as can take part, or the last call is over.
   Verdict judge(int present, double now);

@@ -23,7 +23,7 @@ constexpr milliseconds kFirstNote{2000}, kNextNote{30000};
 
 }  // namespace
 
-int MachineGuest::join(const Options& options, const SignalQueue& signals) {
+int NodeClient::join(const Options& options, const SignalQueue& signals) {
   there_ = host_and_port(options.host, options.port);
   note_ = options.note;
   const auto started = steady_clock::now();
@@ -50,7 +50,7 @@ int MachineGuest::join(const Options& options, const SignalQueue& signals) {
 }
 
 // False: it may succeed later.
-bool MachineGuest::try_to_join(const Options& options, std::string& why) {
+bool NodeClient::try_to_join(const Options& options, std::string& why) {
   std::vector<Address> addresses;
   try {
     addresses = resolve(options.host, options.port);
@@ -88,7 +88,7 @@ bool MachineGuest::try_to_join(const Options& options, std::string& why) {
   return true;
 }
 
-void MachineGuest::look() {
+void NodeClient::look() {
   if (over_) return;
   const auto now = steady_clock::now();
   try {
@@ -105,27 +105,27 @@ void MachineGuest::look() {
     lose(format("nothing has been heard of it for {} s", kMachineSilence.count()));
   if (now < next_beat_) return;
   next_beat_ = now + kMachineBeat;
-  say(MachineBeat{});
+  say(NodeHeartbeat{});
 }
 
-void MachineGuest::take(const MachineMessage& message) {
+void NodeClient::take(const NodeMessage& message) {
   if (over_) return;
-  if (const auto* place = std::get_if<MachinePlace>(&message)) {
+  if (const auto* place = std::get_if<NodeAssignment>(&message)) {
     place_ = *place;
     stop_.clear();
-  } else if (const auto* text = std::get_if<MachineNote>(&message)) {
+  } else if (const auto* text = std::get_if<NodeNote>(&message)) {
     note_(text->text);
-  } else if (const auto* stop = std::get_if<MachineStop>(&message)) {
+  } else if (const auto* stop = std::get_if<NodeStop>(&message)) {
     stop_ = stop->why;
-  } else if (const auto* over = std::get_if<MachineOver>(&message)) {
+  } else if (const auto* over = std::get_if<NodeJobEnd>(&message)) {
     over_ = *over;
   } else {
-    BEV_CHECK(std::holds_alternative<MachineBeat>(message), Comm,
+    BEV_CHECK(std::holds_alternative<NodeHeartbeat>(message), Comm,
               "it says what a first machine does not say");
   }
 }
 
-void MachineGuest::say(const MachineMessage& message) {
+void NodeClient::say(const NodeMessage& message) {
   if (over_) return;
   try {
     connection_->send(std::make_shared<const std::string>(encode_machine(message)));
@@ -135,19 +135,19 @@ void MachineGuest::say(const MachineMessage& message) {
   }
 }
 
-void MachineGuest::lose(const std::string& why) {
+void NodeClient::lose(const std::string& why) {
   if (over_) return;
-  over_ = MachineOver{
+  over_ = NodeJobEnd{
       .code = exit_code(ErrorKind::Comm),
       .words = format("the launcher of the first machine, {}, is gone: {}; without it the job ends "
                       "here. Started again on all machines, a command with --load continues",
                       there_, why)};
 }
 
-std::string MachineGuest::end_wanted() const {
+std::string NodeClient::end_wanted() const {
   return over_ ? "the first machine has left the job" : stop_;
 }
 
-std::optional<MachinePlace> MachineGuest::take_place() { return std::exchange(place_, {}); }
+std::optional<NodeAssignment> NodeClient::take_place() { return std::exchange(place_, {}); }
 
 }  // namespace bev

@@ -12,13 +12,13 @@
 
 namespace bev {
 
-class MachineGuest final : public SideWork {
+class NodeClient final : public PollSource {
  public:
   struct Options {
     std::string host;  // of the first machine
     int port = 0;
     std::string secret;
-    MachineHello hello;
+    NodeHello hello;
     std::chrono::milliseconds limit{};
     LaunchNote note;
   };
@@ -34,23 +34,23 @@ class MachineGuest final : public SideWork {
   std::string end_wanted() const override;
 
   // Where this machine takes part in the next attempt, once.
-  std::optional<MachinePlace> take_place();
+  std::optional<NodeAssignment> take_place();
   // How its ranks ended.
-  void report(const MachineEnd& end) { say(end); }
+  void report(const NodeEnd& end) { say(end); }
   // Set when the job has ended, or the first machine is gone.
-  const std::optional<MachineOver>& over() const { return over_; }
+  const std::optional<NodeJobEnd>& over() const { return over_; }
 
  private:
   bool try_to_join(const Options& options, std::string& why);
-  void take(const MachineMessage& message);
-  void say(const MachineMessage& message);
+  void take(const NodeMessage& message);
+  void say(const NodeMessage& message);
   void lose(const std::string& why);
 
   std::string there_;
   LaunchNote note_;
   std::unique_ptr<SecureConnection> connection_;
-  std::optional<MachinePlace> place_;
-  std::optional<MachineOver> over_;
+  std::optional<NodeAssignment> place_;
+  std::optional<NodeJobEnd> over_;
   std::string stop_;
   std::chrono::steady_clock::time_point heard_{}, next_beat_{};
 };

@@ -11,7 +11,7 @@
 namespace bev {
 
 // From a launcher to that of the first machine.
-struct MachineHello {
+struct NodeHello {
   int32_t number = 0;  // of the machine, as --node-rank has it
   int32_t processes = 1;
   int32_t least = 1, most = 1;  // of the machines
@@ -19,7 +19,7 @@ struct MachineHello {
 };
 
 // The same, about its ranks in an attempt.
-struct MachineEnd {
+struct NodeEnd {
   int32_t code = 0;
   bool by_people = false;
   double seconds = 0;
@@ -27,40 +27,40 @@ struct MachineEnd {
 };
 
 // From the first machine: the ranks of this one start.
-struct MachinePlace {
+struct NodeAssignment {
   int32_t node = 0, nodes = 1;
   int32_t first_rank = 0, ranks = 1;  // of how many in all
   int32_t restart = 0;
 };
 
 // What people should read.
-struct MachineNote {
+struct NodeNote {
   std::string text{};
 };
 
 // The attempt has failed elsewhere; its ranks must end.
-struct MachineStop {
+struct NodeStop {
   std::string why{};
 };
 
 // The job has ended, or this machine has no part in it.
-struct MachineOver {
+struct NodeJobEnd {
   int32_t code = 0;
   std::string words{};
 };
 
 // In both directions, so that silence means something.
-struct MachineBeat {};
+struct NodeHeartbeat {};
 
-using MachineMessage = std::variant<MachineHello, MachineEnd, MachinePlace, MachineNote,
-                                    MachineStop, MachineOver, MachineBeat>;
+using NodeMessage =
+    std::variant<NodeHello, NodeEnd, NodeAssignment, NodeNote, NodeStop, NodeJobEnd, NodeHeartbeat>;
 
 inline constexpr size_t kMachineMessageMost = size_t{64} << 10;
 
 // Long texts are cut.
-std::string encode_machine(const MachineMessage& message);
+std::string encode_machine(const NodeMessage& message);
 // A Comm error where the bytes are none.
-MachineMessage decode_machine(std::string_view bytes);
+NodeMessage decode_machine(std::string_view bytes);
 
 // How launchers know that the others are still there.
 

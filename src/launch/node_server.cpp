@@ -29,7 +29,7 @@ int comm_code() { return exit_code(ErrorKind::Comm); }
 
 }  // namespace
 
-MachineHost::MachineHost(Options options)
+NodeServer::NodeServer(Options options)
     : options_(std::move(options)),
       secret_(options_.secret),
       listener_(listen_on(options_.host, options_.port)),
@@ -39,7 +39,7 @@ MachineHost::MachineHost(Options options)
   watch(listener_.get(), kListenerId, false, true);
 }
 
-void MachineHost::watch(int descriptor, uint64_t id, bool out, bool is_new) const {
+void NodeServer::watch(int descriptor, uint64_t id, bool out, bool is_new) const {
   epoll_event event{};
   event.events = EPOLLIN | (out ? EPOLLOUT : 0U);
   event.data.u64 = id;
@@ -48,7 +48,7 @@ void MachineHost::watch(int descriptor, uint64_t id, bool out, bool is_new) cons
       Comm, "cannot watch a connection: {}", std::strerror(errno));
 }
 
-void MachineHost::look() {
+void NodeServer::look() {
   std::array<epoll_event, 64> events{};
   const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
   const Time now = steady_clock::now();
@@ -68,7 +68,7 @@ void MachineHost::look() {
   settle();
 }
 
-void MachineHost::accept_some(Time now) {
+void NodeServer::accept_some(Time now) {
   for (;;) {
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
@@ -93,12 +93,12 @@ void MachineHost::accept_some(Time now) {
   }
 }
 
-size_t MachineHost::strangers() const {
+size_t NodeServer::strangers() const {
   return static_cast<size_t>(std::count_if(peers_.begin(), peers_.end(),
                                            [](const auto& entry) { return !entry.second->hello; }));
 }
 
-void MachineHost::read(Peer& peer, Time now) {
+void NodeServer::read(Peer& peer, Time now) {
   if (!peer.broken.empty()) return;
   try {
     const Reading reading = peer.connection.receive([&](const std::string& bytes) {
@@ -112,25 +112,25 @@ void MachineHost::read(Peer& peer, Time now) {
   }
 }
 
-void MachineHost::take(Peer& peer, const MachineMessage& message) {
-  if (const auto* hello = std::get_if<MachineHello>(&message)) {
+void NodeServer::take(Peer& peer, const NodeMessage& message) {
+  if (const auto* hello = std::get_if<NodeHello>(&message)) {
     BEV_CHECK(!peer.hello, Comm, "it says twice which machine it is");
     greet(peer, *hello);
     return;
   }
   BEV_CHECK(peer.hello.has_value(), Comm, "it does not say which machine it is");
-  if (const auto* end = std::get_if<MachineEnd>(&message)) {
+  if (const auto* end = std::get_if<NodeEnd>(&message)) {
     const auto place = running_.find(peer.hello->number);
     BEV_CHECK(place != running_.end() && place->second == peer.id, Comm,
               "it tells the end of what it took no part in");
     ended(peer.hello->number, *end);
   } else {
-    BEV_CHECK(std::holds_alternative<MachineBeat>(message), Comm, "it says what no machine says");
+    BEV_CHECK(std::holds_alternative<NodeHeartbeat>(message), Comm, "it says what no machine says");
   }
 }
 
-std::string MachineHost::objection(const MachineHello& hello) const {
-  const MachineHello& own = options_.own;
+std::string NodeServer::objection(const NodeHello& hello) const {
+  const NodeHello& own = options_.own;
   if (hello.number == 0)
     return "machine 0 is the first, which is here; legal is another --node-rank";
   if (hello.job != own.job)
@@ -141,7 +141,7 @@ std::string MachineHost::objection(const MachineHello& hello) const {
   return "";
 }
 
-void MachineHost::greet(Peer& peer, const MachineHello& hello) {
+void NodeServer::greet(Peer& peer, const NodeHello& hello) {
   if (const std::string why = objection(hello); !why.empty()) {
     refusals_.refused(peer.from, why);
     dismiss(peer, {.code = exit_code(ErrorKind::Usage),
@@ -158,22 +158,22 @@ void MachineHost::greet(Peer& peer, const MachineHello& hello) {
   names_[hello.number] = format("machine {} (host {})", hello.number, hello.host);
   options_.note(format("{} has come, from {}", name_of(hello.number), peer.from));
   if (!running_.empty())
-    say(peer, MachineNote{"an attempt is under way; this machine waits for the next one"});
+    say(peer, NodeNote{"an attempt is under way; this machine waits for the next one"});
 }
 
-void MachineHost::dismiss(Peer& peer, const MachineOver& over) {
+void NodeServer::dismiss(Peer& peer, const NodeJobEnd& over) {
   say(peer, over);
   peer.was_told_over = true;
   if (peer.hello) peer.broken = over.words;
 }
 
-void MachineHost::say(Peer& peer, const MachineMessage& message) {
+void NodeServer::say(Peer& peer, const NodeMessage& message) {
   if (!peer.broken.empty() || peer.was_told_over) return;
   peer.connection.send(std::make_shared<const std::string>(encode_machine(message)));
   flush(peer);
 }
 
-void MachineHost::flush(Peer& peer) {
+void NodeServer::flush(Peer& peer) {
   if (!peer.broken.empty()) return;
   try {
     const bool is_done = peer.connection.flush();
@@ -187,7 +187,7 @@ void MachineHost::flush(Peer& peer) {
 }
 
 // Forgets the connections that broke off, and notes machines that are gone.
-void MachineHost::settle() {
+void NodeServer::settle() {
   for (auto next = peers_.begin(); next != peers_.end();) {
     const auto here = next++;
     if (here->second->broken.empty()) continue;
@@ -206,14 +206,14 @@ void MachineHost::settle() {
   }
 }
 
-void MachineHost::ended(int number, const MachineEnd& end) {
+void NodeServer::ended(int number, const NodeEnd& end) {
   running_.erase(number);
   ends_[number] = end;
   if (end.code != 0 && failure_.empty()) failure_ = format("{} has failed", name_of(number));
   if (end.code != 0) stop(failure_);
 }
 
-void MachineHost::tick(Time now) {
+void NodeServer::tick(Time now) {
   refusals_.tick(now);
   const bool is_beat = now >= next_beat_;
   if (is_beat) next_beat_ = now + kMachineBeat;
@@ -223,21 +223,21 @@ void MachineHost::tick(Time now) {
       peer->broken = "it did not say which machine it is within 5 s";
     if (peer->hello && silent >= kMachineSilence)
       peer->broken = format("nothing has been heard of it for {} s", kMachineSilence.count());
-    if (peer->hello && is_beat) say(*peer, MachineBeat{});
+    if (peer->hello && is_beat) say(*peer, NodeHeartbeat{});
   }
 }
 
-std::vector<MachineHello> MachineHost::waiting() const {
-  std::vector<MachineHello> all;
+std::vector<NodeHello> NodeServer::waiting() const {
+  std::vector<NodeHello> all;
   for (const auto& [id, peer] : peers_)
     if (peer->hello && peer->broken.empty() && !running_.contains(peer->hello->number))
       all.push_back(*peer->hello);
   std::sort(all.begin(), all.end(),
-            [](const MachineHello& a, const MachineHello& b) { return a.number < b.number; });
+            [](const NodeHello& a, const NodeHello& b) { return a.number < b.number; });
   return all;
 }
 
-void MachineHost::start(const std::map<int, MachinePlace>& places) {
+void NodeServer::start(const std::map<int, NodeAssignment>& places) {
   running_.clear();
   ends_.clear();
   failure_.clear();
@@ -254,13 +254,13 @@ void MachineHost::start(const std::map<int, MachinePlace>& places) {
   settle();
 }
 
-void MachineHost::stop(const std::string& why) {
+void NodeServer::stop(const std::string& why) {
   if (std::exchange(is_stopped_, true)) return;
   for (const auto& [number, id] : running_)
-    if (Peer* peer = peer_of(number)) say(*peer, MachineStop{why});
+    if (Peer* peer = peer_of(number)) say(*peer, NodeStop{why});
 }
 
-void MachineHost::give_up_the_silent() {
+void NodeServer::give_up_the_silent() {
   while (!running_.empty()) {
     const int number = running_.begin()->first;
     if (Peer* peer = peer_of(number)) peer->broken = "it does not say how its ranks ended";
@@ -269,26 +269,26 @@ void MachineHost::give_up_the_silent() {
   settle();
 }
 
-std::string MachineHost::name_of(int number) const {
+std::string NodeServer::name_of(int number) const {
   const auto found = names_.find(number);
   return found == names_.end() ? format("machine {}", number) : found->second;
 }
 
-MachineHost::Peer* MachineHost::peer_of(int number) const {
+NodeServer::Peer* NodeServer::peer_of(int number) const {
   for (const auto& [id, peer] : peers_)
     if (peer->hello && peer->hello->number == number && peer->broken.empty()) return peer.get();
   return nullptr;
 }
 
-void MachineHost::tell(const std::string& text) {
+void NodeServer::tell(const std::string& text) {
   for (auto& [id, peer] : peers_)
-    if (peer->hello) say(*peer, MachineNote{text});
+    if (peer->hello) say(*peer, NodeNote{text});
   settle();
 }
 
 // Closing a connection while something unread lies in it may destroy what was sent last: the others
 // close first.
-void MachineHost::end_job(const MachineOver& over) {
+void NodeServer::end_job(const NodeJobEnd& over) {
   listener_.close();
   for (auto& [id, peer] : peers_) {
     if (!peer->hello) continue;

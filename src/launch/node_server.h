@@ -16,18 +16,18 @@
 
 namespace bev {
 
-class MachineHost final : public SideWork {
+class NodeServer final : public PollSource {
  public:
   struct Options {
     std::string host;  // of this machine, as the others reach it
     int port = 0;
     std::string secret;  // who has another is not let in
-    MachineHello own;    // the others must want the same job
+    NodeHello own;       // the others must want the same job
     LaunchNote note;
   };
 
   // Listens from now on. A Comm error says why it cannot.
-  explicit MachineHost(Options options);
+  explicit NodeServer(Options options);
 
   int descriptor() const override { return epoll_.get(); }
   int patience() const override { return 1000; }
@@ -36,9 +36,9 @@ class MachineHost final : public SideWork {
   std::string end_wanted() const override { return failure_; }
 
   // Machines that take part in nothing now, by number.
-  std::vector<MachineHello> waiting() const;
+  std::vector<NodeHello> waiting() const;
   // An attempt begins, with these; places by number of the machine.
-  void start(const std::map<int, MachinePlace>& places);
+  void start(const std::map<int, NodeAssignment>& places);
   // The attempt has failed: those who still take part are told, once.
   void stop(const std::string& why);
   // Whether nobody but the first machine takes part any more.
@@ -46,14 +46,14 @@ class MachineHost final : public SideWork {
   // Those who have not told how they ended are given up.
   void give_up_the_silent();
   // How the attempt ended elsewhere, by number of the machine.
-  const std::map<int, MachineEnd>& ends() const { return ends_; }
+  const std::map<int, NodeEnd>& ends() const { return ends_; }
   // "machine 2 (host b)"
   std::string name_of(int number) const;
 
   // Lines for people at all machines that are here.
   void tell(const std::string& text);
   // Ends the job everywhere; returns when all have heard it, or soon.
-  void end_job(const MachineOver& over);
+  void end_job(const NodeJobEnd& over);
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -62,7 +62,7 @@ class MachineHost final : public SideWork {
     SecureConnection connection;
     std::string from;  // its address
     Time heard{};      // of a stranger: when it came
-    std::optional<MachineHello> hello{};
+    std::optional<NodeHello> hello{};
     bool wants_out = false, was_told_over = false;
     std::string broken{};  // why it can no longer be used
   };
@@ -70,27 +70,27 @@ class MachineHost final : public SideWork {
   void watch(int descriptor, uint64_t id, bool out, bool is_new) const;
   void accept_some(Time now);
   void read(Peer& peer, Time now);
-  void take(Peer& peer, const MachineMessage& message);
-  void greet(Peer& peer, const MachineHello& hello);
-  std::string objection(const MachineHello& hello) const;
-  void dismiss(Peer& peer, const MachineOver& over);
-  void say(Peer& peer, const MachineMessage& message);
+  void take(Peer& peer, const NodeMessage& message);
+  void greet(Peer& peer, const NodeHello& hello);
+  std::string objection(const NodeHello& hello) const;
+  void dismiss(Peer& peer, const NodeJobEnd& over);
+  void say(Peer& peer, const NodeMessage& message);
   void flush(Peer& peer);
   void settle();
   void tick(Time now);
-  void ended(int number, const MachineEnd& end);
+  void ended(int number, const NodeEnd& end);
   size_t strangers() const;
   Peer* peer_of(int number) const;
 
   Options options_;
   HmacKey secret_;
   Socket listener_, epoll_;
-  RefusalNotes refusals_;
+  RefusalLog refusals_;
   std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
   uint64_t next_id_ = 1;
   std::map<int, std::string> names_;  // of all that ever came, by number
   std::map<int, uint64_t> running_;   // which connection takes part, by number
-  std::map<int, MachineEnd> ends_;
+  std::map<int, NodeEnd> ends_;
   std::string failure_;
   bool is_stopped_ = false;
   Time next_tick_{}, next_beat_{};

@@ -50,11 +50,11 @@ void LineCutter::finish(FunctionRef<void(std::string_view)> use) {
   begun_.clear();
 }
 
-void Console::add(std::string_view text) {
+void RelayStream::add(std::string_view text) {
   if (descriptor_ >= 0) pending_ += text;
 }
 
-void Console::write_some() {
+void RelayStream::write_some() {
   // A pipe that has room has it for so many bytes.
   const size_t count = std::min(pending_.size(), size_t{PIPE_BUF});
   const ssize_t written = ::write(descriptor_, pending_.data(), count);
@@ -66,7 +66,7 @@ void Console::write_some() {
   }
 }
 
-OutputRelay::OutputRelay(int pipe, int file, Console& console, std::string prefix)
+OutputRelay::OutputRelay(int pipe, int file, RelayStream& console, std::string prefix)
     : pipe_(pipe), file_(file), console_(&console), prefix_(std::move(prefix)) {}
 
 OutputRelay::OutputRelay(OutputRelay&& other) noexcept

@@ -27,9 +27,9 @@ class LineCutter {
 
 // A stream of ours to which several ranks write. Nothing here waits: what finds no room stays until
 // there is. When nobody reads it any more, all gets lost.
-class Console {
+class RelayStream {
  public:
-  explicit Console(int descriptor) : descriptor_(descriptor) {}
+  explicit RelayStream(int descriptor) : descriptor_(descriptor) {}
 
   int descriptor() const { return descriptor_; }
   bool has_pending() const { return !pending_.empty(); }
@@ -51,7 +51,7 @@ class Console {
 class OutputRelay {
  public:
   // Owns both descriptors. `file` -1: none.
-  OutputRelay(int pipe, int file, Console& console, std::string prefix);
+  OutputRelay(int pipe, int file, RelayStream& console, std::string prefix);
   ~OutputRelay();
   OutputRelay(OutputRelay&& other) noexcept;
   OutputRelay(const OutputRelay&) = delete;
@@ -60,7 +60,7 @@ class OutputRelay {
 
   // -1 when the stream has ended.
   int descriptor() const { return pipe_; }
-  const Console& console() const { return *console_; }
+  const RelayStream& console() const { return *console_; }
   // REQUIRES: poll(2) says that there is something, or the end.
   void read_some();
   // Ends the stream, although a process may still hold its other end.
@@ -72,7 +72,7 @@ class OutputRelay {
   void use(std::string_view line);
 
   int pipe_, file_;
-  Console* console_;
+  RelayStream* console_;
   std::string prefix_;
   LineCutter lines_{size_t{64} << 10};
   std::deque<std::string> last_;

@@ -70,7 +70,7 @@ ProcessWorld::~ProcessWorld() = default;
 void ProcessWorld::connect(const Options& options) {
   const bool is_first = environment_.rank == 0;
   const std::string named = parallel_.interface.empty() ? "" : local_address(parallel_.interface);
-  std::optional<ControlPort> listener;
+  std::optional<ListenPort> listener;
   Meeting meeting;
   if (environment_.by == LaunchedBy::Mpirun) {
     if (is_first) {
@@ -90,22 +90,22 @@ void ProcessWorld::connect(const Options& options) {
   }
   control_at_ = format("{}:{}", meeting.host, meeting.port);
   own_address_ = named.empty() ? address_towards(meeting.host) : named;
-  control_ = std::make_unique<Control>(
-      Control::Options{.rank = environment_.rank,
-                       .size = environment_.size,
-                       .host = meeting.host,
-                       .port = meeting.port,
-                       .listener = std::move(listener),
-                       .secret = meeting.secret,
-                       .job = environment_.job,
-                       .own_host = own_host(own_address_),
-                       .join_limit = from_seconds(60 * parallel_.timeout_minutes),
-                       .heartbeat = heartbeat_for(parallel_.silence_seconds),
-                       .silence = from_seconds(parallel_.silence_seconds),
-                       .limit = from_seconds(60 * parallel_.timeout_minutes),
-                       .note = options.note,
-                       .note_of_first = options.note_of_first,
-                       .on_failure = options.on_failure});
+  control_ = std::make_unique<CoordinationClient>(
+      CoordinationClient::Options{.rank = environment_.rank,
+                                  .size = environment_.size,
+                                  .host = meeting.host,
+                                  .port = meeting.port,
+                                  .listener = std::move(listener),
+                                  .secret = meeting.secret,
+                                  .job = environment_.job,
+                                  .own_host = own_host(own_address_),
+                                  .join_limit = from_seconds(60 * parallel_.timeout_minutes),
+                                  .heartbeat = heartbeat_for(parallel_.silence_seconds),
+                                  .heartbeat_timeout = from_seconds(parallel_.silence_seconds),
+                                  .limit = from_seconds(60 * parallel_.timeout_minutes),
+                                  .log = options.note,
+                                  .note_of_first = options.note_of_first,
+                                  .on_failure = options.on_failure});
 }
 
 EngineKind ProcessWorld::engine_for(DeviceKind device) const {
@@ -182,9 +182,11 @@ std::string line_difference(const std::string& first, const std::string& other, 
   return lines_beyond(other, first, '-', most) + lines_beyond(first, other, '+', most);
 }
 
-void require_same(Control& control, const std::string& what, const std::string& here) {
+void require_same_on_ranks(CoordinationClient& control, const std::string& what,
+                           const std::string& here) {
   constexpr size_t kMostLines = 20;
-  const std::vector<std::string> hashes = control.exchange(sha256(std::as_bytes(std::span(here))));
+  const std::vector<std::string> hashes =
+      control.all_gather(sha256(std::as_bytes(std::span(here))));
   std::vector<int> others;
   for (int rank = 1; rank < control.size(); ++rank) {
     if (hashes[static_cast<size_t>(rank)] != hashes.front()) others.push_back(rank);
@@ -192,8 +194,8 @@ void require_same(Control& control, const std::string& what, const std::string& 
   if (others.empty()) return;
   // Two texts say what it is: the first rank's, and that of the first other.
   const bool shows = control.rank() == 0 || control.rank() == others.front();
-  const std::vector<std::string> texts = control.exchange(shows ? here : "");
-  const RankPlace& place = control.place(others.front());
+  const std::vector<std::string> texts = control.all_gather(shows ? here : "");
+  const RankIdentity& place = control.place(others.front());
   throw Error(
       ErrorKind::Usage,
       format(

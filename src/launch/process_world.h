@@ -32,7 +32,7 @@ class ProcessWorld {
 
   int rank() const { return control_->rank(); }
   int size() const { return control_->size(); }
-  Control& control() { return *control_; }
+  CoordinationClient& control() { return *control_; }
 
   // All ranks together. The communicator must end before the device and this.
   std::unique_ptr<Communicator> make_world(Device& device);
@@ -50,7 +50,7 @@ class ProcessWorld {
 
   RankEnvironment environment_;
   ParallelConfig parallel_;
-  std::unique_ptr<Control> control_;
+  std::unique_ptr<CoordinationClient> control_;
   std::unique_ptr<HostEngine> engine_;
   std::string control_at_, own_address_, engine_words_;
 };
@@ -60,7 +60,8 @@ class ProcessWorld {
 // All ranks call it together. `here` of the ranks is compared by hash; where it differs from the
 // first rank's, every rank throws a Usage error with the lines that differ. `what`: "the
 // configuration".
-void require_same(Control& control, const std::string& what, const std::string& here);
+void require_same_on_ranks(CoordinationClient& control, const std::string& what,
+                           const std::string& here);
 
 // The lines of `other` that `first` does not have, and the other way round, at most `most` of each:
 // "  - lr = 0.1\n  + lr = 0.2".

@@ -351,7 +351,7 @@ const MachineGpu* find_gpu(const std::vector<MachineGpu>& gpus, const std::strin
   return found == gpus.end() ? nullptr : &*found;
 }
 
-void take_own_gpu(RankEnvironment& environment) {
+void assign_gpu(RankEnvironment& environment) {
   const std::vector<MachineGpu> gpus =
       machine_gpus("/proc/driver/nvidia/gpus", "/sys/bus/pci/devices");
   const std::vector<std::string> visible =

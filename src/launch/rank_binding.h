@@ -79,6 +79,6 @@ const MachineGpu* find_gpu(const std::vector<MachineGpu>& gpus, const std::strin
 // Where a launcher started several processes on this machine and each of them sees several GPUs,
 // this one sees its own alone from now on (CUDA_VISIBLE_DEVICES). REQUIRES: nothing has used CUDA
 // yet, and this process has one thread. Sets environment.local_gpus and gpu_node.
-void take_own_gpu(RankEnvironment& environment);
+void assign_gpu(RankEnvironment& environment);
 
 }  // namespace bev

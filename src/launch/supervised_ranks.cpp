@@ -52,7 +52,7 @@ std::vector<std::string> last_lines_of(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::string end_in_words(int status, bool is_own_program) {
+std::string exit_status_text(int status, bool is_own_program) {
   if (WIFEXITED(status)) {
     const int code = WEXITSTATUS(status);
     return format("exit code {}{}", code, is_own_program ? own_error_name(code) : "");
@@ -177,7 +177,7 @@ void SupervisedRanks::send(int signal, bool is_ours) {
 void SupervisedRanks::wait(int signals, int aside, int milliseconds) {
   std::vector<pollfd> watched{{.fd = signals, .events = POLLIN, .revents = 0},
                               {.fd = aside, .events = POLLIN, .revents = 0}};
-  for (const Console* console : {&out_, &err_})
+  for (const RelayStream* console : {&out_, &err_})
     watched.push_back({.fd = console->has_pending() ? console->descriptor() : -1,
                        .events = POLLOUT,
                        .revents = 0});

@@ -67,7 +67,7 @@ class SupervisedRanks {
 
   const LaunchJob& job_;
   int port_;
-  Console out_, err_;
+  RelayStream out_, err_;
   std::vector<Rank> ranks_;
   // Two for each rank, absent where its stream is not relayed.
   std::vector<std::optional<OutputRelay>> relays_;
@@ -75,6 +75,6 @@ class SupervisedRanks {
 };
 
 // "exit code 3 (data error)", "killed by signal 9 (SIGKILL)".
-std::string end_in_words(int status, bool is_own_program);
+std::string exit_status_text(int status, bool is_own_program);
 
 }  // namespace bev

@@ -22,7 +22,7 @@ T as_rows(const T& t) {
 
 }  // namespace
 
-Attention::Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,
+Attention::Attention(ParamStore& params, const std::string& name, const ModelSpec& b, int64_t layer,
                      const RopeTable& rope)
     : layer_(layer),
       head_dim_(b.shape.head_dim),
@@ -37,7 +37,7 @@ Attention::Attention(ParamStore& params, const std::string& name, const Blueprin
                     .out = (b.shape.heads + 2 * b.shape.kv_heads) * head_dim_,
                     .cut = Linear::Cut::Output,
                     .bias = b.model().bias != BiasKind::None,
-                    .init = init_input(b),
+                    .init = init_method(b),
                     .parts = {{"q", b.shape.heads * head_dim_, head_dim_},
                               {"k", b.shape.kv_heads * head_dim_, head_dim_},
                               {"v", b.shape.kv_heads * head_dim_, head_dim_}}}),
@@ -46,7 +46,7 @@ Attention::Attention(ParamStore& params, const std::string& name, const Blueprin
                     .out = b.shape.width,
                     .cut = Linear::Cut::Input,
                     .bias = b.model().bias == BiasKind::All,
-                    .init = init_output(b)}),
+                    .init = output_init_method(b)}),
       heads_(div_exact(qkv_.weight().pieces[0].extent, head_dim_)),
       kv_heads_(div_exact(qkv_.weight().pieces[1].extent, head_dim_)) {
   if (b.model().qk_norm) {
@@ -76,7 +76,7 @@ AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
           .layer = layer_,
           .sequences = micro.sequences,
           .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
-          .mask = {.causal = true, .window = window_, .first_visible = micro.first_visible},
+          .mask = {.causal = true, .window = window_, .document_start = micro.document_start},
           .dropout = {.probability = env.training ? dropout_ : 0.0,
                       .key = dropout_key_,
                       .rows = micro.rows,
@@ -93,7 +93,8 @@ void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse
 }
 
 void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-                        ConstTensor residual, Tensor y, Saved& s, const ops::RowNorm& norm) const {
+                        ConstTensor residual, Tensor y, Saved& s,
+                        const ops::FusedNorm& norm) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.tensor.enter(ex, x);
   const int64_t tokens = all.rows();
@@ -127,7 +128,7 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
   s.out = recompute_ ? Tensor{} : out;
   s.lse = recompute_ ? Tensor{} : lse;
 
-  const Tensor partial = env.tensor.partial_for(ex, y);
+  const Tensor partial = env.tensor.partial_buffer(ex, y);
   out_.forward(ex, env, as_rows(out), partial, residual);
   env.tensor.leave(ex, partial, y);
 }
@@ -168,7 +169,7 @@ void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
   }
 
   qkv_.backward_weight(ex, env, dqkv, all);
-  const Tensor partial = env.tensor.partial_for(ex, dx);
+  const Tensor partial = env.tensor.partial_buffer(ex, dx);
   qkv_.backward_input(ex, dqkv, partial);
   env.tensor.enter_backward(ex, partial, dx);
 }

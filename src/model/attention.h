@@ -17,18 +17,19 @@ class Attention {
   struct Saved {
     Tensor qkv;   // [tokens, (heads + 2 kv_heads) * head_dim]; rotated unless there is a QK norm
     Tensor q, k;  // with a QK norm: normalised and rotated [tokens, heads, head_dim]
-    NormLayer::Saved q_norm, k_norm;
+    NormModule::Saved q_norm, k_norm;
     Tensor out;  // [tokens, heads, head_dim]; absent when it is recomputed
     Tensor lse;  // [sequences, heads, length]; absent with out
   };
 
-  Attention(ParamStore& params, const std::string& name, const Blueprint& b, int64_t layer,
+  Attention(ParamStore& params, const std::string& name, const ModelSpec& b, int64_t layer,
             const RopeTable& rope);
 
-  // x, y [tokens, width]. `residual`, may be absent, is added to y where env.tensor.keeps_rows().
-  // `norm`, may be absent, is that of x where it is not normalised yet.
+  // x, y [tokens, width]. `residual`, may be absent, is added to y where
+  // env.tensor.rows_unchanged(). `norm`, may be absent, is that of x where it is not normalised
+  // yet.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-               ConstTensor residual, Tensor y, Saved& s, const ops::RowNorm& norm = {}) const;
+               ConstTensor residual, Tensor y, Saved& s, const ops::FusedNorm& norm = {}) const;
   // dy_summed: who wrote dy has added its sums over tokens to output_bias_grad().
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, ConstTensor dy,
                 bool dy_summed, Tensor dx, const Saved& s);
@@ -49,7 +50,7 @@ class Attention {
   bool recompute_;  // the core's output is computed again instead of kept
   const RopeTable& rope_;
   Linear qkv_;
-  std::optional<NormLayer> q_norm_, k_norm_;
+  std::optional<NormModule> q_norm_, k_norm_;
   Linear out_;
   int64_t heads_, kv_heads_;  // held here
 };

@@ -18,41 +18,41 @@ ConstTensor dropout_backward(Exec& ex, Arena& arena, ConstTensor dy, const ops::
 
 }  // namespace
 
-Block::Block(ParamStore& params, const Blueprint& b, int64_t layer, const RopeTable& rope)
+Block::Block(ParamStore& params, const ModelSpec& b, int64_t layer, const RopeTable& rope)
     : bucket_(params.begin_bucket()),
       recompute_norms_(b.config.recompute.granularity == Recompute::Selective &&
                        b.config.recompute.norm),
       dropout_(b.model().hidden_dropout),
       attention_key_(dropout_key(b.seed(), layer, DropoutSite::Attention)),
       mlp_key_(dropout_key(b.seed(), layer, DropoutSite::Mlp)),
-      norm1_(params, layer_name(layer, "norm1"), b, b.shape.width, b.between_regions()),
+      norm1_(params, layer_name(layer, "norm1"), b, b.shape.width, b.replica_between_regions()),
       attention_(params, layer_name(layer, "attention"), b, layer, rope),
-      norm2_(params, layer_name(layer, "norm2"), b, b.shape.width, b.between_regions()),
+      norm2_(params, layer_name(layer, "norm2"), b, b.shape.width, b.replica_between_regions()),
       mlp_(params, layer_name(layer, "mlp"), b) {}
 
 ops::Dropout Block::dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const {
   return {.probability = env.training ? dropout_ : 0.0,
           .key = key,
-          .rows = env.tensor.rows_of(micro.rows)};
+          .rows = env.tensor.local_rows(micro.rows)};
 }
 
-bool Block::joins_whole(const ModelEnv& env) const {
-  return (!env.training || dropout_ == 0) && env.tensor.keeps_rows();
+bool Block::can_fuse_residual(const ModelEnv& env) const {
+  return (!env.training || dropout_ == 0) && env.tensor.rows_unchanged();
 }
 
 Tensor Block::dy_sums(const ModelEnv& env) const {
-  return joins_whole(env) ? mlp_.output_bias_grad() : Tensor{};
+  return can_fuse_residual(env) ? mlp_.output_bias_grad() : Tensor{};
 }
 
 void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                     Saved& s) const {
   ArenaScope scope(ex.scratch);
   s.x = x;
-  if (env.is_settled && joins_whole(env)) {
+  if (env.weights_constant && can_fuse_residual(env)) {
     // Nobody comes back for what lies between: norms are computed on the way into products.
     s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
-    attention_.forward(ex, env, micro, x, x, s.sum, s.attention, norm1_.on_the_way());
-    mlp_.forward(ex, env, s.sum, s.sum, y, s.mlp, norm2_.on_the_way());
+    attention_.forward(ex, env, micro, x, x, s.sum, s.attention, norm1_.fused());
+    mlp_.forward(ex, env, s.sum, s.sum, y, s.mlp, norm2_.fused());
     return;
   }
   Arena& norms = recompute_norms_ ? ex.scratch : ex.keep;
@@ -61,7 +61,7 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
   const Tensor normed2 = norms.allocate(x.shape, x.dtype, "block.normed2");
   // What joins whole is added to the residual stream inside the products.
-  if (joins_whole(env)) {
+  if (can_fuse_residual(env)) {
     attention_.forward(ex, env, micro, normed1, x, s.sum, s.attention);
     norm2_.forward(ex, s.sum, normed2, s.norm2);
   } else {
@@ -70,7 +70,7 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
     norm2_.forward_residual(ex, x, attended, dropout(env, micro, attention_key_), s.sum, normed2,
                             s.norm2);
   }
-  if (joins_whole(env)) {
+  if (can_fuse_residual(env)) {
     mlp_.forward(ex, env, normed2, s.sum, y, s.mlp);
   } else {
     mlp_.forward(ex, env, normed2, {}, y, s.mlp);
@@ -94,8 +94,9 @@ void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gra
   if (recompute_norms_) {
     normed2 = operands.allocate(dx.shape, dx.dtype, "block.normed");
     // One buffer serves both, unless the MLP's weight gradients still need norm2's output.
-    normed1 =
-        env.postponed == nullptr ? normed2 : operands.allocate(dx.shape, dx.dtype, "block.normed");
+    normed1 = env.deferred_weight_grads == nullptr
+                  ? normed2
+                  : operands.allocate(dx.shape, dx.dtype, "block.normed");
     norm2_.recompute(ex, s.sum, normed2);
   }
   {
@@ -103,7 +104,7 @@ void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gra
     const ConstTensor dmlp = dropout_backward(ex, operands, dy, dropout(env, micro, mlp_key_));
     mlp_.backward(ex, env, normed2, dmlp, g.dy_summed, dnormed, s.mlp);
   }
-  const Tensor dsum_sums = joins_whole(env) ? attention_.output_bias_grad() : Tensor{};
+  const Tensor dsum_sums = can_fuse_residual(env) ? attention_.output_bias_grad() : Tensor{};
   norm2_.backward(ex, dnormed, s.sum, s.norm2, dy, dsum, dsum_sums);
 
   if (recompute_norms_) norm1_.recompute(ex, s.x, normed1);

@@ -11,14 +11,14 @@ class Block {
  public:
   struct Saved {
     ConstTensor x;  // the block's input
-    NormLayer::Saved norm1, norm2;
+    NormModule::Saved norm1, norm2;
     Tensor normed1, normed2;  // [tokens, width]; absent when they are recomputed
     Attention::Saved attention;
     Tensor sum;  // x + attention
     Mlp::Saved mlp;
   };
 
-  Block(ParamStore& params, const Blueprint& b, int64_t layer, const RopeTable& rope);
+  Block(ParamStore& params, const ModelSpec& b, int64_t layer, const RopeTable& rope);
 
   // x, y [tokens, width]. Without y only what backward needs is computed; where there will be no
   // backward of this, y may be x itself.
@@ -41,16 +41,16 @@ class Block {
 
  private:
   // Whether the branches join the residual stream as they are: rows neither dropped nor scattered.
-  bool joins_whole(const ModelEnv& env) const;
+  bool can_fuse_residual(const ModelEnv& env) const;
   ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const;
 
   int bucket_;
   bool recompute_norms_;
   double dropout_;
   uint64_t attention_key_, mlp_key_;
-  NormLayer norm1_;
+  NormModule norm1_;
   Attention attention_;
-  NormLayer norm2_;
+  NormModule norm2_;
   Mlp mlp_;
 };
 

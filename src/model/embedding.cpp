@@ -22,26 +22,27 @@ Param& declare_alone(ParamStore& params, ParamSpec spec) {
   return params.declare(std::move(spec));
 }
 
-ParamSpec token_table(const Blueprint& b) {
+ParamSpec token_table(const ModelSpec& b) {
   ParamSpec spec{.name = "embedding.tokens.weight",
                  .shape = {b.shape.padded_vocab, b.shape.width},
                  .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                 .init = init_input(b)};
+                 .init = init_method(b)};
   if (b.model().tied && b.config.parallel.pipeline > 1)
     spec.replicas = {{Axis::Pipeline, Replica::Sum}};
   return spec;
 }
 
-Embedding::Embedding(ParamStore& params, const Blueprint& b)
+Embedding::Embedding(ParamStore& params, const ModelSpec& b)
     : dropout_(b.model().hidden_dropout),
       dropout_key_(dropout_key(b.seed(), 0, DropoutSite::Embedding)),
       tokens_(declare_alone(params, token_table(b))),
-      positions_(b.model().position == PositionKind::Learned
-                     ? &declare_alone(params, {.name = "embedding.positions.weight",
-                                               .shape = {b.shape.positions, b.shape.width},
-                                               .replicas = {{Axis::Tensor, b.between_regions()}},
-                                               .init = init_input(b)})
-                     : nullptr) {}
+      positions_(
+          b.model().position == PositionKind::Learned
+              ? &declare_alone(params, {.name = "embedding.positions.weight",
+                                        .shape = {b.shape.positions, b.shape.width},
+                                        .replicas = {{Axis::Tensor, b.replica_between_regions()}},
+                                        .init = init_method(b)})
+              : nullptr) {}
 
 std::vector<int> Embedding::buckets() const {
   if (positions_ == nullptr) return {tokens_.bucket};
@@ -51,22 +52,22 @@ std::vector<int> Embedding::buckets() const {
 ops::Dropout Embedding::dropout(const ModelEnv& env, const MicroBatch& micro) const {
   return {.probability = env.training ? dropout_ : 0.0,
           .key = dropout_key_,
-          .rows = env.tensor.rows_of(micro.rows)};
+          .rows = env.tensor.local_rows(micro.rows)};
 }
 
 void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const {
   ArenaScope scope(ex.scratch);
-  const Tensor partial = env.tensor.partial_for(ex, x);
-  env.need(ex, tokens_.bucket);
+  const Tensor partial = env.tensor.partial_buffer(ex, x);
+  env.gather(ex, tokens_.bucket);
   ops::embedding(ex, {.table = tokens_.value,
                       .ids = micro.tokens,
                       .row_begin = first_row(tokens_),
                       .out = partial});
   env.tensor.leave(ex, partial, x);
   if (positions_ != nullptr) {
-    env.need(ex, positions_->bucket);
+    env.gather(ex, positions_->bucket);
     ops::embedding(ex, {.table = positions_->value,
-                        .ids = env.tensor.rows_of(micro.positions),
+                        .ids = env.tensor.local_rows(micro.positions),
                         .accumulate = true,
                         .out = x});
   }
@@ -78,14 +79,14 @@ void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tenso
   const ops::Dropout drop = dropout(env, micro);
   if (drop.probability > 0) ops::dropout(ex, {.x = dx, .dropout = drop, .y = dx});
   if (positions_ != nullptr) {
-    env.bucket_begins(ex, positions_->bucket);
-    scatter(ex, *positions_, env.tensor.rows_of(micro.positions), dx);
-    env.bucket_done(ex, positions_->bucket);
+    env.begin_bucket_grads(ex, positions_->bucket);
+    scatter(ex, *positions_, env.tensor.local_rows(micro.positions), dx);
+    env.end_bucket_grads(ex, positions_->bucket);
   }
   ArenaScope scope(ex.scratch);
-  env.bucket_begins(ex, tokens_.bucket);
+  env.begin_bucket_grads(ex, tokens_.bucket);
   scatter(ex, tokens_, micro.tokens, env.tensor.leave_backward(ex, dx, ex.scratch));
-  env.bucket_done(ex, tokens_.bucket);
+  env.end_bucket_grads(ex, tokens_.bucket);
 }
 
 }  // namespace bev

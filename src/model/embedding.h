@@ -11,11 +11,11 @@ namespace bev {
 Param& declare_alone(ParamStore& params, ParamSpec spec);
 
 // The table of the tokens. Where the head is tied to it and on another stage, both hold it.
-ParamSpec token_table(const Blueprint& b);
+ParamSpec token_table(const ModelSpec& b);
 
 class Embedding {
  public:
-  Embedding(ParamStore& params, const Blueprint& b);
+  Embedding(ParamStore& params, const ModelSpec& b);
 
   // x [tokens, width] = dropout(tokens[id] + positions[p]); tokens: of this rank between regions.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const;

@@ -13,7 +13,7 @@
 namespace bev {
 
 // A product that is added to param.grad, or is the first of a step there.
-struct WeightGradient {
+struct DeferredWeightGrad {
   Param* param;
   ops::Matmul product;
 
@@ -29,22 +29,22 @@ class GradSink {
   virtual ~GradSink() = default;
   // Whether the gradients of buckets pass through the same memory: one is then done before another
   // begins.
-  virtual bool is_passed_through() const = 0;
+  virtual bool streams_buckets() const = 0;
   // Gradients of the bucket's parameters are written from here on.
-  virtual void bucket_begins(Exec& ex, int bucket) = 0;
+  virtual void begin_bucket_grads(Exec& ex, int bucket) = 0;
   // This micro-batch adds nothing more to them, or not before other buckets are done; `finished`:
   // neither does another of this step.
-  virtual void bucket_done(Exec& ex, int bucket, bool finished) = 0;
+  virtual void end_bucket_grads(Exec& ex, int bucket, bool finished) = 0;
 };
 
 struct ModelEnv {
   TensorRegion tensor;
   AttentionCore& attention;
-  bool training = true;      // dropout is drawn
-  bool is_settled = false;   // weights have long been written when a pass begins, and stay; no
-                             // backward pass follows
-  double grad_scale = 1;     // of the loss: 1 / valid tokens of the whole batch
-  ConstTensor loss_scale{};  // f64 [1], may be absent: 1
+  bool training = true;           // dropout is drawn
+  bool weights_constant = false;  // weights have long been written when a pass begins, and stay; no
+                                  // backward pass follows
+  double grad_scale = 1;          // of the loss: 1 / valid tokens of the whole batch
+  ConstTensor loss_scale{};       // f64 [1], may be absent: 1
   Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
   // [tokens] of the accumulation type, may be absent: the loss of each token, whatever its weight.
   Tensor token_losses{};
@@ -55,39 +55,42 @@ struct ModelEnv {
   // training, and every rank holds one of them.
   int64_t classes = 0;
   // Where weight gradients go that shall be computed later; null: none shall.
-  std::vector<WeightGradient>* postponed = nullptr;
+  std::vector<DeferredWeightGrad>* deferred_weight_grads = nullptr;
 
   // Before values of the bucket's parameters are read. Null: they are always there.
-  Leases* leases = nullptr;
-  void begin_pass(const std::vector<int>& needed) const {
-    if (leases != nullptr) leases->begin_pass(needed);
+  ParamGather* param_gather = nullptr;
+  void begin_gathers(const std::vector<int>& needed) const {
+    if (param_gather != nullptr) param_gather->set_order(needed);
   }
-  void need(Exec& ex, int bucket) const {
-    if (leases != nullptr) leases->need(ex, bucket);
+  void gather(Exec& ex, int bucket) const {
+    if (param_gather != nullptr) param_gather->gather(ex, bucket);
   }
 
   // Null: nobody wants to know.
   GradSink* sink = nullptr;
   bool is_last_micro = false;  // of the step, in this stage and direction
-  bool passes_gradients() const { return sink != nullptr && sink->is_passed_through(); }
-  void bucket_begins(Exec& ex, int bucket) const {
-    if (sink != nullptr) sink->bucket_begins(ex, bucket);
+  bool streams_grad_buckets() const { return sink != nullptr && sink->streams_buckets(); }
+  void begin_bucket_grads(Exec& ex, int bucket) const {
+    if (sink != nullptr) sink->begin_bucket_grads(ex, bucket);
   }
   // `returns`: this micro-batch adds more to it later.
-  void bucket_done(Exec& ex, int bucket, bool returns = false) const {
+  void end_bucket_grads(Exec& ex, int bucket, bool returns = false) const {
     if (sink != nullptr)
-      sink->bucket_done(ex, bucket, is_last_micro && postponed == nullptr && !returns);
+      sink->end_bucket_grads(ex, bucket,
+                             is_last_micro && deferred_weight_grads == nullptr && !returns);
   }
 
   // Where a backward puts what products of weight gradients read.
-  Arena& operands(Exec& ex) const { return postponed != nullptr ? ex.keep : ex.scratch; }
+  Arena& operands(Exec& ex) const {
+    return deferred_weight_grads != nullptr ? ex.keep : ex.scratch;
+  }
 };
 
 // Computes it now, or keeps it for a bubble: its arguments are plain data.
 inline void weight_grad(Exec& ex, ModelEnv& env, Param& param, const ops::Matmul& product) {
-  WeightGradient gradient{&param, product};
-  if (env.postponed != nullptr) {
-    env.postponed->push_back(gradient);
+  DeferredWeightGrad gradient{&param, product};
+  if (env.deferred_weight_grads != nullptr) {
+    env.deferred_weight_grads->push_back(gradient);
   } else {
     gradient.compute(ex);
   }

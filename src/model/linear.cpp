@@ -36,11 +36,11 @@ Linear::Linear(ParamStore& params, const Config& c)
     : cut_(c.cut), weight_(declare_weight(params, c)), bias_(declare_bias(params, c)) {}
 
 void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y, ConstTensor residual,
-                     const ops::RowNorm& norm) const {
+                     const ops::FusedNorm& norm) const {
   ConstTensor bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{};
   if (cut_ == Cut::Input) {
-    bias = env.tensor.once(bias);
-    residual = env.tensor.once(residual);
+    bias = env.tensor.on_one_member(bias);
+    residual = env.tensor.on_one_member(residual);
   }
   ops::matmul(ex, {.a = x,
                    .b = weight_.value,
@@ -49,12 +49,12 @@ void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y, Con
                    .addend = residual,
                    .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
                    .bias = bias,
-                   .b_is_settled = env.is_settled,
+                   .b_is_constant = env.weights_constant,
                    .norm = norm});
 }
 
 void Linear::forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
-                               Tensor pre, Tensor y, const ops::RowNorm& norm) const {
+                               Tensor pre, Tensor y, const ops::FusedNorm& norm) const {
   ops::matmul(ex, {.a = x,
                    .b = weight_.value,
                    .tb = Transpose::Yes,
@@ -63,7 +63,7 @@ void Linear::forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Act
                    .bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{},
                    .activation = activation,
                    .pre_activation = pre,
-                   .b_is_settled = env.is_settled,
+                   .b_is_constant = env.weights_constant,
                    .norm = norm});
 }
 

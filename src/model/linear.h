@@ -30,10 +30,10 @@ class Linear {
   // x [tokens, in], y [tokens, out]; `residual` [tokens, out], may be absent, is added to y.
   // `norm`, may be absent, is that of x.
   void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y, ConstTensor residual = {},
-               const ops::RowNorm& norm = {}) const;
+               const ops::FusedNorm& norm = {}) const;
   // y = activation(pre); pre = x W^T + b, may be absent, is kept. REQUIRES: Cut::Output.
   void forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
-                         Tensor pre, Tensor y, const ops::RowNorm& norm = {}) const;
+                         Tensor pre, Tensor y, const ops::FusedNorm& norm = {}) const;
 
   void backward_input(Exec& ex, ConstTensor dy, Tensor dx) const;
   // dx = (dy W) * activation'(pre): the gradient with respect to pre of the layer before.

@@ -15,19 +15,19 @@ using ops::Transpose;
 // vocabulary stay a small part of memory.
 constexpr int64_t kHostChunk = 256, kGpuChunk = 8192;
 
-double effective_smoothing(const Blueprint& b) {
+double effective_smoothing(const ModelSpec& b) {
   const LossConfig& loss = b.config.loss;
   if (loss.smoothing == Smoothing::Torch) return loss.label_smoothing;
   const double classes = static_cast<double>(b.shape.padded_vocab);
   return loss.label_smoothing * classes / std::max(classes - 1, 1.0);
 }
 
-Param& declare_head(ParamStore& params, const Blueprint& b) {
+Param& declare_head(ParamStore& params, const ModelSpec& b) {
   if (!b.model().tied)
     return declare_alone(params, {.name = "head.weight",
                                   .shape = {b.shape.padded_vocab, b.shape.width},
                                   .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                                  .init = init_input(b)});
+                                  .init = init_method(b)});
   const ParamSpec table = token_table(b);
   Param* here = params.find(table.name);
   return here != nullptr ? *here : declare_alone(params, table);
@@ -40,7 +40,7 @@ int64_t head_chunk(const Config& config) {
   return config.device.kind == DeviceKind::Cuda ? kGpuChunk : kHostChunk;
 }
 
-Head::Head(ParamStore& params, const Blueprint& b)
+LmHead::LmHead(ParamStore& params, const ModelSpec& b)
     : chunk_(head_chunk(b.config)),
       classes_(b.shape.padded_vocab),
       smoothing_(effective_smoothing(b)),
@@ -48,23 +48,23 @@ Head::Head(ParamStore& params, const Blueprint& b)
       shares_table_(b.model().tied && params.find(token_table(b).name) != nullptr),
       weight_(declare_head(params, b)) {}
 
-void Head::logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) const {
+void LmHead::logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) const {
   ops::matmul(ex, {.a = x,
                    .b = weight_.value,
                    .tb = Transpose::Yes,
                    .out = logits,
-                   .b_is_settled = env.is_settled});
+                   .b_is_constant = env.weights_constant});
 }
 
-ConstTensor Head::weight_in_use(const ModelEnv& env) const {
+ConstTensor LmHead::weight_in_use(const ModelEnv& env) const {
   if (env.classes == 0) return weight_.value;
   const int64_t begin = weight_.pieces.front().logical_begin, held = weight_.value.shape[0];
   return slice(ConstTensor(weight_.value), 0, 0, std::min(held, env.classes - begin));
 }
 
 // Where the rows hold the whole vocabulary, there are no statistics to combine.
-void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows, Tensor stats) const {
-  const bool is_cut = env.tensor.cuts_vocabulary();
+void LmHead::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows, Tensor stats) const {
+  const bool is_cut = env.tensor.vocab_is_sharded();
   if (!is_cut && !stats.present()) {
     ops::cross_entropy(ex, rows);
     return;
@@ -77,18 +77,18 @@ void Head::losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows, Tensor
                           .column_begin = rows.column_begin,
                           .stats = stats});
   if (is_cut)
-    ops::merge_softmax_stats(ex, {.parts = env.tensor.gather_parts(ex, stats), .stats = stats});
+    ops::merge_softmax_stats(ex, {.parts = env.tensor.all_gather_parts(ex, stats), .stats = stats});
   ops::CrossEntropy merged = rows;
   merged.stats = stats;
   ops::cross_entropy(ex, merged);
 }
 
-void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) {
+void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) {
   ArenaScope whole(ex.scratch);
-  env.need(ex, weight_.bucket);
-  if (dx.present()) env.bucket_begins(ex, weight_.bucket);
+  env.gather(ex, weight_.bucket);
+  if (dx.present()) env.begin_bucket_grads(ex, weight_.bucket);
   const ConstTensor all = env.tensor.enter(ex, x);
-  const Tensor partial = dx.present() ? env.tensor.partial_for(ex, dx) : Tensor{};
+  const Tensor partial = dx.present() ? env.tensor.partial_buffer(ex, dx) : Tensor{};
   const int64_t tokens = all.rows();
   const ConstTensor weight = weight_in_use(env);
   for (int64_t begin = 0; begin < tokens; begin += chunk_) {
@@ -108,7 +108,7 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
                      .b = weight,
                      .tb = Transpose::Yes,
                      .out = chunk,
-                     .b_is_settled = env.is_settled});
+                     .b_is_constant = env.weights_constant});
     losses(ex, env,
            {.logits = chunk,
             .targets = targets,
@@ -126,12 +126,12 @@ void Head::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor
     if (!dx.present()) continue;
     ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(partial, 0, begin, count)});
     // Now: the logits of all chunks would be too much to keep.
-    WeightGradient{&weight_, {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad}}
+    DeferredWeightGrad{&weight_, {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad}}
         .compute(ex);
   }
   if (!dx.present()) return;
   env.tensor.leave(ex, partial, dx);
-  env.bucket_done(ex, weight_.bucket, shares_table_);
+  env.end_bucket_grads(ex, weight_.bucket, shares_table_);
 }
 
 }  // namespace bev

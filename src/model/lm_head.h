@@ -13,11 +13,11 @@ namespace bev {
 // Tokens whose logits exist at a time.
 int64_t head_chunk(const Config& config);
 
-class Head {
+class LmHead {
  public:
   // Tied: shares the table of the token embedding, or holds a copy of it where that is on another
   // stage.
-  Head(ParamStore& params, const Blueprint& b);
+  LmHead(ParamStore& params, const ModelSpec& b);
 
   // Adds the token losses to env.loss. With dx (training) also adds the weight gradient and writes
   // the gradient of x. x, dx [tokens, width]: of this rank between regions. Every tensor rank adds

@@ -6,7 +6,7 @@ namespace bev {
 
 namespace {
 
-Linear::Config up_config(const std::string& name, const Blueprint& b) {
+Linear::Config up_config(const std::string& name, const ModelSpec& b) {
   const int64_t ffn = b.shape.ffn;
   const bool bias = b.model().bias == BiasKind::All;
   if (is_gated(b.model().activation)) {
@@ -15,7 +15,7 @@ Linear::Config up_config(const std::string& name, const Blueprint& b) {
             .out = 2 * ffn,
             .cut = Linear::Cut::Output,
             .bias = bias,
-            .init = init_input(b),
+            .init = init_method(b),
             .parts = {{"gate", ffn}, {"up", ffn}}};
   }
   return {.name = name + ".up",
@@ -23,12 +23,12 @@ Linear::Config up_config(const std::string& name, const Blueprint& b) {
           .out = ffn,
           .cut = Linear::Cut::Output,
           .bias = bias,
-          .init = init_input(b)};
+          .init = init_method(b)};
 }
 
 }  // namespace
 
-Mlp::Mlp(ParamStore& params, const std::string& name, const Blueprint& b)
+Mlp::Mlp(ParamStore& params, const std::string& name, const ModelSpec& b)
     : activation_(b.model().activation),
       recompute_(b.config.recompute.granularity == Recompute::Selective &&
                  b.config.recompute.activation),
@@ -38,18 +38,18 @@ Mlp::Mlp(ParamStore& params, const std::string& name, const Blueprint& b)
                      .out = b.shape.width,
                      .cut = Linear::Cut::Input,
                      .bias = b.model().bias == BiasKind::All,
-                     .init = init_output(b)}) {}
+                     .init = output_init_method(b)}) {}
 
 Shape Mlp::activated(int64_t tokens) const {
   return {tokens, is_gated(activation_) ? up_.outputs() / 2 : up_.outputs()};
 }
 
 void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
-                  const ops::RowNorm& norm) const {
+                  const ops::FusedNorm& norm) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.tensor.enter(ex, x);
   // Where nobody comes back, only a gate needs what lies before the activation.
-  const bool keeps_up = is_gated(activation_) || !env.is_settled;
+  const bool keeps_up = is_gated(activation_) || !env.weights_constant;
   s.up = {};
   if (keeps_up) s.up = ex.keep.allocate({all.rows(), up_.outputs()}, x.dtype, "mlp.up");
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
@@ -62,7 +62,7 @@ void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, 
     up_.forward_activated(ex, env, all, activation_, s.up, act, norm);
   }
   if (!y.present()) return;
-  const Tensor partial = env.tensor.partial_for(ex, y);
+  const Tensor partial = env.tensor.partial_buffer(ex, y);
   down_.forward(ex, env, act, partial, residual);
   env.tensor.leave(ex, partial, y);
 }
@@ -91,7 +91,7 @@ void Mlp::backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool 
   }
 
   up_.backward_weight(ex, env, dup, all);
-  const Tensor partial = env.tensor.partial_for(ex, dx);
+  const Tensor partial = env.tensor.partial_buffer(ex, dx);
   up_.backward_input(ex, dup, partial);
   env.tensor.enter_backward(ex, partial, dx);
 }

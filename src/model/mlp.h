@@ -15,13 +15,13 @@ class Mlp {
     Tensor act;  // [tokens, ffn]; absent when it is recomputed
   };
 
-  Mlp(ParamStore& params, const std::string& name, const Blueprint& b);
+  Mlp(ParamStore& params, const std::string& name, const ModelSpec& b);
 
-  // x, y [tokens, width]. `residual`, may be absent, is added to y where env.tensor.keeps_rows().
-  // Without y only what backward needs is computed.
-  // `norm`, may be absent, is that of x where it is not normalised yet.
+  // x, y [tokens, width]. `residual`, may be absent, is added to y where
+  // env.tensor.rows_unchanged(). Without y only what backward needs is computed. `norm`, may be
+  // absent, is that of x where it is not normalised yet.
   void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
-               const ops::RowNorm& norm = {}) const;
+               const ops::FusedNorm& norm = {}) const;
   // dy_summed: who wrote dy has added its sums over tokens to output_bias_grad().
   void backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool dy_summed, Tensor dx,
                 const Saved& s);

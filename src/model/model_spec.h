@@ -9,26 +9,26 @@
 
 namespace bev {
 
-struct Blueprint {
+struct ModelSpec {
   const Config& config;
   ModelShape shape;
 
   const ModelConfig& model() const { return config.model; }
   // How tensor ranks combine the gradients of what is computed between regions.
-  Replica between_regions() const {
+  Replica replica_between_regions() const {
     return config.parallel.sequence ? Replica::Sum : Replica::Same;
   }
   uint64_t seed() const { return static_cast<uint64_t>(config.train.seed); }
 };
 
 // Megatron's initial weights: one spread for what reads the residual stream ...
-Init init_input(const Blueprint& b);
+Init init_method(const ModelSpec& b);
 // ... and a smaller one for what writes to it, std / sqrt(2 layers).
-Init init_output(const Blueprint& b);
+Init output_init_method(const ModelSpec& b);
 
-inline Init init_input(const Blueprint& b) { return {Init::Kind::Normal, b.model().init_std}; }
+inline Init init_method(const ModelSpec& b) { return {Init::Kind::Normal, b.model().init_std}; }
 
-inline Init init_output(const Blueprint& b) {
+inline Init output_init_method(const ModelSpec& b) {
   const double layers = static_cast<double>(b.shape.layers);
   return {Init::Kind::Normal, b.model().init_std / std::sqrt(2.0 * layers)};
 }

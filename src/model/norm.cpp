@@ -14,8 +14,8 @@ ParamSpec norm_spec(const std::string& name, int64_t width, Init::Kind init, Rep
 
 }  // namespace
 
-NormLayer::NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width,
-                     Replica replica)
+NormModule::NormModule(ParamStore& params, const std::string& name, const ModelSpec& b,
+                       int64_t width, Replica replica)
     : kind_(b.model().norm),
       eps_(b.model().norm_eps),
       weight_(params.declare(norm_spec(name + ".weight", width, Init::Kind::Ones, replica))),
@@ -23,7 +23,7 @@ NormLayer::NormLayer(ParamStore& params, const std::string& name, const Blueprin
                 ? &params.declare(norm_spec(name + ".bias", width, Init::Kind::Zeros, replica))
                 : nullptr) {}
 
-NormLayer::Saved NormLayer::statistics(Arena& arena, const ConstTensor& x) const {
+NormModule::Saved NormModule::statistics(Arena& arena, const ConstTensor& x) const {
   const int64_t rows = x.shape.elements() / x.shape[x.shape.rank() - 1];
   const DType dtype = accumulation_of(x.dtype);
   Saved saved;
@@ -32,7 +32,7 @@ NormLayer::Saved NormLayer::statistics(Arena& arena, const ConstTensor& x) const
   return saved;
 }
 
-void NormLayer::forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const {
+void NormModule::forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const {
   saved = statistics(ex.keep, x);
   ops::norm(ex, {.kind = kind_,
                  .x = x,
@@ -44,9 +44,9 @@ void NormLayer::forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const {
                  .rstd = saved.rstd});
 }
 
-void NormLayer::forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
-                                 const ops::Dropout& dropout, Tensor sum, Tensor y,
-                                 Saved& saved) const {
+void NormModule::forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
+                                  const ops::Dropout& dropout, Tensor sum, Tensor y,
+                                  Saved& saved) const {
   saved = statistics(ex.keep, sum);
   ops::residual_norm(ex, {.residual = residual,
                           .delta = delta,
@@ -61,7 +61,7 @@ void NormLayer::forward_residual(Exec& ex, ConstTensor residual, ConstTensor del
                           .rstd = saved.rstd});
 }
 
-void NormLayer::recompute(Exec& ex, ConstTensor x, Tensor y) const {
+void NormModule::recompute(Exec& ex, ConstTensor x, Tensor y) const {
   ArenaScope scope(ex.scratch);
   const Saved again = statistics(ex.scratch, x);
   ops::norm(ex, {.kind = kind_,
@@ -74,8 +74,8 @@ void NormLayer::recompute(Exec& ex, ConstTensor x, Tensor y) const {
                  .rstd = again.rstd});
 }
 
-void NormLayer::backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved,
-                         ConstTensor dresidual, Tensor dx, Tensor dx_sums) {
+void NormModule::backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved,
+                          ConstTensor dresidual, Tensor dx, Tensor dx_sums) {
   ops::norm_backward(ex, {.kind = kind_,
                           .dy = dy,
                           .x = x,

@@ -9,15 +9,15 @@
 
 namespace bev {
 
-class NormLayer {
+class NormModule {
  public:
   struct Saved {
     Tensor mean, rstd;  // [rows]; mean is absent for RMS norm
   };
 
   // `width` is the extent of the normalised dim; `replica`: how tensor ranks combine the gradients.
-  NormLayer(ParamStore& params, const std::string& name, const Blueprint& b, int64_t width,
-            Replica replica);
+  NormModule(ParamStore& params, const std::string& name, const ModelSpec& b, int64_t width,
+             Replica replica);
 
   int bucket() const { return weight_.bucket; }
 
@@ -26,7 +26,7 @@ class NormLayer {
   void forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
                         const ops::Dropout& dropout, Tensor sum, Tensor y, Saved& saved) const;
   // For products whose operand is normalised on the way.
-  ops::RowNorm on_the_way() const {
+  ops::FusedNorm fused() const {
     return {.kind = kind_, .weight = weight_.value, .bias = bias(), .eps = eps_};
   }
   // y again, bit for bit, without touching what forward saved.

@@ -44,7 +44,7 @@ std::vector<double> rope_frequencies(const ModelConfig& model, int64_t rotary_di
   return frequencies;
 }
 
-RopeTable::RopeTable(Device& device, const Blueprint& b, DType dtype) {
+RopeTable::RopeTable(Device& device, const ModelSpec& b, DType dtype) {
   const int64_t half = b.shape.rotary_dim / 2;
   if (half == 0) return;
   const Shape shape{b.shape.positions, half};

@@ -12,7 +12,7 @@ namespace bev {
 class RopeTable {
  public:
   // Empty when the model does not rotate.
-  RopeTable(Device& device, const Blueprint& b, DType dtype);
+  RopeTable(Device& device, const ModelSpec& b, DType dtype);
 
   ConstTensor cosine, sine;  // [positions, rotary_dim / 2] of the accumulation type
 

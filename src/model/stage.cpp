@@ -7,19 +7,19 @@
 
 namespace bev {
 
-Stage::Stage(ParamStore& params, const Blueprint& b, const StageRange& range)
+Stage::Stage(ParamStore& params, const ModelSpec& b, const StageLayers& range)
     : width_(b.shape.width),
       dtype_(params.dtype()),
       distribute_(b.config.recompute.distribute),
       rope_(params.device(), b, params.dtype()),
-      groups_(block_groups(b.config.recompute, static_cast<size_t>(range.count))) {
+      groups_(recompute_groups(b.config.recompute, static_cast<size_t>(range.count))) {
   if (range.has_embedding) embedding_.emplace(params, b);
   for (int64_t layer = range.first; layer < range.first + range.count; ++layer) {
     blocks_.emplace_back(params, b, layer, rope_);
   }
   if (range.has_head) {
     params.begin_bucket();
-    final_norm_.emplace(params, "final_norm", b, width_, b.between_regions());
+    final_norm_.emplace(params, "final_norm", b, width_, b.replica_between_regions());
     head_.emplace(params, b);
   }
   find_needed();
@@ -48,26 +48,26 @@ Stage::Saved Stage::make_saved() const {
   return saved;
 }
 
-void Stage::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group,
+void Stage::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const RecomputeGroup& group,
                 ConstTensor x, Tensor y, Arena& between, Saved& s) const {
   const Shape shape = hidden(env, micro);
   for (size_t i = group.first; i < group.end(); ++i) {
     const bool is_last = i + 1 == group.end();
     const Tensor out = is_last ? y : between.allocate(shape, dtype_, "stage.hidden");
-    env.need(ex, blocks_[i].bucket());
+    env.gather(ex, blocks_[i].bucket());
     blocks_[i].forward(ex, env, micro, x, out, s.blocks[i]);
     x = out;
   }
 }
 
-void Stage::pass(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group,
-                 ConstTensor x, Tensor y) const {
+void Stage::run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
+                               const RecomputeGroup& group, ConstTensor x, Tensor y) const {
   // An arena of its own: the scratch arena is a stack that the modules unwind while these live.
-  Exec passing = ex.keeping_in(ex.recompute);
+  Exec passing = ex.with_keep(ex.recompute);
   for (size_t i = group.first; i < group.end(); ++i) {
     ArenaScope dropped(ex.recompute);
     Block::Saved unused;
-    env.need(ex, blocks_[i].bucket());
+    env.gather(ex, blocks_[i].bucket());
     blocks_[i].forward(passing, env, micro, x, y, unused);
     x = y;
   }
@@ -76,15 +76,15 @@ void Stage::pass(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGr
 void Stage::recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, size_t group,
                       Saved& s) const {
   // What postponed weight gradients read has to outlive this; hidden states are not among it.
-  Exec again = env.postponed != nullptr ? ex : ex.keeping_in(ex.recompute);
+  Exec again = env.deferred_weight_grads != nullptr ? ex : ex.with_keep(ex.recompute);
   ConstTensor x = s.inputs[group];
-  if (is_divided(env, group)) x = env.tensor.whole_of(ex, x, hidden(env, micro), ex.recompute);
+  if (is_divided(env, group)) x = env.tensor.gather_shards(ex, x, hidden(env, micro), ex.recompute);
   run(again, env, micro, groups_[group], x, Tensor{}, ex.recompute, s);
 }
 
 void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
                     Tensor output, Saved& s) {
-  env.begin_pass(needed_forward_);
+  env.begin_gathers(needed_forward_);
   const Shape shape = hidden(env, micro);
   ArenaScope scope(ex.scratch);
   // One tensor serves all groups of whose inputs only parts are kept: the next overwrites it.
@@ -104,8 +104,8 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
     const bool leaves = output.present() && g + 1 == groups_.size();
     const Tensor y = leaves ? output : hidden_before(g + 1, "stage.hidden");
     if (groups_[g].recomputed) {
-      s.inputs[g] = is_divided(env, g) ? env.tensor.keep_part(ex, x) : x;
-      pass(ex, env, micro, groups_[g], x, y);
+      s.inputs[g] = is_divided(env, g) ? env.tensor.save_shard(ex, x) : x;
+      run_without_saving(ex, env, micro, groups_[g], x, y);
     } else {
       run(ex, env, micro, groups_[g], x, y, ex.keep, s);
     }
@@ -115,17 +115,17 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   if (!head_) return;
   s.dhidden = env.training ? ex.keep.allocate(shape, dtype_, "stage.dhidden") : Tensor{};
   const Tensor normed = ex.scratch.allocate(shape, dtype_, "stage.final_norm");
-  env.need(ex, final_norm_->bucket());
+  env.gather(ex, final_norm_->bucket());
   final_norm_->forward(ex, x, normed, s.final_norm);
   head_->forward(ex, env, micro, normed, s.dhidden);
 }
 
 void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
                      Tensor dinput, Saved& s) {
-  env.begin_pass(needed_backward_);
+  env.begin_gathers(needed_backward_);
   ArenaScope scope(ex.scratch);
   // Each block's input gradient replaces its output gradient, unless that is still needed.
-  const bool replaces = env.postponed == nullptr;
+  const bool replaces = env.deferred_weight_grads == nullptr;
   const Shape shape = hidden(env, micro);
   Tensor dx = dinput.present() ? dinput : ex.scratch.allocate(shape, dtype_, "stage.dx");
   const auto next_dx = [&](size_t block) {
@@ -134,19 +134,19 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   };
   // A bucket is finished before the next is begun, where somebody waits for that.
   const auto sums_before = [&](size_t block) {
-    return block > 0 && !env.passes_gradients() ? blocks_[block - 1].dy_sums(env) : Tensor{};
+    return block > 0 && !env.streams_grad_buckets() ? blocks_[block - 1].dy_sums(env) : Tensor{};
   };
   ConstTensor dy = doutput;
   bool dy_summed = false;
   if (head_) {
     const Tensor dx_sums = sums_before(blocks_.size());
     const Tensor out = next_dx(blocks_.size());
-    env.need(ex, final_norm_->bucket());
-    env.bucket_begins(ex, final_norm_->bucket());
+    env.gather(ex, final_norm_->bucket());
+    env.begin_bucket_grads(ex, final_norm_->bucket());
     final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, out, dx_sums);
     dy = out;
     dy_summed = dx_sums.present();
-    env.bucket_done(ex, final_norm_->bucket());
+    env.end_bucket_grads(ex, final_norm_->bucket());
   }
   for (size_t g = groups_.size(); g-- > 0;) {
     ArenaScope recomputed(ex.recompute);
@@ -154,19 +154,19 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
     for (size_t i = groups_[g].end(); i-- > groups_[g].first;) {
       const Tensor dx_sums = sums_before(i);
       const Tensor out = next_dx(i);
-      env.need(ex, blocks_[i].bucket());
-      env.bucket_begins(ex, blocks_[i].bucket());
+      env.gather(ex, blocks_[i].bucket());
+      env.begin_bucket_grads(ex, blocks_[i].bucket());
       blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
       dy = out;
       dy_summed = dx_sums.present();
-      env.bucket_done(ex, blocks_[i].bucket());
+      env.end_bucket_grads(ex, blocks_[i].bucket());
     }
   }
   if (embedding_) embedding_->backward(ex, env, micro, dx);
 }
 
 void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
-                  Tensor output, const Outputs& outputs) {
+                  Tensor output, const InferenceOutputs& outputs) {
   ArenaScope scope(ex.scratch);
   const Shape shape{micro.tokens_count(), width_};
   const Tensor own = output.present() ? output : ex.scratch.allocate(shape, dtype_, "infer.x");
@@ -185,7 +185,7 @@ void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor 
   }
   if (!head_) return;
   ArenaScope dropped(ex.keep);
-  NormLayer::Saved unused;
+  NormModule::Saved unused;
   const Tensor normed = outputs.final_norm.present()
                             ? outputs.final_norm
                             : ex.scratch.allocate(shape, dtype_, "infer.final_norm");
@@ -218,9 +218,9 @@ size_t group_size(const RecomputeConfig& c) {
 
 }  // namespace
 
-std::vector<BlockGroup> block_groups(const RecomputeConfig& recompute, size_t blocks) {
+std::vector<RecomputeGroup> recompute_groups(const RecomputeConfig& recompute, size_t blocks) {
   const size_t recomputed = recomputed_blocks(recompute, blocks), size = group_size(recompute);
-  std::vector<BlockGroup> groups;
+  std::vector<RecomputeGroup> groups;
   for (size_t first = 0; first < recomputed; first += size)
     groups.push_back({first, std::min(size, recomputed - first), true});
   if (recomputed < blocks) groups.push_back({recomputed, blocks - recomputed, false});

@@ -19,7 +19,7 @@ namespace bev {
 
 // Blocks that follow each other. Those that are recomputed keep only what enters the first of them
 // and run forward again, all of them, before the backward of the last.
-struct BlockGroup {
+struct RecomputeGroup {
   size_t first, count;
   bool recomputed;
 
@@ -27,10 +27,10 @@ struct BlockGroup {
 };
 
 // All blocks of a stage with so many, in order.
-std::vector<BlockGroup> block_groups(const RecomputeConfig& recompute, size_t blocks);
+std::vector<RecomputeGroup> recompute_groups(const RecomputeConfig& recompute, size_t blocks);
 
 // Which blocks of the model a stage holds.
-struct StageRange {
+struct StageLayers {
   int64_t first = 0, count = 0;
   bool has_embedding = true, has_head = true;
 };
@@ -42,11 +42,11 @@ class Stage {
     // What enters each group that is recomputed; only a part of it where it is divided.
     std::vector<ConstTensor> inputs;
     ConstTensor last;  // what leaves the last block
-    NormLayer::Saved final_norm;
+    NormModule::Saved final_norm;
     Tensor dhidden;  // with a head: the gradient of the final norm's output
   };
 
-  Stage(ParamStore& params, const Blueprint& b, const StageRange& range);
+  Stage(ParamStore& params, const ModelSpec& b, const StageLayers& range);
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
@@ -58,14 +58,14 @@ class Stage {
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
                Saved& s);
   // doutput: from the stage behind (absent for the last). dinput: for the stage before; may be what
-  // was the input, unless reads_input(). What blocks compute again goes into s.
+  // was the input, unless backward_reads_input(). What blocks compute again goes into s.
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
                 Tensor dinput, Saved& s);
   // Whether backward reads the input that forward was given.
-  bool reads_input(const ModelEnv& env) const { return !is_divided(env, 0); }
+  bool backward_reads_input(const ModelEnv& env) const { return !is_divided(env, 0); }
 
   // What is wanted of an inference; all but `hidden` only of the stage with the head.
-  struct Outputs {
+  struct InferenceOutputs {
     // The residual stream before the first and after each block; empty, or blocks + 1 tensors
     // [tokens, width].
     std::span<const Tensor> hidden{};
@@ -77,26 +77,26 @@ class Stage {
   // Forward without keeping anything. input, output: as those of forward(). REQUIRES: rows are not
   // divided between regions.
   void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
-             const Outputs& outputs);
+             const InferenceOutputs& outputs);
 
  private:
   // Of the hidden state, as this rank holds it between regions.
   Shape hidden(const ModelEnv& env, const MicroBatch& micro) const {
-    return {env.tensor.rows_here(micro.tokens_count()), width_};
+    return {env.tensor.local_row_count(micro.tokens_count()), width_};
   }
 
   // Whether only a part of what enters the group is kept here, and the rest elsewhere.
   bool is_divided(const ModelEnv& env, size_t group) const {
-    return distribute_ && env.tensor.holds_copies() && group < groups_.size() &&
+    return distribute_ && env.tensor.is_replicated() && group < groups_.size() &&
            groups_[group].recomputed;
   }
   // All blocks of the group, of which the last writes y; what lies between them goes into
   // `between`.
-  void run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group, ConstTensor x,
-           Tensor y, Arena& between, Saved& s) const;
+  void run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const RecomputeGroup& group,
+           ConstTensor x, Tensor y, Arena& between, Saved& s) const;
   // The same, keeping nothing. y may be x itself.
-  void pass(Exec& ex, ModelEnv& env, const MicroBatch& micro, const BlockGroup& group,
-            ConstTensor x, Tensor y) const;
+  void run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
+                          const RecomputeGroup& group, ConstTensor x, Tensor y) const;
   void recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, size_t group, Saved& s) const;
   void find_needed();
 
@@ -106,9 +106,9 @@ class Stage {
   std::optional<Embedding> embedding_;
   RopeTable rope_;
   std::deque<Block> blocks_;
-  std::vector<BlockGroup> groups_;
-  std::optional<NormLayer> final_norm_;
-  std::optional<Head> head_;
+  std::vector<RecomputeGroup> groups_;
+  std::optional<NormModule> final_norm_;
+  std::optional<LmHead> head_;
   std::vector<int> needed_forward_, needed_backward_;  // buckets, in the order of their use
 };
 

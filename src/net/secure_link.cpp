@@ -97,7 +97,7 @@ constexpr std::chrono::seconds kPause{10};
 
 }  // namespace
 
-void RefusalNotes::refused(const std::string& who, const std::string& why) {
+void RefusalLog::refused(const std::string& who, const std::string& why) {
   if (noted_ == kOneByOne) {
     ++not_noted_;
     return;
@@ -106,7 +106,7 @@ void RefusalNotes::refused(const std::string& who, const std::string& why) {
   note_(format("refused a connection from {}: {}", who, why));
 }
 
-void RefusalNotes::tick(Time now) {
+void RefusalLog::tick(Time now) {
   if (not_noted_ == 0 || now < next_) return;
   next_ = now + kPause;
   note_(format("refused {} more connection{}", not_noted_, not_noted_ == 1 ? "" : "s"));

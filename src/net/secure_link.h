@@ -83,11 +83,11 @@ class SecureConnection {
 
 // Notes about strangers: the first few one by one, then how many.
 
-class RefusalNotes {
+class RefusalLog {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit RefusalNotes(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
+  explicit RefusalLog(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
 
   void refused(const std::string& who, const std::string& why);
   // From time to time.

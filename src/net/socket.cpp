@@ -26,13 +26,13 @@ void Socket::close() {
   if (is_open()) ::close(release());
 }
 
-WakeSignal::WakeSignal() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+EventFd::EventFd() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   BEV_CHECK(event_.is_open(), Comm, "cannot make an eventfd: {}", std::strerror(errno));
 }
 
-void WakeSignal::raise() const { ::eventfd_write(event_.get(), 1); }
+void EventFd::raise() const { ::eventfd_write(event_.get(), 1); }
 
-void WakeSignal::clear() const {
+void EventFd::clear() const {
   eventfd_t value = 0;
   ::eventfd_read(event_.get(), &value);
 }
@@ -136,18 +136,18 @@ Socket listen_on(const std::string& host, int port, EveryAddress every_address) 
                                       std::strerror(failure), advice(failure, port)));
 }
 
-ControlPort::ControlPort(const std::string& host, int port) {
+ListenPort::ListenPort(const std::string& host, int port) {
   Socket socket = listen_on(host, port);
   port_ = address_here(socket.get()).port();
   descriptor_ = socket.release();
 }
 
-ControlPort::~ControlPort() { Socket(release()).close(); }
+ListenPort::~ListenPort() { Socket(release()).close(); }
 
-ControlPort::ControlPort(ControlPort&& other) noexcept
+ListenPort::ListenPort(ListenPort&& other) noexcept
     : descriptor_(other.release()), port_(other.port_) {}
 
-ControlPort& ControlPort::operator=(ControlPort&& other) noexcept {
+ListenPort& ListenPort::operator=(ListenPort&& other) noexcept {
   if (this != &other) {
     Socket(release()).close();
     descriptor_ = other.release();
@@ -156,7 +156,7 @@ ControlPort& ControlPort::operator=(ControlPort&& other) noexcept {
   return *this;
 }
 
-int ControlPort::release() { return std::exchange(descriptor_, -1); }
+int ListenPort::release() { return std::exchange(descriptor_, -1); }
 
 namespace fs = std::filesystem;
 

@@ -36,9 +36,9 @@ class Socket {
 
 // Wakes a thread that polls.
 
-class WakeSignal {
+class EventFd {
  public:
-  WakeSignal();
+  EventFd();
 
   // To be polled for input.
   int descriptor() const { return event_.get(); }
@@ -72,14 +72,14 @@ Socket listen_on(const std::string& host, int port,
                  EveryAddress every_address = EveryAddress::Refused);
 
 // Where the first rank listens, taken before anybody is told about it.
-class ControlPort {
+class ListenPort {
  public:
   // Binds that address only. `port` 0: any free one. A Comm error says who has it, as far as the
   // system tells, or which addresses this machine has.
-  ControlPort(const std::string& host, int port);
-  ~ControlPort();
-  ControlPort(ControlPort&&) noexcept;
-  ControlPort& operator=(ControlPort&&) noexcept;
+  ListenPort(const std::string& host, int port);
+  ~ListenPort();
+  ListenPort(ListenPort&&) noexcept;
+  ListenPort& operator=(ListenPort&&) noexcept;
 
   int port() const { return port_; }
   // The listening socket, which is the caller's from now on.

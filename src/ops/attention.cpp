@@ -53,11 +53,11 @@ AttentionExtents check_inputs(const Operands& args, const Args& a) {
   args.require(a.sequences > 0 && size.queries % a.sequences == 0 && size.keys % a.sequences == 0,
                "queries or keys are not a multiple of sequences");
   args.require(a.mask.window >= 0, "the window is negative");
-  if (a.mask.first_visible.present()) {
-    args.read("mask.first_visible", a.mask.first_visible, {size.queries}, DType::i32);
+  if (a.mask.document_start.present()) {
+    args.read("mask.document_start", a.mask.document_start, {size.queries}, DType::i32);
   }
-  if (a.mask.key_visible.present()) {
-    args.read("mask.key_visible", a.mask.key_visible, {size.keys}, DType::i32);
+  if (a.mask.key_mask.present()) {
+    args.read("mask.key_mask", a.mask.key_mask, {size.keys}, DType::i32);
   }
   args.require(a.dropout.probability >= 0 && a.dropout.probability < 1,
                "dropout probability outside [0, 1)");
@@ -108,14 +108,14 @@ void check_cache(const Operands& args, const Tensor& keys, const Tensor& values,
 
 }  // namespace
 
-void cache_write(Exec& ex, const CacheWrite& c) {
-  const Operands args(ex, "cache_write");
+void kv_cache_write(Exec& ex, const KvCacheWrite& c) {
+  const Operands args(ex, "kv_cache_write");
   check_cache(args, c.keys, c.values, c.k);
   args.read("k", c.k, c.k.shape, c.k.dtype);
   args.read("v", c.v, c.k.shape, c.k.dtype);
   args.read("places", c.places, {c.k.rows()}, DType::i32);
   args.count_bytes(2 * bytes_of(c.k));
-  ex.device.ops().cache_write(ex, c);
+  ex.device.ops().kv_cache_write(ex, c);
 }
 
 void decode_attention(Exec& ex, const DecodeAttention& d) {

@@ -6,14 +6,14 @@
 namespace bev::ops {
 
 // Query i of a sequence (position i + query_offset among the keys) sees key j of that sequence when
-// every stated condition holds. The tensors list all sequences; i, j and first_visible count within
-// one.
+// every stated condition holds. The tensors list all sequences; i, j and document_start count
+// within one.
 struct AttentionMask {
   bool causal = true;  // j <= i + query_offset
   int64_t window = 0;  // > 0: j > i + query_offset - window
-  // i32 [queries], may be absent: j >= first_visible[i]; packed documents
-  ConstTensor first_visible{};
-  ConstTensor key_visible{};  // i32 [keys], may be absent: key_visible[j] != 0; padding
+  // i32 [queries], may be absent: j >= document_start[i]; packed documents
+  ConstTensor document_start{};
+  ConstTensor key_mask{};  // i32 [keys], may be absent: key_mask[j] != 0; padding
   int64_t query_offset = 0;
 };
 
@@ -64,11 +64,11 @@ void attention_backward(Exec& ex, const AttentionBackward& a);
 // keys[places[t]] = k[t], values[places[t]] = v[t]; a negative place: that token is not kept.
 // k, v [tokens, kv_heads, head_dim]; places i32 [tokens], no two alike; keys, values
 // [cache places, kv_heads, head_dim], contiguous.
-struct CacheWrite {
+struct KvCacheWrite {
   ConstTensor k, v, places;
   Tensor keys, values;
 };
-void cache_write(Exec& ex, const CacheWrite& c);
+void kv_cache_write(Exec& ex, const KvCacheWrite& c);
 
 // One new token of each sequence: its key and value are written to place lengths[i] - 1 of its
 // sequence, then its query sees all places of the sequence up to that one, or with a window only
@@ -85,8 +85,8 @@ struct DecodeAttention {
   double scale = 1;
   int64_t window = 0;
   Tensor keys, values, out;
-  bool cache_is_settled = false;  // nothing on its way writes lengths, pages or what is cached: a
-                                  // backend may read it before what was issued earlier is done
+  bool cache_is_constant = false;  // nothing on its way writes lengths, pages or what is cached: a
+                                   // backend may read it before what was issued earlier is done
 };
 void decode_attention(Exec& ex, const DecodeAttention& d);
 

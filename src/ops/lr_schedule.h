@@ -12,7 +12,7 @@
 
 namespace bev {
 
-struct ScheduleSpec {
+struct LrSchedule {
   double init_lr = 0, max_lr = 0, min_lr = 0;
   double warmup = 0;  // samples; not whole when it is a fraction of `decay`
   int64_t decay = 0;  // samples until min_lr, the warm-up included
@@ -24,7 +24,7 @@ struct ScheduleSpec {
   DecayRamp wd_ramp = DecayRamp::Constant;
   int64_t wd_length = 0;  // samples from start_wd to end_wd
 
-  bool operator==(const ScheduleSpec&) const = default;
+  bool operator==(const LrSchedule&) const = default;
 };
 
 // 1 at ratio 0, 0 at ratio 1, along half a cosine.
@@ -33,7 +33,7 @@ BEV_HOST_DEVICE inline double half_cosine(double ratio) {
   return 0.5 * (std::cos(kPi * ratio) + 1.0);
 }
 
-BEV_HOST_DEVICE inline double wsd_factor(const ScheduleSpec& s, double x) {
+BEV_HOST_DEVICE inline double wsd_factor(const LrSchedule& s, double x) {
   const auto start = static_cast<double>(s.decay - s.wsd);
   if (x <= start) return 1.0;
   const double ratio = (x - start) / static_cast<double>(s.wsd);
@@ -55,7 +55,7 @@ BEV_HOST_DEVICE inline double wsd_factor(const ScheduleSpec& s, double x) {
 //   wsd;
 //                      f: 1 - q, (cos(pi q) + 1) / 2, 2 * 0.5^q - 1, 1 - sqrt(q)
 // REQUIRES: x >= 0.
-BEV_HOST_DEVICE inline double learning_rate(const ScheduleSpec& s, int64_t position) {
+BEV_HOST_DEVICE inline double learning_rate(const LrSchedule& s, int64_t position) {
   const auto x = static_cast<double>(position);
   if (s.warmup > 0 && x <= s.warmup) return s.init_lr + (s.max_lr - s.init_lr) * x / s.warmup;
   if (s.style == LrDecay::Constant) return s.max_lr;
@@ -76,7 +76,7 @@ BEV_HOST_DEVICE inline double learning_rate(const ScheduleSpec& s, int64_t posit
 
 // From start_wd to end_wd over wd_length, linear or along half a cosine; end_wd beyond it.
 // REQUIRES: x >= 0.
-BEV_HOST_DEVICE inline double weight_decay(const ScheduleSpec& s, int64_t position) {
+BEV_HOST_DEVICE inline double weight_decay(const LrSchedule& s, int64_t position) {
   if (s.wd_ramp == DecayRamp::Constant || position > s.wd_length) return s.end_wd;
   const double ratio = static_cast<double>(position) / static_cast<double>(s.wd_length);
   const double factor = s.wd_ramp == DecayRamp::Linear ? ratio : half_cosine(1.0 - ratio);

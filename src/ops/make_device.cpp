@@ -50,8 +50,8 @@ std::string cache_folder(const DeviceConfig& c) {
 DevicePolicy policy_of(const DeviceConfig& c) {
   return {.deterministic = c.deterministic,
           .tf32 = c.tf32,
-          .tunes = c.tune,
-          .records = c.graphs,
+          .autotunes = c.tune,
+          .graphs = c.graphs,
           .cache = cache_folder(c)};
 }
 
@@ -137,7 +137,7 @@ std::string why_no_cuda() {
 #endif
 }
 
-CudaFacts cuda_facts([[maybe_unused]] cuda::Depth depth) {
+CudaInfo cuda_facts([[maybe_unused]] cuda::Depth depth) {
 #ifdef BEV_HAS_CUDA
   return cuda::gpu_facts(depth);
 #else

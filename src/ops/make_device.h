@@ -28,7 +28,7 @@ int threads_of_rank(const Config& config);
 std::string why_no_cuda();
 
 // What is known about GPUs and NVIDIA's libraries; without CUDA in this build, only that.
-CudaFacts cuda_facts(cuda::Depth depth);
+CudaInfo cuda_facts(cuda::Depth depth);
 
 // The name of the GPU that the cuda device uses; empty where there is none.
 std::string gpu_name();

@@ -59,9 +59,9 @@ void check_and_count(Exec& ex, const Operands& args, const Matmul& m) {
   if (m.dbias.present()) args.update("dbias", m.dbias, {rows}, sums);
   args.count_flops(2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
                    static_cast<double>(depth));
-  if (ex.cost != nullptr && ex.cost->products != nullptr) {
-    ex.cost->products->push_back({rows, columns, depth, m.ta == Transpose::Yes,
-                                  m.tb == Transpose::Yes, m.accumulate, m.out.dtype});
+  if (ex.cost != nullptr && ex.cost->gemms != nullptr) {
+    ex.cost->gemms->push_back({rows, columns, depth, m.ta == Transpose::Yes, m.tb == Transpose::Yes,
+                               m.accumulate, m.out.dtype});
   }
 }
 
@@ -86,7 +86,7 @@ void normed_matmul(Exec& ex, const Matmul& m) {
   const Tensor rstd = ex.scratch.allocate({rows}, sums, "matmul.rstd");
   const bool has_mean = m.norm.kind == NormKind::LayerNorm;
   const Tensor mean = has_mean ? ex.scratch.allocate({rows}, sums, "matmul.mean") : Tensor{};
-  if (ex.device.ops().norms_on_the_way(ex, m)) return run(ex, m);
+  if (ex.device.ops().can_fuse_norm(ex, m)) return run(ex, m);
   norm(ex, {.kind = m.norm.kind,
             .x = m.a,
             .weight = m.norm.weight,

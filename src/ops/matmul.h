@@ -18,7 +18,7 @@ enum class Epilogue : uint8_t {
 };
 
 // What happens to the rows of a before the product: ops::norm, rounded to a's dtype.
-struct RowNorm {
+struct FusedNorm {
   NormKind kind{};
   ConstTensor weight{}, bias{};  // [k] of a's dtype; bias as that of Norm
   double eps = 1e-5;
@@ -42,9 +42,9 @@ struct Matmul {
   Activation activation{};         // one that is not gated
   Tensor pre_activation{};         // [m, n], may be absent: receives the argument of the activation
   ConstTensor activation_input{};  // [m, n], for ActivateBackward
-  bool b_is_settled = false;       // nothing on its way writes b or the norm's weight and bias: a
+  bool b_is_constant = false;      // nothing on its way writes b or the norm's weight and bias: a
                                    // backend may read them before what was issued earlier is done
-  RowNorm norm{};                  // may be absent; a is not transposed then
+  FusedNorm norm{};                // may be absent; a is not transposed then
   Tensor dbias{};  // [m] of the accumulation type, may be absent: the sums of op(a) over k are
                    // added. A bias gradient then falls out of the weight gradient.
 };

@@ -23,14 +23,14 @@ const OpTable kReferenceOps{
 #define BEV_OP(name, Args) .name = reference::name,
 #include "ops/op_list.inc"
 #undef BEV_OP
-    .norms_on_the_way = never,
+    .can_fuse_norm = never,
 };
 
 const OpTable kCpuOps{
 #define BEV_OP(name, Args) .name = cpu::name,
 #include "ops/op_list.inc"
 #undef BEV_OP
-    .norms_on_the_way = never,
+    .can_fuse_norm = never,
 };
 
 #ifdef BEV_HAS_CUDA
@@ -38,7 +38,7 @@ const OpTable kCudaOps{
 #define BEV_OP(name, Args) .name = cuda::name,
 #include "ops/op_list.inc"
 #undef BEV_OP
-    .norms_on_the_way = cuda::norms_on_the_way,
+    .can_fuse_norm = cuda::can_fuse_norm,
 };
 #endif
 
@@ -46,7 +46,7 @@ const OpTable kNullOps{
 #define BEV_OP(name, Args) .name = nothing<ops::Args>,
 #include "ops/op_list.inc"
 #undef BEV_OP
-    .norms_on_the_way = never,
+    .can_fuse_norm = never,
 };
 
 const OpTable kNullCudaOps = [] {
@@ -59,7 +59,7 @@ const OpTable kNullCudaOps = [] {
   table.squared_norm = book<ops::SquaredNorm>;
   table.weighted_sum = book<ops::WeightedSum>;
   table.decode_attention = book<ops::DecodeAttention>;
-  table.choose_tokens = book<ops::ChooseTokens>;
+  table.sample_tokens = book<ops::SampleTokens>;
   return table;
 }();
 

@@ -30,7 +30,7 @@ namespace bev::cpu {
 // returns before it is done. In builds with CUDA.
 namespace bev::cuda {
 #include "ops/op_list.inc"
-bool norms_on_the_way(Exec&, const ops::Matmul&);
+bool can_fuse_norm(Exec&, const ops::Matmul&);
 }  // namespace bev::cuda
 
 #undef BEV_OP
@@ -43,7 +43,7 @@ struct OpTable {
 #include "ops/op_list.inc"
 #undef BEV_OP
   // Whether matmul() takes these arguments with their norm.
-  bool (*norms_on_the_way)(Exec&, const ops::Matmul&);
+  bool (*can_fuse_norm)(Exec&, const ops::Matmul&);
 };
 
 extern const OpTable kReferenceOps, kCpuOps;

@@ -6,8 +6,8 @@
 
 namespace bev::ops {
 
-void choose_tokens(Exec& ex, const ChooseTokens& c) {
-  const Operands args(ex, "choose_tokens");
+void sample_tokens(Exec& ex, const SampleTokens& c) {
+  const Operands args(ex, "sample_tokens");
   args.rank("logits", c.logits, 2);
   args.floating("logits", c.logits);
   const int64_t rows = c.logits.rows();
@@ -24,7 +24,7 @@ void choose_tokens(Exec& ex, const ChooseTokens& c) {
   }
   args.write("ids", c.ids, {rows}, DType::i32);
   args.write("logprobs", c.logprobs, {rows}, accumulation_of(c.logits.dtype));
-  ex.device.ops().choose_tokens(ex, c);
+  ex.device.ops().sample_tokens(ex, c);
 }
 
 }  // namespace bev::ops

@@ -10,8 +10,8 @@ namespace bev::ops {
 
 // How a token is drawn, for all backends alike.
 
-// The columns of ChooseTokens::options.
-enum class ChoiceColumn : uint8_t { Temperature, TopK, TopP, MinP, RepetitionPenalty };
+// The columns of SampleTokens::options.
+enum class SamplingColumn : uint8_t { Temperature, TopK, TopP, MinP, RepetitionPenalty };
 constexpr int64_t kChoiceColumns = 5;
 
 // The draw in [0, 1) for the token at a position of a text: a pure function, so that a text does
@@ -39,7 +39,7 @@ constexpr T penalised(T logit, T penalty) {
 //      exceeds choice_draw(key, position) times the sum of all kept.
 // logprobs[row] = log softmax(logits)[id] of the logits as they are. The id's bit is set in `seen`.
 // Without a finite logit: id -1, logprob NaN.
-struct ChooseTokens {
+struct SampleTokens {
   ConstTensor logits;  // [rows, columns], contiguous
   int64_t classes = 0;
   ConstTensor options;  // f64 [rows, kChoiceColumns], contiguous
@@ -48,6 +48,6 @@ struct ChooseTokens {
   Tensor ids;           // i32 [rows]
   Tensor logprobs;      // [rows] of the accumulation type
 };
-void choose_tokens(Exec& ex, const ChooseTokens& c);
+void sample_tokens(Exec& ex, const SampleTokens& c);
 
 }  // namespace bev::ops

@@ -25,7 +25,7 @@ enum UpdateState : int {
   kAppliedSteps,
   kScheduledSamples,  // of applied steps
   kHalted,            // 1 after a finding that halts: nothing is applied or counted any more
-  kRateFactor,        // of the scheduled learning rate; 1 unless somebody changed it
+  kLrScale,           // of the scheduled learning rate; 1 unless somebody changed it
   kWatchedSteps,      // that the running values below are made of
   kLossMean,          // the three of the loss, in this order
   kLossVariance,
@@ -79,17 +79,17 @@ struct UpdateRule {
   double window = 128;  // steps over which the weights of running values fade
   double warmup = 128;  // steps before anything is judged
   LossScaling scaling{};
-  ScheduleSpec schedule{};
+  LrSchedule schedule{};
 };
 
-BEV_HOST_DEVICE inline void start_updates(const LossScaling& scaling, double* state) {
+BEV_HOST_DEVICE inline void reset_update_state(const LossScaling& scaling, double* state) {
   state[kLossScale] = scaling.initial;
   state[kStepsWithoutOverflow] = 0;
   state[kHysteresisLeft] = static_cast<double>(scaling.hysteresis);
   state[kAppliedSteps] = 0;
   state[kScheduledSamples] = 0;
   state[kHalted] = 0;
-  state[kRateFactor] = 1;
+  state[kLrScale] = 1;
   for (int i = kWatchedSteps; i < kUpdateStates; ++i) state[i] = 0;
 }
 
@@ -114,14 +114,14 @@ BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, dou
 
 // The running values of what is watched: mean, variance, the value before. The variance is that of
 // steps from one value to the next: a loss that falls quickly would else count as one that varies.
-struct Watched {
+struct RunningStats {
   double *mean, *variance, *before;
 };
 
 // The smallest value that is a spike; 0 where it is too early to tell. A run of nearly equal values
 // must not turn the next small step into a spike: a hundredth of the mean counts as a deviation.
 BEV_HOST_DEVICE inline double spike_limit(const SpikeRule& spike, double warmup, double steps,
-                                          const Watched& watched) {
+                                          const RunningStats& watched) {
   if (spike.deviations == 0 || steps < warmup) return 0;
   return *watched.mean + spike.deviations * std::fmax(std::sqrt(*watched.variance),
                                                       0.01 * std::fabs(*watched.mean));
@@ -129,8 +129,8 @@ BEV_HOST_DEVICE inline double spike_limit(const SpikeRule& spike, double warmup,
 
 // Takes a value into them. A spike counts with its limit: it cannot hide the next one, but a level
 // that stays higher is soon no spike any more.
-BEV_HOST_DEVICE inline void watch(double value, double limit, double window, double steps,
-                                  const Watched& watched) {
+BEV_HOST_DEVICE inline void update_running_stats(double value, double limit, double window,
+                                                 double steps, const RunningStats& watched) {
   const double weight = std::fmax(1 / (steps + 1), 1 / window);
   if (limit > 0) value = std::fmin(value, limit);
   const double step = steps > 0 ? value - *watched.before : 0;
@@ -152,8 +152,8 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
   const bool is_halted = state[kHalted] != 0;
 
   const double watched = state[kWatchedSteps];
-  const Watched losses{&state[kLossMean], &state[kLossVariance], &state[kLossBefore]};
-  const Watched norms{&state[kNormMean], &state[kNormVariance], &state[kNormBefore]};
+  const RunningStats losses{&state[kLossMean], &state[kLossVariance], &state[kLossBefore]};
+  const RunningStats norms{&state[kNormMean], &state[kNormVariance], &state[kNormBefore]};
   decision[kLossLimit] = spike_limit(rule.loss_spike, rule.warmup, watched, losses);
   decision[kNormLimit] = spike_limit(rule.norm_spike, rule.warmup, watched, norms);
   const bool loss_spike =
@@ -172,7 +172,7 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
   const auto position = static_cast<int64_t>(state[kScheduledSamples]);
   decision[kFactor] = applied ? clip / scale * share : 0;
   decision[kApplied] = applied ? 1 : 0;
-  decision[kRate] = state[kRateFactor] * learning_rate(rule.schedule, position);
+  decision[kRate] = state[kLrScale] * learning_rate(rule.schedule, position);
   decision[kWeightDecay] = weight_decay(rule.schedule, position);
   decision[kStepNumber] = state[kAppliedSteps] + 1;
   decision[kNorm] = norm;
@@ -188,13 +188,13 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
     state[kScheduledSamples] += static_cast<double>(rule.samples);
   }
   if (finite_norm && finite_loss) {
-    watch(mean_loss, decision[kLossLimit], rule.window, watched, losses);
-    watch(norm, decision[kNormLimit], rule.window, watched, norms);
+    update_running_stats(mean_loss, decision[kLossLimit], rule.window, watched, losses);
+    update_running_stats(norm, decision[kNormLimit], rule.window, watched, norms);
     state[kWatchedSteps] += 1;
   }
   adapt_scale(rule.scaling, !(finite_norm && finite_loss), state);
   decision[kNextRate] =
-      state[kRateFactor] *
+      state[kLrScale] *
       learning_rate(rule.schedule, static_cast<int64_t>(state[kScheduledSamples]));
 }
 

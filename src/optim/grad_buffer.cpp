@@ -23,7 +23,7 @@ GradBuffer::GradBuffer(ParamStore& params, StatePrecision precision)
 
 void GradBuffer::keep_all() {
   size_t bytes = 0;
-  for (const FlatPlace& place : params_.flat()) {
+  for (const FlatParam& place : params_.flat()) {
     const DType dtype = dtype_of(*place.param);
     bytes += static_cast<size_t>(place.count) * size_of(dtype);
     if (!runs_.empty() && runs_.back().dtype == dtype) {
@@ -39,14 +39,14 @@ void GradBuffer::keep_all() {
     part.data = data;
     if (data != nullptr) data += bytes_of(part);
   }
-  for (const FlatPlace& place : params_.flat()) {
+  for (const FlatParam& place : params_.flat()) {
     const Shape& shape = place.param->value.shape;
     const Tensor flat = range(place.begin, shape.elements());
     place.param->grad = tensor_over(flat.data, flat.dtype, shape);
   }
   int64_t begin = 0;
   for (size_t i = 0; i < params_.flat().size(); ++i) {
-    const FlatPlace& place = params_.flat()[i];
+    const FlatParam& place = params_.flat()[i];
     const bool is_last =
         i + 1 == params_.flat().size() || params_.flat()[i + 1].param->spec.is_matrix();
     const int64_t end = place.begin + place.count;
@@ -61,7 +61,7 @@ void GradBuffer::keep_all() {
 void GradBuffer::keep_shares() {
   // The parameters of a section have one dtype.
   std::vector<const Param*> first;
-  for (const FlatPlace& place : params_.flat()) {
+  for (const FlatParam& place : params_.flat()) {
     if (place.begin == params_.sections()[first.size()].begin) first.push_back(place.param);
     if (first.size() == params_.sections().size()) break;
   }
@@ -75,11 +75,11 @@ void GradBuffer::keep_shares() {
   std::vector<size_t> share_at;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
     share_at.push_back(bytes);
-    bytes += bytes_in(i, params_.share_of(params_.sections()[i]).count);
+    bytes += bytes_in(i, params_.shard_of(params_.sections()[i]).count);
   }
   buffer_ = Buffer(params_.device(), bytes, "gradients");
-  const ParamStore::Passing passing = params_.place_passing(
-      takes_turns(), [&](size_t i) { return bytes_in(i, params_.sections()[i].count); });
+  const ParamStore::StagingLayout passing = params_.plan_staging(
+      double_buffers(), [&](size_t i) { return bytes_in(i, params_.sections()[i].count); });
   for (size_t i = 0; i < passing_memory_.size(); ++i) {
     if (passing.bytes[i] > 0)
       passing_memory_[i] = Buffer(params_.device(), passing.bytes[i], "gradient bucket");
@@ -87,15 +87,15 @@ void GradBuffer::keep_shares() {
   size_t at = 0;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
     const FlatSection& section = params_.sections()[i];
-    const FlatRange share = params_.share_of(section);
+    const FlatRange share = params_.shard_of(section);
     const DType dtype = dtype_of(*first[i]);
     runs_.push_back(tensor_over(offset(buffer_.data(), share_at[i]), dtype, {share.count}));
     begins_.push_back(share.begin);
     std::byte* memory =
-        passing_memory_[ParamStore::memory_of(section.bucket, takes_turns())].data();
+        passing_memory_[ParamStore::staging_slot(section.bucket, double_buffers())].data();
     passing_.push_back(tensor_over(offset(memory, passing.begins[i]), dtype, {section.count}));
     for (; at < params_.flat().size() && params_.flat()[at].begin < section.end(); ++at) {
-      const FlatPlace& place = params_.flat()[at];
+      const FlatParam& place = params_.flat()[at];
       const Tensor flat = slice(passing_.back(), 0, place.begin - section.begin,
                                 place.param->value.shape.elements());
       place.param->grad = tensor_over(flat.data, flat.dtype, place.param->value.shape);
@@ -103,14 +103,14 @@ void GradBuffer::keep_shares() {
   }
 }
 
-Tensor GradBuffer::passing(const FlatSection& section) const {
+Tensor GradBuffer::staging(const FlatSection& section) const {
   for (size_t i = 0; i < passing_.size(); ++i) {
     if (params_.sections()[i].begin == section.begin) return passing_[i];
   }
   throw Error(ErrorKind::Internal, "no bucket has this section");
 }
 
-size_t GradBuffer::share_bytes() const {
+size_t GradBuffer::max_shard_bytes() const {
   size_t largest = 0;
   for (const Tensor& share : runs_) largest = std::max(largest, bytes_of(share));
   return largest;

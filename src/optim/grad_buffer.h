@@ -28,10 +28,10 @@ class GradBuffer {
 
   // With divided gradients: the section where the parameters have their gradients. The sections of
   // one bucket exist at a time in each memory (ParamStore::memory_of).
-  Tensor passing(const FlatSection& section) const;
-  bool takes_turns() const { return params_.layout().overlaps_gradients; }
+  Tensor staging(const FlatSection& section) const;
+  bool double_buffers() const { return params_.layout().overlaps_grad_reduce; }
   // Of the largest share of a section.
-  size_t share_bytes() const;
+  size_t max_shard_bytes() const;
 
   DType dtype_of(const Param& param) const;
 

@@ -10,7 +10,7 @@ namespace bev {
 namespace {
 
 // The rows of a piece in the flat order. REQUIRES: the parameter is cut by rows.
-FlatRange rows_of(const FlatPlace& place, const Piece& piece) {
+FlatRange rows_of(const FlatParam& place, const Piece& piece) {
   const Shape& shape = place.param->value.shape;
   const int64_t columns = shape.elements() / shape[0];
   return {place.begin + piece.local_begin * columns, piece.extent * columns};
@@ -23,15 +23,15 @@ FlatRange intersection(const FlatRange& a, const FlatRange& b) {
 
 }  // namespace
 
-GradReducer::GradReducer(ParamStore& params, GradBuffer& grads, Groups& groups)
+GradReducer::GradReducer(ParamStore& params, GradBuffer& grads, ProcessGroups& groups)
     : params_(params), grads_(grads), groups_(groups) {
-  find_sums();
-  find_counted();
-  if (is_passed_through() && overlaps())
-    share_ = Buffer(params.device(), grads.share_bytes(), "gradient bucket");
+  plan_reductions();
+  plan_norm_ranges();
+  if (streams_buckets() && overlaps())
+    share_ = Buffer(params.device(), grads.max_shard_bytes(), "gradient bucket");
 }
 
-void GradReducer::find_sums() {
+void GradReducer::plan_reductions() {
   const auto add_run = [&](FlatRange range, Communicator& over) {
     if (range.count == 0) return;
     // Neighbours in one message, gaps and all.
@@ -48,17 +48,17 @@ void GradReducer::find_sums() {
       add_run(range, over);
     } else {
       for (const FlatSection& section : params_.sections())
-        add_run(intersection(range, params_.share_of(section)), over);
+        add_run(intersection(range, params_.shard_of(section)), over);
     }
   };
-  for (const FlatPlace& place : params_.flat()) {
+  for (const FlatParam& place : params_.flat()) {
     const ParamSpec& spec = place.param->spec;
     if (sums_over(spec, Axis::Tensor)) add({place.begin, place.count}, groups_.tensor());
     // Without the gap behind it, which the other end may not have.
     const FlatRange elements{place.begin, place.param->value.shape.elements()};
-    if (sums_over(spec, Axis::Pipeline)) add(elements, groups_.ends());
+    if (sums_over(spec, Axis::Pipeline)) add(elements, groups_.embedding_group());
     for (const Piece& piece : place.param->pieces) {
-      if (piece.holders > 1) add(rows_of(place, piece), groups_.holders(piece.holders));
+      if (piece.holders > 1) add(rows_of(place, piece), groups_.kv_replica_group(piece.holders));
     }
   }
 }
@@ -75,13 +75,13 @@ void GradReducer::count(FlatRange range) {
   }
 }
 
-void GradReducer::find_counted() {
+void GradReducer::plan_norm_ranges() {
   // Whether it is this rank or another that shares the batch is decided below, by elements.
   const ParallelLayout& layout = groups_.layout();
-  const Grid model{{Axis::Tensor, layout.tensor}, {Axis::Pipeline, layout.pipeline}};
-  const int rank = groups_.model().rank();
+  const RankGrid model{{Axis::Tensor, layout.tensor}, {Axis::Pipeline, layout.pipeline}};
+  const int rank = groups_.model_parallel().rank();
   std::vector<FlatRange> owned;
-  for (const FlatPlace& place : params_.flat()) {
+  for (const FlatParam& place : params_.flat()) {
     const std::vector<Piece> pieces = owned_pieces(place.param->spec, model, rank);
     if (pieces.size() == place.param->pieces.size()) {
       owned.push_back({place.begin, place.count});
@@ -90,13 +90,13 @@ void GradReducer::find_counted() {
     }
   }
   for (const FlatRange& section : params_.sections()) {
-    const FlatRange here = is_divided() ? params_.share_of(section) : section;
+    const FlatRange here = is_divided() ? params_.shard_of(section) : section;
     for (const FlatRange& range : owned) count(intersection(range, here));
   }
 }
 
-Exec GradReducer::exchange(Exec& ex) const {
-  return overlaps() ? ex.beside(ex.device.exchange_stream()) : ex;
+Exec GradReducer::comm_exec(Exec& ex) const {
+  return overlaps() ? ex.on_stream(ex.device.comm_stream()) : ex;
 }
 
 void GradReducer::begin_step(Exec& ex) {
@@ -108,7 +108,7 @@ void GradReducer::begin_step(Exec& ex) {
 void GradReducer::sum(Exec& ex, const FlatSection& section) {
   const Tensor whole = grads_.range(section.begin, section.count);
   if (is_divided()) {
-    const FlatRange share = params_.share_of(section);
+    const FlatRange share = params_.shard_of(section);
     groups_.data().reduce_scatter(ex, whole, grads_.range(share.begin, share.count));
   } else {
     groups_.data().all_reduce(ex, whole);
@@ -116,8 +116,8 @@ void GradReducer::sum(Exec& ex, const FlatSection& section) {
 }
 
 void GradReducer::reduce(Exec& ex) {
-  if (groups_.data().size() > 1 && !is_passed_through()) {
-    Exec beside = exchange(ex);
+  if (groups_.data().size() > 1 && !streams_buckets()) {
+    Exec beside = comm_exec(ex);
     for (const FlatSection& section : params_.sections()) {
       if (!summed_.contains(section.bucket)) sum(beside, section);
     }
@@ -128,15 +128,16 @@ void GradReducer::reduce(Exec& ex) {
     sum.over->all_reduce(ex, grads_.range(sum.range.begin, sum.range.count));
 }
 
-void GradReducer::bucket_begins(Exec& ex, int bucket) {
-  if (is_passed_through())
-    ex.wait("wait for gradients", emptied_[ParamStore::memory_of(bucket, grads_.takes_turns())]);
+void GradReducer::begin_bucket_grads(Exec& ex, int bucket) {
+  if (streams_buckets())
+    ex.wait("wait for gradients",
+            emptied_[ParamStore::staging_slot(bucket, grads_.double_buffers())]);
 }
 
-void GradReducer::pass_on(Exec& ex, const FlatSection& section) {
+void GradReducer::reduce_bucket(Exec& ex, const FlatSection& section) {
   ArenaScope scope(ex.scratch);
-  const Tensor whole = grads_.passing(section);
-  const FlatRange share = params_.share_of(section);
+  const Tensor whole = grads_.staging(section);
+  const FlatRange share = params_.shard_of(section);
   const Tensor sum = share_.bytes() > 0
                          ? tensor_over(share_.data(), whole.dtype, {share.count})
                          : ex.scratch.allocate({share.count}, whole.dtype, "gradients.share");
@@ -148,13 +149,13 @@ void GradReducer::pass_on(Exec& ex, const FlatSection& section) {
   ops::fill(ex, {.out = whole, .value = 0});
 }
 
-void GradReducer::bucket_done(Exec& ex, int bucket, bool finished) {
-  if (!is_passed_through() && !finished) return;
-  Exec beside = exchange(ex);
+void GradReducer::end_bucket_grads(Exec& ex, int bucket, bool finished) {
+  if (!streams_buckets() && !finished) return;
+  Exec beside = comm_exec(ex);
   for (const FlatSection& section : params_.sections()) {
     if (section.bucket != bucket) continue;
-    if (is_passed_through()) {
-      pass_on(beside, section);
+    if (streams_buckets()) {
+      reduce_bucket(beside, section);
     } else {
       sum(beside, section);
     }
@@ -162,18 +163,18 @@ void GradReducer::bucket_done(Exec& ex, int bucket, bool finished) {
   summed_.insert(bucket);
   if (!overlaps()) return;
   exchanged_ = beside.stream.record();
-  emptied_[ParamStore::memory_of(bucket, grads_.takes_turns())] = exchanged_;
+  emptied_[ParamStore::staging_slot(bucket, grads_.double_buffers())] = exchanged_;
 }
 
 void GradReducer::squared_norm(Exec& ex, Tensor norm_squared) {
   ops::fill(ex, {.out = norm_squared, .value = 0});
   for (const FlatRange& range : counted_)
     ops::squared_norm(ex, {.x = grads_.range(range.begin, range.count), .out = norm_squared});
-  Communicator& all = is_divided() ? groups_.world() : groups_.model();
+  Communicator& all = is_divided() ? groups_.world() : groups_.model_parallel();
   if (all.size() > 1) all.all_reduce(ex, norm_squared);
 }
 
-void GradReducer::squared_norm_here(Exec& ex, const FlatRange& range, Tensor norm_squared) {
+void GradReducer::local_squared_norm(Exec& ex, const FlatRange& range, Tensor norm_squared) {
   for (const FlatRange& counted : counted_) {
     const FlatRange both = intersection(counted, range);
     if (both.count > 0)

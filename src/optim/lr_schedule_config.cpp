@@ -48,7 +48,7 @@ class LengthsInSamples {
 
 }  // namespace
 
-ScheduleSpec schedule_from(const Config& config, int64_t global_batch, int64_t iterations) {
+LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t iterations) {
   const OptimConfig& o = config.optim;
   const bool in_samples = config.train.samples > 0;
   const LengthsInSamples lengths(in_samples, global_batch);
@@ -64,7 +64,7 @@ ScheduleSpec schedule_from(const Config& config, int64_t global_batch, int64_t i
             "the warm-up is given twice: optim.warmup_fraction = {} and a length of {} samples",
             o.warmup_fraction, warmup);
 
-  ScheduleSpec s{.init_lr = o.warmup_init, .max_lr = o.lr, .min_lr = o.min_lr};
+  LrSchedule s{.init_lr = o.warmup_init, .max_lr = o.lr, .min_lr = o.min_lr};
   s.decay = decay > 0 ? decay : run;
   s.warmup = o.warmup_fraction > 0 ? o.warmup_fraction * static_cast<double>(s.decay)
                                    : static_cast<double>(warmup);
@@ -144,8 +144,8 @@ bool read_part(const std::string& text, T& part) {
 }
 
 // The schedule with parts that have no effect at their defaults.
-ScheduleSpec effective(ScheduleSpec s) {
-  const ScheduleSpec standard;
+LrSchedule effective(LrSchedule s) {
+  const LrSchedule standard;
   if (s.warmup == 0) s.init_lr = standard.init_lr;
   if (s.style == LrDecay::Constant) {
     s.min_lr = standard.min_lr;
@@ -167,7 +167,7 @@ struct PartText {
   std::string text;
 };
 
-std::vector<PartText> texts_of(const ScheduleSpec& spec) {
+std::vector<PartText> texts_of(const LrSchedule& spec) {
   std::vector<PartText> texts;
   for_each_part(spec, [&](std::string_view, std::string_view name, const auto& part) {
     texts.push_back({name, text_of(part)});
@@ -176,7 +176,7 @@ std::vector<PartText> texts_of(const ScheduleSpec& spec) {
 }
 
 // Empty exactly when both have the same effect.
-std::vector<std::string> differences(const ScheduleSpec& before, const ScheduleSpec& now) {
+std::vector<std::string> differences(const LrSchedule& before, const LrSchedule& now) {
   const auto old_parts = texts_of(before), parts = texts_of(now);
   const auto old_effects = texts_of(effective(before)), effects = texts_of(effective(now));
   std::vector<std::string> list;
@@ -194,14 +194,14 @@ std::string joined(const std::vector<std::string>& texts) {
 
 }  // namespace
 
-void store_schedule(const ScheduleSpec& spec, StoredConfig& stored) {
+void store_schedule(const LrSchedule& spec, StoredConfig& stored) {
   for_each_part(spec, [&](std::string_view key, std::string_view, const auto& part) {
     stored[format("{}{}", kScheduleEntries, key)] = text_of(part);
   });
 }
 
-ScheduleSpec stored_schedule(const StoredConfig& stored, std::string_view source) {
-  ScheduleSpec spec;
+LrSchedule load_lr_schedule(const StoredConfig& stored, std::string_view source) {
+  LrSchedule spec;
   for_each_part(spec, [&](std::string_view key, std::string_view name, auto& part) {
     const auto found = stored.find(format("{}{}", kScheduleEntries, key));
     BEV_CHECK(found != stored.end(), Data,
@@ -223,16 +223,16 @@ ScheduleSpec stored_schedule(const StoredConfig& stored, std::string_view source
   return spec;
 }
 
-ResumedSchedule resumed_schedule(const StoredConfig& stored, const Config& now,
-                                 std::string_view source) {
+ResumedLrSchedule resumed_schedule(const StoredConfig& stored, const Config& now,
+                                   std::string_view source) {
   const CheckpointConfig& c = now.checkpoint;
   const bool starts_anew = c.finetune || !c.load_optimizer;
   if (!starts_anew && c.scheduler == SchedulerSource::Checkpoint)
-    return {.spec = stored_schedule(stored, source)};
-  const ScheduleSpec present =
-      schedule_from(now, resolve_batch(now).global_batch, resolve_iterations(now));
+    return {.spec = load_lr_schedule(stored, source)};
+  const LrSchedule present =
+      lr_schedule_from(now, resolve_batch(now).global_batch, resolve_iterations(now));
   if (starts_anew) return {.spec = present};
-  const auto changes = differences(stored_schedule(stored, source), present);
+  const auto changes = differences(load_lr_schedule(stored, source), present);
   BEV_CHECK(changes.empty() || c.scheduler == SchedulerSource::New, Usage,
             "learning rate or weight decay would not go on as in the checkpoint {}: {}; legal is "
             "what was, checkpoint.scheduler new (--override-opt_param-scheduler) to follow this "

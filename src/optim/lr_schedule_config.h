@@ -15,20 +15,20 @@ namespace bev {
 // times the global batch, a run given in samples counts samples; what is not given follows from the
 // length of the run; the warm-up may be a fraction of the decay length; the weight decay ramp lasts
 // the whole run. Throws a Usage error when the lengths contradict each other.
-ScheduleSpec schedule_from(const Config& config, int64_t global_batch, int64_t iterations);
+LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t iterations);
 
 // The schedule of learning rate and weight decay in a run that continues from a checkpoint.
 
 // Beside the fields of a run, a checkpoint holds the schedule that the run followed: it may be that
 // of an earlier checkpoint, which the fields do not say, since its lengths follow from another
 // batch or another length of the run.
-void store_schedule(const ScheduleSpec& spec, StoredConfig& stored);
+void store_schedule(const LrSchedule& spec, StoredConfig& stored);
 
 // Data error that names `source` when it is missing or nonsense.
-ScheduleSpec stored_schedule(const StoredConfig& stored, std::string_view source);
+LrSchedule load_lr_schedule(const StoredConfig& stored, std::string_view source);
 
-struct ResumedSchedule {
-  ScheduleSpec spec;
+struct ResumedLrSchedule {
+  LrSchedule spec;
   // What the run does otherwise than the checkpoint's: "optim.lr = 0.001 (was 0.002)". Empty where
   // it follows the checkpoint's.
   std::vector<std::string> changes{};
@@ -38,7 +38,7 @@ struct ResumedSchedule {
 // anything does. What has no effect is not compared, such as the length of a constant weight decay.
 // Where the schedule starts anew (checkpoint.finetune, or load_optimizer false), it is the present
 // one. REQUIRES: check(now) found nothing.
-ResumedSchedule resumed_schedule(const StoredConfig& stored, const Config& now,
-                                 std::string_view source);
+ResumedLrSchedule resumed_schedule(const StoredConfig& stored, const Config& now,
+                                   std::string_view source);
 
 }  // namespace bev

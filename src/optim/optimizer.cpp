@@ -76,9 +76,9 @@ class Sgd final : public Optimizer {
 
 Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads) : params_(params), grads_(grads) {
   for (const FlatRange& section : params.sections()) {
-    const FlatRange here = params.layout().zero > 0 ? params.share_of(section) : section;
+    const FlatRange here = params.layout().zero > 0 ? params.shard_of(section) : section;
     const int64_t last = here.begin + here.count;
-    for (const FlatPlace& place : params.flat()) {
+    for (const FlatParam& place : params.flat()) {
       const int64_t begin = std::max(place.begin, here.begin);
       const int64_t end = std::min(place.begin + place.count, last);
       if (begin >= end) continue;

@@ -5,20 +5,20 @@
 
 namespace bev {
 
-int Grid::world() const {
+int RankGrid::world() const {
   int product = 1;
   for (const auto& [axis, extent] : axes_) product *= extent;
   return product;
 }
 
-int Grid::size(Axis axis) const {
+int RankGrid::size(Axis axis) const {
   for (const auto& [candidate, extent] : axes_) {
     if (candidate == axis) return extent;
   }
   return 1;
 }
 
-int Grid::coordinate(int rank, Axis axis) const {
+int RankGrid::coordinate(int rank, Axis axis) const {
   for (const auto& [candidate, extent] : axes_) {
     if (candidate == axis) return rank % extent;
     rank /= extent;
@@ -26,7 +26,7 @@ int Grid::coordinate(int rank, Axis axis) const {
   return 0;
 }
 
-std::vector<int> Grid::peers(int rank, const AxisSet& over) const {
+std::vector<int> RankGrid::peers(int rank, const AxisSet& over) const {
   std::vector<int> found{0};
   int stride = 1;
   for (const auto& [axis, extent] : axes_) {
@@ -53,8 +53,8 @@ ParallelLayout layout_of(const Config& config) {
           .chunks = static_cast<int>(pipeline_chunks(config)),
           .sequence = p.sequence && p.tensor > 1,
           .zero = data_ranks(config) > 1 ? static_cast<int>(p.zero) : 0,
-          .overlaps_gradients = p.overlap_gradients,
-          .overlaps_parameters = p.overlap_parameters};
+          .overlaps_grad_reduce = p.overlap_gradients,
+          .overlaps_param_gather = p.overlap_parameters};
 }
 
 std::string describe(const ParallelLayout& layout) {

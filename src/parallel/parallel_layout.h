@@ -17,9 +17,9 @@ enum class Axis : uint8_t { Tensor, Context, Data, Pipeline };
 using AxisSet = std::set<Axis>;
 
 // A mixed-radix numbering of ranks; the first axis varies fastest.
-class Grid {
+class RankGrid {
  public:
-  Grid(std::initializer_list<std::pair<Axis, int>> axes) : axes_(axes) {}
+  RankGrid(std::initializer_list<std::pair<Axis, int>> axes) : axes_(axes) {}
 
   int world() const;
   int size(Axis axis) const;  // 1 if absent
@@ -42,13 +42,13 @@ struct ParallelLayout {
   // Whether what ranks along Axis::Data exchange passes beside other work: the sums of gradients
   // beside backward, gathered parameters beside forward. Divided gradients and divided parameters
   // then have two buckets of memory in turn.
-  bool overlaps_gradients = false, overlaps_parameters = false;
+  bool overlaps_grad_reduce = false, overlaps_param_gather = false;
 
   // Whether the gradients of each bucket are summed on their own.
-  bool has_buckets() const { return zero > 0 || (data > 1 && overlaps_gradients); }
+  bool buckets_gradients() const { return zero > 0 || (data > 1 && overlaps_grad_reduce); }
   int world() const { return tensor * context * data * pipeline; }
   int stages() const { return pipeline * chunks; }
-  Grid grid() const {
+  RankGrid grid() const {
     return {{Axis::Tensor, tensor},
             {Axis::Context, context},
             {Axis::Data, data},

@@ -14,14 +14,14 @@ std::unique_ptr<Communicator> part_of(Communicator& whole, const std::vector<int
 
 }  // namespace
 
-Groups::Groups(const ParallelLayout& layout, Communicator& world)
+ProcessGroups::ProcessGroups(const ParallelLayout& layout, Communicator& world)
     : layout_(layout), world_(world), world_before_(world.bytes_sent()) {
   BEV_CHECK(world.size() == layout.world(), Internal, "a layout of {} ranks in a world of {}",
             layout.world(), world.size());
   tensor_ = over({Axis::Tensor});
   data_ = over({Axis::Data, Axis::Context});
   pipeline_ = over({Axis::Pipeline});
-  pipeline_->open_pipes();
+  pipeline_->connect_neighbours();
   model_ = over({Axis::Tensor, Axis::Pipeline});
   tokens_ = over({Axis::Data, Axis::Context, Axis::Pipeline});
   const int last = layout.pipeline - 1, stage = coordinate(Axis::Pipeline);
@@ -30,11 +30,11 @@ Groups::Groups(const ParallelLayout& layout, Communicator& world)
                     : std::make_unique<SingleCommunicator>();
 }
 
-std::unique_ptr<Communicator> Groups::over(const AxisSet& axes) {
+std::unique_ptr<Communicator> ProcessGroups::over(const AxisSet& axes) {
   return part_of(world_, layout_.grid().peers(rank(), axes));
 }
 
-Communicator& Groups::holders(int count) {
+Communicator& ProcessGroups::kv_replica_group(int count) {
   std::unique_ptr<Communicator>& group = holders_[count];
   if (group == nullptr) {
     const int first = tensor_->rank() / count * count;
@@ -46,12 +46,12 @@ Communicator& Groups::holders(int count) {
   return *group;
 }
 
-SentBytes Groups::sent() const {
-  SentBytes bytes{.tensor = tensor_->bytes_sent(),
-                  .data = data_->bytes_sent(),
-                  .pipeline = pipeline_->bytes_sent() + ends_->bytes_sent(),
-                  .scalars = model_->bytes_sent() + tokens_->bytes_sent() + world_.bytes_sent() -
-                             world_before_};
+CommVolume ProcessGroups::sent() const {
+  CommVolume bytes{.tensor = tensor_->bytes_sent(),
+                   .data = data_->bytes_sent(),
+                   .pipeline = pipeline_->bytes_sent() + ends_->bytes_sent(),
+                   .scalars = model_->bytes_sent() + tokens_->bytes_sent() + world_.bytes_sent() -
+                              world_before_};
   for (const auto& [count, group] : holders_) bytes.tensor += group->bytes_sent();
   return bytes;
 }

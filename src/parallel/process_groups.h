@@ -10,7 +10,7 @@
 namespace bev {
 
 // What a rank sent to others, by the axis it went along.
-struct SentBytes {
+struct CommVolume {
   double tensor = 0;    // with the gradients of replicated heads
   double data = 0;      // with the shares of divided state
   double pipeline = 0;  // with the gradient of an embedding that both ends hold
@@ -19,10 +19,10 @@ struct SentBytes {
   double total() const { return tensor + data + pipeline + scalars; }
 };
 
-class Groups {
+class ProcessGroups {
  public:
   // All ranks of the world make theirs at the same time. The world must outlive this.
-  Groups(const ParallelLayout& layout, Communicator& world);
+  ProcessGroups(const ParallelLayout& layout, Communicator& world);
 
   const ParallelLayout& layout() const { return layout_; }
   int rank() const { return world_.rank(); }
@@ -34,16 +34,16 @@ class Groups {
   Communicator& data() { return *data_; }
   Communicator& pipeline() { return *pipeline_; }
   // The ranks that hold one copy of the model.
-  Communicator& model() { return *model_; }
+  Communicator& model_parallel() { return *model_; }
   // The ranks that see other tokens of a step, or other layers.
-  Communicator& tokens() { return *tokens_; }
+  Communicator& loss_group() { return *tokens_; }
   // The first and the last stage, which share a tied embedding: for ranks that hold one of them.
-  Communicator& ends() { return *ends_; }
+  Communicator& embedding_group() { return *ends_; }
   // `count` neighbours along the tensor axis, which hold the same unit of a parameter.
-  Communicator& holders(int count);
+  Communicator& kv_replica_group(int count);
 
   // Since this was made.
-  SentBytes sent() const;
+  CommVolume sent() const;
 
  private:
   std::unique_ptr<Communicator> over(const AxisSet& axes);

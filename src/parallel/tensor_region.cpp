@@ -23,7 +23,7 @@ ConstTensor TensorRegion::enter(Exec& ex, ConstTensor x, Arena& arena) const {
   return whole;
 }
 
-Tensor TensorRegion::partial_for(Exec& ex, Tensor out) const {
+Tensor TensorRegion::partial_buffer(Exec& ex, Tensor out) const {
   if (tensor_.size() == 1 || !sequence_) return out;
   return ex.scratch.allocate(with_rows(out.shape, out.rows() * tensor_.size()), out.dtype,
                              "region.partial");
@@ -38,16 +38,16 @@ void TensorRegion::leave(Exec& ex, Tensor partial, Tensor out) const {
   }
 }
 
-int64_t TensorRegion::rows_here(int64_t rows) const {
-  return keeps_rows() ? rows : div_exact(rows, tensor_.size());
+int64_t TensorRegion::local_row_count(int64_t rows) const {
+  return rows_unchanged() ? rows : div_exact(rows, tensor_.size());
 }
 
-ConstTensor TensorRegion::rows_of(ConstTensor whole) const {
-  const int64_t count = rows_here(whole.shape[0]);
-  return keeps_rows() ? whole : slice(whole, 0, tensor_.rank() * count, count);
+ConstTensor TensorRegion::local_rows(ConstTensor whole) const {
+  const int64_t count = local_row_count(whole.shape[0]);
+  return rows_unchanged() ? whole : slice(whole, 0, tensor_.rank() * count, count);
 }
 
-ConstTensor TensorRegion::gather_parts(Exec& ex, ConstTensor part) const {
+ConstTensor TensorRegion::all_gather_parts(Exec& ex, ConstTensor part) const {
   Shape shape = part.shape;
   shape.set(0, part.shape[0] * tensor_.size());
   const Tensor all = ex.scratch.allocate(shape, part.dtype, "region.parts");
@@ -56,15 +56,15 @@ ConstTensor TensorRegion::gather_parts(Exec& ex, ConstTensor part) const {
 }
 
 // By elements, whatever rows they belong to.
-ConstTensor TensorRegion::keep_part(Exec& ex, ConstTensor copy) const {
+ConstTensor TensorRegion::save_shard(Exec& ex, ConstTensor copy) const {
   const int64_t all = copy.shape.elements(), count = div_exact(all, tensor_.size());
   const Tensor part = ex.keep.allocate({count}, copy.dtype, "region.part");
   ops::copy(ex, {.in = slice(reshape(copy, {all}), 0, tensor_.rank() * count, count), .out = part});
   return part;
 }
 
-ConstTensor TensorRegion::whole_of(Exec& ex, ConstTensor part, const Shape& shape,
-                                   Arena& arena) const {
+ConstTensor TensorRegion::gather_shards(Exec& ex, ConstTensor part, const Shape& shape,
+                                        Arena& arena) const {
   const Tensor whole = arena.allocate(shape, part.dtype, "region.whole");
   tensor_.all_gather(ex, part, reshape(whole, {shape.elements()}));
   return whole;

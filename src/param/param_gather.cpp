@@ -4,24 +4,24 @@
 
 namespace bev {
 
-void Leases::gather(Exec& ex, int bucket) {
+void ParamGather::gather_now(Exec& ex, int bucket) {
   for (const FlatSection& section : params_.sections()) {
     if (section.bucket != bucket) continue;
-    const FlatRange share = params_.share_of(section);
+    const FlatRange share = params_.shard_of(section);
     data_.all_gather(ex, params_.value_range(share.begin, share.count),
-                     params_.is_divided() ? params_.passing(section)
+                     params_.is_sharded() ? params_.staging(section)
                                           : params_.value_range(section.begin, section.count));
   }
 }
 
-void Leases::begin_pass(std::span<const int> order) {
+void ParamGather::set_order(std::span<const int> order) {
   places_ = {};
   coming_ = order;
 }
 
 // While a bucket is used, the next one comes into the other memory: what was there before is used
 // no more.
-void Leases::gather_ahead(Exec& ex, int bucket) {
+void ParamGather::prefetch_bucket(Exec& ex, int bucket) {
   const auto here = std::find(coming_.begin(), coming_.end(), bucket);
   if (!overlaps() || here == coming_.end()) return;
   coming_ = coming_.subspan(static_cast<size_t>(here - coming_.begin()) + 1);
@@ -29,13 +29,13 @@ void Leases::gather_ahead(Exec& ex, int bucket) {
   const int next = coming_.front();
   Place& place = place_of(next);
   if (&place == &place_of(bucket) || place.holds == next) return;
-  Exec beside = ex.beside(ex.device.exchange_stream());
-  gather(beside, next);
+  Exec beside = ex.on_stream(ex.device.comm_stream());
+  gather_now(beside, next);
   place = {next, beside.stream.record()};
 }
 
-void Leases::need(Exec& ex, int bucket) {
-  if (!params_.is_divided()) {
+void ParamGather::gather(Exec& ex, int bucket) {
+  if (!params_.is_sharded()) {
     const auto found = on_the_way_.find(bucket);
     if (found == on_the_way_.end()) return;
     ex.wait("wait for parameters", found->second);
@@ -46,24 +46,24 @@ void Leases::need(Exec& ex, int bucket) {
   ex.wait("wait for parameters", place.ready);
   place.ready = {};
   if (place.holds != bucket) {
-    gather(ex, bucket);
+    gather_now(ex, bucket);
     place.holds = bucket;
   }
-  gather_ahead(ex, bucket);
+  prefetch_bucket(ex, bucket);
 }
 
-void Leases::renew(Exec& ex) {
-  if (params_.is_divided()) {
-    begin_pass({});
+void ParamGather::invalidate(Exec& ex) {
+  if (params_.is_sharded()) {
+    set_order({});
     return;
   }
   if (params_.layout().zero == 0) return;
-  Exec beside = overlaps() ? ex.beside(ex.device.exchange_stream()) : ex;
+  Exec beside = overlaps() ? ex.on_stream(ex.device.comm_stream()) : ex;
   int last = kNone;
   for (const FlatSection& section : params_.sections()) {
     if (section.bucket == last) continue;
     last = section.bucket;
-    gather(beside, last);
+    gather_now(beside, last);
     if (overlaps()) on_the_way_[last] = beside.stream.record();
   }
 }

@@ -11,24 +11,24 @@
 
 namespace bev {
 
-class Leases {
+class ParamGather {
  public:
   // Both must outlive this.
-  Leases(ParamStore& params, Communicator& data) : params_(params), data_(data) {}
+  ParamGather(ParamStore& params, Communicator& data) : params_(params), data_(data) {}
 
   // Whether values are there only after need().
-  bool are_lent() const {
-    return params_.is_divided() || (params_.layout().zero > 0 && overlaps());
+  bool gathers_on_demand() const {
+    return params_.is_sharded() || (params_.layout().zero > 0 && overlaps());
   }
 
   // Stages are about to need these buckets, one after the other. What they gather depends on
   // nothing before it.
-  void begin_pass(std::span<const int> order);
+  void set_order(std::span<const int> order);
   // From here on, in the order of the stream, the values of this bucket are there; with divided
   // parameters, those of no other. All ranks that share the batch call it together.
-  void need(Exec& ex, int bucket);
+  void gather(Exec& ex, int bucket);
   // The shares have changed.
-  void renew(Exec& ex);
+  void invalidate(Exec& ex);
 
  private:
   static constexpr int kNone = -1;
@@ -38,10 +38,10 @@ class Leases {
     Event ready{};  // absent: in the order of the stream it is
   };
 
-  bool overlaps() const { return params_.layout().overlaps_parameters; }
-  Place& place_of(int bucket) { return places_[ParamStore::memory_of(bucket, overlaps())]; }
-  void gather(Exec& ex, int bucket);
-  void gather_ahead(Exec& ex, int bucket);
+  bool overlaps() const { return params_.layout().overlaps_param_gather; }
+  Place& place_of(int bucket) { return places_[ParamStore::staging_slot(bucket, overlaps())]; }
+  void gather_now(Exec& ex, int bucket);
+  void prefetch_bucket(Exec& ex, int bucket);
 
   ParamStore& params_;
   Communicator& data_;

@@ -28,7 +28,7 @@ UnitRange units_of(const ParamSpec& spec, const Part& part, int at, int ranks) {
 
 }  // namespace
 
-std::vector<Piece> pieces(const ParamSpec& spec, const Grid& grid, int rank) {
+std::vector<Piece> pieces(const ParamSpec& spec, const RankGrid& grid, int rank) {
   const int dim = spec.cut ? spec.cut->dim : 0;
   std::vector<Part> parts = spec.parts;
   if (parts.empty()) parts.push_back({"", spec.shape[dim], 1});
@@ -54,7 +54,7 @@ std::vector<Piece> pieces(const ParamSpec& spec, const Grid& grid, int rank) {
   return found;
 }
 
-Shape local_shape(const ParamSpec& spec, const Grid& grid, int rank) {
+Shape local_shape(const ParamSpec& spec, const RankGrid& grid, int rank) {
   Shape shape = spec.shape;
   const std::vector<Piece> held = pieces(spec, grid, rank);
   int64_t extent = 0;
@@ -63,7 +63,7 @@ Shape local_shape(const ParamSpec& spec, const Grid& grid, int rank) {
   return shape;
 }
 
-std::vector<Piece> owned_pieces(const ParamSpec& spec, const Grid& grid, int rank) {
+std::vector<Piece> owned_pieces(const ParamSpec& spec, const RankGrid& grid, int rank) {
   for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline}) {
     const bool is_cut = spec.cut && spec.cut->axis == axis;
     // What is not replicated along the pipeline is in one stage only.
@@ -80,7 +80,7 @@ bool sums_over(const ParamSpec& spec, Axis axis) {
   return found != spec.replicas.end() && found->second == Replica::Sum;
 }
 
-bool has_row_per_token(std::string_view parameter) {
+bool is_vocab_table(std::string_view parameter) {
   return parameter == "embedding.tokens.weight" || parameter == "head.weight";
 }
 

@@ -62,17 +62,17 @@ struct Piece {
 
 // All that anyone needs to know about sharding is derived here.
 // Throws a Usage error naming the parameter when the units do not divide over the ranks.
-std::vector<Piece> pieces(const ParamSpec& spec, const Grid& grid, int rank);
-Shape local_shape(const ParamSpec& spec, const Grid& grid, int rank);
+std::vector<Piece> pieces(const ParamSpec& spec, const RankGrid& grid, int rank);
+Shape local_shape(const ParamSpec& spec, const RankGrid& grid, int rank);
 // What this rank writes and counts in the norm: each element belongs to one rank. Whole when all
 // pieces are owned, else some of them or none.
-std::vector<Piece> owned_pieces(const ParamSpec& spec, const Grid& grid, int rank);
+std::vector<Piece> owned_pieces(const ParamSpec& spec, const RankGrid& grid, int rank);
 // Whether the gradients of the ranks along an axis, which does not cut it, are to be summed.
 bool sums_over(const ParamSpec& spec, Axis axis);
 
 // Whether the parameter has a row per token: the number of rows depends on how the vocabulary was
 // padded, and those beyond the vocabulary mean nothing.
-bool has_row_per_token(std::string_view parameter);
+bool is_vocab_table(std::string_view parameter);
 
 // The elements of pieces as runs without gaps, in local and in logical coordinates.
 

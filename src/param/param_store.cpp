@@ -60,7 +60,7 @@ int flat_kind(const ParamSpec& spec) {
 
 }  // namespace
 
-std::string kind_of(const std::string& name) {
+std::string param_kind(const std::string& name) {
   std::string kind;
   for (size_t at = 0; at < name.size();) {
     const bool segment_start = at == 0 || name[at - 1] == '.';
@@ -98,7 +98,7 @@ void ParamStore::place_flat() {
   std::vector<Param*> ordered = distinct_;
   // Where gradients are summed all at once, all buckets are as one.
   const auto bucket_of = [&](const Param* param) {
-    return layout_.has_buckets() ? param->bucket : 0;
+    return layout_.buckets_gradients() ? param->bucket : 0;
   };
   std::stable_sort(ordered.begin(), ordered.end(), [&](const Param* a, const Param* b) {
     return std::pair(bucket_of(a), flat_kind(a->spec)) <
@@ -120,15 +120,15 @@ void ParamStore::place_flat() {
   }
 }
 
-ParamStore::Passing ParamStore::place_passing(bool takes_turns,
-                                              FunctionRef<size_t(size_t)> bytes_of) const {
-  Passing passing;
+ParamStore::StagingLayout ParamStore::plan_staging(bool double_buffers,
+                                                   FunctionRef<size_t(size_t)> bytes_of) const {
+  StagingLayout passing;
   size_t at = 0;
   for (size_t i = 0; i < sections_.size(); ++i) {
     if (i > 0 && sections_[i - 1].bucket != sections_[i].bucket) at = 0;
     passing.begins.push_back(at);
     at += bytes_of(i);
-    size_t& memory = passing.bytes[memory_of(sections_[i].bucket, takes_turns)];
+    size_t& memory = passing.bytes[staging_slot(sections_[i].bucket, double_buffers)];
     memory = std::max(memory, at);
   }
   return passing;
@@ -138,10 +138,10 @@ void ParamStore::place_shares() {
   int64_t shares = 0;
   for (const FlatSection& section : sections_) {
     share_begins_.push_back(shares);
-    shares += share_of(section).count;
+    shares += shard_of(section).count;
   }
   values_ = Buffer(device_, static_cast<size_t>(shares) * size_of(dtype_), "parameters");
-  passing_ = place_passing(layout_.overlaps_parameters, [&](size_t section) {
+  passing_ = plan_staging(layout_.overlaps_param_gather, [&](size_t section) {
     return static_cast<size_t>(sections_[section].count) * size_of(dtype_);
   });
   for (size_t i = 0; i < passing_memory_.size(); ++i) {
@@ -158,17 +158,18 @@ size_t ParamStore::section_at(int64_t begin) const {
   return static_cast<size_t>(after - sections_.begin() - 1);
 }
 
-Tensor ParamStore::passing(const FlatSection& section) const {
+Tensor ParamStore::staging(const FlatSection& section) const {
   const size_t at = passing_.begins[section_at(section.begin)];
-  std::byte* data = passing_memory_[memory_of(section.bucket, layout_.overlaps_parameters)].data();
+  std::byte* data =
+      passing_memory_[staging_slot(section.bucket, layout_.overlaps_param_gather)].data();
   return tensor_over(data != nullptr ? data + at : nullptr, dtype_, {section.count});
 }
 
 Tensor ParamStore::value_range(int64_t begin, int64_t count) const {
   int64_t at = begin;
-  if (is_divided()) {
+  if (is_sharded()) {
     const size_t section = section_at(begin);
-    at = share_begins_[section] + begin - share_of(sections_[section]).begin;
+    at = share_begins_[section] + begin - shard_of(sections_[section]).begin;
   }
   std::byte* data = values_.data();
   if (data != nullptr) data += static_cast<size_t>(at) * size_of(dtype_);
@@ -178,18 +179,18 @@ Tensor ParamStore::value_range(int64_t begin, int64_t count) const {
 void ParamStore::allocate() {
   BEV_CHECK(flat_.empty(), Internal, "parameters allocated twice");
   place_flat();
-  if (is_divided()) {
+  if (is_sharded()) {
     place_shares();
   } else {
     values_ = Buffer(device_, static_cast<size_t>(flat_elements()) * size_of(dtype_), "parameters");
   }
-  for (const FlatPlace& place : flat_) {
+  for (const FlatParam& place : flat_) {
     if (values_.data() == nullptr) break;
     const int64_t elements = place.param->value.shape.elements();
-    if (is_divided()) {
+    if (is_sharded()) {
       const FlatSection& section = sections_[section_at(place.begin)];
       place.param->value.data =
-          slice(passing(section), 0, place.begin - section.begin, elements).data;
+          slice(staging(section), 0, place.begin - section.begin, elements).data;
     } else {
       place.param->value.data = value_range(place.begin, elements).data;
     }
@@ -223,8 +224,8 @@ void ParamStore::fill(Param& param, std::byte* data, uint64_t seed, ThreadPool& 
 }
 
 // This rank's share of a parameter whose values are given.
-void ParamStore::put_share(const FlatPlace& place, const std::byte* data) {
-  const FlatRange share = share_of(sections_[section_at(place.begin)]);
+void ParamStore::put_share(const FlatParam& place, const std::byte* data) {
+  const FlatRange share = shard_of(sections_[section_at(place.begin)]);
   const int64_t begin = std::max(share.begin, place.begin);
   const int64_t end = std::min(share.end(), place.begin + place.param->value.shape.elements());
   if (begin >= end) return;
@@ -241,15 +242,15 @@ void ParamStore::initialize(uint64_t seed) {
   if (!on_host) own.emplace(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
   ThreadPool& pool = own ? *own : static_cast<HostDevice&>(device_).threads();
   std::vector<std::byte> staged;
-  for (const FlatPlace& place : flat_) {
+  for (const FlatParam& place : flat_) {
     Param& param = *place.param;
-    if (on_host && !is_divided()) {
+    if (on_host && !is_sharded()) {
       fill(param, param.value.data, seed, pool);
       continue;
     }
     staged.resize(bytes_of(param.value));
     fill(param, staged.data(), seed, pool);
-    if (is_divided()) {
+    if (is_sharded()) {
       put_share(place, staged.data());
     } else {
       device_.upload(staged.data(), param.value.data, staged.size());
@@ -279,7 +280,7 @@ int64_t ParamStore::flat_elements() const {
   return flat_.empty() ? 0 : flat_.back().begin + flat_.back().count;
 }
 
-FlatRange ParamStore::share_of(const FlatRange& section) const {
+FlatRange ParamStore::shard_of(const FlatRange& section) const {
   const int64_t count = div_exact(section.count, layout_.data);
   return {section.begin + grid_.coordinate(rank_, Axis::Data) * count, count};
 }

@@ -34,7 +34,7 @@ struct Param {
 
 // A parameter's place in flat buffers laid out like a store: of `count` elements, the parameter has
 // the first; the rest is the gap before the next.
-struct FlatPlace {
+struct FlatParam {
   Param* param;
   int64_t begin, count;
 };
@@ -72,23 +72,23 @@ class ParamStore {
   void begin_gradients();
 
   // Owned and distinct: tied parameters are seen once, in declaration order.
-  std::span<Param* const> distinct() const { return distinct_; }
+  std::span<Param* const> unique_params() const { return distinct_; }
   Param* find(const std::string& name);
 
   int64_t elements() const;  // of distinct parameters, on this rank
   DType dtype() const { return dtype_; }
   Device& device() const { return device_; }
   const ParallelLayout& layout() const { return layout_; }
-  const Grid& grid() const { return grid_; }
+  const RankGrid& grid() const { return grid_; }
   int rank() const { return rank_; }
 
   // The flat order, known after allocate(): all matrices, then all vectors: those that are cut,
   // those that all tensor ranks hold with the same gradient, those whose gradients they sum; each
   // in declaration order. What is done to one of these kinds alone is so one pass over one range.
   // The places follow each other without gaps and begin at multiples of kFlatAlignment elements.
-  // Where buckets are summed one by one (ParallelLayout::has_buckets), this holds in each bucket,
-  // and the buckets follow each other.
-  std::span<const FlatPlace> flat() const { return flat_; }
+  // Where buckets are summed one by one (ParallelLayout::buckets_gradients), this holds in each
+  // bucket, and the buckets follow each other.
+  std::span<const FlatParam> flat() const { return flat_; }
   int64_t flat_elements() const;
   // The values of a flat range. REQUIRES: with divided parameters, within one share.
   Tensor value_range(int64_t begin, int64_t count) const;
@@ -96,48 +96,48 @@ class ParamStore {
   std::span<const FlatSection> sections() const { return sections_; }
   // Whether values are divided over the ranks that share the batch; then, where a section's
   // parameters have their values when they are gathered.
-  bool is_divided() const { return layout_.zero >= 3; }
-  Tensor passing(const FlatSection& section) const;
+  bool is_sharded() const { return layout_.zero >= 3; }
+  Tensor staging(const FlatSection& section) const;
   // Memory in which buckets pass: neighbours in the order of declaration take turns where there are
   // two.
-  struct Passing {
+  struct StagingLayout {
     std::vector<size_t> begins;     // of each section, in the memory of its bucket
     std::array<size_t, 2> bytes{};  // of the memories; the second may be empty
   };
-  static size_t memory_of(int bucket, bool takes_turns) {
-    return takes_turns ? static_cast<size_t>(bucket % 2) : 0;
+  static size_t staging_slot(int bucket, bool double_buffers) {
+    return double_buffers ? static_cast<size_t>(bucket % 2) : 0;
   }
   // `bytes_of`: of a section, by its index.
-  Passing place_passing(bool takes_turns, FunctionRef<size_t(size_t)> bytes_of) const;
+  StagingLayout plan_staging(bool double_buffers, FunctionRef<size_t(size_t)> bytes_of) const;
   // The part of a section that belongs to this rank where ranks that share the batch divide it.
-  FlatRange share_of(const FlatRange& section) const;
+  FlatRange shard_of(const FlatRange& section) const;
 
   static constexpr int64_t kFlatAlignment = 64;
 
  private:
   Device& device_;
   ParallelLayout layout_;
-  Grid grid_;
+  RankGrid grid_;
   int rank_;
   DType dtype_;
   std::deque<Param> params_;
   std::vector<Param*> distinct_;
-  std::vector<FlatPlace> flat_;
+  std::vector<FlatParam> flat_;
   std::vector<FlatSection> sections_;
   int bucket_ = 0;
   Buffer values_;
   std::array<Buffer, 2> passing_memory_;
   std::vector<int64_t> share_begins_;  // of each section, among the shares; in elements
-  Passing passing_;
+  StagingLayout passing_;
 
   void place_flat();
   void place_shares();
   size_t section_at(int64_t begin) const;
   void fill(Param& param, std::byte* data, uint64_t seed, ThreadPool& pool) const;
-  void put_share(const FlatPlace& place, const std::byte* data);
+  void put_share(const FlatParam& place, const std::byte* data);
 };
 
 // The name with layer numbers replaced by '*': parameters of one kind share it.
-std::string kind_of(const std::string& name);
+std::string param_kind(const std::string& name);
 
 }  // namespace bev

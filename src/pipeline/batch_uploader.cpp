@@ -5,7 +5,8 @@
 
 namespace bev {
 
-BatchFeed::BatchFeed(Device& device, size_t bytes, size_t slots) : device_(device), second_(slots) {
+BatchUploader::BatchUploader(Device& device, size_t bytes, size_t slots)
+    : device_(device), second_(slots) {
   const bool plans = device.kind() == DeviceKind::Null;
   for (size_t i = 0; i < copies(static_cast<int>(slots)); ++i) {
     entries_.push_back(
@@ -14,7 +15,7 @@ BatchFeed::BatchFeed(Device& device, size_t bytes, size_t slots) : device_(devic
 }
 
 template <class T>
-ConstTensor BatchFeed::put(Entry& entry, const std::vector<T>& host, const char* name) {
+ConstTensor BatchUploader::put(Entry& entry, const std::vector<T>& host, const char* name) {
   if (host.empty()) return {};
   const size_t offset = entry.arena.mark();
   const Tensor t =
@@ -26,7 +27,7 @@ ConstTensor BatchFeed::put(Entry& entry, const std::vector<T>& host, const char*
   return t;
 }
 
-MicroBatch BatchFeed::load(const HostBatch& batch, size_t slot) {
+MicroBatch BatchUploader::upload(const HostBatch& batch, size_t slot) {
   Entry& entry = entries_[2 * slot + (second_[slot] ? 1 : 0)];
   second_[slot] = !second_[slot];
   const Stream compute = device_.compute_stream(), copy = device_.copy_stream();
@@ -35,20 +36,21 @@ MicroBatch BatchFeed::load(const HostBatch& batch, size_t slot) {
   copy.wait(before_);
   before_ = compute.record();
   entry.arena.release(0);
-  const MicroBatch micro{.sequences = batch.sequences,
-                         .length = batch.length,
-                         .tokens = put(entry, batch.tokens, "batch.tokens"),
-                         .targets = put(entry, batch.targets, "batch.targets"),
-                         .positions = put(entry, batch.positions, "batch.positions"),
-                         .weight = put(entry, batch.weight, "batch.weight"),
-                         .rows = put(entry, batch.rows, "batch.rows"),
-                         .first_visible = put(entry, batch.first_visible, "batch.first_visible")};
+  const MicroBatch micro{
+      .sequences = batch.sequences,
+      .length = batch.length,
+      .tokens = put(entry, batch.tokens, "batch.tokens"),
+      .targets = put(entry, batch.targets, "batch.targets"),
+      .positions = put(entry, batch.positions, "batch.positions"),
+      .weight = put(entry, batch.weight, "batch.weight"),
+      .rows = put(entry, batch.rows, "batch.rows"),
+      .document_start = put(entry, batch.document_start, "batch.document_start")};
   entry.copied = copy.record();
   compute.wait(entry.copied);
   return micro;
 }
 
-size_t BatchFeed::peak() const {
+size_t BatchUploader::peak() const {
   size_t most = 0;
   for (const Entry& entry : entries_) most = std::max(most, entry.arena.peak());
   return most;

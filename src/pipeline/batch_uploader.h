@@ -9,16 +9,16 @@
 
 namespace bev {
 
-class BatchFeed {
+class BatchUploader {
  public:
   // `bytes`: of one micro-batch on the device, as peak() of a dry run says. `slots`: micro-batches
   // in use at a time; for each there is memory for the next one, which is on its way meanwhile.
-  BatchFeed(Device& device, size_t bytes, size_t slots);
+  BatchUploader(Device& device, size_t bytes, size_t slots);
 
   // The batch on the device, valid until the next load into this slot. What is issued on the
   // compute stream later sees it; the host's copy may change when this returns. REQUIRES:
   // everything that reads what the slot held has been issued.
-  MicroBatch load(const HostBatch& batch, size_t slot);
+  MicroBatch upload(const HostBatch& batch, size_t slot);
 
   static size_t copies(int slots) { return 2 * static_cast<size_t>(slots); }
   size_t peak() const;

@@ -34,7 +34,7 @@ bool is_one_after_another(const Program& program) {
 
 }  // namespace
 
-Executor::Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes)
+Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
     : model_(model),
       device_(model.device),
       env_(model.env),
@@ -63,10 +63,10 @@ const Executor::Programs& Executor::programs_for(size_t micros) {
   const auto count = static_cast<int64_t>(micros);
   const PipelineShape shape = pipeline_shape(model_.config, count);
   const auto rank = static_cast<size_t>(pipeline_.rank());
-  std::vector<Program> train = step_programs(model_.config, count);
-  verify(train, shape);
+  std::vector<Program> train = step_schedule(model_.config, count);
+  verify_schedule(train, shape);
   std::vector<Program> evaluate = forward_only(shape);
-  verify(evaluate, shape, {}, false);
+  verify_schedule(evaluate, shape, {}, false);
   Programs programs{train[rank], evaluate[rank], lasts_of(train[rank])};
   return programs_.emplace(micros, std::move(programs)).first->second;
 }
@@ -84,20 +84,20 @@ Exec Executor::exec() { return exec_in(slots_.front()); }
 
 // What travels between stages.
 Tensor Executor::hidden(Slot& slot, const char* name) const {
-  const int64_t rows = env_.tensor.rows_here(slot.micro.tokens_count());
+  const int64_t rows = env_.tensor.local_row_count(slot.micro.tokens_count());
   return slot.keep.allocate({rows, model_.blueprint.shape.width}, model_.params.dtype(), name);
 }
 
-void Executor::await(Slot& slot, Sent Slot::* sent) {
+void Executor::wait_send(Slot& slot, SendTicket Slot::* sent) {
   Exec ex = exec_in(slot);
-  pipeline_.await(ex, slot.*sent);
+  pipeline_.wait_send(ex, slot.*sent);
   slot.*sent = {};
 }
 
 // The slot's memory is free when the next stage has the output. The gradient that was sent from it
 // may still be on its way: it lies in front, where nothing else comes.
 void Executor::empty(Slot& slot) {
-  await(slot, &Slot::forward);
+  wait_send(slot, &Slot::forward);
   slot.input = slot.output = slot.doutput = slot.dinput = {};
   slot.keep.release(0);
 }
@@ -115,14 +115,14 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
   switch (instr.act) {
     case Act::Load:
       empty(slot);
-      slot.micro = feed_.load(batches[instr.micro], index);
+      slot.micro = feed_.upload(batches[instr.micro], index);
       if (env_.training && !is_first) slot.dinput = hidden(slot, "stage.dinput");
       break;
     case Act::RecvForward:
-      if (!env_.training || stage.reads_input(env_)) {
+      if (!env_.training || stage.backward_reads_input(env_)) {
         slot.input = hidden(slot, "stage.input");
       } else {
-        await(slot, &Slot::backward);
+        wait_send(slot, &Slot::backward);
         slot.input = slot.dinput;
       }
       pipeline_.recv(ex, slot.input, before, Channel::Forward);
@@ -140,13 +140,13 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
       break;
     case Act::Backward:
     case Act::BackwardInput:
-      await(slot, &Slot::backward);
-      env_.postponed = instr.act == Act::BackwardInput ? &slot.postponed : nullptr;
+      wait_send(slot, &Slot::backward);
+      env_.deferred_weight_grads = instr.act == Act::BackwardInput ? &slot.postponed : nullptr;
       stage.backward(ex, env_, slot.micro, slot.doutput, slot.dinput, slot.saved);
-      env_.postponed = nullptr;
+      env_.deferred_weight_grads = nullptr;
       break;
     case Act::BackwardWeight:
-      for (WeightGradient& gradient : slot.postponed) gradient.compute(ex);
+      for (DeferredWeightGrad& gradient : slot.postponed) gradient.compute(ex);
       slot.postponed.clear();
       break;
     case Act::SendBackward:
@@ -168,42 +168,43 @@ void Executor::run(const Program& program, const std::vector<bool>& is_last,
     }
     for (Slot& slot : slots_) {
       empty(slot);
-      await(slot, &Slot::backward);
+      wait_send(slot, &Slot::backward);
     }
   } catch (const std::exception& error) {
     // Others may be reading what this rank has sent.
-    pipeline_.abandon(error.what());
+    pipeline_.abort(error.what());
     throw;
   }
 }
 
-bool Executor::may_record(const Program& program) const {
-  return device_.can_record() && !device_.is_rehearsing() && model_.groups.world().size() == 1 &&
-         trace_ == nullptr && cost_ == nullptr && is_one_after_another(program);
+bool Executor::can_capture(const Program& program) const {
+  return device_.supports_graphs() && !device_.is_autotuning() &&
+         model_.groups.world().size() == 1 && trace_ == nullptr && cost_ == nullptr &&
+         is_one_after_another(program);
 }
 
-void Executor::run_recorded(const Program& program, std::span<const HostBatch> batches) {
+void Executor::run_with_graphs(const Program& program, std::span<const HostBatch> batches) {
   Exec ex = exec();
   ops::fill(ex, {.out = env_.loss, .value = 0});
   for (size_t i = 0; i < program.size(); i += 3) {
     execute(program[i], batches);
     Slot& slot = slots_.front();
     const bool is_first = program[i].micro == 0;
-    const MicroWork key{.tokens = slot.micro.tokens.data,
-                        .first_visible = slot.micro.first_visible.data,
-                        .sequences = slot.micro.sequences,
-                        .length = slot.micro.length,
-                        .grad_scale = env_.grad_scale,
-                        .is_first = is_first};
+    const MicroBatchKey key{.tokens = slot.micro.tokens.data,
+                            .document_start = slot.micro.document_start.data,
+                            .sequences = slot.micro.sequences,
+                            .length = slot.micro.length,
+                            .grad_scale = env_.grad_scale,
+                            .is_first = is_first};
     const auto work = [&] {
       slot.keep.release(0);
       if (is_first) model_.params.begin_gradients();
       execute(program[i + 1], batches);
       execute(program[i + 2], batches);
     };
-    recordings_.issue(key, ex.stream, work);
+    recordings_.run(key, ex.stream, work);
     // What the work leaves behind on the host, where it was replayed.
-    for (Param* param : model_.params.distinct()) param->grad_started = true;
+    for (Param* param : model_.params.unique_params()) param->grad_started = true;
   }
 }
 
@@ -211,8 +212,8 @@ void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
   env_.training = true;
   env_.grad_scale = grad_scale;
   const Programs& programs = programs_for(batches.size());
-  if (may_record(programs.train)) {
-    run_recorded(programs.train, batches);
+  if (can_capture(programs.train)) {
+    run_with_graphs(programs.train, batches);
   } else {
     run(programs.train, programs.is_last, batches);
   }
@@ -223,16 +224,16 @@ LossSum Executor::evaluate(std::span<const HostBatch> batches) {
   run(programs_for(batches.size()).evaluate, {}, batches);
   double sums[2] = {0, 0};
   Exec ex = exec();
-  if (Communicator& all = model_.groups.tokens(); all.size() > 1) all.all_reduce(ex, env_.loss);
+  if (Communicator& all = model_.groups.loss_group(); all.size() > 1) all.all_reduce(ex, env_.loss);
   device_.download(env_.loss.data, sums, sizeof(sums));
   return {.loss = sums[0], .weight = sums[1]};
 }
 
-void Executor::infer(const HostBatch& batch, const Stage::Outputs& outputs) {
+void Executor::infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs) {
   env_.training = false;
   Slot& slot = slots_.front();
   empty(slot);
-  slot.micro = feed_.load(batch, 0);
+  slot.micro = feed_.upload(batch, 0);
   Exec ex = exec_in(slot);
   model_.stages.front().infer(ex, env_, slot.micro, {}, {}, outputs);
   slot.keep.release(0);

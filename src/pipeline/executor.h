@@ -19,14 +19,14 @@ namespace bev {
 
 // All that the work of a micro-batch depends on and that differs between micro-batches: equal keys,
 // equal kernels with equal arguments.
-struct MicroWork {
+struct MicroBatchKey {
   const std::byte* tokens;  // which of the memories for tokens
-  const std::byte* first_visible;
+  const std::byte* document_start;
   int64_t sequences, length;
   double grad_scale;
   bool is_first;  // of the step: gradients are begun instead of added to
 
-  std::partial_ordering operator<=>(const MicroWork&) const = default;
+  std::partial_ordering operator<=>(const MicroBatchKey&) const = default;
 };
 
 // The capacities of the three arenas; found by a dry run on the null device, where they are
@@ -48,7 +48,7 @@ class Executor {
   // `micros`: how many micro-batches a step has at most. Fewer are possible: prepare() makes the
   // program for them beforehand.
   // The model must outlive the executor.
-  Executor(PlacedModel& model, int64_t micros, const ArenaSizes& sizes);
+  Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes);
 
   // Builds and verifies the programs for steps of so many micro-batches.
   void prepare(int64_t micros) { programs_for(static_cast<size_t>(micros)); }
@@ -63,10 +63,10 @@ class Executor {
   LossSum evaluate(std::span<const HostBatch> batches);
 
   // Inference of one batch into the caller's tensors. REQUIRES: the whole model is here.
-  void infer(const HostBatch& batch, const Stage::Outputs& outputs);
+  void infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs);
 
   // Micro-batches that were issued as recorded work.
-  int64_t replays() const { return recordings_.replays(); }
+  int64_t graph_launches() const { return recordings_.launches(); }
 
   ArenaSizes peaks() const;
   const Arena& keep() const { return slots_.front().keep; }
@@ -80,7 +80,7 @@ class Executor {
   Exec exec();
   void count_into(Cost* cost) { cost_ = cost; }
   void trace_into(Trace* trace) { trace_ = trace; }
-  void meter_into(WaitMeter* waits) { waits_ = waits; }
+  void set_wait_timer(WaitTimer* waits) { waits_ = waits; }
 
  private:
   // A micro-batch in flight in one of the stages.
@@ -89,8 +89,8 @@ class Executor {
     Stage::Saved saved;
     MicroBatch micro{};
     Tensor input{}, output{}, doutput{}, dinput{};  // absent where the pipeline begins or ends
-    Sent forward{}, backward{};
-    std::vector<WeightGradient> postponed{};
+    SendTicket forward{}, backward{};
+    std::vector<DeferredWeightGrad> postponed{};
   };
   struct Programs {
     Program train, evaluate;
@@ -102,29 +102,29 @@ class Executor {
   Tensor hidden(Slot& slot, const char* name) const;
   // Whether the work of micro-batches may be recorded: nobody else takes part in it, nobody
   // watches.
-  bool may_record(const Program& program) const;
-  void run_recorded(const Program& program, std::span<const HostBatch> batches);
+  bool can_capture(const Program& program) const;
+  void run_with_graphs(const Program& program, std::span<const HostBatch> batches);
   // `is_last`: of each instruction; may be empty.
   void run(const Program& program, const std::vector<bool>& is_last,
            std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
-  void await(Slot& slot, Sent Slot::* sent);
+  void wait_send(Slot& slot, SendTicket Slot::* sent);
   void empty(Slot& slot);
 
-  PlacedModel& model_;
+  RankModel& model_;
   Device& device_;
   ModelEnv& env_;
   Communicator& pipeline_;
   std::map<size_t, Programs> programs_;  // by micro-batches
   std::vector<size_t> first_slots_;      // of each chunk, among slots_
   std::vector<Slot> slots_;
-  BatchFeed feed_;
+  BatchUploader feed_;
   Arena scratch_, recompute_;
   Buffer loss_;
-  RecordedWork<MicroWork> recordings_;
+  GraphCache<MicroBatchKey> recordings_;
   Cost* cost_ = nullptr;
   Trace* trace_ = nullptr;
-  WaitMeter* waits_ = nullptr;
+  WaitTimer* waits_ = nullptr;
 };
 
 }  // namespace bev

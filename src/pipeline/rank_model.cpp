@@ -4,7 +4,7 @@
 
 namespace bev {
 
-PlacedModel::PlacedModel(const Config& c, Device& d, Groups& g)
+RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g)
     : config(c),
       device(d),
       groups(g),
@@ -15,21 +15,21 @@ PlacedModel::PlacedModel(const Config& c, Device& d, Groups& g)
   const ParallelLayout& layout = g.layout();
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const int stage = chunk * layout.pipeline + g.coordinate(Axis::Pipeline);
-    stages.emplace_back(params, blueprint, stage_range(c, layout, stage));
+    stages.emplace_back(params, blueprint, stage_layers(c, layout, stage));
   }
   params.allocate();
-  if (leases.are_lent()) env.leases = &leases;
+  if (leases.gathers_on_demand()) env.param_gather = &leases;
 }
 
-PlacedModel::PlacedModel(const Config& c, Device& d, std::unique_ptr<Alone> alone)
-    : PlacedModel(c, d, alone->groups) {
+RankModel::RankModel(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> alone)
+    : RankModel(c, d, alone->groups) {
   alone_ = std::move(alone);
 }
 
-PlacedModel::PlacedModel(const Config& c, Device& d)
-    : PlacedModel(c, d, std::make_unique<Alone>()) {}
+RankModel::RankModel(const Config& c, Device& d)
+    : RankModel(c, d, std::make_unique<SingleRankWorld>()) {}
 
-StageRange stage_range(const Config& config, const ParallelLayout& layout, int stage) {
+StageLayers stage_layers(const Config& config, const ParallelLayout& layout, int stage) {
   const ParallelConfig& p = config.parallel;
   const int64_t stages = layout.stages(), last = stages - 1;
   const bool is_first = stage == 0, is_last = stage == last;
@@ -54,9 +54,9 @@ std::vector<ParamSpec> model_parameters(const Config& config) {
   Config anywhere = config;
   anywhere.device = {.kind = DeviceKind::Cpu};
   const std::unique_ptr<Device> device = make_null_device(anywhere.device);
-  const PlacedModel model(anywhere, *device);
+  const RankModel model(anywhere, *device);
   std::vector<ParamSpec> specs;
-  for (const Param* param : model.params.distinct()) specs.push_back(param->spec);
+  for (const Param* param : model.params.unique_params()) specs.push_back(param->spec);
   return specs;
 }
 

@@ -14,36 +14,37 @@
 namespace bev {
 
 // A world of one rank.
-struct Alone {
+struct SingleRankWorld {
   SingleCommunicator world;
-  Groups groups{ParallelLayout{}, world};
+  ProcessGroups groups{ParallelLayout{}, world};
 };
 
-class PlacedModel {
+class RankModel {
  public:
   // REQUIRES: a checked configuration whose layout is that of the groups; config, device and groups
   // must outlive this. The parameters hold zeros until they are initialised or loaded.
-  PlacedModel(const Config& config, Device& device, Groups& groups);
+  RankModel(const Config& config, Device& device, ProcessGroups& groups);
   // The whole model. REQUIRES: the configuration asks for one rank.
-  PlacedModel(const Config& config, Device& device);
-  PlacedModel(const PlacedModel&) = delete;
-  PlacedModel& operator=(const PlacedModel&) = delete;
+  RankModel(const Config& config, Device& device);
+  RankModel(const RankModel&) = delete;
+  RankModel& operator=(const RankModel&) = delete;
 
  protected:
-  std::unique_ptr<Alone> alone_;  // the world of a whole model; first, since all else refers to it
+  std::unique_ptr<SingleRankWorld> alone_;  // the world of a whole model; first, since all else
+                                            // refers to it
 
  private:
-  PlacedModel(const Config& config, Device& device, std::unique_ptr<Alone> alone);
+  RankModel(const Config& config, Device& device, std::unique_ptr<SingleRankWorld> alone);
 
  public:
   const Config& config;
   Device& device;
-  Groups& groups;
-  const Blueprint blueprint;
+  ProcessGroups& groups;
+  const ModelSpec blueprint;
 
   LocalAttention attention;
   ParamStore params;
-  Leases leases;
+  ParamGather leases;
   std::deque<Stage> stages;  // of this rank, in the order of the model
   ModelEnv env;
 };
@@ -52,7 +53,7 @@ class PlacedModel {
 
 // The layers of stage `stage` of layout.stages(): the first and the last have what the
 // configuration says, the rest is divided as evenly as possible.
-StageRange stage_range(const Config& config, const ParallelLayout& layout, int stage);
+StageLayers stage_layers(const Config& config, const ParallelLayout& layout, int stage);
 
 // The parameters that a configuration's model has, without a model.
 

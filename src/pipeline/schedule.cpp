@@ -109,7 +109,7 @@ std::vector<Program> forward_only(const PipelineShape& shape) {
   return of_all_ranks(forward_order, shape, false);
 }
 
-ScheduleKind schedule_of(const Config& config) {
+ScheduleKind schedule_kind(const Config& config) {
   const ScheduleKind asked = config.parallel.schedule;
   const bool interleaves = asked == ScheduleKind::OneFOneB && pipeline_chunks(config) > 1;
   return interleaves ? ScheduleKind::Interleaved : asked;
@@ -123,8 +123,8 @@ PipelineShape pipeline_shape(const Config& config, int64_t micros) {
           .gradient_replaces_input = config.recompute.distribute && layout.tensor > 1};
 }
 
-std::vector<Program> step_programs(const Config& config, int64_t micros) {
-  return build_schedule(schedule_of(config), pipeline_shape(config, micros));
+std::vector<Program> step_schedule(const Config& config, int64_t micros) {
+  return build_schedule(schedule_kind(config), pipeline_shape(config, micros));
 }
 
 ComputeOrder gpipe_order(const PipelineShape& shape, int /*rank*/) {

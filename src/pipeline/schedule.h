@@ -25,12 +25,12 @@ std::vector<Program> forward_only(const PipelineShape& shape);
 
 // The schedule of a step, as a configuration asks for it.
 
-ScheduleKind schedule_of(const Config& config);
+ScheduleKind schedule_kind(const Config& config);
 
 PipelineShape pipeline_shape(const Config& config, int64_t micros);
 
 // The programs of all pipeline ranks. REQUIRES: a checked configuration.
-std::vector<Program> step_programs(const Config& config, int64_t micros);
+std::vector<Program> step_schedule(const Config& config, int64_t micros);
 
 // In which order a rank computes, for each schedule: pure functions of shape and rank. Loads,
 // transfers and slots follow from the order and are added in schedule.cpp.

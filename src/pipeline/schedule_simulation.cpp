@@ -50,7 +50,7 @@ class Simulator {
     }
   }
 
-  Simulation run() {
+  SimulatedSchedule run() {
     while (!runnable_.empty()) {
       const int rank = runnable_.back();
       runnable_.pop_back();
@@ -210,7 +210,7 @@ class Simulator {
   std::vector<RankState> ranks_;
   std::vector<Pipe> forward_, backward_;  // by the rank they leave
   std::vector<int> runnable_;
-  Simulation result_;
+  SimulatedSchedule result_;
 };
 
 }  // namespace
@@ -225,7 +225,7 @@ double ScheduleCosts::of(Act act) const {
   }
 }
 
-double Simulation::bubble() const {
+double SimulatedSchedule::bubble() const {
   double useful = 0;
   for (const std::vector<TimedInstr>& rank : ranks) {
     for (const TimedInstr& timed : rank) useful += timed.end - timed.begin;
@@ -233,8 +233,8 @@ double Simulation::bubble() const {
   return useful > 0 ? end * static_cast<double>(ranks.size()) / useful - 1 : 0;
 }
 
-Simulation simulate(std::span<const Program> programs, const PipelineShape& shape,
-                    const ScheduleCosts& costs) {
+SimulatedSchedule simulate(std::span<const Program> programs, const PipelineShape& shape,
+                           const ScheduleCosts& costs) {
   return Simulator(programs, shape, costs).run();
 }
 

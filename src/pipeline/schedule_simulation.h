@@ -19,7 +19,7 @@ struct TimedInstr {
   double begin, end;
 };
 
-struct Simulation {
+struct SimulatedSchedule {
   std::vector<std::vector<TimedInstr>> ranks;  // computations, in the order of the program
   double end = 0;                              // of the last one
 
@@ -33,7 +33,7 @@ struct Simulation {
 // replace inputs) until the gradient is that the slot sent before. Throws an Internal error that
 // names rank, instruction and reason if ranks block for ever, if a receive meets another
 // micro-batch or stage than it expects, or if something is left in a pipe.
-Simulation simulate(std::span<const Program> programs, const PipelineShape& shape,
-                    const ScheduleCosts& costs = {});
+SimulatedSchedule simulate(std::span<const Program> programs, const PipelineShape& shape,
+                           const ScheduleCosts& costs = {});
 
 }  // namespace bev

@@ -10,7 +10,7 @@ namespace bev {
 namespace {
 
 // The shortest computation: one cell of a text row. Others are rounded to whole cells.
-double cell_time(const Simulation& simulation) {
+double cell_time(const SimulatedSchedule& simulation) {
   double shortest = 0;
   for (const std::vector<TimedInstr>& rank : simulation.ranks) {
     for (const TimedInstr& timed : rank) {
@@ -21,7 +21,7 @@ double cell_time(const Simulation& simulation) {
   return shortest > 0 ? shortest : 1;
 }
 
-bool computes(const Simulation& simulation, Act act) {
+bool computes(const SimulatedSchedule& simulation, Act act) {
   for (const std::vector<TimedInstr>& rank : simulation.ranks) {
     for (const TimedInstr& timed : rank) {
       if (timed.instr.act == act) return true;
@@ -30,7 +30,7 @@ bool computes(const Simulation& simulation, Act act) {
   return false;
 }
 
-std::string summary(std::span<const Program> programs, const Simulation& simulation) {
+std::string summary(std::span<const Program> programs, const SimulatedSchedule& simulation) {
   std::string slots;
   for (const Program& program : programs) slots += format(" {}", slots_of(program));
   return format("bubble {:.4g} %, slots{}", 100 * simulation.bubble(), slots);
@@ -49,7 +49,7 @@ std::string cell_text(const Instr& instr, bool chunks) {
 
 class TextRows {
  public:
-  TextRows(const Simulation& simulation, bool chunks, int columns)
+  TextRows(const SimulatedSchedule& simulation, bool chunks, int columns)
       : chunks_(chunks), unit_(cell_time(simulation)), cells_(cell_at(simulation.end)) {
     for (const std::vector<TimedInstr>& rank : simulation.ranks) {
       for (const TimedInstr& timed : rank) {
@@ -100,7 +100,7 @@ class TextRows {
   size_t head_ = 0, tail_ = 0;  // cells before and behind what is left out
 };
 
-std::string text_legend(const Simulation& simulation, bool chunks, double unit) {
+std::string text_legend(const SimulatedSchedule& simulation, bool chunks, double unit) {
   std::string text = chunks ? "3a 3b forward of chunks 0 and 1" : "3 forward";
   const bool split = computes(simulation, Act::BackwardInput);
   if (split || computes(simulation, Act::Backward))
@@ -147,7 +147,7 @@ std::string_view words_for(Act act) {
 
 class Svg {
  public:
-  Svg(const Simulation& simulation, const PipelineShape& shape)
+  Svg(const SimulatedSchedule& simulation, const PipelineShape& shape)
       : simulation_(simulation),
         shape_(shape),
         scale_(std::min(26 / cell_time(simulation), kWidest / std::max(simulation.end, 1e-9))) {}
@@ -216,7 +216,7 @@ class Svg {
     if (shape_.chunks > 1) write(x, y + 15, "(by chunk)");
   }
 
-  const Simulation& simulation_;
+  const SimulatedSchedule& simulation_;
   PipelineShape shape_;
   double scale_;  // pixels per time
   std::string out_;
@@ -226,7 +226,7 @@ class Svg {
 
 std::string render_text(std::span<const Program> programs, const PipelineShape& shape,
                         const ScheduleCosts& costs, int columns) {
-  const Simulation simulation = simulate(programs, shape, costs);
+  const SimulatedSchedule simulation = simulate(programs, shape, costs);
   const bool chunks = shape.chunks > 1;
   const TextRows rows(simulation, chunks, columns);
   std::string text;
@@ -240,7 +240,7 @@ std::string render_text(std::span<const Program> programs, const PipelineShape& 
 
 std::string render_svg(std::span<const Program> programs, const PipelineShape& shape,
                        const ScheduleCosts& costs, std::string_view title) {
-  const Simulation simulation = simulate(programs, shape, costs);
+  const SimulatedSchedule simulation = simulate(programs, shape, costs);
   return Svg(simulation, shape).text(title, summary(programs, simulation));
 }
 

@@ -148,8 +148,8 @@ class RankCheck {
 
 }  // namespace
 
-ScheduleReport verify(std::span<const Program> programs, const PipelineShape& shape,
-                      const ScheduleCosts& costs, bool backward) {
+ScheduleReport verify_schedule(std::span<const Program> programs, const PipelineShape& shape,
+                               const ScheduleCosts& costs, bool backward) {
   ScheduleReport report;
   for (size_t rank = 0; rank < programs.size(); ++rank) {
     RankCheck(shape, static_cast<int>(rank), backward).follow(programs[rank]);

@@ -16,7 +16,7 @@ struct ScheduleReport {
 //    loads, receives and sends what belongs to that, in an order in which each has what it needs;
 //  - no slot is reused while its micro-batch is in flight;
 //  - no rank blocks for ever, and every receive meets what it expects (schedule_simulation.h).
-ScheduleReport verify(std::span<const Program> programs, const PipelineShape& shape,
-                      const ScheduleCosts& costs = {}, bool backward = true);
+ScheduleReport verify_schedule(std::span<const Program> programs, const PipelineShape& shape,
+                               const ScheduleCosts& costs = {}, bool backward = true);
 
 }  // namespace bev

@@ -35,8 +35,8 @@ void add_use(std::vector<MemoryUse>& uses, std::string_view purpose, size_t byte
 
 std::vector<ModuleCount> count_modules(const ParamStore& params) {
   std::vector<ModuleCount> modules;
-  for (const Param* param : params.distinct()) {
-    const std::string kind = kind_of(param->spec.name);
+  for (const Param* param : params.unique_params()) {
+    const std::string kind = param_kind(param->spec.name);
     auto found = std::find_if(modules.begin(), modules.end(),
                               [&](const ModuleCount& m) { return m.name == kind; });
     if (found == modules.end()) found = modules.insert(modules.end(), {kind, 0, 0});
@@ -54,7 +54,7 @@ std::vector<MemoryUse> contents_by_name(const Arena& arena) {
   return uses;
 }
 
-void infer_once(Assembly& assembly, const HostBatch& batch) {
+void infer_once(TrainingState& assembly, const HostBatch& batch) {
   const ModelShape& shape = assembly.blueprint.shape;
   const Tensor logits = tensor_over(static_cast<std::byte*>(nullptr), assembly.params.dtype(),
                                     {batch.tokens_count(), shape.padded_vocab});
@@ -62,9 +62,9 @@ void infer_once(Assembly& assembly, const HostBatch& batch) {
 }
 
 int64_t count_parameters(const Config& config) {
-  const Config whole = on_one_rank(config);
+  const Config whole = single_rank_config(config);
   const std::unique_ptr<Device> device = make_null_device(whole.device);
-  return PlacedModel(whole, *device).params.elements();
+  return RankModel(whole, *device).params.elements();
 }
 
 DeviceConfig with_threads(DeviceConfig device, int threads) {
@@ -74,7 +74,7 @@ DeviceConfig with_threads(DeviceConfig device, int threads) {
 
 struct StepCost {
   Cost work;
-  SentBytes sent;
+  CommVolume sent;
 };
 
 // A step of `micros` micro-batches of one rank on the null device.
@@ -86,8 +86,8 @@ struct DryRunStep {
         groups(layout_of(source), world) {
     config.train.global_batch = micros * resolve_batch(source).micro_batch * data_ranks(source);
     config.train.ramp_start = 0;
-    assembly = std::make_unique<Assembly>(config, *device, groups, ArenaSizes{});
-    stepper = std::make_unique<Stepper>(*assembly, ScheduleSpec{});
+    assembly = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{});
+    stepper = std::make_unique<StepRunner>(*assembly, LrSchedule{});
   }
 
   StepCost step(const HostBatch& batch) const {
@@ -103,10 +103,10 @@ struct DryRunStep {
 
   Config config;
   std::unique_ptr<Device> device;
-  PhantomCommunicator world;
-  Groups groups;
-  std::unique_ptr<Assembly> assembly;
-  std::unique_ptr<Stepper> stepper;
+  PlanningCommunicator world;
+  ProcessGroups groups;
+  std::unique_ptr<TrainingState> assembly;
+  std::unique_ptr<StepRunner> stepper;
 };
 
 // All micro-batches cost the same, so two rehearsals tell the cost of any number.
@@ -124,10 +124,11 @@ StepCost extrapolate(const StepCost& one, const StepCost& two, int64_t micros) {
                    .scalars = at(one.sent.scalars, two.sent.scalars)}};
 }
 
-std::vector<HeldPiece> written_pieces(const Assembly& assembly, const CheckpointConfig& config) {
-  std::vector<HeldPiece> pieces = written_weights(assembly.params);
+std::vector<LocalPiece> written_pieces(const TrainingState& assembly,
+                                       const CheckpointConfig& config) {
+  std::vector<LocalPiece> pieces = weights_to_save(assembly.params);
   if (!config.save_optimizer) return pieces;
-  for (HeldPiece& held : written_states(assembly.params, *assembly.optimizer))
+  for (LocalPiece& held : written_states(assembly.params, *assembly.optimizer))
     pieces.push_back(std::move(held));
   return pieces;
 }
@@ -136,7 +137,7 @@ int slots_in(const Config& config, const DryRunOptions& options) {
   const ParallelLayout layout = layout_of(config);
   const auto stage = static_cast<size_t>(layout.grid().coordinate(options.rank, Axis::Pipeline));
   if (options.schedule != nullptr) return options.schedule->slots[stage];
-  return slots_of(step_programs(config, resolve_batch(config).micros)[stage]);
+  return slots_of(step_schedule(config, resolve_batch(config).micros)[stage]);
 }
 
 }  // namespace
@@ -150,7 +151,7 @@ size_t sum_of(std::span<const MemoryUse> uses) {
 std::vector<MemoryUse> memory_with(const Plan& plan, int slots) {
   std::vector<MemoryUse> memory = plan.memory;
   set_use(memory, "activations", plan.arenas.keep * static_cast<size_t>(slots));
-  set_use(memory, "batches", plan.arenas.batch * BatchFeed::copies(slots));
+  set_use(memory, "batches", plan.arenas.batch * BatchUploader::copies(slots));
   return memory;
 }
 
@@ -171,7 +172,7 @@ double model_flops_per_token(const Config& config) {
 Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
   DryRunStep dry_step(config, threads, 1, options.rank);
-  Assembly& assembly = *dry_step.assembly;
+  TrainingState& assembly = *dry_step.assembly;
   Plan plan{.model = assembly.blueprint.shape,
             .batch = resolve_batch(config),
             .iterations = resolve_iterations(config),
@@ -199,7 +200,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   if (options.inference) infer_once(assembly, batch);
 
   // Where the memory is the host's, the copy that a checkpoint is written from is part of it.
-  std::optional<Snapshot> copy;
+  std::optional<HostSnapshot> copy;
   if (!save_folder(config).empty()) {
     plan.checkpoint_bytes = checkpoint_bytes(config);
     if (config.checkpoint.asynchronous && plan.device != DeviceKind::Cuda)

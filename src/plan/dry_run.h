@@ -44,7 +44,7 @@ struct Plan {
   double checkpoint_bytes = 0;  // on disk, of the whole run; 0: it writes none
 
   Cost step{};                       // of one optimizer step, as executed by the rank
-  SentBytes sent{};                  // in one optimizer step
+  CommVolume sent{};                 // in one optimizer step
   double model_flops_per_token = 0;  // 6 x weights in products + 6 x layers x heads x head_dim x
                                      // length
   double tokens_per_step() const {

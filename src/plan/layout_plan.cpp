@@ -19,21 +19,21 @@ struct StageKind {
   auto operator<=>(const StageKind&) const = default;
 };
 
-StageKind kind_of(const StageRange& range) {
+StageKind kind_of(const StageLayers& range) {
   return {.layers = range.count, .has_embedding = range.has_embedding, .has_head = range.has_head};
 }
 
-std::vector<StageRange> held_by(const Config& config, const ParallelLayout& layout, int stage) {
-  std::vector<StageRange> held;
+std::vector<StageLayers> held_by(const Config& config, const ParallelLayout& layout, int stage) {
+  std::vector<StageLayers> held;
   held.reserve(static_cast<size_t>(layout.chunks));
   for (int chunk = 0; chunk < layout.chunks; ++chunk)
-    held.push_back(stage_range(config, layout, chunk * layout.pipeline + stage));
+    held.push_back(stage_layers(config, layout, chunk * layout.pipeline + stage));
   return held;
 }
 
 ScheduleReport report_of(const Config& config) {
   const int64_t micros = resolve_batch(config).micros;
-  return verify(step_programs(config, micros), pipeline_shape(config, micros));
+  return verify_schedule(step_schedule(config, micros), pipeline_shape(config, micros));
 }
 
 // Plans by what a pipeline rank holds, each made once.
@@ -45,7 +45,7 @@ class Plans {
   const Plan& of(int rank) {
     std::vector<StageKind> kinds;
     const int stage = layout_.grid().coordinate(rank, Axis::Pipeline);
-    for (const StageRange& range : held_by(config_, layout_, stage))
+    for (const StageLayers& range : held_by(config_, layout_, stage))
       kinds.push_back(kind_of(range));
     const auto [found, is_new] = made_.try_emplace(kinds);
     if (is_new) found->second = dry_run(config_, {.rank = rank, .schedule = &schedule_});
@@ -79,8 +79,8 @@ int64_t LayoutPlan::most_parameters() const {
   return most;
 }
 
-SentBytes LayoutPlan::most_sent() const {
-  SentBytes most;
+CommVolume LayoutPlan::most_sent() const {
+  CommVolume most;
   for (const RankPlan& rank : ranks) {
     most.tensor = std::max(most.tensor, rank.sent.tensor);
     most.data = std::max(most.data, rank.sent.data);
@@ -109,7 +109,7 @@ LayoutPlan plan_layout(const Config& config, int rank) {
   const int shown_stage = layout.grid().coordinate(rank, Axis::Pipeline);
   LayoutPlan result{.shown = plans.of(rank),
                     .ranks = {},
-                    .schedule = schedule_of(config),
+                    .schedule = schedule_kind(config),
                     .bubble = schedule.bubble,
                     .held = held_by(config, layout, shown_stage)};
   const int ranks_of_stage = result.ranks_of_stage();
@@ -117,7 +117,7 @@ LayoutPlan plan_layout(const Config& config, int rank) {
     const Plan& plan = plans.of(stage * ranks_of_stage);
     const int slots = schedule.slots[static_cast<size_t>(stage)];
     int64_t layers = 0;
-    for (const StageRange& range : held_by(config, layout, stage)) layers += range.count;
+    for (const StageLayers& range : held_by(config, layout, stage)) layers += range.count;
     result.ranks.push_back({.stage = stage,
                             .rank = stage * ranks_of_stage,
                             .layers = layers,

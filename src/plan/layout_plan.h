@@ -13,8 +13,8 @@ struct RankPlan {
   int64_t parameters = 0;
   int slots = 1;
   std::vector<MemoryUse> memory{};
-  double flops = 0;  // of a step, as executed
-  SentBytes sent{};  // in a step
+  double flops = 0;   // of a step, as executed
+  CommVolume sent{};  // in a step
 
   size_t memory_bytes() const { return sum_of(memory); }
 };
@@ -23,16 +23,16 @@ struct LayoutPlan {
   Plan shown;                   // the rank whose details are asked for
   std::vector<RankPlan> ranks;  // by stage
   ScheduleKind schedule{};
-  double bubble = 0;             // idle over computing time; forward, and both halves of backward,
-                                 // take the same time
-  std::vector<StageRange> held;  // by the rank that is shown
+  double bubble = 0;              // idle over computing time; forward, and both halves of backward,
+                                  // take the same time
+  std::vector<StageLayers> held;  // by the rank that is shown
 
   int ranks_of_stage() const { return shown.layout.world() / shown.layout.pipeline; }
   const RankPlan& largest() const;  // by memory
   const RankPlan& smallest() const;
   int64_t most_parameters() const;
   // What any rank sends most, axis by axis.
-  SentBytes most_sent() const;
+  CommVolume most_sent() const;
   // Of all ranks together.
   size_t memory_bytes() const;
   double flops() const;

@@ -39,8 +39,8 @@ size_t memory_limit(const Config& config) {
   return free_memory(config.device.kind);
 }
 
-std::vector<Remedy> find_remedies(const Config& config, size_t limit, int sharing) {
-  std::vector<Remedy> remedies;
+std::vector<FitSuggestion> find_remedies(const Config& config, size_t limit, int sharing) {
+  std::vector<FitSuggestion> remedies;
   const auto attempt = [&](const Config& changed, std::string flags) {
     const size_t bytes = bytes_within_limit(plan_layout(changed), sharing);
     if (bytes <= limit) remedies.push_back({std::move(flags), bytes});
@@ -85,8 +85,8 @@ void require_fit(const Config& config, const LayoutPlan& plan, int sharing) {
   for (const MemoryUse& use : uses) {
     text += format("\n  {:<16} {:>12}", use.purpose, as_bytes(static_cast<double>(use.bytes)));
   }
-  const std::vector<Remedy> remedies = find_remedies(config, limit, sharing);
-  for (const Remedy& remedy : remedies) {
+  const std::vector<FitSuggestion> remedies = find_remedies(config, limit, sharing);
+  for (const FitSuggestion& remedy : remedies) {
     text +=
         format("\nfits in {} with: {}", as_bytes(static_cast<double>(remedy.bytes)), remedy.flags);
   }

@@ -16,13 +16,14 @@ size_t memory_limit(const Config& config);
 inline constexpr int kAllRanks = 0;
 
 // A change of flags after which the run fits.
-struct Remedy {
+struct FitSuggestion {
   std::string flags;
   size_t bytes = 0;
 };
 
 // Remedies that fit into `limit`, least intrusive first; empty when none of those tried does.
-std::vector<Remedy> find_remedies(const Config& config, size_t limit, int sharing = kAllRanks);
+std::vector<FitSuggestion> find_remedies(const Config& config, size_t limit,
+                                         int sharing = kAllRanks);
 
 // Throws a Device error that states need, limit, the largest purposes and the remedies, unless the
 // plan fits.

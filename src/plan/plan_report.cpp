@@ -138,21 +138,21 @@ constexpr std::array<NamedAxis, 4> kAxes{{{Axis::Tensor, "tensor"},
                                           {Axis::Data, "data"},
                                           {Axis::Pipeline, "pipeline"}}};
 
-std::string layers_in_words(const StageRange& range) {
+std::string layers_in_words(const StageLayers& range) {
   const int64_t last = range.first + range.count - 1;
   if (range.count == 1) return format("layer {}", last);
   return format("layers {} to {}", range.first, last);
 }
 
 std::string place_in_words(const LayoutPlan& plan) {
-  const Grid grid = plan.shown.layout.grid();
+  const RankGrid grid = plan.shown.layout.grid();
   std::string place, held;
   for (const auto& [axis, name] : kAxes) {
     if (grid.size(axis) == 1) continue;
     place += format("{}{} {} of {}", place.empty() ? "" : ", ", name,
                     grid.coordinate(plan.shown.rank, axis), grid.size(axis));
   }
-  for (const StageRange& range : plan.held) {
+  for (const StageLayers& range : plan.held) {
     held +=
         format("{}{}{}{}", held.empty() ? "" : ", ", range.has_embedding ? "the embedding, " : "",
                layers_in_words(range), range.has_head ? ", the head" : "");
@@ -196,7 +196,7 @@ std::string sent_row(const std::string& name, double shown, double most) {
                     format("{:>10}  at most {:>10}", as_bytes(shown), as_bytes(most)));
 }
 
-Json sent_json(const SentBytes& sent) {
+Json sent_json(const CommVolume& sent) {
   return {{"tensor", std::llround(sent.tensor)},
           {"data", std::llround(sent.data)},
           {"pipeline", std::llround(sent.pipeline)},
@@ -240,7 +240,7 @@ std::string stage_rows(const LayoutPlan& plan) {
 }
 
 std::string sent_rows(const LayoutPlan& plan) {
-  const SentBytes &sent = plan.shown.sent, most = plan.most_sent();
+  const CommVolume &sent = plan.shown.sent, most = plan.most_sent();
   std::string text =
       format("bytes sent in a step by rank {}, and at most by any\n", plan.shown.rank);
   text += sent_row("to tensor ranks", sent.tensor, most.tensor);

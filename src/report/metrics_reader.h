@@ -25,7 +25,7 @@ struct EvaluationPoint {
   double loss = 0, seconds = 0;
 };
 
-struct RunStart {
+struct RunStartEvent {
   int64_t time = 0;  // seconds since 1970
   int64_t parameters = 0, iterations = 0;
 };
@@ -39,7 +39,7 @@ struct RunNote {
 struct RunMetrics {
   std::vector<IterationPoint> iterations;  // ascending, each iteration once
   std::vector<EvaluationPoint> validations, tests;
-  std::vector<RunStart> starts;
+  std::vector<RunStartEvent> starts;
   std::vector<RunNote> notes;
   int64_t unusable_lines = 0;  // not JSON, too long, or without what its event needs
   bool has_half_line = false;  // at the end: a run is writing it, or was killed

@@ -28,11 +28,11 @@ bool is_kept(const Json& json) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(const std::filesystem::path& path) : path_(path) { open(); }
+MetricsWriter::MetricsWriter(const std::filesystem::path& path) : path_(path) { open(); }
 
-MetricsLog::~MetricsLog() { ::close(descriptor_); }
+MetricsWriter::~MetricsWriter() { ::close(descriptor_); }
 
-void MetricsLog::forget_after(int64_t iteration) {
+void MetricsWriter::forget_after(int64_t iteration) {
   std::istringstream lines(read_text(path_));
   std::string kept;
   bool drops = false;
@@ -56,13 +56,13 @@ void MetricsLog::forget_after(int64_t iteration) {
   open();
 }
 
-void MetricsLog::open() {
+void MetricsWriter::open() {
   if (descriptor_ >= 0) ::close(descriptor_);
   descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   BEV_CHECK(descriptor_ >= 0, Data, "cannot write {}: {}", path_.string(), std::strerror(errno));
 }
 
-void MetricsLog::start(int64_t parameters, int64_t iterations) {
+void MetricsWriter::start(int64_t parameters, int64_t iterations) {
   write_line(Json{{"event", "start"},
                   {"time", static_cast<int64_t>(std::time(nullptr))},
                   {"parameters", parameters},
@@ -70,7 +70,7 @@ void MetricsLog::start(int64_t parameters, int64_t iterations) {
                  .dump());
 }
 
-void MetricsLog::add(const Progress& p) {
+void MetricsWriter::add(const Progress& p) {
   write_line(Json{{"event", "iteration"},
                   {"iteration", p.iteration},
                   {"consumed_samples", p.samples},
@@ -85,7 +85,7 @@ void MetricsLog::add(const Progress& p) {
                  .dump());
 }
 
-void MetricsLog::add(const Validation& v) {
+void MetricsWriter::add(const Validation& v) {
   write_line(Json{{"event", v.split},
                   {"iteration", v.iteration},
                   {"samples", v.samples},
@@ -94,7 +94,7 @@ void MetricsLog::add(const Validation& v) {
                  .dump());
 }
 
-void MetricsLog::add(std::string_view event, int64_t iteration, const std::string& text) {
+void MetricsWriter::add(std::string_view event, int64_t iteration, const std::string& text) {
   write_line(Json{
       {"event", event},
       {"iteration", iteration},
@@ -103,7 +103,7 @@ void MetricsLog::add(std::string_view event, int64_t iteration, const std::strin
        text}}.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-void MetricsLog::write_line(std::string line) {
+void MetricsWriter::write_line(std::string line) {
   if (failure_) return;
   line += '\n';
   size_t done = 0;

@@ -12,13 +12,13 @@ namespace bev {
 
 // Appends; a run begins with a line of its own, so that nothing of an earlier one is lost. A disk
 // that fails while the training runs ends the log, not the training: the reason is kept.
-class MetricsLog {
+class MetricsWriter {
  public:
   // A file that cannot be opened is a Data error.
-  explicit MetricsLog(const std::filesystem::path& path);
-  ~MetricsLog();
-  MetricsLog(const MetricsLog&) = delete;
-  MetricsLog& operator=(const MetricsLog&) = delete;
+  explicit MetricsWriter(const std::filesystem::path& path);
+  ~MetricsWriter();
+  MetricsWriter(const MetricsWriter&) = delete;
+  MetricsWriter& operator=(const MetricsWriter&) = delete;
 
   // What stands there of iterations and validations behind this one is removed: the run does them
   // again. Data error.

@@ -33,7 +33,7 @@ Config config_in(const fs::path& file) {
 }
 
 // Where the checkpoints are: in the folder, or where status or configuration say.
-fs::path checkpoints_of(const RunFacts& facts, const std::string& configured) {
+fs::path checkpoints_of(const RunInfo& facts, const std::string& configured) {
   fs::path inside = facts.folder / "checkpoints";
   if (!CheckpointFolder(inside).list().empty()) return inside;
   if (facts.status && !facts.status->checkpoint.empty())
@@ -41,7 +41,7 @@ fs::path checkpoints_of(const RunFacts& facts, const std::string& configured) {
   return configured.empty() ? inside : fs::path(configured);
 }
 
-void add_checkpoint(RunFacts& facts, const fs::path& folder, const RunFacts* earlier) {
+void add_checkpoint(RunInfo& facts, const fs::path& folder, const RunInfo* earlier) {
   const std::vector<CheckpointPlace> places = find_checkpoints(folder);
   if (places.empty()) return;
   facts.newest_checkpoint = places.front().path;
@@ -63,7 +63,7 @@ void add_checkpoint(RunFacts& facts, const fs::path& folder, const RunFacts* ear
   });
 }
 
-void require_run(const RunFacts& facts) {
+void require_run(const RunInfo& facts) {
   const bool has_any = facts.status || !facts.status_problem.empty() || facts.metrics ||
                        !facts.metrics_problem.empty() || facts.has_config || facts.saved ||
                        !facts.saved_problem.empty();
@@ -80,7 +80,7 @@ void require_run(const RunFacts& facts) {
 
 }  // namespace
 
-RunFacts run_facts(const fs::path& folder, const RunFacts* earlier) {
+RunInfo run_facts(const fs::path& folder, const RunInfo* earlier) {
   std::error_code error;
   BEV_CHECK(fs::exists(folder, error), Data,
             "there is no folder {}; legal is the folder of a run, which train.output named",
@@ -89,7 +89,7 @@ RunFacts run_facts(const fs::path& folder, const RunFacts* earlier) {
             "{} is a file; legal is the folder of a run, which train.output named",
             folder.string());
   const RunDirectory run(folder);
-  RunFacts facts{.folder = folder};
+  RunInfo facts{.folder = folder};
   try_to(facts.status_problem, [&] { facts.status = read_status(run.status_file()); });
   if (facts.status) facts.life = life_of(facts.status->process);
   try_to(facts.metrics_problem, [&] { facts.metrics = read_metrics_tail(run.metrics_file()); });

@@ -144,7 +144,7 @@ class Reader {
 
 std::string_view name_of(RunPhase phase) { return kPhases[static_cast<size_t>(phase)]; }
 
-double wall_clock() {
+double unix_seconds() {
   using std::chrono::duration;
   using std::chrono::system_clock;
   return duration<double>(system_clock::now().time_since_epoch()).count();
@@ -182,7 +182,7 @@ RunStatus parse_status(std::string_view text, std::string_view source) {
 }
 
 std::optional<RunStatus> read_status(const std::filesystem::path& path) {
-  const std::optional<FoundFile> found = find_file(AT_FDCWD, path.string());
+  const std::optional<UntrustedFile> found = find_file(AT_FDCWD, path.string());
   if (!found) return std::nullopt;
   BEV_CHECK(found->other.empty(), Data, "{} is {}, not a regular file", path.string(),
             found->other);
@@ -227,7 +227,7 @@ std::optional<std::string> replace_file(const std::filesystem::path& file,
 }
 
 RunStatus completed(RunStatus status) {
-  const double now = wall_clock();
+  const double now = unix_seconds();
   if (status.host.empty()) status.host = host_name();
   if (status.process.pid == 0) status.process = own_process();
   if (status.started == 0) status.started = now;
@@ -238,14 +238,14 @@ RunStatus completed(RunStatus status) {
 
 }  // namespace
 
-StatusFile::StatusFile(std::filesystem::path file, RunStatus first, StatusTimes times)
+StatusWriter::StatusWriter(std::filesystem::path file, RunStatus first, StatusTimes times)
     : file_(std::move(file)),
       draft_(file_.string() + format(".partial.{}", ::getpid())),
       times_(times),
       status_(completed(std::move(first))),
       writer_([this] { keep_writing(); }) {}
 
-StatusFile::~StatusFile() {
+StatusWriter::~StatusWriter() {
   change([](RunStatus& status) {
     if (status.is_over()) return;
     status.phase = RunPhase::Failed;
@@ -259,7 +259,7 @@ StatusFile::~StatusFile() {
   writer_.join();
 }
 
-void StatusFile::change(FunctionRef<void(RunStatus&)> edit) {
+void StatusWriter::change(FunctionRef<void(RunStatus&)> edit) {
   bool wakes = false;
   {
     const std::lock_guard lock(mutex_);
@@ -267,9 +267,9 @@ void StatusFile::change(FunctionRef<void(RunStatus&)> edit) {
     const int64_t iteration = status_.iteration;
     edit(status_);
     has_changed_ = true;
-    if (status_.iteration != iteration) status_.iteration_time = wall_clock();
+    if (status_.iteration != iteration) status_.iteration_time = unix_seconds();
     if (status_.phase != phase) {
-      status_.phase_since = wall_clock();
+      status_.phase_since = unix_seconds();
       wakes = !is_urgent_;
       is_urgent_ = true;
     }
@@ -277,19 +277,19 @@ void StatusFile::change(FunctionRef<void(RunStatus&)> edit) {
   if (wakes) wake_.notify_one();
 }
 
-RunStatus StatusFile::current() const {
+RunStatus StatusWriter::current() const {
   const std::lock_guard lock(mutex_);
   return status_;
 }
 
-std::optional<std::string> StatusFile::failure() const {
+std::optional<std::string> StatusWriter::failure() const {
   const std::lock_guard lock(mutex_);
   return failure_;
 }
 
-void StatusFile::write(std::unique_lock<std::mutex>& lock) {
+void StatusWriter::write(std::unique_lock<std::mutex>& lock) {
   has_changed_ = is_urgent_ = false;
-  status_.updated = wall_clock();
+  status_.updated = unix_seconds();
   RunStatus status = status_;
   lock.unlock();
   status.host_bytes = resident_bytes();
@@ -298,7 +298,7 @@ void StatusFile::write(std::unique_lock<std::mutex>& lock) {
   failure_ = std::move(failure);
 }
 
-void StatusFile::keep_writing() {
+void StatusWriter::keep_writing() {
   using Seconds = std::chrono::duration<double>;
   std::unique_lock lock(mutex_);
   while (!is_ending_) {

@@ -23,23 +23,23 @@ std::string_view name_of(RunPhase phase);
 // Times are seconds since 1970; 0 where there is none yet.
 struct RunStatus {
   RunPhase phase = RunPhase::Starting;
-  double phase_since = 0;  // kept by StatusFile
+  double phase_since = 0;  // kept by StatusWriter
   double started = 0, updated = 0;
   std::string host{};
-  ProcessName process{};
+  ProcessIdentity process{};
   std::string program{};  // "bevatron 0.1.0"
   std::string device{};   // "cuda, bf16"
   std::string layout{};   // "4 ranks: 2 share each matrix, 2 share the layers"
   int64_t ranks = 1;
 
   int64_t iteration = 0, iterations = 0;  // the last that is done, and of all
-  double iteration_time = 0;              // when that was; kept by StatusFile
+  double iteration_time = 0;              // when that was; kept by StatusWriter
   int64_t samples = 0;                    // consumed
   std::optional<double> loss{}, valid_loss{}, grad_norm{}, learning_rate{};
   double rate_factor = 1;  // of the scheduled learning rate (control/lr)
   std::optional<double> tokens_per_second{}, seconds_per_iteration{}, seconds_left{};
   double device_bytes = 0;
-  double host_bytes = 0;  // kept by StatusFile
+  double host_bytes = 0;  // kept by StatusWriter
 
   std::string checkpoint{};  // the path of the last that was saved
   int64_t checkpoint_iteration = 0;
@@ -76,7 +76,7 @@ std::optional<RunStatus> read_status(const std::filesystem::path& path);
 std::string harmless(std::string_view text, size_t most);
 
 // Seconds since 1970.
-double wall_clock();
+double unix_seconds();
 
 // Keeps status.json up to date while a run goes on.
 
@@ -90,14 +90,14 @@ struct StatusTimes {
 // A thread of its own writes the file: about once a second where something changed, at once after
 // another phase, and every few seconds in any case, so that readers see that the process lives. A
 // disk that fails ends nothing: the reason is kept, and the next attempt may succeed.
-class StatusFile {
+class StatusWriter {
  public:
   // `first`: host, process and times of the start are filled in where they are missing.
-  StatusFile(std::filesystem::path file, RunStatus first, StatusTimes times = {});
+  StatusWriter(std::filesystem::path file, RunStatus first, StatusTimes times = {});
   // Writes the last state. A run that has said nothing about its end by then has failed.
-  ~StatusFile();
-  StatusFile(const StatusFile&) = delete;
-  StatusFile& operator=(const StatusFile&) = delete;
+  ~StatusWriter();
+  StatusWriter(const StatusWriter&) = delete;
+  StatusWriter& operator=(const StatusWriter&) = delete;
 
   // From any thread, as often as it likes: touches no file and allocates nothing. Since when the
   // phase and the iteration are what they are is noted here. REQUIRES: `edit` calls nothing of

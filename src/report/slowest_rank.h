@@ -32,9 +32,9 @@ class SlowestRank {
 // Where ranks that are threads leave what their steps took.
 
 // All functions may be called from any thread.
-class TimesBoard {
+class RankTimesBoard {
  public:
-  explicit TimesBoard(int ranks) : times_(static_cast<size_t>(ranks)) {}
+  explicit RankTimesBoard(int ranks) : times_(static_cast<size_t>(ranks)) {}
 
   void report(int rank, const RankTimes& times) {
     const std::lock_guard lock(mutex_);

@@ -23,13 +23,13 @@ constexpr double kStuckTimes = 10, kStuckSeconds = 30, kFirstSeconds = 600;
 // Clocks of machines differ by less.
 constexpr double kClockSeconds = 60;
 
-RunState state_of(const RunFacts& facts, double now) {
+RunState state_of(const RunInfo& facts, double now) {
   if (!facts.status) return RunState::Unknown;
   const RunStatus& s = *facts.status;
   if (s.phase == RunPhase::Ended) return RunState::Ended;
   if (s.phase == RunPhase::Failed) return RunState::Failed;
-  if (facts.life == Life::Gone) return RunState::Crashed;
-  const double silence = facts.life == Life::Alive ? kSilentSeconds : kSilentElsewhere;
+  if (facts.life == ProcessState::Gone) return RunState::Crashed;
+  const double silence = facts.life == ProcessState::Alive ? kSilentSeconds : kSilentElsewhere;
   if (now - s.updated > silence) return RunState::Silent;
   return static_cast<RunState>(s.phase);
 }
@@ -73,7 +73,7 @@ std::string in_shell(const std::string& word) {
 // The words of one run, which state and rows share.
 class Words {
  public:
-  Words(const RunFacts& facts, double now)
+  Words(const RunInfo& facts, double now)
       : facts_(facts),
         now_(now),
         state_(state_of(facts, now)),
@@ -116,7 +116,7 @@ class Words {
         return format("crashed: its process is gone, last seen {} ago {}{}", silence,
                       name_of(status_.phase), phase);
       case RunState::Silent:
-        if (facts_.life == Life::Alive)
+        if (facts_.life == ProcessState::Alive)
           return format(
               "not heard of for {}, though its process is there: stopped, or waiting for the disk; "
               "last seen {}{}",
@@ -311,7 +311,7 @@ class Words {
                   behind.empty() ? "" : " ", behind);
   }
 
-  const RunFacts& facts_;
+  const RunInfo& facts_;
   double now_;
   RunState state_;
   RunStatus status_;
@@ -329,7 +329,7 @@ bool is_over(RunState state) {
   return state == RunState::Ended || state == RunState::Failed || state == RunState::Crashed;
 }
 
-StatusReport describe(const RunFacts& facts, double now) {
+StatusReport describe(const RunInfo& facts, double now) {
   const Words words(facts, now);
   StatusReport report{
       .state = words.state(), .rows = {}, .notes = words.notes(), .line = {}, .next = words.next()};
@@ -360,7 +360,7 @@ StatusReport describe(const RunFacts& facts, double now) {
   return report;
 }
 
-Json to_json(const RunFacts& facts, double now) {
+Json to_json(const RunInfo& facts, double now) {
   const Words words(facts, now);
   Json json{{"run", facts.folder.string()},
             {"state", name_of(words.state())},
@@ -371,9 +371,9 @@ Json to_json(const RunFacts& facts, double now) {
             {"continue", or_null(words.next())},
             {"problems", words.notes()},
             {"model", or_null(facts.has_model ? (facts.folder / "model").string() : "")}};
-  json["process"] = facts.life == Life::Unknown ? "unknown"
-                    : facts.life == Life::Alive ? "alive"
-                                                : "gone";
+  json["process"] = facts.life == ProcessState::Unknown ? "unknown"
+                    : facts.life == ProcessState::Alive ? "alive"
+                                                        : "gone";
   json["status"] = facts.status ? Json::parse(to_text(*facts.status)) : Json(nullptr);
   json["checkpoint"] = nullptr;
   if (facts.saved)

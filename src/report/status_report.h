@@ -15,7 +15,7 @@ namespace bev::app {
 
 // What the folder of a run tells about it, whatever is missing or damaged there.
 
-struct RunFacts {
+struct RunInfo {
   std::filesystem::path folder{};
   // Of each file: what it says, or why it cannot be used. Neither: it is not there.
   std::optional<RunStatus> status{};
@@ -23,7 +23,7 @@ struct RunFacts {
   std::optional<LastMetrics> metrics{};
   std::string metrics_problem{};
   bool has_config = false, has_model = false;
-  Life life = Life::Unknown;  // of the process that the status names
+  ProcessState life = ProcessState::Unknown;  // of the process that the status names
 
   // The newest checkpoint that can be used.
   struct Saved {
@@ -42,7 +42,7 @@ struct RunFacts {
 
 // Looks, writes nothing. Checkpoints are not read again where the newest is that of an `earlier`
 // look. Data error where the folder is not that of a run.
-RunFacts run_facts(const std::filesystem::path& folder, const RunFacts* earlier = nullptr);
+RunInfo run_facts(const std::filesystem::path& folder, const RunInfo* earlier = nullptr);
 
 enum class RunState : uint8_t {
   Starting,
@@ -74,9 +74,9 @@ struct StatusReport {
 };
 
 // `now`: seconds since 1970.
-StatusReport describe(const RunFacts& facts, double now);
+StatusReport describe(const RunInfo& facts, double now);
 
 // The same for programs; docs/running.md has the keys.
-Json to_json(const RunFacts& facts, double now);
+Json to_json(const RunInfo& facts, double now);
 
 }  // namespace bev::app

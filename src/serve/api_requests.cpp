@@ -13,7 +13,7 @@ constexpr int64_t kMostAlternatives = 5;
 constexpr size_t kLongestName = 256;
 
 // Fields of OpenAI's that are taken as long as they change nothing.
-void refuse_what_is_missing(FieldReader& fields, int64_t samples) {
+void refuse_what_is_missing(RequestFields& fields, int64_t samples) {
   for (const std::string_view name : {"presence_penalty", "frequency_penalty"})
     if (fields.real(name, 0, -2, 2) != 0)
       fields.refuse(name, format("{} is not known to this server; leave it out, or see "
@@ -28,14 +28,14 @@ void refuse_what_is_missing(FieldReader& fields, int64_t samples) {
   fields.text("user", "", 4096);
 }
 
-bool read_stream_options(FieldReader& fields, bool streams) {
+bool read_stream_options(RequestFields& fields, bool streams) {
   const Json* options = fields.find("stream_options");
   if (options == nullptr) return false;
   if (!streams) {
     fields.refuse("stream_options", "stream_options needs \"stream\": true");
     return false;
   }
-  FieldReader inner(*options, "stream_options.");
+  RequestFields inner(*options, "stream_options.");
   const bool includes_usage = inner.boolean("include_usage", false);
   fields.add(inner.finish());
   return includes_usage;
@@ -47,7 +47,7 @@ std::variant<CompletionRequest, ApiError> read_completion_request(std::string_vi
                                                                   const RequestLimits& limits) {
   const ParsedBody parsed = parse_body(body);
   if (parsed.problem) return *parsed.problem;
-  FieldReader fields(parsed.json);
+  RequestFields fields(parsed.json);
   CompletionRequest request;
   request.model = fields.text("model", "", kLongestName);
   request.prompts = read_prompts(fields, "prompt", limits);
@@ -82,14 +82,14 @@ constexpr int64_t kMostTopK = 1000, kMostBeams = 100;
 constexpr int64_t kDefaultTokens = 64;
 
 // Names that its older versions had.
-void refuse_old_names(FieldReader& fields) {
+void refuse_old_names(RequestFields& fields) {
   if (fields.find("max_len") != nullptr)
     fields.refuse("max_len", "max_len is not used any more; tokens_to_generate is");
   if (fields.find("sentences") != nullptr)
     fields.refuse("sentences", "sentences is not used any more; prompts is");
 }
 
-std::vector<Prompt> read_texts(FieldReader& fields, const RequestLimits& limits) {
+std::vector<RequestPrompt> read_texts(RequestFields& fields, const RequestLimits& limits) {
   const Json* value = fields.find("prompts");
   if (value != nullptr &&
       (!value->is_array() || value->empty() ||
@@ -98,8 +98,8 @@ std::vector<Prompt> read_texts(FieldReader& fields, const RequestLimits& limits)
   return read_prompts(fields, "prompts", limits);
 }
 
-ChoiceOptions read_choice(FieldReader& fields, const RequestLimits& limits) {
-  ChoiceOptions choice;
+SamplingOptions read_choice(RequestFields& fields, const RequestLimits& limits) {
+  SamplingOptions choice;
   choice.temperature = fields.real("temperature", 1, 0, kMaxTemperature);
   if (choice.temperature == 0)
     fields.refuse("temperature", format("temperature must be above 0, at most {}; top_k 1 always "
@@ -121,7 +121,7 @@ ChoiceOptions read_choice(FieldReader& fields, const RequestLimits& limits) {
   return choice;
 }
 
-void read_ends(FieldReader& fields, const RequestLimits& limits, MegatronRequest& request) {
+void read_ends(RequestFields& fields, const RequestLimits& limits, MegatronRequest& request) {
   if (fields.boolean("stop_on_double_eol", false)) request.stops.emplace_back("\n\n");
   if (fields.boolean("stop_on_eol", false)) request.stops.emplace_back("\n");
   if (fields.boolean("prevent_newline_after_colon", false))
@@ -131,7 +131,7 @@ void read_ends(FieldReader& fields, const RequestLimits& limits, MegatronRequest
     request.end = static_cast<int32_t>(fields.integer("stop_token", 0, 0, limits.vocab - 1));
 }
 
-void read_beams(FieldReader& fields, MegatronRequest& request) {
+void read_beams(RequestFields& fields, MegatronRequest& request) {
   if (fields.find("beam_width") != nullptr)
     request.beams = fields.integer("beam_width", 1, 1, kMostBeams);
   request.length_penalty = fields.real("length_penalty", 1, -100, 100);
@@ -145,7 +145,7 @@ std::variant<MegatronRequest, ApiError> read_megatron_request(std::string_view b
                                                               const RequestLimits& limits) {
   const ParsedBody parsed = parse_body(body);
   if (parsed.problem) return *parsed.problem;
-  FieldReader fields(parsed.json);
+  RequestFields fields(parsed.json);
   refuse_old_names(fields);
   MegatronRequest request;
   request.prompts = read_texts(fields, limits);
@@ -158,8 +158,9 @@ std::variant<MegatronRequest, ApiError> read_megatron_request(std::string_view b
                   "\"logprobs\": true");
   request.choice = read_choice(fields, limits);
   request.adds_begin = fields.boolean("add_BOS", false);
-  const bool has_empty = std::any_of(request.prompts.begin(), request.prompts.end(),
-                                     [](const Prompt& prompt) { return prompt.text.empty(); });
+  const bool has_empty =
+      std::any_of(request.prompts.begin(), request.prompts.end(),
+                  [](const RequestPrompt& prompt) { return prompt.text.empty(); });
   if (has_empty && !request.adds_begin)
     fields.refuse("prompts", "an empty prompt needs \"add_BOS\": true");
   if (fields.find("random_seed") != nullptr) {

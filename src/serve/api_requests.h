@@ -11,10 +11,10 @@ namespace bev {
 
 struct CompletionRequest {
   std::string model{};  // empty: whichever there is
-  std::vector<Prompt> prompts{};
+  std::vector<RequestPrompt> prompts{};
   int64_t max_tokens = 16;
   int64_t samples = 1;  // of each prompt
-  ChoiceOptions choice{};
+  SamplingOptions choice{};
   std::optional<uint64_t> seed{};
   std::optional<int64_t> logprobs{};  // so many alternatives with each token
   bool echo = false;                  // the answer begins with the prompt
@@ -30,10 +30,10 @@ std::variant<CompletionRequest, ApiError> read_completion_request(std::string_vi
 // A request to /api, the address of Megatron-LM's server, with its fields, defaults and rules.
 
 struct MegatronRequest {
-  std::vector<Prompt> prompts{};  // texts
-  int64_t tokens = 64;            // to generate; 0: the prompts are scored
+  std::vector<RequestPrompt> prompts{};  // texts
+  int64_t tokens = 64;                   // to generate; 0: the prompts are scored
   bool logprobs = false;
-  ChoiceOptions choice{};
+  SamplingOptions choice{};
   bool adds_begin = false;  // the token that begins a text stands in front of each prompt
   std::vector<std::string> stops{};
   std::optional<uint64_t> seed{};

@@ -82,7 +82,7 @@ Api::Api(ServedModel model, ApiOptions options, PostCall post, std::function<siz
       clock_{.limit = options_.request_limit},
       health_(model_, post_, options_.health_valid, options_.health_limit) {}
 
-std::unique_ptr<HttpWork> Api::handle(HttpRequest request, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::handle(HttpRequest request, HttpAnswer& answer) {
   const auto refuse = [&](const ApiError& error) {
     answer.send(response_of(error));
     return nullptr;
@@ -123,28 +123,28 @@ void Api::tick() {
   if (options_.on_tick) options_.on_tick();
 }
 
-std::unique_ptr<HttpWork> Api::page(const HttpRequest&, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::page(const HttpRequest&, HttpAnswer& answer) {
   answer.send(web_page());
   return nullptr;
 }
 
-std::unique_ptr<HttpWork> Api::health(const HttpRequest&, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::health(const HttpRequest&, HttpAnswer& answer) {
   return health_.ask(answer);
 }
 
-std::unique_ptr<HttpWork> Api::metrics(const HttpRequest&, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::metrics(const HttpRequest&, HttpAnswer& answer) {
   answer.send({.content_type = "text/plain; version=0.0.4; charset=utf-8",
                .body = metrics_.page(model_.service->counts(), connections_(),
                                      !model_.service->failure().empty())});
   return nullptr;
 }
 
-std::unique_ptr<HttpWork> Api::models(const HttpRequest&, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::models(const HttpRequest&, HttpAnswer& answer) {
   answer.send(json_response({{"object", "list"}, {"data", Json::array({json_of(model_)})}}));
   return nullptr;
 }
 
-std::unique_ptr<HttpWork> Api::model(const HttpRequest& request, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::model(const HttpRequest& request, HttpAnswer& answer) {
   const std::string name = unescaped(request.path.substr(kModelPrefix.size()));
   if (name == model_.name) {
     answer.send(json_response(json_of(model_)));
@@ -158,13 +158,13 @@ std::unique_ptr<HttpWork> Api::model(const HttpRequest& request, HttpAnswer& ans
   return nullptr;
 }
 
-std::unique_ptr<HttpWork> Api::completions(const HttpRequest& request, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::completions(const HttpRequest& request, HttpAnswer& answer) {
   auto wanted = read_completion_request(request.body, model_.limits);
   std::optional<ApiError> problem;
   if (const ApiError* error = std::get_if<ApiError>(&wanted)) {
     problem = *error;
   } else {
-    auto work = std::make_unique<CompletionWork>(
+    auto work = std::make_unique<CompletionJob>(
         model_, std::get<CompletionRequest>(std::move(wanted)), answer, post_, metrics_, clock_);
     problem = work->start(next_number_++);
     if (!problem) return work;
@@ -173,22 +173,22 @@ std::unique_ptr<HttpWork> Api::completions(const HttpRequest& request, HttpAnswe
   return nullptr;
 }
 
-std::unique_ptr<HttpWork> Api::megatron(const HttpRequest& request, HttpAnswer& answer) {
+std::unique_ptr<HttpJob> Api::megatron(const HttpRequest& request, HttpAnswer& answer) {
   auto wanted = read_megatron_request(request.body, model_.limits);
   std::optional<ApiError> problem;
-  const auto begin = [&](auto work) -> std::unique_ptr<HttpWork> {
+  const auto begin = [&](auto work) -> std::unique_ptr<HttpJob> {
     problem = work->start(next_number_++);
     if (problem) return nullptr;
     return work;
   };
-  std::unique_ptr<HttpWork> work;
+  std::unique_ptr<HttpJob> work;
   if (const ApiError* error = std::get_if<ApiError>(&wanted)) {
     problem = *error;
   } else if (auto& read = std::get<MegatronRequest>(wanted); read.beams > 0) {
-    work = begin(std::make_unique<BeamWork>(model_, std::move(read), answer, post_, clock_));
+    work = begin(std::make_unique<BeamSearchJob>(model_, std::move(read), answer, post_, clock_));
   } else {
     work = begin(
-        std::make_unique<MegatronWork>(model_, std::move(read), answer, post_, metrics_, clock_));
+        std::make_unique<MegatronJob>(model_, std::move(read), answer, post_, metrics_, clock_));
   }
   if (problem) answer.send(megatron_response_of(*problem));
   return work;

@@ -25,24 +25,24 @@ class Api final : public HttpHandler {
   // `post` calls in the thread of the server; `connections` says how many are open.
   Api(ServedModel model, ApiOptions options, PostCall post, std::function<size_t()> connections);
 
-  std::unique_ptr<HttpWork> handle(HttpRequest request, HttpAnswer& answer) override;
+  std::unique_ptr<HttpJob> handle(HttpRequest request, HttpAnswer& answer) override;
   void finished(const HttpRecord& record) override;
   HttpResponse error(const HttpRecord& request, int status, const std::string& message) override;
   void tick() override;
 
  private:
   struct Route;
-  using Answering = std::unique_ptr<HttpWork> (Api::*)(const HttpRequest& request,
-                                                       HttpAnswer& answer);
+  using Answering = std::unique_ptr<HttpJob> (Api::*)(const HttpRequest& request,
+                                                      HttpAnswer& answer);
 
   static const Route* find_route(const std::string& path);
-  std::unique_ptr<HttpWork> page(const HttpRequest& request, HttpAnswer& answer);
-  std::unique_ptr<HttpWork> health(const HttpRequest& request, HttpAnswer& answer);
-  std::unique_ptr<HttpWork> metrics(const HttpRequest& request, HttpAnswer& answer);
-  std::unique_ptr<HttpWork> models(const HttpRequest& request, HttpAnswer& answer);
-  std::unique_ptr<HttpWork> model(const HttpRequest& request, HttpAnswer& answer);
-  std::unique_ptr<HttpWork> completions(const HttpRequest& request, HttpAnswer& answer);
-  std::unique_ptr<HttpWork> megatron(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> page(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> health(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> metrics(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> models(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> model(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> completions(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> megatron(const HttpRequest& request, HttpAnswer& answer);
 
   ServedModel model_;
   ApiOptions options_;

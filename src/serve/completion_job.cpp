@@ -12,10 +12,10 @@
 
 namespace bev {
 
-CompletionWork::CompletionWork(const ServedModel& model, CompletionRequest request,
-                               HttpAnswer& answer, PostCall post, ServeMetrics& metrics,
-                               WorkClock& clock)
-    : TimedWork(clock),
+CompletionJob::CompletionJob(const ServedModel& model, CompletionRequest request,
+                             HttpAnswer& answer, PostCall post, ServeMetrics& metrics,
+                             WorkClock& clock)
+    : TimedJob(clock),
       model_(model),
       request_(std::move(request)),
       answer_(answer),
@@ -27,7 +27,7 @@ CompletionWork::CompletionWork(const ServedModel& model, CompletionRequest reque
              [this](const TextUpdate& update) { hear(update); }) {}
 
 // Returns what is wrong with it.
-std::string CompletionWork::encode(const Prompt& prompt, std::vector<int32_t>& ids) const {
+std::string CompletionJob::encode(const RequestPrompt& prompt, std::vector<int32_t>& ids) const {
   ids = prompt.ids;
   try {
     if (!prompt.is_ids) model_.tokenizer->encode_begun(prompt.text, ids);
@@ -46,7 +46,7 @@ std::string CompletionWork::encode(const Prompt& prompt, std::vector<int32_t>& i
   return {};
 }
 
-std::optional<ApiError> CompletionWork::start(uint64_t number) {
+std::optional<ApiError> CompletionJob::start(uint64_t number) {
   if (!request_.model.empty() && request_.model != model_.name)
     return ApiError{.status = 404,
                     .message = format("there is no model {}; this server has {}",
@@ -54,7 +54,7 @@ std::optional<ApiError> CompletionWork::start(uint64_t number) {
                     .param = "model",
                     .code = "model_not_found"};
   std::vector<WantedText> wanted;
-  for (const Prompt& prompt : request_.prompts) {
+  for (const RequestPrompt& prompt : request_.prompts) {
     std::vector<int32_t> ids;
     if (const std::string problem = encode(prompt, ids); !problem.empty())
       return ApiError{.message = problem, .param = "prompt", .code = "context_length_exceeded"};
@@ -79,8 +79,8 @@ std::optional<ApiError> CompletionWork::start(uint64_t number) {
   return texts_.submit(std::move(wanted), number);
 }
 
-void CompletionWork::add_token(Choice& choice, const ScoredToken& token, bool is_scored,
-                               const std::vector<ScoredToken>& alternatives) {
+void CompletionJob::add_token(Choice& choice, const ScoredToken& token, bool is_scored,
+                              const std::vector<ScoredToken>& alternatives) {
   const auto name = [&](int32_t id) { return token_text(*model_.tokenizer, choice.last, id); };
   TokenList& list = choice.list;
   const std::string text = name(token.id);
@@ -97,7 +97,7 @@ void CompletionWork::add_token(Choice& choice, const ScoredToken& token, bool is
 }
 
 // The prompt, where it is part of the answer.
-void CompletionWork::begin_choice(Choice& choice, const TokenEvent& event) {
+void CompletionJob::begin_choice(Choice& choice, const TokenEvent& event) {
   choice.has_begun = true;
   if (!request_.echo) {
     choice.last = choice.prompt.back();
@@ -115,10 +115,10 @@ void CompletionWork::begin_choice(Choice& choice, const TokenEvent& event) {
   choice.text = std::move(choice.echo);
 }
 
-void CompletionWork::hear(const TextUpdate& update) {
+void CompletionJob::hear(const TextUpdate& update) {
   if (is_over_) return;
   Choice& choice = choices_[update.text];
-  if (update.event->finish == Finish::Failed)
+  if (update.event->finish == FinishReason::Failed)
     return fail({.status = 500,
                  .message = model_.service->failure().empty()
                                 ? "the model gave no finite probability to any token"
@@ -141,7 +141,7 @@ void CompletionWork::hear(const TextUpdate& update) {
 }
 
 // A stop string is no part of the text, nor are its tokens.
-void CompletionWork::cut_list(Choice& choice) const {
+void CompletionJob::cut_list(Choice& choice) const {
   TokenList& list = choice.list;
   while (!list.offsets.empty() && list.offsets.back().get<int64_t>() >= choice.characters) {
     for (Json* column : {&list.tokens, &list.logprobs, &list.alternatives, &list.offsets})
@@ -150,7 +150,7 @@ void CompletionWork::cut_list(Choice& choice) const {
 }
 
 // Takes what was not sent yet.
-Json CompletionWork::choice_json(size_t number) {
+Json CompletionJob::choice_json(size_t number) {
   Choice& choice = choices_[number];
   Json logprobs;
   if (request_.logprobs)
@@ -168,7 +168,7 @@ Json CompletionWork::choice_json(size_t number) {
   return json;
 }
 
-Json CompletionWork::frame(Json choices) const {
+Json CompletionJob::frame(Json choices) const {
   return {{"id", id_},
           {"object", "text_completion"},
           {"created", created_},
@@ -176,13 +176,13 @@ Json CompletionWork::frame(Json choices) const {
           {"choices", std::move(choices)}};
 }
 
-Json CompletionWork::usage() const {
+Json CompletionJob::usage() const {
   return {{"prompt_tokens", prompt_tokens_},
           {"completion_tokens", texts_.generated()},
           {"total_tokens", prompt_tokens_ + texts_.generated()}};
 }
 
-void CompletionWork::send_piece(size_t number) {
+void CompletionJob::send_piece(size_t number) {
   if (!is_streaming_) {
     is_streaming_ = true;
     answer_.begin({.status = 200,
@@ -197,7 +197,7 @@ void CompletionWork::send_piece(size_t number) {
   answer_.write(format("data: {}\n\n", json_text(json)));
 }
 
-void CompletionWork::finish() {
+void CompletionJob::finish() {
   is_over_ = true;
   note();
   if (!request_.streams) {
@@ -217,7 +217,7 @@ void CompletionWork::finish() {
   answer_.end();
 }
 
-void CompletionWork::fail(const ApiError& error) {
+void CompletionJob::fail(const ApiError& error) {
   is_over_ = true;
   note();
   if (!is_streaming_) {
@@ -228,12 +228,12 @@ void CompletionWork::fail(const ApiError& error) {
   answer_.end();
 }
 
-void CompletionWork::expire() {
+void CompletionJob::expire() {
   if (!is_over_)
     fail({.status = 504, .message = "the request took longer than this server allows"});
 }
 
-void CompletionWork::note() {
+void CompletionJob::note() {
   answer_.record().note = format("tokens {}+{}", prompt_tokens_, texts_.generated());
 }
 

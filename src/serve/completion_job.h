@@ -12,10 +12,10 @@
 
 namespace bev {
 
-class CompletionWork final : public TimedWork {
+class CompletionJob final : public TimedJob {
  public:
-  CompletionWork(const ServedModel& model, CompletionRequest request, HttpAnswer& answer,
-                 PostCall post, ServeMetrics& metrics, WorkClock& clock);
+  CompletionJob(const ServedModel& model, CompletionRequest request, HttpAnswer& answer,
+                PostCall post, ServeMetrics& metrics, WorkClock& clock);
 
   // Why it cannot begin; none: it has begun. `number` tells requests apart.
   std::optional<ApiError> start(uint64_t number);
@@ -39,7 +39,7 @@ class CompletionWork final : public TimedWork {
     std::string reason{};
   };
 
-  std::string encode(const Prompt& prompt, std::vector<int32_t>& ids) const;
+  std::string encode(const RequestPrompt& prompt, std::vector<int32_t>& ids) const;
   void hear(const TextUpdate& update);
   void begin_choice(Choice& choice, const TokenEvent& event);
   void add_token(Choice& choice, const ScoredToken& token, bool is_scored,
@@ -63,7 +63,7 @@ class CompletionWork final : public TimedWork {
   bool has_first_ = false, is_streaming_ = false, is_over_ = false;
   int64_t prompt_tokens_ = 0;
   std::vector<Choice> choices_;
-  TextGroup texts_;
+  GenerationGroup texts_;
 };
 
 }  // namespace bev

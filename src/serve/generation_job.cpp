@@ -16,8 +16,8 @@ ApiError error_of(const GenerationService::Answer& answer, const GenerationServi
   return {.status = 400, .message = answer.refusal, .code = "request_too_large"};
 }
 
-TextGroup::TextGroup(GenerationService& service, const Tokenizer& tokenizer, PostCall post,
-                     Listener listener)
+GenerationGroup::GenerationGroup(GenerationService& service, const Tokenizer& tokenizer,
+                                 PostCall post, Listener listener)
     : service_(service),
       tokenizer_(tokenizer),
       post_(std::move(post)),
@@ -26,18 +26,19 @@ TextGroup::TextGroup(GenerationService& service, const Tokenizer& tokenizer, Pos
   inbox_->group = this;
 }
 
-TextGroup::~TextGroup() {
+GenerationGroup::~GenerationGroup() {
   texts_.clear();
   inbox_->group = nullptr;
 }
 
-std::optional<ApiError> TextGroup::submit(std::vector<WantedText> wanted, uint64_t group) {
+std::optional<ApiError> GenerationGroup::submit(std::vector<WantedText> wanted, uint64_t group) {
   texts_.reserve(wanted.size());
   for (WantedText& each : wanted) {
     const size_t number = texts_.size();
-    texts_.push_back({.ticket = {},
-                      .stream = TextStream(tokenizer_, std::move(each.stops), each.request.prompt),
-                      .end = each.request.end});
+    texts_.push_back(
+        {.ticket = {},
+         .stream = TextStreamer(tokenizer_, std::move(each.stops), each.request.prompt),
+         .end = each.request.end});
     const TokenSink sink = [inbox = inbox_, post = post_, number](const TokenEvent& event) {
       bool is_first = false;
       {
@@ -61,7 +62,7 @@ std::optional<ApiError> TextGroup::submit(std::vector<WantedText> wanted, uint64
   return {};
 }
 
-void TextGroup::deliver() {
+void GenerationGroup::deliver() {
   std::vector<Arrived> arrived;
   {
     const std::lock_guard lock(inbox_->mutex);
@@ -71,22 +72,22 @@ void TextGroup::deliver() {
     if (each.text < texts_.size() && texts_[each.text].is_open) take(each.text, each.event);
 }
 
-void TextGroup::take(size_t number, const TokenEvent& event) {
+void GenerationGroup::take(size_t number, const TokenEvent& event) {
   Text& text = texts_[number];
   TextUpdate update{.text = number, .event = &event};
   if (event.has_token) {
     ++generated_;
-    update.has_token = event.finish != Finish::End || event.token.id != text.end;
+    update.has_token = event.finish != FinishReason::End || event.token.id != text.end;
   }
   if (update.has_token) {
-    TextStream::Piece piece = text.stream.add(event.token.id);
+    TextStreamer::Piece piece = text.stream.add(event.token.id);
     update.piece = std::move(piece.text);
     update.is_cut = piece.stopped;
   }
-  update.is_end = update.is_cut || event.finish != Finish::None;
+  update.is_end = update.is_cut || event.finish != FinishReason::None;
   if (update.is_end) {
-    const bool is_long = event.finish == Finish::Length && !update.is_cut;
-    if (event.finish != Finish::Failed) update.reason = is_long ? "length" : "stop";
+    const bool is_long = event.finish == FinishReason::Length && !update.is_cut;
+    if (event.finish != FinishReason::Failed) update.reason = is_long ? "length" : "stop";
     if (!update.is_cut) update.piece += text.stream.finish();
     text.is_open = false;
     text.ticket.reset();

@@ -33,23 +33,23 @@ struct ServedModel {
 
 // Work that has to end.
 
-class TimedWork;
+class TimedJob;
 
 // Of the thread of the server.
 struct WorkClock {
   std::chrono::milliseconds limit{0};  // of one request
-  std::set<TimedWork*> open{};
+  std::set<TimedJob*> open{};
 
   // Tells those whose time is over.
   void tick();
 };
 
-class TimedWork : public HttpWork {
+class TimedJob : public HttpJob {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit TimedWork(WorkClock& clock) : clock_(clock) { clock_.open.insert(this); }
-  ~TimedWork() override { clock_.open.erase(this); }
+  explicit TimedJob(WorkClock& clock) : clock_(clock) { clock_.open.insert(this); }
+  ~TimedJob() override { clock_.open.erase(this); }
 
   // Ends the answer. Called once.
   virtual void expire() = 0;
@@ -62,8 +62,8 @@ class TimedWork : public HttpWork {
 
 inline void WorkClock::tick() {
   const auto now = std::chrono::steady_clock::now();
-  const std::set<TimedWork*> all = open;
-  for (TimedWork* work : all) {
+  const std::set<TimedJob*> all = open;
+  for (TimedJob* work : all) {
     if (now < work->deadline_) continue;
     open.erase(work);
     work->expire();
@@ -89,24 +89,24 @@ struct TextUpdate {
   size_t text = 0;                    // its number
   const TokenEvent* event = nullptr;  // never null
   bool has_token = false;             // the event has one, and it is not the one that ends the text
-  std::string piece{};                // may lack what the tokens so far say: see TextStream
+  std::string piece{};                // may lack what the tokens so far say: see TextStreamer
   bool is_end = false;                // the last one of this text
   bool is_cut = false;                // a stop string ended it, which is no part of the text
   std::string_view reason{};          // then: "stop" or "length"; empty: the model failed
 };
 
 // Lives in the thread of the server. Destroying it cancels what is not done.
-class TextGroup {
+class GenerationGroup {
  public:
   using Listener = std::function<void(const TextUpdate& update)>;
 
   // The listener hears each text's updates in their order, in the thread of the server, never
   // before the first call of that thread's after submit().
-  TextGroup(GenerationService& service, const Tokenizer& tokenizer, PostCall post,
-            Listener listener);
-  ~TextGroup();
-  TextGroup(const TextGroup&) = delete;
-  TextGroup& operator=(const TextGroup&) = delete;
+  GenerationGroup(GenerationService& service, const Tokenizer& tokenizer, PostCall post,
+                  Listener listener);
+  ~GenerationGroup();
+  GenerationGroup(const GenerationGroup&) = delete;
+  GenerationGroup& operator=(const GenerationGroup&) = delete;
 
   // All of them or none. Once.
   std::optional<ApiError> submit(std::vector<WantedText> wanted, uint64_t group);
@@ -123,11 +123,11 @@ class TextGroup {
   struct Inbox {
     std::mutex mutex{};
     std::vector<Arrived> arrived{};
-    TextGroup* group = nullptr;  // of the server's thread; null when it is gone
+    GenerationGroup* group = nullptr;  // of the server's thread; null when it is gone
   };
   struct Text {
     std::unique_ptr<GenerationService::Ticket> ticket{};
-    TextStream stream;
+    TextStreamer stream;
     int32_t end = -1;
     bool is_open = true;
   };

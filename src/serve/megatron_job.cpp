@@ -9,9 +9,9 @@
 
 namespace bev {
 
-MegatronWork::MegatronWork(const ServedModel& model, MegatronRequest request, HttpAnswer& answer,
-                           PostCall post, ServeMetrics& metrics, WorkClock& clock)
-    : TimedWork(clock),
+MegatronJob::MegatronJob(const ServedModel& model, MegatronRequest request, HttpAnswer& answer,
+                         PostCall post, ServeMetrics& metrics, WorkClock& clock)
+    : TimedJob(clock),
       model_(model),
       request_(std::move(request)),
       answer_(answer),
@@ -21,7 +21,7 @@ MegatronWork::MegatronWork(const ServedModel& model, MegatronRequest request, Ht
              [this](const TextUpdate& update) { hear(update); }) {}
 
 std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
-                                      const Prompt& prompt, std::vector<int32_t>& ids) {
+                                      const RequestPrompt& prompt, std::vector<int32_t>& ids) {
   try {
     model.tokenizer->encode_begun(prompt.text, ids);
   } catch (const Error& error) {
@@ -44,9 +44,9 @@ std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRe
   return {};
 }
 
-std::optional<ApiError> MegatronWork::start(uint64_t number) {
+std::optional<ApiError> MegatronJob::start(uint64_t number) {
   std::vector<WantedText> wanted;
-  for (const Prompt& prompt : request_.prompts) {
+  for (const RequestPrompt& prompt : request_.prompts) {
     Text result{.text = prompt.text};
     if (auto problem = encode_prompt(model_, request_, prompt, result.ids)) return problem;
     prompt_tokens_ += static_cast<int64_t>(result.ids.size());
@@ -62,10 +62,10 @@ std::optional<ApiError> MegatronWork::start(uint64_t number) {
   return texts_.submit(std::move(wanted), number);
 }
 
-void MegatronWork::hear(const TextUpdate& update) {
+void MegatronJob::hear(const TextUpdate& update) {
   if (is_over_) return;
   const TokenEvent& event = *update.event;
-  if (event.finish == Finish::Failed)
+  if (event.finish == FinishReason::Failed)
     return fail({.status = 500, .message = "the model failed to generate"});
   Text& result = results_[update.text];
   if (event.has_token && !has_first_) {
@@ -81,7 +81,7 @@ void MegatronWork::hear(const TextUpdate& update) {
   if (texts_.is_done()) finish();
 }
 
-void MegatronWork::finish() {
+void MegatronJob::finish() {
   is_over_ = true;
   note();
   Json texts = Json::array(), segments = Json::array(), logprobs = Json::array();
@@ -97,18 +97,18 @@ void MegatronWork::finish() {
                           {"logprobs", request_.logprobs ? std::move(logprobs) : Json()}})});
 }
 
-void MegatronWork::fail(const ApiError& error) {
+void MegatronJob::fail(const ApiError& error) {
   is_over_ = true;
   note();
   answer_.send(megatron_response_of(error));
 }
 
-void MegatronWork::expire() {
+void MegatronJob::expire() {
   if (!is_over_)
     fail({.status = 504, .message = "the request took longer than this server allows"});
 }
 
-void MegatronWork::note() {
+void MegatronJob::note() {
   answer_.record().note = format("tokens {}+{}", prompt_tokens_, texts_.generated());
 }
 
@@ -118,18 +118,18 @@ HttpResponse megatron_response_of(const ApiError& error) {
   return response;
 }
 
-BeamWork::BeamWork(const ServedModel& model, MegatronRequest request, HttpAnswer& answer,
-                   PostCall post, WorkClock& clock)
-    : TimedWork(clock),
+BeamSearchJob::BeamSearchJob(const ServedModel& model, MegatronRequest request, HttpAnswer& answer,
+                             PostCall post, WorkClock& clock)
+    : TimedJob(clock),
       model_(model),
       request_(std::move(request)),
       answer_(answer),
       post_(std::move(post)),
-      self_(std::make_shared<BeamWork*>(this)) {}
+      self_(std::make_shared<BeamSearchJob*>(this)) {}
 
-BeamWork::~BeamWork() { *self_ = nullptr; }
+BeamSearchJob::~BeamSearchJob() { *self_ = nullptr; }
 
-std::optional<ApiError> BeamWork::start(uint64_t number) {
+std::optional<ApiError> BeamSearchJob::start(uint64_t number) {
   if (request_.tokens == 0)
     return ApiError{.message = "beam_width needs tokens_to_generate above 0",
                     .param = "tokens_to_generate"};
@@ -154,7 +154,7 @@ std::optional<ApiError> BeamWork::start(uint64_t number) {
   return {};
 }
 
-void BeamWork::answer_with(const std::vector<Beam>* beams) {
+void BeamSearchJob::answer_with(const std::vector<Beam>* beams) {
   if (is_over_) return;
   is_over_ = true;
   if (beams == nullptr) {
@@ -164,7 +164,7 @@ void BeamWork::answer_with(const std::vector<Beam>* beams) {
   Json texts = Json::array(), segments = Json::array(), scores = Json::array();
   int64_t tokens = 0;
   for (const Beam& beam : *beams) {
-    TextStream stream(*model_.tokenizer, {}, prompt_);
+    TextStreamer stream(*model_.tokenizer, {}, prompt_);
     std::string text = request_.prompts.front().text;
     for (const int32_t id : beam.ids) text += stream.add(id).text;
     texts.push_back(text + stream.finish());
@@ -181,7 +181,7 @@ void BeamWork::answer_with(const std::vector<Beam>* beams) {
                                    {"scores", std::move(scores)}})});
 }
 
-void BeamWork::expire() {
+void BeamSearchJob::expire() {
   if (is_over_) return;
   is_over_ = true;
   answer_.send(megatron_response_of(

@@ -11,12 +11,12 @@
 
 namespace bev {
 
-class MegatronWork final : public TimedWork {
+class MegatronJob final : public TimedJob {
  public:
-  MegatronWork(const ServedModel& model, MegatronRequest request, HttpAnswer& answer, PostCall post,
-               ServeMetrics& metrics, WorkClock& clock);
+  MegatronJob(const ServedModel& model, MegatronRequest request, HttpAnswer& answer, PostCall post,
+              ServeMetrics& metrics, WorkClock& clock);
 
-  // As of CompletionWork.
+  // As of CompletionJob.
   std::optional<ApiError> start(uint64_t number);
 
   void expire() override;
@@ -41,26 +41,26 @@ class MegatronWork final : public TimedWork {
   bool has_first_ = false, is_over_ = false;
   int64_t prompt_tokens_ = 0;
   std::vector<Text> results_;
-  TextGroup texts_;
+  GenerationGroup texts_;
 };
 
 // The ids of a prompt, with the token that begins a text where that is asked for; what does not fit
 // the model is an error.
 std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
-                                      const Prompt& prompt, std::vector<int32_t>& ids);
+                                      const RequestPrompt& prompt, std::vector<int32_t>& ids);
 
 // {"message": ...}, which is where the clients of that server look.
 HttpResponse megatron_response_of(const ApiError& error);
 
 // The answer of /api where it asks for a search among several continuations.
 
-class BeamWork final : public TimedWork {
+class BeamSearchJob final : public TimedJob {
  public:
-  BeamWork(const ServedModel& model, MegatronRequest request, HttpAnswer& answer, PostCall post,
-           WorkClock& clock);
-  ~BeamWork() override;
+  BeamSearchJob(const ServedModel& model, MegatronRequest request, HttpAnswer& answer,
+                PostCall post, WorkClock& clock);
+  ~BeamSearchJob() override;
 
-  // As of CompletionWork.
+  // As of CompletionJob.
   std::optional<ApiError> start(uint64_t number);
 
   void expire() override;
@@ -73,7 +73,7 @@ class BeamWork final : public TimedWork {
   HttpAnswer& answer_;
   PostCall post_;
   std::vector<int32_t> prompt_;
-  std::shared_ptr<BeamWork*> self_;  // null when it is gone; of the server's thread
+  std::shared_ptr<BeamSearchJob*> self_;  // null when it is gone; of the server's thread
   std::unique_ptr<GenerationService::Ticket> ticket_;
   bool is_over_ = false;
 };

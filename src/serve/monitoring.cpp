@@ -96,7 +96,7 @@ constexpr std::chrono::milliseconds kPatience{1000};
 }  // namespace
 
 // Somebody who waits for the result.
-class HealthCheck::Question final : public HttpWork {
+class HealthCheck::Question final : public HttpJob {
  public:
   Question(HealthCheck& check, HttpAnswer& to_answer) : answer(to_answer), check_(check) {
     check_.asking_.insert(this);
@@ -123,7 +123,7 @@ HttpResponse HealthCheck::response() const {
           .headers = {{"Cache-Control", "no-store"}}};
 }
 
-std::unique_ptr<HttpWork> HealthCheck::ask(HttpAnswer& answer) {
+std::unique_ptr<HttpJob> HealthCheck::ask(HttpAnswer& answer) {
   const std::string failure = model_.service->failure();
   if (!failure.empty()) {
     problem_ = failure;
@@ -142,11 +142,11 @@ void HealthCheck::begin() {
   is_probing_ = true;
   steps_ = model_.service->counts().steps;
   began_ = steady_clock::now();
-  probe_ = std::make_unique<TextGroup>(
+  probe_ = std::make_unique<GenerationGroup>(
       *model_.service, *model_.tokenizer, post_, [this](const TextUpdate& update) {
         if (update.is_end && is_probing_)
-          conclude(update.event->finish == Finish::Failed ? "the model failed to make a token"
-                                                          : "");
+          conclude(update.event->finish == FinishReason::Failed ? "the model failed to make a token"
+                                                                : "");
       });
   WantedText wanted{.request = {.prompt = {model_.end >= 0 ? model_.end : 0},
                                 .tokens = 1,

@@ -56,7 +56,7 @@ class HealthCheck {
               std::chrono::milliseconds limit);
 
   // Answers now or soon.
-  std::unique_ptr<HttpWork> ask(HttpAnswer& answer);
+  std::unique_ptr<HttpJob> ask(HttpAnswer& answer);
   void tick();
 
  private:
@@ -72,7 +72,7 @@ class HealthCheck {
   PostCall post_;
   std::chrono::milliseconds valid_, limit_;
   std::set<Question*> asking_;
-  std::unique_ptr<TextGroup> probe_;  // the last one
+  std::unique_ptr<GenerationGroup> probe_;  // the last one
   bool is_probing_ = false;
   Time began_{}, valid_until_{};
   int64_t steps_ = 0;  // when the probe began

@@ -11,7 +11,7 @@
 
 namespace bev {
 
-FieldReader::FieldReader(const Json& json, std::string where)
+RequestFields::RequestFields(const Json& json, std::string where)
     : json_(json), where_(std::move(where)) {
   if (!json.is_object())
     problem_ = ApiError{.message = where_.empty() ? std::string("the body must be a JSON object")
@@ -19,23 +19,23 @@ FieldReader::FieldReader(const Json& json, std::string where)
                                                            where_.substr(0, where_.size() - 1))};
 }
 
-void FieldReader::refuse(std::string_view name, std::string message) {
+void RequestFields::refuse(std::string_view name, std::string message) {
   if (!problem_)
     problem_ = ApiError{.message = std::move(message), .param = where_ + std::string(name)};
 }
 
-void FieldReader::add(const std::optional<ApiError>& problem) {
+void RequestFields::add(const std::optional<ApiError>& problem) {
   if (!problem_) problem_ = problem;
 }
 
-const Json* FieldReader::find(std::string_view name) {
+const Json* RequestFields::find(std::string_view name) {
   asked_.emplace(name);
   if (problem_) return nullptr;
   const auto found = json_.find(name);
   return found == json_.end() || found->is_null() ? nullptr : &*found;
 }
 
-bool FieldReader::boolean(std::string_view name, bool otherwise) {
+bool RequestFields::boolean(std::string_view name, bool otherwise) {
   const Json* value = find(name);
   if (value == nullptr) return otherwise;
   if (value->is_boolean()) return value->get<bool>();
@@ -43,7 +43,7 @@ bool FieldReader::boolean(std::string_view name, bool otherwise) {
   return otherwise;
 }
 
-int64_t FieldReader::integer(std::string_view name, int64_t otherwise, int64_t min, int64_t max) {
+int64_t RequestFields::integer(std::string_view name, int64_t otherwise, int64_t min, int64_t max) {
   const Json* value = find(name);
   if (value == nullptr) return otherwise;
   if (value->is_number_integer()) {
@@ -56,7 +56,7 @@ int64_t FieldReader::integer(std::string_view name, int64_t otherwise, int64_t m
   return otherwise;
 }
 
-double FieldReader::real(std::string_view name, double otherwise, double min, double max) {
+double RequestFields::real(std::string_view name, double otherwise, double min, double max) {
   const Json* value = find(name);
   if (value == nullptr) return otherwise;
   if (value->is_number()) {
@@ -67,7 +67,7 @@ double FieldReader::real(std::string_view name, double otherwise, double min, do
   return otherwise;
 }
 
-std::string FieldReader::text(std::string_view name, std::string_view otherwise, size_t most) {
+std::string RequestFields::text(std::string_view name, std::string_view otherwise, size_t most) {
   const Json* value = find(name);
   if (value == nullptr) return std::string(otherwise);
   if (value->is_string()) {
@@ -78,7 +78,7 @@ std::string FieldReader::text(std::string_view name, std::string_view otherwise,
   return std::string(otherwise);
 }
 
-std::optional<ApiError> FieldReader::finish() {
+std::optional<ApiError> RequestFields::finish() {
   if (!json_.is_object()) return problem_;
   for (const auto& [name, value] : json_.items()) {
     if (asked_.contains(name)) continue;
@@ -133,10 +133,10 @@ bool is_id_list(const Json& value) {
   return value.is_array() && !value.empty() && are_all(value, is_integer);
 }
 
-Prompt prompt_of(const Json& value, FieldReader& fields, std::string_view name,
-                 const RequestLimits& limits) {
+RequestPrompt prompt_of(const Json& value, RequestFields& fields, std::string_view name,
+                        const RequestLimits& limits) {
   if (value.is_string()) return {.text = value.get<std::string>()};
-  Prompt prompt{.text = {}, .ids = {}, .is_ids = true};
+  RequestPrompt prompt{.text = {}, .ids = {}, .is_ids = true};
   if (static_cast<int64_t>(value.size()) > limits.context) {
     fields.refuse(name, format("{} has {} tokens; this model takes {} at most", name, value.size(),
                                limits.context));
@@ -157,10 +157,10 @@ Prompt prompt_of(const Json& value, FieldReader& fields, std::string_view name,
 
 }  // namespace
 
-std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name,
-                                 const RequestLimits& limits) {
+std::vector<RequestPrompt> read_prompts(RequestFields& fields, std::string_view name,
+                                        const RequestLimits& limits) {
   const Json* value = fields.find(name);
-  std::vector<Prompt> prompts;
+  std::vector<RequestPrompt> prompts;
   if (value == nullptr) {
     fields.refuse(name, format("{} is missing", name));
     return prompts;
@@ -185,7 +185,7 @@ std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name,
   return prompts;
 }
 
-std::vector<std::string> read_stops(FieldReader& fields, std::string_view name) {
+std::vector<std::string> read_stops(RequestFields& fields, std::string_view name) {
   const Json* value = fields.find(name);
   if (value == nullptr) return {};
   const Json list = value->is_string() ? Json::array({*value}) : *value;

@@ -31,11 +31,11 @@ std::string json_of(const ApiError& error);
 
 // The first problem counts: questions after it are answered with `otherwise`. A field that is null
 // is as good as absent.
-class FieldReader {
+class RequestFields {
  public:
   // `json` must outlive this. What is no object is a problem. `where` stands in front of names in
   // messages: "stream_options.".
-  explicit FieldReader(const Json& json, std::string where = "");
+  explicit RequestFields(const Json& json, std::string where = "");
 
   // Null where it is absent.
   const Json* find(std::string_view name);
@@ -62,7 +62,7 @@ class FieldReader {
 
 // What a client wants continued.
 
-struct Prompt {
+struct RequestPrompt {
   std::string text{};
   std::vector<int32_t> ids{};
   bool is_ids = false;
@@ -78,11 +78,11 @@ struct RequestLimits {
 
 // A string, a list of strings, a list of ids or a list of those; problems go to the reader. A
 // prompt of ids is not empty.
-std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name,
-                                 const RequestLimits& limits);
+std::vector<RequestPrompt> read_prompts(RequestFields& fields, std::string_view name,
+                                        const RequestLimits& limits);
 
 // A string or a list of up to 16 strings, none of them empty.
-std::vector<std::string> read_stops(FieldReader& fields, std::string_view name);
+std::vector<std::string> read_stops(RequestFields& fields, std::string_view name);
 
 // The JSON of a body, or why it is none.
 struct ParsedBody {

@@ -163,7 +163,7 @@ void ControlFolder::read_folder(int folder) {
 }
 
 void ControlFolder::look_at(int folder, const std::string& name) {
-  const std::optional<FoundFile> found = find_file(folder, name);
+  const std::optional<UntrustedFile> found = find_file(folder, name);
   if (!found) return;
   const auto [place, is_new] = seen_.try_emplace(name);
   Seen& seen = place->second;
@@ -205,10 +205,10 @@ std::optional<double> ControlFolder::rate_in(int folder, const std::string& name
                                              const Seen& seen) {
   constexpr size_t kMostText = 64;
   const std::optional<std::string> text = read_found(folder, name, kMostText);
-  const bool is_settled = clock_() - seen.since > kSettleSeconds;
+  const bool weights_constant = clock_() - seen.since > kSettleSeconds;
   // Without its newline, "0." may become 0.5.
   const bool is_whole = text && text->ends_with('\n');
-  if (!is_settled && !is_whole) return std::nullopt;
+  if (!weights_constant && !is_whole) return std::nullopt;
   const std::optional<double> rate = text ? parse_rate(*text) : std::nullopt;
   if (rate) return rate;
   constexpr std::string_view kWanted = "a factor of the learning rate from 0 to 1000, such as 0.5";
@@ -227,7 +227,7 @@ void ControlFolder::take(const ControlRequest& request) {
   for (const std::string& name : waiting->files) {
     const fs::path path = folder_ / name;
     const auto seen = seen_.find(name);
-    const std::optional<FoundFile> found = find_file(AT_FDCWD, path.string());
+    const std::optional<UntrustedFile> found = find_file(AT_FDCWD, path.string());
     if (!found || seen == seen_.end()) continue;
     // Another factor, written since: a request of its own.
     if (request.kind == Kind::Rate && found->stamp != seen->second.stamp) continue;

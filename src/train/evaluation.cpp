@@ -13,11 +13,11 @@ Evaluation::Evaluation(Executor& executor, const BatchShape& shape, bool packed,
   for (HostBatch& batch : batches_) batch.resize(shape.micro_batch, shape.sequence, packed);
 }
 
-LossSum Evaluation::run(const Samples& samples, int64_t first, int64_t count) {
+LossSum Evaluation::run(const Dataset& samples, int64_t first, int64_t count) {
   return *run_while([] { return true; }, samples, first, count);
 }
 
-std::optional<LossSum> Evaluation::run_while(FunctionRef<bool()> goes_on, const Samples& samples,
+std::optional<LossSum> Evaluation::run_while(FunctionRef<bool()> goes_on, const Dataset& samples,
                                              int64_t first, int64_t count) {
   LossSum total;
   const int64_t begin = first, end = first + count;

@@ -21,9 +21,9 @@ struct Imagined {
         model(config, *device, groups) {}
 
   std::unique_ptr<Device> device;
-  PhantomCommunicator world;
-  Groups groups;
-  PlacedModel model;
+  PlanningCommunicator world;
+  ProcessGroups groups;
+  RankModel model;
 };
 
 // The elements of the local tensor that its rank owns, into the whole one. Both in host memory.
@@ -39,32 +39,32 @@ void place(const Param& param, const std::vector<Piece>& owned, const std::byte*
 
 }  // namespace
 
-Config on_one_rank(Config config) {
+Config single_rank_config(Config config) {
   config.model.vocab_multiple *= config.parallel.tensor;
   config.parallel = {};
   return config;
 }
 
-std::unique_ptr<PlacedModel> gather_model(const Config& whole, PlacedModel& mine, Exec& ex) {
+std::unique_ptr<RankModel> gather_model(const Config& whole, RankModel& mine, Exec& ex) {
   Communicator& world = mine.groups.world();
-  const auto owned = [](const PlacedModel& model, const Param& param) {
+  const auto owned = [](const RankModel& model, const Param& param) {
     return owned_pieces(param.spec, model.params.grid(), model.params.rank());
   };
   if (world.rank() != 0) {
-    for (const Param* param : mine.params.distinct()) {
-      mine.leases.need(ex, param->bucket);
+    for (const Param* param : mine.params.unique_params()) {
+      mine.leases.gather(ex, param->bucket);
       if (owned(mine, *param).empty()) continue;
-      world.await(ex, world.send(ex, param->value, 0, Channel::Forward));
+      world.wait_send(ex, world.send(ex, param->value, 0, Channel::Forward));
     }
     return nullptr;
   }
-  auto result = std::make_unique<PlacedModel>(whole, mine.device);
+  auto result = std::make_unique<RankModel>(whole, mine.device);
   for (int rank = 0; rank < world.size(); ++rank) {
     const Imagined imagined(mine.config, rank);
     std::vector<std::byte> local, all;
-    for (const Param* param : imagined.model.params.distinct()) {
+    for (const Param* param : imagined.model.params.unique_params()) {
       const std::vector<Piece> pieces = owned(imagined.model, *param);
-      if (rank == 0) mine.leases.need(ex, param->bucket);
+      if (rank == 0) mine.leases.gather(ex, param->bucket);
       if (pieces.empty()) continue;
       local.resize(bytes_of(param->value));
       if (rank == 0) {

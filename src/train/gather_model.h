@@ -8,10 +8,10 @@
 namespace bev {
 
 // The same model on one rank: the vocabulary keeps its padding.
-Config on_one_rank(Config config);
+Config single_rank_config(Config config);
 
 // Gathers what all ranks hold at rank 0, on its device; the others get null. All ranks call it
-// together. `whole`: on_one_rank() of the model's configuration, must outlive the result.
-std::unique_ptr<PlacedModel> gather_model(const Config& whole, PlacedModel& mine, Exec& ex);
+// together. `whole`: single_rank_config() of the model's configuration, must outlive the result.
+std::unique_ptr<RankModel> gather_model(const Config& whole, RankModel& mine, Exec& ex);
 
 }  // namespace bev

@@ -35,7 +35,7 @@ namespace {
 
 // Whether all ranks bring the same number.
 bool is_common(Communicator& ranks, int64_t here) {
-  const int64_t most = ranks.largest(here), least = -ranks.largest(-here);
+  const int64_t most = ranks.all_reduce_max_host(here), least = -ranks.all_reduce_max_host(-here);
   return most == least;
 }
 
@@ -45,12 +45,12 @@ std::string list_of(const std::vector<int64_t>& ranks) {
 
 }  // namespace
 
-ReplicaCheck::ReplicaCheck(Assembly& assembly) : assembly_(assembly) {
-  Groups& groups = assembly.groups;
+ReplicaCheck::ReplicaCheck(TrainingState& assembly) : assembly_(assembly) {
+  ProcessGroups& groups = assembly.groups;
   const ParallelLayout& layout = groups.layout();
   Shared over_data{&groups.data(), {}}, over_tensor{&groups.tensor(), {}}, over_ends{nullptr, {}};
-  if (!assembly.params.is_divided()) {
-    for (Param* param : assembly.params.distinct()) {
+  if (!assembly.params.is_sharded()) {
+    for (Param* param : assembly.params.unique_params()) {
       const size_t place = tensors_.size();
       tensors_.push_back({param->spec.name, param->value});
       over_data.tensors.push_back(place);
@@ -64,7 +64,8 @@ ReplicaCheck::ReplicaCheck(Assembly& assembly) : assembly_(assembly) {
       }
     }
   }
-  if (!over_ends.tensors.empty() && layout.pipeline > 1) over_ends.ranks = &groups.ends();
+  if (!over_ends.tensors.empty() && layout.pipeline > 1)
+    over_ends.ranks = &groups.embedding_group();
   for (const Shared& shared : {over_data, over_tensor, over_ends})
     if (shared.ranks != nullptr && shared.ranks->size() > 1 && !shared.tensors.empty())
       shared_.push_back(shared);
@@ -74,7 +75,7 @@ ReplicaCheck::ReplicaCheck(Assembly& assembly) : assembly_(assembly) {
 
 std::vector<int64_t> ReplicaCheck::hashes() {
   // Parameters may still be on their way.
-  assembly_.device.exchange_stream().synchronize();
+  assembly_.device.comm_stream().synchronize();
   Exec ex = assembly_.executor.exec();
   std::vector<int64_t> hashes(tensors_.size(), 0);
   const size_t bytes = hashes.size() * sizeof(int64_t);
@@ -101,9 +102,10 @@ std::string ReplicaCheck::find_difference() {
   }
   // The first rank that found something tells the others.
   const auto first = static_cast<int>(
-      world.size() - 1 - world.largest(text.empty() ? -1 : world.size() - 1 - world.rank()));
+      world.size() - 1 -
+      world.all_reduce_max_host(text.empty() ? -1 : world.size() - 1 - world.rank()));
   if (first >= world.size()) return "";
-  return shared_text(world, text, first);
+  return broadcast_text(world, text, first);
 }
 
 std::string ReplicaCheck::compare(const Shared& shared, const std::vector<int64_t>& hashes) {
@@ -120,8 +122,8 @@ std::string ReplicaCheck::name_ranks(Communicator& ranks, const Hashed& hashed, 
   std::map<int64_t, std::vector<int64_t>> holders;  // of each hash, by their number in the world
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const bool is_own = rank == ranks.rank();
-    const int64_t of_rank = ranks.largest(is_own ? hash : -1);
-    const int64_t number = ranks.largest(is_own ? assembly_.groups.world().rank() : -1);
+    const int64_t of_rank = ranks.all_reduce_max_host(is_own ? hash : -1);
+    const int64_t number = ranks.all_reduce_max_host(is_own ? assembly_.groups.world().rank() : -1);
     holders[of_rank].push_back(number);
   }
   const auto most = std::max_element(
@@ -147,9 +149,9 @@ constexpr size_t kMostNamed = 3;
 constexpr int64_t kMostJudged = 32;
 
 // The samples of one step, counted from 0.
-class StepSamples final : public Samples {
+class StepSamples final : public Dataset {
  public:
-  StepSamples(const Samples& all, int64_t position, const SampleRanges& skipped)
+  StepSamples(const Dataset& all, int64_t position, const SampleRanges& skipped)
       : all_(all), position_(position), skipped_(skipped) {}
 
   int64_t number_of(int64_t index) const { return skipped_.outside(position_, index); }
@@ -159,7 +161,7 @@ class StepSamples final : public Samples {
   std::string describe(int64_t index) const override { return all_.describe(number_of(index)); }
 
  private:
-  const Samples& all_;
+  const Dataset& all_;
   int64_t position_;
   const SampleRanges& skipped_;
 };
@@ -171,17 +173,18 @@ double comparable(double value) {
 
 }  // namespace
 
-Diagnosis::Diagnosis(Assembly& assembly, Stepper& stepper, std::shared_ptr<const Samples> samples)
+StepDiagnosis::StepDiagnosis(TrainingState& assembly, StepRunner& stepper,
+                             std::shared_ptr<const Dataset> samples)
     : assembly_(assembly), stepper_(stepper), samples_(std::move(samples)) {}
 
-std::string Diagnosis::explain(const IssuedStep& step, const SampleRanges& skipped,
-                               const StepResult& result) {
+std::string StepDiagnosis::explain(const SubmittedStep& step, const SampleRanges& skipped,
+                                   const StepResult& result) {
   const bool was_finite = (result.findings & (kLossNotFinite | kNormNotFinite)) == 0;
   const std::string samples = worst_samples(step, skipped, result);
   return samples + worst_tensor(step, skipped, was_finite);
 }
 
-int Diagnosis::rank_of(int64_t number) const {
+int StepDiagnosis::rank_of(int64_t number) const {
   const ParallelLayout& layout = assembly_.groups.layout();
   const int64_t share = number / assembly_.config.train.micro_batch % layout.data;
   for (int rank = 0; rank < layout.world(); ++rank)
@@ -189,14 +192,14 @@ int Diagnosis::rank_of(int64_t number) const {
   return 0;
 }
 
-std::string Diagnosis::worst_samples(const IssuedStep& step, const SampleRanges& skipped,
-                                     const StepResult& result) {
+std::string StepDiagnosis::worst_samples(const SubmittedStep& step, const SampleRanges& skipped,
+                                         const StepResult& result) {
   struct Judged {
     int64_t number, sample;  // in the step, in the data
     double loss;
   };
   const BatchShape batch = resolve_batch(assembly_.config);
-  Groups& groups = assembly_.groups;
+  ProcessGroups& groups = assembly_.groups;
   Evaluation evaluation(
       assembly_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
       assembly_.config.data.is_packed(), groups.coordinate(Axis::Data), groups.layout().data);
@@ -248,23 +251,23 @@ std::string Diagnosis::worst_samples(const IssuedStep& step, const SampleRanges&
   return text;
 }
 
-std::string Diagnosis::worst_tensor(const IssuedStep& step, const SampleRanges& skipped,
-                                    bool was_finite) {
+std::string StepDiagnosis::worst_tensor(const SubmittedStep& step, const SampleRanges& skipped,
+                                        bool was_finite) {
   Communicator& world = assembly_.groups.world();
   {
-    Loader again(samples_,
-                 Loader::shape_of(assembly_.config, assembly_.groups.coordinate(Axis::Data)),
-                 step.begin, skipped);
+    DataLoader again(
+        samples_, DataLoader::shape_of(assembly_.config, assembly_.groups.coordinate(Axis::Data)),
+        step.begin, skipped);
     stepper_.recompute(again.next());
   }
   // Each rank looks at what it counts in the norm.
   Exec ex = assembly_.executor.exec();
-  const std::span<const FlatPlace> places = assembly_.params.flat();
+  const std::span<const FlatParam> places = assembly_.params.flat();
   const Buffer memory(assembly_.device, places.size() * sizeof(double), "norms of gradients");
   for (size_t i = 0; i < places.size(); ++i) {
     const Tensor out = tensor_over(memory.data() + i * sizeof(double), DType::f64, {1});
     ops::fill(ex, {.out = out, .value = 0});
-    assembly_.reducer.squared_norm_here(ex, {places[i].begin, places[i].count}, out);
+    assembly_.reducer.local_squared_norm(ex, {places[i].begin, places[i].count}, out);
   }
   std::vector<double> squares(places.size());
   ex.stream.synchronize();
@@ -282,11 +285,11 @@ std::string Diagnosis::worst_tensor(const IssuedStep& step, const SampleRanges& 
   }
   // Doubles that are not negative are in the order of their bits.
   const auto bits = worst < 0 ? int64_t{-1} : std::bit_cast<int64_t>(worst);
-  const int64_t largest = world.largest(bits);
+  const int64_t largest = world.all_reduce_max_host(bits);
   if (largest < 0) return "";
-  const int culprit =
-      world.size() - 1 -
-      static_cast<int>(world.largest(bits == largest ? world.size() - 1 - world.rank() : -1));
+  const int culprit = world.size() - 1 -
+                      static_cast<int>(world.all_reduce_max_host(
+                          bits == largest ? world.size() - 1 - world.rank() : -1));
   std::string text;
   if (world.rank() == culprit) {
     const std::string name = places[which].param->spec.name;
@@ -302,7 +305,7 @@ std::string Diagnosis::worst_tensor(const IssuedStep& step, const SampleRanges& 
                     world.size() > 1 ? format("what rank {} holds", culprit) : "its norm");
     }
   }
-  return shared_text(world, text, culprit);
+  return broadcast_text(world, text, culprit);
 }
 
 }  // namespace bev

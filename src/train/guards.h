@@ -15,9 +15,9 @@
 namespace bev {
 
 // A step that was issued: which samples it takes.
-struct IssuedStep {
+struct SubmittedStep {
   int64_t iteration = 0;
-  Loader::Place begin{}, end{};
+  DataLoader::Position begin{}, end{};
 
   int64_t samples() const { return end.consumed - begin.consumed; }
 };
@@ -43,7 +43,7 @@ std::string describe_findings(int64_t iteration, const StepResult& result);
 class ReplicaCheck {
  public:
   // The assembly must outlive this.
-  explicit ReplicaCheck(Assembly& assembly);
+  explicit ReplicaCheck(TrainingState& assembly);
 
   // Empty: all copies are the same. Else which tensor differs on which rank, the same text on every
   // rank. All ranks together. REQUIRES: no step is in flight.
@@ -63,7 +63,7 @@ class ReplicaCheck {
   std::string compare(const Shared& shared, const std::vector<int64_t>& hashes);
   std::string name_ranks(Communicator& ranks, const Hashed& hashed, int64_t hash);
 
-  Assembly& assembly_;
+  TrainingState& assembly_;
   std::vector<Hashed> tensors_;
   std::vector<Shared> shared_;
   Buffer memory_;
@@ -71,27 +71,28 @@ class ReplicaCheck {
 
 // Which samples, which rank and which tensor are behind a step that went wrong.
 
-class Diagnosis {
+class StepDiagnosis {
  public:
   // All must outlive this.
-  Diagnosis(Assembly& assembly, Stepper& stepper, std::shared_ptr<const Samples> samples);
+  StepDiagnosis(TrainingState& assembly, StepRunner& stepper,
+                std::shared_ptr<const Dataset> samples);
 
   // Computes the step again, sample by sample and as a whole, with the weights as they are now. All
   // ranks together; the first has the whole text: lines behind the first one, each after a line's
   // end. REQUIRES: no step is in flight. Gradients are overwritten.
-  std::string explain(const IssuedStep& step, const SampleRanges& skipped,
+  std::string explain(const SubmittedStep& step, const SampleRanges& skipped,
                       const StepResult& result);
 
  private:
-  std::string worst_samples(const IssuedStep& step, const SampleRanges& skipped,
+  std::string worst_samples(const SubmittedStep& step, const SampleRanges& skipped,
                             const StepResult& result);
-  std::string worst_tensor(const IssuedStep& step, const SampleRanges& skipped, bool was_finite);
+  std::string worst_tensor(const SubmittedStep& step, const SampleRanges& skipped, bool was_finite);
   // The rank that computed a sample of the step: the first of those that share it.
   int rank_of(int64_t number) const;
 
-  Assembly& assembly_;
-  Stepper& stepper_;
-  std::shared_ptr<const Samples> samples_;
+  TrainingState& assembly_;
+  StepRunner& stepper_;
+  std::shared_ptr<const Dataset> samples_;
 };
 
 }  // namespace bev

@@ -79,9 +79,9 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
       continue;
     }
     try {
-      const StoredCheckpoint stored(place.path);
+      const CheckpointReader stored(place.path);
       points.places.push_back(place);
-      const StoredCheckpoint::Logical* tokens = stored.find("embedding.tokens.weight");
+      const CheckpointReader::Tensor* tokens = stored.find("embedding.tokens.weight");
       if (points.padded_vocab == 0 && tokens != nullptr) points.padded_vocab = tokens->shape[0];
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
@@ -106,8 +106,8 @@ Config with_padding_of(const ResumePoints& points, Config config) {
   return config;
 }
 
-Continuation continue_from(const Manifest& manifest, const Config& config,
-                           const std::string& source) {
+ResumePlan continue_from(const Manifest& manifest, const Config& config,
+                         const std::string& source) {
   const CheckpointConfig& c = config.checkpoint;
   // Weights that no run of ours trained have no place to go on from.
   const bool anew = c.finetune || (manifest.iteration == 0 && manifest.update.empty());
@@ -116,8 +116,8 @@ Continuation continue_from(const Manifest& manifest, const Config& config,
             "{} holds weights only, with which no run can go on where another ended; --finetune "
             "begins a new one with them, --no-load-optim keeps iteration and samples",
             source);
-  Continuation result{.config = config, .start = {}, .with_optimizer = with_optimizer};
-  const ConfigDiff diff = compare(manifest.config, config, source);
+  ResumePlan result{.config = config, .start = {}, .with_optimizer = with_optimizer};
+  const ConfigDiff diff = diff_config(manifest.config, config, source);
   CheckpointConfig policy = c;
   policy.finetune = anew;
   require_resumable(diff, policy, source);
@@ -130,7 +130,7 @@ Continuation continue_from(const Manifest& manifest, const Config& config,
       !scaling_from(config_from(manifest.config, source)).adapts) {
     // A constant scale says nothing about one that adapts.
     std::array<double, kUpdateStates> fresh{};
-    start_updates(scaling_from(config), fresh.data());
+    reset_update_state(scaling_from(config), fresh.data());
     for (const int state : {kLossScale, kStepsWithoutOverflow, kHysteresisLeft})
       (*result.start.position.update)[static_cast<size_t>(state)] =
           fresh[static_cast<size_t>(state)];
@@ -143,7 +143,7 @@ Continuation continue_from(const Manifest& manifest, const Config& config,
     }
     return result;
   }
-  const ResumedSchedule schedule = resumed_schedule(manifest.config, config, source);
+  const ResumedLrSchedule schedule = resumed_schedule(manifest.config, config, source);
   result.start.schedule = schedule.spec;
   for (const std::string& change : schedule.changes) {
     result.changes.push_back(change);
@@ -152,7 +152,8 @@ Continuation continue_from(const Manifest& manifest, const Config& config,
   return result;
 }
 
-void restore(const StoredCheckpoint& stored, const Continuation& continuation, Assembly& assembly) {
+void restore(const CheckpointReader& stored, const ResumePlan& continuation,
+             TrainingState& assembly) {
   const int64_t vocab = assembly.blueprint.shape.vocab;
   if (continuation.with_optimizer) {
     restore_state(stored, assembly.params, *assembly.optimizer, vocab);
@@ -161,7 +162,7 @@ void restore(const StoredCheckpoint& stored, const Continuation& continuation, A
   }
 }
 
-std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration) {
+std::string set_aside_later_checkpoints(const CheckpointFolder& folder, int64_t iteration) {
   const fs::path aside = folder.root() / kAside;
   std::vector<int64_t> moved;
   for (const CheckpointPlace& place : folder.list()) {

@@ -30,7 +30,7 @@ ResumePoints find_resume_points(const CheckpointConfig& config);
 Config with_padding_of(const ResumePoints& points, Config config);
 
 // A configuration that continues from a checkpoint.
-struct Continuation {
+struct ResumePlan {
   Config config;  // for the assembly: with the seed that draws go on with
   TrainStart start;
   bool with_optimizer = true;
@@ -39,16 +39,16 @@ struct Continuation {
 };
 
 // Usage error where the configuration cannot go on from there, with all reasons.
-Continuation continue_from(const Manifest& manifest, const Config& config,
-                           const std::string& source);
+ResumePlan continue_from(const Manifest& manifest, const Config& config, const std::string& source);
 
 // Fills what a rank holds. Data error where the checkpoint is damaged.
-void restore(const StoredCheckpoint& stored, const Continuation& continuation, Assembly& assembly);
+void restore(const CheckpointReader& stored, const ResumePlan& continuation,
+             TrainingState& assembly);
 
 // What a run that starts after `iteration` must not find in its folder: checkpoints of later
 // iterations, of another course of the training. Those of the folder the run continues from are
 // moved into its folder set-aside, and a line about them is returned; empty: there was none.
-std::string set_later_aside(const CheckpointFolder& folder, int64_t iteration);
+std::string set_aside_later_checkpoints(const CheckpointFolder& folder, int64_t iteration);
 
 // Whether the run goes on with what is in its own folder for checkpoints, or will be there.
 bool continues_itself(const Config& config);

@@ -12,7 +12,7 @@ namespace bev {
 
 namespace {
 
-Manifest common_manifest(const Assembly& assembly, const RunCheckpoints::Setup& setup) {
+Manifest common_manifest(const TrainingState& assembly, const RunCheckpoints::Setup& setup) {
   Manifest manifest;
   // The seed that dropout goes on with, which may be an earlier run's.
   manifest.seed = static_cast<uint64_t>(assembly.config.train.seed);
@@ -28,19 +28,19 @@ Manifest common_manifest(const Assembly& assembly, const RunCheckpoints::Setup& 
 }  // namespace
 
 double checkpoint_bytes(const Config& config) {
-  const Config whole = on_one_rank(config);
+  const Config whole = single_rank_config(config);
   const std::unique_ptr<Device> device = make_null_device(whole.device);
-  const Assembly assembly(whole, *device, ArenaSizes{});
+  const TrainingState assembly(whole, *device, ArenaSizes{});
   double bytes = 0;
-  for (const HeldPiece& held : held_weights(assembly.params))
+  for (const LocalPiece& held : local_weights(assembly.params))
     bytes += static_cast<double>(held.piece.bytes());
   if (!config.checkpoint.save_optimizer) return bytes;
-  for (const HeldPiece& held : held_states(assembly.params, *assembly.optimizer))
+  for (const LocalPiece& held : held_states(assembly.params, *assembly.optimizer))
     bytes += static_cast<double>(held.piece.bytes());
   return bytes;
 }
 
-RunCheckpoints::RunCheckpoints(Assembly& assembly, Setup setup)
+RunCheckpoints::RunCheckpoints(TrainingState& assembly, Setup setup)
     : config_(setup.config.checkpoint),
       schedule_(config_),
       manifest_(common_manifest(assembly, setup)),

@@ -20,7 +20,7 @@ class RunCheckpoints {
   struct Setup {
     std::filesystem::path folder;
     const Config& config;  // as the user has it
-    ScheduleSpec schedule{};
+    LrSchedule schedule{};
     std::string config_text{};            // config.toml of the checkpoints
     std::vector<HistoryEntry> history{};  // this run's is the last
     int64_t parameters = 0;
@@ -28,7 +28,7 @@ class RunCheckpoints {
   };
 
   // The assembly must outlive this.
-  RunCheckpoints(Assembly& assembly, Setup setup);
+  RunCheckpoints(TrainingState& assembly, Setup setup);
 
   bool is_due(int64_t iteration) const { return schedule_.is_due(iteration); }
   // The first iteration above this one after which one is due, if there is any.
@@ -46,7 +46,7 @@ class RunCheckpoints {
   CheckpointConfig config_;
   SaveSchedule schedule_;
   Manifest manifest_;  // what all have in common
-  Saver saver_;
+  CheckpointSaver saver_;
 };
 
 }  // namespace bev

@@ -31,7 +31,7 @@ SpikeRule spike_rule(OnSpike policy, double deviations) {
 
 }  // namespace
 
-UpdateRule update_rule_from(const Config& config, const ScheduleSpec& schedule) {
+UpdateRule update_rule_from(const Config& config, const LrSchedule& schedule) {
   const GuardConfig& guard = config.guard;
   return {.max_norm = config.optim.clip,
           .halts = guard.nonfinite != OnNonFinite::Skip,
@@ -43,7 +43,7 @@ UpdateRule update_rule_from(const Config& config, const ScheduleSpec& schedule) 
           .schedule = schedule};
 }
 
-Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
+StepRunner::StepRunner(TrainingState& assembly, const LrSchedule& schedule)
     : assembly_(assembly),
       rule_(update_rule_from(assembly.config, schedule)),
       scalars_(assembly.device, (1 + kUpdateStates + kUpdateDecisions) * sizeof(double),
@@ -60,35 +60,35 @@ Stepper::Stepper(Assembly& assembly, const ScheduleSpec& schedule)
   if (assembly_.device.kind() == DeviceKind::Null) return;
   if (assembly_.groups.world().size() > 1) {
     waits_.emplace(assembly_.device);
-    assembly_.executor.meter_into(&*waits_);
+    assembly_.executor.set_wait_timer(&*waits_);
   }
   reports_ = PinnedBuffer(assembly_.device, kMostInFlight * sizeof(Report));
   double start[kUpdateStates];
-  start_updates(rule_.scaling, start);
+  reset_update_state(rule_.scaling, start);
   assembly_.device.upload(start, state_.data, sizeof start);
 }
 
-std::array<double, kUpdateStates> Stepper::state() const {
+std::array<double, kUpdateStates> StepRunner::state() const {
   BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
   std::array<double, kUpdateStates> state{};
   assembly_.device.download(state_.data, state.data(), sizeof state);
   return state;
 }
 
-void Stepper::resume(std::array<double, kUpdateStates> state) {
+void StepRunner::resume(std::array<double, kUpdateStates> state) {
   if (!rule_.scaling.adapts) state[kLossScale] = rule_.scaling.initial;
   assembly_.device.upload(state.data(), state_.data, sizeof state);
   applied_steps_ = static_cast<int64_t>(state[kAppliedSteps]);
   scheduled_samples_ = static_cast<int64_t>(state[kScheduledSamples]);
 }
 
-void Stepper::scale_rate(double factor) {
+void StepRunner::set_lr_scale(double factor) {
   std::array<double, kUpdateStates> changed = state();
-  changed[kRateFactor] = factor;
+  changed[kLrScale] = factor;
   assembly_.device.upload(changed.data(), state_.data, sizeof changed);
 }
 
-void Stepper::recompute(std::span<const HostBatch> batches) {
+void StepRunner::recompute(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
   double tokens = 0;
   for (const HostBatch& batch : batches) tokens += static_cast<double>(batch.tokens_count());
@@ -96,22 +96,22 @@ void Stepper::recompute(std::span<const HostBatch> batches) {
   assembly_.reducer.begin_step(ex);
   assembly_.executor.train(batches, 1.0 / tokens);
   assembly_.reducer.reduce(ex);
-  assembly_.leases.renew(ex);
+  assembly_.leases.invalidate(ex);
   ex.stream.synchronize();
 }
 
-Stepper::Report* Stepper::report(int64_t number) const {
+StepRunner::Report* StepRunner::report(int64_t number) const {
   return reinterpret_cast<Report*>(reports_.data()) + number % kMostInFlight;
 }
 
-void Stepper::rehearse(std::span<const HostBatch> batches) {
+void StepRunner::autotune(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() == 0, Internal, "a rehearsal while {} steps are in flight", in_flight());
   if (!assembly_.device.is_asynchronous()) return;
   // The second one adds where the first overwrites.
   const auto some = batches.first(std::min<size_t>(2, batches.size()));
   double tokens = 0;
   for (const HostBatch& batch : some) tokens += static_cast<double>(batch.tokens_count());
-  Rehearsal rehearsal(assembly_.device);
+  AutotuneScope rehearsal(assembly_.device);
   Exec ex = assembly_.executor.exec();
   assembly_.reducer.begin_step(ex);
   assembly_.executor.train(some, 1.0 / tokens);
@@ -119,7 +119,7 @@ void Stepper::rehearse(std::span<const HostBatch> batches) {
   rehearsal.finish();
 }
 
-void Stepper::submit(std::span<const HostBatch> batches) {
+void StepRunner::submit(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() < kMostInFlight, Internal, "{} steps are in flight", in_flight());
   UpdateRule rule = rule_;
   const int sharing = assembly_.groups.layout().data;
@@ -130,17 +130,17 @@ void Stepper::submit(std::span<const HostBatch> batches) {
   Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   if (waits_) waits_->next_step();
   Exec ex = assembly_.executor.exec();
-  ticket.begun = TimeMark(assembly_.device, ex.stream);
+  ticket.begun = TimerEvent(assembly_.device, ex.stream);
   assembly_.reducer.begin_step(ex);
   // How many tokens of other ranks count is not known yet: the update makes up for it.
   assembly_.executor.train(batches, 1.0 / rule.divisor);
   const bool is_timed = assembly_.config.log.timing > 0;
-  if (is_timed) ticket.trained = TimeMark(assembly_.device, ex.stream);
+  if (is_timed) ticket.trained = TimerEvent(assembly_.device, ex.stream);
 
   const Tensor loss = assembly_.executor.loss();
-  if (Communicator& all = assembly_.groups.tokens(); all.size() > 1) all.all_reduce(ex, loss);
+  if (Communicator& all = assembly_.groups.loss_group(); all.size() > 1) all.all_reduce(ex, loss);
   assembly_.reducer.reduce(ex);
-  if (is_timed) ticket.reduced = TimeMark(assembly_.device, ex.stream);
+  if (is_timed) ticket.reduced = TimerEvent(assembly_.device, ex.stream);
   assembly_.reducer.squared_norm(ex, norm_squared_);
   ops::decide_update(ex, {.norm_squared = norm_squared_,
                           .loss = loss,
@@ -148,7 +148,7 @@ void Stepper::submit(std::span<const HostBatch> batches) {
                           .state = state_,
                           .decision = decision_});
   assembly_.optimizer->step(ex, decision_);
-  assembly_.leases.renew(ex);
+  assembly_.leases.invalidate(ex);
 
   ticket.samples = rule.samples;
   if (reports_.data() != nullptr) {
@@ -159,12 +159,12 @@ void Stepper::submit(std::span<const HostBatch> batches) {
     };
     back(loss, to->loss);
     back(decision_, to->decision);
-    ticket.done = TimeMark(assembly_.device, ex.stream);
+    ticket.done = TimerEvent(assembly_.device, ex.stream);
   }
   ++submitted_;
 }
 
-StepResult Stepper::collect() {
+StepResult StepRunner::collect() {
   BEV_CHECK(in_flight() > 0, Internal, "no step is in flight");
   Ticket& ticket = tickets_[static_cast<size_t>(collected_ % kMostInFlight)];
   ++collected_;

@@ -38,18 +38,18 @@ struct StepResult {
 // The loss scaling a configuration asks for: adapting with fp16, constant otherwise.
 LossScaling scaling_from(const Config& config);
 // What decides its updates, besides what each step brings.
-UpdateRule update_rule_from(const Config& config, const ScheduleSpec& schedule);
+UpdateRule update_rule_from(const Config& config, const LrSchedule& schedule);
 
-class Stepper {
+class StepRunner {
  public:
-  Stepper(Assembly& assembly, const ScheduleSpec& schedule);
-  ~Stepper() { assembly_.executor.meter_into(nullptr); }
-  Stepper(const Stepper&) = delete;
-  Stepper& operator=(const Stepper&) = delete;
+  StepRunner(TrainingState& assembly, const LrSchedule& schedule);
+  ~StepRunner() { assembly_.executor.set_wait_timer(nullptr); }
+  StepRunner(const StepRunner&) = delete;
+  StepRunner& operator=(const StepRunner&) = delete;
 
   // Where the device learns from it: the work of a step, up to two micro-batches, whose results are
   // thrown away. REQUIRES: in_flight() == 0.
-  void rehearse(std::span<const HostBatch> batches);
+  void autotune(std::span<const HostBatch> batches);
 
   // Issues a step on the micro-batches, which may change when this returns. The learning rate
   // follows the samples of applied steps. REQUIRES: in_flight() < kMostInFlight.
@@ -71,7 +71,7 @@ class Stepper {
   void resume(std::array<double, kUpdateStates> state);
   // From the next step on the learning rate is `factor` times the scheduled one. REQUIRES:
   // in_flight() == 0.
-  void scale_rate(double factor);
+  void set_lr_scale(double factor);
 
   // Forward and backward again, for the gradients, which then stand in the buffer, summed over
   // ranks; nothing is updated. REQUIRES: in_flight() == 0.
@@ -91,19 +91,19 @@ class Stepper {
     double decision[kUpdateDecisions];
   };
   struct Ticket {
-    TimeMark begun{}, trained{}, reduced{}, done{};  // the two in the middle where they are timed
+    TimerEvent begun{}, trained{}, reduced{}, done{};  // the two in the middle where they are timed
     int64_t samples = 0;
   };
   Report* report(int64_t number) const;
 
-  Assembly& assembly_;
+  TrainingState& assembly_;
   UpdateRule rule_;
   Buffer scalars_;
   Tensor norm_squared_, state_, decision_;
   PinnedBuffer reports_;
-  std::optional<WaitMeter> waits_;  // with several ranks
+  std::optional<WaitTimer> waits_;  // with several ranks
   std::array<Ticket, kMostInFlight> tickets_{};
-  TimeMark last_done_{};
+  TimerEvent last_done_{};
   int64_t submitted_ = 0, collected_ = 0;
   int64_t applied_steps_ = 0, scheduled_samples_ = 0;
 };

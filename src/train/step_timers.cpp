@@ -24,7 +24,7 @@ std::set<std::string> all_names(Communicator& world, const std::set<std::string>
   for (int rank = 0; rank < world.size(); ++rank) {
     std::string list;
     for (const std::string& name : own) list += all.contains(name) ? "" : name + "\n";
-    std::istringstream lines(shared_text(world, list, rank));
+    std::istringstream lines(broadcast_text(world, list, rank));
     for (std::string line; std::getline(lines, line);) all.insert(line);
   }
   return all;
@@ -69,11 +69,11 @@ std::string StepTimers::take_table(Communicator& world) {
     if (whose_ == TimedRanks::All) {
       for (int rank = 0; rank < world.size(); ++rank)
         table += format("\n     rank {:2d}: {:.2f}", rank,
-                        milliseconds(world.largest(rank == world.rank() ? here : 0)));
+                        milliseconds(world.all_reduce_max_host(rank == world.rank() ? here : 0)));
       continue;
     }
-    const int64_t most = world.largest(here);
-    const int64_t least = whose_ == TimedRanks::MinMax ? -world.largest(-here) : 0;
+    const int64_t most = world.all_reduce_max_host(here);
+    const int64_t least = whose_ == TimedRanks::MinMax ? -world.all_reduce_max_host(-here) : 0;
     table += whose_ == TimedRanks::Max
                  ? format(" {:.2f}", milliseconds(most))
                  : format(" ({:.2f}, {:.2f})", milliseconds(least), milliseconds(most));

@@ -23,7 +23,7 @@ int64_t iterations_from(const Config& config, const RunPosition& start) {
          resolve_batch_schedule(config).steps_in(config.train.samples, start.consumed_samples);
 }
 
-Loader::Place place_of(const RunPosition& position) {
+DataLoader::Position place_of(const RunPosition& position) {
   return {.position = position.data_position, .consumed = position.consumed_samples};
 }
 
@@ -58,7 +58,7 @@ bool is_spike(int findings) { return (findings & (kLossSpike | kNormSpike)) != 0
 // The wishes of one rank, and whether the run ends, as one number: of several the largest counts.
 // What only the first rank is asked for stands first; a signal to another is still there a step
 // later.
-int64_t pack(Ending ending, const Wishes& w) {
+int64_t pack(ExitReason ending, const RunRequests& w) {
   const int64_t files =
       (w.stop ? 8 : 0) | (w.save ? 4 : 0) | (w.evaluate ? 2 : 0) | (w.rate ? 1 : 0);
   return files << 16 | static_cast<int64_t>(ending) << 8 | int64_t{w.signal & 0xff};
@@ -66,7 +66,7 @@ int64_t pack(Ending ending, const Wishes& w) {
 
 }  // namespace
 
-Trainer::Trainer(Assembly& assembly, TrainingData data, const TrainStart& start)
+TrainLoop::TrainLoop(TrainingState& assembly, TrainingData data, const TrainStart& start)
     : assembly_(assembly),
       data_(std::move(data)),
       batch_(resolve_batch(assembly.config)),
@@ -77,7 +77,7 @@ Trainer::Trainer(Assembly& assembly, TrainingData data, const TrainStart& start)
                   assembly.groups.coordinate(Axis::Data), assembly.groups.layout().data),
       stepper_(assembly, start.schedule
                              ? *start.schedule
-                             : schedule_from(assembly.config, batch_.global_batch, iterations_)),
+                             : lr_schedule_from(assembly.config, batch_.global_batch, iterations_)),
       diagnosis_(assembly, stepper_, data_.train),
       timers_(assembly.config.log),
       ahead_(assembly.device.is_asynchronous() ? 1 : 0) {
@@ -85,34 +85,36 @@ Trainer::Trainer(Assembly& assembly, TrainingData data, const TrainStart& start)
   start_at(start_);
 }
 
-SampleRanges Trainer::all_left_out() const {
+SampleRanges TrainLoop::skipped_samples() const {
   SampleRanges all = left_out_;
   all.add(skipped_);
   return all;
 }
 
-void Trainer::start_at(const RunPosition& position) {
+void TrainLoop::start_at(const RunPosition& position) {
   skipped_.add(position.skipped);
-  const SampleRanges all = all_left_out();
+  const SampleRanges all = skipped_samples();
   loader_.emplace(data_.train,
-                  Loader::shape_of(assembly_.config, assembly_.groups.coordinate(Axis::Data)),
+                  DataLoader::shape_of(assembly_.config, assembly_.groups.coordinate(Axis::Data)),
                   place_of(position), all);
   if (position.update) stepper_.resume(*position.update);
 }
 
-bool Trainer::is_eval_due(int64_t iteration) const {
+bool TrainLoop::is_eval_due(int64_t iteration) const {
   const EvalConfig& eval = assembly_.config.eval;
   return eval.interval > 0 && iteration % eval.interval == 0 && iteration < iterations_;
 }
 
-bool Trainer::is_check_due(int64_t iteration) const {
+bool TrainLoop::is_check_due(int64_t iteration) const {
   return replicas_ && iteration % assembly_.config.guard.hash_interval == 0;
 }
 
-std::string Trainer::copies_differ() { return replicas_ ? replicas_->find_difference() : ""; }
+std::string TrainLoop::replica_difference() {
+  return replicas_ ? replicas_->find_difference() : "";
+}
 
-void Trainer::issue(const TrainObserver& observer, const IssuedStep& issued,
-                    std::span<const HostBatch> batches) {
+void TrainLoop::issue(const TrainObserver& observer, const SubmittedStep& issued,
+                      std::span<const HostBatch> batches) {
   // What ranks begin to exchange at the end of an iteration ends in the next.
   const int64_t first = assembly_.config.log.trace_iteration;
   const int64_t last = first + (assembly_.groups.world().size() > 1 ? 1 : 0);
@@ -131,7 +133,7 @@ void Trainer::issue(const TrainObserver& observer, const IssuedStep& issued,
   trace_.reset();
 }
 
-void Trainer::report(Course& course, const IssuedStep& issued, const StepResult& result) {
+void TrainLoop::report(State& course, const SubmittedStep& issued, const StepResult& result) {
   TrainSummary& summary = course.summary;
   const double now = seconds_now(), seconds = result.seconds;
   course.last = now;
@@ -156,7 +158,7 @@ void Trainer::report(Course& course, const IssuedStep& issued, const StepResult&
     const Policy policy = policy_of(assembly_.config.guard, result.findings);
     if (is_spike(result.findings)) ++summary.spikes;
     if (policy.stops || policy.rolls_back) {
-      course.halted = Course::BadStep{issued, result};
+      course.halted = State::BadStep{issued, result};
       return;
     }
     course.odd.push_back({issued, result});
@@ -166,9 +168,9 @@ void Trainer::report(Course& course, const IssuedStep& issued, const StepResult&
   course.loss = result.loss;
 }
 
-bool Trainer::collect(Course& course, size_t left) {
+bool TrainLoop::collect(State& course, size_t left) {
   while (course.issued.size() > left) {
-    const IssuedStep issued = course.issued.front();
+    const SubmittedStep issued = course.issued.front();
     course.issued.pop_front();
     report(course, issued, stepper_.collect());
     // None of those behind it was applied.
@@ -178,13 +180,13 @@ bool Trainer::collect(Course& course, size_t left) {
     }
     if (!course.odd.empty() && (course.halted || !course.issued.empty())) left = 0;
   }
-  if (!course.odd.empty()) look_into_odd_steps(course);
+  if (!course.odd.empty()) diagnose_bad_steps(course);
   return !course.halted;
 }
 
-void Trainer::look_into_odd_steps(Course& course) {
-  const SampleRanges all = all_left_out();
-  for (const Course::BadStep& bad : course.odd) {
+void TrainLoop::diagnose_bad_steps(State& course) {
+  const SampleRanges all = skipped_samples();
+  for (const State::BadStep& bad : course.odd) {
     const Policy policy = policy_of(assembly_.config.guard, bad.result.findings);
     std::string text = describe_findings(bad.step.iteration, bad.result);
     text += policy.rejects ? "; its update is skipped" : "; the training goes on";
@@ -207,10 +209,10 @@ void Trainer::look_into_odd_steps(Course& course) {
   course.odd.clear();
 }
 
-bool Trainer::recover_from_step(Course& course) {
-  const Course::BadStep bad = *course.halted;
+bool TrainLoop::recover_from_step(State& course) {
+  const State::BadStep bad = *course.halted;
   course.halted.reset();
-  const SampleRanges all = all_left_out();
+  const SampleRanges all = skipped_samples();
   std::string text =
       format("{}; its samples are {} to {}", describe_findings(bad.step.iteration, bad.result),
              all.next_outside(bad.step.begin.position), bad.step.end.position - 1);
@@ -221,11 +223,11 @@ bool Trainer::recover_from_step(Course& course) {
                    .is_spike = is_spike(bad.result.findings),
                    .text = {}};
   const bool goes_back = !policy_of(assembly_.config.guard, bad.result.findings).stops &&
-                         go_back(course, bad.step.iteration - 1, &bad.step, text);
+                         roll_back_to(course, bad.step.iteration - 1, &bad.step, text);
   if (goes_back) {
     event.action = GuardAction::RolledBack;
   } else {
-    course.summary.ending = event.is_spike ? Ending::Spike : Ending::NonFinite;
+    course.summary.ending = event.is_spike ? ExitReason::Spike : ExitReason::NonFinite;
     course.summary.reason = text;
   }
   event.text = std::move(text);
@@ -234,14 +236,14 @@ bool Trainer::recover_from_step(Course& course) {
   return goes_back;
 }
 
-bool Trainer::recover_from_corruption(Course& course, const std::string& difference) {
+bool TrainLoop::recover_from_corruption(State& course, const std::string& difference) {
   std::string text =
       format("after iteration {}, with {} samples consumed, ranks hold different copies: {}",
              course.summary.iterations, course.place.consumed, difference);
   const bool goes_back = assembly_.config.guard.corruption == OnCorruption::Rollback &&
-                         go_back(course, course.summary.iterations, nullptr, text);
+                         roll_back_to(course, course.summary.iterations, nullptr, text);
   if (!goes_back) {
-    course.summary.ending = Ending::Corruption;
+    course.summary.ending = ExitReason::Corruption;
     course.summary.reason = text;
   }
   if (course.observer.event)
@@ -253,7 +255,8 @@ bool Trainer::recover_from_corruption(Course& course, const std::string& differe
   return goes_back;
 }
 
-bool Trainer::go_back(Course& course, int64_t most, const IssuedStep* bad, std::string& why) {
+bool TrainLoop::roll_back_to(State& course, int64_t most, const SubmittedStep* bad,
+                             std::string& why) {
   const GuardConfig& guard = assembly_.config.guard;
   if (!course.observer.roll_back) {
     why += "\n  there are no checkpoints to go back to";
@@ -267,14 +270,14 @@ bool Trainer::go_back(Course& course, int64_t most, const IssuedStep* bad, std::
                   guard.rollbacks);
     return false;
   }
-  const double rate_factor = stepper_.state()[kRateFactor];
+  const double rate_factor = stepper_.state()[kLrScale];
   RunPosition position = course.observer.roll_back(most);
   if (!position.update) {
     position.update.emplace();
-    start_updates(scaling_from(assembly_.config), position.update->data());
+    reset_update_state(scaling_from(assembly_.config), position.update->data());
   }
   // Who asked for another rate has not taken it back.
-  (*position.update)[kRateFactor] = rate_factor;
+  (*position.update)[kLrScale] = rate_factor;
   if (bad != nullptr) {
     const int64_t batch = bad->samples();
     const SampleRange range{
@@ -297,7 +300,7 @@ bool Trainer::go_back(Course& course, int64_t most, const IssuedStep* bad, std::
   return true;
 }
 
-std::optional<std::span<const HostBatch>> Trainer::read(Course& course) {
+std::optional<std::span<const HostBatch>> TrainLoop::read(State& course) {
   std::span<const HostBatch> batches;
   std::string unreadable;
   const double begun = seconds_now();
@@ -309,65 +312,67 @@ std::optional<std::span<const HostBatch>> Trainer::read(Course& course) {
   }
   if (timers_.is_on()) timers_.add("batch-generator", seconds_now() - begun);
   // The rank that cannot go on, counted from 1.
-  const int64_t unable = largest(unreadable.empty() ? 0 : assembly_.groups.world().rank() + 1);
+  const int64_t unable =
+      all_reduce_max(unreadable.empty() ? 0 : assembly_.groups.world().rank() + 1);
   if (unable == 0) return batches;
-  course.summary.ending = Ending::BadData;
+  course.summary.ending = ExitReason::BadData;
   Communicator& world = assembly_.groups.world();
   const auto culprit = static_cast<int>(unable - 1);
-  const std::string why = shared_text(world, unreadable, culprit);
+  const std::string why = broadcast_text(world, unreadable, culprit);
   course.summary.reason = world.size() > 1 ? format("rank {}: {}", culprit, why) : why;
   return std::nullopt;
 }
 
-Ending Trainer::ending_after(int64_t iteration, const Loader::Place& place) const {
+ExitReason TrainLoop::ending_after(int64_t iteration, const DataLoader::Position& place) const {
   const TrainConfig& t = assembly_.config.train;
-  if (t.exit_minutes > 0 && process_seconds() > 60 * t.exit_minutes) return Ending::Duration;
-  if (t.exit_samples > 0 && place.consumed >= t.exit_samples) return Ending::Samples;
-  if (t.exit_after > 0 && iteration >= start_.iteration + t.exit_after) return Ending::After;
-  if (t.exit_interval > 0 && iteration % t.exit_interval == 0) return Ending::Interval;
-  return Ending::Complete;
+  if (t.exit_minutes > 0 && process_seconds() > 60 * t.exit_minutes) return ExitReason::Duration;
+  if (t.exit_samples > 0 && place.consumed >= t.exit_samples) return ExitReason::Dataset;
+  if (t.exit_after > 0 && iteration >= start_.iteration + t.exit_after) return ExitReason::After;
+  if (t.exit_interval > 0 && iteration % t.exit_interval == 0) return ExitReason::Interval;
+  return ExitReason::Complete;
 }
 
-Trainer::Agreed Trainer::agree(const TrainObserver& observer, Ending here) {
-  const Wishes own = observer.wishes();
-  if (own.stop) here = Ending::Request;
-  if (own.signal != 0) here = Ending::Signal;
-  const int64_t packed = largest(pack(here, own));
+TrainLoop::Agreed TrainLoop::agree(const TrainObserver& observer, ExitReason here) {
+  const RunRequests own = observer.poll_requests();
+  if (own.stop) here = ExitReason::Request;
+  if (own.signal != 0) here = ExitReason::Signal;
+  const int64_t packed = all_reduce_max(pack(here, own));
   const int64_t files = packed >> 16;
-  Agreed agreed{.ending = static_cast<Ending>(packed >> 8 & 0xff),
+  Agreed agreed{.ending = static_cast<ExitReason>(packed >> 8 & 0xff),
                 .wishes = {.signal = static_cast<int>(packed & 0xff),
                            .stop = (files & 8) != 0,
                            .save = (files & 4) != 0,
                            .evaluate = (files & 2) != 0}};
   // Numbers that are not negative are in the order of their bits.
   if ((files & 1) != 0)
-    agreed.wishes.rate = std::bit_cast<double>(
-        largest(own.rate && pack(here, own) == packed ? std::bit_cast<int64_t>(*own.rate) : 0));
+    agreed.wishes.rate = std::bit_cast<double>(all_reduce_max(
+        own.rate && pack(here, own) == packed ? std::bit_cast<int64_t>(*own.rate) : 0));
   return agreed;
 }
 
-void Trainer::grant(Course& course, const Wishes& wishes, bool is_saved, bool is_validated) {
+void TrainLoop::acknowledge(State& course, const RunRequests& wishes, bool is_saved,
+                            bool is_validated) {
   const int64_t iteration = course.summary.iterations;
-  if (course.observer.granted) course.observer.granted(wishes, iteration);
-  if (wishes.rate) stepper_.scale_rate(*wishes.rate);
+  if (course.observer.acknowledge) course.observer.acknowledge(wishes, iteration);
+  if (wishes.rate) stepper_.set_lr_scale(*wishes.rate);
   if (wishes.evaluate && !is_validated) validate(course, false);
   if (wishes.save && !is_saved && course.observer.save) save(course);
   leave_out(course);
 }
 
-bool Trainer::advance(Course& course) {
+bool TrainLoop::advance(State& course) {
   const TrainObserver& observer = course.observer;
   TrainSummary& summary = course.summary;
   const int64_t iteration = course.next;
-  const Loader::Place begin = loader_->place();
+  const DataLoader::Position begin = loader_->place();
   const auto batches = read(course);
   if (!batches) {
     if (collect(course, 0)) return false;
-    summary.ending = Ending::Complete;
+    summary.ending = ExitReason::Complete;
     return recover_from_step(course);
   }
   if (summary.ran == 0 && course.issued.empty()) {
-    stepper_.rehearse(*batches);
+    stepper_.autotune(*batches);
     course.start = course.last = seconds_now();
     course.pace = Pace(course.start);
   }
@@ -381,7 +386,7 @@ bool Trainer::advance(Course& course) {
   if (!collect(course, eval || last || is_save_due || is_checked ? 0 : ahead_))
     return recover_from_step(course);
   if (is_checked) {
-    if (const std::string difference = copies_differ(); !difference.empty())
+    if (const std::string difference = replica_difference(); !difference.empty())
       return recover_from_corruption(course, difference);
   }
   if (timers_.is_on() && iteration % assembly_.config.train.log_interval == 0) {
@@ -401,51 +406,53 @@ bool Trainer::advance(Course& course) {
   const Agreed agreed = agree(observer, ending_after(iteration, loader_->place()));
   const bool is_wished = agreed.wishes.stop || agreed.wishes.save || agreed.wishes.evaluate ||
                          agreed.wishes.rate.has_value();
-  if (agreed.ending == Ending::Complete && !is_wished) return true;
+  if (agreed.ending == ExitReason::Complete && !is_wished) return true;
   if (!collect(course, 0)) return recover_from_step(course);
-  if (agreed.ending != Ending::Complete || agreed.wishes.save) {
-    if (const std::string difference = copies_differ(); !difference.empty())
+  if (agreed.ending != ExitReason::Complete || agreed.wishes.save) {
+    if (const std::string difference = replica_difference(); !difference.empty())
       return recover_from_corruption(course, difference);
   }
-  if (is_wished) grant(course, agreed.wishes, is_save_due, eval);
-  if (agreed.ending == Ending::Complete) return summary.ending == Ending::Complete;
+  if (is_wished) acknowledge(course, agreed.wishes, is_save_due, eval);
+  if (agreed.ending == ExitReason::Complete) return summary.ending == ExitReason::Complete;
   summary.ending = agreed.ending;
   summary.signal = agreed.wishes.signal;
   return false;
 }
 
-TrainSummary Trainer::run(const TrainObserver& observer) {
+TrainSummary TrainLoop::run(const TrainObserver& observer) {
   const double start = seconds_now();
   TrainSummary summary;
   summary.iterations = start_.iteration;
   summary.planned = iterations_;
-  Course course{.observer = observer,
-                .summary = summary,
-                .pace = Pace(start),
-                .start = start,
-                .last = start,
-                .next = start_.iteration + 1,
-                .place = place_of(start_),
-                .saved = start_.iteration};
+  State course{.observer = observer,
+               .summary = summary,
+               .pace = Pace(start),
+               .start = start,
+               .last = start,
+               .next = start_.iteration + 1,
+               .place = place_of(start_),
+               .saved = start_.iteration};
   if (!assembly_.config.train.skip_train && course.next <= iterations_) {
     // Whoever wanted an end before the first step has waited long enough.
     const int64_t most = assembly_.config.train.exit_samples;
     const bool has_enough = most > 0 && start_.consumed_samples >= most;
-    const Agreed agreed = agree(observer, has_enough ? Ending::Samples : Ending::Complete);
+    const Agreed agreed = agree(observer, has_enough ? ExitReason::Dataset : ExitReason::Complete);
     summary.ending = agreed.ending;
     summary.signal = agreed.wishes.signal;
-    if (agreed.wishes.stop && observer.granted)
-      observer.granted({.stop = true}, summary.iterations);
-    bool goes_on = agreed.ending == Ending::Complete;
+    if (agreed.wishes.stop && observer.acknowledge)
+      observer.acknowledge({.stop = true}, summary.iterations);
+    bool goes_on = agreed.ending == ExitReason::Complete;
     while (goes_on && course.next <= iterations_) goes_on = advance(course);
   }
   // First of all, what has been trained must not be lost.
-  if (observer.save && summary.ending != Ending::Corruption && course.saved != summary.iterations) {
-    const std::string difference = summary.ending >= Ending::NonFinite ? copies_differ() : "";
+  if (observer.save && summary.ending != ExitReason::Corruption &&
+      course.saved != summary.iterations) {
+    const std::string difference =
+        summary.ending >= ExitReason::NonFinite ? replica_difference() : "";
     if (difference.empty()) {
       save(course);
     } else {
-      summary.ending = Ending::Corruption;
+      summary.ending = ExitReason::Corruption;
       summary.reason += format("\n  ranks hold different copies: {}", difference);
     }
   }
@@ -453,22 +460,22 @@ TrainSummary Trainer::run(const TrainObserver& observer) {
   summary.applied = stepper_.applied_steps();
   summary.seconds = course.last - course.start;
   summary.tokens_per_second = summary.seconds > 0 ? course.tokens / summary.seconds : 0;
-  if (summary.ending == Ending::Complete) validate(course, true);
-  if (assembly_.config.train.skip_train && summary.ending == Ending::Complete)
-    summary.ending = Ending::Evaluated;
+  if (summary.ending == ExitReason::Complete) validate(course, true);
+  if (assembly_.config.train.skip_train && summary.ending == ExitReason::Complete)
+    summary.ending = ExitReason::Evaluated;
   // A wish to stop that comes now is fulfilled; the next run must not find it.
-  if (observer.granted && observer.wishes().stop)
-    observer.granted({.stop = true}, summary.iterations);
+  if (observer.acknowledge && observer.poll_requests().stop)
+    observer.acknowledge({.stop = true}, summary.iterations);
   return summary;
 }
 
-void Trainer::leave_out(Course& course) {
+void TrainLoop::leave_out(State& course) {
   course.pace.pause(seconds_now() - course.last);
   course.last = seconds_now();
   stepper_.pause();
 }
 
-void Trainer::save(Course& course) {
+void TrainLoop::save(State& course) {
   const TrainSummary& summary = course.summary;
   const bool is_validated = course.validated == summary.iterations;
   course.saved = summary.iterations;
@@ -484,7 +491,7 @@ void Trainer::save(Course& course) {
   if (timers_.is_on()) timers_.add("save-checkpoint", seconds_now() - begun);
 }
 
-bool Trainer::validate(Course& course, bool at_end) {
+bool TrainLoop::validate(State& course, bool at_end) {
   TrainSummary& summary = course.summary;
   const TrainObserver& observer = course.observer;
   const int64_t iteration = summary.iterations;
@@ -501,15 +508,15 @@ bool Trainer::validate(Course& course, bool at_end) {
   } catch (const Error& error) {
     // What was trained must not be lost; but others may wait for this rank in the validation.
     if (error.kind != ErrorKind::Data || assembly_.groups.world().size() > 1) throw;
-    summary.ending = Ending::BadData;
+    summary.ending = ExitReason::BadData;
     summary.reason = error.what();
     return false;
   }
 }
 
-std::optional<double> Trainer::evaluate(const HeldSamples& held, std::string_view split,
-                                        int64_t iteration, bool at_end,
-                                        const TrainObserver& observer) {
+std::optional<double> TrainLoop::evaluate(const HeldSamples& held, std::string_view split,
+                                          int64_t iteration, bool at_end,
+                                          const TrainObserver& observer) {
   const int64_t wanted = assembly_.config.eval.iterations;
   if (held.samples == nullptr || wanted == 0) return std::nullopt;
   const double start = seconds_now();
@@ -522,8 +529,8 @@ std::optional<double> Trainer::evaluate(const HeldSamples& held, std::string_vie
   const int64_t first = held.goes_on && !is_test ? std::max<int64_t>(0, done) * samples : 0;
   // A validation can take longer than whoever sent a signal waits.
   const auto goes_on = [&] {
-    const Wishes wishes = observer.wishes();
-    return largest(wishes.signal != 0 || wishes.stop ? 1 : 0) == 0;
+    const RunRequests wishes = observer.poll_requests();
+    return all_reduce_max(wishes.signal != 0 || wishes.stop ? 1 : 0) == 0;
   };
   const auto sum = evaluation_.run_while(goes_on, *held.samples, first, samples);
   if (!sum) return std::nullopt;

@@ -37,14 +37,14 @@ struct Validation {
   double seconds = 0;
 };
 
-enum class Ending : uint8_t {
+enum class ExitReason : uint8_t {
   Complete,
   Evaluated,  // train.skip_train
   Signal,
   Request,     // the file `stop` in the control folder
   Interval,    // train.exit_interval
   After,       // train.exit_after
-  Samples,     // train.exit_samples
+  Dataset,     // train.exit_samples
   Duration,    // train.exit_minutes
   NonFinite,   // a loss or gradient, and guard.nonfinite says stop
   Spike,       // of a loss or gradient, and the policy says stop
@@ -53,14 +53,14 @@ enum class Ending : uint8_t {
 };
 
 // What is wanted from outside, between two steps.
-struct Wishes {
+struct RunRequests {
   int signal = 0;  // that asks for the end; 0: none
   bool stop = false, save = false, evaluate = false;
   std::optional<double> rate{};  // factor of the scheduled learning rate
 };
 
 struct TrainSummary {
-  Ending ending = Ending::Complete;
+  ExitReason ending = ExitReason::Complete;
   int signal = 0;                       // that ended it
   std::string reason;                   // of endings that are errors, in the user's words
   int64_t iterations = 0, applied = 0;  // of the training so far
@@ -76,8 +76,8 @@ struct TrainObserver {
   std::function<void(const Progress&)> iteration;
   std::function<void(const Validation&)> validation;
   // Of this rank; all ranks agree then on what is done, and `granted` hears that.
-  std::function<Wishes()> wishes;
-  std::function<void(const Wishes&, int64_t iteration)> granted{};
+  std::function<RunRequests()> poll_requests;
+  std::function<void(const RunRequests&, int64_t iteration)> acknowledge{};
   // What the guards found and did; all ranks hear it, the first has the whole text.
   std::function<void(const GuardEvent&)> event{};
   // All ranks together: puts the newest good checkpoint of at most this iteration into the
@@ -117,16 +117,16 @@ class Pace {
 
 // Where a run begins.
 struct TrainStart {
-  RunPosition position{};                  // whoever names it has restored the tensors
-  std::optional<ScheduleSpec> schedule{};  // absent: as the configuration says
+  RunPosition position{};                // whoever names it has restored the tensors
+  std::optional<LrSchedule> schedule{};  // absent: as the configuration says
 };
 
-class Trainer {
+class TrainLoop {
  public:
-  Trainer(Assembly& assembly, TrainingData data, const TrainStart& start = {});
-  ~Trainer() { assembly_.executor.trace_into(nullptr); }
-  Trainer(const Trainer&) = delete;
-  Trainer& operator=(const Trainer&) = delete;
+  TrainLoop(TrainingState& assembly, TrainingData data, const TrainStart& start = {});
+  ~TrainLoop() { assembly_.executor.trace_into(nullptr); }
+  TrainLoop(const TrainLoop&) = delete;
+  TrainLoop& operator=(const TrainLoop&) = delete;
 
   // Runs all iterations that are left and the final validation and test. Whatever ends it early
   // ends it after a whole iteration, and what was trained is saved: after a bad step, as it was
@@ -135,15 +135,15 @@ class Trainer {
 
  private:
   // What a run keeps while it runs.
-  struct Course {
+  struct State {
     const TrainObserver& observer;
     TrainSummary& summary;
     Pace pace;
     double start, last;  // of the first iteration, of the last result
     int64_t next;        // the iteration that is issued next
     double tokens = 0;
-    std::deque<IssuedStep> issued{};
-    Loader::Place place{};         // behind the last step that counts
+    std::deque<SubmittedStep> issued{};
+    DataLoader::Position place{};  // behind the last step that counts
     int64_t saved = 0;             // the last iteration that was
     int64_t validated = 0;         // likewise
     int64_t rollbacks = 0;         // since the last checkpoint
@@ -152,66 +152,68 @@ class Trainer {
     int64_t explained = 0;         // the last iteration whose fault was looked for
     // Steps that were found to be bad: one that halted the updates, and others.
     struct BadStep {
-      IssuedStep step;
+      SubmittedStep step;
       StepResult result;
     };
     std::optional<BadStep> halted{};
     std::vector<BadStep> odd{};
   };
   // The next iteration with all that follows it. False: the run ends, and why is set.
-  bool advance(Course& course);
+  bool advance(State& course);
   // Absent, and the ending set, when they cannot be read.
-  std::optional<std::span<const HostBatch>> read(Course& course);
-  void issue(const TrainObserver& observer, const IssuedStep& issued,
+  std::optional<std::span<const HostBatch>> read(State& course);
+  void issue(const TrainObserver& observer, const SubmittedStep& issued,
              std::span<const HostBatch> batches);
   // Collects results until at most `left` are outstanding, and looks into those that are odd. False
   // when one of them halted the updates; those behind it are then collected too and forgotten.
-  bool collect(Course& course, size_t left);
-  void report(Course& course, const IssuedStep& issued, const StepResult& result);
-  void look_into_odd_steps(Course& course);
+  bool collect(State& course, size_t left);
+  void report(State& course, const SubmittedStep& issued, const StepResult& result);
+  void diagnose_bad_steps(State& course);
   // After a step that halted, or copies that differ: goes back, or sets the ending.
-  bool recover_from_step(Course& course);
-  bool recover_from_corruption(Course& course, const std::string& difference);
+  bool recover_from_step(State& course);
+  bool recover_from_corruption(State& course, const std::string& difference);
   // Continues from a checkpoint of at most this iteration. False, with `why` added to, when it may
   // not.
-  bool go_back(Course& course, int64_t most, const IssuedStep* bad, std::string& why);
+  bool roll_back_to(State& course, int64_t most, const SubmittedStep* bad, std::string& why);
   void start_at(const RunPosition& position);
   // By the configuration and by guards.
-  SampleRanges all_left_out() const;
+  SampleRanges skipped_samples() const;
 
   bool is_eval_due(int64_t iteration) const;
   bool is_check_due(int64_t iteration) const;
   // Where copies differ: the words for it.
-  std::string copies_differ();
-  Ending ending_after(int64_t iteration, const Loader::Place& place) const;
+  std::string replica_difference();
+  ExitReason ending_after(int64_t iteration, const DataLoader::Position& place) const;
   // All ranks together: what is wanted and whether the run ends here.
   struct Agreed {
-    Ending ending = Ending::Complete;
-    Wishes wishes{};
+    ExitReason ending = ExitReason::Complete;
+    RunRequests wishes{};
   };
-  Agreed agree(const TrainObserver& observer, Ending here);
-  void grant(Course& course, const Wishes& wishes, bool is_saved, bool is_validated);
+  Agreed agree(const TrainObserver& observer, ExitReason here);
+  void acknowledge(State& course, const RunRequests& wishes, bool is_saved, bool is_validated);
   // What a save or a validation took counts for no iteration.
-  void leave_out(Course& course);
-  void save(Course& course);
+  void leave_out(State& course);
+  void save(State& course);
   // The largest of what the ranks bring.
-  int64_t largest(int64_t here) { return assembly_.groups.world().largest(here); }
+  int64_t all_reduce_max(int64_t here) {
+    return assembly_.groups.world().all_reduce_max_host(here);
+  }
   // False, and the ending set, when the data cannot be read. One that is given up does not count.
-  bool validate(Course& course, bool at_end);
+  bool validate(State& course, bool at_end);
   std::optional<double> evaluate(const HeldSamples& held, std::string_view split, int64_t iteration,
                                  bool at_end, const TrainObserver& observer);
 
-  Assembly& assembly_;
+  TrainingState& assembly_;
   TrainingData data_;
   BatchShape batch_;
   int64_t iterations_;
   RunPosition start_;
-  SampleRanges left_out_;         // by the configuration
-  SampleRanges skipped_;          // by guards
-  std::optional<Loader> loader_;  // made again after a rollback
+  SampleRanges left_out_;             // by the configuration
+  SampleRanges skipped_;              // by guards
+  std::optional<DataLoader> loader_;  // made again after a rollback
   Evaluation evaluation_;
-  Stepper stepper_;
-  Diagnosis diagnosis_;
+  StepRunner stepper_;
+  StepDiagnosis diagnosis_;
   std::optional<ReplicaCheck> replicas_;  // where they are compared
   StepTimers timers_;
   std::optional<Trace> trace_;  // while it is written

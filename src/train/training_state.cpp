@@ -8,8 +8,8 @@
 
 namespace bev {
 
-Assembly::Assembly(const Config& c, Device& d, Groups& g, const ArenaSizes& sizes)
-    : PlacedModel(c, d, g),
+TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const ArenaSizes& sizes)
+    : RankModel(c, d, g),
       grads(params, c.optim.gradients),
       reducer(params, grads, groups),
       optimizer(make_optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed))),
@@ -19,22 +19,22 @@ Assembly::Assembly(const Config& c, Device& d, Groups& g, const ArenaSizes& size
     executor.prepare(div_exact(batch, c.train.micro_batch * data_ranks(c)));
 }
 
-Assembly::Assembly(const Config& c, Device& d, std::unique_ptr<Alone> alone,
-                   const ArenaSizes& sizes)
-    : Assembly(c, d, alone->groups, sizes) {
+TrainingState::TrainingState(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> alone,
+                             const ArenaSizes& sizes)
+    : TrainingState(c, d, alone->groups, sizes) {
   alone_ = std::move(alone);
 }
 
-Assembly::Assembly(const Config& c, Device& d, const ArenaSizes& sizes)
-    : Assembly(c, d, std::make_unique<Alone>(), sizes) {}
+TrainingState::TrainingState(const Config& c, Device& d, const ArenaSizes& sizes)
+    : TrainingState(c, d, std::make_unique<SingleRankWorld>(), sizes) {}
 
-void Assembly::initialize() {
+void TrainingState::initialize() {
   params.initialize(static_cast<uint64_t>(config.train.seed));
   Exec ex = executor.exec();
   optimizer->refresh_master(ex);
 }
 
-void Assembly::start_anew() {
+void TrainingState::reinitialize() {
   Exec ex = executor.exec();
   for (const Optimizer::State& state : optimizer->states())
     ops::fill(ex, {.out = state.flat, .value = 0});
@@ -84,7 +84,7 @@ RunPosition read_position(const Manifest& manifest, const std::string& source) {
                 .valid_loss = manifest.valid_loss};
   if (manifest.update.empty()) return p;
   p.update.emplace();
-  start_updates({}, p.update->data());
+  reset_update_state({}, p.update->data());
   for (size_t i = 0; i < kStateNames.size(); ++i) {
     const auto found = manifest.update.find(kStateNames[i]);
     BEV_CHECK(found != manifest.update.end() || i >= kFirstNames, Data, "{}: update lacks {}",
@@ -98,7 +98,7 @@ RunPosition read_position(const Manifest& manifest, const std::string& source) {
   BEV_CHECK((*p.update)[kLossScale] > 0 && is_count(kAppliedSteps) && is_count(kScheduledSamples),
             Data, "{}: the loss scale, the applied steps or the scheduled samples are impossible",
             source);
-  BEV_CHECK(is_count(kRateFactor) && is_count(kWatchedSteps) && (*p.update)[kLossVariance] >= 0 &&
+  BEV_CHECK(is_count(kLrScale) && is_count(kWatchedSteps) && (*p.update)[kLossVariance] >= 0 &&
                 (*p.update)[kNormVariance] >= 0,
             Data, "{}: the factor of the learning rate or the running values are impossible",
             source);

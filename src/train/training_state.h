@@ -16,20 +16,21 @@
 
 namespace bev {
 
-class Assembly : public PlacedModel {
+class TrainingState : public RankModel {
  public:
-  Assembly(const Config& config, Device& device, Groups& groups, const ArenaSizes& sizes);
+  TrainingState(const Config& config, Device& device, ProcessGroups& groups,
+                const ArenaSizes& sizes);
   // On one rank.
-  Assembly(const Config& config, Device& device, const ArenaSizes& sizes);
+  TrainingState(const Config& config, Device& device, const ArenaSizes& sizes);
 
   // Fresh weights from the seed.
   void initialize();
   // The same after some training: the optimizer forgets it, too.
-  void start_anew();
+  void reinitialize();
 
  private:
-  Assembly(const Config& config, Device& device, std::unique_ptr<Alone> alone,
-           const ArenaSizes& sizes);
+  TrainingState(const Config& config, Device& device, std::unique_ptr<SingleRankWorld> alone,
+                const ArenaSizes& sizes);
 
  public:
   GradBuffer grads;

@@ -29,11 +29,11 @@ FlatRange noise_in(const ParamSpec& spec, const ModelConfig& model) {
 
 // The tensors of the whole model, filled with zeros.
 std::vector<LogicalTensor> logical_tensors(const Config& config) {
-  const Config whole = on_one_rank(config);
+  const Config whole = single_rank_config(config);
   const std::unique_ptr<Device> device = make_null_device(whole.device);
-  const PlacedModel model(whole, *device);
+  const RankModel model(whole, *device);
   std::vector<LogicalTensor> tensors;
-  for (const Param* param : model.params.distinct()) {
+  for (const Param* param : model.params.unique_params()) {
     const ParamSpec& spec = param->spec;
     const std::vector<double> zeros(static_cast<size_t>(spec.shape.elements()));
     tensors.push_back({spec.name, zeros, zeros, noise_in(spec, config.model)});
@@ -54,11 +54,11 @@ std::vector<double> values_of(Device& device, const ConstTensor& t) {
 }
 
 // The elements that a rank has something to say about.
-FlatRange share_with(const ParamStore& params, const FlatPlace& place, bool is_divided) {
+FlatRange share_with(const ParamStore& params, const FlatParam& place, bool is_divided) {
   if (is_divided) {
     for (const FlatRange& section : params.sections()) {
       if (place.begin >= section.begin && place.begin < section.begin + section.count)
-        return params.share_of(section);
+        return params.shard_of(section);
     }
   }
   return {0, params.flat_elements()};
@@ -66,7 +66,7 @@ FlatRange share_with(const ParamStore& params, const FlatPlace& place, bool is_d
 
 // Writes what this rank owns of a tensor into its logical place. `is_divided`: ranks that share the
 // batch hold parts of it instead of copies.
-void put_owned(const ParamStore& params, const FlatPlace& place, const std::vector<double>& local,
+void put_owned(const ParamStore& params, const FlatParam& place, const std::vector<double>& local,
                bool is_divided, std::vector<double>& logical) {
   const ParamSpec& spec = place.param->spec;
   const ParallelLayout& layout = params.layout();
@@ -84,12 +84,12 @@ void put_owned(const ParamStore& params, const FlatPlace& place, const std::vect
 }
 
 // The gradient of a parameter as this rank has it; zero where another rank has the share.
-std::vector<double> gradient_of(const Assembly& assembly, const FlatPlace& place) {
+std::vector<double> gradient_of(const TrainingState& assembly, const FlatParam& place) {
   const ParamStore& params = assembly.params;
   if (params.layout().zero < 2) return values_of(assembly.device, place.param->grad);
   std::vector<double> local(static_cast<size_t>(place.param->value.shape.elements()));
   for (const FlatSection& section : params.sections()) {
-    const FlatRange share = params.share_of(section);
+    const FlatRange share = params.shard_of(section);
     const int64_t begin = std::max(share.begin, place.begin);
     const int64_t end = std::min(share.end(), place.begin + static_cast<int64_t>(local.size()));
     if (begin >= end) continue;
@@ -102,16 +102,16 @@ std::vector<double> gradient_of(const Assembly& assembly, const FlatPlace& place
 
 // What a rank holds of a parameter.
 struct Held {
-  const FlatPlace* place;
+  const FlatParam* place;
   std::vector<double> value, grad;
 };
 
 // All ranks call it together: divided parameters are gathered.
-std::vector<Held> held_by(Assembly& assembly) {
+std::vector<Held> held_by(TrainingState& assembly) {
   std::vector<Held> all;
   Exec ex = assembly.executor.exec();
-  for (const FlatPlace& place : assembly.params.flat()) {
-    assembly.leases.need(ex, place.param->bucket);
+  for (const FlatParam& place : assembly.params.flat()) {
+    assembly.leases.gather(ex, place.param->bucket);
     all.push_back(
         {&place, values_of(assembly.device, place.param->value), gradient_of(assembly, place)});
   }
@@ -154,7 +154,7 @@ void require_agreement(int64_t step, int rank, const StepOutcome& here, const St
 
 // Adds what the other ranks have put into theirs to this outcome: places that others own are zero.
 // Returns the loss and the norm of the first rank.
-StepOutcome gathered(Assembly& assembly, Communicator& world, StepOutcome& outcome) {
+StepOutcome gathered(TrainingState& assembly, Communicator& world, StepOutcome& outcome) {
   std::vector<std::vector<double>*> parts;
   for (LogicalTensor& tensor : outcome.tensors) {
     parts.push_back(&tensor.grad);
@@ -192,19 +192,20 @@ std::unique_ptr<Device> rank_device(const Config& config) {
 
 void train_rank(
     const Config& config, Device& device, Communicator& world,
-    std::shared_ptr<const Samples> samples, int64_t steps,
-    FunctionRef<void(int64_t step, const StepResult& result, Assembly& assembly)> after) {
-  Groups groups(layout_of(config), world);
+    std::shared_ptr<const Dataset> samples, int64_t steps,
+    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after) {
+  ProcessGroups groups(layout_of(config), world);
   const Plan plan = dry_run(config, {.rank = world.rank()});
-  Assembly assembly(config, device, groups, plan.arenas);
+  TrainingState assembly(config, device, groups, plan.arenas);
   assembly.initialize();
-  Loader loader(std::move(samples), Loader::shape_of(config, groups.coordinate(Axis::Data)));
-  Stepper stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations));
-  SentBytes sent;
+  DataLoader loader(std::move(samples),
+                    DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
+  StepRunner stepper(assembly, lr_schedule_from(config, plan.batch.global_batch, plan.iterations));
+  CommVolume sent;
   for (int64_t step = 0; step < steps; ++step) {
-    const SentBytes before = groups.sent();
+    const CommVolume before = groups.sent();
     const StepResult result = stepper.step(loader.next());
-    const SentBytes then = groups.sent();
+    const CommVolume then = groups.sent();
     sent.tensor += then.tensor - before.tensor;
     sent.data += then.data - before.data;
     sent.pipeline += then.pipeline - before.pipeline;
@@ -219,13 +220,13 @@ void train_rank(
 }
 
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps) {
-  const auto samples = std::make_shared<UnevenSamples>(config.model.vocab);
+  const auto samples = std::make_shared<UnevenDataset>(config.model.vocab);
   std::vector<StepOutcome> outcomes = empty_outcomes(config, steps);
   std::vector<bool> is_reported(outcomes.size());
   std::mutex mutex;
   run_ranks(layout_of(config).world(), kRankLimit, [&](Communicator& world) {
     const std::unique_ptr<Device> device = rank_device(config);
-    const auto record = [&](int64_t step, const StepResult& result, Assembly& assembly) {
+    const auto record = [&](int64_t step, const StepResult& result, TrainingState& assembly) {
       const std::vector<Held> held = held_by(assembly);
       const std::lock_guard lock(mutex);
       StepOutcome& outcome = outcomes[static_cast<size_t>(step)];
@@ -245,25 +246,25 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps) {
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Device& device,
                                       Communicator& world) {
   std::vector<StepOutcome> outcomes = empty_outcomes(config, steps);
-  const auto record = [&](int64_t step, const StepResult& result, Assembly& assembly) {
+  const auto record = [&](int64_t step, const StepResult& result, TrainingState& assembly) {
     StepOutcome& outcome = outcomes[static_cast<size_t>(step)];
     outcome.loss = result.loss;
     outcome.norm = result.grad_norm;
     put_all(assembly.params, held_by(assembly), outcome);
     require_agreement(step, world.rank(), outcome, gathered(assembly, world, outcome));
   };
-  train_rank(config, device, world, std::make_shared<UnevenSamples>(config.model.vocab), steps,
+  train_rank(config, device, world, std::make_shared<UnevenDataset>(config.model.vocab), steps,
              record);
   return outcomes;
 }
 
-void UnevenSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
+void UnevenDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   tokens_.read(index, batch, at);
   for (int64_t i = 0; i < batch.length; ++i) {
     const bool counts = index % 5 != 3 && (i * 7 + index * index) % 4 >= index % 3;
     batch.weight[static_cast<size_t>(at * batch.length + i)] = counts ? 1.0f : 0.0f;
   }
-  const bool is_packed = !batch.first_visible.empty();
+  const bool is_packed = !batch.document_start.empty();
   if (is_packed) batch.separate(at, batch.length / (2 + index % 3), batch.length);
 }
 

@@ -30,13 +30,13 @@ struct StepOutcome {
 // nothing is allocated.
 void train_rank(
     const Config& config, Device& device, Communicator& world,
-    std::shared_ptr<const Samples> samples, int64_t steps,
-    FunctionRef<void(int64_t step, const StepResult& result, Assembly& assembly)> after);
+    std::shared_ptr<const Dataset> samples, int64_t steps,
+    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after);
 
 // The device of a rank of that configuration.
 std::unique_ptr<Device> rank_device(const Config& config);
 
-// All ranks of the layout, as threads, on UnevenSamples; an outcome per step.
+// All ranks of the layout, as threads, on UnevenDataset; an outcome per step.
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps);
 
 // The same on ranks that exist: all of them call it together, and all get the outcome.
@@ -46,14 +46,14 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Devic
 // Made-up samples of which some tokens do not count: more in some samples than in others, and none
 // in a few. A mean over the wrong tokens, or over ranks instead of tokens, is then another number.
 
-class UnevenSamples final : public Samples {
+class UnevenDataset final : public Dataset {
  public:
-  explicit UnevenSamples(int64_t vocab) : tokens_(vocab, 7) {}
+  explicit UnevenDataset(int64_t vocab) : tokens_(vocab, 7) {}
   void read(int64_t index, HostBatch& batch, int64_t at) const override;
   std::string describe(int64_t index) const override { return tokens_.describe(index); }
 
  private:
-  MockSamples tokens_;
+  MockDataset tokens_;
 };
 
 }  // namespace bev

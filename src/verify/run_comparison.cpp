@@ -47,7 +47,7 @@ Comparison::Step compare(const StepOutcome& first, const StepOutcome& second) {
 
 }  // namespace
 
-Comparison compare(std::span<const StepOutcome> first, std::span<const StepOutcome> second) {
+Comparison compare_runs(std::span<const StepOutcome> first, std::span<const StepOutcome> second) {
   BEV_CHECK(first.size() == second.size(), Internal, "{} steps against {}", first.size(),
             second.size());
   Comparison result;

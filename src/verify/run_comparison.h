@@ -44,7 +44,7 @@ struct Comparison {
 };
 
 // REQUIRES: as many steps of both, with the same tensors.
-Comparison compare(std::span<const StepOutcome> first, std::span<const StepOutcome> second);
+Comparison compare_runs(std::span<const StepOutcome> first, std::span<const StepOutcome> second);
 
 // "layers.3.mlp.up.weight", "the loss".
 std::string name_of(const Difference& difference);

@@ -134,7 +134,7 @@ int64_t small_batch(const LayoutPair& pair) {
 }
 
 void require_legal(const Config& config) {
-  const std::vector<Problem> problems = check(config);
+  const std::vector<Problem> problems = check_config(config);
   BEV_CHECK(problems.empty(), Internal, "{}", report(problems, "the shrunk configuration"));
 }
 

@@ -35,8 +35,8 @@ Config divisible(Config c) {
   return c;
 }
 
-std::vector<double> values_of(const StoredCheckpoint& stored,
-                              const StoredCheckpoint::Logical& tensor) {
+std::vector<double> values_of(const CheckpointReader& stored,
+                              const CheckpointReader::Tensor& tensor) {
   std::vector<double> values(static_cast<size_t>(tensor.shape.elements()));
   stored.read(tensor, whole_of(tensor.shape), DType::f64,
               reinterpret_cast<std::byte*>(values.data()));
@@ -92,19 +92,19 @@ std::filesystem::path place_of(const std::filesystem::path& folder, int64_t iter
   return CheckpointFolder(folder).place_of(iteration);
 }
 
-RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> samples,
+RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Dataset> samples,
                             const Disturbance& disturb) {
   RunOutcome outcome;
   const ResumePoints points = find_resume_points(given.checkpoint);
   const Config config = with_padding_of(points, given);
   TrainingData data;
-  data.train = samples ? samples : std::make_shared<UnevenSamples>(config.model.vocab);
+  data.train = samples ? samples : std::make_shared<UnevenDataset>(config.model.vocab);
   run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
     const bool is_first = world.rank() == 0;
     const std::unique_ptr<Device> device = make_device(config.device);
-    Groups groups(layout_of(config), world);
-    app::RunStart start(config, points, *device, groups,
-                        dry_run(config, {.rank = world.rank()}).arenas, nullptr);
+    ProcessGroups groups(layout_of(config), world);
+    app::RunInit start(config, points, *device, groups,
+                       dry_run(config, {.rank = world.rank()}).arenas, nullptr);
     std::optional<RunCheckpoints> checkpoints;
     if (!config.checkpoint.save.empty()) {
       checkpoints.emplace(start.assembly(),
@@ -118,14 +118,14 @@ RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> 
                                                     outcome.save_failures.push_back(r.failure);
                                                 }});
     }
-    Trainer trainer(start.assembly(), data, start.start());
+    TrainLoop trainer(start.assembly(), data, start.start());
     TrainObserver observer{.iteration =
                                [&](const Progress& p) {
                                  if (is_first) outcome.iterations.push_back(p);
                                  if (disturb) disturb(world.rank(), p, start.assembly());
                                },
                            .validation = [](const Validation&) {},
-                           .wishes = [] { return Wishes{}; },
+                           .poll_requests = [] { return RunRequests{}; },
                            .event =
                                [&](const GuardEvent& e) {
                                  if (is_first) outcome.events.push_back(e);
@@ -136,7 +136,7 @@ RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> 
       observer.between_steps = [&] { checkpoints->poll(); };
       observer.finish_saving = [&] { return checkpoints->finish(); };
       observer.roll_back = [&](int64_t most) {
-        return start.go_back(CheckpointFolder(config.checkpoint.save), most, nullptr);
+        return start.roll_back_to(CheckpointFolder(config.checkpoint.save), most, nullptr);
       };
     }
     const TrainSummary summary = trainer.run(observer);
@@ -146,11 +146,11 @@ RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Samples> 
   return outcome;
 }
 
-Worst worst_difference(const StoredCheckpoint& a, const StoredCheckpoint& b, const Config& config) {
+Worst worst_difference(const CheckpointReader& a, const CheckpointReader& b, const Config& config) {
   Worst worst;
   if (a.tensors().size() != b.tensors().size()) return {INFINITY, "another number of tensors"};
   for (const auto& [name, tensor] : a.tensors()) {
-    const StoredCheckpoint::Logical* other = b.find(name);
+    const CheckpointReader::Tensor* other = b.find(name);
     if (other == nullptr) return {INFINITY, name};
     const std::vector<double> x = values_of(a, tensor), y = values_of(b, *other);
     const Meaning meaning = meaning_of(name, tensor.shape, config);

@@ -25,11 +25,12 @@ struct RunOutcome {
 };
 
 // Called on each rank after each iteration.
-using Disturbance = std::function<void(int rank, const Progress& progress, Assembly& assembly)>;
+using Disturbance =
+    std::function<void(int rank, const Progress& progress, TrainingState& assembly)>;
 
 // Runs the iterations of the configuration that are left, from checkpoint.load where it is given,
-// and saves as it says. Throws what the ranks throw. `samples`: absent: UnevenSamples.
-RunOutcome run_checkpointed(const Config& config, std::shared_ptr<const Samples> samples = {},
+// and saves as it says. Throws what the ranks throw. `samples`: absent: UnevenDataset.
+RunOutcome run_checkpointed(const Config& config, std::shared_ptr<const Dataset> samples = {},
                             const Disturbance& disturb = {});
 
 // The same configuration under another layout: "tp2.dp2.zero1".
@@ -49,6 +50,6 @@ struct Worst {
   double difference = 0;
   std::string tensor{};
 };
-Worst worst_difference(const StoredCheckpoint& a, const StoredCheckpoint& b, const Config& config);
+Worst worst_difference(const CheckpointReader& a, const CheckpointReader& b, const Config& config);
 
 }  // namespace bev::test

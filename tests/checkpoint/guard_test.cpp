@@ -15,7 +15,7 @@ namespace bev::test {
 namespace {
 
 // Samples of tokens that follow each other and are soon learned, but one.
-class MarkedSamples final : public Samples {
+class MarkedSamples final : public Dataset {
  public:
   enum class Mark : uint8_t { NotFinite, Random };
 
@@ -42,7 +42,7 @@ class MarkedSamples final : public Samples {
   int64_t vocab_;
   Mark mark_;
   int64_t marked_;
-  MockSamples random_;
+  MockDataset random_;
 };
 
 using Mark = MarkedSamples::Mark;
@@ -73,7 +73,7 @@ Config guarded(const std::string& layout, const std::filesystem::path& folder) {
   return c;
 }
 
-std::shared_ptr<const Samples> marked(const Config& c, Mark mark) {
+std::shared_ptr<const Dataset> marked(const Config& c, Mark mark) {
   return std::make_shared<MarkedSamples>(c.model.vocab, mark, kMarked);
 }
 
@@ -85,7 +85,7 @@ void expect_as_without(const Config& disturbed, Mark mark, const std::string& le
   c.data.skip = left_out;
   const RunOutcome plain = run_checkpointed(c, marked(c, mark));
   EXPECT_TRUE(plain.events.empty()) << plain.events[0].text;
-  const StoredCheckpoint a(place_of(disturbed.checkpoint.save, kIterations)),
+  const CheckpointReader a(place_of(disturbed.checkpoint.save, kIterations)),
       b(place_of(folder.path(), kIterations));
   EXPECT_TRUE(same_bits(a, b));
   EXPECT_TRUE(same_position(a.manifest(), b.manifest()));
@@ -122,7 +122,7 @@ TEST_P(Guards, RollBackAndLeaveOutASpike) {
   if (c.parallel.ranks > 1 && GetParam().rank >= 0) {
     EXPECT_TRUE(has(event.text, format("rank {}, ", GetParam().rank))) << event.text;
   }
-  EXPECT_EQ(run.summary.ending, Ending::Complete);
+  EXPECT_EQ(run.summary.ending, ExitReason::Complete);
   EXPECT_EQ(run.summary.rollbacks, 1);
   const Manifest manifest = read_manifest(place_of(folder.path(), kIterations));
   EXPECT_EQ(manifest.consumed_samples, 8 * kIterations);
@@ -145,7 +145,7 @@ TEST_P(Guards, RollBackFromWhatIsNotFinite) {
   EXPECT_TRUE(has(text, "1 of its 8 samples have a loss that is not finite")) << text;
   EXPECT_TRUE(has(text, format("sample number {}", kMarked))) << text;
   EXPECT_TRUE(has(text, "gradients that are not finite: ")) << text;
-  EXPECT_EQ(run.summary.ending, Ending::Complete);
+  EXPECT_EQ(run.summary.ending, ExitReason::Complete);
   expect_as_without(c, Mark::NotFinite, format("{}-{}", kFirst - 8, kLast + 16));
 }
 
@@ -179,8 +179,8 @@ TEST_P(Guards, LogASpikeAndGoOn) {
   c.guard.loss_spike = OnSpike::Ignore;
   c.checkpoint.save = ignored.path().string();
   EXPECT_TRUE(run_checkpointed(c, marked(c, Mark::Random)).events.empty());
-  EXPECT_TRUE(same_bits(StoredCheckpoint(place_of(watched.path(), kIterations)),
-                        StoredCheckpoint(place_of(ignored.path(), kIterations))));
+  EXPECT_TRUE(same_bits(CheckpointReader(place_of(watched.path(), kIterations)),
+                        CheckpointReader(place_of(ignored.path(), kIterations))));
 }
 
 // A run that a guard stopped has saved the state before the bad step. Fails when the step counts,
@@ -190,19 +190,19 @@ TEST_P(Guards, StopAndContinue) {
   Config c = guarded(GetParam().layout, stopped.path());
   c.guard.loss_spike = OnSpike::Stop;
   const RunOutcome run = run_checkpointed(c, marked(c, Mark::Random));
-  EXPECT_EQ(run.summary.ending, Ending::Spike);
+  EXPECT_EQ(run.summary.ending, ExitReason::Spike);
   EXPECT_EQ(run.summary.iterations, kBad - 1);
   EXPECT_TRUE(std::filesystem::exists(place_of(stopped.path(), kBad - 1)));
   Config on = c;
   on.checkpoint.load = c.checkpoint.save;
   on.guard.loss_spike = OnSpike::Ignore;
-  EXPECT_EQ(run_checkpointed(on, marked(c, Mark::Random)).summary.ending, Ending::Complete);
+  EXPECT_EQ(run_checkpointed(on, marked(c, Mark::Random)).summary.ending, ExitReason::Complete);
   Config plain = c;
   plain.checkpoint.save = whole.path().string();
   plain.guard.loss_spike = OnSpike::Ignore;
   run_checkpointed(plain, marked(c, Mark::Random));
-  EXPECT_TRUE(same_bits(StoredCheckpoint(place_of(stopped.path(), kIterations)),
-                        StoredCheckpoint(place_of(whole.path(), kIterations))));
+  EXPECT_TRUE(same_bits(CheckpointReader(place_of(stopped.path(), kIterations)),
+                        CheckpointReader(place_of(whole.path(), kIterations))));
 }
 
 // Rolled back, saved, ended, continued. Fails when the samples that were left out are not part of
@@ -218,7 +218,8 @@ TEST_P(Guards, RollBackEndAndContinue) {
     run_checkpointed(first, marked(c, Mark::Random));
     Config second = c;
     second.checkpoint.load = c.checkpoint.save;
-    EXPECT_EQ(run_checkpointed(second, marked(c, Mark::Random)).summary.ending, Ending::Complete);
+    EXPECT_EQ(run_checkpointed(second, marked(c, Mark::Random)).summary.ending,
+              ExitReason::Complete);
     // What is in the checkpoint of iteration 30 cannot be left out any more.
     expect_as_without(c, Mark::Random, format("{}-{}", until == 30 ? kFirst : kFirst - 8, kLast));
   }
@@ -242,9 +243,9 @@ TEST(Rollback, BeginsAgainBeforeTheFirstCheckpoint) {
 }
 
 // Every sample from the marked one on is bad: the weights, not the data, may be the reason.
-class BadFrom final : public Samples {
+class BadFrom final : public Dataset {
  public:
-  explicit BadFrom(std::shared_ptr<const Samples> good) : good_(std::move(good)) {}
+  explicit BadFrom(std::shared_ptr<const Dataset> good) : good_(std::move(good)) {}
   void read(int64_t index, HostBatch& batch, int64_t at) const override {
     good_->read(index, batch, at);
     if (index >= kMarked) batch.weight[static_cast<size_t>(at * batch.length)] = NAN;
@@ -252,7 +253,7 @@ class BadFrom final : public Samples {
   std::string describe(int64_t index) const override { return good_->describe(index); }
 
  private:
-  std::shared_ptr<const Samples> good_;
+  std::shared_ptr<const Dataset> good_;
 };
 
 // Fails when a run rolls back for ever.
@@ -262,7 +263,7 @@ TEST(Rollback, GivesUp) {
   c.guard.nonfinite = OnNonFinite::Rollback;
   c.guard.rollbacks = 2;
   const RunOutcome run = run_checkpointed(c, std::make_shared<BadFrom>(marked(c, Mark::Random)));
-  EXPECT_EQ(run.summary.ending, Ending::NonFinite);
+  EXPECT_EQ(run.summary.ending, ExitReason::NonFinite);
   EXPECT_EQ(run.summary.rollbacks, 2);
   EXPECT_TRUE(has(run.summary.reason, "2 rollbacks since the last checkpoint did not help"))
       << run.summary.reason;
@@ -272,10 +273,10 @@ TEST(Rollback, GivesUp) {
 // Flips a bit of a weight on one rank after an iteration.
 Disturbance flip(int on_rank, int64_t after, bool once) {
   auto done = std::make_shared<std::atomic<bool>>(false);
-  return [=](int rank, const Progress& p, Assembly& assembly) {
+  return [=](int rank, const Progress& p, TrainingState& assembly) {
     if (rank != on_rank || p.iteration != after || (once && done->exchange(true))) return;
     Param* param = assembly.params.find("final_norm.weight");
-    if (param == nullptr) param = assembly.params.distinct().front();
+    if (param == nullptr) param = assembly.params.unique_params().front();
     double value = 0;
     assembly.device.download(param->value.data, &value, sizeof value);
     uint64_t bits = 0;
@@ -302,7 +303,7 @@ TEST_P(Corruption, IsNamedAndStopsTheRun) {
   c.guard.loss_spike = OnSpike::Ignore;
   c.guard.hash_interval = 5;
   const RunOutcome run = run_checkpointed(c, marked(c, Mark::Random), flip(rank, 12, false));
-  EXPECT_EQ(run.summary.ending, Ending::Corruption);
+  EXPECT_EQ(run.summary.ending, ExitReason::Corruption);
   ASSERT_EQ(run.events.size(), 1u);
   // A checkpoint is due at 14.
   EXPECT_EQ(run.events[0].iteration, 14);
@@ -322,11 +323,11 @@ TEST_P(Corruption, IsHealedByRollingBack) {
   c.guard.hash_interval = 5;
   c.guard.corruption = OnCorruption::Rollback;
   const RunOutcome run = run_checkpointed(c, marked(c, Mark::Random), flip(rank, 12, true));
-  EXPECT_EQ(run.summary.ending, Ending::Complete);
+  EXPECT_EQ(run.summary.ending, ExitReason::Complete);
   EXPECT_EQ(run.summary.rollbacks, 1);
   c.checkpoint.save = plain.path().string();
   EXPECT_TRUE(run_checkpointed(c, marked(c, Mark::Random)).events.empty());
-  const StoredCheckpoint a(place_of(folder.path(), kIterations)),
+  const CheckpointReader a(place_of(folder.path(), kIterations)),
       b(place_of(plain.path(), kIterations));
   EXPECT_TRUE(same_bits(a, b));
   EXPECT_TRUE(same_position(a.manifest(), b.manifest()));

@@ -33,7 +33,7 @@ class Halves {
   const Config& config() const { return config_; }
 
   // The undisturbed training on one rank.
-  StoredCheckpoint whole() const { return StoredCheckpoint(place_of(whole_ / "run", 4)); }
+  CheckpointReader whole() const { return CheckpointReader(place_of(whole_ / "run", 4)); }
 
   std::filesystem::path saved_under(const std::string& layout) {
     const std::filesystem::path folder = parts_ / layout;
@@ -80,7 +80,7 @@ void expect_continued(bool gpt, const Pair& pair) {
                         std::filesystem::copy_options::recursive);
   const RunOutcome outcome = run_checkpointed(second_part(under(config, pair.to), folder.path()));
   ASSERT_EQ(outcome.iterations.size(), 2u);
-  const StoredCheckpoint continued(place_of(folder.path(), 4));
+  const CheckpointReader continued(place_of(folder.path(), 4));
   const Worst worst = worst_difference(halves.whole(), continued, config);
   std::printf("worst difference %.2e, %s\n", worst.difference, worst.tensor.c_str());
   EXPECT_LT(worst.difference, kBound) << worst.tensor;
@@ -97,7 +97,7 @@ TEST(PiecesOfLayouts, AreWholeWithOneTensorRank) {
   for (const char* layout : {"dp1", "dp4", "pp4", "pp2.chunks2", "dp2.zero1"}) {
     const TemporaryDirectory folder;
     run_checkpointed(first_part(under(divisible_llama(), layout), folder.path(), 1));
-    const StoredCheckpoint stored(place_of(folder.path(), 1));
+    const CheckpointReader stored(place_of(folder.path(), 1));
     for (const auto& [name, tensor] : stored.tensors()) {
       const bool is_divided = std::string(layout) == "dp2.zero1" && name != parameter_of(name);
       if (is_divided) continue;

@@ -17,8 +17,8 @@ RunOutcome expect_continues_bit_for_bit(const Config& config) {
   const RunOutcome after = run_checkpointed(second_part(config, halves.path()));
   EXPECT_EQ(after.summary.iterations, iterations);
 
-  const StoredCheckpoint a(place_of(whole.path(), iterations));
-  const StoredCheckpoint b(place_of(halves.path(), iterations));
+  const CheckpointReader a(place_of(whole.path(), iterations));
+  const CheckpointReader b(place_of(halves.path(), iterations));
   EXPECT_TRUE(same_bits(a, b));
   EXPECT_EQ(a.manifest().update, b.manifest().update);
   EXPECT_EQ(a.manifest().consumed_samples, b.manifest().consumed_samples);

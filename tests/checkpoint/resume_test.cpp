@@ -79,7 +79,7 @@ TEST(ResumeChoices, FinetuneTakesTheWeightsAlone) {
   ASSERT_EQ(outcome.iterations.size(), 1u);
   EXPECT_EQ(outcome.iterations[0].iteration, 1);
   EXPECT_EQ(outcome.iterations[0].samples, 8);
-  const StoredCheckpoint a(place_of(first.path(), 4)), b(place_of(second.path(), 1));
+  const CheckpointReader a(place_of(first.path(), 4)), b(place_of(second.path(), 1));
   // Without a learning rate the weights stay.
   const std::string name = "layers.0.mlp.up.weight";
   std::vector<double> x(static_cast<size_t>(a.find(name)->shape.elements())), y(x.size());
@@ -109,7 +109,7 @@ TEST(ResumeChoices, WeightsAloneCannotContinue) {
   Config config = divisible_gpt();
   config.checkpoint.save_optimizer = false;
   run_checkpointed(first_part(config, folder.path(), 2));
-  EXPECT_EQ(StoredCheckpoint(place_of(folder.path(), 2)).find("layers.0.mlp.up.weight/adam.m"),
+  EXPECT_EQ(CheckpointReader(place_of(folder.path(), 2)).find("layers.0.mlp.up.weight/adam.m"),
             nullptr);
   config.checkpoint.save_optimizer = true;
   expect_error(ErrorKind::Usage, "holds weights only",
@@ -117,7 +117,7 @@ TEST(ResumeChoices, WeightsAloneCannotContinue) {
 }
 
 // Samples of which one cannot be read.
-class WithAHole final : public Samples {
+class WithAHole final : public Dataset {
  public:
   WithAHole(int64_t vocab, int64_t hole) : good_(vocab), hole_(hole) {}
   void read(int64_t index, HostBatch& batch, int64_t at) const override {
@@ -127,7 +127,7 @@ class WithAHole final : public Samples {
   std::string describe(int64_t index) const override { return good_.describe(index); }
 
  private:
-  UnevenSamples good_;
+  UnevenDataset good_;
   int64_t hole_;
 };
 
@@ -137,7 +137,7 @@ TEST(ResumeChoices, WhatNobodyTrainedOnIsNotBehindTheRun) {
   const Config config = under(divisible_gpt(), "dp2");
   const RunOutcome outcome = run_checkpointed(first_part(config, folder.path(), 0),
                                               std::make_shared<WithAHole>(config.model.vocab, 15));
-  EXPECT_EQ(outcome.summary.ending, Ending::BadData);
+  EXPECT_EQ(outcome.summary.ending, ExitReason::BadData);
   const Manifest manifest = read_manifest(place_of(folder.path(), 1));
   EXPECT_EQ(manifest.data_position, 8);
   EXPECT_EQ(manifest.consumed_samples, 8);
@@ -169,8 +169,8 @@ TEST(ResumeChoices, AnotherPrecisionRoundsTheMasters) {
   wide.optim.weight_decay = 0;
   wide.checkpoint.scheduler = SchedulerSource::New;
   run_checkpointed(wide);
-  const StoredCheckpoint a(place_of(folder.path(), 2)), b(place_of(folder.path(), 4));
-  const auto values = [](const StoredCheckpoint& stored, const std::string& name) {
+  const CheckpointReader a(place_of(folder.path(), 2)), b(place_of(folder.path(), 4));
+  const auto values = [](const CheckpointReader& stored, const std::string& name) {
     std::vector<double> v(static_cast<size_t>(stored.find(name)->shape.elements()));
     stored.read(*stored.find(name), whole_of(stored.find(name)->shape), DType::f64,
                 reinterpret_cast<std::byte*>(v.data()));

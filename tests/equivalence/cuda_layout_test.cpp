@@ -25,7 +25,8 @@ class CudaLayouts : public ::testing::TestWithParam<LayoutCase> {
 TEST_P(CudaLayouts, TrainAsOneRank) {
   const LayoutCase& c = GetParam();
   const Bounds bounds = c.one.device.precision == Precision::F32 ? kCudaF32 : kCudaBf16;
-  const Comparison compared = compare(train_layout(c.many, kSteps), train_layout(c.one, kSteps));
+  const Comparison compared =
+      compare_runs(train_layout(c.many, kSteps), train_layout(c.one, kSteps));
   for (const Difference& d : compared.all())
     ASSERT_LE(d.ratio, bounds.of(d.quantity)) << name_of(d) << " in step " << d.step;
 }

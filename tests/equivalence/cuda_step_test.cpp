@@ -58,14 +58,14 @@ class CudaStep : public ::testing::TestWithParam<TinyModel> {
 
 // Fault that fails it: what a rehearsal leaves behind in gradients, sums or counters takes part in
 // the steps.
-TEST_P(CudaStep, RehearsalLeavesNoTrace) {
+TEST_P(CudaStep, AutotuningLeavesNoTrace) {
   for (const int64_t micros : {1, 2, 3}) {
     Config config = on_cuda(GetParam().config, Precision::Bf16, true);
     config.train.global_batch = micros * config.train.micro_batch;
-    SmallRun plain(config), rehearsed(config);
-    rehearsed.stepper.rehearse(rehearsed.loader.next());
+    SmallRun plain(config), autotuned(config);
+    autotuned.stepper.autotune(autotuned.loader.next());
     plain.loader.next();
-    expect_same_bits(plain, rehearsed);
+    expect_same_bits(plain, autotuned);
   }
 }
 
@@ -81,8 +81,8 @@ TEST_P(CudaStep, RecordedWorkGivesTheSameBits) {
     EXPECT_EQ(recorded.train(5), issued.train(5));
     EXPECT_TRUE(same_bits(recorded.assembly.params, issued.assembly.params, &Param::grad));
     EXPECT_TRUE(same_bits(recorded.assembly.params, issued.assembly.params, &Param::value));
-    EXPECT_GT(recorded.assembly.executor.replays(), 0);
-    EXPECT_EQ(issued.assembly.executor.replays(), 0);
+    EXPECT_GT(recorded.assembly.executor.graph_launches(), 0);
+    EXPECT_EQ(issued.assembly.executor.graph_launches(), 0);
   }
 }
 
@@ -92,7 +92,7 @@ TEST_P(CudaStep, FollowsReference) {
   SmallRun reference(GetParam().config);
   std::vector<double> truth = reference.train(1);
   std::map<std::string, std::vector<double>> gradients;
-  for (Param* param : reference.assembly.params.distinct())
+  for (Param* param : reference.assembly.params.unique_params())
     gradients[param->spec.name] = values_of(param->grad);
   for (const double loss : reference.train(2)) truth.push_back(loss);
   struct Level {
@@ -109,7 +109,7 @@ TEST_P(CudaStep, FollowsReference) {
     // The gradient as it stands carries the loss scale.
     const double scale = level.precision == Precision::F16 ? 256 : 1;
     double worst = 0;
-    for (Param* param : cuda.assembly.params.distinct()) {
+    for (Param* param : cuda.assembly.params.unique_params()) {
       if (param->spec.name.ends_with("qkv.bias")) continue;
       const std::vector<double> got = values_of(*cuda.device, param->grad);
       const std::vector<double>& want = gradients[param->spec.name];
@@ -234,13 +234,13 @@ TEST(CudaOverflow, FollowsTheRule) {
   SmallRun run(c);
   std::vector<double> state(kUpdateStates), decision(kUpdateDecisions);
   const LossScaling scaling = scaling_from(c);
-  start_updates(scaling, state.data());
-  const ScheduleSpec schedule = schedule_from(c, run.plan.batch.global_batch, run.plan.iterations);
+  reset_update_state(scaling, state.data());
+  const LrSchedule schedule = lr_schedule_from(c, run.plan.batch.global_batch, run.plan.iterations);
   constexpr double kLoss[] = {1, 1};
   int skipped = 0, applied = 0;
   for (int i = 0; i < 40; ++i) {
     const std::vector<double> before =
-        values_of(*run.device, run.assembly.params.distinct()[0]->value);
+        values_of(*run.device, run.assembly.params.unique_params()[0]->value);
     const StepResult result = run.stepper.step(run.loader.next());
     decide_update(
         result.applied ? 1 : INFINITY, kLoss,
@@ -251,7 +251,7 @@ TEST(CudaOverflow, FollowsTheRule) {
     EXPECT_NEAR(result.next_lr, decision[kNextRate], 1e-15) << "step " << i;
     (result.applied ? applied : skipped) += 1;
     if (!result.applied) {
-      EXPECT_EQ(before, values_of(*run.device, run.assembly.params.distinct()[0]->value));
+      EXPECT_EQ(before, values_of(*run.device, run.assembly.params.unique_params()[0]->value));
     }
   }
   EXPECT_GT(skipped, 3);

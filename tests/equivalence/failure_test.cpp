@@ -53,7 +53,7 @@ int told_of(const Config& config, const Fault& fault) {
                                                              fails ? fault.samples : Fuse::kNever);
         const std::unique_ptr<Device> device = rank_device(config);
         train_rank(config, *device, faulty, samples, kSteps,
-                   [](int64_t, const StepResult&, const Assembly&) {});
+                   [](int64_t, const StepResult&, const TrainingState&) {});
         // So that no rank is done before it could be told.
         world.barrier(kLimit);
       } catch (const Error& error) {

@@ -81,7 +81,7 @@ const std::vector<Factor>& layout_factors() {
       {"schedule",
        {"gpipe", "1f1b", "interleaved", "zero-bubble"},
        set_schedule,
-       [](const Config& c) { return static_cast<size_t>(schedule_of(c)); }},
+       [](const Config& c) { return static_cast<size_t>(schedule_kind(c)); }},
       {"embedding",
        {"untied", "tied"},
        [](Config& c, size_t v) { c.model.tied = v == 1; },
@@ -113,7 +113,7 @@ PairCoverage legal_pairs(int64_t most_ranks) {
   FactorValues values(layout_factors().size());
   do {
     const Config c = configured(values);
-    if (c.parallel.ranks <= most_ranks && check(c).empty()) legal.add(values);
+    if (c.parallel.ranks <= most_ranks && check_config(c).empty()) legal.add(values);
   } while (advance(values));
   return legal;
 }

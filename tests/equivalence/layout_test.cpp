@@ -19,7 +19,7 @@ namespace {
 constexpr int kSteps = 3;
 
 Comparison compared(const LayoutCase& c) {
-  return compare(train_layout(c.many, kSteps), train_layout(c.one, kSteps));
+  return compare_runs(train_layout(c.many, kSteps), train_layout(c.one, kSteps));
 }
 
 void expect_within(const Bounds& bounds, const Comparison& comparison) {

@@ -77,10 +77,12 @@ TEST_P(Memory, OneByteTooFewIsAnError) {
     ArenaSizes sizes = plan.arenas;
     (scratch ? sizes.scratch : sizes.keep) -= 1;
     const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 2);
-    Assembly assembly(config, *device, sizes);
+    TrainingState assembly(config, *device, sizes);
     assembly.initialize();
-    Stepper stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations));
-    Loader loader(std::make_shared<MockSamples>(plan.model.vocab, 7), Loader::shape_of(config));
+    StepRunner stepper(assembly,
+                       lr_schedule_from(config, plan.batch.global_batch, plan.iterations));
+    DataLoader loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
+                      DataLoader::shape_of(config));
     try {
       stepper.step(loader.next());
       FAIL() << "the step fits into less than was planned";

@@ -28,7 +28,7 @@ class RecomputedLayouts : public ::testing::TestWithParam<const char*> {
     recomputed.parallel = layout;
     recomputed.recompute = recompute;
     const Comparison compared =
-        compare(train_layout(recomputed, kSteps), train_layout(kept, kSteps));
+        compare_runs(train_layout(recomputed, kSteps), train_layout(kept, kSteps));
     const auto found = compared.first_beyond(1e-12);
     EXPECT_FALSE(found) << name_of(*found) << " differs by " << found->ratio << " in step "
                         << found->step;

@@ -17,23 +17,23 @@ namespace {
 TEST(WholeModel, IsGatheredFromEveryLayout) {
   for (const Config& one : {divisible_gpt(), divisible_llama()}) {
     const std::unique_ptr<Device> device = make_device(one.device);
-    PlacedModel alone(one, *device);
+    RankModel alone(one, *device);
     alone.params.initialize(static_cast<uint64_t>(one.train.seed));
     for (const char* layout : {"tp2", "tp4.sp", "pp4", "pp2.chunks2", "dp2.zero1", "dp2.zero3",
                                "tp2.sp.pp2.dp2.zero3"}) {
       Config many = one;
       many.parallel = parse_layout(layout);
-      const Config whole = on_one_rank(many);
+      const Config whole = single_rank_config(many);
       run_ranks(layout_of(many).world(), std::chrono::seconds(60), [&](Communicator& world) {
-        Groups groups(layout_of(many), world);
+        ProcessGroups groups(layout_of(many), world);
         const std::unique_ptr<Device> own = make_device(many.device);
-        Assembly assembly(many, *own, groups, dry_run(many, {.rank = world.rank()}).arenas);
+        TrainingState assembly(many, *own, groups, dry_run(many, {.rank = world.rank()}).arenas);
         assembly.initialize();
         Exec ex = assembly.executor.exec();
-        const std::unique_ptr<PlacedModel> gathered = gather_model(whole, assembly, ex);
+        const std::unique_ptr<RankModel> gathered = gather_model(whole, assembly, ex);
         ASSERT_EQ(gathered != nullptr, world.rank() == 0);
         if (!gathered) return;
-        ASSERT_EQ(gathered->params.distinct().size(), alone.params.distinct().size());
+        ASSERT_EQ(gathered->params.unique_params().size(), alone.params.unique_params().size());
         EXPECT_TRUE(same_bits(gathered->params, alone.params, &Param::value)) << layout;
       });
     }

@@ -21,7 +21,7 @@ void require(bool condition) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view line(reinterpret_cast<const char*>(data), size);
   const std::vector<std::string> keys{"text", "b"};
-  bev::JsonLineReader reader(keys);
+  bev::JsonlReader reader(keys);
   const bool good = reader.read(line).empty();
   if (good)
     for (size_t key = 0; key < keys.size(); ++key)

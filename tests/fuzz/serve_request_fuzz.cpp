@@ -15,7 +15,7 @@ void expect(bool is_true) {
   if (!is_true) std::abort();
 }
 
-void expect_in_range(const bev::ChoiceOptions& c) {
+void expect_in_range(const bev::SamplingOptions& c) {
   expect(c.temperature >= 0 && c.temperature <= 100);
   expect(c.top_k >= 0 && c.top_k <= kLimits.vocab);
   expect(c.top_p >= 0 && c.top_p <= 1 && c.min_p >= 0 && c.min_p <= 1);

@@ -53,7 +53,7 @@ void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
       [&](size_t part, std::optional<int64_t> wanted) {
         requests.push_back(wanted);
         const auto file = open_tokens(dir, prefixes[part]);
-        return std::make_shared<const MegatronSamples>(
+        return std::make_shared<const MegatronDataset>(
             file,
             MegatronSamplesSpec{
                 .index = {.range = range_of(*file, entry.at("split").get<std::string>(), split),
@@ -70,7 +70,7 @@ void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
   for (size_t i = 0; i < prefixes.size(); ++i) {
     const Json& part = facts.at("parts").at(i);
     wrong += part.at("prefix") == prefixes[i] ? 0 : 1;
-    wrong += optional_integer(part.at("wanted_samples")) == requests[i] ? 0 : 1;
+    wrong += optional_integer(part.at("samples_needed")) == requests[i] ? 0 : 1;
     wrong += part.at("samples") == blend.parts[i]->count() ? 0 : 1;
     wrong += part.at("epochs") == blend.parts[i]->index().epochs ? 0 : 1;
   }

@@ -28,7 +28,7 @@ Course follow(Device& device, const LossScaling& scaling, const std::string& ove
   const Tensor state = at(0, kUpdateStates), decision = at(kUpdateStates, kUpdateDecisions);
   const Tensor norm = at(kUpdates, 1), loss = at(kAll - 2, 2);
   std::vector<double> host(kUpdateStates);
-  start_updates(scaling, host.data());
+  reset_update_state(scaling, host.data());
   device.upload(host.data(), state.data, bytes_of(state));
   Arena none(device, 0, "none");
   Exec ex{device, device.compute_stream(), none, none, none};

@@ -164,8 +164,8 @@ class ModelCases {
     const int64_t length = longest_sequence(folder, 1 << 20);
     LoadedModel model(folder, {.kind = place_.device, .threads = 2, .precision = place_.precision},
                       1, length);
-    Decoder decoder(model, {.rows = 2, .length = length, .page = 5});
-    Batcher batcher(decoder);
+    InferenceEngine decoder(model, {.rows = 2, .length = length, .page = 5});
+    ContinuousBatcher batcher(decoder);
     struct Text {
       std::vector<int32_t> ids;
       Values logprobs;

@@ -95,7 +95,7 @@ ModelRun::ModelRun(const std::filesystem::path& dir, const Tokens& tokens, const
       plan_(dry_run(config_, {.inference = true})),
       device_(make_device(place.device, plan_.threads)),
       assembly_(config_, *device_, plan_.arenas),
-      stepper_(assembly_, schedule_from(config_, plan_.batch.global_batch, plan_.iterations)) {
+      stepper_(assembly_, lr_schedule_from(config_, plan_.batch.global_batch, plan_.iterations)) {
   load_huggingface(dir, assembly_.params);
   Exec ex = assembly_.executor.exec();
   assembly_.optimizer->refresh_master(ex);
@@ -124,7 +124,7 @@ std::vector<NamedValues> ModelRun::forward(const HostBatch& batch) {
 
 std::vector<NamedValues> ModelRun::named(Tensor Param::* tensor) {
   std::vector<NamedValues> all;
-  for (const Param* param : assembly_.params.distinct()) {
+  for (const Param* param : assembly_.params.unique_params()) {
     for (NamedValues& values : huggingface_values(model_.family, param->spec, param->*tensor,
                                                   *device_, plan_.model.vocab)) {
       all.push_back(std::move(values));
@@ -163,7 +163,7 @@ double ModelRun::clip_coefficient(double grad_norm) {
   device_->upload(&value, squared.tensor.data, sizeof(value));
   Exec ex = assembly_.executor.exec();
   double start[kUpdateStates];
-  start_updates({}, start);
+  reset_update_state({}, start);
   device_->upload(start, state.tensor.data, sizeof start);
   ops::decide_update(ex, {.norm_squared = squared.tensor,
                           .loss = loss.tensor,
@@ -175,7 +175,7 @@ double ModelRun::clip_coefficient(double grad_norm) {
 
 std::vector<std::string> ModelRun::names(bool decayed) {
   std::vector<std::string> names;
-  for (const Param* param : assembly_.params.distinct()) {
+  for (const Param* param : assembly_.params.unique_params()) {
     if (param->spec.decay != decayed) continue;
     for (const NamedValues& values : huggingface_values(model_.family, param->spec, param->value,
                                                         *device_, plan_.model.vocab)) {

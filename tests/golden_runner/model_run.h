@@ -58,8 +58,8 @@ class ModelRun {
   Config config_;
   Plan plan_;
   std::unique_ptr<Device> device_;
-  Assembly assembly_;
-  Stepper stepper_;
+  TrainingState assembly_;
+  StepRunner stepper_;
 };
 
 }  // namespace bev::golden

@@ -240,7 +240,7 @@ void attention_case(OpCase& c, bool causal) {
   const Tensor out = c.make(q.shape, c.dtype());
   const Tensor lse = c.make({q_layout.batch, q.shape[1], q.shape[0] / q_layout.batch}, c.sums());
   ops::AttentionMask mask{.causal = causal};
-  if (!causal) mask.key_visible = c.put(c.values("in.key_mask"), {k.shape[0]}, DType::i32);
+  if (!causal) mask.key_mask = c.put(c.values("in.key_mask"), {k.shape[0]}, DType::i32);
   const double scale = 1.0 / std::sqrt(static_cast<double>(q_layout.dim));
   ops::attention(c.exec(), {.q = q,
                             .k = k,
@@ -345,7 +345,7 @@ void clip_case(OpCase& c, double max_norm) {
   UpdateRule rule{.max_norm = max_norm};
   rule.schedule = {.max_lr = -1, .style = LrDecay::Constant};
   Values started(kUpdateStates);
-  start_updates(rule.scaling, started.data());
+  reset_update_state(rule.scaling, started.data());
   ops::decide_update(c.exec(), {.norm_squared = norm_squared,
                                 .loss = c.zeros({2}, DType::f64),
                                 .rule = rule,

@@ -71,7 +71,7 @@ void run_split(const Json& entry, const std::string& name, Report& report) {
 }
 
 // Which flags a mode of the golden samples stands for.
-DocumentEnds ends_of(const std::string& mode) {
+EodRules ends_of(const std::string& mode) {
   const bool all = mode == "on";
   BEV_CHECK(all || mode == "off" || mode == "eod_mask_loss" || mode == "reset_position_ids" ||
                 mode == "reset_attention_mask",
@@ -91,8 +91,8 @@ bool sample_agrees(const HostBatch& batch, const Ids& text, const Json& row) {
            batch.positions[i] ==
                (row.contains("position_ids") ? row.at("position_ids").at(i).get<int32_t>() : plain);
     same = same &&
-           batch.first_visible[i] ==
-               (row.contains("first_visible") ? row.at("first_visible").at(i).get<int32_t>() : 0);
+           batch.document_start[i] ==
+               (row.contains("document_start") ? row.at("document_start").at(i).get<int32_t>() : 0);
   }
   return same;
 }
@@ -112,7 +112,7 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
   }
   MegatronSamplesSpec spec{.index = {.range = range,
                                      .sequence = sequence,
-                                     .wanted = facts.at("wanted_samples").get<int64_t>(),
+                                     .wanted = facts.at("samples_needed").get<int64_t>(),
                                      .seed = all.at("seed").get<uint32_t>()},
                            .vocab = kEndOfText + 1};
   const MegatronIndex index = build_megatron_index(*file, spec.index);
@@ -122,7 +122,7 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
   size_t wrong = 0;
   wrong += facts.at("sequences") == Json::array({range.begin, range.end}) ? 0 : 1;
   wrong += facts.at("tokens_per_epoch") == index.tokens_per_epoch ? 0 : 1;
-  wrong += facts.at("wanted_samples") == std::max<int64_t>(1, wanted) ? 0 : 1;
+  wrong += facts.at("samples_needed") == std::max<int64_t>(1, wanted) ? 0 : 1;
   wrong += facts.at("epochs") == index.epochs ? 0 : 1;
   wrong += facts.at("samples") == index.samples() ? 0 : 1;
   check_same(name + ": counts", wrong, report);
@@ -137,7 +137,7 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
   for (const auto& [mode, rows] : modes.items()) {
     if (mode == "text") continue;
     spec.ends = ends_of(mode);
-    const MegatronSamples samples(file, spec);
+    const MegatronDataset samples(file, spec);
     wrong = 0;
     for (const Json& row : rows) {
       const auto sample = row.at("sample").get<int64_t>();
@@ -171,7 +171,7 @@ void run_partial(const fs::path& path, const std::string& name, Report& report) 
     const std::string case_name = name + " " + std::to_string(number++);
     const auto sequence = entry.at("seq").get<int64_t>();
     const auto pad = padding_in_use(entry.at("pad").get<int32_t>(), kEndOfText);
-    const MegatronSamples samples(
+    const MegatronDataset samples(
         file, {.index = {.range = range_of(*file, entry.at("split").get<std::string>(), 1),
                          .sequence = sequence,
                          .wanted = optional_integer(entry.at("sizes").at(1)),
@@ -210,7 +210,7 @@ void run_inter_document(const fs::path& path, const std::string& name, Report& r
   size_t number = 0;
   for (const Json& entry : read_json(path)) {
     const auto sequence = entry.at("seq").get<int64_t>();
-    const MegatronSamples samples(
+    const MegatronDataset samples(
         file, {.index = {.range = range_of(*file, entry.at("split").get<std::string>(), 0),
                          .sequence = sequence,
                          .wanted = optional_integer(entry.at("sizes").at(0)),
@@ -230,7 +230,7 @@ void run_inter_document(const fs::path& path, const std::string& name, Report& r
                   item.at("position_ids").get<Ids>() == batch.positions &&
                   item.at("cu_seqlens").get<std::vector<int64_t>>() == borders;
       for (size_t i = 0; i < batch.tokens.size(); ++i)
-        same = same && batch.first_visible[i] == static_cast<int32_t>(i) - batch.positions[i];
+        same = same && batch.document_start[i] == static_cast<int32_t>(i) - batch.positions[i];
       wrong += same ? 0 : 1;
     }
     check_same(format("{} {}: {} samples", name, number++, entry.at("items").size()), wrong,

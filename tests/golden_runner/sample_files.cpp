@@ -82,7 +82,7 @@ std::vector<int64_t> flat_starts(const MegatronIndex& index) {
   return flat;
 }
 
-HostBatch read_sample(const Samples& samples, int64_t index, int64_t length, bool packed) {
+HostBatch read_sample(const Dataset& samples, int64_t index, int64_t length, bool packed) {
   HostBatch batch;
   batch.resize(1, length, packed);
   samples.read(index, batch, 0);

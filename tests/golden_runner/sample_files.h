@@ -40,7 +40,7 @@ std::optional<int64_t> optional_integer(const Json& value);
 std::vector<int64_t> flat_starts(const MegatronIndex& index);
 
 // One sample alone.
-HostBatch read_sample(const Samples& samples, int64_t index, int64_t length, bool packed);
+HostBatch read_sample(const Dataset& samples, int64_t index, int64_t length, bool packed);
 // Its tokens and the last target.
 std::vector<int32_t> text_of(const HostBatch& batch);
 std::string digits_of(const std::vector<float>& weights);

@@ -40,8 +40,8 @@ void set_if_given(const Json& object, const char* name, T& field) {
 }
 
 // The arguments of Megatron's scheduler object.
-ScheduleSpec spec_of(const Json& args) {
-  ScheduleSpec s;
+LrSchedule spec_of(const Json& args) {
+  LrSchedule s;
   set_if_given(args, "init_lr", s.init_lr);
   set_if_given(args, "max_lr", s.max_lr);
   set_if_given(args, "min_lr", s.min_lr);
@@ -76,7 +76,7 @@ void run_schedule(const Json& entry, const std::string& name, Report& report) {
     for (const char* key : {"max_lr", "min_lr", "start_wd", "end_wd"}) {
       if (groups.at(group).contains(key)) args[key] = groups.at(group).at(key);
     }
-    const ScheduleSpec spec = spec_of(args);
+    const LrSchedule spec = spec_of(args);
     const double multiplier = groups.at(group).value("wd_mult", 1.0);
     std::vector<double> rates, decays;
     for (const int64_t x : positions) {
@@ -131,8 +131,8 @@ Config config_of(const Json& args) {
 void run_from_args(const Json& entry, const std::string& name, Report& report) {
   const Config config = config_of(entry.at("args"));
   const int64_t iterations = resolve_iterations(config);
-  const ScheduleSpec got = schedule_from(config, config.train.global_batch, iterations);
-  const ScheduleSpec wanted = spec_of(entry.at("scheduler"));
+  const LrSchedule got = lr_schedule_from(config, config.train.global_batch, iterations);
+  const LrSchedule wanted = spec_of(entry.at("scheduler"));
   const bool equal = got == wanted && entry.at("train_iters") == iterations;
   report.check(name, kDevice, equal ? 0.0 : 1.0, 0.0);
 }

@@ -60,8 +60,8 @@ void pose_as_machine(int rank) {
   choose_nccl_interface("lo");
 }
 
-Control::Options options_of(const Job& job, int rank, ControlPort port) {
-  Control::Options options;
+CoordinationClient::Options options_of(const Job& job, int rank, ListenPort port) {
+  CoordinationClient::Options options;
   options.rank = rank;
   options.size = job.size;
   options.host = "127.0.0.1";
@@ -76,7 +76,7 @@ Control::Options options_of(const Job& job, int rank, ControlPort port) {
   options.own_host = "here";
   options.join_limit = std::chrono::seconds(60);
   options.limit = std::chrono::seconds(120);
-  options.note = [rank](const std::string& line) { say(format("rank {}: {}", rank, line)); };
+  options.log = [rank](const std::string& line) { say(format("rank {}: {}", rank, line)); };
   options.on_failure = [rank, killed = job.killed](const Failure& failure) {
     say(format("rank {}: {}", rank, failure.text()));
     const bool is_right = killed != kNobody && failure.who.rank == killed;
@@ -85,12 +85,12 @@ Control::Options options_of(const Job& job, int rank, ControlPort port) {
   return options;
 }
 
-void be_rank(const Job& job, int rank, ControlPort port) {
+void be_rank(const Job& job, int rank, ListenPort port) {
   const auto tell = [&](const std::string& line) {
     if (rank == 0) say(line);
   };
   pose_as_machine(rank);
-  Control control(options_of(job, rank, std::move(port)));
+  CoordinationClient control(options_of(job, rank, std::move(port)));
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 0);
   const Stopwatch start;
   std::string words;
@@ -110,7 +110,7 @@ void be_rank(const Job& job, int rank, ControlPort port) {
   seconds_of_all_reduce(*device, *world->split(backwards), 4);
   tell(format("a further one: {}", as_duration(another.seconds())));
   const Stopwatch pipes;
-  world->open_pipes();
+  world->connect_neighbours();
   tell(format("pipes opened in {}", as_duration(pipes.seconds())));
   check_world(*device, *world, [&](const std::string& what) { tell("ok: " + what); });
   constexpr size_t kLarge = size_t{64} << 20;
@@ -122,7 +122,7 @@ void be_rank(const Job& job, int rank, ControlPort port) {
   control.finish();
 }
 
-[[noreturn]] void run_child(const Job& job, int rank, ControlPort port) {
+[[noreturn]] void run_child(const Job& job, int rank, ListenPort port) {
   ::alarm(kLimitSeconds);
   int code = 0;
   try {
@@ -194,7 +194,7 @@ int run(const Job& job) {
   }
   std::vector<pid_t> children;
   {
-    ControlPort port("127.0.0.1", 0);
+    ListenPort port("127.0.0.1", 0);
     for (int rank = 0; rank < job.size; ++rank) {
       const pid_t child = ::fork();
       if (child == 0) run_child(job, rank, std::move(port));

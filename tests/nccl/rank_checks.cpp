@@ -231,7 +231,7 @@ class Checks {
   // The same ranks on two streams, issued in opposite orders: neither may wait for the other.
   void two_streams() {
     const auto other = world_.split(all_ranks());
-    Exec compute = exec(), exchange = exec(device_.exchange_stream());
+    Exec compute = exec(), exchange = exec(device_.comm_stream());
     const int64_t count = (1 << 18) + 3;
     const Number mine = [&](int64_t i) { return value(world_.rank(), i); };
     const Number total = [&](int64_t i) { return sum(all_ranks(), i); };
@@ -243,24 +243,25 @@ class Checks {
       world_.all_reduce(compute, a.tensor());
       if (!exchange_first) other->all_reduce(exchange, b.tensor());
       a.expect(device_.compute_stream(), "sum on the compute stream", total);
-      b.expect(device_.exchange_stream(), "sum on the exchange stream", total);
+      b.expect(device_.comm_stream(), "sum on the exchange stream", total);
     }
     passed_("two streams at once");
   }
 
   void agreements() {
     const int size = world_.size();
-    BEV_CHECK(world_.largest(10 * world_.rank() - 5) == 10 * (size - 1) - 5, Numerics,
+    BEV_CHECK(world_.all_reduce_max_host(10 * world_.rank() - 5) == 10 * (size - 1) - 5, Numerics,
               "the largest of what ranks bring is another");
     world_.barrier(std::chrono::seconds(60));
-    BEV_CHECK(world_.largest(-world_.rank()) == 0, Numerics, "the largest of numbers up to 0");
+    BEV_CHECK(world_.all_reduce_max_host(-world_.rank()) == 0, Numerics,
+              "the largest of numbers up to 0");
     passed_("largest, barrier");
   }
 
   // All send both ways before anybody receives.
   void pipes() {
     if (world_.size() == 1) return;
-    world_.open_pipes();
+    world_.connect_neighbours();
     constexpr int kEach = 6;
     const int64_t count = (1 << 19) + 1;
     const int size = world_.size(), here = world_.rank();
@@ -278,7 +279,7 @@ class Checks {
           in.emplace_back(device_, DType::f32, count, [](int64_t) { return 9; });
         }
       }
-      std::vector<Sent> sent;
+      std::vector<SendTicket> sent;
       for (size_t n = 0; n < out.size(); n += 2) {
         sent.push_back(world_.send(ex, out[n].tensor(), next, Channel::Forward));
         sent.push_back(world_.send(ex, out[n + 1].tensor(), before, Channel::Backward));
@@ -289,7 +290,7 @@ class Checks {
         world_.recv(ex, in[n].tensor(), before, Channel::Forward);
         world_.recv(ex, in[n + 1].tensor(), next, Channel::Backward);
       }
-      for (const Sent& each : sent) world_.await(ex, each);
+      for (const SendTicket& each : sent) world_.wait_send(ex, each);
       for (int n = 0; n < kEach; ++n) {
         const auto at = static_cast<size_t>(2 * n);
         in[at].expect(stream(), "what came forward", message(before, Channel::Forward, n));
@@ -307,7 +308,7 @@ class Checks {
       if (world_.rank() != 0) {
         const Filled out(device_, DType::bf16, kCount,
                          [&](int64_t i) { return value(world_.rank(), i); });
-        world_.await(ex, world_.send(ex, out.tensor(), 0, Channel::Forward));
+        world_.wait_send(ex, world_.send(ex, out.tensor(), 0, Channel::Forward));
         stream().synchronize();
         continue;
       }

@@ -14,8 +14,8 @@ struct AttentionCase {
   int64_t sequences = 1;
   bool causal = true;
   int64_t window = 0;
-  bool documents = false;  // packed, through first_visible
-  bool padding = false;    // through key_visible
+  bool documents = false;  // packed, through document_start
+  bool padding = false;    // through key_mask
   int64_t query_offset = 0;
   double probability = 0;
   bool fused = false;  // q, k, v are views of one [tokens, (heads + 2 kv_heads) * head_dim]
@@ -48,13 +48,13 @@ struct AttentionCase {
         const int64_t position = i % queries + query_offset;
         first.push_back(i % 11 == 10 ? position + 1 : start_of[static_cast<size_t>(position)]);
       }
-      mask.first_visible = run.integers({sequences * queries}, DType::i32, first);
+      mask.document_start = run.integers({sequences * queries}, DType::i32, first);
     }
     if (padding) {
       // The first key is hidden, so that the first causal query of each sequence sees nothing.
       std::vector<int64_t> visible = random_integers(6, sequences * keys, 0, 3);
       for (int64_t j = 0; j < sequences * keys; j += keys) visible[static_cast<size_t>(j)] = 0;
-      mask.key_visible = run.integers({sequences * keys}, DType::i32, visible);
+      mask.key_mask = run.integers({sequences * keys}, DType::i32, visible);
     }
     return mask;
   }

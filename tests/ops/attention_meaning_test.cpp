@@ -48,13 +48,13 @@ void expect_same(const std::vector<double>& found, std::span<const double> expec
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], kClose) << i;
 }
 
-// Fails when documents see each other, or first_visible is read by the wrong query.
+// Fails when documents see each other, or document_start is read by the wrong query.
 TEST(AttentionMeaning, PackedDocumentsEqualSeparateOnes) {
   Trial run(TrialSpec{});
   const auto [q, k, v] = draw(run, 12, 2, 1);
   const std::vector<int64_t> first{0, 0, 0, 3, 3, 3, 3, 7, 8, 8, 8, 8};
   const auto packed =
-      Call{run, q, k, v, {.first_visible = run.integers({12}, DType::i32, first)}}();
+      Call{run, q, k, v, {.document_start = run.integers({12}, DType::i32, first)}}();
   std::vector<double> apart;
   for (const auto& [begin, count] : {std::pair<int64_t, int64_t>{0, 3}, {3, 4}, {7, 1}, {8, 4}}) {
     const auto part = Call{run, slice(q, 0, begin, count), slice(k, 0, begin, count),
@@ -117,7 +117,7 @@ TEST(AttentionMeaning, WindowEqualsFirstVisible) {
   const auto [q, k, v] = draw(run, 9, 2, 1);
   const std::vector<int64_t> first{0, 0, 0, 1, 2, 3, 4, 5, 6};
   const auto by_tensor =
-      Call{run, q, k, v, {.first_visible = run.integers({9}, DType::i32, first)}}();
+      Call{run, q, k, v, {.document_start = run.integers({9}, DType::i32, first)}}();
   expect_same(Call{run, q, k, v, {.window = 3}}(), by_tensor);
 }
 
@@ -127,7 +127,7 @@ TEST(AttentionMeaning, PaddingEqualsFewerKeys) {
   const auto [q, k, v] = draw(run, 7, 2, 1);
   const std::vector<int64_t> visible{1, 1, 1, 1, 1, 0, 0};
   const ops::AttentionMask padded{.causal = false,
-                                  .key_visible = run.integers({7}, DType::i32, visible)};
+                                  .key_mask = run.integers({7}, DType::i32, visible)};
   const auto fewer = Call{run, q, slice(k, 0, 0, 5), slice(v, 0, 0, 5), {.causal = false}}();
   expect_same(Call{run, q, k, v, padded}(), fewer);
 }
@@ -142,7 +142,7 @@ TEST(AttentionMeaning, ProbabilitiesSumToOneOrNothing) {
   ops::attention(run.ex(), {.q = q,
                             .k = k,
                             .v = run.given({5, 1, 4}, ones),
-                            .mask = {.first_visible = run.integers({5}, DType::i32, first)},
+                            .mask = {.document_start = run.integers({5}, DType::i32, first)},
                             .out = out,
                             .lse = lse});
   const auto values = run.read(out), logs = run.read(lse);

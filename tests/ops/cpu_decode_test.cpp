@@ -30,7 +30,7 @@ std::vector<double> first_row(DType storage, int64_t rows) {
 
 // Fails when the order of a row's sums depends on how many rows there are: then a text would depend
 // on what is generated beside it.
-TEST(FewRows, CpuRowDoesNotDependOnOthers) {
+TEST(SmallMProblem, CpuRowDoesNotDependOnOthers) {
   for (const DType storage : {DType::f32, DType::bf16}) {
     const std::vector<double> alone = first_row(storage, 1);
     for (const int64_t rows : {2, 3, 4, 5, 8, 16}) EXPECT_EQ(first_row(storage, rows), alone);
@@ -85,7 +85,7 @@ TEST(DecodeAttention, CpuRefusesWideHeads) {
 // A row of `classes` logits, most of them alike.
 void choose_among(Trial& run, int64_t classes, double scale, std::vector<double> options) {
   const std::vector<int64_t> key{41, 5}, unset{-7};
-  ops::ChooseTokens args{
+  ops::SampleTokens args{
       .logits =
           reshape(run.input("logits", {classes}, Element::Value, {.scale = scale}), {1, classes}),
       .classes = classes,
@@ -95,12 +95,12 @@ void choose_among(Trial& run, int64_t classes, double scale, std::vector<double>
       .ids = run.updated_integers({1}, DType::i32, unset),
       .logprobs = run.output("logprobs", {1}, Element::Sum, {.reduction = classes})};
   run.compare("ids", args.ids);
-  ops::choose_tokens(run.ex(), args);
+  ops::sample_tokens(run.ex(), args);
 }
 
 // Fails when the k-th likeliest is sought among those that were seen last, when a run of likeliest
 // is cut where halves meet, or when of equal logits those with larger ids are kept.
-TEST(ChooseTokens, CpuAgreesOnLongRows) {
+TEST(SampleTokens, CpuAgreesOnLongRows) {
   for (const double scale : {0.0, 0.01, 3.0}) {
     for (const std::vector<double>& options : {std::vector<double>{1, 0, 1, 0, 1},
                                                {1, 50, 1, 0, 1},
@@ -114,7 +114,7 @@ TEST(ChooseTokens, CpuAgreesOnLongRows) {
   }
 }
 
-TEST(ChooseTokens, CpuRefusesMoreClassesThanItHasRoomFor) {
+TEST(SampleTokens, CpuRefusesMoreClassesThanItHasRoomFor) {
   Trial run(on_cpu(DType::f32));
   try {
     choose_among(run, 600000, 1, {0, 0, 1, 0, 1});
@@ -122,7 +122,7 @@ TEST(ChooseTokens, CpuRefusesMoreClassesThanItHasRoomFor) {
   } catch (const Error& error) {
     EXPECT_EQ(error.kind, ErrorKind::Usage);
     EXPECT_STREQ(error.what(),
-                 "choose_tokens: the cpu device chooses among up to 524288 classes, not 600000");
+                 "sample_tokens: the cpu device chooses among up to 524288 classes, not 600000");
   }
 }
 

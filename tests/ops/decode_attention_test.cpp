@@ -89,7 +89,7 @@ struct DecodeCase {
                                      .keys = keys,
                                      .values = values,
                                      .out = out,
-                                     .cache_is_settled = settled});
+                                     .cache_is_constant = settled});
   }
 };
 
@@ -210,11 +210,11 @@ struct WriteCase {
     const Tensor values = cache(run, "values", all, kv_heads, head_dim);
     run.compare("keys", keys);
     run.compare("values", values);
-    ops::cache_write(run.ex(), {.k = in.k,
-                                .v = in.v,
-                                .places = run.integers({tokens}, DType::i32, places),
-                                .keys = keys,
-                                .values = values});
+    ops::kv_cache_write(run.ex(), {.k = in.k,
+                                   .v = in.v,
+                                   .places = run.integers({tokens}, DType::i32, places),
+                                   .keys = keys,
+                                   .values = values});
   }
 };
 
@@ -224,10 +224,10 @@ std::vector<WriteCase> write_cases() {
 
 // Fails when a token goes to another place, when keys and values are exchanged, or when a token
 // without a place is written.
-TEST(CacheWrite, CpuAgrees) {
+TEST(KvCacheWrite, CpuAgrees) {
   for (const WriteCase& c : write_cases()) expect_cpu_agrees(c.name(), c);
 }
-TEST(CacheWrite, CudaAgrees) {
+TEST(KvCacheWrite, CudaAgrees) {
   for (const WriteCase& c : write_cases()) expect_cuda_agrees(c.name(), c);
 }
 
@@ -261,11 +261,11 @@ struct TokenByToken {
     std::vector<int64_t> places;
     for (int64_t t = 0; t < kPrompt; ++t)
       places.push_back(order[static_cast<size_t>(t / kPage)] * kPage + t % kPage);
-    ops::cache_write(ex, {.k = slice(in.k, 0, 0, kPrompt),
-                          .v = slice(in.v, 0, 0, kPrompt),
-                          .places = run.integers({kPrompt}, DType::i32, places),
-                          .keys = keys,
-                          .values = values});
+    ops::kv_cache_write(ex, {.k = slice(in.k, 0, 0, kPrompt),
+                             .v = slice(in.v, 0, 0, kPrompt),
+                             .places = run.integers({kPrompt}, DType::i32, places),
+                             .keys = keys,
+                             .values = values});
     for (int64_t t = kPrompt; t < kTokens; ++t) {
       const std::vector<int64_t> length{t + 1};
       const Tensor out = run.blank({1, kQHeads, kDim});

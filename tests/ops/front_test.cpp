@@ -162,8 +162,8 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::hash_bits(ex, {x, f64}); });
   refuses([&] { ops::hash_bits(ex, {slice(x, 1, 0, 3), make({1}, DType::i64)}); });  // gaps
   const Tensor cache = make({8, 1, 6}), pages = make({4, 2}, DType::i32);
-  refuses([&] { ops::cache_write(ex, {kv, q, i32, cache, cache}); });
-  refuses([&] { ops::cache_write(ex, {kv, kv, stat, cache, cache}); });  // places f32
+  refuses([&] { ops::kv_cache_write(ex, {kv, q, i32, cache, cache}); });
+  refuses([&] { ops::kv_cache_write(ex, {kv, kv, stat, cache, cache}); });  // places f32
   const auto decodes = [&](auto change) {
     ops::DecodeAttention d{q, kv, kv, i32, pages, 4, 1, 0, cache, cache, q};
     change(d);
@@ -178,17 +178,17 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   const Tensor options = make({4, ops::kChoiceColumns}, DType::f64),
                draws = make({4, 2}, DType::i64);
   const auto chooses = [&](auto change) {
-    ops::ChooseTokens c{x, 5, options, draws, make({4, 1}, DType::i32), i32, stat};
+    ops::SampleTokens c{x, 5, options, draws, make({4, 1}, DType::i32), i32, stat};
     change(c);
-    return refusal([&] { ops::choose_tokens(ex, c); });
+    return refusal([&] { ops::sample_tokens(ex, c); });
   };
-  EXPECT_EQ(chooses([](ops::ChooseTokens&) {}), "");
-  EXPECT_EQ(chooses([](ops::ChooseTokens& c) { c.seen = {}; }), "");
-  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.classes = 7; }), "");  // 6 columns
-  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.classes = 0; }), "");
-  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.options = make({4, 5}, kF32); }), "");
-  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.logprobs = make({4}); }), "");  // bf16
-  EXPECT_NE(chooses([](ops::ChooseTokens& c) { c.seen = make({4, 2}, DType::i32); }), "");
+  EXPECT_EQ(chooses([](ops::SampleTokens&) {}), "");
+  EXPECT_EQ(chooses([](ops::SampleTokens& c) { c.seen = {}; }), "");
+  EXPECT_NE(chooses([](ops::SampleTokens& c) { c.classes = 7; }), "");  // 6 columns
+  EXPECT_NE(chooses([](ops::SampleTokens& c) { c.classes = 0; }), "");
+  EXPECT_NE(chooses([](ops::SampleTokens& c) { c.options = make({4, 5}, kF32); }), "");
+  EXPECT_NE(chooses([](ops::SampleTokens& c) { c.logprobs = make({4}); }), "");  // bf16
+  EXPECT_NE(chooses([](ops::SampleTokens& c) { c.seen = make({4, 2}, DType::i32); }), "");
   const Tensor state = make({kUpdateStates}, DType::f64);
   const Tensor decision = make({kUpdateDecisions}, DType::f64);
   refuses([&] { ops::decide_update(ex, {f64, pair, {}, state, pair}); });
@@ -289,7 +289,7 @@ TEST_F(Front, DoesNotAllocate) {
   ops::norm_backward(ex, {layer, x, x, w, stat, stat, x, x, w32, w32, w32});
   ops::dropout(ex, {x, drops, x});
   ops::residual_add(ex, {x, x, drops, x});
-  ops::attention(ex, {q, kv, kv, 2, 1, {.first_visible = i32}, {}, q, lse});
+  ops::attention(ex, {q, kv, kv, 2, 1, {.document_start = i32}, {}, q, lse});
   ops::attention_backward(ex, {q, q, kv, kv, q, lse, 2, 1, {}, {}, q, kv, kv});
   ops::rope(ex, {q, i32, angles, angles});
   ops::activate(ex, {Activation::SwiGlu, wide, x});
@@ -304,9 +304,9 @@ TEST_F(Front, DoesNotAllocate) {
   ops::squared_norm(ex, {x, f64});
   ops::weighted_sum(ex, {stat, stat, pair});
   ops::hash_bits(ex, {x, hash});
-  ops::cache_write(ex, {kv, kv, i32, cache, cache});
+  ops::kv_cache_write(ex, {kv, kv, i32, cache, cache});
   ops::decode_attention(ex, {q, kv, kv, i32, pages, 4, 1, 0, cache, cache, q});
-  ops::choose_tokens(ex, {x, 6, options, draws, seen, i32, stat});
+  ops::sample_tokens(ex, {x, 6, options, draws, seen, i32, stat});
   ops::decide_update(ex, {f64, pair, {}, state, decision});
   ops::adamw(ex, {flat, stat, stat, stat, stat, decision});
   ops::sgd(ex, {flat, stat, stat, stat, decision});

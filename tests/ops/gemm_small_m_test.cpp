@@ -14,7 +14,7 @@ namespace {
 using ops::Epilogue;
 using ops::Transpose;
 
-struct FewRows {
+struct SmallMProblem {
   int64_t m, n, k;
   Epilogue epilogue = Epilogue::None;
   Activation activation = Activation::GeluTanh;
@@ -45,9 +45,9 @@ struct FewRows {
   }
 };
 
-using Agree = void (*)(const FewRows&);
-void on_cpu(const FewRows& c) { expect_cpu_agrees(c.name(), c); }
-void on_cuda(const FewRows& c) { expect_cuda_agrees(c.name(), c); }
+using Agree = void (*)(const SmallMProblem&);
+void on_cpu(const SmallMProblem& c) { expect_cpu_agrees(c.name(), c); }
+void on_cuda(const SmallMProblem& c) { expect_cuda_agrees(c.name(), c); }
 
 // Fails when a row, a column or the end of the sum is left out.
 void all_sizes(Agree agree) {
@@ -58,8 +58,8 @@ void all_sizes(Agree agree) {
     }
   }
 }
-TEST(FewRows, CpuAgreesAtAllSizes) { all_sizes(on_cpu); }
-TEST(FewRows, CudaAgreesAtAllSizes) { all_sizes(on_cuda); }
+TEST(SmallMProblem, CpuAgreesAtAllSizes) { all_sizes(on_cpu); }
+TEST(SmallMProblem, CudaAgreesAtAllSizes) { all_sizes(on_cuda); }
 
 // Fails when a bias or an addend goes to another row, or what is kept is the activated value.
 void every_epilogue(Agree agree) {
@@ -83,20 +83,20 @@ void every_epilogue(Agree agree) {
     }
   }
 }
-TEST(FewRows, CpuAgreesOnEveryEpilogue) { every_epilogue(on_cpu); }
-TEST(FewRows, CudaAgreesOnEveryEpilogue) { every_epilogue(on_cuda); }
+TEST(SmallMProblem, CpuAgreesOnEveryEpilogue) { every_epilogue(on_cpu); }
+TEST(SmallMProblem, CudaAgreesOnEveryEpilogue) { every_epilogue(on_cuda); }
 
 // Fails when the shares of a long sum, or the blocks of a wide result, overlap. One reference for
 // all types: it takes long.
-TEST(FewRows, CudaAgreesAtShapesOfModels) {
+TEST(SmallMProblem, CudaAgreesAtShapesOfModels) {
   for (const int64_t m : {1, 4, 16, 50}) {
     for (const auto& [n, k] :
          {std::array<int64_t, 2>{2304, 768}, {768, 3072}, {4096, 1024}, {4224, 968}, {64, 8192}}) {
-      const FewRows c{.m = m, .n = n, .k = k, .epilogue = Epilogue::Bias};
+      const SmallMProblem c{.m = m, .n = n, .k = k, .epilogue = Epilogue::Bias};
       expect_cuda_agrees(c.name(), c, Storage::Alike);
     }
   }
-  const FewRows vocabulary{.m = 2, .n = 50257, .k = 64};
+  const SmallMProblem vocabulary{.m = 2, .n = 50257, .k = 64};
   expect_cuda_agrees(vocabulary.name(), vocabulary, Storage::Alike);
 }
 
@@ -120,7 +120,7 @@ struct NormedRows {
                                        {.reduction = k, .ops = 6, .magnitude = 4}),
                      .epilogue = Epilogue::Bias,
                      .bias = run.input("bias", {n}),
-                     .b_is_settled = settled};
+                     .b_is_constant = settled};
     args.norm = {.kind = kind, .weight = run.input("weight", {k}, Element::Value, {.offset = 1})};
     if (centred) args.norm.bias = run.input("shift", {k});
     ops::matmul(run.ex(), args);
@@ -137,10 +137,10 @@ void normed_rows(Agree agree) {
     }
   }
 }
-TEST(FewRows, CpuAgreesOnNormedRows) {
+TEST(SmallMProblem, CpuAgreesOnNormedRows) {
   normed_rows([](const NormedRows& c) { expect_cpu_agrees(c.name(), c); });
 }
-TEST(FewRows, CudaAgreesOnNormedRows) {
+TEST(SmallMProblem, CudaAgreesOnNormedRows) {
   normed_rows([](const NormedRows& c) { expect_cuda_agrees(c.name(), c); });
 }
 
@@ -170,7 +170,7 @@ struct Chain {
                           .b = matrices[link],
                           .tb = Transpose::Yes,
                           .out = results[link],
-                          .b_is_settled = true};
+                          .b_is_constant = true};
       if (normed) product.norm = {.kind = NormKind::RmsNorm, .weight = weight};
       ops::matmul(run.ex(), product);
     }
@@ -186,17 +186,17 @@ void chains(Agree agree) {
   agree(Chain{.rows = 4, .width = 2560});
   agree(Chain{.rows = 40, .width = 1024});
 }
-TEST(FewRows, CpuAgreesOnAChain) {
+TEST(SmallMProblem, CpuAgreesOnAChain) {
   const Chain chain{.rows = 2, .width = 512};
   expect_cpu_agrees(chain.name(), chain);
 }
-TEST(FewRows, CudaAgreesOnAChain) {
+TEST(SmallMProblem, CudaAgreesOnAChain) {
   chains([](const Chain& c) { expect_cuda_agrees(c.name(), c, Storage::Alike); });
 }
 
 // Fails when the products of generation are left to the library, or those of training taken from
 // it. Some dozens of rows are ours on Hopper only.
-TEST(FewRows, CudaNotesWhatServes) {
+TEST(SmallMProblem, CudaNotesWhatServes) {
   if (no_gpu()) return;
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);
   device->dispatch().enable();

@@ -414,7 +414,7 @@ void expect_cuda_agrees(const std::string& what, const Case& body, Storage stora
                            .deterministic = policy == Policy::Deterministic,
                            .tuned = policy == Policy::Tuned};
       if (spec.tuned) {
-        Rehearsal rehearsal(*kept_devices->of(spec).device);
+        AutotuneScope rehearsal(*kept_devices->of(spec).device);
         results_of(body, spec);
         rehearsal.finish();
       }

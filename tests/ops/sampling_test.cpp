@@ -63,7 +63,7 @@ struct ChooseCase {
     const auto rows = static_cast<int64_t>(choices.size());
     const ConstTensor logits =
         run.input("logits", {rows * columns}, Element::Value, {.scale = scale});
-    ops::ChooseTokens args{
+    ops::SampleTokens args{
         .logits = reshape(logits, {rows, columns}),
         .classes = classes,
         .options = options_of(run, choices),
@@ -77,7 +77,7 @@ struct ChooseCase {
           seen_of(run, random_integers(9, words, INT32_MIN, int64_t{INT32_MAX} + 1), rows, classes);
       run.compare("seen", args.seen);
     }
-    ops::choose_tokens(run.ex(), args);
+    ops::sample_tokens(run.ex(), args);
   }
 };
 
@@ -110,7 +110,7 @@ std::vector<ChooseCase> small_cases() {
 
 // Fails when columns beyond the classes are chosen, when equal logits are not ordered by id, when a
 // restriction is taken in another order, or when the log of the probability is of penalised logits.
-TEST(ChooseTokens, CpuAgrees) {
+TEST(SampleTokens, CpuAgrees) {
   for (const ChooseCase& c : small_cases()) expect_cpu_agrees(c.name(), c);
   const ChooseCase vocabulary{.columns = 5000, .classes = 4999, .choices = every_kind()};
   expect_cpu_agrees(vocabulary.name(), vocabulary);
@@ -118,7 +118,7 @@ TEST(ChooseTokens, CpuAgrees) {
 
 // As above, and when parts of a row are put together wrongly, or a list of candidates that is too
 // long for its room is cut.
-TEST(ChooseTokens, CudaAgrees) {
+TEST(SampleTokens, CudaAgrees) {
   for (const ChooseCase& c : small_cases()) expect_cuda_agrees(c.name(), c);
   for (const ChooseCase& c :
        {ChooseCase{.columns = 9000, .classes = 8999, .choices = every_kind()},
@@ -130,13 +130,13 @@ TEST(ChooseTokens, CudaAgrees) {
   }
 }
 
-struct Chosen {
+struct SampledToken {
   std::vector<double> ids, logprobs, seen;
 };
 
 // The same row of logits for each choice.
-Chosen choose(const TrialSpec& spec, const std::vector<double>& row,
-              const std::vector<Choice>& choices, const std::vector<int64_t>& seen_row = {}) {
+SampledToken choose(const TrialSpec& spec, const std::vector<double>& row,
+                    const std::vector<Choice>& choices, const std::vector<int64_t>& seen_row = {}) {
   Trial run(spec);
   const auto rows = static_cast<int64_t>(choices.size()),
              classes = static_cast<int64_t>(row.size());
@@ -147,14 +147,14 @@ Chosen choose(const TrialSpec& spec, const std::vector<double>& row,
     words.insert(words.end(), seen_row.begin(), seen_row.end());
   }
   const std::vector<int64_t> none(choices.size(), -7);
-  ops::ChooseTokens args{.logits = reshape(run.given({rows * classes}, logits), {rows, classes}),
+  ops::SampleTokens args{.logits = reshape(run.given({rows * classes}, logits), {rows, classes}),
                          .classes = classes,
                          .options = options_of(run, choices),
                          .keys = keys_of(run, choices),
                          .ids = run.updated_integers({rows}, DType::i32, none),
                          .logprobs = run.blank({rows}, Element::Sum)};
   if (!seen_row.empty()) args.seen = seen_of(run, words, rows, classes);
-  ops::choose_tokens(run.ex(), args);
+  ops::sample_tokens(run.ex(), args);
   return {run.read(args.ids), run.read(args.logprobs),
           args.seen.present() ? run.read(args.seen) : std::vector<double>{}};
 }
@@ -168,7 +168,7 @@ std::vector<Choice> with_keys(Choice choice, int64_t count) {
 // What is drawn with 200 keys: every kept id of a few is among them.
 std::set<double> drawn(const TrialSpec& spec, const std::vector<double>& row,
                        const Choice& choice) {
-  const Chosen chosen = choose(spec, row, with_keys(choice, 200));
+  const SampledToken chosen = choose(spec, row, with_keys(choice, 200));
   return {chosen.ids.begin(), chosen.ids.end()};
 }
 
@@ -195,11 +195,11 @@ void keeps_the_likeliest(const TrialSpec& spec) {
 }
 // Fails when a run of likeliest is one too long or short, when equal ones are not taken by id, when
 // top_p is measured against what top_k has left out, or when an id without a chance is drawn.
-TEST(ChooseTokens, KeepsTheLikeliest) { keeps_the_likeliest({}); }
-TEST(ChooseTokens, CpuKeepsTheLikeliest) {
+TEST(SampleTokens, KeepsTheLikeliest) { keeps_the_likeliest({}); }
+TEST(SampleTokens, CpuKeepsTheLikeliest) {
   keeps_the_likeliest({.kind = DeviceKind::Cpu, .threads = 2, .storage = DType::f32});
 }
-TEST(ChooseTokens, CudaKeepsTheLikeliest) {
+TEST(SampleTokens, CudaKeepsTheLikeliest) {
   if (no_gpu()) return;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     keeps_the_likeliest({.kind = DeviceKind::Cuda, .storage = dtype});
@@ -207,7 +207,7 @@ TEST(ChooseTokens, CudaKeepsTheLikeliest) {
 
 void draws_by_weight(const TrialSpec& spec) {
   constexpr int64_t kKeys = 4000;
-  const Chosen chosen = choose(spec, halves(), with_keys({.temperature = kBinary}, kKeys));
+  const SampledToken chosen = choose(spec, halves(), with_keys({.temperature = kBinary}, kKeys));
   std::vector<double> counts(halves().size(), 0.0);
   for (const double id : chosen.ids) ++counts[static_cast<size_t>(id)];
   const std::vector<double> expected{0.25, 0.5, 0.125, 0, 0.125, 0};
@@ -215,17 +215,17 @@ void draws_by_weight(const TrialSpec& spec) {
     EXPECT_NEAR(counts[id] / kKeys, expected[id], 0.03) << id;  // four standard deviations
 }
 // Fails when the draws are not uniform, or a temperature is multiplied.
-TEST(ChooseTokens, DrawsByWeight) { draws_by_weight({}); }
-TEST(ChooseTokens, CpuDrawsByWeight) {
+TEST(SampleTokens, DrawsByWeight) { draws_by_weight({}); }
+TEST(SampleTokens, CpuDrawsByWeight) {
   draws_by_weight({.kind = DeviceKind::Cpu, .threads = 2, .storage = DType::f32});
 }
-TEST(ChooseTokens, CudaDrawsByWeight) {
+TEST(SampleTokens, CudaDrawsByWeight) {
   if (no_gpu()) return;
   draws_by_weight({.kind = DeviceKind::Cuda, .storage = DType::f32});
 }
 
 // Fails when a draw depends on the row or on what is beside it, or not on the position.
-TEST(ChooseTokens, DrawsByKeyAndPosition) {
+TEST(SampleTokens, DrawsByKeyAndPosition) {
   const std::vector<double> flat(1000, 0.5);
   const Choice one{.key = 5, .position = 3}, later{.key = 5, .position = 4},
       other{.key = 6, .position = 3};
@@ -251,18 +251,18 @@ void penalises_what_was_seen(const TrialSpec& spec) {
   // Of the logits as they are.
   double sum = 0;
   for (const double logit : row) sum += std::exp(logit);
-  const Chosen second = greedy(0b0010, 2);
+  const SampledToken second = greedy(0b0010, 2);
   EXPECT_NEAR(second.logprobs[0], 2 - std::log(sum), 1e-5);
   EXPECT_EQ(second.seen[0], 0b0110);
   EXPECT_EQ(greedy(0b1000, 1).seen[0], 0b1010);
 }
 // Fails when a penalty raises a negative logit, reaches the log of the probability, or falls on
 // another id, or when the chosen id is not marked.
-TEST(ChooseTokens, PenalisesWhatWasSeen) { penalises_what_was_seen({}); }
-TEST(ChooseTokens, CpuPenalisesWhatWasSeen) {
+TEST(SampleTokens, PenalisesWhatWasSeen) { penalises_what_was_seen({}); }
+TEST(SampleTokens, CpuPenalisesWhatWasSeen) {
   penalises_what_was_seen({.kind = DeviceKind::Cpu, .threads = 2, .storage = DType::f32});
 }
-TEST(ChooseTokens, CudaPenalisesWhatWasSeen) {
+TEST(SampleTokens, CudaPenalisesWhatWasSeen) {
   if (no_gpu()) return;
   penalises_what_was_seen({.kind = DeviceKind::Cuda, .storage = DType::f32});
 }
@@ -271,22 +271,22 @@ void passes_by_what_is_not_finite(const TrialSpec& spec) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Choice& choice : {Choice{.temperature = 0}, Choice{.temperature = 1},
                                Choice{.temperature = 1, .top_k = 2, .top_p = 0.9}}) {
-    const Chosen none = choose(spec, {-kInfinity, nan, kInfinity}, {choice}, {0});
+    const SampledToken none = choose(spec, {-kInfinity, nan, kInfinity}, {choice}, {0});
     EXPECT_EQ(none.ids[0], -1);
     EXPECT_TRUE(std::isnan(none.logprobs[0]));
     EXPECT_EQ(none.seen[0], 0);
     EXPECT_EQ(choose(spec, {-kInfinity, nan, -3, kInfinity}, {choice}, {0}).ids[0], 2);
-    const Chosen only = choose(spec, {-kInfinity, -3}, {choice}, {0});
+    const SampledToken only = choose(spec, {-kInfinity, -3}, {choice}, {0});
     EXPECT_EQ(only.ids[0], 1);
     EXPECT_EQ(only.logprobs[0], 0);
   }
 }
 // Fails when an infinity or a NaN is the likeliest, or when a row without a chance has an id.
-TEST(ChooseTokens, PassesByWhatIsNotFinite) { passes_by_what_is_not_finite({}); }
-TEST(ChooseTokens, CpuPassesByWhatIsNotFinite) {
+TEST(SampleTokens, PassesByWhatIsNotFinite) { passes_by_what_is_not_finite({}); }
+TEST(SampleTokens, CpuPassesByWhatIsNotFinite) {
   passes_by_what_is_not_finite({.kind = DeviceKind::Cpu, .threads = 2, .storage = DType::f32});
 }
-TEST(ChooseTokens, CudaPassesByWhatIsNotFinite) {
+TEST(SampleTokens, CudaPassesByWhatIsNotFinite) {
   if (no_gpu()) return;
   for (const DType dtype : {DType::f32, DType::bf16, DType::f16})
     passes_by_what_is_not_finite({.kind = DeviceKind::Cuda, .storage = dtype});

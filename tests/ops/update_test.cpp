@@ -209,7 +209,7 @@ Outcome decide(DeviceKind kind, double norm_squared, const UpdateRule& rule, dou
   std::vector<double> start(kUpdateStates);
   LossScaling scaling = rule.scaling;
   scaling.initial = scale;
-  start_updates(scaling, start.data());
+  reset_update_state(scaling, start.data());
   start[kAppliedSteps] = 3;
   start[kScheduledSamples] = 30;
   const std::vector<double> norm{norm_squared}, losses{loss, 1};
@@ -283,7 +283,7 @@ std::vector<Outcome> decide_all(DeviceKind kind, const UpdateRule& rule,
                                 const std::vector<std::pair<double, double>>& steps) {
   const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
   std::vector<double> state(kUpdateStates);
-  start_updates(rule.scaling, state.data());
+  reset_update_state(rule.scaling, state.data());
   std::vector<Outcome> outcomes;
   for (const auto& [loss, norm] : steps) {
     Trial run({.kind = kind, .storage = dtype, .exact_in = dtype});
@@ -346,9 +346,9 @@ void expect_scales_the_rate(DeviceKind kind) {
   rule.schedule = {
       .max_lr = 1, .min_lr = 0, .warmup = 100, .decay = 1000, .start_wd = 0.1, .end_wd = 0.1};
   std::vector<double> state(kUpdateStates), decision(kUpdateDecisions);
-  start_updates({}, state.data());
+  reset_update_state({}, state.data());
   state[kScheduledSamples] = 30;
-  state[kRateFactor] = 0.5;
+  state[kLrScale] = 0.5;
   const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
   Trial run({.kind = kind, .storage = dtype, .exact_in = dtype});
   const std::vector<double> squared{4}, losses{1, 1};

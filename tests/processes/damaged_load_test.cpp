@@ -104,8 +104,8 @@ void expect_older_is_used(const Prepared& prepared, Ranks ranks, const std::stri
   EXPECT_NE(err.find("set-aside"), std::string::npos) << err;
   EXPECT_TRUE(fs::exists(prepared.run().checkpoints() / "set-aside" / "iter_0000002"));
   EXPECT_EQ(prepared.run().newest_good(), kIterations);
-  EXPECT_TRUE(same_bits(StoredCheckpoint(Prepared::original(ranks).place_of(kIterations)),
-                        StoredCheckpoint(prepared.run().place_of(kIterations))));
+  EXPECT_TRUE(same_bits(CheckpointReader(Prepared::original(ranks).place_of(kIterations)),
+                        CheckpointReader(prepared.run().place_of(kIterations))));
 }
 
 struct Case {

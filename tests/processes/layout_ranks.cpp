@@ -116,10 +116,10 @@ int run(const Arguments& a, ProcessWorld& process, Device& device) {
     std::vector<StepOutcome> one;
     if (is_first) one = train_layout(c.one, kSteps);
     const double start = seconds_now();
-    world->largest(0);
+    world->all_reduce_max_host(0);
     const std::vector<StepOutcome> many = train_layout(c.many, kSteps, device, *world);
     if (!is_first) continue;
-    const Comparison comparison = compare(many, one);
+    const Comparison comparison = compare_runs(many, one);
     failed += report(c, comparison, bounds_for(a), seconds_now() - start) ? 0 : 1;
     table.add(c.layout, a.device, comparison);
   }
@@ -162,7 +162,7 @@ int main_of_rank(const Arguments& a) {
     process.finish();
     return code;
   } catch (const std::exception& error) {
-    process.control().abandon(error.what());
+    process.control().abort(error.what());
     throw;
   }
 }

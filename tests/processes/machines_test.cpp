@@ -136,7 +136,7 @@ TEST_F(Machines, FewerComeToTheSameLosses) {
   RecordProperty("largest_difference", std::to_string(largest));
   const std::filesystem::path last =
       CheckpointFolder(job_.output() / "checkpoints").place_of(kIterations);
-  StoredCheckpoint(last).verify();
+  CheckpointReader(last).verify();
 }
 
 // Three cannot divide the batch, so one is in reserve until it is needed.

@@ -75,7 +75,7 @@ int64_t SavedRun::newest_good() const {
   int64_t newest = 0;
   for (const CheckpointPlace& place : find_checkpoints(checkpoints())) {
     try {
-      StoredCheckpoint(place.path).verify();
+      CheckpointReader(place.path).verify();
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
       continue;
@@ -116,7 +116,7 @@ const SavedRun& undisturbed(Ranks ranks, int64_t iterations,
 void expect_same_end(const SavedRun& run, const SavedRun& undisturbed) {
   const int64_t last = undisturbed.iterations();
   ASSERT_EQ(run.newest_good(), last);
-  const StoredCheckpoint a(undisturbed.place_of(last)), b(run.place_of(last));
+  const CheckpointReader a(undisturbed.place_of(last)), b(run.place_of(last));
   EXPECT_TRUE(same_bits(a, b));
   EXPECT_TRUE(same_position(a.manifest(), b.manifest()));
   EXPECT_EQ(a.manifest().valid_loss, b.manifest().valid_loss);

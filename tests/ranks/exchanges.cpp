@@ -194,7 +194,7 @@ void check_messages(Exec& ex, Communicator& world) {
   constexpr int kEach = 3;
   struct Message {
     Bytes bytes;
-    Sent sent;
+    SendTicket sent;
   };
   std::vector<Message> messages;
   const auto size_of_message = [](int k) {
@@ -225,7 +225,7 @@ void check_messages(Exec& ex, Communicator& world) {
       }
     }
   }
-  for (const Message& message : messages) world.await(ex, message.sent);
+  for (const Message& message : messages) world.wait_send(ex, message.sent);
 }
 
 void require_sum(Exec& ex, Communicator& group, double mine, double expected,
@@ -272,7 +272,7 @@ void check_grid(Exec& ex, Communicator& world) {
   for (int turn = 0; turn < 50; ++turn) {
     require_sum(ex, *rows, r, row[0] + row[1], "a row");
     require_sum(ex, *columns, r, column[0] + column[1], "a column");
-    require(rows->largest(r + turn) == row[1] + turn, "the largest of a row");
+    require(rows->all_reduce_max_host(r + turn) == row[1] + turn, "the largest of a row");
   }
   rows->barrier(std::chrono::seconds(60));
 }
@@ -287,7 +287,7 @@ void check_exchanges(Communicator& world) {
   check_grid(place.ex, world);
   check_chunks(place.ex, world);
   check_sums(place.ex, world);
-  require(world.largest(-world.rank()) == 0, "the largest");
+  require(world.all_reduce_max_host(-world.rank()) == 0, "the largest");
   world.barrier(std::chrono::seconds(60));
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kHost = "127.0.0.1";
 
-int run(int rank, int size, int port, std::optional<ControlPort> listener, EngineKind engine,
+int run(int rank, int size, int port, std::optional<ListenPort> listener, EngineKind engine,
         const Body& body) {
   const auto say = [rank](const std::string& text) {
     std::fprintf(stderr, "rank %d: %s\n", rank, text.c_str());
@@ -25,7 +25,7 @@ int run(int rank, int size, int port, std::optional<ControlPort> listener, Engin
   // Outlives the error: what this rank has to say comes before the others learn that it is gone.
   Rank self;
   try {
-    Control::Options options;
+    CoordinationClient::Options options;
     options.rank = rank;
     options.size = size;
     options.host = kHost;
@@ -34,12 +34,12 @@ int run(int rank, int size, int port, std::optional<ControlPort> listener, Engin
     options.secret = "a test";
     options.own_host = "here";
     options.join_limit = options.limit = std::chrono::seconds(60);
-    options.note = say;
+    options.log = say;
     options.on_failure = [say](const Failure& failure) {
       say(failure.text());
       ::_exit(1);
     };
-    self.control = std::make_unique<Control>(std::move(options));
+    self.control = std::make_unique<CoordinationClient>(std::move(options));
     self.engine = load_host_engine(engine, {.rank = rank,
                                             .size = size,
                                             .store = self.control.get(),
@@ -60,7 +60,7 @@ int run(int rank, int size, int port, std::optional<ControlPort> listener, Engin
 
 int run_under_mpirun(EngineKind engine, const Body& body) {
   const MpiPlace place = mpi_place();
-  std::optional<ControlPort> listener;
+  std::optional<ListenPort> listener;
   if (place.rank == 0) listener.emplace(kHost, 0);
   const std::string port =
       mpi_broadcast(listener.has_value() ? std::to_string(listener->port()) : "");
@@ -68,14 +68,14 @@ int run_under_mpirun(EngineKind engine, const Body& body) {
 }
 
 int run_forked(int size, EngineKind engine, const Body& body) {
-  ControlPort port(kHost, 0);
+  ListenPort port(kHost, 0);
   const int number = port.port();
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-      std::optional<ControlPort> listener;
+      std::optional<ListenPort> listener;
       if (rank == 0) {
         listener.emplace(std::move(port));
       } else {

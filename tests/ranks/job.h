@@ -11,7 +11,7 @@ namespace bev::test {
 
 // What a process of the job has. Members are destroyed from the last to the first.
 struct Rank {
-  std::unique_ptr<Control> control;
+  std::unique_ptr<CoordinationClient> control;
   std::unique_ptr<HostEngine> engine;
 };
 

@@ -33,8 +33,8 @@ class FaultyCommunicator final : public Communicator {
   FaultyCommunicator(Communicator& sound, std::shared_ptr<Fuse> fuse)
       : Communicator(sound.rank(), sound.size()), sound_(sound), fuse_(std::move(fuse)) {}
 
-  void abandon(const std::string& why) override { sound_.abandon(why); }
-  int64_t largest(int64_t here) override { return sound().largest(here); }
+  void abort(const std::string& why) override { sound_.abort(why); }
+  int64_t all_reduce_max_host(int64_t here) override { return sound().all_reduce_max_host(here); }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
     parts_.push_back(sound_.split(ranks));
     return std::make_unique<FaultyCommunicator>(*parts_.back(), fuse_);
@@ -60,7 +60,7 @@ class FaultyCommunicator final : public Communicator {
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override {
     return sound().send(ex, tensor, to, channel).number;
   }
-  void do_await(Exec& ex, const Sent& sent) override { sound().await(ex, sent); }
+  void do_await(Exec& ex, const SendTicket& sent) override { sound().wait_send(ex, sent); }
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override {
     sound().recv(ex, tensor, from, channel);
   }
@@ -71,7 +71,7 @@ class FaultyCommunicator final : public Communicator {
   std::vector<std::unique_ptr<Communicator>> parts_;
 };
 
-class FaultySamples final : public Samples {
+class FaultySamples final : public Dataset {
  public:
   FaultySamples(int64_t vocab, int64_t passing) : sound_(vocab), fuse_(passing) {}
   void read(int64_t index, HostBatch& batch, int64_t at) const override {
@@ -81,7 +81,7 @@ class FaultySamples final : public Samples {
   std::string describe(int64_t index) const override { return sound_.describe(index); }
 
  private:
-  UnevenSamples sound_;
+  UnevenDataset sound_;
   mutable Fuse fuse_;
 };
 

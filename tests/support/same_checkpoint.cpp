@@ -4,16 +4,15 @@
 
 namespace bev::test {
 
-bool same_bits(const StoredCheckpoint& a, const StoredCheckpoint& b) {
+bool same_bits(const CheckpointReader& a, const CheckpointReader& b) {
   if (a.tensors().size() != b.tensors().size()) return false;
-  const auto bytes_of = [](const StoredCheckpoint& stored,
-                           const StoredCheckpoint::Logical& tensor) {
+  const auto bytes_of = [](const CheckpointReader& stored, const CheckpointReader::Tensor& tensor) {
     std::vector<std::byte> bytes(tensor.bytes());
     stored.read(tensor, whole_of(tensor.shape), tensor.dtype, bytes.data());
     return bytes;
   };
   return std::all_of(a.tensors().begin(), a.tensors().end(), [&](const auto& entry) {
-    const StoredCheckpoint::Logical* other = b.find(entry.first);
+    const CheckpointReader::Tensor* other = b.find(entry.first);
     return other != nullptr && other->shape == entry.second.shape &&
            other->dtype == entry.second.dtype && bytes_of(a, entry.second) == bytes_of(b, *other);
   });

@@ -20,8 +20,8 @@ class SmallRun {
         plan(dry_run(config, options)),
         device(make_device(config.device)),
         assembly(config, *device, plan.arenas),
-        loader(std::make_shared<MockSamples>(plan.model.vocab, 7), Loader::shape_of(config)),
-        stepper(assembly, schedule_from(config, plan.batch.global_batch, plan.iterations)) {
+        loader(std::make_shared<MockDataset>(plan.model.vocab, 7), DataLoader::shape_of(config)),
+        stepper(assembly, lr_schedule_from(config, plan.batch.global_batch, plan.iterations)) {
     assembly.initialize();
   }
 
@@ -41,9 +41,9 @@ class SmallRun {
   const Config config;
   const Plan plan;
   std::unique_ptr<Device> device;
-  Assembly assembly;
-  Loader loader;
-  Stepper stepper;
+  TrainingState assembly;
+  DataLoader loader;
+  StepRunner stepper;
 };
 
 // All elements of a tensor as doubles. REQUIRES: contiguous; without a device, host memory.

@@ -18,7 +18,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 4> kBenchCommFlags{{
+constexpr std::array<VerbFlag, 4> kBenchCommFlags{{
     {"--json", "", "print JSON instead of a table"},
     {"--min-bytes", "SIZE", "the smallest message [default: 1Ki]"},
     {"--max-bytes", "SIZE",
@@ -106,13 +106,13 @@ void print(const LoadedConfig& loaded, const CommBench& bench, const CommPlace& 
 void bench_processes(const RankEnvironment& environment, LoadedConfig& loaded) {
   Config& config = loaded.config;
   const CommBenchOptions options = options_of(loaded);
-  const Voice voice(environment.rank == 0);
+  const Console voice(environment.rank == 0);
   LaunchedRank launched(environment, config, voice);
   launched.run([&] {
-    launched.require_same("the configuration", print_config(config, {}));
-    launched.require_same("what to measure",
-                          format("bytes {} to {}\nseconds {}\n", options.min_bytes,
-                                 options.max_bytes, options.seconds));
+    launched.require_same_on_ranks("the configuration", print_config(config, {}));
+    launched.require_same_on_ranks("what to measure",
+                                   format("bytes {} to {}\nseconds {}\n", options.min_bytes,
+                                          options.max_bytes, options.seconds));
     config.device.threads = launched.threads(config.device.threads);
     launched.require_all_well([&] {
       require_memory(options, config.device.kind, launched.size(),
@@ -151,7 +151,7 @@ int bench_comm(std::span<const std::string> args) {
                             .complete =
                                 [](Config& config) {
                                   if (config.train.sequence == 0) config.train.sequence = 1;
-                                  fill_in_model(config);
+                                  fill_required_fields(config);
                                 },
                             .launched = environment ? environment->size : 0},
                            args);

@@ -11,7 +11,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 10> kBenchGenerateFlags{{
+constexpr std::array<VerbFlag, 10> kBenchGenerateFlags{{
     {"--preset", "NAME", "a published shape with fresh weights, instead of DIR"},
     {"--batch", "N", "texts at a time [default: 1]"},
     {"--prompt", "N", "tokens of each prompt [default: 128]"},

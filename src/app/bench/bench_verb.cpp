@@ -21,7 +21,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 5> kStepFlags{{
+constexpr std::array<VerbFlag, 5> kStepFlags{{
     {"--json", "", "print JSON instead of a table"},
     {"--floor", "",
      "also time the step's matrix products alone (on cuda: its attention too), in the same run"},
@@ -30,7 +30,7 @@ constexpr std::array<OwnFlag, 5> kStepFlags{{
     {"--steps", "N", "at least this many steps; default 5, on cuda 20"},
 }};
 
-constexpr std::array<OwnFlag, 4> kLoaderFlags{{
+constexpr std::array<VerbFlag, 4> kLoaderFlags{{
     {"--json", "", "print JSON instead of a table"},
     {"--length", "N", "tokens of a sample [default: 1024]"},
     {"--tokens", "N", "tokens of the file that is made for it [default: 16M]"},
@@ -87,7 +87,7 @@ std::vector<std::string> named_ops(const std::string& list) {
 
 int bench_single_ops(std::span<const std::string> args) {
   const std::string only_help = format("only these, with commas between: {}", op_names());
-  const std::array<OwnFlag, 3> flags{{
+  const std::array<VerbFlag, 3> flags{{
       {"--json", "", "print JSON instead of a table"},
       {"--only", "OP,...", only_help},
       {"--milliseconds", "N", "how long to measure each case; default 300"},

@@ -12,12 +12,12 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 2> kCheckpointExportFlags{{
+constexpr std::array<VerbFlag, 2> kCheckpointExportFlags{{
     {"--optimizer", "", "what the optimizer keeps too: NAME/master, NAME/adam.m ..."},
     {"--file-bytes", "N", "of a folder: how large its files may become [default: 5G]"},
 }};
 
-Exported export_with_progress(const StoredCheckpoint& checkpoint, const std::string& to,
+Exported export_with_progress(const CheckpointReader& checkpoint, const std::string& to,
                               const ExportOptions& options) {
   int64_t total = 0, done = 0;
   for (const auto& [name, tensor] : checkpoint.tensors())
@@ -47,7 +47,7 @@ int checkpoint_export(std::span<const std::string> args) {
   const ExportOptions options{.with_optimizer = flags->has("--optimizer"),
                               .file_bytes = static_cast<size_t>(
                                   flags->size("--file-bytes", 5'000'000'000, 1, int64_t{1} << 50))};
-  const StoredCheckpoint checkpoint(newest_good(flags->positional()[0]).path);
+  const CheckpointReader checkpoint(newest_good(flags->positional()[0]).path);
   const std::string to = flags->positional()[1];
   const Exported exported = export_with_progress(checkpoint, to, options);
   fmt::print("{}: {} tensors, {} in {} file{}\n", to, exported.tensors,

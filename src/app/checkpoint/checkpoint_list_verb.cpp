@@ -12,7 +12,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 1> kCheckpointListFlags{{
+constexpr std::array<VerbFlag, 1> kCheckpointListFlags{{
     {"--json", "", "print JSON with stable keys instead of a table"},
 }};
 
@@ -24,7 +24,7 @@ std::string loss_text(const std::optional<double>& loss) {
   return loss ? format("{:.4f}", *loss) : "-";
 }
 
-Json to_json(const SurveyedCheckpoint& found, int64_t now) {
+Json to_json(const CheckpointInfo& found, int64_t now) {
   Json json{{"name", found.name()},
             {"path", found.place.path.string()},
             {"bytes", found.bytes},
@@ -51,10 +51,10 @@ int64_t unix_time() {
       .count();
 }
 
-void print_checkpoints(const std::vector<SurveyedCheckpoint>& all, int64_t now) {
+void print_checkpoints(const std::vector<CheckpointInfo>& all, int64_t now) {
   fmt::print("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}  {}\n", "checkpoint", "samples",
              "loss", "validation", "size", "age", "state", "layout");
-  for (const SurveyedCheckpoint& found : all) {
+  for (const CheckpointInfo& found : all) {
     const std::string size = as_bytes(static_cast<double>(found.bytes));
     const char* state = found.is_good() ? "good" : "incomplete";
     if (found.manifest) {
@@ -68,7 +68,7 @@ void print_checkpoints(const std::vector<SurveyedCheckpoint>& all, int64_t now) 
                  size, "-", state);
     }
   }
-  for (const SurveyedCheckpoint& found : all)
+  for (const CheckpointInfo& found : all)
     if (!found.is_good()) fmt::print("{}: {}\n", found.name(), found.problem);
 }
 
@@ -84,13 +84,13 @@ int checkpoint_list(std::span<const std::string> args) {
        .max_positional = 1},
       args);
   if (!flags) return 0;
-  const std::vector<SurveyedCheckpoint> all = survey(flags->positional().front());
+  const std::vector<CheckpointInfo> all = survey(flags->positional().front());
   if (!flags->has("--json")) {
     print_checkpoints(all, unix_time());
     return 0;
   }
   Json list = Json::array();
-  for (const SurveyedCheckpoint& found : all) list.push_back(to_json(found, unix_time()));
+  for (const CheckpointInfo& found : all) list.push_back(to_json(found, unix_time()));
   fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
   return 0;
 }

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<OwnFlag, 5> kCheckpointPruneFlags{{
+constexpr std::array<VerbFlag, 5> kCheckpointPruneFlags{{
     {"--keep", "N", "how many of the newest good checkpoints stay, at least 1"},
     {"--keep-every", "K", "of the others, those at multiples of K iterations stay too"},
     {"--keep-best", "B", "and the B with the lowest validation loss"},
@@ -36,14 +36,12 @@ CheckpointConfig rule_from(const FlagValues& flags) {
 
 // What goes, newest first. Weights that no run trained are nobody's to remove, nor is the newest
 // good one.
-std::vector<const SurveyedCheckpoint*> choose(const std::vector<SurveyedCheckpoint>& all,
-                                              const CheckpointConfig& rule, bool with_damaged) {
-  const auto is_numbered = [](const SurveyedCheckpoint& found) {
-    return found.name() != "release";
-  };
+std::vector<const CheckpointInfo*> choose(const std::vector<CheckpointInfo>& all,
+                                          const CheckpointConfig& rule, bool with_damaged) {
+  const auto is_numbered = [](const CheckpointInfo& found) { return found.name() != "release"; };
   std::vector<KeptCheckpoint> known;
   int64_t newest = -1;
-  for (const SurveyedCheckpoint& found : all) {
+  for (const CheckpointInfo& found : all) {
     if (!found.is_good() || !is_numbered(found)) continue;
     newest = std::max(newest, found.place.iteration);
     known.push_back({.iteration = found.place.iteration,
@@ -52,8 +50,8 @@ std::vector<const SurveyedCheckpoint*> choose(const std::vector<SurveyedCheckpoi
   }
   std::reverse(known.begin(), known.end());  // the oldest first
   const std::vector<int64_t> going = removable(known, rule);
-  std::vector<const SurveyedCheckpoint*> chosen;
-  for (const SurveyedCheckpoint& found : all) {
+  std::vector<const CheckpointInfo*> chosen;
+  for (const CheckpointInfo& found : all) {
     if (!is_numbered(found) || (found.is_good() && found.place.iteration == newest)) continue;
     const bool is_going = found.is_good() ? std::find(going.begin(), going.end(),
                                                       found.place.iteration) != going.end()
@@ -81,11 +79,11 @@ int checkpoint_prune(std::span<const std::string> args) {
   const CheckpointConfig rule = rule_from(*flags);
   BEV_CHECK(!is_checkpoint(path), Usage,
             "{} is one checkpoint; legal is the folder that holds it and others", path.string());
-  const std::vector<SurveyedCheckpoint> all = survey(path);
+  const std::vector<CheckpointInfo> all = survey(path);
   const bool is_rehearsal = flags->has("--dry-run");
   uint64_t bytes = 0;
   size_t removed = 0;
-  for (const SurveyedCheckpoint* found : choose(all, rule, flags->has("--damaged"))) {
+  for (const CheckpointInfo* found : choose(all, rule, flags->has("--damaged"))) {
     if (!is_rehearsal)
       CheckpointFolder(found->place.path.parent_path()).remove(found->place.iteration);
     fmt::print("{} {}, {}{}\n", is_rehearsal ? "would remove" : "removed",
@@ -94,8 +92,8 @@ int checkpoint_prune(std::span<const std::string> args) {
     bytes += found->bytes;
     ++removed;
   }
-  const auto damaged = std::count_if(all.begin(), all.end(),
-                                     [](const SurveyedCheckpoint& c) { return !c.is_good(); });
+  const auto damaged =
+      std::count_if(all.begin(), all.end(), [](const CheckpointInfo& c) { return !c.is_good(); });
   fmt::print("{} of {} checkpoints {}, {} {} free\n", removed, all.size(),
              is_rehearsal ? "would go" : "removed", as_bytes(static_cast<double>(bytes)),
              is_rehearsal ? "would become" : "became");

@@ -16,7 +16,7 @@ int checkpoint_export(std::span<const std::string> args);
 
 // The table of checkpoint list, for whoever shows a folder of checkpoints. `now`: seconds since
 // 1970.
-void print_checkpoints(const std::vector<SurveyedCheckpoint>& all, int64_t now);
+void print_checkpoints(const std::vector<CheckpointInfo>& all, int64_t now);
 
 // Seconds since 1970.
 int64_t unix_time();

@@ -13,11 +13,11 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 1> kCheckpointVerifyFlags{{
+constexpr std::array<VerbFlag, 1> kCheckpointVerifyFlags{{
     {"--all", "", "of a folder: all of its checkpoints [default: the newest]"},
 }};
 
-void read_all(const StoredCheckpoint& checkpoint, const std::string& name) {
+void read_all(const CheckpointReader& checkpoint, const std::string& name) {
   ProgressLine progress(format("verifying {}", name), static_cast<int64_t>(checkpoint.bytes()),
                         "bytes");
   int64_t done = 0;
@@ -28,7 +28,7 @@ void read_all(const StoredCheckpoint& checkpoint, const std::string& name) {
 bool verify_one(const CheckpointPlace& place) {
   const std::string name = place.path.filename().string();
   try {
-    const StoredCheckpoint checkpoint(place.path);
+    const CheckpointReader checkpoint(place.path);
     read_all(checkpoint, name);
     fmt::print("{:<14} ok       {} in {} files, {} tensors\n", name,
                as_bytes(static_cast<double>(checkpoint.bytes())),

@@ -62,7 +62,7 @@ int from_huggingface(std::span<const std::string> args) {
   return 0;
 }
 
-constexpr std::array<OwnFlag, 2> kToHuggingFace{{
+constexpr std::array<VerbFlag, 2> kToHuggingFace{{
     {"--max-shard-size", "BYTES", "a larger model is divided into several files [default: 5GB]"},
     {"--dtype", "NAME",
      "bf16, f16 or f32 [default: as stored]; f32 takes the optimizer's more exact copy where the "
@@ -95,7 +95,7 @@ int to_huggingface(std::span<const std::string> args) {
   return 0;
 }
 
-constexpr std::array<OwnFlag, 1> kFromMegatron{{
+constexpr std::array<VerbFlag, 1> kFromMegatron{{
     {"--vocab-size", "N",
      "tokens in the vocabulary without padding [default: as megatron.json says, else all rows]"},
 }};

@@ -14,7 +14,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 3> kDiffFlags{{
+constexpr std::array<VerbFlag, 3> kDiffFlags{{
     {"--optimizer", "", "compare what the optimizers keep too"},
     {"--tolerance", "X",
      "a relative difference of a tensor up to this counts as none [default: 0]"},

@@ -14,7 +14,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr OwnFlag kHelp{"--help", "", "this text"};
+constexpr VerbFlag kHelp{"--help", "", "this text"};
 constexpr std::string_view kPlace = "the arguments";
 constexpr std::string_view kList = " ...";
 
@@ -23,20 +23,20 @@ bool is_flag(std::string_view arg) {
   return arg.size() > 1 && arg[0] == '-' && arg != "--" && !parse_real(arg);
 }
 
-bool may_stand_alone(const OwnFlag& flag) { return flag.value.starts_with('['); }
+bool may_stand_alone(const VerbFlag& flag) { return flag.value.starts_with('['); }
 
-bool takes_list(const OwnFlag& flag) { return flag.value.ends_with(kList); }
+bool takes_list(const VerbFlag& flag) { return flag.value.ends_with(kList); }
 
-const OwnFlag* find_flag(std::span<const OwnFlag> flags, std::string_view name) {
+const VerbFlag* find_flag(std::span<const VerbFlag> flags, std::string_view name) {
   const auto found =
-      std::find_if(flags.begin(), flags.end(), [&](const OwnFlag& f) { return f.name == name; });
+      std::find_if(flags.begin(), flags.end(), [&](const VerbFlag& f) { return f.name == name; });
   return found == flags.end() ? nullptr : &*found;
 }
 
 // The flag that was meant: the only one that begins so ("-o", "--out"), or the nearest in letters.
-std::string hint_for(std::string_view name, std::span<const OwnFlag> flags) {
+std::string hint_for(std::string_view name, std::span<const VerbFlag> flags) {
   std::vector<std::string> names{std::string(kHelp.name)};
-  for (const OwnFlag& flag : flags) names.emplace_back(flag.name);
+  for (const VerbFlag& flag : flags) names.emplace_back(flag.name);
   const std::string_view word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
   std::vector<std::string> longer;
   for (const std::string& candidate : names)
@@ -75,7 +75,7 @@ class Sorter {
   void flag(const std::string& arg) {
     const size_t equals = arg.find('=');
     const std::string name = arg.substr(0, equals);
-    const OwnFlag* declared = find_flag(verb_.flags, name);
+    const VerbFlag* declared = find_flag(verb_.flags, name);
     if (declared == nullptr) {
       add(format("bevatron {} has no flag {}", verb_.name, in_quotes(name)), {},
           hint_for(name, verb_.flags));
@@ -168,8 +168,8 @@ FlagValues::FlagValues(const FlagVerb& verb, std::span<const std::string> args)
   positional_ = std::move(sorter.positional);
 }
 
-const OwnFlag& FlagValues::declared(std::string_view flag) const {
-  const OwnFlag* found = find_flag(flags_, flag);
+const VerbFlag& FlagValues::declared(std::string_view flag) const {
+  const VerbFlag* found = find_flag(flags_, flag);
   BEV_CHECK(found != nullptr, Internal, "the verb asks for {}, which it does not declare", flag);
   return *found;
 }
@@ -249,7 +249,7 @@ void FlagValues::require_with(std::string_view flag, std::string_view needed) co
 std::string help_text(const FlagVerb& verb, size_t columns) {
   std::string use = format("usage: bevatron {} [--flag VALUE ...]", verb.name);
   if (!verb.positional.empty()) use += format(" {}", verb.positional);
-  std::vector<OwnFlag> flags(verb.flags.begin(), verb.flags.end());
+  std::vector<VerbFlag> flags(verb.flags.begin(), verb.flags.end());
   flags.push_back(kHelp);
   return format("{}\n\n{}\n\n{}", wrap(use, columns, 0), wrap(verb.summary, columns, 0),
                 own_flags_help(flags, columns));

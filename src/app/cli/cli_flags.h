@@ -22,10 +22,10 @@
 namespace bev::app {
 
 struct FlagVerb {
-  std::string_view name;           // "corpus"
-  std::string_view summary;        // what it does, a sentence or two
-  std::span<const OwnFlag> flags;  // --help is added
-  std::string_view positional{};   // in the usage line, "FILE ..."; empty: there are none
+  std::string_view name;            // "corpus"
+  std::string_view summary;         // what it does, a sentence or two
+  std::span<const VerbFlag> flags;  // --help is added
+  std::string_view positional{};    // in the usage line, "FILE ..."; empty: there are none
   size_t min_positional = 0;
   size_t max_positional = 0;
 };
@@ -62,10 +62,10 @@ class FlagValues {
   void require_with(std::string_view flag, std::string_view needed) const;
 
  private:
-  const OwnFlag& declared(std::string_view flag) const;
+  const VerbFlag& declared(std::string_view flag) const;
   const std::string* value_of(std::string_view flag) const;
 
-  std::span<const OwnFlag> flags_;
+  std::span<const VerbFlag> flags_;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;
   std::vector<std::string> positional_;
 };

@@ -13,7 +13,7 @@
 
 namespace bev::app {
 
-Voice::Voice(bool prints, const std::filesystem::path& file) : prints_(prints) {
+Console::Console(bool prints, const std::filesystem::path& file) : prints_(prints) {
   if (file.empty()) return;
   std::error_code ignored;  // open() says what is wrong
   std::filesystem::create_directories(file.parent_path(), ignored);
@@ -21,33 +21,33 @@ Voice::Voice(bool prints, const std::filesystem::path& file) : prints_(prints) {
   BEV_CHECK(file_ >= 0, Data, "cannot write {}: {}", file.string(), std::strerror(errno));
 }
 
-Voice::~Voice() {
+Console::~Console() {
   if (file_ >= 0) ::close(file_);
 }
 
-void Voice::say_text(const std::string& text) const {
+void Console::say_text(const std::string& text) const {
   if (prints_) say("{}", text);
-  keep(text);
+  log_to_file(text);
 }
 
-void Voice::record(const std::string& line) const {
+void Console::print_record(const std::string& line) const {
   if (prints_) {
     std::fwrite(line.data(), 1, line.size(), stdout);
     std::fputc('\n', stdout);
     // The log is read while it is written.
     std::fflush(stdout);
   }
-  keep(line + "\n");
+  log_to_file(line + "\n");
 }
 
-void Voice::alert(const Voice* voice, int rank, const std::string& text) {
+void Console::alert(const Console* voice, int rank, const std::string& text) {
   const std::string line = rank == 0 ? format("bevatron: alert: {}\n", text)
                                      : format("bevatron: alert: rank {}: {}\n", rank, text);
   say("{}", line);
-  if (voice != nullptr) voice->keep(line);
+  if (voice != nullptr) voice->log_to_file(line);
 }
 
-void Voice::keep(const std::string& text) const {
+void Console::log_to_file(const std::string& text) const {
   // A disk that is full ends no training.
   if (file_ >= 0) (void)!::write(file_, text.data(), text.size());
 }

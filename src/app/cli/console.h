@@ -12,29 +12,29 @@
 
 namespace bev::app {
 
-class Voice {
+class Console {
  public:
   // `file`: appended to, its folders are made; empty: none. A file that cannot be opened is a Data
   // error.
-  explicit Voice(bool prints, const std::filesystem::path& file = {});
-  ~Voice();
-  Voice(const Voice&) = delete;
-  Voice& operator=(const Voice&) = delete;
+  explicit Console(bool prints, const std::filesystem::path& file = {});
+  ~Console();
+  Console(const Console&) = delete;
+  Console& operator=(const Console&) = delete;
 
   bool prints() const { return prints_; }
 
   // News, on stderr.
   template <class... Args>
-  void tell(fmt::format_string<Args...> text, Args&&... args) const {
+  void log(fmt::format_string<Args...> text, Args&&... args) const {
     say_text(fmt::format(text, std::forward<Args>(args)...));
   }
   // The record of the run, on stdout: a line without its end. A log that cannot be written ends no
   // training; main looks at the end.
-  void record(const std::string& line) const;
+  void print_record(const std::string& line) const;
   // What must be seen whether or not the rank prints; `voice` may be absent.
-  static void alert(const Voice* voice, int rank, const std::string& text);
+  static void alert(const Console* voice, int rank, const std::string& text);
   // Into the file only.
-  void keep(const std::string& text) const;
+  void log_to_file(const std::string& text) const;
 
  private:
   void say_text(const std::string& text) const;

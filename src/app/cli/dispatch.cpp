@@ -109,7 +109,7 @@ std::string listed(std::span<const Verb> parts, std::string_view between, std::s
   return text;
 }
 
-void print_overview(const VerbParts& verb) {
+void print_overview(const Subcommands& verb) {
   size_t width = 8;
   for (const Verb& part : verb.parts) width = std::max(width, part.name.size() + 2);
   fmt::print("usage: bevatron {} {} {}\n\n", verb.name, listed(verb.parts, " | ", " | "),
@@ -120,7 +120,7 @@ void print_overview(const VerbParts& verb) {
 
 }  // namespace
 
-int run_part(const VerbParts& verb, std::span<const std::string> args) {
+int run_part(const Subcommands& verb, std::span<const std::string> args) {
   BEV_CHECK(!args.empty(), Usage, "{}: say what to do: {}", verb.name,
             listed(verb.parts, ", ", " or "));
   if (args[0] == "--help" || args[0] == "-h") {

@@ -18,7 +18,7 @@ std::string overview(std::span<const Verb> verbs);
 
 // A verb that has parts, as `bevatron checkpoint list`.
 
-struct VerbParts {
+struct Subcommands {
   std::string_view name;  // of the verb
   std::span<const Verb> parts;
   std::string_view arguments;  // what follows a part, in the usage line
@@ -27,7 +27,7 @@ struct VerbParts {
 
 // Runs the part that the first argument names, or prints the overview. Usage error where there is
 // no such part.
-int run_part(const VerbParts& verb, std::span<const std::string> args);
+int run_part(const Subcommands& verb, std::span<const std::string> args);
 
 // Completion of command lines by the shell.
 

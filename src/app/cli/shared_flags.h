@@ -11,7 +11,7 @@
 
 namespace bev::app {
 
-inline constexpr std::array<OwnFlag, 10> kTokenizerFlags{{
+inline constexpr std::array<VerbFlag, 10> kTokenizerFlags{{
     {"--tokenizer", "PATH",
      "a tokenizer.json, .model or vocab.txt, or a folder with one: what it is, is seen"},
     {"--tokenizer-type", "NAME",
@@ -31,9 +31,9 @@ inline constexpr std::array<OwnFlag, 10> kTokenizerFlags{{
 
 // The flags of a verb with these behind them.
 template <size_t N>
-constexpr std::array<OwnFlag, N + kTokenizerFlags.size()> with_tokenizer_flags(
-    const std::array<OwnFlag, N>& own) {
-  std::array<OwnFlag, N + kTokenizerFlags.size()> all{};
+constexpr std::array<VerbFlag, N + kTokenizerFlags.size()> with_tokenizer_flags(
+    const std::array<VerbFlag, N>& own) {
+  std::array<VerbFlag, N + kTokenizerFlags.size()> all{};
   std::copy(own.begin(), own.end(), all.begin());
   std::copy(kTokenizerFlags.begin(), kTokenizerFlags.end(), all.begin() + N);
   return all;
@@ -46,11 +46,11 @@ TokenizerSpec tokenizer_from_flags(const FlagValues& flags);
 
 // The flags of verbs that use a trained model: where it runs.
 
-inline constexpr OwnFlag kThreadsFlag{"--threads", "N", "cpu threads [default: all]"};
-inline constexpr OwnFlag kDeviceFlag{"--device", "NAME",
-                                     "auto, cuda, cpu or reference [default: auto]"};
+inline constexpr VerbFlag kThreadsFlag{"--threads", "N", "cpu threads [default: all]"};
+inline constexpr VerbFlag kDeviceFlag{"--device", "NAME",
+                                      "auto, cuda, cpu or reference [default: auto]"};
 
-inline constexpr OwnFlag kPrecisionFlag{
+inline constexpr VerbFlag kPrecisionFlag{
     "--precision", "NAME",
     "f32, bf16, fp16 or f64 [default: bf16 on cuda, f32 on cpu, f64 on reference]"};
 

@@ -15,13 +15,13 @@ namespace bev::app {
 
 namespace {
 
-constexpr OwnFlag kConfigHelp{"--help", "", "this text"};
-constexpr OwnFlag kPrintConfig{
+constexpr VerbFlag kConfigHelp{"--help", "", "this text"};
+constexpr VerbFlag kPrintConfig{
     "--print-config", "",
     "print the whole configuration, with where each value comes from, and stop"};
 
-std::vector<OwnFlag> all_flags(const ConfigVerb& verb) {
-  std::vector<OwnFlag> flags(verb.own.begin(), verb.own.end());
+std::vector<VerbFlag> all_flags(const ConfigVerb& verb) {
+  std::vector<VerbFlag> flags(verb.own.begin(), verb.own.end());
   flags.push_back(kPrintConfig);
   flags.push_back(kConfigHelp);
   return flags;
@@ -70,7 +70,7 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
   return loaded;
 }
 
-void fill_in_model(Config& config) {
+void fill_required_fields(Config& config) {
   const auto otherwise = [](auto& field, auto value) {
     if (field == 0) field = value;
   };

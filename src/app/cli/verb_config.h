@@ -13,9 +13,9 @@
 namespace bev::app {
 
 struct ConfigVerb {
-  std::string_view name;         // "train"
-  std::string_view summary;      // what it does, a sentence or two
-  std::span<const OwnFlag> own;  // flags besides the configuration
+  std::string_view name;          // "train"
+  std::string_view summary;       // what it does, a sentence or two
+  std::span<const VerbFlag> own;  // flags besides the configuration
   Purpose purpose = Purpose::Plan;
   CompleteConfig complete = nullptr;
   int launched = 0;    // ranks that a launcher started, each a process; 0: it started none
@@ -34,6 +34,6 @@ std::string help_text(const ConfigVerb& verb, size_t columns);
 
 // Gives what a model and a training must have and nobody has given some value that is legal.
 // train.sequence is left as it is.
-void fill_in_model(Config& config);
+void fill_required_fields(Config& config);
 
 }  // namespace bev::app

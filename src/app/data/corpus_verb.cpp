@@ -19,7 +19,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 8> kCorpusFlags{{
+constexpr std::array<VerbFlag, 8> kCorpusFlags{{
     {"--output", "FILE", "write stories for training to this file, one per line"},
     {"--bytes", "SIZE",
      "whole stories until the file has at least this many bytes: 300K, 2M, 64Mi; default 2M"},

@@ -16,7 +16,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 2> kMergeFlags{{
+constexpr std::array<VerbFlag, 2> kMergeFlags{{
     {"--input", "DIR|PREFIX ...",
      "a folder: all its token files in the order of their names; or the files in this order"},
     {"--output-prefix", "PREFIX", "writes PREFIX.bin and PREFIX.idx"},

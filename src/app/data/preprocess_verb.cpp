@@ -20,7 +20,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<OwnFlag, 21>{{
+constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 21>{{
     {"--input", "FILE ...",
      "jsonl or plain text, also compressed (gzip, xz, zstd); names with * and ? are expanded, '-' "
      "is stdin; documents keep this order"},

@@ -19,7 +19,7 @@ struct DeviceFile {
   bool is_usable = false;
 };
 
-struct HostFacts {
+struct HostInfo {
   std::string processor{};
   std::vector<std::string> extensions{};  // of what the kernels could use: "avx2"
   std::string kernels{};                  // what they do use
@@ -37,7 +37,7 @@ struct HostFacts {
   int64_t locked_memory_limit = 0;               // bytes, ulimit -l; 0: none
 };
 
-HostFacts host_facts();
+HostInfo host_facts();
 
 // What is wrong with this machine for training, and how to mend it: a pure function of facts.
 
@@ -56,7 +56,7 @@ struct Finding {
 };
 
 // In the order of importance to a reader: faults first.
-std::vector<Finding> diagnose(const HostFacts& host, const CudaFacts& cuda);
+std::vector<Finding> diagnose(const HostInfo& host, const CudaInfo& cuda);
 
 bool has_fault(const std::vector<Finding>& findings);
 
@@ -80,8 +80,8 @@ struct MeasuredDevice {
 };
 
 struct Examination {
-  HostFacts host{};
-  CudaFacts cuda{};
+  HostInfo host{};
+  CudaInfo cuda{};
   std::optional<MeasuredDevice> cpu{}, gpu{};  // absent: not measured
   std::vector<Finding> findings{};
 };

@@ -28,7 +28,7 @@ std::string scaled(double value) {
   return value >= 1e12 ? format("{:.2f} T", value * 1e-12) : format("{:.2f} G", value * 1e-9);
 }
 
-void add_program(Sheet& sheet, const CudaFacts& cuda) {
+void add_program(Sheet& sheet, const CudaInfo& cuda) {
   sheet.add("program", format("bevatron {}, {}, {}", program_version(), compiler(), build_kind()));
   sheet.add("program",
             cuda.is_built
@@ -37,7 +37,7 @@ void add_program(Sheet& sheet, const CudaFacts& cuda) {
                 : "without CUDA");
 }
 
-void add_cpu(Sheet& sheet, const HostFacts& host, const std::optional<MeasuredDevice>& measured) {
+void add_cpu(Sheet& sheet, const HostInfo& host, const std::optional<MeasuredDevice>& measured) {
   sheet.add("cpu", format("{}, {} threads", host.processor.empty() ? "unknown" : host.processor,
                           host.threads));
   sheet.add("cpu", format("kernels for {}; the processor has {}", host.kernels,
@@ -51,25 +51,25 @@ void add_cpu(Sheet& sheet, const HostFacts& host, const std::optional<MeasuredDe
   }
 }
 
-std::string library_text(const LibraryFacts& library) {
+std::string library_text(const LibraryInfo& library) {
   if (!library.is_loaded()) return format("{:<9} not found", library.name);
   return format("{:<9} {:<10} {}", library.name,
                 library.version.empty() ? "unknown" : library.version, library.path);
 }
 
-void add_libraries(Sheet& sheet, const CudaFacts& cuda) {
+void add_libraries(Sheet& sheet, const CudaInfo& cuda) {
   if (!cuda.is_built) return;
   sheet.add("driver", cuda.driver.empty() && cuda.driver_cuda == 0
                           ? "none"
                           : format("{}, for CUDA {}",
                                    cuda.driver.empty() ? "of unknown version" : cuda.driver,
                                    cuda_version_text(cuda.driver_cuda)));
-  for (const LibraryFacts* library : {&cuda.cublaslt, &cuda.cudnn, &cuda.nccl, &cuda.nvml}) {
+  for (const LibraryInfo* library : {&cuda.cublaslt, &cuda.cudnn, &cuda.nccl, &cuda.nvml}) {
     sheet.add("libraries", library_text(*library));
   }
 }
 
-void add_gpu(Sheet& sheet, const GpuFacts& gpu) {
+void add_gpu(Sheet& sheet, const GpuInfo& gpu) {
   const std::string name = format("gpu {}", gpu.index);
   sheet.add(name, format("{}, sm_{}, {} multiprocessors", gpu.name, gpu.compute_capability,
                          gpu.multiprocessors));
@@ -87,7 +87,7 @@ void add_gpu(Sheet& sheet, const GpuFacts& gpu) {
 }
 
 void add_gpus(Sheet& sheet, const Examination& e) {
-  for (const GpuFacts& gpu : e.cuda.gpus) {
+  for (const GpuInfo& gpu : e.cuda.gpus) {
     add_gpu(sheet, gpu);
     if (gpu.index > 0 || !e.gpu) continue;
     const MachinePeak& peak = e.gpu->peak;
@@ -111,7 +111,7 @@ std::string conclusion(const Examination& e) {
   return format("training runs on {}\n", e.cuda.gpus.front().name);
 }
 
-Json library_json(const LibraryFacts& library) {
+Json library_json(const LibraryInfo& library) {
   Json json = {{"found", library.is_loaded()}};
   if (library.is_loaded()) {
     json["path"] = library.path;
@@ -122,7 +122,7 @@ Json library_json(const LibraryFacts& library) {
   return json;
 }
 
-Json gpu_json(const GpuFacts& gpu) {
+Json gpu_json(const GpuInfo& gpu) {
   Json processes = Json::array();
   for (const GpuProcess& p : gpu.processes) {
     processes.push_back({{"id", p.id}, {"name", p.name}, {"bytes", p.bytes}});
@@ -152,7 +152,7 @@ Json measured_json(const MeasuredDevice& measured) {
   return json;
 }
 
-Json cuda_json(const CudaFacts& cuda) {
+Json cuda_json(const CudaInfo& cuda) {
   Json json = {{"built", cuda.is_built}};
   if (!cuda.is_built) return json;
   json["built_with"] = cuda_version_text(cuda.built_with);
@@ -166,7 +166,7 @@ Json cuda_json(const CudaFacts& cuda) {
                        {"nccl", library_json(cuda.nccl)},
                        {"nvml", library_json(cuda.nvml)}};
   Json gpus = Json::array();
-  for (const GpuFacts& gpu : cuda.gpus) gpus.push_back(gpu_json(gpu));
+  for (const GpuInfo& gpu : cuda.gpus) gpus.push_back(gpu_json(gpu));
   json["gpus"] = gpus;
   return json;
 }

@@ -13,7 +13,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 2> kDoctorFlags{{
+constexpr std::array<VerbFlag, 2> kDoctorFlags{{
     {"--json", "", "print JSON with stable keys instead of a list"},
     {"--quick", "", "measure nothing"},
 }};

@@ -128,19 +128,19 @@ int64_t limit_of(__rlimit_resource resource) {
 
 }  // namespace
 
-HostFacts host_facts() {
-  HostFacts facts{.processor = value_in("/proc/cpuinfo", "model name"),
-                  .extensions = vector_extensions(),
-                  .kernels = std::string(name_of_choice(cpu::best_isa())),
-                  .threads = usable_threads(),
-                  .memory_total = memory_total(),
-                  .memory_free = static_cast<int64_t>(free_memory(DeviceKind::Cpu)),
-                  .user = user_name(::geteuid()),
-                  .nvidia_cards = nvidia_cards(),
-                  .device_files = device_files(),
-                  .is_container = is_container(),
-                  .address_space_limit = limit_of(RLIMIT_AS),
-                  .locked_memory_limit = limit_of(RLIMIT_MEMLOCK)};
+HostInfo host_facts() {
+  HostInfo facts{.processor = value_in("/proc/cpuinfo", "model name"),
+                 .extensions = vector_extensions(),
+                 .kernels = std::string(name_of_choice(cpu::best_isa())),
+                 .threads = usable_threads(),
+                 .memory_total = memory_total(),
+                 .memory_free = static_cast<int64_t>(free_memory(DeviceKind::Cpu)),
+                 .user = user_name(::geteuid()),
+                 .nvidia_cards = nvidia_cards(),
+                 .device_files = device_files(),
+                 .is_container = is_container(),
+                 .address_space_limit = limit_of(RLIMIT_AS),
+                 .locked_memory_limit = limit_of(RLIMIT_MEMLOCK)};
   std::error_code error;
   facts.has_kernel_module = fs::exists("/proc/driver/nvidia/version", error) ||
                             fs::exists("/sys/module/nvidia/version", error);

@@ -13,8 +13,8 @@ constexpr int kOldestCapability = 80;
 constexpr int64_t kGiB = int64_t{1} << 30;
 
 struct Machine {
-  const HostFacts& host;
-  const CudaFacts& cuda;
+  const HostInfo& host;
+  const CudaInfo& cuda;
 };
 
 // Whether anything says that there is an NVIDIA GPU, usable or not.
@@ -161,8 +161,8 @@ Finding why_no_gpu(const Machine& m) {
 }
 
 // Another GPU that could serve instead of the first: its number, or -1.
-int other_gpu(const CudaFacts& cuda, int64_t wanted_free) {
-  for (const GpuFacts& gpu : cuda.gpus) {
+int other_gpu(const CudaInfo& cuda, int64_t wanted_free) {
+  for (const GpuInfo& gpu : cuda.gpus) {
     if (gpu.index > 0 && gpu.compute_capability >= kOldestCapability &&
         gpu.memory_free >= wanted_free)
       return gpu.index;
@@ -170,8 +170,8 @@ int other_gpu(const CudaFacts& cuda, int64_t wanted_free) {
   return -1;
 }
 
-void look_at_capability(const CudaFacts& cuda, std::vector<Finding>& findings) {
-  const GpuFacts& gpu = cuda.gpus.front();
+void look_at_capability(const CudaInfo& cuda, std::vector<Finding>& findings) {
+  const GpuInfo& gpu = cuda.gpus.front();
   const int capability = gpu.compute_capability;
   const bool ptx_works = cuda.driver_cuda >= cuda.built_with;
   if (capability < kOldestCapability) {
@@ -207,8 +207,8 @@ std::string process_list(const std::vector<GpuProcess>& processes) {
   return list;
 }
 
-void look_at_memory(const CudaFacts& cuda, std::vector<Finding>& findings) {
-  const GpuFacts& gpu = cuda.gpus.front();
+void look_at_memory(const CudaInfo& cuda, std::vector<Finding>& findings) {
+  const GpuInfo& gpu = cuda.gpus.front();
   const bool is_known = gpu.memory_free > 0 && gpu.memory_total > 0;
   const bool nearly_full = is_known && gpu.memory_free < gpu.memory_total / 10;
   if (nearly_full) {
@@ -229,14 +229,14 @@ void look_at_memory(const CudaFacts& cuda, std::vector<Finding>& findings) {
   }
 }
 
-std::string library_mend(std::string_view packages, const HostFacts& host) {
+std::string library_mend(std::string_view packages, const HostInfo& host) {
   return format("install {}, or put the folder that holds it on LD_LIBRARY_PATH ({})", packages,
                 host.library_path.empty() ? "not set now" : "now " + host.library_path);
 }
 
 // Without cuDNN attention runs in our own kernels, slower.
 void look_at_cudnn(const Machine& m, std::vector<Finding>& findings) {
-  const LibraryFacts& cudnn = m.cuda.cudnn;
+  const LibraryInfo& cudnn = m.cuda.cudnn;
   const int major = m.cuda.built_with / 1000;
   const auto warn = [&](std::string_view code, std::string what, std::string mend) {
     findings.push_back({Severity::Warning, code,
@@ -301,7 +301,7 @@ std::string_view name_of(Severity severity) {
   return "";
 }
 
-std::vector<Finding> diagnose(const HostFacts& host, const CudaFacts& cuda) {
+std::vector<Finding> diagnose(const HostInfo& host, const CudaInfo& cuda) {
   const Machine machine{host, cuda};
   std::vector<Finding> findings;
   if (cuda.gpus.empty()) {

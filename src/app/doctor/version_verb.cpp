@@ -12,7 +12,7 @@ namespace bev::app {
 
 namespace {
 
-std::string cuda_text(const CudaFacts& cuda) {
+std::string cuda_text(const CudaInfo& cuda) {
   if (!cuda.is_built) return "not in this build";
   return format("{}, for {}", cuda_version_text(cuda.built_with), fmt::join(cuda.built_for, " "));
 }
@@ -22,11 +22,11 @@ std::string devices_text() {
   return why.empty() ? "reference, cpu, cuda" : format("reference, cpu (not cuda: {})", why);
 }
 
-void print_gpus(const CudaFacts& cuda) {
+void print_gpus(const CudaInfo& cuda) {
   if (!cuda.driver.empty()) {
     fmt::print("driver    {}, for CUDA {}\n", cuda.driver, cuda_version_text(cuda.driver_cuda));
   }
-  for (const GpuFacts& gpu : cuda.gpus) {
+  for (const GpuInfo& gpu : cuda.gpus) {
     fmt::print("gpu {:<5} {}, sm_{}, {}\n", gpu.index, gpu.name, gpu.compute_capability,
                as_bytes(static_cast<double>(gpu.memory_total)));
   }
@@ -43,8 +43,8 @@ int version(std::span<const std::string> args) {
     return 0;
   }
   BEV_CHECK(args.empty(), Usage, "version takes no arguments, but \"{}\" is given", args[0]);
-  const HostFacts host = host_facts();
-  const CudaFacts cuda = cuda_facts(cuda::Depth::Gpus);
+  const HostInfo host = host_facts();
+  const CudaInfo cuda = cuda_facts(cuda::Depth::Gpus);
   fmt::print("bevatron {}\n", program_version());
   fmt::print("compiler  {}\n", compiler());
   fmt::print("build     {}\n", build_kind());

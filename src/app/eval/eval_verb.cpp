@@ -18,7 +18,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 21> kEvalFlags{{
+constexpr std::array<VerbFlag, 21> kEvalFlags{{
     {"--task", "NAME",
      "perplexity: of any text or token file. wikitext: of a corpus whose words and marks stand "
      "apart, by its words, as Megatron-LM measures WikiText-103 and Penn Treebank. lambada: the "
@@ -141,7 +141,7 @@ class EvalRun {
   auto scored(int64_t items, std::string_view unit, Work&& work) {
     using OnDone = FunctionRef<void(int64_t)>;
     std::optional<std::invoke_result_t<Work, Scorer&, OnDone>> result;
-    ranks_.run(folder_, use_, [&](const RankPlace& place) {
+    ranks_.run(folder_, use_, [&](const RankContext& place) {
       LoadedModel model(folder_, use_, place.device, place.world);
       Scorer scorer(model);
       if (!place.is_first) {
@@ -239,7 +239,7 @@ class EvalRun {
   ModelFolder folder_;
   std::unique_ptr<Tokenizer> tokenizer_;
   int64_t length_ = 0;
-  ModelUse use_;
+  InferenceSetup use_;
   double seconds_ = 0;
 };
 

@@ -34,9 +34,9 @@ constexpr std::array kGenerateFlags{
     kPromptFlag,
     kPromptFileFlag,
     kPromptIdsFlag,
-    OwnFlag{"--interactive", "", "read prompts from the terminal or a pipe, one in each line"},
-    OwnFlag{"--samples", "N", "continuations of each prompt [default: 1]"},
-    OwnFlag{"--num-samples", "N", "Megatron's name of --samples"},
+    VerbFlag{"--interactive", "", "read prompts from the terminal or a pipe, one in each line"},
+    VerbFlag{"--samples", "N", "continuations of each prompt [default: 1]"},
+    VerbFlag{"--num-samples", "N", "Megatron's name of --samples"},
     kTokensFlag,
     kMegatronTokensFlag,
     kGreedyFlag,
@@ -52,16 +52,16 @@ constexpr std::array kGenerateFlags{
     kIgnoreEodFlag,
     kContextFlag,
     kSampleInputFlag,
-    OwnFlag{"--sample-output-file", "FILE",
-            "where the continuations of those lines go, as Megatron writes them "
-            "[default: that name and .out]"},
-    OwnFlag{"--genfile", "FILE", "where texts go as JSON, one in each line"},
-    OwnFlag{"--json", "", "print a JSON object for each text, one in each line"},
+    VerbFlag{"--sample-output-file", "FILE",
+             "where the continuations of those lines go, as Megatron writes them "
+             "[default: that name and .out]"},
+    VerbFlag{"--genfile", "FILE", "where texts go as JSON, one in each line"},
+    VerbFlag{"--json", "", "print a JSON object for each text, one in each line"},
     kLogprobsFlag,
     kBeamFlag,
     kLengthPenaltyFlag,
-    OwnFlag{"--batch", "N", "texts made at a time [default: all, up to 32]"},
-    OwnFlag{"--stats", "", "say how fast it was, on stderr [default: when that is a terminal]"},
+    VerbFlag{"--batch", "N", "texts made at a time [default: all, up to 32]"},
+    VerbFlag{"--stats", "", "say how fast it was, on stderr [default: when that is a terminal]"},
     kTensorFlag,
     kPipelineFlag,
     kMegatronTensorFlag,
@@ -118,13 +118,13 @@ class Generation {
     BEV_CHECK(tokenizer_ != nullptr, Usage,
               "--interactive needs text, but {}; --prompt-ids takes token ids",
               why_no_tokenizer(folder_));
-    ModelUse use = ranks_.use_of(folder_, 1, settings_.context);
+    InferenceSetup use = ranks_.use_of(folder_, 1, settings_.context);
     use.parallel.timeout_minutes = kPatientMinutes;
     Interrupt interrupt;
-    ranks_.run(folder_, use, [&](const RankPlace& place) {
+    ranks_.run(folder_, use, [&](const RankContext& place) {
       LoadedModel model(folder_, use, place.device, place.world);
-      Decoder decoder(model, {.rows = 1, .length = settings_.context});
-      Batcher batcher(decoder);
+      InferenceEngine decoder(model, {.rows = 1, .length = settings_.context});
+      ContinuousBatcher batcher(decoder);
       const std::unique_ptr<Tokenizer> tokenizer = tokenizer_->clone();
       InteractiveGeneration({.batcher = batcher,
                              .folder = folder_,
@@ -151,16 +151,16 @@ class Generation {
     flags_.require_not_both("--beam", "--batch");
     const int64_t rows =
         beam_ ? beam_->beams : std::min(texts, flags_.integer("--batch", kUsualRows, 1, 65536));
-    const ModelUse use = ranks_.use_of(folder_, rows, settings_.context);
-    ranks_.run(folder_, use, [&](const RankPlace& place) {
+    const InferenceSetup use = ranks_.use_of(folder_, rows, settings_.context);
+    ranks_.run(folder_, use, [&](const RankContext& place) {
       make_texts(prompts ? *prompts : std::vector<Prompt>{piped_prompt(place)}, rows, use, place);
     });
   }
 
   // Only the first rank has what comes through stdin.
-  Prompt piped_prompt(const RankPlace& place) {
+  Prompt piped_prompt(const RankContext& place) {
     const std::string here = place.is_first ? std::string(WholeInput("-").text()) : std::string();
-    Prompt prompt = stdin_prompt(shared_text(place.world, here, 0));
+    Prompt prompt = stdin_prompt(broadcast_text(place.world, here, 0));
     const std::unique_ptr<Tokenizer> tokenizer = tokenizer_ ? tokenizer_->clone() : nullptr;
     encode_prompt(prompt, folder_, tokenizer.get());
     return prompt;
@@ -189,8 +189,8 @@ class Generation {
     return as_line(prompt, text);
   }
 
-  void make_texts(const std::vector<Prompt>& prompts, int64_t rows, const ModelUse& use,
-                  const RankPlace& place) const {
+  void make_texts(const std::vector<Prompt>& prompts, int64_t rows, const InferenceSetup& use,
+                  const RankContext& place) const {
     const std::vector<GenerationRequest> requests = requests_for(prompts);
     std::optional<ResultFile> results;
     if (place.is_first) results.emplace(result_path());
@@ -198,7 +198,7 @@ class Generation {
     int64_t longest = 0;
     for (const GenerationRequest& request : requests)
       longest = std::max(longest, std::ssize(request.prompt) + request.tokens);
-    Decoder decoder(model, {.rows = rows, .length = longest});
+    InferenceEngine decoder(model, {.rows = rows, .length = longest});
 
     GenerationListener listener;
     std::optional<ProgressLine> progress;
@@ -226,7 +226,7 @@ class Generation {
       search_texts(decoder, requests, listener);
       return;
     }
-    Batcher batcher(decoder);
+    ContinuousBatcher batcher(decoder);
     const GenerationTotals totals =
         generate_texts(batcher, tokenizer_.get(), settings_.stops, requests, listener);
     progress.reset();
@@ -239,7 +239,7 @@ class Generation {
            !settings_.logprobs;
   }
 
-  void search_texts(Decoder& decoder, const std::vector<GenerationRequest>& requests,
+  void search_texts(InferenceEngine& decoder, const std::vector<GenerationRequest>& requests,
                     const GenerationListener& listener) const {
     const auto wanted = static_cast<size_t>(samples_);
     int64_t tokens = 0;

@@ -13,15 +13,15 @@
 
 namespace bev::app {
 
-inline constexpr OwnFlag kPromptFlag{"--prompt", "TEXT",
-                                     "what to continue; without it the start of a document"};
-inline constexpr OwnFlag kPromptFileFlag{
+inline constexpr VerbFlag kPromptFlag{"--prompt", "TEXT",
+                                      "what to continue; without it the start of a document"};
+inline constexpr VerbFlag kPromptFileFlag{
     "--prompt-file", "FILE",
     "the same from a file ('-': stdin); a newline at its very end does not count"};
-inline constexpr OwnFlag kPromptIdsFlag{
+inline constexpr VerbFlag kPromptIdsFlag{
     "--prompt-ids", "ID ...", "the same as token ids, for models without a tokenizer here"};
-inline constexpr OwnFlag kSampleInputFlag{"--sample-input-file", "FILE",
-                                          "a prompt in each line, all of which are continued"};
+inline constexpr VerbFlag kSampleInputFlag{"--sample-input-file", "FILE",
+                                           "a prompt in each line, all of which are continued"};
 
 // One text to continue.
 struct Prompt {
@@ -43,7 +43,7 @@ Prompt ids_prompt(const FlagValues& flags, int64_t vocab);
 // continue or the text needs a tokenizer that is not there (null).
 void encode_prompt(Prompt& prompt, const ModelFolder& folder, Tokenizer* tokenizer);
 
-// Continuation number `sample` of the prompt. Usage error where it does not fit the context.
+// ResumePlan number `sample` of the prompt. Usage error where it does not fit the context.
 GenerationRequest request_for(const Prompt& prompt, const GenerationSettings& settings,
                               int64_t sample);
 

@@ -15,31 +15,31 @@ namespace {
 
 constexpr int64_t kMostTokens = 1 << 28;
 
-// A number of ChoiceOptions that can be changed.
+// A number of SamplingOptions that can be changed.
 struct ChoiceNumber {
   std::string_view name;
   double min, max;
   bool is_whole;
-  double (*get)(const ChoiceOptions& choice);
-  void (*set)(ChoiceOptions& choice, double value);
+  double (*get)(const SamplingOptions& choice);
+  void (*set)(SamplingOptions& choice, double value);
 };
 
 constexpr std::array<ChoiceNumber, 5> kChoiceNumbers{{
-    {"temperature", 0, 100, false, [](const ChoiceOptions& c) { return c.temperature; },
-     [](ChoiceOptions& c, double value) { c.temperature = value; }},
-    {"top-k", 0, kMostTokens, true, [](const ChoiceOptions& c) { return double(c.top_k); },
-     [](ChoiceOptions& c, double value) { c.top_k = static_cast<int64_t>(value); }},
+    {"temperature", 0, 100, false, [](const SamplingOptions& c) { return c.temperature; },
+     [](SamplingOptions& c, double value) { c.temperature = value; }},
+    {"top-k", 0, kMostTokens, true, [](const SamplingOptions& c) { return double(c.top_k); },
+     [](SamplingOptions& c, double value) { c.top_k = static_cast<int64_t>(value); }},
     // Megatron writes 0 where nothing is to be left out.
-    {"top-p", 0, 1, false, [](const ChoiceOptions& c) { return c.top_p; },
-     [](ChoiceOptions& c, double value) { c.top_p = value == 0 ? 1 : value; }},
-    {"min-p", 0, 1, false, [](const ChoiceOptions& c) { return c.min_p; },
-     [](ChoiceOptions& c, double value) { c.min_p = value; }},
+    {"top-p", 0, 1, false, [](const SamplingOptions& c) { return c.top_p; },
+     [](SamplingOptions& c, double value) { c.top_p = value == 0 ? 1 : value; }},
+    {"min-p", 0, 1, false, [](const SamplingOptions& c) { return c.min_p; },
+     [](SamplingOptions& c, double value) { c.min_p = value; }},
     {"repetition-penalty", 0.01, 100, false,
-     [](const ChoiceOptions& c) { return c.repetition_penalty; },
-     [](ChoiceOptions& c, double value) { c.repetition_penalty = value; }},
+     [](const SamplingOptions& c) { return c.repetition_penalty; },
+     [](SamplingOptions& c, double value) { c.repetition_penalty = value; }},
 }};
 
-void read_choice(const FlagValues& flags, ChoiceOptions& choice) {
+void read_choice(const FlagValues& flags, SamplingOptions& choice) {
   for (const ChoiceNumber& number : kChoiceNumbers) {
     std::string flag = format("--{}", number.name);
     if (number.name == "top-k") flag = given_name(flags, flag, kMegatronTopKFlag.name);

@@ -14,7 +14,7 @@
 namespace bev::app {
 
 struct GenerationSettings {
-  ChoiceOptions choice{};
+  SamplingOptions choice{};
   std::optional<int64_t> tokens{};  // of a continuation at most; absent: as many as fit, up to 256
   int64_t context = 0;              // tokens of a prompt and its continuation
   int64_t most_context = 0;         // that the model allows
@@ -24,34 +24,34 @@ struct GenerationSettings {
   bool logprobs = false;
 };
 
-inline constexpr OwnFlag kTokensFlag{
+inline constexpr VerbFlag kTokensFlag{
     "--tokens", "N", "length of a continuation at most [default: what fits, up to 256]"};
-inline constexpr OwnFlag kMegatronTokensFlag{"--out-seq-length", "N",
-                                             "Megatron's name of --tokens"};
-inline constexpr OwnFlag kGreedyFlag{"--greedy", "", "always the likeliest: --temperature 0"};
-inline constexpr OwnFlag kTemperatureFlag{
+inline constexpr VerbFlag kMegatronTokensFlag{"--out-seq-length", "N",
+                                              "Megatron's name of --tokens"};
+inline constexpr VerbFlag kGreedyFlag{"--greedy", "", "always the likeliest: --temperature 0"};
+inline constexpr VerbFlag kTemperatureFlag{
     "--temperature", "X", "above 1 bolder, below 1 safer, 0 always the likeliest [default: 1]"};
-inline constexpr OwnFlag kTopKFlag{"--top-k", "N",
-                                   "choose among the N likeliest; 0: among all [default: 0]"};
-inline constexpr OwnFlag kTopPFlag{
+inline constexpr VerbFlag kTopKFlag{"--top-k", "N",
+                                    "choose among the N likeliest; 0: among all [default: 0]"};
+inline constexpr VerbFlag kTopPFlag{
     "--top-p", "X",
     "choose among the likeliest that together have this probability; 0 or 1: among all "
     "[default: 1]"};
-inline constexpr OwnFlag kMegatronTopKFlag{"--top_k", "N", "Megatron's name of --top-k"};
-inline constexpr OwnFlag kMegatronTopPFlag{"--top_p", "X", "Megatron's name of --top-p"};
-inline constexpr OwnFlag kMinPFlag{
+inline constexpr VerbFlag kMegatronTopKFlag{"--top_k", "N", "Megatron's name of --top-k"};
+inline constexpr VerbFlag kMegatronTopPFlag{"--top_p", "X", "Megatron's name of --top-p"};
+inline constexpr VerbFlag kMinPFlag{
     "--min-p", "X",
     "choose among those with at least this part of the likeliest's probability [default: 0]"};
-inline constexpr OwnFlag kRepetitionFlag{
+inline constexpr VerbFlag kRepetitionFlag{
     "--repetition-penalty", "X",
     "above 1: what the text has already becomes less likely [default: 1]"};
-inline constexpr OwnFlag kSeedFlag{"--seed", "N", "of the choice [default: 1234]"};
-inline constexpr OwnFlag kStopFlag{"--stop", "TEXT ...", "a text ends before the first of these"};
-inline constexpr OwnFlag kIgnoreEodFlag{"--ignore-eod", "", "go on after the end of a document"};
-inline constexpr OwnFlag kContextFlag{
+inline constexpr VerbFlag kSeedFlag{"--seed", "N", "of the choice [default: 1234]"};
+inline constexpr VerbFlag kStopFlag{"--stop", "TEXT ...", "a text ends before the first of these"};
+inline constexpr VerbFlag kIgnoreEodFlag{"--ignore-eod", "", "go on after the end of a document"};
+inline constexpr VerbFlag kContextFlag{
     "--context", "N", "tokens of a prompt and its continuation at most [default: as trained]"};
-inline constexpr OwnFlag kLogprobsFlag{"--logprobs", "",
-                                       "the log-probability of each token, of the prompt too"};
+inline constexpr VerbFlag kLogprobsFlag{"--logprobs", "",
+                                        "the log-probability of each token, of the prompt too"};
 
 // REQUIRES: the verb has all flags above.
 GenerationSettings generation_settings(const FlagValues& flags, const ModelFolder& folder);

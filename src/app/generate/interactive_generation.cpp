@@ -57,7 +57,7 @@ InteractiveCommand InteractiveGeneration::shared_command() {
     const std::optional<std::string> line = typed_line();
     news = line ? format("{}{}", kLine, *line) : kEnd;
   }
-  if (parts_.world.size() > 1) news = shared_text(parts_.world, news, 0);
+  if (parts_.world.size() > 1) news = broadcast_text(parts_.world, news, 0);
   if (news == kEnd) return {.kind = InteractiveCommand::Kind::Leave};
   return interactive_command(std::string_view(news).substr(kLine.size()));
 }
@@ -92,7 +92,7 @@ bool InteractiveGeneration::do_command(const InteractiveCommand& command) {
 
 bool InteractiveGeneration::goes_on() {
   const int64_t here = is_first() && parts_.interrupt.is_asked() ? 1 : 0;
-  return (parts_.world.size() > 1 ? parts_.world.largest(here) : here) == 0;
+  return (parts_.world.size() > 1 ? parts_.world.all_reduce_max_host(here) : here) == 0;
 }
 
 void InteractiveGeneration::answer(const std::string& text) {

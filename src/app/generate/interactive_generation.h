@@ -48,7 +48,7 @@ inline constexpr std::string_view kInteractiveHelp =
 class InteractiveGeneration {
  public:
   struct Parts {
-    Batcher& batcher;
+    ContinuousBatcher& batcher;
     const ModelFolder& folder;
     Tokenizer& tokenizer;  // of this rank's own
     Communicator& world;

@@ -14,8 +14,9 @@ namespace {
 // All texts of one call, and how far they are.
 class Work {
  public:
-  Work(Batcher& batcher, const Tokenizer* tokenizer, const std::vector<std::string>& stops,
-       const std::vector<GenerationRequest>& requests, const GenerationListener& listener)
+  Work(ContinuousBatcher& batcher, const Tokenizer* tokenizer,
+       const std::vector<std::string>& stops, const std::vector<GenerationRequest>& requests,
+       const GenerationListener& listener)
       : batcher_(batcher),
         tokenizer_(tokenizer),
         stops_(stops),
@@ -47,7 +48,7 @@ class Work {
  private:
   struct Text {
     int64_t number = 0;
-    std::optional<TextStream> stream{};  // from the first token on
+    std::optional<TextStreamer> stream{};  // from the first token on
     GeneratedText made{};
     bool has_ended = false;
   };
@@ -56,7 +57,7 @@ class Work {
     Text& text = texts_[index];
     if (tokenizer_ != nullptr && !text.stream)
       text.stream.emplace(*tokenizer_, stops_, requests_[index].prompt);
-    BEV_CHECK(event.finish != Finish::Failed, Numerics,
+    BEV_CHECK(event.finish != FinishReason::Failed, Numerics,
               "the model gives no token behind {} others a finite probability: its weights or what "
               "it computes from them are not finite",
               text.made.tokens.size());
@@ -70,8 +71,8 @@ class Work {
     if (is_stopped) {
       batcher_.cancel(text.number);
       end(text, TextEnd::Stop);
-    } else if (event.finish != Finish::None) {
-      end(text, event.finish == Finish::End ? TextEnd::End : TextEnd::Length);
+    } else if (event.finish != FinishReason::None) {
+      end(text, event.finish == FinishReason::End ? TextEnd::End : TextEnd::Length);
     }
   }
 
@@ -81,7 +82,7 @@ class Work {
       give(text, format("{}{}", text.made.tokens.size() > 1 ? " " : "", id));
       return false;
     }
-    const TextStream::Piece piece = text.stream->add(id);
+    const TextStreamer::Piece piece = text.stream->add(id);
     give(text, piece.text);
     return piece.stopped;
   }
@@ -110,7 +111,7 @@ class Work {
     while (!batcher_.is_idle()) batcher_.step();
   }
 
-  Batcher& batcher_;
+  ContinuousBatcher& batcher_;
   const Tokenizer* tokenizer_;
   const std::vector<std::string>& stops_;
   const std::vector<GenerationRequest>& requests_;
@@ -123,7 +124,7 @@ class Work {
 
 }  // namespace
 
-GenerationTotals generate_texts(Batcher& batcher, const Tokenizer* tokenizer,
+GenerationTotals generate_texts(ContinuousBatcher& batcher, const Tokenizer* tokenizer,
                                 const std::vector<std::string>& stops,
                                 const std::vector<GenerationRequest>& requests,
                                 const GenerationListener& listener) {
@@ -141,9 +142,9 @@ GeneratedText text_of(const Beam& beam, const Tokenizer* tokenizer,
     made.text = format("{}", fmt::join(beam.ids, " "));
     return made;
   }
-  TextStream stream(*tokenizer, stops, prompt);
+  TextStreamer stream(*tokenizer, stops, prompt);
   for (const int32_t id : beam.ids) {
-    const TextStream::Piece piece = stream.add(id);
+    const TextStreamer::Piece piece = stream.add(id);
     made.text += piece.text;
     if (piece.stopped) made.end = TextEnd::Stop;
   }
@@ -168,7 +169,7 @@ std::optional<BeamOptions> beam_options(const FlagValues& flags, int64_t samples
   return options;
 }
 
-std::vector<GeneratedText> beam_texts(Decoder& decoder, const Tokenizer* tokenizer,
+std::vector<GeneratedText> beam_texts(InferenceEngine& decoder, const Tokenizer* tokenizer,
                                       const std::vector<std::string>& stops,
                                       const GenerationRequest& request, BeamOptions options) {
   options.tokens = request.tokens;

@@ -49,17 +49,17 @@ struct GenerationTotals {
 
 // Numerics error when the model gives no token a finite probability. REQUIRES: the batcher is idle
 // and takes each request; `tokenizer` may be null where there are no stops.
-GenerationTotals generate_texts(Batcher& batcher, const Tokenizer* tokenizer,
+GenerationTotals generate_texts(ContinuousBatcher& batcher, const Tokenizer* tokenizer,
                                 const std::vector<std::string>& stops,
                                 const std::vector<GenerationRequest>& requests,
                                 const GenerationListener& listener);
 
 // Texts that a beam search finds, as those that are drawn.
 
-inline constexpr OwnFlag kBeamFlag{
+inline constexpr VerbFlag kBeamFlag{
     "--beam", "N",
     "search for the likeliest text, following N at a time; --samples M: the M best of N"};
-inline constexpr OwnFlag kLengthPenaltyFlag{
+inline constexpr VerbFlag kLengthPenaltyFlag{
     "--length-penalty", "X",
     "of that search: a text's score is its log-probability / tokens^X [default: 1]"};
 
@@ -69,7 +69,7 @@ std::optional<BeamOptions> beam_options(const FlagValues& flags, int64_t samples
 
 // The best continuations of a request, best first, each up to its first stop string.
 // `tokenizer` may be null where there are no stops. REQUIRES: as beam_search().
-std::vector<GeneratedText> beam_texts(Decoder& decoder, const Tokenizer* tokenizer,
+std::vector<GeneratedText> beam_texts(InferenceEngine& decoder, const Tokenizer* tokenizer,
                                       const std::vector<std::string>& stops,
                                       const GenerationRequest& request, BeamOptions options);
 

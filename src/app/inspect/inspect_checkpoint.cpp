@@ -33,7 +33,7 @@ struct Kind {
   std::map<std::string, int64_t> types{};
 };
 
-std::map<std::string, Kind> kinds_of(const StoredCheckpoint& checkpoint) {
+std::map<std::string, Kind> kinds_of(const CheckpointReader& checkpoint) {
   std::map<std::string, Kind> kinds;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
     const size_t slash = parameter_of(name).size();
@@ -66,7 +66,7 @@ void print_positions(const Manifest& m) {
   print_row("seed", format("{}", m.seed));
 }
 
-void print_contents(const StoredCheckpoint& checkpoint) {
+void print_contents(const CheckpointReader& checkpoint) {
   const Manifest& m = checkpoint.manifest();
   print_row("parameters", with_commas(m.parameters));
   print_row("optimizer", m.optimizer.empty() ? "none: weights only" : m.optimizer);
@@ -117,7 +117,7 @@ std::vector<TensorStatistics> read_statistics(const TensorSource& source) {
 }
 
 // `statistics`: of every tensor, or none.
-void print_tensors(const StoredCheckpoint& checkpoint,
+void print_tensors(const CheckpointReader& checkpoint,
                    const std::vector<TensorStatistics>& statistics) {
   size_t width = 6;
   for (const auto& [name, tensor] : checkpoint.tensors()) width = std::max(width, name.size());
@@ -146,7 +146,7 @@ void inspect_checkpoint(const fs::path& path, bool with_norms) {
     fmt::print("\n");
   }
   const fs::path folder = newest_good(path).path;
-  const auto checkpoint = std::make_shared<const StoredCheckpoint>(folder);
+  const auto checkpoint = std::make_shared<const CheckpointReader>(folder);
   const Manifest& m = checkpoint->manifest();
   print_row("checkpoint", folder.string());
   print_positions(m);

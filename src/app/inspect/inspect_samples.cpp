@@ -16,7 +16,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 4> kInspectSamplesFlags{{
+constexpr std::array<VerbFlag, 4> kInspectSamplesFlags{{
     {"--first", "K", "how many samples are shown [default: 4]"},
     {"--from", "I", "the number of the first one, from 0 on [default: 0]"},
     {"--part", "NAME",
@@ -49,7 +49,7 @@ struct ShownSample {
   std::vector<int32_t> text;  // the tokens and the last label
 };
 
-ShownSample look_at(const Samples& samples, int64_t index, const Config& config) {
+ShownSample look_at(const Dataset& samples, int64_t index, const Config& config) {
   ShownSample shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
   shown.batch.resize(1, config.train.sequence, config.data.is_packed());
   samples.read(index, shown.batch, 0);
@@ -144,12 +144,12 @@ Json json_of(const ShownSample& shown, const TextView& view) {
   std::string mask;
   for (const float weight : batch.weight) mask += weight == 0.0f ? '0' : '1';
   out["loss_mask"] = mask;
-  if (!batch.first_visible.empty()) out["first_visible"] = batch.first_visible;
+  if (!batch.document_start.empty()) out["document_start"] = batch.document_start;
   if (view.knows_text()) out["text"] = view.plain(shown.text);
   return out;
 }
 
-const Samples& samples_of(const TrainingData& data, size_t split, int64_t end) {
+const Dataset& samples_of(const TrainingData& data, size_t split, int64_t end) {
   if (split == 0) return *data.train;
   const HeldSamples& held = split == 1 ? data.valid : data.test;
   BEV_CHECK(held.samples != nullptr, Data, "there are no samples for {}", kSplitNames[split]);
@@ -168,7 +168,7 @@ int inspect_samples(std::span<const std::string> args) {
                   "configuration of the training; what samples do not depend on may be left out.",
        .own = kInspectSamplesFlags,
        .purpose = Purpose::Train,
-       .complete = fill_in_model},
+       .complete = fill_required_fields},
       with_part(args));
   if (!loaded) return 0;
   const Config& config = loaded->config;
@@ -186,7 +186,7 @@ int inspect_samples(std::span<const std::string> args) {
   if (config.data.order == SampleOrder::Megatron && !has_length)
     say("bevatron: note: Megatron-LM's order depends on the length of the training, which is not "
         "given; this is the order of one epoch\n");
-  const Samples& samples = samples_of(data, split, from + count);
+  const Dataset& samples = samples_of(data, split, from + count);
   const TextView view(config);
   Json list = Json::array();
   for (int64_t i = from; i < from + count; ++i) {

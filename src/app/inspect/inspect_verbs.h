@@ -11,7 +11,7 @@
 
 namespace bev::app {
 
-inline constexpr auto kInspectFlags = with_tokenizer_flags(std::array<OwnFlag, 6>{{
+inline constexpr auto kInspectFlags = with_tokenizer_flags(std::array<VerbFlag, 6>{{
     {"--document", "N", "show documents of a token file from this one on [default: the first]"},
     {"--first", "K", "how many documents are shown [default: 1]"},
     {"--tokens", "N", "how many tokens of each [default: 16]"},

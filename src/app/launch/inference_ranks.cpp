@@ -19,7 +19,7 @@ constexpr int64_t kMostThreads = 256;
 constexpr int64_t kMostRanks = 1 << 20;
 
 // A number of ranks by one of its two names, and which.
-int64_t ranks_flag(const FlagValues& flags, const OwnFlag& own, const OwnFlag& megatron,
+int64_t ranks_flag(const FlagValues& flags, const VerbFlag& own, const VerbFlag& megatron,
                    std::string_view field, Origins& origins) {
   flags.require_not_both(own.name, megatron.name);
   const std::string_view name = flags.has(megatron.name) ? megatron.name : own.name;
@@ -62,18 +62,20 @@ InferenceRanks::InferenceRanks(const FlagValues& flags, std::optional<RankEnviro
   }
 }
 
-ModelUse InferenceRanks::use_of(const ModelFolder& folder, int64_t sequences,
-                                int64_t length) const {
-  ModelUse use{.device = device_, .parallel = parallel_, .sequences = sequences, .length = length};
+InferenceSetup InferenceRanks::use_of(const ModelFolder& folder, int64_t sequences,
+                                      int64_t length) const {
+  InferenceSetup use{
+      .device = device_, .parallel = parallel_, .sequences = sequences, .length = length};
   Origins origins = origins_;
   for (const char* field : {"model.layers", "model.heads", "model.kv_heads", "model.ffn"})
     origins[field] = {.kind = OriginKind::File, .text = folder.weights.string()};
-  throw_if_any(check(config_of_use(folder, use), Purpose::Plan, origins), "the use of the model");
+  throw_if_any(check_config(config_of_use(folder, use), Purpose::Plan, origins),
+               "the use of the model");
   return use;
 }
 
-void InferenceRanks::run(const ModelFolder& folder, const ModelUse& use,
-                         FunctionRef<void(const RankPlace& place)> body) {
+void InferenceRanks::run(const ModelFolder& folder, const InferenceSetup& use,
+                         FunctionRef<void(const RankContext& place)> body) {
   const Config config = config_of_use(folder, use);
   if (environment_) {
     run_process(config, body);
@@ -83,13 +85,13 @@ void InferenceRanks::run(const ModelFolder& folder, const ModelUse& use,
 }
 
 void InferenceRanks::run_process(const Config& config,
-                                 FunctionRef<void(const RankPlace& place)> body) {
-  const Voice voice(prints());
+                                 FunctionRef<void(const RankContext& place)> body) {
+  const Console voice(prints());
   LaunchedRank launched(*environment_, config, voice);
   have_met_ = true;
   launched.run([&] {
-    launched.require_same("the command line", arguments_);
-    launched.require_same("the model", print_config(config, {}));
+    launched.require_same_on_ranks("the command line", arguments_);
+    launched.require_same_on_ranks("the model", print_config(config, {}));
     Config own = config;
     own.device.threads = launched.threads(config.device.threads);
     const std::unique_ptr<Device> device = make_device(device_of_rank(own, launched.shares_gpu()));
@@ -99,7 +101,7 @@ void InferenceRanks::run_process(const Config& config,
 }
 
 void InferenceRanks::run_threads(const Config& config,
-                                 FunctionRef<void(const RankPlace& place)> body) {
+                                 FunctionRef<void(const RankContext& place)> body) {
   const std::chrono::duration<double, std::ratio<60>> limit(config.parallel.timeout_minutes);
   const auto ranks = static_cast<int>(config.parallel.ranks);
   run_ranks(ranks, std::chrono::duration_cast<std::chrono::milliseconds>(limit),
@@ -122,7 +124,7 @@ int run_inference_verb(const FlagVerb& verb, std::span<const std::string> args,
     body(*flags, *ranks);
   } catch (const Error& error) {
     if (!environment || (ranks && ranks->have_met_)) throw;
-    return say_once(*environment, error);
+    return report_once(*environment, error);
   }
   return 0;
 }

@@ -3,7 +3,7 @@
 //
 //   return run_inference_verb(verb, args, [](const FlagValues& flags, InferenceRanks& ranks) {
 //     const ModelFolder folder = open_model_folder(...);
-//     const ModelUse use = ranks.use_of(folder, sequences, length);
+//     const InferenceSetup use = ranks.use_of(folder, sequences, length);
 //     ranks.run(folder, use, [&](const RankPlace& place) {
 //       LoadedModel model(folder, use, place.device, place.world);
 //       ... if (place.is_first) print
@@ -24,16 +24,16 @@
 namespace bev::app {
 
 // A verb that uses InferenceRanks has all four, and those of device_flags.h.
-inline constexpr OwnFlag kTensorFlag{"--tensor", "N", "ranks that share each matrix [default: 1]"};
-inline constexpr OwnFlag kPipelineFlag{"--pipeline", "N",
-                                       "ranks that share the layers [default: 1]"};
-inline constexpr OwnFlag kMegatronTensorFlag{"--tensor-model-parallel-size", "N",
-                                             "Megatron's name of --tensor"};
-inline constexpr OwnFlag kMegatronPipelineFlag{"--pipeline-model-parallel-size", "N",
-                                               "Megatron's name of --pipeline"};
+inline constexpr VerbFlag kTensorFlag{"--tensor", "N", "ranks that share each matrix [default: 1]"};
+inline constexpr VerbFlag kPipelineFlag{"--pipeline", "N",
+                                        "ranks that share the layers [default: 1]"};
+inline constexpr VerbFlag kMegatronTensorFlag{"--tensor-model-parallel-size", "N",
+                                              "Megatron's name of --tensor"};
+inline constexpr VerbFlag kMegatronPipelineFlag{"--pipeline-model-parallel-size", "N",
+                                                "Megatron's name of --pipeline"};
 
 // One of the ranks at work.
-struct RankPlace {
+struct RankContext {
   Device& device;
   Communicator& world;
   bool is_first;  // exactly one is: it prints
@@ -54,21 +54,21 @@ class InferenceRanks {
 
   // The use of a model on these ranks, in batches of at most so many sequences of at most so many
   // tokens. Usage error where the model does not divide over them.
-  ModelUse use_of(const ModelFolder& folder, int64_t sequences, int64_t length) const;
+  InferenceSetup use_of(const ModelFolder& folder, int64_t sequences, int64_t length) const;
 
   // Runs body once on each rank, at the same time; returns when all that run here are done. What
   // one throws ends the others. They wait at most use.parallel.timeout_minutes for each other.
   // REQUIRES: `use` is what use_of() returned, but for that limit.
-  void run(const ModelFolder& folder, const ModelUse& use,
-           FunctionRef<void(const RankPlace& place)> body);
+  void run(const ModelFolder& folder, const InferenceSetup& use,
+           FunctionRef<void(const RankContext& place)> body);
 
  private:
   friend int run_inference_verb(
       const FlagVerb& verb, std::span<const std::string> args,
       FunctionRef<void(const FlagValues& flags, InferenceRanks& ranks)> body);
 
-  void run_process(const Config& config, FunctionRef<void(const RankPlace& place)> body);
-  static void run_threads(const Config& config, FunctionRef<void(const RankPlace& place)> body);
+  void run_process(const Config& config, FunctionRef<void(const RankContext& place)> body);
+  static void run_threads(const Config& config, FunctionRef<void(const RankContext& place)> body);
 
   std::optional<RankEnvironment> environment_;
   std::string arguments_;

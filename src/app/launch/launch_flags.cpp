@@ -15,7 +15,7 @@ namespace {
 constexpr int kUsualPort = 29500;  // as torchrun
 constexpr int kMostNodes = 1 << 20;
 
-constexpr std::array<OwnFlag, 21> kLaunchFlagsFlags{{
+constexpr std::array<VerbFlag, 21> kLaunchFlagsFlags{{
     {"--nproc-per-node", "N|auto|gpu|cpu",
      "processes on this machine. gpu: one for each GPU; cpu: one for each NUMA node; auto: gpu "
      "where "
@@ -104,7 +104,7 @@ Halves divide(std::span<const std::string> args) {
              "a verb of bevatron, or the path of a program");
     halves.flags.push_back(arg);
     const auto declared = std::find_if(kLaunchFlagsFlags.begin(), kLaunchFlagsFlags.end(),
-                                       [&](const OwnFlag& flag) { return flag.name == arg; });
+                                       [&](const VerbFlag& flag) { return flag.name == arg; });
     const bool takes_value = declared != kLaunchFlagsFlags.end() && !declared->value.empty();
     if (takes_value && next < args.size()) halves.flags.push_back(args[next++]);
   }
@@ -274,7 +274,7 @@ std::optional<LaunchRequest> launch_request(std::span<const std::string> args,
   if (backend != "c10d" && backend != "static")
     refuse(format("--rdzv-backend {} needs a server of its own", backend.substr(0, 80)),
            "c10d or static, or none");
-  for (const OwnFlag& flag : kLaunchFlagsFlags)
+  for (const VerbFlag& flag : kLaunchFlagsFlags)
     if (flag.help.starts_with("accepted and") && flags->has(flag.name))
       request.notes.push_back(format("{} changes nothing here", flag.name));
   if (backend == "c10d")

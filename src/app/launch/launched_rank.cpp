@@ -25,29 +25,29 @@ namespace {
 
 // Another rank has failed. The thread that trains may be stuck in an exchange with it, so the
 // process ends here; what it was writing is written beside the old file and does no harm.
-[[noreturn]] void leave_after(const Failure& failure, int rank, const Voice& voice) {
+[[noreturn]] void leave_after(const Failure& failure, int rank, const Console& voice) {
   const std::string text =
       format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank, failure.text(),
              name_of(ErrorKind::Comm), exit_code(ErrorKind::Comm));
   say("{}", text);
-  voice.keep(text);
+  voice.log_to_file(text);
   ::_exit(exit_code(ErrorKind::Comm));
 }
 
-ProcessWorld::Options options_for(const Config& config, const Voice& voice, int rank) {
+ProcessWorld::Options options_for(const Config& config, const Console& voice, int rank) {
   return {
       .device = config.device.kind,
       .parallel = config.parallel,
       .note =
           [&voice, rank](const std::string& text) {
-            voice.tell("bevatron: note: rank {}: {}\n", rank, text);
+            voice.log("bevatron: note: rank {}: {}\n", rank, text);
           },
       // Whichever ranks print.
       .note_of_first =
           [&voice, rank](const std::string& text) {
             const std::string line = format("bevatron: note: rank {}: {}\n", rank, text);
             say("{}", line);
-            voice.keep(line);
+            voice.log_to_file(line);
           },
       .on_failure = [&voice, rank](const Failure& failure) { leave_after(failure, rank, voice); }};
 }
@@ -97,7 +97,7 @@ std::string headlines(const std::string& text) {
 
 }  // namespace
 
-int say_once(const RankEnvironment& environment, const Error& error) {
+int report_once(const RankEnvironment& environment, const Error& error) {
   const bool all_have_it = launcher_has_own_arguments();
   if (environment.rank == 0 || (all_have_it && environment.local_rank == 0)) throw Error(error);
   if (all_have_it) {
@@ -112,7 +112,7 @@ int say_once(const RankEnvironment& environment, const Error& error) {
 std::optional<RankEnvironment> own_environment() {
   auto environment = rank_environment([](const char* name) { return std::getenv(name); });
   if (!environment) return environment;
-  take_own_gpu(*environment);
+  assign_gpu(*environment);
   if (environment->local_size <= environment->local_gpus) widen_gpu_queues();
   return environment;
 }
@@ -122,12 +122,12 @@ RankEnvironment alone_environment() {
   alone.by = LaunchedBy::Variables;
   alone.master_host = "127.0.0.1";
   alone.words = "itself";
-  take_own_gpu(alone);
+  assign_gpu(alone);
   return alone;
 }
 
 LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& config,
-                           const Voice& voice)
+                           const Console& voice)
     : local_size_(environment.local_size),
       local_gpus_(environment.local_gpus),
       world_(environment, options_for(config, voice, environment.rank)) {
@@ -138,7 +138,8 @@ LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& con
 }
 
 void LaunchedRank::bind(std::optional<int> gpu_node) {
-  const std::vector<std::string> all = control().exchange(binding_offer(allowed_cpus(), gpu_node));
+  const std::vector<std::string> all =
+      control().all_gather(binding_offer(allowed_cpus(), gpu_node));
   std::vector<std::string> here;
   int local_rank = 0;
   for (int each = 0; each < size(); ++each) {
@@ -164,9 +165,9 @@ int LaunchedRank::sharing_memory(DeviceKind kind) const {
   return (local_size_ + gpus - 1) / gpus;
 }
 
-void LaunchedRank::require_same(const std::string& what, const std::string& here) {
+void LaunchedRank::require_same_on_ranks(const std::string& what, const std::string& here) {
   try {
-    bev::require_same(control(), what, here);
+    bev::require_same_on_ranks(control(), what, here);
   } catch (const Error& error) {
     is_agreed_ = error.kind == ErrorKind::Usage;
     if (!is_agreed_ || rank() == 0) throw;
@@ -182,7 +183,7 @@ void LaunchedRank::require_all_well(FunctionRef<void()> look) {
     own = error;
   }
   const std::vector<std::string> found =
-      control().exchange(own ? std::string(1, static_cast<char>(own->kind)) : "");
+      control().all_gather(own ? std::string(1, static_cast<char>(own->kind)) : "");
   const auto first = std::find_if(found.begin(), found.end(),
                                   [](const std::string& kind) { return !kind.empty(); });
   if (first == found.end()) return;
@@ -198,14 +199,15 @@ void LaunchedRank::run(FunctionRef<void()> work) {
   const ErrorContext context(
       format("running as rank {} of {} on {}", rank(), size(), control().place(rank()).host));
   try {
-    require_same("the program", format("version {}\nbuild {}\n", program_version(), build_id()));
+    require_same_on_ranks("the program",
+                          format("version {}\nbuild {}\n", program_version(), build_id()));
     work();
     world_.finish();
   } catch (const std::exception& error) {
     if (is_agreed_) {
       world_.finish();
     } else {
-      control().abandon(error.what());
+      control().abort(error.what());
     }
     throw;
   }

@@ -24,17 +24,17 @@ RankEnvironment alone_environment();
 // has given all of them the same command line, the first on a machine says it and the others
 // nothing; where nobody knows, the first rank says it and every other shortly. Returns the exit
 // code, or throws the error for main to print.
-int say_once(const RankEnvironment& environment, const Error& error);
+int report_once(const RankEnvironment& environment, const Error& error);
 
 class LaunchedRank {
  public:
   // Meets the others, sees that all run the same program, and binds this process to its processors.
   // When another rank fails, the process ends with that news and exit code 5, wherever it is.
-  LaunchedRank(const RankEnvironment& environment, const Config& config, const Voice& voice);
+  LaunchedRank(const RankEnvironment& environment, const Config& config, const Console& voice);
 
   int rank() const { return world_.rank(); }
   int size() const { return world_.size(); }
-  Control& control() { return world_.control(); }
+  CoordinationClient& control() { return world_.control(); }
 
   // Of the cpu device: what is asked for (0: nothing), or this rank's share of what there is.
   int threads(int64_t asked) const;
@@ -49,7 +49,7 @@ class LaunchedRank {
 
   // All ranks together. Where something differs, all throw the same Usage error, of which one rank
   // prints the words.
-  void require_same(const std::string& what, const std::string& here);
+  void require_same_on_ranks(const std::string& what, const std::string& here);
   // All ranks together: `look` of each of them. The first rank where it throws has the words of the
   // error, the others a short one.
   void require_all_well(FunctionRef<void()> look);

@@ -17,7 +17,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 6> kPlanFlags{{
+constexpr std::array<VerbFlag, 6> kPlanFlags{{
     {"--world-size", "N", "plan for N ranks, whatever this machine has (parallel.ranks)",
      "parallel.ranks"},
     {"--rank", "R", "whose parameters, memory and activations are listed; 0 unless given"},
@@ -31,14 +31,14 @@ void draw_timeline(const Config& config, const std::string& file) {
   const int64_t micros = resolve_batch(config).micros;
   const ParallelLayout layout = layout_of(config);
   const PipelineShape shape = pipeline_shape(config, micros);
-  const std::vector<Program> programs = step_programs(config, micros);
+  const std::vector<Program> programs = step_schedule(config, micros);
   if (file.empty()) {
     fmt::print("{}", render_text(programs, shape));
     return;
   }
   AtomicFile out(file);
   out.write(render_svg(programs, shape, {},
-                       format("{}, {} micro-batches: {}", name_of_choice(schedule_of(config)),
+                       format("{}, {} micro-batches: {}", name_of_choice(schedule_kind(config)),
                               micros, describe(layout))));
   out.commit();
   say("wrote {}\n", file);

@@ -21,7 +21,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 7> kVerifyFlags{{
+constexpr std::array<VerbFlag, 7> kVerifyFlags{{
     {"--layout", "LAYOUT",
      "the layout to try, such as tp2.sp.pp2.dp2.zero1.chunks2.gpipe; default: that of the "
      "configuration"},
@@ -99,7 +99,7 @@ void add_problems(const LoadedConfig& loaded, const Config& divided, std::string
     if (field.section() == "parallel")
       origins[field.path] = {OriginKind::Flag, format("{} {}", flag, name)};
   }
-  for (Problem& problem : check(divided, Purpose::Plan, origins))
+  for (Problem& problem : check_config(divided, Purpose::Plan, origins))
     problems.push_back(std::move(problem));
 }
 
@@ -149,7 +149,7 @@ int report(const Trial& t, const std::vector<StepOutcome>& first) {
       .layouts = {layout_text(t.pair.first.parallel), layout_text(t.pair.second.parallel)},
       .device = t.pair.first.device.kind,
       .tolerance = t.tolerance,
-      .comparison = compare(first, train_layout(t.pair.second, t.steps))};
+      .comparison = compare_runs(first, train_layout(t.pair.second, t.steps))};
   fmt::print("{}\n", t.loaded.has("--json") ? verify_json(report) : verify_table(report));
   if (const auto difference = report.comparison.first_beyond(t.tolerance))
     throw Error(ErrorKind::Numerics, difference_text(*difference, t.tolerance));
@@ -163,16 +163,16 @@ int verify_launched(const RankEnvironment& environment, const Trial& t) {
   BEV_CHECK(layout_of(config).world() == environment.size, Usage,
             "the layout {} has {} ranks, and a launcher started {} processes: legal are as many",
             layout_text(config.parallel), layout_of(config).world(), environment.size);
-  const Voice voice(environment.rank == 0);
+  const Console voice(environment.rank == 0);
   LaunchedRank launched(environment, config, voice);
   int code = 0;
   launched.run([&] {
-    launched.require_same("the configuration", print_config(config, {}));
+    launched.require_same_on_ranks("the configuration", print_config(config, {}));
     const std::unique_ptr<Device> device = rank_device(config);
     const std::unique_ptr<Communicator> world = launched.make_world(*device);
     if (launched.rank() == 0) {
       print_trial(t);
-      voice.tell("ranks     {}\n", launched.describe());
+      voice.log("ranks     {}\n", launched.describe());
     }
     const std::vector<StepOutcome> outcome = train_layout(config, t.steps, *device, *world);
     if (launched.rank() == 0) code = report(t, outcome);

@@ -51,7 +51,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<OwnFlag, 7> kPlotFlags{{
+constexpr std::array<VerbFlag, 7> kPlotFlags{{
     {"--output", "FILE",
      "a page (.html) or a drawing (.svg); -: a drawing, on stdout [default: plot.html in the run's "
      "folder; of several runs, in this one]"},

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr double kWatchSeconds = 2;
 
-constexpr std::array<OwnFlag, 2> kStatusFlags{{
+constexpr std::array<VerbFlag, 2> kStatusFlags{{
     {"--json", "", "print one JSON object with stable keys instead of a table"},
     {"--watch", "[SECONDS]",
      "look again every so many seconds (2) until the run has ended: on a terminal the table is "
@@ -34,8 +34,8 @@ std::string table_of(const StatusReport& report) {
   return text;
 }
 
-std::string json_of(const RunFacts& facts, int indent) {
-  return to_json(facts, wall_clock()).dump(indent, ' ', false, Json::error_handler_t::replace) +
+std::string json_of(const RunInfo& facts, int indent) {
+  return to_json(facts, unix_seconds()).dump(indent, ' ', false, Json::error_handler_t::replace) +
          "\n";
 }
 
@@ -56,10 +56,10 @@ size_t draw(const std::string& table, size_t columns) {
 void watch(const fs::path& folder, double seconds, bool as_json) {
   const size_t columns = as_json ? 0 : terminal_columns(STDOUT_FILENO);
   size_t drawn = 0;
-  RunFacts facts;
+  RunInfo facts;
   while (true) {
     facts = run_facts(folder, &facts);
-    const StatusReport report = describe(facts, wall_clock());
+    const StatusReport report = describe(facts, unix_seconds());
     if (as_json) {
       fmt::print("{}", json_of(facts, -1));
     } else if (columns == 0) {
@@ -100,7 +100,7 @@ int status(std::span<const std::string> args) {
   } else if (flags->has("--json")) {
     fmt::print("{}", json_of(run_facts(folder), 2));
   } else {
-    fmt::print("{}", table_of(describe(run_facts(folder), wall_clock())));
+    fmt::print("{}", table_of(describe(run_facts(folder), unix_seconds())));
   }
   return 0;
 }

@@ -39,29 +39,29 @@ std::string api_key(const FlagValues& flags, const Getenv& getenv);
 namespace {
 
 constexpr std::array kServeFlags{
-    OwnFlag{"--host", "ADDRESS", "where to listen [default: 127.0.0.1]"},
-    OwnFlag{"--port", "N", "0: any free one [default: 8000]"},
-    OwnFlag{"--api-key-file", "FILE",
-            "the key that clients must show (Authorization: Bearer KEY); else BEVATRON_API_KEY"},
-    OwnFlag{"--allow-open", "", "no key, although others than this machine can connect"},
-    OwnFlag{"--allow-host", "NAME ...",
-            "what clients may call this server; on 127.0.0.1 besides localhost [default there: "
-            "nothing else, elsewhere: anything]"},
-    OwnFlag{"--model-name", "NAME", "what clients call the model [default: the name of DIR]"},
-    OwnFlag{"--rows", "N", "texts that are generated at a time [default: 16]"},
-    OwnFlag{"--context", "N", "tokens of a text, prompt included [default: as trained]"},
-    OwnFlag{"--cache-tokens", "N",
-            "tokens of all texts that the cache holds [default: --rows x --context]"},
-    OwnFlag{"--max-tokens", "N", "new tokens of a text at most [default: --context]"},
-    OwnFlag{"--max-texts", "N", "texts of a request, prompts x samples, at most [default: 128]"},
-    OwnFlag{"--max-seconds", "N", "time of a request at most [default: 600]"},
-    OwnFlag{"--max-body", "SIZE", "bytes of a request at most [default: 1Mi]"},
-    OwnFlag{"--max-answer", "SIZE", "bytes of an answer at most [default: 64Mi]"},
-    OwnFlag{"--max-connections", "N", "open at a time [default: 1024]"},
-    OwnFlag{"--queue", "N",
-            "texts that wait at most; further requests get status 429 [default: 256]"},
-    OwnFlag{"--drain-seconds", "N", "for what runs to end after SIGTERM or SIGINT [default: 30]"},
-    OwnFlag{"--quiet", "", "no line for each request"},
+    VerbFlag{"--host", "ADDRESS", "where to listen [default: 127.0.0.1]"},
+    VerbFlag{"--port", "N", "0: any free one [default: 8000]"},
+    VerbFlag{"--api-key-file", "FILE",
+             "the key that clients must show (Authorization: Bearer KEY); else BEVATRON_API_KEY"},
+    VerbFlag{"--allow-open", "", "no key, although others than this machine can connect"},
+    VerbFlag{"--allow-host", "NAME ...",
+             "what clients may call this server; on 127.0.0.1 besides localhost [default there: "
+             "nothing else, elsewhere: anything]"},
+    VerbFlag{"--model-name", "NAME", "what clients call the model [default: the name of DIR]"},
+    VerbFlag{"--rows", "N", "texts that are generated at a time [default: 16]"},
+    VerbFlag{"--context", "N", "tokens of a text, prompt included [default: as trained]"},
+    VerbFlag{"--cache-tokens", "N",
+             "tokens of all texts that the cache holds [default: --rows x --context]"},
+    VerbFlag{"--max-tokens", "N", "new tokens of a text at most [default: --context]"},
+    VerbFlag{"--max-texts", "N", "texts of a request, prompts x samples, at most [default: 128]"},
+    VerbFlag{"--max-seconds", "N", "time of a request at most [default: 600]"},
+    VerbFlag{"--max-body", "SIZE", "bytes of a request at most [default: 1Mi]"},
+    VerbFlag{"--max-answer", "SIZE", "bytes of an answer at most [default: 64Mi]"},
+    VerbFlag{"--max-connections", "N", "open at a time [default: 1024]"},
+    VerbFlag{"--queue", "N",
+             "texts that wait at most; further requests get status 429 [default: 256]"},
+    VerbFlag{"--drain-seconds", "N", "for what runs to end after SIGTERM or SIGINT [default: 30]"},
+    VerbFlag{"--quiet", "", "no line for each request"},
     kThreadsFlag,
     kDeviceFlag,
     kPrecisionFlag,
@@ -113,9 +113,9 @@ void log_request(const HttpRecord& record) {
       record.note, 1000 * record.seconds);
 }
 
-DecoderLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder) {
+EngineLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder) {
   const Config& config = folder.config;
-  DecoderLimits limits;
+  EngineLimits limits;
   limits.rows = flags.integer("--rows", 16, 1, 65536);
   const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
   limits.length = flags.integer("--context", longest_sequence(folder, trained), 2,
@@ -127,7 +127,7 @@ DecoderLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder)
 }
 
 ServedModel served_model(const FlagValues& flags, const ModelFolder& folder,
-                         const DecoderLimits& limits, Tokenizer& tokenizer,
+                         const EngineLimits& limits, Tokenizer& tokenizer,
                          GenerationService& service) {
   ServedModel model;
   model.name = name_of_model(flags);
@@ -177,7 +177,7 @@ struct Serving {
     listener = listen_on(host, port, EveryAddress::Allowed);
   }
 
-  void run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal);
+  void run(const FlagValues& flags, InferenceEngine& decoder, bool leads, const StopSignal& signal);
 
   std::string host;
   ModelServerOptions options;
@@ -185,19 +185,20 @@ struct Serving {
   int64_t queue;
   ModelFolder folder;
   std::unique_ptr<Tokenizer> tokenizer;
-  DecoderLimits limits;
-  ModelUse use;
+  EngineLimits limits;
+  InferenceSetup use;
   Socket listener{};  // of the process that serves
 };
 
-void Serving::run(const FlagValues& flags, Decoder& decoder, bool leads, const StopSignal& signal) {
-  Batcher batcher(decoder);
+void Serving::run(const FlagValues& flags, InferenceEngine& decoder, bool leads,
+                  const StopSignal& signal) {
+  ContinuousBatcher batcher(decoder);
   QueueOptions queued{.rows = limits.rows, .waiting = queue};
   queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams,
                       FunctionRef<bool()> goes_on) {
     return beam_search(decoder, prompt, beams, goes_on);
   };
-  if (leads) queued.when_idle = [&] { decoder.keep_followers(); };
+  if (leads) queued.when_idle = [&] { decoder.ping_followers(); };
   QueuedService service(batcher, queued);
   const ServedModel served = served_model(flags, folder, decoder.limits(), *tokenizer, service);
   ModelServerOptions asked = options;
@@ -231,12 +232,12 @@ int serve(std::span<const std::string> args) {
         StopSignal signal;
         // Until a model is there nothing is to be ended well; who waits for the server must notice.
         signal.expect_others();
-        ranks.run(serving.folder, serving.use, [&](const RankPlace& place) {
+        ranks.run(serving.folder, serving.use, [&](const RankContext& place) {
           LoadedModel model(serving.folder, serving.use, place.device, place.world);
-          Decoder decoder(model, serving.limits);
+          InferenceEngine decoder(model, serving.limits);
           signal.defer();
-          if (!place.is_first) return decoder.follow();
-          if (ranks.size() > 1) decoder.lead();
+          if (!place.is_first) return decoder.follow_leader();
+          if (ranks.size() > 1) decoder.lead_ranks();
           serving.run(flags, decoder, ranks.size() > 1, signal);
         });
       });

@@ -20,7 +20,7 @@ namespace {
 enum class Format : uint8_t { Text, Json, Pieces, U16, I32, Count };
 constexpr std::array<std::string_view, 6> kFormats{"text", "json", "pieces", "u16", "i32", "count"};
 
-constexpr auto kTokenizeFlags = with_tokenizer_flags(std::array<OwnFlag, 4>{{
+constexpr auto kTokenizeFlags = with_tokenizer_flags(std::array<VerbFlag, 4>{{
     {"--format", "NAME",
      "text: ids, a line for each document; json: the same as arrays; pieces: a line for each "
      "token; "
@@ -32,7 +32,7 @@ constexpr auto kTokenizeFlags = with_tokenizer_flags(std::array<OwnFlag, 4>{{
 
 constexpr std::array<std::string_view, 4> kIdFormats{"text", "json", "u16", "i32"};
 
-constexpr auto kBackFlags = with_tokenizer_flags(std::array<OwnFlag, 2>{{
+constexpr auto kBackFlags = with_tokenizer_flags(std::array<VerbFlag, 2>{{
     {"--format", "NAME", "of the ids: text, json, u16 or i32, as tokenize writes [default: text]"},
     {"--skip-special", "", "leave out special tokens"},
 }});

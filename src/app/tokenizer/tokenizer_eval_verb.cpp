@@ -16,7 +16,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kTokenizerEvalFlags = with_tokenizer_flags(std::array<OwnFlag, 2>{{
+constexpr auto kTokenizerEvalFlags = with_tokenizer_flags(std::array<VerbFlag, 2>{{
     {"--documents", "NAME", "line, paragraph or file: what is encoded by itself [default: line]"},
     {"--json", "", "print JSON with stable keys instead of text"},
 }});

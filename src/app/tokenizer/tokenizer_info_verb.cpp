@@ -12,7 +12,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kTokenizerInfoFlags = with_tokenizer_flags(std::array<OwnFlag, 2>{{
+constexpr auto kTokenizerInfoFlags = with_tokenizer_flags(std::array<VerbFlag, 2>{{
     {"--pad-to", "N", "say how many rows a model's table has at multiples of this [default: 128]"},
     {"--json", "", "print JSON with stable keys instead of tables"},
 }});

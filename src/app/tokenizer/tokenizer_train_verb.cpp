@@ -30,7 +30,7 @@ enum class Type : uint8_t { Bpe, SentencePieceBpe, Unigram, WordPiece };
 constexpr std::array<std::string_view, 4> kTypes{"bpe", "sentencepiece-bpe", "unigram",
                                                  "wordpiece"};
 
-constexpr std::array<OwnFlag, 9> kTokenizerTrainFlags{{
+constexpr std::array<VerbFlag, 9> kTokenizerTrainFlags{{
     {"--type", "NAME",
      "bpe: byte-level, as GPT-2's; sentencepiece-bpe: as Llama 2's; unigram: as T5's; wordpiece: "
      "as BERT's [default: bpe]"},

@@ -10,7 +10,7 @@ namespace {
 
 RunStatus first_status(const Config& config, const Plan& plan) {
   RunStatus status;
-  status.started = wall_clock();
+  status.started = unix_seconds();
   status.program = format("bevatron {}", program_version());
   status.device = format("{}, {}", name_of_choice(plan.device), name_of(plan.dtype));
   status.layout = describe(layout_of(config));
@@ -24,8 +24,8 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 }  // namespace
 
-RunRecord::RunRecord(const Config& config, const Plan& plan, const std::string& config_text,
-                     const Voice& voice)
+RunRecorder::RunRecorder(const Config& config, const Plan& plan, const std::string& config_text,
+                         const Console& voice)
     : config_(config), plan_(plan), voice_(voice), directory_(config.train.output) {
   if (!config.train.output.empty()) {
     directory_.prepare(config_text);
@@ -38,12 +38,12 @@ RunRecord::RunRecord(const Config& config, const Plan& plan, const std::string& 
     tensorboard_.emplace(config.log, config.log.tensorboard, plan.layout.world(), config_text);
 }
 
-void RunRecord::begin(const RunPosition& position) {
+void RunRecorder::begin(const RunPosition& position) {
   // A run that ended before its first checkpoint is done again from the start.
   if (metrics_ && continues_output(config_)) metrics_->forget_after(position.iteration);
   if (metrics_) metrics_->start(plan_.model_parameters, plan_.iterations);
-  const double factor = position.update ? (*position.update)[kRateFactor] : 1;
-  if (factor != 1) voice_.tell("rate      {} times the schedule, as before (control/lr)\n", factor);
+  const double factor = position.update ? (*position.update)[kLrScale] : 1;
+  if (factor != 1) voice_.log("rate      {} times the schedule, as before (control/lr)\n", factor);
   if (!status_) return;
   status_->change([&](RunStatus& s) {
     s.iteration = position.iteration;
@@ -52,7 +52,7 @@ void RunRecord::begin(const RunPosition& position) {
   });
 }
 
-void RunRecord::iteration(const Progress& p, const std::string& slowest) {
+void RunRecorder::iteration(const Progress& p, const std::string& slowest) {
   if (metrics_) metrics_->add(p);
   if (tensorboard_) tensorboard_->add(p);
   if (!status_) return;
@@ -73,41 +73,41 @@ void RunRecord::iteration(const Progress& p, const std::string& slowest) {
   });
 }
 
-void RunRecord::validation(const Validation& v) {
+void RunRecorder::validation(const Validation& v) {
   if (metrics_) metrics_->add(v);
   if (tensorboard_) tensorboard_->add(v);
   if (status_ && v.split == "validation")
     status_->change([&](RunStatus& s) { s.valid_loss = v.loss; });
 }
 
-void RunRecord::evaluating() {
+void RunRecorder::evaluating() {
   if (status_) status_->change([](RunStatus& s) { s.phase = RunPhase::Evaluating; });
 }
 
-void RunRecord::saving() {
+void RunRecorder::saving() {
   if (status_) status_->change([](RunStatus& s) { s.phase = RunPhase::Saving; });
 }
 
-void RunRecord::saved(const SaveReport& report, const std::string& place) {
+void RunRecorder::saved(const SaveReport& report, const std::string& place) {
   if (!status_) return;
   status_->change([&](RunStatus& s) {
     s.save_failure = report.failure;
     if (!report.failure.empty()) return;
     s.checkpoint = place;
     s.checkpoint_iteration = report.iteration;
-    s.checkpoint_time = wall_clock();
+    s.checkpoint_time = unix_seconds();
   });
 }
 
-void RunRecord::note(const std::string& text) {
+void RunRecorder::note(const std::string& text) {
   if (!status_) return;
   status_->change([&](RunStatus& s) {
     s.last_event = first_line(text);
-    s.last_event_time = wall_clock();
+    s.last_event_time = unix_seconds();
   });
 }
 
-void RunRecord::event(const GuardEvent& event) {
+void RunRecorder::event(const GuardEvent& event) {
   if (metrics_) metrics_->add("guard", event.iteration, event.text);
   note(event.text);
   if (!status_) return;
@@ -117,7 +117,7 @@ void RunRecord::event(const GuardEvent& event) {
   });
 }
 
-void RunRecord::rolled_back(int64_t iteration) {
+void RunRecorder::rolled_back(int64_t iteration) {
   // The record is worth less than the training.
   try {
     if (metrics_) metrics_->forget_after(iteration);
@@ -128,7 +128,7 @@ void RunRecord::rolled_back(int64_t iteration) {
   if (status_) status_->change([&](RunStatus& s) { s.iteration = iteration; });
 }
 
-void RunRecord::ended(const std::string& words, int exit_code) {
+void RunRecorder::ended(const std::string& words, int exit_code) {
   if (tensorboard_) tensorboard_->flush();
   if (!status_) return;
   status_->change([&](RunStatus& s) {
@@ -140,11 +140,11 @@ void RunRecord::ended(const std::string& words, int exit_code) {
   if (metrics_) metrics_->add("end", status_->current().iteration, first_line(words));
 }
 
-Wishes RunRecord::wishes() {
-  Wishes wishes;
+RunRequests RunRecorder::wishes() {
+  RunRequests wishes;
   if (!control_) return wishes;
   asked_ = control_->poll();
-  for (const std::string& line : control_->take_notes()) voice_.tell("bevatron: note: {}\n", line);
+  for (const std::string& line : control_->take_notes()) voice_.log("bevatron: note: {}\n", line);
   for (const ControlRequest& request : asked_) {
     switch (request.kind) {
       case ControlRequest::Kind::Save: wishes.save = true; break;
@@ -156,7 +156,7 @@ Wishes RunRecord::wishes() {
   return wishes;
 }
 
-void RunRecord::granted(const Wishes& wishes, int64_t iteration, bool can_save) {
+void RunRecorder::granted(const RunRequests& wishes, int64_t iteration, bool can_save) {
   for (const ControlRequest& request : asked_) {
     using Kind = ControlRequest::Kind;
     const bool is_granted = (request.kind == Kind::Save && wishes.save) ||
@@ -171,7 +171,7 @@ void RunRecord::granted(const Wishes& wishes, int64_t iteration, bool can_save) 
                request.by.empty() ? "somebody" : request.by, iteration);
     if (request.kind == Kind::Save && !can_save)
       text += "; this run has no folder for checkpoints (checkpoint.save)";
-    voice_.tell("control   {}\n", text);
+    voice_.log("control   {}\n", text);
     note(text);
     if (metrics_) metrics_->add("control", iteration, text);
     if (status_ && request.kind == Kind::Rate)
@@ -180,7 +180,7 @@ void RunRecord::granted(const Wishes& wishes, int64_t iteration, bool can_save) 
   asked_.clear();
 }
 
-std::optional<std::string> RunRecord::failure() const {
+std::optional<std::string> RunRecorder::failure() const {
   if (failure_) return failure_;
   if (metrics_ && metrics_->failure()) return metrics_->failure();
   if (tensorboard_ && tensorboard_->failure()) return tensorboard_->failure();

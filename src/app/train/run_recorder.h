@@ -17,12 +17,12 @@
 
 namespace bev::app {
 
-class RunRecord {
+class RunRecorder {
  public:
   // Makes the folder of the run and what is in it from the start; without train.output there is
   // none. Data error. All must outlive this.
-  RunRecord(const Config& config, const Plan& plan, const std::string& config_text,
-            const Voice& voice);
+  RunRecorder(const Config& config, const Plan& plan, const std::string& config_text,
+              const Console& voice);
 
   // Where the training begins: what is there of later iterations is done again.
   void begin(const RunPosition& position);
@@ -37,8 +37,8 @@ class RunRecord {
   void ended(const std::string& words, int exit_code);
 
   // What the control folder asks for.
-  Wishes wishes();
-  void granted(const Wishes& wishes, int64_t iteration, bool can_save);
+  RunRequests wishes();
+  void granted(const RunRequests& wishes, int64_t iteration, bool can_save);
 
   // Why something of it is not complete.
   std::optional<std::string> failure() const;
@@ -48,12 +48,12 @@ class RunRecord {
 
   const Config& config_;
   const Plan& plan_;
-  const Voice& voice_;
+  const Console& voice_;
   RunDirectory directory_;
-  std::optional<MetricsLog> metrics_;
-  std::optional<StatusFile> status_;
+  std::optional<MetricsWriter> metrics_;
+  std::optional<StatusWriter> status_;
   std::optional<ControlFolder> control_;
-  std::optional<TensorBoardLog> tensorboard_;
+  std::optional<TensorBoardWriter> tensorboard_;
   std::vector<ControlRequest> asked_;  // and not yet granted
   std::optional<std::string> failure_;
 };

@@ -17,8 +17,8 @@
 
 namespace bev::app {
 
-RunStart::RunStart(const Config& config, const ResumePoints& points, Device& device, Groups& groups,
-                   const ArenaSizes& sizes, const Voice* voice)
+RunInit::RunInit(const Config& config, const ResumePoints& points, Device& device,
+                 ProcessGroups& groups, const ArenaSizes& sizes, const Console* voice)
     : continuation_{.config = config, .start = {}} {
   for (const CheckpointPlace& place : points.places)
     if (restore_from(place, config, device, groups, sizes, voice)) return;
@@ -26,14 +26,14 @@ RunStart::RunStart(const Config& config, const ResumePoints& points, Device& dev
             "no checkpoint in {} can be used: the data of each are damaged; nothing was changed",
             config.checkpoint.load);
   if (!config.checkpoint.load.empty() && voice != nullptr)
-    voice->tell("bevatron: note: there is no checkpoint in {} yet; the run starts anew\n",
-                config.checkpoint.load);
-  assembly_ = std::make_unique<Assembly>(continuation_.config, device, groups, sizes);
+    voice->log("bevatron: note: there is no checkpoint in {} yet; the run starts anew\n",
+               config.checkpoint.load);
+  assembly_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
   assembly_->initialize();
 }
 
-bool RunStart::all_can(Communicator& world, const Voice* voice, int64_t iteration,
-                       FunctionRef<void()> read) {
+bool RunInit::all_can(Communicator& world, const Console* voice, int64_t iteration,
+                      FunctionRef<void()> read) {
   std::string damage;
   try {
     read();
@@ -42,15 +42,16 @@ bool RunStart::all_can(Communicator& world, const Voice* voice, int64_t iteratio
     damage = error.what();
   }
   if (!damage.empty())
-    Voice::alert(voice, world.rank(),
-                 format("the checkpoint of iteration {} cannot be used: {}", iteration, damage));
-  return world.largest(damage.empty() ? 0 : 1) == 0;
+    Console::alert(voice, world.rank(),
+                   format("the checkpoint of iteration {} cannot be used: {}", iteration, damage));
+  return world.all_reduce_max_host(damage.empty() ? 0 : 1) == 0;
 }
 
-RunPosition RunStart::go_back(const CheckpointFolder& folder, int64_t most, const Voice* voice) {
+RunPosition RunInit::roll_back_to(const CheckpointFolder& folder, int64_t most,
+                                  const Console* voice) {
   Communicator& world = assembly_->groups.world();
   // Parameters may still be on their way.
-  assembly_->device.exchange_stream().synchronize();
+  assembly_->device.comm_stream().synchronize();
   assembly_->device.compute_stream().synchronize();
   // Which one: the first rank says, since others may see the folder as it was a moment ago.
   for (int64_t below = most + 1;;) {
@@ -58,15 +59,15 @@ RunPosition RunStart::go_back(const CheckpointFolder& folder, int64_t most, cons
     if (world.rank() == 0)
       for (const CheckpointPlace& place : folder.list())
         if (!place.is_release() && place.iteration < below) newest = place.iteration;
-    newest = world.largest(newest);
+    newest = world.all_reduce_max_host(newest);
     // How the run took what it began with is not how it takes its own.
     const bool is_start = began_with_ && began_with_->iteration == newest;
     if (newest == 0 || is_start) break;
     below = newest;
-    std::optional<StoredCheckpoint> stored;
+    std::optional<CheckpointReader> stored;
     const auto read = [&] {
       stored.emplace(folder.place_of(newest));
-      Continuation own = continuation_;
+      ResumePlan own = continuation_;
       own.with_optimizer = true;
       restore(*stored, own, *assembly_);
     };
@@ -74,30 +75,30 @@ RunPosition RunStart::go_back(const CheckpointFolder& folder, int64_t most, cons
       return read_position(stored->manifest(), folder.place_of(newest).string());
   }
   if (!began_with_) {
-    assembly_->start_anew();
+    assembly_->reinitialize();
     return {};
   }
-  const StoredCheckpoint stored(began_with_->path);
+  const CheckpointReader stored(began_with_->path);
   // Where only weights are taken, the optimizer starts with nothing.
-  assembly_->start_anew();
+  assembly_->reinitialize();
   restore(stored, continuation_, *assembly_);
   return continuation_.start.position;
 }
 
-bool RunStart::restore_from(const CheckpointPlace& place, const Config& config, Device& device,
-                            Groups& groups, const ArenaSizes& sizes, const Voice* voice) {
+bool RunInit::restore_from(const CheckpointPlace& place, const Config& config, Device& device,
+                           ProcessGroups& groups, const ArenaSizes& sizes, const Console* voice) {
   const double start = seconds_now();
   Communicator& world = groups.world();
-  std::optional<StoredCheckpoint> stored;
+  std::optional<CheckpointReader> stored;
   if (!all_can(world, voice, place.iteration, [&] { stored.emplace(place.path); })) return false;
   const Manifest& manifest = stored->manifest();
   continuation_ = continue_from(manifest, config, place.path.string());
   if (voice != nullptr)
-    voice->tell("resume    {}, iteration {}, {} samples{}\n{}", place.path.string(),
-                with_commas(manifest.iteration), with_commas(manifest.consumed_samples),
-                continuation_.start.position.iteration == 0 ? "; only its weights" : "",
-                continuation_.differences);
-  assembly_ = std::make_unique<Assembly>(continuation_.config, device, groups, sizes);
+    voice->log("resume    {}, iteration {}, {} samples{}\n{}", place.path.string(),
+               with_commas(manifest.iteration), with_commas(manifest.consumed_samples),
+               continuation_.start.position.iteration == 0 ? "; only its weights" : "",
+               continuation_.differences);
+  assembly_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
   // Rows of a padded vocabulary that the checkpoint lacks aside, all of this is overwritten.
   if (!all_can(world, voice, place.iteration,
                [&] { restore(*stored, continuation_, *assembly_); })) {
@@ -106,18 +107,18 @@ bool RunStart::restore_from(const CheckpointPlace& place, const Config& config, 
   }
   from_ = manifest;
   began_with_ = place;
-  if (voice != nullptr) voice->tell("          loaded in {}\n", as_duration(seconds_now() - start));
+  if (voice != nullptr) voice->log("          loaded in {}\n", as_duration(seconds_now() - start));
   return true;
 }
 
-ScheduleSpec RunStart::schedule() const {
+LrSchedule RunInit::schedule() const {
   const Config& config = continuation_.config;
   return continuation_.start.schedule ? *continuation_.start.schedule
-                                      : schedule_from(config, resolve_batch(config).global_batch,
-                                                      resolve_iterations(config));
+                                      : lr_schedule_from(config, resolve_batch(config).global_batch,
+                                                         resolve_iterations(config));
 }
 
-std::vector<HistoryEntry> RunStart::history() const {
+std::vector<HistoryEntry> RunInit::history() const {
   std::vector<HistoryEntry> history;
   if (from_) history = from_->history;
   history.push_back({.after_iteration = continuation_.start.position.iteration,

@@ -19,7 +19,7 @@ namespace {
 
 // Empty when no trace is asked for. That it can be written is known before the training starts, and
 // what goes wrong later does not end it.
-std::function<void(const std::string&)> trace_writer(const Voice& voice, const LogConfig& log) {
+std::function<void(const std::string&)> trace_writer(const Console& voice, const LogConfig& log) {
   if (log.trace.empty()) return {};
   {
     const AtomicFile probe(log.trace);
@@ -30,7 +30,7 @@ std::function<void(const std::string&)> trace_writer(const Voice& voice, const L
       file.write(text);
       file.commit();
     } catch (const Error& error) {
-      voice.tell("bevatron: note: no trace: {}\n", error.what());
+      voice.log("bevatron: note: no trace: {}\n", error.what());
     }
   };
 }
@@ -39,8 +39,8 @@ std::function<void(const std::string&)> trace_writer(const Voice& voice, const L
 // initial weights, and one that trains nothing writes nothing.
 bool is_worth_saving(const Config& config, const TrainSummary& s) {
   if (config.train.skip_train) return false;
-  if (s.ending == Ending::Corruption) return false;
-  return s.ending == Ending::Complete || (s.applied > 0 && s.ran > 0);
+  if (s.ending == ExitReason::Corruption) return false;
+  return s.ending == ExitReason::Complete || (s.applied > 0 && s.ran > 0);
 }
 
 RankTimes times_of(const Progress& p) {
@@ -58,14 +58,14 @@ double peak_flops(Device& device) {
 }
 
 // Trains, and says what it does.
-TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assembly,
-                       Trainer& trainer, SpokenCheckpoints* checkpoints) {
+TrainSummary run_aloud(const RunOutput& out, const Console& voice, TrainingState& assembly,
+                       TrainLoop& trainer, LoggedCheckpoints* checkpoints) {
   const Config& config = out.config;
   Device& device = assembly.device;
   const Communicator& world = assembly.groups.world();
   const bool is_first = world.rank() == 0;
   const bool is_speaker = world.rank() == out.speaker;
-  RunRecord* record = is_first ? out.record : nullptr;
+  RunRecorder* record = is_first ? out.record : nullptr;
   TrainingPrinter printer(voice, {.interval = config.train.log_interval,
                                   .flops_per_token = out.planned.model_flops_per_token,
                                   .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
@@ -85,14 +85,15 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
                                if (record != nullptr) record->validation(v);
                                printer.validation(v);
                              },
-                         .wishes =
+                         .poll_requests =
                              [&] {
-                               Wishes wishes = record != nullptr ? record->wishes() : Wishes{};
+                               RunRequests wishes =
+                                   record != nullptr ? record->wishes() : RunRequests{};
                                wishes.signal = out.stop.asked();
                                return wishes;
                              },
-                         .granted =
-                             [&](const Wishes& wishes, int64_t iteration) {
+                         .acknowledge =
+                             [&](const RunRequests& wishes, int64_t iteration) {
                                printer.clear_live();
                                if (record != nullptr)
                                  record->granted(wishes, iteration, checkpoints != nullptr);
@@ -100,7 +101,7 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
                          .event =
                              [&](const GuardEvent& event) {
                                printer.clear_live();
-                               if (is_speaker) voice.tell("guard     {}\n", event.text);
+                               if (is_speaker) voice.log("guard     {}\n", event.text);
                                if (record != nullptr) record->event(event);
                              },
                          .evaluating =
@@ -128,12 +129,12 @@ TrainSummary run_aloud(const RunOutput& out, const Voice& voice, Assembly& assem
   return summary;
 }
 
-TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
-                         SpokenCheckpoints* checkpoints) {
+TrainSummary run_quietly(const RunOutput& out, int rank, TrainLoop& trainer,
+                         LoggedCheckpoints* checkpoints) {
   TrainObserver observer{
       .iteration = [&](const Progress& p) { out.report_times(rank, times_of(p)); },
       .validation = [](const Validation&) {},
-      .wishes = [&] { return Wishes{.signal = out.stop.asked()}; }};
+      .poll_requests = [&] { return RunRequests{.signal = out.stop.asked()}; }};
   if (checkpoints != nullptr) checkpoints->add_to(observer);
   const TrainSummary summary = trainer.run(observer);
   if (checkpoints != nullptr) checkpoints->finish();
@@ -141,29 +142,30 @@ TrainSummary run_quietly(const RunOutput& out, int rank, Trainer& trainer,
 }
 
 // Before the first step: the first rank puts in order what other runs left.
-void tidy_before(const RunOutput& out, const RunStart& start, const Voice* voice) {
+void tidy_before(const RunOutput& out, const RunInit& start, const Console* voice) {
   const RunPosition& position = start.start().position;
   if (out.record != nullptr) out.record->begin(position);
   const std::filesystem::path folder = save_folder(out.config);
   if (folder.empty()) return;
   CheckpointFolder(folder).clear_leftovers();
-  const std::string moved = set_later_aside(CheckpointFolder(folder), position.iteration);
-  if (!moved.empty()) Voice::alert(voice, 0, moved);
+  const std::string moved =
+      set_aside_later_checkpoints(CheckpointFolder(folder), position.iteration);
+  if (!moved.empty()) Console::alert(voice, 0, moved);
 }
 
 // The trained model in Hugging Face's format, by the first rank; all ranks together. Where several
 // ranks have just saved it, nobody gathers what may be too large for one of them.
-void write_model(const std::filesystem::path& model, const Config& config, Assembly& assembly,
+void write_model(const std::filesystem::path& model, const Config& config, TrainingState& assembly,
                  const std::optional<std::filesystem::path>& stored) {
   Communicator& world = assembly.groups.world();
   const bool is_first = world.rank() == 0;
   const bool is_there = stored && is_checkpoint(*stored);
-  if (world.size() > 1 && world.largest(is_first && !is_there ? 1 : 0) == 0) {
+  if (world.size() > 1 && world.all_reduce_max_host(is_first && !is_there ? 1 : 0) == 0) {
     if (is_first) checkpoint_to_huggingface(*stored, model, {}, {});
     return;
   }
-  const Config whole = on_one_rank(config);
-  std::unique_ptr<PlacedModel> gathered;
+  const Config whole = single_rank_config(config);
+  std::unique_ptr<RankModel> gathered;
   Exec ex = assembly.executor.exec();
   if (world.size() > 1) gathered = gather_model(whole, assembly, ex);
   if (is_first) save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
@@ -172,29 +174,29 @@ void write_model(const std::filesystem::path& model, const Config& config, Assem
 }  // namespace
 
 RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
-                      Communicator& world, const Voice* voice) {
+                      Communicator& world, const Console* voice) {
   const Config& config = out.config;
   const bool is_first = world.rank() == 0;
   if (config.log.dispatch && voice != nullptr) device.dispatch().enable();
-  Groups groups(layout_of(config), world);
+  ProcessGroups groups(layout_of(config), world);
   const Plan plan = is_first ? out.planned : dry_run(config, {.rank = world.rank()});
-  RunStart start(config, out.resume_points, device, groups, plan.arenas, voice);
-  Assembly& assembly = start.assembly();
+  RunInit start(config, out.resume_points, device, groups, plan.arenas, voice);
+  TrainingState& assembly = start.assembly();
   if (is_first && !config.train.skip_train) tidy_before(out, start, voice);
-  std::optional<SpokenCheckpoints> checkpoints;
+  std::optional<LoggedCheckpoints> checkpoints;
   if (!save_folder(config).empty() && !config.train.skip_train)
     checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
   RankResult result;
   {
-    Trainer trainer(assembly, data, start.start());
-    SpokenCheckpoints* spoken = checkpoints ? &*checkpoints : nullptr;
+    TrainLoop trainer(assembly, data, start.start());
+    LoggedCheckpoints* spoken = checkpoints ? &*checkpoints : nullptr;
     result.summary = voice != nullptr ? run_aloud(out, *voice, assembly, trainer, spoken)
                                       : run_quietly(out, world.rank(), trainer, spoken);
   }
   if (checkpoints) result.unsaved = checkpoints->finish();
   if (!out.keeps()) return result;
   if (!is_worth_saving(config, result.summary)) {
-    result.saved = result.summary.ending == Ending::Corruption
+    result.saved = result.summary.ending == ExitReason::Corruption
                        ? "no model was written, since nobody knows which copy is right"
                        : "no model was written, since no update was applied";
     return result;
@@ -207,7 +209,7 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   write_model(model, config, assembly, stored);
   result.wrote_model = true;
   if (!is_first) return result;
-  if (voice != nullptr) voice->tell("wrote {}\n", model.string());
+  if (voice != nullptr) voice->log("wrote {}\n", model.string());
   return result;
 }
 
@@ -227,8 +229,8 @@ std::string saved_line(const SaveReport& r, const std::filesystem::path& folder)
 
 }  // namespace
 
-SpokenCheckpoints::SpokenCheckpoints(const Config& config, const std::string& config_text,
-                                     int64_t parameters, RunStart& start, const Voice* voice)
+LoggedCheckpoints::LoggedCheckpoints(const Config& config, const std::string& config_text,
+                                     int64_t parameters, RunInit& start, const Console* voice)
     : start_(start),
       voice_(voice),
       rank_(start.assembly().groups.world().rank()),
@@ -242,7 +244,7 @@ SpokenCheckpoints::SpokenCheckpoints(const Config& config, const std::string& co
                                       .parameters = parameters,
                                       .ended = [this](const SaveReport& r) { ended(r); }}) {}
 
-void SpokenCheckpoints::add_to(TrainObserver& observer) {
+void LoggedCheckpoints::add_to(TrainObserver& observer) {
   observer.is_save_due = [this](int64_t iteration) { return checkpoints_.is_due(iteration); };
   observer.save = [this](const RunPosition& position) {
     if (printer_ != nullptr) printer_->record(saving_line(position.iteration, folder_));
@@ -252,32 +254,32 @@ void SpokenCheckpoints::add_to(TrainObserver& observer) {
   observer.between_steps = [this] { checkpoints_.poll(); };
   observer.finish_saving = [this] { return checkpoints_.finish(); };
   observer.roll_back = [this](int64_t most) { return roll_back(most); };
-  wishes_ = observer.wishes;
+  wishes_ = observer.poll_requests;
 }
 
-RunPosition SpokenCheckpoints::roll_back(int64_t most) {
+RunPosition LoggedCheckpoints::roll_back(int64_t most) {
   const CheckpointFolder folder(folder_);
-  const RunPosition position = start_.go_back(folder, most, voice_);
+  const RunPosition position = start_.roll_back_to(folder, most, voice_);
   if (rank_ != 0) return position;
   // What is behind it belongs to a course that is given up.
-  const std::string moved = set_later_aside(folder, position.iteration);
-  if (!moved.empty()) Voice::alert(voice_, rank_, moved);
+  const std::string moved = set_aside_later_checkpoints(folder, position.iteration);
+  if (!moved.empty()) Console::alert(voice_, rank_, moved);
   if (printer_ != nullptr) printer_->rolled_back(position.iteration);
   if (record_ != nullptr) record_->rolled_back(position.iteration);
   return position;
 }
 
-std::optional<std::filesystem::path> SpokenCheckpoints::newest() const {
+std::optional<std::filesystem::path> LoggedCheckpoints::newest() const {
   if (newest_) return CheckpointFolder(folder_).place_of(*newest_);
   return start_.began_with();
 }
 
-std::optional<std::filesystem::path> SpokenCheckpoints::of(int64_t iteration) const {
+std::optional<std::filesystem::path> LoggedCheckpoints::of(int64_t iteration) const {
   if (newest_ != iteration) return std::nullopt;
   return CheckpointFolder(folder_).place_of(iteration);
 }
 
-void SpokenCheckpoints::ended(const SaveReport& r) {
+void LoggedCheckpoints::ended(const SaveReport& r) {
   failure_ = r.failure;
   if (r.failure.empty()) newest_ = r.iteration;
   if (record_ != nullptr)
@@ -285,15 +287,16 @@ void SpokenCheckpoints::ended(const SaveReport& r) {
   if (printer_ != nullptr) {
     printer_->clear_live();
     if (r.failure.empty()) printer_->record(saved_line(r, folder_));
-    if (!r.note.empty()) voice_->tell("bevatron: note: {}\n", r.note);
+    if (!r.note.empty()) voice_->log("bevatron: note: {}\n", r.note);
   }
   if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
   const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
   const bool goes_on = next && *next <= iterations_ && wishes_().signal == 0;
-  Voice::alert(voice_, rank_,
-               format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,
-                      goes_on ? format("the training goes on, and the next attempt is at {}", *next)
-                              : "those before it are as they were"));
+  Console::alert(
+      voice_, rank_,
+      format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,
+             goes_on ? format("the training goes on, and the next attempt is at {}", *next)
+                     : "those before it are as they were"));
 }
 
 }  // namespace bev::app

@@ -18,15 +18,15 @@ namespace bev::app {
 
 // The checkpoints of a run, with what is said about them.
 
-class SpokenCheckpoints {
+class LoggedCheckpoints {
  public:
   // `config_text`: of config.toml. `voice`: absent where the rank says nothing but alerts. What is
   // given must outlive this.
-  SpokenCheckpoints(const Config& config, const std::string& config_text, int64_t parameters,
-                    RunStart& start, const Voice* voice);
+  LoggedCheckpoints(const Config& config, const std::string& config_text, int64_t parameters,
+                    RunInit& start, const Console* voice);
 
   // Where lines of the record, and news about the state of the run, go; null: nowhere.
-  void print_to(TrainingPrinter* printer, RunRecord* record) {
+  void print_to(TrainingPrinter* printer, RunRecorder* record) {
     printer_ = printer;
     record_ = record;
   }
@@ -43,16 +43,16 @@ class SpokenCheckpoints {
   void ended(const SaveReport& report);
   RunPosition roll_back(int64_t most);
 
-  RunStart& start_;
-  const Voice* voice_;
+  RunInit& start_;
+  const Console* voice_;
   int rank_;
   std::filesystem::path folder_;
   int64_t iterations_;
-  std::function<Wishes()> wishes_{};
+  std::function<RunRequests()> wishes_{};
   std::string failure_;
   std::optional<int64_t> newest_;  // iteration that was saved
   TrainingPrinter* printer_ = nullptr;
-  RunRecord* record_ = nullptr;
+  RunRecorder* record_ = nullptr;
   RunCheckpoints checkpoints_;
 };
 
@@ -63,8 +63,8 @@ struct RunOutput {
   const ResumePoints& resume_points;
   std::string config_text;
   const RunDirectory& directory;
-  RunRecord* record;  // the first rank's; absent elsewhere, and where nothing is trained
-  int speaker;        // the rank that says what all ranks know
+  RunRecorder* record;  // the first rank's; absent elsewhere, and where nothing is trained
+  int speaker;          // the rank that says what all ranks know
   const StopSignal& stop;
   std::function<void(int rank, const RankTimes& times)> report_times;
   std::function<std::vector<RankTimes>()> all_times;  // asked by the first rank
@@ -81,6 +81,6 @@ struct RankResult {
 
 // All ranks together. `voice`: absent where the rank says nothing.
 RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
-                      Communicator& world, const Voice* voice);
+                      Communicator& world, const Console* voice);
 
 }  // namespace bev::app

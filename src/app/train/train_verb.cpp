@@ -26,7 +26,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<OwnFlag, 1> kTrainFlags{{
+constexpr std::array<VerbFlag, 1> kTrainFlags{{
     {"--dry-run", "", "check configuration, memory, data and output, print the plan and stop"},
 }};
 
@@ -43,12 +43,12 @@ DeviceConfig device_of_rank(const Config& config, bool shares_gpu) {
 
 // The first rank of all, or the only one here.
 RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedRank* launched,
-                       const Voice& voice) {
+                       const Console& voice) {
   if (launched != nullptr) {
     const std::unique_ptr<Device> device =
         make_device(device_of_rank(out.config, launched->shares_gpu()));
     const std::unique_ptr<Communicator> world = launched->make_world(*device);
-    voice.tell("ranks     {}\n          {}\n", launched->describe(), launched->binding());
+    voice.log("ranks     {}\n          {}\n", launched->describe(), launched->binding());
     return train_rank(out, data, *device, *world, &voice);
   }
   RankResult first;
@@ -76,7 +76,7 @@ int speaker_of(const LogConfig& log, int ranks) {
 
 // Trains and saves. What the run printed to people is on stderr, its record on stdout.
 void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
-                  StopSignal& stop, const Voice& voice) {
+                  StopSignal& stop, const Console& voice) {
   // What has been trained is written first, from now on.
   stop.defer();
   const Config& config = preflight.config();
@@ -87,10 +87,10 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   // What trains nothing changes nothing.
   const bool writes = is_first && !config.train.skip_train;
   if (writes && !save_folder(config).empty()) lock.emplace(save_folder(config));
-  std::optional<RunRecord> record;
+  std::optional<RunRecorder> record;
   if (writes) record.emplace(config, preflight.plan(), config_text, voice);
   const int ranks = preflight.plan().layout.world();
-  TimesBoard board(ranks);
+  RankTimesBoard board(ranks);
   RunOutput out{.config = config,
                 .planned = preflight.plan(),
                 .resume_points = preflight.resume_points(),
@@ -111,7 +111,7 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   }
   try {
     const RankResult result = train_ranks(out, preflight.data(), launched, voice);
-    const bool is_bad = result.summary.ending >= Ending::NonFinite || !result.unsaved.empty();
+    const bool is_bad = result.summary.ending >= ExitReason::NonFinite || !result.unsaved.empty();
     if (is_bad && launched != nullptr) launched->end_together();
     require_good_end(result.summary, result.saved);
     BEV_CHECK(result.unsaved.empty(), Data, "the last checkpoint is not saved: {}; {}",
@@ -148,14 +148,14 @@ std::string checkpoints_text(const ResumePoints& points) {
 }
 
 void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, StopSignal& stop,
-                 const Voice& voice) {
+                 const Console& voice) {
   Config& config = loaded.config;
   const int rank = environment.rank;
   // A rank that waits for others has nothing to lose; one that has met them ends with them.
   LaunchedRank launched(environment, config, voice);
   stop.defer();
   launched.run([&] {
-    launched.require_same("the configuration", values_of(config));
+    launched.require_same_on_ranks("the configuration", values_of(config));
     config.device.threads = launched.threads(config.device.threads);
     const Preflight preflight(config, launched.sharing_memory(config.device.kind), rank == 0);
     std::string data;
@@ -163,8 +163,8 @@ void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, StopS
       preflight.require();
       data = fingerprint(preflight.data());
     });
-    launched.require_same("the data", data);
-    launched.require_same("the checkpoint", checkpoints_text(preflight.resume_points()));
+    launched.require_same_on_ranks("the data", data);
+    launched.require_same_on_ranks("the checkpoint", checkpoints_text(preflight.resume_points()));
     print_start(voice, preflight.config(), preflight);
     run_training(loaded, preflight, &launched, stop, voice);
   });
@@ -173,13 +173,13 @@ void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, StopS
 int train_launched(const RankEnvironment& environment, LoadedConfig& loaded, StopSignal& stop) {
   const Config& config = loaded.config;
   const int rank = environment.rank;
-  const Voice voice(
+  const Console voice(
       RankList::parse(config.log.ranks)->has(rank),
       config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
   try {
     run_as_rank(environment, loaded, stop, voice);
   } catch (const std::exception& error) {
-    voice.keep(format("bevatron: error: {}\n", error.what()));
+    voice.log_to_file(format("bevatron: error: {}\n", error.what()));
     throw;
   }
   return 0;
@@ -207,7 +207,7 @@ int train(std::span<const std::string> args) {
     loaded = train_config(args, environment);
   } catch (const Error& error) {
     if (!environment) throw;
-    return say_once(*environment, error);
+    return report_once(*environment, error);
   }
   if (!loaded) return 0;
   continue_after_restart(loaded->config, loaded->origins, environment);
@@ -225,7 +225,7 @@ int train(std::span<const std::string> args) {
             "{} ranks, each a thread of this process; legal are 1 to {}, and more where a launcher "
             "starts a process for each (docs/launching.md)",
             loaded->config.parallel.ranks, kMostThreads);
-  const Voice voice(true);
+  const Console voice(true);
   const Preflight preflight(loaded->config, kAllRanks, true);
   if (only_checks) {
     fmt::print("{}", plan_table(preflight.layout()));

@@ -19,7 +19,7 @@
 
 namespace bev::app {
 
-TrainingPrinter::TrainingPrinter(const Voice& voice, const Options& options)
+TrainingPrinter::TrainingPrinter(const Console& voice, const Options& options)
     : voice_(voice), options_(options), live_(voice.prints() && stderr_is_terminal()) {}
 
 void TrainingPrinter::iteration(const Progress& p) {
@@ -66,7 +66,7 @@ void TrainingPrinter::print_interval(const Progress& p) {
 
 void TrainingPrinter::print(const std::string& line) {
   clear_live();
-  voice_.record(line);
+  voice_.print_record(line);
 }
 
 void TrainingPrinter::clear_live() {
@@ -79,10 +79,10 @@ void TrainingPrinter::clear_live() {
 namespace {
 
 // A file of its own in one line; a blend with the share of each file and how often it is read.
-void print_data(const Voice& voice, const TrainingData& data) {
+void print_data(const Console& voice, const TrainingData& data) {
   for (const TrainingData::Part& part : data.parts) {
     const bool blended = part.share < 1;
-    voice.tell(
+    voice.log(
         "data      {}{}: {} tokens, {} samples for {}{}\n",
         blended ? format("{:5.2f} % ", 100 * part.share) : "", part.prefix.string(),
         with_commas(part.tokens), with_commas(part.windows),
@@ -106,10 +106,10 @@ std::string arithmetic_of(const Config& config, const Plan& plan) {
 }
 
 // What --log.dispatch asks for; after the first iteration every op has chosen.
-void print_dispatch(const Voice& voice, Device& device) {
+void print_dispatch(const Console& voice, Device& device) {
   for (const DispatchLog::Choice& c : device.dispatch().choices())
-    voice.tell("dispatch  {}: {}{}\n", c.op, c.chosen,
-               c.refused.empty() ? "" : format(" (refused: {})", c.refused));
+    voice.log("dispatch  {}: {}{}\n", c.op, c.chosen,
+              c.refused.empty() ? "" : format(" (refused: {})", c.refused));
 }
 
 // "SIGTERM"
@@ -127,61 +127,62 @@ std::string date_and_time() {
   return text;
 }
 
-bool is_error(Ending ending) { return ending >= Ending::NonFinite; }
+bool is_error(ExitReason ending) { return ending >= ExitReason::NonFinite; }
 
 }  // namespace
 
-void print_start(const Voice& voice, const Config& config, const Preflight& preflight) {
+void print_start(const Console& voice, const Config& config, const Preflight& preflight) {
   const Plan& plan = preflight.plan();
   const TrainingData& data = preflight.data();
   const ResumePoints& points = preflight.resume_points();
-  for (const std::string& note : data.notes) voice.tell("bevatron: note: {}\n", note);
-  for (const std::string& alert : points.alerts) voice.tell("bevatron: alert: {}\n", alert);
-  voice.tell("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
-             with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
-             plan.model.vocab, plan.model.padded_vocab);
-  voice.tell("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
-             arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
+  for (const std::string& note : data.notes) voice.log("bevatron: note: {}\n", note);
+  for (const std::string& alert : points.alerts) voice.log("bevatron: alert: {}\n", alert);
+  voice.log("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
+            with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
+            plan.model.vocab, plan.model.padded_vocab);
+  voice.log("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
+            arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
   if (plan.layout.world() > 1)
-    voice.tell("layout    {}; the numbers above are of the first\n", describe(plan.layout));
+    voice.log("layout    {}; the numbers above are of the first\n", describe(plan.layout));
   const std::string rise =
       config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
-  voice.tell("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
-             plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
-             with_commas(plan.iterations));
-  if (config.data.mock) voice.tell("data      made-up tokens\n");
+  voice.log("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
+            plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
+            with_commas(plan.iterations));
+  if (config.data.mock) voice.log("data      made-up tokens\n");
   print_data(voice, data);
-  if (!config.train.output.empty()) voice.tell("output    {}\n", config.train.output);
+  if (!config.train.output.empty()) voice.log("output    {}\n", config.train.output);
   if (plan.checkpoint_bytes > 0)
-    voice.tell("save      {}, {} each\n", save_folder(config).string(),
-               as_bytes(plan.checkpoint_bytes));
+    voice.log("save      {}, {} each\n", save_folder(config).string(),
+              as_bytes(plan.checkpoint_bytes));
 }
 
-void print_after_first(const Voice& voice, const Config& config, const Plan& plan, Device& device) {
-  if (!device.rehearsed().empty()) voice.tell("tuned     {}\n", device.rehearsed());
+void print_after_first(const Console& voice, const Config& config, const Plan& plan,
+                       Device& device) {
+  if (!device.autotune_summary().empty()) voice.log("tuned     {}\n", device.autotune_summary());
   if (config.log.dispatch) print_dispatch(voice, device);
-  if (config.device.deterministic && device.algorithms() != 0)
-    voice.tell("algorithms {:016x} (nothing timed)\n", device.algorithms());
+  if (config.device.deterministic && device.algorithm_hash() != 0)
+    voice.log("algorithms {:016x} (nothing timed)\n", device.algorithm_hash());
   if (device.is_asynchronous())
-    voice.tell("memory    {} bytes allocated, {} planned\n",
-               with_commas(static_cast<int64_t>(device.allocated_bytes())),
-               with_commas(static_cast<int64_t>(plan.memory_bytes())));
+    voice.log("memory    {} bytes allocated, {} planned\n",
+              with_commas(static_cast<int64_t>(device.allocated_bytes())),
+              with_commas(static_cast<int64_t>(plan.memory_bytes())));
 }
 
 std::string ending_words(const TrainSummary& s) {
   switch (s.ending) {
-    case Ending::Complete: return "complete";
-    case Ending::Evaluated: return "evaluated only";
-    case Ending::Signal: return format("stopped by {}", name_of_signal(s.signal));
-    case Ending::Request: return "stopped by the control folder";
-    case Ending::Interval: return "stopped by train.exit_interval";
-    case Ending::After: return "stopped by train.exit_after";
-    case Ending::Samples: return "stopped by train.exit_samples";
-    case Ending::Duration: return "stopped by train.exit_minutes";
-    case Ending::NonFinite: return "stopped by a number that is not finite";
-    case Ending::Spike: return "stopped by a spike";
-    case Ending::Corruption: return "stopped by copies that differ";
-    case Ending::BadData: return "stopped by samples that cannot be read";
+    case ExitReason::Complete: return "complete";
+    case ExitReason::Evaluated: return "evaluated only";
+    case ExitReason::Signal: return format("stopped by {}", name_of_signal(s.signal));
+    case ExitReason::Request: return "stopped by the control folder";
+    case ExitReason::Interval: return "stopped by train.exit_interval";
+    case ExitReason::After: return "stopped by train.exit_after";
+    case ExitReason::Dataset: return "stopped by train.exit_samples";
+    case ExitReason::Duration: return "stopped by train.exit_minutes";
+    case ExitReason::NonFinite: return "stopped by a number that is not finite";
+    case ExitReason::Spike: return "stopped by a spike";
+    case ExitReason::Corruption: return "stopped by copies that differ";
+    case ExitReason::BadData: return "stopped by samples that cannot be read";
   }
   return "stopped";
 }
@@ -189,66 +190,68 @@ std::string ending_words(const TrainSummary& s) {
 std::string exit_lines(const TrainSummary& s, const std::string& checkpoint) {
   std::string lines;
   switch (s.ending) {
-    case Ending::Signal:
+    case ExitReason::Signal:
       lines = format("exiting program after receiving {}.\n", name_of_signal(s.signal));
       break;
-    case Ending::Duration:
+    case ExitReason::Duration:
       lines = format("[exiting program after {:.1f} minutes] datetime: {}\n",
                      process_seconds() / 60, date_and_time());
       break;
-    case Ending::Interval:
-    case Ending::After:
-    case Ending::Samples:
-    case Ending::Request: lines = format("exiting program at iteration {}\n", s.iterations); break;
+    case ExitReason::Interval:
+    case ExitReason::After:
+    case ExitReason::Dataset:
+    case ExitReason::Request:
+      lines = format("exiting program at iteration {}\n", s.iterations);
+      break;
     default: break;
   }
   return lines +
          format("run ended | reason: {} | iteration: {}/{} | checkpoint: {} | complete: {} |",
                 ending_words(s), s.iterations, s.planned, checkpoint.empty() ? "none" : checkpoint,
-                s.ending == Ending::Complete ? "yes" : "no");
+                s.ending == ExitReason::Complete ? "yes" : "no");
 }
 
-void print_end(const Voice& voice, const TrainSummary& s, const std::string& curve) {
-  if (s.ending == Ending::Complete && !curve.empty())
-    voice.tell("loss of every iteration\n{}", curve);
-  const bool had_nothing_to_do = s.ran == 0 && s.iterations > 0 && s.ending == Ending::Complete;
-  voice.tell("{} after {} iterations",
-             s.ending == Ending::Complete ? "done"
-             : is_error(s.ending)         ? "stopped by an error"
-                                          : ending_words(s),
-             with_commas(s.iterations));
-  if (had_nothing_to_do) voice.tell(", all of them before this run");
+void print_end(const Console& voice, const TrainSummary& s, const std::string& curve) {
+  if (s.ending == ExitReason::Complete && !curve.empty())
+    voice.log("loss of every iteration\n{}", curve);
+  const bool had_nothing_to_do = s.ran == 0 && s.iterations > 0 && s.ending == ExitReason::Complete;
+  voice.log("{} after {} iterations",
+            s.ending == ExitReason::Complete ? "done"
+            : is_error(s.ending)             ? "stopped by an error"
+                                             : ending_words(s),
+            with_commas(s.iterations));
+  if (had_nothing_to_do) voice.log(", all of them before this run");
   // The absolute value takes the sign off what is not a number.
   if (s.ran > 0)
-    voice.tell(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds),
-               s.tokens_per_second, std::abs(s.first_loss), std::abs(s.last_loss));
-  if (s.valid_loss) voice.tell(", validation {:.4f}", *s.valid_loss);
-  if (s.skipped > 0) voice.tell("; {} updates skipped", s.skipped);
-  if (s.rollbacks > 0) voice.tell("; rolled back {} times", s.rollbacks);
-  voice.tell("\n");
+    voice.log(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds),
+              s.tokens_per_second, std::abs(s.first_loss), std::abs(s.last_loss));
+  if (s.valid_loss) voice.log(", validation {:.4f}", *s.valid_loss);
+  if (s.skipped > 0) voice.log("; {} updates skipped", s.skipped);
+  if (s.rollbacks > 0) voice.log("; rolled back {} times", s.rollbacks);
+  voice.log("\n");
 }
 
-void print_next_steps(const Voice& voice, const Config& config) {
+void print_next_steps(const Console& voice, const Config& config) {
   const bool text = tokenizer_of(config) != nullptr;
-  voice.tell(
+  voice.log(
       "next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }
 
 void require_good_end(const TrainSummary& summary, const std::string& saved) {
   if (!is_error(summary.ending)) return;
-  if (summary.ending == Ending::BadData)
+  if (summary.ending == ExitReason::BadData)
     throw Error(ErrorKind::Data, format("{}\n  {}", summary.reason, saved));
   std::string advice;
-  if (summary.ending == Ending::NonFinite)
+  if (summary.ending == ExitReason::NonFinite)
     advice =
         "the update was not applied; {}. A smaller optim.lr or optim.clip may help; "
         "--guard.nonfinite skip goes on without such updates, rollback without such samples";
-  if (summary.ending == Ending::Spike)
+  if (summary.ending == ExitReason::Spike)
     advice =
         "the update was not applied; {}. --data.skip leaves samples out; --guard.loss_spike and "
         "--guard.norm_spike say what else can be done: log, skip, rollback";
-  if (summary.ending == Ending::Corruption)
+  if (summary.ending == ExitReason::Corruption)
     advice =
         "{}. A rank that differs again has a fault in its memory or its processor; "
         "--guard.corruption rollback goes on from the last checkpoint by itself";

@@ -62,7 +62,7 @@ class Doing {
 
 }  // namespace
 
-NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclLinks> links, std::vector<int> ranks,
+NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclPool> links, std::vector<int> ranks,
                                    int rank)
     : Communicator(rank, static_cast<int>(ranks.size())),
       links_(std::move(links)),
@@ -138,14 +138,14 @@ void NcclCommunicator::do_broadcast(Exec& ex, Tensor inout, int root) {
   });
 }
 
-NcclLane& NcclCommunicator::lane(int from, int to, Channel channel) {
+NcclPipe& NcclCommunicator::lane(int from, int to, Channel channel) {
   return links_->lane(ranks_[static_cast<size_t>(from)], ranks_[static_cast<size_t>(to)], channel);
 }
 
 // Forward along the ring and back. All ranks take the edges of the ring in one order, first the
 // even ones: whoever is first among those not done yet has both its ends free. Edges of an order
 // apart are made at the same time.
-void NcclCommunicator::open_pipes() {
+void NcclCommunicator::connect_neighbours() {
   if (size() == 1) return;
   const Doing doing(links_->control().activity(), "opening pipes", peer_words(ranks_, rank()));
   for (const int parity : {0, 1}) {
@@ -159,47 +159,47 @@ void NcclCommunicator::open_pipes() {
 }
 
 uint64_t NcclCommunicator::do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
-  NcclLane& out = lane(rank(), to, channel);
+  NcclPipe& out = lane(rank(), to, channel);
   const SharedEvent ready = ex.stream.share();
-  check(cudaStreamWaitEvent(out.stream, static_cast<cudaEvent_t>(ready.handle), 0),
-        "waiting for what is to be sent");
+  check_cuda(cudaStreamWaitEvent(out.stream, static_cast<cudaEvent_t>(ready.handle), 0),
+             "waiting for what is to be sent");
   if (count_of(tensor) > 0) {
     links_->call(*out.comm, "send", tensor, out.stream, [&](ncclComm_t comm) {
       return links_->nccl().send(tensor.data, count_of(tensor), type_of(tensor.dtype),
-                                 NcclLane::kReceiver, comm, out.stream);
+                                 NcclPipe::kReceiver, comm, out.stream);
     });
   }
   return out.mark();
 }
 
-void NcclCommunicator::do_await(Exec& ex, const Sent& sent) {
+void NcclCommunicator::do_await(Exec& ex, const SendTicket& sent) {
   lane(rank(), sent.to, sent.channel).await(stream_of(ex), sent.number);
 }
 
 void NcclCommunicator::do_recv(Exec& ex, Tensor tensor, int from, Channel channel) {
-  NcclLane& in = lane(from, rank(), channel);
+  NcclPipe& in = lane(from, rank(), channel);
   if (count_of(tensor) == 0) return;
   cudaStream_t stream = stream_of(ex);
   links_->call(*in.comm, "recv", tensor, stream, [&](ncclComm_t comm) {
     return links_->nccl().recv(tensor.data, count_of(tensor), type_of(tensor.dtype),
-                               NcclLane::kSender, comm, stream);
+                               NcclPipe::kSender, comm, stream);
   });
 }
 
-int64_t NcclCommunicator::largest(int64_t here) {
-  return links_->control().largest(ascending_, here);
+int64_t NcclCommunicator::all_reduce_max_host(int64_t here) {
+  return links_->control().all_reduce_max(ascending_, here);
 }
 
 void NcclCommunicator::do_barrier(std::chrono::seconds) { links_->control().barrier(ascending_); }
 
-void NcclCommunicator::abandon(const std::string& why) {
-  links_->control().abandon(why);
+void NcclCommunicator::abort(const std::string& why) {
+  links_->control().abort(why);
   links_->stop(why);
 }
 
-std::unique_ptr<Communicator> make_nccl_world(CudaDevice& device, Control& control,
+std::unique_ptr<Communicator> make_nccl_world(CudaDevice& device, CoordinationClient& control,
                                               std::string& words, std::chrono::seconds limit) {
-  auto links = std::make_shared<NcclLinks>(device, control, limit);
+  auto links = std::make_shared<NcclPool>(device, control, limit);
   words = format("NCCL {}, GPU {}", links->nccl().version, links->gpu());
   std::vector<int> ranks(static_cast<size_t>(control.size()));
   std::iota(ranks.begin(), ranks.end(), 0);

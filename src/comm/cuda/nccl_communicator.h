@@ -16,11 +16,11 @@ namespace bev::cuda {
 class NcclCommunicator final : public Communicator {
  public:
   // `ranks`: of the world, this one at `rank`.
-  NcclCommunicator(std::shared_ptr<NcclLinks> links, std::vector<int> ranks, int rank);
+  NcclCommunicator(std::shared_ptr<NcclPool> links, std::vector<int> ranks, int rank);
 
-  void open_pipes() override;
-  int64_t largest(int64_t here) override;
-  void abandon(const std::string& why) override;
+  void connect_neighbours() override;
+  int64_t all_reduce_max_host(int64_t here) override;
+  void abort(const std::string& why) override;
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override;
 
   // bev::nccl_sum (comm/nccl_world.h).
@@ -32,7 +32,7 @@ class NcclCommunicator final : public Communicator {
   void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
   void do_broadcast(Exec& ex, Tensor inout, int root) override;
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
-  void do_await(Exec& ex, const Sent& sent) override;
+  void do_await(Exec& ex, const SendTicket& sent) override;
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override;
   void do_barrier(std::chrono::seconds limit) override;
 
@@ -41,15 +41,15 @@ class NcclCommunicator final : public Communicator {
                   FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> issue);
   NcclComm& comm_for(const Exec& ex);
   cudaStream_t stream_of(const Exec& ex) const;
-  NcclLane& lane(int from, int to, Channel channel);
+  NcclPipe& lane(int from, int to, Channel channel);
 
-  std::shared_ptr<NcclLinks> links_;
+  std::shared_ptr<NcclPool> links_;
   std::vector<int> ranks_, ascending_;
   std::array<NcclComm*, 3> comms_{};  // by stream
 };
 
 // bev::make_nccl_world (comm/nccl_world.h) on a GPU.
-std::unique_ptr<Communicator> make_nccl_world(CudaDevice& device, Control& control,
+std::unique_ptr<Communicator> make_nccl_world(CudaDevice& device, CoordinationClient& control,
                                               std::string& words, std::chrono::seconds limit);
 
 }  // namespace bev::cuda

@@ -21,13 +21,13 @@ std::string machine_name() {
   return format("{} {}", host_name(), boot);
 }
 
-std::string to_text(const GpuClaim& claim) {
+std::string to_text(const NcclPeerInfo& claim) {
   return format("{}\n{}\n{}\n{}\n", claim.world, claim.version, claim.machine, claim.gpu);
 }
 
-GpuClaim claim_from(const std::string& text) {
+NcclPeerInfo claim_from(const std::string& text) {
   std::istringstream lines(text);
-  GpuClaim claim;
+  NcclPeerInfo claim;
   for (std::string* field : {&claim.world, &claim.version, &claim.machine, &claim.gpu}) {
     BEV_CHECK(std::getline(lines, *field) && !field->empty(), Comm,
               "a rank says about its GPU, which is not what this program says: '{}'",
@@ -36,10 +36,10 @@ GpuClaim claim_from(const std::string& text) {
   return claim;
 }
 
-void check_claims(const std::vector<GpuClaim>& claims) {
+void check_claims(const std::vector<NcclPeerInfo>& claims) {
   std::map<std::pair<std::string, std::string>, size_t> owners;
   for (size_t rank = 0; rank < claims.size(); ++rank) {
-    const GpuClaim& claim = claims[rank];
+    const NcclPeerInfo& claim = claims[rank];
     BEV_CHECK(claim.version == claims.front().version, Usage,
               "rank 0 has NCCL {} and rank {} has {}: all ranks need the same",
               claims.front().version, rank, claim.version);

@@ -6,7 +6,7 @@
 
 namespace bev::cuda {
 
-struct GpuClaim {
+struct NcclPeerInfo {
   std::string world;    // a name for the world, of which the first rank's counts
   std::string version;  // of NCCL
   std::string machine;
@@ -16,11 +16,11 @@ struct GpuClaim {
 // This machine as NCCL tells machines apart: NCCL_HOSTID where it is set.
 std::string machine_name();
 
-std::string to_text(const GpuClaim& claim);
+std::string to_text(const NcclPeerInfo& claim);
 // A Comm error where the text is none.
-GpuClaim claim_from(const std::string& text);
+NcclPeerInfo claim_from(const std::string& text);
 
 // Claims by rank. A Usage error where two ranks have one GPU or different versions of NCCL.
-void check_claims(const std::vector<GpuClaim>& claims);
+void check_claims(const std::vector<NcclPeerInfo>& claims);
 
 }  // namespace bev::cuda

@@ -49,12 +49,12 @@ ncclUniqueId from_hex(const std::string& text) {
   return id;
 }
 
-void begin_watch(NcclComm::Watched& watched, const char* what, uint64_t number,
+void begin_watch(NcclComm::RunningStats& watched, const char* what, uint64_t number,
                  cudaStream_t stream) {
   if (watched.done == nullptr) {
-    check(cudaEventCreateWithFlags(&watched.done, cudaEventDisableTiming), "making an event");
+    check_cuda(cudaEventCreateWithFlags(&watched.done, cudaEventDisableTiming), "making an event");
   }
-  check(cudaEventRecord(watched.done, stream), "recording an event");
+  check_cuda(cudaEventRecord(watched.done, stream), "recording an event");
   watched.what = what;
   watched.number = number;
   watched.since = std::chrono::steady_clock::now();
@@ -66,53 +66,53 @@ std::string rank_words(const std::vector<int>& ranks) {
   return (ranks.size() == 1 ? "rank " : "ranks ") + list_of(ranks);
 }
 
-NcclLane::~NcclLane() {
+NcclPipe::~NcclPipe() {
   for (const Posted& posted : posted_) cudaEventDestroy(posted.done);
   for (cudaEvent_t event : idle_) cudaEventDestroy(event);
   if (stream != nullptr) cudaStreamDestroy(stream);
 }
 
-uint64_t NcclLane::mark() {
+uint64_t NcclPipe::mark() {
   if (idle_.empty()) {
     cudaEvent_t made = nullptr;
-    check(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
+    check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming), "making an event");
     idle_.push_back(made);
   }
   posted_.push_back({++sent_, idle_.back()});
   idle_.pop_back();
-  check(cudaEventRecord(posted_.back().done, stream), "recording an event");
+  check_cuda(cudaEventRecord(posted_.back().done, stream), "recording an event");
   return sent_;
 }
 
-void NcclLane::await(cudaStream_t waiting, uint64_t number) {
+void NcclPipe::await(cudaStream_t waiting, uint64_t number) {
   const auto found = std::find_if(posted_.begin(), posted_.end(),
                                   [&](const Posted& each) { return each.number == number; });
   BEV_CHECK(found != posted_.end(), Internal, "send {} of {} is awaited, but is not on its way",
             number, sent_);
-  check(cudaStreamWaitEvent(waiting, found->done, 0), "waiting for a send");
+  check_cuda(cudaStreamWaitEvent(waiting, found->done, 0), "waiting for a send");
   // The stream waits for the event as it was recorded; it may be recorded again.
   idle_.push_back(found->done);
   posted_.erase(found);
 }
 
-NcclLinks::NcclLinks(CudaDevice& device, Control& control, std::chrono::seconds limit)
+NcclPool::NcclPool(CudaDevice& device, CoordinationClient& control, std::chrono::seconds limit)
     : device_(device),
       control_(control),
       limit_(limit),
       exceptions_at_start_(std::uncaught_exceptions()) {
-  check(cudaGetDevice(&ordinal_), "asking which GPU is in use");
+  check_cuda(cudaGetDevice(&ordinal_), "asking which GPU is in use");
   std::array<char, 64> bus{};
-  check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal_), "asking");
+  check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal_), "asking");
   gpu_ = bus.data();
   meet();
-  check(cudaStreamCreateWithFlags(&first_, cudaStreamNonBlocking), "making a stream");
+  check_cuda(cudaStreamCreateWithFlags(&first_, cudaStreamNonBlocking), "making a stream");
   void* byte = nullptr;
-  check(cudaMalloc(&byte, 1), "allocating memory");
+  check_cuda(cudaMalloc(&byte, 1), "allocating memory");
   one_byte_ = static_cast<std::byte*>(byte);
   watcher_ = std::thread([this] { watch(); });
 }
 
-NcclLinks::~NcclLinks() {
+NcclPool::~NcclPool() {
   {
     const std::lock_guard lock(mutex_);
     is_ending_ = true;
@@ -135,19 +135,20 @@ NcclLinks::~NcclLinks() {
 }
 
 // Two ranks on one GPU, or of two versions, are found here: NCCL's own words for it are no help.
-void NcclLinks::meet() {
+void NcclPool::meet() {
   std::random_device random;
-  const GpuClaim here{.world = format("{:08x}{:08x}", random(), random()),
-                      .version = nccl_.version,
-                      .machine = machine_name(),
-                      .gpu = gpu_};
-  std::vector<GpuClaim> all;
-  for (const std::string& text : control_.exchange(to_text(here))) all.push_back(claim_from(text));
+  const NcclPeerInfo here{.world = format("{:08x}{:08x}", random(), random()),
+                          .version = nccl_.version,
+                          .machine = machine_name(),
+                          .gpu = gpu_};
+  std::vector<NcclPeerInfo> all;
+  for (const std::string& text : control_.all_gather(to_text(here)))
+    all.push_back(claim_from(text));
   check_claims(all);
   prefix_ = "nccl " + all.front().world;
 }
 
-ncclUniqueId NcclLinks::id_under(const std::string& key, bool is_first) {
+ncclUniqueId NcclPool::id_under(const std::string& key, bool is_first) {
   if (!is_first) return from_hex(control_.get(key));
   ncclUniqueId id{};
   const ncclResult_t result = nccl_.unique_id(&id);
@@ -159,7 +160,7 @@ ncclUniqueId NcclLinks::id_under(const std::string& key, bool is_first) {
 
 // Blocking, as all calls of this program are: without it NCCL starts a thread for every call. That
 // all members are there has been agreed on before.
-NcclComm& NcclLinks::join(std::vector<int> ranks, ncclUniqueId id, int most_ctas) {
+NcclComm& NcclPool::join(std::vector<int> ranks, ncclUniqueId id, int most_ctas) {
   const auto here = std::find(ranks.begin(), ranks.end(), control_.rank());
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 1;
@@ -176,7 +177,7 @@ NcclComm& NcclLinks::join(std::vector<int> ranks, ncclUniqueId id, int most_ctas
   return comms_.emplace_back(NcclComm{.ranks = std::move(ranks), .handle = made});
 }
 
-NcclComm& NcclLinks::group(const std::vector<int>& ranks, int stream) {
+NcclComm& NcclPool::group(const std::vector<int>& ranks, int stream) {
   NcclComm*& known = groups_[{ranks, stream}];
   if (known == nullptr) {
     check_alive();
@@ -191,15 +192,15 @@ NcclComm& NcclLinks::group(const std::vector<int>& ranks, int stream) {
   return *known;
 }
 
-NcclLane& NcclLinks::lane(int from, int to, Channel channel) {
-  NcclLane& lane = lanes_[{from, to, channel}];
+NcclPipe& NcclPool::lane(int from, int to, Channel channel) {
+  NcclPipe& lane = lanes_[{from, to, channel}];
   if (lane.comm == nullptr) open(lane, from, to, channel);
   return lane;
 }
 
 // The two meet by keys: a barrier of theirs could come at another place among the barriers of their
 // groups.
-void NcclLinks::open(NcclLane& lane, int from, int to, Channel channel) {
+void NcclPool::open(NcclPipe& lane, int from, int to, Channel channel) {
   check_alive();
   const bool sends = control_.rank() == from;
   const std::string key =
@@ -209,9 +210,9 @@ void NcclLinks::open(NcclLane& lane, int from, int to, Channel channel) {
     control_.get(key + " reached");
     // Above the priority of other streams, which also keeps it out of their queues.
     int least = 0, greatest = 0;
-    check(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
-    check(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, greatest),
-          "making a stream");
+    check_cuda(cudaDeviceGetStreamPriorityRange(&least, &greatest), "asking for priorities");
+    check_cuda(cudaStreamCreateWithPriority(&lane.stream, cudaStreamNonBlocking, greatest),
+               "making a stream");
   } else {
     control_.put(key + " reached", "1");
   }
@@ -219,15 +220,15 @@ void NcclLinks::open(NcclLane& lane, int from, int to, Channel channel) {
   // The first use connects the two and waits on the host until both have come.
   call(comm, sends ? "first send" : "first recv", tensor_over(one_byte_, DType::u8, {1}), first_,
        [&](ncclComm_t handle) {
-         return sends ? nccl_.send(one_byte_, 1, ncclUint8, NcclLane::kReceiver, handle, first_)
-                      : nccl_.recv(one_byte_, 1, ncclUint8, NcclLane::kSender, handle, first_);
+         return sends ? nccl_.send(one_byte_, 1, ncclUint8, NcclPipe::kReceiver, handle, first_)
+                      : nccl_.recv(one_byte_, 1, ncclUint8, NcclPipe::kSender, handle, first_);
        });
-  check(cudaStreamSynchronize(first_), "waiting for the first use of a pipe");
+  check_cuda(cudaStreamSynchronize(first_), "waiting for the first use of a pipe");
   lane.comm = &comm;
 }
 
 // Whoever set NCCL_COMM_BLOCKING=0 has overruled the configuration.
-ncclResult_t NcclLinks::settled(ncclComm_t comm, ncclResult_t result) const {
+ncclResult_t NcclPool::settled(ncclComm_t comm, ncclResult_t result) const {
   while (result == ncclInProgress) {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
     const ncclResult_t asked = nccl_.async_error(comm, &result);
@@ -236,8 +237,8 @@ ncclResult_t NcclLinks::settled(ncclComm_t comm, ncclResult_t result) const {
   return result;
 }
 
-void NcclLinks::call(NcclComm& comm, const char* what, const ConstTensor& tensor,
-                     cudaStream_t stream, FunctionRef<ncclResult_t(ncclComm_t)> issue) {
+void NcclPool::call(NcclComm& comm, const char* what, const ConstTensor& tensor,
+                    cudaStream_t stream, FunctionRef<ncclResult_t(ncclComm_t)> issue) {
   std::string why;
   {
     const std::lock_guard lock(mutex_);
@@ -256,28 +257,28 @@ void NcclLinks::call(NcclComm& comm, const char* what, const ConstTensor& tensor
 }
 
 // Kernels that wait for a rank that is gone would keep this process from ending in order.
-void NcclLinks::fail(const std::string& what_happened) {
+void NcclPool::fail(const std::string& what_happened) {
   try {
-    control_.blame(what_happened);
+    control_.fail_with(what_happened);
   } catch (...) {
     stop(what_happened);
     throw;
   }
 }
 
-void NcclLinks::stop(const std::string& why) {
+void NcclPool::stop(const std::string& why) {
   const std::lock_guard lock(mutex_);
   if (failure_.empty()) failure_ = why;
   abort_all();
 }
 
-void NcclLinks::check_alive() const {
+void NcclPool::check_alive() const {
   const std::lock_guard lock(mutex_);
   BEV_CHECK(failure_.empty(), Comm, "NCCL is out of use since: {}", failure_);
 }
 
 // All at once: a kernel of one may wait behind that of another.
-void NcclLinks::abort_all() {
+void NcclPool::abort_all() {
   nccl_.group_start();
   for (NcclComm& comm : comms_) {
     if (comm.handle != nullptr) nccl_.abort(comm.handle);
@@ -286,7 +287,7 @@ void NcclLinks::abort_all() {
   nccl_.group_end();
 }
 
-std::string NcclLinks::look_at(NcclComm& comm) const {
+std::string NcclPool::look_at(NcclComm& comm) const {
   ncclResult_t state = ncclSuccess;
   ncclResult_t result = nccl_.async_error(comm.handle, &state);
   if (result == ncclSuccess) result = state;
@@ -294,7 +295,7 @@ std::string NcclLinks::look_at(NcclComm& comm) const {
     return format("NCCL, moving data among {} (call {} of the group or an earlier one): {}",
                   rank_words(comm.ranks), comm.calls, nccl_.words(result, comm.handle));
   }
-  NcclComm::Watched& watched = comm.watched;
+  NcclComm::RunningStats& watched = comm.watched;
   if (watched.what == nullptr) return {};
   // What else goes wrong on the GPU is found by the thread that uses it.
   if (cudaEventQuery(watched.done) != cudaErrorNotReady) {
@@ -308,7 +309,7 @@ std::string NcclLinks::look_at(NcclComm& comm) const {
   return {};
 }
 
-void NcclLinks::watch() {
+void NcclPool::watch() {
   cudaSetDevice(ordinal_);
   std::unique_lock lock(mutex_);
   while (!bell_.wait_for(lock, kWatchInterval, [&] { return is_ending_; })) {
@@ -320,7 +321,7 @@ void NcclLinks::watch() {
     if (found.empty()) continue;
     lock.unlock();
     try {
-      control_.blame(found);
+      control_.fail_with(found);
     } catch (const std::exception&) {
       // The thread of the rank learns it at its next call; what it waits for now is broken off.
       stop(found);

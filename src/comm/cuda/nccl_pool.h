@@ -22,7 +22,7 @@ namespace bev::cuda {
 // One communicator of NCCL's.
 struct NcclComm {
   // A call that was under way when it was last looked.
-  struct Watched {
+  struct RunningStats {
     const char* what = nullptr;  // null: none
     uint64_t number = 0;
     std::chrono::steady_clock::time_point since{};
@@ -32,18 +32,18 @@ struct NcclComm {
   std::vector<int> ranks;  // of the world, in the order of NCCL's own numbers
   ncclComm_t handle = nullptr;
   uint64_t calls = 0;
-  Watched watched{};
+  RunningStats watched{};
 };
 
 // A pipe from one rank to another, with a communicator of its own: NCCL does the operations of one
 // communicator one after the other, and a send lasts until the receiver has come. For the same
 // reason the sender has a stream of its own for it.
-class NcclLane {
+class NcclPipe {
  public:
-  NcclLane() = default;
-  NcclLane(const NcclLane&) = delete;
-  NcclLane& operator=(const NcclLane&) = delete;
-  ~NcclLane();
+  NcclPipe() = default;
+  NcclPipe(const NcclPipe&) = delete;
+  NcclPipe& operator=(const NcclPipe&) = delete;
+  ~NcclPipe();
 
   // Its numbers: the sender is 0, the receiver 1.
   static constexpr int kSender = 0, kReceiver = 1;
@@ -73,25 +73,25 @@ class NcclLane {
 // deadlock: ranks as threads meet on the host in every collective and every recv, and the programs
 // of the ranks end there. Only a send may come at any time; its lane is therefore made and used
 // once in open_pipes(), after which a send blocks nobody.
-class NcclLinks {
+class NcclPool {
  public:
   // All ranks of the job together. `limit`: no call lasts longer.
-  NcclLinks(CudaDevice& device, Control& control, std::chrono::seconds limit);
+  NcclPool(CudaDevice& device, CoordinationClient& control, std::chrono::seconds limit);
   // After a failure, or while an exception is on its way, everything is broken off.
-  ~NcclLinks();
-  NcclLinks(const NcclLinks&) = delete;
-  NcclLinks& operator=(const NcclLinks&) = delete;
+  ~NcclPool();
+  NcclPool(const NcclPool&) = delete;
+  NcclPool& operator=(const NcclPool&) = delete;
 
   const NcclLibrary& nccl() const { return nccl_; }
   CudaDevice& device() const { return device_; }
-  Control& control() const { return control_; }
+  CoordinationClient& control() const { return control_; }
   const std::string& gpu() const { return gpu_; }  // "0000:18:00.0"
 
   // Groups of the same ranks share a communicator, but not across streams: it would couple them.
   NcclComm& group(const std::vector<int>& ranks, int stream);
   // Ranks of the world, of which this one is one. Where open_pipes() did not make it, its first
   // send waits on the host for the first recv.
-  NcclLane& lane(int from, int to, Channel channel);
+  NcclPipe& lane(int from, int to, Channel channel);
 
   // Makes a call that moves `tensor` on `stream`. What NCCL finds wrong with it is blamed.
   void call(NcclComm& comm, const char* what, const ConstTensor& tensor, cudaStream_t stream,
@@ -106,7 +106,7 @@ class NcclLinks {
   void meet();
   ncclUniqueId id_under(const std::string& key, bool is_first);
   NcclComm& join(std::vector<int> ranks, ncclUniqueId id, int most_ctas);
-  void open(NcclLane& lane, int from, int to, Channel channel);
+  void open(NcclPipe& lane, int from, int to, Channel channel);
   // The result of a call that may still be in progress.
   ncclResult_t settled(ncclComm_t comm, ncclResult_t result) const;
   [[noreturn]] void fail(const std::string& what_happened);
@@ -117,7 +117,7 @@ class NcclLinks {
   void abort_all();
 
   CudaDevice& device_;
-  Control& control_;
+  CoordinationClient& control_;
   const std::chrono::seconds limit_;
   NcclLibrary nccl_;
   const int exceptions_at_start_;
@@ -134,7 +134,7 @@ class NcclLinks {
   std::string failure_;
   std::deque<NcclComm> comms_;  // in the order in which they were made
   std::map<std::pair<std::vector<int>, int>, NcclComm*> groups_;
-  std::map<LaneKey, NcclLane> lanes_;
+  std::map<LaneKey, NcclPipe> lanes_;
   std::thread watcher_;
 };
 

@@ -48,7 +48,7 @@ auto in_its_words(const F& call) {
 // The names of a group in the store of the job.
 class GroupStore final : public gloo::rendezvous::Store {
  public:
-  GroupStore(KeyStore& store, const std::string& name)
+  GroupStore(KeyValueStore& store, const std::string& name)
       : store_(store), prefix_("gloo/" + name + "/") {}
 
   void set(const std::string& key, const std::vector<char>& data) override {
@@ -65,14 +65,14 @@ class GroupStore final : public gloo::rendezvous::Store {
   void wait(const std::vector<std::string>& keys, const milliseconds&) override { wait(keys); }
 
  private:
-  KeyStore& store_;
+  KeyValueStore& store_;
   std::string prefix_;
 };
 
 class GlooGroup final : public HostGroup {
  public:
-  GlooGroup(std::shared_ptr<gloo::transport::Device> device, KeyStore& store, int rank, int size,
-            const std::string& name, milliseconds timeout)
+  GlooGroup(std::shared_ptr<gloo::transport::Device> device, KeyValueStore& store, int rank,
+            int size, const std::string& name, milliseconds timeout)
       : context_(std::make_shared<gloo::rendezvous::Context>(rank, size)), timeout_(timeout) {
     in_its_words([&] {
       context_->setTimeout(timeout);
@@ -256,7 +256,7 @@ class GlooEngine final : public HostEngine {
 
  private:
   int rank_;
-  KeyStore& store_;
+  KeyValueStore& store_;
   milliseconds timeout_;
   std::shared_ptr<gloo::transport::Device> device_;
 };

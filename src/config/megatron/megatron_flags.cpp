@@ -98,7 +98,7 @@ void drop(CommandLine& line, std::string_view flag) {
 
 }  // namespace
 
-std::string window_of_megatron(std::string_view text) {
+std::string parse_megatron_window(std::string_view text) {
   std::string plain;
   for (const char c : text)
     if (c != ' ' && c != '(' && c != ')') plain += c;

@@ -89,7 +89,7 @@ struct CommandLine;
 
 // "(127,0)" or "127,0", the tokens seen before and after the own one, as model.window counts them:
 // "128". A side of -1 has no end. A text that is not such a pair comes back as it is.
-std::string window_of_megatron(std::string_view text);
+std::string parse_megatron_window(std::string_view text);
 
 // Megatron's flags on a command line with their first value.
 using GivenFlags = std::map<std::string, std::string, std::less<>>;

@@ -35,7 +35,7 @@ FlagTarget find_target(std::string_view name) {
 
 class Parser {
  public:
-  Parser(std::span<const std::string> args, std::span<const OwnFlag> own, Findings& findings)
+  Parser(std::span<const std::string> args, std::span<const VerbFlag> own, Findings& findings)
       : args_(args), own_(own), findings_(findings) {}
 
   CommandLine parse() {
@@ -68,7 +68,7 @@ class Parser {
 
   bool own_flag(const std::string& name, const std::optional<std::string>& attached) {
     const auto own = std::find_if(own_.begin(), own_.end(),
-                                  [&](const OwnFlag& flag) { return flag.name == name; });
+                                  [&](const VerbFlag& flag) { return flag.name == name; });
     if (own == own_.end()) return false;
     if (!own->sets.empty()) {
       field_flag(name, attached, {find_field(own->sets), nullptr});
@@ -265,7 +265,7 @@ class Parser {
       names.push_back("--" + field.path);
       for (const Alias& alias : field.about.aliases) names.emplace_back(alias.flag);
     }
-    for (const OwnFlag& own : own_) names.emplace_back(own.name);
+    for (const VerbFlag& own : own_) names.emplace_back(own.name);
     for (const FlagTopic& topic : megatron_topics())
       for (const MegatronFlag& flag : topic.flags)
         for (const std::string_view spelling : split_words(flag.flag)) names.emplace_back(spelling);
@@ -339,7 +339,7 @@ class Parser {
   void add(Problem problem) { findings_.problems.push_back(std::move(problem)); }
 
   std::span<const std::string> args_;
-  std::span<const OwnFlag> own_;
+  std::span<const VerbFlag> own_;
   Findings& findings_;
   CommandLine line_;
   size_t next_ = 0;
@@ -349,7 +349,7 @@ class Parser {
 
 }  // namespace
 
-CommandLine parse_command_line(std::span<const std::string> args, std::span<const OwnFlag> own,
+CommandLine parse_command_line(std::span<const std::string> args, std::span<const VerbFlag> own,
                                Findings& findings) {
   return Parser(args, own, findings).parse();
 }

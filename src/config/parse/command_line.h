@@ -13,7 +13,7 @@
 namespace bev {
 
 // A flag of a verb that is no part of the configuration.
-struct OwnFlag {
+struct VerbFlag {
   std::string_view name;   // "--json"
   std::string_view value;  // what its value is called in the help, "FILE"; empty: it takes none;
                            // "[FILE]": it may stand alone
@@ -22,17 +22,17 @@ struct OwnFlag {
 };
 
 // By name, with the value ("" where the flag takes none).
-using OwnValues = std::map<std::string, std::string, std::less<>>;
+using VerbFlagValues = std::map<std::string, std::string, std::less<>>;
 
 struct CommandLine {
   std::string file;  // empty: none given
   std::vector<Assignment> assignments;
-  OwnValues own;
+  VerbFlagValues own;
   std::vector<std::string> notes;  // one line per flag that was accepted and means nothing
 };
 
 // Never throws for anything the arguments hold: everything wrong goes into `findings`.
-CommandLine parse_command_line(std::span<const std::string> args, std::span<const OwnFlag> own,
+CommandLine parse_command_line(std::span<const std::string> args, std::span<const VerbFlag> own,
                                Findings& findings);
 
 }  // namespace bev

@@ -37,7 +37,7 @@ struct Alias {
   size_t part = 0;
 };
 
-struct About {
+struct FieldInfo {
   std::string_view help;
   Effect effect = Effect::Runtime;
   double min = -std::numeric_limits<double>::infinity();
@@ -52,7 +52,7 @@ struct Walk {
   std::string prefix;
 
   template <class T>
-  void operator()(std::string_view name, T& field, const About& about) {
+  void operator()(std::string_view name, T& field, const FieldInfo& about) {
     f(prefix + std::string(name), field, about);
   }
   template <class S>

@@ -43,7 +43,7 @@ struct Describer {
   std::string_view name{}, title{};
 
   template <class T>
-  void operator()(std::string_view key, const T& field, const About& about) {
+  void operator()(std::string_view key, const T& field, const FieldInfo& about) {
     Field f{.path = format("{}.{}", name, key),
             .section_title = title,
             .type = type_of<T>(),
@@ -168,7 +168,7 @@ const Field* find_field(std::string_view path) {
 
 Value get_value(const Config& config, std::string_view path) {
   std::optional<Value> found;
-  walk(config, [&](const std::string& name, const auto& field, const About&) {
+  walk(config, [&](const std::string& name, const auto& field, const FieldInfo&) {
     if (name == path) found = to_value(field);
   });
   BEV_CHECK(found.has_value(), Internal, "there is no field {}", path);
@@ -177,7 +177,7 @@ Value get_value(const Config& config, std::string_view path) {
 
 void set_value(Config& config, std::string_view path, const Value& value) {
   bool done = false;
-  walk(config, [&]<class T>(const std::string& name, T& field, const About&) {
+  walk(config, [&]<class T>(const std::string& name, T& field, const FieldInfo&) {
     if (name != path) return;
     if constexpr (std::is_enum_v<T>) {
       if (const auto* choice = std::get_if<Choice>(&value)) {

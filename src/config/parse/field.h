@@ -21,7 +21,7 @@ struct Field {
   std::string path;                // "model.width"
   std::string_view section_title;  // what the section is about
   FieldType type{};
-  About about;
+  FieldInfo about;
   std::vector<std::string_view> choices;  // of FieldType::Choice
   Value standard;                         // the default
 

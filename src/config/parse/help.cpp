@@ -92,9 +92,9 @@ std::string wrap(std::string_view text, size_t columns, size_t indent) {
   return out;
 }
 
-std::string own_flags_help(std::span<const OwnFlag> own, size_t columns) {
+std::string own_flags_help(std::span<const VerbFlag> own, size_t columns) {
   std::string out;
-  for (const OwnFlag& flag : own) {
+  for (const VerbFlag& flag : own) {
     const std::string name =
         flag.value.empty() ? std::string(flag.name) : format("{} {}", flag.name, flag.value);
     constexpr size_t kColumn = 26;

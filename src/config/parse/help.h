@@ -13,7 +13,7 @@ namespace bev {
 std::string wrap(std::string_view text, size_t columns, size_t indent);
 
 // The flags that a verb declares for itself.
-std::string own_flags_help(std::span<const OwnFlag> own, size_t columns);
+std::string own_flags_help(std::span<const VerbFlag> own, size_t columns);
 
 // All sections and fields: name, default, range or choices, Megatron's flags, what it means.
 std::string fields_help(size_t columns);

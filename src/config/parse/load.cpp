@@ -87,7 +87,7 @@ std::string LoadedConfig::own_text(std::string_view own_flag, std::string_view o
   return found == own.end() ? std::string(otherwise) : found->second;
 }
 
-LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const OwnFlag> own,
+LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const VerbFlag> own,
                             Purpose purpose, Findings& findings, CompleteConfig complete,
                             DeviceKind automatic) {
   CommandLine line = parse_command_line(args, own, findings);
@@ -105,12 +105,12 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const O
   apply_tokenizer(loaded, findings);
   if (complete != nullptr) complete(loaded.config);
 
-  for (Problem& problem : check(loaded.config, purpose, loaded.origins, findings))
+  for (Problem& problem : check_config(loaded.config, purpose, loaded.origins, findings))
     findings.problems.push_back(std::move(problem));
   return loaded;
 }
 
-LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own, Purpose purpose,
+LoadedConfig load(std::span<const std::string> args, std::span<const VerbFlag> own, Purpose purpose,
                   CompleteConfig complete, DeviceKind automatic) {
   Findings findings;
   LoadedConfig loaded = load_unchecked(args, own, purpose, findings, complete, automatic);

@@ -16,7 +16,7 @@ namespace bev {
 struct LoadedConfig {
   Config config;
   Origins origins;                 // of every field that is not a default
-  OwnValues own;                   // the verb's own flags
+  VerbFlagValues own;              // the verb's own flags
   std::vector<std::string> notes;  // for the user, one line each
 
   bool has(std::string_view own_flag) const { return own.find(own_flag) != own.end(); }
@@ -29,12 +29,12 @@ using CompleteConfig = void (*)(Config& config);
 
 // Reads and checks. `automatic` is what device.kind auto means on this machine. REQUIRES: args do
 // not contain the verb. All problems are thrown together as one Usage error.
-LoadedConfig load(std::span<const std::string> args, std::span<const OwnFlag> own = {},
+LoadedConfig load(std::span<const std::string> args, std::span<const VerbFlag> own = {},
                   Purpose purpose = Purpose::Plan, CompleteConfig complete = nullptr,
                   DeviceKind automatic = DeviceKind::Cpu);
 
 // The same without the throw: problems go into `findings`, cross-field rules included.
-LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const OwnFlag> own,
+LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const VerbFlag> own,
                             Purpose purpose, Findings& findings, CompleteConfig complete = nullptr,
                             DeviceKind automatic = DeviceKind::Cpu);
 

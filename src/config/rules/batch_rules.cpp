@@ -12,7 +12,7 @@ namespace {
 
 using Found = std::optional<Problem>;
 
-Found sequence_given(const Facts& f) {
+Found sequence_given(const RuleInput& f) {
   if (f.config.train.sequence > 0) return {};
   return Problem{.what = "train.sequence is missing",
                  .where = "neither the file, nor the command line, nor a preset sets it",
@@ -20,7 +20,7 @@ Found sequence_given(const Facts& f) {
                  .legal = "--train.sequence 1024"};
 }
 
-Found micro_batch_given(const Facts& f) {
+Found micro_batch_given(const RuleInput& f) {
   if (f.config.train.micro_batch > 0) return {};
   return Problem{.what = "train.micro_batch is missing",
                  .where = "neither the file nor the command line sets it",
@@ -30,7 +30,7 @@ Found micro_batch_given(const Facts& f) {
                  .legal = "--train.micro_batch 1, then more while the memory lasts"};
 }
 
-Found sequence_has_positions(const Facts& f) {
+Found sequence_has_positions(const RuleInput& f) {
   const int64_t sequence = f.config.train.sequence, positions = f.config.model.positions;
   if (f.config.model.position == PositionKind::None || positions == 0 || sequence <= positions)
     return {};
@@ -43,13 +43,13 @@ Found sequence_has_positions(const Facts& f) {
 }
 
 // 0: not known, another rule says why.
-int64_t sharing_ranks(const Facts& f) {
+int64_t sharing_ranks(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t one = p.tensor * p.context * p.pipeline;
   return p.ranks % one == 0 ? p.ranks / one : 0;
 }
 
-Found global_batch_divides(const Facts& f) {
+Found global_batch_divides(const RuleInput& f) {
   const int64_t global = f.config.train.global_batch, ranks = sharing_ranks(f);
   const int64_t micro = f.config.train.micro_batch * ranks;
   if (global == 0 || micro <= 0 || global % micro == 0) return {};
@@ -73,7 +73,7 @@ Found global_batch_divides(const Facts& f) {
                       divisors_near(global, micro))};
 }
 
-Found ramp_reaches_the_batch(const Facts& f) {
+Found ramp_reaches_the_batch(const RuleInput& f) {
   const TrainConfig& t = f.config.train;
   const int64_t together = t.micro_batch * sharing_ranks(f);
   const int64_t global = t.global_batch > 0 ? t.global_batch : together;
@@ -98,7 +98,7 @@ Found ramp_reaches_the_batch(const Facts& f) {
   return {};
 }
 
-Found ramp_needs_samples(const Facts& f) {
+Found ramp_needs_samples(const RuleInput& f) {
   const TrainConfig& t = f.config.train;
   if (t.ramp_start == 0 || t.iterations == 0) return {};
   return Problem{.what = "a growing batch needs the training length in samples",
@@ -107,7 +107,7 @@ Found ramp_needs_samples(const Facts& f) {
                  .legal = "train.samples instead of train.iterations"};
 }
 
-Found length_given(const Facts& f) {
+Found length_given(const RuleInput& f) {
   const TrainConfig& t = f.config.train;
   if (f.purpose != Purpose::Train || t.iterations > 0 || t.samples > 0) return {};
   return Problem{
@@ -117,7 +117,7 @@ Found length_given(const Facts& f) {
       .legal = "train.iterations (optimizer steps) or train.samples (sequences), above 0"};
 }
 
-Found one_length(const Facts& f) {
+Found one_length(const RuleInput& f) {
   const TrainConfig& t = f.config.train;
   if (t.iterations == 0 || t.samples == 0) return {};
   return Problem{.what = "the training length is given twice",
@@ -126,7 +126,7 @@ Found one_length(const Facts& f) {
                  .legal = "one of the two; the other 0 or left out"};
 }
 
-Found samples_make_a_step(const Facts& f) {
+Found samples_make_a_step(const RuleInput& f) {
   const TrainConfig& t = f.config.train;
   const int64_t batch = t.global_batch > 0 ? t.global_batch : t.micro_batch * sharing_ranks(f);
   if (t.samples == 0 || batch <= 0 || t.samples >= batch) return {};
@@ -138,7 +138,7 @@ Found samples_make_a_step(const Facts& f) {
 }
 
 // Counters of samples and tokens are 64 bits; activations are counted in bytes.
-Found counts_fit(const Facts& f) {
+Found counts_fit(const RuleInput& f) {
   const TrainConfig& t = f.config.train;
   const double batch = static_cast<double>(std::max(t.global_batch, t.micro_batch));
   const double sequence = static_cast<double>(t.sequence);
@@ -153,7 +153,7 @@ Found counts_fit(const Facts& f) {
                  .legal = format("at most {:.0e} tokens", kMost)};
 }
 
-Found micro_batch_fits(const Facts& f) {
+Found micro_batch_fits(const RuleInput& f) {
   const double tokens = static_cast<double>(f.config.train.micro_batch) *
                         static_cast<double>(f.config.train.sequence);
   constexpr double kMost = 0x1p31 - 1;
@@ -165,7 +165,7 @@ Found micro_batch_fits(const Facts& f) {
                  .legal = format("at most {:.0f} tokens", kMost)};
 }
 
-Found data_given(const Facts& f) {
+Found data_given(const RuleInput& f) {
   const DataConfig& d = f.config.data;
   if (f.purpose != Purpose::Train || d.mock || !d.path.empty() || !d.train_path.empty()) return {};
   return Problem{.what = "there is nothing to train on",
@@ -176,7 +176,7 @@ Found data_given(const Facts& f) {
                      "preprocess` makes them), or --mock-data"};
 }
 
-Found one_source(const Facts& f) {
+Found one_source(const RuleInput& f) {
   const DataConfig& d = f.config.data;
   const int sources = (d.mock ? 1 : 0) + (d.path.empty() ? 0 : 1) +
                       (d.train_path.empty() && d.valid_path.empty() && d.test_path.empty() ? 0 : 1);
@@ -190,7 +190,7 @@ Found one_source(const Facts& f) {
                  .legal = "one of the three"};
 }
 
-Found split_is_weights(const Facts& f) {
+Found split_is_weights(const RuleInput& f) {
   if (f.config.data.path.empty() || parse_split(f.config.data.split)) return {};
   return Problem{.what = "data.split is not a list of weights",
                  .where = f.where({"data.split"}),
@@ -198,7 +198,7 @@ Found split_is_weights(const Facts& f) {
                  .legal = "up to three numbers of at least 0, not all 0, such as 969,30,1"};
 }
 
-Found eod_known(const Facts& f) {
+Found eod_known(const RuleInput& f) {
   const DataConfig& d = f.config.data;
   if (d.eod >= 0 || (!d.mask_eod && !d.reset_positions && !d.reset_attention)) return {};
   return Problem{.what = "the id that ends a document is not known",
@@ -207,7 +207,7 @@ Found eod_known(const Facts& f) {
                  .legal = "--data.eod ID, or a tokenizer that has one"};
 }
 
-Found eod_in_vocabulary(const Facts& f) {
+Found eod_in_vocabulary(const RuleInput& f) {
   const int64_t eod = f.config.data.eod, vocab = f.config.model.vocab;
   const bool said_below = f.config.data.tokenizer == TokenizerKind::Byte && vocab < kByteVocab;
   if (vocab <= 0 || eod < vocab || said_below) return {};
@@ -217,7 +217,7 @@ Found eod_in_vocabulary(const Facts& f) {
                  .legal = format("data.eod below {}, or model.vocab above {}", vocab, eod)};
 }
 
-Found vocab_of_tokenizer(const Facts& f) {
+Found vocab_of_tokenizer(const RuleInput& f) {
   if (f.config.data.tokenizer != TokenizerKind::Byte || f.config.model.vocab >= kByteVocab)
     return {};
   return Problem{.what = format("a vocabulary of {} is too small for bytes", f.config.model.vocab),

@@ -9,7 +9,7 @@ namespace {
 
 using Found = std::optional<Problem>;
 
-Found one_interval(const Facts& f) {
+Found one_interval(const RuleInput& f) {
   const CheckpointConfig& c = f.config.checkpoint;
   if (c.interval == 0 || c.schedule.empty()) return {};
   return Problem{.what = "the interval between checkpoints is given twice",
@@ -18,7 +18,7 @@ Found one_interval(const Facts& f) {
                  .legal = "one of the two"};
 }
 
-Found schedule_is_phases(const Facts& f) {
+Found schedule_is_phases(const RuleInput& f) {
   const CheckpointConfig& c = f.config.checkpoint;
   if (c.schedule.empty()) return {};
   ParsedPhases parsed = parse_save_phases(c.schedule);
@@ -29,7 +29,7 @@ Found schedule_is_phases(const Facts& f) {
                  .legal = std::string(kLegalSavePhases)};
 }
 
-Found exceptions_have_a_rule(const Facts& f) {
+Found exceptions_have_a_rule(const RuleInput& f) {
   const CheckpointConfig& c = f.config.checkpoint;
   if (c.keep > 0 || c.keep_every > 0 || c.keep_best == 0) return {};
   return Problem{.what = "checkpoint.keep_best says what stays, but nothing is removed",
@@ -40,7 +40,7 @@ Found exceptions_have_a_rule(const Facts& f) {
                      "keep_best"};
 }
 
-Found saving_has_a_folder(const Facts& f) {
+Found saving_has_a_folder(const RuleInput& f) {
   const CheckpointConfig& c = f.config.checkpoint;
   if ((c.interval == 0 && c.schedule.empty()) || !c.save.empty() || !f.config.train.output.empty())
     return {};
@@ -53,7 +53,7 @@ Found saving_has_a_folder(const Facts& f) {
 }
 
 // A field that says how to load.
-Found needs_load(const Facts& f, bool is_given, std::string_view path) {
+Found needs_load(const RuleInput& f, bool is_given, std::string_view path) {
   if (!is_given || !f.config.checkpoint.load.empty()) return {};
   return Problem{.what = format("{} is given, but nothing is loaded", path),
                  .where = f.where({path, "checkpoint.load"}),
@@ -61,22 +61,22 @@ Found needs_load(const Facts& f, bool is_given, std::string_view path) {
                  .legal = format("checkpoint.load FOLDER; or {} left out", path)};
 }
 
-Found step_of_load(const Facts& f) {
+Found step_of_load(const RuleInput& f) {
   return needs_load(f, f.config.checkpoint.step > 0, "checkpoint.step");
 }
-Found must_exist_of_load(const Facts& f) {
+Found must_exist_of_load(const RuleInput& f) {
   return needs_load(f, f.config.checkpoint.must_exist, "checkpoint.must_exist");
 }
-Found finetune_of_load(const Facts& f) {
+Found finetune_of_load(const RuleInput& f) {
   return needs_load(f, f.config.checkpoint.finetune, "checkpoint.finetune");
 }
-Found optimizer_of_load(const Facts& f) {
+Found optimizer_of_load(const RuleInput& f) {
   return needs_load(f, !f.config.checkpoint.load_optimizer, "checkpoint.load_optimizer");
 }
-Found random_of_load(const Facts& f) {
+Found random_of_load(const RuleInput& f) {
   return needs_load(f, !f.config.checkpoint.load_random, "checkpoint.load_random");
 }
-Found scheduler_of_load(const Facts& f) {
+Found scheduler_of_load(const RuleInput& f) {
   return needs_load(f, f.config.checkpoint.scheduler != SchedulerSource::Same,
                     "checkpoint.scheduler");
 }

@@ -35,9 +35,9 @@ std::string joined(const std::vector<int64_t>& values) {
 
 }  // namespace
 
-std::vector<Problem> check(const Config& config, Purpose purpose, const Origins& origins,
-                           const Findings& findings) {
-  const Facts facts{config, purpose, origins};
+std::vector<Problem> check_config(const Config& config, Purpose purpose, const Origins& origins,
+                                  const Findings& findings) {
+  const RuleInput facts{config, purpose, origins};
   std::vector<Problem> problems;
   for (const Rule& rule : all_rules()) {
     if (reads_doubtful(rule, findings) || (rule.says_missing && findings.incomplete)) continue;
@@ -53,7 +53,7 @@ std::vector<std::string_view> checked_fields() {
   return paths;
 }
 
-std::string Facts::where(std::initializer_list<std::string_view> paths) const {
+std::string RuleInput::where(std::initializer_list<std::string_view> paths) const {
   std::string text;
   for (const std::string_view path : paths) {
     const Field* field = find_field(path);
@@ -92,7 +92,7 @@ struct RangeCheck {
   const std::string& source;
 
   template <class T>
-  void operator()(const std::string& name, const T& value, const About& about) const {
+  void operator()(const std::string& name, const T& value, const FieldInfo& about) const {
     if constexpr (std::is_arithmetic_v<T> && !std::is_same_v<T, bool>) {
       const auto number = static_cast<double>(value);
       BEV_CHECK(number >= about.min && number <= about.max, Data,

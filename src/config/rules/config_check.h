@@ -16,8 +16,8 @@ enum class Purpose : uint8_t { Plan, Train };
 
 // All violations, in the order of the rules. With `origins` they say where each value came from; a
 // rule that reads a doubtful field of `findings` is left out, since that was reported already.
-std::vector<Problem> check(const Config& config, Purpose purpose = Purpose::Plan,
-                           const Origins& origins = {}, const Findings& findings = {});
+std::vector<Problem> check_config(const Config& config, Purpose purpose = Purpose::Plan,
+                                  const Origins& origins = {}, const Findings& findings = {});
 
 // The fields that the rules read, for tests.
 std::vector<std::string_view> checked_fields();

@@ -10,7 +10,7 @@ namespace {
 
 using Found = std::optional<Problem>;
 
-Found lists_are_blends(const Facts& f) {
+Found lists_are_blends(const RuleInput& f) {
   const DataConfig& d = f.config.data;
   for (const auto& [path, list] :
        {std::pair{"data.path", &d.path}, std::pair{"data.train_path", &d.train_path},
@@ -34,7 +34,7 @@ Found lists_are_blends(const Facts& f) {
 }
 
 // NumPy's generator takes 32 bits.
-Found megatron_seed(const Facts& f) {
+Found megatron_seed(const RuleInput& f) {
   constexpr int64_t kMost = (int64_t{1} << 32) - 1;
   if (f.config.data.order != SampleOrder::Megatron || f.config.train.seed <= kMost) return {};
   return Problem{.what = "the seed is too large for Megatron-LM's order of samples",
@@ -43,7 +43,7 @@ Found megatron_seed(const Facts& f) {
                  .legal = format("train.seed at most {}", kMost)};
 }
 
-Found cyclic_has_samples(const Facts& f) {
+Found cyclic_has_samples(const RuleInput& f) {
   if (f.config.data.sampler != SamplerKind::Cyclic || f.config.data.order == SampleOrder::Megatron)
     return {};
   return Problem{.what = "a cyclic order needs Megatron-LM's samples",
@@ -54,7 +54,7 @@ Found cyclic_has_samples(const Facts& f) {
                  .legal = "data.sampler single, or data.order megatron"};
 }
 
-Found skip_is_ranges(const Facts& f) {
+Found skip_is_ranges(const RuleInput& f) {
   ParsedRanges parsed = parse_sample_ranges(f.config.data.skip);
   if (parsed.why.empty()) return {};
   return Problem{.what = "data.skip is not a list of samples",

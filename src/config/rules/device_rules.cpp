@@ -8,7 +8,7 @@ namespace {
 
 using Found = std::optional<Problem>;
 
-Found null_is_no_choice(const Facts& f) {
+Found null_is_no_choice(const RuleInput& f) {
   if (f.config.device.kind != DeviceKind::Null) return {};
   return Problem{.what = "the null device runs nothing",
                  .where = f.where({"device.kind"}),
@@ -36,7 +36,7 @@ bool has_precision(DeviceKind kind, Precision precision) {
   return false;
 }
 
-Found precision_of_device(const Facts& f) {
+Found precision_of_device(const RuleInput& f) {
   const DeviceConfig& d = f.config.device;
   if (d.kind == DeviceKind::Null || has_precision(d.kind, d.precision)) return {};
   return Problem{
@@ -48,7 +48,7 @@ Found precision_of_device(const Facts& f) {
 }
 
 // Short gradients and moments exist where memory is short: beside 16-bit parameters on a GPU.
-Found short_state(const Facts& f) {
+Found short_state(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   const bool wanted = o.gradients != StatePrecision::F32 || o.first_moment != StatePrecision::F32 ||
                       o.second_moment != StatePrecision::F32;
@@ -62,7 +62,7 @@ Found short_state(const Facts& f) {
                  .legal = "f32 for all three, or device.kind cuda with precision bf16"};
 }
 
-Found short_state_of_adam(const Facts& f) {
+Found short_state_of_adam(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   if (o.kind == OptimizerKind::AdamW ||
       (o.first_moment == StatePrecision::F32 && o.second_moment == StatePrecision::F32))

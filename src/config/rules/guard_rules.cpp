@@ -7,7 +7,7 @@ namespace {
 
 using Found = std::optional<Problem>;
 
-Found rollback_has_checkpoints(const Facts& f) {
+Found rollback_has_checkpoints(const RuleInput& f) {
   const GuardConfig& g = f.config.guard;
   const CheckpointConfig& c = f.config.checkpoint;
   const bool rolls_back = g.nonfinite == OnNonFinite::Rollback ||
@@ -28,7 +28,7 @@ Found rollback_has_checkpoints(const Facts& f) {
           "policy, such as skip"};
 }
 
-Found hash_has_ranks(const Facts& f) {
+Found hash_has_ranks(const RuleInput& f) {
   if (f.config.guard.corruption == OnCorruption::Stop || f.config.guard.hash_interval > 0)
     return {};
   return Problem{.what = "guard.corruption is given, but nothing looks for it",

@@ -16,34 +16,34 @@ Problem missing(std::string_view path, std::string_view meaning, std::string_vie
           .legal = format("--{} {}, or a shape by name: --model.preset gpt2-124m", path, example)};
 }
 
-Found layers_given(const Facts& f) {
+Found layers_given(const RuleInput& f) {
   if (f.config.model.layers > 0) return {};
   return missing("model.layers", "the number of transformer blocks", "12");
 }
 
-Found width_given(const Facts& f) {
+Found width_given(const RuleInput& f) {
   if (f.config.model.width > 0) return {};
   return missing("model.width", "the size of the hidden state", "768");
 }
 
-Found heads_given(const Facts& f) {
+Found heads_given(const RuleInput& f) {
   if (f.config.model.heads > 0) return {};
   return missing("model.heads", "the number of attention heads", "12");
 }
 
-Found vocab_given(const Facts& f) {
+Found vocab_given(const RuleInput& f) {
   if (f.config.model.vocab > 0) return {};
   return missing("model.vocab", "the size of the vocabulary", "50257");
 }
 
 // Size of one head, 0 when it cannot be known.
-int64_t head_dim(const Facts& f) {
+int64_t head_dim(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.head_dim > 0) return m.head_dim;
   return m.width > 0 && m.heads > 0 && m.width % m.heads == 0 ? m.width / m.heads : 0;
 }
 
-Found heads_divide_width(const Facts& f) {
+Found heads_divide_width(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.head_dim > 0 || m.width <= 0 || m.heads <= 0 || m.width % m.heads == 0) return {};
   return Problem{
@@ -55,7 +55,7 @@ Found heads_divide_width(const Facts& f) {
                       multiples_near(m.width, m.heads), divisors_near(m.width, m.heads))};
 }
 
-Found kv_heads_divide_heads(const Facts& f) {
+Found kv_heads_divide_heads(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.kv_heads <= 0 || m.heads <= 0 || m.heads % m.kv_heads == 0) return {};
   return Problem{
@@ -74,7 +74,7 @@ Found kv_heads_divide_heads(const Facts& f) {
 // The largest head that attention is written for; the range of model.head_dim says the same.
 constexpr int64_t kMaxHeadDim = 512;
 
-Found head_not_too_large(const Facts& f) {
+Found head_not_too_large(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   const int64_t size = head_dim(f);
   if (m.head_dim > 0 || size <= kMaxHeadDim) return {};
@@ -85,7 +85,7 @@ Found head_not_too_large(const Facts& f) {
                  .legal = format("at least {} heads", (m.width + kMaxHeadDim - 1) / kMaxHeadDim)};
 }
 
-Found rotary_part_is_even(const Facts& f) {
+Found rotary_part_is_even(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   const int64_t size = head_dim(f);
   if (m.position != PositionKind::Rope || size == 0) return {};
@@ -103,7 +103,7 @@ Found rotary_part_is_even(const Facts& f) {
       .legal = legal + "a head size and fraction whose product is even and at least 2"};
 }
 
-Found scaling_needs_rope(const Facts& f) {
+Found scaling_needs_rope(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.rope_scaling == RopeScaling::None || m.position == PositionKind::Rope) return {};
   return Problem{
@@ -113,7 +113,7 @@ Found scaling_needs_rope(const Facts& f) {
       .legal = "model.position rope, or model.rope_scaling none"};
 }
 
-Found scaling_bounds_in_order(const Facts& f) {
+Found scaling_bounds_in_order(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.rope_scaling == RopeScaling::None || m.rope_low < m.rope_high) return {};
   return Problem{.what = "rope_low must lie below rope_high",
@@ -123,7 +123,7 @@ Found scaling_bounds_in_order(const Facts& f) {
                  .legal = "Llama 3 has rope_low 1 and rope_high 4"};
 }
 
-Found inner_size_not_zero(const Facts& f) {
+Found inner_size_not_zero(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.ffn > 0 || m.width <= 0 || default_ffn(m.width, is_gated(m.activation)) > 0) return {};
   return Problem{.what = format("the MLP of width {} would have an inner size of 0", m.width),
@@ -135,7 +135,7 @@ Found inner_size_not_zero(const Facts& f) {
 }
 
 // Products of sizes that each lie in their range must not leave 64 bits anywhere in the program.
-Found sizes_fit(const Facts& f) {
+Found sizes_fit(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   const double heads = static_cast<double>(m.heads) * static_cast<double>(head_dim(f));
   const double inner = static_cast<double>(m.ffn > 0 ? m.ffn : 4 * m.width);

@@ -15,7 +15,7 @@ struct Unit {
 };
 
 // Known only when exactly one training length is given.
-std::optional<Unit> unit(const Facts& f) {
+std::optional<Unit> unit(const RuleInput& f) {
   const TrainConfig& t = f.config.train;
   if ((t.iterations > 0) == (t.samples > 0)) return {};
   return Unit{t.samples > 0};
@@ -28,7 +28,7 @@ struct Lengths {
   std::string_view decay_path, warmup_path, wsd_path;
 };
 
-std::optional<Lengths> lengths(const Facts& f) {
+std::optional<Lengths> lengths(const RuleInput& f) {
   const auto u = unit(f);
   if (!u) return {};
   const OptimConfig& o = f.config.optim;
@@ -51,7 +51,7 @@ std::optional<Lengths> lengths(const Facts& f) {
   return l;
 }
 
-Found lr_given(const Facts& f) {
+Found lr_given(const RuleInput& f) {
   if (f.purpose != Purpose::Train || f.config.optim.lr > 0) return {};
   return Problem{.what = "optim.lr is missing",
                  .where = f.where({"optim.lr"}),
@@ -59,7 +59,7 @@ Found lr_given(const Facts& f) {
                  .legal = "a number above 0: --optim.lr 3e-4, for example"};
 }
 
-Found min_lr_below_lr(const Facts& f) {
+Found min_lr_below_lr(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   if (o.lr == 0 || o.min_lr <= o.lr) return {};
   return Problem{.what = format("min_lr {} is above lr {}", o.min_lr, o.lr),
@@ -68,7 +68,7 @@ Found min_lr_below_lr(const Facts& f) {
                  .legal = format("min_lr at most {}", o.lr)};
 }
 
-Found warmup_init_below_lr(const Facts& f) {
+Found warmup_init_below_lr(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   if (o.lr == 0 || o.warmup_init <= o.lr) return {};
   return Problem{.what = format("warmup_init {} is above lr {}", o.warmup_init, o.lr),
@@ -78,7 +78,7 @@ Found warmup_init_below_lr(const Facts& f) {
 }
 
 // The same length in both units, or in the unit that the training does not have.
-Found one_unit(const Facts& f, std::string_view what, std::string_view iterations_path,
+Found one_unit(const RuleInput& f, std::string_view what, std::string_view iterations_path,
                std::string_view samples_path, int64_t iterations, int64_t samples) {
   const auto u = unit(f);
   if (iterations > 0 && samples > 0)
@@ -99,25 +99,25 @@ Found one_unit(const Facts& f, std::string_view what, std::string_view iteration
                                  u->samples ? "iterations" : "samples")};
 }
 
-Found decay_unit(const Facts& f) {
+Found decay_unit(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   return one_unit(f, "the length of the learning rate decay", "optim.decay_iterations",
                   "optim.decay_samples", o.decay_iterations, o.decay_samples);
 }
 
-Found warmup_unit(const Facts& f) {
+Found warmup_unit(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   return one_unit(f, "the length of the warm-up", "optim.warmup_iterations", "optim.warmup_samples",
                   o.warmup_iterations, o.warmup_samples);
 }
 
-Found wsd_unit(const Facts& f) {
+Found wsd_unit(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   return one_unit(f, "the length of the final decay", "optim.wsd_iterations", "optim.wsd_samples",
                   o.wsd_iterations, o.wsd_samples);
 }
 
-Found one_warmup(const Facts& f) {
+Found one_warmup(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   if (o.warmup_fraction == 0 || (o.warmup_iterations == 0 && o.warmup_samples == 0)) return {};
   const std::string_view other =
@@ -128,7 +128,7 @@ Found one_warmup(const Facts& f) {
                  .legal = "one of the two"};
 }
 
-Found warmup_before_decay_ends(const Facts& f) {
+Found warmup_before_decay_ends(const RuleInput& f) {
   const auto l = lengths(f);
   const OptimConfig& o = f.config.optim;
   const bool twice = o.warmup_fraction > 0 && (o.warmup_iterations > 0 || o.warmup_samples > 0);
@@ -142,7 +142,7 @@ Found warmup_before_decay_ends(const Facts& f) {
                    : format("{} at most {}, or a longer training", l->warmup_path, l->decay - 1)};
 }
 
-Found wsd_length_given(const Facts& f) {
+Found wsd_length_given(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   if (o.decay != LrDecay::Wsd || o.wsd_iterations > 0 || o.wsd_samples > 0) return {};
   const auto u = unit(f);
@@ -154,7 +154,7 @@ Found wsd_length_given(const Facts& f) {
                                                    : "optim.wsd_iterations or optim.wsd_samples")};
 }
 
-Found wsd_within_decay(const Facts& f) {
+Found wsd_within_decay(const RuleInput& f) {
   const auto l = lengths(f);
   if (f.config.optim.decay != LrDecay::Wsd || !l || l->wsd <= l->decay) return {};
   return Problem{.what = "the final decay is longer than the whole schedule",
@@ -163,7 +163,7 @@ Found wsd_within_decay(const Facts& f) {
                  .legal = format("{} at most {}", l->wsd_path, l->decay)};
 }
 
-Found ramp_has_ends(const Facts& f) {
+Found ramp_has_ends(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   if (o.weight_decay_ramp == DecayRamp::Constant) return {};
   if (o.start_weight_decay >= 0 && o.end_weight_decay >= o.start_weight_decay) return {};
@@ -181,7 +181,7 @@ Found ramp_has_ends(const Facts& f) {
           "optim.weight_decay_ramp constant"};
 }
 
-Found ends_have_ramp(const Facts& f) {
+Found ends_have_ramp(const RuleInput& f) {
   const OptimConfig& o = f.config.optim;
   const auto given = [](double end) { return end != -1; };
   if (o.weight_decay_ramp != DecayRamp::Constant ||

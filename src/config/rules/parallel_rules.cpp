@@ -13,7 +13,7 @@ namespace {
 
 using Found = std::optional<Problem>;
 
-Found one_context_rank(const Facts& f) {
+Found one_context_rank(const RuleInput& f) {
   const int64_t ranks = f.config.parallel.context;
   if (ranks == 1) return {};
   return Problem{.what = format("parallel.context {}: only 1 works in this version", ranks),
@@ -23,13 +23,13 @@ Found one_context_rank(const Facts& f) {
 }
 
 // The word that this verb has for it.
-std::string rank_count_flag(const Facts& f) {
+std::string rank_count_flag(const RuleInput& f) {
   const auto origin = f.origins.find("parallel.ranks");
   const bool is_flag = origin != f.origins.end() && origin->second.kind == OriginKind::Flag;
   return is_flag ? origin->second.text : "--threads";
 }
 
-Found ranks_make_copies(const Facts& f) {
+Found ranks_make_copies(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t one = p.tensor * p.context * p.pipeline;
   if (p.ranks % one == 0) return {};
@@ -41,7 +41,7 @@ Found ranks_make_copies(const Facts& f) {
                  .legal = format("{} {}", rank_count_flag(f), multiples_near(p.ranks, one))};
 }
 
-Found printing_ranks_are_a_list(const Facts& f) {
+Found printing_ranks_are_a_list(const RuleInput& f) {
   if (RankList::parse(f.config.log.ranks)) return {};
   return Problem{.what = format("\"{}\" names no ranks", f.config.log.ranks),
                  .where = f.where({"log.ranks"}),
@@ -49,7 +49,7 @@ Found printing_ranks_are_a_list(const Facts& f) {
                  .legal = "all, 0 or 0,2-5"};
 }
 
-Found heads_divide(const Facts& f) {
+Found heads_divide(const RuleInput& f) {
   const int64_t heads = f.config.model.heads, ranks = f.config.parallel.tensor;
   if (heads <= 0 || heads % ranks == 0) return {};
   return Problem{.what = format("{} heads do not divide over {} tensor ranks", heads, ranks),
@@ -59,7 +59,7 @@ Found heads_divide(const Facts& f) {
                                  multiples_near(heads, ranks))};
 }
 
-Found kv_heads_divide(const Facts& f) {
+Found kv_heads_divide(const RuleInput& f) {
   const int64_t heads = f.config.model.kv_heads, ranks = f.config.parallel.tensor;
   if (heads <= 0 || heads % ranks == 0 || ranks % heads == 0) return {};
   return Problem{
@@ -71,7 +71,7 @@ Found kv_heads_divide(const Facts& f) {
       .legal = format("tensor {}, or a multiple of {}", divisors_near(heads, ranks), heads)};
 }
 
-Found ffn_divides(const Facts& f) {
+Found ffn_divides(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   const int64_t ffn = m.ffn > 0 ? m.ffn : default_ffn(m.width, is_gated(m.activation));
   const int64_t ranks = f.config.parallel.tensor;
@@ -88,7 +88,7 @@ Found ffn_divides(const Facts& f) {
           format("tensor {}; or ffn {}", divisors_near(ffn, ranks), multiples_near(ffn, ranks))};
 }
 
-Found tokens_divide(const Facts& f) {
+Found tokens_divide(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t tokens = f.config.train.micro_batch * f.config.train.sequence;
   if (!p.sequence || tokens <= 0 || tokens % p.tensor == 0) return {};
@@ -101,7 +101,7 @@ Found tokens_divide(const Facts& f) {
                       multiples_near(f.config.train.sequence, p.tensor))};
 }
 
-Found chunk_layers_divide(const Facts& f) {
+Found chunk_layers_divide(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t layers = f.config.model.layers, together = p.pipeline * p.chunk_layers;
   if (p.chunk_layers == 0 || layers <= 0 || layers % together == 0) return {};
@@ -122,7 +122,7 @@ Found chunk_layers_divide(const Facts& f) {
       .legal = format("chunk_layers {}", divisors_near(here, p.chunk_layers))};
 }
 
-Found chunks_said_once(const Facts& f) {
+Found chunks_said_once(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   if (p.chunk_layers == 0 || (p.chunks == 1 && p.first_layers == 0 && p.last_layers == 0))
     return {};
@@ -135,14 +135,14 @@ Found chunks_said_once(const Facts& f) {
 }
 
 // 0: not known, another rule says why.
-int64_t chunks_of(const Facts& f) {
+int64_t chunks_of(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   if (p.chunk_layers == 0) return p.chunks;
   const int64_t layers = f.config.model.layers, together = p.pipeline * p.chunk_layers;
   return p.chunks == 1 && layers > 0 && layers % together == 0 ? layers / together : 0;
 }
 
-Found stages_have_layers(const Facts& f) {
+Found stages_have_layers(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t layers = f.config.model.layers, stages = p.pipeline * chunks_of(f);
   if (layers <= 0 || stages == 0) return {};
@@ -161,7 +161,7 @@ Found stages_have_layers(const Facts& f) {
           format("pipeline x chunks at most {}, with layers left for the stages between", layers)};
 }
 
-Found chunks_interleave(const Facts& f) {
+Found chunks_interleave(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t chunks = chunks_of(f);
   if (chunks == 0) return {};
@@ -177,7 +177,7 @@ Found chunks_interleave(const Facts& f) {
                  .legal = "chunks 1; or several with pipeline above 1 and schedule interleaved"};
 }
 
-Found gradients_not_postponed(const Facts& f) {
+Found gradients_not_postponed(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   if (p.zero < 2 || p.schedule != ScheduleKind::ZeroBubble) return {};
   return Problem{.what = format("parallel.zero {} with the schedule zero-bubble", p.zero),
@@ -189,7 +189,7 @@ Found gradients_not_postponed(const Facts& f) {
 }
 
 // Of the stage that has the most; 0: not known, another rule says why.
-int64_t most_layers_of_a_stage(const Facts& f) {
+int64_t most_layers_of_a_stage(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   const int64_t given = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
   const int64_t sharing = p.pipeline * chunks_of(f) - given;
@@ -198,7 +198,7 @@ int64_t most_layers_of_a_stage(const Facts& f) {
   return std::max({p.first_layers, p.last_layers, sharing > 0 ? div_ceil(left, sharing) : 0});
 }
 
-Found recompute_within_stage(const Facts& f) {
+Found recompute_within_stage(const RuleInput& f) {
   const int64_t layers = f.config.recompute.layers, most = most_layers_of_a_stage(f);
   if (most == 0 || layers <= most) return {};
   return Problem{.what = format("recompute.layers {} is more than the {} layer{} of {}", layers,
@@ -214,7 +214,7 @@ Found recompute_within_stage(const Facts& f) {
                                  most == 1 ? "1" : format("1 to {}", most))};
 }
 
-Found distributed_inputs_are_kept(const Facts& f) {
+Found distributed_inputs_are_kept(const RuleInput& f) {
   const RecomputeConfig& r = f.config.recompute;
   if (!r.distribute || r.granularity == Recompute::Full) return {};
   return Problem{
@@ -224,7 +224,7 @@ Found distributed_inputs_are_kept(const Facts& f) {
       .legal = "granularity full, or distribute false"};
 }
 
-Found distributed_inputs_are_whole(const Facts& f) {
+Found distributed_inputs_are_whole(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   if (!f.config.recompute.distribute || !p.sequence || p.tensor == 1) return {};
   return Problem{
@@ -234,7 +234,7 @@ Found distributed_inputs_are_whole(const Facts& f) {
       .legal = "distribute false, or parallel.sequence false"};
 }
 
-Found distributed_inputs_divide(const Facts& f) {
+Found distributed_inputs_divide(const RuleInput& f) {
   const int64_t tokens = f.config.train.micro_batch * f.config.train.sequence;
   const int64_t width = f.config.model.width, ranks = f.config.parallel.tensor;
   if (!f.config.recompute.distribute || tokens <= 0 || width <= 0 ||

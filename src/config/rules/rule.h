@@ -12,7 +12,7 @@
 
 namespace bev {
 
-struct Facts {
+struct RuleInput {
   const Config& config;
   Purpose purpose;
   const Origins& origins;
@@ -23,7 +23,7 @@ struct Facts {
 
 struct Rule {
   std::vector<std::string_view> reads;
-  std::optional<Problem> (*apply)(const Facts& facts);
+  std::optional<Problem> (*apply)(const RuleInput& facts);
   bool says_missing = false;  // left out when a file or preset could not be read
 };
 

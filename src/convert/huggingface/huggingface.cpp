@@ -55,7 +55,7 @@ void check_huggingface_output(const fs::path& dir, const Config& config) {
 
 void save_huggingface(const fs::path& dir, const Config& config, const ParamStore& params) {
   std::vector<ParamSpec> specs;
-  for (const Param* param : params.distinct()) specs.push_back(param->spec);
+  for (const Param* param : params.unique_params()) specs.push_back(param->spec);
   StoreWeights weights(params);
   write_huggingface(dir, config, specs, weights,
                     {.files = tokenizer_files(tokenizer_spec(config))});

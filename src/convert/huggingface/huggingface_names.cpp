@@ -75,7 +75,7 @@ std::string with_layer(std::string_view pattern, std::string_view our_name) {
 
 std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
                                                    const ParamSpec& spec) {
-  const std::string kind = kind_of(spec.name);
+  const std::string kind = param_kind(spec.name);
   const size_t dot = kind.rfind('.');
   const std::string_view stem = std::string_view(kind).substr(0, dot);
   const std::string_view last = std::string_view(kind).substr(dot);
@@ -88,7 +88,7 @@ std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
                        .row_begin = begin,
                        .rows = rows,
                        .transposed = line.transposed && spec.shape.rank() == 2,
-                       .vocabulary = has_row_per_token(spec.name)});
+                       .vocabulary = is_vocab_table(spec.name)});
   }
   BEV_CHECK(!tensors.empty(), Internal, "{} has no name in the family {}", spec.name,
             name_of(family));

@@ -83,8 +83,8 @@ HuggingFaceWeights::Found HuggingFaceWeights::get(const std::string& name) {
   return found;
 }
 
-std::vector<Patch> HuggingFaceWeights::patches(const ParamSpec& spec) {
-  std::vector<Patch> result;
+std::vector<ArrayPatch> HuggingFaceWeights::patches(const ParamSpec& spec) {
+  std::vector<ArrayPatch> result;
   const int64_t columns = whole_of(spec.shape).columns;
   for (const HuggingFaceTensor& tensor : huggingface_tensors(description_.family, spec)) {
     const Found found = get(tensor.name);

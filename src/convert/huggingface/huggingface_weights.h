@@ -40,7 +40,7 @@ class HuggingFaceWeights final : public WeightSource {
   // By the name itself, or by the name without the prefix. Remembers that it was asked for.
   Found find(const std::string& name);
   Found get(const std::string& name);
-  std::vector<Patch> patches(const ParamSpec& spec);
+  std::vector<ArrayPatch> patches(const ParamSpec& spec);
 
   std::filesystem::path dir_;
   HuggingFaceModel description_;

@@ -43,7 +43,7 @@ std::vector<RowRun> qkv_runs(const MegatronModel& m) {
         for (int64_t row = 0; row < size; ++row)
           runs.push_back({ours + row, rank, (local * size + row) * 3 + part, 1});
         break;
-      case QkvOrder::Groups: {
+      case QkvOrder::ProcessGroups: {
         const int64_t group = part == 0 ? local / in_group : local;
         const int64_t place = part == 0 ? local % in_group : in_group + part - 1;
         runs.push_back({ours, rank, (group * (in_group + 2) + place) * size, size});
@@ -145,13 +145,13 @@ const MegatronWeights::Ranks& MegatronWeights::ranks_of(const ParamSpec& spec) {
   return found->second;
 }
 
-std::vector<Patch> MegatronWeights::patches(const ParamSpec& spec) {
+std::vector<ArrayPatch> MegatronWeights::patches(const ParamSpec& spec) {
   const Ranks& ranks = ranks_of(spec);
-  const std::string kind = kind_of(spec.name);
+  const std::string kind = param_kind(spec.name);
   const CutKind cut = cut_of(kind);
   const Rectangle whole = whole_of(spec.shape);
   // The embedding is padded; all ranks have as many rows.
-  const bool is_table = has_row_per_token(spec.name);
+  const bool is_table = is_vocab_table(spec.name);
   const int64_t stored_rows =
       is_table ? whole_of(ranks.front().array->shape).rows * model_.tensor : whole.rows;
   BEV_CHECK(stored_rows >= whole.rows, Data, "{}: {} has {} rows on all ranks, the vocabulary {}",
@@ -166,7 +166,7 @@ std::vector<Patch> MegatronWeights::patches(const ParamSpec& spec) {
               found.file->path().string(), in_quotes(found.array->name),
               to_string(found.array->shape), to_string(expected));
 
-  std::vector<Patch> patches;
+  std::vector<ArrayPatch> patches;
   const auto add_patch = [&](int64_t rank, const Rectangle& where, int64_t row) {
     const Found& found = ranks[static_cast<size_t>(rank)];
     patches.push_back({.where = where, .file = found.file, .array = found.array, .row = row});

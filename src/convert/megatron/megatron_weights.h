@@ -40,7 +40,7 @@ class MegatronWeights final : public WeightSource {
   void add_stage(int64_t chunk, int64_t pipeline);
   void add(const std::string& ours, int64_t tensor, const Found& found);
   const Ranks& ranks_of(const ParamSpec& spec);
-  std::vector<Patch> patches(const ParamSpec& spec);
+  std::vector<ArrayPatch> patches(const ParamSpec& spec);
 
   std::filesystem::path dir_;
   MegatronModel model_;

@@ -12,12 +12,12 @@ namespace bev {
 
 int32_t padding_in_use(int32_t pad, int64_t eod) { return pad == eod ? -1 : pad; }
 
-MegatronSamples::MegatronSamples(std::shared_ptr<const TokenFile> file,
+MegatronDataset::MegatronDataset(std::shared_ptr<const TokenFile> file,
                                  const MegatronSamplesSpec& spec)
     : file_(std::move(file)), spec_(spec), index_(build_megatron_index(*file_, spec.index)) {}
 
 template <class F>
-void MegatronSamples::for_each_piece(int64_t index, F f) const {
+void MegatronDataset::for_each_piece(int64_t index, F f) const {
   const auto sample =
       static_cast<size_t>(index_.shuffle[static_cast<size_t>(index % index_.samples())]);
   const MegatronIndex::Start begin = index_.starts[sample], end = index_.starts[sample + 1];
@@ -30,7 +30,7 @@ void MegatronSamples::for_each_piece(int64_t index, F f) const {
   }
 }
 
-void MegatronSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
+void MegatronDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   const auto first = static_cast<size_t>(at * batch.length);
   const std::span<int32_t> tokens(batch.tokens.data() + first, static_cast<size_t>(batch.length));
   const std::span<int32_t> targets(batch.targets.data() + first, tokens.size());
@@ -65,11 +65,11 @@ void MegatronSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
   // What fills the sample up belongs to its last piece.
   for (size_t i = first + static_cast<size_t>(begin); i < first + tokens.size() && begin > 0; ++i) {
     batch.positions[i] = batch.positions[i - 1] + 1;
-    batch.first_visible[i] = batch.first_visible[i - 1];
+    batch.document_start[i] = batch.document_start[i - 1];
   }
 }
 
-std::vector<int64_t> MegatronSamples::piece_lengths(int64_t index) const {
+std::vector<int64_t> MegatronDataset::piece_lengths(int64_t index) const {
   std::vector<int64_t> lengths;
   for_each_piece(index, [&](int64_t, int64_t, int64_t count) { lengths.push_back(count); });
   if (spec_.index.extra_token && --lengths.back() == 0) lengths.pop_back();
@@ -79,7 +79,7 @@ std::vector<int64_t> MegatronSamples::piece_lengths(int64_t index) const {
   return lengths;
 }
 
-SampleSource MegatronSamples::source(int64_t index) const {
+SampleSource MegatronDataset::source(int64_t index) const {
   SampleSource source{.file = file_->prefix().string()};
   if (index_.epochs == 1) source.epoch = index / index_.samples();
   for_each_piece(index, [&](int64_t sequence, int64_t from, int64_t count) {
@@ -88,7 +88,7 @@ SampleSource MegatronSamples::source(int64_t index) const {
   return source;
 }
 
-std::string MegatronSamples::describe(int64_t index) const {
+std::string MegatronDataset::describe(int64_t index) const {
   return describe_source(index, source(index), spec_.index.sequence);
 }
 

@@ -48,7 +48,7 @@ MegatronIndex build_megatron_index(const TokenFile& file, const MegatronIndexSpe
 struct MegatronSamplesSpec {
   MegatronIndexSpec index{};
   int64_t vocab = 0;
-  DocumentEnds ends{};
+  EodRules ends{};
   bool separate_sequences = false;  // positions and attention start anew with each sequence
   // What fills a sample up. Wherever it is the label, nothing is learned, whoever put it there; as
   // an id it becomes 0. -1: no id of the vocabulary.
@@ -58,9 +58,9 @@ struct MegatronSamplesSpec {
 // The padding that is used: one that is also the end of a document would mask every end.
 int32_t padding_in_use(int32_t pad, int64_t eod);
 
-class MegatronSamples final : public Samples {
+class MegatronDataset final : public Dataset {
  public:
-  MegatronSamples(std::shared_ptr<const TokenFile> file, const MegatronSamplesSpec& spec);
+  MegatronDataset(std::shared_ptr<const TokenFile> file, const MegatronSamplesSpec& spec);
 
   // Behind the last sample the first follows again: whoever reads ahead may ask for it.
   void read(int64_t index, HostBatch& batch, int64_t at) const override;

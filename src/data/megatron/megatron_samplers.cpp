@@ -77,12 +77,12 @@ std::vector<std::vector<int64_t>> CyclicOrder::batches(int64_t consumed, int64_t
   return batches;
 }
 
-void CyclicSamples::read(int64_t index, HostBatch& batch, int64_t at) const {
+void CyclicDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   samples_->read(order_.at(index), batch, at);
   batch.number_rows(at, index);
 }
 
-std::string CyclicSamples::describe(int64_t index) const {
+std::string CyclicDataset::describe(int64_t index) const {
   return format("sample {} of the cyclic order is {}", index, samples_->describe(order_.at(index)));
 }
 

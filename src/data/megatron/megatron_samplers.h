@@ -62,9 +62,9 @@ class CyclicOrder {
 };
 
 // Samples in a cyclic order.
-class CyclicSamples final : public Samples {
+class CyclicDataset final : public Dataset {
  public:
-  CyclicSamples(std::shared_ptr<const Samples> samples, const SamplerShape& shape)
+  CyclicDataset(std::shared_ptr<const Dataset> samples, const SamplerShape& shape)
       : samples_(std::move(samples)), order_(shape, true) {}
 
   void read(int64_t index, HostBatch& batch, int64_t at) const override;
@@ -72,7 +72,7 @@ class CyclicSamples final : public Samples {
   SampleSource source(int64_t index) const override { return samples_->source(order_.at(index)); }
 
  private:
-  std::shared_ptr<const Samples> samples_;
+  std::shared_ptr<const Dataset> samples_;
   CyclicOrder order_;
 };
 

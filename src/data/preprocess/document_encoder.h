@@ -54,7 +54,7 @@ class DocumentEncoder {
 
   std::unique_ptr<Tokenizer> tokenizer_;
   EncoderOptions options_;
-  JsonLineReader reader_;
+  JsonlReader reader_;
   std::vector<EncodedDocuments::Sizes> before_;  // for each key
   std::vector<int32_t> ids_, held_;
   std::vector<std::string_view> sentences_;

@@ -38,9 +38,9 @@ const char* behind_plain(const char* at, const char* end) {
 
 }  // namespace
 
-class JsonLineReader::Parser {
+class JsonlReader::Parser {
  public:
-  Parser(JsonLineReader& reader, std::string_view line)
+  Parser(JsonlReader& reader, std::string_view line)
       : reader_(reader), begin_(line.data()), at_(begin_), end_(begin_ + line.size()) {}
 
   void object() {
@@ -249,15 +249,15 @@ class JsonLineReader::Parser {
     return code;
   }
 
-  JsonLineReader& reader_;
+  JsonlReader& reader_;
   const char *begin_, *at_, *end_;
   int depth_ = 0;
 };
 
-JsonLineReader::JsonLineReader(std::span<const std::string> keys)
+JsonlReader::JsonlReader(std::span<const std::string> keys)
     : keys_(keys.begin(), keys.end()), values_(keys.size()) {}
 
-std::string JsonLineReader::read(std::string_view line) {
+std::string JsonlReader::read(std::string_view line) {
   for (Value& value : values_) {
     value.kind = Kind::Missing;
     value.texts.clear();

@@ -11,12 +11,12 @@
 
 namespace bev {
 
-class JsonLineReader {
+class JsonlReader {
  public:
   // Deeper lists and objects are refused.
   static constexpr int kMaxDepth = 512;
 
-  explicit JsonLineReader(std::span<const std::string> keys);
+  explicit JsonlReader(std::span<const std::string> keys);
 
   // Why the line is refused: no JSON object, no UTF-8, half of a surrogate pair, a key that is
   // missing, a value that is neither a text nor a list of texts. Empty when it is good. Of a key

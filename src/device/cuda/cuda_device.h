@@ -18,7 +18,7 @@ class CudaDevice : public Device {
 
   DeviceKind kind() const override { return DeviceKind::Cuda; }
   bool is_asynchronous() const override { return true; }
-  bool can_record() const override { return policy().records; }
+  bool supports_graphs() const override { return policy().graphs; }
   cudaStream_t stream(int index) const { return streams_[static_cast<size_t>(index)]; }
   int multiprocessors() const { return multiprocessors_; }
   int compute_capability() const { return compute_capability_; }  // 90 for sm_90
@@ -44,8 +44,8 @@ class CudaDevice : public Device {
   uint64_t start_timer(int stream) override;
   double seconds_between(uint64_t first, uint64_t second) override;
   void release_timer(uint64_t timer) override;
-  bool begin_recording(int stream) override;
-  uint64_t end_recording(int stream) override;
+  bool begin_capture(int stream) override;
+  uint64_t end_capture(int stream) override;
   void replay(int stream, uint64_t recording) override;
   void release_recording(uint64_t recording) override;
   cudaEvent_t event_of(Event event) const;
@@ -75,9 +75,9 @@ class CudaDevice : public Device {
 namespace bev::cuda {
 
 // Throws a Device error that names `what`, unless status is success.
-void check(cudaError_t status, const char* what);
+void check_cuda(cudaError_t status, const char* what);
 
 // After a launch: an error in its configuration.
-inline void check_launch(const char* op) { check(cudaGetLastError(), op); }
+inline void check_launch(const char* op) { check_cuda(cudaGetLastError(), op); }
 
 }  // namespace bev::cuda

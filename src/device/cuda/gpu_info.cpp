@@ -23,7 +23,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-void set_version(LibraryFacts& facts, int number) {
+void set_version(LibraryInfo& facts, int number) {
   facts.number = number;
   facts.version = format("{}.{}.{}", number / 10000, number / 100 % 100, number % 100);
 }
@@ -36,21 +36,21 @@ std::string file_of(const SharedLibrary& library) {
   return known ? map->l_name : library.path();
 }
 
-SharedLibrary open_library(LibraryFacts& facts, const std::vector<std::string>& names) {
+SharedLibrary open_library(LibraryInfo& facts, const std::vector<std::string>& names) {
   SharedLibrary library = SharedLibrary::open(names, facts.why);
   if (library.loaded()) facts.path = file_of(library);
   return library;
 }
 
 // `symbol` returns the number of the version.
-void find_library(LibraryFacts& facts, const std::vector<std::string>& names, const char* symbol) {
+void find_library(LibraryInfo& facts, const std::vector<std::string>& names, const char* symbol) {
   const SharedLibrary library = open_library(facts, names);
   if (const auto version = reinterpret_cast<size_t (*)()>(library.find(symbol))) {
     set_version(facts, static_cast<int>(version()));
   }
 }
 
-void find_nccl(LibraryFacts& facts) {
+void find_nccl(LibraryInfo& facts) {
   const SharedLibrary library = open_library(facts, {"libnccl.so.2"});
   const auto version = reinterpret_cast<int (*)(int*)>(library.find("ncclGetVersion"));
   int number = 0;
@@ -70,8 +70,8 @@ std::string kernel_module_version() {
   return {};
 }
 
-GpuFacts describe(int ordinal, const Nvml& nvml) {
-  GpuFacts gpu{.index = ordinal};
+GpuInfo describe(int ordinal, const Nvml& nvml) {
+  GpuInfo gpu{.index = ordinal};
   cudaDeviceProp properties{};
   if (cudaGetDeviceProperties(&properties, ordinal) != cudaSuccess) return gpu;
   gpu.name = properties.name;
@@ -91,8 +91,8 @@ GpuFacts describe(int ordinal, const Nvml& nvml) {
 
 }  // namespace
 
-CudaFacts gpu_facts(Depth depth) {
-  CudaFacts facts{
+CudaInfo gpu_facts(Depth depth) {
+  CudaInfo facts{
       .is_built = true, .built_with = CUDART_VERSION, .built_for = words_of(BEV_GPU_CODE)};
 #ifdef BEV_HAS_CUDNN
   facts.has_cudnn = true;

@@ -16,7 +16,7 @@ struct GpuProcess {
   int64_t bytes = 0;
 };
 
-struct GpuFacts {
+struct GpuInfo {
   int index = 0;  // among the visible ones
   std::string name{};
   int compute_capability = 0;  // 90 for sm_90
@@ -28,7 +28,7 @@ struct GpuFacts {
 };
 
 // A library that is loaded at run time.
-struct LibraryFacts {
+struct LibraryInfo {
   std::string name{};
   std::string path{};     // empty: it could not be loaded
   std::string version{};  // "9.19.0"
@@ -37,7 +37,7 @@ struct LibraryFacts {
   bool is_loaded() const { return !path.empty(); }
 };
 
-struct CudaFacts {
+struct CudaInfo {
   bool is_built = false;                 // whether this program has the cuda backend
   int built_with = 0;                    // 13000: CUDA 13.0
   std::vector<std::string> built_for{};  // "90-real", "80-virtual"
@@ -45,11 +45,11 @@ struct CudaFacts {
   int driver_cuda = 0;                   // the newest CUDA it knows; 0: there is no libcuda.so.1
   std::string error{}, error_text{};     // "cudaErrorNoDevice" and its meaning; empty: none
   int installed_gpus = 0;                // as NVML counts them, visible to CUDA or not
-  std::vector<GpuFacts> gpus{};          // that CUDA sees
+  std::vector<GpuInfo> gpus{};           // that CUDA sees
   bool has_cudnn = false;                // whether this program can use cuDNN
-  LibraryFacts nvml{.name = "NVML"}, cublaslt{.name = "cuBLASLt"}, cudnn{.name = "cuDNN"},
+  LibraryInfo nvml{.name = "NVML"}, cublaslt{.name = "cuBLASLt"}, cudnn{.name = "cuDNN"},
       nccl{.name = "NCCL"};
-  LibraryFacts runtime{.name = "runtime"};  // libcudart, through which cuDNN is used
+  LibraryInfo runtime{.name = "runtime"};  // libcudart, through which cuDNN is used
 };
 
 namespace cuda {
@@ -60,7 +60,7 @@ constexpr bool is_broken_cudnn(int number) { return number == 91000 || number ==
 
 // Which part of the facts is wanted: loading the large libraries takes a while.
 enum class Depth : uint8_t { Gpus, Libraries };
-CudaFacts gpu_facts(Depth depth);
+CudaInfo gpu_facts(Depth depth);
 
 // The name of a visible GPU; empty when there is none.
 std::string gpu_name(int ordinal);

@@ -41,7 +41,7 @@ bool Nvml::call(const char* name, Args... args) const {
   return function != nullptr && function(args...) == kSuccess;
 }
 
-Nvml::Nvml(LibraryFacts& facts) : library_(SharedLibrary::open({"libnvidia-ml.so.1"}, facts.why)) {
+Nvml::Nvml(LibraryInfo& facts) : library_(SharedLibrary::open({"libnvidia-ml.so.1"}, facts.why)) {
   if (!library_.loaded()) return;
   facts.path = library_.path();
   const auto start = reinterpret_cast<int (*)()>(library_.find("nvmlInit_v2"));
@@ -86,7 +86,7 @@ std::vector<GpuProcess> Nvml::processes(GpuHandle gpu) const {
   return result;
 }
 
-void Nvml::describe(const std::string& bus_id, GpuFacts& gpu) const {
+void Nvml::describe(const std::string& bus_id, GpuInfo& gpu) const {
   GpuHandle handle = nullptr;
   if (!started_ || !call("nvmlDeviceGetHandleByPciBusId_v2", bus_id.c_str(), &handle)) return;
   Memory memory{};

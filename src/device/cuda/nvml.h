@@ -13,7 +13,7 @@ namespace bev::cuda {
 class Nvml {
  public:
   // Loads and starts the library. `facts` says which, or why not.
-  explicit Nvml(LibraryFacts& facts);
+  explicit Nvml(LibraryInfo& facts);
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
@@ -23,7 +23,7 @@ class Nvml {
   int gpu_count() const;
   // Adds what the library knows about the GPU with this PCI address: memory, clocks, ECC,
   // persistence, processes.
-  void describe(const std::string& bus_id, GpuFacts& gpu) const;
+  void describe(const std::string& bus_id, GpuInfo& gpu) const;
 
  private:
   using GpuHandle = void*;

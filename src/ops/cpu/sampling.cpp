@@ -24,13 +24,13 @@ struct Options {
   double temperature, top_k, top_p, min_p, penalty;
 
   explicit Options(const double* row)
-      : temperature(of(row, ops::ChoiceColumn::Temperature)),
-        top_k(of(row, ops::ChoiceColumn::TopK)),
-        top_p(of(row, ops::ChoiceColumn::TopP)),
-        min_p(of(row, ops::ChoiceColumn::MinP)),
-        penalty(of(row, ops::ChoiceColumn::RepetitionPenalty)) {}
+      : temperature(of(row, ops::SamplingColumn::Temperature)),
+        top_k(of(row, ops::SamplingColumn::TopK)),
+        top_p(of(row, ops::SamplingColumn::TopP)),
+        min_p(of(row, ops::SamplingColumn::MinP)),
+        penalty(of(row, ops::SamplingColumn::RepetitionPenalty)) {}
 
-  static double of(const double* row, ops::ChoiceColumn column) {
+  static double of(const double* row, ops::SamplingColumn column) {
     return row[static_cast<size_t>(column)];
   }
 };
@@ -219,12 +219,12 @@ class Choice {
 
 }  // namespace
 
-void choose_tokens(Exec& ex, const ops::ChooseTokens& c) {
+void sample_tokens(Exec& ex, const ops::SampleTokens& c) {
   HostDevice& host = host_of(ex);
   BEV_CHECK(Choice::bytes(c.classes) <= host.workspace_bytes(), Usage,
-            "choose_tokens: the cpu device chooses among up to {} classes, not {}",
+            "sample_tokens: the cpu device chooses among up to {} classes, not {}",
             host.workspace_bytes() / Choice::bytes(1), c.classes);
-  visit_cpu(c.logits.dtype, "choose_tokens", [&]<class T>() {
+  visit_cpu(c.logits.dtype, "sample_tokens", [&]<class T>() {
     const int64_t words = div_ceil(c.classes, 32);
     host.threads().each(c.logits.rows(), [&](int64_t row, int thread) {
       const T* logits = reinterpret_cast<const T*>(c.logits.data) + row * c.logits.shape[1];

@@ -12,7 +12,7 @@
 
 namespace bev::cuda {
 
-class Products;
+class GemmDispatch;
 class CudnnAttention;
 
 class Gpu final : public CudaDevice {
@@ -20,16 +20,16 @@ class Gpu final : public CudaDevice {
   explicit Gpu(const DevicePolicy& policy, int ordinal = 0);
   ~Gpu() override;
 
-  Products& products() { return *products_; }
-  uint64_t algorithms() const override;
+  GemmDispatch& products() { return *products_; }
+  uint64_t algorithm_hash() const override;
   // Null where cuDNN cannot be loaded; why says why.
   CudnnAttention* cudnn() { return cudnn_.get(); }
   const std::string& why_no_cudnn() const { return why_no_cudnn_; }
 
  private:
-  std::string end_rehearsal() override;
+  std::string end_autotune() override;
 
-  std::unique_ptr<Products> products_;
+  std::unique_ptr<GemmDispatch> products_;
   std::unique_ptr<CudnnAttention> cudnn_;
   std::string why_no_cudnn_;
 };
@@ -49,11 +49,11 @@ size_t free_gpu_memory();
 // The keys of plans: the numbers that a choice depends on, hashed together.
 
 template <size_t N>
-using Facts = std::array<int64_t, N>;
+using PlanKey = std::array<int64_t, N>;
 
-struct FactsHash {
+struct PlanKeyHash {
   template <size_t N>
-  size_t operator()(const Facts<N>& facts) const {
+  size_t operator()(const PlanKey<N>& facts) const {
     uint64_t hash = 0;
     for (const int64_t fact : facts) {
       hash = (hash ^ static_cast<uint64_t>(fact)) * 0x9E3779B97F4A7C15u;

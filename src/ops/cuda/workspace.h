@@ -98,10 +98,10 @@ inline size_t workspace_bytes(const ops::DecodeAttention& d, const DevicePolicy&
 // A row of logits is looked at by several blocks, kChoicePart columns each, which find its
 // likeliest id (8 bytes) and its largest logit and sum of exponentials (4 each).
 constexpr int64_t kChoicePart = 4096;
-inline int64_t choice_parts(const ops::ChooseTokens& c) {
+inline int64_t choice_parts(const ops::SampleTokens& c) {
   return (c.classes + kChoicePart - 1) / kChoicePart;
 }
-inline size_t workspace_bytes(const ops::ChooseTokens& c, const DevicePolicy&) {
+inline size_t workspace_bytes(const ops::SampleTokens& c, const DevicePolicy&) {
   return static_cast<size_t>(c.logits.shape[0] * choice_parts(c)) * 16;
 }
 

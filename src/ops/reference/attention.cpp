@@ -48,11 +48,10 @@ void each_query(const Args& a, Body body) {
 bool sees(const ops::AttentionMask& mask, const Query& query, int64_t j) {
   if (mask.causal && j > query.position) return false;
   if (mask.window > 0 && j <= query.position - mask.window) return false;
-  if (mask.first_visible.present() && j < element<int32_t>(mask.first_visible, query.index)) {
+  if (mask.document_start.present() && j < element<int32_t>(mask.document_start, query.index)) {
     return false;
   }
-  return !mask.key_visible.present() ||
-         element<int32_t>(mask.key_visible, query.first_key + j) != 0;
+  return !mask.key_mask.present() || element<int32_t>(mask.key_mask, query.first_key + j) != 0;
 }
 
 double factor(const ops::AttentionDropout& dropout, const Query& query, int64_t j) {
@@ -152,8 +151,8 @@ void write_row(const Tensor& cache, int64_t place, const ConstTensor& rows, int6
 
 }  // namespace
 
-void cache_write(Exec&, const ops::CacheWrite& c) {
-  require_f64("cache_write", c.k.dtype);
+void kv_cache_write(Exec&, const ops::KvCacheWrite& c) {
+  require_f64("kv_cache_write", c.k.dtype);
   for (int64_t t = 0; t < c.k.rows(); ++t) {
     const int64_t place = element<int32_t>(c.places, t);
     if (place < 0) continue;

@@ -22,12 +22,12 @@ struct Options {
 };
 
 Options options_of(const ConstTensor& options, int64_t row) {
-  const auto column = [&](ops::ChoiceColumn c) {
+  const auto column = [&](ops::SamplingColumn c) {
     return at(options, row, static_cast<int64_t>(c));
   };
-  return {column(ops::ChoiceColumn::Temperature), column(ops::ChoiceColumn::TopK),
-          column(ops::ChoiceColumn::TopP), column(ops::ChoiceColumn::MinP),
-          column(ops::ChoiceColumn::RepetitionPenalty)};
+  return {column(ops::SamplingColumn::Temperature), column(ops::SamplingColumn::TopK),
+          column(ops::SamplingColumn::TopP), column(ops::SamplingColumn::MinP),
+          column(ops::SamplingColumn::RepetitionPenalty)};
 }
 
 // Leaves those that may be drawn. REQUIRES: the candidates are in likeliest order.
@@ -69,8 +69,8 @@ double log_sum_exp(const ConstTensor& logits, int64_t row, int64_t classes) {
 
 }  // namespace
 
-void choose_tokens(Exec&, const ops::ChooseTokens& c) {
-  require_f64("choose_tokens", c.logits.dtype);
+void sample_tokens(Exec&, const ops::SampleTokens& c) {
+  require_f64("sample_tokens", c.logits.dtype);
   for (int64_t row = 0; row < c.logits.rows(); ++row) {
     const Options options = options_of(c.options, row);
     std::vector<Candidate> candidates;

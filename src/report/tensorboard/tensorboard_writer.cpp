@@ -45,8 +45,8 @@ constexpr const char* kVersionOfStepsThatGoBack = "brain.Event:1";
 
 }  // namespace
 
-TensorBoardLog::TensorBoardLog(const LogConfig& config, const fs::path& path, int world_size,
-                               const std::string& config_text, double most_seconds_waiting)
+TensorBoardWriter::TensorBoardWriter(const LogConfig& config, const fs::path& path, int world_size,
+                                     const std::string& config_text, double most_seconds_waiting)
     : interval_(config.tensorboard_interval),
       queue_(config.tensorboard_queue),
       most_seconds_waiting_(most_seconds_waiting),
@@ -60,7 +60,7 @@ TensorBoardLog::TensorBoardLog(const LogConfig& config, const fs::path& path, in
   flush();
 }
 
-void TensorBoardLog::add(const Progress& p) {
+void TensorBoardWriter::add(const Progress& p) {
   samples_ = p.samples;
   skipped_ += p.result.applied ? 0 : 1;
   if (p.iteration % interval_ == 0) {
@@ -78,7 +78,7 @@ void TensorBoardLog::add(const Progress& p) {
   flush_if_due();
 }
 
-void TensorBoardLog::add(const Validation& v) {
+void TensorBoardWriter::add(const Validation& v) {
   // Beyond this the perplexity says nothing.
   constexpr double kMostNats = 20;
   const std::string tag = format("lm loss {}", v.split);
@@ -88,8 +88,8 @@ void TensorBoardLog::add(const Validation& v) {
   flush_if_due();
 }
 
-void TensorBoardLog::add_on_both(int64_t iteration, std::optional<int64_t> samples,
-                                 std::span<const ScalarPoint> points) {
+void TensorBoardWriter::add_on_both(int64_t iteration, std::optional<int64_t> samples,
+                                    std::span<const ScalarPoint> points) {
   add_points(iteration, points);
   if (!samples) return;
   std::vector<ScalarPoint> by_samples(points.begin(), points.end());
@@ -101,7 +101,7 @@ void TensorBoardLog::add_on_both(int64_t iteration, std::optional<int64_t> sampl
 // other readers do so for files of version 1 alone, when an event has a smaller step than the one
 // before. The mark of version 2, SessionLog::START, would cut all tags at one and the same x:
 // whole curves over samples would be gone after a resume at some iteration.
-void TensorBoardLog::add_points(int64_t x, std::span<const ScalarPoint> points) {
+void TensorBoardWriter::add_points(int64_t x, std::span<const ScalarPoint> points) {
   const double now = seconds_since_1970();
   bool replaces = false;
   for (const ScalarPoint& point : points) {
@@ -118,11 +118,11 @@ void TensorBoardLog::add_points(int64_t x, std::span<const ScalarPoint> points) 
   waiting_ += static_cast<int64_t>(points.size());
 }
 
-void TensorBoardLog::flush_if_due() {
+void TensorBoardWriter::flush_if_due() {
   if (waiting_ >= queue_ || seconds_now() - flushed_ >= most_seconds_waiting_) flush();
 }
 
-void TensorBoardLog::flush() {
+void TensorBoardWriter::flush() {
   file_.flush();
   waiting_ = 0;
   flushed_ = seconds_now();

@@ -19,13 +19,13 @@ namespace bev {
 // from a checkpoint, or goes back to one, need not say so: the first point of a curve that an
 // earlier run may have drawn, and one that is not behind the last, replaces all from its x on. A
 // disk that fails while the training runs does not end it.
-class TensorBoardLog {
+class TensorBoardWriter {
  public:
   // `path`: the folder, which is made. `config_text` is shown on the page of texts. A point waits
   // in memory until so many do, or one is added so many seconds later. Data error when no file can
   // be opened there.
-  TensorBoardLog(const LogConfig& config, const std::filesystem::path& path, int world_size,
-                 const std::string& config_text, double most_seconds_waiting = 10);
+  TensorBoardWriter(const LogConfig& config, const std::filesystem::path& path, int world_size,
+                    const std::string& config_text, double most_seconds_waiting = 10);
 
   void add(const Progress& progress);
   void add(const Validation& validation);

@@ -93,7 +93,7 @@ class HttpConnection final : private HttpAnswer {
   bool keeps_alive_ = true, is_old_ = false, is_head_ = false, is_chunked_ = false;
   Time began_{};
   HttpRecord record_;
-  std::unique_ptr<HttpWork> work_;
+  std::unique_ptr<HttpJob> work_;
 };
 
 }  // namespace bev

@@ -69,9 +69,9 @@ class HttpAnswer {
 
 // What goes on until a request is answered. Destroyed when the answer has been given, or when the
 // client has gone away: then nothing of it may go on.
-class HttpWork {
+class HttpJob {
  public:
-  virtual ~HttpWork() = default;
+  virtual ~HttpJob() = default;
 };
 
 class HttpHandler {
@@ -79,7 +79,7 @@ class HttpHandler {
   virtual ~HttpHandler() = default;
 
   // Answers, or returns what will; `answer` outlives that. An exception becomes status 500.
-  virtual std::unique_ptr<HttpWork> handle(HttpRequest request, HttpAnswer& answer) = 0;
+  virtual std::unique_ptr<HttpJob> handle(HttpRequest request, HttpAnswer& answer) = 0;
   // Called once for every request.
   virtual void finished(const HttpRecord& record) = 0;
   // An answer that the server gives by itself, in the form that the request expects.

@@ -34,7 +34,7 @@ HttpServer::HttpServer(Socket listener, const HttpLimits& limits, HttpHandler& h
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       next_id_(kFirstPeerId) {
   BEV_CHECK(epoll_.is_open(), Comm, "cannot make an epoll: {}", std::strerror(errno));
-  allow_many_descriptors();
+  raise_open_file_limit();
   watch(EPOLL_CTL_ADD, listener_.get(), kListenerId, EPOLLIN);
   watch(EPOLL_CTL_ADD, wake_.descriptor(), kWakeId, EPOLLIN);
 }

@@ -46,7 +46,7 @@ class HttpServer {
   HttpLimits limits_;
   HttpHandler& handler_;
   Socket listener_, epoll_;
-  WakeSignal wake_;
+  EventFd wake_;
   struct Peer {
     std::unique_ptr<HttpConnection> connection;
     uint32_t interest = 0;

@@ -10,28 +10,28 @@ namespace bev {
 namespace {
 
 TEST(Process, ThisOneIsAlive) {
-  const ProcessName own = own_process();
+  const ProcessIdentity own = own_process();
   EXPECT_EQ(own.pid, ::getpid());
   EXPECT_GT(own.start, 0);
   EXPECT_FALSE(own.machine.empty());
-  EXPECT_EQ(life_of(own), Life::Alive);
+  EXPECT_EQ(life_of(own), ProcessState::Alive);
 }
 
 TEST(Process, APidThatWasUsedAgainIsSomebodyElse) {
-  ProcessName other = own_process();
+  ProcessIdentity other = own_process();
   ++other.start;
-  EXPECT_EQ(life_of(other), Life::Gone);
+  EXPECT_EQ(life_of(other), ProcessState::Gone);
 }
 
 TEST(Process, OfAnotherMachineNothingIsKnown) {
-  ProcessName other = own_process();
+  ProcessIdentity other = own_process();
   other.machine += "x";
-  EXPECT_EQ(life_of(other), Life::Unknown);
+  EXPECT_EQ(life_of(other), ProcessState::Unknown);
   other.machine.clear();
-  EXPECT_EQ(life_of(other), Life::Unknown);
-  EXPECT_EQ(life_of({}), Life::Unknown);
+  EXPECT_EQ(life_of(other), ProcessState::Unknown);
+  EXPECT_EQ(life_of({}), ProcessState::Unknown);
   EXPECT_EQ(life_of({.pid = int64_t{1} << 40, .start = 1, .machine = own_process().machine}),
-            Life::Unknown);
+            ProcessState::Unknown);
 }
 
 TEST(Process, OneThatHasEndedIsGoneAlsoBeforeItsParentAsks) {
@@ -39,21 +39,21 @@ TEST(Process, OneThatHasEndedIsGoneAlsoBeforeItsParentAsks) {
   ASSERT_EQ(::pipe(pipe), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const ProcessName own = own_process();
+    const ProcessIdentity own = own_process();
     (void)!::write(pipe[1], &own.start, sizeof own.start);
     ::pause();
     ::_exit(0);
   }
-  ProcessName name = own_process();
+  ProcessIdentity name = own_process();
   name.pid = child;
   ASSERT_EQ(::read(pipe[0], &name.start, sizeof name.start), ssize_t{sizeof name.start});
-  EXPECT_EQ(life_of(name), Life::Alive);
+  EXPECT_EQ(life_of(name), ProcessState::Alive);
   ::kill(child, SIGKILL);
   siginfo_t info{};
   ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
-  EXPECT_EQ(life_of(name), Life::Gone) << "a zombie";
+  EXPECT_EQ(life_of(name), ProcessState::Gone) << "a zombie";
   ::waitpid(child, nullptr, 0);
-  EXPECT_EQ(life_of(name), Life::Gone);
+  EXPECT_EQ(life_of(name), ProcessState::Gone);
   ::close(pipe[0]);
   ::close(pipe[1]);
 }

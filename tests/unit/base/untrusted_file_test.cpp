@@ -12,7 +12,7 @@
 namespace bev {
 namespace {
 
-TEST(FoundFile, ARegularOneIsReadUpToALimit) {
+TEST(UntrustedFile, ARegularOneIsReadUpToALimit) {
   const test::TemporaryDirectory dir;
   const std::string path = (dir / "a").string();
   std::ofstream(path) << "0123456789";
@@ -28,7 +28,7 @@ TEST(FoundFile, ARegularOneIsReadUpToALimit) {
   EXPECT_NE(find_file(AT_FDCWD, path)->stamp, found->stamp);
 }
 
-TEST(FoundFile, WhatIsNoFileIsNamedAndNeverRead) {
+TEST(UntrustedFile, WhatIsNoFileIsNamedAndNeverRead) {
   const test::TemporaryDirectory dir;
   std::ofstream(dir / "file") << "secret";
   std::filesystem::create_symlink(dir / "file", dir / "link");

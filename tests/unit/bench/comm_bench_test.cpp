@@ -30,7 +30,7 @@ CommBench by_hand() {
   CommBench bench{.ranks = 4, .dtype = DType::f32, .copy_bytes = 4096, .library = "a copy"};
   bench.copy = lasting(1e-6);
   bench.agreement = lasting(25e-6);
-  for (const Exchange exchange : kExchanges)
+  for (const Collective exchange : kExchanges)
     bench.exchanges.push_back({.exchange = exchange, .bytes = 1000, .time = lasting(10e-6)});
   bench.exchanges.front().library = lasting(4e-6);
   return bench;
@@ -39,12 +39,12 @@ CommBench by_hand() {
 const CommPlace kPlace{.engine = "4 threads", .device = "cpu", .host = "here"};
 
 TEST(CommBench, LinksCarryTheShareThatARankDoesNotKeep) {
-  EXPECT_DOUBLE_EQ(bus_factor(Exchange::AllReduce, 2), 1);
-  EXPECT_DOUBLE_EQ(bus_factor(Exchange::AllReduce, 8), 1.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Exchange::AllGather, 8), 0.875);
-  EXPECT_DOUBLE_EQ(bus_factor(Exchange::ReduceScatter, 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_factor(Exchange::Broadcast, 8), 1);
-  EXPECT_DOUBLE_EQ(bus_factor(Exchange::SendRecv, 8), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::AllReduce, 2), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::AllReduce, 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::AllGather, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::ReduceScatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::Broadcast, 8), 1);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::SendRecv, 8), 1);
 }
 
 TEST(CommBench, RatesFollowFromBytesAndTimes) {
@@ -70,7 +70,7 @@ TEST(CommBench, EveryExchangeAtEverySizeIsTheSameAtAllRanks) {
     EXPECT_EQ(t.bytes, (std::array<size_t, 3>{1020, 4092, 16380})[i % 3]);
     EXPECT_GT(t.time.median, 0);
     EXPECT_GE(t.time.runs, 3);
-    EXPECT_EQ(t.library.has_value(), t.exchange == Exchange::AllReduce);
+    EXPECT_EQ(t.library.has_value(), t.exchange == Collective::AllReduce);
     for (const CommBench& other : all) {
       EXPECT_EQ(other.exchanges[i].time.median, t.time.median);
       EXPECT_EQ(other.exchanges[i].time.calls, t.time.calls);
@@ -112,7 +112,7 @@ TEST(CommBench, TheTableHasALineForEachExchange) {
   EXPECT_EQ(bus, 0.15);
   EXPECT_EQ(library, 0.25);
   EXPECT_EQ(ratio, 0.4);
-  for (const Exchange exchange : kExchanges)
+  for (const Collective exchange : kExchanges)
     EXPECT_NE(text.find(format("\n{} ", name_of(exchange))), std::string::npos);
   for (const char* words : {"4 threads", "here", "25.0 us", "4.10 GB/s", "library: a copy"})
     EXPECT_NE(text.find(words), std::string::npos) << words;

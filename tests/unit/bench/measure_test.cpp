@@ -38,12 +38,12 @@ TEST(Measure, CudaRunsAreFinishedWork) {
   if (!why.empty()) GTEST_SKIP() << why;
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 0);
   constexpr int64_t kElements = int64_t{64} << 20;
-  const auto work = [&](Rig& rig) {
+  const auto work = [&](OpRig& rig) {
     const Tensor from = rig.make_varied({kElements}, DType::f32);
     const Tensor to = rig.make({kElements}, DType::f32);
     return [&rig, from, to] { ops::copy(rig.exec(), {.in = from, .out = to}); };
   };
-  Rig rig(*device, rig_sizes(*device, [&](Rig& rehearsal) { work(rehearsal)(); }));
+  OpRig rig(*device, rig_sizes(*device, [&](OpRig& rehearsal) { work(rehearsal)(); }));
   const Timing t = measure_on(*device, work(rig), 0.1, 5);
   // No GPU moves 100 TB/s; a measurement of launches alone would say so.
   EXPECT_GT(t.median, 8.0 * kElements / 100e12);
@@ -52,16 +52,16 @@ TEST(Measure, CudaRunsAreFinishedWork) {
 
 TEST(Rig, IsAsLargeAsTheWorkNeeds) {
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 1);
-  const auto work = [](Rig& rig) {
+  const auto work = [](OpRig& rig) {
     const Tensor x = rig.make_varied({1000, 1100}, DType::f32);
     const Tensor sum = rig.make({1}, DType::f64);
     ops::fill(rig.exec(), {.out = sum, .value = 0});
     ops::squared_norm(rig.exec(), {.x = x, .out = sum});
     return sum;
   };
-  const RigSizes sizes = rig_sizes(*device, [&](Rig& rehearsal) { work(rehearsal); });
+  const RigSizes sizes = rig_sizes(*device, [&](OpRig& rehearsal) { work(rehearsal); });
   EXPECT_EQ(sizes.operands, 1000u * 1100 * 4 + 256 + (256 - 1000 * 1100 * 4 % 256) % 256);
-  Rig rig(*device, sizes);
+  OpRig rig(*device, sizes);
   double sum = 0;
   device->download(work(rig).data, &sum, sizeof(sum));
   EXPECT_NEAR(sum / 1.1e6, 1, 0.01);  // the variance of what operands are filled with

@@ -30,7 +30,7 @@ Names ops_of_a_step(const Config& config) {
 }
 
 // The ops that the cases of one op issue.
-Names issued_by(const BenchedOp& op, const Config& config, Rig& rig) {
+Names issued_by(const BenchedOp& op, const Config& config, OpRig& rig) {
   const std::vector<OpCase> cases = op.cases({rig, config});
   Trace trace(rig.exec().device);
   rig.exec().trace = &trace;
@@ -42,14 +42,14 @@ Names issued_by(const BenchedOp& op, const Config& config, Rig& rig) {
 
 // With exactly the memory that a rehearsal finds.
 void run_cases(const BenchedOp& op, const Config& config, Device& device) {
-  Rig rig(device, rig_sizes(device, [&](Rig& rehearsal) { issued_by(op, config, rehearsal); }));
+  OpRig rig(device, rig_sizes(device, [&](OpRig& rehearsal) { issued_by(op, config, rehearsal); }));
   issued_by(op, config, rig);
 }
 
 // Fails when a step calls an op that `bench op` does not time, or times under another name.
 TEST(OpCases, EveryOpOfAStepIsTimedUnderItsName) {
   const std::unique_ptr<Device> device = make_null_device(DeviceKind::Reference, 1);
-  Rig rig(*device, {});
+  OpRig rig(*device, {});
   for (const test::TinyModel& model : test::tiny_models()) {
     SCOPED_TRACE(model.name);
     Config config = model.config;
@@ -93,7 +93,7 @@ TEST(OpCases, SuitThePlanOfAGpu) {
     for (const StatePrecision precision : {StatePrecision::F32, StatePrecision::Bf16}) {
       config.optim.gradients = config.optim.first_moment = precision;
       const std::unique_ptr<Device> device = make_null_device(config.device);
-      Rig rig(*device, {});
+      OpRig rig(*device, {});
       for (const BenchedOp& op : benched_ops()) issued_by(op, config, rig);
     }
   }
@@ -114,7 +114,7 @@ TEST(OpCases, CudaRunsThem) {
 
 std::vector<std::string> shapes_of(const Config& config, std::string_view name) {
   const std::unique_ptr<Device> device = make_null_device(config.device);
-  Rig rig(*device, {});
+  OpRig rig(*device, {});
   std::vector<std::string> shapes;
   for (const BenchedOp& op : benched_ops()) {
     if (op.name != name) continue;

@@ -33,7 +33,7 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 // The message of whoever noticed; empty: nobody.
 std::string complaint(const fs::path& folder) {
   try {
-    StoredCheckpoint(folder).verify();
+    CheckpointReader(folder).verify();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind, ErrorKind::Data) << error.what();
     return error.what();
@@ -98,7 +98,7 @@ TEST_F(CheckpointDamage, EveryMissingFileIsNamed) {
 TEST_F(CheckpointDamage, SizesAreCheckedFirst) {
   put(folder_ / "config.toml", "x");
   expect_error(ErrorKind::Data, "config.toml has 1 bytes",
-               [&] { const StoredCheckpoint stored(folder_); });
+               [&] { const CheckpointReader stored(folder_); });
 }
 
 TEST_F(CheckpointDamage, ExchangedFilesAreFound) {
@@ -117,8 +117,8 @@ TEST_F(CheckpointDamage, ReadingNoticesToo) {
   std::string content = read_text(file);
   content.back() = static_cast<char>(content.back() ^ 1);
   put(file, content);
-  const StoredCheckpoint stored(folder_);
-  const StoredCheckpoint::Logical& tensor = *stored.find("layers.0.norm1.weight");
+  const CheckpointReader stored(folder_);
+  const CheckpointReader::Tensor& tensor = *stored.find("layers.0.norm1.weight");
   std::vector<std::byte> to(8);
   for (int again = 0; again < 2; ++again)
     expect_error(ErrorKind::Data, "\"layers.0.norm1.weight\" at 0, 0 does not have its checksum",

@@ -20,9 +20,9 @@ using test::SmallCheckpoint;
 using test::SmallTensor;
 using test::TemporaryDirectory;
 
-void expect_read(const StoredCheckpoint& stored, const SmallTensor& source, const Rectangle& where,
+void expect_read(const CheckpointReader& stored, const SmallTensor& source, const Rectangle& where,
                  DType dtype) {
-  const StoredCheckpoint::Logical* found = stored.find(source.name);
+  const CheckpointReader::Tensor* found = stored.find(source.name);
   ASSERT_NE(found, nullptr) << source.name;
   const std::vector<std::byte> expected = source.bytes(where, dtype);
   // The bytes behind show whether too many are written.
@@ -45,7 +45,7 @@ Rectangle random_rectangle(const Shape& shape, std::mt19937& random) {
   return some;
 }
 
-TEST(StoredCheckpoint, GivesAnyRectangleOfWhatAnyLayoutWrote) {
+TEST(CheckpointReader, GivesAnyRectangleOfWhatAnyLayoutWrote) {
   constexpr std::array kTypes{DType::f64, DType::f32, DType::bf16, DType::f16};
   std::mt19937 random(1);
   for (int trial = 0; trial < 15; ++trial) {
@@ -64,7 +64,7 @@ TEST(StoredCheckpoint, GivesAnyRectangleOfWhatAnyLayoutWrote) {
       source.tensors.push_back(tensor);
     }
     const TemporaryDirectory root;
-    const StoredCheckpoint stored(source.write(root.path()));
+    const CheckpointReader stored(source.write(root.path()));
     EXPECT_EQ(stored.tensors().size(), 8u);
     for (const SmallTensor& tensor : source.tensors) {
       EXPECT_EQ(stored.find(tensor.name)->name, tensor.name);
@@ -79,13 +79,13 @@ TEST(StoredCheckpoint, GivesAnyRectangleOfWhatAnyLayoutWrote) {
 }
 
 // More than is read at once, first unchecked, then checked.
-TEST(StoredCheckpoint, ReadsLargePiecesInPortions) {
+TEST(CheckpointReader, ReadsLargePiecesInPortions) {
   SmallCheckpoint source = small_checkpoint(1, 1, false);
   source.tensors = {counting_tensor("large", DType::f64, {1200, 1024})};
   source.tensors[0].shares = {{0, {.rows = 1200, .columns = 1000}},
                               {0, {.column = 1000, .rows = 1200, .columns = 24}}};
   const TemporaryDirectory root;
-  const StoredCheckpoint stored(source.write(root.path()));
+  const CheckpointReader stored(source.write(root.path()));
   for (int again = 0; again < 2; ++again) {
     expect_read(stored, source.tensors[0], {.row = 1040, .column = 998, .rows = 20, .columns = 4},
                 DType::f32);
@@ -93,11 +93,11 @@ TEST(StoredCheckpoint, ReadsLargePiecesInPortions) {
   }
 }
 
-TEST(StoredCheckpoint, SaysWhatIsThere) {
+TEST(CheckpointReader, SaysWhatIsThere) {
   const TemporaryDirectory root;
   const SmallCheckpoint source = small_checkpoint(100, 2);
   const fs::path folder = source.write(root.path());
-  const StoredCheckpoint stored(folder);
+  const CheckpointReader stored(folder);
   EXPECT_EQ(stored.folder(), folder);
   EXPECT_EQ(stored.manifest().iteration, 100);
   EXPECT_EQ(stored.manifest().files.size(), 5u);
@@ -121,10 +121,10 @@ TEST(StoredCheckpoint, SaysWhatIsThere) {
   });
 }
 
-TEST(StoredCheckpoint, TellsProgressOfAllData) {
+TEST(CheckpointReader, TellsProgressOfAllData) {
   const TemporaryDirectory root;
   const SmallCheckpoint source = small_checkpoint(100, 2);
-  const StoredCheckpoint stored(source.write(root.path()));
+  const CheckpointReader stored(source.write(root.path()));
   size_t data = source.config_toml.size(), told = 0;
   for (const auto& [name, tensor] : stored.tensors()) data += tensor.bytes();
   stored.verify([&](size_t bytes) { told += bytes; });
@@ -135,7 +135,7 @@ TEST(StoredCheckpoint, TellsProgressOfAllData) {
 }
 
 // Pieces that do not fit together, from ranks that each wrote a good file.
-TEST(StoredCheckpoint, RefusesHolesAndOverlaps) {
+TEST(CheckpointReader, RefusesHolesAndOverlaps) {
   struct Case {
     std::string message;
     std::vector<test::Share> shares;
@@ -161,12 +161,12 @@ TEST(StoredCheckpoint, RefusesHolesAndOverlaps) {
     const TemporaryDirectory root;
     const fs::path folder = source.write(root.path());
     const std::string message =
-        expect_error(ErrorKind::Data, each.message, [&] { const StoredCheckpoint s(folder); });
+        expect_error(ErrorKind::Data, each.message, [&] { const CheckpointReader s(folder); });
     EXPECT_NE(message.find("iter_0000001"), std::string::npos) << message;
   }
 }
 
-TEST(StoredCheckpoint, RefusesPiecesOfOtherTensors) {
+TEST(CheckpointReader, RefusesPiecesOfOtherTensors) {
   for (const bool other_type : {false, true}) {
     SmallCheckpoint source = small_checkpoint(1, 2, false);
     SmallTensor first = counting_tensor("t", DType::f32, {4, 2});
@@ -178,7 +178,7 @@ TEST(StoredCheckpoint, RefusesPiecesOfOtherTensors) {
     const TemporaryDirectory root;
     const fs::path folder = source.write(root.path());
     expect_error(ErrorKind::Data, "weights-00001-of-00002.safetensors: a piece is of \"t\"",
-                 [&] { const StoredCheckpoint s(folder); });
+                 [&] { const CheckpointReader s(folder); });
   }
 }
 

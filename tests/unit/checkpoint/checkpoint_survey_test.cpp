@@ -22,7 +22,7 @@ TEST(Survey, TellsGoodFromBad) {
   const fs::path third = small_checkpoint(300, 1).write(root.path());
   fs::remove(second / "weights-00001-of-00002.safetensors");
   fs::remove(third / "manifest.json");
-  const std::vector<SurveyedCheckpoint> all = survey(root.path());
+  const std::vector<CheckpointInfo> all = survey(root.path());
   ASSERT_EQ(all.size(), 3u);
   EXPECT_EQ(all[0].name(), "iter_0000300");
   EXPECT_FALSE(all[0].is_good());

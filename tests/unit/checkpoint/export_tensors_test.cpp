@@ -34,7 +34,7 @@ TEST(ExportTensors, WritesWholeTensorsOfAnyLayout) {
   for (SmallTensor& tensor : source.tensors)
     for (const Rectangle& piece : test::random_cut(tensor.shape, 5, random))
       tensor.shares.push_back({static_cast<int>(random() % 3), piece});
-  const StoredCheckpoint stored(source.write(root / "run"));
+  const CheckpointReader stored(source.write(root / "run"));
   size_t told = 0;
   const Exported weights =
       export_tensors(stored, root / "w.safetensors", {}, [&](size_t bytes) { told += bytes; });
@@ -52,7 +52,7 @@ TEST(ExportTensors, WritesWholeTensorsOfAnyLayout) {
 TEST(ExportTensors, DividesAFolderIntoFiles) {
   const TemporaryDirectory root;
   const SmallCheckpoint source = small_checkpoint(100, 2);
-  const StoredCheckpoint stored(source.write(root / "run"));
+  const CheckpointReader stored(source.write(root / "run"));
   const Exported done =
       export_tensors(stored, root / "out", {.with_optimizer = true, .file_bytes = 200});
   EXPECT_GT(done.files.size(), 3u);
@@ -71,7 +71,7 @@ TEST(ExportTensors, DividesAFolderIntoFiles) {
 TEST(ExportTensors, SparesWhatIsThere) {
   const TemporaryDirectory root;
   const fs::path folder = small_checkpoint(100, 1).write(root / "run");
-  const StoredCheckpoint stored(folder);
+  const CheckpointReader stored(folder);
   expect_error(ErrorKind::Usage, "lies in the checkpoint",
                [&] { export_tensors(stored, folder / "w.safetensors", {}); });
   expect_error(ErrorKind::Usage, "lies in the checkpoint",
@@ -81,7 +81,7 @@ TEST(ExportTensors, SparesWhatIsThere) {
   fs::create_directory(root / "a.safetensors");
   expect_error(ErrorKind::Usage, "is there already",
                [&] { export_tensors(stored, root / "a.safetensors", {}); });
-  EXPECT_NO_THROW(StoredCheckpoint(folder).verify());
+  EXPECT_NO_THROW(CheckpointReader(folder).verify());
 }
 
 // Damage is found while the file is being made, and then there is none.
@@ -94,7 +94,7 @@ TEST(ExportTensors, OfDamagedDataLeavesNothing) {
   AtomicFile damaged(file);
   damaged.write(content);
   damaged.commit();
-  const StoredCheckpoint stored(folder);
+  const CheckpointReader stored(folder);
   expect_error(ErrorKind::Data, "does not have its checksum",
                [&] { export_tensors(stored, root / "w.safetensors", {}); });
   expect_error(ErrorKind::Data, "does not have its checksum",

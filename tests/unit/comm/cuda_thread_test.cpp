@@ -87,7 +87,7 @@ TEST_F(CudaThreadRanks, MessagesWaitForEachOther) {
       if (turn % 2 == world.rank()) place.keep_busy();
       if (world.rank() == 0) {
         place.fill(place.a, turn);
-        world.await(place.ex, world.send(place.ex, place.a, 1, Channel::Forward));
+        world.wait_send(place.ex, world.send(place.ex, place.a, 1, Channel::Forward));
         place.fill(place.a, -1);
       } else {
         world.recv(place.ex, place.b, 0, Channel::Forward);
@@ -104,7 +104,7 @@ TEST_F(CudaThreadRanks, ExchangesBesideOtherWorkAreOrdered) {
     for (int turn = 0; turn < 10; ++turn) {
       if (turn % 2 == world.rank()) place.keep_busy();
       place.fill(place.a, 1 + turn);
-      Exec beside = place.ex.beside(place.device->exchange_stream());
+      Exec beside = place.ex.on_stream(place.device->comm_stream());
       world.all_reduce(beside, place.a);
       place.fill(place.b, 5);
       place.ex.wait("wait", beside.stream.record());

@@ -48,9 +48,9 @@ TEST_F(Single, RegionBordersAreTheTensorItself) {
   for (const bool sequence : {false, true}) {
     const TensorRegion region(alone_, sequence);
     EXPECT_EQ(region.enter(ex_, over(a)).data, over(a).data);
-    EXPECT_EQ(region.partial_for(ex_, over(a)).data, over(a).data);
+    EXPECT_EQ(region.partial_buffer(ex_, over(a)).data, over(a).data);
     region.leave(ex_, over(a), over(a));
-    EXPECT_EQ(region.once(over(a)).data, over(a).data);
+    EXPECT_EQ(region.on_one_member(over(a)).data, over(a).data);
   }
 }
 

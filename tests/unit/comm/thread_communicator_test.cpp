@@ -146,7 +146,7 @@ TEST(ThreadRanks, GroupsAreIndependent) {
 TEST(ThreadRanks, AgreeOnTheLargest) {
   run_ranks(3, kLimit, [](Communicator& world) {
     for (int turn = 0; turn < 500; ++turn)
-      EXPECT_EQ(world.largest((world.rank() + turn) % 3 == 0 ? turn : -turn), turn);
+      EXPECT_EQ(world.all_reduce_max_host((world.rank() + turn) % 3 == 0 ? turn : -turn), turn);
   });
 }
 
@@ -173,10 +173,10 @@ TEST(ThreadRanks, WhoHasSentStaysUntilItIsCopied) {
         std::vector<double> values(world.rank() < 2 ? size_t{1} << 22 : 0);
         if (world.rank() == 0) {
           std::fill(values.begin(), values.end(), 7.0);
-          const Sent sent = world.send(place.ex, over(values), 1, Channel::Forward);
+          const SendTicket sent = world.send(place.ex, over(values), 1, Channel::Forward);
           sends = true;
           try {
-            world.await(place.ex, sent);
+            world.wait_send(place.ex, sent);
           } catch (const Error&) {
             std::fill(values.rbegin(), values.rend(), -1.0);
             throw;

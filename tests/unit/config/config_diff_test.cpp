@@ -13,7 +13,7 @@ using test::expect_error;
 Config loaded(const Args& more = {}) { return load(small_training() + more).config; }
 
 ConfigDiff between(const Config& before, const Config& now) {
-  return compare(stored_config(before), now, "out/step-10");
+  return diff_config(stored_config(before), now, "out/step-10");
 }
 
 ConfigDiff after_flags(const Args& more) { return between(loaded(), loaded(more)); }
@@ -114,7 +114,7 @@ TEST(Resume, FieldsOfOtherVersions) {
   stored.erase("optim.beta1");
   stored["optim.colour"] = "\"red\"";
   stored["schedule.decay"] = "12";
-  const ConfigDiff diff = compare(stored, loaded({"--adam-beta1", "0.8"}), "out/step-10");
+  const ConfigDiff diff = diff_config(stored, loaded({"--adam-beta1", "0.8"}), "out/step-10");
   EXPECT_EQ(describe(diff),
             "the curve changes: optim.beta1 = 0.8 (was 0.9)\n"
             "not known to this version and left out: optim.colour = \"red\"\n");

@@ -32,7 +32,7 @@ inline Args small_training() {
 }
 
 inline std::vector<Problem> problems_of(const Args& args, Purpose purpose = Purpose::Plan,
-                                        std::span<const OwnFlag> own = {}) {
+                                        std::span<const VerbFlag> own = {}) {
   Findings findings;
   load_unchecked(args, own, purpose, findings);
   return findings.problems;

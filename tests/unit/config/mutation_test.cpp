@@ -97,7 +97,7 @@ TEST(Mutation, Files) {
     const auto assignments = parse_toml(text, "f.toml", findings);
     Config config;
     for (const Assignment& a : assignments) set_value(config, a.field->path, a.value);
-    const auto violations = check(config, Purpose::Train, {}, findings);
+    const auto violations = check_config(config, Purpose::Train, {}, findings);
     expect_complete(findings.problems);
     expect_complete(violations);
     if (findings.problems.empty() && violations.empty()) {

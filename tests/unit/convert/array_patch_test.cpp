@@ -65,7 +65,7 @@ TEST_F(Patches, AnyPartOfAnArrayIsRead) {
 TEST_F(Patches, EveryPartIsAPartOfTheWhole) {
   const ArrayFile file(dir / "a.safetensors");
   const StoredTensor& matrix = array(file, "matrix");
-  const std::vector<Patch> patches{
+  const std::vector<ArrayPatch> patches{
       {.where = {.rows = 3, .columns = 8}, .file = &file, .array = &matrix, .row = 1, .column = 2},
       {.where = {.row = 3, .rows = 4, .columns = 6},
        .file = &file,
@@ -104,8 +104,8 @@ TEST_F(Patches, EveryPartIsAPartOfTheWhole) {
 TEST_F(Patches, OneParameterHasOneType) {
   const ArrayFile file(dir / "a.safetensors");
   const StoredTensor &matrix = array(file, "matrix"), &half = array(file, "half");
-  const std::vector<Patch> both{{.where = {}, .file = &file, .array = &matrix},
-                                {.where = {}, .file = &file, .array = &half}};
+  const std::vector<ArrayPatch> both{{.where = {}, .file = &file, .array = &matrix},
+                                     {.where = {}, .file = &file, .array = &half}};
   EXPECT_EQ(common_type(std::span(both).first(1), "p"), DType::f32);
   EXPECT_EQ(common_type(std::span(both).last(1), "p"), DType::bf16);
   expect_error(ErrorKind::Data, "parts of p", [&] { common_type(both, "p"); });

@@ -54,9 +54,9 @@ class MegatronImport : public testing::Test {
     const TemporaryDirectory dir;
     write_megatron_shards(dir / "m", about);
     megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, small_blocks());
-    const StoredCheckpoint stored(dir.path() / "bev" / "release");
+    const CheckpointReader stored(dir.path() / "bev" / "release");
     for (const ParamSpec& spec : model_parameters(about.config)) {
-      const StoredCheckpoint::Logical* tensor = stored.find(spec.name);
+      const CheckpointReader::Tensor* tensor = stored.find(spec.name);
       ASSERT_NE(tensor, nullptr) << spec.name;
       ASSERT_EQ(tensor->shape, spec.shape) << spec.name;
       ASSERT_EQ(tensor->dtype, DType::bf16);
@@ -132,7 +132,7 @@ TEST_F(MegatronImport, TheVocabularyWithoutPadding) {
   std::ofstream(dir / "m/megatron.json") << json.dump();
   const auto rows = [&](std::optional<int64_t> vocab) {
     megatron_to_checkpoint(dir / "m", dir / "bev", vocab, {});
-    return StoredCheckpoint(dir.path() / "bev" / "release")
+    return CheckpointReader(dir.path() / "bev" / "release")
         .find("embedding.tokens.weight")
         ->shape[0];
   };
@@ -254,7 +254,7 @@ TEST(MegatronModel, Settings) {
   json["checkpoint_version"] = 1.0;
   EXPECT_EQ(parsed().order, QkvOrder::HeadsLast);
   json["checkpoint_version"] = 2.0;
-  EXPECT_EQ(parsed().order, QkvOrder::Groups);
+  EXPECT_EQ(parsed().order, QkvOrder::ProcessGroups);
   Json& args = json["args"];
   args["bias_gelu_fusion"] = false;
   EXPECT_EQ(model().activation, Activation::GeluErf);

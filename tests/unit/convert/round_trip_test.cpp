@@ -152,12 +152,12 @@ TEST_F(RoundTrip, TheCheckpointHasOurParameters) {
   const Config config = test::tiny_llama();
   make_model(dir / "hf", config, DType::bf16);
   import();
-  const StoredCheckpoint stored(dir.path() / "bev" / "release");
+  const CheckpointReader stored(dir.path() / "bev" / "release");
   const std::vector<ParamSpec> specs = model_parameters(config);
   EXPECT_EQ(stored.tensors().size(), specs.size());
   int64_t parameters = 0;
   for (const ParamSpec& spec : specs) {
-    const StoredCheckpoint::Logical* tensor = stored.find(spec.name);
+    const CheckpointReader::Tensor* tensor = stored.find(spec.name);
     ASSERT_NE(tensor, nullptr) << spec.name;
     EXPECT_EQ(tensor->dtype, DType::bf16);
     EXPECT_EQ(tensor->shape, spec.shape);

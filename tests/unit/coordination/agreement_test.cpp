@@ -17,7 +17,7 @@ using test::Job;
 
 TEST(Control, RanksKnowEachOther) {
   Job job(4);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     EXPECT_EQ(control.size(), 4);
     for (int rank = 0; rank < 4; ++rank) {
       EXPECT_EQ(control.place(rank).rank, rank);
@@ -32,11 +32,11 @@ TEST(Control, RanksKnowEachOther) {
 
 TEST(Control, ExchangeGivesAllByRank) {
   Job job(5);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     for (int round = 0; round < 20; ++round) {
       // Some are the same.
       const auto value = [&](int rank) { return format("{} of round {}", rank / 2, round); };
-      const std::vector<std::string> all = control.exchange(value(control.rank()));
+      const std::vector<std::string> all = control.all_gather(value(control.rank()));
       ASSERT_EQ(all.size(), 5U);
       for (int rank = 0; rank < 5; ++rank) EXPECT_EQ(all[static_cast<size_t>(rank)], value(rank));
     }
@@ -48,13 +48,13 @@ TEST(Control, ExchangeGivesAllByRank) {
 // More than fits in a frame or in the buffers of a socket.
 TEST(Control, BigExchange) {
   Job job(4);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     const auto value = [](int rank) {
       return std::string(static_cast<size_t>(1000000 + rank), static_cast<char>('a' + rank));
     };
-    const std::vector<std::string> all = control.exchange(value(control.rank()));
+    const std::vector<std::string> all = control.all_gather(value(control.rank()));
     for (int rank = 0; rank < 4; ++rank) EXPECT_TRUE(all[static_cast<size_t>(rank)] == value(rank));
-    EXPECT_EQ(control.exchange("").size(), 4U);
+    EXPECT_EQ(control.all_gather("").size(), 4U);
     control.finish();
   });
   EXPECT_EQ(job.all_errors(), "");
@@ -62,9 +62,9 @@ TEST(Control, BigExchange) {
 
 TEST(Control, MoreThanAnExchangeMayCarryIsRefused) {
   Job job(1);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     expect_error(ErrorKind::Internal, "268435456",
-                 [&] { (void)control.exchange(std::string((size_t{256} << 20) + 1, 'x')); });
+                 [&] { (void)control.all_gather(std::string((size_t{256} << 20) + 1, 'x')); });
     control.finish();
   });
   EXPECT_EQ(job.all_errors(), "");
@@ -72,7 +72,7 @@ TEST(Control, MoreThanAnExchangeMayCarryIsRefused) {
 
 TEST(Control, LargestOfManyGroupsAtOnce) {
   Job job(6);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     const int me = control.rank();
     const std::vector<int> halves = me < 3 ? std::vector{0, 1, 2} : std::vector{3, 4, 5};
     const std::vector<int> parity = me % 2 == 0 ? std::vector{0, 2, 4} : std::vector{1, 3, 5};
@@ -80,10 +80,11 @@ TEST(Control, LargestOfManyGroupsAtOnce) {
     const std::vector<int> pair = {me / 2 * 2, me / 2 * 2 + 1};
     for (int64_t round = 0; round < 100; ++round) {
       // Ranks differ in how many agreements with others lie in between.
-      for (int64_t i = 0; i < me / 2; ++i) EXPECT_EQ(control.largest(pair, -me), -me / 2 * 2);
-      EXPECT_EQ(control.largest(halves, round - me), round - halves[0]);
-      EXPECT_EQ(control.largest(parity, round + me), round + parity[2]);
-      EXPECT_EQ(control.largest(own, round), round);
+      for (int64_t i = 0; i < me / 2; ++i)
+        EXPECT_EQ(control.all_reduce_max(pair, -me), -me / 2 * 2);
+      EXPECT_EQ(control.all_reduce_max(halves, round - me), round - halves[0]);
+      EXPECT_EQ(control.all_reduce_max(parity, round + me), round + parity[2]);
+      EXPECT_EQ(control.all_reduce_max(own, round), round);
     }
     control.barrier(job.all());
     control.finish();
@@ -93,10 +94,11 @@ TEST(Control, LargestOfManyGroupsAtOnce) {
 
 TEST(Control, GroupsWithoutThisRankAreABug) {
   Job job(2);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     const std::vector<int> wrong[] = {{1 - control.rank()}, {}, {1, 0}, {0, 1, 2}, {-1, 0, 1}};
     for (const std::vector<int>& ranks : wrong)
-      expect_error(ErrorKind::Internal, "meets ranks", [&] { (void)control.largest(ranks, 0); });
+      expect_error(ErrorKind::Internal, "meets ranks",
+                   [&] { (void)control.all_reduce_max(ranks, 0); });
     control.finish();
   });
   EXPECT_EQ(job.all_errors(), "");
@@ -105,7 +107,7 @@ TEST(Control, GroupsWithoutThisRankAreABug) {
 // Several threads of one rank may be in agreements of different groups.
 TEST(Control, ThreadsOfARankMeetDifferentGroups) {
   Job job(2);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     const std::vector<int> ranks{0, 1};
     std::thread other([&] {
       for (int i = 0; i < 50; ++i) {
@@ -113,7 +115,8 @@ TEST(Control, ThreadsOfARankMeetDifferentGroups) {
         EXPECT_EQ(control.get(format("{} {}", 1 - control.rank(), i)), format("{}", i));
       }
     });
-    for (int i = 0; i < 50; ++i) EXPECT_EQ(control.largest(ranks, i + control.rank()), i + 1);
+    for (int i = 0; i < 50; ++i)
+      EXPECT_EQ(control.all_reduce_max(ranks, i + control.rank()), i + 1);
     other.join();
     control.finish();
   });
@@ -122,7 +125,7 @@ TEST(Control, ThreadsOfARankMeetDifferentGroups) {
 
 TEST(Control, GetWaitsForPut) {
   Job job(3);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     if (control.rank() == 1) {
       std::this_thread::sleep_for(milliseconds(100));
       control.put("key", std::string("a\0b", 3));
@@ -138,7 +141,7 @@ TEST(Control, GetWaitsForPut) {
 
 TEST(Control, TheFirstRankKnowsTheTimesOfAll) {
   Job job(3);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     EXPECT_TRUE(control.rank() != 0 || control.times().at(2).step == 0);
     control.barrier(job.all());
     control.report_times({.step = 6, .compute = 9, .wait = 9});
@@ -162,18 +165,18 @@ TEST(Control, TheFirstRankKnowsTheTimesOfAll) {
 // Whoever waits too long learns for whom, and what that one was doing.
 TEST(Control, AWaitThatIsTooLongNamesTheMissing) {
   Job job(3);
-  job.change = [](Control::Options& o) { o.limit = milliseconds(400); };
+  job.change = [](CoordinationClient::Options& o) { o.limit = milliseconds(400); };
   std::atomic<int> left = 2;
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     if (control.rank() == 1) {
       control.activity().at_step(17);
       control.activity().begin("checkpoint");
     } else {
       expect_error(ErrorKind::Comm,
                    "among ranks 0-2 has waited 0.4 s for rank 1: rank 1 (host host-1, pid",
-                   [&] { (void)control.largest(job.all(), 1); });
+                   [&] { (void)control.all_reduce_max(job.all(), 1); });
       const std::string message =
-          expect_error(ErrorKind::Comm, "checkpoint for", [&] { (void)control.exchange("a"); });
+          expect_error(ErrorKind::Comm, "checkpoint for", [&] { (void)control.all_gather("a"); });
       EXPECT_NE(message.find("step 17"), std::string::npos) << message;
       expect_error(ErrorKind::Comm, "no rank has put key 'k'", [&] { (void)control.get("k"); });
       --left;
@@ -189,7 +192,7 @@ TEST(Control, FinishInAnyOrder) {
   for (const int last : {0, 1, 2}) {
     Job job(3);
     std::atomic<int> ended = 0;
-    job.run([&](Control& control) {
+    job.run([&](CoordinationClient& control) {
       control.barrier(job.all());
       if (control.rank() == last) {
         std::this_thread::sleep_for(milliseconds(200));
@@ -208,9 +211,9 @@ TEST(Control, FinishInAnyOrder) {
 
 TEST(Control, OneRankAlone) {
   Job job(1);
-  job.run([&](Control& control) {
-    EXPECT_EQ(control.exchange("a"), std::vector<std::string>{"a"});
-    EXPECT_EQ(control.largest(job.all(), 5), 5);
+  job.run([&](CoordinationClient& control) {
+    EXPECT_EQ(control.all_gather("a"), std::vector<std::string>{"a"});
+    EXPECT_EQ(control.all_reduce_max(job.all(), 5), 5);
     control.finish();
   });
   EXPECT_EQ(job.all_errors(), "");

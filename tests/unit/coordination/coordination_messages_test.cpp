@@ -10,26 +10,26 @@ namespace {
 using test::expect_error;
 
 std::vector<Message> one_of_each() {
-  const RankPlace place{.rank = 3, .host = "b", .pid = 4711};
+  const RankIdentity place{.rank = 3, .host = "b", .pid = 4711};
   return {HelloMessage{.rank = 1, .size = 4, .job = "j", .host = "h", .pid = 5},
           GroupMessage{{0, 2, 3}},
-          LargestMessage{.request = 7, .group = 1, .value = -9},
-          ExchangeMessage{.request = 8, .value = "v"},
+          AllReduceMaxMessage{.request = 7, .group = 1, .value = -9},
+          AllGatherMessage{.request = 8, .value = "v"},
           PutMessage{.request = 9, .key = "k", .value = std::string("\0v", 2)},
           GetMessage{.request = 10, .key = "k"},
           TimesMessage{{.step = 3, .compute = 0.5, .wait = 0.25}},
           AbandonMessage{.why = "w", .doing = "d"},
           FinishMessage{},
-          BeatMessage{"computing"},
+          HeartbeatMessage{"computing"},
           RefusedMessage{"no"},
           WaitingMessage{"rank 3 of 4"},
           JoinedMessage{{{.rank = 0, .host = "a", .pid = 1}, {.rank = 1, .host = "b", .pid = 2}}},
-          AgreedMessage{.request = 11, .value = 1},
-          ExchangedMessage{.request = 12, .values = {"a", ""}, .of_rank = {0, 1, 0}},
-          StoredMessage{.request = 13},
+          AllReduceMaxReply{.request = 11, .value = 1},
+          AllGatherReply{.request = 12, .values = {"a", ""}, .of_rank = {0, 1, 0}},
+          PutReply{.request = 13},
           GotMessage{.request = 14, .value = "v"},
-          DeniedMessage{.request = 15, .is_bug = true, .why = "w"},
-          NoteMessage{"n"},
+          ErrorReply{.request = 15, .is_bug = true, .why = "w"},
+          LogMessage{"n"},
           FailedMessage{{.who = place, .doing = "d", .why = "w"}},
           AllFinishedMessage{}};
 }
@@ -47,7 +47,7 @@ TEST(ControlMessages, ComeBackAsTheyWere) {
   EXPECT_EQ(failed.who.rank, 3);
   EXPECT_EQ(failed.who.host, "b");
   EXPECT_EQ(failed.who.pid, 4711);
-  EXPECT_EQ(std::get<LargestMessage>(decode(encode(all[2]))).value, -9);
+  EXPECT_EQ(std::get<AllReduceMaxMessage>(decode(encode(all[2]))).value, -9);
   EXPECT_EQ(std::get<TimesMessage>(decode(encode(all[6]))).times.wait, 0.25);
 }
 
@@ -69,7 +69,7 @@ TEST(ControlMessages, CountsAndLengthsAreBounded) {
   std::string hello = encode(HelloMessage{});
   hello.replace(9, 4, many);
   expect_error(ErrorKind::Comm, "are the most", [&] { (void)decode(hello); });
-  std::string exchanged = encode(ExchangedMessage{.request = 1, .values = {"a"}, .of_rank = {0}});
+  std::string exchanged = encode(AllGatherReply{.request = 1, .values = {"a"}, .of_rank = {0}});
   exchanged[exchanged.size() - 4] = 1;
   expect_error(ErrorKind::Comm, "value 1 of 1", [&] { (void)decode(exchanged); });
 }

@@ -23,7 +23,7 @@ using test::Processes;
 using Codes = std::vector<int>;
 
 // Works until it is killed or learns of a failure.
-void work_forever(Control& control, const Processes::Say& say) {
+void work_forever(CoordinationClient& control, const Processes::Say& say) {
   std::vector<int> all;
   for (int rank = 0; rank < control.size(); ++rank) all.push_back(rank);
   control.activity().at_step(17);
@@ -107,11 +107,11 @@ INSTANTIATE_TEST_SUITE_P(ControlFailure, StoppedRank, testing::Values(0, 1));
 // The process of the first rank may end with the news; all others must have it before.
 TEST(ControlFailure, AbandonReachesAll) {
   for (const int culprit : {0, 2}) {
-    Processes ranks(4, {}, [&](Control& control, const Processes::Say&) {
+    Processes ranks(4, {}, [&](CoordinationClient& control, const Processes::Say&) {
       const std::vector<int> all{0, 1, 2, 3};
       control.barrier(all);
       if (control.rank() == culprit) {
-        control.abandon("out of memory");
+        control.abort("out of memory");
         ::_exit(9);
       }
       for (;;) ::pause();
@@ -129,13 +129,13 @@ TEST(ControlFailure, AbandonReachesAll) {
 TEST(ControlFailure, OnlyTheFirstFailureCounts) {
   Job job(4);
   std::atomic<int> ready = 0;
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     control.barrier(job.all());
-    if (control.rank() == 1) control.abandon("the first");
+    if (control.rank() == 1) control.abort("the first");
     EXPECT_TRUE(job.failures[3].wait_for("the first"));
     ++ready;
     while (ready < 4) std::this_thread::sleep_for(milliseconds(5));
-    control.abandon("a later one");
+    control.abort("a later one");
     if (control.rank() == 2)
       expect_error(ErrorKind::Comm, "the first", [&] { control.barrier(job.all()); });
   });
@@ -150,11 +150,11 @@ TEST(ControlFailure, OnlyTheFirstFailureCounts) {
 TEST(ControlFailure, LeavingEarlyIsAFailure) {
   for (const int culprit : {0, 1}) {
     Job job(3);
-    job.run([&](Control& control) {
+    job.run([&](CoordinationClient& control) {
       control.barrier(job.all());
       if (control.rank() == culprit) return;
       expect_error(ErrorKind::Comm, format("rank {} (host", culprit),
-                   [&] { (void)control.exchange("never"); });
+                   [&] { (void)control.all_gather("never"); });
     });
     EXPECT_EQ(job.all_errors(), "");
     for (int rank = 0; rank < 3; ++rank) {
@@ -168,11 +168,11 @@ TEST(ControlFailure, LeavingEarlyIsAFailure) {
 // Whoever waits in finish() is let go.
 TEST(ControlFailure, FinishEndsWhenAnotherFails) {
   Job job(3);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     control.barrier(job.all());
     if (control.rank() == 2) {
       std::this_thread::sleep_for(milliseconds(100));
-      control.abandon("late");
+      control.abort("late");
     } else {
       control.finish();
     }
@@ -184,9 +184,9 @@ TEST(ControlFailure, FinishEndsWhenAnotherFails) {
 
 TEST(ControlFailure, FinishEndsAtTheLimit) {
   Job job(2);
-  job.change = [](Control::Options& o) { o.limit = milliseconds(700); };
+  job.change = [](CoordinationClient::Options& o) { o.limit = milliseconds(700); };
   std::atomic<bool> over = false;
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     control.barrier(job.all());
     if (control.rank() == 1) {
       control.finish();  // and leaves while the first works
@@ -204,7 +204,7 @@ TEST(ControlFailure, FinishEndsAtTheLimit) {
 
 // A library notices first: the rank that is gone is named, not the one that noticed.
 TEST(ControlFailure, BlameWaitsForTheNews) {
-  Processes ranks(3, {}, [](Control& control, const Processes::Say& say) {
+  Processes ranks(3, {}, [](CoordinationClient& control, const Processes::Say& say) {
     const std::vector<int> all{0, 1, 2};
     control.barrier(all);
     if (control.rank() == 1) {
@@ -212,7 +212,7 @@ TEST(ControlFailure, BlameWaitsForTheNews) {
       std::this_thread::sleep_for(milliseconds(150));
       ::raise(SIGKILL);
     }
-    control.blame("the connection of a library closed");
+    control.fail_with("the connection of a library closed");
   });
   EXPECT_EQ(ranks.wait(), (Codes{5, 128 + SIGKILL, 5})) << ranks.heard();
   EXPECT_TRUE(ranks.hear("learns: rank 1 (host host-1", 2)) << ranks.heard();
@@ -220,10 +220,11 @@ TEST(ControlFailure, BlameWaitsForTheNews) {
 
 TEST(ControlFailure, BlameOfNobodyIsAnOwnFailure) {
   Job job(2);
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     control.barrier(job.all());
     if (control.rank() == 0) {
-      expect_error(ErrorKind::Comm, "a library failed", [&] { control.blame("a library failed"); });
+      expect_error(ErrorKind::Comm, "a library failed",
+                   [&] { control.fail_with("a library failed"); });
     } else {
       EXPECT_TRUE(job.failures[1].wait_for("a library failed"));
     }

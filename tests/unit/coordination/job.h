@@ -58,14 +58,14 @@ class Job {
         failures(static_cast<size_t>(size)),
         errors(static_cast<size_t>(size)),
         size_(size),
-        listener_(ControlPort("127.0.0.1", 0)),
+        listener_(ListenPort("127.0.0.1", 0)),
         port_(listener_->port()) {}
 
   int size() const { return size_; }
   int port() const { return port_; }
 
-  Control::Options options(int rank) {
-    Control::Options o;
+  CoordinationClient::Options options(int rank) {
+    CoordinationClient::Options o;
     o.rank = rank;
     o.size = size_;
     o.host = "127.0.0.1";
@@ -76,32 +76,32 @@ class Job {
     o.own_host = "host-" + std::to_string(rank);
     o.join_limit = milliseconds(20000);
     o.heartbeat = milliseconds(50);
-    o.silence = milliseconds(5000);
+    o.heartbeat_timeout = milliseconds(5000);
     o.limit = milliseconds(20000);
     const auto at = static_cast<size_t>(rank);
-    o.note = [this, at](const std::string& text) { notes[at].add(text); };
+    o.log = [this, at](const std::string& text) { notes[at].add(text); };
     o.on_failure = [this, at](const Failure& failure) { failures[at].add(failure.text()); };
     if (change) change(o);
     return o;
   }
 
   // One rank, here. Errors go to `errors`.
-  void run_rank(int rank, const std::function<void(Control&)>& body) {
+  void run_rank(int rank, const std::function<void(CoordinationClient&)>& body) {
     try {
-      Control control(options(rank));
+      CoordinationClient control(options(rank));
       body(control);
     } catch (const std::exception& error) {
       errors[static_cast<size_t>(rank)].add(error.what());
     }
   }
   // The named ranks, each on a thread.
-  void run(const std::vector<int>& ranks, const std::function<void(Control&)>& body) {
+  void run(const std::vector<int>& ranks, const std::function<void(CoordinationClient&)>& body) {
     std::vector<std::thread> threads;
     threads.reserve(ranks.size());
     for (const int rank : ranks) threads.emplace_back([&, rank] { run_rank(rank, body); });
     for (std::thread& thread : threads) thread.join();
   }
-  void run(const std::function<void(Control&)>& body) { run(all(), body); }
+  void run(const std::function<void(CoordinationClient&)>& body) { run(all(), body); }
 
   std::vector<int> all() const {
     std::vector<int> ranks;
@@ -121,12 +121,12 @@ class Job {
     return text;
   }
 
-  std::function<void(Control::Options&)> change;
+  std::function<void(CoordinationClient::Options&)> change;
   std::vector<Record> notes, failures, errors;  // by rank
 
  private:
   int size_;
-  std::optional<ControlPort> listener_;
+  std::optional<ListenPort> listener_;
   int port_;
 };
 

@@ -54,7 +54,7 @@ HelloMessage hello(int rank, int size = 4, const std::string& job = "a") {
 }
 
 TEST(Roster, LetsInWhoBelongs) {
-  Roster roster(4, "a");
+  RendezvousRoster roster(4, "a");
   EXPECT_EQ(roster.missing_text(), "ranks 0-3 of 4");
   EXPECT_EQ(roster.objection(hello(2)), "");
   roster.join(hello(2));
@@ -72,7 +72,7 @@ TEST(Roster, LetsInWhoBelongs) {
 
 TEST(Meeting, EndsWhenAllAreThere) {
   const auto now = steady_clock::now();
-  Meeting meeting({1, 4, 6});
+  Barrier meeting({1, 4, 6});
   EXPECT_FALSE(meeting.since().has_value());
   meeting.arrive(4, 40, now);
   EXPECT_EQ(meeting.since(), now);
@@ -82,15 +82,15 @@ TEST(Meeting, EndsWhenAllAreThere) {
   meeting.arrive(6, 60, now);
   meeting.arrive(1, 10, now);
   ASSERT_TRUE(meeting.is_complete());
-  const std::vector<Meeting::Arrival> all = meeting.disperse();
+  const std::vector<Barrier::Arrival> all = meeting.disperse();
   EXPECT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].request, 10U);
   EXPECT_FALSE(meeting.is_complete());
   EXPECT_FALSE(meeting.since().has_value());
 }
 
-TEST(SharedKeys, OneValueForAKey) {
-  SharedKeys keys(20);
+TEST(KeyValueTable, OneValueForAKey) {
+  KeyValueTable keys(20);
   EXPECT_EQ(keys.find("a"), nullptr);
   EXPECT_EQ(keys.put("a", "1"), "");
   EXPECT_EQ(keys.put("a", "1"), "");
@@ -107,9 +107,9 @@ TEST(SharedKeys, OneValueForAKey) {
   EXPECT_EQ(keys.take_waits_since(now + seconds(1)).size(), 1U);
 }
 
-TEST(SilenceWatch, SaysEachThingOnce) {
-  using News = SilenceWatch::News;
-  SilenceWatch watch(seconds(30), seconds(600), seconds(0));
+TEST(HeartbeatMonitor, SaysEachThingOnce) {
+  using News = HeartbeatMonitor::News;
+  HeartbeatMonitor watch(seconds(30), seconds(600), seconds(0));
   EXPECT_EQ(watch.look(seconds(29)), News::None);
   EXPECT_EQ(watch.look(seconds(30)), News::Silent);
   EXPECT_EQ(watch.look(seconds(31)), News::None);
@@ -120,8 +120,8 @@ TEST(SilenceWatch, SaysEachThingOnce) {
 }
 
 // Fails when a process that was stopped believes that all others have been silent.
-TEST(SilenceWatch, OwnPausesDoNotCount) {
-  AwakeTime awake(seconds(2));
+TEST(HeartbeatMonitor, OwnPausesDoNotCount) {
+  AwakeClock awake(seconds(2));
   const auto begin = steady_clock::now() + seconds(1000);
   const auto first = awake.at(begin);
   EXPECT_EQ(awake.at(begin + seconds(1)) - first, seconds(1));
@@ -130,9 +130,9 @@ TEST(SilenceWatch, OwnPausesDoNotCount) {
   EXPECT_EQ(awake.at(begin + seconds(3601)) - first, seconds(4));
 }
 
-TEST(RefusalNotes, AreFew) {
+TEST(RefusalLog, AreFew) {
   std::vector<std::string> notes;
-  RefusalNotes refusals([&](const std::string& text) { notes.push_back(text); });
+  RefusalLog refusals([&](const std::string& text) { notes.push_back(text); });
   const auto now = steady_clock::now();
   for (int i = 0; i < 100; ++i) refusals.refused("10.0.0.1:5", "why");
   EXPECT_EQ(notes.size(), 5U);

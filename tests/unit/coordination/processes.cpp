@@ -24,17 +24,17 @@ void write_line(int pipe, const std::string& text) {
   (void)!::write(pipe, line.data(), line.size());
 }
 
-int run_rank(Control::Options options, int pipe,
-             const std::function<void(Control&, const Processes::Say&)>& body) {
+int run_rank(CoordinationClient::Options options, int pipe,
+             const std::function<void(CoordinationClient&, const Processes::Say&)>& body) {
   const std::string name = format("rank {}", options.rank);
   const Processes::Say say = [&](const std::string& text) { write_line(pipe, text); };
-  options.note = [&](const std::string& text) { say(format("{} notes: {}", name, text)); };
+  options.log = [&](const std::string& text) { say(format("{} notes: {}", name, text)); };
   options.on_failure = [&](const Failure& failure) {
     say(format("{} learns: {}", name, failure.text()));
     ::_exit(5);
   };
   try {
-    Control control(std::move(options));
+    CoordinationClient control(std::move(options));
     body(control, say);
   } catch (const std::exception& error) {
     say(format("{} throws: {}", name, error.what()));
@@ -47,18 +47,18 @@ int run_rank(Control::Options options, int pipe,
 }  // namespace
 
 Processes::Processes(int size, const Limits& limits,
-                     const std::function<void(Control& control, const Say& say)>& body) {
+                     const std::function<void(CoordinationClient& control, const Say& say)>& body) {
   std::array<int, 2> ends{};
   BEV_CHECK(::pipe(ends.data()) == 0, Internal, "no pipe");
   pipe_ = ends[0];
-  ControlPort listener("127.0.0.1", 0);
+  ListenPort listener("127.0.0.1", 0);
   const int port = listener.port();
   for (int rank = 0; rank < size; ++rank) {
     const pid_t pid = ::fork();
     BEV_CHECK(pid >= 0, Internal, "no process");
     if (pid == 0) {
       ::close(ends[0]);
-      Control::Options o;
+      CoordinationClient::Options o;
       if (rank == 0) {
         o.listener = std::move(listener);
       } else {
@@ -72,7 +72,7 @@ Processes::Processes(int size, const Limits& limits,
       o.own_host = format("host-{}", rank);
       o.join_limit = milliseconds(20000);
       o.heartbeat = milliseconds(limits.heartbeat);
-      o.silence = milliseconds(limits.silence);
+      o.heartbeat_timeout = milliseconds(limits.silence);
       o.limit = milliseconds(limits.limit);
       ::_exit(run_rank(std::move(o), ends[1], body));
     }

@@ -23,7 +23,7 @@ class Processes {
   // ...", errors as "rank N throws: ..." with exit code 1, failures as "rank N learns: ..." with
   // exit code 5.
   Processes(int size, const Limits& limits,
-            const std::function<void(Control& control, const Say& say)>& body);
+            const std::function<void(CoordinationClient& control, const Say& say)>& body);
   // Kills what is left.
   ~Processes();
   Processes(const Processes&) = delete;

@@ -27,9 +27,9 @@ void say(const Socket& socket, std::string_view text) {
   (void)::send(socket.get(), text.data(), text.size(), MSG_NOSIGNAL);
 }
 
-void agree_and_finish(const Job& job, Control& control) {
+void agree_and_finish(const Job& job, CoordinationClient& control) {
   for (int i = 0; i < 5; ++i)
-    EXPECT_EQ(control.largest(job.all(), control.rank() + i), job.size() - 1 + i);
+    EXPECT_EQ(control.all_reduce_max(job.all(), control.rank() + i), job.size() - 1 + i);
   control.finish();
 }
 
@@ -40,7 +40,7 @@ TEST(ControlJoining, InAnyOrder) {
     for (int i = 0; i < 4; ++i) {
       const int rank = first_is_late ? 3 - i : i;
       threads.emplace_back([&, rank] {
-        job.run_rank(rank, [&](Control& control) { agree_and_finish(job, control); });
+        job.run_rank(rank, [&](CoordinationClient& control) { agree_and_finish(job, control); });
       });
       std::this_thread::sleep_for(milliseconds(60));
     }
@@ -54,36 +54,37 @@ TEST(ControlJoining, InAnyOrder) {
 TEST(ControlJoining, TheFirstRankListensLate) {
   int port = 0;
   {
-    const ControlPort taken("127.0.0.1", 0);
+    const ListenPort taken("127.0.0.1", 0);
     port = taken.port();
   }
   Job job(2);
-  job.change = [&](Control::Options& o) { o.port = port; };
-  std::thread early(
-      [&] { job.run_rank(1, [&](Control& control) { agree_and_finish(job, control); }); });
+  job.change = [&](CoordinationClient::Options& o) { o.port = port; };
+  std::thread early([&] {
+    job.run_rank(1, [&](CoordinationClient& control) { agree_and_finish(job, control); });
+  });
   EXPECT_TRUE(job.notes[1].wait_for(
       format("rank 1 cannot reach the first rank at 127.0.0.1:{} yet: Connection refused", port)));
-  job.change = [&](Control::Options& o) { o.listener.emplace("127.0.0.1", port); };
-  job.run_rank(0, [&](Control& control) { agree_and_finish(job, control); });
+  job.change = [&](CoordinationClient::Options& o) { o.listener.emplace("127.0.0.1", port); };
+  job.run_rank(0, [&](CoordinationClient& control) { agree_and_finish(job, control); });
   early.join();
   EXPECT_EQ(job.all_errors(), "");
 }
 
 TEST(ControlJoining, NobodyListens) {
   Job job(2);
-  job.change = [](Control::Options& o) {
-    o.port = ControlPort("127.0.0.1", 0).port();
+  job.change = [](CoordinationClient::Options& o) {
+    o.port = ListenPort("127.0.0.1", 0).port();
     o.join_limit = milliseconds(300);
   };
-  job.run({1}, [](Control&) { ADD_FAILURE(); });
+  job.run({1}, [](CoordinationClient&) { ADD_FAILURE(); });
   EXPECT_EQ(job.errors[1].count("rank 1 cannot reach the first rank at 127.0.0.1:"), 1)
       << job.all_errors();
 }
 
 TEST(ControlJoining, MissingRanksAreNamed) {
   Job job(8);
-  job.change = [](Control::Options& o) { o.join_limit = milliseconds(800); };
-  job.run({0, 1, 2, 4}, [](Control&) { ADD_FAILURE(); });
+  job.change = [](CoordinationClient::Options& o) { o.join_limit = milliseconds(800); };
+  job.run({0, 1, 2, 4}, [](CoordinationClient&) { ADD_FAILURE(); });
   for (const size_t rank : {0, 1, 2, 4})
     EXPECT_EQ(job.errors[rank].count("ranks 3, 5-7 of 8"), 1) << job.all_errors();
 }
@@ -95,13 +96,13 @@ TEST(ControlJoining, WhoDoesNotBelongIsRefusedWithTheReason) {
   std::vector<std::thread> threads;
   const auto start = [&](int rank) {
     threads.emplace_back([&, rank] {
-      job.run_rank(rank, [&](Control& control) {
+      job.run_rank(rank, [&](CoordinationClient& control) {
         if (control.rank() == 0) {
           // All are here: somebody else is answered all the same.
           expect_error(ErrorKind::Comm, "this job is complete", [&] {
-            Control::Options late = other.options(1);
+            CoordinationClient::Options late = other.options(1);
             late.port = job.port();
-            const Control never(std::move(late));
+            const CoordinationClient never(std::move(late));
           });
         }
         agree_and_finish(job, control);
@@ -111,21 +112,22 @@ TEST(ControlJoining, WhoDoesNotBelongIsRefusedWithTheReason) {
   start(0);
   start(1);
   const auto expect_refusal = [&](const std::string& why,
-                                  const std::function<void(Control::Options&)>& change) {
-    Control::Options o = other.options(2);
+                                  const std::function<void(CoordinationClient::Options&)>& change) {
+    CoordinationClient::Options o = other.options(2);
     o.port = job.port();
     change(o);
     const std::string message =
-        expect_error(ErrorKind::Comm, why, [&] { const Control never(std::move(o)); });
+        expect_error(ErrorKind::Comm, why, [&] { const CoordinationClient never(std::move(o)); });
     EXPECT_NE(message.find(format("127.0.0.1:{}", job.port())), std::string::npos) << message;
     EXPECT_TRUE(job.notes[0].wait_for(why)) << job.notes[0].text();
   };
   // Rank 1 is on its way: whoever comes second is refused.
   EXPECT_TRUE(job.notes[0].wait_for("waiting for rank 2 of 3")) << job.notes[0].text();
-  expect_refusal("rank 1 (host host-1, pid", [](Control::Options& o) { o.rank = 1; });
-  expect_refusal("the job has 4 ranks", [](Control::Options& o) { o.size = 4; });
-  expect_refusal("belongs to the job 'job 2'", [](Control::Options& o) { o.job = "job 2"; });
-  expect_refusal("another secret", [](Control::Options& o) { o.secret = "guessed"; });
+  expect_refusal("rank 1 (host host-1, pid", [](CoordinationClient::Options& o) { o.rank = 1; });
+  expect_refusal("the job has 4 ranks", [](CoordinationClient::Options& o) { o.size = 4; });
+  expect_refusal("belongs to the job 'job 2'",
+                 [](CoordinationClient::Options& o) { o.job = "job 2"; });
+  expect_refusal("another secret", [](CoordinationClient::Options& o) { o.secret = "guessed"; });
   start(2);
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(job.all_errors(), "");
@@ -135,17 +137,19 @@ TEST(ControlJoining, WhoDoesNotBelongIsRefusedWithTheReason) {
 // A rank that dies before all are there may come again.
 TEST(ControlJoining, ARankMayComeAgain) {
   Job job(3);
-  std::thread first(
-      [&] { job.run_rank(0, [&](Control& control) { agree_and_finish(job, control); }); });
+  std::thread first([&] {
+    job.run_rank(0, [&](CoordinationClient& control) { agree_and_finish(job, control); });
+  });
   {
     Job other(3);
-    Control::Options o = other.options(1);
+    CoordinationClient::Options o = other.options(1);
     o.port = job.port();
     o.join_limit = milliseconds(100);  // and leaves, 2 s later
-    expect_error(ErrorKind::Comm, "has waited", [&] { const Control never(std::move(o)); });
+    expect_error(ErrorKind::Comm, "has waited",
+                 [&] { const CoordinationClient never(std::move(o)); });
   }
   EXPECT_TRUE(job.notes[0].wait_for("rank 1 (host host-1, pid")) << job.notes[0].text();
-  job.run({1, 2}, [&](Control& control) { agree_and_finish(job, control); });
+  job.run({1, 2}, [&](CoordinationClient& control) { agree_and_finish(job, control); });
   first.join();
   EXPECT_EQ(job.all_errors(), "");
 }
@@ -158,9 +162,9 @@ TEST(ControlJoining, StrangersChangeNothing) {
   std::vector<std::thread> threads;
   for (const int rank : {0, 1}) {
     threads.emplace_back([&, rank] {
-      job.run_rank(rank, [&](Control& control) {
+      job.run_rank(rank, [&](CoordinationClient& control) {
         for (int i = 0; i < 30; ++i) {
-          EXPECT_EQ(control.largest(job.all(), i), i);
+          EXPECT_EQ(control.all_reduce_max(job.all(), i), i);
           if (rank == 0) {
             const Socket scanner = stranger(job.port());
             const Socket browser = stranger(job.port());
@@ -174,8 +178,8 @@ TEST(ControlJoining, StrangersChangeNothing) {
   say(stranger(job.port()), std::string(100000, '\xff'));
   for (int i = 0; i < 400; ++i) silent.push_back(stranger(job.port()));
   threads.emplace_back([&] {
-    job.run_rank(2, [&](Control& control) {
-      for (int i = 0; i < 30; ++i) EXPECT_EQ(control.largest(job.all(), i), i);
+    job.run_rank(2, [&](CoordinationClient& control) {
+      for (int i = 0; i < 30; ++i) EXPECT_EQ(control.all_reduce_max(job.all(), i), i);
       control.finish();
     });
   });
@@ -192,7 +196,7 @@ TEST(ControlJoining, TooManyStrangersAtOnce) {
   Job job(1);
   std::vector<Socket> silent;
   for (int i = 0; i < 300; ++i) silent.push_back(stranger(job.port()));
-  job.run([&](Control& control) {
+  job.run([&](CoordinationClient& control) {
     EXPECT_TRUE(job.notes[0].wait_for("too many connections wait")) << job.notes[0].text();
     control.finish();
   });
@@ -202,14 +206,14 @@ TEST(ControlJoining, TooManyStrangersAtOnce) {
 // A server with another secret learns nothing but a nonce.
 TEST(ControlJoining, NothingIsToldToAServerWithAnotherSecret) {
   Job impostor(2);
-  impostor.change = [](Control::Options& o) {
+  impostor.change = [](CoordinationClient::Options& o) {
     o.secret = "guessed";
     o.join_limit = milliseconds(500);
   };
-  std::thread server([&] { impostor.run({0}, [](Control&) { ADD_FAILURE(); }); });
+  std::thread server([&] { impostor.run({0}, [](CoordinationClient&) { ADD_FAILURE(); }); });
   Job job(2);
-  job.change = [&](Control::Options& o) { o.port = impostor.port(); };
-  job.run({1}, [](Control&) { ADD_FAILURE(); });
+  job.change = [&](CoordinationClient::Options& o) { o.port = impostor.port(); };
+  job.run({1}, [](CoordinationClient&) { ADD_FAILURE(); });
   EXPECT_EQ(job.errors[1].count("it has another secret"), 1) << job.all_errors();
   server.join();
   EXPECT_EQ(impostor.notes[0].count("it has another secret"), 1) << impostor.notes[0].text();
@@ -218,8 +222,10 @@ TEST(ControlJoining, NothingIsToldToAServerWithAnotherSecret) {
 TEST(ControlJoining, AnotherProgramListens) {
   const Socket listener = listen_on("127.0.0.1", 0);
   Job job(2);
-  job.change = [&](Control::Options& o) { o.port = address_here(listener.get()).port(); };
-  std::thread rank([&] { job.run({1}, [](Control&) { ADD_FAILURE(); }); });
+  job.change = [&](CoordinationClient::Options& o) {
+    o.port = address_here(listener.get()).port();
+  };
+  std::thread rank([&] { job.run({1}, [](CoordinationClient&) { ADD_FAILURE(); }); });
   pollfd entry{.fd = listener.get(), .events = POLLIN, .revents = 0};
   EXPECT_EQ(::poll(&entry, 1, 15000), 1);
   const Socket client(::accept(listener.get(), nullptr, nullptr));

@@ -46,7 +46,7 @@ class BlendedDataTest : public ::testing::Test {
     test::write_tokens(dir_ / name, sequences);
   }
 
-  std::vector<int32_t> tokens_of(const Samples& samples, int64_t index) const {
+  std::vector<int32_t> tokens_of(const Dataset& samples, int64_t index) const {
     HostBatch batch;
     batch.resize(1, 7, false);
     samples.read(index, batch, 0);
@@ -57,7 +57,7 @@ class BlendedDataTest : public ::testing::Test {
 
   // The place of a sample: file, sequence and offset.
   using Place = std::tuple<std::string, int64_t, int64_t>;
-  static Place place_of(const Samples& samples, int64_t index) {
+  static Place place_of(const Dataset& samples, int64_t index) {
     const SampleSource source = samples.source(index);
     return {source.file, source.pieces.front().sequence, source.pieces.front().offset};
   }
@@ -126,8 +126,8 @@ TEST_F(BlendedDataTest, StartsAnywhere) {
     }
     EXPECT_EQ(together, all) << ranks;
   }
-  Loader loader(data.train, {.schedule = BatchSchedule(8), .micro_batch = 8, .length = 7},
-                {.position = kFar, .consumed = kFar});
+  DataLoader loader(data.train, {.schedule = BatchSchedule(8), .micro_batch = 8, .length = 7},
+                    {.position = kFar, .consumed = kFar});
   EXPECT_EQ(loader.next().front().tokens, all);
 }
 
@@ -178,14 +178,14 @@ TEST_F(BlendedDataTest, MegatronsOrder) {
   const TrainingData one = open_training_data(config_);
   const auto file = std::make_shared<TokenFile>(path("a"));
   const auto seed = static_cast<uint32_t>(config_.train.seed);
-  const MegatronSamples by_hand(
+  const MegatronDataset by_hand(
       file, {.index = {.range = {0, 36}, .sequence = 7, .wanted = 80, .seed = seed}, .vocab = 29});
   for (int64_t i = 0; i < 80; ++i) EXPECT_EQ(tokens_of(*one.train, i), tokens_of(by_hand, i));
 
   config_.data.path = {"0.3", path("a"), "0.7", path("b")};
   const TrainingData two = open_training_data(config_);
   const MegatronBlendIndex order = build_megatron_blend(std::vector{0.3, 0.7}, 80);
-  const MegatronSamples first(
+  const MegatronDataset first(
       file, {.index = {.range = {0, 36}, .sequence = 7, .wanted = 25, .seed = seed}, .vocab = 29});
   for (int64_t i = 0; i < 80; ++i) {
     const auto place = static_cast<size_t>(i);
@@ -244,7 +244,7 @@ TEST_F(BlendedDataTest, SequencesApart) {
     for (const SampleSource::Piece& piece : source.pieces) {
       for (int64_t k = 0; k < piece.tokens && at < 7; ++k, ++at) {
         EXPECT_EQ(batch.positions[at], k);
-        EXPECT_EQ(batch.first_visible[at], static_cast<int32_t>(at) - k);
+        EXPECT_EQ(batch.document_start[at], static_cast<int32_t>(at) - k);
       }
     }
   }

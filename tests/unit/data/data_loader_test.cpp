@@ -15,12 +15,12 @@ using test::expect_error;
 
 bool equal(const HostBatch& a, const HostBatch& b) {
   return a.tokens == b.tokens && a.targets == b.targets && a.positions == b.positions &&
-         a.weight == b.weight && a.rows == b.rows && a.first_visible == b.first_visible;
+         a.weight == b.weight && a.rows == b.rows && a.document_start == b.document_start;
 }
 
 TEST(Loader, GivesWhatReadingDirectlyGives) {
-  const auto samples = std::make_shared<MockSamples>(29, 7);
-  Loader loader(samples, {.schedule = BatchSchedule(6), .micro_batch = 2, .length = 5});
+  const auto samples = std::make_shared<MockDataset>(29, 7);
+  DataLoader loader(samples, {.schedule = BatchSchedule(6), .micro_batch = 2, .length = 5});
   int64_t position = 0;
   for (int step = 0; step < 20; ++step) {
     const std::span<const HostBatch> batches = loader.next();
@@ -37,12 +37,12 @@ TEST(Loader, GivesWhatReadingDirectlyGives) {
 }
 
 TEST(Loader, StartsAnywhere) {
-  const auto samples = std::make_shared<MockSamples>(29, 7);
-  const Loader::Shape shape{.schedule = BatchSchedule(4), .micro_batch = 4, .length = 5};
-  Loader all(samples, shape);
+  const auto samples = std::make_shared<MockDataset>(29, 7);
+  const DataLoader::Shape shape{.schedule = BatchSchedule(4), .micro_batch = 4, .length = 5};
+  DataLoader all(samples, shape);
   all.next();
   all.next();
-  Loader later(samples, shape, {.position = 8, .consumed = 8});
+  DataLoader later(samples, shape, {.position = 8, .consumed = 8});
   EXPECT_EQ(later.place().position, 8);
   EXPECT_TRUE(equal(all.next()[0], later.next()[0]));
 }
@@ -50,11 +50,11 @@ TEST(Loader, StartsAnywhere) {
 // Fails when a batch takes a sample that is left out, takes fewer samples, or counts what it left
 // out as consumed.
 TEST(Loader, LeavesSamplesOut) {
-  const auto samples = std::make_shared<MockSamples>(29, 7);
+  const auto samples = std::make_shared<MockDataset>(29, 7);
   const SampleRanges skipped({{2, 5}, {8, 9}, {11, 30}});
   const std::vector<std::vector<int64_t>> expected{{0, 1, 5, 6}, {7, 9, 10, 30}, {31, 32, 33, 34}};
   for (const int64_t share : {0, 1}) {
-    Loader loader(
+    DataLoader loader(
         samples,
         {.schedule = BatchSchedule(4), .micro_batch = 1, .length = 5, .share = share, .shares = 2},
         {}, skipped);
@@ -74,17 +74,17 @@ TEST(Loader, LeavesSamplesOut) {
 // Fails when the ramp follows the position in the data instead of what was consumed.
 TEST(Loader, RampCountsWhatWasConsumed) {
   const BatchSchedule ramp(4, 4, 100, 16);
-  Loader loader(std::make_shared<MockSamples>(29, 7),
-                {.schedule = ramp, .micro_batch = 2, .length = 3},
-                {.position = 1000, .consumed = 0});
+  DataLoader loader(std::make_shared<MockDataset>(29, 7),
+                    {.schedule = ramp, .micro_batch = 2, .length = 3},
+                    {.position = 1000, .consumed = 0});
   EXPECT_EQ(loader.next().size(), 2u);
   EXPECT_EQ(loader.place().position, 1004);
 }
 
 TEST(Loader, FollowsTheRamp) {
-  const auto samples = std::make_shared<MockSamples>(29, 7);
+  const auto samples = std::make_shared<MockDataset>(29, 7);
   const BatchSchedule ramp(4, 4, 100, 16);
-  Loader loader(samples, {.schedule = ramp, .micro_batch = 2, .length = 3});
+  DataLoader loader(samples, {.schedule = ramp, .micro_batch = 2, .length = 3});
   int64_t position = 0;
   for (int step = 0; step < 20; ++step) {
     const std::span<const HostBatch> batches = loader.next();
@@ -99,7 +99,7 @@ TEST(Loader, FollowsTheRamp) {
 }
 
 // Fails from one sample on, and counts how often it is asked.
-class Failing final : public Samples {
+class Failing final : public Dataset {
  public:
   explicit Failing(int64_t from) : from_(from) {}
   void read(int64_t index, HostBatch& batch, int64_t at) const override {
@@ -117,7 +117,7 @@ class Failing final : public Samples {
 
 TEST(Loader, FailureArrivesWithItsStepAndStays) {
   const auto samples = std::make_shared<Failing>(5);
-  Loader loader(samples, {.schedule = BatchSchedule(2), .micro_batch = 2, .length = 1});
+  DataLoader loader(samples, {.schedule = BatchSchedule(2), .micro_batch = 2, .length = 1});
   loader.next();
   const std::span<const HostBatch> last = loader.next();
   EXPECT_EQ(loader.place().position, 4);
@@ -131,16 +131,16 @@ TEST(Loader, FailureArrivesWithItsStepAndStays) {
 }
 
 TEST(Loader, FailureAtOnce) {
-  Loader loader(std::make_shared<Failing>(0),
-                {.schedule = BatchSchedule(1), .micro_batch = 1, .length = 1});
+  DataLoader loader(std::make_shared<Failing>(0),
+                    {.schedule = BatchSchedule(1), .micro_batch = 1, .length = 1});
   expect_error(ErrorKind::Data, "sample 0", [&] { loader.next(); });
   EXPECT_EQ(loader.place().position, 0);
 }
 
 TEST(Loader, EndsWhetherOrNotAnybodyAsked) {
   for (int i = 0; i < 50; ++i) {
-    Loader loader(std::make_shared<MockSamples>(29, 7),
-                  {.schedule = BatchSchedule(2), .micro_batch = 2, .length = 100});
+    DataLoader loader(std::make_shared<MockDataset>(29, 7),
+                      {.schedule = BatchSchedule(2), .micro_batch = 2, .length = 100});
     for (int step = 0; step < i % 3; ++step) loader.next();
   }
 }
@@ -148,13 +148,13 @@ TEST(Loader, EndsWhetherOrNotAnybodyAsked) {
 TEST(Loader, ShapeOfAConfiguration) {
   Config config = test::tiny_gpt();
   config.data.reset_attention = true;
-  const Loader::Shape shape = Loader::shape_of(config);
+  const DataLoader::Shape shape = DataLoader::shape_of(config);
   EXPECT_EQ(shape.micro_batch, 2);
   EXPECT_EQ(shape.length, 7);
   EXPECT_EQ(shape.schedule.largest(), 4);
   EXPECT_TRUE(shape.packed);
-  Loader loader(std::make_shared<MockSamples>(29, 7), shape);
-  EXPECT_EQ(loader.next()[1].first_visible, std::vector<int32_t>(14, 0));
+  DataLoader loader(std::make_shared<MockDataset>(29, 7), shape);
+  EXPECT_EQ(loader.next()[1].document_start, std::vector<int32_t>(14, 0));
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ class TokenSamplesTest : public ::testing::Test {
   test::TemporaryDirectory dir_;
 };
 
-HostBatch batch_of(const Samples& samples, const std::vector<int64_t>& indices, int64_t length,
+HostBatch batch_of(const Dataset& samples, const std::vector<int64_t>& indices, int64_t length,
                    bool packed = false) {
   HostBatch batch;
   batch.resize(static_cast<int64_t>(indices.size()), length, packed);
@@ -44,7 +44,7 @@ HostBatch batch_of(const Samples& samples, const std::vector<int64_t>& indices, 
 
 TEST_F(TokenSamplesTest, WindowsShareOneToken) {
   // 3 windows of 4 take 13 tokens; the 14th to 16th are too few for another.
-  const TokenSamples samples(counting(16), {0, 1}, {.sequence = 4, .vocab = 16, .shuffled = false});
+  const TokenDataset samples(counting(16), {0, 1}, {.sequence = 4, .vocab = 16, .shuffled = false});
   EXPECT_EQ(samples.windows(), 3);
   EXPECT_EQ(samples.tokens(), 16);
   const HostBatch batch = batch_of(samples, {0, 1, 2, 3}, 4);
@@ -59,18 +59,18 @@ TEST_F(TokenSamplesTest, WindowsShareOneToken) {
 
 TEST_F(TokenSamplesTest, ATokenMoreMakesAWindowMore) {
   for (const auto& [tokens, windows] : {std::pair{5, 1}, {8, 1}, {9, 2}, {12, 2}, {13, 3}}) {
-    const TokenSamples samples(counting(tokens), {0, 1}, {.sequence = 4, .vocab = 16});
+    const TokenDataset samples(counting(tokens), {0, 1}, {.sequence = 4, .vocab = 16});
     EXPECT_EQ(samples.windows(), windows) << tokens;
   }
   for (const int32_t tokens : {0, 1, 4}) {
     const auto file = counting(tokens);
     expect_error(ErrorKind::Data, "fewer than one sample of 4 tokens",
-                 [&] { TokenSamples(file, {0, 1}, {.sequence = 4, .vocab = 16}); });
+                 [&] { TokenDataset(file, {0, 1}, {.sequence = 4, .vocab = 16}); });
   }
 }
 
 TEST_F(TokenSamplesTest, EachWindowOncePerEpoch) {
-  const TokenSamples samples(counting(101), {0, 1}, {.sequence = 4, .vocab = 128, .seed = 3});
+  const TokenDataset samples(counting(101), {0, 1}, {.sequence = 4, .vocab = 128, .seed = 3});
   ASSERT_EQ(samples.windows(), 25);
   std::vector<std::vector<int32_t>> epochs;
   for (int64_t epoch = 0; epoch < 4; ++epoch) {
@@ -86,7 +86,7 @@ TEST_F(TokenSamplesTest, EachWindowOncePerEpoch) {
 
 TEST_F(TokenSamplesTest, StaysInItsSequences) {
   const auto file = file_with({{90, 91}, {1, 2, 3}, {}, {4, 5, 6}, {92}});
-  const TokenSamples samples(file, {1, 4}, {.sequence = 2, .vocab = 100, .shuffled = false});
+  const TokenDataset samples(file, {1, 4}, {.sequence = 2, .vocab = 100, .shuffled = false});
   EXPECT_EQ(samples.tokens(), 6);
   EXPECT_EQ(samples.windows(), 2);
   const HostBatch batch = batch_of(samples, {0, 1}, 2);
@@ -97,15 +97,15 @@ TEST_F(TokenSamplesTest, StaysInItsSequences) {
 }
 
 TEST_F(TokenSamplesTest, BadIdsAreFoundInTargetsToo) {
-  const TokenSamples samples(counting(5), {0, 1}, {.sequence = 4, .vocab = 4});
+  const TokenDataset samples(counting(5), {0, 1}, {.sequence = 4, .vocab = 4});
   expect_error(ErrorKind::Data, "token 4 of sequence 0 is 4", [&] { batch_of(samples, {0}, 4); });
 }
 
 // By hand: 9 ends a document; it belongs to the document it ends, what follows starts anew.
-TEST_F(TokenSamplesTest, DocumentEnds) {
+TEST_F(TokenSamplesTest, EodRules) {
   const auto file = file_with({{1, 9, 2, 3, 9, 9, 4, 5, 9}});
   const auto batch_with = [&](bool mask, bool positions, bool attention) {
-    const TokenSamples samples(file, {0, 1},
+    const TokenDataset samples(file, {0, 1},
                                {.sequence = 8,
                                 .vocab = 10,
                                 .shuffled = false,
@@ -123,7 +123,7 @@ TEST_F(TokenSamplesTest, DocumentEnds) {
     const HostBatch batch = batch_with(mask, positions, attention);
     EXPECT_EQ(batch.weight, mask ? masked : ones) << flags;
     EXPECT_EQ(batch.positions, positions ? anew : plain) << flags;
-    EXPECT_EQ(batch.first_visible, attention ? visible : Sequence{}) << flags;
+    EXPECT_EQ(batch.document_start, attention ? visible : Sequence{}) << flags;
     EXPECT_EQ(batch.targets.back(), 9);  // counts in the loss: it is predicted like any other
   }
 }
@@ -133,7 +133,7 @@ TEST_F(TokenSamplesTest, DocumentEndsAsInMegatron) {
   const auto file = file_with(
       {{5642,  286, 10470, 837, 407, 284, 262, 2426, 764, 366, 220, 198, 220, 198, 50256, 796, 796,
         25353, 796, 796,   220, 198, 220, 198, 220,  198, 796, 796, 796, 350, 385, 272,   2448}});
-  const TokenSamples samples(
+  const TokenDataset samples(
       file, {0, 1},
       {.sequence = 32,
        .vocab = 50257,
@@ -142,14 +142,14 @@ TEST_F(TokenSamplesTest, DocumentEndsAsInMegatron) {
   for (size_t i = 0; i < 32; ++i) {
     EXPECT_EQ(batch.weight[i], i == 14 ? 0.0f : 1.0f) << i;
     EXPECT_EQ(batch.positions[i], static_cast<int32_t>(i < 15 ? i : i - 15)) << i;
-    EXPECT_EQ(batch.first_visible[i], i < 15 ? 0 : 15) << i;
+    EXPECT_EQ(batch.document_start[i], i < 15 ? 0 : 15) << i;
   }
 }
 
 // What an earlier sample left in the batch does not stay.
 TEST_F(TokenSamplesTest, BatchesAreFilledAnew) {
   const auto file = file_with({{1, 9, 2, 3, 4}});
-  const TokenSamples samples(
+  const TokenDataset samples(
       file, {0, 1},
       {.sequence = 2,
        .vocab = 10,
@@ -161,7 +161,7 @@ TEST_F(TokenSamplesTest, BatchesAreFilledAnew) {
   EXPECT_EQ(batch.tokens, fresh.tokens);
   EXPECT_EQ(batch.weight, fresh.weight);
   EXPECT_EQ(batch.positions, fresh.positions);
-  EXPECT_EQ(batch.first_visible, fresh.first_visible);
+  EXPECT_EQ(batch.document_start, fresh.document_start);
 }
 
 }  // namespace

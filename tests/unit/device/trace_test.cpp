@@ -27,15 +27,15 @@ void expect_in_order(const std::vector<OpSpan>& spans) {
   EXPECT_GE(spans[1].begin, spans[0].begin);
 }
 
-TEST(TimeMark, MeasuresWhatLiesBetween) {
+TEST(TimerEvent, MeasuresWhatLiesBetween) {
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 1);
-  TimeMark first(*device, device->compute_stream());
+  TimerEvent first(*device, device->compute_stream());
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  const TimeMark second(*device, device->compute_stream());
+  const TimerEvent second(*device, device->compute_stream());
   EXPECT_GE(second.seconds_since(first), 0.005);
-  const TimeMark moved = std::move(first);
+  const TimerEvent moved = std::move(first);
   EXPECT_GE(second.seconds_since(moved), 0.005);
-  EXPECT_FALSE(TimeMark().present());
+  EXPECT_FALSE(TimerEvent().present());
   EXPECT_TRUE(moved.present());
 }
 
@@ -53,8 +53,8 @@ TEST(Trace, SpansInTheOrderOfIssue) {
 TEST(Trace, StreamsShowForThemselves) {
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 1);
   Trace trace(*device);
-  trace.begin("all_reduce", device->exchange_stream());
-  trace.end(device->exchange_stream());
+  trace.begin("all_reduce", device->comm_stream());
+  trace.end(device->comm_stream());
   const Json json = Json::parse(trace.chrome_json());
   EXPECT_EQ(json[2].at("args").at("name"), "exchange");
   EXPECT_EQ(json[3].at("tid"), json[2].at("tid"));

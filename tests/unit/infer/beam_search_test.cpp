@@ -38,7 +38,7 @@ std::vector<Text> all_pairs(LoadedModel& whole, const Ids& prompt) {
 TEST(BeamSearch, FindsTheLikeliestOfAll) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 29, .length = 9, .page = 2});
+  InferenceEngine decoder(model, {.rows = 29, .length = 9, .page = 2});
   const Ids prompt{3, 1, 7};
   const std::vector<Beam> beams = beam_search(decoder, prompt, {.beams = 29, .tokens = 2});
   const std::vector<Text> texts = all_pairs(whole, prompt);
@@ -57,7 +57,7 @@ TEST(BeamSearch, ProbabilitiesAreThoseOfTheTexts) {
     const test::StoredModel stored(config);
     LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
     for (const int64_t page : {1, 2, 3, 9}) {
-      Decoder decoder(model, {.rows = 4, .length = 9, .page = page});
+      InferenceEngine decoder(model, {.rows = 4, .length = 9, .page = page});
       const Ids prompt{3, 1};
       const std::vector<Beam> beams =
           beam_search(decoder, prompt, {.beams = 4, .tokens = 7, .length_penalty = 0.5, .end = 5});
@@ -84,7 +84,7 @@ TEST(BeamSearch, ProbabilitiesAreThoseOfTheTexts) {
 TEST(BeamSearch, EndsCount) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9});
   const Ids prompt{3, 1};
   const std::vector<double> first = test::next_logprobs(whole, prompt);
   const auto best =
@@ -100,7 +100,7 @@ TEST(BeamSearch, EndsCount) {
 TEST(BeamSearch, EndsWhenNobodyWaits) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9});
   int asked = 0;
   const std::vector<Beam> beams =
       beam_search(decoder, Ids{3, 1}, {.beams = 2, .tokens = 7}, [&] { return ++asked < 3; });
@@ -112,10 +112,10 @@ TEST(BeamSearch, EndsWhenNobodyWaits) {
 TEST(BeamSearch, FindsNothingWhereNothingIsFinite) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
-  const Tensor weights = model.placed().params.distinct().front()->value;
+  const Tensor weights = model.placed().params.unique_params().front()->value;
   const std::vector<double> wrong(static_cast<size_t>(weights.shape.elements()), NAN);
   model.device().upload(wrong.data(), weights.data, wrong.size() * sizeof(double));
-  Decoder decoder(model, {.rows = 2, .length = 9});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9});
   EXPECT_TRUE(beam_search(decoder, Ids{3, 1}, {.beams = 2, .tokens = 5}).empty());
 }
 

@@ -17,7 +17,7 @@ using Ids = std::vector<int32_t>;
 struct Answer {
   Ids ids;
   std::vector<double> logprobs;
-  Finish finish = Finish::None;
+  FinishReason finish = FinishReason::None;
   int events = 0;
 };
 
@@ -32,7 +32,7 @@ TokenSink into(Answer& answer) {
   };
 }
 
-void finish(Batcher& batcher) {
+void finish(ContinuousBatcher& batcher) {
   while (!batcher.is_idle()) batcher.step();
 }
 
@@ -42,8 +42,8 @@ GenerationRequest sampled(Ids prompt, int64_t tokens, int64_t sample = 0) {
 
 Answer alone(const test::StoredModel& stored, const GenerationRequest& request) {
   LoadedModel model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 1, .length = 9, .page = 3});
-  Batcher batcher(decoder);
+  InferenceEngine decoder(model, {.rows = 1, .length = 9, .page = 3});
+  ContinuousBatcher batcher(decoder);
   Answer answer;
   batcher.submit(request, into(answer));
   finish(batcher);
@@ -55,7 +55,7 @@ std::vector<GenerationRequest> many() {
   for (int32_t i = 0; i < 11; ++i) {
     Ids prompt(static_cast<size_t>(1 + i % 5), i);
     requests.push_back(sampled(prompt, 1 + (i * 3) % 5, i));
-    ChoiceOptions& c = requests.back().choice;
+    SamplingOptions& c = requests.back().choice;
     c.temperature = i % 4 * 0.7;
     c.top_k = i % 3 == 0 ? 5 : 0;
     c.top_p = i % 2 == 0 ? 0.7 : 1;
@@ -74,8 +74,8 @@ TEST(Batcher, TextsDoNotDependOnEachOther) {
     LoadedModel model = stored.load(1, 9);
     for (const int64_t rows : {3, 4, 16}) {
       // Too few pages for all rows.
-      Decoder decoder(model, {.rows = rows, .length = 9, .pages = 8, .page = 3});
-      Batcher batcher(decoder);
+      InferenceEngine decoder(model, {.rows = rows, .length = 9, .pages = 8, .page = 3});
+      ContinuousBatcher batcher(decoder);
       std::vector<Answer> answers(requests.size());
       for (size_t i = 0; i < requests.size(); ++i) {
         batcher.submit(requests[i], into(answers[i]));
@@ -87,7 +87,7 @@ TEST(Batcher, TextsDoNotDependOnEachOther) {
         const Answer expected = alone(stored, requests[i]);
         EXPECT_EQ(answers[i].ids, expected.ids) << i;
         EXPECT_EQ(answers[i].logprobs, expected.logprobs) << i;
-        EXPECT_EQ(answers[i].finish, Finish::Length);
+        EXPECT_EQ(answers[i].finish, FinishReason::Length);
         EXPECT_EQ(std::ssize(answers[i].ids), requests[i].tokens);
       }
     }
@@ -114,14 +114,14 @@ TEST(Batcher, EndsWithTheEnd) {
   const auto first = std::find(free.ids.begin(), free.ids.end(), request.end);
   const Answer ended = alone(stored, request);
   EXPECT_EQ(ended.ids, Ids(free.ids.begin(), first));
-  EXPECT_EQ(ended.finish, Finish::End);
+  EXPECT_EQ(ended.finish, FinishReason::End);
 }
 
 TEST(Batcher, CancelledTextsMakeRoom) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9, .page = 3});
-  Batcher batcher(decoder);
+  InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 3});
+  ContinuousBatcher batcher(decoder);
   Answer first, second, third;
   const int64_t number = batcher.submit(sampled({3}, 8), into(first));
   batcher.submit(sampled({4}, 8), into(second));
@@ -144,8 +144,8 @@ TEST(Batcher, CancelledTextsMakeRoom) {
 TEST(Batcher, SinksMayCancel) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9, .page = 3});
-  Batcher batcher(decoder);
+  InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 3});
+  ContinuousBatcher batcher(decoder);
   int heard = 0;
   int64_t number = 0;
   GenerationRequest request = sampled({3, 2, 1}, 6);
@@ -163,8 +163,8 @@ TEST(Batcher, SinksMayCancel) {
 TEST(Batcher, PromptsAndAlternatives) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9, .page = 3});
-  Batcher batcher(decoder);
+  InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 3});
+  ContinuousBatcher batcher(decoder);
   GenerationRequest request = sampled({3, 2, 1}, 2);
   request.choice.temperature = 0;
   request.alternatives = 3;
@@ -186,15 +186,15 @@ TEST(Batcher, PromptsAndAlternatives) {
   batcher.submit(request, [&](const TokenEvent& event) { events.push_back(event); });
   finish(batcher);
   ASSERT_EQ(events.size(), 1u);
-  EXPECT_EQ(events[0].finish, Finish::Length);
+  EXPECT_EQ(events[0].finish, FinishReason::Length);
   EXPECT_EQ(events[0].prompt.size(), 2u);
 }
 
 TEST(Batcher, SaysWhyNot) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9, .pages = 2, .page = 3});
-  const Batcher batcher(decoder);
+  InferenceEngine decoder(model, {.rows = 2, .length = 9, .pages = 2, .page = 3});
+  const ContinuousBatcher batcher(decoder);
   EXPECT_EQ(batcher.why_not(sampled({1}, 5)), "");
   EXPECT_NE(batcher.why_not(sampled({}, 5)), "");
   EXPECT_NE(batcher.why_not(sampled({1}, 9)).find("9 is what fits"), std::string::npos);
@@ -211,7 +211,7 @@ TEST(Batcher, LeadsOtherRanks) {
   const test::StoredModel stored;
   const std::vector<GenerationRequest> requests = many();
   for (const auto& [tensor, pipeline] : {std::pair{2, 1}, {1, 2}, {2, 2}}) {
-    ModelUse use{.device = {.kind = DeviceKind::Reference, .threads = 1}, .length = 9};
+    InferenceSetup use{.device = {.kind = DeviceKind::Reference, .threads = 1}, .length = 9};
     use.parallel.ranks = tensor * pipeline;
     use.parallel.tensor = tensor;
     use.parallel.pipeline = pipeline;
@@ -219,14 +219,14 @@ TEST(Batcher, LeadsOtherRanks) {
     run_ranks(tensor * pipeline, std::chrono::minutes(1), [&](Communicator& world) {
       const std::unique_ptr<Device> device = make_device(use.device);
       LoadedModel model(stored.folder(), use, *device, world);
-      Decoder decoder(model, {.rows = 4, .length = 9, .page = 3});
+      InferenceEngine decoder(model, {.rows = 4, .length = 9, .page = 3});
       if (world.rank() != 0) {
-        decoder.follow();
+        decoder.follow_leader();
         return;
       }
-      decoder.lead();
-      decoder.keep_followers();
-      Batcher batcher(decoder);
+      decoder.lead_ranks();
+      decoder.ping_followers();
+      ContinuousBatcher batcher(decoder);
       for (size_t i = 0; i < requests.size(); ++i) {
         GenerationRequest request = requests[i];
         request.score_prompt = i == 3;

@@ -24,13 +24,11 @@ Config wide(Config config) {
 
 struct Text {
   Ids tokens, pages;
-  DecoderRow row() const {
-    return {.tokens = tokens, .pages = pages, .choice = {.temperature = 0}};
-  }
+  EngineRow row() const { return {.tokens = tokens, .pages = pages, .choice = {.temperature = 0}}; }
 };
 
-std::vector<DecoderRow> rows_of(const std::vector<Text>& texts) {
-  std::vector<DecoderRow> rows;
+std::vector<EngineRow> rows_of(const std::vector<Text>& texts) {
+  std::vector<EngineRow> rows;
   for (const Text& text : texts) rows.push_back(text.row());
   return rows;
 }
@@ -46,7 +44,7 @@ class DeviceDecoder {
 
   // Three times the same shape: as it is, recorded, replayed.
   void check(size_t texts) {
-    const bool records = model_.device().can_record();
+    const bool records = model_.device().supports_graphs();
     const int64_t before = decoder_.replays();
     for (int round = 0; round < 3; ++round) prompts(texts, round);
     EXPECT_EQ(decoder_.replays() - before, records ? 2 : 0) << "of prompts";
@@ -56,7 +54,7 @@ class DeviceDecoder {
     }
     // The step behind is issued before this one is collected.
     decoder_.decode(rows_of(texts_));
-    decoder_.decode_further(rows_of(texts_));
+    decoder_.decode_ahead(rows_of(texts_));
     collect();
     collect();
     EXPECT_EQ(decoder_.replays() - before, records ? 2 + 4 : 0);
@@ -84,7 +82,7 @@ class DeviceDecoder {
 
   // What was chosen is about as likely as the reference's choice, and as likely as was said.
   void collect() {
-    const std::span<const Chosen> chosen = decoder_.collect();
+    const std::span<const SampledToken> chosen = decoder_.collect();
     ASSERT_EQ(chosen.size(), texts_.size());
     for (size_t i = 0; i < texts_.size(); ++i) {
       const std::vector<double> expected = test::next_logprobs(whole_, texts_[i].tokens);
@@ -99,7 +97,7 @@ class DeviceDecoder {
 
   test::StoredModel stored_;
   LoadedModel whole_, model_;
-  Decoder decoder_;
+  InferenceEngine decoder_;
   double tolerance_;
   std::vector<Text> texts_;
 };

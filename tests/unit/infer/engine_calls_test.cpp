@@ -16,7 +16,7 @@ using Ids = std::vector<int32_t>;
 class CountedWorld final : public Communicator {
  public:
   explicit CountedWorld(Communicator& real) : Communicator(real.rank(), real.size()), real_(real) {}
-  int64_t largest(int64_t here) override { return real_.largest(here); }
+  int64_t all_reduce_max_host(int64_t here) override { return real_.all_reduce_max_host(here); }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
     return real_.split(ranks);
   }
@@ -42,7 +42,7 @@ class CountedWorld final : public Communicator {
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override {
     return real_.send(ex, tensor, to, channel).number;
   }
-  void do_await(Exec& ex, const Sent& sent) override { real_.await(ex, sent); }
+  void do_await(Exec& ex, const SendTicket& sent) override { real_.wait_send(ex, sent); }
   void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) override {
     real_.recv(ex, tensor, from, channel);
   }
@@ -56,44 +56,44 @@ constexpr DeviceConfig kDevice{.kind = DeviceKind::Reference, .threads = 1};
 // Both see the same broadcasts.
 struct Rank {
   CountedWorld& world;
-  DecoderCalls& calls;
+  EngineCalls& calls;
   int taken() { return std::exchange(world.broadcasts, 0); }
 };
 
-void with_two_ranks(const DecoderLimits& limits, FunctionRef<void(Rank rank)> tells,
+void with_two_ranks(const EngineLimits& limits, FunctionRef<void(Rank rank)> tells,
                     FunctionRef<void(Rank rank)> hears) {
   run_ranks(2, std::chrono::minutes(1), [&](Communicator& real) {
     CountedWorld world(real);
     const std::unique_ptr<Device> device = make_device(kDevice);
-    DecoderCalls calls(world, *device, limits);
+    EngineCalls calls(world, *device, limits);
     (real.rank() == 0 ? tells : hears)({world, calls});
   });
 }
 
-using Kind = DecoderCall::Kind;
+using Kind = EngineCall::Kind;
 
-TEST(DecoderCalls, AreHeardAsTheyAreTold) {
+TEST(EngineCalls, AreHeardAsTheyAreTold) {
   const Ids prompt(2000, 7), text{3, 1, 4}, pages{2, 0, 1};
-  const DecoderRow drawn{
+  const EngineRow drawn{
       .tokens = text, .pages = pages, .choice = {.temperature = 0.5, .top_k = 3}, .key = -5};
-  DecoderRow penalized = drawn;
+  EngineRow penalized = drawn;
   penalized.choice.repetition_penalty = 2;
-  const std::vector<DecoderRow> both{drawn, penalized};
+  const std::vector<EngineRow> both{drawn, penalized};
   with_two_ranks(
       {.rows = 2, .length = 2100, .page = 700},
       [&](Rank rank) {
-        rank.calls.tell(Kind::Prefill, std::vector<DecoderRow>{{.tokens = prompt}, drawn});
+        rank.calls.tell(Kind::Prefill, std::vector<EngineRow>{{.tokens = prompt}, drawn});
         rank.calls.tell(Kind::DecodeFurther, both);
         rank.calls.tell(Kind::CopyPage, {}, 6, 9);
       },
       [&](Rank rank) {
-        const DecoderCall first = rank.calls.hear();
+        const EngineCall first = rank.calls.hear();
         EXPECT_EQ(first.kind, Kind::Prefill);
         ASSERT_EQ(first.rows.size(), 2u);
         EXPECT_EQ(first.rows[0].tokens, prompt);
         EXPECT_EQ(first.rows[1].tokens, text);
         EXPECT_EQ(first.rows[1].pages, pages);
-        const DecoderCall step = rank.calls.hear();
+        const EngineCall step = rank.calls.hear();
         EXPECT_EQ(step.kind, Kind::DecodeFurther);
         ASSERT_EQ(step.rows.size(), 2u);
         // Those before the last are in the cache.
@@ -102,7 +102,7 @@ TEST(DecoderCalls, AreHeardAsTheyAreTold) {
         EXPECT_EQ(step.rows[0].choice.top_k, 3);
         EXPECT_EQ(step.rows[0].key, -5);
         EXPECT_EQ(step.rows[1].tokens, text);
-        const DecoderCall copy = rank.calls.hear();
+        const EngineCall copy = rank.calls.hear();
         EXPECT_EQ(copy.kind, Kind::CopyPage);
         EXPECT_TRUE(copy.rows.empty());
         EXPECT_EQ(copy.from, 6);
@@ -110,14 +110,14 @@ TEST(DecoderCalls, AreHeardAsTheyAreTold) {
       });
 }
 
-TEST(DecoderCalls, AStepTakesOneBroadcast) {
+TEST(EngineCalls, AStepTakesOneBroadcast) {
   const Ids tokens(99, 1), pages(50, 1);
-  const std::vector<DecoderRow> rows(20, {.tokens = tokens, .pages = pages});
+  const std::vector<EngineRow> rows(20, {.tokens = tokens, .pages = pages});
   with_two_ranks(
       {.rows = 20, .length = 100, .page = 2},
       [&](Rank rank) {
         for (const Kind kind : {Kind::Decode, Kind::DecodeFurther, Kind::Nothing}) {
-          rank.calls.tell(kind, kind == Kind::Nothing ? std::vector<DecoderRow>{} : rows);
+          rank.calls.tell(kind, kind == Kind::Nothing ? std::vector<EngineRow>{} : rows);
           EXPECT_EQ(rank.taken(), 1);
         }
         rank.calls.tell(Kind::Prefill, rows);
@@ -130,7 +130,7 @@ TEST(DecoderCalls, AStepTakesOneBroadcast) {
       });
 }
 
-TEST(DecoderCalls, CollectingIsToldWithTheNextCall) {
+TEST(EngineCalls, CollectingIsToldWithTheNextCall) {
   with_two_ranks(
       {.rows = 1, .length = 4, .page = 2},
       [](Rank rank) {
@@ -147,9 +147,9 @@ TEST(DecoderCalls, CollectingIsToldWithTheNextCall) {
 }
 
 // What is rarely as long as it can be does not make every call long.
-TEST(DecoderCalls, ShortOnesStayShort) {
+TEST(EngineCalls, ShortOnesStayShort) {
   const Ids tokens(1, 5), pages(1000, 3);
-  const std::vector<DecoderRow> rows(100, {.tokens = tokens, .pages = pages});
+  const std::vector<EngineRow> rows(100, {.tokens = tokens, .pages = pages});
   with_two_ranks(
       {.rows = 100, .length = 1000, .page = 1},
       [&](Rank rank) {
@@ -161,29 +161,29 @@ TEST(DecoderCalls, ShortOnesStayShort) {
       },
       [&](Rank rank) {
         rank.calls.hear();
-        const DecoderCall call = rank.calls.hear();
+        const EngineCall call = rank.calls.hear();
         ASSERT_EQ(call.rows.size(), 100u);
-        for (const DecoderCall::Row& row : call.rows) EXPECT_EQ(row.pages, pages);
+        for (const EngineCall::Row& row : call.rows) EXPECT_EQ(row.pages, pages);
       });
 }
 
 // A text of a prompt and so many steps costs as many broadcasts, and one for the end.
-TEST(DecoderCalls, OfALedDecoder) {
+TEST(EngineCalls, OfALedDecoder) {
   const test::StoredModel stored;
-  ModelUse use{.device = kDevice, .length = 9};
+  InferenceSetup use{.device = kDevice, .length = 9};
   use.parallel.ranks = use.parallel.tensor = 2;
   run_ranks(2, std::chrono::minutes(1), [&](Communicator& real) {
     CountedWorld world(real);
     const std::unique_ptr<Device> device = make_device(kDevice);
     LoadedModel model(stored.folder(), use, *device, world);
     {
-      Decoder decoder(model, {.rows = 1, .length = 9, .page = 3});
+      InferenceEngine decoder(model, {.rows = 1, .length = 9, .page = 3});
       world.broadcasts = 0;
-      if (world.rank() != 0) return decoder.follow();
-      decoder.lead();
+      if (world.rank() != 0) return decoder.follow_leader();
+      decoder.lead_ranks();
       Ids tokens{3, 1};
       const Ids pages{2, 0, 1};
-      const auto row = [&] { return std::vector<DecoderRow>{{.tokens = tokens, .pages = pages}}; };
+      const auto row = [&] { return std::vector<EngineRow>{{.tokens = tokens, .pages = pages}}; };
       decoder.prefill(row());
       for (int step = 0; step < 5; ++step) {
         tokens.push_back(decoder.collect()[0].id);

@@ -15,23 +15,24 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-constexpr ChoiceOptions kGreedy{.temperature = 0};
+constexpr SamplingOptions kGreedy{.temperature = 0};
 
 using test::next_logprobs;
 
 struct Row {
   Ids tokens, pages;
-  DecoderRow row() const { return {.tokens = tokens, .pages = pages, .choice = kGreedy}; }
+  EngineRow row() const { return {.tokens = tokens, .pages = pages, .choice = kGreedy}; }
 };
 
-std::vector<DecoderRow> rows_of(const std::vector<Row>& rows) {
-  std::vector<DecoderRow> all;
+std::vector<EngineRow> rows_of(const std::vector<Row>& rows) {
+  std::vector<EngineRow> all;
   for (const Row& row : rows) all.push_back(row.row());
   return all;
 }
 
 // Appends what was chosen after checking it against the model without a cache.
-void expect_likeliest(LoadedModel& whole, std::span<const Chosen> chosen, std::vector<Row>& rows) {
+void expect_likeliest(LoadedModel& whole, std::span<const SampledToken> chosen,
+                      std::vector<Row>& rows) {
   ASSERT_EQ(chosen.size(), rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::vector<double> expected = next_logprobs(whole, rows[i].tokens);
@@ -53,7 +54,7 @@ TEST(Decoder, AgreesWithWholeSequences) {
   for (const Config& config : {test::tiny_gpt(), test::tiny_llama(), windowed()}) {
     const test::StoredModel stored(config);
     LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
-    Decoder decoder(model, {.rows = 3, .length = 9, .pages = 14, .page = 2});
+    InferenceEngine decoder(model, {.rows = 3, .length = 9, .pages = 14, .page = 2});
     std::vector<Row> rows{
         {{3, 1}, {7, 2, 13, 0, 5}}, {{28, 4, 4, 9, 11}, {1, 12, 3, 10, 6}}, {{17}, {8, 4, 11, 9}}};
     decoder.prefill(rows_of(rows));
@@ -64,7 +65,7 @@ TEST(Decoder, AgreesWithWholeSequences) {
     }
     // The step behind is issued before this one is collected.
     decoder.decode(rows_of(rows));
-    decoder.decode_further(rows_of(rows));
+    decoder.decode_ahead(rows_of(rows));
     expect_likeliest(whole, decoder.collect(), rows);
     expect_likeliest(whole, decoder.collect(), rows);
   }
@@ -74,7 +75,7 @@ TEST(Decoder, AgreesWithWholeSequences) {
 TEST(Decoder, RowsChangePlaces) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9, .page = 4});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 4});
   std::vector<Row> first{{{3, 1}, {0, 1, 2}}}, second{{{5, 6, 7}, {3, 4, 5}}};
   decoder.prefill(rows_of(first));
   expect_likeliest(whole, decoder.collect(), first);
@@ -91,7 +92,7 @@ TEST(Decoder, RowsChangePlaces) {
 TEST(Decoder, CopiedPages) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9, .page = 4, .prefill_tokens = 9});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 4, .prefill_tokens = 9});
   std::vector<Row> one{{{3, 1, 4, 1, 5}, {0, 1, 2}}};
   decoder.prefill(rows_of(one));
   expect_likeliest(whole, decoder.collect(), one);
@@ -108,7 +109,7 @@ TEST(Decoder, CopiedPages) {
 TEST(Decoder, ScoresPrompts) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9});
   const std::vector<Row> rows{{{3, 1, 4, 1, 5}, {}}, {{28, 2}, {}}};
   const std::vector<double> scores = decoder.score(rows_of(rows));
   ASSERT_EQ(scores.size(), 5u);
@@ -124,7 +125,7 @@ TEST(Decoder, ScoresPrompts) {
 TEST(Decoder, LogitsOfTheCollectedStep) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9});
   const std::vector<Row> rows{{{3, 1}, {0}}, {{5}, {1}}};
   decoder.prefill(rows_of(rows));
   decoder.collect();
@@ -138,22 +139,22 @@ TEST(Decoder, LogitsOfTheCollectedStep) {
 }
 
 // The tokens that `prompts` are continued with, greedily, by the ranks of a layout.
-std::vector<std::vector<Chosen>> continued(const test::StoredModel& stored, int tensor,
-                                           int pipeline) {
-  std::vector<std::vector<Chosen>> steps;
-  ModelUse use{.device = {.kind = DeviceKind::Reference, .threads = 1}, .length = 9};
+std::vector<std::vector<SampledToken>> continued(const test::StoredModel& stored, int tensor,
+                                                 int pipeline) {
+  std::vector<std::vector<SampledToken>> steps;
+  InferenceSetup use{.device = {.kind = DeviceKind::Reference, .threads = 1}, .length = 9};
   use.parallel.ranks = tensor * pipeline;
   use.parallel.tensor = tensor;
   use.parallel.pipeline = pipeline;
   run_ranks(tensor * pipeline, std::chrono::minutes(1), [&](Communicator& world) {
     const std::unique_ptr<Device> device = make_device(use.device);
     LoadedModel model(stored.folder(), use, *device, world);
-    Decoder decoder(model, {.rows = 2, .length = 9, .page = 2});
+    InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 2});
     std::vector<Row> rows{{{3, 1}, {7, 2, 1, 0}}, {{28, 4, 4}, {3, 6, 4, 5}}};
-    std::vector<std::vector<Chosen>> here;
+    std::vector<std::vector<SampledToken>> here;
     decoder.prefill(rows_of(rows));
     for (int step = 0; step < 4; ++step) {
-      const std::span<const Chosen> chosen = decoder.collect();
+      const std::span<const SampledToken> chosen = decoder.collect();
       here.emplace_back(chosen.begin(), chosen.end());
       for (size_t i = 0; i < rows.size(); ++i) rows[i].tokens.push_back(chosen[i].id);
       decoder.decode(rows_of(rows));

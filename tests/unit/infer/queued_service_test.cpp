@@ -27,9 +27,9 @@ class Heard {
       changed_.notify_all();
     };
   }
-  Finish wait() {
+  FinishReason wait() {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, 10s, [&] { return finish_ != Finish::None; });
+    changed_.wait_for(lock, 10s, [&] { return finish_ != FinishReason::None; });
     return finish_;
   }
   Ids ids() {
@@ -46,7 +46,7 @@ class Heard {
   std::condition_variable changed_;
   Ids ids_;
   int events_ = 0;
-  Finish finish_ = Finish::None;
+  FinishReason finish_ = FinishReason::None;
 };
 
 // Makes the model wait: the sink of one text that does not return before it is told to. (A sink
@@ -77,8 +77,8 @@ class Gate {
   bool is_inside_ = false, is_open_ = false;
 };
 
-struct Rig {
-  explicit Rig(int64_t rows = 2, int64_t waiting = 100)
+struct OpRig {
+  explicit OpRig(int64_t rows = 2, int64_t waiting = 100)
       : model(stored.load(rows, 9)),
         decoder(model, {.rows = rows, .length = 9, .page = 3}),
         batcher(decoder),
@@ -99,8 +99,8 @@ struct Rig {
 
   test::StoredModel stored{};
   LoadedModel model;
-  Decoder decoder;
-  Batcher batcher;
+  InferenceEngine decoder;
+  ContinuousBatcher batcher;
   QueuedService service;
 };
 
@@ -109,12 +109,12 @@ GenerationRequest request_of(Ids prompt, int64_t tokens) {
 }
 
 TEST(QueuedService, GivesWhatTheBatcherGives) {
-  Rig rig;
+  OpRig rig;
   std::vector<Heard> heard(5);
   std::vector<Ticket> tickets;
   for (int32_t i = 0; i < 5; ++i)
     tickets.push_back(rig.submit(request_of({i, 1, 2}, 4), heard[static_cast<size_t>(i)].sink()));
-  for (Heard& each : heard) EXPECT_EQ(each.wait(), Finish::Length);
+  for (Heard& each : heard) EXPECT_EQ(each.wait(), FinishReason::Length);
   EXPECT_TRUE(rig.service.drain(10));
   tickets.clear();
   const ServiceCounts counts = rig.service.counts();
@@ -127,9 +127,9 @@ TEST(QueuedService, GivesWhatTheBatcherGives) {
   EXPECT_GT(counts.steps, 0);
 
   LoadedModel model = rig.stored.load(1, 9);
-  Decoder decoder(model, {.rows = 1, .length = 9, .page = 3});
+  InferenceEngine decoder(model, {.rows = 1, .length = 9, .page = 3});
   for (int32_t i = 0; i < 5; ++i) {
-    Batcher batcher(decoder);
+    ContinuousBatcher batcher(decoder);
     Ids ids;
     batcher.submit(request_of({i, 1, 2}, 4),
                    [&](const TokenEvent& event) { ids.push_back(event.token.id); });
@@ -139,7 +139,7 @@ TEST(QueuedService, GivesWhatTheBatcherGives) {
 }
 
 TEST(QueuedService, RefusesWhatDoesNotFitAndWhatIsTooMuch) {
-  Rig rig(1, 2);
+  OpRig rig(1, 2);
   const auto refused = rig.service.submit(request_of({1}, 100), [](const TokenEvent&) {}, 1);
   EXPECT_EQ(refused.ticket, nullptr);
   EXPECT_FALSE(refused.is_full);
@@ -161,14 +161,14 @@ TEST(QueuedService, RefusesWhatDoesNotFitAndWhatIsTooMuch) {
   Heard last;
   const Ticket fits = rig.submit(request_of({1}, 1), last.sink());
   gate.open();
-  EXPECT_EQ(last.wait(), Finish::Length);
-  EXPECT_EQ(heard[1].wait(), Finish::Length);
+  EXPECT_EQ(last.wait(), FinishReason::Length);
+  EXPECT_EQ(heard[1].wait(), FinishReason::Length);
   EXPECT_EQ(heard[0].events(), 0);
 }
 
 // Many texts of one do not keep another waiting: it is the second to start, not the last.
 TEST(QueuedService, GroupsTakeTurns) {
-  Rig rig(1);
+  OpRig rig(1);
   Gate gate;
   const Ticket first = rig.submit(request_of({1}, 1), gate.sink(), 7);
   gate.wait_inside();
@@ -193,7 +193,7 @@ TEST(QueuedService, GroupsTakeTurns) {
 
 // A search has the model for itself, in its turn.
 TEST(QueuedService, SearchesBetweenTexts) {
-  Rig rig(2);
+  OpRig rig(2);
   Gate gate;
   Heard before[2], after[2];
   std::mutex mutex;
@@ -216,7 +216,7 @@ TEST(QueuedService, SearchesBetweenTexts) {
   EXPECT_EQ(before[0].ids(), after[0].ids());
   EXPECT_EQ(before[0].ids().size(), 6U);
   LoadedModel model = rig.stored.load(2, 9);
-  Decoder decoder(model, {.rows = 2, .length = 9, .page = 3});
+  InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 3});
   const std::vector<Beam> expected =
       beam_search(decoder, std::vector<int32_t>{3, 4}, {.beams = 2, .tokens = 3});
   ASSERT_EQ(found.size(), expected.size());
@@ -233,8 +233,8 @@ QueueOptions::Search long_search() {
 }
 
 TEST(QueuedService, ASearchThatNobodyWantsEnds) {
-  Rig rig;
-  Batcher batcher(rig.decoder);
+  OpRig rig;
+  ContinuousBatcher batcher(rig.decoder);
   QueuedService service(batcher, {.rows = 1, .waiting = 1, .search = long_search()});
   std::atomic<bool> is_heard{false};
   auto answer = service.search(
@@ -251,7 +251,7 @@ TEST(QueuedService, ASearchThatNobodyWantsEnds) {
 }
 
 TEST(QueuedService, RefusesSearchesThatDoNotFit) {
-  Rig rig(2);
+  OpRig rig(2);
   const auto why = [&](int64_t beams, int64_t tokens) {
     return rig.service
         .search(
@@ -268,7 +268,7 @@ TEST(QueuedService, RefusesSearchesThatDoNotFit) {
 }
 
 TEST(QueuedService, NothingIsHeardOfWhatIsCancelled) {
-  Rig rig(2);
+  OpRig rig(2);
   Gate gate;
   Heard heard;
   const Ticket slow = rig.submit(request_of({1}, 5), gate.sink());
@@ -283,7 +283,7 @@ TEST(QueuedService, NothingIsHeardOfWhatIsCancelled) {
 }
 
 TEST(QueuedService, CancellingWhatRunsFreesItsPages) {
-  Rig rig(1);
+  OpRig rig(1);
   for (int i = 0; i < 20; ++i) {
     std::atomic<int> events{0};
     Ticket ticket = rig.submit(request_of({1, 2}, 7), [&](const TokenEvent&) { ++events; });
@@ -298,7 +298,7 @@ TEST(QueuedService, CancellingWhatRunsFreesItsPages) {
 }
 
 TEST(QueuedService, DrainingTakesNothingNew) {
-  Rig rig(1);
+  OpRig rig(1);
   Gate gate;
   const Ticket slow = rig.submit(request_of({1}, 1), gate.sink());
   gate.wait_inside();
@@ -310,21 +310,21 @@ TEST(QueuedService, DrainingTakesNothingNew) {
 }
 
 TEST(QueuedService, AFailureIsToldToAll) {
-  Rig rig(2);
+  OpRig rig(2);
   Gate gate;
   Heard heard[2];
   // A sink that throws stands for a model that does.
   const Ticket first = rig.submit(request_of({1}, 3), [&](const TokenEvent& event) {
     gate.sink()(event);
-    if (event.finish == Finish::None) throw Error(ErrorKind::Device, "the device is gone");
+    if (event.finish == FinishReason::None) throw Error(ErrorKind::Device, "the device is gone");
   });
   gate.wait_inside();
   const Ticket running = rig.submit(request_of({1}, 3), heard[0].sink());
   const Ticket waiting = rig.submit(request_of({1}, 3), heard[1].sink());
   EXPECT_EQ(rig.service.failure(), "");
   gate.open();
-  EXPECT_EQ(heard[0].wait(), Finish::Failed);
-  EXPECT_EQ(heard[1].wait(), Finish::Failed);
+  EXPECT_EQ(heard[0].wait(), FinishReason::Failed);
+  EXPECT_EQ(heard[1].wait(), FinishReason::Failed);
   EXPECT_NE(rig.service.failure().find("the device is gone"), std::string::npos);
   EXPECT_NE(rig.service.error(), nullptr);
   const auto refused = rig.service.submit(request_of({1}, 1), [](const TokenEvent&) {}, 1);

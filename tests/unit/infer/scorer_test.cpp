@@ -67,7 +67,7 @@ Scores scored_by_one(const test::StoredModel& stored, const std::vector<ScoringI
 // On every rank; all of them must say the same.
 Scores scored_by_ranks(const ModelFolder& folder, const std::vector<ScoringItem>& items,
                        int64_t tensor, int64_t pipeline, int64_t batch) {
-  ModelUse use{
+  InferenceSetup use{
       .device = {.kind = DeviceKind::Reference, .threads = 1}, .sequences = batch, .length = 8};
   use.parallel.ranks = tensor * pipeline;
   use.parallel.tensor = tensor;

@@ -114,7 +114,7 @@ std::string text_of(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   return replace_invalid_utf8(tokenizer.decode(ids, SpecialIds::LeaveOut));
 }
 
-std::string streamed(TextStream& stream, std::span<const int32_t> ids) {
+std::string streamed(TextStreamer& stream, std::span<const int32_t> ids) {
   std::string text;
   for (const int32_t id : ids) text += stream.add(id).text;
   return text + stream.finish();
@@ -123,12 +123,12 @@ std::string streamed(TextStream& stream, std::span<const int32_t> ids) {
 // Behind each group of ids, what has been given is the beginning of their text so far, in whole
 // characters, and in the end all of it.
 void expect_same_as_whole(const Tokenizer& tokenizer, const std::vector<Ids>& groups) {
-  TextStream stream(tokenizer);
+  TextStreamer stream(tokenizer);
   std::string given;
   Ids ids;
   for (const Ids& group : groups) {
     for (const int32_t id : group) {
-      const TextStream::Piece piece = stream.add(id);
+      const TextStreamer::Piece piece = stream.add(id);
       EXPECT_FALSE(piece.stopped);
       EXPECT_EQ(valid_utf8_prefix(piece.text), piece.text.size());
       given += piece.text;
@@ -161,7 +161,7 @@ std::vector<Ids> each_below(int32_t end) {
   return groups;
 }
 
-TEST(TextStream, RandomBytes) {
+TEST(TextStreamer, RandomBytes) {
   const ByteTokenizer tokenizer;
   // Mostly what begins and continues characters.
   std::vector<Ids> groups{{'a'}, {256}, {0xE2, 0x82, 0xAC}, {0xF0, 0x9F, 0x98, 0x80}};
@@ -170,26 +170,26 @@ TEST(TextStream, RandomBytes) {
   expect_same_for_random(tokenizer, groups);
 }
 
-TEST(TextStream, RandomByteLevel) { expect_same_for_random(*tiny_gpt2(), each_below(261)); }
+TEST(TextStreamer, RandomByteLevel) { expect_same_for_random(*tiny_gpt2(), each_below(261)); }
 
-TEST(TextStream, RandomNumbers) { expect_same_for_random(NullTokenizer(12, 11), each_below(12)); }
+TEST(TextStreamer, RandomNumbers) { expect_same_for_random(NullTokenizer(12, 11), each_below(12)); }
 
-TEST(TextStream, RandomWordPieces) {
+TEST(TextStreamer, RandomWordPieces) {
   expect_same_for_random(*of_json(wordpiece_json()), each_below(8));
 }
 
-TEST(TextStream, RandomMetaspace) {
+TEST(TextStreamer, RandomMetaspace) {
   expect_same_for_random(*of_json(metaspace_json()), each_below(7));
 }
 
-TEST(TextStream, RandomByteFallback) {
+TEST(TextStreamer, RandomByteFallback) {
   // Both bytes of a character together: of wrong ones a whole text knows more than its beginning.
   std::vector<Ids> groups{{3, 4}};
   for (const int32_t id : {0, 1, 2, 5, 6, 7, 8}) groups.push_back({id});
   expect_same_for_random(*of_json(llama_json()), groups);
 }
 
-TEST(TextStream, RandomSentencePieces) {
+TEST(TextStreamer, RandomSentencePieces) {
   std::vector<Ids> groups = each_below(7);
   for (const int32_t byte : {0x0A, 0x41, 0x80, 0xA9, 0xC3, 0xE2, 0xFF})
     groups.push_back({7 + byte});
@@ -198,7 +198,7 @@ TEST(TextStream, RandomSentencePieces) {
   expect_same_for_random(*sentencepiece(true), groups);
 }
 
-TEST(TextStream, RealTexts) {
+TEST(TextStreamer, RealTexts) {
   std::mt19937 random(2);
   const auto gpt2 = tiny_gpt2(), pieces = sentencepiece(true);
   ByteTokenizer bytes;
@@ -213,9 +213,9 @@ TEST(TextStream, RealTexts) {
   }
 }
 
-TEST(TextStream, GivesWhatIsWholeAtOnce) {
+TEST(TextStreamer, GivesWhatIsWholeAtOnce) {
   const ByteTokenizer tokenizer;
-  TextStream stream(tokenizer);
+  TextStreamer stream(tokenizer);
   EXPECT_EQ(stream.add('a').text, "a");
   EXPECT_EQ(stream.add(0xC3).text, "");
   EXPECT_EQ(stream.add(0xA9).text, "\u00E9");
@@ -225,7 +225,7 @@ TEST(TextStream, GivesWhatIsWholeAtOnce) {
   EXPECT_EQ(stream.finish(), "\uFFFD");
 
   const auto llama = of_json(llama_json());
-  TextStream bytes(*llama);
+  TextStreamer bytes(*llama);
   EXPECT_EQ(bytes.add(7).text, "ab");
   EXPECT_EQ(bytes.add(7).text, " ab");
   EXPECT_EQ(bytes.add(3).text, "");
@@ -234,20 +234,20 @@ TEST(TextStream, GivesWhatIsWholeAtOnce) {
   EXPECT_EQ(bytes.add(6).text, "\uFFFDa");
 }
 
-TEST(TextStream, ContinuesAPrompt) {
+TEST(TextStreamer, ContinuesAPrompt) {
   const auto pieces = sentencepiece(true), words = of_json(wordpiece_json());
-  TextStream behind(*pieces, {}, Ids{5});
+  TextStreamer behind(*pieces, {}, Ids{5});
   EXPECT_EQ(behind.add(6).text, " b");
-  TextStream behind_nothing(*pieces, {}, Ids{1});
+  TextStreamer behind_nothing(*pieces, {}, Ids{1});
   EXPECT_EQ(behind_nothing.add(6).text, "b");
-  TextStream word(*words, {}, Ids{3});
+  TextStreamer word(*words, {}, Ids{3});
   EXPECT_EQ(word.add(4).text, "do");
   EXPECT_EQ(word.add(3).text, " un");
 }
 
-TEST(TextStream, WaitsForAFewIdsOnly) {
+TEST(TextStreamer, WaitsForAFewIdsOnly) {
   const auto pieces = sentencepiece(true);
-  TextStream wrong(*pieces), blank(*pieces);
+  TextStreamer wrong(*pieces), blank(*pieces);
   std::string text;
   for (int i = 0; i < 1000; ++i) text += wrong.add(7 + 0xFF).text;
   EXPECT_GT(text.size(), 2500u);
@@ -261,10 +261,10 @@ struct Stopped {
 };
 Stopped until_stop(std::string_view bytes, std::vector<std::string> stops) {
   const ByteTokenizer tokenizer;
-  TextStream stream(tokenizer, std::move(stops));
+  TextStreamer stream(tokenizer, std::move(stops));
   Stopped result{"", -1};
   for (size_t i = 0; i < bytes.size(); ++i) {
-    const TextStream::Piece piece = stream.add(static_cast<unsigned char>(bytes[i]));
+    const TextStreamer::Piece piece = stream.add(static_cast<unsigned char>(bytes[i]));
     result.text += piece.text;
     if (piece.stopped && result.after < 0) result.after = static_cast<int64_t>(i) + 1;
   }
@@ -272,7 +272,7 @@ Stopped until_stop(std::string_view bytes, std::vector<std::string> stops) {
   return result;
 }
 
-TEST(TextStream, Stops) {
+TEST(TextStreamer, Stops) {
   EXPECT_EQ(until_stop("one\n\ntwo", {"\n\n"}).text, "one");
   EXPECT_EQ(until_stop("one\n\ntwo", {"\n\n"}).after, 5);
   EXPECT_EQ(until_stop("one\ntwo", {"\n\n"}).text, "one\ntwo");
@@ -285,13 +285,13 @@ TEST(TextStream, Stops) {
   EXPECT_EQ(until_stop("x", {"x", "longer"}).after, 1);
 }
 
-TEST(TextStream, TheStopThatIsCompleteFirst) {
+TEST(TextStreamer, TheStopThatIsCompleteFirst) {
   EXPECT_EQ(until_stop("abcd", {"abcd", "c"}).text, "ab");
   EXPECT_EQ(until_stop("abcd", {"c", "bc"}).text, "a");
   // The same when one token brings all of it.
   const auto gpt2 = tiny_gpt2();
-  TextStream stream(*gpt2, {" the", "h"});
-  const TextStream::Piece piece = stream.add(259);
+  TextStreamer stream(*gpt2, {" the", "h"});
+  const TextStreamer::Piece piece = stream.add(259);
   EXPECT_EQ(piece.text, " t");
   EXPECT_TRUE(piece.stopped);
   EXPECT_TRUE(stream.add('a').stopped);
@@ -300,7 +300,7 @@ TEST(TextStream, TheStopThatIsCompleteFirst) {
 }
 
 // A stop string that is found where the whole text has it, however it is cut into tokens.
-TEST(TextStream, RandomStops) {
+TEST(TextStreamer, RandomStops) {
   std::mt19937 random(3);
   const auto draw = [&](size_t most) {
     std::string text;
@@ -322,9 +322,9 @@ TEST(TextStream, RandomStops) {
   }
 }
 
-TEST(TextStream, SpecialTokensHaveNoText) {
+TEST(TextStreamer, SpecialTokensHaveNoText) {
   const auto gpt2 = tiny_gpt2();
-  TextStream stream(*gpt2);
+  TextStreamer stream(*gpt2);
   EXPECT_EQ(streamed(stream, Ids{'a', 260, 'b'}), "ab");
 }
 

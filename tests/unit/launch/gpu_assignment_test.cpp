@@ -61,7 +61,7 @@ TEST(OwnGpu, EachRankOfAMachineTakesItsOwn) {
   RankEnvironment environment;
   environment.local_rank = 2;
   environment.local_size = 3;
-  take_own_gpu(environment);
+  assign_gpu(environment);
   EXPECT_EQ(devices.now(), "6");
   EXPECT_EQ(environment.local_gpus, 3);
 }
@@ -69,7 +69,7 @@ TEST(OwnGpu, EachRankOfAMachineTakesItsOwn) {
 TEST(OwnGpu, OneProcessKeepsAll) {
   const VisibleDevices devices("4,5,6");
   RankEnvironment environment;
-  take_own_gpu(environment);
+  assign_gpu(environment);
   EXPECT_EQ(devices.now(), "4,5,6");
 }
 

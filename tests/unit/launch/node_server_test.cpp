@@ -19,13 +19,13 @@ using test::expect_error;
 
 constexpr const char* kSecret = "0123456789abcdef";
 
-class MachineMeeting : public ::testing::Test {
+class NodeMeeting : public ::testing::Test {
  protected:
-  MachineMeeting() {
+  NodeMeeting() {
     for (int tries = 0; host_ == nullptr; ++tries) {
       port_ = free_port();
       try {
-        host_ = std::make_unique<MachineHost>(MachineHost::Options{
+        host_ = std::make_unique<NodeServer>(NodeServer::Options{
             .host = "127.0.0.1",
             .port = port_,
             .secret = kSecret,
@@ -37,13 +37,13 @@ class MachineMeeting : public ::testing::Test {
     }
   }
 
-  static MachineHello hello(int number) {
+  static NodeHello hello(int number) {
     return {.number = number, .processes = 2, .least = 1, .most = 3, .host = "b", .job = "name"};
   }
 
   // Serves in this thread while another one joins.
-  std::unique_ptr<MachineGuest> join(const MachineHello& as, const std::string& secret = kSecret) {
-    auto guest = std::make_unique<MachineGuest>();
+  std::unique_ptr<NodeClient> join(const NodeHello& as, const std::string& secret = kSecret) {
+    auto guest = std::make_unique<NodeClient>();
     std::atomic<bool> is_done = false;
     std::exception_ptr error;
     std::thread other([&] {
@@ -66,14 +66,14 @@ class MachineMeeting : public ::testing::Test {
     return guest;
   }
 
-  void look(MachineGuest& guest, bool is_joined = true) {
+  void look(NodeClient& guest, bool is_joined = true) {
     host_->look();
     if (is_joined) guest.look();
     std::this_thread::sleep_for(milliseconds(1));
   }
 
   template <class F>
-  bool eventually(MachineGuest& guest, F&& condition) {
+  bool eventually(NodeClient& guest, F&& condition) {
     for (int i = 0; i < 10000; ++i) {
       if (condition()) return true;
       look(guest);
@@ -84,17 +84,17 @@ class MachineMeeting : public ::testing::Test {
   SignalQueue signals_;
   std::string notes_;
   int port_ = 0;
-  std::unique_ptr<MachineHost> host_;
+  std::unique_ptr<NodeServer> host_;
 };
 
-TEST_F(MachineMeeting, MachineIsToldItsPlaceAndTellsItsEnd) {
+TEST_F(NodeMeeting, MachineIsToldItsPlaceAndTellsItsEnd) {
   const auto guest = join(hello(2));
   ASSERT_TRUE(eventually(*guest, [&] { return host_->waiting().size() == 1; }));
   EXPECT_EQ(host_->waiting()[0].number, 2);
   EXPECT_EQ(host_->waiting()[0].processes, 2);
   host_->start({{2, {.node = 1, .nodes = 2, .first_rank = 2, .ranks = 4, .restart = 7}}});
   EXPECT_TRUE(host_->waiting().empty());
-  std::optional<MachinePlace> place;
+  std::optional<NodeAssignment> place;
   ASSERT_TRUE(eventually(*guest, [&] { return (place = guest->take_place()).has_value(); }));
   EXPECT_EQ(place->first_rank, 2);
   EXPECT_EQ(place->restart, 7);
@@ -109,7 +109,7 @@ TEST_F(MachineMeeting, MachineIsToldItsPlaceAndTellsItsEnd) {
   EXPECT_EQ(host_->end_wanted(), "") << "of an earlier attempt";
 }
 
-TEST_F(MachineMeeting, MachineThatGoesFailsItsAttempt) {
+TEST_F(NodeMeeting, MachineThatGoesFailsItsAttempt) {
   auto guest = join(hello(1));
   const auto other = join(hello(2));
   ASSERT_TRUE(eventually(*guest, [&] { return host_->waiting().size() == 2; }));
@@ -122,7 +122,7 @@ TEST_F(MachineMeeting, MachineThatGoesFailsItsAttempt) {
       << "the others are asked to end";
 }
 
-TEST_F(MachineMeeting, MachineThatWasStartedAgainTakesThePlace) {
+TEST_F(NodeMeeting, MachineThatWasStartedAgainTakesThePlace) {
   const auto old = join(hello(1));
   ASSERT_TRUE(eventually(*old, [&] { return host_->waiting().size() == 1; }));
   const auto fresh = join(hello(1));
@@ -133,10 +133,10 @@ TEST_F(MachineMeeting, MachineThatWasStartedAgainTakesThePlace) {
   EXPECT_FALSE(fresh->over());
 }
 
-TEST_F(MachineMeeting, MachinesOfOtherJobsAreNotTaken) {
-  MachineHello strange = hello(1);
+TEST_F(NodeMeeting, MachinesOfOtherJobsAreNotTaken) {
+  NodeHello strange = hello(1);
   strange.job = "another";
-  MachineHello range = hello(1);
+  NodeHello range = hello(1);
   range.most = 4;
   for (const auto& [as, words] : {std::pair{strange, "--rdzv-id"},
                                   {range, "--nnodes is 1:3"},
@@ -149,7 +149,7 @@ TEST_F(MachineMeeting, MachinesOfOtherJobsAreNotTaken) {
   }
 }
 
-TEST_F(MachineMeeting, WhoDoesNotKnowTheSecretIsNotLetIn) {
+TEST_F(NodeMeeting, WhoDoesNotKnowTheSecretIsNotLetIn) {
   expect_error(ErrorKind::Comm, "cannot join the first machine",
                [&] { join(hello(1), "fedcba9876543210"); });
   for (int i = 0; i < 10000 && notes_.empty(); ++i) {
@@ -160,7 +160,7 @@ TEST_F(MachineMeeting, WhoDoesNotKnowTheSecretIsNotLetIn) {
   EXPECT_NE(notes_.find("refused a connection from 127.0.0.1"), std::string::npos) << notes_;
 }
 
-TEST_F(MachineMeeting, EndOfTheFirstIsTheEnd) {
+TEST_F(NodeMeeting, EndOfTheFirstIsTheEnd) {
   const auto guest = join(hello(1));
   ASSERT_TRUE(eventually(*guest, [&] { return host_->waiting().size() == 1; }));
   host_.reset();

@@ -45,7 +45,7 @@ TEST(Console, NobodyReadsAndNothingHappens) {
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   ::close(pipe[0]);
   const auto before = std::signal(SIGPIPE, SIG_IGN);
-  Console console(pipe[1]);
+  RelayStream console(pipe[1]);
   console.add("lost");
   EXPECT_TRUE(console.has_pending());
   console.write_some();
@@ -59,7 +59,7 @@ TEST(Console, NobodyReadsAndNothingHappens) {
 TEST(Console, WritesNoMoreThanAPipeTakes) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
-  Console console(pipe[1]);
+  RelayStream console(pipe[1]);
   console.add(std::string(10000, 'x'));
   console.write_some();
   std::array<char, 65536> read{};

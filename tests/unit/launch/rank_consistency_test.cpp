@@ -13,25 +13,25 @@ namespace {
 // What each rank of a job was told; empty where all agreed.
 std::vector<std::string> told(const std::vector<std::string>& texts) {
   const auto size = static_cast<int>(texts.size());
-  ControlPort listener("127.0.0.1", 0);
+  ListenPort listener("127.0.0.1", 0);
   const int port = listener.port();
   std::vector<std::string> messages(texts.size());
   std::vector<std::thread> ranks;
   for (int rank = 0; rank < size; ++rank) {
-    Control::Options options;
+    CoordinationClient::Options options;
     options.rank = rank;
     options.size = size;
     options.host = "127.0.0.1";
     options.port = port;
     options.secret = "a secret of this test";
     options.own_host = format("host{}", rank);
-    options.note = [](const std::string&) {};
+    options.log = [](const std::string&) {};
     options.on_failure = [](const Failure&) {};
     if (rank == 0) options.listener.emplace(std::move(listener));
     ranks.emplace_back([&texts, &messages, rank, given = std::move(options)]() mutable {
-      Control control(std::move(given));
+      CoordinationClient control(std::move(given));
       try {
-        require_same(control, "the configuration", texts[static_cast<size_t>(rank)]);
+        require_same_on_ranks(control, "the configuration", texts[static_cast<size_t>(rank)]);
       } catch (const Error& error) {
         EXPECT_EQ(error.kind, ErrorKind::Usage);
         messages[static_cast<size_t>(rank)] = error.what();

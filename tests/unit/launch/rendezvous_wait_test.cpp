@@ -5,15 +5,19 @@
 namespace bev {
 namespace {
 
-using Verdict = RollCall::Verdict;
-constexpr RollCall::Limits kTwoToFour{.least = 2, .most = 4, .last_call = 30, .join = 600};
+using Verdict = RendezvousWait::Verdict;
+constexpr RendezvousWait::Limits kTwoToFour{.least = 2, .most = 4, .last_call = 30, .join = 600};
 
-TEST(RollCall, AllAtOnceGo) { EXPECT_EQ(RollCall(kTwoToFour, 0).judge(4, 0), Verdict::Go); }
+TEST(RendezvousWait, AllAtOnceGo) {
+  EXPECT_EQ(RendezvousWait(kTwoToFour, 0).judge(4, 0), Verdict::Go);
+}
 
-TEST(RollCall, MoreThanTheMostGo) { EXPECT_EQ(RollCall(kTwoToFour, 0).judge(7, 0), Verdict::Go); }
+TEST(RendezvousWait, MoreThanTheMostGo) {
+  EXPECT_EQ(RendezvousWait(kTwoToFour, 0).judge(7, 0), Verdict::Go);
+}
 
-TEST(RollCall, LastCallBeginsWithTheLeast) {
-  RollCall call(kTwoToFour, 100);
+TEST(RendezvousWait, LastCallBeginsWithTheLeast) {
+  RendezvousWait call(kTwoToFour, 100);
   EXPECT_EQ(call.judge(1, 200), Verdict::Wait);
   EXPECT_FALSE(call.is_last_call());
   EXPECT_EQ(call.judge(2, 300), Verdict::Wait);
@@ -22,8 +26,8 @@ TEST(RollCall, LastCallBeginsWithTheLeast) {
   EXPECT_EQ(call.judge(3, 330), Verdict::Go);
 }
 
-TEST(RollCall, WhoLeavesEndsTheLastCall) {
-  RollCall call(kTwoToFour, 0);
+TEST(RendezvousWait, WhoLeavesEndsTheLastCall) {
+  RendezvousWait call(kTwoToFour, 0);
   EXPECT_EQ(call.judge(2, 0), Verdict::Wait);
   EXPECT_EQ(call.judge(1, 20), Verdict::Wait);
   EXPECT_FALSE(call.is_last_call());
@@ -31,15 +35,15 @@ TEST(RollCall, WhoLeavesEndsTheLastCall) {
   EXPECT_EQ(call.judge(2, 61), Verdict::Go);
 }
 
-TEST(RollCall, TooFewAreGivenUp) {
-  RollCall call(kTwoToFour, 100);
+TEST(RendezvousWait, TooFewAreGivenUp) {
+  RendezvousWait call(kTwoToFour, 100);
   EXPECT_EQ(call.judge(1, 699), Verdict::Wait);
   EXPECT_EQ(call.judge(1, 700), Verdict::TooFew);
   EXPECT_EQ(call.judge(2, 700), Verdict::Wait) << "the least have their last call";
 }
 
-TEST(RollCall, ThoseWhoCannotDoItWaitForOthers) {
-  RollCall call(kTwoToFour, 0);
+TEST(RendezvousWait, ThoseWhoCannotDoItWaitForOthers) {
+  RendezvousWait call(kTwoToFour, 0);
   EXPECT_EQ(call.judge(3, 0), Verdict::Wait);
   EXPECT_EQ(call.judge(3, 30), Verdict::Go);
   call.refuse(3);

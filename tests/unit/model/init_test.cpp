@@ -15,10 +15,10 @@ namespace {
 TEST(Init, FollowsMegatronsRule) {
   for (const test::TinyModel& model : test::tiny_models()) {
     const auto device = make_null_device(DeviceKind::Reference, 1);
-    Assembly assembly(model.config, *device, {});
+    TrainingState assembly(model.config, *device, {});
     const double wide = model.config.model.init_std;
     const double narrow = wide / std::sqrt(2.0 * 2);  // two layers
-    for (const Param* param : assembly.params.distinct()) {
+    for (const Param* param : assembly.params.unique_params()) {
       const std::string& name = param->spec.name;
       const Init& init = param->spec.init;
       const bool writes_residual =

@@ -9,7 +9,7 @@ namespace {
 // "0+2 2+1 | 3+4": first and count of each group, those that are recomputed before the bar.
 std::string groups_of(const RecomputeConfig& recompute, size_t blocks) {
   std::string text;
-  for (const BlockGroup& group : block_groups(recompute, blocks))
+  for (const RecomputeGroup& group : recompute_groups(recompute, blocks))
     text += format("{}{}{}+{}", text.empty() ? "" : " ", group.recomputed ? "" : "| ", group.first,
                    group.count);
   return text;

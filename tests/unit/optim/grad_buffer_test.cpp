@@ -32,7 +32,7 @@ TEST(GradBuffer, StepBeginsWithVectorsAtZeroAndMatricesUntouched) {
   Arena none(*model.device, 0, "none");
   Exec ex{*model.device, model.device->compute_stream(), none, none, none};
   grads.begin_step(ex);
-  for (const Param* param : model.params.distinct()) {
+  for (const Param* param : model.params.unique_params()) {
     const bool matrix = param->spec.is_matrix();
     for (const double value : test::values_of(param->grad)) EXPECT_EQ(value, matrix ? 7 : 0);
     EXPECT_EQ(param->grad_started, !matrix) << param->spec.name;
@@ -43,7 +43,7 @@ TEST(GradBuffer, StepBeginsWithVectorsAtZeroAndMatricesUntouched) {
 TEST(GradBuffer, BucketsPassThroughTwoMemoriesInTurn) {
   const auto device = make_device(DeviceKind::Reference, 1);
   for (const bool overlaps : {false, true}) {
-    const ParallelLayout layout{.data = 2, .zero = 2, .overlaps_gradients = overlaps};
+    const ParallelLayout layout{.data = 2, .zero = 2, .overlaps_grad_reduce = overlaps};
     ParamStore params(*device, layout, 0, DType::f64);
     for (const char* name : {"first", "second", "third"}) {
       params.begin_bucket();
@@ -51,11 +51,11 @@ TEST(GradBuffer, BucketsPassThroughTwoMemoriesInTurn) {
     }
     params.allocate();
     const GradBuffer grads(params);
-    const std::span<Param* const> all = params.distinct();
+    const std::span<Param* const> all = params.unique_params();
     EXPECT_EQ(all[0]->grad.data, all[2]->grad.data);
     EXPECT_EQ(all[0]->grad.data == all[1]->grad.data, !overlaps);
     for (size_t i = 0; i < all.size(); ++i)
-      EXPECT_EQ(grads.passing(params.sections()[i]).data, all[i]->grad.data);
+      EXPECT_EQ(grads.staging(params.sections()[i]).data, all[i]->grad.data);
   }
 }
 

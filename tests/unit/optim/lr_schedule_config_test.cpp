@@ -13,7 +13,7 @@ namespace {
 
 using test::expect_error;
 
-ScheduleSpec small_spec(LrDecay style, WsdDecay wsd_style = WsdDecay::Exponential) {
+LrSchedule small_spec(LrDecay style, WsdDecay wsd_style = WsdDecay::Exponential) {
   return {.init_lr = 1e-4,
           .max_lr = 1e-3,
           .min_lr = 1e-5,
@@ -26,7 +26,7 @@ ScheduleSpec small_spec(LrDecay style, WsdDecay wsd_style = WsdDecay::Exponentia
 
 constexpr std::array<int64_t, 9> kPositions{0, 3, 8, 9, 17, 24, 29, 30, 31};
 
-void expect_rates(const ScheduleSpec& spec, const std::array<double, 9>& expected) {
+void expect_rates(const LrSchedule& spec, const std::array<double, 9>& expected) {
   for (size_t i = 0; i < kPositions.size(); ++i) {
     EXPECT_NEAR(learning_rate(spec, kPositions[i]), expected[i], 1e-12 * expected[i])
         << "at " << kPositions[i];
@@ -70,7 +70,7 @@ TEST(LearningRate, ConstantNeverFalls) {
 
 // Fails when a warm-up of 0 divides by itself, or when init_lr is used without a warm-up.
 TEST(LearningRate, WithoutWarmupTheFirstStepHasTheFullRate) {
-  ScheduleSpec s = small_spec(LrDecay::Cosine);
+  LrSchedule s = small_spec(LrDecay::Cosine);
   s.warmup = 0;
   EXPECT_EQ(learning_rate(s, 0), 1e-3);
   s.style = LrDecay::InverseSquareRoot;
@@ -80,7 +80,7 @@ TEST(LearningRate, WithoutWarmupTheFirstStepHasTheFullRate) {
 
 // Fails when the floor of the inverse square root is left out.
 TEST(LearningRate, InverseSquareRootStopsAtTheMinimum) {
-  ScheduleSpec s = small_spec(LrDecay::InverseSquareRoot);
+  LrSchedule s = small_spec(LrDecay::InverseSquareRoot);
   s.decay = 1'000'000;
   s.min_lr = 5e-4;
   EXPECT_EQ(learning_rate(s, 900'000), 5e-4);
@@ -89,7 +89,7 @@ TEST(LearningRate, InverseSquareRootStopsAtTheMinimum) {
 // Fails when the warm-up is rounded to whole samples: Megatron's fraction of 0.0123 of 480
 // is 5.904.
 TEST(LearningRate, WarmupNeedNotBeWhole) {
-  const ScheduleSpec s{
+  const LrSchedule s{
       .max_lr = 1e-3, .min_lr = 1e-5, .warmup = 5.904, .decay = 480, .style = LrDecay::Cosine};
   EXPECT_NEAR(learning_rate(s, 1), 1.6937669376693767e-4, 1e-19);
   EXPECT_NEAR(learning_rate(s, 40), 9.874194109594863e-4, 1e-18);
@@ -97,7 +97,7 @@ TEST(LearningRate, WarmupNeedNotBeWhole) {
 
 // Fails when the ramp is mirrored, or goes on beyond its length.
 TEST(WeightDecay, Ramps) {
-  ScheduleSpec s{.start_wd = 0.01, .end_wd = 0.1, .wd_ramp = DecayRamp::Linear, .wd_length = 25};
+  LrSchedule s{.start_wd = 0.01, .end_wd = 0.1, .wd_ramp = DecayRamp::Linear, .wd_length = 25};
   EXPECT_NEAR(weight_decay(s, 0), 0.01, 1e-17);
   EXPECT_NEAR(weight_decay(s, 10), 0.046, 1e-16);
   EXPECT_NEAR(weight_decay(s, 25), 0.1, 1e-16);
@@ -124,7 +124,7 @@ TEST(ScheduleFrom, IterationsAreCountedInSamples) {
   Config c = run_of(1280, 0);
   c.optim.decay_iterations = 1267;
   c.optim.warmup_fraction = 0.24;
-  const ScheduleSpec s = schedule_from(c, 4096, 1280);
+  const LrSchedule s = lr_schedule_from(c, 4096, 1280);
   EXPECT_EQ(s.decay, 5189632);
   EXPECT_EQ(s.warmup, 1245511.68);
   EXPECT_EQ(s.wd_length, 5242880);
@@ -138,7 +138,7 @@ TEST(ScheduleFrom, SamplesAreTakenAsTheyAre) {
   c.optim.warmup_fraction = 0.003;
   c.optim.decay = LrDecay::Wsd;
   c.optim.wsd_samples = 100000;
-  const ScheduleSpec s = schedule_from(c, 64, 15625);
+  const LrSchedule s = lr_schedule_from(c, 64, 15625);
   EXPECT_EQ(s.decay, 1000003);
   EXPECT_EQ(s.warmup, 3000.009);
   EXPECT_EQ(s.wsd, 100000);
@@ -149,11 +149,11 @@ TEST(ScheduleFrom, SamplesAreTakenAsTheyAre) {
 TEST(ScheduleFrom, WeightDecayRampHasItsOwnEnds) {
   Config c = run_of(100, 0);
   c.optim.weight_decay = 0.3;
-  EXPECT_EQ(schedule_from(c, 4, 100).start_wd, 0.3);
+  EXPECT_EQ(lr_schedule_from(c, 4, 100).start_wd, 0.3);
   c.optim.start_weight_decay = 0;
   c.optim.end_weight_decay = 0.1;
   c.optim.weight_decay_ramp = DecayRamp::Linear;
-  const ScheduleSpec s = schedule_from(c, 4, 100);
+  const LrSchedule s = lr_schedule_from(c, 4, 100);
   EXPECT_EQ(s.start_wd, 0);
   EXPECT_EQ(s.end_wd, 0.1);
   EXPECT_EQ(s.wd_length, 400);
@@ -164,7 +164,7 @@ TEST(ScheduleFrom, ContradictionsAreUsageErrors) {
   const auto refuses = [](const std::string& text, auto change) {
     Config c = run_of(100, 0);
     change(c);
-    expect_error(ErrorKind::Usage, text, [&] { schedule_from(c, 4, c.train.iterations); });
+    expect_error(ErrorKind::Usage, text, [&] { lr_schedule_from(c, 4, c.train.iterations); });
   };
   refuses("no length", [](Config& c) { c.train.iterations = 0; });
   refuses("optim.warmup_samples is set", [](Config& c) { c.optim.warmup_samples = 5; });

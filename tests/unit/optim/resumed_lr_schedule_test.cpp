@@ -22,22 +22,22 @@ Config small_run() {
   return config;
 }
 
-ScheduleSpec schedule_of(const Config& config) {
-  return schedule_from(config, config.train.micro_batch, config.train.iterations);
+LrSchedule schedule_kind(const Config& config) {
+  return lr_schedule_from(config, config.train.micro_batch, config.train.iterations);
 }
 
 StoredConfig checkpoint_of(const Config& config) {
   StoredConfig stored = stored_config(config);
-  store_schedule(schedule_of(config), stored);
+  store_schedule(schedule_kind(config), stored);
   return stored;
 }
 
-ResumedSchedule resumed(const Config& before, const Config& now) {
+ResumedLrSchedule resumed(const Config& before, const Config& now) {
   return resumed_schedule(checkpoint_of(before), now, "out/step-10");
 }
 
 TEST(StoredSchedule, ReadsBackToTheBit) {
-  const ScheduleSpec specs[] = {
+  const LrSchedule specs[] = {
       {.max_lr = 1e-3, .decay = 1},
       {.init_lr = 5e-324,
        .max_lr = std::nextafter(0.1, 1.0),
@@ -52,10 +52,10 @@ TEST(StoredSchedule, ReadsBackToTheBit) {
        .wd_ramp = DecayRamp::Cosine,
        .wd_length = 11},
   };
-  for (const ScheduleSpec& spec : specs) {
+  for (const LrSchedule& spec : specs) {
     StoredConfig stored;
     store_schedule(spec, stored);
-    EXPECT_EQ(stored_schedule(stored, "step-10"), spec);
+    EXPECT_EQ(load_lr_schedule(stored, "step-10"), spec);
   }
 }
 
@@ -76,19 +76,19 @@ TEST(StoredSchedule, NonsenseNamesSourceAndEntry) {
   for (const auto& [path, text, message] : cases) {
     StoredConfig stored = checkpoint_of(small_run());
     stored[path] = text;
-    expect_error(ErrorKind::Data, message, [&] { stored_schedule(stored, "step-10"); });
+    expect_error(ErrorKind::Data, message, [&] { load_lr_schedule(stored, "step-10"); });
   }
   expect_error(ErrorKind::Data, "schedule.max_lr (optim.lr) is missing",
-               [&] { stored_schedule(stored_config(small_run()), "step-10"); });
+               [&] { load_lr_schedule(stored_config(small_run()), "step-10"); });
 }
 
-TEST(ResumedSchedule, TheSameGoesOn) {
-  const ResumedSchedule same = resumed(small_run(), small_run());
-  EXPECT_EQ(same.spec, schedule_of(small_run()));
+TEST(ResumedLrSchedule, TheSameGoesOn) {
+  const ResumedLrSchedule same = resumed(small_run(), small_run());
+  EXPECT_EQ(same.spec, schedule_kind(small_run()));
   EXPECT_TRUE(same.changes.empty());
 }
 
-TEST(ResumedSchedule, AnotherIsRefusedWithAllThatDiffers) {
+TEST(ResumedLrSchedule, AnotherIsRefusedWithAllThatDiffers) {
   Config now = small_run();
   now.optim.lr = 2e-3;
   now.train.iterations = 200;
@@ -102,49 +102,49 @@ TEST(ResumedSchedule, AnotherIsRefusedWithAllThatDiffers) {
   EXPECT_EQ(message.find("warm-up"), std::string::npos) << message;
 }
 
-TEST(ResumedSchedule, NewFollowsTheConfigurationAndSaysWhatChanged) {
+TEST(ResumedLrSchedule, NewFollowsTheConfigurationAndSaysWhatChanged) {
   Config now = small_run();
   now.optim.lr = 2e-3;
   now.optim.decay = LrDecay::Cosine;
   now.checkpoint.scheduler = SchedulerSource::New;
-  const ResumedSchedule it = resumed(small_run(), now);
-  EXPECT_EQ(it.spec, schedule_of(now));
+  const ResumedLrSchedule it = resumed(small_run(), now);
+  EXPECT_EQ(it.spec, schedule_kind(now));
   EXPECT_EQ(it.changes, (std::vector<std::string>{"optim.lr = 0.002 (was 0.001)",
                                                   "optim.decay = \"cosine\" (was \"linear\")"}));
 }
 
-TEST(ResumedSchedule, CheckpointFollowsTheCheckpointWhateverTheRunHas) {
+TEST(ResumedLrSchedule, CheckpointFollowsTheCheckpointWhateverTheRunHas) {
   Config now = small_run();
   now.optim.lr = 2e-3;
   now.optim.weight_decay = 0.5;
   now.train.iterations = 333;
   now.train.micro_batch = 7;  // 800 samples are no whole number of such iterations
   now.checkpoint.scheduler = SchedulerSource::Checkpoint;
-  const ResumedSchedule it = resumed(small_run(), now);
-  EXPECT_EQ(it.spec, schedule_of(small_run()));
+  const ResumedLrSchedule it = resumed(small_run(), now);
+  EXPECT_EQ(it.spec, schedule_kind(small_run()));
   EXPECT_TRUE(it.changes.empty());
   // What that run saves carries the schedule on, though its fields say another.
   StoredConfig stored = stored_config(now);
   store_schedule(it.spec, stored);
-  EXPECT_EQ(resumed_schedule(stored, now, "out/step-20").spec, schedule_of(small_run()));
+  EXPECT_EQ(resumed_schedule(stored, now, "out/step-20").spec, schedule_kind(small_run()));
 }
 
-TEST(ResumedSchedule, StartsAnewWithTheOptimizer) {
+TEST(ResumedLrSchedule, StartsAnewWithTheOptimizer) {
   Config now = small_run();
   now.optim.lr = 2e-3;
   for (const SchedulerSource source : {SchedulerSource::Same, SchedulerSource::Checkpoint}) {
     now.checkpoint = {};
     now.checkpoint.scheduler = source;
     now.checkpoint.load_optimizer = false;
-    EXPECT_EQ(resumed(small_run(), now).spec, schedule_of(now));
+    EXPECT_EQ(resumed(small_run(), now).spec, schedule_kind(now));
     now.checkpoint.load_optimizer = true;
     now.checkpoint.finetune = true;
-    EXPECT_EQ(resumed(small_run(), now).spec, schedule_of(now));
+    EXPECT_EQ(resumed(small_run(), now).spec, schedule_kind(now));
   }
 }
 
 // As long as the decay has its own length, a run may become longer.
-TEST(ResumedSchedule, WhatHasNoEffectIsNotCompared) {
+TEST(ResumedLrSchedule, WhatHasNoEffectIsNotCompared) {
   Config before = small_run(), now = small_run();
   before.optim.decay_iterations = now.optim.decay_iterations = 80;
   now.train.iterations = 200;
@@ -162,7 +162,7 @@ TEST(ResumedSchedule, WhatHasNoEffectIsNotCompared) {
   EXPECT_TRUE(resumed(before, now).changes.empty()) << "without a warm-up it starts at lr";
 }
 
-TEST(ResumedSchedule, WhatHasAnEffectIsCompared) {
+TEST(ResumedLrSchedule, WhatHasAnEffectIsCompared) {
   using Change = void (*)(Config&);
   const Change changes[] = {
       [](Config& c) { c.optim.lr = 2e-3; },

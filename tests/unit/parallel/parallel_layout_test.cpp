@@ -10,7 +10,7 @@ namespace {
 
 // Faults that fail it: a stride of the wrong axis, peers in another order than their ranks.
 TEST(Grid, PeersDifferAlongTheAskedAxesOnly) {
-  const Grid grid{{Axis::Tensor, 3}, {Axis::Context, 1}, {Axis::Data, 4}, {Axis::Pipeline, 2}};
+  const RankGrid grid{{Axis::Tensor, 3}, {Axis::Context, 1}, {Axis::Data, 4}, {Axis::Pipeline, 2}};
   const std::vector<AxisSet> sets{{},
                                   {Axis::Tensor},
                                   {Axis::Data, Axis::Context},
@@ -41,13 +41,13 @@ TEST(Layout, InWords) {
 
 TEST(Groups, OfAThousandRanksKnowTheirPlace) {
   const ParallelLayout layout{.tensor = 8, .data = 32, .pipeline = 4};
-  PhantomCommunicator world(8 * 32 * 3 + 8 * 5 + 7, layout.world());
-  Groups groups(layout, world);
+  PlanningCommunicator world(8 * 32 * 3 + 8 * 5 + 7, layout.world());
+  ProcessGroups groups(layout, world);
   EXPECT_EQ(groups.tensor().rank(), 7);
   EXPECT_EQ(groups.data().rank(), 5);
   EXPECT_EQ(groups.pipeline().rank(), 3);
-  EXPECT_EQ(groups.model().size(), 32);
-  EXPECT_EQ(groups.tokens().size(), 128);
+  EXPECT_EQ(groups.model_parallel().size(), 32);
+  EXPECT_EQ(groups.loss_group().size(), 128);
   EXPECT_EQ(groups.sent().total(), 0);
 }
 

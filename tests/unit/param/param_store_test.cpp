@@ -22,7 +22,7 @@ ParamSpec fused_qkv() {
 
 // Each rank holds the same heads of q, k and v; with one kv head both ranks hold it.
 TEST(Pieces, FusedPartsAreCutOneByOne) {
-  const Grid grid = ParallelLayout{.tensor = 2}.grid();
+  const RankGrid grid = ParallelLayout{.tensor = 2}.grid();
   const std::vector<Piece> second = pieces(fused_qkv(), grid, 1);
   ASSERT_EQ(second.size(), 3u);
   EXPECT_EQ(second[0].logical_begin, 8);
@@ -34,7 +34,7 @@ TEST(Pieces, FusedPartsAreCutOneByOne) {
 }
 
 TEST(Pieces, UnitsThatDoNotDivideAreRefusedByName) {
-  const Grid grid = ParallelLayout{.tensor = 3}.grid();
+  const RankGrid grid = ParallelLayout{.tensor = 3}.grid();
   try {
     pieces(fused_qkv(), grid, 0);
     FAIL();
@@ -106,25 +106,25 @@ TEST(Store, MatricesComeBeforeVectorsInFlatBuffers) {
   Param& bias = store.declare({.name = "bias", .shape = {64}});
   Param& second = store.declare({.name = "second", .shape = {2, 2}});
   store.allocate();
-  const std::vector<FlatPlace> expected{
+  const std::vector<FlatParam> expected{
       {&first, 0, 128}, {&second, 128, 64}, {&norm, 192, 64}, {&bias, 256, 64}};
   ASSERT_EQ(store.flat().size(), expected.size());
   for (size_t i = 0; i < expected.size(); ++i) {
-    const FlatPlace& place = store.flat()[i];
+    const FlatParam& place = store.flat()[i];
     EXPECT_EQ(place.param, expected[i].param);
     EXPECT_EQ(place.begin, expected[i].begin);
     EXPECT_EQ(place.count, expected[i].count);
     EXPECT_EQ(place.param->value.data, store.value_range(place.begin, 1).data);
   }
   EXPECT_EQ(store.flat_elements(), 320);
-  EXPECT_EQ(store.distinct()[0], &norm);
+  EXPECT_EQ(store.unique_params()[0], &norm);
 }
 
 // Fails when a bucket is gathered over the one before, or where there is only one memory.
 TEST(Store, BucketsPassThroughTwoMemoriesInTurn) {
   const auto device = make_device(DeviceKind::Reference, 1);
   for (const bool overlaps : {false, true}) {
-    const ParallelLayout layout{.data = 2, .zero = 3, .overlaps_parameters = overlaps};
+    const ParallelLayout layout{.data = 2, .zero = 3, .overlaps_param_gather = overlaps};
     ParamStore store(*device, layout, 0, DType::f64);
     std::vector<const Param*> params;
     for (const int64_t rows : {2, 6, 4}) {
@@ -134,7 +134,7 @@ TEST(Store, BucketsPassThroughTwoMemoriesInTurn) {
     store.allocate();
     EXPECT_EQ(params[0]->value.data, params[2]->value.data);
     EXPECT_EQ(params[0]->value.data == params[1]->value.data, !overlaps);
-    const ParamStore::Passing passing = store.place_passing(overlaps, [&](size_t section) {
+    const ParamStore::StagingLayout passing = store.plan_staging(overlaps, [&](size_t section) {
       return static_cast<size_t>(store.sections()[section].count);
     });
     EXPECT_EQ(passing.begins, (std::vector<size_t>{0, 0, 0}));
@@ -146,12 +146,12 @@ TEST(Store, BucketsPassThroughTwoMemoriesInTurn) {
 }
 
 TEST(Store, KindReplacesLayerNumbers) {
-  EXPECT_EQ(kind_of("layers.12.norm1.weight"), "layers.*.norm1.weight");
-  EXPECT_EQ(kind_of("final_norm.weight"), "final_norm.weight");
+  EXPECT_EQ(param_kind("layers.12.norm1.weight"), "layers.*.norm1.weight");
+  EXPECT_EQ(param_kind("final_norm.weight"), "final_norm.weight");
 }
 
 TEST(Grid, PeersPartitionTheWorld) {
-  const Grid grid = ParallelLayout{.tensor = 2, .context = 3, .data = 2, .pipeline = 2}.grid();
+  const RankGrid grid = ParallelLayout{.tensor = 2, .context = 3, .data = 2, .pipeline = 2}.grid();
   ASSERT_EQ(grid.world(), 24);
   for (const AxisSet& over : {AxisSet{Axis::Tensor}, AxisSet{Axis::Data, Axis::Context},
                               AxisSet{Axis::Pipeline}, AxisSet{}}) {

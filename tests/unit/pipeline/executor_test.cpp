@@ -36,7 +36,7 @@ struct SentLog {
 class WatchingCommunicator final : public Communicator {
  public:
   WatchingCommunicator(int rank, int size, SentLog& log) : Communicator(rank, size), log_(log) {}
-  int64_t largest(int64_t here) override { return here; }
+  int64_t all_reduce_max_host(int64_t here) override { return here; }
   std::unique_ptr<Communicator> split(std::span<const int> ranks) override {
     const auto mine = std::find(ranks.begin(), ranks.end(), rank());
     return std::make_unique<WatchingCommunicator>(static_cast<int>(mine - ranks.begin()),
@@ -59,7 +59,7 @@ class WatchingCommunicator final : public Communicator {
     log_.all.push_back({tensor.data, {tensor.data, tensor.data + bytes_of(tensor)}});
     return log_.all.size();
   }
-  void do_await(Exec&, const Sent& sent) override {
+  void do_await(Exec&, const SendTicket& sent) override {
     Sending& sending = log_.all[sent.number - 1];
     EXPECT_EQ(std::memcmp(sending.data, sending.bytes.data(), sending.bytes.size()), 0)
         << "message " << sent.number << " has changed on its way";
@@ -90,11 +90,11 @@ TEST_P(ExecutorSends, StayUntilTheyAreAwaited) {
     const std::unique_ptr<Device> device = make_device(config.device);
     SentLog log;
     WatchingCommunicator world(rank, layout.world(), log);
-    Groups groups(layout, world);
-    Assembly assembly(config, *device, groups, plan.arenas);
+    ProcessGroups groups(layout, world);
+    TrainingState assembly(config, *device, groups, plan.arenas);
     assembly.initialize();
-    Loader loader(std::make_shared<MockSamples>(plan.model.vocab, 7),
-                  Loader::shape_of(config, groups.coordinate(Axis::Data)));
+    DataLoader loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
+                      DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
     const auto batches = loader.next();
     assembly.executor.train(batches, 1);
     EXPECT_GE(log.all.size(), 8U);

@@ -34,7 +34,7 @@ std::string named(ScheduleKind kind, const PipelineShape& shape) {
 }
 
 ScheduleReport report_of(ScheduleKind kind, const PipelineShape& shape) {
-  return verify(build_schedule(kind, shape), shape);
+  return verify_schedule(build_schedule(kind, shape), shape);
 }
 
 // Forwards and backwards of a stage come in the order of micro-batches, so that sums of gradients
@@ -69,11 +69,11 @@ TEST(Schedule, EverySmallShapeIsVerified) {
       if (!possible(kind, shape)) continue;
       SCOPED_TRACE(named(kind, shape));
       const std::vector<Program> programs = build_schedule(kind, shape);
-      EXPECT_NO_THROW(verify(programs, shape));
-      EXPECT_NO_THROW(verify(programs, shape, {.forward = 2, .backward_input = 3.5}));
+      EXPECT_NO_THROW(verify_schedule(programs, shape));
+      EXPECT_NO_THROW(verify_schedule(programs, shape, {.forward = 2, .backward_input = 3.5}));
       PipelineShape replacing = shape;
       replacing.gradient_replaces_input = true;
-      EXPECT_NO_THROW(verify(programs, replacing));
+      EXPECT_NO_THROW(verify_schedule(programs, replacing));
       for (const Program& program : programs) expect_ascending(program);
       ++combinations;
     }
@@ -98,7 +98,7 @@ TEST(Schedule, EverySmallShapeIsVerifiedForwardOnly) {
     if (!possible(ScheduleKind::Interleaved, shape)) continue;
     SCOPED_TRACE(named(ScheduleKind::Interleaved, shape));
     const std::vector<Program> programs = forward_only(shape);
-    const ScheduleReport report = verify(programs, shape, {}, false);
+    const ScheduleReport report = verify_schedule(programs, shape, {}, false);
     EXPECT_EQ(report.slots, std::vector<int>(static_cast<size_t>(shape.ranks), shape.chunks));
     if (shape.micros % shape.ranks == 0) {
       EXPECT_NEAR(report.bubble,
@@ -146,11 +146,12 @@ TEST(Schedule, BubblesFollowTheCosts) {
       SCOPED_TRACE(format("{} ranks, {} micro-batches, costs {}, {}, {}", shape.ranks, shape.micros,
                           f, b, w));
       for (const ScheduleKind kind : {ScheduleKind::GPipe, ScheduleKind::OneFOneB}) {
-        EXPECT_NEAR(verify(build_schedule(kind, shape), shape, costs).bubble, behind / micros,
-                    1e-12);
+        EXPECT_NEAR(verify_schedule(build_schedule(kind, shape), shape, costs).bubble,
+                    behind / micros, 1e-12);
       }
-      EXPECT_NEAR(verify(build_schedule(ScheduleKind::ZeroBubble, shape), shape, costs).bubble,
-                  behind * std::max({f, b, f + b - w}) / (micros * (f + b + w)), 1e-12);
+      EXPECT_NEAR(
+          verify_schedule(build_schedule(ScheduleKind::ZeroBubble, shape), shape, costs).bubble,
+          behind * std::max({f, b, f + b - w}) / (micros * (f + b + w)), 1e-12);
     }
   }
 }
@@ -201,7 +202,7 @@ TEST(Schedule, InterleavedNeedsHalfAsManySlotsAgain) {
 TEST(Schedule, SlotsAreCountedPerChunk) {
   const PipelineShape shape{4, 2, 8};
   const std::vector<Program> programs = build_schedule(ScheduleKind::Interleaved, shape);
-  EXPECT_EQ(verify(programs, shape).slots, (std::vector<int>{12, 12, 10, 6}));
+  EXPECT_EQ(verify_schedule(programs, shape).slots, (std::vector<int>{12, 12, 10, 6}));
   EXPECT_EQ(slots_of(programs[0], 0), 8);
   EXPECT_EQ(slots_of(programs[0], 1), 4);
   EXPECT_EQ(slots_of(programs[0], 2), 0);

@@ -27,7 +27,7 @@ std::string refusal(const std::function<void()>& check) {
 }
 
 std::string refusal_of(const Programs& programs, const PipelineShape& shape = kShape) {
-  return refusal([&] { verify(programs, shape); });
+  return refusal([&] { verify_schedule(programs, shape); });
 }
 
 void expect_words(const std::string& text, std::initializer_list<std::string_view> words) {
@@ -145,7 +145,7 @@ TEST(ScheduleVerify, ChannelOutOfOrder) {
 TEST(ScheduleVerify, ChunksOutOfOrder) {
   const PipelineShape shape{2, 2, 4};
   Programs programs = build_schedule(ScheduleKind::Interleaved, shape);
-  EXPECT_NO_THROW(verify(programs, shape));
+  EXPECT_NO_THROW(verify_schedule(programs, shape));
   // Rank 0 computes micro-batch 1 of chunk 1 before that of 0.
   for (Instr& instr : programs[0]) {
     if (instr.chunk == 1 && instr.micro < 2) instr.micro = 1 - instr.micro;
@@ -202,13 +202,13 @@ Program chunk_by_chunk(const PipelineShape& shape, int rank) {
 TEST(ScheduleVerify, RanksThatWaitForEachOthersSlots) {
   const PipelineShape shape{2, 2, 3};
   Programs programs{chunk_by_chunk(shape, 0), chunk_by_chunk(shape, 1)};
-  expect_words(refusal([&] { verify(programs, shape, {}, false); }),
+  expect_words(refusal([&] { verify_schedule(programs, shape, {}, false); }),
                {"blocks for ever", "rank 0, instruction 6 (Load of micro-batch 2, chunk 0, slot 0)",
                 "waits until rank 1 takes what the slot has sent on the forward channel",
                 "rank 1, instruction 4 (Load of micro-batch 1, chunk 0, slot 0)",
                 "waits until rank 0 takes"});
   for (Instr& instr : programs[1]) instr.slot = static_cast<uint16_t>(instr.micro);
-  EXPECT_NO_THROW(verify(programs, shape, {}, false));
+  EXPECT_NO_THROW(verify_schedule(programs, shape, {}, false));
 }
 
 TEST(ScheduleVerify, MicroBatchLeftOut) {
@@ -225,7 +225,7 @@ TEST(ScheduleVerify, RankLeftOut) {
 }
 
 TEST(ScheduleVerify, BackwardInAnEvaluation) {
-  expect_words(refusal([] { verify(good(), kShape, {}, false); }),
+  expect_words(refusal([] { verify_schedule(good(), kShape, {}, false); }),
                {"rank 0", "has no RecvBackward here"});
 }
 
@@ -244,7 +244,7 @@ TEST(ScheduleSimulation, SendThatNobodyPosts) {
                {"blocks for ever", "rank 1", "RecvForward of micro-batch 4"});
 }
 
-std::vector<double> begins(const Simulation& simulation, size_t rank) {
+std::vector<double> begins(const SimulatedSchedule& simulation, size_t rank) {
   std::vector<double> times;
   for (const TimedInstr& timed : simulation.ranks[rank]) times.push_back(timed.begin);
   return times;
@@ -291,8 +291,9 @@ TEST(ScheduleSimulation, ReceivesWaitForTheGradientThatReplacedAnInput) {
 
 TEST(ScheduleSimulation, ReceivesWaitForTheirSends) {
   const PipelineShape shape{2, 1, 1};
-  const Simulation simulation = simulate(build_schedule(ScheduleKind::OneFOneB, shape), shape,
-                                         {.forward = 2, .backward_input = 3, .backward_weight = 1});
+  const SimulatedSchedule simulation =
+      simulate(build_schedule(ScheduleKind::OneFOneB, shape), shape,
+               {.forward = 2, .backward_input = 3, .backward_weight = 1});
   EXPECT_EQ(simulation.ranks[0][0].end, 2);
   EXPECT_EQ(simulation.ranks[1][0].begin, 2);
   EXPECT_EQ(simulation.ranks[1][1].end, 8);

@@ -21,13 +21,13 @@ Config config_of(const Args& more) {
 // The flags of the first remedy for a run that may use what `enough` needs.
 std::string first_remedy(const Args& asked, const Args& enough) {
   const size_t limit = plan_layout(config_of(enough)).largest().memory_bytes();
-  const std::vector<Remedy> remedies = find_remedies(config_of(asked), limit);
+  const std::vector<FitSuggestion> remedies = find_remedies(config_of(asked), limit);
   return remedies.empty() ? "" : remedies.front().flags;
 }
 
 // Faults that fail it: flags that leave a number of layers as it was, a remedy that changes
 // nothing.
-TEST(Remedy, RecomputesAllBlocks) {
+TEST(FitSuggestion, RecomputesAllBlocks) {
   const Args full{"--recompute-granularity", "full"}, one{"--micro-batch-size", "1"};
   Args some = full, smaller = full;
   some.insert(some.end(), {"--recompute-method", "uniform", "--recompute-num-layers", "8"});

@@ -34,7 +34,7 @@ std::vector<double> losses(const RunMetrics& metrics) {
 TEST(MetricsFile, ReadsWhatTheLogWrites) {
   const test::TemporaryDirectory dir;
   {
-    MetricsLog log(dir / "m.jsonl");
+    MetricsWriter log(dir / "m.jsonl");
     log.start(1000, 3);
     log.add(Progress{
         .iteration = 1,

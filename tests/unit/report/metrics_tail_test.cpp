@@ -20,7 +20,7 @@ TEST(MetricsTail, OfWhatARunWrites) {
   const test::TemporaryDirectory dir;
   EXPECT_FALSE(read_metrics_tail(dir / "m"));
   {
-    MetricsLog log(dir / "m");
+    MetricsWriter log(dir / "m");
     log.start(1000, 50);
     log.add(Progress{.iteration = 1, .samples = 8, .result = {.loss = 3}});
     log.add(Validation{.iteration = 1, .split = "validation", .loss = 3.5});

@@ -25,7 +25,7 @@ std::vector<Json> lines_of(const std::filesystem::path& path) {
 TEST(Metrics, ALineOfJsonForEachEvent) {
   const test::TemporaryDirectory dir;
   {
-    MetricsLog log(dir / "m.jsonl");
+    MetricsWriter log(dir / "m.jsonl");
     log.start(1000, 3);
     log.add(Progress{.iteration = 1,
                      .iterations = 3,
@@ -53,12 +53,12 @@ TEST(Metrics, ALineOfJsonForEachEvent) {
 
 TEST(Metrics, AnotherRunIsAppended) {
   const test::TemporaryDirectory dir;
-  for (int run = 0; run < 2; ++run) MetricsLog(dir / "m.jsonl").start(1, 1);
+  for (int run = 0; run < 2; ++run) MetricsWriter(dir / "m.jsonl").start(1, 1);
   EXPECT_EQ(lines_of(dir / "m.jsonl").size(), 2u);
 }
 
 TEST(Metrics, AFullDiskIsRememberedNotThrown) {
-  MetricsLog log("/dev/full");
+  MetricsWriter log("/dev/full");
   log.start(1, 1);
   ASSERT_TRUE(log.failure());
   EXPECT_NE(log.failure()->find("/dev/full is incomplete: No space left"), std::string::npos)
@@ -69,8 +69,8 @@ TEST(Metrics, AFullDiskIsRememberedNotThrown) {
 
 TEST(Metrics, AFileThatCannotBeOpened) {
   const test::TemporaryDirectory dir;
-  expect_error(ErrorKind::Data, "no/m.jsonl", [&] { MetricsLog(dir / "no/m.jsonl"); });
-  expect_error(ErrorKind::Data, "directory", [&] { MetricsLog log(dir.path()); });
+  expect_error(ErrorKind::Data, "no/m.jsonl", [&] { MetricsWriter(dir / "no/m.jsonl"); });
+  expect_error(ErrorKind::Data, "directory", [&] { MetricsWriter log(dir.path()); });
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ using test::TemporaryDirectory;
 
 void put(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-TEST(RunFacts, OfAWholeFolder) {
+TEST(RunInfo, OfAWholeFolder) {
   const TemporaryDirectory run;
   RunStatus status{.iteration = 5};
   status.process = own_process();
@@ -28,9 +28,9 @@ TEST(RunFacts, OfAWholeFolder) {
   fs::create_directory(run / "model");
   small_checkpoint(100, 1).write(run / "checkpoints");
   small_checkpoint(200, 1).write(run / "checkpoints");
-  const RunFacts facts = run_facts(run.path());
+  const RunInfo facts = run_facts(run.path());
   EXPECT_EQ(facts.status->iteration, 5);
-  EXPECT_EQ(facts.life, Life::Alive);
+  EXPECT_EQ(facts.life, ProcessState::Alive);
   EXPECT_EQ(facts.metrics->iteration, 4);
   EXPECT_TRUE(facts.has_config);
   EXPECT_TRUE(facts.has_model);
@@ -41,11 +41,11 @@ TEST(RunFacts, OfAWholeFolder) {
   EXPECT_NE(facts.layout.find("2 ranks"), std::string::npos);
 }
 
-TEST(RunFacts, ANewerCheckpointThatCannotBeUsedIsNamed) {
+TEST(RunInfo, ANewerCheckpointThatCannotBeUsedIsNamed) {
   const TemporaryDirectory run;
   small_checkpoint(100, 1).write(run / "checkpoints");
   fs::remove(small_checkpoint(200, 1).write(run / "checkpoints") / "manifest.json");
-  RunFacts facts = run_facts(run.path());
+  RunInfo facts = run_facts(run.path());
   EXPECT_EQ(facts.saved->iteration, 100);
   EXPECT_NE(facts.saved_problem.find("iter_0000200 is newer, but cannot be used"),
             std::string::npos);
@@ -55,7 +55,7 @@ TEST(RunFacts, ANewerCheckpointThatCannotBeUsedIsNamed) {
   EXPECT_NE(facts.saved_problem.find("none of 2 checkpoints can be used"), std::string::npos);
 }
 
-TEST(RunFacts, CheckpointsElsewhereAreFound) {
+TEST(RunInfo, CheckpointsElsewhereAreFound) {
   const TemporaryDirectory run, disk;
   const fs::path saved = small_checkpoint(100, 1).write(disk / "saved");
   put(run / "config.toml", "[checkpoint]\nsave = \"" + (disk / "saved").string() + "\"\n");
@@ -67,27 +67,27 @@ TEST(RunFacts, CheckpointsElsewhereAreFound) {
   EXPECT_EQ(run_facts(run.path()).saved->path, saved);
 }
 
-TEST(RunFacts, ALaterLookReadsNewCheckpointsOnly) {
+TEST(RunInfo, ALaterLookReadsNewCheckpointsOnly) {
   const TemporaryDirectory run;
   const fs::path first = small_checkpoint(100, 1).write(run / "checkpoints");
-  const RunFacts earlier = run_facts(run.path());
+  const RunInfo earlier = run_facts(run.path());
   fs::remove(first / "manifest.json");
   EXPECT_EQ(run_facts(run.path(), &earlier).saved->iteration, 100);
   small_checkpoint(200, 1).write(run / "checkpoints");
   EXPECT_EQ(run_facts(run.path(), &earlier).saved->iteration, 200);
 }
 
-TEST(RunFacts, DamageIsAFact) {
+TEST(RunInfo, DamageIsAFact) {
   const TemporaryDirectory run;
   put(run / "status.json", "{");
   fs::create_directory(run / "metrics.jsonl");
-  const RunFacts facts = run_facts(run.path());
+  const RunInfo facts = run_facts(run.path());
   EXPECT_FALSE(facts.status);
   EXPECT_NE(facts.status_problem.find("not valid JSON"), std::string::npos);
   EXPECT_NE(facts.metrics_problem.find("not a regular file"), std::string::npos);
 }
 
-TEST(RunFacts, OfWhatIsNoRun) {
+TEST(RunInfo, OfWhatIsNoRun) {
   const TemporaryDirectory dir;
   expect_error(ErrorKind::Data, "is not the folder of a run", [&] { run_facts(dir.path()); });
   expect_error(ErrorKind::Data, "there is no folder", [&] { run_facts(dir / "none"); });

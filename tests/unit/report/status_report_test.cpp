@@ -11,7 +11,7 @@ namespace {
 // 2026-11-16 09:00:00 UTC, a Monday.
 constexpr double kNow = 1794819600;
 
-RunFacts training() {
+RunInfo training() {
   RunStatus status;
   status.phase = RunPhase::Training;
   status.phase_since = kNow - 100;
@@ -39,12 +39,12 @@ RunFacts training() {
           .status = status,
           .metrics = LastMetrics{.iteration = 1201, .iterations = 9, .loss = 9.0},
           .has_config = true,
-          .life = Life::Alive,
-          .saved = RunFacts::Saved{
+          .life = ProcessState::Alive,
+          .saved = RunInfo::Saved{
               .path = "my-run/checkpoints/iter_0001000", .iteration = 1000, .time = kNow - 125}};
 }
 
-RunFacts with(RunFacts facts, RunPhase phase) {
+RunInfo with(RunInfo facts, RunPhase phase) {
   facts.status->phase = phase;
   return facts;
 }
@@ -55,11 +55,11 @@ std::string row(const StatusReport& report, const std::string& name) {
   return "";
 }
 
-std::string row(const RunFacts& facts, const std::string& name) {
+std::string row(const RunInfo& facts, const std::string& name) {
   return row(describe(facts, kNow), name);
 }
 
-std::string notes(const RunFacts& facts) {
+std::string notes(const RunInfo& facts) {
   std::string all;
   for (const std::string& note : describe(facts, kNow).notes) all += note + "\n";
   return all;
@@ -97,7 +97,7 @@ TEST_F(StatusReportTest, OfATraining) {
 }
 
 TEST_F(StatusReportTest, OfOtherPhases) {
-  RunFacts start = with(training(), RunPhase::Starting);
+  RunInfo start = with(training(), RunPhase::Starting);
   EXPECT_EQ(row(start, "state"), "starting, for 1 min 40 s");
   EXPECT_EQ(row(with(training(), RunPhase::Evaluating), "state"),
             "evaluating for 1 min 40 s, after iteration 1,200 of 10,000 (12.0 %)");
@@ -111,8 +111,8 @@ TEST_F(StatusReportTest, OfOtherPhases) {
 }
 
 TEST_F(StatusReportTest, OfARunThatHasEnded) {
-  RunFacts facts = with(training(), RunPhase::Ended);
-  facts.life = Life::Gone;
+  RunInfo facts = with(training(), RunPhase::Ended);
+  facts.life = ProcessState::Gone;
   facts.has_model = true;
   facts.status->ending = "complete";
   facts.status->iteration = 10000;
@@ -142,7 +142,7 @@ TEST_F(StatusReportTest, OfARunThatHasEnded) {
 }
 
 TEST_F(StatusReportTest, TheCommandThatContinues) {
-  RunFacts facts = with(training(), RunPhase::Failed);
+  RunInfo facts = with(training(), RunPhase::Failed);
   facts.saved->path = "/big disk/it's/iter_0001000";
   EXPECT_EQ(describe(facts, kNow).next,
             "bevatron train my-run/config.toml --load '/big disk/it'\\''s'");
@@ -154,8 +154,8 @@ TEST_F(StatusReportTest, TheCommandThatContinues) {
 }
 
 TEST_F(StatusReportTest, OfARunWhoseProcessIsGone) {
-  RunFacts facts = training();
-  facts.life = Life::Gone;
+  RunInfo facts = training();
+  facts.life = ProcessState::Gone;
   facts.status->updated = kNow - 200;
   const StatusReport report = describe(facts, kNow);
   EXPECT_EQ(report.state, RunState::Crashed);
@@ -172,8 +172,8 @@ TEST_F(StatusReportTest, OfARunWhoseProcessIsGone) {
 }
 
 TEST_F(StatusReportTest, OfARunOnAnotherMachine) {
-  RunFacts facts = training();
-  facts.life = Life::Unknown;
+  RunInfo facts = training();
+  facts.life = ProcessState::Unknown;
   EXPECT_EQ(describe(facts, kNow).state, RunState::Training);
   facts.status->updated = kNow - 89;
   EXPECT_EQ(describe(facts, kNow).state, RunState::Training);
@@ -190,7 +190,7 @@ TEST_F(StatusReportTest, OfARunOnAnotherMachine) {
 }
 
 TEST_F(StatusReportTest, OfAProcessThatStandsStill) {
-  RunFacts facts = training();
+  RunInfo facts = training();
   facts.status->updated = kNow - 29;
   EXPECT_EQ(describe(facts, kNow).state, RunState::Training);
   facts.status->updated = kNow - 31;
@@ -202,7 +202,7 @@ TEST_F(StatusReportTest, OfAProcessThatStandsStill) {
 }
 
 TEST_F(StatusReportTest, AnIterationThatTakesMuchLongerThanUsual) {
-  RunFacts facts = training();
+  RunInfo facts = training();
   facts.status->phase_since = kNow - 5000;
   facts.status->iteration_time = kNow - 32;
   EXPECT_EQ(row(facts, "health").find("stuck"), std::string::npos);
@@ -226,7 +226,7 @@ TEST_F(StatusReportTest, AnIterationThatTakesMuchLongerThanUsual) {
 }
 
 TEST_F(StatusReportTest, TimesThatAStatusLacks) {
-  RunFacts facts = training();
+  RunInfo facts = training();
   facts.status->iteration_time = facts.status->phase_since = facts.status->started = 0;
   facts.status->last_event = "a spike";
   EXPECT_EQ(row(facts, "health"),
@@ -234,12 +234,12 @@ TEST_F(StatusReportTest, TimesThatAStatusLacks) {
             "ago");
   EXPECT_EQ(row(facts, "process"), "4711 on node7, bevatron 0.1.0");
   facts.status->updated = 0;
-  facts.life = Life::Gone;
+  facts.life = ProcessState::Gone;
   EXPECT_NE(row(facts, "state").find("last seen an unknown time ago"), std::string::npos);
 }
 
 TEST_F(StatusReportTest, Health) {
-  RunFacts facts = training();
+  RunInfo facts = training();
   facts.status->skipped = 1;
   facts.status->spikes = 2000;
   facts.status->rollbacks = 1;
@@ -257,16 +257,16 @@ TEST_F(StatusReportTest, Health) {
 }
 
 TEST_F(StatusReportTest, OfAnOlderVersion) {
-  RunFacts facts{.folder = "old",
-                 .metrics = LastMetrics{.iteration = 40,
-                                        .iterations = 80,
-                                        .loss = 3.5,
-                                        .seconds = 2.0,
-                                        .valid_loss = 3.25,
-                                        .written = kNow - 7200},
-                 .has_config = true,
-                 .ranks = 2,
-                 .layout = "2 ranks: 2 share the batch"};
+  RunInfo facts{.folder = "old",
+                .metrics = LastMetrics{.iteration = 40,
+                                       .iterations = 80,
+                                       .loss = 3.5,
+                                       .seconds = 2.0,
+                                       .valid_loss = 3.25,
+                                       .written = kNow - 7200},
+                .has_config = true,
+                .ranks = 2,
+                .layout = "2 ranks: 2 share the batch"};
   const StatusReport report = describe(facts, kNow);
   EXPECT_EQ(report.state, RunState::Unknown);
   EXPECT_EQ(row(report, "state"),
@@ -281,7 +281,7 @@ TEST_F(StatusReportTest, OfAnOlderVersion) {
 }
 
 TEST_F(StatusReportTest, OfWhatIsHalfDeleted) {
-  RunFacts facts{.folder = "half", .status_problem = "half/status.json: not valid JSON"};
+  RunInfo facts{.folder = "half", .status_problem = "half/status.json: not valid JSON"};
   EXPECT_EQ(row(facts, "state"), "not known");
   const std::string all = notes(facts);
   EXPECT_NE(all.find("status.json is damaged: half/status.json: not valid JSON"), std::string::npos)

@@ -29,24 +29,24 @@ bool comes_true(double seconds, F&& f) {
   return f();
 }
 
-TEST(StatusFile, IsThereAtOnceWithWhoWritesIt) {
+TEST(StatusWriter, IsThereAtOnceWithWhoWritesIt) {
   const TemporaryDirectory dir;
-  const StatusFile file(dir / "status.json", {.iterations = 7});
+  const StatusWriter file(dir / "status.json", {.iterations = 7});
   ASSERT_TRUE(comes_true(5, [&] { return read_status(dir / "status.json").has_value(); }));
   const RunStatus status = *read_status(dir / "status.json");
   EXPECT_EQ(status.phase, RunPhase::Starting);
   EXPECT_EQ(status.iterations, 7);
   EXPECT_EQ(status.process, own_process());
   EXPECT_FALSE(status.host.empty());
-  EXPECT_NEAR(status.started, wall_clock(), 10);
-  EXPECT_NEAR(status.updated, wall_clock(), 10);
+  EXPECT_NEAR(status.started, unix_seconds(), 10);
+  EXPECT_NEAR(status.updated, unix_seconds(), 10);
   EXPECT_GT(status.host_bytes, 0);
 }
 
-TEST(StatusFile, TheLastStateIsWrittenAndNothingElseStays) {
+TEST(StatusWriter, TheLastStateIsWrittenAndNothingElseStays) {
   const TemporaryDirectory dir;
   {
-    StatusFile file(dir / "status.json", {});
+    StatusWriter file(dir / "status.json", {});
     file.change([](RunStatus& s) {
       s.phase = RunPhase::Ended;
       s.ending = kComplete;
@@ -63,10 +63,10 @@ TEST(StatusFile, TheLastStateIsWrittenAndNothingElseStays) {
     EXPECT_EQ(entry.path().filename(), "status.json");
 }
 
-TEST(StatusFile, ARunThatSaysNothingAboutItsEndHasFailed) {
+TEST(StatusWriter, ARunThatSaysNothingAboutItsEndHasFailed) {
   const TemporaryDirectory dir;
   {
-    StatusFile file(dir / "status.json", {});
+    StatusWriter file(dir / "status.json", {});
     file.change([](RunStatus& s) { s.phase = RunPhase::Training; });
   }
   EXPECT_EQ(read_status(dir / "status.json")->phase, RunPhase::Failed);
@@ -75,9 +75,9 @@ TEST(StatusFile, ARunThatSaysNothingAboutItsEndHasFailed) {
 // Of the times below, only the one in question is short.
 constexpr double kNever = 1000;
 
-TEST(StatusFile, AnotherPhaseIsWrittenSoon) {
+TEST(StatusWriter, AnotherPhaseIsWrittenSoon) {
   const TemporaryDirectory dir;
-  StatusFile file(dir / "status.json", {}, {.period = kNever, .heartbeat = kNever});
+  StatusWriter file(dir / "status.json", {}, {.period = kNever, .heartbeat = kNever});
   for (const RunPhase phase : {RunPhase::Training, RunPhase::Saving, RunPhase::Training}) {
     file.change([&](RunStatus& s) { s.phase = phase; });
     EXPECT_TRUE(comes_true(5, [&] {
@@ -87,9 +87,9 @@ TEST(StatusFile, AnotherPhaseIsWrittenSoon) {
   }
 }
 
-TEST(StatusFile, OrdinaryChangesWaitForTheirPeriod) {
+TEST(StatusWriter, OrdinaryChangesWaitForTheirPeriod) {
   const TemporaryDirectory dir;
-  StatusFile file(dir / "status.json", {}, {.period = 0.2, .heartbeat = kNever});
+  StatusWriter file(dir / "status.json", {}, {.period = 0.2, .heartbeat = kNever});
   std::set<int64_t> written;
   const double end = seconds_now() + 0.7;
   for (int64_t i = 1; seconds_now() < end; ++i) {
@@ -100,9 +100,9 @@ TEST(StatusFile, OrdinaryChangesWaitForTheirPeriod) {
   EXPECT_LE(written.size(), 6u);
 }
 
-TEST(StatusFile, WithoutAnyChangeItStillGivesSignsOfLife) {
+TEST(StatusWriter, WithoutAnyChangeItStillGivesSignsOfLife) {
   const TemporaryDirectory dir;
-  const StatusFile file(dir / "status.json", {}, {.least_pause = 0.01, .heartbeat = 0.05});
+  const StatusWriter file(dir / "status.json", {}, {.least_pause = 0.01, .heartbeat = 0.05});
   std::set<double> updated;
   EXPECT_TRUE(comes_true(5, [&] {
     if (const auto status = read_status(dir / "status.json")) updated.insert(status->updated);
@@ -110,9 +110,9 @@ TEST(StatusFile, WithoutAnyChangeItStillGivesSignsOfLife) {
   }));
 }
 
-TEST(StatusFile, NotesSinceWhenPhaseAndIterationAreWhatTheyAre) {
+TEST(StatusWriter, NotesSinceWhenPhaseAndIterationAreWhatTheyAre) {
   const TemporaryDirectory dir;
-  StatusFile file(dir / "status.json", {});
+  StatusWriter file(dir / "status.json", {});
   const RunStatus first = file.current();
   pause_for(0.01);
   file.change([](RunStatus& s) { s.loss = 1; });
@@ -125,10 +125,10 @@ TEST(StatusFile, NotesSinceWhenPhaseAndIterationAreWhatTheyAre) {
   EXPECT_GT(file.current().phase_since, first.phase_since);
 }
 
-TEST(StatusFile, ADiskThatFailsEndsNothingAndMayRecover) {
+TEST(StatusWriter, ADiskThatFailsEndsNothingAndMayRecover) {
   const TemporaryDirectory dir;
   const std::filesystem::path folder = dir / "run";
-  StatusFile file(folder / "status.json", {}, {.heartbeat = 0.05});
+  StatusWriter file(folder / "status.json", {}, {.heartbeat = 0.05});
   ASSERT_TRUE(comes_true(5, [&] { return file.failure().has_value(); }));
   EXPECT_NE(file.failure()->find("status.json: No such file or directory"), std::string::npos)
       << *file.failure();
@@ -138,20 +138,20 @@ TEST(StatusFile, ADiskThatFailsEndsNothingAndMayRecover) {
   EXPECT_EQ(read_status(folder / "status.json")->iteration, 3);
 }
 
-TEST(StatusFile, AFullDiskIsAFailureToo) {
+TEST(StatusWriter, AFullDiskIsAFailureToo) {
   const TemporaryDirectory dir;
   const std::filesystem::path file = dir / "status.json";
   const std::string draft = file.string() + ".partial." + std::to_string(::getpid());
   std::filesystem::create_symlink("/dev/full", draft);
-  const StatusFile status(file, {}, {.period = kNever, .heartbeat = kNever});
+  const StatusWriter status(file, {}, {.period = kNever, .heartbeat = kNever});
   ASSERT_TRUE(comes_true(5, [&] { return status.failure().has_value(); }));
   EXPECT_NE(status.failure()->find("No space left"), std::string::npos) << *status.failure();
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST(StatusFile, IsChangedFromAnyThreadAtLittleCost) {
+TEST(StatusWriter, IsChangedFromAnyThreadAtLittleCost) {
   const TemporaryDirectory dir;
-  StatusFile file(dir / "status.json", {});
+  StatusWriter file(dir / "status.json", {});
   const double begin = seconds_now();
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t)

@@ -80,7 +80,7 @@ class FakeService final : public GenerationService {
     }
     for (const auto& [key, each] : all) {
       const std::lock_guard calling(each->mutex);
-      if (!each->is_closed) each->sink({.finish = Finish::Failed});
+      if (!each->is_closed) each->sink({.finish = FinishReason::Failed});
       each->is_closed = true;
     }
   }
@@ -154,13 +154,13 @@ class FakeService final : public GenerationService {
         const int32_t id = k < script.size() ? script[k] : static_cast<int32_t>('a' + k % 26);
         event.token = {id, logprob};
         event.has_token = id != text.request.end;
-        if (id == text.request.end) event.finish = Finish::End;
+        if (id == text.request.end) event.finish = FinishReason::End;
         for (int32_t i = 0; i < text.request.alternatives; ++i)
           event.alternatives.push_back({'A' + i, -1.0 - i});
       }
-      if (event.finish == Finish::None && text.made >= text.request.tokens)
-        event.finish = Finish::Length;
-      has_ended = event.finish != Finish::None;
+      if (event.finish == FinishReason::None && text.made >= text.request.tokens)
+        event.finish = FinishReason::Length;
+      has_ended = event.finish != FinishReason::None;
       text.is_closed = has_ended;
       text.sink(event);
     }

@@ -198,11 +198,11 @@ TEST(HttpServer, AnAnswerThatIsTooLargeIsToldSo) {
 // One large piece for each request; it is the last where the path says so.
 class LargePieces final : public HttpHandler {
  public:
-  std::unique_ptr<HttpWork> handle(HttpRequest request, HttpAnswer& answer) override {
+  std::unique_ptr<HttpJob> handle(HttpRequest request, HttpAnswer& answer) override {
     answer.begin({.status = 200});
     answer.write(std::string(size_t{32} << 20, 'x'));
     if (request.path == "/whole") answer.end();
-    return std::make_unique<HttpWork>();
+    return std::make_unique<HttpJob>();
   }
   void finished(const HttpRecord& record) override { status = record.status; }
   HttpResponse error(const HttpRecord&, int code, const std::string& message) override {

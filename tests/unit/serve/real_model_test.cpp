@@ -19,8 +19,8 @@ Config bytes_model() {
   return config;
 }
 
-struct Rig {
-  explicit Rig(int64_t waiting = 100)
+struct OpRig {
+  explicit OpRig(int64_t waiting = 100)
       : model(stored.load(2, 8)),
         decoder(model, {.rows = 2, .length = 8, .page = 3}),
         batcher(decoder),
@@ -29,14 +29,14 @@ struct Rig {
 
   test::StoredModel stored{bytes_model()};
   LoadedModel model;
-  Decoder decoder;
-  Batcher batcher;
+  InferenceEngine decoder;
+  ContinuousBatcher batcher;
   QueuedService service;
   test::Served served;
 };
 
 TEST(ServedModel, GeneratesTheSameForTheSameSeed) {
-  Rig rig;
+  OpRig rig;
   const std::string body =
       R"({"prompt": ["ab", "cd", "ef"], "n": 2, "max_tokens": 4, "seed": 3, "logprobs": 2})";
   const Reply first = rig.served.complete(body);
@@ -54,7 +54,7 @@ TEST(ServedModel, GeneratesTheSameForTheSameSeed) {
 }
 
 TEST(ServedModel, AStreamHasTheTextOfTheWhole) {
-  Rig rig;
+  OpRig rig;
   const std::string fields = R"("prompt": "ab", "max_tokens": 6, "seed": 3)";
   const Json whole =
       parse_json(rig.served.complete("{" + fields + "}").body, "whole")["choices"][0];
@@ -72,14 +72,14 @@ TEST(ServedModel, AStreamHasTheTextOfTheWhole) {
 }
 
 TEST(ServedModel, IsWell) {
-  Rig rig;
+  OpRig rig;
   EXPECT_EQ(rig.served.ask("GET", "/health").status, 200);
   // It is counted after the step, which the reply does not wait for.
   EXPECT_TRUE(soon([&] { return rig.service.counts().finished == 1; }));
 }
 
 TEST(ServedModel, ManyClientsWhoLeaveHoldNothing) {
-  Rig rig;
+  OpRig rig;
   for (int round = 0; round < 10; ++round) {
     std::vector<HttpClient> clients;
     for (int i = 0; i < 8; ++i) {

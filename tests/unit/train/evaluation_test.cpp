@@ -14,7 +14,7 @@ TEST(Evaluation, EqualsTheSumOfItsSamples) {
   Config config = test::tiny_gpt();
   config.model.hidden_dropout = config.model.attention_dropout = 0.5;  // not in an evaluation
   test::SmallRun run(config);
-  const MockSamples samples(29, 3);
+  const MockDataset samples(29, 3);
   Evaluation evaluation(run.assembly.executor, run.plan.batch, false);
   std::vector<double> losses;
   for (int64_t i = 0; i < 11; ++i) {
@@ -35,7 +35,7 @@ TEST(Evaluation, EqualsTheSumOfItsSamples) {
 
 TEST(Evaluation, DependsOnNoSizeOfBatches) {
   Config config = test::tiny_gpt();
-  const MockSamples samples(29, 3);
+  const MockDataset samples(29, 3);
   std::vector<double> losses;
   for (const auto& [micro, global] : {std::pair{1, 1}, {2, 4}, {3, 3}, {4, 12}}) {
     config.train.micro_batch = micro;
@@ -51,7 +51,7 @@ TEST(Evaluation, DependsOnNoSizeOfBatches) {
 TEST(Executor, NumberOfMicroBatchesMayChange) {
   const Config config = test::tiny_gpt();
   test::SmallRun run(config);
-  const MockSamples samples(29, 3);
+  const MockDataset samples(29, 3);
   std::vector<HostBatch> batches(5);
   int64_t sample = 0;
   for (HostBatch& batch : batches) {

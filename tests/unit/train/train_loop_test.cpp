@@ -19,7 +19,7 @@ constexpr int64_t kNever = INT64_MAX;
 
 // Made-up samples, some of which are bad: from `unreadable` on reading fails, and the loss of
 // `poisoned` is not a number.
-class Fussy final : public Samples {
+class Fussy final : public Dataset {
  public:
   explicit Fussy(int64_t unreadable = kNever, int64_t poisoned = -1)
       : good_(kVocab, 7), unreadable_(unreadable), poisoned_(poisoned) {}
@@ -34,11 +34,11 @@ class Fussy final : public Samples {
   }
 
  private:
-  MockSamples good_;
+  MockDataset good_;
   int64_t unreadable_, poisoned_;
 };
 
-class Counting final : public Samples {
+class Counting final : public Dataset {
  public:
   void read(int64_t index, HostBatch& batch, int64_t at) const override {
     ++reads;
@@ -48,7 +48,7 @@ class Counting final : public Samples {
   mutable int64_t reads = 0;
 
  private:
-  MockSamples good_{kVocab, 7};
+  MockDataset good_{kVocab, 7};
 };
 
 struct Seen {
@@ -73,21 +73,22 @@ class TrainerRun {
   TrainSummary run(const std::function<bool(const Seen&)>& stop = [](const Seen&) {
     return false;
   }) {
-    Trainer trainer(assembly, data);
+    TrainLoop trainer(assembly, data);
     return run(trainer, stop);
   }
   TrainSummary run_from(const RunPosition& position) {
-    Trainer trainer(assembly, data, {.position = position});
+    TrainLoop trainer(assembly, data, {.position = position});
     return run(trainer, [](const Seen&) { return false; });
   }
 
  private:
-  TrainSummary run(Trainer& trainer, const std::function<bool(const Seen&)>& stop) {
-    return trainer.run({.iteration = [&](const Progress& p) { seen.iterations.push_back(p); },
-                        .validation = [&](const Validation& v) { seen.validations.push_back(v); },
-                        .wishes = [&] { return Wishes{.signal = stop(seen) ? SIGTERM : 0}; },
-                        .event = [&](const GuardEvent& e) { seen.events.push_back(e); },
-                        .trace = [&](const std::string& json) { seen.traces.push_back(json); }});
+  TrainSummary run(TrainLoop& trainer, const std::function<bool(const Seen&)>& stop) {
+    return trainer.run(
+        {.iteration = [&](const Progress& p) { seen.iterations.push_back(p); },
+         .validation = [&](const Validation& v) { seen.validations.push_back(v); },
+         .poll_requests = [&] { return RunRequests{.signal = stop(seen) ? SIGTERM : 0}; },
+         .event = [&](const GuardEvent& e) { seen.events.push_back(e); },
+         .trace = [&](const std::string& json) { seen.traces.push_back(json); }});
   }
 
   const Config config_;
@@ -95,7 +96,7 @@ class TrainerRun {
   std::unique_ptr<Device> device_;
 
  public:
-  Assembly assembly;
+  TrainingState assembly;
   TrainingData data;
   Seen seen;
 };
@@ -108,7 +109,7 @@ Config tiny(int64_t iterations) {
 }
 
 // The weights after the steps of a list, each of which is the number of its first sample.
-void expect_weights_after(const std::vector<int64_t>& steps, Assembly& trained) {
+void expect_weights_after(const std::vector<int64_t>& steps, TrainingState& trained) {
   test::SmallRun by_hand(trained.config);
   const Fussy samples;
   for (const int64_t first : steps) {
@@ -126,7 +127,7 @@ void expect_weights_after(const std::vector<int64_t>& steps, Assembly& trained) 
 TEST(Trainer, StepsThroughTheSamples) {
   TrainerRun run(tiny(3));
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::Complete);
+  EXPECT_EQ(summary.ending, ExitReason::Complete);
   EXPECT_EQ(summary.iterations, 3);
   EXPECT_EQ(summary.applied, 3);
   EXPECT_EQ(summary.skipped, 0);
@@ -201,12 +202,12 @@ TEST(Trainer, EndsAtTheInterval) {
   TrainerRun run(c);
   run.data.valid = {std::make_shared<Fussy>(), 7};
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::Interval);
+  EXPECT_EQ(summary.ending, ExitReason::Interval);
   EXPECT_EQ(summary.iterations, 3);
   EXPECT_TRUE(run.seen.validations.empty());  // the training is not complete
   expect_weights_after({0, 4, 8}, run.assembly);
   c.train.iterations = 3;
-  EXPECT_EQ(TrainerRun(c).run().ending, Ending::Complete);
+  EXPECT_EQ(TrainerRun(c).run().ending, ExitReason::Complete);
 }
 
 // Fails when the iterations of earlier runs count, or those of this one do not.
@@ -214,7 +215,7 @@ TEST(Trainer, EndsAfterSoManyOfItsOwn) {
   Config c = tiny(10);
   c.train.exit_after = 2;
   TrainerRun run(c);
-  EXPECT_EQ(run.run().ending, Ending::After);
+  EXPECT_EQ(run.run().ending, ExitReason::After);
   EXPECT_EQ(run.seen.iterations.back().iteration, 2);
   RunPosition later{.iteration = 5, .consumed_samples = 20, .data_position = 20};
   TrainerRun second(c);
@@ -228,7 +229,7 @@ TEST(Trainer, EndsAfterSoManySamples) {
   c.data.skip = "3-6";
   TrainerRun run(c);
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::Samples);
+  EXPECT_EQ(summary.ending, ExitReason::Dataset);
   EXPECT_EQ(summary.iterations, 3);
 }
 
@@ -239,7 +240,7 @@ TEST(Trainer, EndsAtOnceWithEnoughSamples) {
   TrainerRun run(c);
   const TrainSummary summary =
       run.run_from({.iteration = 2, .consumed_samples = 8, .data_position = 8});
-  EXPECT_EQ(summary.ending, Ending::Samples);
+  EXPECT_EQ(summary.ending, ExitReason::Dataset);
   EXPECT_EQ(summary.ran, 0);
 }
 
@@ -251,15 +252,15 @@ TEST(Trainer, TakesAWishToStopInAnyCase) {
     c.train.exit_interval = at_end ? 0 : 2;
     TrainerRun run(c);
     int granted = 0;
-    Trainer trainer(run.assembly, run.data);
+    TrainLoop trainer(run.assembly, run.data);
     trainer.run({.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
                  .validation = [](const Validation&) {},
-                 .wishes =
+                 .poll_requests =
                      [&] {
-                       return Wishes{.stop = granted == 0 &&
-                                             run.seen.iterations.size() >= (at_end ? 3u : 2u)};
+                       return RunRequests{.stop = granted == 0 &&
+                                                  run.seen.iterations.size() >= (at_end ? 3u : 2u)};
                      },
-                 .granted = [&](const Wishes& w, int64_t) { granted += w.stop ? 1 : 0; }});
+                 .acknowledge = [&](const RunRequests& w, int64_t) { granted += w.stop ? 1 : 0; }});
     EXPECT_EQ(granted, 1) << at_end;
   }
 }
@@ -292,7 +293,7 @@ TEST(Trainer, OnlyValidatesWhenToldSo) {
   run.data.test = {std::make_shared<Fussy>(), 7};
   const TrainSummary summary = run.run();
   EXPECT_EQ(summary.ran, 0);
-  EXPECT_EQ(summary.ending, Ending::Evaluated);
+  EXPECT_EQ(summary.ending, ExitReason::Evaluated);
   EXPECT_EQ(run.seen.validations.size(), 2u);
   EXPECT_TRUE(summary.test_loss);
   expect_weights_after({}, run.assembly);
@@ -308,7 +309,7 @@ TEST(Trainer, GivesUpAValidationWhenAsked) {
   auto counted = std::make_shared<Counting>();
   run.data.valid = {counted, 100000};
   const TrainSummary summary = run.run([&](const Seen&) { return counted->reads > 20; });
-  EXPECT_EQ(summary.ending, Ending::Signal);
+  EXPECT_EQ(summary.ending, ExitReason::Signal);
   EXPECT_EQ(summary.iterations, 2);
   EXPECT_TRUE(run.seen.validations.empty());
   EXPECT_FALSE(summary.valid_loss);
@@ -318,7 +319,7 @@ TEST(Trainer, GivesUpAValidationWhenAsked) {
 TEST(Trainer, EndsBeforeTheFirstStepWhenAsked) {
   TrainerRun run(tiny(10));
   const TrainSummary summary = run.run([](const Seen&) { return true; });
-  EXPECT_EQ(summary.ending, Ending::Signal);
+  EXPECT_EQ(summary.ending, ExitReason::Signal);
   EXPECT_EQ(summary.ran, 0);
   expect_weights_after({}, run.assembly);
 }
@@ -332,22 +333,22 @@ TEST(Trainer, GrantsWishes) {
   run.data.valid = {std::make_shared<Fussy>(), 7};
   std::vector<int64_t> granted, saved;
   const auto wishes = [&] {
-    Wishes w;
+    RunRequests w;
     const int64_t done = static_cast<int64_t>(run.seen.iterations.size());
     if (granted.empty() && done == 2) w.evaluate = w.save = true;
     if (granted.size() == 1 && done == 3) w.rate = 0.5;
     if (granted.size() == 2 && done == 5) w.stop = true;
     return w;
   };
-  Trainer trainer(run.assembly, run.data);
+  TrainLoop trainer(run.assembly, run.data);
   const TrainSummary summary = trainer.run(
       {.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
        .validation = [&](const Validation& v) { run.seen.validations.push_back(v); },
-       .wishes = wishes,
-       .granted = [&](const Wishes&, int64_t iteration) { granted.push_back(iteration); },
+       .poll_requests = wishes,
+       .acknowledge = [&](const RunRequests&, int64_t iteration) { granted.push_back(iteration); },
        .is_save_due = [](int64_t) { return false; },
        .save = [&](const RunPosition& p) { saved.push_back(p.iteration); }});
-  EXPECT_EQ(summary.ending, Ending::Request);
+  EXPECT_EQ(summary.ending, ExitReason::Request);
   EXPECT_EQ(summary.iterations, 5);
   EXPECT_EQ(granted, (std::vector<int64_t>{2, 3, 5}));
   EXPECT_EQ(saved, (std::vector<int64_t>{2, 5}));
@@ -367,10 +368,10 @@ TEST(Trainer, EndsAfterTheTime) {
   Config c = tiny(10);
   c.train.exit_minutes = 1e-9;
   const TrainSummary summary = TrainerRun(c).run();
-  EXPECT_EQ(summary.ending, Ending::Duration);
+  EXPECT_EQ(summary.ending, ExitReason::Duration);
   EXPECT_EQ(summary.iterations, 1);
   c.train.exit_minutes = 60;
-  EXPECT_EQ(TrainerRun(c).run().ending, Ending::Complete);
+  EXPECT_EQ(TrainerRun(c).run().ending, ExitReason::Complete);
 }
 
 // Fails when every iteration is traced, or none, or an op's time ends before it begins.
@@ -395,7 +396,7 @@ TEST(Trainer, TracesOneIteration) {
 TEST(Trainer, EndsWhenAsked) {
   TrainerRun run(tiny(10));
   const TrainSummary summary = run.run([](const Seen& s) { return s.iterations.size() == 2; });
-  EXPECT_EQ(summary.ending, Ending::Signal);
+  EXPECT_EQ(summary.ending, ExitReason::Signal);
   EXPECT_EQ(summary.signal, SIGTERM);
   EXPECT_EQ(summary.iterations, 2);
   EXPECT_EQ(summary.applied, 2);
@@ -406,7 +407,7 @@ TEST(Trainer, NonFiniteStopsWithTheWeightsOfTheLastUpdate) {
   TrainerRun run(tiny(10));
   run.data.train = std::make_shared<Fussy>(kNever, 9);  // the second sample of iteration 3
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::NonFinite);
+  EXPECT_EQ(summary.ending, ExitReason::NonFinite);
   EXPECT_EQ(summary.iterations, 2);  // that count
   EXPECT_EQ(summary.applied, 2);
   EXPECT_EQ(summary.skipped, 1);
@@ -428,7 +429,7 @@ TEST(Trainer, NonFiniteIsSkippedWhenAskedTo) {
   TrainerRun run(c);
   run.data.train = std::make_shared<Fussy>(kNever, 5);
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::Complete);
+  EXPECT_EQ(summary.ending, ExitReason::Complete);
   EXPECT_EQ(summary.iterations, 4);
   EXPECT_EQ(summary.applied, 3);
   EXPECT_EQ(summary.skipped, 1);
@@ -441,7 +442,7 @@ TEST(Trainer, UnreadableSamplesEndTheRun) {
   TrainerRun run(tiny(10));
   run.data.train = std::make_shared<Fussy>(10);
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::BadData);
+  EXPECT_EQ(summary.ending, ExitReason::BadData);
   EXPECT_EQ(summary.reason, "no sample 10");
   EXPECT_EQ(summary.iterations, 2);
   expect_weights_after({0, 4}, run.assembly);
@@ -451,7 +452,7 @@ TEST(Trainer, UnreadableSamplesAtOnce) {
   TrainerRun run(tiny(10));
   run.data.train = std::make_shared<Fussy>(0);
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::BadData);
+  EXPECT_EQ(summary.ending, ExitReason::BadData);
   EXPECT_EQ(summary.iterations, 0);
   EXPECT_EQ(summary.applied, 0);
 }
@@ -463,7 +464,7 @@ TEST(Trainer, UnreadableValidationEndsTheRun) {
   TrainerRun during(c);
   during.data.valid = {std::make_shared<Fussy>(3), 7};
   const TrainSummary early = during.run();
-  EXPECT_EQ(early.ending, Ending::BadData);
+  EXPECT_EQ(early.ending, ExitReason::BadData);
   EXPECT_EQ(early.reason, "no sample 3");
   EXPECT_EQ(early.iterations, 2);
   expect_weights_after({0, 4}, during.assembly);
@@ -473,7 +474,7 @@ TEST(Trainer, UnreadableValidationEndsTheRun) {
   at_end.data.valid = {std::make_shared<Fussy>(), 7};
   at_end.data.test = {std::make_shared<Fussy>(3), 7};
   const TrainSummary late = at_end.run();
-  EXPECT_EQ(late.ending, Ending::BadData);
+  EXPECT_EQ(late.ending, ExitReason::BadData);
   EXPECT_EQ(late.iterations, 4);
   EXPECT_TRUE(late.valid_loss);
 }
@@ -490,7 +491,7 @@ TEST(Trainer, RampEqualsStepsByHand) {
   TrainerRun run(c);
   run.data.valid = {std::make_shared<Fussy>(), 7};
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, Ending::Complete);
+  EXPECT_EQ(summary.ending, ExitReason::Complete);
   std::vector<int64_t> sizes;
   for (const Progress& p : run.seen.iterations) sizes.push_back(p.batch);
   EXPECT_EQ(sizes, (std::vector<int64_t>{2, 2, 2, 4, 4, 6, 8, 8}));
@@ -513,7 +514,7 @@ TEST(Trainer, RampEqualsStepsByHand) {
 }
 
 // Remembers which samples were asked for.
-class Remembering final : public Samples {
+class Remembering final : public Dataset {
  public:
   void read(int64_t index, HostBatch& batch, int64_t at) const override {
     asked.push_back(index);
@@ -523,7 +524,7 @@ class Remembering final : public Samples {
   mutable std::vector<int64_t> asked;
 
  private:
-  MockSamples good_{kVocab, 7};
+  MockDataset good_{kVocab, 7};
 };
 
 // Megatron validates with new samples each time, and at the end once more; test starts with its

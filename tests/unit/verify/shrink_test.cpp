@@ -27,7 +27,7 @@ LayoutPair under(const Config& config, std::string_view first, std::string_view 
 }
 
 bool is_legal(const LayoutPair& pair) {
-  return check(pair.first).empty() && check(pair.second).empty();
+  return check_config(pair.first).empty() && check_config(pair.second).empty();
 }
 
 int64_t stages_of(const Config& c) { return c.parallel.pipeline * c.parallel.chunks; }
@@ -157,7 +157,7 @@ TEST(Shrink, TheShrunkModelTrainsTheSameInBothLayouts) {
   for (const char* name : {"gpt2-124m", "llama3-8b"}) {
     const LayoutPair small = shrink(under(preset(name), "tp2.sp.pp2", "dp2.zero1"), 1);
     const Comparison compared =
-        compare(train_layout(small.first, 1), train_layout(small.second, 1));
+        compare_runs(train_layout(small.first, 1), train_layout(small.second, 1));
     EXPECT_FALSE(compared.first_beyond(1e-12)) << name << " " << name_of(compared.largest());
   }
 }

@@ -45,8 +45,8 @@ struct Sequences {
     return {.causal = a.mask.causal,
             .window = a.mask.window,
             .query_offset = a.mask.query_offset,
-            .first_visible = entry<const int32_t>(a.mask.first_visible, sequence * size.queries),
-            .key_visible = entry<const int32_t>(a.mask.key_visible, sequence * size.keys)};
+            .document_start = entry<const int32_t>(a.mask.document_start, sequence * size.queries),
+            .key_mask = entry<const int32_t>(a.mask.key_mask, sequence * size.keys)};
   }
 
   TileDropout dropout(int64_t sequence) const {

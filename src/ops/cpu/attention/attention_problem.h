@@ -25,7 +25,7 @@ struct TileMask {
   bool causal;
   int64_t window;
   int64_t query_offset;
-  const int32_t *first_visible, *key_visible;
+  const int32_t *document_start, *key_mask;
 };
 
 // ops::AttentionDropout; rows null: none. Draws of 16 bits below the threshold are dropped.

@@ -69,7 +69,7 @@ void transpose_rows(const float* from, int64_t count, int64_t padded, float* to)
   }
 }
 
-// Which keys each query of a tile sees: [begin[q], end[q]), less the hidden ones of key_visible.
+// Which keys each query of a tile sees: [begin[q], end[q]), less the hidden ones of key_mask.
 template <class V>
 struct QueryView {
   int64_t begin[kQueryTile], end[kQueryTile];
@@ -85,8 +85,8 @@ struct QueryView {
       end[q] = keys;
       if (mask.causal && position + 1 < keys) end[q] = position + 1 < 0 ? 0 : position + 1;
       if (mask.window > 0 && position - mask.window + 1 > 0) begin[q] = position - mask.window + 1;
-      if (mask.first_visible != nullptr && mask.first_visible[query_begin + q] > begin[q]) {
-        begin[q] = mask.first_visible[query_begin + q];
+      if (mask.document_start != nullptr && mask.document_start[query_begin + q] > begin[q]) {
+        begin[q] = mask.document_start[query_begin + q];
       }
       if (begin[q] >= end[q]) begin[q] = end[q] = 0;
       if (begin[q] < end[q] && begin[q] < first_key) first_key = begin[q];
@@ -110,7 +110,7 @@ struct TileView {
   bool is_full = true;      // every query sees every key
   bool hides_keys = false;  // some entry of visible is 0
   alignas(64) float begin[kQueryTile], end[kQueryTile];
-  alignas(64) float visible[kKeyTile];  // of key_visible, 0 or 1; beyond the keys 0
+  alignas(64) float visible[kKeyTile];  // of key_mask, 0 or 1; beyond the keys 0
   // For each block of rows of a product: the hull of the keys some queries see, and the hull of the
   // queries that see some keys. Unless the tile is full or empty.
   TileSpan keys_of_block[kQueryTile / kRows + 1], queries_of_block[kKeyTile / kRows + 1];
@@ -124,7 +124,7 @@ struct TileView {
       is_empty = is_empty && seen.from >= seen.to;
     }
     if (is_empty) return;
-    if (mask.key_visible != nullptr) find_visible(mask.key_visible + key_begin);
+    if (mask.key_mask != nullptr) find_visible(mask.key_mask + key_begin);
     if (is_empty || is_full) return;
     for (TileSpan& span : keys_of_block) span = {keys, 0};
     for (TileSpan& span : queries_of_block) span = {queries, 0};
@@ -163,10 +163,10 @@ struct TileView {
     return seen.from < seen.to ? seen : TileSpan{};
   }
 
-  void find_visible(const int32_t* key_visible) {
+  void find_visible(const int32_t* key_mask) {
     bool sees_none = true;
     for (int64_t j = 0; j < kKeyTile; ++j) {
-      const bool shown = j < keys && key_visible[j] != 0;
+      const bool shown = j < keys && key_mask[j] != 0;
       visible[j] = shown ? 1.0f : 0.0f;
       hides_keys = hides_keys || (j < keys && !shown);
       sees_none = sees_none && !shown;

@@ -86,8 +86,8 @@ class Decoding {
 
 }  // namespace
 
-void cache_write(Exec& ex, const ops::CacheWrite& c) {
-  visit_cpu(c.k.dtype, "cache_write", [&]<class T>() {
+void kv_cache_write(Exec& ex, const ops::KvCacheWrite& c) {
+  visit_cpu(c.k.dtype, "kv_cache_write", [&]<class T>() {
     const int64_t heads = c.k.shape[1], width = c.k.shape[2];
     const auto* places = reinterpret_cast<const int32_t*>(c.places.data);
     const auto write = [&](int64_t begin, int64_t end) {

@@ -12,7 +12,7 @@ namespace bev::cpu {
 // kRows x 4 vectors of sums are held in registers; more rows pass by the same columns of b again,
 // while those are in the cache.
 template <class V, int kRows>
-class FewRows {
+class SmallMProblem {
  public:
   // The vectors of kRows rows side by side, then those of the next rows; zeros beyond k.
   static void pack(const Gemm& g, float* packed) {

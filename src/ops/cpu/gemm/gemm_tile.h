@@ -247,8 +247,8 @@ constexpr GemmKernels make_gemm_kernels(int64_t depth) {
           &PanelPacker<V, Tiles::kColumns>::pack,
           &Tiles::add_row_sums,
           &Tiles::multiply,
-          &FewRows<V, kFew>::pack,
-          &FewRows<V, kFew>::multiply};
+          &SmallMProblem<V, kFew>::pack,
+          &SmallMProblem<V, kFew>::multiply};
 }
 
 }  // namespace bev::cpu

@@ -84,7 +84,7 @@ struct SoftmaxGradientRow {
   float lse, factor, offset;
 };
 
-// Weights of one range of ids for ops::ChooseTokens.
+// Weights of one range of ids for ops::SampleTokens.
 struct ChoiceWeights {
   const float* logits;
   float* weights;

@@ -45,7 +45,7 @@ struct AttentionProblem {
   float scale;
   bool causal;
   int window, offset;
-  const int32_t *first_visible, *key_visible;  // null: absent
+  const int32_t *document_start, *key_mask;  // null: absent
   bool drops;
   // The following say something only when it does.
   PhiloxRounds<ops::kAttentionRounds> dropout_rounds;
@@ -54,15 +54,15 @@ struct AttentionProblem {
   uint32_t dropout_head;
   float keep_factor, kept_share;  // of what is kept, and its inverse
 
-  // Where causality, the window and first_visible let query i of a sequence look; key_visible may
+  // Where causality, the window and document_start let query i of a sequence look; key_mask may
   // hide some of these keys. Empty when begin >= end.
   __device__ __forceinline__ Interval interval(int sequence, int i) const {
     const int position = i + offset;
     Interval keys_of{0, keys};
     if (window > 0) keys_of.begin = max(0, position - window + 1);
-    if (first_visible != nullptr) {
+    if (document_start != nullptr) {
       keys_of.begin =
-          max(keys_of.begin, first_visible[static_cast<int64_t>(sequence) * queries + i]);
+          max(keys_of.begin, document_start[static_cast<int64_t>(sequence) * queries + i]);
     }
     if (causal) keys_of.end = min(keys, position + 1);
     return keys_of;
@@ -72,7 +72,7 @@ struct AttentionProblem {
   // call it together. REQUIRES: begin < end <= queries.
   __device__ __forceinline__ Interval interval_of_tile(int sequence, int begin, int end) const {
     Interval all{keys, 0};
-    if (first_visible == nullptr) {
+    if (document_start == nullptr) {
       // Both ends grow with the query.
       all = {interval(sequence, begin).begin, interval(sequence, end - 1).end};
     } else {
@@ -95,8 +95,8 @@ struct AttentionProblem {
     Interval range{0, queries};
     if (causal) range.begin = max(0, key0 - offset);
     if (window > 0) range.end = min(queries, key1 - 1 + window - offset);
-    if (first_visible == nullptr) return range;
-    const int32_t* first_key = first_visible + static_cast<int64_t>(sequence) * queries;
+    if (document_start == nullptr) return range;
+    const int32_t* first_key = document_start + static_cast<int64_t>(sequence) * queries;
     Interval seen{queries, 0};
     for (int i = range.begin + static_cast<int>(threadIdx.x); i < range.end; i += 32 * kWarps) {
       if (first_key[i] < key1) seen = {min(seen.begin, i), i + 1};
@@ -135,8 +135,8 @@ AttentionProblem problem_of(const Args& a) {
           .causal = a.mask.causal,
           .window = static_cast<int>(std::min(a.mask.window, 2 * kAttentionLimit)),
           .offset = static_cast<int>(offset),
-          .first_visible = data_of<int32_t>(a.mask.first_visible),
-          .key_visible = data_of<int32_t>(a.mask.key_visible),
+          .document_start = data_of<int32_t>(a.mask.document_start),
+          .key_mask = data_of<int32_t>(a.mask.key_mask),
           .drops = threshold > 0,
           .dropout_rounds = philox_rounds<ops::kAttentionRounds>(dropout.key),
           .dropout_rows = data_of<int64_t>(dropout.rows),

@@ -71,7 +71,7 @@ struct Problem {
 };
 
 // Everything a plan depends on. The addresses do not belong to it, being 16-byte aligned.
-using Key = Facts<27>;
+using Key = PlanKey<27>;
 
 Key key_of(const Problem& p) {
   Key key{p.sequences,
@@ -265,7 +265,7 @@ struct CudnnAttention::State {
 
   Gpu& gpu;
   cudnnHandle_t handle = nullptr;
-  std::unordered_map<Key, Plan, FactsHash> plans;
+  std::unordered_map<Key, Plan, PlanKeyHash> plans;
 };
 
 CudnnAttention::CudnnAttention(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -11,7 +11,7 @@ constexpr int kThreads = 256, kLanes = 8;  // lanes per row
 
 template <class T>
 struct StoreArgs {
-  QueryGradient gradient;
+  DqAccumulator gradient;
   HeadRows<T> dq;
   int64_t rows;
   int heads, head_dim;
@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 template <class T>
-void store(Exec& ex, const ops::AttentionBackward& a, const QueryGradient& gradient,
+void store(Exec& ex, const ops::AttentionBackward& a, const DqAccumulator& gradient,
            double factor) {
   const StoreArgs<T> args{.gradient = gradient,
                           .dq = head_rows<T>(a.dq),
@@ -60,13 +60,14 @@ void store(Exec& ex, const ops::AttentionBackward& a, const QueryGradient& gradi
 
 }  // namespace
 
-QueryGradient cleared_query_gradient(Exec& ex, const ops::AttentionBackward& a, void* memory) {
-  check(cudaMemsetAsync(memory, 0, query_gradient_bytes(a), stream_of(ex)), "attention_backward");
+DqAccumulator cleared_query_gradient(Exec& ex, const ops::AttentionBackward& a, void* memory) {
+  check_cuda(cudaMemsetAsync(memory, 0, query_gradient_bytes(a), stream_of(ex)),
+             "attention_backward");
   return {static_cast<float*>(memory), static_cast<int>(a.q.shape[0] / a.sequences),
           static_cast<int>(query_chunks(a))};
 }
 
-void store_query_gradient(Exec& ex, const ops::AttentionBackward& a, const QueryGradient& gradient,
+void store_query_gradient(Exec& ex, const ops::AttentionBackward& a, const DqAccumulator& gradient,
                           double factor) {
   if (a.q.dtype == DType::bf16) {
     store<__nv_bfloat16>(ex, a, gradient, factor);

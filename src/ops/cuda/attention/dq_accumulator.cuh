@@ -27,7 +27,7 @@ __device__ __forceinline__ void add_four(float* to, bool inside, float a, float 
 
 // Of a chunk's 16 columns, lane t of four holds 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of a fragment:
 // they lie side by side, at 4 t.
-struct QueryGradient {
+struct DqAccumulator {
   float* sums;
   int queries, chunks;
 
@@ -38,9 +38,9 @@ struct QueryGradient {
 };
 
 // `memory`: query_gradient_bytes of it, aligned to 16 bytes.
-QueryGradient cleared_query_gradient(Exec& ex, const ops::AttentionBackward& a, void* memory);
+DqAccumulator cleared_query_gradient(Exec& ex, const ops::AttentionBackward& a, void* memory);
 // a.dq = factor * gradient. REQUIRES: bf16 or f16.
-void store_query_gradient(Exec& ex, const ops::AttentionBackward& a, const QueryGradient& gradient,
+void store_query_gradient(Exec& ex, const ops::AttentionBackward& a, const DqAccumulator& gradient,
                           double factor);
 
 }  // namespace bev::cuda

@@ -13,16 +13,16 @@ void flash_backward(Exec& ex, const ops::AttentionBackward& a, const Tensor& wor
 // What the backward of attention needs of each query before it looks at keys.
 
 // In the order of lse: [sequences, heads, queries].
-struct QuerySums {
+struct SoftmaxDelta {
   float lse2;   // lse * log2(e); +infinity for a query that sees no key, so that its P is 0
   float delta;  // sum(dout * out)
 };
 
 inline size_t query_sums_bytes(const ops::AttentionBackward& a) {
-  return static_cast<size_t>(a.q.shape[0] * a.q.shape[1]) * sizeof(QuerySums);
+  return static_cast<size_t>(a.q.shape[0] * a.q.shape[1]) * sizeof(SoftmaxDelta);
 }
 
-void compute_query_sums(Exec& ex, const ops::AttentionBackward& a, QuerySums* rows);
+void compute_query_sums(Exec& ex, const ops::AttentionBackward& a, SoftmaxDelta* rows);
 
 // dq as a sum in f32 in device memory, to which blocks that own keys add in the order in which they
 // come.
@@ -50,12 +50,13 @@ inline size_t query_gradient_at(const ops::AttentionBackward& a) {
 // Whether the GPU has the shared memory that these tiles take.
 bool one_pass_fits(const ops::AttentionBackward& a);
 // `memory`: query_gradient_bytes of it. REQUIRES: tensor_cores_serve, one_pass_fits.
-void flash_one_pass(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows, void* memory);
+void flash_one_pass(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows,
+                    void* memory);
 
 // Attention in plain f32 arithmetic: for f32, and for what the tensor cores do not serve.
 
 void simt_forward(Exec& ex, const ops::Attention& a);
 // `rows`: see softmax_delta.h.
-void simt_backward(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows);
+void simt_backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows);
 
 }  // namespace bev::cuda

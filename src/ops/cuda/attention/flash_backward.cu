@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(QueryPass<D>::kThreads, QueryPass<D>::kBlocksP
   if (Size::kStages == 2 && all.begin < all.end) load_keys(0, all.begin);
 
   const WarpRows rows(p, sequence, query0 + warp * 16, lane);
-  QuerySums sums[2];
+  SoftmaxDelta sums[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int i = rows.query[half];
@@ -167,7 +167,7 @@ void launch_backward(Exec& ex, const BackwardArgs<T>& args) {
   using Keys = KeyPass<D, false>;
   launch("attention_backward", flash_key_kernel<T, D, kDropout, false>,
          ceil_div(p.keys, Keys::kKeys) * p.sequences * p.kv_heads, Keys::kThreads,
-         Keys::kSharedBytes, stream_of(ex), args, QueryGradient{});
+         Keys::kSharedBytes, stream_of(ex), args, DqAccumulator{});
   using Queries = QueryPass<D>;
   launch("attention_backward", flash_dq_kernel<T, D, kDropout>,
          ceil_div(p.queries, Queries::kQueries) * p.sequences * p.heads, Queries::kThreads,
@@ -175,7 +175,7 @@ void launch_backward(Exec& ex, const BackwardArgs<T>& args) {
 }
 
 template <class T>
-void backward(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows) {
+void backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows) {
   const BackwardArgs<T> args = backward_args<T>(a, rows);
   visit_tile(args.p.head_dim, args.p.drops,
              [&]<int D, bool kDropout> { launch_backward<T, D, kDropout>(ex, args); });
@@ -188,7 +188,7 @@ bool flash_backward_is_one_pass(const ops::AttentionBackward& a, const DevicePol
 }
 
 void flash_backward(Exec& ex, const ops::AttentionBackward& a, const Tensor& workspace) {
-  auto* rows = reinterpret_cast<QuerySums*>(workspace.data);
+  auto* rows = reinterpret_cast<SoftmaxDelta*>(workspace.data);
   compute_query_sums(ex, a, rows);
   if (!tensor_cores_serve(a.q, a.scale)) {
     simt_backward(ex, a, rows);

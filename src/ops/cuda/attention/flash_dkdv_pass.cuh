@@ -19,12 +19,12 @@ struct BackwardArgs {
   AttentionProblem p;
   HeadRows<const T> dout, q, k, v;
   HeadRows<T> dq, dk, dv;
-  const QuerySums* rows;
+  const SoftmaxDelta* rows;
   bool wide, pairs;  // the inputs have wide rows; the results can be written in pairs
 };
 
 template <class T>
-BackwardArgs<T> backward_args(const ops::AttentionBackward& a, const QuerySums* rows) {
+BackwardArgs<T> backward_args(const ops::AttentionBackward& a, const SoftmaxDelta* rows) {
   return {.p = problem_of(a),
           .dout = head_rows<T>(a.dout),
           .q = head_rows<T>(a.q),
@@ -70,7 +70,7 @@ struct KeyPass {
 // Adds dS k for one tile of dS [keys, 64 queries from query0 on] and the tile of its keys. Each
 // warp has 32 queries and its part of the columns.
 template <class T, int D, int kWarps, class Scores, class Keys>
-__device__ __forceinline__ void add_query_gradient(const QueryGradient& gradient, int64_t head,
+__device__ __forceinline__ void add_query_gradient(const DqAccumulator& gradient, int64_t head,
                                                    int query0, const Scores& scores,
                                                    const Keys& keys, int warp, int lane) {
   constexpr int kRows = 2, kChunks = 2;  // fragments of 16 queries, chunks of 16 columns at a time
@@ -118,7 +118,7 @@ template <class T, int D, bool kDropout, bool kOnePass>
 __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
                                   KeyPass<D, kOnePass>::kBlocksPerProcessor)
     flash_key_kernel(const __grid_constant__ BackwardArgs<T> a,
-                     const __grid_constant__ QueryGradient gradient) {
+                     const __grid_constant__ DqAccumulator gradient) {
   using Size = KeyPass<D, kOnePass>;
   constexpr int kQueries = Size::kQueries, kTiles = Size::kScored / 8, kGroups = Size::kGroups;
   constexpr int kOwnKeys = Size::kOwnKeys;
@@ -186,8 +186,8 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
     } else if (team == 1) {
       if (kDropout) copy_async<8>(to + Size::kRowsAt + i * 8, p.dropout_rows + query, inside);
     }
-    if (team == 2 % kTeams && p.first_visible != nullptr) {
-      copy_async<4>(to + Size::kFirstAt + i * 4, p.first_visible + query, inside);
+    if (team == 2 % kTeams && p.document_start != nullptr) {
+      copy_async<4>(to + Size::kFirstAt + i * 4, p.document_start + query, inside);
     }
   };
 
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
   for (int row = 0; row < kOwnKeys / 8; ++row) {
     const int key = own_key0 + g + 8 * row;
     const bool visible =
-        key < p.keys && (p.key_visible == nullptr || p.key_visible[sequence_key + key] != 0);
+        key < p.keys && (p.key_mask == nullptr || p.key_mask[sequence_key + key] != 0);
     hidden |= (visible ? 0u : 1u) << row;
   }
   const bool all_visible = __all_sync(kAllLanes, hidden == 0);
@@ -253,20 +253,21 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
     for (int row = 0; row < kQueries; row += Size::kScored) {
       const int first = now.query0 + row + p.offset;  // position of the first query
       const int last = first + Size::kScored - 1;
-      const int32_t* const first_visible =
+      const int32_t* const document_start =
           reinterpret_cast<const int32_t*>(at + Size::kFirstAt) + row;
       bool unseen = own_key0 >= p.keys || (p.causal && own_key0 > last) ||
                     (p.window > 0 && own_key0 + kOwnKeys - 1 <= first - p.window);
       bool masked = !all_visible || (p.causal && own_key0 + kOwnKeys - 1 > first) ||
                     (p.window > 0 && own_key0 <= last - p.window);
-      if (p.first_visible != nullptr) {
-        const int own = first_visible[lane];
+      if (p.document_start != nullptr) {
+        const int own = document_start[lane];
         unseen = unseen || __reduce_min_sync(kAllLanes, own) > own_key0 + kOwnKeys - 1;
         masked = masked || __reduce_max_sync(kAllLanes, own) > own_key0;
       }
       uint32_t ds[kGroups][kTiles / 2][4] = {};
       if (!unseen) {
-        const QuerySums* const sums = reinterpret_cast<const QuerySums*>(at + Size::kSumsAt) + row;
+        const SoftmaxDelta* const sums =
+            reinterpret_cast<const SoftmaxDelta*>(at + Size::kSumsAt) + row;
         float s[kGroups][kTiles][4] = {};
         add_products_of_rows<T, D>(s, own_keys, queries, row, lane);
 #pragma unroll
@@ -287,7 +288,7 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
             Interval keys{0, p.keys};
             if (p.causal) keys.end = min(p.keys, first + inside + 1);
             if (p.window > 0) keys.begin = first + inside - p.window + 1;
-            if (p.first_visible != nullptr) keys.begin = max(keys.begin, first_visible[inside]);
+            if (p.document_start != nullptr) keys.begin = max(keys.begin, document_start[inside]);
 #pragma unroll
             for (int down = 0; down < kOwnKeys / 8; ++down) {
               const int key = own_key0 + g + 8 * down;

@@ -7,8 +7,8 @@ namespace bev::cuda {
 namespace {
 
 template <class T>
-void backward(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows,
-              const QueryGradient& gradient) {
+void backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows,
+              const DqAccumulator& gradient) {
   const BackwardArgs<T> args = backward_args<T>(a, rows);
   const AttentionProblem& p = args.p;
   visit_tile(p.head_dim, p.drops, [&]<int D, bool kDropout> {
@@ -23,17 +23,17 @@ void backward(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows,
 
 bool one_pass_fits(const ops::AttentionBackward& a) {
   int device = 0, most = 0, needed = 0;
-  check(cudaGetDevice(&device), "attention_backward");
-  check(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "attention_backward");
+  check_cuda(cudaGetDevice(&device), "attention_backward");
+  check_cuda(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "attention_backward");
   visit_tile(static_cast<int>(a.q.shape[2]), false,
              [&]<int D, bool> { needed = KeyPass<D, true>::kSharedBytes; });
   return needed <= most;
 }
 
-void flash_one_pass(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows,
+void flash_one_pass(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows,
                     void* memory) {
-  const QueryGradient gradient = cleared_query_gradient(ex, a, memory);
+  const DqAccumulator gradient = cleared_query_gradient(ex, a, memory);
   if (a.q.dtype == DType::bf16) {
     backward<__nv_bfloat16>(ex, a, rows, gradient);
   } else {

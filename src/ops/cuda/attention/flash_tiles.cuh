@@ -94,18 +94,18 @@ struct WarpRows {
   }
 };
 
-// The keys of a tile that key_visible hides, in every lane.
+// The keys of a tile that key_mask hides, in every lane.
 template <int kKeys>
 struct HiddenKeys {
   uint32_t bits[kKeys / 32] = {};
 
   __device__ __forceinline__ HiddenKeys(const AttentionProblem& p, int64_t first_key, int key0,
                                         int lane) {
-    if (p.key_visible == nullptr) return;
+    if (p.key_mask == nullptr) return;
 #pragma unroll
     for (int word = 0; word < kKeys / 32; ++word) {
       const int key = key0 + word * 32 + lane;
-      const bool hidden = key < p.keys && p.key_visible[first_key + key] == 0;
+      const bool hidden = key < p.keys && p.key_mask[first_key + key] == 0;
       bits[word] = __ballot_sync(kAllLanes, hidden);
     }
   }

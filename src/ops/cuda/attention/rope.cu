@@ -15,8 +15,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads)
     turn_groups(Rows<T> x, int64_t rows, int64_t heads, int64_t half, const int32_t* positions,
                 Rows<const float> cosine, Rows<const float> sine, float sense, bool wide) {
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   each_group(rows, half, [&](int64_t row, int64_t column) {
     T* first = x[row];
     T* second = first + half;

@@ -133,7 +133,7 @@ __device__ __forceinline__ void store_row(T* row, const float (&values)[2 * kPar
 }
 
 __device__ __forceinline__ bool hides(const AttentionProblem& p, int64_t first_key, int key) {
-  return p.key_visible != nullptr && p.key_visible[first_key + key] == 0;
+  return p.key_mask != nullptr && p.key_mask[first_key + key] == 0;
 }
 
 __device__ __forceinline__ uint64_t dropout_row(const AttentionProblem& p, int64_t query) {
@@ -261,7 +261,7 @@ struct BackwardArgs {
   AttentionProblem p;
   HeadRows<const T> dout, q, k, v;
   HeadRows<T> dq, dk, dv;
-  const QuerySums* rows;
+  const SoftmaxDelta* rows;
   int tiles = 0;
 };
 
@@ -278,7 +278,7 @@ __device__ __forceinline__ void scores_to_gradients(const BackwardArgs<T>& a, Fr
   for (int r = 0; r < kEach; ++r) {
     const int i = query0 + y + kSide * r;
     Interval seen{0, 0};
-    QuerySums sums{INFINITY, 0};
+    SoftmaxDelta sums{INFINITY, 0};
     uint64_t row = 0;
     if (i < p.queries) {
       seen = p.interval(sequence, i);
@@ -412,7 +412,7 @@ void simt_forward(Exec& ex, const ops::Attention& a) {
   });
 }
 
-void simt_backward(Exec& ex, const ops::AttentionBackward& a, const QuerySums* rows) {
+void simt_backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows) {
   visit_columns(a.q.dtype, a.q.shape[2], [&]<class T, int kParts>(int64_t sharing) {
     BackwardArgs<T> args{.p = problem_of(a),
                          .dout = head_rows<T>(a.dout),

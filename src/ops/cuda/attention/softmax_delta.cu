@@ -16,7 +16,7 @@ struct RowArgs {
   int64_t rows;
   int queries, heads, head_dim;
   bool wide;
-  QuerySums* sums;
+  SoftmaxDelta* sums;
 };
 
 template <class T>
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void compute_query_sums(Exec& ex, const ops::AttentionBackward& a, QuerySums* rows) {
+void compute_query_sums(Exec& ex, const ops::AttentionBackward& a, SoftmaxDelta* rows) {
   visit_cuda(a.q.dtype, "attention_backward", [&]<class T> {
     const RowArgs<T> args{.out = head_rows<T>(a.out),
                           .dout = head_rows<T>(a.dout),

@@ -39,8 +39,8 @@ template <class T>
 __global__ void __launch_bounds__(kWriteThreads)
     write_rows(Rows<const T> k, Rows<const T> v, const int32_t* places, T* keys, T* values,
                int64_t rows, int64_t kv_heads, int64_t head_dim, bool wide) {
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   each_group(rows, head_dim, [&](int64_t row, int64_t column) {
     const int64_t token = row / kv_heads, place = places[token];
     if (place < 0) return;
@@ -59,11 +59,11 @@ struct Decode {
   int64_t most_pages;
   int page, page_bits;  // page == 1 << page_bits, or page_bits is negative
   int window, heads, kv_heads, head_dim;
-  int splits, chunks;  // blocks of a sequence; blocks that share the query heads of a key head
-  int stretch;         // keys that a block sees at a time
-  float scale;         // to base 2
-  bool is_settled;     // nobody on the way writes lengths, pages or what is cached
-  float* parts;        // [sequence, head, split, 1 + head_dim] for merge_splits; null without it
+  int splits, chunks;     // blocks of a sequence; blocks that share the query heads of a key head
+  int stretch;            // keys that a block sees at a time
+  float scale;            // to base 2
+  bool weights_constant;  // nobody on the way writes lengths, pages or what is cached
+  float* parts;           // [sequence, head, split, 1 + head_dim] for merge_splits; null without it
 
   __device__ __forceinline__ float* part(int64_t sequence, int head, int split) const {
     return parts + ((sequence * heads + head) * splits + split) * (1 + head_dim);
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
   const bool in_cluster = p.splits > 1 && p.parts == nullptr;
   if (in_cluster) announce_to_cluster();
 
-  let_successor_begin();
-  if (!p.is_settled) wait_for_predecessors();
+  trigger_dependents();
+  if (!p.weights_constant) grid_dependency_wait();
   const int length = max(0, p.lengths[sequence]);
   int base = split * kStretch;
   Places<kKeys, T> places;
@@ -225,7 +225,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
   };
   ask_cached();
   places.find(p, sequence, base + round + team, kTeams);
-  if (p.is_settled) wait_for_predecessors();
+  if (p.weights_constant) grid_dependency_wait();
   ask_new();
   Group<T> of_q[kHeads][kPer];
 #pragma unroll
@@ -369,8 +369,8 @@ template <class T>
 __global__ void __launch_bounds__(kMergeThreads) merge_splits(Decode<T> p) {
   const int64_t sequence = blockIdx.y;
   const int head = blockIdx.x;
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   const int length = max(0, p.lengths[sequence]);
   const int first = p.window > 0 ? max(0, length - p.window) : 0;
   const int end = (length + p.stretch - 1) / p.stretch;
@@ -404,15 +404,16 @@ void visit_shape(bool wide, int64_t head_dim, int64_t group, F&& f) {
 
 }  // namespace
 
-void cache_write(Exec& ex, const ops::CacheWrite& c) {
+void kv_cache_write(Exec& ex, const ops::KvCacheWrite& c) {
   const int64_t rows = rows_of(c.k), head_dim = width_of(c.k);
   if (rows * head_dim == 0) return;
   const bool wide = are_wide(c.k, c.v, c.keys, c.values);
   const unsigned blocks = blocks_for(ex, rows * ceil_div(head_dim, kGroup), kWriteThreads);
-  visit_cuda(c.k.dtype, "cache_write", [&]<class T>() {
-    launch_early("cache_write", write_rows<T>, dim3(blocks), kWriteThreads, 0, stream_of(ex),
-                 Rows<const T>(c.k), Rows<const T>(c.v), data_of<int32_t>(c.places),
-                 data_of<T>(c.keys), data_of<T>(c.values), rows, c.k.shape[1], head_dim, wide);
+  visit_cuda(c.k.dtype, "kv_cache_write", [&]<class T>() {
+    launch_programmatic("kv_cache_write", write_rows<T>, dim3(blocks), kWriteThreads, 0,
+                        stream_of(ex), Rows<const T>(c.k), Rows<const T>(c.v),
+                        data_of<int32_t>(c.places), data_of<T>(c.keys), data_of<T>(c.values), rows,
+                        c.k.shape[1], head_dim, wide);
   });
 }
 
@@ -457,7 +458,7 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
                 .chunks = 1,
                 .stretch = 1,
                 .scale = static_cast<float>(d.scale) * kLog2E,
-                .is_settled = d.cache_is_settled,
+                .weights_constant = d.cache_is_constant,
                 .parts = parts.present() ? data_of<float>(parts) : nullptr};
     const bool wide = head_dim % kGroup == 0 && are_wide(d.q, d.k, d.v, d.keys, d.values);
     visit_shape(
@@ -487,7 +488,8 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
         });
     if (p.parts == nullptr) return;
     const dim3 blocks(static_cast<unsigned>(heads), static_cast<unsigned>(sequences));
-    launch_early("decode_attention", merge_splits<T>, blocks, kMergeThreads, 0, stream_of(ex), p);
+    launch_programmatic("decode_attention", merge_splits<T>, blocks, kMergeThreads, 0,
+                        stream_of(ex), p);
   });
 }
 

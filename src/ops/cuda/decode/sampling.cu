@@ -61,7 +61,7 @@ struct Choice {
   Part* found;  // [row, part]
   bool wide;
 
-  __device__ __forceinline__ double option(int64_t row, ops::ChoiceColumn column) const {
+  __device__ __forceinline__ double option(int64_t row, ops::SamplingColumn column) const {
     return options[row * ops::kChoiceColumns + static_cast<int>(column)];
   }
 };
@@ -78,7 +78,7 @@ struct Logits {
   __device__ __forceinline__ Logits(const Choice<T>& c, int64_t at)
       : row(c.logits + at * c.columns),
         seen(c.seen != nullptr ? c.seen + at * c.words : nullptr),
-        penalty(static_cast<float>(c.option(at, ops::ChoiceColumn::RepetitionPenalty))),
+        penalty(static_cast<float>(c.option(at, ops::SamplingColumn::RepetitionPenalty))),
         classes(c.classes),
         wide(c.wide) {}
 
@@ -145,8 +145,8 @@ __device__ __forceinline__ Part merged(Part part) {
 template <class T>
 __global__ void __launch_bounds__(kPartThreads) look_at_part(Choice<T> c) {
   __shared__ Part shared[kPartThreads / 32];
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   const int64_t row = blockIdx.y;
   const Logits<T> logits(c, row);
   const int first = blockIdx.x * static_cast<int>(kChoicePart) + threadIdx.x * kGroup;
@@ -225,11 +225,11 @@ struct Rule {
   template <class T>
   __device__ __forceinline__ Rule(const Choice<T>& c, int64_t row, Rank best)
       : top(logit_of(best)),
-        min_p(static_cast<float>(c.option(row, ops::ChoiceColumn::MinP))),
-        scale(
-            static_cast<float>(fmin(kLog2E / c.option(row, ops::ChoiceColumn::Temperature), 1e30))),
-        top_p(c.option(row, ops::ChoiceColumn::TopP)) {
-    const double k = c.option(row, ops::ChoiceColumn::TopK);
+        min_p(static_cast<float>(c.option(row, ops::SamplingColumn::MinP))),
+        scale(static_cast<float>(
+            fmin(kLog2E / c.option(row, ops::SamplingColumn::Temperature), 1e30))),
+        top_p(c.option(row, ops::SamplingColumn::TopP)) {
+    const double k = c.option(row, ops::SamplingColumn::TopK);
     top_k = k > 0 && k < c.classes ? static_cast<uint64_t>(k) : 0;
   }
   __device__ __forceinline__ bool restricts() const { return top_k > 0 || top_p < 1; }
@@ -464,8 +464,8 @@ template <class T>
 __global__ void __launch_bounds__(kThreads) choose_rows(Choice<T> c) {
   extern __shared__ Rank list[];
   __shared__ Shared s;
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   const int64_t row = blockIdx.x;
   if (threadIdx.x < 32) {
     Part part{kNoRank, kNothing, 0.0f};
@@ -484,7 +484,7 @@ __global__ void __launch_bounds__(kThreads) choose_rows(Choice<T> c) {
   int id = id_of(found.best);
   if (found.best == kNoRank) {
     id = -1;
-  } else if (c.option(row, ops::ChoiceColumn::Temperature) > 0) {
+  } else if (c.option(row, ops::SamplingColumn::Temperature) > 0) {
     const Logits<T> logits(c, row);
     const Rule rule(c, row, found.best);
     const Rank border = rule.restricts() ? border_of(s, logits, rule, list) : kNoRank;
@@ -502,12 +502,12 @@ __global__ void __launch_bounds__(kThreads) choose_rows(Choice<T> c) {
 
 }  // namespace
 
-void choose_tokens(Exec& ex, const ops::ChooseTokens& c) {
+void sample_tokens(Exec& ex, const ops::SampleTokens& c) {
   const int64_t rows = c.logits.rows();
   if (rows == 0) return;
   ArenaScope scope(ex.scratch);
   const Tensor parts = workspace_of(ex, c, "parts of rows");
-  visit_cuda(c.logits.dtype, "choose_tokens", [&]<class T>() {
+  visit_cuda(c.logits.dtype, "sample_tokens", [&]<class T>() {
     const Choice<T> p{.logits = data_of<T>(c.logits),
                       .columns = c.logits.shape[1],
                       .classes = static_cast<int>(c.classes),
@@ -520,11 +520,11 @@ void choose_tokens(Exec& ex, const ops::ChooseTokens& c) {
                       .logprobs = data_of<float>(c.logprobs),
                       .found = data_of<Part>(parts),
                       .wide = are_wide(c.logits)};
-    launch_early("choose_tokens", look_at_part<T>,
-                 dim3(static_cast<unsigned>(p.parts), static_cast<unsigned>(rows)), kPartThreads, 0,
-                 stream_of(ex), p);
-    launch_early("choose_tokens", choose_rows<T>, dim3(static_cast<unsigned>(rows)), kThreads,
-                 kMostListed * sizeof(Rank), stream_of(ex), p);
+    launch_programmatic("sample_tokens", look_at_part<T>,
+                        dim3(static_cast<unsigned>(p.parts), static_cast<unsigned>(rows)),
+                        kPartThreads, 0, stream_of(ex), p);
+    launch_programmatic("sample_tokens", choose_rows<T>, dim3(static_cast<unsigned>(rows)),
+                        kThreads, kMostListed * sizeof(Rank), stream_of(ex), p);
   });
 }
 

@@ -14,8 +14,8 @@ constexpr int kThreads = 256;
 template <class T, Activation kActivation>
 __global__ void __launch_bounds__(kThreads)
     activate_groups(Rows<const T> x, Rows<T> y, int64_t rows, int64_t width, bool wide) {
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   each_group(rows, width, [&](int64_t row, int64_t column) {
     const T* x_row = x[row];
     const Group<T> group = load_group(x_row, column, width, wide);

@@ -138,9 +138,9 @@ void visit_words(const Tensor& a, const Tensor& b, F&& f) {
 
 void copy_same(Exec& ex, const ops::Copy& c) {
   if (is_contiguous(c.in) && is_contiguous(c.out)) {
-    check(cudaMemcpyAsync(c.out.data, c.in.data, bytes_of(c.in), cudaMemcpyDeviceToDevice,
-                          stream_of(ex)),
-          "copy");
+    check_cuda(cudaMemcpyAsync(c.out.data, c.in.data, bytes_of(c.in), cudaMemcpyDeviceToDevice,
+                               stream_of(ex)),
+               "copy");
     return;
   }
   const Tensor in = as_bytes_of(c.in), out = as_bytes_of(c.out);
@@ -213,7 +213,7 @@ void fill(Exec& ex, const ops::Fill& f) {
   make_pattern(f.out.dtype, f.value, pattern);
   const bool uniform = std::memcmp(pattern, pattern + 1, sizeof pattern - 1) == 0;
   if (uniform && is_contiguous(f.out)) {
-    check(cudaMemsetAsync(f.out.data, pattern[0], bytes_of(f.out), stream_of(ex)), "fill");
+    check_cuda(cudaMemsetAsync(f.out.data, pattern[0], bytes_of(f.out), stream_of(ex)), "fill");
     return;
   }
   const Tensor out = flattened(as_bytes_of(f.out));

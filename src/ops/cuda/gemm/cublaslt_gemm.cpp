@@ -34,20 +34,20 @@ cublasLtEpilogue_t epilogue_of(const ops::Matmul& m, bool fused) {
 
 }  // namespace
 
-LtProducts::LtProducts(const DevicePolicy& policy, std::byte* workspace)
+CublasLtGemm::CublasLtGemm(const DevicePolicy& policy, std::byte* workspace)
     : policy_(policy), workspace_(workspace) {
   lt_.check(lt_.create(&handle_), "starting");
 }
 
-LtProducts::~LtProducts() { lt_.destroy(handle_); }
+CublasLtGemm::~CublasLtGemm() { lt_.destroy(handle_); }
 
-bool LtProducts::fits(const ops::Matmul& m) {
+bool CublasLtGemm::fits(const ops::Matmul& m) {
   const bool rounds_twice = m.accumulate && m.bias.present() && m.out.dtype != DType::f32;
   return depth_of(m) > 0 && !rounds_twice && row_stride(m.a) >= m.a.shape[1] &&
          row_stride(m.b) >= m.b.shape[1] && row_stride(m.out) >= m.out.shape[1];
 }
 
-LtOwned<cublasLtMatrixLayoutOpaque_t> LtProducts::layout(const ConstTensor& t) const {
+LtOwned<cublasLtMatrixLayoutOpaque_t> CublasLtGemm::layout(const ConstTensor& t) const {
   cublasLtMatrixLayout_t made = nullptr;
   lt_.check(lt_.layout_create(&made, type_of(t.dtype), static_cast<uint64_t>(t.shape[1]),
                               static_cast<uint64_t>(t.shape[0]), row_stride(t)),
@@ -56,7 +56,7 @@ LtOwned<cublasLtMatrixLayoutOpaque_t> LtProducts::layout(const ConstTensor& t) c
 }
 
 // The vectors and matrices of the epilogue, which change from call to call.
-void LtProducts::set_pointers(const LtDescription& d, const ops::Matmul& m) const {
+void CublasLtGemm::set_pointers(const CublasLtProblem& d, const ops::Matmul& m) const {
   if (m.bias.present()) {
     set(d, CUBLASLT_MATMUL_DESC_BIAS_POINTER, static_cast<const void*>(m.bias.data));
   }
@@ -65,8 +65,8 @@ void LtProducts::set_pointers(const LtDescription& d, const ops::Matmul& m) cons
   }
 }
 
-LtDescription LtProducts::describe(const ops::Matmul& m, bool fused) const {
-  LtDescription d{.fused = fused};
+CublasLtProblem CublasLtGemm::describe(const ops::Matmul& m, bool fused) const {
+  CublasLtProblem d{.fused = fused};
   const bool may_round = m.a.dtype == DType::f32 && policy_.tf32;
   cublasLtMatmulDesc_t desc = nullptr;
   lt_.check(lt_.desc_create(&desc, may_round ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
@@ -95,14 +95,14 @@ LtDescription LtProducts::describe(const ops::Matmul& m, bool fused) const {
 
 // Parts of a sum over k are kept in f32: in the workspace, or in out where that is f32. The first
 // is a step of its own and has a fixed order.
-uint32_t LtProducts::reductions(const ops::Matmul& m) const {
+uint32_t CublasLtGemm::reductions(const ops::Matmul& m) const {
   const bool in_place = m.out.dtype == DType::f32 && !policy_.deterministic;
   return CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |
          (in_place ? CUBLASLT_REDUCTION_SCHEME_INPLACE : 0);
 }
 
-std::vector<cublasLtMatmulAlgo_t> LtProducts::candidates(const LtDescription& d,
-                                                         const ops::Matmul& m, int most) const {
+std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::candidates(const CublasLtProblem& d,
+                                                           const ops::Matmul& m, int most) const {
   cublasLtMatmulPreference_t made = nullptr;
   lt_.check(lt_.preference_create(&made), "asking for an algorithm");
   const LtOwned<cublasLtMatmulPreferenceOpaque_t> preference{made, lt_.preference_destroy};
@@ -134,8 +134,8 @@ std::vector<cublasLtMatmulAlgo_t> LtProducts::candidates(const LtDescription& d,
   return algorithms;
 }
 
-bool LtProducts::accepts(const LtDescription& d, const ops::Matmul& m,
-                         const cublasLtMatmulAlgo_t& algorithm) const {
+bool CublasLtGemm::accepts(const CublasLtProblem& d, const ops::Matmul& m,
+                           const cublasLtMatmulAlgo_t& algorithm) const {
   cublasLtMatmulHeuristicResult_t result{};
   const cublasStatus_t status = lt_.algorithm_check(handle_, d.desc.get(), d.a.get(), d.b.get(),
                                                     d.c.get(), d.d.get(), &algorithm, &result);
@@ -144,8 +144,9 @@ bool LtProducts::accepts(const LtDescription& d, const ops::Matmul& m,
          result.workspaceSize <= kProductWorkspace && (scheme & ~reductions(m)) == 0;
 }
 
-cublasStatus_t LtProducts::launch(cudaStream_t stream, const LtDescription& d, const ops::Matmul& m,
-                                  const cublasLtMatmulAlgo_t& algorithm) const {
+cublasStatus_t CublasLtGemm::launch(cudaStream_t stream, const CublasLtProblem& d,
+                                    const ops::Matmul& m,
+                                    const cublasLtMatmulAlgo_t& algorithm) const {
   set_pointers(d, m);
   const ConstTensor added = added_to(m, d.fused);
   const float one = 1, kept = added.present() ? 1 : 0;
@@ -155,15 +156,15 @@ cublasStatus_t LtProducts::launch(cudaStream_t stream, const LtDescription& d, c
                     d.c.get(), out, d.d.get(), &algorithm, workspace_, kProductWorkspace, stream);
 }
 
-uint32_t LtProducts::config(const cublasLtMatmulAlgo_t& algorithm,
-                            cublasLtMatmulAlgoConfigAttributes_t attribute) const {
+uint32_t CublasLtGemm::config(const cublasLtMatmulAlgo_t& algorithm,
+                              cublasLtMatmulAlgoConfigAttributes_t attribute) const {
   uint32_t value = 0;
   size_t written = 0;
   lt_.algorithm_config(&algorithm, attribute, &value, sizeof value, &written);
   return value;
 }
 
-std::string LtProducts::name_of(const cublasLtMatmulAlgo_t& algorithm, bool fused) const {
+std::string CublasLtGemm::name_of(const cublasLtMatmulAlgo_t& algorithm, bool fused) const {
   return format(
       "cublasLt algorithm {} tile {} stages {} split {}{}",
       config(algorithm, CUBLASLT_ALGO_CONFIG_ID), config(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID),

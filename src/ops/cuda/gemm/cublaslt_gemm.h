@@ -45,20 +45,20 @@ using LtOwned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
 
 // One kind of product in the library's words. It reads matrices by columns: our row-major out
 // [m, n] is its D of n rows and m columns, D = op(b)^T op(a)^T, so that b is its A and a its B.
-struct LtDescription {
+struct CublasLtProblem {
   bool fused = false;  // the activation, or its slope, is inside
   LtOwned<cublasLtMatmulDescOpaque_t> desc{nullptr, nullptr};
   LtOwned<cublasLtMatrixLayoutOpaque_t> a{nullptr, nullptr}, b{nullptr, nullptr},
       c{nullptr, nullptr}, d{nullptr, nullptr};
 };
 
-class LtProducts {
+class CublasLtGemm {
  public:
   // `workspace`: kProductWorkspace bytes that belong to whatever the compute stream executes.
-  LtProducts(const DevicePolicy& policy, std::byte* workspace);
-  ~LtProducts();
-  LtProducts(const LtProducts&) = delete;
-  LtProducts& operator=(const LtProducts&) = delete;
+  CublasLtGemm(const DevicePolicy& policy, std::byte* workspace);
+  ~CublasLtGemm();
+  CublasLtGemm(const CublasLtGemm&) = delete;
+  CublasLtGemm& operator=(const CublasLtGemm&) = delete;
 
   size_t version() const { return lt_.version(); }
 
@@ -66,16 +66,16 @@ class LtProducts {
   // beside what is accumulated is added after a first rounding.
   static bool fits(const ops::Matmul& m);
 
-  LtDescription describe(const ops::Matmul& m, bool fused) const;
+  CublasLtProblem describe(const ops::Matmul& m, bool fused) const;
   // What the library proposes, best first, `most` of them at most.
-  std::vector<cublasLtMatmulAlgo_t> candidates(const LtDescription& d, const ops::Matmul& m,
+  std::vector<cublasLtMatmulAlgo_t> candidates(const CublasLtProblem& d, const ops::Matmul& m,
                                                int most) const;
   // Whether an algorithm that was kept from another run can serve here.
-  bool accepts(const LtDescription& d, const ops::Matmul& m,
+  bool accepts(const CublasLtProblem& d, const ops::Matmul& m,
                const cublasLtMatmulAlgo_t& algorithm) const;
 
   // The product and its bias; the activation where d is fused.
-  cublasStatus_t launch(cudaStream_t stream, const LtDescription& d, const ops::Matmul& m,
+  cublasStatus_t launch(cudaStream_t stream, const CublasLtProblem& d, const ops::Matmul& m,
                         const cublasLtMatmulAlgo_t& algorithm) const;
   void check(cublasStatus_t status, const char* what) const { lt_.check(status, what); }
 
@@ -84,11 +84,12 @@ class LtProducts {
  private:
   LtOwned<cublasLtMatrixLayoutOpaque_t> layout(const ConstTensor& t) const;
   template <class T>
-  void set(const LtDescription& d, cublasLtMatmulDescAttributes_t attribute, const T& value) const {
+  void set(const CublasLtProblem& d, cublasLtMatmulDescAttributes_t attribute,
+           const T& value) const {
     lt_.check(lt_.desc_set(d.desc.get(), attribute, static_cast<const void*>(&value), sizeof value),
               "describing a product");
   }
-  void set_pointers(const LtDescription& d, const ops::Matmul& m) const;
+  void set_pointers(const CublasLtProblem& d, const ops::Matmul& m) const;
   uint32_t config(const cublasLtMatmulAlgo_t& algorithm,
                   cublasLtMatmulAlgoConfigAttributes_t attribute) const;
   uint32_t reductions(const ops::Matmul& m) const;

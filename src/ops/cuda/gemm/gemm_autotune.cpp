@@ -36,28 +36,28 @@ struct Timed {
 
 }  // namespace
 
-double ProductTuner::time(int repeats, FunctionRef<void()> work) {
+double GemmAutotuner::time(int repeats, FunctionRef<void()> work) {
   const Stream stream = gpu_.compute_stream();
   const auto call = [&] {
     for (int i = 0; i < repeats; ++i) work();
   };
-  Recording recording;
-  if (repeats > 1 && gpu_.can_record()) recording = Recording::of(gpu_, stream, call);
+  DeviceGraph recording;
+  if (repeats > 1 && gpu_.supports_graphs()) recording = DeviceGraph::capture(gpu_, stream, call);
   const auto issue = [&] {
     if (recording.present()) {
-      recording.replay(stream);
+      recording.launch(stream);
     } else {
       call();
     }
   };
   if (repeats > 1) issue();  // the GPU gets warm, and has the recording
-  const TimeMark begin(gpu_, stream);
+  const TimerEvent begin(gpu_, stream);
   issue();
-  return TimeMark(gpu_, stream).seconds_since(begin) / repeats;
+  return TimerEvent(gpu_, stream).seconds_since(begin) / repeats;
 }
 
-std::optional<ProductTuner::Fastest> ProductTuner::fastest(const LtDescription& d,
-                                                           const ops::Matmul& m) {
+std::optional<GemmAutotuner::Fastest> GemmAutotuner::fastest(const CublasLtProblem& d,
+                                                             const ops::Matmul& m) {
   cudaStream_t stream = gpu_.stream(gpu_.compute_stream().index());
   const double begin = seconds_now();
   const std::vector<cublasLtMatmulAlgo_t> algorithms = library_.candidates(d, m, kCandidates);
@@ -94,7 +94,7 @@ namespace {
 
 // Grows whenever the meaning of a kind or of an entry changes.
 constexpr int kFormat = 2;
-static_assert(std::tuple_size_v<ProductKind> == 23, "another kind is another format");
+static_assert(std::tuple_size_v<GemmKey> == 23, "another kind is another format");
 constexpr JsonLimits kLimits{.bytes = size_t{16} << 20, .depth = 8};
 
 std::string slug_of(const std::string& name) {
@@ -109,13 +109,13 @@ std::string slug_of(const std::string& name) {
 
 // An algorithm is opaque: what a damaged one would do cannot be known, so it must not reach the
 // library.
-uint64_t checksum_of(const ProductKind& kind, const KnownProduct& product) {
-  uint64_t sum = mix_key(FactsHash{}(kind), product.fused ? 1u : 0u);
+uint64_t checksum_of(const GemmKey& kind, const TunedGemm& product) {
+  uint64_t sum = mix_key(PlanKeyHash{}(kind), product.fused ? 1u : 0u);
   for (const uint64_t word : product.algorithm) sum = mix_key(sum, word);
   return sum;
 }
 
-Json json_of(const ProductKind& kind, const KnownProduct& product) {
+Json json_of(const GemmKey& kind, const TunedGemm& product) {
   return {{"kind", kind},
           {"activation_inside", product.fused},
           {"algorithm", product.algorithm},
@@ -125,16 +125,16 @@ Json json_of(const ProductKind& kind, const KnownProduct& product) {
 
 }  // namespace
 
-ProductCache::ProductCache(const std::filesystem::path& folder, const std::string& gpu,
-                           size_t library_version)
+GemmAutotuneCache::GemmAutotuneCache(const std::filesystem::path& folder, const std::string& gpu,
+                                     size_t library_version)
     : gpu_(gpu), library_version_(library_version) {
   if (folder.empty()) return;
   file_ = folder / format("products-{}-{}.json", slug_of(gpu), library_version);
   known_ = read();
 }
 
-ProductCache::Products ProductCache::read() const {
-  Products products;
+GemmAutotuneCache::GemmDispatch GemmAutotuneCache::read() const {
+  GemmDispatch products;
   std::error_code ignored;
   if (file_.empty() || !std::filesystem::exists(file_, ignored)) return products;
   try {
@@ -144,10 +144,10 @@ ProductCache::Products ProductCache::read() const {
       return products;
     }
     for (const Json& entry : json.at("products")) {
-      const auto kind = entry.at("kind").get<ProductKind>();
-      const KnownProduct product{.fused = entry.at("activation_inside").get<bool>(),
-                                 .algorithm = entry.at("algorithm").get<std::array<uint64_t, 8>>(),
-                                 .seconds = 1e-6 * entry.at("microseconds").get<double>()};
+      const auto kind = entry.at("kind").get<GemmKey>();
+      const TunedGemm product{.fused = entry.at("activation_inside").get<bool>(),
+                              .algorithm = entry.at("algorithm").get<std::array<uint64_t, 8>>(),
+                              .seconds = 1e-6 * entry.at("microseconds").get<double>()};
       if (entry.at("checksum").get<uint64_t>() == checksum_of(kind, product))
         products[kind] = product;
     }
@@ -159,17 +159,17 @@ ProductCache::Products ProductCache::read() const {
   return products;
 }
 
-const KnownProduct* ProductCache::find(const ProductKind& kind) const {
+const TunedGemm* GemmAutotuneCache::find(const GemmKey& kind) const {
   const auto found = known_.find(kind);
   return found == known_.end() ? nullptr : &found->second;
 }
 
-void ProductCache::put(const ProductKind& kind, const KnownProduct& product) {
+void GemmAutotuneCache::put(const GemmKey& kind, const TunedGemm& product) {
   known_[kind] = product;
   fresh_[kind] = product;
 }
 
-std::string ProductCache::text_of(const Products& products) const {
+std::string GemmAutotuneCache::text_of(const GemmDispatch& products) const {
   Json list = Json::array();
   for (const auto& [kind, product] : products) list.push_back(json_of(kind, product));
   return Json{{"format", kFormat}, {"gpu", gpu_}, {"library", library_version_}, {"products", list}}
@@ -177,11 +177,11 @@ std::string ProductCache::text_of(const Products& products) const {
          "\n";
 }
 
-std::string ProductCache::save() {
+std::string GemmAutotuneCache::save() {
   if (file_.empty() || fresh_.empty()) return {};
   try {
     std::filesystem::create_directories(file_.parent_path());
-    Products all = read();
+    GemmDispatch all = read();
     for (const auto& [kind, product] : fresh_) all[kind] = product;
     AtomicFile file(file_);
     file.write(text_of(all));

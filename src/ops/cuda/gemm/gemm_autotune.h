@@ -19,9 +19,9 @@ namespace bev::cuda {
 
 class Gpu;
 
-class ProductTuner {
+class GemmAutotuner {
  public:
-  ProductTuner(const LtProducts& library, Gpu& gpu) : library_(library), gpu_(gpu) {}
+  GemmAutotuner(const CublasLtGemm& library, Gpu& gpu) : library_(library), gpu_(gpu) {}
 
   // Tuning at the start of a run must not be felt: what is not begun when the time is spent takes
   // the library's first proposal, and its turn in the next run.
@@ -34,7 +34,7 @@ class ProductTuner {
   };
   // Runs the product many times: its output, and what it adds to, is lost. Nothing where no
   // proposal runs.
-  std::optional<Fastest> fastest(const LtDescription& d, const ops::Matmul& m);
+  std::optional<Fastest> fastest(const CublasLtProblem& d, const ops::Matmul& m);
 
  private:
   static constexpr double kMostSeconds = 4.5;
@@ -44,7 +44,7 @@ class ProductTuner {
   // short product than the GPU for it.
   double time(int repeats, FunctionRef<void()> work);
 
-  const LtProducts& library_;
+  const CublasLtGemm& library_;
   Gpu& gpu_;
   double spent_ = 0;
 };
@@ -52,21 +52,22 @@ class ProductTuner {
 // Which algorithm was found to be the fastest for each kind of product, kept on disk from run to
 // run: one file for each GPU model and version of the library.
 
-struct KnownProduct {
+struct TunedGemm {
   bool fused = false;                   // the activation is inside
   std::array<uint64_t, 8> algorithm{};  // opaque, the library's own
   double seconds = 0;                   // of one product when it was chosen
 };
 
-class ProductCache {
+class GemmAutotuneCache {
  public:
   // An empty folder: nothing is read or kept. A file that cannot be read or is not what this
   // program writes counts as absent.
-  ProductCache(const std::filesystem::path& folder, const std::string& gpu, size_t library_version);
+  GemmAutotuneCache(const std::filesystem::path& folder, const std::string& gpu,
+                    size_t library_version);
 
   // Null where nothing is known.
-  const KnownProduct* find(const ProductKind& kind) const;
-  void put(const ProductKind& kind, const KnownProduct& product);
+  const TunedGemm* find(const GemmKey& kind) const;
+  void put(const GemmKey& kind, const TunedGemm& product);
 
   // Writes what was put, beside what other processes had written by then; of two that write at the
   // same moment one may be lost. Returns why it cannot; empty when it could, or when there is
@@ -76,14 +77,14 @@ class ProductCache {
   const std::filesystem::path& file() const { return file_; }
 
  private:
-  using Products = std::unordered_map<ProductKind, KnownProduct, FactsHash>;
-  Products read() const;
-  std::string text_of(const Products& products) const;
+  using GemmDispatch = std::unordered_map<GemmKey, TunedGemm, PlanKeyHash>;
+  GemmDispatch read() const;
+  std::string text_of(const GemmDispatch& products) const;
 
   std::filesystem::path file_;
   std::string gpu_;
   size_t library_version_;
-  Products known_, fresh_;
+  GemmDispatch known_, fresh_;
 };
 
 }  // namespace bev::cuda

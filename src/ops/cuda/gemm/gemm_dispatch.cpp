@@ -28,13 +28,13 @@ constexpr int kAttempts = 8;
 
 int current_gpu() {
   int ordinal = 0;
-  check(cudaGetDevice(&ordinal), "asking for the GPU");
+  check_cuda(cudaGetDevice(&ordinal), "asking for the GPU");
   return ordinal;
 }
 
 // How one kind of product is computed.
 struct Plan {
-  std::optional<LtDescription> description;  // absent: by the simple kernel
+  std::optional<CublasLtProblem> description;  // absent: by the simple kernel
   cublasLtMatmulAlgo_t algorithm{};
   std::string name{};  // for the dispatch log
   bool fused() const { return description && description->fused; }
@@ -42,7 +42,7 @@ struct Plan {
 
 }  // namespace
 
-struct Products::State {
+struct GemmDispatch::State {
   explicit State(Gpu& device)
       : gpu(device), workspace(gpu.allocate(kProductWorkspace, "workspace")) {
     if (runs_from_ptx_only()) return;
@@ -60,12 +60,12 @@ struct Products::State {
   State& operator=(const State&) = delete;
 
   // These run the product as well: an algorithm counts as found when its call succeeds.
-  Plan find(Exec& ex, const ops::Matmul& m, const ProductKind& kind);
-  std::optional<Plan> remembered(Exec& ex, const ops::Matmul& m, const ProductKind& kind);
-  std::optional<Plan> tuned(const ops::Matmul& m, const ProductKind& kind);
+  Plan find(Exec& ex, const ops::Matmul& m, const GemmKey& kind);
+  std::optional<Plan> remembered(Exec& ex, const ops::Matmul& m, const GemmKey& kind);
+  std::optional<Plan> tuned(const ops::Matmul& m, const GemmKey& kind);
   std::optional<Plan> proposed(Exec& ex, const ops::Matmul& m) const;
 
-  Plan plan_of(LtDescription description, const cublasLtMatmulAlgo_t& algorithm) const {
+  Plan plan_of(CublasLtProblem description, const cublasLtMatmulAlgo_t& algorithm) const {
     Plan plan{.description = std::move(description), .algorithm = algorithm};
     plan.name = library->name_of(algorithm, plan.fused());
     return plan;
@@ -75,18 +75,18 @@ struct Products::State {
 
   Gpu& gpu;
   std::byte* workspace;
-  std::optional<LtProducts> library;
-  std::optional<ProductCache> cache;
-  std::optional<ProductTuner> tuner;
-  std::unordered_map<ProductKind, Plan, FactsHash> plans;
+  std::optional<CublasLtGemm> library;
+  std::optional<GemmAutotuneCache> cache;
+  std::optional<GemmAutotuner> tuner;
+  std::unordered_map<GemmKey, Plan, PlanKeyHash> plans;
   int64_t kinds_tuned = 0, kinds_remembered = 0;
 };
 
-std::optional<Plan> Products::State::remembered(Exec& ex, const ops::Matmul& m,
-                                                const ProductKind& kind) {
-  const KnownProduct* known = cache->find(kind);
+std::optional<Plan> GemmDispatch::State::remembered(Exec& ex, const ops::Matmul& m,
+                                                    const GemmKey& kind) {
+  const TunedGemm* known = cache->find(kind);
   if (known == nullptr || (known->fused && !may_fuse(m, gpu.policy()))) return std::nullopt;
-  LtDescription description = library->describe(m, known->fused);
+  CublasLtProblem description = library->describe(m, known->fused);
   cublasLtMatmulAlgo_t algorithm{};
   std::copy(known->algorithm.begin(), known->algorithm.end(), std::begin(algorithm.data));
   if (!library->accepts(description, m, algorithm) ||
@@ -101,13 +101,13 @@ std::optional<Plan> Products::State::remembered(Exec& ex, const ops::Matmul& m,
 
 // An activation inside the product is always worth it: what it costs there is less than another
 // pass over the result.
-std::optional<Plan> Products::State::tuned(const ops::Matmul& m, const ProductKind& kind) {
+std::optional<Plan> GemmDispatch::State::tuned(const ops::Matmul& m, const GemmKey& kind) {
   for (const bool fused : {true, false}) {
     if (fused && !may_fuse(m, gpu.policy())) continue;
-    LtDescription description = library->describe(m, fused);
+    CublasLtProblem description = library->describe(m, fused);
     const auto fastest = tuner->fastest(description, m);
     if (!fastest) continue;
-    KnownProduct known{.fused = fused, .seconds = fastest->seconds};
+    TunedGemm known{.fused = fused, .seconds = fastest->seconds};
     std::copy(std::begin(fastest->algorithm.data), std::end(fastest->algorithm.data),
               known.algorithm.begin());
     cache->put(kind, known);
@@ -119,10 +119,10 @@ std::optional<Plan> Products::State::tuned(const ops::Matmul& m, const ProductKi
   return std::nullopt;
 }
 
-std::optional<Plan> Products::State::proposed(Exec& ex, const ops::Matmul& m) const {
+std::optional<Plan> GemmDispatch::State::proposed(Exec& ex, const ops::Matmul& m) const {
   for (const bool fused : {true, false}) {
     if (fused && !may_fuse(m, gpu.policy())) continue;
-    LtDescription description = library->describe(m, fused);
+    CublasLtProblem description = library->describe(m, fused);
     for (const cublasLtMatmulAlgo_t& algorithm : library->candidates(description, m, kAttempts)) {
       if (library->launch(stream_of(ex), description, m, algorithm) == CUBLAS_STATUS_SUCCESS)
         return plan_of(std::move(description), algorithm);
@@ -131,22 +131,23 @@ std::optional<Plan> Products::State::proposed(Exec& ex, const ops::Matmul& m) co
   return std::nullopt;
 }
 
-Plan Products::State::find(Exec& ex, const ops::Matmul& m, const ProductKind& kind) {
-  if (library && LtProducts::fits(m)) {
+Plan GemmDispatch::State::find(Exec& ex, const ops::Matmul& m, const GemmKey& kind) {
+  if (library && CublasLtGemm::fits(m)) {
     if (auto plan = remembered(ex, m, kind)) return std::move(*plan);
-    const bool may_tune = gpu.is_rehearsing() && gpu.policy().tunes && !gpu.policy().deterministic;
+    const bool may_tune =
+        gpu.is_autotuning() && gpu.policy().autotunes && !gpu.policy().deterministic;
     if (may_tune && tuner->has_time()) {
       if (auto plan = tuned(m, kind)) return std::move(*plan);
     }
     if (auto plan = proposed(ex, m)) return std::move(*plan);
   }
-  simple_product(ex, m, target_of(m, false));
+  gemm_fallback(ex, m, target_of(m, false));
   Plan plan;
   plan.name = "own kernel";
   return plan;
 }
 
-void Products::State::finish(Exec& ex, bool fused, const ops::Matmul& m) const {
+void GemmDispatch::State::finish(Exec& ex, bool fused, const ops::Matmul& m) const {
   if (fused) return;
   if (activates(m.epilogue)) {
     if (m.pre_activation.present() && m.accumulate)
@@ -159,23 +160,23 @@ void Products::State::finish(Exec& ex, bool fused, const ops::Matmul& m) const {
   }
 }
 
-Products::Products(Gpu& gpu) : state_(std::make_unique<State>(gpu)) {}
-Products::~Products() = default;
+GemmDispatch::GemmDispatch(Gpu& gpu) : state_(std::make_unique<State>(gpu)) {}
+GemmDispatch::~GemmDispatch() = default;
 
-std::byte* Products::workspace() const { return state_->workspace; }
+std::byte* GemmDispatch::workspace() const { return state_->workspace; }
 
-uint64_t Products::choices_hash() const {
+uint64_t GemmDispatch::choices_hash() const {
   // Independent of the order in which products were met.
   uint64_t sum = 0;
   for (const auto& [kind, plan] : state_->plans) {
-    uint64_t hash = FactsHash{}(kind);
+    uint64_t hash = PlanKeyHash{}(kind);
     for (const uint64_t word : plan.algorithm.data) hash = mix_key(hash, word);
     sum += hash;
   }
   return sum;
 }
 
-std::string Products::end_tuning() {
+std::string GemmDispatch::end_tuning() {
   State& s = *state_;
   if (!s.cache || s.kinds_tuned + s.kinds_remembered == 0) return {};
   const std::string why_not = s.cache->save();
@@ -203,23 +204,23 @@ void note(Exec& ex, const ops::Matmul& m, const std::string& chosen, const char*
 
 }  // namespace
 
-void Products::run(Exec& ex, const ops::Matmul& m) {
-  if (has_few_rows(m)) {
-    few_row_product(ex, m);
+void GemmDispatch::run(Exec& ex, const ops::Matmul& m) {
+  if (fits_small_m(m)) {
+    gemm_small_m(ex, m);
     note(ex, m,
          m.norm.present() ? "own kernel for few rows, with the norm" : "own kernel for few rows",
          "");
     return;
   }
-  if (has_mid_rows(ex, m)) {
-    mid_row_product(ex, m);
+  if (fits_medium_m(ex, m)) {
+    gemm_medium_m(ex, m);
     note(ex, m, "own kernel for some dozens of rows", "");
     return;
   }
   State& s = *state_;
   BEV_CHECK(ex.stream.index() == ex.device.compute_stream().index(), Internal,
             "matmul: products share one workspace, which belongs to the compute stream");
-  const ProductKind kind = kind_of(m, s.gpu.policy());
+  const GemmKey kind = kind_of(m, s.gpu.policy());
   auto known = s.plans.find(kind);
   if (known == s.plans.end()) {
     known = s.plans.emplace(kind, s.find(ex, m, kind)).first;
@@ -228,7 +229,7 @@ void Products::run(Exec& ex, const ops::Matmul& m) {
         s.library->launch(stream_of(ex), *known->second.description, m, known->second.algorithm),
         "a product");
   } else {
-    simple_product(ex, m, target_of(m, false));
+    gemm_fallback(ex, m, target_of(m, false));
   }
   const Plan& plan = known->second;
   note(ex, m, plan.name, plan.description ? "" : "cublasLt: no algorithm for these operands");
@@ -236,7 +237,7 @@ void Products::run(Exec& ex, const ops::Matmul& m) {
 }
 
 void matmul(Exec& ex, const ops::Matmul& m) {
-  Products& products = gpu_of(ex).products();
+  GemmDispatch& products = gpu_of(ex).products();
   // The stream executes one after the other, so both may use the products' workspace.
   if (m.dbias.present()) {
     add_row_sums(ex, m.a, m.ta, m.dbias, products.workspace(), kProductWorkspace);
@@ -244,6 +245,6 @@ void matmul(Exec& ex, const ops::Matmul& m) {
   if (m.out.shape.elements() > 0) products.run(ex, m);
 }
 
-bool norms_on_the_way(Exec&, const ops::Matmul& m) { return has_few_normed_rows(m); }
+bool can_fuse_norm(Exec&, const ops::Matmul& m) { return has_few_normed_rows(m); }
 
 }  // namespace bev::cuda

@@ -11,11 +11,11 @@ namespace bev::cuda {
 
 class Gpu;
 
-class Products {
+class GemmDispatch {
  public:
   // Throws a Device error where cuBLASLt cannot be loaded.
-  explicit Products(Gpu& gpu);
-  ~Products();
+  explicit GemmDispatch(Gpu& gpu);
+  ~GemmDispatch();
 
   // Everything but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream.
   void run(Exec& ex, const ops::Matmul& m);

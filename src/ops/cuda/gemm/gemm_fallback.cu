@@ -86,7 +86,7 @@ void launch(Exec& ex, const ops::Matmul& m, const Tensor& target) {
 
 }  // namespace
 
-void simple_product(Exec& ex, const ops::Matmul& m, const Tensor& target) {
+void gemm_fallback(Exec& ex, const ops::Matmul& m, const Tensor& target) {
   visit_cuda(m.a.dtype, "matmul", [&]<class T>() {
     if (target.dtype == DType::f32) {
       launch<T, float>(ex, m, target);

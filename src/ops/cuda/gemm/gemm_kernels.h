@@ -14,42 +14,42 @@ void add_row_sums(Exec& ex, const ConstTensor& a, ops::Transpose ta, const Tenso
 
 // target = op(a) op(b) [+ target] [+ bias], summed in f32. Activations and dbias are left out.
 // REQUIRES: target has elements and out's dtype.
-void simple_product(Exec& ex, const ops::Matmul& m, const Tensor& target);
+void gemm_fallback(Exec& ex, const ops::Matmul& m, const Tensor& target);
 
 // Products of a few rows with a large matrix, as generation has them: the time is that of reading
 // the matrix, which is read once, and comes nearer while the kernel before still runs.
 
-// Whether few_row_product() can serve.
-bool has_few_rows(const ops::Matmul& m);
+// Whether gemm_small_m() can serve.
+bool fits_small_m(const ops::Matmul& m);
 
 // The same of a product that begins with a norm.
 bool has_few_normed_rows(const ops::Matmul& m);
 
 // All of m, summed in f32; the same bits each time. An activation sees the rounded sum, as
-// ops::activate would. REQUIRES: has_few_rows(m), with a norm has_few_normed_rows(m); out has
+// ops::activate would. REQUIRES: fits_small_m(m), with a norm has_few_normed_rows(m); out has
 // elements.
-void few_row_product(Exec& ex, const ops::Matmul& m);
+void gemm_small_m(Exec& ex, const ops::Matmul& m);
 
 // Products of at most eight rows, or of one that is normalised on the way, with a matrix that is
 // not very deep: a block has whole rows of the matrix in its shared memory, which arrive while
 // kernels before it still run. Shared memory holds more of a matrix than registers do, and so
 // little is left to wait for.
 
-// Whether staged_product() serves m, with m.norm if that is present. REQUIRES: has_few_rows(m).
-bool can_be_staged(const ops::Matmul& m);
+// Whether gemm_small_m_smem() serves m, with m.norm if that is present. REQUIRES: fits_small_m(m).
+bool fits_small_m_smem(const ops::Matmul& m);
 
-// As few_row_product(). REQUIRES: can_be_staged(m).
-void staged_product(Exec& ex, const ops::Matmul& m);
+// As gemm_small_m(). REQUIRES: fits_small_m_smem(m).
+void gemm_small_m_smem(Exec& ex, const ops::Matmul& m);
 
 // Products of some dozens of rows with a matrix that is not very large, as generation for many has
 // them. Such a product is over so soon that the time between kernels counts: this one begins while
 // those before it still run, which the library's do not (Hopper only).
 
-// Whether mid_row_product() can serve.
-bool has_mid_rows(Exec& ex, const ops::Matmul& m);
+// Whether gemm_medium_m() can serve.
+bool fits_medium_m(Exec& ex, const ops::Matmul& m);
 
 // All of m, summed in f32; the same bits each time. An activation sees the rounded sum, as
-// ops::activate would. REQUIRES: has_mid_rows(ex, m); out has elements.
-void mid_row_product(Exec& ex, const ops::Matmul& m);
+// ops::activate would. REQUIRES: fits_medium_m(ex, m); out has elements.
+void gemm_medium_m(Exec& ex, const ops::Matmul& m);
 
 }  // namespace bev::cuda

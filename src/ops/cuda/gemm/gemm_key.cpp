@@ -15,7 +15,7 @@ uint32_t alignment_of(const void* data) {
   return uint32_t{1} << std::countr_zero(reinterpret_cast<uintptr_t>(data) | 128);
 }
 
-ProductKind kind_of(const ops::Matmul& m, const DevicePolicy& policy) {
+GemmKey kind_of(const ops::Matmul& m, const DevicePolicy& policy) {
   const ConstTensor side = side_of(m);
   const auto number = [](auto choice) { return static_cast<int64_t>(choice); };
   return {m.out.shape[0],

@@ -27,9 +27,9 @@ int64_t row_stride(const ConstTensor& t);
 uint32_t alignment_of(const void* data);
 
 // A change of what these numbers mean, or of the choices among them, makes files of earlier runs
-// wrong: ProductCache's format must then grow.
-using ProductKind = Facts<23>;
-ProductKind kind_of(const ops::Matmul& m, const DevicePolicy& policy);
+// wrong: GemmAutotuneCache's format must then grow.
+using GemmKey = PlanKey<23>;
+GemmKey kind_of(const ops::Matmul& m, const DevicePolicy& policy);
 
 // What is added to the product: out itself when accumulating, the addend, or nothing.
 ConstTensor added_to(const ops::Matmul& m, bool fused);

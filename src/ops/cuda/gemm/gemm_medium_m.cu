@@ -34,7 +34,7 @@ constexpr int kMostThreads = 32;
 
 template <class T, class Out>
 __global__ void __launch_bounds__(kMostThreads, 1)
-    mid_rows(FewRows<T, Out> p, int splits, int share) {
+    mid_rows(SmallMProblem<T, Out> p, int splits, int share) {
   extern __shared__ __align__(1024) unsigned char dynamic[];
   T* const ring = reinterpret_cast<T*>(dynamic);
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
@@ -69,14 +69,14 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 
   constexpr int kAhead = kStages - 2;  // stages: one is being multiplied, the last one still read
   const int first_stages = min(stages, kAhead);
-  if (p.b_is_settled) {
+  if (p.b_is_constant) {
     for (int stage = 0; stage < first_stages; ++stage) ask_b(stage);
   }
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   for (int stage = 0; stage < kAhead; ++stage) {
     if (stage < first_stages) {
-      if (!p.b_is_settled) ask_b(stage);
+      if (!p.b_is_constant) ask_b(stage);
       ask_a(stage);
     }
     end_batch();
@@ -165,7 +165,7 @@ int splits_for(Exec& ex, const ops::Matmul& m) {
 }
 
 template <class T, class Out>
-void launch(Exec& ex, const FewRows<T, Out>& p, int splits) {
+void launch(Exec& ex, const SmallMProblem<T, Out>& p, int splits) {
   const int64_t stages = ceil_div(p.depth, kStageDepth);
   const int64_t blocks = ceil_div(p.columns, kColumns) * splits;
   launch_clusters("matmul", mid_rows<T, Out>, splits, dim3(static_cast<unsigned>(blocks)), kThreads,
@@ -177,7 +177,7 @@ void launch(Exec& ex, const FewRows<T, Out>& p, int splits) {
 bool has_group_products() {
 #ifdef BEV_HAS_SM90A
   cudaFuncAttributes facts{};
-  check(cudaFuncGetAttributes(&facts, mid_rows<__nv_bfloat16, float>), "matmul");
+  check_cuda(cudaFuncGetAttributes(&facts, mid_rows<__nv_bfloat16, float>), "matmul");
   return facts.maxThreadsPerBlock >= kThreads;
 #else
   return false;
@@ -186,16 +186,17 @@ bool has_group_products() {
 
 }  // namespace
 
-bool has_mid_rows(Exec& ex, const ops::Matmul& m) {
+bool fits_medium_m(Exec& ex, const ops::Matmul& m) {
   // Measured in decode steps of models: with larger matrices the library is as fast or faster.
   constexpr int64_t kMostElements = int64_t{4} << 20;
   return m.out.shape[0] <= kRows && m.out.shape[1] * depth_of(m) <= kMostElements &&
          suits_few_rows(m) && has_group_products() && splits_for(ex, m) > 0;
 }
 
-void mid_row_product(Exec& ex, const ops::Matmul& m) {
+void gemm_medium_m(Exec& ex, const ops::Matmul& m) {
   const int splits = splits_for(ex, m);
-  visit_few_rows(m, [&]<class T, class Out>() { launch(ex, FewRows<T, Out>::of(m), splits); });
+  visit_few_rows(m,
+                 [&]<class T, class Out>() { launch(ex, SmallMProblem<T, Out>::of(m), splits); });
 }
 
 }  // namespace bev::cuda

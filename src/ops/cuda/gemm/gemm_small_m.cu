@@ -24,7 +24,7 @@ __device__ __forceinline__ Words load_once(const T* from) {
 // A block has kTileRows rows of b, each of its warps a share of the depth: kAhead steps in turn, of
 // which the next are on their way while the last are multiplied.
 template <class T, class Out, int kHalves, int kAhead, int kWarps>
-__global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
+__global__ void __launch_bounds__(32 * kWarps) few_rows(SmallMProblem<T, Out> p) {
   __shared__ BlockSums<kHalves * 8, kTileRows, kWarps> block_sums;
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const int line = lane / 4, place = lane % 4 * kGroup;
@@ -54,15 +54,15 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
 
   constexpr int kStride = kWarps * kAhead * kStep;
   int at = warp * kAhead * kStep;
-  if (p.b_is_settled) {
+  if (p.b_is_constant) {
     ask_b(at);
   } else if (threadIdx.x < kTileRows && first_column + static_cast<int>(threadIdx.x) < p.columns) {
     const T* row = p.b + (first_column + static_cast<int>(threadIdx.x)) * p.b_row;
     bring_nearer(row, static_cast<uint32_t>(min(p.depth, kNearer) * sizeof(T)));
   }
-  let_successor_begin();
-  wait_for_predecessors();
-  if (!p.b_is_settled) ask_b(at);
+  trigger_dependents();
+  grid_dependency_wait();
+  if (!p.b_is_constant) ask_b(at);
   ask_a(at);
 
   float sums[4] = {};
@@ -87,11 +87,11 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(FewRows<T, Out> p) {
 // Measured in decode steps of models: many warps share what is deep or has few columns; where there
 // are many columns of middling depth, fewer warps have more of it each.
 template <class T, class Out>
-void launch(Exec& ex, const FewRows<T, Out>& p) {
+void launch(Exec& ex, const SmallMProblem<T, Out>& p) {
   const auto run = [&]<int kHalves, int kAhead, int kWarps>() {
     const auto blocks = static_cast<unsigned>(ceil_div(p.columns, kTileRows));
-    launch_early("matmul", few_rows<T, Out, kHalves, kAhead, kWarps>, dim3(blocks), 32 * kWarps, 0,
-                 stream_of(ex), p);
+    launch_programmatic("matmul", few_rows<T, Out, kHalves, kAhead, kWarps>, dim3(blocks),
+                        32 * kWarps, 0, stream_of(ex), p);
   };
   constexpr int64_t kMiddling = 64, kManyColumns = 4096;
   const int64_t steps = ceil_div(p.depth, kStep);
@@ -110,13 +110,13 @@ void launch(Exec& ex, const FewRows<T, Out>& p) {
 
 }  // namespace
 
-bool has_few_rows(const ops::Matmul& m) { return m.out.shape[0] <= kMostRows && suits_few_rows(m); }
+bool fits_small_m(const ops::Matmul& m) { return m.out.shape[0] <= kMostRows && suits_few_rows(m); }
 
-bool has_few_normed_rows(const ops::Matmul& m) { return has_few_rows(m) && can_be_staged(m); }
+bool has_few_normed_rows(const ops::Matmul& m) { return fits_small_m(m) && fits_small_m_smem(m); }
 
-void few_row_product(Exec& ex, const ops::Matmul& m) {
-  if (can_be_staged(m)) return staged_product(ex, m);
-  visit_few_rows(m, [&]<class T, class Out>() { launch(ex, FewRows<T, Out>::of(m)); });
+void gemm_small_m(Exec& ex, const ops::Matmul& m) {
+  if (fits_small_m_smem(m)) return gemm_small_m_smem(ex, m);
+  visit_few_rows(m, [&]<class T, class Out>() { launch(ex, SmallMProblem<T, Out>::of(m)); });
 }
 
 }  // namespace bev::cuda

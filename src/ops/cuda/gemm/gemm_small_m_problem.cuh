@@ -15,7 +15,7 @@ namespace bev::cuda {
 constexpr int kTileRows = 8, kStep = 4 * kGroup;
 
 template <class T, class Out>
-struct FewRows {
+struct SmallMProblem {
   const T *a, *b, *bias;  // bias may be null, as may addend and pre_activation
   const Out* addend;
   Out *out, *pre_activation;
@@ -23,13 +23,13 @@ struct FewRows {
   int rows, columns, depth;
   bool activates;
   Activation activation;
-  bool b_is_settled;
+  bool b_is_constant;
   const T *norm_weight, *norm_bias;  // without a norm null, the latter perhaps with one
   float eps;
   bool is_centred;
   bool finishes_wide;  // what finish_group() touches is aligned
 
-  static FewRows of(const ops::Matmul& m) {
+  static SmallMProblem of(const ops::Matmul& m) {
     return {.a = data_of<T>(m.a),
             .b = data_of<T>(m.b),
             .bias = m.bias.present() ? data_of<T>(m.bias) : nullptr,
@@ -46,7 +46,7 @@ struct FewRows {
             .depth = static_cast<int>(depth_of(m)),
             .activates = cuda::activates(m.epilogue),
             .activation = m.activation,
-            .b_is_settled = m.b_is_settled,
+            .b_is_constant = m.b_is_constant,
             .norm_weight = m.norm.present() ? data_of<T>(m.norm.weight) : nullptr,
             .norm_bias = m.norm.bias.present() ? data_of<T>(m.norm.bias) : nullptr,
             .eps = static_cast<float>(m.norm.eps),
@@ -116,7 +116,8 @@ __device__ __forceinline__ float activated(Activation activation, float x) {
 }
 
 template <class T, class Out>
-__device__ __forceinline__ void finish(const FewRows<T, Out>& p, int row, int column, float value) {
+__device__ __forceinline__ void finish(const SmallMProblem<T, Out>& p, int row, int column,
+                                       float value) {
   if (p.addend != nullptr) value += to_float(p.addend[row * p.addend_row + column]);
   if (p.bias != nullptr) value += to_float(p.bias[column]);
   if (p.activates) {
@@ -130,7 +131,7 @@ __device__ __forceinline__ void finish(const FewRows<T, Out>& p, int row, int co
 
 // As finish(), of kGroup columns from `column`, of which only those inside out count.
 template <class T, class Out>
-__device__ __forceinline__ void finish_group(const FewRows<T, Out>& p, int row, int column,
+__device__ __forceinline__ void finish_group(const SmallMProblem<T, Out>& p, int row, int column,
                                              float (&values)[kGroup]) {
   const bool wide = p.finishes_wide;
   const auto add = [&](const auto& group) {
@@ -162,7 +163,7 @@ struct BlockSums {
     parts[warp][row][column + 1] = sums[2 * half + 1];
   }
   template <class T, class Out>
-  __device__ __forceinline__ void finish_all(const FewRows<T, Out>& p, int first_column) {
+  __device__ __forceinline__ void finish_all(const SmallMProblem<T, Out>& p, int first_column) {
     __syncthreads();
     for (int i = threadIdx.x; i < p.rows * kColumns; i += 32 * kWarps) {
       const int row = i / kColumns, column = i % kColumns;

@@ -24,7 +24,7 @@ struct RowNormer {
 
   __device__ __forceinline__ static int column() { return static_cast<int>(threadIdx.x) * kGroup; }
   template <class Out>
-  __device__ __forceinline__ void load(const FewRows<T, Out>& p) {
+  __device__ __forceinline__ void load(const SmallMProblem<T, Out>& p) {
     if (column() >= p.depth) return;
     weight = load_wide(p.norm_weight + column());
     if (p.norm_bias != nullptr) bias = load_wide(p.norm_bias + column());
@@ -42,7 +42,7 @@ struct RowNormer {
     return all;
   }
   template <class Out>
-  __device__ __forceinline__ void run(const FewRows<T, Out>& p, T* to,
+  __device__ __forceinline__ void run(const SmallMProblem<T, Out>& p, T* to,
                                       float (&shared)[2][kWarps]) const {
     const float per_depth = 1.0f / static_cast<float>(p.depth);
     const bool has = column() < p.depth;
@@ -70,7 +70,7 @@ struct RowNormer {
 // A block has kTiles * kTileRows rows of b; the steps of a row are dealt to its warps, kSteps at
 // most to each.
 template <class T, class Out, int kSteps, int kWarps, int kTiles, bool kNorm>
-__global__ void __launch_bounds__(32 * kWarps) staged(FewRows<T, Out> p) {
+__global__ void __launch_bounds__(32 * kWarps) staged(SmallMProblem<T, Out> p) {
   constexpr int kColumns = kTiles * kTileRows;
   static_assert(!kNorm || kSteps * kStep <= 32 * kGroup);  // a group for each thread
   extern __shared__ __align__(128) unsigned char dynamic[];
@@ -95,15 +95,15 @@ __global__ void __launch_bounds__(32 * kWarps) staged(FewRows<T, Out> p) {
     }
   };
   RowNormer<T, kWarps> normer;
-  if (p.b_is_settled) ask_b();
+  if (p.b_is_constant) ask_b();
   if constexpr (kNorm) {
-    if (p.b_is_settled) normer.load(p);
+    if (p.b_is_constant) normer.load(p);
   }
-  let_successor_begin();
-  wait_for_predecessors();
-  if (!p.b_is_settled) ask_b();
+  trigger_dependents();
+  grid_dependency_wait();
+  if (!p.b_is_constant) ask_b();
   if constexpr (kNorm) {
-    if (!p.b_is_settled) normer.load(p);
+    if (!p.b_is_constant) normer.load(p);
     normer.run(p, normed, norm_sums);
   }
   __syncthreads();
@@ -136,11 +136,12 @@ template <class T, class Out, int kSteps, int kWarps, int kTiles, bool kNorm>
 struct Shape {
   static constexpr auto kKernel = staged<T, Out, kSteps, kWarps, kTiles, kNorm>;
 
-  static void launch(Exec& ex, const FewRows<T, Out>& p) {
+  static void launch(Exec& ex, const SmallMProblem<T, Out>& p) {
     constexpr int kColumns = kTiles * kTileRows;
     const size_t rows = kColumns + (kNorm ? 1 : 0);
-    launch_early("matmul", kKernel, dim3(static_cast<unsigned>(ceil_div(p.columns, kColumns))),
-                 32 * kWarps, rows * row_stride<T>(p.depth) * sizeof(T), stream_of(ex), p);
+    launch_programmatic("matmul", kKernel,
+                        dim3(static_cast<unsigned>(ceil_div(p.columns, kColumns))), 32 * kWarps,
+                        rows * row_stride<T>(p.depth) * sizeof(T), stream_of(ex), p);
   }
 };
 
@@ -149,7 +150,7 @@ struct Shape {
 constexpr int kShallow = 4 * 8 * kStep, kMiddling = 8 * 8 * kStep, kDeep = 8 * 16 * kStep;
 
 template <class T, class Out>
-void run_shape(Exec& ex, const FewRows<T, Out>& p) {
+void run_shape(Exec& ex, const SmallMProblem<T, Out>& p) {
   if (p.norm_weight == nullptr) {
     Shape<T, Out, 8, 16, 1, false>::launch(ex, p);
   } else if (p.depth <= kShallow) {
@@ -161,7 +162,7 @@ void run_shape(Exec& ex, const FewRows<T, Out>& p) {
 
 }  // namespace
 
-bool can_be_staged(const ops::Matmul& m) {
+bool fits_small_m_smem(const ops::Matmul& m) {
   const int64_t rows = m.out.shape[0], depth = depth_of(m);
   const auto kernel = staged<__nv_bfloat16, float, 8, 8, 2, true>;
   if (m.norm.present()) {
@@ -171,8 +172,8 @@ bool can_be_staged(const ops::Matmul& m) {
   return rows <= kMostRows && depth > kMiddling && depth <= kDeep && knows_sm90("matmul", kernel);
 }
 
-void staged_product(Exec& ex, const ops::Matmul& m) {
-  visit_few_rows(m, [&]<class T, class Out>() { run_shape(ex, FewRows<T, Out>::of(m)); });
+void gemm_small_m_smem(Exec& ex, const ops::Matmul& m) {
+  visit_few_rows(m, [&]<class T, class Out>() { run_shape(ex, SmallMProblem<T, Out>::of(m)); });
 }
 
 }  // namespace bev::cuda

@@ -214,7 +214,7 @@ void softmax_stats(Exec& ex, const ops::SoftmaxStats& s) {
 void cross_entropy(Exec& ex, const ops::CrossEntropy& c) {
   const int64_t rows = c.logits.rows(), columns = width_of(c.logits);
   if (rows == 0) return;
-  if (!c.stats.present()) return whole_row_loss(ex, c);
+  if (!c.stats.present()) return cross_entropy_full_rows(ex, c);
   const LossTerms terms = loss_terms(c);
   auto* loss = data_of<float>(c.loss);
   const Rows<const float> stats{ConstTensor(c.stats)};

@@ -306,10 +306,10 @@ struct Residence {
 // while one waits at the barrier of its sums, another computes.
 Residence residence_for(int64_t columns, size_t row_bytes) {
   int device = 0;
-  check(cudaGetDevice(&device), "cross_entropy");
+  check_cuda(cudaGetDevice(&device), "cross_entropy");
   const auto attribute = [device](cudaDeviceAttr which) {
     int value = 0;
-    check(cudaDeviceGetAttribute(&value, which, device), "cross_entropy");
+    check_cuda(cudaDeviceGetAttribute(&value, which, device), "cross_entropy");
     return static_cast<size_t>(value);
   };
   const size_t all = attribute(cudaDevAttrMaxSharedMemoryPerMultiprocessor);
@@ -323,7 +323,7 @@ Residence residence_for(int64_t columns, size_t row_bytes) {
 
 }  // namespace
 
-void whole_row_loss(Exec& ex, const ops::CrossEntropy& c) {
+void cross_entropy_full_rows(Exec& ex, const ops::CrossEntropy& c) {
   const int64_t rows = c.logits.rows(), columns = width_of(c.logits);
   visit_cuda(c.logits.dtype, "cross_entropy", [&]<class T>() {
     constexpr size_t kBytes = sizeof(Group<T>);

@@ -79,6 +79,6 @@ __device__ __forceinline__ float row_loss(const LossTerms& t, int32_t target, do
 // The loss of rows that hold all classes.
 
 // REQUIRES: c.stats is absent.
-void whole_row_loss(Exec& ex, const ops::CrossEntropy& c);
+void cross_entropy_full_rows(Exec& ex, const ops::CrossEntropy& c);
 
 }  // namespace bev::cuda

@@ -36,8 +36,8 @@ __global__ void __launch_bounds__(norm_block(kTeam, kFew), norm_blocks(kTeam, kF
   constexpr int kThreads = norm_block(kTeam, kFew), kTeams = kThreads / kTeam;
   __shared__ float2 shared[2][kThreads / 32];
   TeamSum<kTeam, kThreads> team_sum(shared);
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   const int member = threadIdx.x % kTeam, team = threadIdx.x / kTeam;
   const bool centred = n.mean != nullptr;
   const float per_width = 1.0f / static_cast<float>(n.width);
@@ -127,8 +127,8 @@ template <class T, bool kResidual>
 __global__ void __launch_bounds__(kLoopThreads) norm_loop(NormRows<T> n) {
   __shared__ float2 shared[2][kLoopThreads / 32];
   TeamSum<kLoopThreads> block_sum(shared);
-  let_successor_begin();
-  wait_for_predecessors();
+  trigger_dependents();
+  grid_dependency_wait();
   const int64_t row = blockIdx.x;
   const T* x = n.x[row];
   if constexpr (kResidual) {
@@ -187,8 +187,8 @@ template <bool kResidual, class T>
 void launch(Exec& ex, const NormRows<T>& rows, bool wide, const char* op) {
   if (rows.rows == 0) return;
   const auto give_each_a_block = [&]<int kThreads>() {
-    launch_early(op, norm_teams<T, kThreads, 1, kResidual, true>,
-                 dim3(static_cast<unsigned>(rows.rows)), kThreads, 0, stream_of(ex), rows);
+    launch_programmatic(op, norm_teams<T, kThreads, 1, kResidual, true>,
+                        dim3(static_cast<unsigned>(rows.rows)), kThreads, 0, stream_of(ex), rows);
   };
   if (wide && rows.rows <= kFewRows && rows.width % kGroup == 0) {
     const int64_t groups = rows.width / kGroup;

@@ -327,9 +327,9 @@ __global__ void __launch_bounds__(kStrip* kSlices)
 
 size_t most_shared_bytes() {
   int device = 0, bytes = 0;
-  check(cudaGetDevice(&device), "norm_backward");
-  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
-        "norm_backward");
+  check_cuda(cudaGetDevice(&device), "norm_backward");
+  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "norm_backward");
   return static_cast<size_t>(bytes);
 }
 

@@ -12,11 +12,11 @@ template <class... Parameters>
 void launch(const char* op, void (*kernel)(Parameters...), int64_t blocks, int threads,
             size_t shared_bytes, cudaStream_t stream, Parameters... arguments) {
   if (blocks == 0) return;
-  if (blocks > INT32_MAX) check(cudaErrorInvalidConfiguration, op);
+  if (blocks > INT32_MAX) check_cuda(cudaErrorInvalidConfiguration, op);
   if (shared_bytes > 48 * 1024) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shared_bytes)),
-          op);
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shared_bytes)),
+               op);
   }
   kernel<<<static_cast<unsigned>(blocks), static_cast<unsigned>(threads), shared_bytes, stream>>>(
       arguments...);
@@ -30,14 +30,14 @@ void launch(const char* op, void (*kernel)(Parameters...), int64_t blocks, int t
 // predecessor by itself.
 
 // Until all kernels before this one are done and what they have written is visible.
-__device__ __forceinline__ void wait_for_predecessors() {
+__device__ __forceinline__ void grid_dependency_wait() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
 // The next kernel may begin as soon as all blocks have come here or have ended.
-__device__ __forceinline__ void let_successor_begin() {
+__device__ __forceinline__ void trigger_dependents() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
@@ -58,20 +58,20 @@ __device__ __forceinline__ void bring_nearer(const void* from, uint32_t bytes) {
 template <class... Parameters>
 bool knows_sm90(const char* op, void (*kernel)(Parameters...)) {
   cudaFuncAttributes facts{};
-  check(cudaFuncGetAttributes(&facts, kernel), op);
+  check_cuda(cudaFuncGetAttributes(&facts, kernel), op);
   return facts.ptxVersion >= 90;
 }
 
 // Blocks of the same y and z whose x is in the same stretch of `cluster` are a cluster.
-// REQUIRES: as for launch_early(); knows_sm90() where cluster is above 1.
+// REQUIRES: as for launch_programmatic(); knows_sm90() where cluster is above 1.
 template <class... Parameters>
 void launch_clusters(const char* op, void (*kernel)(Parameters...), int64_t cluster, dim3 blocks,
                      int threads, size_t shared_bytes, cudaStream_t stream,
                      Parameters... arguments) {
   if (shared_bytes > 48 * 1024) {
-    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                               static_cast<int>(shared_bytes)),
-          op);
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    static_cast<int>(shared_bytes)),
+               op);
   }
   cudaLaunchAttribute attributes[2] = {};
   unsigned count = 0;
@@ -90,14 +90,14 @@ void launch_clusters(const char* op, void (*kernel)(Parameters...), int64_t clus
   config.stream = stream;
   config.attrs = attributes;
   config.numAttrs = count;
-  check(cudaLaunchKernelEx(&config, kernel, arguments...), op);
+  check_cuda(cudaLaunchKernelEx(&config, kernel, arguments...), op);
 }
 
-// REQUIRES: every thread of the kernel that has an effect calls wait_for_predecessors(). Code that
+// REQUIRES: every thread of the kernel that has an effect calls grid_dependency_wait(). Code that
 // does not know of early launches begins late.
 template <class... Parameters>
-void launch_early(const char* op, void (*kernel)(Parameters...), dim3 blocks, int threads,
-                  size_t shared_bytes, cudaStream_t stream, Parameters... arguments) {
+void launch_programmatic(const char* op, void (*kernel)(Parameters...), dim3 blocks, int threads,
+                         size_t shared_bytes, cudaStream_t stream, Parameters... arguments) {
   launch_clusters(op, kernel, 1, blocks, threads, shared_bytes, stream, arguments...);
 }
 
@@ -108,7 +108,7 @@ template <class... Parameters>
 void launch_for_rows(const char* op, int64_t rows, void (*kernel)(Parameters...), unsigned blocks,
                      int threads, cudaStream_t stream, Parameters... arguments) {
   if (rows <= kFewRows)
-    return launch_early(op, kernel, dim3(blocks), threads, 0, stream, arguments...);
+    return launch_programmatic(op, kernel, dim3(blocks), threads, 0, stream, arguments...);
   kernel<<<blocks, static_cast<unsigned>(threads), 0, stream>>>(arguments...);
   check_launch(op);
 }

@@ -12,7 +12,7 @@ namespace {
 using test::expect_error;
 using Args = std::vector<std::string>;
 
-constexpr std::array<OwnFlag, 7> kFlags{{
+constexpr std::array<VerbFlag, 7> kFlags{{
     {"--output", "FILE", "where it goes"},
     {"--bytes", "SIZE", "how much"},
     {"--count", "N", "how often"},
@@ -176,7 +176,7 @@ TEST(OwnFlags, HelpListsEveryFlag) {
   EXPECT_NE(help.find("DIR ..."), std::string::npos);
   EXPECT_NE(help.find("Shows flags."), std::string::npos);
   EXPECT_NE(help.find("--help"), std::string::npos);
-  for (const OwnFlag& flag : kFlags) {
+  for (const VerbFlag& flag : kFlags) {
     EXPECT_NE(help.find(flag.name), std::string::npos);
     EXPECT_NE(help.find(flag.help), std::string::npos);
   }

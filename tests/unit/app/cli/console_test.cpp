@@ -14,11 +14,11 @@ TEST(Voice, OfARankThatDoesNotPrintGoesIntoItsFile) {
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
   {
-    const Voice voice(false, file);
-    voice.tell("news {}\n", 1);
-    voice.record("a line");
+    const Console voice(false, file);
+    voice.log("news {}\n", 1);
+    voice.print_record("a line");
   }
-  Voice(false, file).keep("more\n");
+  Console(false, file).log_to_file("more\n");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(read_text(file), "news 1\na line\nmore\n");
@@ -29,9 +29,9 @@ TEST(Voice, OfARankThatPrintsGoesToBoth) {
   const auto file = folder.path() / "rank.log";
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
-  const Voice voice(true, file);
-  voice.tell("news\n");
-  voice.record("a line");
+  const Console voice(true, file);
+  voice.log("news\n");
+  voice.print_record("a line");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "a line\n");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "news\n");
   EXPECT_EQ(read_text(file), "news\na line\n");

@@ -78,7 +78,7 @@ TEST(Dispatch, UnknownVerbsNameTheNearest) {
   }
 }
 
-constexpr OwnFlag kOwn[] = {{"--dry-run", "", "plan and stop"}, {"--json", "FILE", "results"}};
+constexpr VerbFlag kOwn[] = {{"--dry-run", "", "plan and stop"}, {"--json", "FILE", "results"}};
 const ConfigVerb kTrain{"train", "Trains a model.", kOwn, Purpose::Train};
 
 TEST(VerbConfig, HelpCoversOwnFlagsAndFields) {

@@ -10,32 +10,32 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 // A machine on which nothing is wrong; each test breaks one thing.
 struct Healthy {
-  HostFacts host{.processor = "some processor",
-                 .memory_total = 64 * kGiB,
-                 .memory_free = 32 * kGiB,
-                 .user = "ada",
-                 .nvidia_cards = 1,
-                 .has_kernel_module = true,
-                 .device_files = {{.path = "/dev/nvidia0",
-                                   .owner = "root",
-                                   .group = "root",
-                                   .mode = 0666,
-                                   .is_usable = true}}};
-  CudaFacts cuda{.is_built = true,
-                 .built_with = 13000,
-                 .built_for = {"90-real", "80-virtual"},
-                 .driver = "580.65.06",
-                 .driver_cuda = 13000,
-                 .installed_gpus = 1,
-                 .gpus = {gpu(0)},
-                 .has_cudnn = true,
-                 .nvml = found("NVML", "13.580"),
-                 .cublaslt = found("cuBLASLt", "13.1.0"),
-                 .cudnn = found("cuDNN", "9.19.0", 91900),
-                 .nccl = found("NCCL", "2.28.9"),
-                 .runtime = found("runtime", "")};
+  HostInfo host{.processor = "some processor",
+                .memory_total = 64 * kGiB,
+                .memory_free = 32 * kGiB,
+                .user = "ada",
+                .nvidia_cards = 1,
+                .has_kernel_module = true,
+                .device_files = {{.path = "/dev/nvidia0",
+                                  .owner = "root",
+                                  .group = "root",
+                                  .mode = 0666,
+                                  .is_usable = true}}};
+  CudaInfo cuda{.is_built = true,
+                .built_with = 13000,
+                .built_for = {"90-real", "80-virtual"},
+                .driver = "580.65.06",
+                .driver_cuda = 13000,
+                .installed_gpus = 1,
+                .gpus = {gpu(0)},
+                .has_cudnn = true,
+                .nvml = found("NVML", "13.580"),
+                .cublaslt = found("cuBLASLt", "13.1.0"),
+                .cudnn = found("cuDNN", "9.19.0", 91900),
+                .nccl = found("NCCL", "2.28.9"),
+                .runtime = found("runtime", "")};
 
-  static GpuFacts gpu(int index) {
+  static GpuInfo gpu(int index) {
     return {.index = index,
             .name = "NVIDIA H200",
             .compute_capability = 90,
@@ -44,7 +44,7 @@ struct Healthy {
             .memory_free = 139 * kGiB,
             .persistence = true};
   }
-  static LibraryFacts found(const char* name, const char* version, int number = 0) {
+  static LibraryInfo found(const char* name, const char* version, int number = 0) {
     return {.name = name, .path = "lib.so", .version = version, .number = number};
   }
 

@@ -12,7 +12,7 @@ class BeamTexts : public testing::Test {
   std::vector<GeneratedText> find(const Tokenizer* tokenizer,
                                   const std::vector<std::string>& stops = {}, int32_t end = -1) {
     LoadedModel model = stored_.load(3, 9);
-    Decoder decoder(model, {.rows = 3, .length = 9});
+    InferenceEngine decoder(model, {.rows = 3, .length = 9});
     const GenerationRequest request{.prompt = {1, 2}, .tokens = 5, .end = end};
     return beam_texts(decoder, tokenizer, stops, request, {.beams = 3});
   }

@@ -37,8 +37,8 @@ class InteractiveGenerationTest : public testing::Test {
   // What appears when these lines come through a pipe.
   std::string answers(std::string lines) {
     LoadedModel model = stored_.load(1, 9);
-    Decoder decoder(model, {.rows = 1, .length = 9});
-    Batcher batcher(decoder);
+    InferenceEngine decoder(model, {.rows = 1, .length = 9});
+    ContinuousBatcher batcher(decoder);
     SingleCommunicator world;
     Interrupt interrupt;
     const ModelFolder folder = stored_.folder();

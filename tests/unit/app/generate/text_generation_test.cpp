@@ -40,8 +40,8 @@ class TextGeneration : public testing::Test {
             const std::vector<std::string>& stops = {}, const Tokenizer* tokenizer = nullptr,
             std::function<bool()> goes_on = {}) {
     LoadedModel model = stored_.load(2, 9);
-    Decoder decoder(model, {.rows = 2, .length = 9});
-    Batcher batcher(decoder);
+    InferenceEngine decoder(model, {.rows = 2, .length = 9});
+    ContinuousBatcher batcher(decoder);
     Made made;
     made.totals = generate_texts(batcher, tokenizer, stops, requests,
                                  {.on_piece = [&](std::string_view piece) { made.pieces += piece; },
@@ -162,7 +162,7 @@ TEST(TextForms, TokenTables) {
             std::string::npos);
 }
 
-TEST(TextForms, MegatronSamples) {
+TEST(TextForms, MegatronDataset) {
   EXPECT_EQ(as_megatron_sample(kPrompt, kText), "\nContext:a\"b\n\n\nMegatron-LM:cd\n");
 }
 

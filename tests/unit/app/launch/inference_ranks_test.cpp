@@ -13,9 +13,9 @@ namespace {
 
 using test::expect_error;
 
-constexpr std::array<OwnFlag, 7> kFlags{{kTensorFlag, kMegatronTensorFlag, kPipelineFlag,
-                                         kMegatronPipelineFlag, kThreadsFlag, kDeviceFlag,
-                                         kPrecisionFlag}};
+constexpr std::array<VerbFlag, 7> kFlags{{kTensorFlag, kMegatronTensorFlag, kPipelineFlag,
+                                          kMegatronPipelineFlag, kThreadsFlag, kDeviceFlag,
+                                          kPrecisionFlag}};
 constexpr FlagVerb kVerb{.name = "try", .summary = "", .flags = kFlags};
 
 InferenceRanks ranks_of(std::vector<std::string> args,
@@ -38,10 +38,10 @@ TEST(InferenceRanks, EachHoldsItsPart) {
   EXPECT_EQ(ranks.size(), 4);
   EXPECT_EQ(ranks.parallel().tensor, 2);
   EXPECT_EQ(ranks.parallel().pipeline, 2);
-  const ModelUse use = ranks.use_of(folder, 1, 7);
+  const InferenceSetup use = ranks.use_of(folder, 1, 7);
   std::atomic<int> places = 0, first = 0;
   std::atomic<int64_t> rows = 0;
-  ranks.run(folder, use, [&](const RankPlace& place) {
+  ranks.run(folder, use, [&](const RankContext& place) {
     LoadedModel model(folder, use, place.device, place.world);
     ++places;
     if (place.is_first) ++first;
@@ -60,9 +60,9 @@ TEST(InferenceRanks, WhatOneThrowsIsThrown) {
   const test::StoredModel stored;
   const ModelFolder folder = stored.folder();
   InferenceRanks ranks = ranks_of({"--tensor", "2"});
-  const ModelUse use = ranks.use_of(folder, 1, 7);
+  const InferenceSetup use = ranks.use_of(folder, 1, 7);
   expect_error(ErrorKind::Data, "no such word", [&] {
-    ranks.run(folder, use, [](const RankPlace& place) {
+    ranks.run(folder, use, [](const RankContext& place) {
       if (!place.is_first) throw Error(ErrorKind::Data, "no such word");
       place.world.barrier(std::chrono::seconds(60));
     });

@@ -13,7 +13,7 @@ namespace {
 
 using test::expect_error;
 
-GpuClaim claim(const std::string& machine, const std::string& gpu) {
+NcclPeerInfo claim(const std::string& machine, const std::string& gpu) {
   return {.world = "1234", .version = "2.28.9", .machine = machine, .gpu = gpu};
 }
 
@@ -50,15 +50,15 @@ TEST(GpuClaims, OfTwoMachinesAreApart) {
 }
 
 TEST(GpuClaims, OfTwoVersionsAreRefused) {
-  GpuClaim other = claim("a", "2a");
+  NcclPeerInfo other = claim("a", "2a");
   other.version = "2.27.3";
   expect_error(ErrorKind::Usage, "rank 0 has NCCL 2.28.9 and rank 1 has 2.27.3",
                [&] { check_claims({claim("a", "18"), other}); });
 }
 
 TEST(GpuClaims, SurviveTheWire) {
-  const GpuClaim sent = claim("host 77 with blanks", "0000:18:00.0");
-  const GpuClaim got = claim_from(to_text(sent));
+  const NcclPeerInfo sent = claim("host 77 with blanks", "0000:18:00.0");
+  const NcclPeerInfo got = claim_from(to_text(sent));
   EXPECT_EQ(got.world, sent.world);
   EXPECT_EQ(got.version, sent.version);
   EXPECT_EQ(got.machine, sent.machine);

@@ -165,7 +165,7 @@ TEST(CommandLine, StrayArguments) {
 }
 
 TEST(CommandLine, AVerbsWordForAField) {
-  constexpr OwnFlag kOwn[] = {{"--world-size", "N", "ranks", "parallel.ranks"}};
+  constexpr VerbFlag kOwn[] = {{"--world-size", "N", "ranks", "parallel.ranks"}};
   const LoadedConfig loaded = load(small_model() + Args{"--world-size", "4"}, kOwn);
   EXPECT_EQ(loaded.config.parallel.ranks, 4);
   EXPECT_EQ(loaded.origins.at("parallel.ranks").text, "--world-size");
@@ -179,7 +179,7 @@ TEST(CommandLine, AVerbsWordForAField) {
 }
 
 TEST(CommandLine, AValueThatMayBeLeftOut) {
-  constexpr OwnFlag kOwn[] = {{"--timeline", "[FILE]", "draw"}, {"--json", "", "as JSON"}};
+  constexpr VerbFlag kOwn[] = {{"--timeline", "[FILE]", "draw"}, {"--json", "", "as JSON"}};
   const TemporaryFile file("[model]\nlayers = 3\n");
   const auto value = [&](const Args& args) {
     const LoadedConfig loaded = load(small_model() + args, kOwn);
@@ -195,9 +195,9 @@ TEST(CommandLine, AValueThatMayBeLeftOut) {
 }
 
 TEST(CommandLine, FlagsOfTheVerb) {
-  constexpr OwnFlag kOwn[] = {{"--json", "FILE", "write JSON"},
-                              {"--dry-run", "", "do nothing"},
-                              {"--floor", "X", "least speed"}};
+  constexpr VerbFlag kOwn[] = {{"--json", "FILE", "write JSON"},
+                               {"--dry-run", "", "do nothing"},
+                               {"--floor", "X", "least speed"}};
   const LoadedConfig loaded =
       load(small_model() + Args{"--json", "out.json", "--dry-run", "--floor=-2"}, kOwn);
   EXPECT_EQ(loaded.own_text("--json"), "out.json");

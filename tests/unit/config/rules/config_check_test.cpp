@@ -262,13 +262,13 @@ TEST(Check, ProductsThatLeave64Bits) {
 }
 
 TEST(Check, ConfigAlone) {
-  const std::vector<Problem> problems = check(Config{});
+  const std::vector<Problem> problems = check_config(Config{});
   EXPECT_EQ(problems.size(), 6u) << report(problems);
   Config config = load(small_model()).config;
-  EXPECT_TRUE(check(config).empty());
+  EXPECT_TRUE(check_config(config).empty());
   config.model.heads = 5;
-  ASSERT_EQ(check(config).size(), 1u);
-  EXPECT_TRUE(mentions(check(config)[0], "model.heads = 5 (default)"));
+  ASSERT_EQ(check_config(config).size(), 1u);
+  EXPECT_TRUE(mentions(check_config(config)[0], "model.heads = 5 (default)"));
 }
 
 TEST(Check, NearestLegalValues) {

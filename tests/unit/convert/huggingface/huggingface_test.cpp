@@ -34,7 +34,7 @@ struct Model {
         stage(params, blueprint, {.first = 0, .count = blueprint.shape.layers}) {
     params.allocate();
     params.initialize(seed);
-    for (Param* param : params.distinct()) {
+    for (Param* param : params.unique_params()) {
       if (param->spec.shape.rank() > 1) continue;
       for (int64_t i = 0; i < param->value.shape.elements(); ++i) {
         set(*param, i,
@@ -54,7 +54,7 @@ struct Model {
 
   const Config config;
   std::unique_ptr<Device> device;
-  Blueprint blueprint;
+  ModelSpec blueprint;
   ParamStore params;
   Stage stage;
 };
@@ -358,7 +358,7 @@ TEST(HuggingFace, EachRankReadsItsPieces) {
     config.model.vocab_multiple = 1;  // padded to 30 for two ranks
     Model part(config, DType::f32, 2, layout, rank);
     load_huggingface(dir / "m", part.params);
-    for (Param* param : part.params.distinct()) {
+    for (Param* param : part.params.unique_params()) {
       const std::vector<double> local = test::values_of(param->value);
       std::vector<double> logical = whole.values(param->spec.name);
       logical.resize(static_cast<size_t>(param->spec.shape.elements()));  // padding: zeros
@@ -390,7 +390,7 @@ TEST(HuggingFace, ValuesUnderTheirNamesAreWhatTheFileHolds) {
     save_huggingface(dir / "m", config, model.params);
     const SafetensorsReader reader(dir.path() / "m" / "model.safetensors");
     size_t seen = 0;
-    for (const Param* param : model.params.distinct()) {
+    for (const Param* param : model.params.unique_params()) {
       for (const NamedValues& v :
            huggingface_values(huggingface_family(config), param->spec, param->value, *model.device,
                               config.model.vocab)) {

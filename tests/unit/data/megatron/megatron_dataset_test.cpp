@@ -39,7 +39,7 @@ class MegatronSamplesTest : public ::testing::Test {
   test::TemporaryDirectory dir_;
 };
 
-HostBatch sample(const Samples& samples, int64_t index, int64_t length, bool packed = false) {
+HostBatch sample(const Dataset& samples, int64_t index, int64_t length, bool packed = false) {
   HostBatch batch;
   batch.resize(1, length, packed);
   samples.read(index, batch, 0);
@@ -62,7 +62,7 @@ TEST_F(MegatronSamplesTest, SamplesCutTheStreamOfDocuments) {
   const auto file = different();  // 85 tokens
   for (const int64_t sequence : {1, 4, 7, 84}) {
     for (const int64_t wanted : {1, 20, 100}) {
-      const MegatronSamples samples(
+      const MegatronDataset samples(
           file, {.index = {.range = {0, 11}, .sequence = sequence, .wanted = wanted, .seed = 3},
                  .vocab = 85});
       const MegatronIndex& index = samples.index();
@@ -108,7 +108,7 @@ TEST_F(MegatronSamplesTest, PartialSamplesArePadded) {
   MegatronSamplesSpec spec{
       .index = {.range = {0, 1}, .sequence = 4, .wanted = std::nullopt, .drop_partial = false},
       .vocab = 10};
-  const MegatronSamples samples(file, spec);
+  const MegatronDataset samples(file, spec);
   ASSERT_EQ(samples.count(), 2);
   const int64_t last = samples.index().shuffle[0] == 1 ? 0 : 1;
   const HostBatch padded = sample(samples, last, 4);
@@ -117,7 +117,7 @@ TEST_F(MegatronSamplesTest, PartialSamplesArePadded) {
   EXPECT_EQ(padded.weight, (std::vector<float>{1, 0, 0, 0}));
   // A padding that is an id of the vocabulary has no loss wherever it stands.
   spec.pad = 3;
-  const HostBatch whole = sample(MegatronSamples(file, spec), 1 - last, 4);
+  const HostBatch whole = sample(MegatronDataset(file, spec), 1 - last, 4);
   EXPECT_EQ(whole.tokens, (Sequence{1, 2, 0, 4}));
   EXPECT_EQ(whole.targets, (Sequence{2, 0, 4, 5}));
   EXPECT_EQ(whole.weight, (std::vector<float>{1, 0, 1, 1}));
@@ -127,7 +127,7 @@ TEST_F(MegatronSamplesTest, PartialSamplesArePadded) {
 
 TEST_F(MegatronSamplesTest, SequencesApart) {
   const auto file = different();
-  const MegatronSamples samples(file, {.index = {.range = {0, 11}, .sequence = 20, .seed = 5},
+  const MegatronDataset samples(file, {.index = {.range = {0, 11}, .sequence = 20, .seed = 5},
                                        .vocab = 85,
                                        .separate_sequences = true});
   for (int64_t i = 0; i < samples.count(); ++i) {
@@ -136,7 +136,7 @@ TEST_F(MegatronSamplesTest, SequencesApart) {
     EXPECT_EQ(std::accumulate(lengths.begin(), lengths.end(), int64_t{0}), 20);
     for (int32_t at = 0; at < 20; ++at) {
       const auto slot = static_cast<size_t>(at);
-      EXPECT_EQ(batch.first_visible[slot], at - batch.positions[slot]);
+      EXPECT_EQ(batch.document_start[slot], at - batch.positions[slot]);
       if (at == 0) continue;
       // All tokens differ, so neighbours of one sequence follow each other.
       const bool same =
@@ -149,7 +149,7 @@ TEST_F(MegatronSamplesTest, SequencesApart) {
 
 TEST_F(MegatronSamplesTest, SaysWhereASampleIs) {
   const auto file = file_with({{1, 2, 3}, {}, {4, 5, 6}});
-  const MegatronSamples samples(file, {.index = {.range = {0, 3}, .sequence = 5}, .vocab = 10});
+  const MegatronDataset samples(file, {.index = {.range = {0, 3}, .sequence = 5}, .vocab = 10});
   const SampleSource source = samples.source(0);
   ASSERT_EQ(source.pieces.size(), 2u);
   EXPECT_EQ(source.pieces[0].tokens, 3);
@@ -162,7 +162,7 @@ TEST_F(MegatronSamplesTest, SaysWhereASampleIs) {
 // Less text than one sample is read over and over, if samples are wanted.
 TEST_F(MegatronSamplesTest, ShorterThanASample) {
   const auto file = file_with({{1, 2, 3}});
-  const MegatronSamples samples(
+  const MegatronDataset samples(
       file, {.index = {.range = {0, 1}, .sequence = 7, .wanted = 2}, .vocab = 10});
   EXPECT_EQ(samples.index().epochs, 5);
   ASSERT_EQ(samples.count(), 2);

@@ -8,13 +8,13 @@ namespace {
 const std::vector<std::string> kText{"text"};
 
 std::string read_one(std::string_view line) {
-  JsonLineReader reader(kText);
+  JsonlReader reader(kText);
   const std::string why = reader.read(line);
   return why.empty() ? std::string(reader.texts(0).front()) : "refused: " + why;
 }
 
 void expect_refused(std::string_view line, std::string_view why) {
-  JsonLineReader reader(kText);
+  JsonlReader reader(kText);
   EXPECT_NE(reader.read(line).find(why), std::string::npos) << line << "\n" << reader.read(line);
 }
 
@@ -81,7 +81,7 @@ TEST(JsonLine, WhatIsNoJson) {
                            "{\"a\": [1,], \"text\": \"a\"}",
                            "{\"a\": [1 2], \"text\": \"a\"}",
                            "{\"a\": -,}"}) {
-    JsonLineReader reader(kText);
+    JsonlReader reader(kText);
     EXPECT_NE(reader.read(line), "") << line;
   }
 }
@@ -106,13 +106,13 @@ TEST(JsonLine, DeepNestingIsRefusedNotFollowed) {
   std::string objects;
   for (int i = 0; i < 100'000; ++i) objects += "{\"a\":";
   expect_refused(objects, "levels of nesting");
-  const std::string fine(JsonLineReader::kMaxDepth - 1, '['),
-      fine_end(JsonLineReader::kMaxDepth - 1, ']');
+  const std::string fine(JsonlReader::kMaxDepth - 1, '['),
+      fine_end(JsonlReader::kMaxDepth - 1, ']');
   EXPECT_EQ(read_one("{\"a\": " + fine + fine_end + ", \"text\": \"a\"}"), "a");
 }
 
 TEST(JsonLine, ListsAreSentences) {
-  JsonLineReader reader(kText);
+  JsonlReader reader(kText);
   ASSERT_EQ(reader.read(R"({"text": ["one", "t\u0077o", ""]})"), "");
   EXPECT_TRUE(reader.is_list(0));
   ASSERT_EQ(reader.texts(0).size(), 3u);
@@ -128,7 +128,7 @@ TEST(JsonLine, ListsAreSentences) {
 
 TEST(JsonLine, KeysThatAreMissingOrWrong) {
   const std::vector<std::string> keys{"text", "title"};
-  JsonLineReader reader(keys);
+  JsonlReader reader(keys);
   ASSERT_EQ(reader.read(R"({"title": "T", "text": "x\ty"})"), "");
   EXPECT_EQ(reader.texts(0).front(), "x\ty");
   EXPECT_EQ(reader.texts(1).front(), "T");

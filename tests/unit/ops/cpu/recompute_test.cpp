@@ -155,7 +155,7 @@ std::vector<std::vector<std::byte>> run_attention(const Problem& p, DType dtype,
   for (int64_t j = 0; j < p.length; ++j) {
     reinterpret_cast<int32_t*>(visible.data)[j] = j >= p.hidden_keys ? 1 : 0;
   }
-  const ops::AttentionMask mask{.causal = p.causal, .window = p.window, .key_visible = visible};
+  const ops::AttentionMask mask{.causal = p.causal, .window = p.window, .key_mask = visible};
   const ops::AttentionDropout dropout{
       .probability = p.probability, .key = 3, .rows = b.drawn({p.length}, DType::i64, 0)};
   const double scale = 1 / std::sqrt(static_cast<double>(p.head_dim));

@@ -54,10 +54,10 @@ Curves curves_of(const fs::path& folder) {
 
 using Curve = Curves::mapped_type;
 
-TEST(TensorBoardLog, TagsAndValues) {
+TEST(TensorBoardWriter, TagsAndValues) {
   const test::TemporaryDirectory dir;
   {
-    TensorBoardLog log({}, dir / "new/tb", 4, "x = 1\n[y]\nz = 2\n");
+    TensorBoardWriter log({}, dir / "new/tb", 4, "x = 1\n[y]\nz = 2\n");
     log.add(iteration(1, 2.5));
     log.add(validation(1, 3));
     Validation test_set = validation(1, 25);
@@ -91,9 +91,9 @@ TEST(TensorBoardLog, TagsAndValues) {
   EXPECT_EQ(curves_of(dir / "new/tb"), expected);
 }
 
-TEST(TensorBoardLog, BeginsWithVersionAndConfiguration) {
+TEST(TensorBoardWriter, BeginsWithVersionAndConfiguration) {
   const test::TemporaryDirectory dir;
-  const TensorBoardLog log({}, dir.path(), 1, "x = 1\n[y]\n");
+  const TensorBoardWriter log({}, dir.path(), 1, "x = 1\n[y]\n");
   const std::vector<ReadEvent> events = test::read_events(log.file());
   ASSERT_EQ(events.size(), 2u);
   EXPECT_EQ(events[0].version, "brain.Event:2");
@@ -104,10 +104,10 @@ TEST(TensorBoardLog, BeginsWithVersionAndConfiguration) {
   EXPECT_EQ(events[1].points[0].text, "    x = 1\n    [y]\n");
 }
 
-TEST(TensorBoardLog, OnlyIterationsOfTheInterval) {
+TEST(TensorBoardWriter, OnlyIterationsOfTheInterval) {
   const test::TemporaryDirectory dir;
   {
-    TensorBoardLog log(every(3, 1000), dir.path(), 1, "");
+    TensorBoardWriter log(every(3, 1000), dir.path(), 1, "");
     for (int64_t i = 1; i <= 7; ++i) log.add(iteration(i, static_cast<double>(i)));
     log.add(validation(7, 2));
   }
@@ -117,10 +117,10 @@ TEST(TensorBoardLog, OnlyIterationsOfTheInterval) {
   EXPECT_EQ(curves.at("lm loss validation vs samples"), (Curve{{56, 2}}));
 }
 
-TEST(TensorBoardLog, WhatIsNotFinite) {
+TEST(TensorBoardWriter, WhatIsNotFinite) {
   const test::TemporaryDirectory dir;
   {
-    TensorBoardLog log({}, dir.path(), 1, "");
+    TensorBoardWriter log({}, dir.path(), 1, "");
     Progress skipped = iteration(1, NAN);
     skipped.result.applied = false;
     skipped.result.grad_norm = HUGE_VAL;
@@ -137,25 +137,25 @@ TEST(TensorBoardLog, WhatIsNotFinite) {
 }
 
 // A validation of a run that trains nothing.
-TEST(TensorBoardLog, SamplesThatAreNotKnown) {
+TEST(TensorBoardWriter, SamplesThatAreNotKnown) {
   const test::TemporaryDirectory dir;
-  TensorBoardLog({}, dir.path(), 1, "").add(validation(5, 2));
+  TensorBoardWriter({}, dir.path(), 1, "").add(validation(5, 2));
   const Curves curves = curves_of(dir.path());
   EXPECT_EQ(curves.at("lm loss validation"), (Curve{{5, 2}}));
   EXPECT_FALSE(curves.contains("lm loss validation vs samples"));
 }
 
-TEST(TensorBoardLog, ARunThatGoesOnReplacesWhatItDoesAgain) {
+TEST(TensorBoardWriter, ARunThatGoesOnReplacesWhatItDoesAgain) {
   const test::TemporaryDirectory dir;
   {
-    TensorBoardLog log({}, dir.path(), 1, "first");
+    TensorBoardWriter log({}, dir.path(), 1, "first");
     for (int64_t i = 1; i <= 6; ++i) {
       log.add(iteration(i, 10));
       if (i % 2 == 0) log.add(validation(i, 10));
     }
   }
   {
-    TensorBoardLog log({}, dir.path(), 1, "second");
+    TensorBoardWriter log({}, dir.path(), 1, "second");
     Progress first = iteration(4, 20);
     first.result.grad_norm = NAN;
     log.add(first);
@@ -174,10 +174,10 @@ TEST(TensorBoardLog, ARunThatGoesOnReplacesWhatItDoesAgain) {
   EXPECT_EQ(curves.at("grad-norm").back().first, 5);
 }
 
-TEST(TensorBoardLog, GoesBack) {
+TEST(TensorBoardWriter, GoesBack) {
   const test::TemporaryDirectory dir;
   {
-    TensorBoardLog log({}, dir.path(), 1, "");
+    TensorBoardWriter log({}, dir.path(), 1, "");
     for (int64_t i = 1; i <= 4; ++i) log.add(iteration(i, 10));
     for (int64_t i = 3; i <= 5; ++i) log.add(iteration(i, 20));
     log.add(iteration(4, 30));
@@ -188,10 +188,10 @@ TEST(TensorBoardLog, GoesBack) {
 }
 
 // The validation at the end may follow one of the same iteration.
-TEST(TensorBoardLog, TheLastPointAtAnX) {
+TEST(TensorBoardWriter, TheLastPointAtAnX) {
   const test::TemporaryDirectory dir;
   {
-    TensorBoardLog log({}, dir.path(), 1, "");
+    TensorBoardWriter log({}, dir.path(), 1, "");
     log.add(iteration(1, 1));
     log.add(validation(1, 10));
     log.add(validation(1, 20));
@@ -202,9 +202,9 @@ TEST(TensorBoardLog, TheLastPointAtAnX) {
 }
 
 // Readers in Python warn of each change of the version.
-TEST(TensorBoardLog, OneVersionWhereNothingIsReplaced) {
+TEST(TensorBoardWriter, OneVersionWhereNothingIsReplaced) {
   const test::TemporaryDirectory dir;
-  TensorBoardLog log({}, dir.path(), 1, "");
+  TensorBoardWriter log({}, dir.path(), 1, "");
   log.add(iteration(1, 1));
   log.flush();
   int versions = 0;
@@ -212,9 +212,9 @@ TEST(TensorBoardLog, OneVersionWhereNothingIsReplaced) {
   EXPECT_EQ(versions, 1);
 }
 
-TEST(TensorBoardLog, PointsWaitForOthers) {
+TEST(TensorBoardWriter, PointsWaitForOthers) {
   const test::TemporaryDirectory dir;
-  TensorBoardLog log(every(1, 20), dir.path(), 1, "");
+  TensorBoardWriter log(every(1, 20), dir.path(), 1, "");
   const size_t before = test::read_events(log.file()).size();
   log.add(iteration(1, 1));
   EXPECT_EQ(test::read_events(log.file()).size(), before);
@@ -222,9 +222,9 @@ TEST(TensorBoardLog, PointsWaitForOthers) {
   EXPECT_GT(test::read_events(log.file()).size(), before);
 }
 
-TEST(TensorBoardLog, PointsWaitNotLong) {
+TEST(TensorBoardWriter, PointsWaitNotLong) {
   const test::TemporaryDirectory dir;
-  TensorBoardLog log({}, dir.path(), 1, "", 0);
+  TensorBoardWriter log({}, dir.path(), 1, "", 0);
   for (int64_t i = 1; i <= 2; ++i) {
     log.add(iteration(i, 1));
     EXPECT_EQ(curves_of(dir.path()).at("lm loss").size(), static_cast<size_t>(i));
@@ -233,11 +233,11 @@ TEST(TensorBoardLog, PointsWaitNotLong) {
   EXPECT_TRUE(curves_of(dir.path()).contains("lm loss validation"));
 }
 
-TEST(TensorBoardLog, AFolderThatCannotBeMade) {
+TEST(TensorBoardWriter, AFolderThatCannotBeMade) {
   const test::TemporaryDirectory dir;
   std::ofstream(dir / "file") << "";
   test::expect_error(ErrorKind::Data, "file/tb (log.tensorboard)",
-                     [&] { TensorBoardLog({}, dir / "file/tb", 1, ""); });
+                     [&] { TensorBoardWriter({}, dir / "file/tb", 1, ""); });
 }
 
 }  // namespace

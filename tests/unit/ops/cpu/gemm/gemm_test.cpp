@@ -95,14 +95,14 @@ double slope_of(Activation activation, double x) {
   return (activation_of(activation, x + h) - activation_of(activation, x - h)) / (2 * h);
 }
 
-enum class Finish : uint8_t { None, Bias, Activate, BiasActivate, Backward };
+enum class FinishReason : uint8_t { None, Bias, Activate, BiasActivate, Backward };
 
 struct Case {
   int64_t m = 1, n = 1, k = 1;
   bool a_by_columns = false, b_by_columns = false;
   DType a = DType::f32, b = DType::f32, c = DType::f32, bias = DType::f32;
   bool accumulate = false;
-  Finish finish = Finish::None;
+  FinishReason finish = FinishReason::None;
   Activation activation = Activation::GeluTanh;
   bool pre_activation = false, row_sums = false;
 };
@@ -130,9 +130,11 @@ struct Problem {
         input(Matrix::random(x.m, x.n, x.c, false, 5)),
         row_sums(static_cast<size_t>(x.m), 0.25f) {}
 
-  bool has_bias() const { return of.finish == Finish::Bias || of.finish == Finish::BiasActivate; }
+  bool has_bias() const {
+    return of.finish == FinishReason::Bias || of.finish == FinishReason::BiasActivate;
+  }
   bool activates() const {
-    return of.finish == Finish::Activate || of.finish == Finish::BiasActivate;
+    return of.finish == FinishReason::Activate || of.finish == FinishReason::BiasActivate;
   }
 
   Gemm gemm() {
@@ -147,7 +149,7 @@ struct Problem {
     g.activation = of.activation;
     if (of.pre_activation) g.pre_activation = pre.data();
     g.pre_activation_stride = pre.stride();
-    if (of.finish == Finish::Backward) g.activation_input = input.data();
+    if (of.finish == FinishReason::Backward) g.activation_input = input.data();
     g.activation_input_stride = input.stride();
     if (of.row_sums) g.row_sums = row_sums.data();
     return g;
@@ -175,7 +177,7 @@ void check_element(const Problem& before, const Problem& after, int64_t i, int64
   if (before.activates()) {
     y = activation_of(of.activation, x);
     steepness = 1.2 + 2 * std::abs(x);
-  } else if (of.finish == Finish::Backward) {
+  } else if (of.finish == FinishReason::Backward) {
     const double slope = slope_of(of.activation, before.input(i, j));
     y = x * slope;
     steepness = std::abs(slope) + 1e-6 * std::abs(x) / bound;
@@ -275,8 +277,8 @@ TEST_F(GemmTest, MixedTypes) {
 }
 
 TEST_F(GemmTest, Epilogues) {
-  for (const Finish finish :
-       {Finish::Bias, Finish::Activate, Finish::BiasActivate, Finish::Backward}) {
+  for (const FinishReason finish : {FinishReason::Bias, FinishReason::Activate,
+                                    FinishReason::BiasActivate, FinishReason::Backward}) {
     for (const Activation activation :
          {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
       for (const DType c : {DType::f32, DType::bf16}) {
@@ -284,7 +286,7 @@ TEST_F(GemmTest, Epilogues) {
           Case of{.m = 21, .n = 77, .k = variant < 4 ? 40 : 1100, .c = c};
           of.bias = variant % 2 != 0 ? c : DType::f32;
           of.accumulate = variant / 2 % 2 != 0;
-          of.pre_activation = finish != Finish::Backward && variant % 2 == 0;
+          of.pre_activation = finish != FinishReason::Backward && variant % 2 == 0;
           of.finish = finish;
           of.activation = activation;
           check(of);
@@ -301,7 +303,7 @@ TEST_F(GemmTest, NoResultDependsOnTheNumberOfThreads) {
                           {.m = 530, .n = 540, .k = 5003, .accumulate = true, .row_sums = true},
                           {.m = 60, .n = 51, .k = 40'000, .row_sums = true},
                           {.m = 700, .n = 1900, .k = 1040, .c = DType::bf16}};
-  cases[0].finish = Finish::BiasActivate;
+  cases[0].finish = FinishReason::BiasActivate;
   cases[0].pre_activation = true;
   for (const Case& of : cases) {
     const Problem before(of);
@@ -326,7 +328,7 @@ TEST_F(GemmTest, ActivationIsAFunctionOfTheStoredPreActivation) {
     for (const DType c : {DType::f32, DType::bf16}) {
       for (const Activation activation :
            {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
-        Case of{.m = 19, .n = 101, .k = 64, .c = c, .finish = Finish::BiasActivate};
+        Case of{.m = 19, .n = 101, .k = 64, .c = c, .finish = FinishReason::BiasActivate};
         of.activation = activation;
         of.pre_activation = true;
         Problem first(of);

@@ -9,15 +9,15 @@
 namespace bev::cuda {
 namespace {
 
-ProductKind kind_with(int64_t rows) {
-  ProductKind kind{};
+GemmKey kind_with(int64_t rows) {
+  GemmKey kind{};
   kind[0] = rows;
   kind[22] = 128;
   return kind;
 }
 
-KnownProduct product_with(uint64_t word) {
-  KnownProduct product{.fused = true, .seconds = 1e-4};
+TunedGemm product_with(uint64_t word) {
+  TunedGemm product{.fused = true, .seconds = 1e-4};
   product.algorithm = {word, 0xFFFFFFFFFFFFFFFFu, 3, 4, 5, 6, 7, 8};
   return product;
 }
@@ -29,14 +29,14 @@ std::string text_of(const std::filesystem::path& path) {
 
 // Fails when a word of an algorithm is stored with fewer than 64 bits, or what is inside is
 // forgotten.
-TEST(ProductCache, RemembersFromRunToRun) {
+TEST(GemmAutotuneCache, RemembersFromRunToRun) {
   const test::TemporaryDirectory folder;
-  ProductCache first(folder.path(), "NVIDIA H200", 130100);
+  GemmAutotuneCache first(folder.path(), "NVIDIA H200", 130100);
   EXPECT_EQ(first.find(kind_with(7)), nullptr);
   first.put(kind_with(7), product_with(0x8000000000000001u));
   EXPECT_EQ(first.save(), "");
-  const ProductCache second(folder.path(), "NVIDIA H200", 130100);
-  const KnownProduct* known = second.find(kind_with(7));
+  const GemmAutotuneCache second(folder.path(), "NVIDIA H200", 130100);
+  const TunedGemm* known = second.find(kind_with(7));
   ASSERT_NE(known, nullptr);
   EXPECT_EQ(known->algorithm, product_with(0x8000000000000001u).algorithm);
   EXPECT_TRUE(known->fused);
@@ -44,32 +44,32 @@ TEST(ProductCache, RemembersFromRunToRun) {
 }
 
 // Fails when what one GPU or version of the library found is taken for another.
-TEST(ProductCache, KeepsGpusAndVersionsApart) {
+TEST(GemmAutotuneCache, KeepsGpusAndVersionsApart) {
   const test::TemporaryDirectory folder;
-  ProductCache first(folder.path(), "NVIDIA H200", 130100);
+  GemmAutotuneCache first(folder.path(), "NVIDIA H200", 130100);
   first.put(kind_with(7), product_with(1));
   EXPECT_EQ(first.save(), "");
-  EXPECT_EQ(ProductCache(folder.path(), "NVIDIA H100", 130100).find(kind_with(7)), nullptr);
-  EXPECT_EQ(ProductCache(folder.path(), "NVIDIA H200", 130200).find(kind_with(7)), nullptr);
+  EXPECT_EQ(GemmAutotuneCache(folder.path(), "NVIDIA H100", 130100).find(kind_with(7)), nullptr);
+  EXPECT_EQ(GemmAutotuneCache(folder.path(), "NVIDIA H200", 130200).find(kind_with(7)), nullptr);
 }
 
 // Fails when a process writes only what it found itself.
-TEST(ProductCache, KeepsWhatOthersHaveWritten) {
+TEST(GemmAutotuneCache, KeepsWhatOthersHaveWritten) {
   const test::TemporaryDirectory folder;
-  ProductCache first(folder.path(), "gpu", 1), second(folder.path(), "gpu", 1);
+  GemmAutotuneCache first(folder.path(), "gpu", 1), second(folder.path(), "gpu", 1);
   first.put(kind_with(1), product_with(1));
   second.put(kind_with(2), product_with(2));
   EXPECT_EQ(first.save(), "");
   EXPECT_EQ(second.save(), "");
-  const ProductCache third(folder.path(), "gpu", 1);
+  const GemmAutotuneCache third(folder.path(), "gpu", 1);
   EXPECT_NE(third.find(kind_with(1)), nullptr);
   EXPECT_NE(third.find(kind_with(2)), nullptr);
 }
 
 // Fails when a damaged file ends the program, or a damaged algorithm reaches the library.
-TEST(ProductCache, DoesNotBelieveADamagedFile) {
+TEST(GemmAutotuneCache, DoesNotBelieveADamagedFile) {
   const test::TemporaryDirectory folder;
-  ProductCache first(folder.path(), "gpu", 1);
+  GemmAutotuneCache first(folder.path(), "gpu", 1);
   first.put(kind_with(1), product_with(12345));
   EXPECT_EQ(first.save(), "");
   const std::string whole = text_of(first.file());
@@ -77,7 +77,7 @@ TEST(ProductCache, DoesNotBelieveADamagedFile) {
   other.replace(other.find("12345"), 5, "12346");
   const auto holds = [&](const std::string& text) {
     std::ofstream(first.file()) << text;
-    return ProductCache(folder.path(), "gpu", 1).find(kind_with(1)) != nullptr;
+    return GemmAutotuneCache(folder.path(), "gpu", 1).find(kind_with(1)) != nullptr;
   };
   EXPECT_TRUE(holds(whole));
   EXPECT_FALSE(holds(other));
@@ -94,13 +94,13 @@ TEST(ProductCache, DoesNotBelieveADamagedFile) {
 }
 
 // Fails when a folder that cannot be made is an error of the run, or is not told.
-TEST(ProductCache, SaysWhyItCannotBeKept) {
+TEST(GemmAutotuneCache, SaysWhyItCannotBeKept) {
   const test::TemporaryDirectory folder;
   std::ofstream(folder.path() / "file") << "x";
-  ProductCache cache(folder.path() / "file" / "inside", "gpu", 1);
+  GemmAutotuneCache cache(folder.path() / "file" / "inside", "gpu", 1);
   cache.put(kind_with(1), product_with(1));
   EXPECT_NE(cache.save(), "");
-  ProductCache none("", "gpu", 1);
+  GemmAutotuneCache none("", "gpu", 1);
   none.put(kind_with(1), product_with(1));
   EXPECT_EQ(none.save(), "");
   EXPECT_NE(none.find(kind_with(1)), nullptr);
