@@ -1,10 +1,12 @@
 #include "app/cli/dispatch.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <vector>
 
 #include "app/cli/console.h"
+#include "app/cli/man_page.h"
 #include "base/check.h"
 #include "base/error.h"
 #include "base/format.h"
@@ -60,11 +62,29 @@ int help(std::span<const Verb> verbs, std::span<const std::string> args) {
     fmt::print("{}", configuration_page());
     return 0;
   }
+  if (args[0] == "man") {
+    fmt::print("{}", man_page(verbs));
+    return 0;
+  }
   const std::vector<std::string> ask{"--help"};
   return find_verb(verbs, args[0]).run(ask);
 }
 
 }  // namespace
+
+std::span<const ExitCode> exit_codes() {
+  static constexpr std::array kCodes{
+      ExitCode{0, "success"},
+      ExitCode{1, "diff: the tensors differ"},
+      ExitCode{2, "wrong usage or configuration"},
+      ExitCode{3, "bad or missing file"},
+      ExitCode{4, "device or memory"},
+      ExitCode{5, "communication"},
+      ExitCode{6, "numbers that are not finite or differ"},
+      ExitCode{70, "a bug in bevatron"},
+  };
+  return kCodes;
+}
 
 std::string overview(std::span<const Verb> verbs) {
   std::string text =
@@ -74,13 +94,13 @@ std::string overview(std::span<const Verb> verbs) {
   text +=
       format("  {:<12}{}\n", "completion", "a script that lets the shell complete command lines");
   text += format("  {:<12}{}\n", "help", "this overview; `bevatron help VERB` explains a verb,");
-  text += format("  {:<12}{}\n", "", "`bevatron help configuration` all fields and flags");
-  text +=
-      "\nEvery field of the configuration is a flag; flags of Megatron-LM work too.\n"
-      "Exit codes: 0 done, 1 what diff compared differs, 2 wrong usage or configuration,\n"
-      "3 bad or missing file, 4 device or memory, 5 communication, 6 numbers that are\n"
-      "not finite or differ, 70 a bug of bevatron.\n";
-  return text;
+  text += format("  {:<12}{}\n", "", "`bevatron help configuration` all fields and flags,");
+  text += format("  {:<12}{}\n", "", "`bevatron help man` prints the manual page");
+  text += "\nEvery field of the configuration is a flag; Megatron-LM flags work too.\n";
+  std::string codes = "Exit codes:";
+  for (const ExitCode& each : exit_codes())
+    codes += format("{} {} {}", codes.ends_with(':') ? "" : ",", each.code, each.meaning);
+  return text + wrap(codes + ".", 80, 0) + "\n";
 }
 
 int dispatch(std::span<const Verb> verbs, std::span<const std::string> args) {

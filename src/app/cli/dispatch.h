@@ -13,6 +13,13 @@ namespace bev::app {
 // Usage error that names the nearest).
 int dispatch(std::span<const Verb> verbs, std::span<const std::string> args);
 
+// The exit codes of the program, for the overview and the manual page.
+struct ExitCode {
+  int code;
+  std::string_view meaning;
+};
+std::span<const ExitCode> exit_codes();
+
 // What `bevatron help` prints.
 std::string overview(std::span<const Verb> verbs);
 

@@ -112,7 +112,7 @@ std::string bash_function(std::span<const Verb> verbs) {
     return
   fi
   case $verb in
-    help) choices="$verbs configuration" ;;
+    help) choices="$verbs configuration man" ;;
     completion) choices="bash zsh" ;;
 {}  esac
   if [ -n "$parts" ] && [ "$COMP_CWORD" -eq 2 ]; then choices=$parts; fi
@@ -146,10 +146,16 @@ std::string completion_script(std::span<const Verb> verbs, std::string_view shel
             "there is no completion for \"{}\"; there is bash and zsh", shell.substr(0, 80));
   const std::string use =
       format("# Completion of bevatron. To use it: source <(bevatron completion {})\n", shell);
-  const std::string before = shell == "zsh" ? "autoload -U +X compinit && compinit\n"
-                                              "autoload -U +X bashcompinit && bashcompinit\n"
-                                            : "";
-  return use + before + bash_function(verbs);
+  if (shell == "bash") return use + bash_function(verbs);
+  // Also works as the file _bevatron in a folder of fpath: compinit has run then, and the first
+  // completion runs the script as the body of the function _bevatron.
+  return "#compdef bevatron\n" + use +
+         "(( $+functions[compdef] )) || { autoload -U +X compinit && compinit }\n"
+         "autoload -U +X bashcompinit && bashcompinit\n" +
+         bash_function(verbs) +
+         "if [ \"${funcstack[1]}\" = _bevatron ]; then\n"
+         "  _bash_complete -o filenames -F _bevatron\n"
+         "fi\n";
 }
 
 }  // namespace bev::app

@@ -16,7 +16,7 @@ namespace {
 
 // Where ranks are threads.
 constexpr int64_t kMostThreads = 256;
-constexpr int64_t kMostRanks = 1 << 20;
+constexpr int64_t kMostInferenceRanks = 1 << 20;
 
 // A number of ranks by one of its two names, and which.
 int64_t ranks_flag(const FlagValues& flags, const VerbFlag& own, const VerbFlag& megatron,
@@ -25,7 +25,7 @@ int64_t ranks_flag(const FlagValues& flags, const VerbFlag& own, const VerbFlag&
   const std::string_view name = flags.has(megatron.name) ? megatron.name : own.name;
   if (flags.has(name))
     origins[std::string(field)] = {.kind = OriginKind::Flag, .text = std::string(name)};
-  return flags.integer(name, 1, 1, kMostRanks);
+  return flags.integer(name, 1, 1, kMostInferenceRanks);
 }
 
 // Ranks that share a GPU disturb each other's timing.

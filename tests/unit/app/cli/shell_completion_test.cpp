@@ -43,7 +43,10 @@ TEST(Completion, KnowsTheVerbsItIsGivenAndAllFlagsThatWork) {
 TEST(Completion, OtherShellsAreRefused) {
   EXPECT_THROW(completion_script(kVerbs, "fish"), Error);
   EXPECT_THROW(completion_script(kVerbs, ""), Error);
-  EXPECT_NE(completion_script(kVerbs, "zsh").find("bashcompinit"), std::string::npos);
+  const std::string zsh = completion_script(kVerbs, "zsh");
+  EXPECT_NE(zsh.find("bashcompinit"), std::string::npos);
+  // compinit looks for this as the first line of a file.
+  EXPECT_EQ(zsh.find("#compdef bevatron\n"), 0u);
 }
 
 }  // namespace
