@@ -10,16 +10,18 @@ FUZZ_SECONDS ?= 60
 LINT ?= all
 TESTS ?=
 ONLY ?=
+PREFIX ?= /usr/local
+DESTDIR ?=
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := all
 .NOTPARALLEL:
 .PHONY: all demo test test-slow test-full test-gpu sanitize-gpu asan tsan mutants bench golden \
-  bundle release docs lint format fuzz clean help deps
+  install uninstall bundle release docs lint format fuzz clean help deps
 
-# $(call install,options): installs what is missing. $(call build,preset,targets): configures, builds.
-install = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
+# $(call install_deps,options): installs what is missing. $(call build,preset,targets): configures, builds.
+install_deps = $(if $(SKIP_DEPS),:,scripts/install-deps.sh $(1))
 configure = cmake --preset $(1) --log-level=NOTICE \
   -DCMAKE_CXX_COMPILER_LAUNCHER="$$(command -v ccache)" \
   -DCMAKE_CUDA_COMPILER_LAUNCHER="$$(command -v ccache)" $(CMAKE_ARGS) > /dev/null
@@ -77,6 +79,15 @@ golden: deps ## Compare with results recorded from other programs: make golden G
 	@$(call build,cpu-release,bevatron_golden)
 	build/bevatron-golden "$(GOLDEN)"
 
+# `sudo make install` installs what is built: a build as root would leave files in build/ that the
+# user cannot replace.
+install: ## Install into PREFIX (/usr/local), below DESTDIR if set
+	@$(if $(and $(SUDO_USER),$(wildcard build/bevatron)),,$(MAKE) --no-print-directory all)
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install.sh build
+
+uninstall: ## Remove what make install put into PREFIX
+	@PREFIX="$(PREFIX)" DESTDIR="$(DESTDIR)" scripts/install.sh --uninstall
+
 # $(call bundle,preset,folder): the program, and with TESTS=1 the test programs, in one folder.
 bundled_tests = ops_test unit_test equivalence_test gradcheck_test ranks_test bevatron_golden
 bundle = $(call build,$(1),bevatron $(if $(TESTS),$(bundled_tests))); \
@@ -95,17 +106,17 @@ docs: all ## Write docs/configuration.md, docs/errors.md and docs/timelines, whi
 	BEVATRON_ERROR_CATALOGUE=docs/errors.md build/cli_test --gtest_brief=1
 
 lint: ## Check format, static analysis and the project's own rules (LINT=changed: changed files only)
-	@$(call install,--lint)
+	@$(call install_deps,--lint)
 	@$(call build,cpu-release,bevatron_lint lint_test)
 	@ctest --test-dir build --no-tests=error --output-on-failure --tests-regex '^lint\.'
 	@scripts/lint.sh $(LINT)
 
 format: ## Format all C++ sources in place
-	@$(call install,--lint)
+	@$(call install_deps,--lint)
 	@scripts/lint.sh format
 
 fuzz: ## Feed random input to the readers, FUZZ_SECONDS (60) for each target of tests/fuzz
-	@$(call install,--fuzz)
+	@$(call install_deps,--fuzz)
 	@scripts/fuzz.sh $(FUZZ_SECONDS) $(JOBS)
 
 clean: ## Remove what was built
@@ -117,7 +128,7 @@ sanitize-gpu: deps ## Run the op tests of the GPU under compute-sanitizer: memor
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
-	@echo "Variables: JOBS=n, CMAKE_ARGS=..., SKIP_DEPS=1 (install nothing), GOLDEN, FUZZ_SECONDS, LINT, TESTS, ONLY."
+	@echo "Variables: JOBS=n, CMAKE_ARGS=..., SKIP_DEPS=1 (install nothing), GOLDEN, FUZZ_SECONDS, LINT, TESTS, ONLY, PREFIX, DESTDIR."
 
 deps:
-	@$(call install,)
+	@$(call install_deps,)

@@ -43,7 +43,10 @@ SharedLibrary load(EngineKind kind) {
   const std::string name = format("libbevatron-{}.so", name_of_choice(kind));
   std::error_code failed;
   const fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
-  const std::vector<fs::path> folders{folder, folder / "lib", folder.parent_path() / "lib"};
+  // The build folder, a bundle's program, a bundle's tests, and PREFIX/bin of an installation.
+  const fs::path parent = folder.parent_path();
+  const std::vector<fs::path> folders{folder, folder / "lib", parent / "lib",
+                                      parent / "lib" / "bevatron"};
   std::vector<std::string> present;
   std::string looked;
   for (const fs::path& each : folders) {
