@@ -74,31 +74,31 @@ Tensor log_sums(const CaseOperands& o) {
 
 std::vector<OpCase> attention_cases(const CaseOperands& o) {
   const Heads h = attended_heads(o);
-  const ops::Attention a{.q = h.q,
-                         .k = h.k,
-                         .v = h.v,
-                         .sequences = o.batch.micro_batch,
-                         .scale = scale_of(o),
-                         .mask = {.window = o.config.model.window},
-                         .out = o.value(h.q.shape),
-                         .lse = log_sums(o)};
+  const ops::Attention a{{.q = h.q,
+                          .k = h.k,
+                          .v = h.v,
+                          .sequences = o.batch.micro_batch,
+                          .scale = scale_of(o),
+                          .mask = {.window = o.config.model.window}},
+                         o.value(h.q.shape),
+                         log_sums(o)};
   return with_and_without_dropout(o, a, ops::attention);
 }
 
 std::vector<OpCase> attention_backward_cases(const CaseOperands& o) {
   const Heads h = attended_heads(o), d = fused_heads(o);
-  const ops::AttentionBackward a{.dout = o.value(h.q.shape),
-                                 .q = h.q,
-                                 .k = h.k,
-                                 .v = h.v,
-                                 .out = o.value(h.q.shape),
-                                 .lse = log_sums(o),
-                                 .sequences = o.batch.micro_batch,
-                                 .scale = scale_of(o),
-                                 .mask = {.window = o.config.model.window},
-                                 .dq = d.q,
-                                 .dk = d.k,
-                                 .dv = d.v};
+  const ops::AttentionBackward a{{.q = h.q,
+                                  .k = h.k,
+                                  .v = h.v,
+                                  .sequences = o.batch.micro_batch,
+                                  .scale = scale_of(o),
+                                  .mask = {.window = o.config.model.window}},
+                                 o.value(h.q.shape),
+                                 o.value(h.q.shape),
+                                 log_sums(o),
+                                 d.q,
+                                 d.k,
+                                 d.v};
   return with_and_without_dropout(o, a, ops::attention_backward);
 }
 

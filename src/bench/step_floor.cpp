@@ -105,26 +105,26 @@ void StepFloor::issue_attention(Exec& ex) const {
   const AttentionOperands& a = attention_;
   const double scale = 1 / std::sqrt(static_cast<double>(model_.head_dim));
   const ops::AttentionMask mask{.causal = true, .window = window_};
-  ops::attention(ex, {.q = a.q,
-                      .k = a.k,
-                      .v = a.v,
-                      .sequences = batch_.micro_batch,
-                      .scale = scale,
-                      .mask = mask,
-                      .out = a.out,
-                      .lse = a.lse});
-  ops::attention_backward(ex, {.dout = a.dout,
-                               .q = a.q,
-                               .k = a.k,
-                               .v = a.v,
-                               .out = a.out,
-                               .lse = a.lse,
-                               .sequences = batch_.micro_batch,
-                               .scale = scale,
-                               .mask = mask,
-                               .dq = a.dq,
-                               .dk = a.dk,
-                               .dv = a.dv});
+  ops::attention(ex, {{.q = a.q,
+                       .k = a.k,
+                       .v = a.v,
+                       .sequences = batch_.micro_batch,
+                       .scale = scale,
+                       .mask = mask},
+                      a.out,
+                      a.lse});
+  ops::attention_backward(ex, {{.q = a.q,
+                                .k = a.k,
+                                .v = a.v,
+                                .sequences = batch_.micro_batch,
+                                .scale = scale,
+                                .mask = mask},
+                               a.dout,
+                               a.out,
+                               a.lse,
+                               a.dq,
+                               a.dk,
+                               a.dv});
 }
 
 double StepFloor::timed(const std::function<void()>& work) {

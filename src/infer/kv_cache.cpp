@@ -24,9 +24,10 @@ void KvCache::copy_page(Exec& ex, int64_t from, int64_t to) const {
   }
 }
 
-void KvCacheAttention::forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) {
-  const int64_t layer = in.layer - first_layer_;
-  const Tensor keys = cache_.keys(layer), values = cache_.values(layer);
+void KvCacheAttention::forward(Exec& ex, int64_t layer, const ops::AttentionInput& in, Tensor out,
+                               Tensor lse) {
+  const int64_t place = layer - first_layer_;
+  const Tensor keys = cache_.keys(place), values = cache_.values(place);
   if (!is_prompt_) {
     ops::decode_attention(ex, {.q = in.q,
                                .k = in.k,
@@ -45,11 +46,11 @@ void KvCacheAttention::forward(Exec& ex, const AttentionInput& in, Tensor out, T
   if (places_.present())
     ops::kv_cache_write(ex,
                         {.k = in.k, .v = in.v, .places = places_, .keys = keys, .values = values});
-  local_.forward(ex, in, out, lse);
+  local_.forward(ex, layer, in, out, lse);
 }
 
-void KvCacheAttention::backward(Exec&, const AttentionInput&, ConstTensor, ConstTensor, ConstTensor,
-                                const Gradients&) {
+void KvCacheAttention::backward(Exec&, const ops::AttentionInput&, ConstTensor, ConstTensor,
+                                ConstTensor, const Gradients&) {
   throw Error(ErrorKind::Internal, "attention with a cache has no backward");
 }
 

@@ -60,8 +60,9 @@ class KvCacheAttention final : public AttentionCore {
     pages_ = pages;
   }
 
-  void forward(Exec& ex, const AttentionInput& in, Tensor out, Tensor lse) override;
-  void backward(Exec& ex, const AttentionInput& in, ConstTensor dout, ConstTensor out,
+  void forward(Exec& ex, int64_t layer, const ops::AttentionInput& in, Tensor out,
+               Tensor lse) override;
+  void backward(Exec& ex, const ops::AttentionInput& in, ConstTensor dout, ConstTensor out,
                 ConstTensor lse, const Gradients& gradients) override;
 
  private:

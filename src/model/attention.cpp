@@ -68,12 +68,11 @@ Attention::Heads Attention::heads_of(const Saved& s) const {
   return heads;
 }
 
-AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
-                                const Heads& heads) const {
+ops::AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
+                                     const Heads& heads) const {
   return {.q = heads.q,
           .k = heads.k,
           .v = heads.v,
-          .layer = layer_,
           .sequences = micro.sequences,
           .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
           .mask = {.causal = true, .window = window_, .document_start = micro.document_start},
@@ -124,7 +123,7 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
   const Tensor out = arena.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
   const Tensor lse = arena.allocate({micro.sequences, heads_, micro.length}, accumulation_of(dtype),
                                     "attention.lse");
-  env.attention.forward(ex, input(env, micro, heads_of(s)), out, lse);
+  env.attention.forward(ex, layer_, input(env, micro, heads_of(s)), out, lse);
   s.out = recompute_ ? Tensor{} : out;
   s.lse = recompute_ ? Tensor{} : lse;
 
@@ -142,14 +141,14 @@ void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
   const int64_t tokens = all.rows();
   const DType dtype = dx.dtype;
   const Heads heads = heads_of(s);
-  const AttentionInput in = input(env, micro, heads);
+  const ops::AttentionInput in = input(env, micro, heads);
 
   Tensor out = s.out, lse = s.lse;
   if (recompute_) {
     out = operands.allocate({tokens, heads_, head_dim_}, dtype, "attention.out");
     lse = ex.scratch.allocate({micro.sequences, heads_, micro.length}, accumulation_of(dtype),
                               "attention.lse");
-    env.attention.forward(ex, in, out, lse);
+    env.attention.forward(ex, layer_, in, out, lse);
   }
 
   const Tensor dout = ex.scratch.allocate(out.shape, dtype, "attention.dout");

@@ -40,7 +40,7 @@ class Attention {
     ConstTensor q, k, v;
   };
   Heads heads_of(const Saved& s) const;
-  AttentionInput input(const ModelEnv& env, const MicroBatch& micro, const Heads& heads) const;
+  ops::AttentionInput input(const ModelEnv& env, const MicroBatch& micro, const Heads& heads) const;
   void rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const;
 
   int64_t layer_, head_dim_;

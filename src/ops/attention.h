@@ -32,12 +32,14 @@ struct AttentionDropout {
 // q, out [queries, heads, head_dim]; k, v [keys, kv_heads, head_dim]; `sequences` of equal length
 // follow each other in both. lse [sequences, heads, queries of one sequence] of the accumulation
 // type.
-struct Attention {
+struct AttentionInput {
   ConstTensor q, k, v;
   int64_t sequences = 1;
   double scale = 1;
   AttentionMask mask{};
   AttentionDropout dropout{};
+};
+struct Attention : AttentionInput {
   Tensor out, lse;
 };
 void attention(Exec& ex, const Attention& a);
@@ -46,12 +48,8 @@ void attention(Exec& ex, const Attention& a);
 //   dv = A^T dout,  dA = dout v^T,  dP = dA * D,  delta_i = sum_j P_ij dP_ij = sum(dout_i * out_i)
 //   dS = P * (dP - delta),  dq = scale * dS k,  dk = scale * dS^T q
 // dq, dk, dv are overwritten and have the shapes of q, k, v.
-struct AttentionBackward {
-  ConstTensor dout, q, k, v, out, lse;
-  int64_t sequences = 1;
-  double scale = 1;
-  AttentionMask mask{};
-  AttentionDropout dropout{};
+struct AttentionBackward : AttentionInput {
+  ConstTensor dout, out, lse;
   Tensor dq, dk, dv;
 };
 void attention_backward(Exec& ex, const AttentionBackward& a);

@@ -242,28 +242,22 @@ void attention_case(OpCase& c, bool causal) {
   ops::AttentionMask mask{.causal = causal};
   if (!causal) mask.key_mask = c.put(c.values("in.key_mask"), {k.shape[0]}, DType::i32);
   const double scale = 1.0 / std::sqrt(static_cast<double>(q_layout.dim));
-  ops::attention(c.exec(), {.q = q,
-                            .k = k,
-                            .v = v,
-                            .sequences = q_layout.batch,
-                            .scale = scale,
-                            .mask = mask,
-                            .out = out,
-                            .lse = lse});
+  ops::attention(
+      c.exec(),
+      {{.q = q, .k = k, .v = v, .sequences = q_layout.batch, .scale = scale, .mask = mask},
+       out,
+       lse});
   const Tensor dq = c.make(q.shape, c.dtype());
   const Tensor dk = c.make(k.shape, c.dtype()), dv = c.make(v.shape, c.dtype());
-  ops::attention_backward(c.exec(), {.dout = put("in.dy", q_layout),
-                                     .q = q,
-                                     .k = k,
-                                     .v = v,
-                                     .out = out,
-                                     .lse = lse,
-                                     .sequences = q_layout.batch,
-                                     .scale = scale,
-                                     .mask = mask,
-                                     .dq = dq,
-                                     .dk = dk,
-                                     .dv = dv});
+  ops::attention_backward(
+      c.exec(),
+      {{.q = q, .k = k, .v = v, .sequences = q_layout.batch, .scale = scale, .mask = mask},
+       put("in.dy", q_layout),
+       out,
+       lse,
+       dq,
+       dk,
+       dv});
   const int64_t reduction = q_layout.dim + q_layout.length;
   c.compare("out.y", q_layout.to_theirs(c.get(out)), reduction);
   // The stored out takes part in the gradient, and GPUs multiply rounded P and dS.

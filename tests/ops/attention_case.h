@@ -87,31 +87,19 @@ struct AttentionCase {
   }
 
   ops::Attention forward(Trial& run, const Inputs& in) const {
-    return {.q = in.q,
-            .k = in.k,
-            .v = in.v,
-            .sequences = sequences,
-            .scale = scale(),
-            .mask = mask(run),
-            .dropout = dropout(run),
-            .out = run.blank(q_shape()),
-            .lse = run.blank(lse_shape(), Element::Sum)};
+    return {{.q = in.q,
+             .k = in.k,
+             .v = in.v,
+             .sequences = sequences,
+             .scale = scale(),
+             .mask = mask(run),
+             .dropout = dropout(run)},
+            run.blank(q_shape()),
+            run.blank(lse_shape(), Element::Sum)};
   }
   static ops::AttentionBackward backward(const ops::Attention& f, const ConstTensor& dout,
                                          const Inputs& d) {
-    return {.dout = dout,
-            .q = f.q,
-            .k = f.k,
-            .v = f.v,
-            .out = f.out,
-            .lse = f.lse,
-            .sequences = f.sequences,
-            .scale = f.scale,
-            .mask = f.mask,
-            .dropout = f.dropout,
-            .dq = d.q,
-            .dk = d.k,
-            .dv = d.v};
+    return {f, dout, f.out, f.lse, d.q, d.k, d.v};
   }
 };
 

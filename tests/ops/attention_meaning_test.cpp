@@ -21,15 +21,15 @@ struct Call {
   std::vector<double> operator()() const {
     const Tensor out = run.blank(q.shape);
     const Tensor lse = run.blank({sequences, q.shape[1], q.shape[0] / sequences});
-    ops::attention(run.ex(), {.q = q,
-                              .k = k,
-                              .v = v,
-                              .sequences = sequences,
-                              .scale = 0.5,
-                              .mask = mask,
-                              .dropout = dropout,
-                              .out = out,
-                              .lse = lse});
+    ops::attention(run.ex(), {{.q = q,
+                               .k = k,
+                               .v = v,
+                               .sequences = sequences,
+                               .scale = 0.5,
+                               .mask = mask,
+                               .dropout = dropout},
+                              out,
+                              lse});
     return run.read(out);
   }
 };
@@ -139,12 +139,12 @@ TEST(AttentionMeaning, ProbabilitiesSumToOneOrNothing) {
   const std::vector<double> ones(20, 1.0);
   const std::vector<int64_t> first{0, 0, 3, 0, 4};  // query 2 starts after itself
   const Tensor out = run.blank({5, 2, 4}), lse = run.blank({1, 2, 5});
-  ops::attention(run.ex(), {.q = q,
-                            .k = k,
-                            .v = run.given({5, 1, 4}, ones),
-                            .mask = {.document_start = run.integers({5}, DType::i32, first)},
-                            .out = out,
-                            .lse = lse});
+  ops::attention(run.ex(), {{.q = q,
+                             .k = k,
+                             .v = run.given({5, 1, 4}, ones),
+                             .mask = {.document_start = run.integers({5}, DType::i32, first)}},
+                            out,
+                            lse});
   const auto values = run.read(out), logs = run.read(lse);
   for (size_t query = 0; query < 5; ++query) {
     for (size_t i = 0; i < 8; ++i) EXPECT_NEAR(values[query * 8 + i], query == 2 ? 0 : 1, kClose);

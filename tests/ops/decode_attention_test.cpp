@@ -244,14 +244,14 @@ struct TokenByToken {
     const Tensor rows = writable(run.input("qkv", {kTokens, (kQHeads + 2 * kKvHeads) * kDim}));
     const Heads in = split(rows, kQHeads, kKvHeads, kDim);
     const Tensor whole = run.blank({kTokens, kQHeads, kDim});
-    ops::attention(ex, {.q = in.q,
-                        .k = in.k,
-                        .v = in.v,
-                        .sequences = 1,
-                        .scale = 0.3,
-                        .mask = {.causal = true, .window = window},
-                        .out = whole,
-                        .lse = run.blank({1, kQHeads, kTokens}, Element::Sum)});
+    ops::attention(ex, {{.q = in.q,
+                         .k = in.k,
+                         .v = in.v,
+                         .sequences = 1,
+                         .scale = 0.3,
+                         .mask = {.causal = true, .window = window}},
+                        whole,
+                        run.blank({1, kQHeads, kTokens}, Element::Sum)});
 
     const int64_t most = pages_for(kTokens, kPage);
     const std::vector<int64_t> order = shuffled(most);

@@ -138,10 +138,11 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });                       // no rows
   refuses([&] { ops::dropout(ex, {x, {.probability = 1}, x}); });
   refuses([&] { ops::residual_add(ex, {x, x, {}, bad}); });
-  refuses([&] { ops::attention(ex, {q, kv, q, 1, 1, {}, {}, q, lse}); });
-  refuses([&] { ops::attention(ex, {q, kv, kv, 3, 1, {}, {}, q, lse}); });  // 4 tokens, 3 sequences
-  refuses([&] { ops::attention(ex, {kv, q, q, 1, 1, {}, {}, kv, lse}); });  // 1 head, 2 kv heads
-  refuses([&] { ops::attention_backward(ex, {q, q, kv, kv, q, lse, 1, 1, {}, {}, q, kv, q}); });
+  refuses([&] { ops::attention(ex, {{q, kv, q, 1, 1, {}, {}}, q, lse}); });
+  refuses([&] { ops::attention(ex, {{q, kv, kv, 3, 1, {}, {}}, q, lse}); });  // 4 tokens, 3
+                                                                              // sequences
+  refuses([&] { ops::attention(ex, {{kv, q, q, 1, 1, {}, {}}, kv, lse}); });  // 1 head, 2 kv heads
+  refuses([&] { ops::attention_backward(ex, {{q, kv, kv, 1, 1, {}, {}}, q, q, lse, q, kv, q}); });
   refuses([&] { ops::rope(ex, {q, i32, make({9, 4}, kF32), make({9, 4}, kF32)}); });  // 8 of 6 dims
   refuses([&] { ops::rope(ex, {q, i32, make({9, 3}), make({9, 3})}); });              // bf16 angles
   refuses([&] { ops::activate(ex, {Activation::SwiGlu, x, x}); });
@@ -214,10 +215,10 @@ TEST_F(Front, CountsVisiblePairs) {
   const Tensor q = make({16, 4, 3}), kv = make({16, 2, 3}), lse = make({2, 4, 8}, kF32);
   const auto pairs = [&](const ops::AttentionMask& mask) {
     cost = {};
-    ops::attention(ex, {q, kv, kv, 2, 1, mask, {}, q, lse});
+    ops::attention(ex, {{q, kv, kv, 2, 1, mask, {}}, q, lse});
     const double forward = cost.flops;
     cost = {};
-    ops::attention_backward(ex, {q, q, kv, kv, q, lse, 2, 1, mask, {}, q, kv, kv});
+    ops::attention_backward(ex, {{q, kv, kv, 2, 1, mask, {}}, q, q, lse, q, kv, kv});
     EXPECT_EQ(cost.flops, 2.5 * forward);
     return forward / (4 * 2 * 4 * 3);  // sequences, heads, head_dim
   };
@@ -227,7 +228,7 @@ TEST_F(Front, CountsVisiblePairs) {
   EXPECT_EQ(pairs({.causal = true, .query_offset = -2}), 21);
   EXPECT_EQ(pairs({.causal = true, .query_offset = 100}), 64);
   expect_cost(4 * 36 * 24, 2 * (2 * 192 + 2 * 96) + 4 * 64,
-              [&] { ops::attention(ex, {q, kv, kv, 2, 1, {}, {}, q, lse}); });
+              [&] { ops::attention(ex, {{q, kv, kv, 2, 1, {}, {}}, q, lse}); });
 }
 
 // Fails when a gather counts its whole table.
@@ -289,8 +290,8 @@ TEST_F(Front, DoesNotAllocate) {
   ops::norm_backward(ex, {layer, x, x, w, stat, stat, x, x, w32, w32, w32});
   ops::dropout(ex, {x, drops, x});
   ops::residual_add(ex, {x, x, drops, x});
-  ops::attention(ex, {q, kv, kv, 2, 1, {.document_start = i32}, {}, q, lse});
-  ops::attention_backward(ex, {q, q, kv, kv, q, lse, 2, 1, {}, {}, q, kv, kv});
+  ops::attention(ex, {{q, kv, kv, 2, 1, {.document_start = i32}, {}}, q, lse});
+  ops::attention_backward(ex, {{q, kv, kv, 2, 1, {}, {}}, q, q, lse, q, kv, kv});
   ops::rope(ex, {q, i32, angles, angles});
   ops::activate(ex, {Activation::SwiGlu, wide, x});
   ops::activate_backward(ex, {Activation::SwiGlu, x, wide, wide});

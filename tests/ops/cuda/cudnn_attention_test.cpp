@@ -63,26 +63,26 @@ class Bench {
     const auto v = [&](const Tensor& t) { return part(t, c.heads + c.kv_heads, c.kv_heads); };
     const ops::AttentionMask mask{.causal = c.causal, .window = c.window};
     const double scale = 1 / std::sqrt(static_cast<double>(c.head_dim));
-    ops::attention(exec_, {.q = q(qkv),
-                           .k = k(qkv),
-                           .v = v(qkv),
-                           .sequences = c.sequences,
-                           .scale = scale,
-                           .mask = mask,
-                           .out = out,
-                           .lse = lse});
-    ops::attention_backward(exec_, {.dout = dout,
-                                    .q = q(qkv),
-                                    .k = k(qkv),
-                                    .v = v(qkv),
-                                    .out = out,
-                                    .lse = lse,
-                                    .sequences = c.sequences,
-                                    .scale = scale,
-                                    .mask = mask,
-                                    .dq = q(dqkv),
-                                    .dk = k(dqkv),
-                                    .dv = v(dqkv)});
+    ops::attention(exec_, {{.q = q(qkv),
+                            .k = k(qkv),
+                            .v = v(qkv),
+                            .sequences = c.sequences,
+                            .scale = scale,
+                            .mask = mask},
+                           out,
+                           lse});
+    ops::attention_backward(exec_, {{.q = q(qkv),
+                                     .k = k(qkv),
+                                     .v = v(qkv),
+                                     .sequences = c.sequences,
+                                     .scale = scale,
+                                     .mask = mask},
+                                    dout,
+                                    out,
+                                    lse,
+                                    q(dqkv),
+                                    k(dqkv),
+                                    v(dqkv)});
     return {values(out), values(lse), values(dqkv)};
   }
 

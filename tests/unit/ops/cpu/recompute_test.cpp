@@ -159,8 +159,8 @@ std::vector<std::vector<std::byte>> run_attention(const Problem& p, DType dtype,
   const ops::AttentionDropout dropout{
       .probability = p.probability, .key = 3, .rows = b.drawn({p.length}, DType::i64, 0)};
   const double scale = 1 / std::sqrt(static_cast<double>(p.head_dim));
-  ops::attention(b.ex(), {q, k, v, 1, scale, mask, dropout, out, lse});
-  ops::attention_backward(b.ex(), {dout, q, k, v, out, lse, 1, scale, mask, dropout, dq, dk, dv});
+  ops::attention(b.ex(), {{q, k, v, 1, scale, mask, dropout}, out, lse});
+  ops::attention_backward(b.ex(), {{q, k, v, 1, scale, mask, dropout}, dout, out, lse, dq, dk, dv});
   return {bytes(out), bytes(lse), bytes(dq), bytes(dk), bytes(dv)};
 }
 

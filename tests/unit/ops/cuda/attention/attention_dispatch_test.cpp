@@ -24,16 +24,13 @@ struct Fused {
       return split_last(slice(rows, 1, begin, width), head_dim);
     };
     const Tensor out = tensor_over(none, dtype, {tokens, heads, head_dim});
-    return {.dout = out,
-            .q = view(0, q),
-            .k = view(q, kv),
-            .v = view(q + kv, kv),
-            .out = out,
-            .lse = tensor_over(none, DType::f32, {2, heads, tokens / 2}),
-            .sequences = 2,
-            .dq = view(0, q),
-            .dk = view(q, kv),
-            .dv = view(q + kv, kv)};
+    return {{.q = view(0, q), .k = view(q, kv), .v = view(q + kv, kv), .sequences = 2},
+            out,
+            out,
+            tensor_over(none, DType::f32, {2, heads, tokens / 2}),
+            view(0, q),
+            view(q, kv),
+            view(q + kv, kv)};
   }
 };
 
