@@ -11,7 +11,6 @@ namespace bev::lint {
 
 namespace {
 
-bool is_word(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 bool is_upper(char c) { return std::isupper(static_cast<unsigned char>(c)) != 0; }
 bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; }
 
@@ -20,16 +19,6 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 size_t after(std::string_view text, std::string_view end, size_t begin) {
   const size_t found = text.find(end, begin);
   return found == std::string_view::npos ? text.size() : found + end.size();
-}
-
-// The position after the closing quote of a literal whose opening quote stands at `open`. A literal
-// ends with its line at the latest, so that one stray quote does not hide the rest of the file.
-size_t after_literal(std::string_view text, size_t open) {
-  size_t at = open + 1;
-  while (at < text.size() && text[at] != text[open] && text[at] != '\n') {
-    at += text[at] == '\\' ? 2 : 1;
-  }
-  return std::min(at + 1, text.size());
 }
 
 // Overwrites [begin, end) with blanks; lines stay lines.
@@ -49,7 +38,7 @@ std::vector<std::string> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string without_comments_and_literals(std::string_view text) {
+std::string blanked(std::string_view text, bool literals) {
   std::string code(text);
   size_t at = 0;
   while (at < text.size()) {
@@ -61,16 +50,14 @@ std::string without_comments_and_literals(std::string_view text) {
     } else if (rest.starts_with("/*")) {
       end = after(text, "*/", at + 2);
       blank(code, at, end);
-    } else if (rest.starts_with("R\"") && (at == 0 || !is_word(text[at - 1]))) {
+    } else if (rest.starts_with("R\"") && (at == 0 || !is_word_char(text[at - 1]))) {
       const size_t open = std::min(text.find('(', at), text.size());
       const std::string close = ")" + std::string(text.substr(at + 2, open - at - 2)) + "\"";
       end = after(text, close, open);
-      blank(code, at + 2, end - 1);
-    } else if (text[at] == '"' ||
-               // In 1'000'000 the mark separates digits.
-               (text[at] == '\'' && (at == 0 || !is_word(text[at - 1])))) {
+      if (literals) blank(code, at + 2, end - 1);
+    } else if (opens_literal(text, at)) {
       end = after_literal(text, at);
-      blank(code, at + 1, end - 1);
+      if (literals) blank(code, at + 1, end - 1);
     }
     at = end;
   }
@@ -79,8 +66,26 @@ std::string without_comments_and_literals(std::string_view text) {
 
 }  // namespace
 
+bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+
+bool opens_literal(std::string_view text, size_t at) {
+  return text[at] == '"' || (text[at] == '\'' && (at == 0 || !is_word_char(text[at - 1])));
+}
+
+size_t after_literal(std::string_view text, size_t open) {
+  size_t at = open + 1;
+  while (at < text.size() && text[at] != text[open] && text[at] != '\n') {
+    at += text[at] == '\\' ? 2 : 1;
+  }
+  return std::min(at + 1, text.size());
+}
+
+std::string blank_comments(std::string_view text) { return blanked(text, false); }
+
+std::string blank_comments_and_literals(std::string_view text) { return blanked(text, true); }
+
 SourceText source_text(std::string_view text) {
-  return {.raw = lines_of(text), .code = lines_of(without_comments_and_literals(text))};
+  return {.raw = lines_of(text), .code = lines_of(blank_comments_and_literals(text))};
 }
 
 std::string read_file(const std::filesystem::path& path) {
@@ -113,7 +118,7 @@ std::vector<Identifier> identifiers(std::string_view line) {
   std::vector<Identifier> found;
   for (size_t begin = 0; begin < line.size();) {
     size_t end = begin;
-    while (end < line.size() && is_word(line[end])) ++end;
+    while (end < line.size() && is_word_char(line[end])) ++end;
     if (end > begin && !is_digit(line[begin])) {
       found.push_back({std::string(line.substr(begin, end - begin)), begin});
     }
@@ -129,7 +134,7 @@ std::vector<std::string> words_of(std::string_view name) {
     if (!word.empty()) words.push_back(std::exchange(word, {}));
   };
   for (size_t i = 0; i < name.size(); ++i) {
-    if (!is_word(name[i]) || name[i] == '_') {
+    if (!is_word_char(name[i]) || name[i] == '_') {
       finish();
       continue;
     }

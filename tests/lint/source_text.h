@@ -16,6 +16,20 @@ struct SourceText {
 
 SourceText source_text(std::string_view text);
 
+// The text with blanks in place of its comments; the second also blanks the contents of literals.
+// Every other character keeps its offset.
+std::string blank_comments(std::string_view text);
+std::string blank_comments_and_literals(std::string_view text);
+
+bool is_word_char(char c);
+
+// Whether a string or a character begins with the quote at `at`; in 1'000'000 it separates digits.
+bool opens_literal(std::string_view text, size_t at);
+
+// The position after the closing quote of a literal whose opening quote is at `open`. A literal
+// ends with its line at the latest, so that one stray quote does not hide the rest of the file.
+size_t after_literal(std::string_view text, size_t open);
+
 // The whole file. Throws std::runtime_error naming it when it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
