@@ -367,10 +367,9 @@ constexpr std::array kChecks = {
     Check{"no_forbidden_names", "Names say what a thing is.", check_no_forbidden_names},
     Check{"ascii", "ASCII, no tabs in C++, no blanks at line ends, a newline at the end.",
           check_ascii},
-    Check{
-        "mutants",
-        "A fault of tests/mutants has a file, a text that is in it once, and a test that is there.",
-        check_mutant_list},
+    Check{"mutants",
+          "A fault of tests/mutants has a function, a statement that is in it once, and a test.",
+          check_mutant_list},
 };
 
 }  // namespace

@@ -2,11 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
 #include <sstream>
+#include <stdexcept>
+#include <utility>
+#include <variant>
 
+#include "lint/definitions.h"
 #include "lint/source_text.h"
 
 namespace bev::lint {
@@ -26,40 +32,155 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
 }
 
-std::string with_newlines(std::string_view text) {
-  std::string all(text);
-  for (size_t at = 0; (at = all.find("\\n", at)) != std::string::npos; ++at)
-    all.replace(at, 2, "\n");
-  return all;
-}
-
 struct Fault {
-  std::string file, text, replacement, program, argument;
+  std::string name, function, statement, replacement, program, argument;
 };
 
-// Nothing where the line has not the fields of a fault.
+// Nothing if the line does not have the fields of a fault.
 std::optional<Fault> fault_of(std::string_view line) {
-  std::vector<std::string_view> fields;
+  std::vector<std::string> fields;
   for (size_t begin = 0; begin <= line.size();) {
     const size_t end = std::min(line.find('|', begin), line.size());
-    fields.push_back(without_blanks(line.substr(begin, end - begin)));
+    fields.emplace_back(without_blanks(line.substr(begin, end - begin)));
     begin = end + 1;
   }
   if (fields.size() != 6) return std::nullopt;
-  return Fault{.file = std::string(fields[1]),
-               .text = with_newlines(fields[2]),
-               .replacement = with_newlines(fields[3]),
-               .program = std::string(fields[4]),
-               .argument = std::string(fields[5])};
+  return Fault{.name = fields[0],
+               .function = fields[1],
+               .statement = fields[2],
+               .replacement = fields[3],
+               .program = fields[4],
+               .argument = fields[5]};
 }
 
-int count_of(std::string_view text, std::string_view in) {
-  if (text.empty()) return 0;
-  int count = 0;
-  for (size_t at = 0; (at = in.find(text, at)) != std::string_view::npos; at += text.size())
-    ++count;
-  return count;
+// The lines of the list that are neither empty nor comments: number, text.
+std::vector<std::pair<int, std::string>> lines_of_list(const fs::path& root) {
+  std::vector<std::pair<int, std::string>> found;
+  std::istringstream lines(fs::exists(root / kList) ? read_file(root / kList) : "");
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    if (!line.empty() && !line.starts_with('#')) found.emplace_back(number, line);
+  }
+  return found;
 }
+
+// A text in which white space counts only between two words and in literals.
+struct NormalizedText {
+  std::string text;
+  std::vector<size_t> origin;  // the offset of each character before the normalisation
+};
+
+NormalizedText normalized(std::string_view text) {
+  NormalizedText result;
+  bool is_apart = false;
+  for (size_t at = 0; at < text.size();) {
+    if (std::isspace(static_cast<unsigned char>(text[at])) != 0) {
+      is_apart = true;
+      ++at;
+      continue;
+    }
+    const bool after_word = !result.text.empty() && is_word_char(result.text.back());
+    if (is_apart && after_word && is_word_char(text[at])) {
+      result.text += ' ';
+      result.origin.push_back(at);
+    }
+    const size_t end = opens_literal(text, at) ? after_literal(text, at) : at + 1;
+    is_apart = false;
+    for (; at < end; ++at) {
+      result.text += text[at];
+      result.origin.push_back(at);
+    }
+  }
+  return result;
+}
+
+// Where a statement is: bytes of a file.
+struct Site {
+  std::string path;  // from the root
+  size_t begin, end;
+};
+
+// The functions, classes and file-scope names of src/.
+class SourceIndex {
+ public:
+  explicit SourceIndex(const fs::path& root) {
+    if (!fs::is_directory(root / "src")) return;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / "src")) {
+      const std::string extension = entry.path().extension().string();
+      if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".cuh")
+        continue;
+      const size_t file = files_.size();
+      files_.push_back({.path = entry.path().lexically_relative(root).generic_string(),
+                        .text = blank_comments(read_file(entry.path()))});
+      for (Definition& definition : definitions(files_.back().text)) {
+        const size_t colon = definition.name.rfind(':');
+        const std::string last = definition.name.substr(colon == std::string::npos ? 0 : colon + 1);
+        by_last_name_[last].push_back({file, std::move(definition)});
+      }
+    }
+  }
+
+  int files() const { return static_cast<int>(files_.size()); }
+
+  // The place of the statement, or what is wrong with it.
+  std::variant<Site, std::string> find(const std::string& function,
+                                       const std::string& statement) const {
+    std::set<std::string> names;
+    const std::vector<const Entry*> entries = entries_of(function, names);
+    if (entries.empty()) return "src/ does not define " + function;
+    if (names.size() > 1) return function + " is ambiguous: " + joined(names);
+    const std::string pattern = normalized(statement).text;
+    if (pattern.empty()) return "the statement is empty";
+    std::vector<Site> sites;
+    for (const Entry* entry : entries) {
+      const File& file = files_[entry->file];
+      const size_t begin = entry->definition.begin;
+      const NormalizedText body =
+          normalized(std::string_view(file.text).substr(begin, entry->definition.end - begin));
+      for (size_t at = 0; (at = body.text.find(pattern, at)) != std::string::npos; ++at)
+        sites.push_back(
+            {file.path, begin + body.origin[at], begin + body.origin[at + pattern.size() - 1] + 1});
+    }
+    if (sites.size() == 1) return sites[0];
+    return "the statement is " + std::to_string(sites.size()) + " times in " + *names.begin() +
+           ", not once" + (sites.empty() ? ": " + statement : "");
+  }
+
+ private:
+  struct File {
+    std::string path, text;
+  };
+  struct Entry {
+    size_t file;
+    Definition definition;
+  };
+
+  // Overloads have one name; definitions with different names make the name ambiguous.
+  std::vector<const Entry*> entries_of(const std::string& function,
+                                       std::set<std::string>& names) const {
+    std::vector<const Entry*> entries;
+    const size_t colon = function.rfind(':');
+    const auto found =
+        by_last_name_.find(function.substr(colon == std::string::npos ? 0 : colon + 1));
+    if (found == by_last_name_.end()) return entries;
+    for (const Entry& entry : found->second) {
+      if (!denotes(function, entry.definition.name)) continue;
+      entries.push_back(&entry);
+      names.insert(entry.definition.name);
+    }
+    return entries;
+  }
+
+  static std::string joined(const std::set<std::string>& names) {
+    std::string all;
+    for (const std::string& name : names) all += (all.empty() ? "" : ", ") + name;
+    return all;
+  }
+
+  std::vector<File> files_;
+  std::map<std::string, std::vector<Entry>> by_last_name_;
+};
 
 // The programs that the script builds.
 std::set<std::string> programs_of(const fs::path& root) {
@@ -139,27 +260,27 @@ bool chooses_tests(std::string_view filter, const std::vector<std::string>& test
 
 class ListCheck {
  public:
-  explicit ListCheck(const fs::path& root) : root_(root), programs_(programs_of(root)) {}
+  explicit ListCheck(const fs::path& root)
+      : root_(root), sources_(root), programs_(programs_of(root)) {}
 
   // What is wrong with a fault; empty: nothing.
   std::string problem_of(const Fault& fault) {
-    if (!fs::is_regular_file(root_ / fault.file)) return "there is no file " + fault.file;
-    if (!texts_.contains(fault.file)) texts_[fault.file] = read_file(root_ / fault.file);
-    const int count = count_of(fault.text, texts_[fault.file]);
-    if (count != 1)
-      return "its text is in " + fault.file + " " + std::to_string(count) + " times, not once";
-    if (fault.text == fault.replacement) return "its replacement is its text";
+    if (!names_.insert(fault.name).second) return "another fault has this name";
+    const std::variant<Site, std::string> site = sources_.find(fault.function, fault.statement);
+    if (const std::string* problem = std::get_if<std::string>(&site)) return *problem;
+    if (normalized(fault.statement).text == normalized(fault.replacement).text)
+      return "the replacement is the statement";
     if (!programs_.contains(fault.program))
-      return std::string(kScript) + " builds no " + fault.program;
+      return std::string(kScript) + " does not build " + fault.program;
     return problem_of_argument(fault);
   }
-  int files() const { return static_cast<int>(texts_.size()); }
+  int files() const { return sources_.files(); }
 
  private:
   std::string problem_of_argument(const Fault& fault) {
     if (fault.program == "ranks_test") return {};  // an engine and a number
     if (fault.program == kGolden)
-      return fs::is_directory(root_ / fault.argument) ? "" : "there is no " + fault.argument;
+      return fs::is_directory(root_ / fault.argument) ? "" : "no such folder: " + fault.argument;
     if (!fault.argument.starts_with(kFilter)) return "no " + std::string(kFilter);
     if (!tests_.contains(fault.program))
       tests_[fault.program] = tests_below(root_ / folder_of(fault.program));
@@ -169,8 +290,9 @@ class ListCheck {
   }
 
   const fs::path& root_;
+  SourceIndex sources_;
+  std::set<std::string> names_;  // of the faults before this one
   std::set<std::string> programs_;
-  std::map<std::string, std::string> texts_;
   std::map<std::string, std::vector<std::string>> tests_;
 };
 
@@ -180,18 +302,34 @@ Report check_mutant_list(const fs::path& root) {
   Report report;
   if (!fs::exists(root / kList)) return report;
   ListCheck check(root);
-  std::istringstream lines(read_file(root / kList));
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    if (line.empty() || line.starts_with('#')) continue;
+  for (const auto& [number, line] : lines_of_list(root)) {
     const std::optional<Fault> fault = fault_of(line);
-    const std::string problem =
-        fault ? check.problem_of(*fault) : "not six fields with '|' between them";
-    if (!problem.empty()) report.findings.push_back({std::string(kList), number, problem});
+    const std::string problem = fault ? check.problem_of(*fault) : "expected six fields between |";
+    if (problem.empty()) continue;
+    report.findings.push_back(
+        {std::string(kList), number, fault ? fault->name + ": " + problem : problem});
   }
   report.files = 1 + check.files();
   return report;
+}
+
+std::string plant_fault(const fs::path& root, std::string_view name) {
+  for (const auto& [number, line] : lines_of_list(root)) {
+    const std::optional<Fault> fault = fault_of(line);
+    if (!fault || fault->name != name) continue;
+    const std::variant<Site, std::string> found =
+        SourceIndex(root).find(fault->function, fault->statement);
+    if (const std::string* problem = std::get_if<std::string>(&found))
+      throw std::runtime_error(fault->name + ": " + *problem);
+    const Site& site = std::get<Site>(found);
+    std::string text = read_file(root / site.path);
+    text.replace(site.begin, site.end - site.begin, fault->replacement);
+    std::ofstream out(root / site.path, std::ios::binary | std::ios::trunc);
+    if (!(out << text) || !out.flush())
+      throw std::runtime_error("cannot write " + (root / site.path).string());
+    return site.path;
+  }
+  throw std::runtime_error("no such fault in " + std::string(kList) + ": " + std::string(name));
 }
 
 }  // namespace bev::lint

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "lint/checks.h"
+#include "lint/definitions.h"
+#include "lint/mutant_list.h"
 #include "lint/source_text.h"
 
 namespace bev::lint {
@@ -230,7 +232,33 @@ const Tree kMutants{
      "TEST(Sum, OfTwo) {\n}\nTEST_P(Sums, OfMany) {\n}\n"
      "INSTANTIATE_TEST_SUITE_P(\n    Of, Sums, testing::Values(1));\n"},
     {"tests/processes/b_test.cpp", "TEST_F(Job, Ends) {\n}\n"},
-    {"src/base/a.cpp", "int a = 1;\nint b = 2;\nint c = 2;\n"}};
+    {"src/base/a.h",
+     "namespace bev {\n"
+     "struct Account {\n"
+     "  explicit Account(int start) : sum_{start}, log_(\"a b\") {}\n"
+     "  int limit = 7;\n"
+     "  int get() const { return sum_; }\n"
+     "};\n"
+     "}  // namespace bev\n"},
+    {"src/base/a.cpp",
+     "#include \"base/a.h\"\n"
+     "namespace bev {\n"
+     "namespace {\n"
+     "constexpr int kTable[] = {1, 2};\n"
+     "}  // namespace\n"
+     "// add(a, b) { return 5; }\n"
+     "int add(int a, int b) {\n"
+     "  if (a > b)  // return 6;\n"
+     "    return a+\n"
+     "        b;\n"
+     "  b += 2; b += 2;\n"
+     "  return b;\n"
+     "}\n"
+     "int add(long a) { return a - 1; }\n"
+     "namespace cpu {\n"
+     "int get() { return kTable[0]; }\n"
+     "}  // namespace cpu\n"
+     "}  // namespace bev\n"}};
 
 Places places_of_faults(const std::string& list) {
   Tree tree = kMutants;
@@ -238,30 +266,51 @@ Places places_of_faults(const std::string& list) {
   return places("mutants", tree);
 }
 
+const std::string kSumTest = " | unit_test | --gtest_filter=Sum.*\n";
+
 TEST(PlantedFault, MutantsAcceptsWhatCanBePlanted) {
   EXPECT_EQ(places_of_faults("# a | comment\n"
                              "\n"
-                             "one | src/base/a.cpp | a = 1 | a = 2 | unit_test | "
+                             "spaces | add | return a + b ; | return a; | unit_test | "
                              "--gtest_filter=Sum.*\n"
-                             "two lines | src/base/a.cpp | = 2;\\nint c | = 3;\\nint c | "
+                             "over a comment | bev::add | if(a > b) return | return | "
                              "unit_test | --gtest_filter=*OfMany/7:S*Two\n"
-                             "nothing | src/base/a.cpp | a = 1; | | process_test | "
+                             "overload | add | a - 1 | a | process_test | "
                              "--gtest_filter=Job.Ends\n"
-                             "ranks | src/base/a.cpp | a = 1 | a = 2 | ranks_test | gloo 2\n"
-                             "golden | src/base/a.cpp | a = 1 | a = 2 | bevatron-golden | "
-                             "tests/golden\n"),
+                             "table | kTable | 1, 2 | | ranks_test | gloo 2\n"
+                             "member | Account | limit = 7 | limit = 8 | bevatron-golden | "
+                             "tests/golden\n"
+                             "qualified | cpu::get | [0] | [1]" +
+                             kSumTest +  //
+                             "constructor | Account::Account | sum_{start} | sum_{}" + kSumTest),
             Places{});
 }
 
 TEST(PlantedFault, MutantsFindsWhatCannotBePlanted) {
-  for (const std::string place :
-       {"src/base/a.cpp | a = 3 | x", "src/base/a.cpp | = 2; | x", "src/base/b.cpp | a = 1 | x",
-        "src/base/a.cpp | int a\\n = 1 | x", "src/base/a.cpp | | x",
-        "src/base/a.cpp | a = 1 | a = 1", "src/base/a.cpp | a = 1 || b | x"}) {
-    EXPECT_EQ(places_of_faults("\nname | " + place + " | unit_test | --gtest_filter=Sum.*\n"),
-              Places{"tests/mutants/list.txt:2"})
+  for (const std::string place : {"add | a = 3; | x",            // the statement is missing
+                                  "add | b += 2; | x",           // the statement is there twice
+                                  "add | return 6; | x",         // the statement is a comment
+                                  "add | returna + b | x",       // white space between words counts
+                                  "Account | \"a  b\" | x",      // white space in literals counts
+                                  "add | | x",                   // no statement
+                                  "add | a - 1 | a-1",           // the replacement changes nothing
+                                  "add | a - 1 || b | x",        // too many fields
+                                  "kTable | return kTable | x",  // the statement is in another
+                                                                 // definition
+                                  "subtract | a - 1 | x",        // the function is missing
+                                  "dd | a - 1 | x",              // the function is missing
+                                  "get | return | x",            // two functions have the name
+                                  "base/a.cpp | a - 1 | x",      // a file is no function
+                                  "Account | sum_(start) | x",   // the statement is missing
+                                  "kTable::Account | limit | x"})  // the function is missing
+    EXPECT_EQ(places_of_faults("\nname | " + place + kSumTest), Places{"tests/mutants/list.txt:2"})
         << place;
-  }
+}
+
+TEST(PlantedFault, MutantsFindsANameThatIsTaken) {
+  EXPECT_EQ(places_of_faults("one | add | a - 1 | a" + kSumTest +  //
+                             "one | add | a - 1 | 0" + kSumTest),
+            Places{"tests/mutants/list.txt:2"});
 }
 
 TEST(PlantedFault, MutantsFindsATestThatIsNotThere) {
@@ -270,10 +319,112 @@ TEST(PlantedFault, MutantsFindsATestThatIsNotThere) {
         "unit_test | --gtest_filter=Sum.*:Product.*", "unit_test | --gtest_filter=Sums.OfMany",
         "unit_test | --gtest_filter=Job.*", "unit_test |", "unit_test", "unit_test | tests/golden",
         "bevatron-golden | tests/gold"}) {
-    EXPECT_EQ(places_of_faults("\nname | src/base/a.cpp | a = 1 | a = 2 | " + test + "\n"),
+    EXPECT_EQ(places_of_faults("\nname | add | a - 1 | a | " + test + "\n"),
               Places{"tests/mutants/list.txt:2"})
         << test;
   }
+}
+
+TEST(PlantFault, ChangesTheStatementAndNothingElse) {
+  Tree files = kMutants;
+  files["tests/mutants/list.txt"] =
+      "sum | add | return a + b | return a" + kSumTest + "bad | add | a + c | a" + kSumTest;
+  const TemporaryTree tree(files);
+  EXPECT_EQ(plant_fault(tree.root(), "sum"), "src/base/a.cpp");
+  std::string expected = files["src/base/a.cpp"];
+  const std::string statement = "return a+\n        b";
+  expected.replace(expected.find(statement), statement.size(), "return a");
+  EXPECT_EQ(read_file(tree.root() / "src/base/a.cpp"), expected);
+  EXPECT_EQ(read_file(tree.root() / "src/base/a.h"), files["src/base/a.h"]);
+  EXPECT_THROW(plant_fault(tree.root(), "bad"), std::runtime_error);
+  EXPECT_THROW(plant_fault(tree.root(), "none"), std::runtime_error);
+}
+
+std::vector<std::string> names_of(std::string_view text) {
+  std::vector<std::string> names;
+  for (const Definition& each : definitions(text)) names.push_back(each.name);
+  return names;
+}
+
+TEST(Definitions, OfFunctions) {
+  EXPECT_EQ(names_of("namespace a::b {\n"
+                     "void f(int x = {3}) noexcept(true) { if (x) { g(); } }\n"
+                     "void declared(int x);\n"
+                     "template <class T, int N = (3 > 2)>\n"
+                     "  requires(N > 1)\n"
+                     "[[nodiscard]] std::function<void(T)> made(T t) { return {}; }\n"
+                     "template <>\n"
+                     "int Store<int>::size<2>() const& { return 0; }\n"
+                     "__global__ void __launch_bounds__(256, 2) kernel(float* x) { x[0] = '{'; }\n"
+                     "auto trailing() -> std::vector<int> { return {}; }\n"
+                     "bool X::operator()(int) const { return true; }\n"
+                     "bool operator==(const X&, const X&) { return true; }\n"
+                     "X::operator bool() const { return true; }\n"
+                     "}\n"
+                     "extern \"C\" int plain() { return 0; }\n"
+                     "extern \"C\" {\nint grouped() { return 0; }\n}\n"
+                     "#define MACRO(x) { \\\n  {\n"
+                     "int main() try { return 0; } catch (...) { return 1; }\n"),
+            (std::vector<std::string>{"a::b::f", "a::b::made", "a::b::Store::size", "a::b::kernel",
+                                      "a::b::trailing", "a::b::X::operator()", "a::b::operator==",
+                                      "a::b::X::operator bool", "plain", "grouped", "main"}));
+}
+
+TEST(Definitions, OfClasses) {
+  EXPECT_EQ(names_of("class Forward;\n"
+                     "class alignas(16) A final : public Base<int>, private Other {\n"
+                     " public:\n"
+                     "  A() : Base<int>{1}, b_(2), c_{} {}\n"
+                     "  ~A() override {}\n"
+                     "  A(const A&) = delete;\n"
+                     "  static constexpr int kLimit = 3;\n"
+                     "  struct Inner { int x{1}; };\n"
+                     "  enum class Kind : int { One = 1, Two };\n"
+                     "  int member = 0, bits : 3;\n"
+                     "};\n"
+                     "struct A::Late { void run() {} };\n"
+                     "A::A(int n) : A() { use(n); }\n"
+                     "template <class T> struct Traits<T*> { };\n"),
+            (std::vector<std::string>{"A", "A::A", "A::~A", "A::kLimit", "A::Inner", "A::Inner::x",
+                                      "A::Kind", "A::member", "A::Late", "A::Late::run", "A::A",
+                                      "Traits"}));
+}
+
+TEST(Definitions, OfFileScopeNames) {
+  const std::vector<Definition> found = definitions(
+      "namespace {\n"
+      "namespace fs = std::filesystem;\n"
+      "using Names = std::vector<int>;\n"
+      "constexpr std::array<int, 2> kPair{1, 2};\n"
+      "const char* const kTexts[2][3] = {{\"};\"}};\n"
+      "const auto lambda = [](int x) { return x < 3; };\n"
+      "struct { int x; } const kRows[] = {{1}};\n"
+      "}\n"
+      "int outside = 1;\n");
+  std::vector<std::string> names;
+  for (const Definition& each : found)
+    if (each.in_unnamed_namespace && each.at_namespace_scope) names.push_back(each.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"fs", "Names", "kPair", "kTexts", "lambda", "kRows"}));
+  EXPECT_EQ(found.back().name, "outside");
+  EXPECT_FALSE(found.back().in_unnamed_namespace);
+}
+
+TEST(Definitions, RangesIncludeHeadAndBody) {
+  const std::string text = "int x;\n// a\nA::A(int n) : n_{n} { use(n); }\nint kY = 2;\n";
+  std::vector<std::string> ranges;
+  for (const Definition& each : definitions(text))
+    ranges.push_back(text.substr(each.begin, each.end - each.begin));
+  EXPECT_EQ(ranges, (std::vector<std::string>{"A::A(int n) : n_{n} { use(n); }", "int kY = 2;"}));
+}
+
+TEST(Definitions, AreDenotedByQualifiedNames) {
+  EXPECT_TRUE(denotes("run", "bev::Stage::run"));
+  EXPECT_TRUE(denotes("Stage::run", "bev::Stage::run"));
+  EXPECT_TRUE(denotes("bev::Stage::run", "bev::Stage::run"));
+  EXPECT_FALSE(denotes("un", "bev::Stage::run"));
+  EXPECT_FALSE(denotes("age::run", "bev::Stage::run"));
+  EXPECT_FALSE(denotes("Stage", "bev::Stage::Stage"));
+  EXPECT_TRUE(denotes("Stage::Stage", "bev::Stage::Stage"));
 }
 
 TEST(PlantedFault, AnEmptyTreeIsNoSuccess) {
