@@ -2,21 +2,20 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <set>
 #include <sstream>
 #include <utility>
 
 #include "lint/mutant_list.h"
 #include "lint/source_text.h"
+#include "lint/source_tree.h"
+#include "lint/structure_checks.h"
 
 namespace bev::lint {
 
 namespace fs = std::filesystem;
 
 namespace {
-
-using Names = std::vector<std::string_view>;
 
 // --- The tables: this is where the rules are changed. ---
 
@@ -71,55 +70,83 @@ constexpr std::array kForbiddenFileWords = {"util",    "utils", "common",  "help
 constexpr std::array kForbiddenNameWords = {"impl",     "helper", "helpers", "manager",
                                             "managers", "util",   "utils"};
 
+// A folder with more files has sub-folders whose names a newcomer would guess.
+constexpr size_t kMostFilesInAFolder = 40;
+
+// Files by concept, not by function: few files may be small.
+constexpr size_t kSmallFileLines = 60, kMostSmallFiles = 350;
+
+// An op has one name for its contract, its backends and its module.
+constexpr std::array<std::string_view, 5> kOpPlaces = {
+    "src/ops", "src/ops/reference", "src/ops/cpu/", "src/ops/cuda/", "src/model"};
+
+// Types that have one name on purpose: an op and its module; the CPU and the CUDA backend of a
+// thing; the vectors of every instruction set.
+constexpr std::array<std::string_view, 7> kSharedTypeNames = {
+    "Attention", "Embedding", "DropoutDraws", "HeadRows", "SmallMProblem", "Vec", "WordVec"};
+
+// Words of our own that names no longer use, and the terms that replaced them. To add a row, rename
+// what is left in src/ first, then write the words of the old name in lower case with blanks
+// between: "found file" finds FoundFile and found_file_. A single word must have no ordinary
+// meaning.
+constexpr std::array kPrivateTerms = {
+    PrivateTerm{"any model", "default model"},
+    PrivateTerm{"begin recording", "begin capture"},
+    PrivateTerm{"blame", "fail with"},
+    PrivateTerm{"choice rule", "sampling"},
+    PrivateTerm{"choose tokens", "sample tokens"},
+    PrivateTerm{"end recording", "end capture"},
+    PrivateTerm{"exchange stream", "communication stream"},
+    PrivateTerm{"few row", "small M"},
+    PrivateTerm{"found file", "untrusted file"},
+    PrivateTerm{"grant", "acknowledge"},
+    PrivateTerm{"issued step", "submitted step"},
+    PrivateTerm{"joins whole", "can fuse residual"},
+    PrivateTerm{"known product", "tuned GEMM"},
+    PrivateTerm{"lease", "parameter gather"},
+    PrivateTerm{"lent", "gathered"},
+    PrivateTerm{"look into", "diagnose"},
+    PrivateTerm{"lt products", "cuBLASLt GEMM"},
+    PrivateTerm{"machine guest", "node client"},
+    PrivateTerm{"machine host", "node server"},
+    PrivateTerm{"mid row", "medium M"},
+    PrivateTerm{"odd steps", "bad steps"},
+    PrivateTerm{"passed through", "streamed buckets"},
+    PrivateTerm{"phantom", "planning"},
+    PrivateTerm{"placed model", "rank model"},
+    PrivateTerm{"product cache", "GEMM autotune cache"},
+    PrivateTerm{"product kind", "GEMM key"},
+    PrivateTerm{"product tuner", "GEMM autotuner"},
+    PrivateTerm{"recorded work", "graph cache"},
+    PrivateTerm{"roll call", "rendezvous wait"},
+    PrivateTerm{"short gradients", "bf16 gradients"},
+    PrivateTerm{"side work", "poll source"},
+    PrivateTerm{"silence watch", "heartbeat monitor"},
+    PrivateTerm{"stage range", "stage layers"},
+    PrivateTerm{"staged product", "shared-memory GEMM"},
+    PrivateTerm{"start anew", "reinitialize"},
+    PrivateTerm{"text forms", "output formats"},
+    PrivateTerm{"time mark", "timer event"},
+    PrivateTerm{"touchy", "precision-sensitive"},
+    PrivateTerm{"wait meter", "wait timer"},
+    PrivateTerm{"wake signal", "event fd"},
+    PrivateTerm{"whole row loss", "cross entropy of full rows"},
+    PrivateTerm{"wish", "request"},
+};
+
+// Sources that a unity build compiles alone, because they have compiler options or definitions of
+// their own, or belong to a plug-in. The comparison is with the beginning of the path for folders
+// and with its end for files.
+constexpr std::array<std::string_view, 7> kSeparateUnits = {
+    "_avx2.cpp",     "_avx512.cpp",      "_portable.cpp",       "src/comm/gloo/",
+    "src/comm/mpi/", "src/comm/plugin/", "/cudnn_attention.cpp"};
+
 // --- What the checks share. ---
 
 template <class Range>
 bool contains(const Range& range, std::string_view value) {
   return std::any_of(std::begin(range), std::end(range),
                      [&](std::string_view each) { return each == value; });
-}
-
-bool is_cpp(const fs::path& path) {
-  return contains(std::array{".h", ".cpp", ".cuh", ".cu"}, path.extension().string());
-}
-
-std::string path_from(const fs::path& root, const fs::path& path) {
-  return path.lexically_relative(root).generic_string();
-}
-
-// The regular files below root/folder, in a fixed order. A folder that is not there has none.
-std::vector<fs::path> files_below(const fs::path& folder) {
-  std::vector<fs::path> files;
-  if (!fs::is_directory(folder)) return files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
-  }
-  std::sort(files.begin(), files.end());
-  return files;
-}
-
-// One C++ file under inspection.
-struct Source {
-  std::string path;  // from the root
-  SourceText text;
-  std::vector<Finding>& findings;
-
-  void report(int line, std::string what) const {
-    findings.push_back({path, line, std::move(what)});
-  }
-};
-
-Report for_each_source(const fs::path& root, const Names& folders,
-                       const std::function<void(const Source&)>& look) {
-  Report report;
-  for (const std::string_view folder : folders) {
-    for (const fs::path& path : files_below(root / folder)) {
-      if (!is_cpp(path)) continue;
-      ++report.files;
-      look({path_from(root, path), source_text(read_file(path)), report.findings});
-    }
-  }
-  return report;
 }
 
 // --- layers ---
@@ -370,6 +397,22 @@ constexpr std::array kChecks = {
     Check{"mutants",
           "A fault of tests/mutants has a function, a statement that is in it once, and a test.",
           check_mutant_list},
+    Check{"folder_size", "A folder is small enough to be read at a glance.",
+          [](const fs::path& root) { return check_folder_size(root, kMostFilesInAFolder); }},
+    Check{"small_files", "A file holds a concept.",
+          [](const fs::path& root) {
+            return check_small_files(root, kSmallFileLines, kMostSmallFiles);
+          }},
+    Check{"file_names", "No two files of src/ have the same name; an op has one name everywhere.",
+          [](const fs::path& root) { return check_file_names(root, kOpPlaces); }},
+    Check{"type_names", "No two types have the same name.",
+          [](const fs::path& root) { return check_type_names(root, kSharedTypeNames); }},
+    Check{"include_order", "The own header first, then system headers, then project headers.",
+          check_include_order},
+    Check{"private_terms", "Names use the terms of the field.",
+          [](const fs::path& root) { return check_private_terms(root, kPrivateTerms); }},
+    Check{"unity_names", "Sources of one library share no name in their unnamed namespaces.",
+          [](const fs::path& root) { return check_unity_names(root, kSeparateUnits); }},
 };
 
 }  // namespace

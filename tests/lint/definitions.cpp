@@ -156,12 +156,37 @@ class Scanner {
     return name;
   }
 
+  // The types between the parentheses at `open`, without names and default values.
+  std::string parameters_of(size_t open) const {
+    std::string types;
+    size_t begin = open + 1;
+    for (size_t at = begin; at <= closing_[open] && at < tokens_.size();) {
+      if (text(at) == "<") {
+        at = std::max(after_angles(at), at + 1);
+      } else if (is_any_of(text(at), {"(", "[", "{"})) {
+        at = after_bracket(at);
+      } else if (text(at) == "," || at == closing_[open]) {
+        size_t end = begin;
+        while (end < at && text(end) != "=") ++end;
+        if (end > begin + 1 && is_word(end - 1) && text(end - 2) != "::") --end;  // its name
+        types += (types.empty() ? "" : ",");
+        for (size_t i = begin; i < end; ++i)
+          types += (i > begin && is_word(i) && is_word(i - 1) ? " " : "") + std::string(text(i));
+        begin = ++at;
+      } else {
+        ++at;
+      }
+    }
+    return types;
+  }
+
   void add(Definition::Kind kind, const std::string& name, const Scope& scope, size_t first,
-           size_t end) {
+           size_t end, std::string parameters = {}) {
     if (name.empty()) return;
     const Token& last = tokens_[std::min(end, tokens_.size()) - 1];
     found_.push_back({.kind = kind,
                       .name = scope.name.empty() ? name : scope.name + "::" + name,
+                      .parameters = std::move(parameters),
                       .in_unnamed_namespace = scope.is_unnamed,
                       .at_namespace_scope = !scope.is_class,
                       .begin = tokens_[first].begin,
@@ -232,6 +257,7 @@ class Scanner {
   size_t scan_named(size_t first, size_t key, size_t last, const Scope& scope) {
     const bool is_class_key = is_any_of(text(key), {"class", "struct", "union", "enum"});
     std::string function;  // once its parameters were seen
+    size_t parameters = 0;
     for (size_t at = key; at < last;) {
       const std::string_view token = text(at);
       if (token == ";" || token == "}") {
@@ -241,12 +267,16 @@ class Scanner {
         if (text(open) == "(") open += 2;
         while (open < last && text(open) != "(") ++open;
         function = name_of(name_begin(at + 1, key), open);
-        at = after_bracket(std::min(open, last - 1));
+        parameters = std::min(open, last - 1);
+        at = after_bracket(parameters);
       } else if (token == "<" && is_word(at - 1)) {
         at = std::max(after_angles(at), at + 1);
       } else if (token == "(") {
         const std::string name = name_of(name_begin(at, key), at);
-        if (function.empty() && !takes_arguments(name)) function = name;
+        if (function.empty() && !takes_arguments(name)) {
+          function = name;
+          parameters = at;
+        }
         at = after_bracket(at);
       } else if (token == "[") {
         at = after_bracket(at);
@@ -261,7 +291,7 @@ class Scanner {
         if (!function.empty()) {
           size_t end = after_bracket(at);
           while (text(end) == "catch") end = after_bracket(after_bracket(end + 1));
-          add(Definition::Kind::Function, function, scope, first, end);
+          add(Definition::Kind::Function, function, scope, first, end, parameters_of(parameters));
           return end;
         }
         return is_class_key ? scan_class(first, key, at, scope)
@@ -344,6 +374,11 @@ std::vector<Definition> definitions(std::string_view text) {
   std::stable_sort(found.begin(), found.end(),
                    [](const Definition& a, const Definition& b) { return a.begin < b.begin; });
   return found;
+}
+
+std::string last_part(const std::string& name) {
+  const size_t colon = name.rfind(':');
+  return colon == std::string::npos ? name : name.substr(colon + 1);
 }
 
 bool denotes(std::string_view name, std::string_view full_name) {

@@ -13,6 +13,8 @@ struct Definition {
   enum class Kind { Function, Class, Variable, Alias };
   Kind kind;
   std::string name;  // qualified: "bev::Block::backward"; unnamed namespaces are left out
+  // The parameter types of a function, "int,const T&": overloads differ in them.
+  std::string parameters;
   bool in_unnamed_namespace;
   bool at_namespace_scope;  // false: a member of a class
   // The bytes of the text from the first word to the closing brace or semicolon, initialiser lists
@@ -22,6 +24,9 @@ struct Definition {
 
 // In the order in which the definitions begin.
 std::vector<Definition> definitions(std::string_view text);
+
+// The name without its qualification: "backward" of "bev::Block::backward".
+std::string last_part(const std::string& name);
 
 // Whether `name`, qualified as far as its author liked, denotes a definition with that full name:
 // "backward" and "Block::backward" denote "bev::Block::backward". A constructor is denoted by

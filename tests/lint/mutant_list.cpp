@@ -14,6 +14,7 @@
 
 #include "lint/definitions.h"
 #include "lint/source_text.h"
+#include "lint/source_tree.h"
 
 namespace bev::lint {
 
@@ -105,17 +106,12 @@ struct Site {
 class SourceIndex {
  public:
   explicit SourceIndex(const fs::path& root) {
-    if (!fs::is_directory(root / "src")) return;
-    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / "src")) {
-      const std::string extension = entry.path().extension().string();
-      if (extension != ".h" && extension != ".cpp" && extension != ".cu" && extension != ".cuh")
-        continue;
+    for (const fs::path& path : files_below(root / "src")) {
+      if (!is_cpp(path)) continue;
       const size_t file = files_.size();
-      files_.push_back({.path = entry.path().lexically_relative(root).generic_string(),
-                        .text = blank_comments(read_file(entry.path()))});
+      files_.push_back({.path = path_from(root, path), .text = blank_comments(read_file(path))});
       for (Definition& definition : definitions(files_.back().text)) {
-        const size_t colon = definition.name.rfind(':');
-        const std::string last = definition.name.substr(colon == std::string::npos ? 0 : colon + 1);
+        const std::string last = last_part(definition.name);
         by_last_name_[last].push_back({file, std::move(definition)});
       }
     }
@@ -160,9 +156,7 @@ class SourceIndex {
   std::vector<const Entry*> entries_of(const std::string& function,
                                        std::set<std::string>& names) const {
     std::vector<const Entry*> entries;
-    const size_t colon = function.rfind(':');
-    const auto found =
-        by_last_name_.find(function.substr(colon == std::string::npos ? 0 : colon + 1));
+    const auto found = by_last_name_.find(last_part(function));
     if (found == by_last_name_.end()) return entries;
     for (const Entry& entry : found->second) {
       if (!denotes(function, entry.definition.name)) continue;

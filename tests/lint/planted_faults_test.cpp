@@ -10,7 +10,6 @@
 #include <string>
 
 #include "lint/checks.h"
-#include "lint/definitions.h"
 #include "lint/mutant_list.h"
 #include "lint/source_text.h"
 
@@ -340,91 +339,140 @@ TEST(PlantFault, ChangesTheStatementAndNothingElse) {
   EXPECT_THROW(plant_fault(tree.root(), "none"), std::runtime_error);
 }
 
-std::vector<std::string> names_of(std::string_view text) {
-  std::vector<std::string> names;
-  for (const Definition& each : definitions(text)) names.push_back(each.name);
-  return names;
+Tree numbered_files(const std::string& folder, int count, const std::string& content = "\n") {
+  Tree files;
+  for (int i = 0; i < count; ++i) files[folder + "/file_" + std::to_string(i) + ".cpp"] = content;
+  return files;
 }
 
-TEST(Definitions, OfFunctions) {
-  EXPECT_EQ(names_of("namespace a::b {\n"
-                     "void f(int x = {3}) noexcept(true) { if (x) { g(); } }\n"
-                     "void declared(int x);\n"
-                     "template <class T, int N = (3 > 2)>\n"
-                     "  requires(N > 1)\n"
-                     "[[nodiscard]] std::function<void(T)> made(T t) { return {}; }\n"
-                     "template <>\n"
-                     "int Store<int>::size<2>() const& { return 0; }\n"
-                     "__global__ void __launch_bounds__(256, 2) kernel(float* x) { x[0] = '{'; }\n"
-                     "auto trailing() -> std::vector<int> { return {}; }\n"
-                     "bool X::operator()(int) const { return true; }\n"
-                     "bool operator==(const X&, const X&) { return true; }\n"
-                     "X::operator bool() const { return true; }\n"
-                     "}\n"
-                     "extern \"C\" int plain() { return 0; }\n"
-                     "extern \"C\" {\nint grouped() { return 0; }\n}\n"
-                     "#define MACRO(x) { \\\n  {\n"
-                     "int main() try { return 0; } catch (...) { return 1; }\n"),
-            (std::vector<std::string>{"a::b::f", "a::b::made", "a::b::Store::size", "a::b::kernel",
-                                      "a::b::trailing", "a::b::X::operator()", "a::b::operator==",
-                                      "a::b::X::operator bool", "plain", "grouped", "main"}));
+TEST(PlantedFault, FolderSizeFindsAFolderWithTooManyFiles) {
+  Tree files = numbered_files("src/base", 40);
+  files.merge(numbered_files("src/base/more", 40));
+  EXPECT_EQ(places("folder_size", files), Places{});
+  files["src/base/notes.md"] = "\n";
+  files.merge(numbered_files("tests/unit", 41));
+  EXPECT_EQ(places("folder_size", files), (Places{"src/base:0", "tests/unit:0"}));
 }
 
-TEST(Definitions, OfClasses) {
-  EXPECT_EQ(names_of("class Forward;\n"
-                     "class alignas(16) A final : public Base<int>, private Other {\n"
-                     " public:\n"
-                     "  A() : Base<int>{1}, b_(2), c_{} {}\n"
-                     "  ~A() override {}\n"
-                     "  A(const A&) = delete;\n"
-                     "  static constexpr int kLimit = 3;\n"
-                     "  struct Inner { int x{1}; };\n"
-                     "  enum class Kind : int { One = 1, Two };\n"
-                     "  int member = 0, bits : 3;\n"
-                     "};\n"
-                     "struct A::Late { void run() {} };\n"
-                     "A::A(int n) : A() { use(n); }\n"
-                     "template <class T> struct Traits<T*> { };\n"),
-            (std::vector<std::string>{"A", "A::A", "A::~A", "A::kLimit", "A::Inner", "A::Inner::x",
-                                      "A::Kind", "A::member", "A::Late", "A::Late::run", "A::A",
-                                      "Traits"}));
+TEST(PlantedFault, SmallFilesFindsTooMany) {
+  std::string large;
+  for (int i = 0; i < 60; ++i) large += "int a;\n";
+  Tree files = numbered_files("src/base", 350);
+  files.merge(numbered_files("src/model", 10, large));
+  EXPECT_EQ(places("small_files", files), Places{});
+  files["src/base/one_more.h"] = large.substr(0, large.size() - 7);
+  EXPECT_EQ(places("small_files", files), Places{"src:0"});
 }
 
-TEST(Definitions, OfFileScopeNames) {
-  const std::vector<Definition> found = definitions(
-      "namespace {\n"
-      "namespace fs = std::filesystem;\n"
-      "using Names = std::vector<int>;\n"
-      "constexpr std::array<int, 2> kPair{1, 2};\n"
-      "const char* const kTexts[2][3] = {{\"};\"}};\n"
-      "const auto lambda = [](int x) { return x < 3; };\n"
-      "struct { int x; } const kRows[] = {{1}};\n"
-      "}\n"
-      "int outside = 1;\n");
-  std::vector<std::string> names;
-  for (const Definition& each : found)
-    if (each.in_unnamed_namespace && each.at_namespace_scope) names.push_back(each.name);
-  EXPECT_EQ(names, (std::vector<std::string>{"fs", "Names", "kPair", "kTexts", "lambda", "kRows"}));
-  EXPECT_EQ(found.back().name, "outside");
-  EXPECT_FALSE(found.back().in_unnamed_namespace);
+TEST(PlantedFault, FileNamesAcceptsSourcesOfAHeaderAndOps) {
+  EXPECT_EQ(places("file_names", {{"src/ops/norm.h", "\n"},
+                                  {"src/ops/norm.cpp", "\n"},
+                                  {"src/ops/reference/norm.cpp", "\n"},
+                                  {"src/ops/cpu/norm.cpp", "\n"},
+                                  {"src/ops/cuda/norm/norm.cu", "\n"},
+                                  {"src/model/norm.h", "\n"},
+                                  {"src/data/loader.h", "\n"},
+                                  {"tests/unit/data/loader.cpp", "\n"}}),
+            Places{});
 }
 
-TEST(Definitions, RangesIncludeHeadAndBody) {
-  const std::string text = "int x;\n// a\nA::A(int n) : n_{n} { use(n); }\nint kY = 2;\n";
-  std::vector<std::string> ranges;
-  for (const Definition& each : definitions(text))
-    ranges.push_back(text.substr(each.begin, each.end - each.begin));
-  EXPECT_EQ(ranges, (std::vector<std::string>{"A::A(int n) : n_{n} { use(n); }", "int kY = 2;"}));
+TEST(PlantedFault, FileNamesFindsTwoFilesWithOneName) {
+  EXPECT_EQ(places("file_names", {{"src/data/resume.h", "\n"}, {"src/train/resume.cpp", "\n"}}),
+            Places{"src/train/resume:0"});
+  EXPECT_EQ(places("file_names", {{"src/ops/norm.h", "\n"}, {"src/train/norm.cpp", "\n"}}),
+            Places{"src/train/norm:0"});
+  EXPECT_EQ(places("file_names", {{"src/ops/cpu/a/norm.h", "\n"}, {"src/ops/cpu/b/norm.h", "\n"}}),
+            Places{"src/ops/cpu/b/norm:0"});
 }
 
-TEST(Definitions, AreDenotedByQualifiedNames) {
-  EXPECT_TRUE(denotes("run", "bev::Stage::run"));
-  EXPECT_TRUE(denotes("Stage::run", "bev::Stage::run"));
-  EXPECT_TRUE(denotes("bev::Stage::run", "bev::Stage::run"));
-  EXPECT_FALSE(denotes("un", "bev::Stage::run"));
-  EXPECT_FALSE(denotes("age::run", "bev::Stage::run"));
-  EXPECT_FALSE(denotes("Stage", "bev::Stage::Stage"));
-  EXPECT_TRUE(denotes("Stage::Stage", "bev::Stage::Stage"));
+TEST(PlantedFault, TypeNamesAcceptsOneNamespaceMembersAndDeclarations) {
+  EXPECT_EQ(places("type_names",
+                   {{"src/base/a.h",
+                     "namespace bev {\nclass Reader {};\ntemplate <class T>\nstruct Traits {};\n"
+                     "template <>\nstruct Traits<int> {};\nstruct Vec {};\n}\n"},
+                    {"src/base/b.h",
+                     "namespace bev::app {\nclass Reader;\nstruct Other { class Reader {}; };\n"
+                     "struct Vec {};\n}\n"},
+                    {"src/base/c.cpp", "namespace bev::net {\nclass Reader {};\n}\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, TypeNamesFindsOneNameInTwoNamespaces) {
+  EXPECT_EQ(
+      places("type_names",
+             {{"src/base/a.h", "namespace bev {\nclass Reader {};\nenum class Kind { A };\n}\n"},
+              {"src/base/b.cuh",
+               "namespace bev::app {\nstruct Reader {};\n\nenum class Kind { A };\n}\n"}}),
+      (Places{"src/base/b.cuh:2", "src/base/b.cuh:4"}));
+}
+
+TEST(PlantedFault, IncludeOrderAcceptsTheOrderOfClangFormat) {
+  EXPECT_EQ(places("include_order", {{"src/base/file.cpp",
+                                      "#include \"base/file.h\"\n\n"
+                                      "#include <fcntl.h>\n#include <unistd.h>\n\n"
+                                      "#include <algorithm>\n#include <vector>\n\n"
+                                      "#include \"base/error.h\"\n#include \"base/format.h\"\n"
+                                      "#ifdef X\n#include <vector>\n#endif\n"},
+                                     {"src/base/file.h", "#include <string>\n"},
+                                     {"tests/unit/base/file_test.cpp",
+                                      "#include \"base/file.h\"\n\n#include <gtest/gtest.h>\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, IncludeOrderFindsALateOwnHeaderAndAWrongOrder) {
+  EXPECT_EQ(
+      places("include_order",
+             {{"src/base/a.cpp", "#include <vector>\n\n#include \"base/a.h\"\n"},
+              {"src/base/b.cpp", "#include \"base/a.h\"\n#include <vector>\n"},
+              {"src/base/c.cpp", "#include <vector>\n#include <fcntl.h>\n"},
+              {"src/base/d.cpp", "#include \"base/b.h\"\n#include \"base/a.h\"\n"}}),
+      (Places{"src/base/a.cpp:3", "src/base/b.cpp:2", "src/base/c.cpp:2", "src/base/d.cpp:2"}));
+}
+
+TEST(PlantedFault, PrivateTermsAcceptsOtherWordsCommentsAndTests) {
+  EXPECT_EQ(places("private_terms", {{"src/base/a.cpp",
+                                      "// A lease.\n#include \"base/lease.h\"\n"
+                                      "int release = 0, found = 0, file_found = 0, narrow = 0;\n"},
+                                     {"tests/a.cpp", "int lease;\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, PrivateTermsFindsFilesAndNames) {
+  EXPECT_EQ(places("private_terms",
+                   {{"src/base/found_file.h", "\n"},
+                    {"src/comm/a.cpp", "class PhantomCommunicator;\nint few_row_product_;\n"},
+                    {"src/time_mark/a.h", "void kBeginLease();\n"}}),
+            (Places{"src/base/found_file.h:0", "src/comm/a.cpp:1", "src/comm/a.cpp:2",
+                    "src/time_mark/a.h:0", "src/time_mark/a.h:1"}));
+}
+
+TEST(PlantedFault, UnityNamesAcceptsAliasesOverloadsAndOtherLibraries) {
+  const std::string names = "namespace bev {\nnamespace {\nint limit() { return 1; }\n}\n}\n";
+  EXPECT_EQ(places("unity_names",
+                   {{"src/base/a.cpp",
+                     names + "namespace {\nnamespace fs = std::filesystem;\nvoid f(int a) {}\n}\n"},
+                    {"src/base/b.cpp",
+                     "namespace {\nnamespace fs =\n    std::filesystem;\n"
+                     "void f(const char* a) {}\nstruct S { int limit() { return 1; } };\n"
+                     "}\nvoid Class::limit() { struct Local {}; }\n"},
+                    {"src/base/kernels_avx2.cpp", names},
+                    {"src/data/a.cpp", names},
+                    {"src/base/c.cpp",
+                     "namespace bev::cpu {\nnamespace {\nint limit() { return 1; }\n}\n}\n"}}),
+            Places{});
+}
+
+TEST(PlantedFault, UnityNamesFindsOneNameInTwoSources) {
+  EXPECT_EQ(places("unity_names", {{"src/base/a.cpp",
+                                    "namespace {\nusing Row = int;\nconstexpr int kLimit = 1;\n"
+                                    "struct Reader {};\nvoid f(int a, B b) {}\n}\n"
+                                    "static int shared() { return 1; }\n"},
+                                   {"src/base/more/b.cpp",
+                                    "namespace {\nusing Row = long;\nconstexpr int kLimit{1};\n"
+                                    "class Reader {};\nint f(int x, B y = {}) { return 1; }\n}\n"
+                                    "static int shared() { return 1; }\n"}}),
+            (Places{"src/base/more/b.cpp:2", "src/base/more/b.cpp:3", "src/base/more/b.cpp:4",
+                    "src/base/more/b.cpp:5", "src/base/more/b.cpp:7"}));
 }
 
 TEST(PlantedFault, AnEmptyTreeIsNoSuccess) {
@@ -432,19 +480,6 @@ TEST(PlantedFault, AnEmptyTreeIsNoSuccess) {
   for (const Check& check : all_checks()) {
     EXPECT_EQ(check.run(tree.root()).files, 0) << check.name;
   }
-}
-
-TEST(SourceText, WordsOfAName) {
-  EXPECT_EQ(words_of("kMaxRank"), (std::vector<std::string>{"k", "max", "rank"}));
-  EXPECT_EQ(words_of("rank_"), std::vector<std::string>{"rank"});
-  EXPECT_EQ(words_of("MLPBlock"), (std::vector<std::string>{"mlp", "block"}));
-  EXPECT_EQ(words_of("AdamV2"), (std::vector<std::string>{"adam", "v2"}));
-}
-
-TEST(SourceText, CommentsAndLiteralsAreBlank) {
-  const SourceText text = source_text("a /* b\nc */ d \"e // f\" g // h\ni 'j' 1'000 k\n");
-  EXPECT_EQ(text.code,
-            (std::vector<std::string>{"a     ", "     d \"      \" g     ", "i ' ' 1'000 k"}));
 }
 
 }  // namespace

@@ -66,6 +66,11 @@ std::string blanked(std::string_view text, bool literals) {
 
 }  // namespace
 
+int line_at(std::string_view text, size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  return 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n'));
+}
+
 bool is_word_char(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
 bool opens_literal(std::string_view text, size_t at) {

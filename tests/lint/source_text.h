@@ -21,6 +21,9 @@ SourceText source_text(std::string_view text);
 std::string blank_comments(std::string_view text);
 std::string blank_comments_and_literals(std::string_view text);
 
+// The line, from 1, of an offset.
+int line_at(std::string_view text, size_t offset);
+
 bool is_word_char(char c);
 
 // Whether a string or a character begins with the quote at `at`; in 1'000'000 it separates digits.
