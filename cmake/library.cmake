@@ -13,6 +13,9 @@ option(BEV_PCH "Precompile the standard headers" ON)
 
 # bev_compile_faster(target level): unity build and precompiled header.
 function(bev_compile_faster target level)
+  if(BEV_SANITIZE)
+    set(level 1)  # higher levels double the time of sanitizer builds
+  endif()
   target_compile_options(${target} PRIVATE "$<$<AND:$<COMPILE_LANGUAGE:CXX>,$<CONFIG:RelWithDebInfo>>:-O${level}>")
   if(BEV_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
