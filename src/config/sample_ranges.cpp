@@ -19,7 +19,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
 }
 
-std::optional<int64_t> number(std::string_view text) {
+std::optional<int64_t> sample_number(std::string_view text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool is_whole = error == std::errc() && end == text.data() + text.size();
@@ -87,9 +87,9 @@ ParsedRanges parse_sample_ranges(std::string_view text) {
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string_view part = trimmed(text.substr(begin, end - begin));
     const size_t dash = part.find('-');
-    const auto first = number(trimmed(part.substr(0, dash)));
+    const auto first = sample_number(trimmed(part.substr(0, dash)));
     const auto last =
-        dash == std::string_view::npos ? first : number(trimmed(part.substr(dash + 1)));
+        dash == std::string_view::npos ? first : sample_number(trimmed(part.substr(dash + 1)));
     if (!first || !last) {
       parsed.why = format("\"{}\" is not a range of samples", part.substr(0, 60));
       return parsed;

@@ -11,7 +11,7 @@ namespace bev {
 namespace {
 
 // The same calls on the null device tell how much memory they take.
-ArenaSizes rehearse(const Config& config, int rank) {
+ArenaSizes evaluation_memory(const Config& config, int rank) {
   DryRunModel rehearsed(config, rank);
   Executor executor(rehearsed.model, 1, {});
   const BatchShape shape = resolve_batch(config);
@@ -66,7 +66,7 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const DeviceConfig& device, 
 
 Executor& LoadedModel::executor() {
   if (!executor_)
-    executor_ = std::make_unique<Executor>(*model_, 1, rehearse(config_, world_.rank()));
+    executor_ = std::make_unique<Executor>(*model_, 1, evaluation_memory(config_, world_.rank()));
   return *executor_;
 }
 

@@ -31,7 +31,7 @@ void require_ids_on_every_rank(const Config& config) {
             vocab, ranks);
 }
 
-ArenaSizes rehearse(const Config& config, int rank) {
+ArenaSizes scoring_memory(const Config& config, int rank) {
   require_ids_on_every_rank(config);
   DryRunModel rehearsed(config, rank);
   const BatchShape shape = resolve_batch(config);
@@ -63,7 +63,8 @@ Scorer::Scorer(LoadedModel& model)
     : model_(model),
       sequences_(model.config().train.micro_batch),
       length_(model.config().train.sequence),
-      pass_(model.placed(), sequences_ * length_, rehearse(model.config(), model.world().rank())),
+      pass_(model.placed(), sequences_ * length_,
+            scoring_memory(model.config(), model.world().rank())),
       shared_(model.device(), kSharedScores * 2 * sizeof(double), "scores") {}
 
 void Scorer::score(const ScoringItems& items, Sink sink, FunctionRef<void(int64_t done)> on_done) {

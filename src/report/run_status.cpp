@@ -71,16 +71,16 @@ void walk_fields(Status& s, Visit&& visit) {
 }
 
 // JSON has no word for what is not finite.
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json finite_number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 struct Writer {
   Json& json;
 
   void operator()(const char* name, RunPhase value) const { json[name] = name_of(value); }
   void operator()(const char* name, int64_t value) const { json[name] = value; }
-  void operator()(const char* name, double value) const { json[name] = number(value); }
+  void operator()(const char* name, double value) const { json[name] = finite_number(value); }
   void operator()(const char* name, const std::optional<double>& value) const {
-    json[name] = value ? number(*value) : Json(nullptr);
+    json[name] = value ? finite_number(*value) : Json(nullptr);
   }
   void operator()(const char* name, const std::string& value) const { json[name] = value; }
 };

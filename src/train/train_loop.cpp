@@ -326,7 +326,7 @@ std::optional<std::span<const HostBatch>> TrainLoop::read(State& course) {
 ExitReason TrainLoop::ending_after(int64_t iteration, const DataLoader::Position& place) const {
   const TrainConfig& t = assembly_.config.train;
   if (t.exit_minutes > 0 && process_seconds() > 60 * t.exit_minutes) return ExitReason::Duration;
-  if (t.exit_samples > 0 && place.consumed >= t.exit_samples) return ExitReason::Dataset;
+  if (t.exit_samples > 0 && place.consumed >= t.exit_samples) return ExitReason::Samples;
   if (t.exit_after > 0 && iteration >= start_.iteration + t.exit_after) return ExitReason::After;
   if (t.exit_interval > 0 && iteration % t.exit_interval == 0) return ExitReason::Interval;
   return ExitReason::Complete;
@@ -436,7 +436,7 @@ TrainSummary TrainLoop::run(const TrainObserver& observer) {
     // Whoever wanted an end before the first step has waited long enough.
     const int64_t most = assembly_.config.train.exit_samples;
     const bool has_enough = most > 0 && start_.consumed_samples >= most;
-    const Agreed agreed = agree(observer, has_enough ? ExitReason::Dataset : ExitReason::Complete);
+    const Agreed agreed = agree(observer, has_enough ? ExitReason::Samples : ExitReason::Complete);
     summary.ending = agreed.ending;
     summary.signal = agreed.wishes.signal;
     if (agreed.wishes.stop && observer.acknowledge)

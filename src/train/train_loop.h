@@ -44,7 +44,7 @@ enum class ExitReason : uint8_t {
   Request,     // the file `stop` in the control folder
   Interval,    // train.exit_interval
   After,       // train.exit_after
-  Dataset,     // train.exit_samples
+  Samples,     // train.exit_samples
   Duration,    // train.exit_minutes
   NonFinite,   // a loss or gradient, and guard.nonfinite says stop
   Spike,       // of a loss or gradient, and the policy says stop

@@ -40,7 +40,7 @@ constexpr std::string_view kSummary =
     "links are the limit.";
 
 // Where ranks are threads.
-constexpr int64_t kMostThreads = 256;
+constexpr int64_t kMostCommThreads = 256;
 
 size_t bytes_flag(const LoadedConfig& loaded, std::string_view flag, size_t otherwise) {
   if (!loaded.has(flag)) return otherwise;
@@ -162,11 +162,11 @@ int bench_comm(std::span<const std::string> args) {
   }
   const int64_t ranks = loaded->config.parallel.ranks;
   BEV_CHECK(
-      ranks > 1 && ranks <= kMostThreads, Usage,
+      ranks > 1 && ranks <= kMostCommThreads, Usage,
       "bench comm with {} rank{}: it times what passes between ranks; legal are --threads 2 to "
       "{}, or a launcher that starts several processes: `bevatron launch --nproc_per_node 2 "
       "bench comm`, `mpirun -n 2 bevatron bench comm`",
-      ranks, ranks == 1 ? "" : "s", kMostThreads);
+      ranks, ranks == 1 ? "" : "s", kMostCommThreads);
   bench_threads(*loaded);
   return 0;
 }

@@ -17,7 +17,7 @@ struct Bin {
   int64_t from = 0, to = 0, documents = 0;
 };
 
-struct Facts {
+struct TokenFileSummary {
   int64_t shortest = 0, longest = 0, empty = 0;  // lengths of sequences; documents without one
   int64_t largest_id = -1;
   std::vector<Bin> histogram;  // 0, 1, 2-3, 4-7, ...
@@ -29,9 +29,9 @@ int64_t document_tokens(const TokenFile& file, int64_t document) {
          file.stream_begin(index.document_begin(document));
 }
 
-Facts facts_of(const TokenFile& file) {
+TokenFileSummary facts_of(const TokenFile& file) {
   const TokenIndex& index = file.index();
-  Facts f;
+  TokenFileSummary f;
   if (index.sequences() > 0) f.shortest = INT64_MAX;
   for (int64_t i = 0; i < index.sequences(); ++i) {
     f.shortest = std::min(f.shortest, index.length(i));
@@ -95,8 +95,8 @@ void print_histogram(const std::vector<Bin>& histogram) {
   }
 }
 
-void print_text(const TokenFile& file, const Facts& f, const std::vector<ShownDocument>& shown,
-                const FlagValues& flags) {
+void print_text(const TokenFile& file, const TokenFileSummary& f,
+                const std::vector<ShownDocument>& shown, const FlagValues& flags) {
   const TokenIndex& index = file.index();
   print_row("token file", file.prefix().string());
   print_row("type", std::string(name_of(index.type())));
@@ -123,8 +123,8 @@ void print_text(const TokenFile& file, const Facts& f, const std::vector<ShownDo
   }
 }
 
-void print_json(const TokenFile& file, const Facts& f, const std::vector<ShownDocument>& shown,
-                const FlagValues& flags) {
+void print_json(const TokenFile& file, const TokenFileSummary& f,
+                const std::vector<ShownDocument>& shown, const FlagValues& flags) {
   const TokenIndex& index = file.index();
   Json histogram = Json::array(), documents = Json::array();
   for (const Bin& bin : f.histogram)
@@ -154,7 +154,7 @@ void print_json(const TokenFile& file, const Facts& f, const std::vector<ShownDo
 
 void inspect_tokens(const std::string& path, const FlagValues& flags) {
   const TokenFile file(path);
-  const Facts facts = facts_of(file);
+  const TokenFileSummary facts = facts_of(file);
   const std::vector<ShownDocument> shown = documents_of(file, flags);
   if (flags.has("--json"))
     print_json(file, facts, shown, flags);

@@ -15,7 +15,7 @@ namespace bev::app {
 namespace {
 
 // Where ranks are threads.
-constexpr int64_t kMostThreads = 256;
+constexpr int64_t kMostInferenceThreads = 256;
 constexpr int64_t kMostInferenceRanks = 1 << 20;
 
 // A number of ranks by one of its two names, and which.
@@ -29,7 +29,7 @@ int64_t ranks_flag(const FlagValues& flags, const VerbFlag& own, const VerbFlag&
 }
 
 // Ranks that share a GPU disturb each other's timing.
-DeviceConfig device_of_rank(const Config& config, bool shares_gpu) {
+DeviceConfig inference_device(const Config& config, bool shares_gpu) {
   DeviceConfig device = config.device;
   device.threads = threads_of_rank(config);
   if (shares_gpu) device.tune = false;
@@ -55,10 +55,10 @@ InferenceRanks::InferenceRanks(const FlagValues& flags, std::optional<RankEnviro
               environment_->size, parallel_.tensor, parallel_.pipeline, parallel_.ranks,
               environment_->size);
   } else {
-    BEV_CHECK(parallel_.ranks <= kMostThreads, Usage,
+    BEV_CHECK(parallel_.ranks <= kMostInferenceThreads, Usage,
               "{} tensor x {} pipeline = {} ranks, each a thread of this process; legal are 1 to "
               "{}, and more where a launcher starts a process for each (docs/launching.md)",
-              parallel_.tensor, parallel_.pipeline, parallel_.ranks, kMostThreads);
+              parallel_.tensor, parallel_.pipeline, parallel_.ranks, kMostInferenceThreads);
   }
 }
 
@@ -94,7 +94,8 @@ void InferenceRanks::run_process(const Config& config,
     launched.require_same_on_ranks("the model", print_config(config, {}));
     Config own = config;
     own.device.threads = launched.threads(config.device.threads);
-    const std::unique_ptr<Device> device = make_device(device_of_rank(own, launched.shares_gpu()));
+    const std::unique_ptr<Device> device =
+        make_device(inference_device(own, launched.shares_gpu()));
     const std::unique_ptr<Communicator> world = launched.make_world(*device);
     body({*device, *world, launched.rank() == 0});
   });
@@ -106,7 +107,8 @@ void InferenceRanks::run_threads(const Config& config,
   const auto ranks = static_cast<int>(config.parallel.ranks);
   run_ranks(ranks, std::chrono::duration_cast<std::chrono::milliseconds>(limit),
             [&](Communicator& world) {
-              const std::unique_ptr<Device> device = make_device(device_of_rank(config, ranks > 1));
+              const std::unique_ptr<Device> device =
+                  make_device(inference_device(config, ranks > 1));
               body({*device, world, world.rank() == 0});
             });
 }

@@ -177,7 +177,7 @@ std::string ending_words(const TrainSummary& s) {
     case ExitReason::Request: return "stopped by the control folder";
     case ExitReason::Interval: return "stopped by train.exit_interval";
     case ExitReason::After: return "stopped by train.exit_after";
-    case ExitReason::Dataset: return "stopped by train.exit_samples";
+    case ExitReason::Samples: return "stopped by train.exit_samples";
     case ExitReason::Duration: return "stopped by train.exit_minutes";
     case ExitReason::NonFinite: return "stopped by a number that is not finite";
     case ExitReason::Spike: return "stopped by a spike";
@@ -199,7 +199,7 @@ std::string exit_lines(const TrainSummary& s, const std::string& checkpoint) {
       break;
     case ExitReason::Interval:
     case ExitReason::After:
-    case ExitReason::Dataset:
+    case ExitReason::Samples:
     case ExitReason::Request:
       lines = format("exiting program at iteration {}\n", s.iterations);
       break;

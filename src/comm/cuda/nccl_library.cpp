@@ -16,7 +16,7 @@ std::string version_text(int code) {
 
 NcclLibrary::NcclLibrary() {
   std::string why;
-  library = SharedLibrary::open({"libnccl.so.2"}, why);
+  library = CudaLibrary::open({"libnccl.so.2"}, why);
   BEV_CHECK(library.loaded(), Comm,
             "NCCL, by which ranks on several GPUs exchange tensors, is missing: {}. NVIDIA's "
             "package libnccl2 has it; LD_LIBRARY_PATH may name its folder",

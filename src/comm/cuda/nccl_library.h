@@ -13,7 +13,7 @@ struct NcclLibrary {
   // Throws a Comm error where the library cannot be loaded, is too old or lacks a function.
   NcclLibrary();
 
-  SharedLibrary library;
+  CudaLibrary library;
   std::string version;  // "2.28.9"
   decltype(&ncclGetErrorString) error_string = nullptr;
   decltype(&ncclGetLastError) last_error = nullptr;

@@ -49,7 +49,7 @@ ncclUniqueId from_hex(const std::string& text) {
   return id;
 }
 
-void begin_watch(NcclComm::RunningStats& watched, const char* what, uint64_t number,
+void begin_watch(NcclComm::PendingCall& watched, const char* what, uint64_t number,
                  cudaStream_t stream) {
   if (watched.done == nullptr) {
     check_cuda(cudaEventCreateWithFlags(&watched.done, cudaEventDisableTiming), "making an event");
@@ -295,7 +295,7 @@ std::string NcclPool::look_at(NcclComm& comm) const {
     return format("NCCL, moving data among {} (call {} of the group or an earlier one): {}",
                   rank_words(comm.ranks), comm.calls, nccl_.words(result, comm.handle));
   }
-  NcclComm::RunningStats& watched = comm.watched;
+  NcclComm::PendingCall& watched = comm.watched;
   if (watched.what == nullptr) return {};
   // What else goes wrong on the GPU is found by the thread that uses it.
   if (cudaEventQuery(watched.done) != cudaErrorNotReady) {

@@ -22,7 +22,7 @@ namespace bev::cuda {
 // One communicator of NCCL's.
 struct NcclComm {
   // A call that was under way when it was last looked.
-  struct RunningStats {
+  struct PendingCall {
     const char* what = nullptr;  // null: none
     uint64_t number = 0;
     std::chrono::steady_clock::time_point since{};
@@ -32,7 +32,7 @@ struct NcclComm {
   std::vector<int> ranks;  // of the world, in the order of NCCL's own numbers
   ncclComm_t handle = nullptr;
   uint64_t calls = 0;
-  RunningStats watched{};
+  PendingCall watched{};
 };
 
 // A pipe from one rank to another, with a communicator of its own: NCCL does the operations of one

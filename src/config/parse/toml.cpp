@@ -71,7 +71,7 @@ std::string bracketed(const std::vector<std::string>& names) {
 }
 
 // A key as a message can show it: control characters escaped, not endless.
-std::string shown(std::string_view key) {
+std::string shown_key(std::string_view key) {
   const bool bare = !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
            c == '-';
@@ -103,9 +103,9 @@ std::optional<Value> texts_of(const toml::array& list) {
   return texts;
 }
 
-class Reader {
+class TomlReader {
  public:
-  Reader(std::string_view name, Findings& findings) : name_(name), findings_(findings) {}
+  TomlReader(std::string_view name, Findings& findings) : name_(name), findings_(findings) {}
 
   std::vector<Assignment> read(const toml::table& file) {
     const std::vector<std::string> sections = section_names();
@@ -199,7 +199,7 @@ class Reader {
     }
     std::string wanted(key);
     std::replace(wanted.begin(), wanted.end(), '-', '_');
-    Problem problem{.what = format("[{}] has no key {}", section, shown(key)),
+    Problem problem{.what = format("[{}] has no key {}", section, shown_key(key)),
                     .where = where,
                     .why = {},
                     .legal = {}};
@@ -222,7 +222,7 @@ class Reader {
     const std::vector<std::string> sections = section_names();
     if (!node.is_table() && !node.is_array()) {
       const std::string paths = paths_with_key(key);
-      found_.push_back({.what = format("{} stands outside of a section", shown(key)),
+      found_.push_back({.what = format("{} stands outside of a section", shown_key(key)),
                         .where = where,
                         .why = "every key belongs to a section",
                         .legal = paths.empty() ? format("sections: {}", bracketed(sections))
@@ -230,7 +230,7 @@ class Reader {
       return;
     }
     const std::string near = nearest(key, sections);
-    found_.push_back({.what = format("there is no section {}", shown(key)),
+    found_.push_back({.what = format("there is no section {}", shown_key(key)),
                       .where = where,
                       .why = {},
                       .legal = near.empty() ? format("sections: {}", bracketed(sections))
@@ -301,7 +301,7 @@ std::vector<Assignment> parse_toml(std::string_view text, std::string_view name,
     return {};
   }
   try {
-    return Reader(name, findings).read(toml::parse(text));
+    return TomlReader(name, findings).read(toml::parse(text));
   } catch (const toml::parse_error& error) {
     unread(findings, {.what = "the configuration file is not valid TOML",
                       .where = format("{}:{}", name, error.source().begin.line),

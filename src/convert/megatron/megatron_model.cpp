@@ -169,11 +169,10 @@ MegatronModel parse_megatron_model(const Json& json, std::string_view source) {
   MegatronModel model;
   model.model = read_args(*args);
   const double version = f.number_or("checkpoint_version", 0);
-  model.order = version >= 2   ? QkvOrder::ProcessGroups
+  model.order = version >= 2   ? QkvOrder::Groups
                 : version >= 1 ? QkvOrder::HeadsLast
                                : QkvOrder::ThreeHeads;
-  BEV_CHECK(model.order == QkvOrder::ProcessGroups || model.model.kv_heads == model.model.heads,
-            Data,
+  BEV_CHECK(model.order == QkvOrder::Groups || model.model.kv_heads == model.model.heads, Data,
             "{}: checkpoint_version = {} is older than groups of queries, but num_query_groups = "
             "{}",
             source, version, model.model.kv_heads);

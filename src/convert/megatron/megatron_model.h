@@ -14,9 +14,9 @@ namespace bev {
 
 // How the rows of a fused matrix of queries, keys and values follow each other.
 enum class QkvOrder : uint8_t {
-  ThreeHeads,     // version 0: all q, all k, all v of a rank
-  HeadsLast,      // version 1: of each row of a head, q, k and v
-  ProcessGroups,  // from version 2: of each group, its q heads, k, v
+  ThreeHeads,  // version 0: all q, all k, all v of a rank
+  HeadsLast,   // version 1: of each row of a head, q, k and v
+  Groups,      // from version 2: of each group, its q heads, k, v
 };
 
 struct MegatronShard {
@@ -26,7 +26,7 @@ struct MegatronShard {
 
 struct MegatronModel {
   ModelConfig model;  // vocab_multiple is 1
-  QkvOrder order = QkvOrder::ProcessGroups;
+  QkvOrder order = QkvOrder::Groups;
   int64_t tensor = 1, pipeline = 1, chunks = 1;
   int64_t iteration = 0;
   std::vector<MegatronShard> shards;  // [pipeline][tensor]

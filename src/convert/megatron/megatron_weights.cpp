@@ -43,7 +43,7 @@ std::vector<RowRun> qkv_runs(const MegatronModel& m) {
         for (int64_t row = 0; row < size; ++row)
           runs.push_back({ours + row, rank, (local * size + row) * 3 + part, 1});
         break;
-      case QkvOrder::ProcessGroups: {
+      case QkvOrder::Groups: {
         const int64_t group = part == 0 ? local / in_group : local;
         const int64_t place = part == 0 ? local % in_group : in_group + part - 1;
         runs.push_back({ours, rank, (group * (in_group + 2) + place) * size, size});

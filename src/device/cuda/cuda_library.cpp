@@ -22,7 +22,7 @@ std::vector<std::string> folders() {
 
 }  // namespace
 
-SharedLibrary SharedLibrary::open(const std::vector<std::string>& names, std::string& why) {
+CudaLibrary CudaLibrary::open(const std::vector<std::string>& names, std::string& why) {
   std::vector<std::string> paths;
   std::string tried;
   for (const std::string& folder : folders()) {
@@ -31,12 +31,12 @@ SharedLibrary SharedLibrary::open(const std::vector<std::string>& names, std::st
       tried += (tried.empty() ? "" : ", ") + paths.back();
     }
   }
-  SharedLibrary library(paths, why);
+  CudaLibrary library(paths, why);
   if (!library.loaded()) why = format("none of {} could be loaded: {}", tried, why);
   return library;
 }
 
-void* SharedLibrary::require(const char* symbol) const {
+void* CudaLibrary::require(const char* symbol) const {
   void* address = find(symbol);
   BEV_CHECK(address != nullptr, Device, "{} has no {}: it is of another version than this program",
             path(), symbol);

@@ -8,14 +8,14 @@
 
 namespace bev::cuda {
 
-class SharedLibrary : public bev::SharedLibrary {
+class CudaLibrary : public bev::SharedLibrary {
  public:
-  SharedLibrary() = default;
+  CudaLibrary() = default;
 
   // Opens the first of `names` that loads: as the loader finds it (LD_LIBRARY_PATH, rpath), then in
   // the folders of the CUDA toolkit. Where none does, the result is not loaded() and `why` says
   // what was tried and what the loader answered.
-  static SharedLibrary open(const std::vector<std::string>& names, std::string& why);
+  static CudaLibrary open(const std::vector<std::string>& names, std::string& why);
 
   // Throws a Device error where the library has no such symbol. F: a pointer to a function.
   template <class F>
@@ -24,7 +24,7 @@ class SharedLibrary : public bev::SharedLibrary {
   }
 
  private:
-  SharedLibrary(const std::vector<std::string>& paths, std::string& why)
+  CudaLibrary(const std::vector<std::string>& paths, std::string& why)
       : bev::SharedLibrary(paths, Symbols::Own, why) {}
   void* require(const char* symbol) const;
 };

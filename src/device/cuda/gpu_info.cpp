@@ -29,29 +29,29 @@ void set_version(LibraryInfo& facts, int number) {
 }
 
 // The file behind it, where the loader says.
-std::string file_of(const SharedLibrary& library) {
+std::string file_of(const CudaLibrary& library) {
   link_map* map = nullptr;
   void* answer = static_cast<void*>(&map);
   const bool known = ::dlinfo(library.handle(), RTLD_DI_LINKMAP, answer) == 0 && *map->l_name != 0;
   return known ? map->l_name : library.path();
 }
 
-SharedLibrary open_library(LibraryInfo& facts, const std::vector<std::string>& names) {
-  SharedLibrary library = SharedLibrary::open(names, facts.why);
+CudaLibrary open_library(LibraryInfo& facts, const std::vector<std::string>& names) {
+  CudaLibrary library = CudaLibrary::open(names, facts.why);
   if (library.loaded()) facts.path = file_of(library);
   return library;
 }
 
 // `symbol` returns the number of the version.
 void find_library(LibraryInfo& facts, const std::vector<std::string>& names, const char* symbol) {
-  const SharedLibrary library = open_library(facts, names);
+  const CudaLibrary library = open_library(facts, names);
   if (const auto version = reinterpret_cast<size_t (*)()>(library.find(symbol))) {
     set_version(facts, static_cast<int>(version()));
   }
 }
 
 void find_nccl(LibraryInfo& facts) {
-  const SharedLibrary library = open_library(facts, {"libnccl.so.2"});
+  const CudaLibrary library = open_library(facts, {"libnccl.so.2"});
   const auto version = reinterpret_cast<int (*)(int*)>(library.find("ncclGetVersion"));
   int number = 0;
   if (version != nullptr && version(&number) == 0) set_version(facts, number);

@@ -41,7 +41,7 @@ bool Nvml::call(const char* name, Args... args) const {
   return function != nullptr && function(args...) == kSuccess;
 }
 
-Nvml::Nvml(LibraryInfo& facts) : library_(SharedLibrary::open({"libnvidia-ml.so.1"}, facts.why)) {
+Nvml::Nvml(LibraryInfo& facts) : library_(CudaLibrary::open({"libnvidia-ml.so.1"}, facts.why)) {
   if (!library_.loaded()) return;
   facts.path = library_.path();
   const auto start = reinterpret_cast<int (*)()>(library_.find("nvmlInit_v2"));

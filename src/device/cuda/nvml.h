@@ -32,7 +32,7 @@ class Nvml {
   bool call(const char* name, Args... args) const;
   std::vector<GpuProcess> processes(GpuHandle gpu) const;
 
-  SharedLibrary library_;
+  CudaLibrary library_;
   bool started_ = false;
 };
 

@@ -308,7 +308,7 @@ RunAxis::RunAxis(const RunMetrics& metrics, PlotAxis axis) {
     double here = 0;
     switch (axis) {
       case PlotAxis::Iterations: here = static_cast<double>(point.iteration); break;
-      case PlotAxis::Dataset:
+      case PlotAxis::Samples:
       case PlotAxis::Tokens: here = static_cast<double>(point.consumed_samples) * per_sample; break;
       case PlotAxis::Hours: here = finite_or_zero(seconds / 3600); break;
     }

@@ -15,7 +15,7 @@ namespace bev {
 
 // Where the iterations of a run stand on the horizontal axis.
 
-enum class PlotAxis : uint8_t { Iterations, Dataset, Tokens, Hours };
+enum class PlotAxis : uint8_t { Iterations, Samples, Tokens, Hours };
 
 std::string_view label_of(PlotAxis axis);
 

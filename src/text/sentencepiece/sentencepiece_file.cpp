@@ -243,9 +243,9 @@ uint32_t read_u32(std::string_view bytes, size_t at) {
 
 // A unit of the double array (darts-clone): a leaf holds a value; any other unit holds the byte
 // that leads to it, whether a rule ends there, and where its children are.
-class Unit {
+class DoubleArrayUnit {
  public:
-  explicit Unit(uint32_t bits) : bits_(bits) {}
+  explicit DoubleArrayUnit(uint32_t bits) : bits_(bits) {}
   uint32_t value() const { return bits_ & 0x7FFFFFFF; }
   bool reached_by(uint32_t byte) const { return (bits_ & 0x800000FF) == byte; }
   bool ends_rule() const { return (bits_ >> 8 & 1) != 0; }
@@ -285,11 +285,13 @@ class TrieWalk {
     int8_t below;             // at most, nested below
   };
 
-  Unit unit(uint32_t at) const { return Unit(read_u32(units_, size_t{at} * 4)); }
+  DoubleArrayUnit unit(uint32_t at) const {
+    return DoubleArrayUnit(read_u32(units_, size_t{at} * 4));
+  }
   bool inside(uint32_t at) const { return at < units_.size() / 4; }
 
   void open(uint32_t node) {
-    const Unit here = unit(node);
+    const DoubleArrayUnit here = unit(node);
     const uint32_t children = node ^ here.offset();
     // The children's places differ in the last byte alone.
     if (!inside(children | 0xFF)) {

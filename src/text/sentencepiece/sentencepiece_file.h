@@ -9,14 +9,7 @@
 
 namespace bev {
 
-enum class PieceType : uint8_t {
-  Normal = 1,
-  Unknown,
-  CoordinationClient,
-  UserDefined,
-  Unused,
-  Byte
-};
+enum class PieceType : uint8_t { Normal = 1, Unknown, Control, UserDefined, Unused, Byte };
 enum class SentencePieceModel : uint8_t { Unigram = 1, Bpe, Word, Char };
 
 struct SentencePieceFacts {

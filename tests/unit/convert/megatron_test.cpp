@@ -254,7 +254,7 @@ TEST(MegatronModel, Settings) {
   json["checkpoint_version"] = 1.0;
   EXPECT_EQ(parsed().order, QkvOrder::HeadsLast);
   json["checkpoint_version"] = 2.0;
-  EXPECT_EQ(parsed().order, QkvOrder::ProcessGroups);
+  EXPECT_EQ(parsed().order, QkvOrder::Groups);
   Json& args = json["args"];
   args["bias_gelu_fusion"] = false;
   EXPECT_EQ(model().activation, Activation::GeluErf);

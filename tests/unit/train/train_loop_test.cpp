@@ -229,7 +229,7 @@ TEST(Trainer, EndsAfterSoManySamples) {
   c.data.skip = "3-6";
   TrainerRun run(c);
   const TrainSummary summary = run.run();
-  EXPECT_EQ(summary.ending, ExitReason::Dataset);
+  EXPECT_EQ(summary.ending, ExitReason::Samples);
   EXPECT_EQ(summary.iterations, 3);
 }
 
@@ -240,7 +240,7 @@ TEST(Trainer, EndsAtOnceWithEnoughSamples) {
   TrainerRun run(c);
   const TrainSummary summary =
       run.run_from({.iteration = 2, .consumed_samples = 8, .data_position = 8});
-  EXPECT_EQ(summary.ending, ExitReason::Dataset);
+  EXPECT_EQ(summary.ending, ExitReason::Samples);
   EXPECT_EQ(summary.ran, 0);
 }
 

@@ -272,12 +272,12 @@ CudnnAttention::CudnnAttention(std::unique_ptr<State> state) : state_(std::move(
 CudnnAttention::~CudnnAttention() = default;
 
 std::unique_ptr<CudnnAttention> CudnnAttention::load(Gpu& gpu, std::string& why) {
-  const SharedLibrary cudnn = SharedLibrary::open({format("libcudnn.so.{}", CUDNN_MAJOR)}, why);
+  const CudaLibrary cudnn = CudaLibrary::open({format("libcudnn.so.{}", CUDNN_MAJOR)}, why);
   if (!cudnn.loaded()) return nullptr;
   // The frontend asks for the runtime by this name alone, which finds it wherever it was loaded
   // from, and prefers that of CUDA 12 unless told.
   const std::string runtime = format("libcudart.so.{}", CUDART_VERSION / 1000);
-  if (!SharedLibrary::open({runtime}, why).loaded()) return nullptr;
+  if (!CudaLibrary::open({runtime}, why).loaded()) return nullptr;
   ::setenv("CUDNN_FRONTEND_CUDART_LIB_NAME", runtime.c_str(), 0);
   cudnn_frontend::cudnn_dlhandle = cudnn.handle();
   auto state = std::make_unique<State>(gpu);

@@ -174,7 +174,7 @@ std::string CublasLtGemm::name_of(const cublasLtMatmulAlgo_t& algorithm, bool fu
 
 CublasLt::CublasLt() {
   std::string why;
-  library = SharedLibrary::open({format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)}, why);
+  library = CudaLibrary::open({format("libcublasLt.so.{}", CUBLAS_VER_MAJOR)}, why);
   BEV_CHECK(
       library.loaded(), Device,
       "cuBLASLt, which multiplies matrices on the GPU, is missing: {}. It comes with the CUDA "

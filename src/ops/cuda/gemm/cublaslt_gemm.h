@@ -18,7 +18,7 @@ struct CublasLt {
   // Throws a Device error where the library cannot be loaded or lacks a function.
   CublasLt();
 
-  SharedLibrary library;
+  CudaLibrary library;
   decltype(&cublasLtCreate) create = nullptr;
   decltype(&cublasLtDestroy) destroy = nullptr;
   decltype(&cublasLtGetVersion) version = nullptr;

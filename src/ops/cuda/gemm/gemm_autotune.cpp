@@ -133,8 +133,8 @@ GemmAutotuneCache::GemmAutotuneCache(const std::filesystem::path& folder, const 
   known_ = read();
 }
 
-GemmAutotuneCache::GemmDispatch GemmAutotuneCache::read() const {
-  GemmDispatch products;
+GemmAutotuneCache::TunedGemms GemmAutotuneCache::read() const {
+  TunedGemms products;
   std::error_code ignored;
   if (file_.empty() || !std::filesystem::exists(file_, ignored)) return products;
   try {
@@ -169,7 +169,7 @@ void GemmAutotuneCache::put(const GemmKey& kind, const TunedGemm& product) {
   fresh_[kind] = product;
 }
 
-std::string GemmAutotuneCache::text_of(const GemmDispatch& products) const {
+std::string GemmAutotuneCache::text_of(const TunedGemms& products) const {
   Json list = Json::array();
   for (const auto& [kind, product] : products) list.push_back(json_of(kind, product));
   return Json{{"format", kFormat}, {"gpu", gpu_}, {"library", library_version_}, {"products", list}}
@@ -181,7 +181,7 @@ std::string GemmAutotuneCache::save() {
   if (file_.empty() || fresh_.empty()) return {};
   try {
     std::filesystem::create_directories(file_.parent_path());
-    GemmDispatch all = read();
+    TunedGemms all = read();
     for (const auto& [kind, product] : fresh_) all[kind] = product;
     AtomicFile file(file_);
     file.write(text_of(all));

@@ -77,14 +77,14 @@ class GemmAutotuneCache {
   const std::filesystem::path& file() const { return file_; }
 
  private:
-  using GemmDispatch = std::unordered_map<GemmKey, TunedGemm, PlanKeyHash>;
-  GemmDispatch read() const;
-  std::string text_of(const GemmDispatch& products) const;
+  using TunedGemms = std::unordered_map<GemmKey, TunedGemm, PlanKeyHash>;
+  TunedGemms read() const;
+  std::string text_of(const TunedGemms& products) const;
 
   std::filesystem::path file_;
   std::string gpu_;
   size_t library_version_;
-  GemmDispatch known_, fresh_;
+  TunedGemms known_, fresh_;
 };
 
 }  // namespace bev::cuda

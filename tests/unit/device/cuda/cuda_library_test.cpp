@@ -8,9 +8,9 @@ namespace bev::cuda {
 namespace {
 
 // Fails when a library that the loader finds is looked for in guessed folders only.
-TEST(SharedLibrary, OpensTheFirstThatLoads) {
+TEST(CudaLibrary, OpensTheFirstThatLoads) {
   std::string why;
-  const SharedLibrary library = SharedLibrary::open({"libabsent.so.1", "libm.so.6"}, why);
+  const CudaLibrary library = CudaLibrary::open({"libabsent.so.1", "libm.so.6"}, why);
   ASSERT_TRUE(library.loaded()) << why;
   EXPECT_EQ(library.path(), "libm.so.6");
   double (*cosine)(double) = nullptr;
@@ -19,9 +19,9 @@ TEST(SharedLibrary, OpensTheFirstThatLoads) {
 }
 
 // Fails when a person cannot see from the message where the program has looked.
-TEST(SharedLibrary, SaysWhatWasTried) {
+TEST(CudaLibrary, SaysWhatWasTried) {
   std::string why;
-  const SharedLibrary library = SharedLibrary::open({"libabsent.so.1"}, why);
+  const CudaLibrary library = CudaLibrary::open({"libabsent.so.1"}, why);
   EXPECT_FALSE(library.loaded());
   EXPECT_EQ(library.find("cos"), nullptr);
   EXPECT_NE(why.find("libabsent.so.1, "), std::string::npos) << why;
@@ -30,9 +30,9 @@ TEST(SharedLibrary, SaysWhatWasTried) {
 }
 
 // Fails when a function that an older library lacks is called as null.
-TEST(SharedLibrary, NamesTheMissingFunction) {
+TEST(CudaLibrary, NamesTheMissingFunction) {
   std::string why;
-  const SharedLibrary library = SharedLibrary::open({"libm.so.6"}, why);
+  const CudaLibrary library = CudaLibrary::open({"libm.so.6"}, why);
   void (*function)() = nullptr;
   test::expect_error(ErrorKind::Device, "libm.so.6 has no no_such_function",
                      [&] { library.resolve(function, "no_such_function"); });

@@ -35,12 +35,12 @@ const Panel& panel_of(const Figure& figure, std::string_view title) {
 TEST(RunAxis, OfEachKind) {
   const RunMetrics metrics = falling(10);
   EXPECT_EQ(RunAxis(metrics, PlotAxis::Iterations).positions().back(), 10);
-  EXPECT_EQ(RunAxis(metrics, PlotAxis::Dataset).positions().back(), 80);
+  EXPECT_EQ(RunAxis(metrics, PlotAxis::Samples).positions().back(), 80);
   EXPECT_EQ(RunAxis(metrics, PlotAxis::Tokens).positions().back(), 80 * 32);
   EXPECT_DOUBLE_EQ(RunAxis(metrics, PlotAxis::Hours).positions().back(), 5.0 / 3600);
-  EXPECT_EQ(RunAxis(metrics, PlotAxis::Dataset).after(3), 24);
-  EXPECT_EQ(RunAxis(metrics, PlotAxis::Dataset).after(0), 8);
-  EXPECT_EQ(RunAxis(metrics, PlotAxis::Dataset).after(99), 80);
+  EXPECT_EQ(RunAxis(metrics, PlotAxis::Samples).after(3), 24);
+  EXPECT_EQ(RunAxis(metrics, PlotAxis::Samples).after(0), 8);
+  EXPECT_EQ(RunAxis(metrics, PlotAxis::Samples).after(99), 80);
 }
 
 TEST(RunAxis, NeverGoesBackAndSaysWhatItDoesNotKnow) {
@@ -48,14 +48,14 @@ TEST(RunAxis, NeverGoesBackAndSaysWhatItDoesNotKnow) {
   metrics.iterations[2].consumed_samples = 3;
   metrics.iterations[1].seconds = NAN;
   metrics.iterations[3].seconds = -7;
-  EXPECT_EQ(RunAxis(metrics, PlotAxis::Dataset).positions(), (std::vector<double>{8, 16, 16, 32}));
+  EXPECT_EQ(RunAxis(metrics, PlotAxis::Samples).positions(), (std::vector<double>{8, 16, 16, 32}));
   EXPECT_EQ(RunAxis(metrics, PlotAxis::Hours).positions().back(), 1.0 / 3600);
   for (IterationPoint& point : metrics.iterations) {
     point.consumed_samples = point.global_batch = 0;
     point.seconds = point.tokens_per_second = NAN;
   }
   EXPECT_TRUE(RunAxis(metrics, PlotAxis::Iterations).is_known());
-  for (const PlotAxis axis : {PlotAxis::Dataset, PlotAxis::Tokens, PlotAxis::Hours})
+  for (const PlotAxis axis : {PlotAxis::Samples, PlotAxis::Tokens, PlotAxis::Hours})
     EXPECT_FALSE(RunAxis(metrics, axis).is_known());
 }
 
@@ -112,7 +112,7 @@ TEST(RunFigure, FollowsItsOptions) {
   EXPECT_EQ(loss.lines[1].x.back(), 200);
   EXPECT_EQ(part.x, (Range{100, 200}));
   // Places count from the start of the run, not of what is drawn.
-  EXPECT_EQ(figure_of(runs, {.axis = PlotAxis::Dataset, .from = 100}).x.low, 800);
+  EXPECT_EQ(figure_of(runs, {.axis = PlotAxis::Samples, .from = 100}).x.low, 800);
 }
 
 TEST(RunFigure, ASpikeDoesNotDecideTheRange) {
