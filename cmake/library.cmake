@@ -87,8 +87,9 @@ endfunction()
 
 # bev_relocatable(target place): the program looks for its libraries in `place`, beside itself
 # (scripts/bundle.sh puts them there), then where the system has them. DT_RPATH, since DT_RUNPATH is
-# not used for the libraries of libraries.
+# not used for the libraries of libraries. The symbols of OpenSSL are hidden (see CMakeLists.txt).
 function(bev_relocatable target place)
   set_target_properties(${target} PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "${place}")
-  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags)
+  target_link_options(${target} PRIVATE LINKER:--disable-new-dtags
+    LINKER:--exclude-libs,libcrypto.a:libssl.a)
 endfunction()

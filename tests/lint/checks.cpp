@@ -33,6 +33,7 @@ const std::vector<Vendor>& vendors() {
       {"sentencepiece_",
        {"src/text/sentencepiece/sentencepiece_tokenizer.cpp",
         "src/text/sentencepiece/sentencepiece_trainer.cpp"}},
+      {"openssl/", {"src/base/crypto.cpp", "src/net/secure_link.cpp"}},
       {"xxhash.h", {"src/checkpoint/checksum.cpp"}},
       {"zlib.h", {"src/data/preprocess/gzip.cpp"}},
       {"lzma.h", {"src/data/preprocess/xz.cpp"}},

@@ -1,8 +1,9 @@
+#include "base/crypto.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "base/crypto.h"
 #include "base/format.h"
 
 namespace bev {
