@@ -6,8 +6,10 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "coordination/member.h"
+#include "coordination/coordination_client.h"
+#include "coordination/coordination_messages.h"
 #include "coordination/rank_text.h"
+#include "net/secure_link.h"
 
 namespace bev {
 
@@ -18,7 +20,7 @@ using std::chrono::steady_clock;
 
 }  // namespace
 
-void CoordinationClient::Member::watch() {
+void CoordinationClient::watch() {
   try {
     for (const std::string& bytes : early_messages_) take(decode(bytes));
   } catch (const Error& error) {
@@ -34,7 +36,7 @@ void CoordinationClient::Member::watch() {
   }
 }
 
-void CoordinationClient::Member::watch_once() {
+void CoordinationClient::watch_once() {
   bool out = false;
   {
     const Lock lock(mutex_);
@@ -57,7 +59,7 @@ void CoordinationClient::Member::watch_once() {
   close_sending();
 }
 
-void CoordinationClient::Member::receive() {
+void CoordinationClient::receive() {
   const uint64_t before = connection_->bytes_read();
   std::string why;
   try {
@@ -76,7 +78,7 @@ void CoordinationClient::Member::receive() {
 }
 
 // What is left over from callers goes first.
-void CoordinationClient::Member::beat(Time now) {
+void CoordinationClient::beat(Time now) {
   const Lock lock(mutex_);
   if (said_all_ || !is_reading_) return;
   if (wants_out_) {
@@ -91,7 +93,7 @@ void CoordinationClient::Member::beat(Time now) {
   send(HeartbeatMessage{cut(activity_.text())});
 }
 
-void CoordinationClient::Member::check_heartbeats(Time now) {
+void CoordinationClient::check_heartbeats(Time now) {
   const std::chrono::nanoseconds awake = awake_.at(now);
   {
     const Lock lock(mutex_);
@@ -114,7 +116,7 @@ void CoordinationClient::Member::check_heartbeats(Time now) {
   }
 }
 
-void CoordinationClient::Member::take(Message message) {
+void CoordinationClient::take(CoordinationMessage message) {
   if (auto* beat = std::get_if<HeartbeatMessage>(&message)) {
     doing_of_first_ = std::move(beat->doing);
   } else if (const auto* said = std::get_if<LogMessage>(&message)) {
@@ -135,15 +137,15 @@ void CoordinationClient::Member::take(Message message) {
   }
 }
 
-void CoordinationClient::Member::answer(uint64_t request, Message message) {
+void CoordinationClient::answer(uint64_t request, CoordinationMessage message) {
   const Lock lock(mutex_);
   const auto found = waiters_.find(request);
   if (found == waiters_.end()) return;  // it waits no longer
-  found->second->answer = std::move(message);
+  found->second->answer = std::make_unique<CoordinationMessage>(std::move(message));
   found->second->answered.notify_one();
 }
 
-void CoordinationClient::Member::fail(const Failure& failure) {
+void CoordinationClient::fail(const Failure& failure) {
   bool is_own = false;
   {
     const Lock lock(mutex_);
@@ -160,7 +162,7 @@ void CoordinationClient::Member::fail(const Failure& failure) {
 }
 
 // After the end, good or bad, nothing more is said, so that the server can close too.
-void CoordinationClient::Member::close_sending() {
+void CoordinationClient::close_sending() {
   const Lock lock(mutex_);
   if (!is_ended() || said_all_ || wants_out_) return;
   said_all_ = true;

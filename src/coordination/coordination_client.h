@@ -3,36 +3,32 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/activity.h"
+#include "coordination/heartbeat_monitor.h"
 #include "coordination/key_value_store.h"
+#include "coordination/rank_text.h"
 #include "net/socket.h"
 
 namespace bev {
 
-// A rank as messages name it.
-struct RankIdentity {
-  int rank = -1;
-  std::string host;
-  int64_t pid = 0;
-};
+class CoordinationServer;
+struct CoordinationMessage;
+class SecureConnection;
 
-struct Failure {
-  RankIdentity who;
-  std::string doing;  // what it was doing, as far as known
-  std::string why;    // its own words, or how the others noticed
-  // "rank 3 (host b, pid 4711) is gone: its connection closed while all_reduce of 4.2 MB with ranks
-  // 1, 3, step 17"
-  std::string text() const;
-};
-
+// Callers send for themselves and wait; a thread receives, sends heartbeats, and calls back without
+// holding the lock.
 class CoordinationClient final : public KeyValueStore {
  public:
   struct Options {
@@ -65,8 +61,8 @@ class CoordinationClient final : public KeyValueStore {
   // Without finish(): the others are told that this rank left early.
   ~CoordinationClient() override;
 
-  int rank() const;
-  int size() const;
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
   const RankIdentity& place(int rank) const;
 
   // All ranks together, in the same order. What each brings, by rank.
@@ -78,7 +74,7 @@ class CoordinationClient final : public KeyValueStore {
   void put(const std::string& key, const std::string& value) override;
   std::string get(const std::string& key) override;
 
-  Activity& activity();
+  Activity& activity() { return activity_; }
   // Told to the first rank, without waiting.
   void report_times(const RankTimes& times);
   // The latest of every rank, by rank. REQUIRES: rank() == 0.
@@ -94,8 +90,64 @@ class CoordinationClient final : public KeyValueStore {
   void finish();
 
  private:
-  class Member;
-  std::unique_ptr<Member> member_;
+  using Time = std::chrono::steady_clock::time_point;
+  using Lock = std::unique_lock<std::mutex>;
+  // A caller who waits for an answer.
+  struct Waiter {
+    std::condition_variable answered{};
+    std::unique_ptr<CoordinationMessage> answer{};
+  };
+
+  void join();
+  void note(const std::string& text) const;
+  void note_of_first(const std::string& text) const;
+
+  // With the lock held.
+  void send(const CoordinationMessage& message);
+  uint32_t number_of_group(std::span<const int> ranks);
+  CoordinationMessage ask(Lock& lock, uint64_t request, const CoordinationMessage& message);
+  bool is_ended() const { return failure_.has_value() || is_finished_; }
+
+  // Of the watching thread.
+  void watch();
+  void watch_once();
+  void receive();
+  void beat(Time now);
+  void check_heartbeats(Time now);
+  void take(CoordinationMessage message);
+  void answer(uint64_t request, CoordinationMessage message);
+  void fail(const Failure& failure);
+  void close_sending();
+
+  Options options_;
+  Activity activity_;
+  std::unique_ptr<CoordinationServer> server_;  // of the first rank
+  std::vector<RankIdentity> places_;
+  EventFd wake_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;  // the two below
+  std::optional<Failure> failure_;   // of which on_failure() has been told
+  bool is_finished_ = false;         // all have
+  bool has_abandoned_ = false, has_finished_ = false;
+  bool is_stopping_ = false;
+  bool wants_out_ = false;  // the watching thread is to write the rest
+  uint64_t next_request_ = 0, next_exchange_;
+  std::map<uint64_t, Waiter*> waiters_;
+  std::map<std::vector<int>, uint32_t> groups_;
+
+  // Its sending half is under the lock; its receiving half belongs to the watching thread, as all
+  // below does.
+  std::unique_ptr<SecureConnection> connection_;
+  std::vector<std::string> early_messages_;
+  bool is_reading_ = true;
+  bool has_failed_ = false;
+  bool said_all_ = false;
+  std::string doing_of_first_ = "nothing that it told of";
+  AwakeClock awake_;
+  HeartbeatMonitor silence_;
+  Time next_beat_{};
+  std::thread thread_;
 };
 
 }  // namespace bev

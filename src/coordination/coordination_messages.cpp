@@ -207,7 +207,7 @@ void write(ByteWriter&, const AllFinishedMessage&) {}
 void read(ByteReader&, AllFinishedMessage&) {}
 
 template <class T>
-Message read_as(ByteReader& in) {
+CoordinationMessage read_as(ByteReader& in) {
   T message;
   read(in, message);
   return message;
@@ -215,27 +215,29 @@ Message read_as(ByteReader& in) {
 
 // One reader for each alternative, in their order.
 template <size_t... I>
-Message read_type(size_t type, ByteReader& in, std::index_sequence<I...>) {
-  using Reader = Message (*)(ByteReader&);
+CoordinationMessage read_type(size_t type, ByteReader& in, std::index_sequence<I...>) {
+  using Reader = CoordinationMessage (*)(ByteReader&);
   constexpr std::array<Reader, sizeof...(I)> kReaders{
-      read_as<std::variant_alternative_t<I, Message>>...};
+      read_as<std::variant_alternative_t<I, CoordinationMessage::variant>>...};
   return kReaders[type](in);
 }
 
 }  // namespace
 
-std::string encode(const Message& message) {
+std::string encode(const CoordinationMessage& message) {
   ByteWriter out;
   out.number(static_cast<uint8_t>(message.index()));
   std::visit([&](const auto& each) { write(out, each); }, message);
   return out.take();
 }
 
-Message decode(std::string_view bytes) {
+CoordinationMessage decode(std::string_view bytes) {
   ByteReader in(bytes);
   const auto type = in.number<uint8_t>();
-  BEV_CHECK(type < std::variant_size_v<Message>, Comm, "a message of unknown type {}", type);
-  Message message = read_type(type, in, std::make_index_sequence<std::variant_size_v<Message>>());
+  BEV_CHECK(type < std::variant_size_v<CoordinationMessage::variant>, Comm,
+            "a message of unknown type {}", type);
+  CoordinationMessage message = read_type(
+      type, in, std::make_index_sequence<std::variant_size_v<CoordinationMessage::variant>>());
   in.expect_end();
   return message;
 }

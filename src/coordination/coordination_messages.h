@@ -7,7 +7,8 @@
 #include <variant>
 #include <vector>
 
-#include "coordination/coordination_client.h"
+#include "base/activity.h"
+#include "coordination/rank_text.h"
 
 namespace bev {
 
@@ -102,15 +103,18 @@ struct FailedMessage {
 struct AllFinishedMessage {};
 
 // The order is the number of the type in the first byte.
-using Message =
-    std::variant<HelloMessage, GroupMessage, AllReduceMaxMessage, AllGatherMessage, PutMessage,
-                 GetMessage, TimesMessage, AbandonMessage, FinishMessage, HeartbeatMessage,
-                 RefusedMessage, WaitingMessage, JoinedMessage, AllReduceMaxReply, AllGatherReply,
-                 PutReply, GotMessage, ErrorReply, LogMessage, FailedMessage, AllFinishedMessage>;
+struct CoordinationMessage
+    : std::variant<HelloMessage, GroupMessage, AllReduceMaxMessage, AllGatherMessage, PutMessage,
+                   GetMessage, TimesMessage, AbandonMessage, FinishMessage, HeartbeatMessage,
+                   RefusedMessage, WaitingMessage, JoinedMessage, AllReduceMaxReply, AllGatherReply,
+                   PutReply, GotMessage, ErrorReply, LogMessage, FailedMessage,
+                   AllFinishedMessage> {
+  using variant::variant;
+};
 
-std::string encode(const Message& message);
+std::string encode(const CoordinationMessage& message);
 // Accepts what encode() makes and nothing else; a Comm error says what is wrong.
-Message decode(std::string_view bytes);
+CoordinationMessage decode(std::string_view bytes);
 
 // At most kTextMost bytes of it.
 std::string cut(std::string text);

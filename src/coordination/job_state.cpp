@@ -45,11 +45,11 @@ JobState::JobState(const std::vector<RankIdentity>& places, const Limits& limits
         {.place = place, .watch = HeartbeatMonitor(limits.silence, limits.limit, now)});
 }
 
-void JobState::send(int rank, const Message& message) {
+void JobState::send(int rank, const CoordinationMessage& message) {
   send_(rank, std::make_shared<const std::string>(encode(message)));
 }
 
-void JobState::send_all(const Message& message) {
+void JobState::send_all(const CoordinationMessage& message) {
   const auto parcel = std::make_shared<const std::string>(encode(message));
   for (const Member& each : members_)
     if (!each.is_gone) send_(each.place.rank, parcel);
@@ -63,7 +63,7 @@ void JobState::deny_all(Barrier& meeting, const std::string& why) {
   for (const Barrier::Arrival& each : meeting.disperse()) deny(each, why);
 }
 
-void JobState::take(int rank, Message message, Time now) {
+void JobState::take(int rank, CoordinationMessage message, Time now) {
   std::visit([&](auto& each) { take(rank, std::move(each), now); }, message);
 }
 

@@ -90,7 +90,7 @@ class JobState {
            std::function<void(int rank, Parcel parcel)> send);
 
   // A Comm error: no rank of this program says that.
-  void take(int rank, Message message, Time now);
+  void take(int rank, CoordinationMessage message, Time now);
   // Any bytes have come.
   void heard(int rank, Time now);
   // Its connection is no more.
@@ -131,8 +131,8 @@ class JobState {
   void take(int rank, const T& message, Time now);
 
   Member& member(int rank) { return members_[static_cast<size_t>(rank)]; }
-  void send(int rank, const Message& message);
-  void send_all(const Message& message);
+  void send(int rank, const CoordinationMessage& message);
+  void send_all(const CoordinationMessage& message);
   void deny(const Barrier::Arrival& who, const std::string& why, bool is_bug = false);
   void deny_all(Barrier& meeting, const std::string& why);
   void end_exchange();

@@ -2,12 +2,27 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <span>
 #include <string>
 
-#include "coordination/coordination_client.h"
-
 namespace bev {
+
+// A rank as messages name it.
+struct RankIdentity {
+  int rank = -1;
+  std::string host;
+  int64_t pid = 0;
+};
+
+struct Failure {
+  RankIdentity who;
+  std::string doing;  // what it was doing, as far as known
+  std::string why;    // its own words, or how the others noticed
+  // "rank 3 (host b, pid 4711) is gone: its connection closed while all_reduce of 4.2 MB with ranks
+  // 1, 3, step 17"
+  std::string text() const;
+};
 
 // "rank 3", "ranks 3, 5-7". REQUIRES: ascending.
 std::string ranks_text(std::span<const int> ranks);

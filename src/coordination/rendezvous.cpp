@@ -164,7 +164,7 @@ class Joining {
       job_.messages.push_back(std::move(bytes));
       return;
     }
-    Message message = decode(bytes);
+    CoordinationMessage message = decode(bytes);
     if (const auto* refused = std::get_if<RefusedMessage>(&message)) {
       refusal_ = refused->why;
     } else if (auto* waiting = std::get_if<WaitingMessage>(&message)) {

@@ -24,9 +24,9 @@ void require(bool condition) {
 }
 
 // Absent: refused.
-std::optional<bev::Message> decode(std::string_view bytes) {
+std::optional<bev::CoordinationMessage> decode(std::string_view bytes) {
   try {
-    bev::Message message = bev::decode(bytes);
+    bev::CoordinationMessage message = bev::decode(bytes);
     require(bev::encode(message) == bytes);
     return message;
   } catch (const bev::Error& error) {
@@ -58,7 +58,7 @@ void speak(std::string_view bytes) {
     if (pause) hub.tick(now += milliseconds(7), "computing");
     if (lost.contains(rank)) continue;
     hub.heard(rank, now);
-    std::optional<bev::Message> decoded = decode(message);
+    std::optional<bev::CoordinationMessage> decoded = decode(message);
     try {
       if (decoded) hub.take(rank, std::move(*decoded), now);
     } catch (const bev::Error& error) {

@@ -9,7 +9,7 @@ namespace {
 
 using test::expect_error;
 
-std::vector<Message> one_of_each() {
+std::vector<CoordinationMessage> one_of_each() {
   const RankIdentity place{.rank = 3, .host = "b", .pid = 4711};
   return {HelloMessage{.rank = 1, .size = 4, .job = "j", .host = "h", .pid = 5},
           GroupMessage{{0, 2, 3}},
@@ -35,11 +35,11 @@ std::vector<Message> one_of_each() {
 }
 
 TEST(ControlMessages, ComeBackAsTheyWere) {
-  const std::vector<Message> all = one_of_each();
-  ASSERT_EQ(all.size(), std::variant_size_v<Message>);
+  const std::vector<CoordinationMessage> all = one_of_each();
+  ASSERT_EQ(all.size(), std::variant_size_v<CoordinationMessage::variant>);
   for (size_t i = 0; i < all.size(); ++i) {
     const std::string bytes = encode(all[i]);
-    const Message back = decode(bytes);
+    const CoordinationMessage back = decode(bytes);
     EXPECT_EQ(back.index(), i);
     EXPECT_EQ(encode(back), bytes);
   }
@@ -53,7 +53,7 @@ TEST(ControlMessages, ComeBackAsTheyWere) {
 
 // Fails when a reader takes bytes that are not there, or does not look behind the end.
 TEST(ControlMessages, CutAndPaddedBytesAreRefused) {
-  for (const Message& message : one_of_each()) {
+  for (const CoordinationMessage& message : one_of_each()) {
     const std::string bytes = encode(message);
     for (size_t size = 0; size < bytes.size(); ++size)
       expect_error(ErrorKind::Comm, "", [&] { (void)decode(bytes.substr(0, size)); });
