@@ -4,19 +4,16 @@
 
 #include <chrono>
 #include <map>
-#include <memory>
-#include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "launch/attempt.h"
 #include "launch/node_messages.h"
-#include "net/secure_link.h"
+#include "net/peer_server.h"
 
 namespace bev {
 
-class NodeServer final : public PollSource {
+class NodeServer final : public PollSource, private PeerServer {
  public:
   struct Options {
     std::string host;  // of this machine, as the others reach it
@@ -29,9 +26,9 @@ class NodeServer final : public PollSource {
   // Listens from now on. A Comm error says why it cannot.
   explicit NodeServer(Options options);
 
-  int descriptor() const override { return epoll_.get(); }
+  int descriptor() const override { return epoll_descriptor(); }
   int patience() const override { return 1000; }
-  void look() override;
+  void look() override { serve(std::chrono::milliseconds(0)); }
   // Why an attempt cannot go on: a machine that takes part has failed or is gone.
   std::string end_wanted() const override { return failure_; }
 
@@ -56,44 +53,22 @@ class NodeServer final : public PollSource {
   void end_job(const NodeJobEnd& over);
 
  private:
-  using Time = std::chrono::steady_clock::time_point;
-  struct Peer {
-    uint64_t id = 0;
-    SecureConnection connection;
-    std::string from;  // its address
-    Time heard{};      // of a stranger: when it came
-    std::optional<NodeHello> hello{};
-    bool wants_out = false, was_told_over = false;
-    std::string broken{};  // why it can no longer be used
-  };
+  void take(Peer& peer, const std::string& bytes, Time now) override;
+  void lost(const Peer& peer) override;
+  void tick(Time now) override;
 
-  void watch(int descriptor, uint64_t id, bool out, bool is_new) const;
-  void accept_some(Time now);
-  void read(Peer& peer, Time now);
-  void take(Peer& peer, const NodeMessage& message);
   void greet(Peer& peer, const NodeHello& hello);
   std::string objection(const NodeHello& hello) const;
-  void dismiss(Peer& peer, const NodeJobEnd& over);
-  void say(Peer& peer, const NodeMessage& message);
-  void flush(Peer& peer);
-  void settle();
-  void tick(Time now);
   void ended(int number, const NodeEnd& end);
-  size_t strangers() const;
   Peer* peer_of(int number) const;
 
   Options options_;
-  HmacKey secret_;
-  Socket listener_, epoll_;
-  RefusalLog refusals_;
-  std::unordered_map<uint64_t, std::unique_ptr<Peer>> peers_;
-  uint64_t next_id_ = 1;
-  std::map<int, std::string> names_;  // of all that ever came, by number
-  std::map<int, uint64_t> running_;   // which connection takes part, by number
+  std::map<int, NodeHello> hellos_;  // of all that ever came, by number
+  std::map<int, uint64_t> running_;  // which connection takes part, by number
   std::map<int, NodeEnd> ends_;
   std::string failure_;
   bool is_stopped_ = false;
-  Time next_tick_{}, next_beat_{};
+  Time next_beat_{};
 };
 
 }  // namespace bev
