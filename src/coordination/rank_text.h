@@ -24,7 +24,7 @@ struct Failure {
   std::string text() const;
 };
 
-// "rank 3", "ranks 3, 5-7". REQUIRES: ascending.
+// "rank 3", "ranks 3, 5-7": three or more that follow each other are a range.
 std::string ranks_text(std::span<const int> ranks);
 // "rank 3 (host b, pid 4711)"
 std::string place_text(const RankIdentity& place);

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "coordination/rank_text.h"
 
 namespace bev {
 
@@ -87,7 +88,7 @@ std::string Attempt::words_of(size_t rank) const {
 
 // How the others ended, those that ended alike together.
 std::string Attempt::others(size_t culprit) const {
-  std::vector<std::pair<std::string, std::vector<size_t>>> groups;
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
   for (size_t i = 0; i < static_cast<size_t>(job_.local_size); ++i) {
     if (i == culprit) continue;
     const std::string end =
@@ -96,15 +97,10 @@ std::string Attempt::others(size_t culprit) const {
     auto same = std::find_if(groups.begin(), groups.end(),
                              [&](const auto& group) { return group.first == end; });
     if (same == groups.end()) same = groups.insert(groups.end(), {end, {}});
-    same->second.push_back(static_cast<size_t>(job_.first_rank) + i);
+    same->second.push_back(job_.first_rank + static_cast<int>(i));
   }
   std::string text;
-  for (const auto& [end, who] : groups) {
-    const bool is_long = who.size() > 16;
-    const std::vector<size_t> shown(who.begin(), is_long ? who.begin() + 16 : who.end());
-    text += format("\n  rank{} {}{}: {}", who.size() > 1 ? "s" : "", fmt::join(shown, ", "),
-                   is_long ? format(" and {} more", who.size() - 16) : "", end);
-  }
+  for (const auto& [end, who] : groups) text += format("\n  {}: {}", ranks_text(who), end);
   return text;
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/format.h"
 #include "comm/communicator.h"
+#include "coordination/rank_text.h"
 #include "device/memory.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
@@ -37,10 +38,6 @@ namespace {
 bool is_common(Communicator& ranks, int64_t here) {
   const int64_t most = ranks.all_reduce_max_host(here), least = -ranks.all_reduce_max_host(-here);
   return most == least;
-}
-
-std::string list_of(const std::vector<int64_t>& ranks) {
-  return format("rank{} {}", ranks.size() > 1 ? "s" : "", fmt::join(ranks, ", "));
 }
 
 }  // namespace
@@ -119,28 +116,28 @@ std::string ReplicaCheck::compare(const Shared& shared, const std::vector<int64_
 }
 
 std::string ReplicaCheck::name_ranks(Communicator& ranks, const Hashed& hashed, int64_t hash) {
-  std::map<int64_t, std::vector<int64_t>> holders;  // of each hash, by their number in the world
+  std::map<int64_t, std::vector<int>> holders;  // of each hash, by their number in the world
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const bool is_own = rank == ranks.rank();
     const int64_t of_rank = ranks.all_reduce_max_host(is_own ? hash : -1);
     const int64_t number = ranks.all_reduce_max_host(is_own ? assembly_.groups.world().rank() : -1);
-    holders[of_rank].push_back(number);
+    holders[of_rank].push_back(static_cast<int>(number));
   }
   const auto most = std::max_element(
       holders.begin(), holders.end(),
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  std::vector<int64_t> others;
+  std::vector<int> others;
   for (const auto& [value, numbers] : holders)
     if (value != most->first) others.insert(others.end(), numbers.begin(), numbers.end());
   std::sort(others.begin(), others.end());
   if (most->second.size() > others.size())
-    return format("{} of {} differs from that of {}", hashed.name, list_of(others),
-                  list_of(most->second));
-  std::vector<int64_t> all = others;
+    return format("{} of {} differs from that of {}", hashed.name, ranks_text(others),
+                  ranks_text(most->second));
+  std::vector<int> all = others;
   all.insert(all.end(), most->second.begin(), most->second.end());
   std::sort(all.begin(), all.end());
   return format("{} is not the same on {}, and there is no majority that tells which is right",
-                hashed.name, list_of(all));
+                hashed.name, ranks_text(all));
 }
 
 namespace {

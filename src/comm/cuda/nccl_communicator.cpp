@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/check.h"
+#include "coordination/rank_text.h"
 #include "device/cuda/cuda_device.h"
 
 namespace bev::cuda {
@@ -41,7 +42,7 @@ std::vector<int> sorted(std::vector<int> ranks) {
 
 std::string peer_words(std::vector<int> ranks, int here) {
   ranks.erase(ranks.begin() + here);
-  return ranks.empty() ? "nobody" : rank_words(ranks);
+  return ranks.empty() ? "nobody" : ranks_text(ranks);
 }
 
 // Says what this rank is doing until it goes away.

@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "base/crypto.h"
 #include "comm/cuda/nccl_peer_info.h"
+#include "coordination/rank_text.h"
 #include "device/cuda/cuda_device.h"
 
 namespace bev::cuda {
@@ -21,14 +22,10 @@ constexpr std::chrono::milliseconds kWatchInterval{500};
 // A send that waits for its receiver holds this many multiprocessors meanwhile.
 constexpr int kLaneCtas = 4;
 
-std::string list_of(const std::vector<int>& ranks) {
-  return fmt::format("{}", fmt::join(ranks, ", "));
-}
-
 // For keys, which are short.
 std::string key_of(const std::vector<int>& ranks) {
   constexpr size_t kMost = 200;
-  std::string list = list_of(ranks);
+  std::string list = format("{}", fmt::join(ranks, ", "));
   return list.size() <= kMost ? list : sha256(std::as_bytes(std::span(list)));
 }
 
@@ -61,10 +58,6 @@ void begin_watch(NcclComm::PendingCall& watched, const char* what, uint64_t numb
 }
 
 }  // namespace
-
-std::string rank_words(const std::vector<int>& ranks) {
-  return (ranks.size() == 1 ? "rank " : "ranks ") + list_of(ranks);
-}
 
 NcclPipe::~NcclPipe() {
   for (const Posted& posted : posted_) cudaEventDestroy(posted.done);
@@ -170,7 +163,7 @@ NcclComm& NcclPool::join(std::vector<int> ranks, ncclUniqueId id, int most_ctas)
                                    static_cast<int>(here - ranks.begin()), &config);
   if (made != nullptr) result = settled(made, result);
   if (result != ncclSuccess) {
-    fail(format("NCCL, making the group of {}: {}", rank_words(ranks),
+    fail(format("NCCL, making the group of {}: {}", ranks_text(ranks),
                 nccl_.words(result, nullptr)));
   }
   const std::lock_guard lock(mutex_);
@@ -253,7 +246,7 @@ void NcclPool::call(NcclComm& comm, const char* what, const ConstTensor& tensor,
   }
   fail(format("NCCL {} of {} in {} with {} (call {} of the group): {}", what,
               as_bytes(static_cast<double>(bytes_of(tensor))), name_of(tensor.dtype),
-              rank_words(comm.ranks), comm.calls, why));
+              ranks_text(comm.ranks), comm.calls, why));
 }
 
 // Kernels that wait for a rank that is gone would keep this process from ending in order.
@@ -293,7 +286,7 @@ std::string NcclPool::look_at(NcclComm& comm) const {
   if (result == ncclSuccess) result = state;
   if (result != ncclSuccess && result != ncclInProgress) {
     return format("NCCL, moving data among {} (call {} of the group or an earlier one): {}",
-                  rank_words(comm.ranks), comm.calls, nccl_.words(result, comm.handle));
+                  ranks_text(comm.ranks), comm.calls, nccl_.words(result, comm.handle));
   }
   NcclComm::PendingCall& watched = comm.watched;
   if (watched.what == nullptr) return {};
@@ -304,7 +297,7 @@ std::string NcclPool::look_at(NcclComm& comm) const {
     return format(
         "NCCL {} with {} (call {} of the group) has not ended within {} s: a member has not come "
         "that far, or has made another call",
-        watched.what, rank_words(comm.ranks), watched.number, limit_.count());
+        watched.what, ranks_text(comm.ranks), watched.number, limit_.count());
   }
   return {};
 }

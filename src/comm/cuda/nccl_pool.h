@@ -138,7 +138,4 @@ class NcclPool {
   std::thread watcher_;
 };
 
-// "rank 3", "ranks 0, 1, 3"
-std::string rank_words(const std::vector<int>& ranks);
-
 }  // namespace bev::cuda
