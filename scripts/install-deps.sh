@@ -37,7 +37,7 @@ wanted=(
   "zlib1g-dev|reads .gz"
   "liblzma-dev|reads .xz"
   "libzstd-dev|reads .zst"
-  "libssl-dev|SHA-256, HMAC and random bytes"
+  "libssl-dev|TLS between ranks, SHA-256, HMAC and random bytes"
   "libxxhash-dev|checksums of checkpoints"
   "libopenmpi-dev|tensors between processes by MPI"
   "openmpi-bin|mpirun, which starts the tests of that"

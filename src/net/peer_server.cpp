@@ -147,6 +147,8 @@ void PeerServer::read(Peer& peer, Time now) {
     if (peer.number < 0) flush(peer);
     if (reading == Reading::Closed) break_off(peer, "its connection closed");
   } catch (const Error& error) {
+    // It is told that the secrets differ, if it still listens.
+    if (peer.number < 0) flush(peer);
     break_off(peer, peer.number >= 0 ? format("its connection broke: {}", error.what())
                                      : std::string(error.what()));
   }

@@ -1,28 +1,41 @@
 // One end of a connection that both ends have proved to be of the same job, without the socket:
-// bytes go in and out, messages come out and go in.
+// bytes go in and out, messages come out and go in. The bytes are TLS 1.3 with an external
+// pre-shared key made from the secret of the job, always with a fresh key exchange; there are no
+// certificates, tickets or early data. A message is its length (4 bytes, little-endian) and itself.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
+#include "base/crypto.h"
 #include "base/function_ref.h"
-#include "net/frames.h"
-#include "net/handshake.h"
 #include "net/socket.h"
 
 namespace bev {
+
+enum class LinkRole : uint8_t { Client, Server };
+
+// Of all that is said on a link; ends of different versions refuse each other.
+inline constexpr std::string_view kLinkVersion = "bevctl02";
 
 // Once it is open, one thread may receive while another sends.
 class SecureLink {
  public:
   // The longest message it takes is of `message_most` bytes.
-  SecureLink(LinkRole role, const HmacKey& secret, size_t message_most);
+  SecureLink(LinkRole role, const HmacKey& secret, size_t message_most,
+             std::string_view version = kLinkVersion);
+  ~SecureLink();
+  SecureLink(SecureLink&&) noexcept;
+  SecureLink& operator=(SecureLink&&) noexcept;
 
   // Whether the other end has proved itself.
-  bool is_open() const { return reader_.has_value(); }
+  bool is_open() const { return is_open_; }
 
   // Bytes from the other end. A Comm error says what is wrong with it; the link is of no use then,
   // but what it still wants to send may be sent.
@@ -31,18 +44,28 @@ class SecureLink {
   std::optional<std::string> next();
 
   // REQUIRES: it is open.
-  void send(std::shared_ptr<const std::string> message) { writer_->add(std::move(message)); }
+  void send(std::shared_ptr<const std::string> message);
   // What is to be written to the socket now; empty when there is nothing.
   std::string_view outgoing();
   // So much of it was.
   void written(size_t bytes) { out_at_ += bytes; }
 
  private:
-  Handshake handshake_;
-  size_t message_most_;
-  std::string in_;  // of the handshake
-  std::optional<FrameReader> reader_;
-  std::optional<FrameWriter> writer_;
+  struct Tls;
+
+  void shake_hands();
+  void decrypt();
+  void encrypt(std::string_view bytes);
+
+  std::unique_ptr<Tls> tls_;
+  bool is_open_ = false;
+  // Of the end that receives.
+  size_t message_most_, handshake_bytes_ = 0;
+  std::string in_;  // decrypted
+  size_t in_at_ = 0;
+  // Of the end that sends.
+  std::deque<std::shared_ptr<const std::string>> messages_;
+  size_t message_at_ = 0;  // of the first: bytes that are encrypted, its length among them
   std::string out_;
   size_t out_at_ = 0;
 };

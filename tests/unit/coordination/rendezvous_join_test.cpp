@@ -203,7 +203,7 @@ TEST(ControlJoining, TooManyStrangersAtOnce) {
   EXPECT_EQ(job.all_errors(), "");
 }
 
-// A server with another secret learns nothing but a nonce.
+// A server with another secret learns nothing but a hello.
 TEST(ControlJoining, NothingIsToldToAServerWithAnotherSecret) {
   Job impostor(2);
   impostor.change = [](CoordinationClient::Options& o) {
