@@ -1,4 +1,4 @@
-// What state the checkpoints of a folder are in.
+// The checkpoints of a folder, which of them are intact, and the model that one holds.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// What the ranks of a complete job want of each other: the server without its sockets.
+// Message handling of the coordination server, independent of sockets: barriers, keys, heartbeats.
 #pragma once
 
 #include <chrono>

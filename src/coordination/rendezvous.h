@@ -1,4 +1,4 @@
-// Who has joined a job that is not complete yet.
+// Rendezvous: which ranks have joined, and how a rank joins.
 #pragma once
 
 #include <chrono>

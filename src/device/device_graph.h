@@ -1,5 +1,5 @@
-// Work of a stream that was recorded once and is issued again at once: the same kernels, with the
-// same arguments, on the same memory.
+// DeviceGraph: work of a stream, captured once and launched again with the same kernels, arguments
+// and memory. GraphCache: graphs by key.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Memory with one owner.
+// Device memory: buffers with one owner, pinned host buffers, and arenas (stacks inside a buffer).
 #pragma once
 
 #include <cstddef>

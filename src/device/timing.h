@@ -1,5 +1,4 @@
-// When a stream reached a point of its work: the only timer of a device. Events order work and
-// carry no time.
+// Timing on a device: timer events, the trace of ops, and the time a rank waits for others.
 #pragma once
 
 #include <deque>

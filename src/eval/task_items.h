@@ -1,4 +1,4 @@
-// A text whose ending is scored.
+// Items of evaluation tasks, read from jsonl: a context, and an ending that is scored.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The keys and values of all layers that a rank holds, in memory that is allocated once.
+// Paged KV cache of the layers that a rank holds, and attention that uses it.
 #pragma once
 
 #include "device/exec.h"

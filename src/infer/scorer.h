@@ -1,5 +1,4 @@
-// The loss of each token of given sequences, whatever ranks the model lies on. A number does not
-// depend on what is computed beside it.
+// Loss of each token of given sequences, on any ranks; batches and windows of long texts.
 #pragma once
 
 #include <array>

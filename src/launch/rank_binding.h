@@ -1,4 +1,4 @@
-// Which CPUs a rank computes on.
+// CPU binding of ranks, and the GPU that each rank uses.
 #pragma once
 
 #include <filesystem>

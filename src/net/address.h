@@ -1,4 +1,4 @@
-// Addresses of machines, version 4 and 6.
+// IPv4 and IPv6 addresses, and the network interfaces of this machine.
 #pragma once
 
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-// A descriptor that closes itself.
+// Sockets: descriptors that close themselves, connecting, listening, EventFd.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Copies and fills.
+// Elementwise ops: copy, fill, activation, dropout, residual addition.
 #pragma once
 
 #include "config/choices.h"

@@ -1,4 +1,5 @@
-// Sums to a few numbers, in a fixed order: the result does not depend on the number of threads.
+// Reductions in a fixed order, so that the result does not depend on the number of threads; bit
+// hashes; the elementwise combination of parts from several ranks.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which rank the others wait for.
+// The rank that the others wait for, from the step times of all ranks.
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// A request to /v1/completions: OpenAI's fields, and a few that others have added to them.
+// Requests to /v1/completions (OpenAI) and /api (Megatron-LM), parsed and checked.
 #pragma once
 
 #include <string_view>

@@ -1,4 +1,4 @@
-// What the server answers: which address is for what.
+// The HTTP API: routes, the page at /, and the server with its model.
 #pragma once
 
 #include <functional>

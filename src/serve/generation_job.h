@@ -1,4 +1,4 @@
-// The model of a server, as its clients see it.
+// Generation for one HTTP request: groups of sequences, their tokens as text, time limits.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What a server counts, in the text format of Prometheus.
+// Metrics of the server in the text format of Prometheus, and the health check.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What a guard of a run has found and done.
+// Guards of a run: their events, the diagnosis of bad steps, and the check of replicas.
 #pragma once
 
 #include <memory>

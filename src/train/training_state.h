@@ -1,5 +1,5 @@
-// Everything one rank needs to train a configuration, put together on a device: the same assembly
-// on the null device is the plan.
+// TrainingState: everything one rank needs to train a configuration, on a device. On the null
+// device it is the plan. RunPosition: progress between two steps.
 #pragma once
 
 #include <array>

@@ -93,7 +93,7 @@ CommPlace place_of(const Config& config, std::string engine) {
     device += ", " + gpu_name();
   } else {
     device += format(", {} thread{} for each rank, {}", config.device.threads,
-                     config.device.threads == 1 ? "" : "s", host_facts().processor);
+                     config.device.threads == 1 ? "" : "s", host_info().processor);
   }
   return {.engine = std::move(engine), .device = std::move(device), .host = host_name()};
 }
@@ -106,8 +106,8 @@ void print(const LoadedConfig& loaded, const CommBench& bench, const CommPlace& 
 void bench_processes(const RankEnvironment& environment, LoadedConfig& loaded) {
   Config& config = loaded.config;
   const CommBenchOptions options = options_of(loaded);
-  const Console voice(environment.rank == 0);
-  LaunchedRank launched(environment, config, voice);
+  const Console console(environment.rank == 0);
+  LaunchedRank launched(environment, config, console);
   launched.run([&] {
     launched.require_same_on_ranks("the configuration", print_config(config, {}));
     launched.require_same_on_ranks("what to measure",

@@ -40,11 +40,11 @@ void Console::print_record(const std::string& line) const {
   log_to_file(line + "\n");
 }
 
-void Console::alert(const Console* voice, int rank, const std::string& text) {
+void Console::alert(const Console* console, int rank, const std::string& text) {
   const std::string line = rank == 0 ? format("bevatron: alert: {}\n", text)
                                      : format("bevatron: alert: rank {}: {}\n", rank, text);
   say("{}", line);
-  if (voice != nullptr) voice->log_to_file(line);
+  if (console != nullptr) console->log_to_file(line);
 }
 
 void Console::log_to_file(const std::string& text) const {

@@ -1,5 +1,4 @@
-// Where a run says things: to people, where its rank is one that prints, and into the file of the
-// rank, where it has one.
+// Console of a run: log lines on stderr, records on stdout, both also in the log file of the rank.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +22,17 @@ class Console {
 
   bool prints() const { return prints_; }
 
-  // News, on stderr.
+  // A log line, on stderr.
   template <class... Args>
   void log(fmt::format_string<Args...> text, Args&&... args) const {
     say_text(fmt::format(text, std::forward<Args>(args)...));
   }
-  // The record of the run, on stdout: a line without its end. A log that cannot be written ends no
-  // training; main looks at the end.
+  // A record of the run, on stdout: a line without its newline. A failed write does not end the
+  // run; main checks stdout before it exits.
   void print_record(const std::string& line) const;
-  // What must be seen whether or not the rank prints; `voice` may be absent.
-  static void alert(const Console* voice, int rank, const std::string& text);
-  // Into the file only.
+  // An alert, printed by every rank. `console`: optional.
+  static void alert(const Console* console, int rank, const std::string& text);
+  // To the log file only.
   void log_to_file(const std::string& text) const;
 
  private:
@@ -43,20 +42,17 @@ class Console {
   int file_ = -1;
 };
 
-// What the program knows about the terminal it writes to.
-
-// The width for help and tables: that of the terminal behind stdout, 80 when the text goes
-// elsewhere. Very long lines are hard to read, so at most 100.
+// Width for help and tables: the width of the terminal, at most 100; 80 if stdout is not a
+// terminal.
 size_t text_columns();
 
-// Whether a person sees stderr as it is written: then lines that replace each other make sense.
+// True if stderr is a terminal, where a line can replace the one before it.
 bool stderr_is_terminal();
 
-// The width of a terminal; 0 when the descriptor is none, or one that does not say.
+// Width of a terminal; 0 if the descriptor is not a terminal or its width is unknown.
 size_t terminal_columns(int descriptor);
 
-// Tells people something, on stderr. Unlike results, which must arrive, this may get lost: a full
-// disk behind stderr ends no training.
+// Prints to stderr. Write errors are ignored: a full disk does not end a run.
 template <class... Args>
 void say(fmt::format_string<Args...> text, Args&&... args) {
   const std::string line = fmt::format(text, std::forward<Args>(args)...);

@@ -1,4 +1,4 @@
-// Chooses the sub-command. Prints only what was asked for: overview, version, help.
+// Selects the verb or sub-command; prints overview, help and shell completion.
 #pragma once
 
 #include <span>
@@ -20,11 +20,10 @@ struct ExitCode {
 };
 std::span<const ExitCode> exit_codes();
 
-// What `bevatron help` prints.
+// The output of `bevatron help`.
 std::string overview(std::span<const Verb> verbs);
 
-// A verb that has parts, as `bevatron checkpoint list`.
-
+// A verb with sub-commands, such as `bevatron checkpoint list`.
 struct Subcommands {
   std::string_view name;  // of the verb
   std::span<const Verb> parts;
@@ -32,15 +31,13 @@ struct Subcommands {
   std::string_view footer;     // the last lines of the overview, with their end
 };
 
-// Runs the part that the first argument names, or prints the overview. Usage error where there is
-// no such part.
+// Runs the sub-command that the first argument names, or prints the overview. Usage error if the
+// sub-command is unknown.
 int run_part(const Subcommands& verb, std::span<const std::string> args);
 
-// Completion of command lines by the shell.
-
-// What `bevatron completion` prints. Completes verbs, choices, presets, files, the flags a verb has
-// for itself and, where it reads a configuration, those of fields and of Megatron-LM. What a verb
-// has and reads, the script asks from its help. Usage error for a shell other than bash and zsh.
+// The output of `bevatron completion`. The script completes verbs, choices, presets, files, the
+// flags of a verb and, if the verb reads a configuration, its fields and the flags of Megatron-LM.
+// It finds the flags in the help of the verb. Usage error for a shell other than bash and zsh.
 std::string completion_script(std::span<const Verb> verbs, std::string_view shell);
 
 }  // namespace bev::app

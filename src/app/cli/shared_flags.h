@@ -1,4 +1,4 @@
-// The flags by which a verb is told its tokenizer, under Megatron-LM's names.
+// Flags that several verbs share: the tokenizer, under the names of Megatron-LM, and the device.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Ending a run from outside.
+// Signals: stop requests to a run, and Ctrl-C in the interactive verbs.
 #pragma once
 
 #include <array>

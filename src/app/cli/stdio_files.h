@@ -1,4 +1,4 @@
-// All of a file, or of stdin when it is called "-".
+// Input and result files of a verb; "-" is stdin or stdout.
 #pragma once
 
 #include <optional>

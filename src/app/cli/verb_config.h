@@ -27,13 +27,11 @@ struct ConfigVerb {
 // error.
 std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const std::string> args);
 
-// What --help prints.
+// The output of --help.
 std::string help_text(const ConfigVerb& verb, size_t columns);
 
-// Verbs that take a configuration and have no use for its model.
-
-// Gives what a model and a training must have and nobody has given some value that is legal.
-// train.sequence is left as it is.
+// For verbs that take a configuration but do not use its model: gives every required field without
+// a value a valid one. Leaves train.sequence as it is.
 void fill_required_fields(Config& config);
 
 }  // namespace bev::app

@@ -1,4 +1,4 @@
-// What the operating system says about this machine, as far as training and its GPUs are concerned.
+// bevatron doctor: information about the machine, its diagnosis, and the report.
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,7 @@ struct HostInfo {
   int64_t locked_memory_limit = 0;               // bytes, ulimit -l; 0: none
 };
 
-HostInfo host_facts();
-
-// What is wrong with this machine for training, and how to mend it: a pure function of facts.
+HostInfo host_info();
 
 enum class Severity : uint8_t {
   Note,     // good to know
@@ -70,8 +68,6 @@ std::string_view oldest_driver(int cuda_version);
 
 // 13000 -> "13.0".
 std::string cuda_version_text(int version);
-
-// What `bevatron doctor` found, as text for people and as JSON for programs.
 
 // The rates of a device; a GPU has its transfers too.
 struct MeasuredDevice {

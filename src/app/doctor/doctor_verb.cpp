@@ -54,7 +54,7 @@ void measure_gpu(Examination& e) {
 int doctor(std::span<const std::string> args) {
   const auto flags = flags_for(kDoctorVerb, args);
   if (!flags) return 0;
-  Examination e{.host = host_facts(), .cuda = cuda_facts(cuda::Depth::Libraries)};
+  Examination e{.host = host_info(), .cuda = cuda_facts(cuda::Depth::Libraries)};
   e.findings = diagnose(e.host, e.cuda);
   if (!flags->has("--quick")) {
     measure_cpu(e);

@@ -128,7 +128,7 @@ int64_t limit_of(__rlimit_resource resource) {
 
 }  // namespace
 
-HostInfo host_facts() {
+HostInfo host_info() {
   HostInfo facts{.processor = value_in("/proc/cpuinfo", "model name"),
                  .extensions = vector_extensions(),
                  .kernels = std::string(name_of_choice(cpu::best_isa())),

@@ -43,7 +43,7 @@ int version(std::span<const std::string> args) {
     return 0;
   }
   BEV_CHECK(args.empty(), Usage, "version takes no arguments, but \"{}\" is given", args[0]);
-  const HostInfo host = host_facts();
+  const HostInfo host = host_info();
   const CudaInfo cuda = cuda_facts(cuda::Depth::Gpus);
   fmt::print("bevatron {}\n", program_version());
   fmt::print("compiler  {}\n", compiler());

@@ -86,8 +86,8 @@ void InferenceRanks::run(const ModelFolder& folder, const InferenceSetup& use,
 
 void InferenceRanks::run_process(const Config& config,
                                  FunctionRef<void(const RankContext& place)> body) {
-  const Console voice(prints());
-  LaunchedRank launched(*environment_, config, voice);
+  const Console console(prints());
+  LaunchedRank launched(*environment_, config, console);
   have_met_ = true;
   launched.run([&] {
     launched.require_same_on_ranks("the command line", arguments_);

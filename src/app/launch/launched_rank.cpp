@@ -25,31 +25,31 @@ namespace {
 
 // Another rank has failed. The thread that trains may be stuck in an exchange with it, so the
 // process ends here; what it was writing is written beside the old file and does no harm.
-[[noreturn]] void leave_after(const Failure& failure, int rank, const Console& voice) {
+[[noreturn]] void leave_after(const Failure& failure, int rank, const Console& console) {
   const std::string text =
       format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank, failure.text(),
              name_of(ErrorKind::Comm), exit_code(ErrorKind::Comm));
   say("{}", text);
-  voice.log_to_file(text);
+  console.log_to_file(text);
   ::_exit(exit_code(ErrorKind::Comm));
 }
 
-ProcessWorld::Options options_for(const Config& config, const Console& voice, int rank) {
-  return {
-      .device = config.device.kind,
-      .parallel = config.parallel,
-      .note =
-          [&voice, rank](const std::string& text) {
-            voice.log("bevatron: note: rank {}: {}\n", rank, text);
-          },
-      // Whichever ranks print.
-      .note_of_first =
-          [&voice, rank](const std::string& text) {
-            const std::string line = format("bevatron: note: rank {}: {}\n", rank, text);
-            say("{}", line);
-            voice.log_to_file(line);
-          },
-      .on_failure = [&voice, rank](const Failure& failure) { leave_after(failure, rank, voice); }};
+ProcessWorld::Options options_for(const Config& config, const Console& console, int rank) {
+  return {.device = config.device.kind,
+          .parallel = config.parallel,
+          .note =
+              [&console, rank](const std::string& text) {
+                console.log("bevatron: note: rank {}: {}\n", rank, text);
+              },
+          // Whichever ranks print.
+          .note_of_first =
+              [&console, rank](const std::string& text) {
+                const std::string line = format("bevatron: note: rank {}: {}\n", rank, text);
+                say("{}", line);
+                console.log_to_file(line);
+              },
+          .on_failure = [&console,
+                         rank](const Failure& failure) { leave_after(failure, rank, console); }};
 }
 
 // Each argument with a zero behind it; empty where the system does not tell.
@@ -127,10 +127,10 @@ RankEnvironment alone_environment() {
 }
 
 LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& config,
-                           const Console& voice)
+                           const Console& console)
     : local_size_(environment.local_size),
       local_gpus_(environment.local_gpus),
-      world_(environment, options_for(config, voice, environment.rank)) {
+      world_(environment, options_for(config, console, environment.rank)) {
   bind(config.device.kind == DeviceKind::Cuda ? environment.gpu_node : std::nullopt);
   const std::string& interface = config.parallel.interface;
   if (config.device.kind == DeviceKind::Cuda && !interface.empty())

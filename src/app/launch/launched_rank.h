@@ -30,7 +30,7 @@ class LaunchedRank {
  public:
   // Meets the others, sees that all run the same program, and binds this process to its processors.
   // When another rank fails, the process ends with that news and exit code 5, wherever it is.
-  LaunchedRank(const RankEnvironment& environment, const Config& config, const Console& voice);
+  LaunchedRank(const RankEnvironment& environment, const Config& config, const Console& console);
 
   int rank() const { return world_.rank(); }
   int size() const { return world_.size(); }

@@ -163,8 +163,8 @@ int verify_launched(const RankEnvironment& environment, const Trial& t) {
   BEV_CHECK(layout_of(config).world() == environment.size, Usage,
             "the layout {} has {} ranks, and a launcher started {} processes: legal are as many",
             layout_text(config.parallel), layout_of(config).world(), environment.size);
-  const Console voice(environment.rank == 0);
-  LaunchedRank launched(environment, config, voice);
+  const Console console(environment.rank == 0);
+  LaunchedRank launched(environment, config, console);
   int code = 0;
   launched.run([&] {
     launched.require_same_on_ranks("the configuration", print_config(config, {}));
@@ -172,7 +172,7 @@ int verify_launched(const RankEnvironment& environment, const Trial& t) {
     const std::unique_ptr<Communicator> world = launched.make_world(*device);
     if (launched.rank() == 0) {
       print_trial(t);
-      voice.log("ranks     {}\n", launched.describe());
+      console.log("ranks     {}\n", launched.describe());
     }
     const std::vector<StepOutcome> outcome = train_layout(config, t.steps, *device, *world);
     if (launched.rank() == 0) code = report(t, outcome);

@@ -25,8 +25,8 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 }  // namespace
 
 RunRecorder::RunRecorder(const Config& config, const Plan& plan, const std::string& config_text,
-                         const Console& voice)
-    : config_(config), plan_(plan), voice_(voice), directory_(config.train.output) {
+                         const Console& console)
+    : config_(config), plan_(plan), console_(console), directory_(config.train.output) {
   if (!config.train.output.empty()) {
     directory_.prepare(config_text);
     metrics_.emplace(directory_.metrics_file());
@@ -43,7 +43,8 @@ void RunRecorder::begin(const RunPosition& position) {
   if (metrics_ && continues_output(config_)) metrics_->forget_after(position.iteration);
   if (metrics_) metrics_->start(plan_.model_parameters, plan_.iterations);
   const double factor = position.update ? (*position.update)[kLrScale] : 1;
-  if (factor != 1) voice_.log("rate      {} times the schedule, as before (control/lr)\n", factor);
+  if (factor != 1)
+    console_.log("rate      {} times the schedule, as before (control/lr)\n", factor);
   if (!status_) return;
   status_->change([&](RunStatus& s) {
     s.iteration = position.iteration;
@@ -144,7 +145,7 @@ RunRequests RunRecorder::wishes() {
   RunRequests wishes;
   if (!control_) return wishes;
   asked_ = control_->poll();
-  for (const std::string& line : control_->take_notes()) voice_.log("bevatron: note: {}\n", line);
+  for (const std::string& line : control_->take_notes()) console_.log("bevatron: note: {}\n", line);
   for (const ControlRequest& request : asked_) {
     switch (request.kind) {
       case ControlRequest::Kind::Save: wishes.save = true; break;
@@ -171,7 +172,7 @@ void RunRecorder::granted(const RunRequests& wishes, int64_t iteration, bool can
                request.by.empty() ? "somebody" : request.by, iteration);
     if (request.kind == Kind::Save && !can_save)
       text += "; this run has no folder for checkpoints (checkpoint.save)";
-    voice_.log("control   {}\n", text);
+    console_.log("control   {}\n", text);
     note(text);
     if (metrics_) metrics_->add("control", iteration, text);
     if (status_ && request.kind == Kind::Rate)

@@ -22,7 +22,7 @@ class RunRecorder {
   // Makes the folder of the run and what is in it from the start; without train.output there is
   // none. Data error. All must outlive this.
   RunRecorder(const Config& config, const Plan& plan, const std::string& config_text,
-              const Console& voice);
+              const Console& console);
 
   // Where the training begins: what is there of later iterations is done again.
   void begin(const RunPosition& position);
@@ -48,7 +48,7 @@ class RunRecorder {
 
   const Config& config_;
   const Plan& plan_;
-  const Console& voice_;
+  const Console& console_;
   RunDirectory directory_;
   std::optional<MetricsWriter> metrics_;
   std::optional<StatusWriter> status_;

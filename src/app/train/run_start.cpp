@@ -18,21 +18,21 @@
 namespace bev::app {
 
 RunInit::RunInit(const Config& config, const ResumePoints& points, Device& device,
-                 ProcessGroups& groups, const ArenaSizes& sizes, const Console* voice)
+                 ProcessGroups& groups, const ArenaSizes& sizes, const Console* console)
     : continuation_{.config = config, .start = {}} {
   for (const CheckpointPlace& place : points.places)
-    if (restore_from(place, config, device, groups, sizes, voice)) return;
+    if (restore_from(place, config, device, groups, sizes, console)) return;
   BEV_CHECK(points.places.empty(), Data,
             "no checkpoint in {} can be used: the data of each are damaged; nothing was changed",
             config.checkpoint.load);
-  if (!config.checkpoint.load.empty() && voice != nullptr)
-    voice->log("bevatron: note: there is no checkpoint in {} yet; the run starts anew\n",
-               config.checkpoint.load);
+  if (!config.checkpoint.load.empty() && console != nullptr)
+    console->log("bevatron: note: there is no checkpoint in {} yet; the run starts anew\n",
+                 config.checkpoint.load);
   assembly_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
   assembly_->initialize();
 }
 
-bool RunInit::all_can(Communicator& world, const Console* voice, int64_t iteration,
+bool RunInit::all_can(Communicator& world, const Console* console, int64_t iteration,
                       FunctionRef<void()> read) {
   std::string damage;
   try {
@@ -42,13 +42,13 @@ bool RunInit::all_can(Communicator& world, const Console* voice, int64_t iterati
     damage = error.what();
   }
   if (!damage.empty())
-    Console::alert(voice, world.rank(),
+    Console::alert(console, world.rank(),
                    format("the checkpoint of iteration {} cannot be used: {}", iteration, damage));
   return world.all_reduce_max_host(damage.empty() ? 0 : 1) == 0;
 }
 
 RunPosition RunInit::roll_back_to(const CheckpointFolder& folder, int64_t most,
-                                  const Console* voice) {
+                                  const Console* console) {
   Communicator& world = assembly_->groups.world();
   // Parameters may still be on their way.
   assembly_->device.comm_stream().synchronize();
@@ -71,7 +71,7 @@ RunPosition RunInit::roll_back_to(const CheckpointFolder& folder, int64_t most,
       own.with_optimizer = true;
       restore(*stored, own, *assembly_);
     };
-    if (all_can(world, voice, newest, read))
+    if (all_can(world, console, newest, read))
       return read_position(stored->manifest(), folder.place_of(newest).string());
   }
   if (!began_with_) {
@@ -86,28 +86,29 @@ RunPosition RunInit::roll_back_to(const CheckpointFolder& folder, int64_t most,
 }
 
 bool RunInit::restore_from(const CheckpointPlace& place, const Config& config, Device& device,
-                           ProcessGroups& groups, const ArenaSizes& sizes, const Console* voice) {
+                           ProcessGroups& groups, const ArenaSizes& sizes, const Console* console) {
   const double start = seconds_now();
   Communicator& world = groups.world();
   std::optional<CheckpointReader> stored;
-  if (!all_can(world, voice, place.iteration, [&] { stored.emplace(place.path); })) return false;
+  if (!all_can(world, console, place.iteration, [&] { stored.emplace(place.path); })) return false;
   const Manifest& manifest = stored->manifest();
   continuation_ = continue_from(manifest, config, place.path.string());
-  if (voice != nullptr)
-    voice->log("resume    {}, iteration {}, {} samples{}\n{}", place.path.string(),
-               with_commas(manifest.iteration), with_commas(manifest.consumed_samples),
-               continuation_.start.position.iteration == 0 ? "; only its weights" : "",
-               continuation_.differences);
+  if (console != nullptr)
+    console->log("resume    {}, iteration {}, {} samples{}\n{}", place.path.string(),
+                 with_commas(manifest.iteration), with_commas(manifest.consumed_samples),
+                 continuation_.start.position.iteration == 0 ? "; only its weights" : "",
+                 continuation_.differences);
   assembly_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
   // Rows of a padded vocabulary that the checkpoint lacks aside, all of this is overwritten.
-  if (!all_can(world, voice, place.iteration,
+  if (!all_can(world, console, place.iteration,
                [&] { restore(*stored, continuation_, *assembly_); })) {
     assembly_.reset();
     return false;
   }
   from_ = manifest;
   began_with_ = place;
-  if (voice != nullptr) voice->log("          loaded in {}\n", as_duration(seconds_now() - start));
+  if (console != nullptr)
+    console->log("          loaded in {}\n", as_duration(seconds_now() - start));
   return true;
 }
 

@@ -20,10 +20,10 @@ namespace bev::app {
 class RunInit {
  public:
   // All ranks together: the newest of the points whose data are good on every rank, or fresh
-  // weights where there are no points. `voice`: absent where the rank says nothing. Data error
+  // weights where there are no points. `console`: absent where the rank says nothing. Data error
   // where no point is good.
   RunInit(const Config& config, const ResumePoints& points, Device& device, ProcessGroups& groups,
-          const ArenaSizes& sizes, const Console* voice);
+          const ArenaSizes& sizes, const Console* console);
 
   TrainingState& assembly() { return *assembly_; }
   const TrainStart& start() const { return continuation_.start; }
@@ -35,17 +35,17 @@ class RunInit {
   LrSchedule schedule() const;
   // All ranks together, while the run goes on: puts the newest good checkpoint of the folder with
   // at most `most` iterations into the assembly, or, where there is none, what the run began with.
-  RunPosition roll_back_to(const CheckpointFolder& folder, int64_t most, const Console* voice);
+  RunPosition roll_back_to(const CheckpointFolder& folder, int64_t most, const Console* console);
   // Of the checkpoints of this run: those before it, and itself.
   std::vector<HistoryEntry> history() const;
 
  private:
   // False: it is damaged for some rank.
   bool restore_from(const CheckpointPlace& place, const Config& config, Device& device,
-                    ProcessGroups& groups, const ArenaSizes& sizes, const Console* voice);
+                    ProcessGroups& groups, const ArenaSizes& sizes, const Console* console);
 
   // What `read` does on every rank; false where it finds damage on one of them, which is told.
-  static bool all_can(Communicator& world, const Console* voice, int64_t iteration,
+  static bool all_can(Communicator& world, const Console* console, int64_t iteration,
                       FunctionRef<void()> read);
 
   ResumePlan continuation_;

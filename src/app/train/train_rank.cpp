@@ -19,18 +19,18 @@ namespace {
 
 // Empty when no trace is asked for. That it can be written is known before the training starts, and
 // what goes wrong later does not end it.
-std::function<void(const std::string&)> trace_writer(const Console& voice, const LogConfig& log) {
+std::function<void(const std::string&)> trace_writer(const Console& console, const LogConfig& log) {
   if (log.trace.empty()) return {};
   {
     const AtomicFile probe(log.trace);
   }
-  return [&voice, path = log.trace](const std::string& text) {
+  return [&console, path = log.trace](const std::string& text) {
     try {
       AtomicFile file(path);
       file.write(text);
       file.commit();
     } catch (const Error& error) {
-      voice.log("bevatron: note: no trace: {}\n", error.what());
+      console.log("bevatron: note: no trace: {}\n", error.what());
     }
   };
 }
@@ -58,7 +58,7 @@ double peak_flops(Device& device) {
 }
 
 // Trains, and says what it does.
-TrainSummary run_aloud(const RunOutput& out, const Console& voice, TrainingState& assembly,
+TrainSummary run_aloud(const RunOutput& out, const Console& console, TrainingState& assembly,
                        TrainLoop& trainer, LoggedCheckpoints* checkpoints) {
   const Config& config = out.config;
   Device& device = assembly.device;
@@ -66,10 +66,11 @@ TrainSummary run_aloud(const RunOutput& out, const Console& voice, TrainingState
   const bool is_first = world.rank() == 0;
   const bool is_speaker = world.rank() == out.speaker;
   RunRecorder* record = is_first ? out.record : nullptr;
-  TrainingPrinter printer(voice, {.interval = config.train.log_interval,
-                                  .flops_per_token = out.planned.model_flops_per_token,
-                                  .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
-                                  .times = is_first && world.size() > 1 ? out.all_times : nullptr});
+  TrainingPrinter printer(console,
+                          {.interval = config.train.log_interval,
+                           .flops_per_token = out.planned.model_flops_per_token,
+                           .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
+                           .times = is_first && world.size() > 1 ? out.all_times : nullptr});
   bool is_under_way = false;
   TrainObserver observer{.iteration =
                              [&](const Progress& p) {
@@ -77,7 +78,7 @@ TrainSummary run_aloud(const RunOutput& out, const Console& voice, TrainingState
                                if (record != nullptr) record->iteration(p, printer.slowest());
                                printer.iteration(p);
                                if (!is_under_way)
-                                 print_after_first(voice, config, out.planned, device);
+                                 print_after_first(console, config, out.planned, device);
                                is_under_way = true;
                              },
                          .validation =
@@ -101,7 +102,7 @@ TrainSummary run_aloud(const RunOutput& out, const Console& voice, TrainingState
                          .event =
                              [&](const GuardEvent& event) {
                                printer.clear_live();
-                               if (is_speaker) voice.log("guard     {}\n", event.text);
+                               if (is_speaker) console.log("guard     {}\n", event.text);
                                if (record != nullptr) record->event(event);
                              },
                          .evaluating =
@@ -112,7 +113,7 @@ TrainSummary run_aloud(const RunOutput& out, const Console& voice, TrainingState
                              [&](const std::string& table) {
                                if (is_speaker) printer.record(table);
                              },
-                         .trace = is_first ? trace_writer(voice, config.log) : nullptr};
+                         .trace = is_first ? trace_writer(console, config.log) : nullptr};
   if (checkpoints != nullptr) {
     checkpoints->print_to(is_speaker ? &printer : nullptr, record);
     checkpoints->add_to(observer);
@@ -125,7 +126,7 @@ TrainSummary run_aloud(const RunOutput& out, const Console& voice, TrainingState
   printer.finish();
   const auto stored = checkpoints != nullptr ? checkpoints->newest() : std::nullopt;
   if (is_speaker) printer.record(exit_lines(summary, stored ? stored->string() : std::string()));
-  print_end(voice, summary, printer.curve());
+  print_end(console, summary, printer.curve());
   return summary;
 }
 
@@ -142,7 +143,7 @@ TrainSummary run_quietly(const RunOutput& out, int rank, TrainLoop& trainer,
 }
 
 // Before the first step: the first rank puts in order what other runs left.
-void tidy_before(const RunOutput& out, const RunInit& start, const Console* voice) {
+void tidy_before(const RunOutput& out, const RunInit& start, const Console* console) {
   const RunPosition& position = start.start().position;
   if (out.record != nullptr) out.record->begin(position);
   const std::filesystem::path folder = save_folder(out.config);
@@ -150,7 +151,7 @@ void tidy_before(const RunOutput& out, const RunInit& start, const Console* voic
   CheckpointFolder(folder).clear_leftovers();
   const std::string moved =
       set_aside_later_checkpoints(CheckpointFolder(folder), position.iteration);
-  if (!moved.empty()) Console::alert(voice, 0, moved);
+  if (!moved.empty()) Console::alert(console, 0, moved);
 }
 
 // The trained model in Hugging Face's format, by the first rank; all ranks together. Where several
@@ -174,24 +175,24 @@ void write_model(const std::filesystem::path& model, const Config& config, Train
 }  // namespace
 
 RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
-                      Communicator& world, const Console* voice) {
+                      Communicator& world, const Console* console) {
   const Config& config = out.config;
   const bool is_first = world.rank() == 0;
-  if (config.log.dispatch && voice != nullptr) device.dispatch().enable();
+  if (config.log.dispatch && console != nullptr) device.dispatch().enable();
   ProcessGroups groups(layout_of(config), world);
   const Plan plan = is_first ? out.planned : dry_run(config, {.rank = world.rank()});
-  RunInit start(config, out.resume_points, device, groups, plan.arenas, voice);
+  RunInit start(config, out.resume_points, device, groups, plan.arenas, console);
   TrainingState& assembly = start.assembly();
-  if (is_first && !config.train.skip_train) tidy_before(out, start, voice);
+  if (is_first && !config.train.skip_train) tidy_before(out, start, console);
   std::optional<LoggedCheckpoints> checkpoints;
   if (!save_folder(config).empty() && !config.train.skip_train)
-    checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, voice);
+    checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, console);
   RankResult result;
   {
     TrainLoop trainer(assembly, data, start.start());
     LoggedCheckpoints* spoken = checkpoints ? &*checkpoints : nullptr;
-    result.summary = voice != nullptr ? run_aloud(out, *voice, assembly, trainer, spoken)
-                                      : run_quietly(out, world.rank(), trainer, spoken);
+    result.summary = console != nullptr ? run_aloud(out, *console, assembly, trainer, spoken)
+                                        : run_quietly(out, world.rank(), trainer, spoken);
   }
   if (checkpoints) result.unsaved = checkpoints->finish();
   if (!out.keeps()) return result;
@@ -209,7 +210,7 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   write_model(model, config, assembly, stored);
   result.wrote_model = true;
   if (!is_first) return result;
-  if (voice != nullptr) voice->log("wrote {}\n", model.string());
+  if (console != nullptr) console->log("wrote {}\n", model.string());
   return result;
 }
 
@@ -230,9 +231,9 @@ std::string saved_line(const SaveReport& r, const std::filesystem::path& folder)
 }  // namespace
 
 LoggedCheckpoints::LoggedCheckpoints(const Config& config, const std::string& config_text,
-                                     int64_t parameters, RunInit& start, const Console* voice)
+                                     int64_t parameters, RunInit& start, const Console* console)
     : start_(start),
-      voice_(voice),
+      console_(console),
       rank_(start.assembly().groups.world().rank()),
       folder_(save_folder(config)),
       iterations_(resolve_iterations(config)),
@@ -259,11 +260,11 @@ void LoggedCheckpoints::add_to(TrainObserver& observer) {
 
 RunPosition LoggedCheckpoints::roll_back(int64_t most) {
   const CheckpointFolder folder(folder_);
-  const RunPosition position = start_.roll_back_to(folder, most, voice_);
+  const RunPosition position = start_.roll_back_to(folder, most, console_);
   if (rank_ != 0) return position;
   // What is behind it belongs to a course that is given up.
   const std::string moved = set_aside_later_checkpoints(folder, position.iteration);
-  if (!moved.empty()) Console::alert(voice_, rank_, moved);
+  if (!moved.empty()) Console::alert(console_, rank_, moved);
   if (printer_ != nullptr) printer_->rolled_back(position.iteration);
   if (record_ != nullptr) record_->rolled_back(position.iteration);
   return position;
@@ -287,13 +288,13 @@ void LoggedCheckpoints::ended(const SaveReport& r) {
   if (printer_ != nullptr) {
     printer_->clear_live();
     if (r.failure.empty()) printer_->record(saved_line(r, folder_));
-    if (!r.note.empty()) voice_->log("bevatron: note: {}\n", r.note);
+    if (!r.note.empty()) console_->log("bevatron: note: {}\n", r.note);
   }
   if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
   const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
   const bool goes_on = next && *next <= iterations_ && wishes_().signal == 0;
   Console::alert(
-      voice_, rank_,
+      console_, rank_,
       format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,
              goes_on ? format("the training goes on, and the next attempt is at {}", *next)
                      : "those before it are as they were"));

@@ -20,10 +20,10 @@ namespace bev::app {
 
 class LoggedCheckpoints {
  public:
-  // `config_text`: of config.toml. `voice`: absent where the rank says nothing but alerts. What is
-  // given must outlive this.
+  // `config_text`: of config.toml. `console`: absent where the rank says nothing but alerts. What
+  // is given must outlive this.
   LoggedCheckpoints(const Config& config, const std::string& config_text, int64_t parameters,
-                    RunInit& start, const Console* voice);
+                    RunInit& start, const Console* console);
 
   // Where lines of the record, and news about the state of the run, go; null: nowhere.
   void print_to(TrainingPrinter* printer, RunRecorder* record) {
@@ -44,7 +44,7 @@ class LoggedCheckpoints {
   RunPosition roll_back(int64_t most);
 
   RunInit& start_;
-  const Console* voice_;
+  const Console* console_;
   int rank_;
   std::filesystem::path folder_;
   int64_t iterations_;
@@ -79,8 +79,8 @@ struct RankResult {
   bool wrote_model = false;
 };
 
-// All ranks together. `voice`: absent where the rank says nothing.
+// All ranks together. `console`: absent where the rank says nothing.
 RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
-                      Communicator& world, const Console* voice);
+                      Communicator& world, const Console* console);
 
 }  // namespace bev::app

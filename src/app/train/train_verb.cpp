@@ -43,13 +43,13 @@ DeviceConfig device_of_rank(const Config& config, bool shares_gpu) {
 
 // The first rank of all, or the only one here.
 RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedRank* launched,
-                       const Console& voice) {
+                       const Console& console) {
   if (launched != nullptr) {
     const std::unique_ptr<Device> device =
         make_device(device_of_rank(out.config, launched->shares_gpu()));
     const std::unique_ptr<Communicator> world = launched->make_world(*device);
-    voice.log("ranks     {}\n          {}\n", launched->describe(), launched->binding());
-    return train_rank(out, data, *device, *world, &voice);
+    console.log("ranks     {}\n          {}\n", launched->describe(), launched->binding());
+    return train_rank(out, data, *device, *world, &console);
   }
   RankResult first;
   const int ranks = out.planned.layout.world();
@@ -60,7 +60,7 @@ RankResult train_ranks(const RunOutput& out, const TrainingData& data, LaunchedR
                   make_device(device_of_rank(out.config, ranks > 1));
               const bool is_first = world.rank() == 0;
               const RankResult result =
-                  train_rank(out, data, *device, world, is_first ? &voice : nullptr);
+                  train_rank(out, data, *device, world, is_first ? &console : nullptr);
               if (is_first) first = result;
             });
   return first;
@@ -76,7 +76,7 @@ int speaker_of(const LogConfig& log, int ranks) {
 
 // Trains and saves. What the run printed to people is on stderr, its record on stdout.
 void run_training(const LoadedConfig& loaded, const Preflight& preflight, LaunchedRank* launched,
-                  StopSignal& stop, const Console& voice) {
+                  StopSignal& stop, const Console& console) {
   // What has been trained is written first, from now on.
   stop.defer();
   const Config& config = preflight.config();
@@ -88,7 +88,7 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
   const bool writes = is_first && !config.train.skip_train;
   if (writes && !save_folder(config).empty()) lock.emplace(save_folder(config));
   std::optional<RunRecorder> record;
-  if (writes) record.emplace(config, preflight.plan(), config_text, voice);
+  if (writes) record.emplace(config, preflight.plan(), config_text, console);
   const int ranks = preflight.plan().layout.world();
   RankTimesBoard board(ranks);
   RunOutput out{.config = config,
@@ -110,7 +110,7 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
     out.all_times = [&] { return launched->control().times(); };
   }
   try {
-    const RankResult result = train_ranks(out, preflight.data(), launched, voice);
+    const RankResult result = train_ranks(out, preflight.data(), launched, console);
     const bool is_bad = result.summary.ending >= ExitReason::NonFinite || !result.unsaved.empty();
     if (is_bad && launched != nullptr) launched->end_together();
     require_good_end(result.summary, result.saved);
@@ -119,7 +119,7 @@ void run_training(const LoadedConfig& loaded, const Preflight& preflight, Launch
     const auto failure = record ? record->failure() : std::nullopt;
     BEV_CHECK(!failure, Data, "{}; {}", *failure, result.saved);
     if (record) record->ended(ending_words(result.summary), 0);
-    if (result.wrote_model) print_next_steps(voice, config);
+    if (result.wrote_model) print_next_steps(console, config);
   } catch (const Error& error) {
     if (record) record->ended(error.what(), exit_code(error.kind));
     throw;
@@ -148,11 +148,11 @@ std::string checkpoints_text(const ResumePoints& points) {
 }
 
 void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, StopSignal& stop,
-                 const Console& voice) {
+                 const Console& console) {
   Config& config = loaded.config;
   const int rank = environment.rank;
   // A rank that waits for others has nothing to lose; one that has met them ends with them.
-  LaunchedRank launched(environment, config, voice);
+  LaunchedRank launched(environment, config, console);
   stop.defer();
   launched.run([&] {
     launched.require_same_on_ranks("the configuration", values_of(config));
@@ -165,21 +165,21 @@ void run_as_rank(const RankEnvironment& environment, LoadedConfig& loaded, StopS
     });
     launched.require_same_on_ranks("the data", data);
     launched.require_same_on_ranks("the checkpoint", checkpoints_text(preflight.resume_points()));
-    print_start(voice, preflight.config(), preflight);
-    run_training(loaded, preflight, &launched, stop, voice);
+    print_start(console, preflight.config(), preflight);
+    run_training(loaded, preflight, &launched, stop, console);
   });
 }
 
 int train_launched(const RankEnvironment& environment, LoadedConfig& loaded, StopSignal& stop) {
   const Config& config = loaded.config;
   const int rank = environment.rank;
-  const Console voice(
+  const Console console(
       RankList::parse(config.log.ranks)->has(rank),
       config.train.output.empty() ? "" : RunDirectory(config.train.output).rank_log(rank));
   try {
-    run_as_rank(environment, loaded, stop, voice);
+    run_as_rank(environment, loaded, stop, console);
   } catch (const std::exception& error) {
-    voice.log_to_file(format("bevatron: error: {}\n", error.what()));
+    console.log_to_file(format("bevatron: error: {}\n", error.what()));
     throw;
   }
   return 0;
@@ -225,16 +225,16 @@ int train(std::span<const std::string> args) {
             "{} ranks, each a thread of this process; legal are 1 to {}, and more where a launcher "
             "starts a process for each (docs/launching.md)",
             loaded->config.parallel.ranks, kMostThreads);
-  const Console voice(true);
+  const Console console(true);
   const Preflight preflight(loaded->config, kAllRanks, true);
   if (only_checks) {
     fmt::print("{}", plan_table(preflight.layout()));
     std::fflush(stdout);  // before what follows on stderr
   }
   preflight.require();
-  print_start(voice, preflight.config(), preflight);
+  print_start(console, preflight.config(), preflight);
   if (!only_checks) {
-    run_training(*loaded, preflight, nullptr, *stop, voice);
+    run_training(*loaded, preflight, nullptr, *stop, console);
     return 0;
   }
   fmt::print("the run can start: configuration, memory, data and output are in order\n");

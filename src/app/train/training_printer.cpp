@@ -19,8 +19,8 @@
 
 namespace bev::app {
 
-TrainingPrinter::TrainingPrinter(const Console& voice, const Options& options)
-    : voice_(voice), options_(options), live_(voice.prints() && stderr_is_terminal()) {}
+TrainingPrinter::TrainingPrinter(const Console& console, const Options& options)
+    : console_(console), options_(options), live_(console.prints() && stderr_is_terminal()) {}
 
 void TrainingPrinter::iteration(const Progress& p) {
   if (options_.times) slowest_.add(options_.times());
@@ -66,7 +66,7 @@ void TrainingPrinter::print_interval(const Progress& p) {
 
 void TrainingPrinter::print(const std::string& line) {
   clear_live();
-  voice_.print_record(line);
+  console_.print_record(line);
 }
 
 void TrainingPrinter::clear_live() {
@@ -79,10 +79,10 @@ void TrainingPrinter::clear_live() {
 namespace {
 
 // A file of its own in one line; a blend with the share of each file and how often it is read.
-void print_data(const Console& voice, const TrainingData& data) {
+void print_data(const Console& console, const TrainingData& data) {
   for (const TrainingData::Part& part : data.parts) {
     const bool blended = part.share < 1;
-    voice.log(
+    console.log(
         "data      {}{}: {} tokens, {} samples for {}{}\n",
         blended ? format("{:5.2f} % ", 100 * part.share) : "", part.prefix.string(),
         with_commas(part.tokens), with_commas(part.windows),
@@ -106,10 +106,10 @@ std::string arithmetic_of(const Config& config, const Plan& plan) {
 }
 
 // What --log.dispatch asks for; after the first iteration every op has chosen.
-void print_dispatch(const Console& voice, Device& device) {
+void print_dispatch(const Console& console, Device& device) {
   for (const DispatchLog::Choice& c : device.dispatch().choices())
-    voice.log("dispatch  {}: {}{}\n", c.op, c.chosen,
-              c.refused.empty() ? "" : format(" (refused: {})", c.refused));
+    console.log("dispatch  {}: {}{}\n", c.op, c.chosen,
+                c.refused.empty() ? "" : format(" (refused: {})", c.refused));
 }
 
 // "SIGTERM"
@@ -131,42 +131,42 @@ bool is_error(ExitReason ending) { return ending >= ExitReason::NonFinite; }
 
 }  // namespace
 
-void print_start(const Console& voice, const Config& config, const Preflight& preflight) {
+void print_start(const Console& console, const Config& config, const Preflight& preflight) {
   const Plan& plan = preflight.plan();
   const TrainingData& data = preflight.data();
   const ResumePoints& points = preflight.resume_points();
-  for (const std::string& note : data.notes) voice.log("bevatron: note: {}\n", note);
-  for (const std::string& alert : points.alerts) voice.log("bevatron: alert: {}\n", alert);
-  voice.log("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
-            with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
-            plan.model.vocab, plan.model.padded_vocab);
-  voice.log("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
-            arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
+  for (const std::string& note : data.notes) console.log("bevatron: note: {}\n", note);
+  for (const std::string& alert : points.alerts) console.log("bevatron: alert: {}\n", alert);
+  console.log("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
+              with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
+              plan.model.vocab, plan.model.padded_vocab);
+  console.log("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
+              arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
   if (plan.layout.world() > 1)
-    voice.log("layout    {}; the numbers above are of the first\n", describe(plan.layout));
+    console.log("layout    {}; the numbers above are of the first\n", describe(plan.layout));
   const std::string rise =
       config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
-  voice.log("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
-            plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
-            with_commas(plan.iterations));
-  if (config.data.mock) voice.log("data      made-up tokens\n");
-  print_data(voice, data);
-  if (!config.train.output.empty()) voice.log("output    {}\n", config.train.output);
+  console.log("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
+              plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
+              with_commas(plan.iterations));
+  if (config.data.mock) console.log("data      made-up tokens\n");
+  print_data(console, data);
+  if (!config.train.output.empty()) console.log("output    {}\n", config.train.output);
   if (plan.checkpoint_bytes > 0)
-    voice.log("save      {}, {} each\n", save_folder(config).string(),
-              as_bytes(plan.checkpoint_bytes));
+    console.log("save      {}, {} each\n", save_folder(config).string(),
+                as_bytes(plan.checkpoint_bytes));
 }
 
-void print_after_first(const Console& voice, const Config& config, const Plan& plan,
+void print_after_first(const Console& console, const Config& config, const Plan& plan,
                        Device& device) {
-  if (!device.autotune_summary().empty()) voice.log("tuned     {}\n", device.autotune_summary());
-  if (config.log.dispatch) print_dispatch(voice, device);
+  if (!device.autotune_summary().empty()) console.log("tuned     {}\n", device.autotune_summary());
+  if (config.log.dispatch) print_dispatch(console, device);
   if (config.device.deterministic && device.algorithm_hash() != 0)
-    voice.log("algorithms {:016x} (nothing timed)\n", device.algorithm_hash());
+    console.log("algorithms {:016x} (nothing timed)\n", device.algorithm_hash());
   if (device.is_asynchronous())
-    voice.log("memory    {} bytes allocated, {} planned\n",
-              with_commas(static_cast<int64_t>(device.allocated_bytes())),
-              with_commas(static_cast<int64_t>(plan.memory_bytes())));
+    console.log("memory    {} bytes allocated, {} planned\n",
+                with_commas(static_cast<int64_t>(device.allocated_bytes())),
+                with_commas(static_cast<int64_t>(plan.memory_bytes())));
 }
 
 std::string ending_words(const TrainSummary& s) {
@@ -211,29 +211,29 @@ std::string exit_lines(const TrainSummary& s, const std::string& checkpoint) {
                 s.ending == ExitReason::Complete ? "yes" : "no");
 }
 
-void print_end(const Console& voice, const TrainSummary& s, const std::string& curve) {
+void print_end(const Console& console, const TrainSummary& s, const std::string& curve) {
   if (s.ending == ExitReason::Complete && !curve.empty())
-    voice.log("loss of every iteration\n{}", curve);
+    console.log("loss of every iteration\n{}", curve);
   const bool had_nothing_to_do = s.ran == 0 && s.iterations > 0 && s.ending == ExitReason::Complete;
-  voice.log("{} after {} iterations",
-            s.ending == ExitReason::Complete ? "done"
-            : is_error(s.ending)             ? "stopped by an error"
-                                             : ending_words(s),
-            with_commas(s.iterations));
-  if (had_nothing_to_do) voice.log(", all of them before this run");
+  console.log("{} after {} iterations",
+              s.ending == ExitReason::Complete ? "done"
+              : is_error(s.ending)             ? "stopped by an error"
+                                               : ending_words(s),
+              with_commas(s.iterations));
+  if (had_nothing_to_do) console.log(", all of them before this run");
   // The absolute value takes the sign off what is not a number.
   if (s.ran > 0)
-    voice.log(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds),
-              s.tokens_per_second, std::abs(s.first_loss), std::abs(s.last_loss));
-  if (s.valid_loss) voice.log(", validation {:.4f}", *s.valid_loss);
-  if (s.skipped > 0) voice.log("; {} updates skipped", s.skipped);
-  if (s.rollbacks > 0) voice.log("; rolled back {} times", s.rollbacks);
-  voice.log("\n");
+    console.log(", {}, {:.0f} tokens/s; loss {:.4f} -> {:.4f}", as_duration(s.seconds),
+                s.tokens_per_second, std::abs(s.first_loss), std::abs(s.last_loss));
+  if (s.valid_loss) console.log(", validation {:.4f}", *s.valid_loss);
+  if (s.skipped > 0) console.log("; {} updates skipped", s.skipped);
+  if (s.rollbacks > 0) console.log("; rolled back {} times", s.rollbacks);
+  console.log("\n");
 }
 
-void print_next_steps(const Console& voice, const Config& config) {
+void print_next_steps(const Console& console, const Config& config) {
   const bool text = tokenizer_of(config) != nullptr;
-  voice.log(
+  console.log(
       "next      bevatron eval {}{}\n", config.train.output,
       text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
 }

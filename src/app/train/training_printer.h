@@ -21,7 +21,7 @@ class TrainingPrinter {
     // The latest times of all ranks; absent where there is one, or where others print.
     std::function<std::vector<RankTimes>()> times{};
   };
-  TrainingPrinter(const Console& voice, const Options& options);
+  TrainingPrinter(const Console& console, const Options& options);
 
   void iteration(const Progress& progress);
   void validation(const Validation& validation);
@@ -44,7 +44,7 @@ class TrainingPrinter {
   void print_interval(const Progress& progress);
   void print(const std::string& line);
 
-  const Console& voice_;
+  const Console& console_;
   Options options_;
   bool live_;
   bool live_shown_ = false;
@@ -60,9 +60,9 @@ class TrainingPrinter {
 // What `bevatron train` says around the training itself.
 
 // What will be trained, on what, from what and where to.
-void print_start(const Console& voice, const Config& config, const Preflight& preflight);
+void print_start(const Console& console, const Config& config, const Preflight& preflight);
 // What is known after the first iteration: how the device computes, and in how much memory.
-void print_after_first(const Console& voice, const Config& config, const Plan& plan,
+void print_after_first(const Console& console, const Config& config, const Plan& plan,
                        Device& device);
 
 // "complete", "stopped by SIGTERM".
@@ -70,8 +70,8 @@ std::string ending_words(const TrainSummary& summary);
 // The last lines of the record, for scripts: Megatron-LM's own where it has one, and one that says
 // all: "run ended | reason: ... | iteration: 120/1000 | checkpoint: PATH | complete: no |".
 std::string exit_lines(const TrainSummary& summary, const std::string& checkpoint);
-void print_end(const Console& voice, const TrainSummary& summary, const std::string& curve);
-void print_next_steps(const Console& voice, const Config& config);
+void print_end(const Console& console, const TrainSummary& summary, const std::string& curve);
+void print_next_steps(const Console& console, const Config& config);
 
 // Throws when the run did not end well. `saved`: what is there of it. REQUIRES: it is there by now.
 void require_good_end(const TrainSummary& summary, const std::string& saved);

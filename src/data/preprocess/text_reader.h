@@ -1,4 +1,4 @@
-// Plain text cut into documents.
+// Reads text in chunks of whole lines and cuts it into documents.
 #pragma once
 
 #include <cstdint>

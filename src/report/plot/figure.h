@@ -1,4 +1,4 @@
-// A chart as data: panels with lines, dots and marks of several runs over one axis.
+// A chart as data (panels, lines, dots, marks), its scales, and its output as SVG or HTML.
 #pragma once
 
 #include <cstddef>

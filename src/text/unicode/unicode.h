@@ -1,4 +1,4 @@
-// A value for each code point in two steps: a page for each 256 of them, each content kept once.
+// Character classes, flags and normal forms by code point, in two-level tables.
 #pragma once
 
 #include <algorithm>

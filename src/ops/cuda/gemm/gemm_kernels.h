@@ -1,4 +1,5 @@
-// Bias gradients: sums over the tokens, in an order that depends on the shape alone.
+// GEMM kernels of this program: fallback, small M, small M in shared memory, medium M, bias
+// gradient.
 #pragma once
 
 #include "ops/matmul.h"

@@ -1,5 +1,5 @@
 // The classes of characters that the patterns of byte-level tokenizers tell apart, as ranges. The
-// list is generated (tools/make_unicode_tables.py); char_classes.h looks characters up.
+// list is generated (tools/make_unicode_tables.py); unicode.h looks characters up.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // What the normalizers and splitters of tokenizer.json know of characters, as ranges. The lists are
-// generated (tools/make_text_tables.py); char_flags.h and unicode_forms.h look characters up.
+// generated (tools/make_text_tables.py); unicode.h looks characters up.
 #pragma once
 
 #include <cstdint>

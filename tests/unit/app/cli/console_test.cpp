@@ -14,9 +14,9 @@ TEST(Voice, OfARankThatDoesNotPrintGoesIntoItsFile) {
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
   {
-    const Console voice(false, file);
-    voice.log("news {}\n", 1);
-    voice.print_record("a line");
+    const Console console(false, file);
+    console.log("news {}\n", 1);
+    console.print_record("a line");
   }
   Console(false, file).log_to_file("more\n");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
@@ -29,9 +29,9 @@ TEST(Voice, OfARankThatPrintsGoesToBoth) {
   const auto file = folder.path() / "rank.log";
   ::testing::internal::CaptureStdout();
   ::testing::internal::CaptureStderr();
-  const Console voice(true, file);
-  voice.log("news\n");
-  voice.print_record("a line");
+  const Console console(true, file);
+  console.log("news\n");
+  console.print_record("a line");
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "a line\n");
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "news\n");
   EXPECT_EQ(read_text(file), "news\na line\n");
