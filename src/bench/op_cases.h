@@ -77,7 +77,7 @@ std::vector<OpCase> norm_cases(const CaseOperands& o);
 std::vector<OpCase> residual_norm_cases(const CaseOperands& o);
 std::vector<OpCase> norm_backward_cases(const CaseOperands& o);
 
-// residual_cases.cpp
+// op_cases.cpp
 std::vector<OpCase> residual_add_cases(const CaseOperands& o);
 std::vector<OpCase> dropout_cases(const CaseOperands& o);
 
@@ -86,15 +86,15 @@ std::vector<OpCase> attention_cases(const CaseOperands& o);
 std::vector<OpCase> attention_backward_cases(const CaseOperands& o);
 std::vector<OpCase> rope_cases(const CaseOperands& o);
 
-// activation_cases.cpp
+// op_cases.cpp
 std::vector<OpCase> activate_cases(const CaseOperands& o);
 std::vector<OpCase> activate_backward_cases(const CaseOperands& o);
 
-// embedding_cases.cpp
+// op_cases.cpp
 std::vector<OpCase> embedding_cases(const CaseOperands& o);
 std::vector<OpCase> embedding_backward_cases(const CaseOperands& o);
 
-// loss_cases.cpp
+// op_cases.cpp
 std::vector<OpCase> softmax_stats_cases(const CaseOperands& o);
 std::vector<OpCase> cross_entropy_cases(const CaseOperands& o);
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o);

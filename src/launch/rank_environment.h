@@ -20,7 +20,7 @@ struct RankEnvironment {
   int master_port = 0;
   std::string job;       // the number of the job and of the restart: the same for all ranks
   int64_t restarts = 0;  // how often the job has been started before this time
-  // Of gpu_assignment.h: how many GPUs the ranks on this machine share out, the NUMA node of this
+  // Of rank_binding.h: how many GPUs the ranks on this machine share out, the NUMA node of this
   // one's.
   int local_gpus = 0;
   std::optional<int> gpu_node{};

@@ -23,7 +23,7 @@
 
 namespace bev::app {
 
-// A verb that uses InferenceRanks has all four, and those of device_flags.h.
+// A verb that uses InferenceRanks has all four, and those of shared_flags.h.
 inline constexpr VerbFlag kTensorFlag{"--tensor", "N", "ranks that share each matrix [default: 1]"};
 inline constexpr VerbFlag kPipelineFlag{"--pipeline", "N",
                                         "ranks that share the layers [default: 1]"};

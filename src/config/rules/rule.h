@@ -1,4 +1,5 @@
-// What a cross-field rule sees and how it is listed. Used by check.cpp and the *_rules.cpp only.
+// What a cross-field rule sees and how it is listed. Used by config_check.cpp and the *_rules.cpp
+// only.
 #pragma once
 
 #include <cstdint>

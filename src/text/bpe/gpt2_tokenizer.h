@@ -1,4 +1,4 @@
-// GPT-2's tokenizer: the text is cut into pieces (gpt2_pre_tokenizer.h), and the bytes of each are
+// GPT-2's tokenizer: the text is cut into pieces (bpe_pre_tokenizer.h), and the bytes of each are
 // merged (bpe_merge.h). Bytes that are no UTF-8 are replaced first (utf8.h), as programs do that
 // take text.
 #pragma once

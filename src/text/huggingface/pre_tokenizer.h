@@ -48,8 +48,8 @@ class PieceStep {
   virtual void apply(PieceList& list) const = 0;
 };
 
-// Where pieces end by a regular expression that this program knows by heart (gpt2_pre_tokenizer.h,
-// llama3_pre_tokenizer.h).
+// Where pieces end by a regular expression that this program knows by heart (bpe_pre_tokenizer.h,
+// bpe_pre_tokenizer.h).
 struct PiecePattern {
   enum class Kind : uint8_t { Whole, Gpt2, Llama3 } kind = Kind::Whole;
   int numbers = 3;  // Llama3: the most in a row

@@ -14,7 +14,7 @@ class TokenDecoder {
   virtual void apply(std::vector<std::string>& tokens) const = 0;
 };
 
-// The bytes that the names stand for (byte_alphabet.h), all in one; a name that stands for none is
+// The bytes that the names stand for (bpe_vocab.h), all in one; a name that stands for none is
 // itself.
 std::unique_ptr<TokenDecoder> byte_level_decoder();
 

@@ -67,7 +67,7 @@ class TokenModel {
 };
 
 // Byte-pair encoding as tokenizer.json describes it: a piece is taken apart into characters, or
-// into bytes that the files write as characters (byte_alphabet.h), and these are merged
+// into bytes that the files write as characters (bpe_vocab.h), and these are merged
 // (bpe_merge.h).
 
 class BpeModel final : public TokenModel {

@@ -13,7 +13,7 @@ constexpr int64_t kAttentionLimit = int64_t{1} << 29;
 void check_attention_size(int64_t queries, int64_t keys, int64_t offset);
 
 // Which of our own kernels: those on tensor cores (flash_forward.cu) or those in f32
-// (simt_attention.h). The largest score is the largest scaled score only when the scale is
+// (simt_attention.cu). The largest score is the largest scaled score only when the scale is
 // positive.
 constexpr int64_t kMaxTileColumns = 256;
 inline bool tensor_cores_serve(const ConstTensor& q, double scale) {
@@ -21,7 +21,7 @@ inline bool tensor_cores_serve(const ConstTensor& q, double scale) {
 }
 
 // Whether these make the backward in one pass, which adds dq in no fixed order, instead of two. A
-// GPU without the shared memory for it (flash_one_pass.h) takes two all the same.
+// GPU without the shared memory for it (flash_one_pass.cu) takes two all the same.
 inline bool one_pass_may_serve(const ops::AttentionBackward& a, const DevicePolicy& policy) {
   return !policy.deterministic && tensor_cores_serve(a.q, a.scale);
 }

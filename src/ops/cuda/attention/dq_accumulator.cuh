@@ -1,4 +1,4 @@
-// How kernels reach the sums of dq_accumulator.h.
+// How kernels reach the sums of DqAccumulator (flash_attention.h).
 #pragma once
 
 #include "ops/cuda/attention/flash_attention.h"

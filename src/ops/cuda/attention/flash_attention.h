@@ -56,7 +56,7 @@ void flash_one_pass(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelt
 // Attention in plain f32 arithmetic: for f32, and for what the tensor cores do not serve.
 
 void simt_forward(Exec& ex, const ops::Attention& a);
-// `rows`: see softmax_delta.h.
+// `rows`: see SoftmaxDelta.
 void simt_backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows);
 
 }  // namespace bev::cuda
