@@ -12,4 +12,8 @@ inline double seconds_now() {
   return duration<double>(steady_clock::now().time_since_epoch()).count();
 }
 
+inline double in_seconds(std::chrono::milliseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
 }  // namespace bev

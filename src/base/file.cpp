@@ -341,4 +341,9 @@ void AtomicDirectory::commit() {
   flush_directory(target_.parent_path());
 }
 
+bool is_plain_file_name(const std::string& name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
 }  // namespace bev

@@ -157,4 +157,7 @@ class AtomicDirectory {
   std::filesystem::path target_, temporary_;
 };
 
+// True if the name is one file of a folder: not empty, "." or "..", without '/' and zero bytes.
+bool is_plain_file_name(const std::string& name);
+
 }  // namespace bev

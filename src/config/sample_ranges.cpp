@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/format.h"
+#include "config/parse/value.h"
 
 namespace bev {
 
@@ -12,12 +13,6 @@ namespace {
 
 // Sums of such numbers are far from the end of their type.
 constexpr int64_t kMostSamples = int64_t{1} << 60;
-
-std::string_view trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
 
 std::optional<int64_t> sample_number(std::string_view text) {
   int64_t value = 0;
@@ -82,14 +77,15 @@ std::string SampleRanges::text() const {
 
 ParsedRanges parse_sample_ranges(std::string_view text) {
   ParsedRanges parsed;
-  if (trimmed(text).empty()) return parsed;
+  if (without_blanks(text).empty()) return parsed;
   for (size_t begin = 0; begin <= text.size();) {
     const size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view part = trimmed(text.substr(begin, end - begin));
+    const std::string_view part = without_blanks(text.substr(begin, end - begin));
     const size_t dash = part.find('-');
-    const auto first = sample_number(trimmed(part.substr(0, dash)));
-    const auto last =
-        dash == std::string_view::npos ? first : sample_number(trimmed(part.substr(dash + 1)));
+    const auto first = sample_number(without_blanks(part.substr(0, dash)));
+    const auto last = dash == std::string_view::npos
+                          ? first
+                          : sample_number(without_blanks(part.substr(dash + 1)));
     if (!first || !last) {
       parsed.why = format("\"{}\" is not a range of samples", part.substr(0, 60));
       return parsed;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "config/parse/value.h"
 
 namespace bev {
 
@@ -11,14 +12,8 @@ namespace {
 // The range of checkpoint.interval: sums of two do not leave 64 bits.
 constexpr int64_t kMost = 1'000'000'000'000'000;
 
-std::string_view trimmed_word(std::string_view text) {
-  const size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') - begin + 1);
-}
-
 std::optional<int64_t> count(std::string_view text) {
-  const auto value = parse_integer(trimmed_word(text));
+  const auto value = parse_integer(without_blanks(text));
   return value && *value >= 1 && *value <= kMost ? value : std::nullopt;
 }
 
@@ -51,7 +46,7 @@ ParsedPhases parse_save_phases(std::string_view text) {
   int64_t begin = 0;
   for (size_t number = 1, from = 0; from <= text.size(); ++number) {
     const size_t comma = std::min(text.find(',', from), text.size());
-    const std::string_view part = trimmed_word(text.substr(from, comma - from));
+    const std::string_view part = without_blanks(text.substr(from, comma - from));
     SavePhase phase;
     const std::string why = refusal(part, begin, comma == text.size(), phase);
     if (!why.empty())

@@ -17,10 +17,6 @@ namespace bev {
 
 namespace {
 
-double seconds(std::chrono::milliseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
 
 // SIGKILL is not among them: the system sends it where memory runs out.
@@ -125,7 +121,7 @@ void Attempt::take_signals() {
       asked_by_ = signal;
       asked_at_ = seconds_now();
       ranks_.send(signal, true);
-    } else if (seconds_now() - asked_at_ >= seconds(job_.until_insisting)) {
+    } else if (seconds_now() - asked_at_ >= in_seconds(job_.until_insisting)) {
       ranks_.send(SIGKILL, true);
     }
   }
@@ -141,7 +137,7 @@ void Attempt::end_when_due() {
   const bool is_wanted = ranks_.one_failed() || !end_wanted_.empty();
   if (ranks_.all_ended() || !is_wanted || stage_ == Stage::Killed) return;
   if (!due_) {
-    due_ = seconds_now() + seconds(job_.until_asked);
+    due_ = seconds_now() + in_seconds(job_.until_asked);
   } else if (seconds_now() < *due_) {
     return;
   } else if (stage_ == Stage::Waiting) {
@@ -149,7 +145,7 @@ void Attempt::end_when_due() {
                  end_wanted_.empty() ? "a rank has failed" : end_wanted_));
     ranks_.send(SIGTERM, true);
     stage_ = Stage::Asked;
-    due_ = seconds_now() + seconds(job_.until_killed);
+    due_ = seconds_now() + in_seconds(job_.until_killed);
   } else {
     ranks_.send(SIGKILL, true);
     stage_ = Stage::Killed;

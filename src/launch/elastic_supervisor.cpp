@@ -19,10 +19,6 @@ namespace bev {
 
 namespace {
 
-double in_seconds(std::chrono::milliseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 std::string signal_name(int signal) { return format("SIG{}", ::sigabbrev_np(signal)); }
 
 // Waits for something to look at, a signal, or some milliseconds. Returns a signal that asks for

@@ -16,13 +16,6 @@ Sha256Digest digest_of(std::string_view text) {
   return sum.digest();
 }
 
-std::string lowered(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
-
 }  // namespace
 
 std::string host_without_port(std::string_view host) {
@@ -30,7 +23,7 @@ std::string host_without_port(std::string_view host) {
   const size_t colon = host.rfind(':');
   const bool has_port =
       colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket);
-  return lowered(has_port ? host.substr(0, colon) : host);
+  return lower_case(has_port ? host.substr(0, colon) : host);
 }
 
 AccessCheck::AccessCheck(const AccessRules& rules)
@@ -55,7 +48,7 @@ std::optional<ApiError> AccessCheck::refuse_origin(const HttpRequest& request) c
   const std::string_view from = slashes == std::string::npos
                                     ? std::string_view()
                                     : std::string_view(*origin).substr(slashes + 3);
-  if (host != nullptr && lowered(from) == lowered(*host)) return {};
+  if (host != nullptr && lower_case(from) == lower_case(*host)) return {};
   return ApiError{.status = 403, .message = "a page of another site may not ask this server"};
 }
 
@@ -64,7 +57,7 @@ std::optional<ApiError> AccessCheck::refuse_key(const HttpRequest& request) cons
   constexpr std::string_view kScheme = "bearer ";
   const std::string* given = request.header("authorization");
   const bool is_bearer = given != nullptr && given->size() > kScheme.size() &&
-                         lowered(given->substr(0, kScheme.size())) == kScheme;
+                         lower_case(given->substr(0, kScheme.size())) == kScheme;
   const Sha256Digest shown =
       digest_of(is_bearer ? std::string_view(*given).substr(kScheme.size()) : std::string_view());
   if (same_tag(shown, key_)) return {};

@@ -81,6 +81,12 @@ size_t utf8_length(std::string_view text) {
 
 }  // namespace
 
+std::string_view without_blanks(std::string_view text) {
+  const size_t begin = text.find_first_not_of(' ');
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
+}
+
 std::optional<int64_t> parse_integer(std::string_view text) {
   std::optional<Decimal> d = read_decimal(text);
   if (!d) return std::nullopt;

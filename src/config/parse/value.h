@@ -30,6 +30,8 @@ struct Parsed {
 
 // "12", "1_000_000", "1e6", "2.5e3", "-3": anything that is exactly an integer of 64 bits.
 std::optional<int64_t> parse_integer(std::string_view text);
+// The text without blanks at both ends.
+std::string_view without_blanks(std::string_view text);
 
 // A finite decimal number.
 std::optional<double> parse_real(std::string_view text);

@@ -1,6 +1,7 @@
 #include "convert/huggingface/huggingface_weights.h"
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "convert/huggingface/huggingface.h"
 #include "convert/huggingface/huggingface_names.h"
@@ -8,15 +9,6 @@
 namespace bev {
 
 namespace fs = std::filesystem;
-
-namespace {
-
-bool is_plain_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
-}
-
-}  // namespace
 
 HuggingFaceWeights::HuggingFaceWeights(const fs::path& dir)
     : dir_(dir), description_(read_huggingface_config(dir)) {
@@ -52,7 +44,7 @@ void HuggingFaceWeights::add_shards() {
   std::set<std::string> shards;
   for (const auto& [name, shard] : weight_map.items()) {
     // A shard lies in the directory itself; a path would read any file of the machine.
-    BEV_CHECK(shard.is_string() && is_plain_name(shard.get_ref<const std::string&>()), Data,
+    BEV_CHECK(shard.is_string() && is_plain_file_name(shard.get_ref<const std::string&>()), Data,
               "{}: the shard of {} is not a file name", source, in_quotes(name));
     shards.insert(shard.get<std::string>());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "config/rules/config_check.h"
 
@@ -12,11 +13,6 @@ namespace {
 
 constexpr int64_t kFormat = 1;
 constexpr int64_t kMostRanks = 4096;
-
-bool is_file_name(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string::npos &&
-         name.find('\0') == std::string::npos;
-}
 
 Activation read_activation(const JsonFields& f) {
   if (f.flag_or("swiglu", false)) return Activation::SwiGlu;
@@ -135,8 +131,8 @@ void read_shards(const JsonFields& f, MegatronModel& model) {
     const MegatronShard found{.file = shard.text("file"),
                               .tensor = shard.size("tensor", 0),
                               .pipeline = shard.size("pipeline", 0)};
-    BEV_CHECK(is_file_name(found.file), Data, "{}: {} is not the name of a file in this folder",
-              f.source(), in_quotes(found.file));
+    BEV_CHECK(is_plain_file_name(found.file), Data,
+              "{}: {} is not the name of a file in this folder", f.source(), in_quotes(found.file));
     BEV_CHECK(found.tensor < model.tensor && found.pipeline < model.pipeline, Data,
               "{}: {} is of rank {}, {}; there are {} x {}", f.source(), in_quotes(found.file),
               found.tensor, found.pipeline, model.tensor, model.pipeline);

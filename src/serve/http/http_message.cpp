@@ -8,6 +8,14 @@
 
 namespace bev {
 
+char lower_case(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) c = lower_case(c);
+  return result;
+}
+
 const std::string* HttpRequest::header(std::string_view name) const {
   const auto found = std::find_if(headers.begin(), headers.end(),
                                   [&](const HttpHeader& each) { return each.name == name; });

@@ -8,6 +8,10 @@
 
 namespace bev {
 
+// ASCII letters in lower case.
+char lower_case(char c);
+std::string lower_case(std::string_view text);
+
 struct HttpHeader {
   std::string name;  // of a request: in lower case
   std::string value;

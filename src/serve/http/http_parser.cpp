@@ -29,13 +29,6 @@ bool is_value_char(char c) {
   return c == '\t' || (static_cast<unsigned char>(c) >= 0x20 && c != 0x7F);
 }
 
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-std::string lower_case(std::string_view text) {
-  std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), lower);
-  return result;
-}
-
 std::string_view trimmed(std::string_view text) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t'; };
   while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
@@ -57,7 +50,7 @@ std::optional<size_t> hexadecimal(std::string_view text) {
   if (text.empty() || text.size() > 15) return {};
   size_t value = 0;
   for (const char each : text) {
-    const char c = lower(each);
+    const char c = lower_case(each);
     if (!is_digit(c) && (c < 'a' || c > 'f')) return {};
     value = value * 16 + static_cast<size_t>(is_digit(c) ? c - '0' : c - 'a' + 10);
   }
