@@ -12,13 +12,13 @@
 namespace bev::test {
 namespace {
 
-struct Case {
+struct ResumeCase {
   std::string name;
   Config config;
 };
 
-std::vector<Case> cases() {
-  std::vector<Case> all;
+std::vector<ResumeCase> cases() {
+  std::vector<ResumeCase> all;
   const auto add = [&](const char* name, Config config, auto change) {
     change(config);
     all.push_back({name, config});
@@ -56,9 +56,9 @@ std::vector<Case> cases() {
   return all;
 }
 
-std::string name_of_case(const testing::TestParamInfo<Case>& info) { return info.param.name; }
+std::string name_of_case(const testing::TestParamInfo<ResumeCase>& info) { return info.param.name; }
 
-class Resume : public testing::TestWithParam<Case> {};
+class Resume : public testing::TestWithParam<ResumeCase> {};
 
 TEST_P(Resume, ContinuesBitForBit) { expect_continues_bit_for_bit(GetParam().config); }
 

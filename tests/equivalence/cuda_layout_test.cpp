@@ -13,7 +13,7 @@
 namespace bev::test {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kCudaSteps = 3;
 
 class CudaLayouts : public ::testing::TestWithParam<LayoutCase> {
  protected:
@@ -26,7 +26,7 @@ TEST_P(CudaLayouts, TrainAsOneRank) {
   const LayoutCase& c = GetParam();
   const Bounds bounds = c.one.device.precision == Precision::F32 ? kCudaF32 : kCudaBf16;
   const Comparison compared =
-      compare_runs(train_layout(c.many, kSteps), train_layout(c.one, kSteps));
+      compare_runs(train_layout(c.many, kCudaSteps), train_layout(c.one, kCudaSteps));
   for (const Difference& d : compared.all())
     ASSERT_LE(d.ratio, bounds.of(d.quantity)) << name_of(d) << " in step " << d.step;
 }

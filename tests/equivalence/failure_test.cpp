@@ -14,7 +14,7 @@
 namespace bev::test {
 namespace {
 
-constexpr int64_t kSteps = 2;
+constexpr int64_t kFailureSteps = 2;
 // Who still waits then would have waited for ever.
 constexpr std::chrono::seconds kLimit{30};
 constexpr double kSoon = 10;
@@ -52,7 +52,7 @@ int told_of(const Config& config, const Fault& fault) {
         const auto samples = std::make_shared<FaultySamples>(config.model.vocab,
                                                              fails ? fault.samples : Fuse::kNever);
         const std::unique_ptr<Device> device = rank_device(config);
-        train_rank(config, *device, faulty, samples, kSteps,
+        train_rank(config, *device, faulty, samples, kFailureSteps,
                    [](int64_t, const StepResult&, const TrainingState&) {});
         // So that no rank is done before it could be told.
         world.barrier(kLimit);
@@ -91,7 +91,7 @@ TEST_P(Failures, OfAnySampleOfAnyRankAreToldToAll) {
   for (int rank = 0; rank < config.parallel.ranks; ++rank) {
     int64_t samples = 0;
     while (!HasFailure() && told_of(config, {.rank = rank, .samples = samples}) > 0) ++samples;
-    EXPECT_EQ(samples, kSteps * resolve_batch(config).micros) << "of rank " << rank;
+    EXPECT_EQ(samples, kFailureSteps * resolve_batch(config).micros) << "of rank " << rank;
   }
 }
 

@@ -11,7 +11,7 @@
 namespace bev::test {
 namespace {
 
-constexpr int kSteps = 3;
+constexpr int kRecomputeSteps = 3;
 
 // Three layers in each stage: a group of two and one of one, or one block that is recomputed and
 // two that are not. Compared with one rank that keeps everything.
@@ -27,8 +27,8 @@ class RecomputedLayouts : public ::testing::TestWithParam<const char*> {
     Config recomputed = kept;
     recomputed.parallel = layout;
     recomputed.recompute = recompute;
-    const Comparison compared =
-        compare_runs(train_layout(recomputed, kSteps), train_layout(kept, kSteps));
+    const Comparison compared = compare_runs(train_layout(recomputed, kRecomputeSteps),
+                                             train_layout(kept, kRecomputeSteps));
     const auto found = compared.first_beyond(1e-12);
     EXPECT_FALSE(found) << name_of(*found) << " differs by " << found->ratio << " in step "
                         << found->step;

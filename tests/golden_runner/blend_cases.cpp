@@ -12,8 +12,6 @@ namespace bev::golden {
 
 namespace {
 
-constexpr std::array<const char*, 3> kSplits{"train", "valid", "test"};
-
 size_t wrong_index(const MegatronBlendIndex& index, const SafetensorsReader& arrays,
                    const std::string& key) {
   const std::vector<int64_t> datasets(index.dataset.begin(), index.dataset.end());
@@ -26,7 +24,7 @@ void run_function(const Json& entry, const SafetensorsReader& arrays, const std:
   const auto key = entry.at("name").get<std::string>();
   if (entry.at("function") == "build_exhaustive_blending_indices") {
     const auto sizes = entry.at("sizes").get<std::vector<int64_t>>();
-    return check_same(name, wrong_index(build_exhaustive_blend(sizes), arrays, key), report);
+    return report.check_same(name, wrong_index(build_exhaustive_blend(sizes), arrays, key));
   }
   const auto weights = entry.at("weights").get<std::vector<double>>();
   const MegatronBlendIndex index = build_megatron_blend(weights, entry.at("size").get<int64_t>());
@@ -36,7 +34,7 @@ void run_function(const Json& entry, const SafetensorsReader& arrays, const std:
                      std::count(index.dataset.begin(), index.dataset.end(), static_cast<int16_t>(i))
                  ? 0
                  : 1;
-  check_same(name, wrong, report);
+  report.check_same(name, wrong);
 }
 
 void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
@@ -74,11 +72,10 @@ void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
     wrong += part.at("samples") == blend.parts[i]->count() ? 0 : 1;
     wrong += part.at("epochs") == blend.parts[i]->index().epochs ? 0 : 1;
   }
-  check_same(name + ": parts", wrong, report);
-  check_same(
+  report.check_same(name + ": parts", wrong);
+  report.check_same(
       name + ": order",
-      wrong_index(blend.index, arrays, entry.at("name").get<std::string>() + "." + split_name),
-      report);
+      wrong_index(blend.index, arrays, entry.at("name").get<std::string>() + "." + split_name));
   wrong = 0;
   size_t place = 0;
   for (const Json& first : facts.at("first_texts")) {
@@ -91,7 +88,7 @@ void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
                  : 1;
     ++place;
   }
-  check_same(format("{}: {} samples", name, place), wrong, report);
+  report.check_same(format("{}: {} samples", name, place), wrong);
 }
 
 }  // namespace

@@ -16,7 +16,6 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kDevice = "host";
 using Names = std::vector<std::string>;
 using NamePairs = std::vector<std::array<std::string, 2>>;
 
@@ -25,7 +24,7 @@ TrainedBpe train(std::span<const std::string_view> texts, const BpeTraining& how
 }
 
 void check(const std::string& name, bool right, Report& report) {
-  report.check(name, kDevice, right ? 0 : 1, 0);
+  report.check(name, kHost, right ? 0 : 1, 0);
 }
 
 NamePairs merges_of(const TrainedBpe& trained) {

@@ -16,12 +16,7 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kDevice = "host";
 using Ids = std::vector<int32_t>;
-
-void check_count(const std::string& name, size_t wrong, Report& report) {
-  report.check(name, kDevice, static_cast<double>(wrong), 0.0);
-}
 
 Ids read(const TokenFile& file, int64_t begin, int64_t count) {
   Ids ids(static_cast<size_t>(count));
@@ -65,14 +60,14 @@ void run_pair(const fs::path& prefix, const Json& facts, const std::string& name
   wrong += facts.at("shortest_sequence") == shortest ? 0 : 1;
   wrong += read(file, 0, first_count) == first ? 0 : 1;
   wrong += read(file, index.tokens() - last_count, last_count) == last ? 0 : 1;
-  check_count(name + ": counts and tokens", wrong, report);
+  report.check_same(name + ": counts and tokens", wrong);
 
   const ScratchFolder scratch;
   const fs::path copy = scratch.path() / "copy";
   copy_tokens(file, copy);
   const bool same =
       same_file(bin_path(copy), bin_path(prefix)) && same_file(idx_path(copy), idx_path(prefix));
-  check_count(name + ": written again", same ? 0 : 1, report);
+  report.check_same(name + ": written again", same ? 0 : 1);
 }
 
 void run_ramp(const Json& entry, const std::string& name, Report& report) {
@@ -82,10 +77,10 @@ void run_ramp(const Json& entry, const std::string& name, Report& report) {
   size_t wrong = 0;
   for (const Json& point : entry.at("points"))
     wrong += point.at(1) == schedule.at(point.at(0).get<int64_t>()) ? 0 : 1;
-  check_count(name + ": sizes", wrong, report);
+  report.check_same(name + ": sizes", wrong);
   const int64_t samples = entry.at("train_samples").get<int64_t>();
-  check_count(name + ": iterations",
-              entry.at("update_train_iters") == schedule.steps_in(samples) ? 0 : 1, report);
+  report.check_same(name + ": iterations",
+                    entry.at("update_train_iters") == schedule.steps_in(samples) ? 0 : 1);
   wrong = 0;
   int64_t consumed = 0, iteration = 1, before = 0;
   const Json& changes = entry.at("whole_run").at("batch_changes");
@@ -102,7 +97,7 @@ void run_ramp(const Json& entry, const std::string& name, Report& report) {
     consumed += batch;
   }
   wrong += change == changes.size() && entry.at("whole_run").at("consumed") == consumed ? 0 : 1;
-  check_count(name + ": changes over the whole run", wrong, report);
+  report.check_same(name + ": changes over the whole run", wrong);
 }
 
 }  // namespace
@@ -115,7 +110,7 @@ void run_token_files(const fs::path& dir, const std::string& name, Report& repor
       const fs::path prefix = dir / pair;
       // Not all files are kept; run_tools checks the digests of those.
       if (!fs::exists(bin_path(prefix)) || !fs::exists(idx_path(prefix))) continue;
-      report.guarded(case_name, kDevice, [&] { run_pair(prefix, facts, case_name, report); });
+      report.guarded(case_name, kHost, [&] { run_pair(prefix, facts, case_name, report); });
     }
   }
   run_tools(dir, name, report);
@@ -131,7 +126,7 @@ void run_rampup(const fs::path& file, const std::string& name, Report& report) {
         report.skip(case_name, "not in this version");
         continue;
       }
-      report.guarded(case_name, kDevice, [&] { run_ramp(entry, case_name, report); });
+      report.guarded(case_name, kHost, [&] { run_ramp(entry, case_name, report); });
     }
   }
 }

@@ -16,7 +16,6 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kDevice = "host";
 using Args = std::vector<std::string>;
 
 // Defaults of today's Megatron-LM that are not ours, and why.
@@ -133,11 +132,11 @@ class Walk {
   void fail(const std::string& what) { failures_.push_back(what); }
 
   void report(const std::string& name, Report& report) const {
-    for (const std::string& failure : failures_) report.fail(name, kDevice, failure);
+    for (const std::string& failure : failures_) report.fail(name, kHost, failure);
     const std::string counts =
         format("{}: {} options: {} implemented, {} refused unless default, {} noted, {} unknown",
                name, options_, implemented_, later_, noted_, unknown_);
-    report.check(counts, kDevice, static_cast<double>(failures_.size()), 0);
+    report.check(counts, kHost, static_cast<double>(failures_.size()), 0);
   }
 
  private:
@@ -343,13 +342,13 @@ void run_commands(const std::filesystem::path& file, const std::string& name, Re
     for (const Problem& problem : findings.problems)
       if (is_missing(problem)) later += (later.empty() ? "" : "; ") + problem.what;
     if (!wrong.empty()) {
-      report.fail(case_name, kDevice, wrong);
+      report.fail(case_name, kHost, wrong);
       continue;
     }
     const std::string suffix =
         format(", {} set, {} noted{}{}", outcome.line.assignments.size(), outcome.line.notes.size(),
                later.empty() ? "" : ", refused: ", later);
-    report.check(case_name + suffix, kDevice, 0, 0);
+    report.check(case_name + suffix, kHost, 0, 0);
   }
   report.skip(name, format("{} commands are scripts or other programs", scripts));
 }

@@ -14,8 +14,6 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kNotYet = "not in this version";
-
 std::vector<fs::path> sorted_entries(const fs::path& dir) {
   std::vector<fs::path> entries;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {

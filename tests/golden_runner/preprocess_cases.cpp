@@ -19,8 +19,6 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kDevice = "host";
-
 // The exit code of `bevatron ARGS` in a folder; what it says goes into the file `log` there.
 int run_program(const std::vector<std::string>& args, const fs::path& folder) {
   const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "bevatron";
@@ -69,12 +67,12 @@ void check_run(const fs::path& scratch, const std::vector<std::string>& args,
                const std::string& name, Report& report) {
   const int code = run_program(args, scratch);
   if (code != 0) {
-    report.fail(name, kDevice, format("exit code {}: {}", code, read_text(scratch / "log")));
+    report.fail(name, kHost, format("exit code {}: {}", code, read_text(scratch / "log")));
     return;
   }
   for (const auto& [file, digest] : digests) {
     const bool same = fs::exists(scratch / file) && digest_of(scratch / file) == digest;
-    report.check(name + "/" + file, kDevice, same ? 0.0 : 1.0, 0.0);
+    report.check(name + "/" + file, kHost, same ? 0.0 : 1.0, 0.0);
   }
 }
 
@@ -147,7 +145,7 @@ void run_tools(const fs::path& dir, const std::string& name, Report& report) {
   const Json manifest = read_json(dir / "manifest.json");
   for (const Json& run : manifest.at("runs")) {
     const std::string case_name = name + "/" + run.at("name").get<std::string>() + ": our files";
-    report.guarded(case_name, kDevice, [&] {
+    report.guarded(case_name, kHost, [&] {
       if (run.value("tool", "preprocess_data.py") == "merge_datasets.py")
         run_merge(dir, run, case_name, report);
       else
@@ -156,7 +154,7 @@ void run_tools(const fs::path& dir, const std::string& name, Report& report) {
   }
   if (!manifest.contains("classic")) return;
   const std::string case_name = name + "/classic: our files";
-  report.guarded(case_name, kDevice,
+  report.guarded(case_name, kHost,
                  [&] { run_classic(dir, manifest.at("classic"), case_name, report); });
 }
 

@@ -8,10 +8,18 @@
 
 namespace bev::golden {
 
+// What the report names instead of a device when none is used.
+inline constexpr const char* kHost = "host";
+inline constexpr const char* kNotYet = "not in this version";
+
 class Report {
  public:
   // Passes when error <= bound; an error that is not a number fails.
   void check(const std::string& name, std::string_view device, double error, double bound);
+  // Passes when nothing differs.
+  void check_same(const std::string& name, size_t differences) {
+    check(name, kHost, static_cast<double>(differences), 0.0);
+  }
   void fail(const std::string& name, std::string_view device, std::string_view why);
   void skip(const std::string& name, std::string_view why);
 

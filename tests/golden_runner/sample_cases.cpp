@@ -14,8 +14,6 @@ namespace bev::golden {
 namespace {
 
 using Ids = std::vector<int32_t>;
-constexpr std::array<const char*, 3> kSplits{"train", "valid", "test"};
-
 // The begin and end that a split has, or begin = end when it has none.
 size_t wrong_ranges(const std::array<SequenceRange, 3>& got, const Json& wanted) {
   size_t wrong = 0;
@@ -56,18 +54,18 @@ void run_split(const Json& entry, const std::string& name, Report& report) {
   size_t wrong = wrong_matrix(*weights, entry.at("matrix"));
   for (size_t i = 0; i < 3; ++i)
     wrong += is_near(entry.at("normalized").at(i).get<double>(), (*weights)[i] / sum) ? 0 : 1;
-  check_same(name + ": parts", wrong, report);
+  report.check_same(name + ": parts", wrong);
   wrong = 0;
   for (const auto& [count, ranges] : entry.at("ranges").items())
     wrong += wrong_ranges(split_sequences(*weights, std::stoll(count), Compat::Main), ranges);
-  check_same(name + ": main", wrong, report);
+  report.check_same(name + ": main", wrong);
   if (!entry.contains("classic_bounds")) return;  // made where the classic version was at hand
   wrong = 0;
   for (const auto& [count, bounds] : entry.at("classic_bounds").items()) {
     const auto got = split_sequences(*weights, std::stoll(count), Compat::Classic);
     for (size_t i = 0; i < 3; ++i) wrong += bounds.at(i + 1) == got[i].end ? 0 : 1;
   }
-  check_same(name + ": classic", wrong, report);
+  report.check_same(name + ": classic", wrong);
 }
 
 // Which flags a mode of the golden samples stands for.
@@ -107,7 +105,7 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
   const SequenceRange range = range_of(*file, all.at("split").get<std::string>(), split);
   if (facts.is_null() || facts.at("samples") == 0) {
     const int64_t tokens = file->stream_begin(range.end) - file->stream_begin(range.begin);
-    check_same(name + ": nothing there", tokens == 0 ? 0 : 1, report);
+    report.check_same(name + ": nothing there", tokens == 0 ? 0 : 1);
     return;
   }
   MegatronSamplesSpec spec{.index = {.range = range,
@@ -125,13 +123,13 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
   wrong += facts.at("samples_needed") == std::max<int64_t>(1, wanted) ? 0 : 1;
   wrong += facts.at("epochs") == index.epochs ? 0 : 1;
   wrong += facts.at("samples") == index.samples() ? 0 : 1;
-  check_same(name + ": counts", wrong, report);
+  report.check_same(name + ": counts", wrong);
   const auto array = [&](const char* which) { return read_integers(arrays, split_name + which); };
   const std::vector<int64_t> documents(index.documents.begin(), index.documents.end());
   wrong = array(".document_index") == documents ? 0 : 1;
   wrong += array(".sample_index") == flat_starts(index) ? 0 : 1;
   wrong += array(".shuffle_index") == index.shuffle ? 0 : 1;
-  check_same(name + ": indices", wrong, report);
+  report.check_same(name + ": indices", wrong);
 
   const Json& modes = all.at("samples").at(split_name);
   for (const auto& [mode, rows] : modes.items()) {
@@ -145,7 +143,7 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
       const HostBatch batch = read_sample(samples, sample, sequence, true);
       wrong += sample_agrees(batch, text, row) ? 0 : 1;
     }
-    check_same(format("{}: {}, {} samples", name, mode, rows.size()), wrong, report);
+    report.check_same(format("{}: {}, {} samples", name, mode, rows.size()), wrong);
   }
 }
 
@@ -154,7 +152,7 @@ void run_order(const fs::path& path, const Json& all, const std::string& name, R
   const SafetensorsReader arrays(path.parent_path() / all.at("arrays").get<std::string>());
   const auto weights = parse_split(all.at("split").get<std::string>());
   BEV_CHECK(weights.has_value(), Data, "the split is not understood");
-  check_same(name + ": split matrix", wrong_matrix(*weights, all.at("split_matrix")), report);
+  report.check_same(name + ": split matrix", wrong_matrix(*weights, all.at("split_matrix")));
   for (size_t split = 0; split < 3; ++split) {
     const std::string case_name = name + " " + kSplits[split];
     report.guarded(case_name, kHost,
@@ -189,7 +187,7 @@ void run_partial(const fs::path& path, const std::string& name, Report& report) 
     wrong += entry.at("document_index").get<Ids>() == index.documents ? 0 : 1;
     wrong += starts == flat_starts(index) ? 0 : 1;
     wrong += entry.at("shuffle_index").get<std::vector<int64_t>>() == index.shuffle ? 0 : 1;
-    check_same(case_name + ": indices", wrong, report);
+    report.check_same(case_name + ": indices", wrong);
     wrong = 0;
     for (const auto& [sample, item] : entry.at("items").items()) {
       const HostBatch batch = read_sample(samples, std::stoll(sample), sequence, false);
@@ -199,7 +197,7 @@ void run_partial(const fs::path& path, const std::string& name, Report& report) 
                    ? 0
                    : 1;
     }
-    check_same(format("{}: {} samples", case_name, entry.at("items").size()), wrong, report);
+    report.check_same(format("{}: {} samples", case_name, entry.at("items").size()), wrong);
   }
 }
 
@@ -233,8 +231,7 @@ void run_inter_document(const fs::path& path, const std::string& name, Report& r
         same = same && batch.document_start[i] == static_cast<int32_t>(i) - batch.positions[i];
       wrong += same ? 0 : 1;
     }
-    check_same(format("{} {}: {} samples", name, number++, entry.at("items").size()), wrong,
-               report);
+    report.check_same(format("{} {}: {} samples", name, number++, entry.at("items").size()), wrong);
   }
 }
 
@@ -258,7 +255,7 @@ void run_cache(const fs::path& dir, const std::string& name, Report& report) {
     size_t wrong = read_npy(stem + "document_index.npy") == documents ? 0 : 1;
     wrong += read_npy(stem + "sample_index.npy") == flat_starts(index) ? 0 : 1;
     wrong += read_npy(stem + "shuffle_index.npy") == index.shuffle ? 0 : 1;
-    check_same(name + " " + split_name, wrong, report);
+    report.check_same(name + " " + split_name, wrong);
   }
 }
 

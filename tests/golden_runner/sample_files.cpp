@@ -34,10 +34,6 @@ std::vector<int64_t> widened(std::span<const std::byte> bytes, const std::string
 
 }  // namespace
 
-void check_same(const std::string& name, size_t differences, Report& report) {
-  report.check(name, kHost, static_cast<double>(differences), 0.0);
-}
-
 std::vector<int64_t> read_integers(const SafetensorsReader& reader, const std::string& name) {
   const StoredTensor& tensor = reader.at(name);
   return widened(reader.bytes(tensor), tensor.dtype_name);

@@ -2,6 +2,7 @@
 // made from, and the report of how many things differ.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -14,12 +15,9 @@
 
 namespace bev::golden {
 
-inline constexpr const char* kHost = "host";
+inline constexpr std::array<const char*, 3> kSplits{"train", "valid", "test"};
 // The golden samples are of GPT-2's tokenizer.
 inline constexpr int32_t kEndOfText = 50256;
-
-// Passes when nothing differs.
-void check_same(const std::string& name, size_t differences, Report& report);
 
 // An array of integers, rows one after the other.
 std::vector<int64_t> read_integers(const SafetensorsReader& reader, const std::string& name);

@@ -55,14 +55,14 @@ void run_samplers(const fs::path& path, const std::string& name, Report& report)
   for (const Json& entry : all.at("samplers")) {
     const std::string case_name =
         format("{} {} {}", name, number++, entry.at("class").get<std::string>());
-    report.guarded(case_name, kHost, [&] { check_same(case_name, wrong_sampler(entry), report); });
+    report.guarded(case_name, kHost, [&] { report.check_same(case_name, wrong_sampler(entry)); });
   }
   for (const auto& [key, wanted] : all.at("torch_randperm(n@seed)").items()) {
     const size_t at = key.find('@');
     std::vector<int64_t> permutation(std::stoull(key.substr(0, at)));
     torch_permutation(static_cast<uint32_t>(std::stoull(key.substr(at + 1))), permutation);
-    check_same(name + " randperm " + key, wanted.get<std::vector<int64_t>>() == permutation ? 0 : 1,
-               report);
+    report.check_same(name + " randperm " + key,
+                      wanted.get<std::vector<int64_t>>() == permutation ? 0 : 1);
   }
 }
 
@@ -91,7 +91,7 @@ void run_mappings(const fs::path& path, const std::string& name, Report& report)
       }
       size_t wrong = entry.at("rows") == runs.size() ? 0 : 1;
       wrong += read_integers(arrays, array) == flat ? 0 : 1;
-      check_same(case_name, wrong, report);
+      report.check_same(case_name, wrong);
     });
   }
 }

@@ -14,7 +14,6 @@ namespace {
 
 // The same formulas in the same precision: only the order of operations could differ.
 constexpr double kBound = 1e-12;
-constexpr const char* kDevice = "host";
 
 template <class E>
 E choice(const Json& name) {
@@ -93,8 +92,8 @@ void run_schedule(const Json& entry, const std::string& name, Report& report) {
       }
       return error;
     };
-    report.check(name + suffix + ": lr", kDevice, worst(rates, entry.at("lr")), kBound);
-    report.check(name + suffix + ": weight decay", kDevice, worst(decays, entry.at("weight_decay")),
+    report.check(name + suffix + ": lr", kHost, worst(rates, entry.at("lr")), kBound);
+    report.check(name + suffix + ": weight decay", kHost, worst(decays, entry.at("weight_decay")),
                  kBound);
   }
 }
@@ -134,7 +133,7 @@ void run_from_args(const Json& entry, const std::string& name, Report& report) {
   const LrSchedule got = lr_schedule_from(config, config.train.global_batch, iterations);
   const LrSchedule wanted = spec_of(entry.at("scheduler"));
   const bool equal = got == wanted && entry.at("train_iters") == iterations;
-  report.check(name, kDevice, equal ? 0.0 : 1.0, 0.0);
+  report.check(name, kHost, equal ? 0.0 : 1.0, 0.0);
 }
 
 }  // namespace
@@ -143,7 +142,7 @@ void run_schedules(const std::filesystem::path& file, const std::string& name, R
   const Json all = read_json(file);
   for (const Json& entry : all.at("schedules")) {
     const std::string case_name = name + "/" + entry.at("name").get<std::string>();
-    report.guarded(case_name, kDevice, [&] { run_schedule(entry, case_name, report); });
+    report.guarded(case_name, kHost, [&] { run_schedule(entry, case_name, report); });
   }
   size_t index = 0;
   for (const Json& entry : all.at("from_args")) {
@@ -152,7 +151,7 @@ void run_schedules(const std::filesystem::path& file, const std::string& name, R
       report.skip(case_name, "step_batch_size_schedule is not in this version");
       continue;
     }
-    report.guarded(case_name, kDevice, [&] { run_from_args(entry, case_name, report); });
+    report.guarded(case_name, kHost, [&] { run_from_args(entry, case_name, report); });
   }
   for (index = 0; index < all.at("resume").size(); ++index) {
     report.skip(name + "/resume " + std::to_string(index), "resuming is not in this version");
@@ -167,7 +166,7 @@ void run_vocab_padding(const std::filesystem::path& file, const std::string& nam
         padded_vocab(row.at(0).get<int64_t>(), row.at(1).get<int64_t>(), row.at(2).get<int64_t>());
     wrong += row.at(3) == padded ? 0 : 1;
   }
-  report.check(name + ": " + std::to_string(table.at("rows").size()) + " rows", kDevice,
+  report.check(name + ": " + std::to_string(table.at("rows").size()) + " rows", kHost,
                static_cast<double>(wrong), 0.0);
 }
 

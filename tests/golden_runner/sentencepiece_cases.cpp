@@ -18,7 +18,6 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kDevice = "host";
 using Ids = std::vector<int32_t>;
 
 // How many of a group of cases came out wrong; the first is told.
@@ -32,9 +31,9 @@ class Tally {
   void tell(const std::string& name, Report& report) const {
     const std::string full = format("{}, {} cases", name, count_);
     if (wrong_ == 0) {
-      report.check(full, kDevice, 0, 0);
+      report.check(full, kHost, 0, 0);
     } else {
-      report.fail(full, kDevice, format("{} wrong, the first {}", wrong_, in_quotes(first_)));
+      report.fail(full, kHost, format("{} wrong, the first {}", wrong_, in_quotes(first_)));
     }
   }
 
@@ -83,8 +82,8 @@ void run_texts(const Json& cases, const Json& vocab, SentencePieceTokenizer& tok
   decoded_tally.tell(name + ": decoded", report);
 }
 
-void run_decode(const Json& cases, const Tokenizer& tokenizer, const std::string& name,
-                Report& report) {
+void run_sentencepiece_decode(const Json& cases, const Tokenizer& tokenizer,
+                              const std::string& name, Report& report) {
   Tally tally;
   for (const Json& each : cases)
     tally.add(each.at("decoded") == tokenizer.decode(each.at("ids").get<Ids>()),
@@ -114,8 +113,8 @@ void run_pieces(const Json& pieces, const SentencePieceFacts& facts, const Token
   tally.tell(name + ": the vocabulary", report);
 }
 
-void run_files(const Json& files, const fs::path& data, Tokenizer& tokenizer,
-               const std::string& name, Report& report) {
+void run_sentencepiece_files(const Json& files, const fs::path& data, Tokenizer& tokenizer,
+                             const std::string& name, Report& report) {
   for (const Json& entry : files) {
     const auto file = entry.at("file").get<std::string>();
     if (data.empty() || !fs::exists(data / file)) {
@@ -156,15 +155,15 @@ void run_sentencepiece(const fs::path& file, const fs::path& data, const std::st
       report.skip(case_name, "the model is not here");
       continue;
     }
-    report.guarded(case_name, kDevice, [&] {
+    report.guarded(case_name, kHost, [&] {
       const std::string content = read_text(path);
       SentencePieceTokenizer tokenizer(content, path.string(), SentencePieceRules::Plain, 0);
       const Json& pieces = all.at(model + "_pieces");
       run_texts(all.at(model), pieces, tokenizer, case_name, report);
-      run_decode(all.at(model + "_decode"), tokenizer, case_name, report);
+      run_sentencepiece_decode(all.at(model + "_decode"), tokenizer, case_name, report);
       run_pieces(pieces, read_sentencepiece_facts(content, path.string()), tokenizer, case_name,
                  report);
-      run_files(all.at(model + "_files"), data, tokenizer, case_name, report);
+      run_sentencepiece_files(all.at(model + "_files"), data, tokenizer, case_name, report);
     });
   }
 }

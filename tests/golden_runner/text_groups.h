@@ -14,8 +14,6 @@
 
 namespace bev::golden {
 
-inline constexpr const char* kHost = "host";
-
 // Texts that came out wrong, by group; the first of each group is told.
 class TextGroups {
  public:

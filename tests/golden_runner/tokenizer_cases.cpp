@@ -20,13 +20,7 @@ namespace bev::golden {
 
 namespace {
 
-constexpr const char* kDevice = kHost;
-constexpr const char* kNotYet = "not in this version";
 using Ids = std::vector<int32_t>;
-
-void check_count(const std::string& name, size_t wrong, Report& report) {
-  report.check(name, kDevice, static_cast<double>(wrong), 0.0);
-}
 
 std::string bytes_of_hex(const std::string& hex) {
   std::string bytes;
@@ -73,7 +67,7 @@ void check_token_bytes(const BpeVocab& vocab, const Json& expected, const std::s
     all += bytes;
   }
   const bool same = expected == sha256(std::as_bytes(std::span(all)));
-  check_count(name + ": bytes of all tokens", same ? 0 : 1, report);
+  report.check_same(name + ": bytes of all tokens", same ? 0 : 1);
 }
 
 void run_invalid(const Json& cases, Tokenizer& tokenizer, const std::string& name, Report& report) {
@@ -98,12 +92,12 @@ void run_documents(const Json& expected, const std::vector<std::string>& documen
     with_end.insert(with_end.end(), ids.begin(), ids.end());
     if (!ids.empty()) with_end.push_back(tokenizer.eod_id().value());
   }
-  check_count(name + ": joined", wrong_in_summary(joined, expected.at("joined")), report);
-  check_count(name + ": with ends", wrong_in_summary(with_end, expected.at("joined_with_end")),
-              report);
+  report.check_same(name + ": joined", wrong_in_summary(joined, expected.at("joined")));
+  report.check_same(name + ": with ends",
+                    wrong_in_summary(with_end, expected.at("joined_with_end")));
   const bool same = expected.at("documents") == documents.size() &&
                     expected.at("counts_sha256_u32le") == digest(counts);
-  check_count(name + ": counts", same ? 0 : 1, report);
+  report.check_same(name + ": counts", same ? 0 : 1);
 }
 
 void check_line_counts(const Json& expected, const std::vector<std::string_view>& lines,
@@ -111,9 +105,9 @@ void check_line_counts(const Json& expected, const std::vector<std::string_view>
   size_t wrong = expected.size() == lines.size() ? 0 : 1;
   for (size_t i = 0; i < std::min(lines.size(), expected.size()); ++i) {
     if (expected.at(i) == encoded(tokenizer, lines[i]).size()) continue;
-    if (++wrong == 1) report.fail(format("{} line {}", name, i + 1), kDevice, in_quotes(lines[i]));
+    if (++wrong == 1) report.fail(format("{} line {}", name, i + 1), kHost, in_quotes(lines[i]));
   }
-  check_count(name, wrong, report);
+  report.check_same(name, wrong);
 }
 
 void run_text_file(const Json& entry, const fs::path& data, Tokenizer& tokenizer,
@@ -123,14 +117,14 @@ void run_text_file(const Json& entry, const fs::path& data, Tokenizer& tokenizer
     return;
   }
   const std::string text = read_text(data / entry.at("file").get<std::string>());
-  check_count(name + ": whole", wrong_in_summary(encoded(tokenizer, text), entry.at("whole")),
-              report);
+  report.check_same(name + ": whole",
+                    wrong_in_summary(encoded(tokenizer, text), entry.at("whole")));
   const std::vector<std::string_view> lines = lines_of(text);
   // Of a trained vocabulary, which has no end of a document, only the joined ids are given.
   if (const Json& joined = entry.at("lines"); joined.contains("count")) {
     Ids ids;
     for (const std::string_view line : lines) tokenizer.encode(line, ids);
-    check_count(name + ": lines", wrong_in_summary(ids, joined), report);
+    report.check_same(name + ": lines", wrong_in_summary(ids, joined));
     return;
   }
   std::vector<std::string> bare, ended;
@@ -164,7 +158,7 @@ void run_unicode_classes(const Json& all, const std::string& name, Report& repor
       const bool is = UnicodeClasses::table().of(static_cast<char32_t>(c)) == char_class;
       wrong += is == (expected[c] == 1) ? 0 : 1;
     }
-    check_count(name + ": " + key, wrong, report);
+    report.check_same(name + ": " + key, wrong);
   }
 }
 
@@ -222,7 +216,7 @@ void run_tokenizers(const fs::path& dir, const std::string& name, Report& report
     const std::string file = path.filename().string(), case_name = name + "/" + file;
     if (path.extension() == ".md" || path.extension() == ".py") continue;
     if (file == "unicode_classes.json") {
-      report.guarded(case_name, kDevice,
+      report.guarded(case_name, kHost,
                      [&] { run_unicode_classes(read_json(path), case_name, report); });
     } else if (file == "bert_characters.json") {
       report.guarded(case_name, kHost, [&] { run_bert_characters(path, case_name, report); });
@@ -234,14 +228,14 @@ void run_tokenizers(const fs::path& dir, const std::string& name, Report& report
       if (data.empty()) {
         report.skip(case_name, "the vocabulary in data/gpt2 is not here");
       } else {
-        report.guarded(case_name, kDevice, [&] { run_gpt2_file(path, data, case_name, report); });
+        report.guarded(case_name, kHost, [&] { run_gpt2_file(path, data, case_name, report); });
       }
     } else if (file == "sentencepiece.json") {
-      report.guarded(case_name, kDevice, [&] { run_sentencepiece(path, data, case_name, report); });
+      report.guarded(case_name, kHost, [&] { run_sentencepiece(path, data, case_name, report); });
     } else if (file == "sentencepiece") {
       continue;  // the models of sentencepiece.json
     } else if (fs::exists(path / "merges.txt") && fs::exists(path / "cases.json")) {
-      report.guarded(case_name, kDevice, [&] { run_trained(path, data, case_name, report); });
+      report.guarded(case_name, kHost, [&] { run_trained(path, data, case_name, report); });
     } else if (fs::is_directory(path)) {
       std::vector<std::string> below;
       for (const fs::directory_entry& entry : fs::directory_iterator(path))

@@ -138,9 +138,10 @@ constexpr std::array kPrivateTerms = {
 // Sources that a unity build compiles alone, because they have compiler options or definitions of
 // their own, or belong to a plug-in. The comparison is with the beginning of the path for folders
 // and with its end for files.
-constexpr std::array<std::string_view, 7> kSeparateUnits = {
-    "_avx2.cpp",     "_avx512.cpp",      "_portable.cpp",       "src/comm/gloo/",
-    "src/comm/mpi/", "src/comm/plugin/", "/cudnn_attention.cpp"};
+constexpr std::array<std::string_view, 10> kSeparateUnits = {
+    "_avx2.cpp",     "_avx512.cpp",      "_portable.cpp",        "src/comm/gloo/",
+    "src/comm/mpi/", "src/comm/plugin/", "/cudnn_attention.cpp", "tests/fuzz/",
+    "tests/lint/",   "tests/support/"};
 
 // --- What the checks share. ---
 
@@ -412,7 +413,8 @@ constexpr std::array kChecks = {
           check_include_order},
     Check{"private_terms", "Names use the terms of the field.",
           [](const fs::path& root) { return check_private_terms(root, kPrivateTerms); }},
-    Check{"unity_names", "Sources of one library share no name in their unnamed namespaces.",
+    Check{"unity_names",
+          "Sources that a unity build puts together share no name in their unnamed namespaces.",
           [](const fs::path& root) { return check_unity_names(root, kSeparateUnits); }},
 };
 

@@ -457,6 +457,10 @@ TEST(PlantedFault, UnityNamesAcceptsAliasesOverloadsAndOtherLibraries) {
                      "}\nvoid Class::limit() { struct Local {}; }\n"},
                     {"src/base/kernels_avx2.cpp", names},
                     {"src/data/a.cpp", names},
+                    {"tests/unit/base/a_test.cpp", names},
+                    {"tests/unit/data/a_test.cpp", names},
+                    {"tests/fuzz/a.cpp", names},
+                    {"tests/fuzz/b.cpp", names},
                     {"src/base/c.cpp",
                      "namespace bev::cpu {\nnamespace {\nint limit() { return 1; }\n}\n}\n"}}),
             Places{});
@@ -473,6 +477,15 @@ TEST(PlantedFault, UnityNamesFindsOneNameInTwoSources) {
                                     "static int shared() { return 1; }\n"}}),
             (Places{"src/base/more/b.cpp:2", "src/base/more/b.cpp:3", "src/base/more/b.cpp:4",
                     "src/base/more/b.cpp:5", "src/base/more/b.cpp:7"}));
+}
+
+TEST(PlantedFault, OneNameInTwoTestsOfAFolder) {
+  const std::string name = "namespace {\nconstexpr int kLimit = 1;\n}\n";
+  EXPECT_EQ(places("unity_names", {{"tests/unit/base/a_test.cpp", name},
+                                   {"tests/unit/base/more/b_test.cpp", name},
+                                   {"tests/processes/a_test.cpp", name},
+                                   {"tests/processes/b_test.cpp", name}}),
+            (Places{"tests/processes/b_test.cpp:2", "tests/unit/base/more/b_test.cpp:2"}));
 }
 
 TEST(PlantedFault, AnEmptyTreeIsNoSuccess) {

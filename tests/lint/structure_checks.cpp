@@ -114,10 +114,12 @@ struct PrivateName {
   std::optional<std::string> alias;  // its text
 };
 
-// The folder below src/, which is one library.
-std::string library_of(std::string_view path) {
-  const size_t begin = path.find('/') + 1;
-  return std::string(path.substr(begin, path.find('/', begin) - begin));
+// The sources that a unity build may put into one unit: a folder below src/, below tests/unit/ or
+// below tests/.
+std::string units_of(std::string_view path) {
+  size_t folders = path.starts_with("tests/unit/") ? 3 : 2, end = 0;
+  while (folders-- > 0 && end != std::string_view::npos) end = path.find('/', end + 1);
+  return std::string(path.substr(0, end));
 }
 
 }  // namespace
@@ -211,10 +213,10 @@ Report check_private_terms(const fs::path& root, std::span<const PrivateTerm> te
 
 Report check_unity_names(const fs::path& root, std::span<const std::string_view> separate) {
   Report report;
-  std::map<std::pair<std::string, std::string>, PrivateName> names;  // library, name(types
-  for (const fs::path& file : files_below(root / "src")) {
+  std::map<std::pair<std::string, std::string>, PrivateName> names;  // units, name(types
+  const auto look_at = [&](const fs::path& file) {
     const std::string path = path_from(root, file);
-    if (file.extension() != ".cpp" || is_separate(path, separate)) continue;
+    if (file.extension() != ".cpp" || is_separate(path, separate)) return;
     ++report.files;
     const std::string text = read_file(file);
     for (const Definition& each : definitions(text)) {
@@ -226,14 +228,16 @@ Report check_unity_names(const fs::path& root, std::span<const std::string_view>
       if (each.kind == Definition::Kind::Alias) name.alias = on_one_line(range);
       // Overloads can be in one unit.
       const std::string key = each.name + "(" + each.parameters;
-      const auto [known, is_new] = names.emplace(std::pair(library_of(path), key), name);
+      const auto [known, is_new] = names.emplace(std::pair(units_of(path), key), name);
       const PrivateName& first = known->second;
       if (is_new || first.path == path || (name.alias && name.alias == first.alias)) continue;
       report.findings.push_back({path, name.line,
                                  each.name + " is also in " + first.path + ":" +
                                      std::to_string(first.line) + "; one unity build holds both"});
     }
-  }
+  };
+  for (const char* top : {"src", "tests"})
+    for (const fs::path& file : files_below(root / top)) look_at(file);
   return report;
 }
 

@@ -23,7 +23,7 @@ struct ActivationCase {
   }
 };
 
-struct Forward : ActivationCase {
+struct ActivationForward : ActivationCase {
   void operator()(Trial& run) const {
     ops::activate(run.ex(), {.activation = activation,
                              .x = run.input("x", input_shape(), Element::Value, kWide),
@@ -31,34 +31,34 @@ struct Forward : ActivationCase {
   }
 };
 
-enum class InPlace : uint8_t { No, OverX, OverDy };
+enum class ActivationInPlace : uint8_t { No, OverX, OverDy };
 
-struct Backward : ActivationCase {
-  InPlace in_place = InPlace::No;
+struct ActivationBackward : ActivationCase {
+  ActivationInPlace in_place = ActivationInPlace::No;
 
   void operator()(Trial& run) const {
     const Bound bound{.ops = 2};
     ops::ActivateBackward args;
     args.activation = activation;
-    if (in_place == InPlace::OverX) {
+    if (in_place == ActivationInPlace::OverX) {
       args.dx = run.updated("x", input_shape(), Element::Value, kWide);
       args.x = args.dx;
     } else {
       args.x = run.input("x", input_shape(), Element::Value, kWide);
     }
-    if (in_place == InPlace::OverDy) {
+    if (in_place == ActivationInPlace::OverDy) {
       args.dx = run.updated("dy", {rows, width});
       args.dy = args.dx;
     } else {
       args.dy = run.input("dy", {rows, width});
     }
-    if (in_place == InPlace::No) args.dx = run.blank(input_shape());
+    if (in_place == ActivationInPlace::No) args.dx = run.blank(input_shape());
     run.compare("dx", args.dx, bound);
     ops::activate_backward(run.ex(), args);
   }
 };
 
-const std::vector<std::pair<int64_t, int64_t>> kSizes{
+const std::vector<std::pair<int64_t, int64_t>> kActivationSizes{
     {1, 1},  {0, 5},  {3, 7},  {2, 8},  {5, 9},  {1, 15}, {7, 16},
     {3, 17}, {2, 31}, {4, 33}, {3, 63}, {2, 64}, {1, 65}, {kSharedRows, kSharedWidth}};
 
@@ -66,8 +66,8 @@ const std::vector<std::pair<int64_t, int64_t>> kSizes{
 // by an approximation worse than a few units in the last place.
 TEST(Activation, CpuForwardAgrees) {
   for (const Activation activation : kAll) {
-    for (const auto& [rows, width] : kSizes) {
-      const Forward c{{activation, rows, width}};
+    for (const auto& [rows, width] : kActivationSizes) {
+      const ActivationForward c{{activation, rows, width}};
       expect_cpu_agrees(c.name(), c);
     }
   }
@@ -76,8 +76,8 @@ TEST(Activation, CpuForwardAgrees) {
 // Fails when dx of the up half misses the activation, or relu passes at negative x.
 TEST(Activation, CpuBackwardAgrees) {
   for (const Activation activation : kAll) {
-    for (const auto& [rows, width] : kSizes) {
-      const Backward c{{activation, rows, width}};
+    for (const auto& [rows, width] : kActivationSizes) {
+      const ActivationBackward c{{activation, rows, width}};
       expect_cpu_agrees(c.name(), c);
     }
   }
@@ -86,27 +86,27 @@ TEST(Activation, CpuBackwardAgrees) {
 // Fails when the gate is overwritten before the up half has read it.
 TEST(Activation, CpuBackwardAgreesInPlace) {
   for (const Activation activation : kAll) {
-    for (const auto& [rows, width] : {kSizes[4], kSizes.back()}) {
-      const Backward over_x{{activation, rows, width}, InPlace::OverX};
+    for (const auto& [rows, width] : {kActivationSizes[4], kActivationSizes.back()}) {
+      const ActivationBackward over_x{{activation, rows, width}, ActivationInPlace::OverX};
       expect_cpu_agrees(over_x.name() + " over x", over_x);
       if (is_gated(activation)) continue;
-      const Backward over_dy{{activation, rows, width}, InPlace::OverDy};
+      const ActivationBackward over_dy{{activation, rows, width}, ActivationInPlace::OverDy};
       expect_cpu_agrees(over_dy.name() + " over dy", over_dy);
     }
   }
 }
 
-const std::vector<std::pair<int64_t, int64_t>> kLargeSizes{
+const std::vector<std::pair<int64_t, int64_t>> kActivationLargeSizes{
     {9, 768}, {3, 769}, {97, 3072}, {2, 8192}};
 
 TEST(Activation, CudaForwardAgrees) {
   for (const Activation activation : kAll) {
-    for (const auto& [rows, width] : kSizes) {
-      const Forward c{{activation, rows, width}};
+    for (const auto& [rows, width] : kActivationSizes) {
+      const ActivationForward c{{activation, rows, width}};
       expect_cuda_agrees(c.name(), c);
     }
-    for (const auto& [rows, width] : kLargeSizes) {
-      const Forward c{{activation, rows, width}};
+    for (const auto& [rows, width] : kActivationLargeSizes) {
+      const ActivationForward c{{activation, rows, width}};
       expect_cuda_agrees(c.name(), c, Storage::Alike);
     }
   }
@@ -114,12 +114,12 @@ TEST(Activation, CudaForwardAgrees) {
 
 TEST(Activation, CudaBackwardAgrees) {
   for (const Activation activation : kAll) {
-    for (const auto& [rows, width] : kSizes) {
-      const Backward c{{activation, rows, width}};
+    for (const auto& [rows, width] : kActivationSizes) {
+      const ActivationBackward c{{activation, rows, width}};
       expect_cuda_agrees(c.name(), c);
     }
-    for (const auto& [rows, width] : kLargeSizes) {
-      const Backward c{{activation, rows, width}};
+    for (const auto& [rows, width] : kActivationLargeSizes) {
+      const ActivationBackward c{{activation, rows, width}};
       expect_cuda_agrees(c.name(), c, Storage::Alike);
     }
   }
@@ -127,11 +127,12 @@ TEST(Activation, CudaBackwardAgrees) {
 
 TEST(Activation, CudaBackwardAgreesInPlace) {
   for (const Activation activation : kAll) {
-    for (const auto& [rows, width] : {kSizes[4], kSizes[6], kSizes.back(), kLargeSizes[0]}) {
-      const Backward over_x{{activation, rows, width}, InPlace::OverX};
+    for (const auto& [rows, width] : {kActivationSizes[4], kActivationSizes[6],
+                                      kActivationSizes.back(), kActivationLargeSizes[0]}) {
+      const ActivationBackward over_x{{activation, rows, width}, ActivationInPlace::OverX};
       expect_cuda_agrees(over_x.name() + " over x", over_x);
       if (is_gated(activation)) continue;
-      const Backward over_dy{{activation, rows, width}, InPlace::OverDy};
+      const ActivationBackward over_dy{{activation, rows, width}, ActivationInPlace::OverDy};
       expect_cuda_agrees(over_dy.name() + " over dy", over_dy);
     }
   }

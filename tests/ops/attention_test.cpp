@@ -9,7 +9,7 @@
 namespace bev::test {
 namespace {
 
-struct Forward : AttentionCase {
+struct AttentionForward : AttentionCase {
   void operator()(Trial& run) const {
     const ops::Attention args = forward(run, inputs(run));
     run.compare("out", args.out, {.reduction = keys, .ops = 2});
@@ -18,7 +18,7 @@ struct Forward : AttentionCase {
   }
 };
 
-struct Backward : AttentionCase {
+struct AttentionBackward : AttentionCase {
   void operator()(Trial& run) const {
     // out and lse as a forward would have left them.
     Trial truth = run.truth();
@@ -39,7 +39,7 @@ struct Backward : AttentionCase {
   }
 };
 
-std::vector<AttentionCase> cases() {
+std::vector<AttentionCase> attention_cases() {
   std::vector<AttentionCase> all{
       {.queries = 1, .keys = 1},
       {.queries = 0, .keys = 0, .heads = 2, .kv_heads = 2, .head_dim = 4},
@@ -130,33 +130,34 @@ std::vector<AttentionCase> cases() {
 // Fails when a tile on the diagonal is not masked, a mask is read by local instead of total query,
 // a query without keys gives NaN, or the kv head is head % kv_heads.
 TEST(Attention, CpuForwardAgrees) {
-  for (const AttentionCase& c : cases()) expect_cpu_agrees(c.name(), Forward{c});
+  for (const AttentionCase& c : attention_cases()) expect_cpu_agrees(c.name(), AttentionForward{c});
 }
 
 // Fails when the heads of one group overwrite each other's dk, delta includes the dropout factor
 // twice, or dq of a fully masked query is not 0.
 TEST(Attention, CpuBackwardAgrees) {
-  for (const AttentionCase& c : cases()) expect_cpu_agrees(c.name(), Backward{c});
+  for (const AttentionCase& c : attention_cases())
+    expect_cpu_agrees(c.name(), AttentionBackward{c});
 }
 
 // Policy::Deterministic keeps cuDNN out: our own kernels serve everything, the backward in two
 // passes. Without it they serve what cuDNN may not, the backward in one.
 TEST(Attention, CudaForwardAgrees) {
-  for (const AttentionCase& c : cases()) {
-    expect_cuda_agrees(c.name(), Forward{c});
-    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Deterministic);
+  for (const AttentionCase& c : attention_cases()) {
+    expect_cuda_agrees(c.name(), AttentionForward{c});
+    expect_cuda_agrees(c.name(), AttentionForward{c}, Storage::Alike, Policy::Deterministic);
   }
 }
 TEST(Attention, CudaBackwardAgrees) {
-  for (const AttentionCase& c : cases()) {
-    expect_cuda_agrees(c.name(), Backward{c}, Storage::All, Policy::Varies);
-    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Deterministic);
+  for (const AttentionCase& c : attention_cases()) {
+    expect_cuda_agrees(c.name(), AttentionBackward{c}, Storage::All, Policy::Varies);
+    expect_cuda_agrees(c.name(), AttentionBackward{c}, Storage::Alike, Policy::Deterministic);
   }
 }
 
 // Lengths around the tiles of the GPU, heads of every kernel: tensor cores up to 64, 128 and 256
 // columns, f32 beyond.
-std::vector<AttentionCase> large_cases() {
+std::vector<AttentionCase> attention_large_cases() {
   std::vector<AttentionCase> all;
   for (const int64_t length : {1, 17, 63, 64, 65, 127, 128, 129}) {
     for (const int64_t head_dim : {8, 40, 64, 80, 128, 256, 320}) {
@@ -236,13 +237,13 @@ std::vector<AttentionCase> large_cases() {
 // Fails when a tile that only some queries see is skipped, the tail of a tile is not masked, a draw
 // belongs to another key of its block of eight, or memory of the last tile shows.
 TEST(Attention, CudaForwardAgreesAroundTiles) {
-  for (const AttentionCase& c : large_cases()) {
-    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Deterministic);
+  for (const AttentionCase& c : attention_large_cases()) {
+    expect_cuda_agrees(c.name(), AttentionForward{c}, Storage::Alike, Policy::Deterministic);
   }
 }
 TEST(Attention, CudaBackwardAgreesAroundTiles) {
-  for (const AttentionCase& c : large_cases()) {
-    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Deterministic);
+  for (const AttentionCase& c : attention_large_cases()) {
+    expect_cuda_agrees(c.name(), AttentionBackward{c}, Storage::Alike, Policy::Deterministic);
   }
 }
 
@@ -253,18 +254,18 @@ bool cudnn_may_serve(const AttentionCase& c) {
 // Also fails when dq of the last queries is not added, or that of a tile is added before all of it
 // is there.
 TEST(Attention, CudaBackwardInOnePassAgreesAroundTiles) {
-  for (const AttentionCase& c : large_cases()) {
+  for (const AttentionCase& c : attention_large_cases()) {
     if (cudnn_may_serve(c)) continue;
-    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Varies);
+    expect_cuda_agrees(c.name(), AttentionBackward{c}, Storage::Alike, Policy::Varies);
   }
 }
 
 // What cuDNN may serve, at lengths of several tiles.
 TEST(Attention, CudaLibraryAgreesAroundTiles) {
-  for (const AttentionCase& c : large_cases()) {
+  for (const AttentionCase& c : attention_large_cases()) {
     if (!cudnn_may_serve(c)) continue;
-    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike, Policy::Varies);
-    expect_cuda_agrees(c.name(), Backward{c}, Storage::Alike, Policy::Varies);
+    expect_cuda_agrees(c.name(), AttentionForward{c}, Storage::Alike, Policy::Varies);
+    expect_cuda_agrees(c.name(), AttentionBackward{c}, Storage::Alike, Policy::Varies);
   }
 }
 
@@ -279,7 +280,7 @@ TEST(Attention, CudaBackwardTakesTwoPassesOnlyToRepeat) {
                .deterministic = deterministic});
     DispatchLog& log = run.ex().device.dispatch();
     log.enable();
-    Backward{{.queries = 40, .keys = 40, .head_dim = 64, .probability = 0.1}}(run);
+    AttentionBackward{{.queries = 40, .keys = 40, .head_dim = 64, .probability = 0.1}}(run);
     const std::string wanted =
         deterministic ? "own, tensor cores, two passes" : "own, tensor cores, one pass";
     bool found = false;

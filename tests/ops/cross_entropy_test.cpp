@@ -109,7 +109,7 @@ struct Loss : LossCase {
   }
 };
 
-std::vector<LossCase> cases() {
+std::vector<LossCase> cross_entropy_cases() {
   std::vector<LossCase> all;
   for (const int64_t classes : {1, 2, 7, 8, 9, 16, 31, 33, 64, 65, 1000}) {
     all.push_back({.rows = 11, .classes = classes});
@@ -132,18 +132,18 @@ std::vector<LossCase> cases() {
 
 // Fails when a negative target reads before the row, or a target of another shard is not 0.
 TEST(CrossEntropy, CpuStatsAgree) {
-  for (const LossCase& c : cases()) expect_cpu_agrees(c.name(), Stats{c});
+  for (const LossCase& c : cross_entropy_cases()) expect_cpu_agrees(c.name(), Stats{c});
 }
 
 // Fails when the loss is weighted, the gradient is not, a negative target has a gradient, or the
 // column of the target is not shifted by column_begin.
 TEST(CrossEntropy, CpuLossAgrees) {
-  for (const LossCase& c : cases()) {
+  for (const LossCase& c : cross_entropy_cases()) {
     expect_cpu_agrees(c.name(), Loss{c});
     expect_cpu_agrees(c.name() + " over logits", Loss{c, Gradient::OverLogits});
   }
-  expect_cpu_agrees("no gradient", Loss{cases().back(), Gradient::None});
-  expect_cpu_agrees("scaled", Loss{cases().back(), Gradient::Apart, true});
+  expect_cpu_agrees("no gradient", Loss{cross_entropy_cases().back(), Gradient::None});
+  expect_cpu_agrees("scaled", Loss{cross_entropy_cases().back(), Gradient::Apart, true});
   const LossCase many{.rows = kSharedRows * kSharedWidth, .classes = 2};
   expect_cpu_agrees("no gradient, many rows", Loss{many, Gradient::None});
 }
@@ -155,7 +155,7 @@ std::vector<LossCase> whole_rows(std::vector<LossCase> all) {
 
 // Fails when the op takes statistics that are not there for zeros, or those of another row.
 TEST(CrossEntropy, CpuLossOfWholeRowsAgrees) {
-  for (const LossCase& c : whole_rows(cases())) {
+  for (const LossCase& c : whole_rows(cross_entropy_cases())) {
     expect_cpu_agrees(c.name(), Loss{c, Gradient::Apart, false, From::Found});
     expect_cpu_agrees(c.name() + " over logits", Loss{c, Gradient::OverLogits, true, From::Found});
     expect_cpu_agrees(c.name() + " no gradient", Loss{c, Gradient::None, false, From::Found});
@@ -163,7 +163,7 @@ TEST(CrossEntropy, CpuLossOfWholeRowsAgrees) {
 }
 
 // Vocabularies of models; rows that begin at odd addresses.
-std::vector<LossCase> large_cases() {
+std::vector<LossCase> cross_entropy_large_cases() {
   return {{.rows = 7, .classes = 50257},
           {.rows = 3, .classes = 50304, .smoothing = 0.1, .z_loss = 1e-3},
           {.rows = 2, .classes = 128256},
@@ -173,18 +173,18 @@ std::vector<LossCase> large_cases() {
 }
 
 TEST(CrossEntropy, CudaStatsAgree) {
-  for (const LossCase& c : cases()) expect_cuda_agrees(c.name(), Stats{c});
-  for (const LossCase& c : large_cases()) expect_cuda_agrees(c.name(), Stats{c});
+  for (const LossCase& c : cross_entropy_cases()) expect_cuda_agrees(c.name(), Stats{c});
+  for (const LossCase& c : cross_entropy_large_cases()) expect_cuda_agrees(c.name(), Stats{c});
 }
 
 TEST(CrossEntropy, CudaLossAgrees) {
-  for (const auto& list : {cases(), large_cases()}) {
+  for (const auto& list : {cross_entropy_cases(), cross_entropy_large_cases()}) {
     for (const LossCase& c : list) {
       expect_cuda_agrees(c.name(), Loss{c});
       expect_cuda_agrees(c.name() + " over logits", Loss{c, Gradient::OverLogits, true});
     }
   }
-  expect_cuda_agrees("no gradient", Loss{cases().back(), Gradient::None});
+  expect_cuda_agrees("no gradient", Loss{cross_entropy_cases().back(), Gradient::None});
   const LossCase many{.rows = kSharedRows * kSharedWidth, .classes = 2};
   expect_cuda_agrees("no gradient, many rows", Loss{many, Gradient::None}, Storage::Alike);
 }
@@ -204,7 +204,8 @@ TEST(CrossEntropy, CudaLossOfWholeRowsAgrees) {
   const auto found = [](const LossCase& c, Gradient gradient, bool scaled = false) {
     return Loss{c, gradient, scaled, From::Found};
   };
-  for (const auto& list : {whole_rows(cases()), whole_rows(large_cases())}) {
+  for (const auto& list :
+       {whole_rows(cross_entropy_cases()), whole_rows(cross_entropy_large_cases())}) {
     for (const LossCase& c : list) {
       expect_cuda_agrees(c.name(), found(c, Gradient::Apart));
       expect_cuda_agrees(c.name() + " over logits", found(c, Gradient::OverLogits, true));
@@ -246,7 +247,7 @@ TEST(CrossEntropy, CudaIgnoresWhatAnIgnoredRowHolds) {
 
 // Fails when the two ways to the loss part: the definition of one is that of the other.
 TEST(CrossEntropy, TheStatisticsAreThoseOfTheOtherOp) {
-  for (const LossCase& c : whole_rows(cases())) {
+  for (const LossCase& c : whole_rows(cross_entropy_cases())) {
     SCOPED_TRACE(c.name());
     const auto results = [&](From stats) {
       Trial run(gradient_run());

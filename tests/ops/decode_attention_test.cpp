@@ -101,7 +101,7 @@ void expect_cuda_decodes(DecodeCase c, Storage storage) {
   }
 }
 
-std::vector<DecodeCase> small_cases() {
+std::vector<DecodeCase> decode_attention_small_cases() {
   return {
       {.heads = 1, .kv_heads = 1, .head_dim = 1, .lengths = {1}},
       {.heads = 2, .kv_heads = 1, .head_dim = 8, .lengths = {}},
@@ -120,7 +120,7 @@ std::vector<DecodeCase> small_cases() {
 // Fails when a page is taken for another, when the new key is left out or counted twice, when a
 // sequence without tokens writes, or when a place beyond the length is seen.
 TEST(DecodeAttention, CpuAgrees) {
-  for (const DecodeCase& c : small_cases()) expect_cpu_agrees(c.name(), c);
+  for (const DecodeCase& c : decode_attention_small_cases()) expect_cpu_agrees(c.name(), c);
   const DecodeCase shared{
       .heads = 6, .kv_heads = 3, .head_dim = 40, .lengths = {211, 180, 7, 97}, .page = 16};
   expect_cpu_agrees(shared.name(), shared);
@@ -128,7 +128,7 @@ TEST(DecodeAttention, CpuAgrees) {
 
 // As above, and when what blocks have found of one sequence is put together wrongly.
 TEST(DecodeAttention, CudaAgrees) {
-  for (const DecodeCase& c : small_cases()) expect_cuda_decodes(c, Storage::All);
+  for (const DecodeCase& c : decode_attention_small_cases()) expect_cuda_decodes(c, Storage::All);
   for (const DecodeCase& c :
        {DecodeCase{.heads = 12, .kv_heads = 12, .head_dim = 64, .lengths = {1000}, .page = 16},
         DecodeCase{.heads = 12, .kv_heads = 1, .head_dim = 128, .lengths = {530}, .page = 64},

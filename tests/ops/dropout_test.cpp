@@ -38,12 +38,12 @@ struct Apply {
   }
 };
 
-enum class InPlace : uint8_t { No, OverResidual, OverDelta };
+enum class DropoutInPlace : uint8_t { No, OverResidual, OverDelta };
 
 struct Add {
   int64_t rows, width;
   double probability;
-  InPlace in_place = InPlace::No;
+  DropoutInPlace in_place = DropoutInPlace::No;
 
   std::string name() const {
     return label("rows={} width={} p={} in_place={}", rows, width, probability,
@@ -53,14 +53,14 @@ struct Add {
     const Shape shape{rows, width};
     ops::ResidualAdd args;
     args.dropout = draws(run, rows, probability, 2);
-    if (in_place == InPlace::No) args.out = run.blank(shape);
-    if (in_place == InPlace::OverResidual) {
+    if (in_place == DropoutInPlace::No) args.out = run.blank(shape);
+    if (in_place == DropoutInPlace::OverResidual) {
       args.out = run.updated("residual", shape);
       args.residual = args.out;
     } else {
       args.residual = run.input("residual", shape);
     }
-    if (in_place == InPlace::OverDelta) {
+    if (in_place == DropoutInPlace::OverDelta) {
       args.out = run.updated("delta", shape);
       args.delta = args.out;
     } else {
@@ -71,14 +71,14 @@ struct Add {
   }
 };
 
-const std::vector<std::pair<int64_t, int64_t>> kSizes{
+const std::vector<std::pair<int64_t, int64_t>> kDropoutSizes{
     {1, 1}, {0, 7},  {3, 3},  {2, 4},  {5, 7},  {4, 8},
     {3, 9}, {2, 17}, {9, 31}, {3, 33}, {2, 65}, {kSharedRows, kSharedWidth}};
 
 // Fails when a word of the block is used for the wrong column (column_begin not a multiple of 4),
 // or the kept values are not scaled.
 TEST(Dropout, CpuAgrees) {
-  for (const auto& [rows, width] : kSizes) {
+  for (const auto& [rows, width] : kDropoutSizes) {
     for (const double probability : {0.0, 0.1, 0.7}) {
       for (const int64_t column_begin : {0, 1, 6, 64}) {
         const Apply c{rows, width, probability, column_begin};
@@ -92,9 +92,10 @@ TEST(Dropout, CpuAgrees) {
 
 // Fails when the residual is dropped with delta, or read after it was overwritten.
 TEST(Dropout, CpuResidualAddAgrees) {
-  for (const auto& [rows, width] : kSizes) {
+  for (const auto& [rows, width] : kDropoutSizes) {
     for (const double probability : {0.0, 0.3}) {
-      for (const InPlace in_place : {InPlace::No, InPlace::OverResidual, InPlace::OverDelta}) {
+      for (const DropoutInPlace in_place :
+           {DropoutInPlace::No, DropoutInPlace::OverResidual, DropoutInPlace::OverDelta}) {
         const Add c{rows, width, probability, in_place};
         expect_cpu_agrees(c.name(), c);
       }
@@ -102,11 +103,11 @@ TEST(Dropout, CpuResidualAddAgrees) {
   }
 }
 
-const std::vector<std::pair<int64_t, int64_t>> kLargeSizes{{700, 768}, {3, 769},  {33, 1600},
-                                                           {5, 4096},  {2, 8192}, {1, 50257}};
+const std::vector<std::pair<int64_t, int64_t>> kDropoutLargeSizes{
+    {700, 768}, {3, 769}, {33, 1600}, {5, 4096}, {2, 8192}, {1, 50257}};
 
 TEST(Dropout, CudaAgrees) {
-  for (const auto& [rows, width] : kSizes) {
+  for (const auto& [rows, width] : kDropoutSizes) {
     for (const double probability : {0.0, 0.1, 0.7}) {
       for (const int64_t column_begin : {0, 1, 6, 64}) {
         const Apply c{rows, width, probability, column_begin};
@@ -116,22 +117,23 @@ TEST(Dropout, CudaAgrees) {
       expect_cuda_agrees(over.name(), over);
     }
   }
-  for (const auto& [rows, width] : kLargeSizes) {
+  for (const auto& [rows, width] : kDropoutLargeSizes) {
     const Apply c{rows, width, 0.1, 2};
     expect_cuda_agrees(c.name(), c, Storage::Alike);
   }
 }
 
 TEST(Dropout, CudaResidualAddAgrees) {
-  for (const auto& [rows, width] : kSizes) {
+  for (const auto& [rows, width] : kDropoutSizes) {
     for (const double probability : {0.0, 0.3}) {
-      for (const InPlace in_place : {InPlace::No, InPlace::OverResidual, InPlace::OverDelta}) {
+      for (const DropoutInPlace in_place :
+           {DropoutInPlace::No, DropoutInPlace::OverResidual, DropoutInPlace::OverDelta}) {
         const Add c{rows, width, probability, in_place};
         expect_cuda_agrees(c.name(), c);
       }
     }
   }
-  for (const auto& [rows, width] : kLargeSizes) {
+  for (const auto& [rows, width] : kDropoutLargeSizes) {
     const Add c{rows, width, 0.1};
     expect_cuda_agrees(c.name(), c, Storage::Alike);
   }

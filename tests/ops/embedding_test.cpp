@@ -23,7 +23,7 @@ struct Lookup {
   }
 };
 
-struct Forward : Lookup {
+struct EmbeddingForward : Lookup {
   void operator()(Trial& run) const {
     const Shape shape{tokens, width};
     const Tensor out = accumulate ? run.updated("out", shape) : run.blank(shape);
@@ -36,7 +36,7 @@ struct Forward : Lookup {
   }
 };
 
-struct Backward : Lookup {
+struct EmbeddingBackward : Lookup {
   Element sums = Element::Sum;
 
   void operator()(Trial& run) const {
@@ -61,7 +61,7 @@ TEST(Embedding, CpuForwardAgrees) {
   for (Lookup c : kCases) {
     for (const bool accumulate : {false, true}) {
       c.accumulate = accumulate;
-      expect_cpu_agrees(c.name(), Forward{c});
+      expect_cpu_agrees(c.name(), EmbeddingForward{c});
     }
   }
 }
@@ -69,7 +69,7 @@ TEST(Embedding, CpuForwardAgrees) {
 // Every id occurs many times. Fails when two threads add to one row, when dtable is overwritten, or
 // when the order of the additions depends on the threads.
 TEST(Embedding, CpuBackwardAgrees) {
-  for (const Lookup& c : kCases) expect_cpu_agrees(c.name(), Backward{c});
+  for (const Lookup& c : kCases) expect_cpu_agrees(c.name(), EmbeddingBackward{c});
 }
 
 // More tokens than one stretch, tile or digit of the sort; most rows are in several stretches.
@@ -83,7 +83,8 @@ TEST(Embedding, CudaForwardAgrees) {
     for (Lookup c : *list) {
       for (const bool accumulate : {false, true}) {
         c.accumulate = accumulate;
-        expect_cuda_agrees(c.name(), Forward{c}, list == &kCases ? Storage::All : Storage::Alike);
+        expect_cuda_agrees(c.name(), EmbeddingForward{c},
+                           list == &kCases ? Storage::All : Storage::Alike);
       }
     }
   }
@@ -95,7 +96,7 @@ TEST(Embedding, CudaBackwardAgrees) {
   for (const auto* list : {&kCases, &kLargeCases}) {
     for (const Lookup& c : *list) {
       for (const Element sums : {Element::Sum, Element::Value}) {
-        expect_cuda_agrees(c.name(), Backward{c, sums},
+        expect_cuda_agrees(c.name(), EmbeddingBackward{c, sums},
                            list == &kCases ? Storage::All : Storage::Alike);
       }
     }

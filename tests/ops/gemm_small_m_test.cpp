@@ -45,12 +45,12 @@ struct SmallMProblem {
   }
 };
 
-using Agree = void (*)(const SmallMProblem&);
-void on_cpu(const SmallMProblem& c) { expect_cpu_agrees(c.name(), c); }
-void on_cuda(const SmallMProblem& c) { expect_cuda_agrees(c.name(), c); }
+using CheckSmallM = void (*)(const SmallMProblem&);
+void small_m_on_cpu(const SmallMProblem& c) { expect_cpu_agrees(c.name(), c); }
+void small_m_on_cuda(const SmallMProblem& c) { expect_cuda_agrees(c.name(), c); }
 
 // Fails when a row, a column or the end of the sum is left out.
-void all_sizes(Agree agree) {
+void all_sizes(CheckSmallM agree) {
   for (const int64_t m : {1, 2, 3, 7, 8, 9, 15, 16, 17, 40, 64, 65}) {
     for (const auto& [n, k] :
          {std::array<int64_t, 2>{8, 8}, {1, 40}, {67, 264}, {130, 1000}, {70, 2600}}) {
@@ -58,11 +58,11 @@ void all_sizes(Agree agree) {
     }
   }
 }
-TEST(SmallMProblem, CpuAgreesAtAllSizes) { all_sizes(on_cpu); }
-TEST(SmallMProblem, CudaAgreesAtAllSizes) { all_sizes(on_cuda); }
+TEST(SmallMProblem, CpuAgreesAtAllSizes) { all_sizes(small_m_on_cpu); }
+TEST(SmallMProblem, CudaAgreesAtAllSizes) { all_sizes(small_m_on_cuda); }
 
 // Fails when a bias or an addend goes to another row, or what is kept is the activated value.
-void every_epilogue(Agree agree) {
+void every_small_m_epilogue(CheckSmallM agree) {
   for (const int64_t m : {1, 5, 12, 40}) {
     agree({.m = m, .n = 70, .k = 72, .epilogue = Epilogue::Bias});
     agree({.m = m, .n = 70, .k = 72, .addend = true});
@@ -83,8 +83,8 @@ void every_epilogue(Agree agree) {
     }
   }
 }
-TEST(SmallMProblem, CpuAgreesOnEveryEpilogue) { every_epilogue(on_cpu); }
-TEST(SmallMProblem, CudaAgreesOnEveryEpilogue) { every_epilogue(on_cuda); }
+TEST(SmallMProblem, CpuAgreesOnEveryEpilogue) { every_small_m_epilogue(small_m_on_cpu); }
+TEST(SmallMProblem, CudaAgreesOnEveryEpilogue) { every_small_m_epilogue(small_m_on_cuda); }
 
 // Fails when the shares of a long sum, or the blocks of a wide result, overlap. One reference for
 // all types: it takes long.

@@ -36,7 +36,7 @@ struct NormCase {
   }
 };
 
-struct Forward : NormCase {
+struct NormForward : NormCase {
   void operator()(Trial& run) const {
     ops::Norm args{.kind = kind,
                    .x = run.input("x", shape, Element::Value, kShifted),
@@ -76,11 +76,11 @@ struct ResidualForward : NormCase {
   }
 };
 
-enum class InPlace : uint8_t { No, OverDy, OverResidual };
+enum class NormInPlace : uint8_t { No, OverDy, OverResidual };
 
-struct Backward : NormCase {
+struct NormBackward : NormCase {
   bool residual = false;
-  InPlace in_place = InPlace::No;
+  NormInPlace in_place = NormInPlace::No;
   bool sums = false;
 
   // mean and rstd as a forward would have left them.
@@ -104,19 +104,19 @@ struct Backward : NormCase {
     args.x = run.input("x", shape, Element::Value, kShifted);
     args.weight = run.input("weight", {width()}, Element::Value, kWeight);
     read_statistics(run, args);
-    if (in_place == InPlace::OverDy) {
+    if (in_place == NormInPlace::OverDy) {
       args.dx = run.updated("dy", shape);
       args.dy = args.dx;
     } else {
       args.dy = run.input("dy", shape);
     }
-    if (in_place == InPlace::OverResidual) {
+    if (in_place == NormInPlace::OverResidual) {
       args.dx = run.updated("dresidual", shape);
       args.dresidual = args.dx;
     } else if (residual) {
       args.dresidual = run.input("dresidual", shape);
     }
-    if (in_place == InPlace::No) args.dx = run.blank(shape);
+    if (in_place == NormInPlace::No) args.dx = run.blank(shape);
     args.dweight = run.updated("dweight", {width()}, Element::Sum);
     const Bound over_rows{
         .reduction = rows(), .ops = 2, .magnitude = std::sqrt(static_cast<double>(rows()))};
@@ -140,7 +140,7 @@ struct Backward : NormCase {
   }
 };
 
-std::vector<NormCase> cases() {
+std::vector<NormCase> norm_cases() {
   std::vector<NormCase> all;
   const std::vector<Shape> shapes{{1, 1},      {3, 2},
                                   {0, 5},      {5, 3},
@@ -164,7 +164,7 @@ std::vector<NormCase> cases() {
 
 // Widths of models, one for each number of threads that share a row on a GPU, with enough rows that
 // a team takes several; heads in the view of a fused row.
-std::vector<NormCase> large_cases() {
+std::vector<NormCase> norm_large_cases() {
   std::vector<NormCase> all;
   const std::vector<Shape> shapes{{4300, 264},   {3300, 768}, {3, 769},    {2200, 1024},
                                   {701, 1280},   {99, 1600},  {531, 2048}, {401, 2560},
@@ -193,12 +193,12 @@ std::vector<NormCase> few_row_cases() {
 // Fails when eps is left out, the variance is divided by width - 1, the tail of a row is skipped,
 // or the heads of a strided view are read as if they were adjacent.
 TEST(Norm, CpuForwardAgrees) {
-  for (const NormCase& c : cases()) expect_cpu_agrees(c.name(), Forward{c});
+  for (const NormCase& c : norm_cases()) expect_cpu_agrees(c.name(), NormForward{c});
 }
 
 // Fails when dropout hits the residual instead of delta, or column_begin is ignored.
 TEST(Norm, CpuResidualForwardAgrees) {
-  for (const NormCase& c : cases()) {
+  for (const NormCase& c : norm_cases()) {
     if (c.shape.rank() != 2) continue;
     for (const double probability : {0.0, 0.3}) {
       expect_cpu_agrees(c.name() + label(" dropout={}", probability),
@@ -210,11 +210,11 @@ TEST(Norm, CpuResidualForwardAgrees) {
 // Fails when dweight is overwritten, when the sums over rows depend on how threads share the rows,
 // when RmsNorm subtracts mean(g), or when dx is summed before another thread has written it.
 TEST(Norm, CpuBackwardAgrees) {
-  for (const NormCase& c : cases()) {
+  for (const NormCase& c : norm_cases()) {
     const bool residual = c.shape.rank() == 2;
-    expect_cpu_agrees(c.name(), Backward{c});
-    if (residual) expect_cpu_agrees(c.name() + " residual", Backward{c, true});
-    expect_cpu_agrees(c.name() + " sums", Backward{c, residual, InPlace::No, true});
+    expect_cpu_agrees(c.name(), NormBackward{c});
+    if (residual) expect_cpu_agrees(c.name() + " residual", NormBackward{c, true});
+    expect_cpu_agrees(c.name() + " sums", NormBackward{c, residual, NormInPlace::No, true});
   }
 }
 
@@ -222,7 +222,7 @@ TEST(Norm, CpuBackwardAgrees) {
 // the sums.
 TEST(Norm, CpuBackwardAgreesOverManyBlocks) {
   const NormCase c{NormKind::LayerNorm, {601, 2055}, true};
-  expect_cpu_agrees(c.name(), Backward{c, true, InPlace::No, true});
+  expect_cpu_agrees(c.name(), NormBackward{c, true, NormInPlace::No, true});
 }
 
 // Fails when dx is stored before the row's sums over dy are complete.
@@ -230,30 +230,33 @@ TEST(Norm, CpuBackwardAgreesInPlace) {
   for (const NormKind kind : {NormKind::LayerNorm, NormKind::RmsNorm}) {
     for (const Shape& shape : {Shape{21, 9}, Shape{70, 64}, Shape{kSharedRows, kSharedWidth}}) {
       const NormCase c{kind, shape, false};
-      expect_cpu_agrees(c.name() + " over dy", Backward{c, false, InPlace::OverDy});
-      expect_cpu_agrees(c.name() + " over dy, residual", Backward{c, true, InPlace::OverDy});
-      expect_cpu_agrees(c.name() + " over dresidual", Backward{c, true, InPlace::OverResidual});
-      expect_cpu_agrees(c.name() + " over dy, sums", Backward{c, true, InPlace::OverDy, true});
+      expect_cpu_agrees(c.name() + " over dy", NormBackward{c, false, NormInPlace::OverDy});
+      expect_cpu_agrees(c.name() + " over dy, residual",
+                        NormBackward{c, true, NormInPlace::OverDy});
+      expect_cpu_agrees(c.name() + " over dresidual",
+                        NormBackward{c, true, NormInPlace::OverResidual});
+      expect_cpu_agrees(c.name() + " over dy, sums",
+                        NormBackward{c, true, NormInPlace::OverDy, true});
     }
   }
 }
 
 TEST(Norm, CudaForwardAgrees) {
-  for (const NormCase& c : cases()) expect_cuda_agrees(c.name(), Forward{c});
-  for (const NormCase& c : large_cases()) {
-    expect_cuda_agrees(c.name(), Forward{c}, Storage::Alike);
+  for (const NormCase& c : norm_cases()) expect_cuda_agrees(c.name(), NormForward{c});
+  for (const NormCase& c : norm_large_cases()) {
+    expect_cuda_agrees(c.name(), NormForward{c}, Storage::Alike);
   }
 }
 
 TEST(Norm, CudaResidualForwardAgrees) {
-  for (const NormCase& c : cases()) {
+  for (const NormCase& c : norm_cases()) {
     if (c.shape.rank() != 2) continue;
     for (const double probability : {0.0, 0.3}) {
       expect_cuda_agrees(c.name() + label(" dropout={}", probability),
                          ResidualForward{c, probability});
     }
   }
-  for (const NormCase& c : large_cases()) {
+  for (const NormCase& c : norm_large_cases()) {
     if (c.shape.rank() != 2) continue;
     expect_cuda_agrees(c.name(), ResidualForward{c, 0.1}, Storage::Alike);
   }
@@ -262,23 +265,23 @@ TEST(Norm, CudaResidualForwardAgrees) {
 // Fails when a row has more groups than its block has threads, or a thread without a group counts.
 TEST(Norm, CudaAgreesOverFewRows) {
   for (const NormCase& c : few_row_cases()) {
-    expect_cuda_agrees(c.name(), Forward{c});
+    expect_cuda_agrees(c.name(), NormForward{c});
     expect_cuda_agrees(c.name() + " residual", ResidualForward{c, 0.0});
   }
 }
 
 // Fails when a block forgets the rows of another team, or the second stage a part.
 TEST(Norm, CudaBackwardAgrees) {
-  for (const NormCase& c : cases()) {
+  for (const NormCase& c : norm_cases()) {
     const bool residual = c.shape.rank() == 2;
-    expect_cuda_agrees(c.name(), Backward{c});
-    if (residual) expect_cuda_agrees(c.name() + " residual", Backward{c, true});
-    expect_cuda_agrees(c.name() + " sums", Backward{c, residual, InPlace::No, true});
+    expect_cuda_agrees(c.name(), NormBackward{c});
+    if (residual) expect_cuda_agrees(c.name() + " residual", NormBackward{c, true});
+    expect_cuda_agrees(c.name() + " sums", NormBackward{c, residual, NormInPlace::No, true});
   }
-  for (const NormCase& c : large_cases()) {
+  for (const NormCase& c : norm_large_cases()) {
     const bool residual = c.shape.rank() == 2;
-    expect_cuda_agrees(c.name(), Backward{c, residual}, Storage::Alike);
-    expect_cuda_agrees(c.name() + " sums", Backward{c, residual, InPlace::No, true},
+    expect_cuda_agrees(c.name(), NormBackward{c, residual}, Storage::Alike);
+    expect_cuda_agrees(c.name() + " sums", NormBackward{c, residual, NormInPlace::No, true},
                        Storage::Alike);
   }
 }
@@ -288,10 +291,13 @@ TEST(Norm, CudaBackwardAgreesInPlace) {
     for (const Shape& shape : {Shape{21, 9}, Shape{70, 64}, Shape{kSharedRows, kSharedWidth},
                                Shape{97, 768}, Shape{9, 4096}}) {
       const NormCase c{kind, shape, false};
-      expect_cuda_agrees(c.name() + " over dy", Backward{c, false, InPlace::OverDy});
-      expect_cuda_agrees(c.name() + " over dy, residual", Backward{c, true, InPlace::OverDy});
-      expect_cuda_agrees(c.name() + " over dresidual", Backward{c, true, InPlace::OverResidual});
-      expect_cuda_agrees(c.name() + " over dy, sums", Backward{c, true, InPlace::OverDy, true});
+      expect_cuda_agrees(c.name() + " over dy", NormBackward{c, false, NormInPlace::OverDy});
+      expect_cuda_agrees(c.name() + " over dy, residual",
+                         NormBackward{c, true, NormInPlace::OverDy});
+      expect_cuda_agrees(c.name() + " over dresidual",
+                         NormBackward{c, true, NormInPlace::OverResidual});
+      expect_cuda_agrees(c.name() + " over dy, sums",
+                         NormBackward{c, true, NormInPlace::OverDy, true});
     }
   }
 }
@@ -302,7 +308,7 @@ TEST(Norm, CudaBackwardAgreesOverManyRows) {
   for (const NormCase& c : {NormCase{NormKind::LayerNorm, {6700, 768}, true},
                             NormCase{NormKind::RmsNorm, {1100, 4096}, false},
                             NormCase{NormKind::LayerNorm, {17000, 3, 64}, true}}) {
-    expect_cuda_agrees(c.name(), Backward{c, c.shape.rank() == 2, InPlace::OverDy, true},
+    expect_cuda_agrees(c.name(), NormBackward{c, c.shape.rank() == 2, NormInPlace::OverDy, true},
                        Storage::Alike);
   }
 }

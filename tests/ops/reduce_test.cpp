@@ -10,7 +10,7 @@
 namespace bev::test {
 namespace {
 
-const std::vector<int64_t> kLengths{
+const std::vector<int64_t> kReduceLengths{
     0, 1, 2, 7, 8, 9, 16, 17, 31, 33, 64, 65, 1000, 5003, kSharedRows* kSharedWidth};
 
 struct Squares {
@@ -26,14 +26,14 @@ struct Squares {
 
 // Fails when out is overwritten, the tail is skipped, or partial sums follow the threads.
 TEST(Reduce, CpuSquaredNormAgrees) {
-  for (const int64_t n : kLengths) {
+  for (const int64_t n : kReduceLengths) {
     expect_cpu_agrees(label("n={} values", n), Squares{n, Element::Value});
     expect_cpu_agrees(label("n={} sums", n), Squares{n, Element::Sum});
   }
 }
 
 TEST(Reduce, CudaSquaredNormAgrees) {
-  for (const int64_t n : kLengths) {
+  for (const int64_t n : kReduceLengths) {
     expect_cuda_agrees(label("n={} values", n), Squares{n, Element::Value});
     expect_cuda_agrees(label("n={} sums", n), Squares{n, Element::Sum});
   }
@@ -59,11 +59,11 @@ struct Weighted {
 
 // Fails when the weights are summed into the first entry, or out is overwritten.
 TEST(Reduce, CpuWeightedSumAgrees) {
-  for (const int64_t n : kLengths) expect_cpu_agrees(label("n={}", n), Weighted{n});
+  for (const int64_t n : kReduceLengths) expect_cpu_agrees(label("n={}", n), Weighted{n});
 }
 
 TEST(Reduce, CudaWeightedSumAgrees) {
-  for (const int64_t n : kLengths) expect_cuda_agrees(label("n={}", n), Weighted{n});
+  for (const int64_t n : kReduceLengths) expect_cuda_agrees(label("n={}", n), Weighted{n});
   const int64_t many = 700001;
   expect_cuda_agrees(label("n={}", many), Weighted{many}, Storage::Alike);
 }

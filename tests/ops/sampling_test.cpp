@@ -99,7 +99,7 @@ std::vector<Choice> every_kind() {
   };
 }
 
-std::vector<ChooseCase> small_cases() {
+std::vector<ChooseCase> sampling_small_cases() {
   return {{.columns = 1, .classes = 1, .choices = every_kind()},
           {.columns = 40, .classes = 33, .choices = every_kind()},
           {.columns = 257, .classes = 257, .choices = every_kind()},
@@ -111,7 +111,7 @@ std::vector<ChooseCase> small_cases() {
 // Fails when columns beyond the classes are chosen, when equal logits are not ordered by id, when a
 // restriction is taken in another order, or when the log of the probability is of penalised logits.
 TEST(SampleTokens, CpuAgrees) {
-  for (const ChooseCase& c : small_cases()) expect_cpu_agrees(c.name(), c);
+  for (const ChooseCase& c : sampling_small_cases()) expect_cpu_agrees(c.name(), c);
   const ChooseCase vocabulary{.columns = 5000, .classes = 4999, .choices = every_kind()};
   expect_cpu_agrees(vocabulary.name(), vocabulary);
 }
@@ -119,7 +119,7 @@ TEST(SampleTokens, CpuAgrees) {
 // As above, and when parts of a row are put together wrongly, or a list of candidates that is too
 // long for its room is cut.
 TEST(SampleTokens, CudaAgrees) {
-  for (const ChooseCase& c : small_cases()) expect_cuda_agrees(c.name(), c);
+  for (const ChooseCase& c : sampling_small_cases()) expect_cuda_agrees(c.name(), c);
   for (const ChooseCase& c :
        {ChooseCase{.columns = 9000, .classes = 8999, .choices = every_kind()},
         ChooseCase{.columns = 50304, .classes = 50257, .choices = every_kind()},

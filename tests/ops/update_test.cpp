@@ -89,13 +89,13 @@ struct Momentum {
   }
 };
 
-const std::vector<int64_t> kLengths{0,  1,  7,  8,  9,  15,
-                                    17, 31, 33, 64, 65, kSharedRows* kSharedWidth};
+const std::vector<int64_t> kUpdateLengths{0,  1,  7,  8,  9,  15,
+                                          17, 31, 33, 64, 65, kSharedRows* kSharedWidth};
 
 // Fails when bias correction is formed in f32 (beta2^step near 1), the update is computed on the
 // rounded param instead of the master, or an update that is not applied touches anything.
 TEST(Update, CpuAdamWAgrees) {
-  for (const int64_t n : kLengths) {
+  for (const int64_t n : kUpdateLengths) {
     for (const bool master : {false, true}) {
       for (const int64_t step : {1, 3, 100000}) {
         const Adam c{n, master, step};
@@ -109,7 +109,7 @@ TEST(Update, CpuAdamWAgrees) {
 
 // Fails when the first step reads the buffer, or decay is applied after momentum.
 TEST(Update, CpuSgdAgrees) {
-  for (const int64_t n : kLengths) {
+  for (const int64_t n : kUpdateLengths) {
     for (const bool master : {false, true}) {
       for (const int64_t step : {1, 3}) {
         const Momentum c{n, master, step};
@@ -223,7 +223,7 @@ Outcome decide(DeviceKind kind, double norm_squared, const UpdateRule& rule, dou
   return {run.read(state), run.read(out)};
 }
 
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
+constexpr double kUpdateInfinity = std::numeric_limits<double>::infinity();
 
 // Fails when a small norm is scaled up, the norm is compared before it is unscaled, max_norm 0
 // clips everything, or a norm that is not finite is applied.
@@ -237,7 +237,7 @@ void expect_clips(DeviceKind kind) {
   EXPECT_EQ(factor(16, 3, 2), 0.5);  // norm 2 below 3
   EXPECT_EQ(factor(16, 0, 2), 0.5);  // no clipping
   EXPECT_EQ(factor(0, 1, 0.5), 2);
-  for (const double norm : {kInfinity, std::nan("")}) {
+  for (const double norm : {kUpdateInfinity, std::nan("")}) {
     for (const double max_norm : {0.0, 1.0}) {
       const Outcome o = decide(kind, norm, {.max_norm = max_norm}, 1);
       EXPECT_EQ(o.decision[kApplied], 0);
@@ -251,7 +251,8 @@ void expect_rate_follows_applied_steps(DeviceKind kind) {
   UpdateRule rule{.samples = 10};
   rule.schedule = {
       .max_lr = 1, .min_lr = 0, .warmup = 100, .decay = 1000, .start_wd = 0.1, .end_wd = 0.1};
-  const Outcome applied = decide(kind, 4, rule, 1), skipped = decide(kind, kInfinity, rule, 1);
+  const Outcome applied = decide(kind, 4, rule, 1),
+                skipped = decide(kind, kUpdateInfinity, rule, 1);
   EXPECT_DOUBLE_EQ(applied.decision[kRate], 0.3);
   EXPECT_DOUBLE_EQ(applied.decision[kNextRate], 0.4);
   EXPECT_DOUBLE_EQ(applied.decision[kWeightDecay], 0.1);
@@ -268,14 +269,14 @@ void expect_rate_follows_applied_steps(DeviceKind kind) {
 void expect_halts(DeviceKind kind) {
   UpdateRule rule{.halts = true};
   EXPECT_EQ(decide(kind, 4, rule, 1).state[kHalted], 0);
-  EXPECT_EQ(decide(kind, kInfinity, rule, 1).state[kHalted], 1);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 1).state[kHalted], 1);
   EXPECT_EQ(decide(kind, 4, rule, 1, std::nan("")).state[kHalted], 1);
   EXPECT_EQ(decide(kind, 4, rule, 1, std::nan("")).decision[kApplied], 0);
   rule.scaling.adapts = true;
-  EXPECT_EQ(decide(kind, kInfinity, rule, 8).state[kHalted], 0);
-  EXPECT_EQ(decide(kind, 4, rule, 8, kInfinity).state[kHalted], 1);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 8).state[kHalted], 0);
+  EXPECT_EQ(decide(kind, 4, rule, 8, kUpdateInfinity).state[kHalted], 1);
   rule.halts = false;
-  EXPECT_EQ(decide(kind, kInfinity, rule, 8, kInfinity).state[kHalted], 0);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 8, kUpdateInfinity).state[kHalted], 0);
 }
 
 // Decisions one after the other, on losses and norms, from a fresh state.
@@ -367,14 +368,14 @@ void expect_scales_the_rate(DeviceKind kind) {
 void expect_scale_adapts(DeviceKind kind) {
   UpdateRule rule;
   rule.scaling = {.minimum = 4, .adapts = true, .window = 1, .hysteresis = 1};
-  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kLossScale], 8);
-  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kHysteresisLeft], 0);
-  EXPECT_EQ(decide(kind, kInfinity, rule, 4).state[kLossScale], 4);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 16).state[kLossScale], 8);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 16).state[kHysteresisLeft], 0);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 4).state[kLossScale], 4);
   EXPECT_EQ(decide(kind, 1, rule, 16).state[kLossScale], 32);
   EXPECT_EQ(decide(kind, 1, rule, 16).decision[kUsedScale], 16);
   rule.scaling.hysteresis = 2;
-  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kLossScale], 16);
-  EXPECT_EQ(decide(kind, kInfinity, rule, 16).state[kHysteresisLeft], 1);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 16).state[kLossScale], 16);
+  EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 16).state[kHysteresisLeft], 1);
 }
 
 void expect_decides(DeviceKind kind) {
@@ -390,7 +391,7 @@ void expect_decides(DeviceKind kind) {
 // theirs, or the rest behind the last whole four is left out.
 TEST(Update, CudaAdamWAgrees) {
   if (no_gpu()) return;
-  for (const int64_t n : kLengths) {
+  for (const int64_t n : kUpdateLengths) {
     for (const bool master : {false, true}) {
       for (const int64_t step : {1, 3, 100000}) {
         const Adam c{n, master, step};
@@ -404,7 +405,7 @@ TEST(Update, CudaAdamWAgrees) {
 
 TEST(Update, CudaSgdAgrees) {
   if (no_gpu()) return;
-  for (const int64_t n : kLengths) {
+  for (const int64_t n : kUpdateLengths) {
     for (const bool master : {false, true}) {
       for (const int64_t step : {1, 3}) {
         const Momentum c{n, master, step};

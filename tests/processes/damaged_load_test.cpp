@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kIterations = 3;
+constexpr int64_t kLoadedIterations = 3;
 
 // Pieces of each tensor on several ranks.
 const std::vector<std::string>& flags() {
@@ -29,22 +29,22 @@ const std::vector<std::string>& flags() {
 // With checkpoints of all iterations but the last, to be damaged.
 class Prepared {
  public:
-  explicit Prepared(Ranks ranks) : run_(ranks, kIterations, flags()) {
+  explicit Prepared(Ranks ranks) : run_(ranks, kLoadedIterations, flags()) {
     const SavedRun& whole = original(ranks);
     fs::copy(whole.checkpoints(), run_.checkpoints(), fs::copy_options::recursive);
-    fs::remove_all(run_.place_of(kIterations));
+    fs::remove_all(run_.place_of(kLoadedIterations));
   }
 
   const SavedRun& run() const { return run_; }
-  fs::path newest() const { return run_.place_of(kIterations - 1); }
-  fs::path older() const { return run_.place_of(kIterations - 2); }
+  fs::path newest() const { return run_.place_of(kLoadedIterations - 1); }
+  fs::path older() const { return run_.place_of(kLoadedIterations - 2); }
 
   // Nobody disturbed it.
   static const SavedRun& original(Ranks ranks) {
     static std::map<Ranks, std::unique_ptr<SavedRun>> all;
     std::unique_ptr<SavedRun>& run = all[ranks];
     if (run) return *run;
-    run = std::make_unique<SavedRun>(ranks, kIterations, flags());
+    run = std::make_unique<SavedRun>(ranks, kLoadedIterations, flags());
     EXPECT_EQ(run->run({"--save-interval", "1"}), 0);
     return *run;
   }
@@ -103,9 +103,9 @@ void expect_older_is_used(const Prepared& prepared, Ranks ranks, const std::stri
   EXPECT_NE(err.find("resume    " + prepared.older().string()), std::string::npos) << err;
   EXPECT_NE(err.find("set-aside"), std::string::npos) << err;
   EXPECT_TRUE(fs::exists(prepared.run().checkpoints() / "set-aside" / "iter_0000002"));
-  EXPECT_EQ(prepared.run().newest_good(), kIterations);
-  EXPECT_TRUE(same_bits(CheckpointReader(Prepared::original(ranks).place_of(kIterations)),
-                        CheckpointReader(prepared.run().place_of(kIterations))));
+  EXPECT_EQ(prepared.run().newest_good(), kLoadedIterations);
+  EXPECT_TRUE(same_bits(CheckpointReader(Prepared::original(ranks).place_of(kLoadedIterations)),
+                        CheckpointReader(prepared.run().place_of(kLoadedIterations))));
 }
 
 struct Case {
@@ -134,7 +134,7 @@ class DamagedLoad : public testing::TestWithParam<Case> {
   }
 };
 
-std::string name_of_case(const testing::TestParamInfo<Case>& info) {
+std::string name_of_damage(const testing::TestParamInfo<Case>& info) {
   return name_of(info.param.ranks) + (info.param.every_file ? "_every_file" : "");
 }
 
@@ -243,10 +243,10 @@ TEST_P(DamagedLoad, TheStepThatIsAskedForIsNotReplaced) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, DamagedLoad, testing::Values(Case{Ranks::Threads, false}),
-                         name_of_case);
+                         name_of_damage);
 INSTANTIATE_TEST_SUITE_P(Slow, DamagedLoad,
                          testing::Values(Case{Ranks::Threads, true}, Case{Ranks::Launch, true}),
-                         name_of_case);
+                         name_of_damage);
 
 // The same on processes, of which only one meets the damage.
 TEST(DamagedLoadOfProcesses, AllGoOnFromTheSame) {

@@ -40,14 +40,14 @@ std::vector<ExitPath> exit_paths() {
            6}};
 }
 
-constexpr int64_t kIterations = 12;
+constexpr int64_t kExitIterations = 12;
 // So that a step takes long enough to be met.
 const std::vector<std::string> kFlags{"--eval-iters",       "0",     "--global-batch-size", "256",
                                       "--guard.norm_spike", "ignore"};
 
 class ExitPaths : public testing::TestWithParam<std::tuple<Ranks, ExitPath>> {};
 
-std::string name_of_case(const testing::TestParamInfo<std::tuple<Ranks, ExitPath>>& info) {
+std::string name_of_exit(const testing::TestParamInfo<std::tuple<Ranks, ExitPath>>& info) {
   return name_of(std::get<0>(info.param)) + "_" + std::get<1>(info.param).name;
 }
 
@@ -55,8 +55,8 @@ TEST_P(ExitPaths, SaveAndGoOn) {
   const auto& [ranks, path] = GetParam();
   if (const std::string why = why_not(ranks); !why.empty()) GTEST_SKIP() << why;
   const std::string name = path.name;
-  const SavedRun& whole = undisturbed(ranks, kIterations, kFlags);
-  const SavedRun run(ranks, kIterations, kFlags);
+  const SavedRun& whole = undisturbed(ranks, kExitIterations, kFlags);
+  const SavedRun run(ranks, kExitIterations, kFlags);
   Job job(2);
   run.start(job, path.flags + std::vector<std::string>{"--save-interval", "0"});
   if (name == "control" || name == "signal") {
@@ -71,13 +71,13 @@ TEST_P(ExitPaths, SaveAndGoOn) {
   EXPECT_EQ(*job.children().front().code, path.code) << job.err();
   const int64_t done = run.newest_good();
   EXPECT_GT(done, 0);
-  EXPECT_LT(done, kIterations);
+  EXPECT_LT(done, kExitIterations);
   if (path.done > 0) {
     EXPECT_EQ(done, path.done);
   }
   const std::string line =
       format("run ended | reason: {} | iteration: {}/{} | checkpoint: {} | complete: no |",
-             path.reason, done, kIterations, run.place_of(done).string());
+             path.reason, done, kExitIterations, run.place_of(done).string());
   EXPECT_EQ(count(job.out(), line), 1u) << job.out() << line;
   EXPECT_TRUE(read_text(run.output() / "status.json").find(path.reason) != std::string::npos ||
               path.code != 0)
@@ -91,11 +91,11 @@ TEST_P(ExitPaths, SaveAndGoOn) {
 INSTANTIATE_TEST_SUITE_P(Of, ExitPaths,
                          testing::Combine(testing::Values(Ranks::Threads),
                                           testing::ValuesIn(exit_paths())),
-                         name_of_case);
+                         name_of_exit);
 INSTANTIATE_TEST_SUITE_P(Slow, ExitPaths,
                          testing::Combine(testing::Values(Ranks::Launch),
                                           testing::ValuesIn(exit_paths())),
-                         name_of_case);
+                         name_of_exit);
 
 }  // namespace
 }  // namespace bev::test

@@ -14,7 +14,7 @@ struct KillCase {
   int rank;
 };
 
-std::string name_of_case(const testing::TestParamInfo<KillCase>& info) {
+std::string name_of_kill(const testing::TestParamInfo<KillCase>& info) {
   return name_of(info.param.start) + "_" + info.param.layout + "_rank" +
          std::to_string(info.param.rank);
 }
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Of, Killed,
                          testing::Values(KillCase{Start::Launch, "dp4", 0},
                                          KillCase{Start::Hand, "tp2_pp2", 3},
                                          KillCase{Start::Mpirun, "dp4", 1}),
-                         name_of_case);
+                         name_of_kill);
 
 std::vector<KillCase> all_cases() {
   std::vector<KillCase> cases;
@@ -83,7 +83,7 @@ std::vector<KillCase> all_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Slow, Killed, testing::ValuesIn(all_cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Slow, Killed, testing::ValuesIn(all_cases()), name_of_kill);
 
 }  // namespace
 }  // namespace bev::test

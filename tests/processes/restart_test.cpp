@@ -12,7 +12,7 @@ namespace bev::test {
 namespace {
 
 // For what a busy machine needs to do.
-constexpr double kPatience = 240;
+constexpr double kRestartPatience = 240;
 
 const std::vector<std::string> kQuiet{"--eval-iters", "0"};
 
@@ -21,7 +21,7 @@ int64_t iteration_of(const Job& job) { return last_number("\n" + job.out(), "\n 
 
 // Waits until the training has come so far. False: it has ended before, or does not get on.
 bool await_iteration(Job& job, int64_t iteration) {
-  for (const double until = seconds_now() + kPatience; seconds_now() < until; pause(0.002)) {
+  for (const double until = seconds_now() + kRestartPatience; seconds_now() < until; pause(0.002)) {
     if (iteration_of(job) >= iteration) return true;
     if (job.children().front().code) return false;
   }
@@ -31,7 +31,7 @@ bool await_iteration(Job& job, int64_t iteration) {
 // The same for a number of texts on stderr.
 bool await_count(Job& job, const std::string& text, size_t times) {
   bool is_over = false;
-  for (const double until = seconds_now() + kPatience; seconds_now() < until; pause(0.005)) {
+  for (const double until = seconds_now() + kRestartPatience; seconds_now() < until; pause(0.005)) {
     if (count(job.err(), text) >= times) return true;
     // What it said last is there by now.
     if (is_over) break;
@@ -52,7 +52,7 @@ std::vector<std::string> restarting(const SavedRun& run, const std::vector<std::
 }
 
 void expect_good_end(Job& job) {
-  ASSERT_TRUE(job.await_end(kPatience).has_value()) << job.err();
+  ASSERT_TRUE(job.await_end(kRestartPatience).has_value()) << job.err();
   EXPECT_EQ(job.children().front().code, 0) << job.err();
 }
 
@@ -127,7 +127,7 @@ TEST(RestartedInVain, IsGivenUp) {
   job.start(restarting(run, {}), {});
   std::mt19937 random(3);
   size_t kills = 0;
-  const double until = seconds_now() + kPatience;
+  const double until = seconds_now() + kRestartPatience;
   while (!job.children().front().code && seconds_now() < until) {
     pause(0.005);
     // As soon as the first rank says something.
@@ -136,7 +136,7 @@ TEST(RestartedInVain, IsGivenUp) {
     ::kill(process, SIGKILL);
     ++kills;
   }
-  ASSERT_TRUE(job.await_end(kPatience).has_value()) << job.err();
+  ASSERT_TRUE(job.await_end(kRestartPatience).has_value()) << job.err();
   EXPECT_EQ(kills, 3u) << job.err();
   EXPECT_EQ(job.children().front().code, 128 + SIGKILL) << job.err();
   for (const char* words : {"restart 2 of 100 after 2 s",
@@ -150,7 +150,7 @@ TEST(RestartedNumbers, AreNotTriedAThirdTime) {
   const SavedRun run(Ranks::Threads, 1'000'000, kQuiet);
   Job job(1);
   job.start(restarting(run, {"--lr", "1e6", "--optim.kind", "sgd", "--clip-grad", "0"}), {});
-  ASSERT_TRUE(job.await_end(kPatience).has_value()) << job.err();
+  ASSERT_TRUE(job.await_end(kRestartPatience).has_value()) << job.err();
   EXPECT_EQ(job.children().front().code, 6) << job.err();
   EXPECT_EQ(count(job.err(), "all start again"), 1u) << job.err();
   EXPECT_EQ(count(job.err(), "not started again: the numbers failed a second time"), 1u)

@@ -39,7 +39,7 @@ std::string name_of_story(const testing::TestParamInfo<Story>& info) {
          std::to_string(info.param.seed);
 }
 
-constexpr int64_t kIterations = 24;
+constexpr int64_t kSavedIterations = 24;
 constexpr const char* kSaving = "saving checkpoint at iteration ";
 
 class KilledSaving : public testing::TestWithParam<Story> {
@@ -85,12 +85,12 @@ TEST_P(KilledSaving, GoesOnFromTheNewestAsIfNothingHadBeen) {
   const Story& story = GetParam();
   if (const std::string why = why_not(story.ranks); !why.empty()) GTEST_SKIP() << why;
   const std::vector<std::string> flags = flags_of(story);
-  const SavedRun& whole = undisturbed(story.ranks, kIterations, flags);
+  const SavedRun& whole = undisturbed(story.ranks, kSavedIterations, flags);
   int moments = 0;
   int64_t lost = 0, most_lost = 0;
   std::printf("   killed      ms  iteration  newest  lost\n");
   while (moments < story.moments) {
-    const SavedRun run(story.ranks, kIterations, flags);
+    const SavedRun run(story.ranks, kSavedIterations, flags);
     for (bool has_ended = false; !has_ended;) {
       Job job(2);
       const int64_t before = run.newest_good();

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int kThreads = 4, kProcesses = 2;
 // For a whole run on a machine that does much else.
-constexpr double kPatience = 300;
+constexpr double kRunPatience = 300;
 
 }  // namespace
 
@@ -65,7 +65,7 @@ void SavedRun::start(Job& job, const std::vector<std::string>& more) const {
 int SavedRun::run(const std::vector<std::string>& more, std::string* err) const {
   Job job(kProcesses);
   start(job, more);
-  const bool has_ended = job.await_end(kPatience).has_value();
+  const bool has_ended = job.await_end(kRunPatience).has_value();
   EXPECT_TRUE(has_ended) << job.err();
   if (err != nullptr) *err = job.err();
   return has_ended ? *job.children().front().code : -1;

@@ -15,7 +15,7 @@ namespace {
 
 enum class Phase : uint8_t { Loading, FirstStep, Step, Evaluation, Saving, LastSave };
 
-struct StopCase {
+struct StopSaveCase {
   Ranks ranks;
   Phase phase;
   int signal;
@@ -26,12 +26,12 @@ constexpr const char* kPhases[] = {"loading",    "first_step", "step",
 
 std::string name_of_signal(int signal) { return format("SIG{}", ::sigabbrev_np(signal)); }
 
-std::string name_of_case(const testing::TestParamInfo<StopCase>& info) {
+std::string name_of_stop_save(const testing::TestParamInfo<StopSaveCase>& info) {
   return name_of(info.param.ranks) + "_" + kPhases[static_cast<size_t>(info.param.phase)] + "_" +
          name_of_signal(info.param.signal);
 }
 
-constexpr int64_t kIterations = 10;
+constexpr int64_t kStoppedIterations = 10;
 
 // So that most of the time is the phase's.
 std::vector<std::string> flags_of(Phase phase) {
@@ -59,7 +59,7 @@ std::string mark_of(Phase phase) {
   return "";
 }
 
-class StoppedSaving : public testing::TestWithParam<StopCase> {
+class StoppedSaving : public testing::TestWithParam<StopSaveCase> {
  protected:
   // The launcher hears one of the signals, a rank that is not the first the other.
   static pid_t target(const Job& job, pid_t first) {
@@ -73,8 +73,8 @@ TEST_P(StoppedSaving, SavesAndGoesOn) {
   const auto [ranks, phase, signal] = GetParam();
   if (const std::string why = why_not(ranks); !why.empty()) GTEST_SKIP() << why;
   const std::vector<std::string> flags = flags_of(phase);
-  const SavedRun& whole = undisturbed(ranks, kIterations, flags);
-  const SavedRun run(ranks, kIterations, flags);
+  const SavedRun& whole = undisturbed(ranks, kStoppedIterations, flags);
+  const SavedRun run(ranks, kStoppedIterations, flags);
   Job job(2);
   std::mt19937 random(7);
   run.start(job, {"--save-interval", phase == Phase::Saving ? "1" : "0"});
@@ -95,7 +95,9 @@ TEST_P(StoppedSaving, SavesAndGoesOn) {
   // Processes that have not met yet end alone, and those that wait for them miss them.
   const bool began =
       count(job.out(), "before the training began") == 0 && code != 5 && code != 128 + signal;
-  const int64_t done = has_stopped ? last_number(job.err(), stopped) : began ? kIterations : 0;
+  const int64_t done = has_stopped ? last_number(job.err(), stopped)
+                       : began     ? kStoppedIterations
+                                   : 0;
   std::printf("exit code %d, %lld iterations were done\n", code, static_cast<long long>(done));
   if (began) {
     EXPECT_EQ(code, 0) << job.err();
@@ -125,18 +127,18 @@ TEST_P(StoppedSaving, SavesAndGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, StoppedSaving,
-                         testing::Values(StopCase{Ranks::Threads, Phase::Loading, SIGTERM},
-                                         StopCase{Ranks::Threads, Phase::FirstStep, SIGUSR1},
-                                         StopCase{Ranks::Threads, Phase::Step, SIGTERM},
-                                         StopCase{Ranks::Threads, Phase::Evaluation, SIGINT},
-                                         StopCase{Ranks::Launch, Phase::Loading, SIGUSR1},
-                                         StopCase{Ranks::Launch, Phase::Evaluation, SIGUSR1},
-                                         StopCase{Ranks::Launch, Phase::Saving, SIGTERM},
-                                         StopCase{Ranks::Launch, Phase::LastSave, SIGINT}),
-                         name_of_case);
+                         testing::Values(StopSaveCase{Ranks::Threads, Phase::Loading, SIGTERM},
+                                         StopSaveCase{Ranks::Threads, Phase::FirstStep, SIGUSR1},
+                                         StopSaveCase{Ranks::Threads, Phase::Step, SIGTERM},
+                                         StopSaveCase{Ranks::Threads, Phase::Evaluation, SIGINT},
+                                         StopSaveCase{Ranks::Launch, Phase::Loading, SIGUSR1},
+                                         StopSaveCase{Ranks::Launch, Phase::Evaluation, SIGUSR1},
+                                         StopSaveCase{Ranks::Launch, Phase::Saving, SIGTERM},
+                                         StopSaveCase{Ranks::Launch, Phase::LastSave, SIGINT}),
+                         name_of_stop_save);
 
-std::vector<StopCase> all_cases() {
-  std::vector<StopCase> cases;
+std::vector<StopSaveCase> stop_save_cases() {
+  std::vector<StopSaveCase> cases;
   for (const Ranks ranks : {Ranks::Threads, Ranks::Launch})
     for (const Phase phase : {Phase::Loading, Phase::FirstStep, Phase::Step, Phase::Evaluation,
                               Phase::Saving, Phase::LastSave})
@@ -144,7 +146,8 @@ std::vector<StopCase> all_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Slow, StoppedSaving, testing::ValuesIn(all_cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Slow, StoppedSaving, testing::ValuesIn(stop_save_cases()),
+                         name_of_stop_save);
 
 // Asked to end while another rank is dead: nothing can be saved, and nothing half is shown.
 TEST(StoppedBesideAKilledRank, EndsWithoutAHalfCheckpoint) {

@@ -18,7 +18,7 @@ struct StopCase {
   int signal;
 };
 
-std::string name_of_case(const testing::TestParamInfo<StopCase>& info) {
+std::string name_of_stop(const testing::TestParamInfo<StopCase>& info) {
   const char* targets[] = {"first", "last", "all", "launcher"};
   return name_of(info.param.start) + "_" + targets[static_cast<size_t>(info.param.target)] + "_" +
          format("SIG{}", ::sigabbrev_np(info.param.signal));
@@ -56,9 +56,9 @@ INSTANTIATE_TEST_SUITE_P(Of, Stopped,
                                          StopCase{Start::Launch, Target::Launcher, SIGUSR2},
                                          StopCase{Start::Launch, Target::Launcher, SIGHUP},
                                          StopCase{Start::Mpirun, Target::First, SIGTERM}),
-                         name_of_case);
+                         name_of_stop);
 
-std::vector<StopCase> all_cases() {
+std::vector<StopCase> stop_cases() {
   std::vector<StopCase> cases;
   for (const Start start : {Start::Launch, Start::Mpirun, Start::Hand})
     for (const Target target : {Target::First, Target::Last, Target::All, Target::Launcher})
@@ -70,7 +70,7 @@ std::vector<StopCase> all_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(Slow, Stopped, testing::ValuesIn(all_cases()), name_of_case);
+INSTANTIATE_TEST_SUITE_P(Slow, Stopped, testing::ValuesIn(stop_cases()), name_of_stop);
 
 }  // namespace
 }  // namespace bev::test

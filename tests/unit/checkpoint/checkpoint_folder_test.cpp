@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using test::expect_error;
 using test::TemporaryDirectory;
 
-void put(const fs::path& path, const std::string& content) { std::ofstream(path) << content; }
+void put_text(const fs::path& path, const std::string& content) { std::ofstream(path) << content; }
 
 std::vector<std::string> names(const std::vector<CheckpointPlace>& places) {
   std::vector<std::string> result;
@@ -44,7 +44,7 @@ TEST(CheckpointFolder, ListsByIteration) {
        {"iter_100", "iter_00000100", "iter_-000001", "iter_000010x", "iter_",
         ".iter_0000300.writing", "logs", "iter_-000000", "iter_99999999999999999999"})
     fs::create_directory(root / name);
-  put(root / "iter_0000400", "a file");
+  put_text(root / "iter_0000400", "a file");
   const std::vector<CheckpointPlace> places = CheckpointFolder(root.path()).list();
   EXPECT_EQ(names(places), (Names{"release", "iter_0000000", "iter_0000020", "iter_0000100",
                                   "iter_9999999", "iter_10000000"}));
@@ -60,7 +60,7 @@ TEST(CheckpointFolder, DraftAppearsWithItsCommit) {
   const TemporaryDirectory root;
   const CheckpointFolder folder(root / "a/b");
   folder.start_draft(100);
-  put(folder.draft_of(100) / "one", "1");
+  put_text(folder.draft_of(100) / "one", "1");
   EXPECT_TRUE(folder.list().empty());
   EXPECT_FALSE(fs::exists(folder.tracker()));
   folder.commit_draft(100);
@@ -77,14 +77,14 @@ TEST(CheckpointFolder, ADraftStartsEmptyAndCanBeDropped) {
   const TemporaryDirectory root;
   const CheckpointFolder folder(root.path());
   folder.start_draft(100);
-  put(folder.draft_of(100) / "old", "1");
+  put_text(folder.draft_of(100) / "old", "1");
   folder.start_draft(100);
   EXPECT_TRUE(fs::is_empty(folder.draft_of(100)));
   folder.drop_draft(100);
   EXPECT_FALSE(fs::exists(folder.draft_of(100)));
   folder.drop_draft(100);
   expect_error(ErrorKind::Data, "iter_0000100", [&] { folder.commit_draft(100); });
-  put(root / "file", "");
+  put_text(root / "file", "");
   expect_error(ErrorKind::Data, "cannot make the folder",
                [&] { CheckpointFolder(root / "file").start_draft(1); });
 }
@@ -94,7 +94,7 @@ TEST(CheckpointFolder, CommitReplacesAnOlderOne) {
   const CheckpointFolder folder(root.path());
   for (const char* content : {"first", "second"}) {
     folder.start_draft(100);
-    put(folder.draft_of(100) / content, content);
+    put_text(folder.draft_of(100) / content, content);
     folder.commit_draft(100);
   }
   EXPECT_TRUE(fs::exists(folder.place_of(100) / "second"));
@@ -103,7 +103,7 @@ TEST(CheckpointFolder, CommitReplacesAnOlderOne) {
   for ([[maybe_unused]] const auto& entry : fs::directory_iterator(root.path())) ++entries;
   EXPECT_EQ(entries, 2u);  // the checkpoint and the tracker
   fs::remove_all(folder.place_of(100));
-  put(folder.place_of(100), "a file in its place");
+  put_text(folder.place_of(100), "a file in its place");
   folder.start_draft(100);
   expect_error(ErrorKind::Data, "cannot write", [&] { folder.commit_draft(100); });
 }
@@ -113,7 +113,7 @@ TEST(CheckpointFolder, RemovesWholly) {
   const CheckpointFolder folder(root.path());
   for (const int64_t iteration : {-1, 0, 100}) {
     folder.start_draft(iteration);
-    put(folder.draft_of(iteration) / "one", "1");
+    put_text(folder.draft_of(iteration) / "one", "1");
     folder.commit_draft(iteration);
   }
   folder.remove(100);
@@ -131,7 +131,7 @@ TEST(CheckpointFolder, ClearsWhatKilledRunsLeft) {
        {".iter_0000100.writing", ".iter_0000200.removing", ".release.writing", "iter_0000300",
         ".iter_0000300.replaced", ".git", ".other.writing", ".iter_1.writing"}) {
     fs::create_directory(root / name);
-    put(root / name / "content", "1");
+    put_text(root / name / "content", "1");
   }
   folder.clear_leftovers();
   for (const char* name : {".iter_0000100.writing", ".iter_0000200.removing", ".release.writing",
@@ -147,7 +147,7 @@ TEST(CheckpointFolder, WhatSteppedAsideReturns) {
   const TemporaryDirectory root;
   const CheckpointFolder folder(root.path());
   fs::create_directory(root / ".iter_0000100.replaced");
-  put(root / ".iter_0000100.replaced/one", "old");
+  put_text(root / ".iter_0000100.replaced/one", "old");
   fs::create_directory(root / ".iter_0000100.writing");
   folder.clear_leftovers();
   EXPECT_EQ(read_text(folder.place_of(100) / "one"), "old");
@@ -172,7 +172,7 @@ TEST(CheckpointFolder, UsersMayNameARunAFolderOrOne) {
   // By its manifest, under any name.
   fs::create_directory(root / "mine");
   EXPECT_FALSE(is_checkpoint(root / "mine"));
-  put(root / "mine/manifest.json", "{}");
+  put_text(root / "mine/manifest.json", "{}");
   EXPECT_TRUE(is_checkpoint(root / "mine"));
   EXPECT_EQ(names(find_checkpoints(root / "mine")), Names{"mine"});
   EXPECT_TRUE(find_checkpoints(root / "none").empty());

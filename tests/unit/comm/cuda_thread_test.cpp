@@ -10,7 +10,7 @@
 namespace bev {
 namespace {
 
-constexpr std::chrono::milliseconds kLimit{60000};
+constexpr std::chrono::milliseconds kCudaLimit{60000};
 constexpr int64_t kCount = 20'000'003;
 
 class CudaThreadRanks : public ::testing::Test {
@@ -21,7 +21,7 @@ class CudaThreadRanks : public ::testing::Test {
 };
 
 // A rank's device, with three tensors of f32.
-struct Place {
+struct CudaPlace {
   std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);
   Arena none{*device, 0, "none"};
   Exec ex{*device, device->compute_stream(), none, none, none};
@@ -50,8 +50,8 @@ struct Place {
 
 // Fails when a rank reads what another has not written yet, or overwrites what another still reads.
 TEST_F(CudaThreadRanks, CollectivesWaitForEachOther) {
-  run_ranks(3, kLimit, [](Communicator& world) {
-    Place place;
+  run_ranks(3, kCudaLimit, [](Communicator& world) {
+    CudaPlace place;
     const float r = static_cast<float>(world.rank());
     for (int turn = 0; turn < 5; ++turn) {
       if (turn % 3 == world.rank()) place.keep_busy();
@@ -79,8 +79,8 @@ TEST_F(CudaThreadRanks, CollectivesWaitForEachOther) {
 
 // Fails when a message is copied before it is written, or overwritten before it is copied.
 TEST_F(CudaThreadRanks, MessagesWaitForEachOther) {
-  run_ranks(2, kLimit, [](Communicator& world) {
-    Place place;
+  run_ranks(2, kCudaLimit, [](Communicator& world) {
+    CudaPlace place;
     for (int turn = 0; turn < 20; ++turn) {
       // Once the sender is behind, once the receiver; and none of the two is late at the host.
       world.barrier(std::chrono::seconds(60));
@@ -99,8 +99,8 @@ TEST_F(CudaThreadRanks, MessagesWaitForEachOther) {
 
 // Fails when what is exchanged beside other work does not wait for that work, or is not waited for.
 TEST_F(CudaThreadRanks, ExchangesBesideOtherWorkAreOrdered) {
-  run_ranks(2, kLimit, [](Communicator& world) {
-    Place place;
+  run_ranks(2, kCudaLimit, [](Communicator& world) {
+    CudaPlace place;
     for (int turn = 0; turn < 10; ++turn) {
       if (turn % 2 == world.rank()) place.keep_busy();
       place.fill(place.a, 1 + turn);
@@ -118,8 +118,8 @@ TEST_F(CudaThreadRanks, ExchangesBesideOtherWorkAreOrdered) {
 // Fails when an event goes with the device that recorded it.
 TEST_F(CudaThreadRanks, ARankMayLeaveFirst) {
   for (int turn = 0; turn < 10; ++turn) {
-    run_ranks(4, kLimit, [](Communicator& world) {
-      Place place;
+    run_ranks(4, kCudaLimit, [](Communicator& world) {
+      CudaPlace place;
       place.fill(place.a, 1);
       world.all_reduce(place.ex, place.a);
       EXPECT_TRUE(world.rank() % 2 == 0 || place.has_only(place.a, 4));

@@ -33,20 +33,21 @@ TEST(Blend, ListsThatAreNone) {
   }
 }
 
-Args training(const Args& more) {
+Args blend_training(const Args& more) {
   return small_model() + Args{"--train-iters", "100", "--lr", "1e-3"} + more;
 }
 
 TEST(BlendFiles, BecomeTheListsTheyHold) {
   const TemporaryFile list("0.3 a\n 0.7\tb\n", "blend.txt");
-  const LoadedConfig one = load(training({"--data-args-path", list.path()}), {}, Purpose::Train);
+  const LoadedConfig one =
+      load(blend_training({"--data-args-path", list.path()}), {}, Purpose::Train);
   EXPECT_EQ(one.config.data.path, (TextList{"0.3", "a", "0.7", "b"}));
   EXPECT_EQ(one.config.data.args_path, "");
   EXPECT_EQ(one.origins.at("data.path").text, "--data-args-path");
   const TemporaryFile json(R"({"train": [0.5, "a", "2", "b"], "valid": ["c"], "test": null})",
                            "blend.json");
   const LoadedConfig three =
-      load(training({"--per-split-data-args-path", json.path()}), {}, Purpose::Train);
+      load(blend_training({"--per-split-data-args-path", json.path()}), {}, Purpose::Train);
   EXPECT_EQ(three.config.data.train_path, (TextList{"0.5", "a", "2", "b"}));
   EXPECT_EQ(three.config.data.valid_path, (TextList{"c"}));
   EXPECT_TRUE(three.config.data.test_path.empty());
@@ -57,7 +58,7 @@ TEST(BlendFiles, Damaged) {
   const auto refused = [](const std::string& flag, const std::string& content,
                           const std::string& why) {
     const TemporaryFile file(content, "blend");
-    expect_problem(training({flag, file.path()}), {flag, why}, Purpose::Train);
+    expect_problem(blend_training({flag, file.path()}), {flag, why}, Purpose::Train);
   };
   refused("--data-args-path", " \n", "it names no token file");
   refused("--data-args-path", "a \xFF", "UTF-8");
@@ -66,20 +67,22 @@ TEST(BlendFiles, Damaged) {
   refused("--per-split-data-args-path", "{\"valid\": [\"a\"]}", "no list \"train\"");
   refused("--per-split-data-args-path", "{\"train\": \"a\"}", "\"train\" is not a list");
   refused("--per-split-data-args-path", "{\"train\": [[\"a\"]]}", "neither text nor a number");
-  expect_problem(training({"--data-args-path", "/none/blend"}), {"/none/blend"}, Purpose::Train);
+  expect_problem(blend_training({"--data-args-path", "/none/blend"}), {"/none/blend"},
+                 Purpose::Train);
   const TemporaryFile list("a", "blend.txt");
-  expect_problem(training({"--data-args-path", list.path(), "--data-path", "b"}),
+  expect_problem(blend_training({"--data-args-path", list.path(), "--data-path", "b"}),
                  {"the data is given twice", "data.args_path", "data.path"}, Purpose::Train);
 }
 
 TEST(DataRules, OrdersThatGoTogether) {
-  expect_problem(training({"--data-path", "a", "--dataloader-type", "cyclic"}),
+  expect_problem(blend_training({"--data-path", "a", "--dataloader-type", "cyclic"}),
                  {"cyclic", "data.order megatron"}, Purpose::Train);
-  expect_problem(training({"--data-path", "a", "--data.order", "megatron", "--seed", "4294967296"}),
-                 {"32 bits", "4294967295"}, Purpose::Train);
+  expect_problem(
+      blend_training({"--data-path", "a", "--data.order", "megatron", "--seed", "4294967296"}),
+      {"32 bits", "4294967295"}, Purpose::Train);
   const Args both{"--data-path",       "a",      "--data.order", "megatron",
                   "--dataloader-type", "cyclic", "--seed",       "4294967295"};
-  EXPECT_TRUE(problems_of(training(both), Purpose::Train).empty());
+  EXPECT_TRUE(problems_of(blend_training(both), Purpose::Train).empty());
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 using test::expect_error;
 
-void expect_same(const Config& a, const Config& b) {
+void expect_same_bits(const Config& a, const Config& b) {
   for (const Field& field : fields()) {
     const Value left = get_value(a, field.path), right = get_value(b, field.path);
     EXPECT_EQ(left, right) << field.path;
@@ -32,14 +32,14 @@ TEST(StoredConfig, HasEveryField) {
 
 TEST(StoredConfig, DefaultsReadBackThoughSomeMeanThatNothingWasGiven) {
   EXPECT_EQ(stored_config(Config{}).at("model.layers"), "0");
-  expect_same(config_from(stored_config(Config{}), "a checkpoint"), Config{});
+  expect_same_bits(config_from(stored_config(Config{}), "a checkpoint"), Config{});
 }
 
 TEST(StoredConfig, AnyLegalValueReadsBack) {
   std::mt19937_64 random(21);
   for (int round = 0; round < 20; ++round) {
     const Config config = random_config(random);
-    expect_same(config_from(stored_config(config), "a checkpoint"), config);
+    expect_same_bits(config_from(stored_config(config), "a checkpoint"), config);
   }
 }
 
@@ -52,7 +52,7 @@ TEST(StoredConfig, TextsAndNumbersThatAreHardToWrite) {
   config.optim.clip = 1e30;
   config.optim.min_lr = -0.0;
   config.train.seed = 9'000'000'000'000'000'000;
-  expect_same(config_from(stored_config(config), "a checkpoint"), config);
+  expect_same_bits(config_from(stored_config(config), "a checkpoint"), config);
 }
 
 TEST(StoredConfig, OtherVersionsHaveOtherFields) {
@@ -101,7 +101,7 @@ TEST(StoredConfig, AnyTextIsAValueOrRefused) {
       // Nothing but this field was set.
       Config standard;
       set_value(standard, field.path, get_value(config, field.path));
-      expect_same(config, standard);
+      expect_same_bits(config, standard);
     } catch (const Error& error) {
       ASSERT_EQ(error.kind, ErrorKind::Data) << error.what();
     }

@@ -42,7 +42,7 @@ Config llama(int64_t kv_heads) {
   return config;
 }
 
-ConversionOptions small_blocks() {
+ConversionOptions blocks_of_100_bytes() {
   ConversionOptions options;
   options.block_bytes = 100;
   return options;
@@ -53,7 +53,7 @@ class MegatronImport : public testing::Test {
   void expect_imported(const MegatronCase& about) {
     const TemporaryDirectory dir;
     write_megatron_shards(dir / "m", about);
-    megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, small_blocks());
+    megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
     const CheckpointReader stored(dir.path() / "bev" / "release");
     for (const ParamSpec& spec : model_parameters(about.config)) {
       const CheckpointReader::Tensor* tensor = stored.find(spec.name);
@@ -85,7 +85,7 @@ class MegatronImport : public testing::Test {
     change(json);
     std::ofstream(dir / "m/megatron.json") << json.dump();
     expect_error(kind, message, [&] {
-      megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, small_blocks());
+      megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
     });
     EXPECT_FALSE(fs::exists(dir / "bev"));
   }
@@ -184,7 +184,7 @@ TEST_F(MegatronImport, TheCopyOfATiedEmbeddingIsCompared) {
   std::ofstream(dir / "m/changed.safetensors", std::ios::binary) << content;
   fs::rename(dir / "m/changed.safetensors", file);
   expect_error(ErrorKind::Data, "is tied to the token embedding, but is not equal to it", [&] {
-    megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, small_blocks());
+    megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
   });
 }
 
@@ -194,14 +194,14 @@ TEST_F(MegatronImport, AParameterThatNoRankHasIsNamed) {
   json["args"]["untie_embeddings_and_output_weights"] = true;
   std::ofstream(dir / "m/megatron.json") << json.dump();
   expect_error(ErrorKind::Data, "no shard has a tensor for the parameter \"head.weight\"", [&] {
-    megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, small_blocks());
+    megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
   });
 }
 
 TEST_F(MegatronImport, WithoutTheExportThereIsAHint) {
   const TemporaryDirectory dir;
   expect_error(ErrorKind::Data, "tools/megatron_export.py", [&] {
-    megatron_to_checkpoint(dir.path(), dir / "bev", std::nullopt, small_blocks());
+    megatron_to_checkpoint(dir.path(), dir / "bev", std::nullopt, blocks_of_100_bytes());
   });
 }
 

@@ -13,14 +13,14 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 // Of every continuation of a prompt by so many tokens, the log-probability.
-struct Text {
+struct ScoredText {
   Ids ids;
   double logprob;
 };
 
 // All texts of two tokens, best first.
-std::vector<Text> all_pairs(LoadedModel& whole, const Ids& prompt) {
-  std::vector<Text> texts;
+std::vector<ScoredText> all_pairs(LoadedModel& whole, const Ids& prompt) {
+  std::vector<ScoredText> texts;
   const std::vector<double> first = test::next_logprobs(whole, prompt);
   for (int32_t a = 0; a < 29; ++a) {
     Ids context = prompt;
@@ -30,7 +30,7 @@ std::vector<Text> all_pairs(LoadedModel& whole, const Ids& prompt) {
       texts.push_back({{a, b}, first[static_cast<size_t>(a)] + second[static_cast<size_t>(b)]});
   }
   std::sort(texts.begin(), texts.end(),
-            [](const Text& a, const Text& b) { return a.logprob > b.logprob; });
+            [](const ScoredText& a, const ScoredText& b) { return a.logprob > b.logprob; });
   return texts;
 }
 
@@ -41,7 +41,7 @@ TEST(BeamSearch, FindsTheLikeliestOfAll) {
   InferenceEngine decoder(model, {.rows = 29, .length = 9, .page = 2});
   const Ids prompt{3, 1, 7};
   const std::vector<Beam> beams = beam_search(decoder, prompt, {.beams = 29, .tokens = 2});
-  const std::vector<Text> texts = all_pairs(whole, prompt);
+  const std::vector<ScoredText> texts = all_pairs(whole, prompt);
   ASSERT_EQ(beams.size(), 29u);
   for (size_t i = 0; i < beams.size(); ++i) {
     EXPECT_EQ(beams[i].ids, texts[i].ids) << i;

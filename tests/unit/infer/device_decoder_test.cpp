@@ -22,14 +22,14 @@ Config wide(Config config) {
   return config;
 }
 
-struct Text {
+struct DecodedText {
   Ids tokens, pages;
   EngineRow row() const { return {.tokens = tokens, .pages = pages, .choice = {.temperature = 0}}; }
 };
 
-std::vector<EngineRow> rows_of(const std::vector<Text>& texts) {
+std::vector<EngineRow> rows_of(const std::vector<DecodedText>& texts) {
   std::vector<EngineRow> rows;
-  for (const Text& text : texts) rows.push_back(text.row());
+  for (const DecodedText& text : texts) rows.push_back(text.row());
   return rows;
 }
 
@@ -68,7 +68,7 @@ class DeviceDecoder {
   void prompts(size_t count, int round) {
     texts_.clear();
     for (size_t i = 0; i < count; ++i) {
-      Text text;
+      DecodedText text;
       const size_t length = i == 0 ? 15 : 3 + i % 13;
       for (size_t t = 0; t < length; ++t)
         text.tokens.push_back(static_cast<int32_t>((7 * t * t + 5 * i + 11 * t + 3 * round) % 29));
@@ -99,7 +99,7 @@ class DeviceDecoder {
   LoadedModel whole_, model_;
   InferenceEngine decoder_;
   double tolerance_;
-  std::vector<Text> texts_;
+  std::vector<DecodedText> texts_;
 };
 
 // Fails when recorded work keeps a token, a length or a page of the time when it was recorded, when

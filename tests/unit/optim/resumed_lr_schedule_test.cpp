@@ -22,13 +22,13 @@ Config small_run() {
   return config;
 }
 
-LrSchedule schedule_kind(const Config& config) {
+LrSchedule schedule_of(const Config& config) {
   return lr_schedule_from(config, config.train.micro_batch, config.train.iterations);
 }
 
 StoredConfig checkpoint_of(const Config& config) {
   StoredConfig stored = stored_config(config);
-  store_schedule(schedule_kind(config), stored);
+  store_schedule(schedule_of(config), stored);
   return stored;
 }
 
@@ -84,7 +84,7 @@ TEST(StoredSchedule, NonsenseNamesSourceAndEntry) {
 
 TEST(ResumedLrSchedule, TheSameGoesOn) {
   const ResumedLrSchedule same = resumed(small_run(), small_run());
-  EXPECT_EQ(same.spec, schedule_kind(small_run()));
+  EXPECT_EQ(same.spec, schedule_of(small_run()));
   EXPECT_TRUE(same.changes.empty());
 }
 
@@ -108,7 +108,7 @@ TEST(ResumedLrSchedule, NewFollowsTheConfigurationAndSaysWhatChanged) {
   now.optim.decay = LrDecay::Cosine;
   now.checkpoint.scheduler = SchedulerSource::New;
   const ResumedLrSchedule it = resumed(small_run(), now);
-  EXPECT_EQ(it.spec, schedule_kind(now));
+  EXPECT_EQ(it.spec, schedule_of(now));
   EXPECT_EQ(it.changes, (std::vector<std::string>{"optim.lr = 0.002 (was 0.001)",
                                                   "optim.decay = \"cosine\" (was \"linear\")"}));
 }
@@ -121,12 +121,12 @@ TEST(ResumedLrSchedule, CheckpointFollowsTheCheckpointWhateverTheRunHas) {
   now.train.micro_batch = 7;  // 800 samples are no whole number of such iterations
   now.checkpoint.scheduler = SchedulerSource::Checkpoint;
   const ResumedLrSchedule it = resumed(small_run(), now);
-  EXPECT_EQ(it.spec, schedule_kind(small_run()));
+  EXPECT_EQ(it.spec, schedule_of(small_run()));
   EXPECT_TRUE(it.changes.empty());
   // What that run saves carries the schedule on, though its fields say another.
   StoredConfig stored = stored_config(now);
   store_schedule(it.spec, stored);
-  EXPECT_EQ(resumed_schedule(stored, now, "out/step-20").spec, schedule_kind(small_run()));
+  EXPECT_EQ(resumed_schedule(stored, now, "out/step-20").spec, schedule_of(small_run()));
 }
 
 TEST(ResumedLrSchedule, StartsAnewWithTheOptimizer) {
@@ -136,10 +136,10 @@ TEST(ResumedLrSchedule, StartsAnewWithTheOptimizer) {
     now.checkpoint = {};
     now.checkpoint.scheduler = source;
     now.checkpoint.load_optimizer = false;
-    EXPECT_EQ(resumed(small_run(), now).spec, schedule_kind(now));
+    EXPECT_EQ(resumed(small_run(), now).spec, schedule_of(now));
     now.checkpoint.load_optimizer = true;
     now.checkpoint.finetune = true;
-    EXPECT_EQ(resumed(small_run(), now).spec, schedule_kind(now));
+    EXPECT_EQ(resumed(small_run(), now).spec, schedule_of(now));
   }
 }
 

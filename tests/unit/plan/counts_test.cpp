@@ -7,7 +7,7 @@
 namespace bev {
 namespace {
 
-Plan plan_of(const std::vector<std::string>& args) {
+Plan counts_of(const std::vector<std::string>& args) {
   std::vector<std::string> all = args;
   all.insert(all.end(), {"--train.micro_batch", "1"});
   return dry_run(load(all).config);
@@ -15,16 +15,16 @@ Plan plan_of(const std::vector<std::string>& args) {
 
 // Faults that fail it: a bias forgotten, a tied matrix counted twice, padding left out.
 TEST(ParameterCount, OfPublishedModels) {
-  EXPECT_EQ(plan_of({"--model.preset", "gpt2-345m"}).parameters, 354'871'296);
-  EXPECT_EQ(plan_of({"--model.preset", "yuan-asc22"}).parameters, 4'701'321'216);
-  EXPECT_EQ(plan_of({"--model.preset", "llama2-7b"}).parameters, 6'738'415'616);
-  EXPECT_EQ(plan_of({"--model.preset", "llama2-70b"}).parameters, 68'976'648'192);
-  EXPECT_EQ(plan_of({"--model.preset", "gpt3-175b", "--model.vocab", "51200"}).parameters,
+  EXPECT_EQ(counts_of({"--model.preset", "gpt2-345m"}).parameters, 354'871'296);
+  EXPECT_EQ(counts_of({"--model.preset", "yuan-asc22"}).parameters, 4'701'321'216);
+  EXPECT_EQ(counts_of({"--model.preset", "llama2-7b"}).parameters, 6'738'415'616);
+  EXPECT_EQ(counts_of({"--model.preset", "llama2-70b"}).parameters, 68'976'648'192);
+  EXPECT_EQ(counts_of({"--model.preset", "gpt3-175b", "--model.vocab", "51200"}).parameters,
             174'615'846'912);
 }
 
 TEST(ParameterCount, ModulesAddUpToTheTotal) {
-  const Plan plan = plan_of({"--model.preset", "gpt2-124m"});
+  const Plan plan = counts_of({"--model.preset", "gpt2-124m"});
   int64_t sum = 0;
   for (const ModuleCount& module : plan.modules) sum += module.elements;
   EXPECT_EQ(sum, plan.parameters);
@@ -33,7 +33,7 @@ TEST(ParameterCount, ModulesAddUpToTheTotal) {
 
 // By hand: 12 layers of 12 width^2, the head, and causal attention at half the square.
 TEST(Flops, FollowTheRule) {
-  const Plan plan = plan_of({"--model.preset", "gpt2-124m", "--train.sequence", "1024"});
+  const Plan plan = counts_of({"--model.preset", "gpt2-124m", "--train.sequence", "1024"});
   const double expected = 6.0 * (12.0 * 12 * 768 * 768 + 50304.0 * 768) + 6.0 * 12 * 768 * 1024;
   EXPECT_DOUBLE_EQ(plan.model_flops_per_token, expected);
   // Executed: products 2 m n k, three times; attention forward 2 and backward 5 products over half
@@ -46,8 +46,8 @@ TEST(Flops, FollowTheRule) {
 }
 
 TEST(Flops, GrowWithMicroBatches) {
-  const Plan one = plan_of({"--model.preset", "gpt2-124m", "--train.sequence", "64"});
-  const Plan four = plan_of(
+  const Plan one = counts_of({"--model.preset", "gpt2-124m", "--train.sequence", "64"});
+  const Plan four = counts_of(
       {"--model.preset", "gpt2-124m", "--train.sequence", "64", "--train.global_batch", "4"});
   EXPECT_DOUBLE_EQ(four.step.flops, 4 * one.step.flops);
   EXPECT_EQ(four.arenas.keep, one.arenas.keep);

@@ -10,7 +10,7 @@ namespace {
 
 using Args = std::vector<std::string>;
 
-Config config_of(const Args& more) {
+Config eight_layers(const Args& more) {
   Args args{"--num-layers",        "8",  "--hidden-size", "32",  "--num-attention-heads", "4",
             "--vocab-size",        "64", "--seq-length",  "16",  "--micro-batch-size",    "2",
             "--global-batch-size", "2",  "--device",      "cpu", "--device.threads",      "1"};
@@ -20,8 +20,8 @@ Config config_of(const Args& more) {
 
 // The flags of the first remedy for a run that may use what `enough` needs.
 std::string first_remedy(const Args& asked, const Args& enough) {
-  const size_t limit = plan_layout(config_of(enough)).largest().memory_bytes();
-  const std::vector<FitSuggestion> remedies = find_remedies(config_of(asked), limit);
+  const size_t limit = plan_layout(eight_layers(enough)).largest().memory_bytes();
+  const std::vector<FitSuggestion> remedies = find_remedies(eight_layers(asked), limit);
   return remedies.empty() ? "" : remedies.front().flags;
 }
 
@@ -43,7 +43,7 @@ TEST(FitSuggestion, RecomputesAllBlocks) {
 
 // Faults that fail it: one rank counted where two share, two where each has its own.
 TEST(Fit, RanksThatShareAMemoryShareTheLimit) {
-  Config config = config_of({"--global-batch-size", "4", "--parallel.ranks", "2"});
+  Config config = eight_layers({"--global-batch-size", "4", "--parallel.ranks", "2"});
   const auto fits = [&](int sharing) {
     config.device.memory_gib = 0;
     const LayoutPlan plan = plan_layout(config);

@@ -8,7 +8,7 @@
 namespace bev {
 namespace {
 
-LayoutPlan plan_of(const std::vector<std::string>& more, int rank = 0) {
+LayoutPlan reported_plan(const std::vector<std::string>& more, int rank = 0) {
   std::vector<std::string> args{
       "--num-layers", "4",  "--hidden-size",         "32", "--vocab-size",       "64",
       "--seq-length", "16", "--num-attention-heads", "4",  "--micro-batch-size", "1",
@@ -18,7 +18,7 @@ LayoutPlan plan_of(const std::vector<std::string>& more, int rank = 0) {
 }
 
 LayoutPlan pipeline(int rank = 0) {
-  return plan_of(
+  return reported_plan(
       {"--threads", "8", "--pipeline-model-parallel-size", "4", "--global-batch-size", "16"}, rank);
 }
 
@@ -40,7 +40,7 @@ TEST(PlanTable, OfSeveralRanks) {
 }
 
 TEST(PlanTable, OfOneRankSaysNothingOfOthers) {
-  const std::string text = plan_table(plan_of({}));
+  const std::string text = plan_table(reported_plan({}));
   for (const char* part : {"layout", "stage\n", "bytes sent", "rank"})
     EXPECT_EQ(text.find(part), std::string::npos) << part << " is in\n" << text;
 }
@@ -68,7 +68,7 @@ TEST(PlanJson, KeysOfALayout) {
 }
 
 TEST(PlanJson, OneRankHasTheSameKeys) {
-  const Json json = parse_json(plan_json(plan_of({})), "plan");
+  const Json json = parse_json(plan_json(reported_plan({})), "plan");
   EXPECT_EQ(json["layout"]["ranks"], 1);
   EXPECT_EQ(json["ranks"].size(), 1);
   EXPECT_EQ(json["bubble"], 0);

@@ -21,7 +21,7 @@ RunMetrics parsed(std::string_view text) {
   return reader.finish();
 }
 
-std::string iteration(int64_t number, double loss) {
+std::string iteration_line(int64_t number, double loss) {
   return format("{{\"event\":\"iteration\",\"iteration\":{},\"lm_loss\":{}}}\n", number, loss);
 }
 
@@ -96,7 +96,7 @@ TEST(MetricsFile, CountsLinesThatCannotBeUsed) {
       "{\"event\":\"iteration\",\"iteration\":-1}\n{\"event\":\"iteration\",\"iteration\":1.5}\n"
       "{\"event\":\"iteration\",\"iteration\":18446744073709551615}\n"
       "{\"event\":\"iteration\",\"iteration\":1e999}\n\xFF\xFE\n\n" +
-      iteration(1, 2));
+      iteration_line(1, 2));
   EXPECT_EQ(metrics.unusable_lines, 10);
   EXPECT_EQ(losses(metrics), std::vector<double>{2});
 }
@@ -117,8 +117,8 @@ TEST(MetricsFile, NumbersOfTheWrongTypeAreNotThere) {
 }
 
 TEST(MetricsFile, AHalfLineAtTheEndIsNoFault) {
-  const std::string whole = iteration(1, 2) + iteration(2, 1);
-  for (size_t length = iteration(1, 2).size() + 1; length < whole.size() - 1; ++length) {
+  const std::string whole = iteration_line(1, 2) + iteration_line(2, 1);
+  for (size_t length = iteration_line(1, 2).size() + 1; length < whole.size() - 1; ++length) {
     const RunMetrics metrics = parsed(whole.substr(0, length));
     EXPECT_EQ(metrics.iterations.size(), 1u) << length;
     EXPECT_TRUE(metrics.has_half_line) << length;
@@ -130,7 +130,8 @@ TEST(MetricsFile, AHalfLineAtTheEndIsNoFault) {
 }
 
 TEST(MetricsFile, InPiecesOfAnySizeItIsTheSame) {
-  const std::string text = iteration(1, 4) + "x\n" + iteration(2, 3) + iteration(3, 2) + "{";
+  const std::string text =
+      iteration_line(1, 4) + "x\n" + iteration_line(2, 3) + iteration_line(3, 2) + "{";
   for (size_t piece = 1; piece < 70; ++piece) {
     MetricsReader reader;
     for (size_t at = 0; at < text.size(); at += piece)
@@ -143,7 +144,8 @@ TEST(MetricsFile, InPiecesOfAnySizeItIsTheSame) {
 }
 
 TEST(MetricsFile, OfTheSameIterationTheLastCounts) {
-  EXPECT_EQ(losses(parsed(iteration(1, 4) + iteration(2, 3) + iteration(3, 9) + iteration(2, 5))),
+  EXPECT_EQ(losses(parsed(iteration_line(1, 4) + iteration_line(2, 3) + iteration_line(3, 9) +
+                          iteration_line(2, 5))),
             (std::vector<double>{4, 5, 9}));
   const RunMetrics validated = parsed(
       "{\"event\":\"validation\",\"iteration\":5,\"lm_loss\":2}\n"
@@ -154,12 +156,13 @@ TEST(MetricsFile, OfTheSameIterationTheLastCounts) {
 
 TEST(MetricsFile, ARunThatContinuesForgetsWhatItDoesAgain) {
   const std::string start = "{\"event\":\"start\",\"iterations\":9}\n";
-  const RunMetrics metrics =
-      parsed(start + iteration(1, 8) + iteration(2, 7) + iteration(3, 6) + iteration(4, 5) +
-             "{\"event\":\"validation\",\"iteration\":4,\"lm_loss\":2}\n"
-             "{\"event\":\"guard\",\"iteration\":2,\"text\":\"a\"}\n"
-             "{\"event\":\"guard\",\"iteration\":4,\"text\":\"b\"}\n" +
-             start + "{\"event\":\"control\",\"iteration\":4,\"text\":\"c\"}\n" + iteration(3, 1));
+  const RunMetrics metrics = parsed(
+      start + iteration_line(1, 8) + iteration_line(2, 7) + iteration_line(3, 6) +
+      iteration_line(4, 5) +
+      "{\"event\":\"validation\",\"iteration\":4,\"lm_loss\":2}\n"
+      "{\"event\":\"guard\",\"iteration\":2,\"text\":\"a\"}\n"
+      "{\"event\":\"guard\",\"iteration\":4,\"text\":\"b\"}\n" +
+      start + "{\"event\":\"control\",\"iteration\":4,\"text\":\"c\"}\n" + iteration_line(3, 1));
   EXPECT_EQ(losses(metrics), (std::vector<double>{8, 7, 1}));
   EXPECT_TRUE(metrics.validations.empty());
   ASSERT_EQ(metrics.notes.size(), 3u);
@@ -171,9 +174,9 @@ TEST(MetricsFile, ARunThatContinuesForgetsWhatItDoesAgain) {
 TEST(MetricsFile, ARunThatBeginsAnewForgetsAnother) {
   const std::string start = "{\"event\":\"start\",\"iterations\":9}\n";
   const RunMetrics metrics =
-      parsed(start + iteration(1, 8) + iteration(2, 7) +
+      parsed(start + iteration_line(1, 8) + iteration_line(2, 7) +
              "{\"event\":\"end\",\"iteration\":2,\"text\":\"old\"}\n" + start +
-             "{\"event\":\"control\",\"iteration\":0,\"text\":\"new\"}\n" + iteration(1, 5));
+             "{\"event\":\"control\",\"iteration\":0,\"text\":\"new\"}\n" + iteration_line(1, 5));
   EXPECT_EQ(losses(metrics), std::vector<double>{5});
   ASSERT_EQ(metrics.notes.size(), 1u);
   EXPECT_EQ(metrics.notes[0].text, "new");
@@ -181,8 +184,8 @@ TEST(MetricsFile, ARunThatBeginsAnewForgetsAnother) {
 
 TEST(MetricsFile, AGuardThatGoesBackKeepsWhatItSaid) {
   const RunMetrics metrics =
-      parsed(iteration(1, 8) + iteration(2, 7) + iteration(3, 60) +
-             "{\"event\":\"guard\",\"iteration\":3,\"text\":\"back\"}\n" + iteration(2, 6));
+      parsed(iteration_line(1, 8) + iteration_line(2, 7) + iteration_line(3, 60) +
+             "{\"event\":\"guard\",\"iteration\":3,\"text\":\"back\"}\n" + iteration_line(2, 6));
   EXPECT_EQ(losses(metrics), (std::vector<double>{8, 6}));
   EXPECT_EQ(metrics.notes.size(), 1u);
 }
@@ -192,7 +195,7 @@ TEST(MetricsFile, ALineOfAnyLengthTakesBoundedMemory) {
   reader.read("{\"event\":\"");
   const std::string piece(1 << 16, 'x');
   for (int i = 0; i < 1000; ++i) reader.read(piece);
-  reader.read("\"}\n" + iteration(1, 2));
+  reader.read("\"}\n" + iteration_line(1, 2));
   const RunMetrics metrics = reader.finish();
   EXPECT_EQ(metrics.unusable_lines, 1);
   EXPECT_EQ(losses(metrics), std::vector<double>{2});
@@ -218,14 +221,14 @@ TEST(MetricsFile, RefusesWhatHasNothingToSay) {
   write("a\nb\nc\n{\"event\":\"iter");
   expect_error(ErrorKind::Data, "only 3 that cannot be used",
                [&] { read_metrics(dir / "m.jsonl"); });
-  write(iteration(1, 2));
+  write(iteration_line(1, 2));
   EXPECT_EQ(read_metrics(dir / "m.jsonl").iterations.size(), 1u);
 }
 
 TEST(MetricsFile, AFileOfManyBuffersIsReadWhole) {
   const test::TemporaryDirectory dir;
   std::string text;
-  for (int i = 1; i <= 20000; ++i) text += iteration(i, i);
+  for (int i = 1; i <= 20000; ++i) text += iteration_line(i, i);
   ASSERT_GT(text.size(), size_t{1} << 18);
   {
     AtomicFile file(dir / "m.jsonl");

@@ -6,6 +6,7 @@
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
 #include "text/open_tokenizer.h"
+#include "unit/text/encoded.h"
 
 namespace bev {
 namespace {
@@ -19,12 +20,6 @@ const std::string kVocab =
 std::shared_ptr<const TokenizerParts> parts_of(const std::string& vocab,
                                                const BertSettings& settings = {}) {
   return bert_parts({"vocab.txt", vocab}, settings);
-}
-
-Ids encoded(Tokenizer& tokenizer, std::string_view text) {
-  Ids ids;
-  tokenizer.encode(text, ids);
-  return ids;
 }
 
 TEST(BertVocab, WordsOfMain) {

@@ -10,16 +10,16 @@
 namespace bev {
 namespace {
 
-using Tokens = std::vector<int32_t>;
+using Ids = std::vector<int32_t>;
 
-Tokens merged(size_t (*merge)(const MergeTable&, std::span<int32_t>), const MergeTable& table,
-              Tokens tokens) {
+Ids merged(size_t (*merge)(const MergeTable&, std::span<int32_t>), const MergeTable& table,
+           Ids tokens) {
   tokens.resize(merge(table, tokens));
   return tokens;
 }
 
 // Word for word: the first pair in the order of merges, the leftmost of several.
-Tokens naive(const MergeTable& table, Tokens tokens) {
+Ids naive(const MergeTable& table, Ids tokens) {
   for (;;) {
     Merge best = kNoMerge;
     size_t place = 0;
@@ -66,11 +66,11 @@ TEST(BpeMerge, OrderDecidesNotPlace) {
   table.insert('a', 'b', make_merge(1, 301));
   table.insert('a', 300, make_merge(2, 302));
   for (const auto merge : {merge_short, merge_long, merge_tokens}) {
-    EXPECT_EQ(merged(merge, table, {'a', 'b', 'c'}), Tokens{302});
-    EXPECT_EQ(merged(merge, table, {'a', 'b', 'x'}), (Tokens{301, 'x'}));
-    EXPECT_EQ(merged(merge, table, {'b', 'c', 'b'}), (Tokens{300, 'b'}));
-    EXPECT_EQ(merged(merge, table, {'x'}), Tokens{'x'});
-    EXPECT_EQ(merged(merge, table, {}), Tokens{});
+    EXPECT_EQ(merged(merge, table, {'a', 'b', 'c'}), Ids{302});
+    EXPECT_EQ(merged(merge, table, {'a', 'b', 'x'}), (Ids{301, 'x'}));
+    EXPECT_EQ(merged(merge, table, {'b', 'c', 'b'}), (Ids{300, 'b'}));
+    EXPECT_EQ(merged(merge, table, {'x'}), Ids{'x'});
+    EXPECT_EQ(merged(merge, table, {}), Ids{});
   }
 }
 
@@ -79,8 +79,8 @@ TEST(BpeMerge, OfOverlappingPairsTheLeftmost) {
   table.insert('a', 'a', make_merge(0, 300));
   table.insert(300, 300, make_merge(1, 301));
   for (const auto merge : {merge_short, merge_long}) {
-    EXPECT_EQ(merged(merge, table, {'a', 'a', 'a'}), (Tokens{300, 'a'}));
-    EXPECT_EQ(merged(merge, table, Tokens(7, 'a')), (Tokens{301, 300, 'a'}));
+    EXPECT_EQ(merged(merge, table, {'a', 'a', 'a'}), (Ids{300, 'a'}));
+    EXPECT_EQ(merged(merge, table, Ids(7, 'a')), (Ids{301, 300, 'a'}));
   }
 }
 
@@ -90,10 +90,10 @@ TEST(BpeMerge, AllWaysGiveTheSame) {
     const auto alphabet = static_cast<int32_t>(1 + random() % 5);
     const int32_t tokens = alphabet + 1 + static_cast<int32_t>(random() % 30);
     const MergeTable table = random_table(random, alphabet, tokens, 1 + random() % 60);
-    Tokens piece(random() % (kShortPiece + 1));
+    Ids piece(random() % (kShortPiece + 1));
     for (int32_t& token : piece)
       token = static_cast<int32_t>(random() % static_cast<uint32_t>(alphabet));
-    const Tokens expected = naive(table, piece);
+    const Ids expected = naive(table, piece);
     ASSERT_EQ(merged(merge_short, table, piece), expected) << round;
     ASSERT_EQ(merged(merge_long, table, piece), expected) << round;
   }
@@ -103,7 +103,7 @@ TEST(BpeMerge, BothSidesOfTheBorderOfLengths) {
   std::mt19937 random(12);
   const MergeTable table = random_table(random, 3, 40, 200);
   for (size_t size = kShortPiece - 1; size <= kShortPiece + 2; ++size) {
-    Tokens piece(size);
+    Ids piece(size);
     for (int32_t& token : piece) token = static_cast<int32_t>(random() % 3);
     EXPECT_EQ(merged(merge_tokens, table, piece), naive(table, piece));
   }
@@ -113,8 +113,8 @@ TEST(BpeMerge, BothSidesOfTheBorderOfLengths) {
 TEST(BpeMerge, ALongPieceIsNotQuadratic) {
   MergeTable table(20);
   for (int32_t i = 0; i < 20; ++i) table.insert(i, i, make_merge(static_cast<uint32_t>(i), i + 1));
-  Tokens piece(size_t{1} << 20, 0);
-  EXPECT_EQ(merged(merge_tokens, table, piece), Tokens{20});
+  Ids piece(size_t{1} << 20, 0);
+  EXPECT_EQ(merged(merge_tokens, table, piece), Ids{20});
 }
 
 TEST(PieceCache, KeepsWhatWasPutIn) {
@@ -123,15 +123,15 @@ TEST(PieceCache, KeepsWhatWasPutIn) {
   const auto key = [&](size_t length) {
     return PieceCache::key_of(std::string_view(text).substr(0, length), text.size());
   };
-  const Tokens ids{1, 2, 3, 4, 5, 6, 7};
+  const Ids ids{1, 2, 3, 4, 5, 6, 7};
   for (size_t length = 1; length <= PieceCache::kBytes; ++length) {
     EXPECT_EQ(cache.find(key(length)), nullptr);
     const size_t count = 1 + length % PieceCache::kIds;
     cache.put(key(length), std::span(ids).first(count));
     const PieceCache::Entry* found = cache.find(key(length));
     ASSERT_NE(found, nullptr);
-    EXPECT_EQ(Tokens(found->ids.begin(), found->ids.begin() + found->count),
-              Tokens(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count)));
+    EXPECT_EQ(Ids(found->ids.begin(), found->ids.begin() + found->count),
+              Ids(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(count)));
   }
 }
 

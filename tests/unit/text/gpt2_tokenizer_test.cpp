@@ -6,6 +6,7 @@
 
 #include "text/tokenizer.h"
 #include "text/utf8.h"
+#include "unit/text/encoded.h"
 #include "unit/text/tiny_bpe.h"
 
 namespace bev {
@@ -18,14 +19,6 @@ std::shared_ptr<const BpeVocab> vocab() {
   return test::tiny_vocab({{"h", "e"}, {" ", "t"}, {" t", "he"}, {"l", "l"}, {"\xEF", "\xBF"}});
 }
 constexpr int32_t kEnd = 261;
-
-Ids encoded(Tokenizer& tokenizer, std::string_view text) {
-  // In memory of exactly its size, so that reading behind it is found.
-  const std::vector<char> exact(text.begin(), text.end());
-  Ids ids;
-  tokenizer.encode({exact.data(), exact.size()}, ids);
-  return ids;
-}
 
 TEST(Gpt2Tokenizer, MergesWithinPieces) {
   Gpt2Tokenizer tokenizer(vocab());

@@ -13,6 +13,7 @@
 #include "text/open_tokenizer.h"
 #include "text/sentencepiece/sentencepiece_file.h"
 #include "text/sentencepiece/sentencepiece_trainer.h"
+#include "unit/text/encoded.h"
 #include "unit/text/tiny_sentencepiece.h"
 
 namespace bev {
@@ -22,12 +23,6 @@ using test::expect_error;
 using test::piece_field;
 using test::tiny_model;
 using Ids = std::vector<int32_t>;
-
-Ids encoded(Tokenizer& tokenizer, std::string_view text) {
-  Ids ids;
-  tokenizer.encode(text, ids);
-  return ids;
-}
 
 SentencePieceTokenizer tiny(SentencePieceRules rules = SentencePieceRules::Plain,
                             int64_t extra_ids = 0, std::string_view more_pieces = "") {

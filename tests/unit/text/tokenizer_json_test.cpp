@@ -7,6 +7,7 @@
 #include "support/temporary_directory.h"
 #include "text/bpe/bpe_vocab.h"
 #include "text/utf8.h"
+#include "unit/text/encoded.h"
 #include "unit/text/random_text.h"
 
 namespace bev {
@@ -122,13 +123,6 @@ std::shared_ptr<const TokenizerParts> parts_of(const Json& file, const Json* con
 }
 
 PipelineTokenizer tokenizer_of(const Json& file) { return PipelineTokenizer(parts_of(file)); }
-
-Ids encoded(Tokenizer& tokenizer, std::string_view text) {
-  const std::vector<char> exact(text.begin(), text.end());
-  Ids ids;
-  tokenizer.encode({exact.data(), exact.size()}, ids);
-  return ids;
-}
 
 Ids encoded(const Json& file, std::string_view text) {
   PipelineTokenizer tokenizer = tokenizer_of(file);

@@ -19,14 +19,14 @@ using test::small_checkpoint;
 using test::SmallCheckpoint;
 using test::TemporaryDirectory;
 
-struct Outcome {
+struct VerbOutcome {
   int code = 0;
   std::string output;
 };
 
-Outcome call(int (*verb)(std::span<const std::string>), const std::vector<std::string>& args) {
+VerbOutcome call(int (*verb)(std::span<const std::string>), const std::vector<std::string>& args) {
   testing::internal::CaptureStdout();
-  Outcome outcome;
+  VerbOutcome outcome;
   try {
     outcome.code = verb(args);
   } catch (...) {
@@ -75,7 +75,7 @@ TEST_F(CheckpointVerbs, ListShowsEach) {
   write(100, 4.5);
   write(200, 4.25, 2);
   fs::remove(root_ / "run/checkpoints/iter_0000200/optimizer-00001-of-00002.safetensors");
-  const Outcome table = call(checkpoint, {"list", path("run")});
+  const VerbOutcome table = call(checkpoint, {"list", path("run")});
   EXPECT_EQ(table.code, 0);
   expect_in("4.5000", table.output);
   expect_in("incomplete  2 ranks", table.output);
@@ -97,15 +97,15 @@ TEST_F(CheckpointVerbs, VerifyReadsTheNewestOrAll) {
   write(100, 4);
   write(200, 4);
   damage(root_ / "run/checkpoints/iter_0000100/weights-00000-of-00001.safetensors");
-  const Outcome newest = call(checkpoint, {"verify", path("run")});
+  const VerbOutcome newest = call(checkpoint, {"verify", path("run")});
   EXPECT_EQ(newest.code, 0);
   expect_in("iter_0000200   ok", newest.output);
-  const Outcome all = call(checkpoint, {"verify", path("run"), "--all"});
+  const VerbOutcome all = call(checkpoint, {"verify", path("run"), "--all"});
   EXPECT_EQ(all.code, 3);
   expect_in("iter_0000100   damaged", all.output);
   expect_in("weights-00000-of-00001.safetensors is damaged", all.output);
   expect_in("1 of 2 damaged", all.output);
-  const Outcome one = call(checkpoint, {"verify", path("run/checkpoints/iter_0000100")});
+  const VerbOutcome one = call(checkpoint, {"verify", path("run/checkpoints/iter_0000100")});
   EXPECT_EQ(one.code, 3);
 }
 
@@ -113,12 +113,13 @@ TEST_F(CheckpointVerbs, PruneKeepsWhatTheRuleKeeps) {
   for (const int64_t iteration : {100, 200, 300, 400, 500})
     write(iteration, iteration == 200 ? 1.0 : 4.0);
   const fs::path folder = root_ / "run/checkpoints";
-  const Outcome rehearsal = call(checkpoint, {"prune", path("run"), "--keep", "1", "--keep-every",
-                                              "300", "--keep-best", "1", "--dry-run"});
+  const VerbOutcome rehearsal =
+      call(checkpoint, {"prune", path("run"), "--keep", "1", "--keep-every", "300", "--keep-best",
+                        "1", "--dry-run"});
   expect_in("would remove", rehearsal.output);
   expect_in("2 of 5 checkpoints would go", rehearsal.output);
   EXPECT_EQ(iterations(folder), (Iterations{100, 200, 300, 400, 500}));
-  const Outcome done = call(
+  const VerbOutcome done = call(
       checkpoint, {"prune", path("run"), "--keep", "1", "--keep-every", "300", "--keep-best", "1"});
   expect_in("iter_0000400, ", done.output);
   expect_in("2 of 5 checkpoints removed", done.output);
@@ -133,10 +134,10 @@ TEST_F(CheckpointVerbs, PruneNeverRemovesTheNewestGoodOne) {
   fs::create_directory(folder / "release");
   fs::remove(folder / "iter_0000300/config.toml");
   // The damaged one is newer, yet it does not count among those that are kept.
-  const Outcome first = call(checkpoint, {"prune", path("run"), "--keep", "1"});
+  const VerbOutcome first = call(checkpoint, {"prune", path("run"), "--keep", "1"});
   expect_in("2 cannot be used and stayed", first.output);  // and release, which is empty
   EXPECT_EQ(iterations(folder), (Iterations{0, 200, 300}));
-  const Outcome second = call(checkpoint, {"prune", path("run"), "--keep", "1", "--damaged"});
+  const VerbOutcome second = call(checkpoint, {"prune", path("run"), "--keep", "1", "--damaged"});
   expect_in("damaged", second.output);
   EXPECT_EQ(iterations(folder), (Iterations{0, 200}));
   EXPECT_TRUE(fs::exists(folder / "release"));
@@ -155,10 +156,11 @@ TEST_F(CheckpointVerbs, PruneWantsARuleAndAFolder) {
 
 TEST_F(CheckpointVerbs, ExportAndDiffAgree) {
   write(100, 4, 3);
-  const Outcome done =
+  const VerbOutcome done =
       call(checkpoint, {"export", path("run"), path("all.safetensors"), "--optimizer"});
   expect_in("12 tensors, ", done.output);
-  const Outcome same = call(diff, {path("run"), path("all.safetensors"), "--optimizer", "--all"});
+  const VerbOutcome same =
+      call(diff, {path("run"), path("all.safetensors"), "--optimizer", "--all"});
   EXPECT_EQ(same.code, 0);
   expect_in("12 tensors are equal", same.output);
   expect_in("equal bit for bit", same.output);
@@ -174,7 +176,7 @@ TEST_F(CheckpointVerbs, DiffSaysWhatDiffers) {
   b.manifest.config["new.field"] = "true";
   a.write(root_ / "a");
   b.write(root_ / "b");
-  const Outcome weights = call(diff, {path("a"), path("b")});
+  const VerbOutcome weights = call(diff, {path("a"), path("b")});
   EXPECT_EQ(weights.code, 1);
   expect_in("layers.0.mlp.up.weight   relative ", weights.output);
   expect_in("1 of 24 elements, the first at 2, 1", weights.output);
@@ -185,7 +187,7 @@ TEST_F(CheckpointVerbs, DiffSaysWhatDiffers) {
   expect_in("new.field: none -> true", weights.output);
   EXPECT_EQ(weights.output.find("seed"), std::string::npos);
   expect_in("2 beyond it", call(diff, {path("a"), path("b"), "--optimizer"}).output);
-  const Outcome close = call(diff, {path("a"), path("b"), "--tolerance", "0.5"});
+  const VerbOutcome close = call(diff, {path("a"), path("b"), "--tolerance", "0.5"});
   EXPECT_EQ(close.code, 0);
   expect_in("within the tolerance", close.output);
   EXPECT_EQ(call(diff, {path("a"), path("a")}).code, 0);
@@ -195,7 +197,7 @@ TEST_F(CheckpointVerbs, DiffNamesWhatOneLacks) {
   small_checkpoint(100, 1, true).write(root_ / "a");
   small_checkpoint(100, 1, false).write(root_ / "b");
   EXPECT_EQ(call(diff, {path("a"), path("b")}).code, 0);
-  const Outcome all = call(diff, {path("a"), path("b"), "--optimizer"});
+  const VerbOutcome all = call(diff, {path("a"), path("b"), "--optimizer"});
   EXPECT_EQ(all.code, 1);
   expect_in("only in A: layers.0.norm1.weight/adam.m f32 [4]", all.output);
   expect_in("9 are in one only", all.output);

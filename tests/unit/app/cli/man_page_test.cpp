@@ -15,7 +15,7 @@
 namespace bev::app {
 namespace {
 
-constexpr std::array kVerbs{
+constexpr std::array kPageVerbs{
     Verb{"train", "train a model", [](std::span<const std::string>) { return 0; }},
     Verb{"parts-too", "what it's \\ for", [](std::span<const std::string>) { return 0; },
          "list verify"},
@@ -40,7 +40,7 @@ TEST(ManPage, EscapesWhatRoffInterprets) {
 }
 
 TEST(ManPage, HasTheStandardSectionsInOrder) {
-  const std::string page = man_page(kVerbs);
+  const std::string page = man_page(kPageVerbs);
   EXPECT_EQ(page.find(".TH BEVATRON 1 "), 0u);
   EXPECT_NE(page.find(roff_text(program_version())), std::string::npos);
   size_t at = 0;
@@ -55,7 +55,7 @@ TEST(ManPage, HasTheStandardSectionsInOrder) {
 }
 
 TEST(ManPage, ListsEveryVerbAndExitCode) {
-  const std::string page = man_page(kVerbs);
+  const std::string page = man_page(kPageVerbs);
   EXPECT_NE(page.find(".TP\n\\fBtrain\\fR\ntrain a model\n"), std::string::npos);
   EXPECT_NE(page.find(".TP\n\\fBparts\\-too\\fR \\fIlist | verify\\fR\nwhat it\\(aqs \\e for\n"),
             std::string::npos);
@@ -69,7 +69,7 @@ TEST(ManPage, ListsEveryVerbAndExitCode) {
 }
 
 TEST(ManPage, HasOnlyKnownRequestsAndNoUnescapedText) {
-  for (const std::string& line : lines_of(man_page(kVerbs))) {
+  for (const std::string& line : lines_of(man_page(kPageVerbs))) {
     ASSERT_FALSE(line.empty());
     if (line[0] == '.') {
       const std::string request = line.substr(0, line.find(' '));
@@ -85,8 +85,8 @@ TEST(ManPage, HasOnlyKnownRequestsAndNoUnescapedText) {
 
 TEST(ManPage, IsAHelpTopic) {
   testing::internal::CaptureStdout();
-  EXPECT_EQ(dispatch(kVerbs, std::vector<std::string>{"help", "man"}), 0);
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), man_page(kVerbs));
+  EXPECT_EQ(dispatch(kPageVerbs, std::vector<std::string>{"help", "man"}), 0);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), man_page(kPageVerbs));
 }
 
 // The codes of the help are those that errors end with.

@@ -10,7 +10,7 @@
 namespace bev::app {
 namespace {
 
-constexpr std::array kVerbs{
+constexpr std::array kCompletedVerbs{
     Verb{"train", "trains", [](std::span<const std::string>) { return 0; }},
     Verb{"unheard-of", "made up", [](std::span<const std::string>) { return 0; }},
 };
@@ -24,7 +24,7 @@ bool has_word(const std::string& text, std::string_view word) {
 }
 
 TEST(Completion, KnowsTheVerbsItIsGivenAndAllFlagsThatWork) {
-  const std::string script = completion_script(kVerbs, "bash");
+  const std::string script = completion_script(kCompletedVerbs, "bash");
   for (const char* verb : {"train", "unheard-of", "help", "completion"})
     EXPECT_TRUE(has_word(script, verb)) << verb;
   for (const Field& field : fields()) {
@@ -41,9 +41,9 @@ TEST(Completion, KnowsTheVerbsItIsGivenAndAllFlagsThatWork) {
 }
 
 TEST(Completion, OtherShellsAreRefused) {
-  EXPECT_THROW(completion_script(kVerbs, "fish"), Error);
-  EXPECT_THROW(completion_script(kVerbs, ""), Error);
-  const std::string zsh = completion_script(kVerbs, "zsh");
+  EXPECT_THROW(completion_script(kCompletedVerbs, "fish"), Error);
+  EXPECT_THROW(completion_script(kCompletedVerbs, ""), Error);
+  const std::string zsh = completion_script(kCompletedVerbs, "zsh");
   EXPECT_NE(zsh.find("bashcompinit"), std::string::npos);
   // compinit looks for this as the first line of a file.
   EXPECT_EQ(zsh.find("#compdef bevatron\n"), 0u);

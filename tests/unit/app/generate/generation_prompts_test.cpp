@@ -15,14 +15,15 @@ using test::expect_error;
 using Args = std::vector<std::string>;
 using Ids = std::vector<int32_t>;
 
-constexpr std::array kFlags{
+constexpr std::array kPromptFlags{
     kPromptFlag,         kPromptFileFlag,   kPromptIdsFlag,   kSampleInputFlag, kTokensFlag,
     kMegatronTokensFlag, kGreedyFlag,       kTemperatureFlag, kTopKFlag,        kTopPFlag,
     kMegatronTopKFlag,   kMegatronTopPFlag, kMinPFlag,        kRepetitionFlag,  kSeedFlag,
     kStopFlag,           kIgnoreEodFlag,    kContextFlag,     kLogprobsFlag};
-constexpr FlagVerb kVerb{.name = "generate", .summary = "Generates.", .flags = kFlags};
+constexpr FlagVerb kGenerateVerb{
+    .name = "generate", .summary = "Generates.", .flags = kPromptFlags};
 
-FlagValues flags(const Args& args) { return {kVerb, args}; }
+FlagValues flags(const Args& args) { return {kGenerateVerb, args}; }
 
 // Eight positions, a vocabulary of bytes.
 ModelFolder folder() {

@@ -11,10 +11,10 @@ namespace {
 
 using Ids = std::vector<int32_t>;
 
-// Letters for the ids of a tiny vocabulary.
-class Letters final : public Tokenizer {
+// LetterDecoder for the ids of a tiny vocabulary.
+class LetterDecoder final : public Tokenizer {
  public:
-  std::unique_ptr<Tokenizer> clone() const override { return std::make_unique<Letters>(); }
+  std::unique_ptr<Tokenizer> clone() const override { return std::make_unique<LetterDecoder>(); }
   void encode(std::string_view, std::vector<int32_t>&) override {}
   std::string decode(std::span<const int32_t> ids, SpecialIds) const override {
     std::string text;
@@ -61,7 +61,7 @@ class TextGeneration : public testing::Test {
   }
 
   test::StoredModel stored_;
-  Letters letters_;
+  LetterDecoder letters_;
 };
 
 TEST_F(TextGeneration, TextsInTheirOrder) {
@@ -158,7 +158,7 @@ TEST(TextForms, TokenTables) {
             "   -0.5000       2\n"
             "   -1.2500       3\n"
             "   -1.7500  the continuation, 2 tokens\n");
-  EXPECT_NE(as_token_table(kText, std::make_unique<Letters>().get()).find("  \"D\"\n"),
+  EXPECT_NE(as_token_table(kText, std::make_unique<LetterDecoder>().get()).find("  \"D\"\n"),
             std::string::npos);
 }
 

@@ -13,15 +13,15 @@ namespace {
 
 using test::expect_error;
 
-constexpr std::array<VerbFlag, 7> kFlags{{kTensorFlag, kMegatronTensorFlag, kPipelineFlag,
-                                          kMegatronPipelineFlag, kThreadsFlag, kDeviceFlag,
-                                          kPrecisionFlag}};
-constexpr FlagVerb kVerb{.name = "try", .summary = "", .flags = kFlags};
+constexpr std::array<VerbFlag, 7> kRankFlags{{kTensorFlag, kMegatronTensorFlag, kPipelineFlag,
+                                              kMegatronPipelineFlag, kThreadsFlag, kDeviceFlag,
+                                              kPrecisionFlag}};
+constexpr FlagVerb kRankVerb{.name = "try", .summary = "", .flags = kRankFlags};
 
 InferenceRanks ranks_of(std::vector<std::string> args,
                         std::optional<RankEnvironment> environment = {}) {
   args.insert(args.end(), {"--device", "reference", "--threads", "1"});
-  return InferenceRanks(FlagValues(kVerb, args), std::move(environment), "");
+  return InferenceRanks(FlagValues(kRankVerb, args), std::move(environment), "");
 }
 
 TEST(InferenceRanks, OneUnlessAskedFor) {

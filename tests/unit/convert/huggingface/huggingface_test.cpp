@@ -59,7 +59,7 @@ struct Model {
   Stage stage;
 };
 
-std::vector<test::TinyModel> families() {
+std::vector<test::TinyModel> exported_families() {
   std::vector<test::TinyModel> all;
   const auto add = [&](const char* name, Config config, auto change) {
     change(config.model);
@@ -84,7 +84,7 @@ std::vector<test::TinyModel> families() {
 // Fails when a parameter is not written, is written under the name of another, or is turned in one
 // direction only; also when a write depends on anything but the values.
 TEST(HuggingFace, EveryFamilyComesBackBitForBit) {
-  for (const auto& [name, config] : families()) {
+  for (const auto& [name, config] : exported_families()) {
     for (const DType dtype : {DType::f64, DType::f32, DType::bf16}) {
       SCOPED_TRACE(name);
       const TemporaryDirectory dir;
@@ -189,7 +189,7 @@ void write_tensors(const fs::path& file, const std::vector<Edited>& tensors) {
     }
   });
 }
-std::vector<Edited> read_tensors(const fs::path& file) {
+std::vector<Edited> tensors_of_file(const fs::path& file) {
   const SafetensorsReader reader(file);
   std::vector<Edited> tensors;
   for (const StoredTensor& t : reader.tensors()) {
@@ -204,7 +204,7 @@ class HuggingFaceFile : public testing::Test {
   HuggingFaceFile()
       : model(test::tiny_gpt(), DType::f32, 1), other(test::tiny_gpt(), DType::f32, 2) {
     save_huggingface(dir / "m", model.config, model.params);
-    tensors = read_tensors(weights());
+    tensors = tensors_of_file(weights());
   }
   fs::path weights() const { return dir.path() / "m" / "model.safetensors"; }
   Edited& tensor(const std::string& name) {
@@ -384,7 +384,7 @@ TEST(HuggingFace, EachRankReadsItsPieces) {
 
 // Fails when the gradient of a turned or fused matrix is reported in our own layout.
 TEST(HuggingFace, ValuesUnderTheirNamesAreWhatTheFileHolds) {
-  for (const auto& [name, config] : families()) {
+  for (const auto& [name, config] : exported_families()) {
     const TemporaryDirectory dir;
     Model model(config, DType::f32, 4);
     save_huggingface(dir / "m", config, model.params);
@@ -439,7 +439,8 @@ TEST(HuggingFaceOutput, ReplacesOnlyWhatItWrote) {
   fs::create_directory(dir / "foreign");
   fs::copy_file(dir / "empty/config.json", dir / "foreign/config.json");
   refuses(dir / "foreign", "did not write");
-  write_tensors(dir / "foreign/model.safetensors", read_tensors(dir / "empty/model.safetensors"));
+  write_tensors(dir / "foreign/model.safetensors",
+                tensors_of_file(dir / "empty/model.safetensors"));
   refuses(dir / "foreign", "did not write");
   std::ofstream(dir / "file") << "x";
   refuses(dir / "file", "not a directory");

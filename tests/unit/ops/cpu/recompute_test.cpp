@@ -135,7 +135,7 @@ TEST(CpuRecompute, ActivationGradientEqualsTheFusedOne) {
   }
 }
 
-struct Problem {
+struct AttentionProblem {
   int64_t length, heads, kv_heads, head_dim;
   bool causal = true;
   int64_t window = 0;
@@ -144,7 +144,8 @@ struct Problem {
 };
 
 // out, lse, dq, dk and dv.
-std::vector<std::vector<std::byte>> run_attention(const Problem& p, DType dtype, int threads) {
+std::vector<std::vector<std::byte>> run_attention(const AttentionProblem& p, DType dtype,
+                                                  int threads) {
   Bench b(threads);
   const Shape query{p.length, p.heads, p.head_dim}, key{p.length, p.kv_heads, p.head_dim};
   const Tensor q = b.drawn(query, dtype, 1), k = b.drawn(key, dtype, 2);
@@ -167,7 +168,7 @@ std::vector<std::vector<std::byte>> run_attention(const Problem& p, DType dtype,
 // One thread takes a kv head in one pass, many threads take tiles in two, and the query tiles of a
 // task differ. Fails when the passes add in another order, or dq is not started by the first tile.
 TEST(CpuRecompute, AttentionDoesNotDependOnThreads) {
-  const std::vector<Problem> problems{
+  const std::vector<AttentionProblem> problems{
       {.length = 330, .heads = 4, .kv_heads = 2, .head_dim = 64},
       {.length = 200, .heads = 2, .kv_heads = 1, .head_dim = 20, .probability = 0.2},
       {.length = 300, .heads = 2, .kv_heads = 2, .head_dim = 16, .window = 90},
@@ -180,7 +181,7 @@ TEST(CpuRecompute, AttentionDoesNotDependOnThreads) {
       {.length = 150, .heads = 1, .kv_heads = 1, .head_dim = 9, .hidden_keys = 129},
       {.length = 70, .heads = 2, .kv_heads = 1, .head_dim = 512, .probability = 0.1},
   };
-  for (const Problem& p : problems) {
+  for (const AttentionProblem& p : problems) {
     for (const DType dtype : kTypes) {
       const auto one = run_attention(p, dtype, 1);
       for (const int threads : {2, 5}) {

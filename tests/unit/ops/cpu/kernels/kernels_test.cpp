@@ -14,7 +14,7 @@
 namespace bev::cpu {
 namespace {
 
-constexpr std::array<Isa, 3> kIsas{Isa::Portable, Isa::Avx2, Isa::Avx512};
+constexpr std::array<Isa, 3> kKernelIsas{Isa::Portable, Isa::Avx2, Isa::Avx512};
 constexpr std::array<Activation, 7> kActivations{
     Activation::GeluTanh, Activation::GeluErf,   Activation::Relu,    Activation::SquaredRelu,
     Activation::SwiGlu,   Activation::GeGluTanh, Activation::GeGluErf};
@@ -22,7 +22,7 @@ constexpr std::array<Activation, 7> kActivations{
 // Calls body(kernels) for every instruction set of this machine.
 template <class Body>
 void each_isa(const Body& body) {
-  for (const Isa isa : kIsas) {
+  for (const Isa isa : kKernelIsas) {
     if (!is_supported(isa)) continue;
     SCOPED_TRACE(std::string(name_of_choice(isa)));
     body(kernels(isa));
