@@ -3,19 +3,10 @@
 // all devices.
 #pragma once
 
+#include "ops/loss_scale.h"
 #include "ops/lr_schedule.h"
 
 namespace bev {
-
-// The factor of the loss in the backward pass, which keeps small fp16 gradients above zero.
-struct LossScaling {
-  double initial = 1, minimum = 1;
-  double growth = 2, backoff = 0.5;
-  bool adapts = false;     // else the factor never changes
-  double window = 1000;    // it grows when this many steps had no overflow; not whole: never
-  int64_t hysteresis = 2;  // overflows until it falls; refilled when it grows
-  bool operator==(const LossScaling&) const = default;
-};
 
 // Entries of the state, all f64.
 enum UpdateState : int {
@@ -91,25 +82,6 @@ BEV_HOST_DEVICE inline void reset_update_state(const LossScaling& scaling, doubl
   state[kHalted] = 0;
   state[kLrScale] = 1;
   for (int i = kWatchedSteps; i < kUpdateStates; ++i) state[i] = 0;
-}
-
-// Megatron-LM's law: an overflow uses up hysteresis, and once that is gone each overflow lowers the
-// scale; hysteresis comes back only when the scale grows. The scale is an f32 number.
-BEV_HOST_DEVICE inline void adapt_scale(const LossScaling& s, bool overflow, double* state) {
-  if (!s.adapts) return;
-  if (overflow) {
-    state[kStepsWithoutOverflow] = 0;
-    state[kHysteresisLeft] -= 1;
-    if (state[kHysteresisLeft] > 0) return;
-    state[kLossScale] = std::fmax(
-        static_cast<double>(static_cast<float>(state[kLossScale] * s.backoff)), s.minimum);
-    return;
-  }
-  state[kStepsWithoutOverflow] += 1;
-  if (state[kStepsWithoutOverflow] != s.window) return;
-  state[kStepsWithoutOverflow] = 0;
-  state[kHysteresisLeft] = static_cast<double>(s.hysteresis);
-  state[kLossScale] = static_cast<double>(static_cast<float>(state[kLossScale] * s.growth));
 }
 
 // The running values of what is watched: mean, variance, the value before. The variance is that of
@@ -192,7 +164,8 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
     update_running_stats(norm, decision[kNormLimit], rule.window, watched, norms);
     state[kWatchedSteps] += 1;
   }
-  adapt_scale(rule.scaling, !(finite_norm && finite_loss), state);
+  adapt_loss_scale(rule.scaling, !(finite_norm && finite_loss),
+                   {&state[kLossScale], &state[kStepsWithoutOverflow], &state[kHysteresisLeft]});
   decision[kNextRate] =
       state[kLrScale] *
       learning_rate(rule.schedule, static_cast<int64_t>(state[kScheduledSamples]));
