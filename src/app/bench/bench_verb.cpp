@@ -15,6 +15,7 @@
 #include "bench/op_bench.h"
 #include "bench/op_cases.h"
 #include "bench/step_bench.h"
+#include "config/parse/arg_scanner.h"
 #include "plan/memory_fit.h"
 
 namespace bev::app {
@@ -153,7 +154,7 @@ int bench(std::span<const std::string> args) {
     if (what == "op") return bench_single_ops(rest);
     return bench_loading(rest);
   }
-  if (what == "--help" || what == "-h") {
+  if (asks_for_help(what)) {
     fmt::print(
         "usage: bevatron bench step|op|loader|comm|generate [CONFIG.toml] [--section.field VALUE "
         "...]\n"

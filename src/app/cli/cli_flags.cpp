@@ -6,6 +6,7 @@
 #include "app/cli/console.h"
 #include "base/check.h"
 #include "base/json.h"
+#include "config/parse/arg_scanner.h"
 #include "config/parse/help.h"
 #include "config/parse/problem.h"
 #include "config/parse/value.h"
@@ -14,28 +15,21 @@ namespace bev::app {
 
 namespace {
 
-constexpr VerbFlag kHelp{"--help", "", "this text"};
 constexpr std::string_view kPlace = "the arguments";
 constexpr std::string_view kList = " ...";
 
-// "-5" is a number and "-" a file; all else that begins with a dash wants to be a flag.
-bool is_flag(std::string_view arg) {
-  return arg.size() > 1 && arg[0] == '-' && arg != "--" && !parse_real(arg);
+// "-5" is a number and "-" a file. "--" ends the flags: like a flag, it is the value of none.
+bool is_verb_flag(std::string_view arg) {
+  return arg.size() > 1 && arg[0] == '-' && !parse_real(arg);
 }
 
 bool may_stand_alone(const VerbFlag& flag) { return flag.value.starts_with('['); }
 
 bool takes_list(const VerbFlag& flag) { return flag.value.ends_with(kList); }
 
-const VerbFlag* find_flag(std::span<const VerbFlag> flags, std::string_view name) {
-  const auto found =
-      std::find_if(flags.begin(), flags.end(), [&](const VerbFlag& f) { return f.name == name; });
-  return found == flags.end() ? nullptr : &*found;
-}
-
 // The flag that was meant: the only one that begins so ("-o", "--out"), or the nearest in letters.
 std::string hint_for(std::string_view name, std::span<const VerbFlag> flags) {
-  std::vector<std::string> names{std::string(kHelp.name)};
+  std::vector<std::string> names{std::string(kHelpFlag.name)};
   for (const VerbFlag& flag : flags) names.emplace_back(flag.name);
   const std::string_view word = name.substr(std::min(name.find_first_not_of('-'), name.size()));
   std::vector<std::string> longer;
@@ -48,20 +42,19 @@ std::string hint_for(std::string_view name, std::span<const VerbFlag> flags) {
 // Sorts arguments into flags with values and the rest, and collects what is wrong.
 class Sorter {
  public:
-  Sorter(const FlagVerb& verb, std::span<const std::string> args) : verb_(verb), args_(args) {}
+  Sorter(const FlagVerb& verb, std::span<const std::string> args)
+      : verb_(verb), scan_(args, is_verb_flag) {}
 
   void sort() {
-    while (next_ < args_.size()) {
-      const std::string& arg = args_[next_++];
-      if (arg == "--") {
-        positional.insert(positional.end(), args_.begin() + static_cast<ptrdiff_t>(next_),
-                          args_.end());
+    while (const auto arg = scan_.next()) {
+      if (arg->text == "--") {
+        positional.insert(positional.end(), scan_.rest().begin(), scan_.rest().end());
         break;
       }
-      if (is_flag(arg)) {
-        flag(arg);
+      if (arg->is_flag) {
+        flag(*arg);
       } else {
-        positional.push_back(arg);
+        positional.push_back(arg->text);
       }
     }
     count_positional();
@@ -72,9 +65,8 @@ class Sorter {
   std::vector<std::string> positional;
 
  private:
-  void flag(const std::string& arg) {
-    const size_t equals = arg.find('=');
-    const std::string name = arg.substr(0, equals);
+  void flag(const ScannedArg& arg) {
+    const std::string& name = arg.name;
     const VerbFlag* declared = find_flag(verb_.flags, name);
     if (declared == nullptr) {
       add(format("bevatron {} has no flag {}", verb_.name, in_quotes(name)), {},
@@ -84,27 +76,22 @@ class Sorter {
     }
     std::vector<std::string>& list = values[name];
     if (declared->value.empty()) {
-      if (equals != std::string::npos)
-        add(format("{} takes no value", name), format("it was written {}", in_quotes(arg)),
+      if (arg.attached)
+        add(format("{} takes no value", name), format("it was written {}", in_quotes(arg.text)),
             format("{} alone", name));
       return;
     }
     if (!takes_list(*declared)) list.clear();
-    if (equals != std::string::npos) {
-      list.push_back(arg.substr(equals + 1));
-    } else if (may_stand_alone(*declared)) {
-      if (next_ < args_.size() && parse_real(args_[next_])) list.push_back(args_[next_++]);
-    } else if (next_ == args_.size() || is_flag(args_[next_]) || args_[next_] == "--") {
-      add(format("{} has no value", name),
-          next_ == args_.size() ? "it is the last argument"
-                                : format("{} follows at once", in_quotes(args_[next_])),
+    if (may_stand_alone(*declared) && !arg.attached) {
+      if (scan_.has_value() && parse_real(scan_.rest().front())) list.push_back(scan_.take());
+    } else if (const auto value = scan_.take_value(arg)) {
+      list.push_back(*value);
+      if (!takes_list(*declared) || arg.attached) return;
+      for (std::string& more : scan_.take_values(SIZE_MAX)) list.push_back(std::move(more));
+    } else {
+      add(format("{} has no value", name), scan_.why_no_value(in_quotes),
           format("{} {}", name, declared->value));
       list.emplace_back();
-    } else {
-      list.push_back(args_[next_++]);
-      while (takes_list(*declared) && next_ < args_.size() && !is_flag(args_[next_]) &&
-             args_[next_] != "--")
-        list.push_back(args_[next_++]);
     }
   }
 
@@ -130,9 +117,8 @@ class Sorter {
   }
 
   const FlagVerb& verb_;
-  std::span<const std::string> args_;
+  ArgScanner scan_;
   std::vector<Problem> problems_;
-  size_t next_ = 0;
   bool unknown_ = false;
 };
 
@@ -250,7 +236,7 @@ std::string help_text(const FlagVerb& verb, size_t columns) {
   std::string use = format("usage: bevatron {} [--flag VALUE ...]", verb.name);
   if (!verb.positional.empty()) use += format(" {}", verb.positional);
   std::vector<VerbFlag> flags(verb.flags.begin(), verb.flags.end());
-  flags.push_back(kHelp);
+  flags.push_back(kHelpFlag);
   return format("{}\n\n{}\n\n{}", wrap(use, columns, 0), wrap(verb.summary, columns, 0),
                 own_flags_help(flags, columns));
 }
@@ -259,7 +245,7 @@ std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::s
                                     bool prints) {
   for (const std::string& arg : args) {
     if (arg == "--") break;
-    if (arg != "--help" && arg != "-h") continue;
+    if (!asks_for_help(arg)) continue;
     if (prints) fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "config/parse/arg_scanner.h"
 #include "config/parse/help.h"
 #include "config/parse/problem.h"
 
@@ -41,7 +42,7 @@ constexpr std::string_view kCompletionHelp =
 
 int completion(std::span<const Verb> verbs, std::span<const std::string> args) {
   const std::string shell = args.empty() ? "" : args[0];
-  if (shell == "--help" || shell == "-h") {
+  if (asks_for_help(shell)) {
     fmt::print("{}", kCompletionHelp);
   } else {
     fmt::print("{}", completion_script(verbs, shell));
@@ -113,7 +114,7 @@ int dispatch(std::span<const Verb> verbs, std::span<const std::string> args) {
     return exit_code(ErrorKind::Usage);
   }
   const std::span<const std::string> rest = args.subspan(1);
-  if (args[0] == "help" || args[0] == "--help" || args[0] == "-h") return help(verbs, rest);
+  if (args[0] == "help" || asks_for_help(args[0])) return help(verbs, rest);
   if (args[0] == "completion") return completion(verbs, rest);
   if (args[0] == "--version") return find_verb(verbs, "version").run(rest);
   return find_verb(verbs, args[0]).run(rest);
@@ -143,7 +144,7 @@ void print_overview(const Subcommands& verb) {
 int run_part(const Subcommands& verb, std::span<const std::string> args) {
   BEV_CHECK(!args.empty(), Usage, "{}: say what to do: {}", verb.name,
             listed(verb.parts, ", ", " or "));
-  if (args[0] == "--help" || args[0] == "-h") {
+  if (asks_for_help(args[0])) {
     print_overview(verb);
     return 0;
   }

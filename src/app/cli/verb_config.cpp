@@ -7,6 +7,7 @@
 #include "app/cli/console.h"
 #include "base/check.h"
 #include "base/format.h"
+#include "config/parse/arg_scanner.h"
 #include "config/parse/help.h"
 #include "config/parse/toml.h"
 #include "ops/make_device.h"
@@ -15,7 +16,6 @@ namespace bev::app {
 
 namespace {
 
-constexpr VerbFlag kConfigHelp{"--help", "", "this text"};
 constexpr VerbFlag kPrintConfig{
     "--print-config", "",
     "print the whole configuration, with where each value comes from, and stop"};
@@ -23,13 +23,8 @@ constexpr VerbFlag kPrintConfig{
 std::vector<VerbFlag> all_flags(const ConfigVerb& verb) {
   std::vector<VerbFlag> flags(verb.own.begin(), verb.own.end());
   flags.push_back(kPrintConfig);
-  flags.push_back(kConfigHelp);
+  flags.push_back(kHelpFlag);
   return flags;
-}
-
-bool asks_for_help(std::span<const std::string> args) {
-  return std::any_of(args.begin(), args.end(),
-                     [](const std::string& arg) { return arg == "--help" || arg == "-h"; });
 }
 
 }  // namespace
@@ -47,7 +42,7 @@ std::string help_text(const ConfigVerb& verb, size_t columns) {
 }
 
 std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const std::string> args) {
-  if (asks_for_help(args)) {
+  if (std::any_of(args.begin(), args.end(), asks_for_help)) {
     if (verb.prints) fmt::print("{}", help_text(verb, text_columns()));
     return std::nullopt;
   }

@@ -6,6 +6,7 @@
 #include "app/cli/verbs.h"
 #include "app/doctor/doctor.h"
 #include "base/check.h"
+#include "config/parse/arg_scanner.h"
 #include "ops/make_device.h"
 
 namespace bev::app {
@@ -35,8 +36,7 @@ void print_gpus(const CudaInfo& cuda) {
 }  // namespace
 
 int version(std::span<const std::string> args) {
-  const bool asks = args.size() == 1 && (args[0] == "--help" || args[0] == "-h");
-  if (asks) {
+  if (args.size() == 1 && asks_for_help(args[0])) {
     fmt::print(
         "usage: bevatron version\n\nPrints the version, the build, the processor and the GPUs. "
         "`bevatron doctor` says more.\n");

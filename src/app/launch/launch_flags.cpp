@@ -7,6 +7,7 @@
 
 #include "app/cli/cli_flags.h"
 #include "base/check.h"
+#include "config/parse/arg_scanner.h"
 
 namespace bev::app {
 
@@ -94,21 +95,20 @@ struct Halves {
 
 Halves divide(std::span<const std::string> args) {
   Halves halves;
-  size_t next = 0;
-  while (next < args.size() && args[next].starts_with('-')) {
-    const std::string arg = own_spelling(args[next++]);
+  ArgScanner scan(args, [](std::string_view arg) { return arg.starts_with('-'); });
+  while (!scan.rest().empty() && !scan.has_value()) {
+    const std::string arg = own_spelling(scan.take());
     if (arg == "--") break;
     // torchrun's own way to run a module of Python.
     if (arg == "-m" || arg == "--module")
       refuse(format("{} runs a module of Python", arg),
              "a verb of bevatron, or the path of a program");
     halves.flags.push_back(arg);
-    const auto declared = std::find_if(kLaunchFlagsFlags.begin(), kLaunchFlagsFlags.end(),
-                                       [&](const VerbFlag& flag) { return flag.name == arg; });
-    const bool takes_value = declared != kLaunchFlagsFlags.end() && !declared->value.empty();
-    if (takes_value && next < args.size()) halves.flags.push_back(args[next++]);
+    const VerbFlag* declared = find_flag(kLaunchFlagsFlags, arg);
+    const bool takes_value = declared != nullptr && !declared->value.empty();
+    if (takes_value && !scan.rest().empty()) halves.flags.push_back(scan.take());
   }
-  halves.command.assign(args.begin() + static_cast<ptrdiff_t>(next), args.end());
+  halves.command.assign(scan.rest().begin(), scan.rest().end());
   return halves;
 }
 

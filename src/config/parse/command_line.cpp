@@ -1,10 +1,12 @@
 #include "config/parse/command_line.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 #include "base/format.h"
 #include "config/megatron/megatron_flags.h"
+#include "config/parse/arg_scanner.h"
 #include "config/parse/problem.h"
 
 namespace bev {
@@ -36,15 +38,16 @@ FlagTarget find_target(std::string_view name) {
 class Parser {
  public:
   Parser(std::span<const std::string> args, std::span<const VerbFlag> own, Findings& findings)
-      : args_(args), own_(own), findings_(findings) {}
+      : scan_(args, is_flag), own_(own), findings_(findings) {}
 
   CommandLine parse() {
-    while (next_ < args_.size()) {
-      const std::string& arg = args_[next_++];
-      if (is_flag(arg) || arg == "-h") {
-        flag(arg);
+    while (const auto arg = scan_.next()) {
+      if (arg->is_flag) {
+        flag(*arg);
+      } else if (asks_for_help(arg->text)) {
+        flag({.name = std::string(kHelpFlag.name)});
       } else {
-        positional(arg);
+        positional(arg->text);
       }
     }
     combine_megatron_flags(given_, line_);
@@ -52,59 +55,52 @@ class Parser {
   }
 
  private:
-  void flag(const std::string& arg) {
-    const size_t equals = arg.find('=');
-    const std::string name = arg == "-h" ? "--help" : arg.substr(0, equals);
-    std::optional<std::string> attached;
-    if (equals != std::string::npos) attached = arg.substr(equals + 1);
-    last_flag_ = name;
-    if (own_flag(name, attached)) return;
-    if (const FlagTarget target = find_target(name); target.field != nullptr) {
-      field_flag(name, attached, target);
-    } else if (!megatron_flag(name, attached)) {
-      unknown_flag(name);
+  void flag(const ScannedArg& arg) {
+    last_flag_ = arg.name;
+    if (own_flag(arg)) return;
+    if (const FlagTarget target = find_target(arg.name); target.field != nullptr) {
+      field_flag(arg, target);
+    } else if (!megatron_flag(arg)) {
+      unknown_flag(arg.name);
     }
   }
 
-  bool own_flag(const std::string& name, const std::optional<std::string>& attached) {
-    const auto own = std::find_if(own_.begin(), own_.end(),
-                                  [&](const VerbFlag& flag) { return flag.name == name; });
-    if (own == own_.end()) return false;
+  bool own_flag(const ScannedArg& arg) {
+    const VerbFlag* own = find_flag(own_, arg.name);
+    if (own == nullptr) return false;
     if (!own->sets.empty()) {
-      field_flag(name, attached, {find_field(own->sets), nullptr});
+      field_flag(arg, {find_field(own->sets), nullptr});
     } else if (own->value.starts_with('[')) {
-      const bool follows =
-          !attached && next_ < args_.size() && !is_flag(args_[next_]) && !is_toml(args_[next_]);
-      line_.own[name] = follows ? args_[next_++] : attached.value_or("");
+      const bool follows = !arg.attached && scan_.has_value() && !is_toml(scan_.rest().front());
+      line_.own[arg.name] = follows ? scan_.take() : arg.attached.value_or("");
     } else if (own->value.empty()) {
-      if (attached) no_value_wanted(name);
-      line_.own[name] = "";
-    } else if (const auto value = value_for(name, attached, std::string(own->value))) {
-      line_.own[name] = *value;
+      if (arg.attached) no_value_wanted(arg.name);
+      line_.own[arg.name] = "";
+    } else if (const auto value = value_for(arg, std::string(own->value))) {
+      line_.own[arg.name] = *value;
     }
     return true;
   }
 
-  void field_flag(const std::string& name, const std::optional<std::string>& attached,
-                  const FlagTarget& target) {
-    if (target.alias != nullptr && target.alias->part > 0) return several_fields(name, attached);
+  void field_flag(const ScannedArg& arg, const FlagTarget& target) {
+    if (target.alias != nullptr && target.alias->part > 0) return several_fields(arg);
     const Field& field = *target.field;
     const bool fixed = target.alias != nullptr && !target.alias->sets.empty();
     std::string text;
     if (field.type == FieldType::Boolean) {
-      text = boolean_text(attached, fixed ? std::string(target.alias->sets) : "true");
+      text = boolean_text(arg, fixed ? std::string(target.alias->sets) : "true");
     } else if (fixed) {
-      if (attached) return no_value_wanted(name);
+      if (arg.attached) return no_value_wanted(arg.name);
       text = std::string(target.alias->sets);
     } else {
-      const auto value = value_for(name, attached, legal_values(field, target.alias));
+      const auto value = value_for(arg, legal_values(field, target.alias));
       if (!value) {
         findings_.doubtful.insert(field.path);
         return;
       }
       text = *value;
     }
-    assign(name, target, text, fixed ? nullptr : target.alias, !attached);
+    assign(arg.name, target, text, fixed ? nullptr : target.alias, !arg.attached);
   }
 
   // `words` is the alias whose words for choices count.
@@ -135,18 +131,16 @@ class Parser {
   }
 
   // A flag whose values belong to one field each.
-  void several_fields(const std::string& name, const std::optional<std::string>& attached) {
+  void several_fields(const ScannedArg& arg) {
+    const std::string& name = arg.name;
     std::vector<FlagTarget> targets;
     for (const Field& field : fields())
       for (const Alias& alias : field.about.aliases)
         if (alias.flag == name) targets.push_back({&field, &alias});
-    std::vector<std::string> values;
-    while (!attached && values.size() < targets.size() && next_ < args_.size() &&
-           !is_flag(args_[next_]))
-      values.push_back(args_[next_++]);
+    const std::vector<std::string> values = scan_.take_values(arg.attached ? 0 : targets.size());
     if (values.size() < targets.size()) {
       for (const FlagTarget& target : targets) findings_.doubtful.insert(target.field->path);
-      too_few(name, attached ? 1 : values.size(), targets.size(),
+      too_few(name, arg.attached ? 1 : values.size(), targets.size(),
               format("{} followed by {} values", name, targets.size()));
       return;
     }
@@ -157,30 +151,28 @@ class Parser {
   // A list goes on to the next flag.
   void take_rest_of_list(const Field& field, Parsed& parsed) {
     TextList list = std::get<TextList>(*parsed.value);
-    while (next_ < args_.size() && !is_flag(args_[next_])) list.push_back(args_[next_++]);
+    for (std::string& value : scan_.take_values(SIZE_MAX)) list.push_back(std::move(value));
     parsed = convert_value(field, list);
   }
 
   // A boolean flag stands alone, or before true, false, 1 or 0. An alias that means false turns the
   // word round: --untie-... false leaves the embedding tied.
-  std::string boolean_text(const std::optional<std::string>& attached, const std::string& alone) {
-    std::string word = "true";
-    if (attached) {
-      word = *attached;
-    } else if (next_ < args_.size() && parse_boolean(args_[next_])) {
-      word = args_[next_++];
-    }
+  std::string boolean_text(const ScannedArg& arg, const std::string& alone) {
+    std::string word = arg.attached.value_or("true");
+    if (!arg.attached && scan_.has_value() && parse_boolean(scan_.rest().front()))
+      word = scan_.take();
     const std::optional<bool> value = parse_boolean(word);
     if (!value) return word;
     return *value == (alone == "true") ? "true" : "false";
   }
 
-  bool megatron_flag(const std::string& name, const std::optional<std::string>& attached) {
+  bool megatron_flag(const ScannedArg& arg) {
+    const std::string& name = arg.name;
     const KnownFlag known = find_megatron_flag(name);
     if (known.flag == nullptr) return false;
     const MegatronFlag& flag = *known.flag;
     if (flag.is_switch()) {
-      const std::string word = boolean_text(attached, "true");
+      const std::string word = boolean_text(arg, "true");
       if (!parse_boolean(word)) {
         no_value_wanted(name);
       } else if (known.topic->kind == FlagClass::Noted) {
@@ -190,7 +182,7 @@ class Parser {
       }
       return true;
     }
-    const std::optional<std::vector<std::string>> values = values_for(name, attached, flag);
+    const std::optional<std::vector<std::string>> values = values_for(arg, flag);
     if (!values) return true;
     given_[name] = values->front();
     for (const std::string& value : *values) {
@@ -210,17 +202,13 @@ class Parser {
   }
 
   // The values of a flag that sets no field. Empty when there are too few; that has been reported.
-  std::optional<std::vector<std::string>> values_for(const std::string& name,
-                                                     const std::optional<std::string>& attached,
+  std::optional<std::vector<std::string>> values_for(const ScannedArg& arg,
                                                      const MegatronFlag& flag) {
     const ValueCount count = value_count(flag);
-    std::vector<std::string> values;
-    if (attached) values.push_back(*attached);
-    while (!attached && values.size() < count.most && next_ < args_.size() &&
-           !is_flag(args_[next_]))
-      values.push_back(args_[next_++]);
+    std::vector<std::string> values = scan_.take_values(arg.attached ? 0 : count.most);
+    if (arg.attached) values.push_back(*arg.attached);
     if (values.size() >= count.least) return values;
-    too_few(name, values.size(), count.least, format("{} {}", name, flag.takes));
+    too_few(arg.name, values.size(), count.least, format("{} {}", arg.name, flag.takes));
     return std::nullopt;
   }
 
@@ -278,7 +266,7 @@ class Parser {
          .why = {},
          .legal = near.empty() ? "--help lists all flags" : format("did you mean {}?", near)});
     // Its value, if it has one, is not a file name.
-    if (next_ < args_.size() && !is_flag(args_[next_]) && !is_toml(args_[next_])) ++next_;
+    if (scan_.has_value() && !is_toml(scan_.rest().front())) scan_.take();
   }
 
   // "--layers" is far from "--model.layers" in letters but clear in meaning.
@@ -316,17 +304,14 @@ class Parser {
          .legal = std::move(legal)});
   }
 
-  std::optional<std::string> value_for(const std::string& name,
-                                       const std::optional<std::string>& attached,
-                                       const std::string& legal) {
-    if (attached) return attached;
-    if (next_ < args_.size() && !is_flag(args_[next_])) return args_[next_++];
-    add({.what = format("{} has no value", name),
-         .where = format("{} on the command line", name),
-         .why = next_ < args_.size() ? format("{} follows at once", shown(args_[next_]))
-                                     : "it is the last argument",
-         .legal = format("{} VALUE, where VALUE is {}", name, legal)});
-    return std::nullopt;
+  std::optional<std::string> value_for(const ScannedArg& arg, const std::string& legal) {
+    std::optional<std::string> value = scan_.take_value(arg);
+    if (!value)
+      add({.what = format("{} has no value", arg.name),
+           .where = format("{} on the command line", arg.name),
+           .why = scan_.why_no_value(shown),
+           .legal = format("{} VALUE, where VALUE is {}", arg.name, legal)});
+    return value;
   }
 
   void no_value_wanted(const std::string& name) {
@@ -338,11 +323,10 @@ class Parser {
 
   void add(Problem problem) { findings_.problems.push_back(std::move(problem)); }
 
-  std::span<const std::string> args_;
+  ArgScanner scan_;
   std::span<const VerbFlag> own_;
   Findings& findings_;
   CommandLine line_;
-  size_t next_ = 0;
   std::string last_flag_;
   GivenFlags given_;
 };
