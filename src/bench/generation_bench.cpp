@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "bench/measure.h"
 #include "infer/continuous_batcher.h"
 
@@ -113,10 +114,7 @@ GenerationBench bench_generation(const ModelFolder& folder, const DeviceConfig& 
 }
 
 std::string generation_bench_table(const GenerationBench& b) {
-  std::string text;
-  const auto row = [&](const char* name, const std::string& value) {
-    text += format("{:<32}{}\n", name, value);
-  };
+  TextTable row("{:<32}{}");
   const GenerationBenchOptions& o = b.options;
   row("texts, prompt, new tokens",
       format("{}, {}, {} on {} in {}", o.batch, o.prompt, o.tokens, b.device, b.precision));
@@ -136,7 +134,7 @@ std::string generation_bench_table(const GenerationBench& b) {
       format("{:.1f} tokens per second (+ {:.3f} GB); reached {:.3f} of it", b.floor(),
              1e-9 * b.cache_bytes, b.decode_rate() / b.floor()));
   row("memory", format("{:.3f} GB on the device", 1e-9 * b.memory_bytes));
-  return text;
+  return row.text;
 }
 
 std::string generation_bench_json(const GenerationBench& b) {

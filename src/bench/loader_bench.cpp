@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/philox.h"
+#include "base/text_table.h"
 #include "data/megatron/megatron_dataset.h"
 #include "data/token_dataset.h"
 #include "data/token_file_writer.h"
@@ -87,12 +88,11 @@ std::vector<LoaderBench> bench_loader(int64_t length, int64_t file_tokens, doubl
 }
 
 std::string loader_bench_table(const std::vector<LoaderBench>& results) {
-  std::string text =
-      format("{:<34}{:>16}{:>14}\n", "order, ids, reading", "M tokens/s", "us/batch");
+  TextTable row("{:<34}{:>16.1f}{:>14.1f}");
+  row("order, ids, reading", "M tokens/s", "us/batch");
   for (const LoaderBench& r : results)
-    text += format("{:<34}{:>16.1f}{:>14.1f}\n", r.name, 1e-6 * r.tokens_per_second(),
-                   1e6 * r.time.median);
-  return text;
+    row(r.name, 1e-6 * r.tokens_per_second(), 1e6 * r.time.median);
+  return row.text;
 }
 
 std::string loader_bench_json(const std::vector<LoaderBench>& results) {

@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "bench/op_cases.h"
 #include "ops/make_device.h"
 
@@ -41,28 +42,27 @@ OpBench bench_ops(const Config& config, const std::vector<std::string>& only, do
 }
 
 std::string op_bench_table(const OpBench& bench) {
-  size_t widest = 0;
+  size_t widest = 1;
   for (const OpTiming& r : bench.ops) widest = std::max(widest, r.shape.size());
-  std::string text = format("{:<18} {:<{}} {:>10} {:>9} {:>9} {:>8} {:>9}\n", "op", "shape", widest,
-                            "median us", "spread %", "GFLOP/s", "GB/s", "of floor");
+  TextTable row("{:<18} {:<*} {:>10.1f} {:>9.1f} {:>9.1f} {:>8.1f} {:>9.2f}", widest);
+  row("op", "shape", "median us", "spread %", "GFLOP/s", "GB/s", "of floor");
   bool batched = false;
   for (const OpTiming& r : bench.ops) {
-    text += format("{:<18} {:<{}} {:>10.1f} {:>9.1f} {:>9.1f} {:>8.1f} {:>9.2f}\n", r.name, r.shape,
-                   widest, 1e6 * r.time.median, 100 * (r.time.high - r.time.low) / r.time.median,
-                   r.cost.flops / r.time.median * 1e-9, r.cost.bytes_moved / r.time.median * 1e-9,
-                   r.floor / r.time.median);
+    row(r.name, r.shape, 1e6 * r.time.median, 100 * (r.time.high - r.time.low) / r.time.median,
+        r.cost.flops / r.time.median * 1e-9, r.cost.bytes_moved / r.time.median * 1e-9,
+        r.floor / r.time.median);
     batched = batched || r.time.calls > 1;
   }
-  text += format(
+  row.text += format(
       "floor: the FLOP at {:.1f} GFLOP/s or the bytes at {:.1f} GB/s, whichever takes longer; both "
       "rates were measured in this run\n",
       bench.peak.flops * 1e-9, bench.peak.bandwidth * 1e-9);
   if (batched) {
-    text +=
+    row.text +=
         "times are of one call: a run makes as many as take some milliseconds, waits for the "
         "device once and is divided by them\n";
   }
-  return text;
+  return row.text;
 }
 
 std::string op_bench_json(const OpBench& bench) {

@@ -1,5 +1,6 @@
 #include "base/format.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "bench/step_bench.h"
 
 namespace bev {
@@ -7,22 +8,21 @@ namespace bev {
 namespace {
 
 std::string breakdown_table(const StepBreakdown& b, double untraced) {
-  const auto row = [&](const std::string& name, const std::string& calls, double seconds) {
-    return format("  {:<36} {:>8} {:>12.3f} {:>9.1f} %\n", name, calls, 1e3 * seconds,
-                  100 * seconds / b.total);
+  TextTable table("  {:<36} {:>8} {:>12.3f} {:>11}");
+  const auto row = [&](std::string_view name, const auto& calls, double seconds) {
+    table(name, calls, 1e3 * seconds, format("{:.1f} %", 100 * seconds / b.total));
   };
-  std::string text =
-      format("\n  {:<36} {:>8} {:>12} {:>11}\n", "one traced step", "calls", "ms", "of it");
+  table.text = "\n";
+  table("one traced step", "calls", "ms", "of it");
   for (const ClassTime& c : b.classes) {
-    text += row(std::string(c.name), format("{}", c.calls()), c.seconds());
+    row(c.name, c.calls(), c.seconds());
     if (c.ops.size() == 1) continue;
-    for (const OpTime& time : c.ops)
-      text += row("  " + time.op, format("{}", time.calls), time.seconds);
+    for (const OpTime& time : c.ops) row("  " + time.op, time.calls, time.seconds);
   }
-  text += row("gaps", "", b.gaps());
-  text += row("traced, first op to last", "", b.total);
-  text += format("  {:<36} {:>8} {:>12.3f}\n", "untraced, median", "", 1e3 * untraced);
-  return text +
+  row("gaps", "", b.gaps());
+  row("traced, first op to last", "", b.total);
+  table("untraced, median", "", 1e3 * untraced);
+  return table.text +
          "  gaps: time of the traced step in no op. The timers between the ops are in it, which an "
          "untraced\n  step does not have. It is one step: what else the machine did is in it "
          "too.\n";
@@ -45,10 +45,7 @@ Json breakdown_json(const StepBreakdown& b) {
 }  // namespace
 
 std::string step_bench_table(const StepBench& b) {
-  std::string text;
-  const auto row = [&](const std::string& name, const std::string& value) {
-    text += format("  {:<38} {}\n", name, value);
-  };
+  TextTable row("  {:<38} {}");
   row("parameters", with_commas(b.plan.parameters));
   row("tokens per step", format("{} micro-batches x {} sequences x {}", b.plan.batch.micros,
                                 b.plan.batch.micro_batch, b.plan.batch.sequence));
@@ -82,8 +79,8 @@ std::string step_bench_table(const StepBench& b) {
   row("memory of the process (VmHWM)",
       format("{}, of which {} before anything was allocated", as_bytes(b.peak_resident_bytes),
              as_bytes(b.resident_before)));
-  if (b.breakdown) text += breakdown_table(*b.breakdown, b.step.median);
-  return text;
+  if (b.breakdown) row.text += breakdown_table(*b.breakdown, b.step.median);
+  return row.text;
 }
 
 std::string step_bench_json(const StepBench& b) {

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/text_table.h"
 
 namespace bev {
 
@@ -124,22 +125,18 @@ Json difference_json(const Difference& d) {
 
 std::string verify_table(const VerifyReport& r) {
   const size_t width = std::max({kNumberWidth, r.layouts[0].size(), r.layouts[1].size()});
-  const auto row = [&](const std::string& step, const auto&... cells) {
-    return format("{:>4}", step) + (format("  {:>{}}", cells, width) + ...) + "\n";
-  };
-  const auto digits = [](double value) { return format("{:.15f}", value); };
-  std::string text = format("\n{:>4}  {:<{}}  gradient norm\n", "", "loss", 2 * width + 2);
-  text += row("step", r.layouts[0], r.layouts[1], r.layouts[0], r.layouts[1]);
+  TextTable row("{:>4}  {:>*.15f}  {:>*.15f}  {:>*.15f}  {:>*.15f}", width);
+  row.text = format("\n{:>4}  {:<{}}  gradient norm\n", "", "loss", 2 * width + 2);
+  row("step", r.layouts[0], r.layouts[1], r.layouts[0], r.layouts[1]);
   for (size_t i = 0; i < r.comparison.steps.size(); ++i) {
     const Comparison::Step& s = r.comparison.steps[i];
-    text += row(format("{}", i + 1), digits(s.loss[0]), digits(s.loss[1]), digits(s.norm[0]),
-                digits(s.norm[1]));
+    row(i + 1, s.loss[0], s.loss[1], s.norm[0], s.norm[1]);
   }
-  text += format("\n{:<53} {:>10} {:>10}\n",
-                 "relative differences after the last step, worst first", "gradient", "value");
+  TextTable worst("{:<53} {:>10.1e} {:>10.1e}");
+  worst("relative differences after the last step, worst first", "gradient", "value");
   for (const TensorDifference& t : r.comparison.worst(kWorst))
-    text += format("  {:<51} {:>10.1e} {:>10.1e}\n", t.name, t.grad, t.value);
-  return text;
+    worst("  " + t.name, t.grad, t.value);
+  return row.text + "\n" + worst.text;
 }
 
 std::string verify_json(const VerifyReport& r) {

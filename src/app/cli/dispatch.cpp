@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "config/parse/arg_scanner.h"
 #include "config/parse/help.h"
 #include "config/parse/problem.h"
@@ -88,20 +89,20 @@ std::span<const ExitCode> exit_codes() {
 }
 
 std::string overview(std::span<const Verb> verbs) {
-  std::string text =
+  TextTable row("  {:<12}{}");
+  row.text =
       "bevatron trains large language models.\n\n"
       "usage: bevatron VERB [CONFIG.toml] [--section.field VALUE ...]\n\n";
-  for (const Verb& verb : verbs) text += format("  {:<12}{}\n", verb.name, verb.summary);
-  text +=
-      format("  {:<12}{}\n", "completion", "a script that lets the shell complete command lines");
-  text += format("  {:<12}{}\n", "help", "this overview; `bevatron help VERB` explains a verb,");
-  text += format("  {:<12}{}\n", "", "`bevatron help configuration` all fields and flags,");
-  text += format("  {:<12}{}\n", "", "`bevatron help man` prints the manual page");
-  text += "\nEvery field of the configuration is a flag; Megatron-LM flags work too.\n";
+  for (const Verb& verb : verbs) row(verb.name, verb.summary);
+  row("completion", "a script that lets the shell complete command lines");
+  row("help", "this overview; `bevatron help VERB` explains a verb,");
+  row("", "`bevatron help configuration` all fields and flags,");
+  row("", "`bevatron help man` prints the manual page");
+  row.text += "\nEvery field of the configuration is a flag; Megatron-LM flags work too.\n";
   std::string codes = "Exit codes:";
   for (const ExitCode& each : exit_codes())
     codes += format("{} {} {}", codes.ends_with(':') ? "" : ",", each.code, each.meaning);
-  return text + wrap(codes + ".", 80, 0) + "\n";
+  return row.text + wrap(codes + ".", 80, 0) + "\n";
 }
 
 int dispatch(std::span<const Verb> verbs, std::span<const std::string> args) {
