@@ -1,12 +1,12 @@
 // bevatron checkpoint list: the checkpoints of a folder.
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstdio>
 
 #include "app/checkpoint/checkpoint_verbs.h"
 #include "app/cli/cli_flags.h"
-#include "base/format.h"
+#include "base/text_table.h"
+#include "report/run_status.h"
 
 namespace bev::app {
 
@@ -45,29 +45,23 @@ Json to_json(const CheckpointInfo& found, int64_t now) {
 
 }  // namespace
 
-int64_t unix_time() {
-  return std::chrono::duration_cast<std::chrono::seconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-void print_checkpoints(const std::vector<CheckpointInfo>& all, int64_t now) {
-  fmt::print("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}  {}\n", "checkpoint", "samples",
-             "loss", "validation", "size", "age", "state", "layout");
+void print_checkpoints(const std::vector<CheckpointInfo>& all) {
+  const auto now = static_cast<int64_t>(unix_seconds());
+  TextTable row("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}  {}");
+  row("checkpoint", "samples", "loss", "validation", "size", "age", "state", "layout");
   for (const CheckpointInfo& found : all) {
     const std::string size = as_bytes(static_cast<double>(found.bytes));
     const char* state = found.is_good() ? "good" : "incomplete";
     if (found.manifest) {
       const Manifest& m = *found.manifest;
-      fmt::print("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}  {}{}\n", found.name(),
-                 with_commas(m.consumed_samples), loss_text(m.loss), loss_text(m.valid_loss), size,
-                 as_duration(static_cast<double>(std::max<int64_t>(0, now - m.time))), state,
-                 layout_of(m), m.is_permanent ? ", permanent" : "");
+      row(found.name(), with_commas(m.consumed_samples), loss_text(m.loss), loss_text(m.valid_loss),
+          size, as_duration(static_cast<double>(std::max<int64_t>(0, now - m.time))), state,
+          layout_of(m) + (m.is_permanent ? ", permanent" : ""));
     } else {
-      fmt::print("{:<14} {:>12} {:>9} {:>10} {:>11} {:>13}  {:<10}\n", found.name(), "-", "-", "-",
-                 size, "-", state);
+      row(found.name(), "-", "-", "-", size, "-", state);
     }
   }
+  fmt::print("{}", row.text);
   for (const CheckpointInfo& found : all)
     if (!found.is_good()) fmt::print("{}: {}\n", found.name(), found.problem);
 }
@@ -86,11 +80,12 @@ int checkpoint_list(std::span<const std::string> args) {
   if (!flags) return 0;
   const std::vector<CheckpointInfo> all = survey(flags->positional().front());
   if (!flags->has("--json")) {
-    print_checkpoints(all, unix_time());
+    print_checkpoints(all);
     return 0;
   }
   Json list = Json::array();
-  for (const CheckpointInfo& found : all) list.push_back(to_json(found, unix_time()));
+  const auto now = static_cast<int64_t>(unix_seconds());
+  for (const CheckpointInfo& found : all) list.push_back(to_json(found, now));
   fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
   return 0;
 }

@@ -14,11 +14,7 @@ int checkpoint_verify(std::span<const std::string> args);
 int checkpoint_prune(std::span<const std::string> args);
 int checkpoint_export(std::span<const std::string> args);
 
-// The table of checkpoint list, for whoever shows a folder of checkpoints. `now`: seconds since
-// 1970.
-void print_checkpoints(const std::vector<CheckpointInfo>& all, int64_t now);
-
-// Seconds since 1970.
-int64_t unix_time();
+// The table of checkpoint list.
+void print_checkpoints(const std::vector<CheckpointInfo>& all);
 
 }  // namespace bev::app

@@ -142,7 +142,7 @@ void print_tensors(const CheckpointReader& checkpoint,
 
 void inspect_checkpoint(const fs::path& path, bool with_norms) {
   if (!is_checkpoint(path)) {
-    print_checkpoints(survey(path), unix_time());
+    print_checkpoints(survey(path));
     fmt::print("\n");
   }
   const fs::path folder = newest_good(path).path;

@@ -1,7 +1,6 @@
 #include "report/tensorboard/tensorboard_writer.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -10,18 +9,13 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/format.h"
+#include "report/run_status.h"
 
 namespace bev {
 
 namespace {
 
 namespace fs = std::filesystem;
-
-double seconds_since_1970() {
-  using std::chrono::duration;
-  using std::chrono::system_clock;
-  return duration<double>(system_clock::now().time_since_epoch()).count();
-}
 
 fs::path made(const fs::path& folder) {
   std::error_code error;
@@ -52,9 +46,9 @@ TensorBoardWriter::TensorBoardWriter(const LogConfig& config, const fs::path& pa
       most_seconds_waiting_(most_seconds_waiting),
       world_size_(world_size),
       has_earlier_(has_event_files(path)),
-      file_(next_event_file(made(path), static_cast<int64_t>(seconds_since_1970()))),
+      file_(next_event_file(made(path), static_cast<int64_t>(unix_seconds()))),
       flushed_(seconds_now()) {
-  const double now = seconds_since_1970();
+  const double now = unix_seconds();
   file_.add(version_event(now, kVersion));
   file_.add(text_event(now, 0, "configuration", verbatim(config_text)));
   flush();
@@ -102,7 +96,7 @@ void TensorBoardWriter::add_on_both(int64_t iteration, std::optional<int64_t> sa
 // before. The mark of version 2, SessionLog::START, would cut all tags at one and the same x:
 // whole curves over samples would be gone after a resume at some iteration.
 void TensorBoardWriter::add_points(int64_t x, std::span<const ScalarPoint> points) {
-  const double now = seconds_since_1970();
+  const double now = unix_seconds();
   bool replaces = false;
   for (const ScalarPoint& point : points) {
     const auto [last, is_first] = last_.try_emplace(point.tag, x);
