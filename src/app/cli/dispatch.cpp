@@ -20,11 +20,12 @@ namespace bev::app {
 
 namespace {
 
-const Verb& find_verb(std::span<const Verb> verbs, const std::string& name) {
+// `names`: what else may be meant.
+const Verb& find_verb(std::span<const Verb> verbs, const std::string& name,
+                      std::vector<std::string> names = {"help", "completion"}) {
   const auto found =
       std::find_if(verbs.begin(), verbs.end(), [&](const Verb& v) { return v.name == name; });
   if (found != verbs.end()) return *found;
-  std::vector<std::string> names{"help", "completion"};
   std::string list;
   for (const Verb& verb : verbs) {
     names.emplace_back(verb.name);
@@ -52,6 +53,10 @@ int completion(std::span<const Verb> verbs, std::span<const std::string> args) {
 }
 
 int help(std::span<const Verb> verbs, std::span<const std::string> args) {
+  BEV_CHECK(args.size() <= 1, Usage,
+            "help takes at most one argument, but {} is given after {}; `bevatron VERB PART "
+            "--help` prints the flags of a part",
+            in_quotes(args[1]), in_quotes(args[0]));
   if (args.empty() || args[0] == "help") {
     fmt::print("{}", overview(verbs));
     return 0;
@@ -69,7 +74,7 @@ int help(std::span<const Verb> verbs, std::span<const std::string> args) {
     return 0;
   }
   const std::vector<std::string> ask{"--help"};
-  return find_verb(verbs, args[0]).run(ask);
+  return find_verb(verbs, args[0], {"help", "completion", "configuration", "man"}).run(ask);
 }
 
 }  // namespace

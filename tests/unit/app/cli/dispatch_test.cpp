@@ -78,6 +78,27 @@ TEST(Dispatch, UnknownVerbsNameTheNearest) {
   }
 }
 
+TEST(Dispatch, HelpTakesOneVerbOrTopic) {
+  const auto message = [](const Args& args) {
+    try {
+      run(args);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind, ErrorKind::Usage);
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message({"help", "mann"}), "there is no verb \"mann\"; did you mean man?");
+  EXPECT_EQ(message({"help", "configuratoin"}),
+            "there is no verb \"configuratoin\"; did you mean configuration?");
+  for (const char* first : {"man", "train", "help", "configuration", "completion"})
+    EXPECT_EQ(message({"help", first, "extra"})
+                  .find("help takes at most one argument, but "
+                        "\"extra\" is given after"),
+              0u)
+        << first;
+}
+
 constexpr VerbFlag kOwn[] = {{"--dry-run", "", "plan and stop"}, {"--json", "FILE", "results"}};
 const ConfigVerb kTrain{"train", "Trains a model.", kOwn, Purpose::Train};
 
