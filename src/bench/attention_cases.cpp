@@ -42,27 +42,13 @@ std::string attention_shape(const CaseOperands& o) {
          (m.kv_heads < m.heads ? format(", {} kv", m.kv_heads) : "");
 }
 
-ops::AttentionDropout attention_dropout(const CaseOperands& o) {
-  const ops::Dropout d = o.dropout(o.config.model.attention_dropout);
-  return {.probability = d.probability, .key = d.key, .rows = d.rows};
-}
-
-// The case without dropout and, where the model has it, the one with.
-template <class Op>
-std::vector<OpCase> with_and_without_dropout(const CaseOperands& o, const Op& op,
-                                             void (*issue)(Exec&, const Op&)) {
-  std::vector<OpCase> cases{{attention_shape(o), [=](Exec& ex) { issue(ex, op); }}};
-  const double probability = o.config.model.attention_dropout;
-  if (probability == 0) return cases;
-  Op dropping = op;
-  dropping.dropout = attention_dropout(o);
-  cases.push_back({format("{} dropout {}", attention_shape(o), probability),
-                   [=](Exec& ex) { issue(ex, dropping); }});
-  return cases;
-}
-
-double scale_of(const CaseOperands& o) {
-  return 1 / std::sqrt(static_cast<double>(o.model.head_dim));
+ops::AttentionInput attention_input(const CaseOperands& o, const Heads& h) {
+  return {.q = h.q,
+          .k = h.k,
+          .v = h.v,
+          .sequences = o.batch.micro_batch,
+          .scale = 1 / std::sqrt(static_cast<double>(o.model.head_dim)),
+          .mask = {.window = o.config.model.window}};
 }
 
 // Near the log of a sum over many keys.
@@ -74,32 +60,17 @@ Tensor log_sums(const CaseOperands& o) {
 
 std::vector<OpCase> attention_cases(const CaseOperands& o) {
   const Heads h = attended_heads(o);
-  const ops::Attention a{{.q = h.q,
-                          .k = h.k,
-                          .v = h.v,
-                          .sequences = o.batch.micro_batch,
-                          .scale = scale_of(o),
-                          .mask = {.window = o.config.model.window}},
-                         o.value(h.q.shape),
-                         log_sums(o)};
-  return with_and_without_dropout(o, a, ops::attention);
+  const ops::Attention a{attention_input(o, h), o.value(h.q.shape), log_sums(o)};
+  return with_and_without_dropout(o, attention_shape(o), a, o.config.model.attention_dropout,
+                                  ops::attention);
 }
 
 std::vector<OpCase> attention_backward_cases(const CaseOperands& o) {
   const Heads h = attended_heads(o), d = fused_heads(o);
-  const ops::AttentionBackward a{{.q = h.q,
-                                  .k = h.k,
-                                  .v = h.v,
-                                  .sequences = o.batch.micro_batch,
-                                  .scale = scale_of(o),
-                                  .mask = {.window = o.config.model.window}},
-                                 o.value(h.q.shape),
-                                 o.value(h.q.shape),
-                                 log_sums(o),
-                                 d.q,
-                                 d.k,
-                                 d.v};
-  return with_and_without_dropout(o, a, ops::attention_backward);
+  const ops::AttentionBackward a{
+      attention_input(o, h), o.value(h.q.shape), o.value(h.q.shape), log_sums(o), d.q, d.k, d.v};
+  return with_and_without_dropout(o, attention_shape(o), a, o.config.model.attention_dropout,
+                                  ops::attention_backward);
 }
 
 std::vector<OpCase> rope_cases(const CaseOperands& o) {

@@ -73,14 +73,8 @@ std::vector<OpCase> residual_norm_cases(const CaseOperands& o) {
                                 .mean = p.mean,
                                 .rstd = p.rstd};
   const std::string name = format("{} x {}", o.tokens, o.model.width);
-  std::vector<OpCase> cases{{name, [=](Exec& ex) { ops::residual_norm(ex, plain); }}};
-  const double probability = o.config.model.hidden_dropout;
-  if (probability == 0) return cases;
-  ops::ResidualNorm dropping = plain;
-  dropping.dropout = o.dropout(probability);
-  cases.push_back({format("{} dropout {}", name, probability),
-                   [=](Exec& ex) { ops::residual_norm(ex, dropping); }});
-  return cases;
+  return with_and_without_dropout(o, name, plain, o.config.model.hidden_dropout,
+                                  ops::residual_norm);
 }
 
 std::vector<OpCase> norm_backward_cases(const CaseOperands& o) {

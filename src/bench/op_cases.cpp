@@ -129,14 +129,7 @@ std::vector<OpCase> residual_add_cases(const CaseOperands& o) {
   const ops::ResidualAdd plain{
       .residual = o.value(shape), .delta = o.value(shape), .out = o.value(shape)};
   const std::string name = format("{} x {}", o.tokens, o.model.width);
-  std::vector<OpCase> cases{{name, [=](Exec& ex) { ops::residual_add(ex, plain); }}};
-  const double probability = o.config.model.hidden_dropout;
-  if (probability == 0) return cases;
-  ops::ResidualAdd dropping = plain;
-  dropping.dropout = o.dropout(probability);
-  cases.push_back({format("{} dropout {}", name, probability),
-                   [=](Exec& ex) { ops::residual_add(ex, dropping); }});
-  return cases;
+  return with_and_without_dropout(o, name, plain, o.config.model.hidden_dropout, ops::residual_add);
 }
 
 std::vector<OpCase> dropout_cases(const CaseOperands& o) {

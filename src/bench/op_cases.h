@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/format.h"
 #include "bench/measure.h"
 #include "config/config.h"
 #include "config/resolve.h"
@@ -59,6 +60,18 @@ struct OpCase {
   std::string shape;
   std::function<void(Exec&)> run;
 };
+
+// The op without dropout and, where the model has it, with it.
+template <class Op>
+std::vector<OpCase> with_and_without_dropout(const CaseOperands& o, const std::string& shape, Op op,
+                                             double probability, void (*issue)(Exec&, const Op&)) {
+  std::vector<OpCase> cases{{shape, [=](Exec& ex) { issue(ex, op); }}};
+  if (probability == 0) return cases;
+  const ops::Dropout d = o.dropout(probability);
+  op.dropout = {.probability = d.probability, .key = d.key, .rows = d.rows};
+  cases.push_back({format("{} dropout {}", shape, probability), [=](Exec& ex) { issue(ex, op); }});
+  return cases;
+}
 
 struct BenchedOp {
   std::string_view name;  // as traces call it

@@ -103,28 +103,14 @@ void StepFloor::issue_product(Exec& ex, const GemmShape& p) {
 
 void StepFloor::issue_attention(Exec& ex) const {
   const AttentionOperands& a = attention_;
-  const double scale = 1 / std::sqrt(static_cast<double>(model_.head_dim));
-  const ops::AttentionMask mask{.causal = true, .window = window_};
-  ops::attention(ex, {{.q = a.q,
-                       .k = a.k,
-                       .v = a.v,
-                       .sequences = batch_.micro_batch,
-                       .scale = scale,
-                       .mask = mask},
-                      a.out,
-                      a.lse});
-  ops::attention_backward(ex, {{.q = a.q,
-                                .k = a.k,
-                                .v = a.v,
-                                .sequences = batch_.micro_batch,
-                                .scale = scale,
-                                .mask = mask},
-                               a.dout,
-                               a.out,
-                               a.lse,
-                               a.dq,
-                               a.dk,
-                               a.dv});
+  const ops::AttentionInput input{.q = a.q,
+                                  .k = a.k,
+                                  .v = a.v,
+                                  .sequences = batch_.micro_batch,
+                                  .scale = 1 / std::sqrt(static_cast<double>(model_.head_dim)),
+                                  .mask = {.causal = true, .window = window_}};
+  ops::attention(ex, {input, a.out, a.lse});
+  ops::attention_backward(ex, {input, a.dout, a.out, a.lse, a.dq, a.dk, a.dv});
 }
 
 double StepFloor::timed(const std::function<void()>& work) {
