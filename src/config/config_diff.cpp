@@ -72,12 +72,6 @@ Effect effect_of(const Field& field, const Config& before, const Config& now) {
   return field.about.effect;
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string list;
-  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + text;
-  return list;
-}
-
 std::vector<std::string> texts_with(const ConfigDiff& diff, Effect effect) {
   std::vector<std::string> texts;
   for (const ConfigChange& change : diff.changes)
@@ -119,13 +113,14 @@ std::string describe(const ConfigDiff& diff, bool finetune) {
     for (const std::string& text : texts_with(diff, Effect::Numerics))
       lines += format("the curve changes: {}\n", text);
   if (!diff.unknown.empty())
-    lines += format("not known to this version and left out: {}\n", joined(diff.unknown));
+    lines += format("not known to this version and left out: {}\n", fmt::join(diff.unknown, ", "));
   if (const auto texts = texts_with(diff, Effect::Layout); !texts.empty())
-    lines += format("another layout: {}\n", joined(texts));
+    lines += format("another layout: {}\n", fmt::join(texts, ", "));
   std::vector<std::string> others;
   for (const ConfigChange& change : diff.changes)
     if (change.effect == Effect::Runtime) others.push_back(change.path);
-  if (!others.empty()) lines += format("without an effect on the curve: {}\n", joined(others));
+  if (!others.empty())
+    lines += format("without an effect on the curve: {}\n", fmt::join(others, ", "));
   return lines;
 }
 
@@ -134,7 +129,7 @@ void require_resumable(const ConfigDiff& diff, const CheckpointConfig& checkpoin
   std::vector<Problem> problems;
   if (const auto texts = texts_with(diff, Effect::Model); !texts.empty())
     problems.push_back({.what = "the checkpoint holds another model",
-                        .where = joined(texts),
+                        .where = format("{}", fmt::join(texts, ", ")),
                         .why = "its weights mean nothing, or have no place, in this one",
                         .legal = "these fields as they were; or another checkpoint.load"});
   const bool takes_state = checkpoint.load_optimizer && !checkpoint.finetune;

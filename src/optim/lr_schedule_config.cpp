@@ -186,12 +186,6 @@ std::vector<std::string> differences(const LrSchedule& before, const LrSchedule&
   return list;
 }
 
-std::string joined(const std::vector<std::string>& texts) {
-  std::string list;
-  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + text;
-  return list;
-}
-
 }  // namespace
 
 void store_schedule(const LrSchedule& spec, StoredConfig& stored) {
@@ -238,7 +232,7 @@ ResumedLrSchedule resumed_schedule(const StoredConfig& stored, const Config& now
             "what was, checkpoint.scheduler new (--override-opt_param-scheduler) to follow this "
             "configuration, or checkpoint.scheduler checkpoint "
             "(--use-checkpoint-opt_param-scheduler) to go on as before",
-            source, joined(changes));
+            source, fmt::join(changes, ", "));
   return {.spec = present, .changes = changes};
 }
 

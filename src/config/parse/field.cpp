@@ -109,12 +109,6 @@ Parsed refused(const Field& field, std::string why, const Alias* alias = nullptr
   return {.value = std::nullopt, .why = std::move(why), .legal = legal_values(field, alias)};
 }
 
-std::string joined(const TextList& list, std::string_view between) {
-  std::string text;
-  for (size_t i = 0; i < list.size(); ++i) text += (i > 0 ? std::string(between) : "") + list[i];
-  return text;
-}
-
 // Megatron's words for the choice.
 std::vector<std::string_view> words_of(const Alias* alias, size_t choice) {
   if (alias == nullptr || choice >= alias->values.size()) return {};
@@ -197,7 +191,7 @@ std::string plain_text(const Field& field, const Value& value) {
   if (const auto* real = std::get_if<double>(&value)) return format("{}", *real);
   if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
-  if (const auto* list = std::get_if<TextList>(&value)) return joined(*list, " ");
+  if (const auto* list = std::get_if<TextList>(&value)) return format("{}", fmt::join(*list, " "));
   return std::string(field.choices.at(std::get_if<Choice>(&value)->index));
 }
 
@@ -206,7 +200,7 @@ std::string toml_text(const Field& field, const Value& value) {
   if (const auto* list = std::get_if<TextList>(&value)) {
     TextList quoted;
     for (const std::string& text : *list) quoted.push_back(toml_string(text));
-    return "[" + joined(quoted, ", ") + "]";
+    return format("[{}]", fmt::join(quoted, ", "));
   }
   const std::string text = plain_text(field, value);
   const bool quotes = field.type == FieldType::Text || field.type == FieldType::Choice;

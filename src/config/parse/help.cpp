@@ -181,9 +181,7 @@ std::string alias_cell(const Field& field, const Alias& alias) {
         remarks.push_back(format("{} = {}", code(word), code(field.choices[i])));
   for (const std::string_view word : split_words(alias.later))
     remarks.push_back(format("{} not yet", code(word)));
-  std::string list;
-  for (const std::string& remark : remarks) list += (list.empty() ? "" : ", ") + remark;
-  return list.empty() ? text : format("{} ({})", text, list);
+  return remarks.empty() ? text : format("{} ({})", text, fmt::join(remarks, ", "));
 }
 
 std::string field_row(const Field& field) {
