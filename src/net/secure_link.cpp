@@ -238,7 +238,7 @@ std::string_view SecureLink::outgoing() {
   while (!messages_.empty() && BIO_pending(tls_->out) < static_cast<int>(kAhead)) {
     const std::string& message = *messages_.front();
     ByteWriter first;
-    if (message_at_ == 0) first.number(static_cast<uint32_t>(message.size()));
+    if (message_at_ == 0) first(static_cast<uint32_t>(message.size()));
     const size_t at = message_at_ == 0 ? 0 : message_at_ - kLengthBytes;
     const std::string piece = first.take() + message.substr(at, kAhead);
     encrypt(piece);
