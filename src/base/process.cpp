@@ -13,6 +13,7 @@
 #include <ctime>
 
 #include "base/clock.h"
+#include "base/descriptor.h"
 #include "base/format.h"
 
 namespace bev {
@@ -21,12 +22,8 @@ namespace {
 
 // The first bytes of a file of /proc, which has no size; empty where it cannot be read.
 std::string first_bytes(const std::string& path) {
-  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
-  std::array<char, 4096> bytes{};
-  const ssize_t got = ::read(file, bytes.data(), bytes.size());
-  ::close(file);
-  return got > 0 ? std::string(bytes.data(), static_cast<size_t>(got)) : std::string();
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  return file.is_open() ? read_up_to(file.get(), 4096).value_or("") : "";
 }
 
 std::string stat_line(const std::string& process) {

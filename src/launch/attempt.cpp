@@ -159,21 +159,20 @@ SignalQueue::SignalQueue() {
   for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP})
     sigaddset(&wanted, signal);
   ::pthread_sigmask(SIG_BLOCK, &wanted, &before_);
-  descriptor_ = ::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK);
+  descriptor_ = Descriptor(::signalfd(-1, &wanted, SFD_CLOEXEC | SFD_NONBLOCK));
   struct sigaction ignored{};
   ignored.sa_handler = SIG_IGN;
   ::sigaction(SIGPIPE, &ignored, &pipe_before_);
 }
 
 SignalQueue::~SignalQueue() {
-  if (descriptor_ >= 0) ::close(descriptor_);
   ::sigaction(SIGPIPE, &pipe_before_, nullptr);
   ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 int SignalQueue::next() const {
   signalfd_siginfo signal{};
-  return ::read(descriptor_, &signal, sizeof signal) == sizeof signal
+  return ::read(descriptor_.get(), &signal, sizeof signal) == sizeof signal
              ? static_cast<int>(signal.ssi_signo)
              : 0;
 }

@@ -22,7 +22,7 @@ class SignalQueue {
   SignalQueue(const SignalQueue&) = delete;
   SignalQueue& operator=(const SignalQueue&) = delete;
 
-  int descriptor() const { return descriptor_; }
+  int descriptor() const { return descriptor_.get(); }
   // The signals that were blocked before.
   const sigset_t& before() const { return before_; }
   // 0: none waits.
@@ -32,7 +32,7 @@ class SignalQueue {
   int next_request() const;
 
  private:
-  int descriptor_ = -1;
+  Descriptor descriptor_;
   sigset_t before_{};
   struct sigaction pipe_before_{};
 };

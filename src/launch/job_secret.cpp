@@ -1,16 +1,16 @@
 #include "launch/job_secret.h"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
 #include "base/check.h"
+#include "base/crypto.h"
+#include "base/descriptor.h"
 
 namespace bev {
 
@@ -19,23 +19,6 @@ namespace {
 constexpr size_t kLeast = 16, kMost = 4096;
 constexpr std::string_view kInstead =
     "set BEVATRON_SECRET to the same 16 or more characters for all ranks";
-
-// An open file, closed at the end.
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int number() const { return number_; }
-  bool is_open() const { return number_ >= 0; }
-
- private:
-  int number_;
-};
 
 std::string checked_length(std::string text, const std::string& where) {
   BEV_CHECK(text.size() >= kLeast, Usage, "the secret in {} has {} characters; legal are {} to {}",
@@ -62,28 +45,11 @@ std::string read_secret(int descriptor, const std::string& path) {
   BEV_CHECK(::fstat(descriptor, &status) == 0, Usage, "cannot read the secret {}: {}", path,
             std::strerror(errno));
   check_private(status, path);
-  std::string text(kMost + 3, '\0');
-  size_t filled = 0;
-  while (filled < text.size()) {
-    const ssize_t got = ::read(descriptor, text.data() + filled, text.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    BEV_CHECK(got >= 0, Usage, "cannot read the secret {}: {}", path, std::strerror(errno));
-    if (got == 0) break;
-    filled += static_cast<size_t>(got);
-  }
-  text.resize(filled);
+  std::optional<std::string> read = read_up_to(descriptor, kMost + 3);
+  BEV_CHECK(read, Usage, "cannot read the secret {}: {}", path, std::strerror(errno));
+  std::string text = std::move(*read);
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   return checked_length(std::move(text), path);
-}
-
-bool write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return ::fsync(descriptor) == 0;
 }
 
 // Makes the file under its name only when it is whole, and not where another process was first.
@@ -98,10 +64,10 @@ void make_secret(const std::string& path) {
   };
   const std::string folder = std::filesystem::path(path).parent_path().string();
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) refuse(folder);
-  const std::string temporary = format("{}.{}", path, random_secret().substr(0, 16));
+  const std::string temporary = format("{}.{}", path, random_name());
   const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!file.is_open()) refuse(temporary);
-  const bool is_written = write_all(file.number(), random_secret() + "\n");
+  const bool is_written = write_all(file.get(), random_secret() + "\n") && ::fsync(file.get()) == 0;
   const bool is_there =
       is_written && (::link(temporary.c_str(), path.c_str()) == 0 || errno == EEXIST);
   const int error = errno;
@@ -113,7 +79,7 @@ void make_secret(const std::string& path) {
 std::string own_secret(const std::string& path) {
   for (const bool may_make : {true, false}) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-    if (file.is_open()) return read_secret(file.number(), path);
+    if (file.is_open()) return read_secret(file.get(), path);
     BEV_CHECK(may_make && errno == ENOENT, Usage, "cannot read the secret {}: {}; legal is to {}",
               path, std::strerror(errno), kInstead);
     make_secret(path);
@@ -129,11 +95,8 @@ std::string text_of(const Getenv& getenv, const char* name) {
 }  // namespace
 
 std::string random_secret() {
-  std::array<unsigned char, 32> bytes{};
-  BEV_CHECK(::getrandom(bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()),
-            Internal, "the system gives no random bytes: {}", std::strerror(errno));
   std::string text;
-  for (const unsigned char byte : bytes) text += format("{:02x}", byte);
+  for (int i = 0; i < 4; ++i) text += random_name();
   return text;
 }
 
@@ -145,7 +108,7 @@ std::string job_secret(const Getenv& getenv) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     BEV_CHECK(file.is_open(), Usage, "cannot read the file that BEVATRON_SECRET_FILE names, {}: {}",
               path, std::strerror(errno));
-    return read_secret(file.number(), path);
+    return read_secret(file.get(), path);
   }
   const std::string home = text_of(getenv, "HOME");
   BEV_CHECK(

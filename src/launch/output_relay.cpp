@@ -7,23 +7,12 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <utility>
 
 namespace bev {
 
 namespace {
 
 constexpr size_t kLastLines = 12, kLastWidth = 400;
-
-// To a file: a full disk loses the log and ends nothing.
-void write_to_file(int descriptor, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return;
-    bytes.remove_prefix(static_cast<size_t>(written));
-  }
-}
 
 }  // namespace
 
@@ -66,47 +55,32 @@ void RelayStream::write_some() {
   }
 }
 
-OutputRelay::OutputRelay(int pipe, int file, RelayStream& console, std::string prefix)
-    : pipe_(pipe), file_(file), console_(&console), prefix_(std::move(prefix)) {}
-
-OutputRelay::OutputRelay(OutputRelay&& other) noexcept
-    : pipe_(std::exchange(other.pipe_, -1)),
-      file_(std::exchange(other.file_, -1)),
-      console_(other.console_),
-      prefix_(std::move(other.prefix_)),
-      lines_(std::move(other.lines_)),
-      last_(std::move(other.last_)) {}
-
-OutputRelay::~OutputRelay() {
-  if (pipe_ >= 0) ::close(pipe_);
-  if (file_ >= 0) ::close(file_);
-}
-
 void OutputRelay::use(std::string_view line) {
-  console_->add(prefix_);
-  console_->add(line);
-  console_->add("\n");
+  console_.add(prefix_);
+  console_.add(line);
+  console_.add("\n");
   last_.emplace_back(line.substr(0, kLastWidth));
   if (last_.size() > kLastLines) last_.pop_front();
 }
 
 void OutputRelay::read_some() {
   std::array<char, 65536> bytes;
-  const ssize_t got = ::read(pipe_, bytes.data(), bytes.size());
+  const ssize_t got = ::read(pipe_.get(), bytes.data(), bytes.size());
   if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (got <= 0) {
     end();
     return;
   }
   const std::string_view text(bytes.data(), static_cast<size_t>(got));
-  if (file_ >= 0) write_to_file(file_, text);
+  // A full disk loses the log and ends nothing.
+  if (file_.is_open()) write_all(file_.get(), text);
   lines_.add(text, [this](std::string_view line) { use(line); });
 }
 
 void OutputRelay::end() {
-  if (pipe_ < 0) return;
+  if (!pipe_.is_open()) return;
   lines_.finish([this](std::string_view line) { use(line); });
-  ::close(std::exchange(pipe_, -1));
+  pipe_.close();
 }
 
 }  // namespace bev

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/descriptor.h"
 #include "base/function_ref.h"
 
 namespace bev {
@@ -50,17 +51,16 @@ class RelayStream {
 // prefix, to a console.
 class OutputRelay {
  public:
-  // Owns both descriptors. `file` -1: none.
-  OutputRelay(int pipe, int file, RelayStream& console, std::string prefix);
-  ~OutputRelay();
-  OutputRelay(OutputRelay&& other) noexcept;
-  OutputRelay(const OutputRelay&) = delete;
-  OutputRelay& operator=(const OutputRelay&) = delete;
-  OutputRelay& operator=(OutputRelay&&) = delete;
+  // `file` may be closed: none.
+  OutputRelay(Descriptor pipe, Descriptor file, RelayStream& console, std::string prefix)
+      : pipe_(std::move(pipe)),
+        file_(std::move(file)),
+        console_(console),
+        prefix_(std::move(prefix)) {}
 
   // -1 when the stream has ended.
-  int descriptor() const { return pipe_; }
-  const RelayStream& console() const { return *console_; }
+  int descriptor() const { return pipe_.get(); }
+  const RelayStream& console() const { return console_; }
   // REQUIRES: poll(2) says that there is something, or the end.
   void read_some();
   // Ends the stream, although a process may still hold its other end.
@@ -71,8 +71,8 @@ class OutputRelay {
  private:
   void use(std::string_view line);
 
-  int pipe_, file_;
-  RelayStream* console_;
+  Descriptor pipe_, file_;
+  RelayStream& console_;
   std::string prefix_;
   LineCutter lines_{size_t{64} << 10};
   std::deque<std::string> last_;

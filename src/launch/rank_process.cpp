@@ -36,10 +36,11 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   for (const int signal : {SIGPIPE, SIGXFSZ, SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGTSTP})
     ::signal(signal, SIG_DFL);
   ::sigprocmask(SIG_SETMASK, &start.signals, nullptr);
+  // The descriptors of the two streams may be each other's numbers.
+  const int err = start.err == STDOUT_FILENO ? ::fcntl(start.err, F_DUPFD_CLOEXEC, 3) : start.err;
   const int nothing = ::open("/dev/null", O_RDONLY);
   const bool is_ready = nothing >= 0 && ::dup2(nothing, STDIN_FILENO) >= 0 &&
-                        ::dup2(start.out, STDOUT_FILENO) >= 0 &&
-                        ::dup2(start.err, STDERR_FILENO) >= 0;
+                        ::dup2(start.out, STDOUT_FILENO) >= 0 && ::dup2(err, STDERR_FILENO) >= 0;
   if (nothing > STDERR_FILENO) ::close(nothing);
   if (is_ready) ::execve(arguments[0], arguments, variables);
   const int error = errno;
@@ -59,6 +60,13 @@ int error_of_start(int report) {
 
 }  // namespace
 
+int await_end(pid_t process) {
+  int status = 0;
+  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
 pid_t start_process(const ProcessStart& start) {
   const std::vector<char*> arguments = pointers(start.command),
                            variables = pointers(start.environment);
@@ -67,16 +75,7 @@ pid_t start_process(const ProcessStart& start) {
             std::strerror(errno));
   const pid_t parent = ::getpid();
   const pid_t process = ::fork();
-  if (process == 0) {
-    // The descriptors of the two streams may be each other's numbers.
-    ProcessStart own = {.command = {},
-                        .environment = {},
-                        .out = start.out,
-                        .err = start.err,
-                        .signals = start.signals};
-    if (own.err == STDOUT_FILENO) own.err = ::fcntl(own.err, F_DUPFD_CLOEXEC, 3);
-    become(own, arguments.data(), variables.data(), parent, report[1]);
-  }
+  if (process == 0) become(start, arguments.data(), variables.data(), parent, report[1]);
   const int fork_error = errno;
   ::close(report[1]);
   const int error = process < 0 ? fork_error : error_of_start(report[0]);
@@ -85,8 +84,7 @@ pid_t start_process(const ProcessStart& start) {
   // Both sides do it, so that it is done whoever comes first.
   ::setpgid(process, process);
   if (error == 0) return process;
-  while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  await_end(process);
   throw Error(ErrorKind::Usage,
               format("cannot run {}: {}; legal is a verb of bevatron or the path of a program",
                      start.command[0], std::strerror(error)));

@@ -84,11 +84,8 @@ SupervisedRanks::~SupervisedRanks() { stop_all(); }
 
 void SupervisedRanks::stop_all() {
   send(SIGKILL, true);
-  for (Rank& rank : ranks_) {
-    if (rank.end) continue;
-    while (::waitpid(rank.process, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
+  for (const Rank& rank : ranks_)
+    if (!rank.end) await_end(rank.process);
 }
 
 SupervisedRanks::Stream SupervisedRanks::open_stream(size_t local_rank, int attempt,
@@ -96,37 +93,43 @@ SupervisedRanks::Stream SupervisedRanks::open_stream(size_t local_rank, int atte
   const RankOutput& wanted = job_.outputs[local_rank];
   const int bit = is_error ? 2 : 1;
   const bool is_tee = (wanted.tee & bit) != 0, is_redirect = (wanted.redirect & bit) != 0;
-  if (!is_tee && !is_redirect) return {is_error ? job_.err : job_.out, false};
+  if (!is_tee && !is_redirect) return {.descriptor = is_error ? job_.err : job_.out};
 
   const size_t rank = static_cast<size_t>(job_.first_rank) + local_rank;
-  int file = -1;
+  Stream stream;
   if (!job_.log_folder.empty()) {
     const auto folder = job_.log_folder / format("attempt_{}", attempt) / std::to_string(rank);
     std::error_code error;
     std::filesystem::create_directories(folder, error);
-    const auto path = folder / (is_error ? "stderr.log" : "stdout.log");
-    file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-    BEV_CHECK(file >= 0, Data, "cannot write the log {}: {}", path.string(), std::strerror(errno));
-    if (is_error) ranks_[local_rank].error_file = path;
+    stream.file = folder / (is_error ? "stderr.log" : "stdout.log");
+    stream.owner =
+        Descriptor(::open(stream.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    BEV_CHECK(stream.owner.is_open(), Data, "cannot write the log {}: {}", stream.file.string(),
+              std::strerror(errno));
   }
-  if (!is_tee) {
-    BEV_CHECK(file >= 0, Internal, "a stream is redirected to no file");
-    return {file, true};
+  if (is_tee) {
+    std::array<int, 2> pipe{};
+    BEV_CHECK(::pipe2(pipe.data(), O_CLOEXEC) == 0, Device, "cannot make a pipe: {}",
+              std::strerror(errno));
+    relays_[2 * local_rank + (is_error ? 1 : 0)].emplace(
+        Descriptor(pipe[0]), std::exchange(stream.owner, Descriptor(pipe[1])),
+        is_error ? err_ : out_, format("[rank{}]: ", rank));
   }
-  std::array<int, 2> pipe{};
-  BEV_CHECK(::pipe2(pipe.data(), O_CLOEXEC) == 0, Device, "cannot make a pipe: {}",
-            std::strerror(errno));
-  relays_[2 * local_rank + (is_error ? 1 : 0)].emplace(pipe[0], file, is_error ? err_ : out_,
-                                                       format("[rank{}]: ", rank));
-  return {pipe[1], true};
+  BEV_CHECK(stream.owner.is_open(), Internal, "a stream is redirected to no file");
+  stream.descriptor = stream.owner.get();
+  return stream;
 }
 
 void SupervisedRanks::start(size_t local_rank, int attempt, const sigset_t& signals,
                             const std::vector<std::string>& inherited) {
-  ranks_.emplace_back();
   const size_t rank = static_cast<size_t>(job_.first_rank) + local_rank;
-  ProcessStart begin{
-      .command = job_.command, .environment = inherited, .out = -1, .err = -1, .signals = signals};
+  const Stream out = open_stream(local_rank, attempt, false);
+  const Stream err = open_stream(local_rank, attempt, true);
+  ProcessStart begin{.command = job_.command,
+                     .environment = inherited,
+                     .out = out.descriptor,
+                     .err = err.descriptor,
+                     .signals = signals};
   begin.environment.insert(
       begin.environment.end(),
       {format("RANK={}", rank), format("LOCAL_RANK={}", local_rank),
@@ -134,23 +137,7 @@ void SupervisedRanks::start(size_t local_rank, int attempt, const sigset_t& sign
        format("GROUP_RANK={}", job_.node), format("MASTER_ADDR={}", job_.master_host),
        format("MASTER_PORT={}", port_), format("BEVATRON_SECRET={}", job_.secret),
        format("BEVATRON_JOB={}", job_.job), format("BEVATRON_RESTART={}", attempt)});
-  const Stream out = open_stream(local_rank, attempt, false);
-  begin.out = out.descriptor;
-  std::optional<Stream> err;
-  const auto close_here = [&] {
-    if (out.ours) ::close(out.descriptor);
-    if (err && err->ours) ::close(err->descriptor);
-  };
-  try {
-    err = open_stream(local_rank, attempt, true);
-    begin.err = err->descriptor;
-    ranks_.back().process = start_process(begin);
-  } catch (...) {
-    close_here();
-    ranks_.pop_back();
-    throw;
-  }
-  close_here();
+  ranks_.push_back({.process = start_process(begin), .error_file = err.file});
 }
 
 bool SupervisedRanks::one_failed() const {

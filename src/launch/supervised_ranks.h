@@ -57,10 +57,11 @@ class SupervisedRanks {
 
   void start(size_t local_rank, int attempt, const sigset_t& signals,
              const std::vector<std::string>& inherited);
-  // What a rank gets as one of its streams. `ours`: whether it must be closed here afterwards.
+  // What a rank gets as one of its streams.
   struct Stream {
-    int descriptor;
-    bool ours;
+    int descriptor = -1;
+    Descriptor owner{};            // open where it is to be closed here afterwards
+    std::filesystem::path file{};  // empty: none
   };
   Stream open_stream(size_t local_rank, int attempt, bool is_error);
   void stop_all();

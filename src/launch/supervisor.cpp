@@ -1,15 +1,10 @@
 #include "launch/supervisor.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstring>
 
 #include "base/check.h"
 #include "launch/restart_policy.h"
+#include "net/socket.h"
 
 namespace bev {
 
@@ -31,20 +26,6 @@ int supervise(const LaunchJob& job, const LaunchNote& note) {
   }
 }
 
-int free_port() {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  BEV_CHECK(descriptor >= 0, Comm, "cannot make a socket: {}", std::strerror(errno));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool is_bound =
-      ::bind(descriptor, generic, size) == 0 && ::getsockname(descriptor, generic, &size) == 0;
-  const int error = errno;
-  ::close(descriptor);
-  BEV_CHECK(is_bound, Comm, "this machine gives no free port: {}", std::strerror(error));
-  return ntohs(address.sin_port);
-}
+int free_port() { return ListenPort("127.0.0.1", 0).port(); }
 
 }  // namespace bev

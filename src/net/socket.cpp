@@ -22,10 +22,6 @@
 
 namespace bev {
 
-void Socket::close() {
-  if (is_open()) ::close(release());
-}
-
 EventFd::EventFd() : event_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   BEV_CHECK(event_.is_open(), Comm, "cannot make an eventfd: {}", std::strerror(errno));
 }
@@ -135,28 +131,6 @@ Socket listen_on(const std::string& host, int port, EveryAddress every_address) 
   throw Error(ErrorKind::Comm, format("cannot listen at {}: {}{}", host_and_port(host, port),
                                       std::strerror(failure), advice(failure, port)));
 }
-
-ListenPort::ListenPort(const std::string& host, int port) {
-  Socket socket = listen_on(host, port);
-  port_ = address_here(socket.get()).port();
-  descriptor_ = socket.release();
-}
-
-ListenPort::~ListenPort() { Socket(release()).close(); }
-
-ListenPort::ListenPort(ListenPort&& other) noexcept
-    : descriptor_(other.release()), port_(other.port_) {}
-
-ListenPort& ListenPort::operator=(ListenPort&& other) noexcept {
-  if (this != &other) {
-    Socket(release()).close();
-    descriptor_ = other.release();
-    port_ = other.port_;
-  }
-  return *this;
-}
-
-int ListenPort::release() { return std::exchange(descriptor_, -1); }
 
 namespace fs = std::filesystem;
 

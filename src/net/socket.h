@@ -1,38 +1,17 @@
-// Sockets: descriptors that close themselves, connecting, listening, EventFd.
+// Sockets: connecting, listening, EventFd.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <utility>
 
+#include "base/descriptor.h"
 #include "net/address.h"
 
 namespace bev {
 
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int descriptor) : descriptor_(descriptor) {}
-  ~Socket() { close(); }
-  Socket(Socket&& other) noexcept : descriptor_(other.release()) {}
-  Socket& operator=(Socket&& other) noexcept {
-    if (this != &other) {
-      close();
-      descriptor_ = other.release();
-    }
-    return *this;
-  }
-
-  int get() const { return descriptor_; }
-  bool is_open() const { return descriptor_ >= 0; }
-  int release() { return std::exchange(descriptor_, -1); }
-  void close();
-
- private:
-  int descriptor_ = -1;
-};
+using Socket = Descriptor;
 
 // Wakes a thread that polls.
 
@@ -76,17 +55,16 @@ class ListenPort {
  public:
   // Binds that address only. `port` 0: any free one. A Comm error says who has it, as far as the
   // system tells, or which addresses this machine has.
-  ListenPort(const std::string& host, int port);
-  ~ListenPort();
-  ListenPort(ListenPort&&) noexcept;
-  ListenPort& operator=(ListenPort&&) noexcept;
+  ListenPort(const std::string& host, int port)
+      : socket_(listen_on(host, port)), port_(address_here(socket_.get()).port()) {}
 
   int port() const { return port_; }
   // The listening socket, which is the caller's from now on.
-  int release();
+  int release() { return socket_.release(); }
 
  private:
-  int descriptor_ = -1, port_ = 0;
+  Socket socket_;
+  int port_;
 };
 
 // Which process listens on a port of this machine.

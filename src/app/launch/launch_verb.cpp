@@ -69,9 +69,7 @@ int count_gpus() {
     const size_t count = cuda_facts(cuda::Depth::Gpus).gpus.size();
     ::_exit(static_cast<int>(std::min<size_t>(count, 255)));
   }
-  int status = 0;
-  while (::waitpid(process, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = await_end(process);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 0;
 }
 
@@ -211,8 +209,7 @@ int await(pid_t process) {
     ::poll(nullptr, 0, 2);
   }
   ::kill(-process, SIGKILL);
-  while (::waitpid(process, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  await_end(process);
   return -1;
 }
 
