@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstring>
 #include <system_error>
@@ -16,6 +15,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/number_list.h"
 #include "checkpoint/manifest.h"
 
 namespace bev {
@@ -33,13 +33,9 @@ std::optional<int64_t> iteration_of(std::string_view name) {
   if (name == kRelease) return 0;
   if (!name.starts_with(kPrefix)) return std::nullopt;
   const std::string_view digits = name.substr(kPrefix.size());
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  const auto value = parse_number<int64_t>(digits);
   // One spelling for each number, so that place_of() leads back.
-  if (error != std::errc{} || end != digits.data() + digits.size() || value < 0 ||
-      format("{:07d}", value) != digits)
-    return std::nullopt;
-  return value;
+  return value && format("{:07d}", *value) == digits ? value : std::nullopt;
 }
 
 void flush_folder(const fs::path& path) {

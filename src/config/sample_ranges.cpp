@@ -1,10 +1,10 @@
 #include "config/sample_ranges.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 
 #include "base/format.h"
+#include "base/number_list.h"
 #include "config/parse/value.h"
 
 namespace bev {
@@ -15,10 +15,7 @@ namespace {
 constexpr int64_t kMostSamples = int64_t{1} << 60;
 
 std::optional<int64_t> sample_number(std::string_view text) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_whole = error == std::errc() && end == text.data() + text.size();
-  return is_whole && value >= 0 && value < kMostSamples ? std::optional(value) : std::nullopt;
+  return parse_number<int64_t>(text, 0, kMostSamples - 1);
 }
 
 }  // namespace

@@ -1,19 +1,12 @@
 #include "coordination/rank_text.h"
 
 #include "base/format.h"
+#include "base/number_list.h"
 
 namespace bev {
 
 std::string ranks_text(std::span<const int> ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    text += format("{}{}", text.empty() ? "" : ", ", ranks[i]);
-    if (last > i) text += format("{}{}", last == i + 1 ? ", " : "-", ranks[last]);
-    i = last + 1;
-  }
-  return format("{} {}", ranks.size() == 1 ? "rank" : "ranks", text);
+  return format("{} {}", ranks.size() == 1 ? "rank" : "ranks", ranges_text(ranks, ", ", 3));
 }
 
 std::string place_text(const RankIdentity& place) {

@@ -8,29 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "base/cpu_topology.h"
 #include "launch/rank_environment.h"
 
 namespace bev {
-
-// "0-3,8" <-> 0, 1, 2, 3, 8: ascending, each once. Reading: a Data error for anything else, and for
-// CPUs above 65535.
-std::vector<int> parse_cpu_list(std::string_view text);
-std::string cpu_list_text(std::span<const int> cpus);
-
-struct Cpu {
-  int number = 0;
-  int core = 0;  // the first of the CPUs that share a core
-  int node = 0;  // of NUMA
-};
-
-// By number. What the system does not tell is taken as a core each and one node.
-std::vector<Cpu> read_topology(const std::filesystem::path& root = "/sys/devices/system");
-
-// The NUMA nodes that have one of these CPUs; at least 1.
-int numa_nodes_in_use(std::span<const Cpu> topology, std::span<const int> cpus);
-
-// Those that the calling thread may run on.
-std::vector<int> allowed_cpus();
 
 // What a rank tells the others of its machine: the CPUs it was given, and the NUMA node of its GPU
 // where it has one that says. One line, for binding_of alone to read.

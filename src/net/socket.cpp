@@ -18,6 +18,7 @@
 
 #include "base/check.h"
 #include "base/format.h"
+#include "base/system_file.h"
 #include "net/address.h"
 
 namespace bev {
@@ -175,8 +176,7 @@ std::string port_owner(int port) {
     if (!std::all_of(pid.begin(), pid.end(), [](unsigned char c) { return std::isdigit(c) != 0; }))
       continue;
     if (!holds_any(each->path(), inodes)) continue;
-    std::string name;
-    std::ifstream(each->path() / "comm") >> name;
+    const std::string name = system_line(each->path() / "comm");
     return format("{} (pid {})", name.empty() ? "a process" : name, pid);
   }
   return "";

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string_view>
 
 #include "app/doctor/doctor.h"
 #include "base/format.h"
+#include "base/system_file.h"
 #include "ops/cpu/simd/isa.h"
 #include "ops/make_device.h"
 
@@ -21,27 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string first_line(const fs::path& path) {
-  std::ifstream file(path);
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
-// What follows the first colon of the first line that starts with `key`; empty when there is none.
-std::string value_in(const fs::path& path, std::string_view key) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    const size_t colon = line.find(':');
-    if (!line.starts_with(key) || colon == std::string::npos) continue;
-    const size_t begin = line.find_first_not_of(" \t", colon + 1);
-    return begin == std::string::npos ? "" : line.substr(begin);
-  }
-  return {};
-}
-
 int64_t memory_total() {
-  return std::strtoll(value_in("/proc/meminfo", "MemTotal").c_str(), nullptr, 10) * 1024;
+  return std::strtoll(system_value("/proc/meminfo", "MemTotal").c_str(), nullptr, 10) * 1024;
 }
 
 std::vector<std::string> vector_extensions() {
@@ -87,8 +68,8 @@ int nvidia_cards() {
   int cards = 0;
   for (const fs::path& device : entries("/sys/bus/pci/devices")) {
     // Class 03: display controllers, to which compute cards without a display belong too.
-    cards += first_line(device / "vendor") == "0x10de" &&
-             first_line(device / "class").starts_with("0x03");
+    cards += system_line(device / "vendor") == "0x10de" &&
+             system_line(device / "class").starts_with("0x03");
   }
   return cards;
 }
@@ -129,7 +110,7 @@ int64_t limit_of(__rlimit_resource resource) {
 }  // namespace
 
 HostInfo host_info() {
-  HostInfo facts{.processor = value_in("/proc/cpuinfo", "model name"),
+  HostInfo facts{.processor = system_value("/proc/cpuinfo", "model name"),
                  .extensions = vector_extensions(),
                  .kernels = std::string(name_of_choice(cpu::best_isa())),
                  .threads = usable_threads(),

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <charconv>
 
 #include "app/cli/cli_flags.h"
 #include "base/check.h"
+#include "base/number_list.h"
 #include "config/parse/arg_scanner.h"
 
 namespace bev::app {
@@ -112,14 +112,6 @@ Halves divide(std::span<const std::string> args) {
   return halves;
 }
 
-std::optional<int> as_number(std::string_view text, int min, int max) {
-  int value = 0;
-  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool is_good =
-      error == std::errc() && stopped == text.data() + text.size() && value >= min && value <= max;
-  return is_good ? std::optional<int>(value) : std::nullopt;
-}
-
 // Flags, and torchrun's variables for those that are not given.
 class Given {
  public:
@@ -137,7 +129,7 @@ class Given {
   int number(std::string_view flag, int otherwise, int min, int max) const {
     const std::string value = text(flag);
     if (value.empty()) return otherwise;
-    const auto parsed = as_number(value, min, max);
+    const auto parsed = parse_number<int>(value, min, max);
     const bool is_variable = !flags_.has(flag);
     if (!parsed)
       refuse(format("{} is \"{}\"", is_variable ? torchruns_name(flag) : std::string(flag),
@@ -167,7 +159,7 @@ void read_processes(const Given& given, LaunchRequest& request) {
     request.kind = ProcessKind::Gpu;
   } else if (text == "cpu") {
     request.kind = ProcessKind::Cpu;
-  } else if (const auto count = as_number(text, 1, 4096)) {
+  } else if (const auto count = parse_number<int>(text, 1, 4096)) {
     request.processes = *count;
   } else {
     refuse(format("--nproc-per-node is \"{}\"", text.substr(0, 80)),
@@ -178,7 +170,7 @@ void read_processes(const Given& given, LaunchRequest& request) {
 // Which machine this is, where the command line does not say.
 std::optional<int> node_by_launcher(const Given& given, int nodes) {
   const auto number = [&](const char* name) {
-    return as_number(given.variable(name), 0, nodes - 1);
+    return parse_number<int>(given.variable(name), 0, nodes - 1);
   };
   if (given.variable("OMPI_COMM_WORLD_SIZE") == std::to_string(nodes))
     return number("OMPI_COMM_WORLD_RANK");
@@ -191,9 +183,10 @@ std::optional<int> node_by_launcher(const Given& given, int nodes) {
 void read_nodes(const Given& given, LaunchRequest& request) {
   const std::string nodes = given.has("--nnodes") ? given.text("--nnodes") : "1";
   const size_t colon = nodes.find(':');
-  const auto least = as_number(nodes.substr(0, colon), 1, kMostNodes);
-  const auto most =
-      colon == std::string::npos ? least : as_number(nodes.substr(colon + 1), 1, kMostNodes);
+  const auto least = parse_number<int>(nodes.substr(0, colon), 1, kMostNodes);
+  const auto most = colon == std::string::npos
+                        ? least
+                        : parse_number<int>(nodes.substr(colon + 1), 1, kMostNodes);
   if (!least || !most || *least > *most)
     refuse(format("--nnodes is \"{}\"", nodes.substr(0, 80)),
            format("a number from 1 to {}, or MIN:MAX with two of them", kMostNodes));
@@ -224,7 +217,8 @@ void read_endpoint(const std::string& text, LaunchRequest& request) {
       (is_bracketed ? close != std::string::npos && colon == close + 1 : text.find(':') == colon);
   std::string host = has_port ? text.substr(0, colon) : text;
   if (is_bracketed && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  const auto port = has_port ? as_number(text.substr(colon + 1), 0, 65535) : std::optional<int>(0);
+  const auto port =
+      has_port ? parse_number<int>(text.substr(colon + 1), 0, 65535) : std::optional<int>(0);
   if (host.empty() || !port)
     refuse(format("--rdzv-endpoint is \"{}\"", text.substr(0, 200)),
            "HOST or HOST:PORT with a port from 0 to 65535");
@@ -305,7 +299,7 @@ std::vector<int> streams_by_rank(const std::string& text, std::string_view flag,
                   "commas",
                   count - 1));
   };
-  if (const auto all = as_number(text, 0, 3)) {
+  if (const auto all = parse_number<int>(text, 0, 3)) {
     std::fill(streams.begin(), streams.end(), *all);
     return streams;
   }
@@ -313,9 +307,9 @@ std::vector<int> streams_by_rank(const std::string& text, std::string_view flag,
     const size_t end = std::min(text.find(',', begin), text.size());
     const std::string part = text.substr(begin, end - begin);
     const size_t colon = part.find(':');
-    const auto rank = as_number(part.substr(0, colon), 0, count - 1);
+    const auto rank = parse_number<int>(part.substr(0, colon), 0, count - 1);
     const auto value =
-        colon == std::string::npos ? std::nullopt : as_number(part.substr(colon + 1), 0, 3);
+        colon == std::string::npos ? std::nullopt : parse_number<int>(part.substr(colon + 1), 0, 3);
     if (!rank || !value) refuse_text(part);
     streams[static_cast<size_t>(*rank)] = *value;
     begin = end + 1;

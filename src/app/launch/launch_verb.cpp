@@ -79,7 +79,8 @@ int count_processes(const LaunchRequest& request) {
   BEV_CHECK(gpus > 0 || request.kind != ProcessKind::Gpu, Usage,
             "--nproc-per-node gpu, but there is no GPU; `bevatron doctor` says why; legal is a "
             "number, cpu or auto");
-  return gpus > 0 ? gpus : numa_nodes_in_use(read_topology(), allowed_cpus());
+  return gpus > 0 ? gpus
+                  : static_cast<int>(numa_nodes_in_use(read_topology(), allowed_cpus()).size());
 }
 
 // A verb is this program; what has a slash in it is another.

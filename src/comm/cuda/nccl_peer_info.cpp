@@ -1,12 +1,12 @@
 #include "comm/cuda/nccl_peer_info.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <sstream>
 #include <utility>
 
 #include "base/check.h"
+#include "base/system_file.h"
 #include "net/address.h"
 
 namespace bev::cuda {
@@ -15,10 +15,7 @@ std::string machine_name() {
   if (const char* name = std::getenv("NCCL_HOSTID"); name != nullptr && *name != '\0')
     return format("NCCL_HOSTID {}", name);
   // Machines of two networks may have the same name.
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
-  return format("{} {}", host_name(), boot);
+  return format("{} {}", host_name(), system_line("/proc/sys/kernel/random/boot_id"));
 }
 
 std::string to_text(const NcclPeerInfo& claim) {

@@ -5,10 +5,10 @@
 #include <link.h>
 
 #include <array>
-#include <fstream>
 #include <sstream>
 
 #include "base/format.h"
+#include "base/system_file.h"
 #include "device/cuda/cuda_library.h"
 #include "device/cuda/nvml.h"
 
@@ -59,10 +59,7 @@ void find_nccl(LibraryInfo& facts) {
 
 // The first word with two dots in "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.65.06 ...".
 std::string kernel_module_version() {
-  std::ifstream file("/proc/driver/nvidia/version");
-  std::string line;
-  std::getline(file, line);
-  for (const std::string& word : words_of(line)) {
+  for (const std::string& word : words_of(system_line("/proc/driver/nvidia/version"))) {
     if (word.find_first_not_of("0123456789.") == std::string::npos &&
         word.find('.') != std::string::npos)
       return word;

@@ -3,9 +3,9 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
 
 #include "base/format.h"
+#include "base/system_file.h"
 
 namespace bev::cuda {
 
@@ -25,13 +25,6 @@ struct Process {
   unsigned gpu_instance, compute_instance;
 };
 constexpr unsigned long long kUnknownBytes = ~0ull;
-
-std::string process_name(unsigned id) {
-  std::ifstream file(format("/proc/{}/comm", id));
-  std::string name;
-  std::getline(file, name);
-  return name;
-}
 
 }  // namespace
 
@@ -80,7 +73,7 @@ std::vector<GpuProcess> Nvml::processes(GpuHandle gpu) const {
     const Process& p = found[i];
     if (p.id == static_cast<unsigned>(::getpid())) continue;
     result.push_back({.id = p.id,
-                      .name = process_name(p.id),
+                      .name = system_line(format("/proc/{}/comm", p.id)),
                       .bytes = p.bytes == kUnknownBytes ? 0 : static_cast<int64_t>(p.bytes)});
   }
   return result;

@@ -130,14 +130,14 @@ TEST(Topology, IsReadFromTheSystemsFiles) {
   EXPECT_EQ(topology[3].core, 2);
   EXPECT_EQ(topology[3].node, 3);
   EXPECT_EQ(topology[4].core, 4) << "a CPU that is in no list";
-  EXPECT_EQ(numa_nodes_in_use(topology, Cpus{0, 1}), 1);
-  EXPECT_EQ(numa_nodes_in_use(topology, Cpus{1, 2}), 2);
+  EXPECT_EQ(numa_nodes_in_use(topology, Cpus{0, 1}), Cpus{0});
+  EXPECT_EQ(numa_nodes_in_use(topology, Cpus{1, 2}), (Cpus{0, 3}));
 }
 
 TEST(Topology, OfThisMachineKnowsTheAllowedCpus) {
   const Cpus allowed = allowed_cpus();
   ASSERT_FALSE(allowed.empty());
-  EXPECT_GE(numa_nodes_in_use(read_topology(), allowed), 1);
+  EXPECT_GE(numa_nodes_in_use(read_topology(), allowed).size(), 1U);
 }
 
 TEST(BindRank, BindsTheCallingThread) {

@@ -1,0 +1,16 @@
+// Text files of the system, in /proc and /sys, whose size says nothing. Empty where there is none.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+namespace bev {
+
+// The first line.
+std::string system_line(const std::filesystem::path& path);
+
+// What follows the first colon of the first line that starts with `key`.
+std::string system_value(const std::filesystem::path& path, std::string_view key);
+
+}  // namespace bev
