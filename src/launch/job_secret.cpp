@@ -87,11 +87,6 @@ std::string own_secret(const std::string& path) {
   throw Error(ErrorKind::Internal, "the secret was made and is not there");
 }
 
-std::string text_of(const Getenv& getenv, const char* name) {
-  const char* value = getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 }  // namespace
 
 std::string random_secret() {
@@ -101,16 +96,16 @@ std::string random_secret() {
 }
 
 std::string job_secret(const Getenv& getenv) {
-  const std::string given = text_of(getenv, "BEVATRON_SECRET");
+  const std::string given = variable_text(getenv, "BEVATRON_SECRET");
   if (!given.empty()) return checked_length(given, "BEVATRON_SECRET");
-  const std::string path = text_of(getenv, "BEVATRON_SECRET_FILE");
+  const std::string path = variable_text(getenv, "BEVATRON_SECRET_FILE");
   if (!path.empty()) {
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     BEV_CHECK(file.is_open(), Usage, "cannot read the file that BEVATRON_SECRET_FILE names, {}: {}",
               path, std::strerror(errno));
     return read_secret(file.get(), path);
   }
-  const std::string home = text_of(getenv, "HOME");
+  const std::string home = variable_text(getenv, "HOME");
   BEV_CHECK(
       !home.empty(), Usage,
       "there is no secret for the job: BEVATRON_SECRET, BEVATRON_SECRET_FILE and HOME are not "

@@ -84,8 +84,7 @@ void ProcessWorld::connect(const Options& options) {
     }
     meeting = read_meeting(mpi_broadcast(written(meeting)));
   } else {
-    meeting = {environment_.master_host, environment_.master_port,
-               job_secret([](const char* name) { return std::getenv(name); })};
+    meeting = {environment_.master_host, environment_.master_port, job_secret(::getenv)};
     if (is_first) listener.emplace(named.empty() ? meeting.host : named, meeting.port);
   }
   control_at_ = format("{}:{}", meeting.host, meeting.port);

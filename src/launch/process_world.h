@@ -19,7 +19,6 @@ class Communicator;
 class ProcessWorld {
  public:
   struct Options {
-    DeviceKind device{};  // decides what the engine auto is
     ParallelConfig parallel{};
     // As those of Control.
     std::function<void(const std::string&)> note, note_of_first{};

@@ -130,9 +130,8 @@ Binding binding_of(int rank, int local_rank, std::span<const std::string> texts,
 
 Binding bind_rank(int rank, int local_rank, std::span<const std::string> offers,
                   const Getenv& getenv) {
-  const char* value = getenv("BEVATRON_BIND");
-  const std::string wanted = value == nullptr || *value == '\0' ? "auto" : value;
-  BEV_CHECK(wanted == "auto" || wanted == "none", Usage,
+  const std::string wanted = variable_text(getenv, "BEVATRON_BIND");
+  BEV_CHECK(wanted.empty() || wanted == "auto" || wanted == "none", Usage,
             "the environment variable BEVATRON_BIND is \"{}\"; legal is auto or none",
             wanted.substr(0, 80));
   if (wanted == "none")

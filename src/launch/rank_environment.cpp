@@ -1,11 +1,11 @@
 #include "launch/rank_environment.h"
 
-#include <charconv>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.h"
+#include "base/number_list.h"
 #include "launch/slurm_lists.h"
 
 namespace bev {
@@ -24,32 +24,24 @@ class Environment {
  public:
   explicit Environment(const Getenv& getenv) : getenv_(getenv) {}
 
-  std::string text(const char* name) const {
-    const char* value = getenv_(name);
-    return value == nullptr ? "" : value;
-  }
+  std::string text(const char* name) const { return variable_text(getenv_, name); }
   bool has(const char* name) const { return !text(name).empty(); }
 
-  std::optional<int64_t> number(const char* name, int64_t min, int64_t max) const {
+  template <class T>
+  std::optional<T> number(const char* name, T min, T max) const {
     const std::string value = text(name);
     if (value.empty()) return std::nullopt;
-    int64_t parsed = 0;
-    const char* end = value.data() + value.size();
-    const auto [stopped, error] = std::from_chars(value.data(), end, parsed);
-    BEV_CHECK(error == std::errc() && stopped == end && parsed >= min && parsed <= max, Usage,
+    const auto parsed = parse_number<T>(value, min, max);
+    BEV_CHECK(parsed, Usage,
               "the environment variable {} is \"{}\"; legal is a number from {} to {}", name,
               value.substr(0, 80), min, max);
     return parsed;
   }
-  std::optional<int> rank(const char* name) const { return small(number(name, 0, kMostRanks - 1)); }
-  std::optional<int> count(const char* name) const { return small(number(name, 1, kMostRanks)); }
-  std::optional<int> port(const char* name) const { return small(number(name, 1, kLastPort)); }
+  std::optional<int> rank(const char* name) const { return number<int>(name, 0, kMostRanks - 1); }
+  std::optional<int> count(const char* name) const { return number<int>(name, 1, kMostRanks); }
+  std::optional<int> port(const char* name) const { return number<int>(name, 1, kLastPort); }
 
  private:
-  static std::optional<int> small(std::optional<int64_t> value) {
-    return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
-  }
-
   const Getenv& getenv_;
 };
 
@@ -88,10 +80,10 @@ void check_numbers(const Numbers& n) {
 int64_t launcher_restarts(const Environment& env) {
   const char* name =
       env.has("TORCHELASTIC_RUN_ID") ? "TORCHELASTIC_RESTART_COUNT" : "BEVATRON_RESTART";
-  return env.number(name, 0, UINT32_MAX).value_or(0);
+  return env.number<int64_t>(name, 0, UINT32_MAX).value_or(0);
 }
 int64_t slurm_restarts(const Environment& env) {
-  return env.number("SLURM_RESTART_COUNT", 0, UINT32_MAX).value_or(0);
+  return env.number<int64_t>("SLURM_RESTART_COUNT", 0, UINT32_MAX).value_or(0);
 }
 
 RankEnvironment with_numbers(LaunchedBy by, const Numbers& n) {
@@ -100,12 +92,7 @@ RankEnvironment with_numbers(LaunchedBy by, const Numbers& n) {
           .rank = n.rank.value,
           .size = n.size.value,
           .local_rank = n.local_rank.value,
-          .local_size = n.local_size.value,
-          .master_host = {},
-          .master_port = 0,
-          .job = {},
-          .restarts = 0,
-          .words = {}};
+          .local_size = n.local_size.value};
 }
 
 // The number under `name`, which the launcher sets whenever it sets `because`.
@@ -177,7 +164,7 @@ const char* first_set(const Environment& env, std::initializer_list<const char*>
 // A task that srun started; not a shell that salloc or sbatch gave.
 std::optional<RankEnvironment> from_slurm(const Environment& env) {
   const char* step_name = first_set(env, {"SLURM_STEP_ID", "SLURM_STEPID"});
-  const auto step = env.number(step_name, 0, UINT32_MAX);
+  const auto step = env.number<int64_t>(step_name, 0, UINT32_MAX);
   if (!step || *step >= kFirstShellStep || !env.has("SLURM_PROCID")) return std::nullopt;
   const char* size_name = first_set(env, {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS", "SLURM_NPROCS"});
   const Named size = required(size_name, env.count(size_name), "SLURM_PROCID");
@@ -189,7 +176,7 @@ std::optional<RankEnvironment> from_slurm(const Environment& env) {
        .local_rank = local,
        .local_size = {"SLURM_STEP_TASKS_PER_NODE", tasks_of_this_node(env, size.value)}});
   const char* job_name = first_set(env, {"SLURM_JOB_ID", "SLURM_JOBID"});
-  const int64_t job = env.number(job_name, 0, UINT32_MAX).value_or(0);
+  const int64_t job = env.number<int64_t>(job_name, 0, UINT32_MAX).value_or(0);
   result.master_host = env.text("MASTER_ADDR");
   if (result.master_host.empty())
     result.master_host = result.local_size == result.size ? "127.0.0.1" : first_slurm_host(env);

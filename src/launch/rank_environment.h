@@ -16,18 +16,24 @@ struct RankEnvironment {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this machine
   // Where the first rank listens; empty under mpirun, where MPI itself tells.
-  std::string master_host;
+  std::string master_host{};
   int master_port = 0;
-  std::string job;       // the number of the job and of the restart: the same for all ranks
+  std::string job{};     // the number of the job and of the restart: the same for all ranks
   int64_t restarts = 0;  // how often the job has been started before this time
   // Of rank_binding.h: how many GPUs the ranks on this machine share out, the NUMA node of this
   // one's.
   int local_gpus = 0;
   std::optional<int> gpu_node{};
-  std::string words;  // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
+  std::string words{};  // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
 };
 
 using Getenv = std::function<const char*(const char*)>;
+
+// The value of an environment variable; empty when it is not set.
+inline std::string variable_text(const Getenv& getenv, const char* name) {
+  const char* value = getenv(name);
+  return value == nullptr ? "" : value;
+}
 
 // In this order: what mpirun of Open MPI, MPICH or Intel MPI sets; RANK and WORLD_SIZE (torchrun, a
 // PyTorchJob of Kubernetes, a script); what srun sets. RANK and WORLD_SIZE that say other numbers

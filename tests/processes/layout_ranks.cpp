@@ -142,8 +142,7 @@ int main_of_rank(const Arguments& a) {
   parallel.engine = a.engine;
   ProcessWorld process(
       *environment,
-      {.device = a.device,
-       .parallel = parallel,
+      {.parallel = parallel,
        .note = [](const std::string& text) { fmt::print(stderr, "note: {}\n", text); },
        .on_failure =
            [](const Failure& failure) {

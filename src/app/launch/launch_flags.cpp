@@ -122,10 +122,7 @@ class Given {
     if (flags_.has(flag)) return flags_.text(flag);
     return variable(torchruns_name(flag).c_str());
   }
-  std::string variable(const char* name) const {
-    const char* value = getenv_(name);
-    return value == nullptr ? "" : value;
-  }
+  std::string variable(const char* name) const { return variable_text(getenv_, name); }
   int number(std::string_view flag, int otherwise, int min, int max) const {
     const std::string value = text(flag);
     if (value.empty()) return otherwise;

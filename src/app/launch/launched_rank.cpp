@@ -35,8 +35,7 @@ namespace {
 }
 
 ProcessWorld::Options options_for(const Config& config, const Console& console, int rank) {
-  return {.device = config.device.kind,
-          .parallel = config.parallel,
+  return {.parallel = config.parallel,
           .note =
               [&console, rank](const std::string& text) {
                 console.log("bevatron: note: rank {}: {}\n", rank, text);
