@@ -101,26 +101,21 @@ void CoordinationClient::check_heartbeats(Time now) {
     if (is_ended() || !is_reading_ || rank() == 0) return;
   }
   const std::string time = seconds_text(silence_.silent_for(awake));
-  switch (silence_.look(awake)) {
-    case HeartbeatMonitor::News::Silent:
-      note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)),
-                           time, doing_of_first_));
-      break;
-    case HeartbeatMonitor::News::Over:
-      fail({.who = place(0),
-            .doing = doing_of_first_,
-            .why = format("it has been silent for {}", time)});
-      break;
-    case HeartbeatMonitor::News::None:
-    case HeartbeatMonitor::News::Again: break;
-  }
+  const HeartbeatMonitor::News news = silence_.look(awake);
+  if (news == HeartbeatMonitor::News::Silent)
+    note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)), time,
+                         doing_of_first_));
+  if (news == HeartbeatMonitor::News::Over)
+    fail({.who = place(0),
+          .doing = doing_of_first_,
+          .why = format("it has been silent for {}", time)});
 }
 
 void CoordinationClient::take(CoordinationMessage message) {
   if (auto* beat = std::get_if<HeartbeatMessage>(&message)) {
     doing_of_first_ = std::move(beat->doing);
   } else if (const auto* said = std::get_if<LogMessage>(&message)) {
-    note(said->text);
+    options_.log(said->text);
   } else if (const auto* failed = std::get_if<FailedMessage>(&message)) {
     fail(failed->failure);
   } else if (std::holds_alternative<AllFinishedMessage>(message)) {

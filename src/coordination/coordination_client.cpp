@@ -48,41 +48,21 @@ CoordinationClient::CoordinationClient(Options options)
             "the first rank listens, and no other");
   BEV_CHECK(options_.heartbeat.count() > 0, Internal, "a heartbeat of {} ms",
             options_.heartbeat.count());
+  if (!options_.log) options_.log = [](const std::string&) {};
   join();
   silence_.heard(awake_.at(steady_clock::now()));
   thread_ = std::thread([this] { watch(); });
 }
 
 void CoordinationClient::join() {
-  const auto note_it = [this](const std::string& text) { note(text); };
-  JoiningOptions joining{.host = options_.host,
-                         .port = options_.port,
-                         .secret = options_.secret,
-                         .hello = {.rank = options_.rank,
-                                   .size = options_.size,
-                                   .job = options_.job,
-                                   .host = cut(options_.own_host),
-                                   .pid = ::getpid()},
-                         .limit = options_.join_limit,
-                         .note = note_it};
   if (options_.rank == 0) {
     Socket listener(options_.listener->release());
     const Address here = address_here(listener.get());
-    joining.host = here.host();
-    joining.port = here.port();
-    server_ = std::make_unique<CoordinationServer>(
-        std::move(listener),
-        CoordinationServerOptions{.size = options_.size,
-                                  .secret = options_.secret,
-                                  .job = options_.job,
-                                  .join_limit = options_.join_limit,
-                                  .heartbeat = options_.heartbeat,
-                                  .heartbeat_timeout = options_.heartbeat_timeout,
-                                  .limit = options_.limit,
-                                  .log = note_it,
-                                  .activity = &activity_});
+    options_.host = here.host();
+    options_.port = here.port();
+    server_ = std::make_unique<CoordinationServer>(std::move(listener), options_, activity_);
   }
-  JoinedJob job = join_job(joining);
+  JoinedJob job = join_job(options_);
   connection_ = std::move(job.connection);
   places_ = std::move(job.places);
   early_messages_ = std::move(job.messages);
@@ -105,13 +85,9 @@ CoordinationClient::~CoordinationClient() {
   connection_.reset();
 }
 
-void CoordinationClient::note(const std::string& text) const {
-  if (options_.log) options_.log(text);
-}
-
 void CoordinationClient::note_of_first(const std::string& text) const {
   if (rank() == 1 && options_.note_of_first) return options_.note_of_first(text);
-  note(text);
+  options_.log(text);
 }
 
 const RankIdentity& CoordinationClient::place(int rank) const {
@@ -121,7 +97,7 @@ const RankIdentity& CoordinationClient::place(int rank) const {
 }
 
 void CoordinationClient::send(const CoordinationMessage& message) {
-  connection_->send(std::make_shared<const std::string>(encode(message)));
+  connection_->send(parcel_of(message));
   try {
     if (connection_->flush() || wants_out_) return;
     wants_out_ = true;

@@ -99,7 +99,6 @@ class CoordinationClient final : public KeyValueStore {
   };
 
   void join();
-  void note(const std::string& text) const;
   void note_of_first(const std::string& text) const;
 
   // With the lock held.

@@ -9,6 +9,7 @@
 
 #include "base/activity.h"
 #include "coordination/rank_text.h"
+#include "net/secure_link.h"
 
 namespace bev {
 
@@ -113,6 +114,9 @@ struct CoordinationMessage
 };
 
 std::string encode(const CoordinationMessage& message);
+inline Parcel parcel_of(const CoordinationMessage& message) {
+  return std::make_shared<const std::string>(encode(message));
+}
 // Accepts what encode() makes and nothing else; a Comm error says what is wrong.
 CoordinationMessage decode(std::string_view bytes);
 

@@ -20,19 +20,17 @@ constexpr size_t kStrangersLeast = 256;
 // A whole job may be strangers at once.
 size_t strangers_most(int size) { return std::max(kStrangersLeast, static_cast<size_t>(size) * 2); }
 
-Parcel parcel_of(const CoordinationMessage& message) {
-  return std::make_shared<const std::string>(encode(message));
-}
-
 }  // namespace
 
-CoordinationServer::CoordinationServer(Socket listener, CoordinationServerOptions options)
+CoordinationServer::CoordinationServer(Socket listener, const CoordinationClient::Options& options,
+                                       const Activity& activity)
     : PeerServer(std::move(listener), options.secret,
                  {.message_bytes = kMessageMost,
                   .strangers = strangers_most(options.size),
                   .tick = std::clamp(options.heartbeat / 2, milliseconds(5), milliseconds(500))},
                  options.log),
-      options_(std::move(options)),
+      options_(options),
+      activity_(activity),
       roster_(options_.size, options_.job),
       ranks_(static_cast<size_t>(options_.size)),
       next_note_(started_ + kFirstWaitNote) {
@@ -116,7 +114,7 @@ void CoordinationServer::lost(const Peer& peer) {
 }
 
 void CoordinationServer::tick(Time now) {
-  if (hub_ != nullptr) return hub_->tick(now, options_.activity->text());
+  if (hub_ != nullptr) return hub_->tick(now, activity_.text());
   if (gave_up_) return;
   const std::string missing = roster_.missing_text();
   if (now - started_ >= options_.join_limit) {

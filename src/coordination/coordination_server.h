@@ -3,8 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -12,24 +10,18 @@
 #include <vector>
 
 #include "base/activity.h"
+#include "coordination/coordination_client.h"
 #include "coordination/job_state.h"
 #include "coordination/rendezvous.h"
 #include "net/peer_server.h"
 
 namespace bev {
 
-struct CoordinationServerOptions {
-  int size = 1;
-  std::string secret, job;
-  std::chrono::milliseconds join_limit{}, heartbeat{}, heartbeat_timeout{}, limit{};
-  std::function<void(const std::string&)> log;  // never empty
-  const Activity* activity = nullptr;           // of this process; outlives the server
-};
-
 class CoordinationServer final : private PeerServer {
  public:
-  // Serves from a thread of its own.
-  CoordinationServer(Socket listener, CoordinationServerOptions options);
+  // Serves from a thread of its own. The options and the activity of this process outlive it.
+  CoordinationServer(Socket listener, const CoordinationClient::Options& options,
+                     const Activity& activity);
   // What was said last still goes out, as far as it does so quickly.
   ~CoordinationServer() override;
 
@@ -45,7 +37,8 @@ class CoordinationServer final : private PeerServer {
   void greet(Peer& peer, const CoordinationMessage& message);
   void begin_job();
 
-  CoordinationServerOptions options_;
+  const CoordinationClient::Options& options_;
+  const Activity& activity_;
   std::atomic<bool> stopped_{false};
   RendezvousRoster roster_;
   std::shared_ptr<JobState> hub_;  // when all have joined

@@ -46,13 +46,14 @@ JobState::JobState(const std::vector<RankIdentity>& places, const Limits& limits
 }
 
 void JobState::send(int rank, const CoordinationMessage& message) {
-  send_(rank, std::make_shared<const std::string>(encode(message)));
+  send_(rank, parcel_of(message));
 }
 
+// The process of the first rank may end as soon as it has the news of an end: it is told last.
 void JobState::send_all(const CoordinationMessage& message) {
-  const auto parcel = std::make_shared<const std::string>(encode(message));
-  for (const Member& each : members_)
-    if (!each.is_gone) send_(each.place.rank, parcel);
+  const Parcel parcel = parcel_of(message);
+  for (size_t i = members_.size(); i-- > 0;)
+    if (!members_[i].is_gone) send_(members_[i].place.rank, parcel);
 }
 
 void JobState::deny(const Barrier::Arrival& who, const std::string& why, bool is_bug) {
@@ -160,10 +161,7 @@ void JobState::take(int rank, const FinishMessage&, Time) {
                                [](const Member& each) { return each.is_finished; });
   if (!all || is_over()) return;
   is_finished_ = true;
-  // The process of the first rank may end as soon as it has the news: it is told last.
-  const auto parcel = std::make_shared<const std::string>(encode(AllFinishedMessage{}));
-  for (size_t i = members_.size(); i-- > 0;)
-    if (!members_[i].is_gone) send_(members_[i].place.rank, parcel);
+  send_all(AllFinishedMessage{});
 }
 
 void JobState::take(int rank, HeartbeatMessage message, Time) {
@@ -185,8 +183,8 @@ void JobState::lost(int rank, const std::string& why) {
 void JobState::declare(int rank, const std::string& doing, const std::string& why) {
   if (is_over()) return;
   is_failed_ = true;
-  const auto parcel = std::make_shared<const std::string>(
-      encode(FailedMessage{{.who = member(rank).place, .doing = cut(doing), .why = cut(why)}}));
+  const Parcel parcel =
+      parcel_of(FailedMessage{{.who = member(rank).place, .doing = cut(doing), .why = cut(why)}});
   // The one that failed may end when it knows that the others do, and the process of the first rank
   // when it has the news: they are told last.
   for (const Member& each : members_)
@@ -211,17 +209,12 @@ void JobState::check_heartbeats(std::chrono::nanoseconds now) {
   for (Member& each : members_) {
     if (each.is_finished || each.is_gone) continue;
     const std::string time = seconds_text(each.watch.silent_for(now));
-    switch (each.watch.look(now)) {
-      case HeartbeatMonitor::News::Silent:
-        send_all(LogMessage{cut(format("{} has been silent for {}; it was doing: {}",
-                                       place_text(each.place), time, each.doing))});
-        break;
-      case HeartbeatMonitor::News::Over:
-        declare(each.place.rank, each.doing, format("it has been silent for {}", time));
-        return;
-      case HeartbeatMonitor::News::None:
-      case HeartbeatMonitor::News::Again: break;
-    }
+    const HeartbeatMonitor::News news = each.watch.look(now);
+    if (news == HeartbeatMonitor::News::Silent)
+      send_all(LogMessage{cut(format("{} has been silent for {}; it was doing: {}",
+                                     place_text(each.place), time, each.doing))});
+    if (news == HeartbeatMonitor::News::Over)
+      return declare(each.place.rank, each.doing, format("it has been silent for {}", time));
   }
 }
 

@@ -75,9 +75,6 @@ class Barrier {
   Time since_{};
 };
 
-// A message as bytes, the same for all who get it.
-using Parcel = std::shared_ptr<const std::string>;
-
 class JobState {
  public:
   using Time = std::chrono::steady_clock::time_point;

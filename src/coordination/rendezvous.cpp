@@ -1,10 +1,8 @@
 #include "coordination/rendezvous.h"
 
-#include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <thread>
 
@@ -56,7 +54,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kHandshakeLimit{5000};
 constexpr milliseconds kFirstPause{20}, kLongestPause{1000};
 constexpr milliseconds kFirstNote{2000}, kNextNote{10000};
 // The server says who is missing when its own limit passes; it may have begun a little later.
@@ -64,20 +61,22 @@ constexpr milliseconds kGrace{2000};
 
 class Joining {
  public:
-  explicit Joining(const JoiningOptions& options)
+  explicit Joining(const CoordinationClient::Options& options)
       : o_(options),
-        secret_(options.secret),
         there_(host_and_port(options.host, options.port)),
-        deadline_(steady_clock::now() + options.limit) {}
+        deadline_(steady_clock::now() + options.join_limit) {}
 
   JoinedJob join() {
     milliseconds pause = kFirstPause;
     for (;;) {
-      if (try_handshake() && wait_for_all()) return std::move(job_);
+      job_.connection =
+          connect_securely(o_.host, o_.port, HmacKey(o_.secret), kMessageMost, deadline_,
+                           format("rank {} cannot join at {}", o_.rank, there_), why_);
+      if (job_.connection != nullptr && wait_for_all()) return std::move(job_);
       note_failure();
       const auto left = deadline_ - steady_clock::now();
       BEV_CHECK(left.count() > 0, Comm, "rank {} cannot reach the first rank at {} within {}: {}",
-                o_.hello.rank, there_, seconds_text(o_.limit), why_);
+                o_.rank, there_, seconds_text(o_.join_limit), why_);
       std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(pause, left));
       pause = std::min(2 * pause, kLongestPause);
     }
@@ -88,74 +87,7 @@ class Joining {
     const SteadyTime now = steady_clock::now();
     if (now < next_note_) return;
     next_note_ = now + kNextNote;
-    o_.note(
-        format("rank {} cannot reach the first rank at {} yet: {}", o_.hello.rank, there_, why_));
-  }
-
-  // Whether the server has proved itself. False: `why_` says why it may do so later.
-  bool try_handshake() {
-    std::vector<Address> addresses;
-    try {
-      addresses = resolve(o_.host, o_.port);
-    } catch (const Error& error) {
-      why_ = error.what();
-      return false;
-    }
-    const SteadyTime until = std::min(deadline_, steady_clock::now() + kHandshakeLimit);
-    Socket socket = try_to_connect(addresses, until, why_);
-    if (!socket.is_open()) return false;
-    job_.connection = std::make_unique<SecureConnection>(std::move(socket), LinkRole::Client,
-                                                         secret_, kMessageMost);
-    SecureConnection& connection = *job_.connection;
-    uint64_t read = 0;
-    try {
-      while (!connection.is_open()) {
-        const bool is_closed = !step(until);
-        read = connection.bytes_read();
-        if (is_closed || steady_clock::now() >= until) {
-          why_ = is_closed ? "it closed the connection at once" : "it does not answer";
-          return false;
-        }
-      }
-    } catch (const Error& error) {
-      // Bytes that make no sense will make none later; a connection that breaks may hold next time.
-      if (connection.bytes_read() > read)
-        throw Error(ErrorKind::Comm,
-                    format("rank {} cannot join at {}: {}", o_.hello.rank, there_, error.what()));
-      why_ = error.what();
-      return false;
-    }
-    return true;
-  }
-
-  // Sends, waits and reads once. False: the other end has closed.
-  bool step(SteadyTime until) {
-    SecureConnection& connection = *job_.connection;
-    const bool is_done = connection.flush();
-    const auto left = std::chrono::ceil<milliseconds>(until - steady_clock::now());
-    pollfd entry{.fd = connection.descriptor(),
-                 .events = static_cast<short>(POLLIN | (is_done ? 0 : POLLOUT)),
-                 .revents = 0};
-    const int ready =
-        ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1000)));
-    BEV_CHECK(ready >= 0 || errno == EINTR, Comm, "poll: {}", std::strerror(errno));
-    if (ready <= 0) return true;
-    try {
-      return connection.receive([&](std::string bytes) { take(std::move(bytes)); }) ==
-             Reading::Waits;
-    } catch (const Error&) {
-      say_goodbye();
-      throw;
-    }
-  }
-
-  // The other end is told that the secrets differ, if it still listens.
-  bool say_goodbye() const {
-    try {
-      return job_.connection->flush();
-    } catch (const Error&) {
-      return false;
-    }
+    o_.log(format("rank {} cannot reach the first rank at {} yet: {}", o_.rank, there_, why_));
   }
 
   void take(std::string bytes) {
@@ -170,7 +102,7 @@ class Joining {
     } else if (auto* waiting = std::get_if<WaitingMessage>(&message)) {
       missing_ = std::move(waiting->missing);
     } else if (auto* joined = std::get_if<JoinedMessage>(&message)) {
-      BEV_CHECK(joined->places.size() == static_cast<size_t>(o_.hello.size), Comm,
+      BEV_CHECK(joined->places.size() == static_cast<size_t>(o_.size), Comm,
                 "the first rank says that the job has {} ranks", joined->places.size());
       job_.places = std::move(joined->places);
       is_joined_ = true;
@@ -182,12 +114,18 @@ class Joining {
   // Whether all have joined. False: the server, perhaps beset by strangers, has closed the
   // connection without a word.
   bool wait_for_all() {
-    job_.connection->send(std::make_shared<const std::string>(encode(o_.hello)));
+    job_.connection->send(parcel_of(HelloMessage{.rank = o_.rank,
+                                                 .size = o_.size,
+                                                 .job = o_.job,
+                                                 .host = cut(o_.own_host),
+                                                 .pid = ::getpid()}));
     const SteadyTime until = deadline_ + kGrace;
     for (;;) {
       bool is_closed = false;
       try {
-        is_closed = !step(until);
+        is_closed = job_.connection->exchange(until, [&](std::string bytes) {
+          take(std::move(bytes));
+        }) == Reading::Closed;
         why_ = "it closed the connection at once";
       } catch (const Error& error) {
         if (is_noticed_) throw;
@@ -195,18 +133,17 @@ class Joining {
         why_ = error.what();
       }
       if (is_joined_) return true;
-      BEV_CHECK(!refusal_, Comm, "rank {} is refused by the first rank at {}: {}", o_.hello.rank,
-                there_, *refusal_);
+      BEV_CHECK(!refusal_, Comm, "rank {} is refused by the first rank at {}: {}", o_.rank, there_,
+                *refusal_);
       BEV_CHECK(!is_closed || !is_noticed_, Comm,
                 "the first rank at {} closed the connection before all had joined", there_);
       if (is_closed) return false;
-      BEV_CHECK(steady_clock::now() < until, Comm, "rank {} has waited {} for {}", o_.hello.rank,
-                seconds_text(o_.limit), missing_.empty() ? "the other ranks" : missing_);
+      BEV_CHECK(steady_clock::now() < until, Comm, "rank {} has waited {} for {}", o_.rank,
+                seconds_text(o_.join_limit), missing_.empty() ? "the other ranks" : missing_);
     }
   }
 
-  const JoiningOptions& o_;
-  HmacKey secret_;
+  const CoordinationClient::Options& o_;
   std::string there_;
   SteadyTime deadline_, next_note_ = steady_clock::now() + kFirstNote;
   std::string why_, missing_;
@@ -218,6 +155,6 @@ class Joining {
 
 }  // namespace
 
-JoinedJob join_job(const JoiningOptions& options) { return Joining(options).join(); }
+JoinedJob join_job(const CoordinationClient::Options& options) { return Joining(options).join(); }
 
 }  // namespace bev

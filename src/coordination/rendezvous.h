@@ -1,12 +1,11 @@
 // Rendezvous: which ranks have joined, and how a rank joins.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "coordination/coordination_client.h"
 #include "coordination/coordination_messages.h"
 #include "net/secure_link.h"
 
@@ -35,15 +34,6 @@ class RendezvousRoster {
 
 // How a rank gets to the server: connects, proves itself, says who it is, waits for the others.
 
-struct JoiningOptions {
-  std::string host;
-  int port = 0;
-  std::string secret;
-  HelloMessage hello;
-  std::chrono::milliseconds limit{};
-  std::function<void(const std::string&)> note;  // never empty
-};
-
 struct JoinedJob {
   std::unique_ptr<SecureConnection> connection;
   std::vector<RankIdentity> places;
@@ -52,6 +42,6 @@ struct JoinedJob {
 };
 
 // A Comm error says why not.
-JoinedJob join_job(const JoiningOptions& options);
+JoinedJob join_job(const CoordinationClient::Options& options);
 
 }  // namespace bev

@@ -1,7 +1,5 @@
 #include "launch/node_client.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <utility>
 
@@ -17,7 +15,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kConnectLimit{2000}, kHandshakeLimit{5000};
 constexpr milliseconds kFirstPause{50}, kLongestPause{1000};
 constexpr milliseconds kFirstNote{2000}, kNextNote{30000};
 
@@ -30,7 +27,10 @@ int NodeClient::join(const Options& options, const SignalQueue& signals) {
   auto next_note = started + kFirstNote;
   milliseconds pause_for = kFirstPause;
   for (std::string why;;) {
-    if (try_to_join(options, why)) break;
+    connection_ = connect_securely(options.host, options.port, HmacKey(options.secret),
+                                   kMachineMessageMost, started + options.limit,
+                                   format("cannot join the first machine at {}", there_), why);
+    if (connection_ != nullptr) break;
     const auto now = steady_clock::now();
     BEV_CHECK(now - started < options.limit, Comm,
               "the launcher of the first machine is not at {} after {} s: {}; the same command "
@@ -47,45 +47,6 @@ int NodeClient::join(const Options& options, const SignalQueue& signals) {
   say(options.hello);
   note_(format("at the first machine, {}, as machine {}", there_, options.hello.number));
   return 0;
-}
-
-// False: it may succeed later.
-bool NodeClient::try_to_join(const Options& options, std::string& why) {
-  std::vector<Address> addresses;
-  try {
-    addresses = resolve(options.host, options.port);
-  } catch (const Error& error) {
-    why = error.what();
-    return false;
-  }
-  Socket socket = try_to_connect(addresses, steady_clock::now() + kConnectLimit, why);
-  if (!socket.is_open()) return false;
-  connection_ = std::make_unique<SecureConnection>(std::move(socket), LinkRole::Client,
-                                                   HmacKey(options.secret), kMachineMessageMost);
-  const auto until = steady_clock::now() + kHandshakeLimit;
-  while (!connection_->is_open()) {
-    if (steady_clock::now() >= until) {
-      why = "it does not answer";
-      return false;
-    }
-    try {
-      connection_->flush();
-      pollfd watched{.fd = connection_->descriptor(), .events = POLLIN, .revents = 0};
-      ::poll(&watched, 1, 200);
-      const Reading reading = connection_->receive([](const std::string&) {});
-      if (reading == Reading::Closed && !connection_->is_open()) {
-        why = "it closed the connection at once";
-        return false;
-      }
-    } catch (const Error& error) {
-      // Bytes that make no sense will make none later; a connection that breaks may hold next time.
-      BEV_CHECK(connection_->bytes_read() == 0, Comm, "cannot join the first machine at {}: {}",
-                there_, error.what());
-      why = error.what();
-      return false;
-    }
-  }
-  return true;
 }
 
 void NodeClient::look() {

@@ -41,7 +41,6 @@ class NodeClient final : public PollSource {
   const std::optional<NodeJobEnd>& over() const { return over_; }
 
  private:
-  bool try_to_join(const Options& options, std::string& why);
   void take(const NodeMessage& message);
   void say(const NodeMessage& message);
   void lose(const std::string& why);

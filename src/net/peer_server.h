@@ -25,7 +25,6 @@ class PeerServer {
 
  protected:
   using Time = std::chrono::steady_clock::time_point;
-  using Parcel = std::shared_ptr<const std::string>;
   struct Peer {
     uint64_t id = 0;
     SecureConnection connection;

@@ -2,6 +2,7 @@
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -218,7 +219,7 @@ std::optional<std::string> SecureLink::next() {
   return std::nullopt;
 }
 
-void SecureLink::send(std::shared_ptr<const std::string> message) {
+void SecureLink::send(Parcel message) {
   BEV_CHECK(is_open_ && message->size() <= UINT32_MAX, Internal, "a message of {} bytes",
             message->size());
   messages_.push_back(std::move(message));
@@ -255,7 +256,8 @@ std::string_view SecureLink::outgoing() {
 namespace {
 
 constexpr size_t kReadAtOnce = size_t{64} << 10;
-constexpr int kFairShare = 8;  // reads before others have their turn
+constexpr std::chrono::seconds kHandshakeLimit{5};  // with the connecting before it
+constexpr int kFairShare = 8;                       // reads before others have their turn
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -291,7 +293,58 @@ bool SecureConnection::flush() {
   }
 }
 
+Reading SecureConnection::exchange(SteadyTime until, FunctionRef<void(std::string message)> take) {
+  const bool is_done = flush();
+  const int failure = wait_for(socket_.get(), is_done ? POLLIN : POLLIN | POLLOUT, until);
+  BEV_CHECK(failure == 0 || failure == EAGAIN, Comm, "poll: {}", std::strerror(failure));
+  if (failure != 0) return Reading::Waits;
+  try {
+    return receive(take);
+  } catch (const Error&) {
+    // The other end is told that the secrets differ, if it still listens.
+    try {
+      flush();
+    } catch (const Error&) {
+      // The first error counts.
+    }
+    throw;
+  }
+}
+
 void SecureConnection::close_sending() { ::shutdown(socket_.get(), SHUT_WR); }
+
+std::unique_ptr<SecureConnection> connect_securely(const std::string& host, int port,
+                                                   const HmacKey& secret, size_t message_most,
+                                                   SteadyTime deadline, const std::string& failure,
+                                                   std::string& why) {
+  std::unique_ptr<SecureConnection> connection;
+  uint64_t read = 0;
+  try {
+    const std::vector<Address> addresses = resolve(host, port);
+    const SteadyTime until = std::min(deadline, std::chrono::steady_clock::now() + kHandshakeLimit);
+    Socket socket = try_to_connect(addresses, until, why);
+    if (!socket.is_open()) return nullptr;
+    connection = std::make_unique<SecureConnection>(std::move(socket), LinkRole::Client, secret,
+                                                    message_most);
+    while (!connection->is_open()) {
+      read = connection->bytes_read();
+      const bool is_closed =
+          connection->exchange(until, [](const std::string&) {}) == Reading::Closed;
+      if (is_closed || std::chrono::steady_clock::now() >= until) {
+        why = is_closed ? "it closed the connection at once" : "it does not answer";
+        return nullptr;
+      }
+    }
+  } catch (const Error& error) {
+    if (error.kind != ErrorKind::Comm) throw;
+    // Bytes that make no sense will make none later; a connection that breaks may hold next time.
+    BEV_CHECK(connection == nullptr || connection->bytes_read() == read, Comm, "{}: {}", failure,
+              error.what());
+    why = error.what();
+    return nullptr;
+  }
+  return connection;
+}
 
 namespace {
 

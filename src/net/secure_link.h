@@ -24,6 +24,9 @@ enum class LinkRole : uint8_t { Client, Server };
 // Of all that is said on a link; ends of different versions refuse each other.
 inline constexpr std::string_view kLinkVersion = "bevctl02";
 
+// A message as bytes, the same for all who get it.
+using Parcel = std::shared_ptr<const std::string>;
+
 // Once it is open, one thread may receive while another sends.
 class SecureLink {
  public:
@@ -44,7 +47,7 @@ class SecureLink {
   std::optional<std::string> next();
 
   // REQUIRES: it is open.
-  void send(std::shared_ptr<const std::string> message);
+  void send(Parcel message);
   // What is to be written to the socket now; empty when there is nothing.
   std::string_view outgoing();
   // So much of it was.
@@ -64,7 +67,7 @@ class SecureLink {
   std::string in_;  // decrypted
   size_t in_at_ = 0;
   // Of the end that sends.
-  std::deque<std::shared_ptr<const std::string>> messages_;
+  std::deque<Parcel> messages_;
   size_t message_at_ = 0;  // of the first: bytes that are encrypted, its length among them
   std::string out_;
   size_t out_at_ = 0;
@@ -92,7 +95,9 @@ class SecureConnection {
   // error says what is wrong with the connection or the other end.
   Reading receive(FunctionRef<void(std::string message)> take);
 
-  void send(std::shared_ptr<const std::string> message) { link_.send(std::move(message)); }
+  void send(Parcel message) { link_.send(std::move(message)); }
+  // Writes what it can, waits for the other end, at most a second and until `until`, and receives.
+  Reading exchange(SteadyTime until, FunctionRef<void(std::string message)> take);
   // Writes what the socket takes at once. False: some is left. A Comm error as above.
   bool flush();
   // Says that nothing more comes from here.
@@ -103,6 +108,14 @@ class SecureConnection {
   SecureLink link_;
   uint64_t bytes_read_ = 0;
 };
+
+// Connects to a server and shakes hands with it, within 5 s. Null: it may work later; `why` says
+// what failed. A Comm error begins with `failure`: the other end will never be a server with this
+// secret.
+std::unique_ptr<SecureConnection> connect_securely(const std::string& host, int port,
+                                                   const HmacKey& secret, size_t message_most,
+                                                   SteadyTime deadline, const std::string& failure,
+                                                   std::string& why);
 
 // Notes about strangers: the first few one by one, then how many.
 

@@ -38,17 +38,10 @@ namespace {
 
 // Errno, 0 when it stands.
 int wait_for_connection(int socket, SteadyTime deadline) {
-  for (;;) {
-    const auto left =
-        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd entry{.fd = socket, .events = POLLOUT, .revents = 0};
-    const int ready =
-        ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1000)));
-    if (ready < 0 && errno != EINTR) return errno;
-    if (ready > 0) break;
-    if (left.count() <= 0) return ETIMEDOUT;
-  }
   int failure = 0;
+  while ((failure = wait_for(socket, POLLOUT, deadline)) == EAGAIN)
+    if (std::chrono::steady_clock::now() >= deadline) return ETIMEDOUT;
+  if (failure != 0) return failure;
   socklen_t size = sizeof failure;
   if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &failure, &size) != 0) return errno;
   return failure;
@@ -61,6 +54,15 @@ bool is_connected_to_itself(int socket) {
 }
 
 }  // namespace
+
+int wait_for(int socket, int events, SteadyTime deadline) {
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  pollfd entry{.fd = socket, .events = static_cast<short>(events), .revents = 0};
+  const int ready = ::poll(&entry, 1, static_cast<int>(std::clamp<int64_t>(left.count(), 0, 1000)));
+  if (ready > 0) return 0;
+  return ready == 0 || errno == EINTR ? EAGAIN : errno;
+}
 
 void make_quick(int socket) {
   const int on = 1;

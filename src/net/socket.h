@@ -37,6 +37,10 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 // then says what the system said. The socket does not block and sends small pieces at once.
 Socket try_to_connect(const std::vector<Address>& addresses, SteadyTime deadline, std::string& why);
 
+// Waits for events of poll(2), at most a second and until the deadline. 0: there is one. EAGAIN:
+// not yet; else errno.
+int wait_for(int socket, int events, SteadyTime deadline);
+
 // Does not wait for full segments, does not block.
 void make_quick(int socket);
 
