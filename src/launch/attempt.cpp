@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 
@@ -102,7 +103,7 @@ std::string Attempt::others(size_t culprit) const {
 
 // Milliseconds until something is due; -1: nothing is.
 int Attempt::next_wait() const {
-  const int aside = side_ == nullptr ? -1 : side_->patience();
+  const int aside = side_ == nullptr ? -1 : PollSource::kPatience;
   if (!due_) return aside;
   const int here = std::clamp(static_cast<int>((*due_ - seconds_now()) * 1000) + 1, 0, 60000);
   return aside < 0 ? here : std::min(here, aside);
@@ -187,14 +188,23 @@ bool asks_for_the_end(int signal) {
   return signal == SIGINT || signal == SIGTERM || signal == SIGHUP;
 }
 
-int pause(const SignalQueue& signals, std::chrono::milliseconds duration) {
-  const double until = seconds_now() + std::chrono::duration<double>(duration).count();
+int wait_once(const SignalQueue& signals, PollSource* side, int milliseconds) {
+  std::array<pollfd, 2> watched{
+      {{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
+       {.fd = side == nullptr ? -1 : side->descriptor(), .events = POLLIN, .revents = 0}}};
+  if (side != nullptr) milliseconds = std::min(milliseconds, PollSource::kPatience);
+  ::poll(watched.data(), watched.size(), milliseconds);
+  if (side != nullptr) side->look();
+  return signals.next_request();
+}
+
+int pause(const SignalQueue& signals, std::chrono::milliseconds duration, PollSource* side) {
+  const double until = seconds_now() + in_seconds(duration);
   for (;;) {
     const double left = until - seconds_now();
     if (left <= 0) return 0;
-    pollfd watched{.fd = signals.descriptor(), .events = POLLIN, .revents = 0};
-    ::poll(&watched, 1, static_cast<int>(left * 1000) + 1);
-    if (const int signal = signals.next_request()) return signal;
+    if (const int signal = wait_once(signals, side, static_cast<int>(left * 1000) + 1))
+      return signal;
   }
 }
 

@@ -40,24 +40,29 @@ class SignalQueue {
 // SIGINT, SIGTERM and SIGHUP; ranks decide what SIGUSR1 and SIGUSR2 mean.
 bool asks_for_the_end(int signal);
 
-// Waits; returns the signal that ended the wait early, 0 when none did.
-int pause(const SignalQueue& signals, std::chrono::milliseconds duration);
-
 // What a launcher looks after beside its ranks and its signals.
 
 class PollSource {
  public:
   virtual ~PollSource() = default;
 
+  // Milliseconds after which it is looked at even when there is nothing to read.
+  static constexpr int kPatience = 1000;
+
   // Can be read when there is something to look at.
   virtual int descriptor() const = 0;
-  // Milliseconds after which it wants to be looked at even so.
-  virtual int patience() const = 0;
   // Does what there is to do, without waiting.
   virtual void look() = 0;
   // Why the ranks of this machine must end; empty: they need not.
   virtual std::string end_wanted() const = 0;
 };
+
+// Waits for a signal, something of `side`, which may be absent, or some milliseconds, and looks at
+// `side`. Returns a signal that asks for the end, 0 when none does.
+int wait_once(const SignalQueue& signals, PollSource* side, int milliseconds);
+// Waits; returns the signal that ended the wait early, 0 when none did.
+int pause(const SignalQueue& signals, std::chrono::milliseconds duration,
+          PollSource* side = nullptr);
 
 using LaunchNote = std::function<void(const std::string&)>;
 

@@ -1,6 +1,5 @@
 #include "launch/elastic_supervisor.h"
 
-#include <poll.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -18,18 +17,6 @@
 namespace bev {
 
 namespace {
-
-std::string signal_name(int signal) { return format("SIG{}", ::sigabbrev_np(signal)); }
-
-// Waits for something to look at, a signal, or some milliseconds. Returns a signal that asks for
-// the end, 0 when none does.
-int wait_aside(const SignalQueue& signals, PollSource& side, int milliseconds) {
-  std::array<pollfd, 2> watched{{{.fd = signals.descriptor(), .events = POLLIN, .revents = 0},
-                                 {.fd = side.descriptor(), .events = POLLIN, .revents = 0}}};
-  ::poll(watched.data(), watched.size(), std::min(milliseconds, side.patience()));
-  side.look();
-  return signals.next_request();
-}
 
 NodeHello hello_of(const LaunchJob& job, const ElasticJob& elastic) {
   return {.number = elastic.number,
@@ -68,7 +55,8 @@ class FirstMachine {
         const std::string words = format("{}\n  {}{}", end.report, here_text(left), verdict.words);
         if (!verdict.again) return end_job({.code = end.code, .words = words});
         say_everywhere(words);
-        if (const int signal = rest(verdict.wait)) return end_job(by_signal(signal));
+        if (const int signal = pause(signals_, verdict.wait, &host_))
+          return end_job(by_signal(signal));
       }
     } catch (const Error& error) {
       host_.end_job({.code = exit_code(error.kind),
@@ -92,13 +80,6 @@ class FirstMachine {
   void say_everywhere(const std::string& text) {
     note_(text);
     host_.tell(text);
-  }
-
-  int rest(std::chrono::milliseconds duration) {
-    const double until = seconds_now() + in_seconds(duration);
-    while (seconds_now() < until)
-      if (const int signal = wait_aside(signals_, host_, 100)) return signal;
-    return 0;
   }
 
   std::string count_text(int machines) const {
@@ -147,7 +128,7 @@ class FirstMachine {
         note_(format("{}; waiting for at least {}", here_text(present), elastic_.least));
       }
       noted = present;
-      if (const int signal = wait_aside(signals_, host_, 100)) return by_signal(signal);
+      if (const int signal = wait_once(signals_, &host_, 100)) return by_signal(signal);
     }
   }
 
@@ -204,7 +185,7 @@ class FirstMachine {
     const double patience = in_seconds(job_.until_asked) + in_seconds(job_.until_killed) + 10;
     std::optional<double> until;
     while (!host_.all_ended()) {
-      if (const int signal = wait_aside(signals_, host_, 100)) end.asked_by = signal;
+      if (const int signal = wait_once(signals_, &host_, 100)) end.asked_by = signal;
       const bool has_failed = end.code != 0 || !host_.end_wanted().empty() || end.asked_by != 0;
       if (has_failed && !until) until = seconds_now() + patience;
       if (until && seconds_now() >= *until) host_.give_up_the_silent();
@@ -261,7 +242,7 @@ int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& 
                                     signals))
     return 128 + signal;
   for (;;) {
-    if (const int signal = wait_aside(signals, guest, 1000)) return 128 + signal;
+    if (const int signal = wait_once(signals, &guest, 1000)) return 128 + signal;
     if (guest.over()) {
       if (guest.over()->code != 0) note(guest.over()->words);
       return guest.over()->code;

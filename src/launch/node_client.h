@@ -29,7 +29,6 @@ class NodeClient final : public PollSource {
 
   // REQUIRES of all below: joined.
   int descriptor() const override { return connection_->descriptor(); }
-  int patience() const override { return 1000; }
   void look() override;
   std::string end_wanted() const override;
 

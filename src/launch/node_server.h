@@ -27,7 +27,6 @@ class NodeServer final : public PollSource, private PeerServer {
   explicit NodeServer(Options options);
 
   int descriptor() const override { return epoll_descriptor(); }
-  int patience() const override { return 1000; }
   void look() override { serve(std::chrono::milliseconds(0)); }
   // Why an attempt cannot go on: a machine that takes part has failed or is gone.
   std::string end_wanted() const override { return failure_; }

@@ -52,15 +52,19 @@ std::vector<std::string> last_lines_of(const std::filesystem::path& path) {
 
 }  // namespace
 
+std::string signal_name(int signal) {
+  const char* name = ::sigabbrev_np(signal);
+  return format("SIG{}", name == nullptr ? "?" : name);
+}
+
 std::string exit_status_text(int status, bool is_own_program) {
   if (WIFEXITED(status)) {
     const int code = WEXITSTATUS(status);
     return format("exit code {}{}", code, is_own_program ? own_error_name(code) : "");
   }
   const int signal = WTERMSIG(status);
-  const char* name = ::sigabbrev_np(signal);
   const char* hint = signal == SIGKILL ? ", which the system also sends where memory runs out" : "";
-  return format("killed by signal {} (SIG{}){}", signal, name == nullptr ? "?" : name, hint);
+  return format("killed by signal {} ({}){}", signal, signal_name(signal), hint);
 }
 
 SupervisedRanks::SupervisedRanks(const LaunchJob& job, int attempt, const sigset_t& signals)

@@ -75,6 +75,9 @@ class SupervisedRanks {
   size_t ended_ = 0;
 };
 
+// "SIGTERM".
+std::string signal_name(int signal);
+
 // "exit code 3 (data error)", "killed by signal 9 (SIGKILL)".
 std::string exit_status_text(int status, bool is_own_program);
 

@@ -1,7 +1,5 @@
 #include "launch/supervisor.h"
 
-#include <cstring>
-
 #include "base/check.h"
 #include "launch/restart_policy.h"
 #include "net/socket.h"
@@ -16,7 +14,7 @@ int supervise(const LaunchJob& job, const LaunchNote& note) {
   for (int number = 0;; ++number) {
     const AttemptEnd end = Attempt(job, number, signals, note).run();
     if (end.code == 0 || end.asked_by != 0) {
-      if (end.code != 0) note(format("ended by SIG{}", ::sigabbrev_np(end.asked_by)));
+      if (end.code != 0) note("ended by " + signal_name(end.asked_by));
       return end.code;
     }
     const RestartPolicy::Verdict verdict = policy.after(end);
