@@ -1,7 +1,5 @@
 #include "coordination/coordination_client.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/check.h"

@@ -1,10 +1,7 @@
 #include "launch/elastic_supervisor.h"
 
-#include <sys/wait.h>
-
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <numeric>
 
 #include "base/check.h"

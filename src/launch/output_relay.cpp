@@ -1,6 +1,5 @@
 #include "launch/output_relay.h"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>

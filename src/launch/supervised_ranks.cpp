@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 #include <string_view>
 
 #include "base/check.h"
