@@ -22,8 +22,6 @@ inline size_t query_sums_bytes(const ops::AttentionBackward& a) {
   return static_cast<size_t>(a.q.shape[0] * a.q.shape[1]) * sizeof(SoftmaxDelta);
 }
 
-void compute_query_sums(Exec& ex, const ops::AttentionBackward& a, SoftmaxDelta* rows);
-
 // dq as a sum in f32 in device memory, to which blocks that own keys add in the order in which they
 // come.
 

@@ -1,5 +1,4 @@
-// GEMM kernels of this program: fallback, small M, small M in shared memory, medium M, bias
-// gradient.
+// GEMM kernels of this program: fallback, small M, medium M, bias gradient.
 #pragma once
 
 #include "ops/matmul.h"
@@ -30,17 +29,6 @@ bool has_few_normed_rows(const ops::Matmul& m);
 // ops::activate would. REQUIRES: fits_small_m(m), with a norm has_few_normed_rows(m); out has
 // elements.
 void gemm_small_m(Exec& ex, const ops::Matmul& m);
-
-// Products of at most eight rows, or of one that is normalised on the way, with a matrix that is
-// not very deep: a block has whole rows of the matrix in its shared memory, which arrive while
-// kernels before it still run. Shared memory holds more of a matrix than registers do, and so
-// little is left to wait for.
-
-// Whether gemm_small_m_smem() serves m, with m.norm if that is present. REQUIRES: fits_small_m(m).
-bool fits_small_m_smem(const ops::Matmul& m);
-
-// As gemm_small_m(). REQUIRES: fits_small_m_smem(m).
-void gemm_small_m_smem(Exec& ex, const ops::Matmul& m);
 
 // Products of some dozens of rows with a matrix that is not very large, as generation for many has
 // them. Such a product is over so soon that the time between kernels counts: this one begins while

@@ -1,5 +1,6 @@
 #include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/gemm/gemm_small_m_problem.cuh"
+#include "ops/cuda/primitives/cp_async.cuh"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 
 namespace bev::cuda {
@@ -106,6 +107,182 @@ void launch(Exec& ex, const SmallMProblem<T, Out>& p) {
   } else {
     run.template operator()<1, 4, 16>();
   }
+}
+
+// Small M in shared memory: at most eight rows, or one that is normalised by every block, times a
+// matrix that is not very deep. A block has whole rows of the matrix in its shared memory, which
+// arrive while kernels before it still run. Shared memory holds more of a matrix than registers do,
+// and so little is left to wait for.
+
+constexpr int kMostStagedRows = 8;
+
+// Where a row begins in shared memory: eight rows, 64 bytes of each, meet in no bank.
+template <class T>
+constexpr int row_stride(int depth) {
+  constexpr int kBanks = 128 / sizeof(T);
+  return (depth + kBanks - 1) / kBanks * kBanks + kBanks / 2;
+}
+
+// Of the row of a, one group at most for each thread: every block normalises it by itself, which
+// takes less time than another kernel would.
+template <class T, int kWarps>
+struct RowNormer {
+  Group<T> weight, bias;
+
+  __device__ __forceinline__ static int column() { return static_cast<int>(threadIdx.x) * kGroup; }
+  template <class Out>
+  __device__ __forceinline__ void load(const SmallMProblem<T, Out>& p) {
+    if (column() >= p.depth) return;
+    weight = load_wide(p.norm_weight + column());
+    if (p.norm_bias != nullptr) bias = load_wide(p.norm_bias + column());
+  }
+  // Over the block.
+  __device__ __forceinline__ static float sum(float value, float (&shared)[kWarps]) {
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2)
+      value += __shfl_xor_sync(kAllLanes, value, distance);
+    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = value;
+    __syncthreads();
+    float all = 0;
+#pragma unroll
+    for (const float of_warp : shared) all += of_warp;
+    return all;
+  }
+  template <class Out>
+  __device__ __forceinline__ void run(const SmallMProblem<T, Out>& p, T* to,
+                                      float (&shared)[2][kWarps]) const {
+    const float per_depth = 1.0f / static_cast<float>(p.depth);
+    const bool has = column() < p.depth;
+    const Group<T> x = has ? load_wide(p.a + column()) : Group<T>{};
+    float mean = 0, squares = 0;
+    if (p.is_centred) {
+#pragma unroll
+      for (int j = 0; j < kGroup; ++j) mean += x[j];
+      mean = sum(mean, shared[0]) * per_depth;
+    }
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) {
+      const float d = has ? x[j] - mean : 0.0f;
+      squares += d * d;
+    }
+    const float rstd = rsqrtf(sum(squares, shared[1]) * per_depth + p.eps);
+    if (!has) return;
+    float y[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) y[j] = (x[j] - mean) * rstd * weight[j] + bias[j];
+    *reinterpret_cast<Group<T>*>(to + column()) = Group<T>::of(y);
+  }
+};
+
+// A block has kTiles * kTileRows rows of b; the steps of a row are dealt to its warps, kSteps at
+// most to each.
+template <class T, class Out, int kSteps, int kWarps, int kTiles, bool kNorm>
+__global__ void __launch_bounds__(32 * kWarps) staged(SmallMProblem<T, Out> p) {
+  constexpr int kColumns = kTiles * kTileRows;
+  static_assert(!kNorm || kSteps * kStep <= 32 * kGroup);  // a group for each thread
+  extern __shared__ __align__(128) unsigned char dynamic[];
+  __shared__ Arrival arrival;
+  __shared__ BlockSums<kMostStagedRows, kColumns, kWarps> block_sums;
+  __shared__ float norm_sums[2][kWarps];
+  const int stride = row_stride<T>(p.depth);
+  T* const b = reinterpret_cast<T*>(dynamic);
+  T* const normed = b + kColumns * stride;
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int line = lane / 4, place = lane % 4 * kGroup;
+  const int first_column = blockIdx.x * kColumns;
+
+  const auto ask_b = [&] {
+    if (warp != 0) return;
+    const auto bytes = static_cast<uint32_t>(p.depth * sizeof(T));
+    if (lane == 0) arrival.expect(kColumns * bytes);
+    __syncwarp();
+    if (lane < kColumns) {
+      const T* row = p.b + min(first_column + lane, p.columns - 1) * p.b_row;
+      arrival.copy(b + lane * stride, row, bytes);
+    }
+  };
+  RowNormer<T, kWarps> normer;
+  if (p.b_is_constant) ask_b();
+  if constexpr (kNorm) {
+    if (p.b_is_constant) normer.load(p);
+  }
+  trigger_dependents();
+  grid_dependency_wait();
+  if (!p.b_is_constant) ask_b();
+  if constexpr (kNorm) {
+    if (!p.b_is_constant) normer.load(p);
+    normer.run(p, normed, norm_sums);
+  }
+  __syncthreads();
+
+  Words a[kSteps][1];
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const int depth = (step * kWarps + warp) * kStep + place;
+    if (line >= p.rows || depth >= p.depth) continue;
+    a[step][0] = load_words(kNorm ? normed + depth : p.a + line * p.a_row + depth);
+  }
+  arrival.wait();
+  float sums[kTiles][4] = {};
+#pragma unroll
+  for (int step = 0; step < kSteps; ++step) {
+    const int depth = (step * kWarps + warp) * kStep + place;
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      const T* row = b + (tile * kTileRows + line) * stride;
+      const Words of_b = depth < p.depth ? load_words(row + depth) : Words{};
+      multiply_step<T>(sums[tile], a[step], of_b);
+    }
+  }
+#pragma unroll
+  for (int tile = 0; tile < kTiles; ++tile) block_sums.put(warp, lane, 0, tile, sums[tile]);
+  block_sums.finish_all(p, first_column);
+}
+
+template <class T, class Out, int kSteps, int kWarps, int kTiles, bool kNorm>
+struct Shape {
+  static constexpr auto kKernel = staged<T, Out, kSteps, kWarps, kTiles, kNorm>;
+
+  static void launch(Exec& ex, const SmallMProblem<T, Out>& p) {
+    constexpr int kColumns = kTiles * kTileRows;
+    const size_t rows = kColumns + (kNorm ? 1 : 0);
+    launch_programmatic("matmul", kKernel,
+                        dim3(static_cast<unsigned>(ceil_div(p.columns, kColumns))), 32 * kWarps,
+                        rows * row_stride<T>(p.depth) * sizeof(T), stream_of(ex), p);
+  }
+};
+
+// Measured in decode steps of models: with a norm, two tiles share what it costs, and eight warps
+// leave room for those of other kernels; the deep ones have as many warps as there are.
+constexpr int kShallowDepth = 4 * 8 * kStep, kMiddlingDepth = 8 * 8 * kStep,
+              kDeepDepth = 8 * 16 * kStep;
+
+template <class T, class Out>
+void run_shape(Exec& ex, const SmallMProblem<T, Out>& p) {
+  if (p.norm_weight == nullptr) {
+    Shape<T, Out, 8, 16, 1, false>::launch(ex, p);
+  } else if (p.depth <= kShallowDepth) {
+    Shape<T, Out, 4, 8, 2, true>::launch(ex, p);
+  } else {
+    Shape<T, Out, 8, 8, 2, true>::launch(ex, p);
+  }
+}
+
+// Whether gemm_small_m_smem() serves m, with m.norm if that is present. REQUIRES: fits_small_m(m).
+bool fits_small_m_smem(const ops::Matmul& m) {
+  const int64_t rows = m.out.shape[0], depth = depth_of(m);
+  const auto kernel = staged<__nv_bfloat16, float, 8, 8, 2, true>;
+  if (m.norm.present()) {
+    return rows == 1 && depth <= kMiddlingDepth && are_wide(m.norm.weight, m.norm.bias) &&
+           knows_sm90("matmul", kernel);
+  }
+  return rows <= kMostStagedRows && depth > kMiddlingDepth && depth <= kDeepDepth &&
+         knows_sm90("matmul", kernel);
+}
+
+// As gemm_small_m(). REQUIRES: fits_small_m_smem(m).
+void gemm_small_m_smem(Exec& ex, const ops::Matmul& m) {
+  visit_few_rows(m, [&]<class T, class Out>() { run_shape(ex, SmallMProblem<T, Out>::of(m)); });
 }
 
 }  // namespace
