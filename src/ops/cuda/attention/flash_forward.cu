@@ -49,30 +49,18 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kB
   const int lane = static_cast<int>(threadIdx.x % 32), warp = uniform_warp();
   const int t = lane % 4;
 
-  // The last queries see most keys when causal: they start first.
-  const BlockPlace place(p.sequences * p.heads);
-  const int tile = (p.queries - 1) / Size::kQueries - place.tile;
-  const int sequence = place.column / p.heads;
-  const int head = place.column % p.heads;
-  const int kv_head = head / (p.heads / p.kv_heads);
-  const int query0 = tile * Size::kQueries;
-  const int64_t first_query = static_cast<int64_t>(sequence) * p.queries + query0;
-  const int64_t first_key = static_cast<int64_t>(sequence) * p.keys;
+  const QueryBlock<Size> block(p);
+  const int sequence = block.sequence, head = block.head, query0 = block.query0;
 
   const auto stage = [&](int n) { return shared_memory + n % 2 * Size::kStageBytes; };
   const auto load_keys = [&](int n, int key0) {
-    const int rows = p.keys - key0;
-    KeyTile{stage(n)}.template load<Size::kThreads>(a.k.at(first_key + key0, kv_head), a.k.token,
-                                                    rows, p.head_dim, a.wide);
-    KeyTile{stage(n) + KeyTile::kBytes}.template load<Size::kThreads>(
-        a.v.at(first_key + key0, kv_head), a.v.token, rows, p.head_dim, a.wide);
+    block.template load_keys<KeyTile>(a, key0, stage(n));
   };
 
-  Interval all = p.interval_of_tile(sequence, query0, min(query0 + Size::kQueries, p.queries));
-  all.begin = all.begin / kKeys * kKeys;
+  const Interval all = block.keys(p);
   const QueryTile query_tile{Size::kHold ? stage(1) : shared_memory + 2 * Size::kStageBytes};
-  query_tile.template load<Size::kThreads>(a.q.at(first_query, head), a.q.token, p.queries - query0,
-                                           p.head_dim, a.wide);
+  query_tile.template load<Size::kThreads>(a.q.at(block.first_query, head), a.q.token,
+                                           p.queries - query0, p.head_dim, a.wide);
   if (all.begin < all.end) load_keys(0, all.begin);
 
   const WarpRows rows(p, sequence, query0 + warp * 16, lane);
@@ -95,7 +83,7 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kB
     if (key0 + kKeys < all.end) load_keys(n + 1, key0 + kKeys);
     if (rows.sees_nothing(key0, kKeys)) continue;
     const KeyTile keys{stage(n)}, values{stage(n) + KeyTile::kBytes};
-    const HiddenKeys<kKeys> hidden(p, first_key, key0, lane);
+    const HiddenKeys<kKeys> hidden(p, block.first_key, key0, lane);
 
     float s[kTiles][4] = {};
     add_product_of_rows<T, D>(s, queries, keys, lane);

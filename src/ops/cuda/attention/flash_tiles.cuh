@@ -50,6 +50,43 @@ struct BlockPlace {
   }
 };
 
+// A block of the kernels in which a tile of queries of one head walks over tiles of keys. Size: has
+// kQueries, kKeys and kThreads.
+template <class Size>
+struct QueryBlock {
+  int sequence, head, kv_head, query0;
+  int64_t first_query, first_key;  // of the tile and of the sequence, counted over all sequences
+
+  // The last queries see most keys when causal: they start first.
+  __device__ __forceinline__ explicit QueryBlock(const AttentionProblem& p) {
+    const BlockPlace place(p.sequences * p.heads);
+    const int tile = (p.queries - 1) / Size::kQueries - place.tile;
+    sequence = place.column / p.heads;
+    head = place.column % p.heads;
+    kv_head = head / (p.heads / p.kv_heads);
+    query0 = tile * Size::kQueries;
+    first_query = static_cast<int64_t>(sequence) * p.queries + query0;
+    first_key = static_cast<int64_t>(sequence) * p.keys;
+  }
+
+  // The keys that any of the queries sees, from the beginning of a tile on.
+  __device__ __forceinline__ Interval keys(const AttentionProblem& p) const {
+    Interval all = p.interval_of_tile(sequence, query0, min(query0 + Size::kQueries, p.queries));
+    all.begin = all.begin / Size::kKeys * Size::kKeys;
+    return all;
+  }
+
+  // Keys and values from key0 on, into a KeyTile each.
+  template <class KeyTile, class Args>
+  __device__ __forceinline__ void load_keys(const Args& a, int key0, unsigned char* to) const {
+    const int rows = a.p.keys - key0;
+    KeyTile{to}.template load<Size::kThreads>(a.k.at(first_key + key0, kv_head), a.k.token, rows,
+                                              a.p.head_dim, a.wide);
+    KeyTile{to + KeyTile::kBytes}.template load<Size::kThreads>(
+        a.v.at(first_key + key0, kv_head), a.v.token, rows, a.p.head_dim, a.wide);
+  }
+};
+
 // Rows g and g + 8 of a fragment of 16 queries. All lanes of a warp use it together.
 struct WarpRows {
   int query[2];
