@@ -12,47 +12,10 @@ constexpr int kInFlight = 4;  // groups a thread has asked for before it uses th
 // A block for each row: smaller where the row is short.
 int threads_for(int64_t columns) { return columns > 4096 ? kMostThreads : 128; }
 
-// Of some of the columns of a row: max, sum of exp(logit - max), sum of logits.
-struct RowSums {
-  float max = -INFINITY, sum_exp = 0, sum = 0;
+using Sums = RowSums<NaturalExp>;
 
-  // Never the difference of two infinities: a row of nothing but -inf has no exponentials.
-  __device__ __forceinline__ float shift() const { return max == -INFINITY ? 0.0f : max; }
-  __device__ __forceinline__ void raise(float to) {
-    if (!(to > max)) return;  // nor by a NaN, which the exponentials keep
-    sum_exp *= __expf(max - to);
-    max = to;
-  }
-  __device__ __forceinline__ void add(float logit) {
-    raise(logit);
-    sum_exp += __expf(logit - shift());
-    sum += logit;
-  }
-  template <class T>
-  __device__ __forceinline__ void add(const Group<T>& group) {
-    float largest = group[0];
-#pragma unroll
-    for (int j = 1; j < kGroup; ++j) largest = fmaxf(largest, group[j]);
-    raise(largest);
-    const float by = shift();
-    float exps = 0, logits = 0;
-#pragma unroll
-    for (int j = 0; j < kGroup; ++j) {
-      exps += __expf(group[j] - by);
-      logits += group[j];
-    }
-    sum_exp += exps;
-    sum += logits;
-  }
-  __device__ __forceinline__ void add(const RowSums& other) {
-    raise(other.max);
-    sum_exp += other.sum_exp * __expf(other.max - shift());
-    sum += other.sum;
-  }
-};
-
-__device__ __forceinline__ RowSums from_lane(const RowSums& sums, int offset) {
-  RowSums other;
+__device__ __forceinline__ Sums from_lane(const Sums& sums, int offset) {
+  Sums other;
   other.max = __shfl_down_sync(kAllLanes, sums.max, offset);
   other.sum_exp = __shfl_down_sync(kAllLanes, sums.sum_exp, offset);
   other.sum = __shfl_down_sync(kAllLanes, sums.sum, offset);
@@ -68,7 +31,7 @@ __global__ void __launch_bounds__(kMostThreads)
   const T* x = logits[row];
   const Parts<T> parts(x, columns);
   const auto* groups = reinterpret_cast<const Group<T>*>(x + parts.lead);
-  RowSums sums;
+  Sums sums;
   int64_t g = threadIdx.x;
   for (; g + (kInFlight - 1) * int64_t{blockDim.x} < parts.groups;
        g += kInFlight * int64_t{blockDim.x}) {
@@ -87,7 +50,7 @@ __global__ void __launch_bounds__(kMostThreads)
   __syncthreads();
   if (threadIdx.x != 0) return;
   for (int w = 1; w < static_cast<int>(blockDim.x) / 32; ++w) {
-    RowSums other;
+    Sums other;
     other.max = shared[w].x;
     other.sum_exp = shared[w].y;
     other.sum = shared[w].z;
@@ -177,11 +140,11 @@ __global__ void __launch_bounds__(kMostThreads)
     merge_row_stats(Rows<const float> parts, int64_t rows, int64_t ranks, Rows<float> stats) {
   const int64_t r = int64_t{blockIdx.x} * kMostThreads + threadIdx.x;
   if (r >= rows) return;
-  RowSums whole;
+  Sums whole;
   float target = 0;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const float* part = parts[rank * rows + r];
-    whole.add(RowSums{part[ops::kStatMax], part[ops::kStatSumExp], part[ops::kStatSum]});
+    whole.add(Sums{part[ops::kStatMax], part[ops::kStatSumExp], part[ops::kStatSum]});
     target += part[ops::kStatTarget];
   }
   float* to = stats[r];

@@ -14,58 +14,15 @@ namespace bev::cuda {
 
 namespace {
 
-constexpr float kLog2E = 1.4426950408889634f;
 // Of a multiprocessor, in one block or in several: 64 registers for each.
 constexpr int kThreads = 1024, kMostWarps = kThreads / 32;
 constexpr int kInFlight = 4;  // groups beyond shared memory asked for before the first is used
 constexpr int kBatches = 4;   // of a row's copies: the sums begin when the first has arrived
 
-// exp(logit - max) as 2^(logit * log2(e) - origin), which is one multiplication-addition. The
-// origin is rounded, so that the exponential of the maximum itself is only near 1; but it is the
-// same everywhere, and leaves every quotient of exponentials.
-__device__ __forceinline__ float origin_of(float max) { return __fmul_rn(max, kLog2E); }
-__device__ __forceinline__ float exp_from(float origin, float logit) {
-  return fast_exp2(fmaf(logit, kLog2E, -origin));
-}
-
-// Of some of the columns of a row: max, sum of exponentials, sum of logits.
-struct RowSums {
-  float max = -INFINITY, sum_exp = 0, sum = 0;
-
-  // Never the difference of two infinities: a row of nothing but -inf has no exponentials.
-  __device__ __forceinline__ float origin() const {
-    return max == -INFINITY ? 0.0f : origin_of(max);
-  }
-  __device__ __forceinline__ void raise(float to) {
-    if (!(to > max)) return;  // nor by a NaN, which the exponentials keep
-    sum_exp *= fast_exp2(origin_of(max) - origin_of(to));
-    max = to;
-  }
-  __device__ __forceinline__ void add(float logit) {
-    raise(logit);
-    sum_exp += exp_from(origin(), logit);
-    sum += logit;
-  }
-  template <class T>
-  __device__ __forceinline__ void add(const Group<T>& group) {
-    float largest = group[0];
-#pragma unroll
-    for (int j = 1; j < kGroup; ++j) largest = fmaxf(largest, group[j]);
-    raise(largest);
-    const float from = origin();
-    float exps = exp_from(from, group[0]), logits = group[0];
-#pragma unroll
-    for (int j = 1; j < kGroup; ++j) {
-      exps += exp_from(from, group[j]);
-      logits += group[j];
-    }
-    sum_exp += exps;
-    sum += logits;
-  }
-};
+using Sums = RowSums<BinaryExp>;
 
 // The sums of all lanes, in every lane.
-__device__ __forceinline__ RowSums over_warp(RowSums sums) {
+__device__ __forceinline__ Sums over_warp(Sums sums) {
   sums.raise(warp_max(sums.max));
   sums.sum_exp = warp_sum(sums.sum_exp);
   sums.sum = warp_sum(sums.sum);
@@ -80,12 +37,12 @@ struct Exchange {
 static_assert(sizeof(Exchange) % kWideBytes == 0);  // the held groups come after it
 
 // The sums of all threads, in every thread, added in one order by every warp.
-__device__ __forceinline__ RowSums over_block(RowSums sums, float3 (&exchange)[kMostWarps]) {
+__device__ __forceinline__ Sums over_block(Sums sums, float3 (&exchange)[kMostWarps]) {
   const int lane = threadIdx.x % 32;
   sums = over_warp(sums);
   if (lane == 0) exchange[threadIdx.x / 32] = {sums.max, sums.sum_exp, sums.sum};
   __syncthreads();
-  RowSums of_warp;
+  Sums of_warp;
   if (lane < static_cast<int>(blockDim.x) / 32) {
     of_warp.max = exchange[lane].x;
     of_warp.sum_exp = exchange[lane].y;
@@ -101,19 +58,20 @@ struct RowGradient {
 
   // With p = exp(target logit - lse), the slope at the target is p - 1 + smoothing and the term of
   // z_loss; 1 - p comes from the sum of the others.
-  __device__ __forceinline__ RowGradient(const LossTerms& t, const RowSums& sums, float scale,
+  __device__ __forceinline__ RowGradient(const LossTerms& t, const Sums& sums, float scale,
                                          float target_logit)
       : origin(sums.origin()) {
-    const float lse = sums.max + __logf(__fdividef(sums.sum_exp, exp_from(origin, sums.max)));
+    const float lse =
+        sums.max + __logf(__fdividef(sums.sum_exp, BinaryExp::from(origin, sums.max)));
     const float of_z_loss = 2 * static_cast<float>(t.z_loss) * lse;
-    const float hit = exp_from(origin, target_logit), part = 1 / sums.sum_exp;
+    const float hit = BinaryExp::from(origin, target_logit), part = 1 / sums.sum_exp;
     const float p = hit * part, others = (sums.sum_exp - hit) * part;
     factor = scale * (1 + of_z_loss) * part;
     offset = scale * static_cast<float>(t.smoothing / t.classes);
     at_target = scale * (static_cast<float>(t.smoothing) - others + of_z_loss * p) - offset;
   }
   __device__ __forceinline__ float operator()(float logit) const {
-    return factor * exp_from(origin, logit) - offset;
+    return factor * BinaryExp::from(origin, logit) - offset;
   }
 };
 
@@ -184,8 +142,8 @@ class HeldGroups {
 
 // Of the thread's columns, as the batches of the row arrive.
 template <class T>
-__device__ __forceinline__ RowSums add_columns(const Row<T>& row, const HeldGroups<T>& held) {
-  RowSums sums;
+__device__ __forceinline__ Sums add_columns(const Row<T>& row, const HeldGroups<T>& held) {
+  Sums sums;
   const auto add_batch = [&](int batch) {
     held.each(batch, row.parts.groups, [&](int, const Group<T>& group) { sums.add(group); });
   };
@@ -258,7 +216,7 @@ __global__ void __launch_bounds__(kThreads) row_losses_and_gradients(const Whole
     const Row<T> row(a, r);
     const int32_t target_class = terms.targets[r];
     const float weight = terms.weight[r];
-    RowSums sums = add_columns(row, held);
+    Sums sums = add_columns(row, held);
     const auto target = static_cast<int>(target_column(target_class, 0, terms.columns));
     const float target_logit = target >= 0 ? to_float(row.x[target]) : 0.0f;
     sums = over_block(sums, exchange.warp[turn]);
@@ -289,7 +247,7 @@ __global__ void __launch_bounds__(kThreads) row_losses_and_gradients(const Whole
 
     // In f64, by one thread that is done with its part of the row.
     if (threadIdx.x == blockDim.x - 1) {
-      const auto at_max = static_cast<double>(exp_from(sums.origin(), sums.max));
+      const auto at_max = static_cast<double>(BinaryExp::from(sums.origin(), sums.max));
       const double log_sum = log(static_cast<double>(sums.sum_exp) / at_max);
       a.loss[r] = row_loss(terms, target_class, static_cast<double>(sums.max) + log_sum,
                            static_cast<double>(target_logit), static_cast<double>(sums.sum));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "ops/cross_entropy.h"
+#include "ops/cuda/primitives/mma.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
 
 namespace bev::cuda {
@@ -30,6 +31,70 @@ struct Parts {
     const int rest = lead + groups * kGroup;
     for (int c = threadIdx.x; c < lead; c += blockDim.x) body(c);
     for (int c = rest + threadIdx.x; c < columns; c += blockDim.x) body(c);
+  }
+};
+
+// Two ways to compute exp(logit - max) = from(origin(max), logit), for which the origin is computed
+// once. exp(a - b) = of(origin(a) - origin(b)).
+struct NaturalExp {
+  __device__ __forceinline__ static float origin(float max) { return max; }
+  __device__ __forceinline__ static float of(float difference) { return __expf(difference); }
+  __device__ __forceinline__ static float from(float start, float logit) {
+    return __expf(logit - start);
+  }
+};
+
+// 2^(logit * log2(e) - origin), which is one multiplication-addition. The origin is rounded, so
+// that the exponential of the maximum itself is only near 1; but it is the same everywhere, and
+// leaves every quotient of exponentials.
+struct BinaryExp {
+  static constexpr float kLog2E = 1.4426950408889634f;
+  __device__ __forceinline__ static float origin(float max) { return __fmul_rn(max, kLog2E); }
+  __device__ __forceinline__ static float of(float difference) { return fast_exp2(difference); }
+  __device__ __forceinline__ static float from(float start, float logit) {
+    return fast_exp2(fmaf(logit, kLog2E, -start));
+  }
+};
+
+// Of some of the columns of a row: max, sum of exponentials relative to it, sum of logits.
+template <class Exp>
+struct RowSums {
+  float max = -INFINITY, sum_exp = 0, sum = 0;
+
+  // Never the difference of two infinities: a row of nothing but -inf has no exponentials.
+  __device__ __forceinline__ float origin() const {
+    return max == -INFINITY ? 0.0f : Exp::origin(max);
+  }
+  __device__ __forceinline__ void raise(float to) {
+    if (!(to > max)) return;  // nor by a NaN, which the exponentials keep
+    sum_exp *= Exp::of(Exp::origin(max) - Exp::origin(to));
+    max = to;
+  }
+  __device__ __forceinline__ void add(float logit) {
+    raise(logit);
+    sum_exp += Exp::from(origin(), logit);
+    sum += logit;
+  }
+  template <class T>
+  __device__ __forceinline__ void add(const Group<T>& group) {
+    float largest = group[0];
+#pragma unroll
+    for (int j = 1; j < kGroup; ++j) largest = fmaxf(largest, group[j]);
+    raise(largest);
+    const float start = origin();
+    float exps = Exp::from(start, group[0]), logits = group[0];
+#pragma unroll
+    for (int j = 1; j < kGroup; ++j) {
+      exps += Exp::from(start, group[j]);
+      logits += group[j];
+    }
+    sum_exp += exps;
+    sum += logits;
+  }
+  __device__ __forceinline__ void add(const RowSums& other) {
+    raise(other.max);
+    sum_exp += other.sum_exp * Exp::of(Exp::origin(other.max) - origin());
+    sum += other.sum;
   }
 };
 
