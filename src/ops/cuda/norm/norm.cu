@@ -197,7 +197,8 @@ void launch(Exec& ex, const NormRows<T>& rows, bool wide, const char* op) {
     if (groups <= 512) return give_each_a_block.template operator()<512>();
   }
   const bool fits =
-      wide && visit_team(rows.width, [&]<int kTeam, int kGroups>() {
+      wide &&
+      visit_team<&TeamSizes::forward, !kResidual>(rows.width, [&]<int kTeam, int kGroups>() {
         constexpr int kThreads = team_block(kTeam);
         const int64_t blocks = ceil_div(rows.rows, kThreads / kTeam);
         launch_for_rows(op, rows.rows, norm_teams<T, kTeam, kGroups, kResidual, false>,

@@ -39,35 +39,6 @@ struct BackwardRows {
   }
 };
 
-// Calls f.template operator()<threads, groups of each>() for the smallest team that holds a row; no
-// call where none does or the row is not made of whole groups.
-template <class F>
-void visit_backward_team(int64_t width, F&& f) {
-  const int64_t groups = width / kGroup;
-  if (width % kGroup != 0) return;
-  if (groups <= 8) {
-    f.template operator()<8, 1>();
-  } else if (groups <= 16) {
-    f.template operator()<16, 1>();
-  } else if (groups <= 32) {
-    f.template operator()<32, 1>();
-  } else if (groups <= 96) {
-    f.template operator()<32, 3>();
-  } else if (groups <= 128) {
-    f.template operator()<64, 2>();
-  } else if (groups <= 192) {
-    f.template operator()<96, 2>();
-  } else if (groups <= 256) {
-    f.template operator()<128, 2>();
-  } else if (groups <= 320) {
-    f.template operator()<160, 2>();
-  } else if (groups <= 512) {
-    f.template operator()<256, 2>();
-  } else if (groups <= 1024) {
-    f.template operator()<512, 2>();
-  }
-}
-
 // The most threads of a block, which has a multiprocessor for itself: as many whole teams as find
 // registers for their sums over rows and for a row.
 constexpr int backward_block(int team, int groups) {
@@ -356,10 +327,17 @@ int64_t launch_teams(Exec& ex, const BackwardRows<T>& rows) {
 template <class T, bool kCentred>
 int64_t launch_wide(Exec& ex, const BackwardRows<T>& rows) {
   int64_t parts = 0;
-  visit_backward_team(rows.width, [&]<int kTeam, int kGroups>() {
-    parts = rows.summed ? launch_teams<T, kTeam, kGroups, kCentred, true>(ex, rows)
-                        : launch_teams<T, kTeam, kGroups, kCentred, false>(ex, rows);
-  });
+  const auto with_sums = [&]<int kTeam, int kGroups>() {
+    parts = launch_teams<T, kTeam, kGroups, kCentred, true>(ex, rows);
+  };
+  const auto without_sums = [&]<int kTeam, int kGroups>() {
+    parts = launch_teams<T, kTeam, kGroups, kCentred, false>(ex, rows);
+  };
+  if (rows.summed) {
+    visit_team<&TeamSizes::backward, false>(rows.width, with_sums);
+  } else {
+    visit_team<&TeamSizes::backward, true>(rows.width, without_sums);
+  }
   return parts;
 }
 

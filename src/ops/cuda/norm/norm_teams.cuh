@@ -2,6 +2,9 @@
 // its registers.
 #pragma once
 
+#include <iterator>
+#include <utility>
+
 #include "ops/cuda/primitives/vector_rows.cuh"
 
 namespace bev::cuda {
@@ -9,32 +12,51 @@ namespace bev::cuda {
 // Threads of a block: several small teams or one large one.
 constexpr int team_block(int team) { return team < 256 ? 256 : team; }
 
+struct Team {
+  int threads, groups;  // groups of columns of each thread
+};
+
+// The teams for rows of up to most_groups groups of columns. Backward has more sizes: its threads
+// keep sums over rows in registers, which idle threads would take as well.
+struct TeamSizes {
+  int most_groups;
+  Team forward, backward;
+  bool narrow = false;  // for rows of the width of a head, see visit_team()
+};
+constexpr TeamSizes kTeamSizes[] = {
+    {8, {8, 1}, {8, 1}, true},     // 64 columns
+    {16, {16, 1}, {16, 1}, true},  // 128
+    {32, {32, 1}, {32, 1}, true},  // 256
+    {96, {32, 3}, {32, 3}},        // 768
+    {128, {128, 1}, {64, 2}},      // 1024
+    {192, {128, 2}, {96, 2}},      // 1536
+    {256, {128, 2}, {128, 2}},     // 2048
+    {320, {256, 2}, {160, 2}},     // 2560
+    {512, {256, 2}, {256, 2}},     // 4096
+    {1024, {512, 2}, {512, 2}},    // 8192
+};
+
 // Calls f.template operator()<threads, groups of each>() for the smallest team that holds a row;
-// false, and no call, where none does or the row is not made of whole groups.
-template <class F>
+// false, and no call, where none does or the row is not made of whole groups. kTeam: forward or
+// backward. Norms of heads have neither a residual nor sums of dx: kernels for these leave out the
+// narrow teams, and the first of the others serves their narrow rows, which only tiny models have.
+template <Team TeamSizes::* kTeam, bool kNarrow, class F>
 bool visit_team(int64_t width, F&& f) {
-  const int64_t groups = width / kGroup;
   if (width % kGroup != 0) return false;
-  if (groups <= 8) {
-    f.template operator()<8, 1>();
-  } else if (groups <= 16) {
-    f.template operator()<16, 1>();
-  } else if (groups <= 32) {
-    f.template operator()<32, 1>();
-  } else if (groups <= 96) {
-    f.template operator()<32, 3>();
-  } else if (groups <= 128) {
-    f.template operator()<128, 1>();
-  } else if (groups <= 256) {
-    f.template operator()<128, 2>();
-  } else if (groups <= 512) {
-    f.template operator()<256, 2>();
-  } else if (groups <= 1024) {
-    f.template operator()<512, 2>();
-  } else {
-    return false;
-  }
-  return true;
+  const auto serves = [&]<size_t kSize>() {
+    constexpr TeamSizes kSizes = kTeamSizes[kSize];
+    if constexpr (kNarrow || !kSizes.narrow) {
+      if (width > int64_t{kSizes.most_groups} * kGroup) return false;
+      constexpr Team kChosen = kSizes.*kTeam;
+      f.template operator()<kChosen.threads, kChosen.groups>();
+      return true;
+    } else {
+      return false;
+    }
+  };
+  return [&]<size_t... kSize>(std::index_sequence<kSize...>) {
+    return (serves.template operator()<kSize>() || ...);
+  }(std::make_index_sequence<std::size(kTeamSizes)>());
 }
 
 // Sums over a team of a block of kThreads. All threads of the team call it together, and of the
