@@ -324,8 +324,8 @@ __device__ Rank border_of_list(Shared& s, const Rule& rule, Rank* list, int coun
 // the last there is where they never do. For what does not fit the list: the row is read again and
 // again.
 template <class T>
-__device__ Rank find_rank(Shared& s, const Logits<T>& logits, const Rule& rule, bool by_count,
-                          Rank border, uint64_t target) {
+__device__ __noinline__ Rank find_rank(Shared& s, Logits<T> logits, Rule rule, bool by_count,
+                                       Rank border, uint64_t target) {
   Rank low = 0, high = kLastRank;
   while (low < high) {
     const Rank step = max((high - low) / kWays, Rank{1});
@@ -360,6 +360,25 @@ __device__ Rank find_rank(Shared& s, const Logits<T>& logits, const Rule& rule, 
   return low;
 }
 
+// The border of what is kept of a row whose likeliest do not fit the list. Neither this nor
+// find_rank() is inlined, and they take copies: the kernel compiles in half of the time, and rows
+// that do fit the list keep its registers.
+template <class T>
+__device__ __noinline__ Rank border_of_row(Shared& s, Logits<T> logits, Rule rule, uint64_t all) {
+  Rank border = kNoRank;
+  if (rule.top_k > 0) {
+    border = find_rank(s, logits, rule, true, kNoRank, rule.top_k - 1);
+    uint64_t mine = 0;
+    logits.each([&](float logit, int id) {
+      if (rank_of(logit, id) <= border) mine += rule.weight(logit);
+    });
+    all = block_total(s, mine);
+  }
+  if (rule.top_p < 1)
+    border = min(border, find_rank(s, logits, rule, false, border, rule.mass_target(all)));
+  return border;
+}
+
 // The last rank that is kept.
 template <class T>
 __device__ Rank border_of(Shared& s, const Logits<T>& logits, const Rule& rule, Rank* list) {
@@ -382,19 +401,7 @@ __device__ Rank border_of(Shared& s, const Logits<T>& logits, const Rule& rule, 
     __syncthreads();
     return border_of_list(s, rule, list, static_cast<int>(count), all);
   }
-  Rank border = kNoRank;
-  uint64_t whole = all;
-  if (rule.top_k > 0) {
-    border = find_rank(s, logits, rule, true, kNoRank, rule.top_k - 1);
-    mine = 0;
-    logits.each([&](float logit, int id) {
-      if (rank_of(logit, id) <= border) mine += rule.weight(logit);
-    });
-    whole = block_total(s, mine);
-  }
-  if (rule.top_p < 1)
-    border = min(border, find_rank(s, logits, rule, false, border, rule.mass_target(whole)));
-  return border;
+  return border_of_row(s, logits, rule, all);
 }
 
 // The drawn id, in every thread. A warp has the sum of a chunk of adjacent ids at a time.
