@@ -127,7 +127,7 @@ void HostCommunicator::library_sum(Exec& ex, Tensor inout) {
 template <class F>
 void HostCommunicator::reduce_bucket(Exec& ex, const char* what, size_t bytes, const F& call) {
   BEV_CHECK(!ex.device.is_asynchronous(), Usage,
-            "{} of tensors on a GPU between processes needs --parallel.engine nccl; mpi and gloo "
+            "{} of tensors on a GPU between processes needs --parallel.backend nccl; mpi and gloo "
             "move host memory",
             what);
   try {

@@ -20,11 +20,11 @@ struct Plugin {
   SharedLibrary::Symbols symbols;
 };
 
-Plugin plugin_of(EngineKind kind) {
-  BEV_CHECK(kind == EngineKind::Mpi || kind == EngineKind::Gloo, Internal,
+Plugin plugin_of(CommBackend kind) {
+  BEV_CHECK(kind == CommBackend::Mpi || kind == CommBackend::Gloo, Internal,
             "{} is no engine of a plug-in", name_of_choice(kind));
   // Open MPI loads parts of itself, which look for its symbols.
-  if (kind == EngineKind::Mpi)
+  if (kind == CommBackend::Mpi)
     return {"Open MPI", "libopenmpi3", "libopenmpi-dev", SharedLibrary::Symbols::Shared};
   return {"Gloo", "libgloo0", "libgloo-dev", SharedLibrary::Symbols::Own};
 }
@@ -38,7 +38,7 @@ void require_this_build(const SharedLibrary& library) {
 }
 
 // Loaded libraries stay, so that a second call finds the same one.
-SharedLibrary load(EngineKind kind) {
+SharedLibrary load(CommBackend kind) {
   const Plugin plugin = plugin_of(kind);
   const std::string name = format("libbevatron-{}.so", name_of_choice(kind));
   std::error_code failed;
@@ -86,12 +86,12 @@ auto in_words_of(const char* library, const F& call) {
 }
 
 const MpiBootstrap& bootstrap() {
-  return *entry<GetMpiBootstrap>(load(EngineKind::Mpi), kMpiBootstrapEntry)();
+  return *entry<GetMpiBootstrap>(load(CommBackend::Mpi), kMpiBootstrapEntry)();
 }
 
 }  // namespace
 
-std::unique_ptr<HostEngine> load_host_engine(EngineKind kind, const HostEngineOptions& options) {
+std::unique_ptr<HostEngine> load_host_engine(CommBackend kind, const HostEngineOptions& options) {
   const auto make = entry<MakeHostEngine>(load(kind), kHostEngineEntry);
   return in_words_of(plugin_of(kind).library,
                      [&] { return std::unique_ptr<HostEngine>(make(options)); });

@@ -33,9 +33,9 @@ struct EnumNames<Precision> {
 };
 
 // What moves tensors between ranks that are processes.
-enum class EngineKind : uint8_t { Auto, Mpi, Gloo, Nccl };
+enum class CommBackend : uint8_t { Auto, Mpi, Gloo, Nccl };
 template <>
-struct EnumNames<EngineKind> {
+struct EnumNames<CommBackend> {
   static constexpr std::array<std::string_view, 4> names{"auto", "mpi", "gloo", "nccl"};
 };
 

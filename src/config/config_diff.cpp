@@ -99,9 +99,14 @@ ConfigDiff diff_config(const StoredConfig& stored, const Config& now, std::strin
                             .now = toml_text(field, value),
                             .effect = effect_of(field, before, after)});
   }
-  for (const auto& [path, text] : stored)
-    if (find_field(path) == nullptr && !path.starts_with(kScheduleEntries))
+  for (const auto& [path, text] : stored) {
+    if (find_field(path) != nullptr || path.starts_with(kScheduleEntries)) continue;
+    if (const Field* field = find_renamed_field(path)) {
+      diff.renamed.push_back(renamed_note(*field));
+    } else {
       diff.unknown.push_back(format("{} = {}", path, text));
+    }
+  }
   return diff;
 }
 
@@ -114,6 +119,8 @@ std::string describe(const ConfigDiff& diff, bool finetune) {
       lines += format("the curve changes: {}\n", text);
   if (!diff.unknown.empty())
     lines += format("not known to this version and left out: {}\n", fmt::join(diff.unknown, ", "));
+  if (!diff.renamed.empty())
+    lines += format("renamed fields: {}\n", fmt::join(diff.renamed, ", "));
   if (const auto texts = texts_with(diff, Effect::Layout); !texts.empty())
     lines += format("another layout: {}\n", fmt::join(texts, ", "));
   std::vector<std::string> others;
@@ -172,9 +179,13 @@ StoredConfig stored_config(const Config& config) {
 
 Config config_from(const StoredConfig& stored, std::string_view source) {
   Config config;
-  for (const Field& field : fields())
-    if (const auto found = stored.find(field.path); found != stored.end())
+  for (const Field& field : fields()) {
+    const std::string former = former_path(field);
+    auto found = stored.find(field.path);
+    if (found == stored.end() && !former.empty()) found = stored.find(former);
+    if (found != stored.end())
       set_value(config, field.path, value_of(field, found->second, source));
+  }
   return config;
 }
 

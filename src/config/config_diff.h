@@ -17,8 +17,9 @@ using StoredConfig = std::map<std::string, std::string>;
 
 StoredConfig stored_config(const Config& config);
 
-// The inverse. Paths that this version does not know are left out, and fields that the stored one
-// does not have keep their defaults. Data error that names `source` when a value is nonsense.
+// The inverse; reads earlier paths of fields too. Paths that this version does not know are left
+// out, and fields that the stored one does not have keep their defaults. Data error that names
+// `source` when a value is nonsense.
 Config config_from(const StoredConfig& stored, std::string_view source);
 
 struct ConfigChange {
@@ -33,6 +34,7 @@ struct ConfigDiff {
   std::vector<ConfigChange> changes;  // in the order of the description
   // "path = value" of what a later version has stored and this one cannot compare.
   std::vector<std::string> unknown;
+  std::vector<std::string> renamed;  // notes on fields that are stored by an earlier path
 };
 
 // Fields that lay down learning rate and weight decay over the run. What they come to depends on

@@ -197,7 +197,7 @@ struct DeviceConfig {
   int64_t threads = 0;
   Precision precision = Precision::Auto;
   double memory_gib = 0;
-  bool deterministic = false, tf32 = false, tune = true, graphs = true;
+  bool deterministic = false, tf32 = false, autotune = true, graphs = true;
   std::string cache{};
 
   template <class S, class V>
@@ -208,8 +208,8 @@ struct DeviceConfig {
     v("memory_gib", s.memory_gib, {.help = "memory the run may use; 0: what the machine or GPU has free", .min = 0, .max = 1e9});
     v("deterministic", s.deterministic, {.help = "cuda: two runs with the same device.cache give the same bits, at the cost of speed and memory", .aliases = {{"--deterministic", "true"}, {"--deterministic-mode", "true"}}});
     v("tf32", s.tf32, {.help = "cuda: f32 products round their operands to 10 bits, for speed", .effect = Effect::Numerics});
-    v("tune", s.tune, {.help = "cuda: before the first step, time what the library proposes for each matrix product (a few seconds, then remembered); never with deterministic"});
-    v("graphs", s.graphs, {.help = "cuda: on one rank, record the work of a micro-batch (CUDA graphs) and replay it"});
+    v("autotune", s.autotune, {.help = "cuda: before the first step, time the algorithms that the library proposes for each GEMM (a few seconds, then cached); never with deterministic", .formerly = "tune"});
+    v("graphs", s.graphs, {.help = "cuda: on one rank, capture the work of a micro-batch as CUDA graphs and launch those"});
     v("cache", s.cache, {.help = "cuda: folder that remembers which algorithms were fastest; empty: bevatron in XDG_CACHE_HOME or ~/.cache; off: nowhere"});
   }
 };
@@ -246,9 +246,9 @@ struct ParallelConfig {
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   int64_t zero = 0;
   bool overlap_gradients = false, overlap_parameters = false;
-  EngineKind engine = EngineKind::Auto;
+  CommBackend backend = CommBackend::Auto;
   std::string interface;
-  double timeout_minutes = 10, silence_seconds = 30;
+  double timeout_minutes = 10, heartbeat_warning_seconds = 30;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -265,10 +265,10 @@ struct ParallelConfig {
     v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too, 3: and parameters", .effect = Effect::Layout, .min = 0, .max = 3, .aliases = {{"--use-distributed-optimizer", "1"}}});
     v("overlap_gradients", s.overlap_gradients, {.help = "sum gradients over the ranks that share the batch while backward goes on; zero 2 and 3: a second bucket of gradients", .effect = Effect::Layout, .aliases = {{"--overlap-grad-reduce", "true"}}});
     v("overlap_parameters", s.overlap_parameters, {.help = "zero 1 to 3: gather parameters while forward (zero 3: also backward) goes on; zero 3: a second bucket of parameters", .effect = Effect::Layout, .aliases = {{"--overlap-param-gather", "true"}}});
-    v("engine", s.engine, {.help = "what moves tensors between processes; auto: nccl between GPUs, mpi under mpirun, else gloo"});
+    v("backend", s.backend, {.help = "what moves tensors between processes; auto: nccl between GPUs, mpi under mpirun, else gloo", .aliases = {{"--distributed-backend", "", {"nccl", "", "gloo", ""}}}, .formerly = "engine"});
     v("interface", s.interface, {.help = "name or address of the network interface that ranks use; empty: the one that leads to the first rank"});
     v("timeout_minutes", s.timeout_minutes, {.help = "nobody waits longer for another rank", .min = 0.001, .max = 1e6, .aliases = {{"--distributed-timeout-minutes"}}});
-    v("silence_seconds", s.silence_seconds, {.help = "a rank that has not been heard of for so long is named", .min = 0.1, .max = 1e6});
+    v("heartbeat_warning_seconds", s.heartbeat_warning_seconds, {.help = "warn about a rank that sends no heartbeat for this many seconds", .min = 0.1, .max = 1e6, .formerly = "silence_seconds"});
   }
 };
 

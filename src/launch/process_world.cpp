@@ -29,9 +29,9 @@ std::string own_host(const std::string& address) {
 }
 
 // Several fit into the time after which somebody is called silent.
-std::chrono::milliseconds heartbeat_for(double silence_seconds) {
+std::chrono::milliseconds heartbeat_for(double warning_seconds) {
   using std::chrono::milliseconds;
-  return std::clamp(from_seconds(silence_seconds / 5), milliseconds(50), milliseconds(1000));
+  return std::clamp(from_seconds(warning_seconds / 5), milliseconds(50), milliseconds(1000));
 }
 
 // Where the first rank listens, and the secret of the job.
@@ -89,42 +89,42 @@ void ProcessWorld::connect(const Options& options) {
   }
   control_at_ = format("{}:{}", meeting.host, meeting.port);
   own_address_ = named.empty() ? address_towards(meeting.host) : named;
-  control_ = std::make_unique<CoordinationClient>(
-      CoordinationClient::Options{.rank = environment_.rank,
-                                  .size = environment_.size,
-                                  .host = meeting.host,
-                                  .port = meeting.port,
-                                  .listener = std::move(listener),
-                                  .secret = meeting.secret,
-                                  .job = environment_.job,
-                                  .own_host = own_host(own_address_),
-                                  .join_limit = from_seconds(60 * parallel_.timeout_minutes),
-                                  .heartbeat = heartbeat_for(parallel_.silence_seconds),
-                                  .heartbeat_timeout = from_seconds(parallel_.silence_seconds),
-                                  .limit = from_seconds(60 * parallel_.timeout_minutes),
-                                  .log = options.note,
-                                  .note_of_first = options.note_of_first,
-                                  .on_failure = options.on_failure});
+  control_ = std::make_unique<CoordinationClient>(CoordinationClient::Options{
+      .rank = environment_.rank,
+      .size = environment_.size,
+      .host = meeting.host,
+      .port = meeting.port,
+      .listener = std::move(listener),
+      .secret = meeting.secret,
+      .job = environment_.job,
+      .own_host = own_host(own_address_),
+      .join_limit = from_seconds(60 * parallel_.timeout_minutes),
+      .heartbeat = heartbeat_for(parallel_.heartbeat_warning_seconds),
+      .heartbeat_timeout = from_seconds(parallel_.heartbeat_warning_seconds),
+      .limit = from_seconds(60 * parallel_.timeout_minutes),
+      .log = options.note,
+      .note_of_first = options.note_of_first,
+      .on_failure = options.on_failure});
 }
 
-EngineKind ProcessWorld::engine_for(DeviceKind device) const {
+CommBackend ProcessWorld::backend_for(DeviceKind device) const {
   const bool is_gpu = device == DeviceKind::Cuda;
-  const EngineKind asked = parallel_.engine;
-  if (asked == EngineKind::Auto) {
-    if (is_gpu) return EngineKind::Nccl;
-    return environment_.by == LaunchedBy::Mpirun ? EngineKind::Mpi : EngineKind::Gloo;
+  const CommBackend asked = parallel_.backend;
+  if (asked == CommBackend::Auto) {
+    if (is_gpu) return CommBackend::Nccl;
+    return environment_.by == LaunchedBy::Mpirun ? CommBackend::Mpi : CommBackend::Gloo;
   }
-  BEV_CHECK(is_gpu == (asked == EngineKind::Nccl), Usage, "parallel.engine {}: {}",
+  BEV_CHECK(is_gpu == (asked == CommBackend::Nccl), Usage, "parallel.backend {}: {}",
             name_of_choice(asked),
             is_gpu ? "tensors of GPUs go by nccl" : "nccl is for GPUs; legal are mpi and gloo");
-  BEV_CHECK(asked != EngineKind::Mpi || environment_.by == LaunchedBy::Mpirun, Usage,
-            "parallel.engine mpi: mpirun did not start this process; legal are gloo and auto");
+  BEV_CHECK(asked != CommBackend::Mpi || environment_.by == LaunchedBy::Mpirun, Usage,
+            "parallel.backend mpi: mpirun did not start this process; legal are gloo and auto");
   return asked;
 }
 
 std::unique_ptr<Communicator> ProcessWorld::make_world(Device& device) {
-  const EngineKind kind = engine_for(device.kind());
-  if (kind == EngineKind::Nccl) {
+  const CommBackend kind = backend_for(device.kind());
+  if (kind == CommBackend::Nccl) {
     return make_nccl_world(device, *control_, engine_words_);
   }
   if (size() == 1) {

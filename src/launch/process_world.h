@@ -45,7 +45,7 @@ class ProcessWorld {
 
  private:
   void connect(const Options& options);
-  EngineKind engine_for(DeviceKind device) const;
+  CommBackend backend_for(DeviceKind device) const;
 
   RankEnvironment environment_;
   ParallelConfig parallel_;

@@ -50,7 +50,7 @@ std::string cache_folder(const DeviceConfig& c) {
 DevicePolicy policy_of(const DeviceConfig& c) {
   return {.deterministic = c.deterministic,
           .tf32 = c.tf32,
-          .autotunes = c.tune,
+          .autotunes = c.autotune,
           .graphs = c.graphs,
           .cache = cache_folder(c)};
 }

@@ -186,7 +186,7 @@ StepOutcome gathered(TrainingState& assembly, Communicator& world, StepOutcome& 
 std::unique_ptr<Device> rank_device(const Config& config) {
   DeviceConfig own = config.device;
   own.threads = threads_of_rank(config);
-  own.tune = false;
+  own.autotune = false;
   return make_device(own);
 }
 

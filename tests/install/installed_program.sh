@@ -50,7 +50,7 @@ for plugin in "$build"/libbevatron-*.so; do
   else
     start=("$program" launch --nproc_per_node 2)
   fi
-  "${start[@]}" "${bench[@]}" --parallel.engine "$engine" > "$work/bench.txt" 2>&1 ||
+  "${start[@]}" "${bench[@]}" --parallel.backend "$engine" > "$work/bench.txt" 2>&1 ||
     { cat "$work/bench.txt"; fail "the installed program does not communicate with $name"; }
 done
 

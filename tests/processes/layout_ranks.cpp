@@ -6,7 +6,7 @@
 //   bevatron launch --nproc_per_node 4 -- layout_ranks --device cuda --precision bf16
 //
 // --tier all: every combination of options instead of a covering few. --only TEXT: the cases whose
-// names contain it. --engine NAME: as parallel.engine. Exit code 0: all within bounds; 1: not; 77:
+// names contain it. --engine NAME: as parallel.backend. Exit code 0: all within bounds; 1: not; 77:
 // there is nothing to run it on; 5: a rank failed.
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ constexpr int kSkipped = 77;
 struct Arguments {
   DeviceKind device = DeviceKind::Reference;
   Precision precision = Precision::F32;
-  EngineKind engine = EngineKind::Auto;
+  CommBackend engine = CommBackend::Auto;
   bool all = false;
   std::string only, table;
 };
@@ -55,7 +55,7 @@ Arguments parse(int argc, char** argv) {
     const std::string flag = argv[i], value = argv[i + 1];
     if (flag == "--device") a.device = choice<DeviceKind>(value);
     if (flag == "--precision") a.precision = choice<Precision>(value);
-    if (flag == "--engine") a.engine = choice<EngineKind>(value);
+    if (flag == "--engine") a.engine = choice<CommBackend>(value);
     if (flag == "--tier") a.all = value == "all";
     if (flag == "--only") a.only = value;
     if (flag == "--table") a.table = value;
@@ -139,7 +139,7 @@ int main_of_rank(const Arguments& a) {
     }
   }
   ParallelConfig parallel;
-  parallel.engine = a.engine;
+  parallel.backend = a.engine;
   ProcessWorld process(
       *environment,
       {.parallel = parallel,
@@ -152,7 +152,7 @@ int main_of_rank(const Arguments& a) {
   DeviceConfig config;
   config.kind = a.device;
   config.threads = 1;
-  config.tune = false;
+  config.autotune = false;
   config.cache = "off";
   config.precision = a.device == DeviceKind::Cuda ? a.precision : Precision::Auto;
   try {

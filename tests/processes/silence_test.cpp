@@ -9,7 +9,7 @@ namespace bev::test {
 namespace {
 
 // Named after a second, given up after six.
-const std::vector<std::string> kShort{"--parallel.silence_seconds", "1",
+const std::vector<std::string> kShort{"--parallel.heartbeat_warning_seconds", "1",
                                       "--parallel.timeout_minutes", "0.1"};
 
 struct SilenceCase {

@@ -102,7 +102,7 @@ echo "loss by processes $(loss "$work/whole.out.0"), by threads $(loss "$work/th
   fail "the losses differ"
 
 echo "=== the cable is cut"
-start cut 1000000 --train.output "$work/run" --parallel.silence_seconds 1 --parallel.timeout_minutes 0.1
+start cut 1000000 --train.output "$work/run" --parallel.heartbeat_warning_seconds 1 --parallel.timeout_minutes 0.1
 await 30 grep -q ' iteration        5/' "$work/cut.out.0" || { show cut; fail "it does not train"; }
 cut_at=$SECONDS
 ip -n $left link set cable down
@@ -135,7 +135,7 @@ else
   echo "the system has no netem and no tun: left out"
   exit 0
 fi
-start slow 1000000 --train.output "$work/run" --parallel.silence_seconds 3 --parallel.timeout_minutes 0.5
+start slow 1000000 --train.output "$work/run" --parallel.heartbeat_warning_seconds 3 --parallel.timeout_minutes 0.5
 [[ -z ${wire_process:-} ]] || processes+=($wire_process)
 await 30 grep -q ' iteration        5/' "$work/slow.out.0" || { show slow; fail "it does not train"; }
 slow

@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kHost = "127.0.0.1";
 
-int run(int rank, int size, int port, std::optional<ListenPort> listener, EngineKind engine,
+int run(int rank, int size, int port, std::optional<ListenPort> listener, CommBackend engine,
         const Body& body) {
   const auto say = [rank](const std::string& text) {
     std::fprintf(stderr, "rank %d: %s\n", rank, text.c_str());
@@ -58,7 +58,7 @@ int run(int rank, int size, int port, std::optional<ListenPort> listener, Engine
 
 }  // namespace
 
-int run_under_mpirun(EngineKind engine, const Body& body) {
+int run_under_mpirun(CommBackend engine, const Body& body) {
   const MpiPlace place = mpi_place();
   std::optional<ListenPort> listener;
   if (place.rank == 0) listener.emplace(kHost, 0);
@@ -67,7 +67,7 @@ int run_under_mpirun(EngineKind engine, const Body& body) {
   return run(place.rank, place.size, std::stoi(port), std::move(listener), engine, body);
 }
 
-int run_forked(int size, EngineKind engine, const Body& body) {
+int run_forked(int size, CommBackend engine, const Body& body) {
   ListenPort port(kHost, 0);
   const int number = port.port();
   std::vector<pid_t> children;

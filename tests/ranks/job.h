@@ -18,10 +18,10 @@ struct Rank {
 using Body = std::function<void(Rank&)>;
 
 // Makes a rank of this process, which mpirun started. Returns what main() should.
-int run_under_mpirun(EngineKind engine, const Body& body);
+int run_under_mpirun(CommBackend engine, const Body& body);
 
 // Forks `size` processes, before there are threads. Returns what main() should: not 0 where one
 // failed, after the others were ended.
-int run_forked(int size, EngineKind engine, const Body& body);
+int run_forked(int size, CommBackend engine, const Body& body);
 
 }  // namespace bev::test

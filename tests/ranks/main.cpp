@@ -50,8 +50,8 @@ int main(int argc, char** argv) {
     }
   };
   try {
-    return forks ? bev::test::run_forked(processes, bev::EngineKind::Gloo, body)
-                 : bev::test::run_under_mpirun(bev::EngineKind::Mpi, body);
+    return forks ? bev::test::run_forked(processes, bev::CommBackend::Gloo, body)
+                 : bev::test::run_under_mpirun(bev::CommBackend::Mpi, body);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "ranks_test: %s\n", e.what());
     return 1;

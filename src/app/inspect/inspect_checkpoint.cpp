@@ -95,11 +95,13 @@ void print_history(const Manifest& m) {
 void print_config_differences(const Manifest& m) {
   fmt::print("configuration, where it is not the default:\n");
   for (const auto& [path, value] : m.config) {
-    const Field* field = find_field(path);
+    const Field *named = find_field(path), *renamed = find_renamed_field(path);
+    const Field* field = named != nullptr ? named : renamed;
     if (field == nullptr) {
       fmt::print("  {} = {}  (this program has no such field)\n", path, value);
     } else if (value != toml_text(*field, field->standard)) {
-      fmt::print("  {} = {}\n", path, value);
+      const std::string note = named != nullptr ? "" : format("  ({})", renamed_note(*field));
+      fmt::print("  {} = {}{}\n", path, value, note);
     }
   }
 }

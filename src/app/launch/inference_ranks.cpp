@@ -32,7 +32,7 @@ int64_t ranks_flag(const FlagValues& flags, const VerbFlag& own, const VerbFlag&
 DeviceConfig inference_device(const Config& config, bool shares_gpu) {
   DeviceConfig device = config.device;
   device.threads = threads_of_rank(config);
-  if (shares_gpu) device.tune = false;
+  if (shares_gpu) device.autotune = false;
   return device;
 }
 

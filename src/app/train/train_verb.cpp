@@ -37,7 +37,7 @@ DeviceConfig device_of_rank(const Config& config, bool shares_gpu) {
   DeviceConfig device = config.device;
   device.threads = threads_of_rank(config);
   // Ranks that share a GPU disturb each other's timing.
-  if (shares_gpu) device.tune = false;
+  if (shares_gpu) device.autotune = false;
   return device;
 }
 
@@ -218,7 +218,7 @@ int train(std::span<const std::string> args) {
       if (environment->size > 1) stop->expect_others();
       return train_launched(*environment, *loaded, *stop);
     }
-    if (loaded->config.parallel.engine != EngineKind::Auto)
+    if (loaded->config.parallel.backend != CommBackend::Auto)
       return train_launched(alone_environment(), *loaded, *stop);
   }
   BEV_CHECK(environment || loaded->config.parallel.ranks <= kMostThreads, Usage,

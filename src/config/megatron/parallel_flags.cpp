@@ -41,7 +41,6 @@ constexpr MegatronFlag kCommunication[] = {
     {"--nccl-all-reduce-for-prefill"},
     {"--check-weight-hash-across-dp-replicas-interval", "N"},
     {"--tp-comm-overlap-cfg", "TEXT"},
-    {"--distributed-backend", "nccl|gloo", "nccl"},
     {"--no-align-grad-reduce --disable-align-grad-reduce"},
     {"--local-rank", "N", "0"},
     {"--lazy-mpu-init"},

@@ -29,6 +29,7 @@ struct FlagTarget {
 
 FlagTarget find_target(std::string_view name) {
   if (const Field* field = find_field(name.substr(2))) return {field, nullptr};
+  if (const Field* field = find_renamed_field(name.substr(2))) return {field, nullptr};
   for (const Field& field : fields())
     for (const Alias& alias : field.about.aliases)
       if (alias.flag == name) return {&field, &alias};
@@ -59,6 +60,8 @@ class Parser {
     last_flag_ = arg.name;
     if (own_flag(arg)) return;
     if (const FlagTarget target = find_target(arg.name); target.field != nullptr) {
+      if (find_renamed_field(arg.name.substr(2)) != nullptr)
+        note(renamed_note(*target.field, "--"));
       field_flag(arg, target);
     } else if (!megatron_flag(arg)) {
       unknown_flag(arg.name);
@@ -176,7 +179,7 @@ class Parser {
       if (!parse_boolean(word)) {
         no_value_wanted(name);
       } else if (known.topic->kind == FlagClass::Noted) {
-        note(name, *known.topic);
+        note_ignored(name, *known.topic);
       } else if (word == "true" && flag.takes != "off") {
         refuse_later(name, "", "", known.topic->reason);
       }
@@ -192,7 +195,7 @@ class Parser {
       }
     }
     if (known.topic->kind == FlagClass::Noted) {
-      note(name, *known.topic);
+      note_ignored(name, *known.topic);
     } else if (!is_standard(flag, *values)) {
       std::string all;
       for (const std::string& value : *values) all += (all.empty() ? "" : " ") + shown(value);
@@ -220,9 +223,12 @@ class Parser {
          .legal = std::move(legal)});
   }
 
+  void note_ignored(const std::string& name, const FlagTopic& topic) {
+    note(format("{} is accepted and changes nothing: {}", name, topic.reason));
+  }
+
   // One line per flag, however often it is given.
-  void note(const std::string& name, const FlagTopic& topic) {
-    std::string text = format("{} is accepted and changes nothing: {}", name, topic.reason);
+  void note(std::string text) {
     if (std::find(line_.notes.begin(), line_.notes.end(), text) == line_.notes.end())
       line_.notes.push_back(std::move(text));
   }

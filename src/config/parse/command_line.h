@@ -28,7 +28,7 @@ struct CommandLine {
   std::string file;  // empty: none given
   std::vector<Assignment> assignments;
   VerbFlagValues own;
-  std::vector<std::string> notes;  // one line per flag that was accepted and means nothing
+  std::vector<std::string> notes;  // one line per flag that has no effect or a new name
 };
 
 // Never throws for anything the arguments hold: everything wrong goes into `findings`.

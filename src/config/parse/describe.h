@@ -43,6 +43,7 @@ struct FieldInfo {
   double min = -std::numeric_limits<double>::infinity();
   double max = std::numeric_limits<double>::infinity();
   std::vector<Alias> aliases{};
+  std::string_view formerly{};  // earlier key of the field: still read, with a note
 };
 
 // Calls f("optim.lr", field, about) for every field of a section.

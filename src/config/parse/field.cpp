@@ -160,6 +160,21 @@ const Field* find_field(std::string_view path) {
   return nullptr;
 }
 
+const Field* find_renamed_field(std::string_view path) {
+  for (const Field& field : fields())
+    if (!path.empty() && former_path(field) == path) return &field;
+  return nullptr;
+}
+
+std::string former_path(const Field& field) {
+  const std::string_view key = field.about.formerly;
+  return key.empty() ? "" : format("{}.{}", field.section(), key);
+}
+
+std::string renamed_note(const Field& field, std::string_view prefix) {
+  return format("{0}{1} is now {0}{2}", prefix, former_path(field), field.path);
+}
+
 Value get_value(const Config& config, std::string_view path) {
   std::optional<Value> found;
   walk(config, [&](const std::string& name, const auto& field, const FieldInfo&) {
@@ -291,7 +306,7 @@ std::string legal_values(const Field& field, const Alias* alias) {
   std::vector<std::string_view> words;
   for (size_t i = 0; i < field.choices.size(); ++i) {
     const auto theirs = words_of(alias, i);
-    if (theirs.empty()) words.push_back(field.choices[i]);
+    if (theirs.empty() && !contains(words, field.choices[i])) words.push_back(field.choices[i]);
     words.insert(words.end(), theirs.begin(), theirs.end());
   }
   return enumerate(words);

@@ -36,6 +36,13 @@ std::vector<std::string> section_names();
 // Null when there is no such field.
 const Field* find_field(std::string_view path);
 
+// By an earlier path (FieldInfo::formerly). Null when no field had it.
+const Field* find_renamed_field(std::string_view path);
+// The earlier path of the field; empty when it has none.
+std::string former_path(const Field& field);
+// "device.tune is now device.autotune", with `prefix` before both names.
+std::string renamed_note(const Field& field, std::string_view prefix = "");
+
 // REQUIRES: the path exists; for set also that the value has the type of the field.
 Value get_value(const Config& config, std::string_view path);
 void set_value(Config& config, std::string_view path, const Value& value);
@@ -83,6 +90,7 @@ struct Findings {
   // would only report the same mistake again.
   std::set<std::string, std::less<>> doubtful;
   bool incomplete = false;  // a file or preset could not be read: something missing means nothing
+  std::vector<std::string> notes;  // of files, for the user, one line each
 };
 
 }  // namespace bev

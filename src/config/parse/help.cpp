@@ -209,6 +209,18 @@ std::string all_sections() {
   return out;
 }
 
+std::string renamed_fields() {
+  std::string out =
+      "\n### Renamed fields\n\n"
+      "Earlier names are still read from flags, files and checkpoints; a note gives the new "
+      "one.\n\n"
+      "| earlier | now |\n| --- | --- |\n";
+  for (const Field& field : fields())
+    if (const std::string former = former_path(field); !former.empty())
+      out += format("| {} | {} |\n", code(former), code(field.path));
+  return out;
+}
+
 // Entries with commas between, in lines of at most kColumns where an entry allows it. An entry
 // stays on one line.
 std::string comma_list(const std::vector<std::string>& entries) {
@@ -262,6 +274,7 @@ std::string configuration_page() {
       "`--print-config` prints the whole configuration with where each value comes from.\n\n"
       "## Fields\n";
   out += all_sections();
+  out += renamed_fields();
   out +=
       "\n## Flags of Megatron-LM without a field\n\n"
       "All flags of Megatron-LM from 2019 to 2026 are known. A flag that is in no table of this "

@@ -97,6 +97,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const V
   LoadedConfig loaded;
   loaded.own = std::move(line.own);
   loaded.notes = std::move(line.notes);
+  loaded.notes.insert(loaded.notes.end(), findings.notes.begin(), findings.notes.end());
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);

@@ -147,12 +147,27 @@ class TomlReader {
       const std::string path = section + "." + std::string(key.str());
       const Field* field = find_field(path);
       const std::string where = place(key.source());
-      if (field == nullptr) {
-        unknown_key(section, key.str(), where);
-      } else {
+      if (field != nullptr) {
         read_value(*field, node, where);
+      } else if (field = find_renamed_field(path); field != nullptr) {
+        read_renamed(*field, table, node, where);
+      } else {
+        unknown_key(section, key.str(), where);
       }
     }
+  }
+
+  void read_renamed(const Field& field, const toml::table& table, const toml::node& node,
+                    const std::string& where) {
+    if (table.contains(field.key())) {
+      add(field.path, {.what = format("{} is given twice", field.path),
+                       .where = where,
+                       .why = format("{} is its earlier name", former_path(field)),
+                       .legal = format("only {}", field.path)});
+      return;
+    }
+    findings_.notes.push_back(format("{}: {}", where, renamed_note(field)));
+    read_value(field, node, where);
   }
 
   void read_value(const Field& field, const toml::node& node, const std::string& where) {

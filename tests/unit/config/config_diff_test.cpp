@@ -65,7 +65,8 @@ TEST(Resume, TheEffectsThatMatter) {
       {Effect::Runtime,
        {"model.preset", "model.init_std", "train.micro_batch", "train.iterations", "train.output",
         "train.exit_interval", "train.exit_minutes", "recompute.granularity", "device.kind",
-        "device.threads", "device.tune", "device.graphs", "eval.interval", "parallel.engine"}}};
+        "device.threads", "device.autotune", "device.graphs", "eval.interval",
+        "parallel.backend"}}};
   for (const auto& [effect, paths] : effects)
     for (const std::string_view path : paths) {
       ASSERT_NE(find_field(path), nullptr) << path;
@@ -118,6 +119,25 @@ TEST(Resume, FieldsOfOtherVersions) {
   EXPECT_EQ(describe(diff),
             "the curve changes: optim.beta1 = 0.8 (was 0.9)\n"
             "not known to this version and left out: optim.colour = \"red\"\n");
+}
+
+TEST(Resume, EarlierNamesOfFields) {
+  StoredConfig stored = stored_config(loaded());
+  stored.erase("device.autotune");
+  stored.erase("parallel.backend");
+  stored["device.tune"] = "false";
+  stored["parallel.engine"] = "\"gloo\"";
+  const Config before = config_from(stored, "out/step-10");
+  EXPECT_FALSE(before.device.autotune);
+  EXPECT_EQ(before.parallel.backend, CommBackend::Gloo);
+  const ConfigDiff diff = diff_config(stored, loaded(), "out/step-10");
+  EXPECT_EQ(describe(diff),
+            "renamed fields: device.tune is now device.autotune, parallel.engine is now "
+            "parallel.backend\n"
+            "without an effect on the curve: device.autotune, parallel.backend\n");
+  stored["device.tune"] = "3";
+  expect_error(ErrorKind::Data, "device.autotune = \"3\"",
+               [&] { config_from(stored, "out/step-10"); });
 }
 
 TEST(Resume, NoSectionIsCalledLikeTheEntriesOfTheSchedule) {

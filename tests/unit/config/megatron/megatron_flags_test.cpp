@@ -224,7 +224,7 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
        {"--use-flash-attn", "--attention-backend", "--no-masked-softmax-fusion",
         "--log-timers-to-tensorboard", "--wandb-project", "--no-one-logger",
         "--train-sync-interval", "--profile", "--log-straggler", "--num-workers",
-        "--overlap-p2p-communication", "--enable-cuda-graph", "--distributed-backend",
+        "--overlap-p2p-communication", "--enable-cuda-graph", "--lazy-mpu-init",
         "--transformer-impl", "--manual-gc", "--log-throughput"}}};
   for (const auto& [expected, names] : classes) {
     for (const std::string_view name : names) {

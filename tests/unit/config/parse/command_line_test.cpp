@@ -108,11 +108,39 @@ TEST(CommandLine, TheLastOfTwoWins) {
 }
 
 TEST(CommandLine, FlagsWithoutMeaningAreNoted) {
-  const LoadedConfig loaded =
-      load(small_model() + Args{"--use-flash-attn", "--distributed-backend", "nccl"});
+  const LoadedConfig loaded = load(small_model() + Args{"--use-flash-attn", "--lazy-mpu-init"});
   ASSERT_EQ(loaded.notes.size(), 2u);
   EXPECT_NE(loaded.notes[0].find("--use-flash-attn"), std::string::npos);
-  EXPECT_NE(loaded.notes[1].find("--distributed-backend"), std::string::npos);
+  EXPECT_NE(loaded.notes[1].find("--lazy-mpu-init"), std::string::npos);
+}
+
+TEST(CommandLine, EarlierNamesOfFieldsAreNotedOnce) {
+  const LoadedConfig loaded =
+      load(small_model() + Args{"--parallel.silence_seconds", "7", "--device.tune", "--device.tune",
+                                "false", "--parallel.engine=gloo"});
+  EXPECT_EQ(loaded.config.parallel.heartbeat_warning_seconds, 7);
+  EXPECT_FALSE(loaded.config.device.autotune);
+  EXPECT_EQ(loaded.config.parallel.backend, CommBackend::Gloo);
+  EXPECT_EQ(loaded.notes,
+            (std::vector<std::string>{
+                "--parallel.silence_seconds is now --parallel.heartbeat_warning_seconds",
+                "--device.tune is now --device.autotune",
+                "--parallel.engine is now --parallel.backend"}));
+  expect_problem(small_model() + Args{"--device.tune", "--device.tune=maybe"},
+                 {"--device.tune has an impossible value"});
+}
+
+// nccl is in every script, also of those who try it on a CPU.
+TEST(CommandLine, MegatronsBackend) {
+  const auto backend = [](const char* name) {
+    return config_of(small_model() + Args{"--distributed-backend", name}).parallel.backend;
+  };
+  EXPECT_EQ(backend("nccl"), CommBackend::Auto);
+  EXPECT_EQ(backend("gloo"), CommBackend::Gloo);
+  EXPECT_EQ(backend("mpi"), CommBackend::Mpi);
+  EXPECT_EQ(config_of(small_model() + Args{"--parallel.backend", "nccl"}).parallel.backend,
+            CommBackend::Nccl);
+  expect_problem(small_model() + Args{"--distributed-backend", "ucc"}, {"nccl, mpi or gloo"});
 }
 
 TEST(CommandLine, AFlagOfSeveralFields) {

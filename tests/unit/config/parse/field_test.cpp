@@ -83,6 +83,27 @@ TEST(Fields, SetAndGetEveryField) {
   EXPECT_EQ(config.loss.smoothing, Smoothing::Megatron);
 }
 
+// An earlier name leads to one field and is no field or flag itself.
+TEST(Fields, EarlierNames) {
+  for (const auto& [before, now] : std::map<std::string, std::string>{
+           {"device.tune", "device.autotune"},
+           {"parallel.engine", "parallel.backend"},
+           {"parallel.silence_seconds", "parallel.heartbeat_warning_seconds"}}) {
+    const Field* field = find_renamed_field(before);
+    ASSERT_NE(field, nullptr) << before;
+    EXPECT_EQ(field->path, now);
+    EXPECT_EQ(renamed_note(*field), before + " is now " + now);
+  }
+  std::set<std::string> earlier;
+  for (const Field& field : fields()) {
+    const std::string path = former_path(field);
+    if (path.empty()) continue;
+    EXPECT_EQ(find_field(path), nullptr) << path;
+    EXPECT_TRUE(earlier.insert(path).second) << path;
+  }
+  EXPECT_EQ(find_renamed_field(""), nullptr);
+}
+
 TEST(Fields, RulesAndPresetsNameExistingFields) {
   for (const std::string_view path : checked_fields()) EXPECT_NE(find_field(path), nullptr) << path;
   for (const Preset& preset : presets())

@@ -48,6 +48,20 @@ TEST(Toml, NumbersInEitherNotation) {
   EXPECT_EQ(config.model.width, 16);
 }
 
+TEST(Toml, EarlierNamesOfFieldsAreNoted) {
+  Findings findings;
+  const auto assignments =
+      parse_toml("[device]\ntune = false\n[parallel]\nbackend = \"mpi\"\n", "run.toml", findings);
+  EXPECT_TRUE(findings.problems.empty());
+  ASSERT_EQ(assignments.size(), 2u);
+  EXPECT_EQ(assignments[0].field->path, "device.autotune");
+  EXPECT_EQ(assignments[0].origin.text, "run.toml:2");
+  EXPECT_EQ(findings.notes,
+            std::vector<std::string>{"run.toml:2: device.tune is now device.autotune"});
+  expect_toml_problem("[device]\nautotune = true\ntune = false\n",
+                      {"device.autotune is given twice", "run.toml:3", "only device.autotune"});
+}
+
 TEST(Toml, UnknownNamesNameTheNearest) {
   expect_toml_problem("[model]\nlayrs = 2\n",
                       {"[model] has no key layrs", "run.toml:2", "layers?"});
