@@ -47,7 +47,7 @@ constexpr std::array kVerbs{
     Verb{"plan", "memory, parameters and work of a training, without running it", bev::app::plan},
     Verb{"verify", "whether two layouts of a training compute the same", bev::app::verify},
     Verb{"bench", "measure operations and whole steps", bev::app::bench},
-    Verb{"doctor", "what this machine has for training, what is wrong and how to mend it",
+    Verb{"doctor", "what this machine has for training, what is wrong and how to fix it",
          bev::app::doctor},
     Verb{"version", "version, build, processor, GPUs", bev::app::version},
 };

@@ -101,7 +101,7 @@ GenerationBench bench_generation(const ModelFolder& folder, const DeviceConfig& 
     }
     bench.first_token = summarize(first);
     bench.between = summarize(between);
-    bench.replays = decoder.replays();
+    bench.graph_launches = decoder.graph_launches();
     bench.memory_bytes = static_cast<double>(model.device().allocated_bytes());
   }
   bench.forward_seconds = time_forward(model, o);
@@ -118,7 +118,7 @@ std::string generation_bench_table(const GenerationBench& b) {
   const GenerationBenchOptions& o = b.options;
   row("texts, prompt, new tokens",
       format("{}, {}, {} on {} in {}", o.batch, o.prompt, o.tokens, b.device, b.precision));
-  row("weights, memory, rehearsal", format("{:.1f} s", b.load_seconds));
+  row("weights, memory, autotuning", format("{:.1f} s", b.load_seconds));
   row("time to first token", format("{:.2f} ms ({:.2f} - {:.2f})", 1e3 * b.first_token.median,
                                     1e3 * b.first_token.low, 1e3 * b.first_token.high));
   row("prompt tokens per second", format("{:.0f}", b.prefill_rate()));
@@ -156,7 +156,8 @@ std::string generation_bench_json(const GenerationBench& b) {
               {"decode_floor_tokens_per_second", b.weight_floor()},
               {"decode_floor_with_cache_tokens_per_second", b.floor()},
               {"memory_bytes", b.memory_bytes},
-              {"replayed_steps", b.replays}}
+              {"graph_launches", b.graph_launches},
+              {"replayed_steps", b.graph_launches}}  // earlier name, until 0.2
       .dump(2);
 }
 

@@ -19,7 +19,7 @@ struct GenerationBenchOptions {
 struct GenerationBench {
   GenerationBenchOptions options{};
   std::string device{}, precision{};
-  double load_seconds = 0;     // weights, memory, rehearsal
+  double load_seconds = 0;     // weights, memory, autotuning
   Timing first_token{};        // from the request until its first token, all texts at once
   Timing between{};            // of a run: from the first token to the last
   double forward_seconds = 0;  // of the prompts' tokens, as in training: with the loss of each
@@ -27,7 +27,7 @@ struct GenerationBench {
   double weight_bytes = 0;     // that a step reads whatever the batch
   double cache_bytes = 0;      // that it reads besides, on average
   double memory_bytes = 0;     // on the device
-  int64_t replays = 0;         // steps that were issued as recorded work
+  int64_t graph_launches = 0;  // steps that were launched as CUDA graphs
 
   double prefill_rate() const {
     return static_cast<double>(options.batch * options.prompt) / first_token.median;

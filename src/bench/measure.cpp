@@ -131,7 +131,7 @@ RigSizes rig_sizes(const Device& device, const std::function<void(OpRig&)>& work
 
 namespace {
 
-struct ProductSize {
+struct GemmSize {
   int64_t m, n, k;
   double flops() const {
     return 2 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
@@ -140,8 +140,8 @@ struct ProductSize {
 
 // Which shape suits the caches of a processor best differs between machines; the matrices of the
 // first fill them, not more. On a GPU all of them are busy with the last.
-constexpr ProductSize kCpuProducts[] = {{1536, 1536, 1536}, {256, 3072, 768}, {768, 768, 768}};
-constexpr ProductSize kGpuProduct{8192, 8192, 8192};
+constexpr GemmSize kCpuGemms[] = {{1536, 1536, 1536}, {256, 3072, 768}, {768, 768, 768}};
+constexpr GemmSize kGpuGemm{8192, 8192, 8192};
 
 // Elements; far beyond any cache.
 int64_t stream_elements(const Device& device) {
@@ -152,11 +152,11 @@ int64_t stream_elements(const Device& device) {
 using Work = std::function<std::function<void()>(OpRig&)>;
 
 double best_seconds(Device& device, const Work& work, double seconds) {
-  OpRig rig(device, rig_sizes(device, [&](OpRig& rehearsal) { work(rehearsal)(); }));
+  OpRig rig(device, rig_sizes(device, [&](OpRig& dry_run) { work(dry_run)(); }));
   return measure_on(device, work(rig), seconds, 5).best;
 }
 
-double product_rate(Device& device, const ProductSize& size, DType dtype, double seconds) {
+double gemm_rate(Device& device, const GemmSize& size, DType dtype, double seconds) {
   const Work work = [&](OpRig& rig) {
     const Tensor a = rig.make_varied({size.m, size.k}, dtype);
     const Tensor b = rig.make_varied({size.k, size.n}, dtype);
@@ -166,11 +166,11 @@ double product_rate(Device& device, const ProductSize& size, DType dtype, double
   return size.flops() / best_seconds(device, work, seconds);
 }
 
-double best_product(Device& device) {
-  if (device.kind() == DeviceKind::Cuda) return product_rate(device, kGpuProduct, DType::bf16, 0.5);
+double best_gemm(Device& device) {
+  if (device.kind() == DeviceKind::Cuda) return gemm_rate(device, kGpuGemm, DType::bf16, 0.5);
   double best = 0;
-  for (const ProductSize& size : kCpuProducts) {
-    best = std::max(best, product_rate(device, size, DType::f32, 0.4));
+  for (const GemmSize& size : kCpuGemms) {
+    best = std::max(best, gemm_rate(device, size, DType::f32, 0.4));
   }
   return best;
 }
@@ -204,11 +204,11 @@ double measure_bandwidth(Device& device) {
 }
 
 MachinePeak measure_peak(Device& device) {
-  return {.flops = best_product(device), .bandwidth = measure_bandwidth(device)};
+  return {.flops = best_gemm(device), .bandwidth = measure_bandwidth(device)};
 }
 
-double measure_product_peak(Device& device) {
-  return product_rate(device, {768, 768, 768}, DType::f32, 0.2);
+double measure_gemm_peak(Device& device) {
+  return gemm_rate(device, {768, 768, 768}, DType::f32, 0.2);
 }
 
 TransferRates measure_transfers(Device& device) {

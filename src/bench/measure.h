@@ -42,7 +42,7 @@ class OpRig {
   Exec& exec() { return exec_; }
   // Its content is undefined; on the null device it has none.
   Tensor make(Shape shape, DType dtype) { return slab_.allocate(shape, dtype, "operand"); }
-  // The same with normally distributed numbers: how fast a product runs depends on its operands,
+  // The same with normally distributed numbers: how fast a GEMM runs depends on its operands,
   // since what the hardware may draw limits its clocks, and zeros draw least.
   Tensor make_varied(Shape shape, DType dtype);
   void clear() { slab_.release(0); }
@@ -59,7 +59,7 @@ RigSizes rig_sizes(const Device& device, const std::function<void(OpRig&)>& work
 // What this machine can do at best, measured now: the yardstick of every other number.
 
 struct MachinePeak {
-  double flops = 0;      // per second, of large products: f32, on cuda bf16 of 8192 cubed
+  double flops = 0;      // per second, of large GEMMs: f32, on cuda bf16 of 8192 cubed
   double bandwidth = 0;  // bytes per second through memory
 };
 
@@ -68,8 +68,8 @@ MachinePeak measure_peak(Device& device);
 // Only the bytes per second.
 double measure_bandwidth(Device& device);
 
-// Only the rate of f32 products, in a fifth of a second.
-double measure_product_peak(Device& device);
+// Only the rate of f32 GEMMs, in a fifth of a second.
+double measure_gemm_peak(Device& device);
 
 // Bytes per second between pinned host memory and the device.
 struct TransferRates {

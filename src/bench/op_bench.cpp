@@ -19,10 +19,10 @@ OpBench bench_ops(const Config& config, const std::vector<std::string>& only, do
   const std::unique_ptr<Device> device = make_device(config.device);
   OpBench result{.peak = measure_peak(*device), .ops = {}};
   // The operands of one op at a time.
-  OpRig rig(*device, rig_sizes(*device, [&](OpRig& rehearsal) {
+  OpRig rig(*device, rig_sizes(*device, [&](OpRig& dry_run) {
     for (const BenchedOp& op : wanted) {
-      for (const OpCase& c : op.cases({rehearsal, config})) c.run(rehearsal.exec());
-      rehearsal.clear();
+      for (const OpCase& c : op.cases({dry_run, config})) c.run(dry_run.exec());
+      dry_run.clear();
     }
   }));
   for (const BenchedOp& op : wanted) {

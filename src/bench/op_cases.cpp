@@ -107,7 +107,7 @@ std::string activation_shape(const CaseOperands& o) { return format("{} x {}", o
 
 }  // namespace
 
-// Plain activations are part of products, except where they are recomputed.
+// Plain activations are part of GEMMs, except where they are recomputed.
 std::vector<OpCase> activate_cases(const CaseOperands& o) {
   const ops::Activate a{.activation = o.config.model.activation,
                         .x = o.value({o.tokens, o.inner}),

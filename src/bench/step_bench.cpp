@@ -77,12 +77,12 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   StepRunner stepper(assembly, schedule);
   stepper.autotune(loader.next());
   result.seconds_to_first_step = seconds_now() - start;
-  result.rehearsed = device->autotune_summary();
+  result.autotune = device->autotune_summary();
   result.allocated_bytes = device->allocated_bytes();
   if (device->kind() == DeviceKind::Cuda) result.promised_flops = dense_bf16_peak(gpu_name());
 
-  std::vector<GemmShape> products;
-  Cost cost{.gemms = &products};
+  std::vector<GemmShape> gemms;
+  Cost cost{.gemms = &gemms};
   const double first = seconds_now();
   assembly.executor.count_into(&cost);
   stepper.step(loader.next());
@@ -93,28 +93,28 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   const bool asynchronous = device->is_asynchronous();
   std::optional<StepFloor> floor;
   if (options.floor) {
-    floor.emplace(*device, config, products);
-    AutotuneScope rehearsal(*device);  // its products have algorithms of their own
-    floor->time_products();
-    rehearsal.finish();
+    floor.emplace(*device, config, gemms);
+    AutotuneScope autotune(*device);  // its GEMMs have algorithms of their own
+    floor->time_gemms();
+    autotune.finish();
   }
   // Between measurements of the floor.
   const int64_t block = asynchronous ? 6 : 1;
   if (asynchronous) {  // until plans are made and clocks have risen
     time_steps(stepper, loader, asynchronous, block);
     if (floor) {
-      floor->time_products();
+      floor->time_gemms();
       floor->time_attention();
     }
   }
-  std::vector<double> steps, products_alone, attention_alone;
+  std::vector<double> steps, gemms_alone, attention_alone;
   const double begin = seconds_now();
   while (seconds_now() - begin < options.seconds ||
          static_cast<int64_t>(steps.size()) < options.min_steps) {
     const std::vector<double> more = time_steps(stepper, loader, asynchronous, block);
     steps.insert(steps.end(), more.begin(), more.end());
     if (!floor) continue;
-    products_alone.push_back(floor->time_products());
+    gemms_alone.push_back(floor->time_gemms());
     attention_alone.push_back(floor->time_attention());
   }
   result.step = summarize(std::move(steps));
@@ -123,7 +123,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   result.peak = measure_peak(*device);
   if (options.floor) {
     result.floor =
-        Floor{.products = summarize(std::move(products_alone)).median,
+        Floor{.gemms = summarize(std::move(gemms_alone)).median,
               .attention = summarize(std::move(attention_alone)).median,
               .optimizer = optimizer_bytes(config, result.plan.parameters) / result.peak.bandwidth};
   }

@@ -45,7 +45,7 @@ StepBreakdown break_down(std::span<const OpSpan> spans);
 struct StepBench {
   Plan plan{};
   double seconds_to_first_step = 0;  // from the start of building until the first step begins
-  std::string rehearsed{};           // what the device learned before the first step; may be empty
+  std::string autotune{};            // result of autotuning before the first step; may be empty
   double first_step = 0;
   Timing step{};
   std::optional<Floor> floor{};
@@ -69,7 +69,7 @@ struct StepBenchOptions {
 
 // Trains on made-up tokens and times the steps. Where the device works on its own, steps are issued
 // ahead of their results as in training, and the time of a step is that between two results. With
-// `floor` the products are timed between the steps, so that both see the same machine. With
+// `floor` the GEMMs are timed between the steps, so that both see the same machine. With
 // `breakdown` one more step is traced, after the others.
 StepBench bench_step(const Config& config, const StepBenchOptions& options);
 

@@ -32,10 +32,10 @@ Tensor StepFloor::Walk::take(Shape shape) {
   return tensor_over(data, memory.dtype, shape);
 }
 
-StepFloor::Extents StepFloor::extents_of(const std::vector<GemmShape>& products, int64_t micros) {
+StepFloor::Extents StepFloor::extents_of(const std::vector<GemmShape>& gemms, int64_t micros) {
   Extents e;
   int64_t largest_weight = 0, largest_gradient = 0;
-  for (const GemmShape& p : products) {
+  for (const GemmShape& p : gemms) {
     const int64_t a = p.m * p.k, b = p.k * p.n, out = p.m * p.n;
     e.activation = std::max({e.activation, a, p.ta ? b : out});
     if (p.ta) {
@@ -53,18 +53,18 @@ StepFloor::Extents StepFloor::extents_of(const std::vector<GemmShape>& products,
   return e;
 }
 
-StepFloor::StepFloor(Device& device, const Config& config, std::vector<GemmShape> products)
-    : products_(std::move(products)),
+StepFloor::StepFloor(Device& device, const Config& config, std::vector<GemmShape> gemms)
+    : gemms_(std::move(gemms)),
       model_(resolve_model(config)),
       batch_(resolve_batch(config)),
       dtype_(resolve_dtype(config)),
       window_(config.model.window),
       attends_(device.kind() == DeviceKind::Cuda),
-      extents_(extents_of(products_, batch_.micros)),
-      rig_(device, rig_sizes(device, [this](OpRig& rehearsal) {
-             place(rehearsal);
-             for (const GemmShape& p : products_) issue_product(rehearsal.exec(), p);
-             if (attends_) issue_attention(rehearsal.exec());
+      extents_(extents_of(gemms_, batch_.micros)),
+      rig_(device, rig_sizes(device, [this](OpRig& dry_run) {
+             place(dry_run);
+             for (const GemmShape& p : gemms_) issue_gemm(dry_run.exec(), p);
+             if (attends_) issue_attention(dry_run.exec());
            })) {
   place(rig_);
 }
@@ -91,7 +91,7 @@ void StepFloor::place(OpRig& rig) {
                 .dv = heads(model_.kv_heads)};
 }
 
-void StepFloor::issue_product(Exec& ex, const GemmShape& p) {
+void StepFloor::issue_gemm(Exec& ex, const GemmShape& p) {
   const Shape b_shape = p.tb ? Shape{p.n, p.k} : Shape{p.k, p.n};
   ops::matmul(ex, {.a = front(inputs_, p.ta ? Shape{p.k, p.m} : Shape{p.m, p.k}),
                    .b = p.ta ? front(outputs_, b_shape) : weights_.take(b_shape),
@@ -121,9 +121,9 @@ double StepFloor::timed(const std::function<void()>& work) {
   return seconds_now() - begin;
 }
 
-double StepFloor::time_products() {
+double StepFloor::time_gemms() {
   return timed([this] {
-    for (const GemmShape& p : products_) issue_product(rig_.exec(), p);
+    for (const GemmShape& p : gemms_) issue_gemm(rig_.exec(), p);
   });
 }
 

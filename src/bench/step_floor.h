@@ -1,4 +1,4 @@
-// The time no trainer on these products can beat: the matrix products of one step alone, on a GPU
+// The time no trainer on these GEMMs can beat: the GEMMs of one step alone, on a GPU
 // its attention alone too, and the optimizer's bytes at the measured bandwidth.
 #pragma once
 
@@ -12,20 +12,20 @@
 namespace bev {
 
 struct Floor {
-  double products = 0, attention = 0, optimizer = 0;  // seconds
-  double total() const { return products + attention + optimizer; }
+  double gemms = 0, attention = 0, optimizer = 0;  // seconds
+  double total() const { return gemms + attention + optimizer; }
 };
 
 // As in training, weights and weight gradients are walked through memory of their real size, while
 // activations stay where they are.
 class StepFloor {
  public:
-  // `products`: those of one step.
-  StepFloor(Device& device, const Config& config, std::vector<GemmShape> products);
+  // `gemms`: those of one step.
+  StepFloor(Device& device, const Config& config, std::vector<GemmShape> gemms);
 
   // Issues everything once and waits for it: seconds. Attention is timed on GPUs only, and 0
   // elsewhere.
-  double time_products();
+  double time_gemms();
   double time_attention();
 
  private:
@@ -42,14 +42,14 @@ class StepFloor {
   struct AttentionOperands {
     Tensor q, k, v, out, dout, lse, dq, dk, dv;
   };
-  static Extents extents_of(const std::vector<GemmShape>& products, int64_t micros);
+  static Extents extents_of(const std::vector<GemmShape>& gemms, int64_t micros);
   // Makes the operands in a rig.
   void place(OpRig& rig);
-  void issue_product(Exec& ex, const GemmShape& p);
+  void issue_gemm(Exec& ex, const GemmShape& p);
   void issue_attention(Exec& ex) const;
   double timed(const std::function<void()>& work);
 
-  std::vector<GemmShape> products_;
+  std::vector<GemmShape> gemms_;
   ModelShape model_;
   BatchShape batch_;
   DType dtype_;

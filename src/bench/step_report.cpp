@@ -50,7 +50,7 @@ std::string step_bench_table(const StepBench& b) {
   row("tokens per step", format("{} micro-batches x {} sequences x {}", b.plan.batch.micros,
                                 b.plan.batch.micro_batch, b.plan.batch.sequence));
   row("start until first step", as_duration(b.seconds_to_first_step));
-  if (!b.rehearsed.empty()) row("before it", b.rehearsed);
+  if (!b.autotune.empty()) row("before it", b.autotune);
   row("first step", as_duration(b.first_step));
   row("step, median (quartiles) of runs", format("{:.4f} s ({:.4f} - {:.4f}) of {}", b.step.median,
                                                  b.step.low, b.step.high, b.step.runs));
@@ -66,7 +66,7 @@ std::string step_bench_table(const StepBench& b) {
   if (b.floor) {
     const bool attends = b.floor->attention > 0;
     row(attends ? "floor: products, attention, optimizer" : "floor: products + optimizer bytes",
-        format("{:.4f} s = {:.4f} + {}{:.4f}", b.floor->total(), b.floor->products,
+        format("{:.4f} s = {:.4f} + {}{:.4f}", b.floor->total(), b.floor->gemms,
                attends ? format("{:.4f} + ", b.floor->attention) : "", b.floor->optimizer));
     row("floor in tokens per second",
         format("{:.1f}; reached {:.3f} of it", b.plan.tokens_per_step() / b.floor->total(),
@@ -88,7 +88,8 @@ std::string step_bench_json(const StepBench& b) {
                {"tokens_per_step", b.plan.tokens_per_step()},
                {"micro_batches", b.plan.batch.micros},
                {"seconds_to_first_step", b.seconds_to_first_step},
-               {"rehearsed", b.rehearsed},
+               {"autotune", b.autotune},
+               {"rehearsed", b.autotune},  // earlier name, until 0.2
                {"first_step_seconds", b.first_step},
                {"step_seconds",
                 {{"median", b.step.median},
@@ -110,7 +111,7 @@ std::string step_bench_json(const StepBench& b) {
     json["mfu"] = b.flops_per_second() / b.promised_flops;
   }
   if (b.floor) {
-    json["floor_seconds"] = {{"products", b.floor->products},
+    json["floor_seconds"] = {{"products", b.floor->gemms},
                              {"attention", b.floor->attention},
                              {"optimizer", b.floor->optimizer},
                              {"total", b.floor->total()}};

@@ -35,7 +35,7 @@ Tensor master_of(const CaseOperands& o, int64_t count) {
 
 }  // namespace
 
-// Gradients that are added to: vectors at the start of a step, and the tables that no product
+// Gradients that are added to: vectors at the start of a step, and the tables that no GEMM
 // overwrites.
 std::vector<OpCase> fill_cases(const CaseOperands& o) {
   const ModelShape& m = o.model;

@@ -15,8 +15,8 @@ namespace bev {
 namespace {
 
 constexpr size_t kResults = 2;
-// Shapes whose work is kept as a recording: all numbers of rows, and the prompts that come again.
-constexpr size_t kRecordedPrompts = 64, kRecordedTokens = 64;
+// Shapes whose work is kept as a CUDA graph: all numbers of rows, and the prompts that come again.
+constexpr size_t kPromptGraphs = 64, kTokenGraphs = 64;
 
 int64_t power_of_two(int64_t at_least) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(at_least)));
@@ -90,8 +90,8 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       losses_(device_, bytes_of(limits.prefill_tokens, accumulation_of(model.params.dtype())),
               "scalars"),
       loss_(device_, 2 * sizeof(double), "scalars"),
-      recorded_prompts_(device_, kRecordedPrompts),
-      recorded_tokens_(device_, kRecordedTokens) {
+      prompt_graphs_(device_, kPromptGraphs),
+      token_graphs_(device_, kTokenGraphs) {
   BEV_CHECK(model.stages.size() == 1, Internal, "a decoder wants one stage of each rank");
   env_.loss = tensor_over(loss_.data(), DType::f64, {2});
   env_.classes = vocab();
@@ -284,7 +284,7 @@ void InferenceEngine::EngineRunner::prefill(std::span<const EngineRow> rows,
   prompts_.send(ex.stream);
   put_seen(rows);
   attention_.begin_prefill(prompts.places);
-  issue(recorded_prompts_, shape,
+  issue(prompt_graphs_, shape,
         [&] { choose(ex, prompts.micro, prompts.last, shape.sequences, choice); });
   send_result(std::ssize(rows));
 }
@@ -312,12 +312,12 @@ std::vector<double> InferenceEngine::EngineRunner::score(std::span<const EngineR
   return logprobs;
 }
 
-void InferenceEngine::EngineRunner::issue(GraphCache<PromptShape>& recorded,
-                                          const PromptShape& shape, FunctionRef<void()> work) {
+void InferenceEngine::EngineRunner::issue(GraphCache<PromptShape>& graphs, const PromptShape& shape,
+                                          FunctionRef<void()> work) {
   const bool can_capture =
       device_.supports_graphs() && !device_.is_autotuning() && model_.groups.world().size() == 1;
   if (can_capture) {
-    recorded.run(shape, device_.compute_stream(), work);
+    graphs.run(shape, device_.compute_stream(), work);
   } else {
     work();
   }
@@ -351,7 +351,7 @@ void InferenceEngine::EngineRunner::decode(std::span<const EngineRow> rows, int6
   }
   tokens_.send(ex.stream);
   attention_.begin_decode(length_of, pages_of);
-  issue(recorded_tokens_, {count, 1}, [&] { choose(ex, micro, {}, count, choice); });
+  issue(token_graphs_, {count, 1}, [&] { choose(ex, micro, {}, count, choice); });
   send_result(std::ssize(rows));
 }
 
@@ -392,7 +392,7 @@ void InferenceEngine::EngineRunner::copy_page(int32_t from, int32_t to) {
   cache_.copy_page(ex, from, to);
 }
 
-void InferenceEngine::EngineRunner::rehearse() {
+void InferenceEngine::EngineRunner::run_all_shapes() {
   const std::vector<int32_t> ids(static_cast<size_t>(limits_.length));
   const std::vector<int32_t> pages(static_cast<size_t>(most_pages_));
   const auto pass = [&](std::span<const EngineRow> rows, const PromptShape& shape) {

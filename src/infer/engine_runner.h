@@ -32,10 +32,10 @@ class InferenceEngine::EngineRunner {
   std::vector<float> logits();
   void copy_page(int32_t from, int32_t to);
   size_t cache_bytes() const { return cache_.bytes(); }
-  int64_t replays() const { return recorded_prompts_.launches() + recorded_tokens_.launches(); }
+  int64_t graph_launches() const { return prompt_graphs_.launches() + token_graphs_.launches(); }
 
   // Steps of every kind, once, so that memory is counted or algorithms are found.
-  void rehearse();
+  void run_all_shapes();
   ArenaSizes peaks() const;
 
  private:
@@ -66,8 +66,8 @@ class InferenceEngine::EngineRunner {
   int64_t padded_rows(int64_t rows) const;
   Exec exec();
   bool is_last_stage() const { return pipeline_.rank() + 1 == pipeline_.size(); }
-  // Work of equal shapes, recorded where that is possible.
-  void issue(GraphCache<PromptShape>& recorded, const PromptShape& shape, FunctionRef<void()> work);
+  // Work of equal shapes, as CUDA graphs where that is possible.
+  void issue(GraphCache<PromptShape>& graphs, const PromptShape& shape, FunctionRef<void()> work);
 
   Prompts put_prompts(std::span<const EngineRow> rows, const PromptShape& shape);
   // For `count` rows, of which the first are given.
@@ -102,7 +102,7 @@ class InferenceEngine::EngineRunner {
   size_t next_result_ = 0;
   int64_t collected_rows_ = 0;
   std::vector<SampledToken> chosen_;
-  GraphCache<PromptShape> recorded_prompts_, recorded_tokens_;
+  GraphCache<PromptShape> prompt_graphs_, token_graphs_;
 };
 
 }  // namespace bev

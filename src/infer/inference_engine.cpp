@@ -27,9 +27,9 @@ EngineLimits resolved(EngineLimits limits) {
 }
 
 ArenaSizes sizes_for(const Config& config, int rank, const EngineLimits& limits) {
-  DryRunModel rehearsed(config, rank);
-  InferenceEngine::EngineRunner runner(rehearsed.model, limits, {});
-  runner.rehearse();
+  DryRunModel dry_run(config, rank);
+  InferenceEngine::EngineRunner runner(dry_run.model, limits, {});
+  runner.run_all_shapes();
   return runner.peaks();
 }
 
@@ -41,10 +41,10 @@ InferenceEngine::InferenceEngine(LoadedModel& model, const EngineLimits& limits)
   runner_ =
       std::make_unique<EngineRunner>(model.placed(), all, sizes_for(model.config(), rank, all));
   if (!model.device().is_asynchronous()) return;
-  AutotuneScope rehearsal(model.device());
-  runner_->rehearse();
+  AutotuneScope autotune(model.device());
+  runner_->run_all_shapes();
   model.device().compute_stream().synchronize();
-  rehearsal.finish();
+  autotune.finish();
 }
 
 InferenceEngine::~InferenceEngine() {
@@ -127,6 +127,6 @@ void InferenceEngine::follow_leader() {
 }
 
 size_t InferenceEngine::cache_bytes() const { return runner_->cache_bytes(); }
-int64_t InferenceEngine::replays() const { return runner_->replays(); }
+int64_t InferenceEngine::graph_launches() const { return runner_->graph_launches(); }
 
 }  // namespace bev

@@ -83,8 +83,8 @@ class InferenceEngine {
   void ping_followers();
 
   size_t cache_bytes() const;
-  // Steps that were issued as recorded work.
-  int64_t replays() const;
+  // Steps that were launched as CUDA graphs.
+  int64_t graph_launches() const;
 
   class EngineRunner;
 

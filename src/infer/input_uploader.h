@@ -10,7 +10,7 @@
 
 namespace bev {
 
-// The same puts give the same addresses on the device, so that recorded work finds its inputs.
+// The same puts give the same addresses on the device, so that CUDA graphs find their inputs.
 class InputUploader {
  public:
   // `bytes`: as peak() of a dry run says.

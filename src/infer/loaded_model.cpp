@@ -12,8 +12,8 @@ namespace {
 
 // The same calls on the null device tell how much memory they take.
 ArenaSizes evaluation_memory(const Config& config, int rank) {
-  DryRunModel rehearsed(config, rank);
-  Executor executor(rehearsed.model, 1, {});
+  DryRunModel dry_run(config, rank);
+  Executor executor(dry_run.model, 1, {});
   const BatchShape shape = resolve_batch(config);
   HostBatch batch;
   batch.resize(shape.micro_batch, shape.sequence, false);

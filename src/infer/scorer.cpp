@@ -33,9 +33,9 @@ void require_ids_on_every_rank(const Config& config) {
 
 ArenaSizes scoring_memory(const Config& config, int rank) {
   require_ids_on_every_rank(config);
-  DryRunModel rehearsed(config, rank);
+  DryRunModel dry_run(config, rank);
   const BatchShape shape = resolve_batch(config);
-  ScoringPass pass(rehearsed.model, shape.tokens_per_micro(), {});
+  ScoringPass pass(dry_run.model, shape.tokens_per_micro(), {});
   HostBatch batch;
   batch.resize(shape.micro_batch, shape.sequence, false);
   pass.run(batch);

@@ -26,7 +26,7 @@ struct TokenScore {
 
 class ScoringPass {
  public:
-  // `tokens`: of the largest batch. `sizes`: peaks() of a rehearsal with it. The model must outlive
+  // `tokens`: of the largest batch. `sizes`: peaks() of a dry run with it. The model must outlive
   // this, and does nothing else while run() is at work.
   ScoringPass(RankModel& model, int64_t tokens, const ArenaSizes& sizes);
 

@@ -50,7 +50,7 @@ struct Finding {
   Severity severity{};
   std::string_view code;  // stable, for scripts: "driver-too-old"
   std::string what;       // is so
-  std::string mend{};     // what to do about it; empty: nothing
+  std::string fix{};      // what to do about it; empty: nothing
 };
 
 // In the order of importance to a reader: faults first.

@@ -105,7 +105,7 @@ void add_gpus(Sheet& sheet, const Examination& e) {
 
 std::string conclusion(const Examination& e) {
   if (has_fault(e.findings)) {
-    return "the GPU cannot be used before this is mended; --device cpu trains without it\n";
+    return "the GPU cannot be used before this is fixed; --device cpu trains without it\n";
   }
   if (e.cuda.gpus.empty()) return "no GPU: training runs on the CPU\n";
   return format("training runs on {}\n", e.cuda.gpus.front().name);
@@ -143,7 +143,8 @@ Json gpu_json(const GpuInfo& gpu) {
 }
 
 Json measured_json(const MeasuredDevice& measured) {
-  Json json = {{"product_flops_per_second", measured.peak.flops},
+  Json json = {{"gemm_flops_per_second", measured.peak.flops},
+               {"product_flops_per_second", measured.peak.flops},  // earlier name, until 0.2
                {"bandwidth_bytes_per_second", measured.peak.bandwidth}};
   if (measured.transfers) {
     json["to_device_bytes_per_second"] = measured.transfers->to_device;
@@ -181,7 +182,7 @@ std::string doctor_text(const Examination& e) {
   add_gpus(sheet, e);
   for (const Finding& finding : e.findings) {
     sheet.add(name_of(finding.severity),
-              format("{}{}{}", finding.what, finding.mend.empty() ? "" : "; ", finding.mend));
+              format("{}{}{}", finding.what, finding.fix.empty() ? "" : "; ", finding.fix));
   }
   return sheet.text() + conclusion(e);
 }
@@ -189,8 +190,11 @@ std::string doctor_text(const Examination& e) {
 std::string doctor_json(const Examination& e) {
   Json findings = Json::array();
   for (const Finding& f : e.findings) {
-    findings.push_back(
-        {{"severity", name_of(f.severity)}, {"code", f.code}, {"what", f.what}, {"mend", f.mend}});
+    findings.push_back({{"severity", name_of(f.severity)},
+                        {"code", f.code},
+                        {"what", f.what},
+                        {"fix", f.fix},
+                        {"mend", f.fix}});  // earlier name, until 0.2
   }
   Json json = {{"version", program_version()},
                {"compiler", compiler()},

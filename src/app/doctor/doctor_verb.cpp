@@ -1,4 +1,4 @@
-// bevatron doctor: what this machine has for training, what is wrong with it and how to mend it.
+// bevatron doctor: what this machine has for training, what is wrong with it and how to fix it.
 #include <array>
 #include <cstdio>
 
@@ -22,7 +22,7 @@ constexpr FlagVerb kDoctorVerb{
     .name = "doctor",
     .summary =
         "Says what this machine has for training (processor, GPUs, driver, NVIDIA's "
-        "libraries), measures how fast it is, and lists what is wrong and how to mend it. "
+        "libraries), measures how fast it is, and lists what is wrong and how to fix it. "
         "Exit codes: 0 the best device here can train (a machine without a GPU trains on "
         "its processor), 4 it cannot.",
     .flags = kDoctorFlags};

@@ -229,7 +229,7 @@ void look_at_memory(const CudaInfo& cuda, std::vector<Finding>& findings) {
   }
 }
 
-std::string library_mend(std::string_view packages, const HostInfo& host) {
+std::string library_fix(std::string_view packages, const HostInfo& host) {
   return format("install {}, or put the folder that holds it on LD_LIBRARY_PATH ({})", packages,
                 host.library_path.empty() ? "not set now" : "now " + host.library_path);
 }
@@ -238,20 +238,19 @@ std::string library_mend(std::string_view packages, const HostInfo& host) {
 void look_at_cudnn(const Machine& m, std::vector<Finding>& findings) {
   const LibraryInfo& cudnn = m.cuda.cudnn;
   const int major = m.cuda.built_with / 1000;
-  const auto warn = [&](std::string_view code, std::string what, std::string mend) {
+  const auto warn = [&](std::string_view code, std::string what, std::string fix) {
     findings.push_back({Severity::Warning, code,
-                        "attention runs slower than it could: " + std::move(what),
-                        std::move(mend)});
+                        "attention runs slower than it could: " + std::move(what), std::move(fix)});
   };
   if (!m.cuda.has_cudnn) {
     warn("no-cudnn-in-build", "this program was built without the headers of cuDNN's frontend",
          "scripts/install-deps.sh fetches them; then build again");
   } else if (!cudnn.is_loaded()) {
     warn("no-cudnn", "cuDNN: " + cudnn.why,
-         library_mend(format("cudnn9-cuda-{} (NVIDIA's repository)", major), m.host));
+         library_fix(format("cudnn9-cuda-{} (NVIDIA's repository)", major), m.host));
   } else if (!m.cuda.runtime.is_loaded()) {
     warn("no-runtime", "cuDNN is used through CUDA's runtime: " + m.cuda.runtime.why,
-         library_mend(
+         library_fix(
              format("cuda-cudart-{}-{} (NVIDIA's repository)", major, m.cuda.built_with / 10 % 100),
              m.host));
   } else if (cudnn.number < cuda::kOldestCudnn) {
@@ -270,7 +269,7 @@ void look_at_libraries(const Machine& m, std::vector<Finding>& findings) {
     findings.push_back(
         {Severity::Fault, "no-cublaslt",
          format("cuBLASLt, which computes matrix products: {}", m.cuda.cublaslt.why),
-         library_mend(format("libcublas-{}-{} (NVIDIA's repository)", major, minor), m.host)});
+         library_fix(format("libcublas-{}-{} (NVIDIA's repository)", major, minor), m.host)});
   look_at_cudnn(m, findings);
   if (!m.cuda.nvml.is_loaded())
     findings.push_back(

@@ -51,7 +51,7 @@ RankTimes times_of(const Progress& p) {
 // maker promises. 0: unknown.
 double peak_flops(Device& device) {
   switch (device.kind()) {
-    case DeviceKind::Cpu: return measure_product_peak(device);
+    case DeviceKind::Cpu: return measure_gemm_peak(device);
     case DeviceKind::Cuda: return dense_bf16_peak(gpu_name());
     default: return 0;
   }

@@ -43,7 +43,7 @@ TEST(Measure, CudaRunsAreFinishedWork) {
     const Tensor to = rig.make({kElements}, DType::f32);
     return [&rig, from, to] { ops::copy(rig.exec(), {.in = from, .out = to}); };
   };
-  OpRig rig(*device, rig_sizes(*device, [&](OpRig& rehearsal) { work(rehearsal)(); }));
+  OpRig rig(*device, rig_sizes(*device, [&](OpRig& dry_run) { work(dry_run)(); }));
   const Timing t = measure_on(*device, work(rig), 0.1, 5);
   // No GPU moves 100 TB/s; a measurement of launches alone would say so.
   EXPECT_GT(t.median, 8.0 * kElements / 100e12);
@@ -59,7 +59,7 @@ TEST(Rig, IsAsLargeAsTheWorkNeeds) {
     ops::squared_norm(rig.exec(), {.x = x, .out = sum});
     return sum;
   };
-  const RigSizes sizes = rig_sizes(*device, [&](OpRig& rehearsal) { work(rehearsal); });
+  const RigSizes sizes = rig_sizes(*device, [&](OpRig& dry_run) { work(dry_run); });
   EXPECT_EQ(sizes.operands, 1000u * 1100 * 4 + 256 + (256 - 1000 * 1100 * 4 % 256) % 256);
   OpRig rig(*device, sizes);
   double sum = 0;

@@ -40,9 +40,9 @@ Names issued_by(const BenchedOp& op, const Config& config, OpRig& rig) {
   return names_of(trace);
 }
 
-// With exactly the memory that a rehearsal finds.
+// With exactly the memory that a dry run finds.
 void run_cases(const BenchedOp& op, const Config& config, Device& device) {
-  OpRig rig(device, rig_sizes(device, [&](OpRig& rehearsal) { issued_by(op, config, rehearsal); }));
+  OpRig rig(device, rig_sizes(device, [&](OpRig& dry_run) { issued_by(op, config, dry_run); }));
   issued_by(op, config, rig);
 }
 

@@ -42,7 +42,7 @@ TEST(StepBench, StepsAgainstTheirFloor) {
   EXPECT_EQ(b.step.runs, 3);
   EXPECT_EQ(b.allocated_bytes, b.plan.memory_bytes());
   ASSERT_TRUE(b.floor.has_value());
-  EXPECT_GT(b.floor->products, 0);
+  EXPECT_GT(b.floor->gemms, 0);
   EXPECT_EQ(b.floor->attention, 0);
   EXPECT_LT(b.floor->total(), b.step.median * 2);
   EXPECT_EQ(b.promised_flops, 0);
@@ -56,7 +56,7 @@ TEST(StepBench, CudaStepsAgainstTheirFloor) {
   EXPECT_GE(b.step.runs, 20);
   EXPECT_EQ(b.allocated_bytes, b.plan.memory_bytes());
   ASSERT_TRUE(b.floor.has_value());
-  EXPECT_GT(b.floor->products, 0);
+  EXPECT_GT(b.floor->gemms, 0);
   EXPECT_GT(b.floor->attention, 0);
 }
 

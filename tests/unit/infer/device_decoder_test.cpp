@@ -1,5 +1,5 @@
 // Generation on the devices that users have, in the types they use, against the reference: the same
-// shapes come again with other tokens, as recorded work does.
+// shapes come again with other tokens, as CUDA graphs do.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,12 +42,12 @@ class DeviceDecoder {
         decoder_(model_, {.rows = kMostTexts, .length = 40, .page = kPage}),
         tolerance_(tolerance) {}
 
-  // Three times the same shape: as it is, recorded, replayed.
+  // Three times the same shape: eagerly, captured and launched, launched.
   void check(size_t texts) {
-    const bool records = model_.device().supports_graphs();
-    const int64_t before = decoder_.replays();
+    const bool captures = model_.device().supports_graphs();
+    const int64_t before = decoder_.graph_launches();
     for (int round = 0; round < 3; ++round) prompts(texts, round);
-    EXPECT_EQ(decoder_.replays() - before, records ? 2 : 0) << "of prompts";
+    EXPECT_EQ(decoder_.graph_launches() - before, captures ? 2 : 0) << "of prompts";
     for (int step = 0; step < 3; ++step) {
       decoder_.decode(rows_of(texts_));
       collect();
@@ -57,7 +57,7 @@ class DeviceDecoder {
     decoder_.decode_ahead(rows_of(texts_));
     collect();
     collect();
-    EXPECT_EQ(decoder_.replays() - before, records ? 2 + 4 : 0);
+    EXPECT_EQ(decoder_.graph_launches() - before, captures ? 2 + 4 : 0);
   }
 
   static constexpr int64_t kMostTexts = 20;
@@ -102,8 +102,8 @@ class DeviceDecoder {
   std::vector<DecodedText> texts_;
 };
 
-// Fails when recorded work keeps a token, a length or a page of the time when it was recorded, when
-// a kernel reads what the one before has not written yet, or when a product for one, few or some
+// Fails when a CUDA graph keeps a token, a length or a page of the time when it was captured, when
+// a kernel reads what the one before has not written yet, or when a GEMM for one, few or some
 // dozens of rows differs from the others.
 void check(const DeviceConfig& device, double tolerance) {
   for (const Config& config : {wide(test::tiny_gpt()), wide(test::tiny_llama())}) {

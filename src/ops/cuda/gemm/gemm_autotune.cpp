@@ -23,9 +23,9 @@ constexpr int kCandidates = 32;
 // fastest of the others.
 constexpr size_t kFinalists = 3;
 // How long a finalist runs before it is timed, and how long it is timed: this many calls, but no
-// longer than the clock needs to settle. Small products, which are soon tuned, leave a GPU cool.
+// longer than the clock needs to settle. Small GEMMs, which are soon tuned, leave a GPU cool.
 constexpr double kCalls = 300, kLongestSeconds = 0.05;
-// One call of a short product says more about the host than about the product.
+// One call of a short GEMM says more about the host than about the GEMM.
 constexpr double kShortSeconds = 1e-4;
 constexpr int kShortCalls = 20;
 
@@ -41,16 +41,16 @@ double GemmAutotuner::time(int repeats, FunctionRef<void()> work) {
   const auto call = [&] {
     for (int i = 0; i < repeats; ++i) work();
   };
-  DeviceGraph recording;
-  if (repeats > 1 && gpu_.supports_graphs()) recording = DeviceGraph::capture(gpu_, stream, call);
+  DeviceGraph graph;
+  if (repeats > 1 && gpu_.supports_graphs()) graph = DeviceGraph::capture(gpu_, stream, call);
   const auto issue = [&] {
-    if (recording.present()) {
-      recording.launch(stream);
+    if (graph.present()) {
+      graph.launch(stream);
     } else {
       call();
     }
   };
-  if (repeats > 1) issue();  // the GPU gets warm, and has the recording
+  if (repeats > 1) issue();  // the GPU gets warm, and has the graph
   const TimerEvent begin(gpu_, stream);
   issue();
   return TimerEvent(gpu_, stream).seconds_since(begin) / repeats;
@@ -93,7 +93,7 @@ std::optional<GemmAutotuner::Fastest> GemmAutotuner::fastest(const CublasLtProbl
 namespace {
 
 // Grows whenever the meaning of a kind or of an entry changes.
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
 static_assert(std::tuple_size_v<GemmKey> == 23, "another kind is another format");
 constexpr JsonLimits kLimits{.bytes = size_t{16} << 20, .depth = 8};
 
@@ -109,18 +109,18 @@ std::string slug_of(const std::string& name) {
 
 // An algorithm is opaque: what a damaged one would do cannot be known, so it must not reach the
 // library.
-uint64_t checksum_of(const GemmKey& kind, const TunedGemm& product) {
-  uint64_t sum = mix_key(PlanKeyHash{}(kind), product.fused ? 1u : 0u);
-  for (const uint64_t word : product.algorithm) sum = mix_key(sum, word);
+uint64_t checksum_of(const GemmKey& kind, const TunedGemm& gemm) {
+  uint64_t sum = mix_key(PlanKeyHash{}(kind), gemm.fused ? 1u : 0u);
+  for (const uint64_t word : gemm.algorithm) sum = mix_key(sum, word);
   return sum;
 }
 
-Json json_of(const GemmKey& kind, const TunedGemm& product) {
+Json json_of(const GemmKey& kind, const TunedGemm& gemm) {
   return {{"kind", kind},
-          {"activation_inside", product.fused},
-          {"algorithm", product.algorithm},
-          {"microseconds", 1e6 * product.seconds},
-          {"checksum", checksum_of(kind, product)}};
+          {"activation_inside", gemm.fused},
+          {"algorithm", gemm.algorithm},
+          {"microseconds", 1e6 * gemm.seconds},
+          {"checksum", checksum_of(kind, gemm)}};
 }
 
 }  // namespace
@@ -129,34 +129,33 @@ GemmAutotuneCache::GemmAutotuneCache(const std::filesystem::path& folder, const 
                                      size_t library_version)
     : gpu_(gpu), library_version_(library_version) {
   if (folder.empty()) return;
-  file_ = folder / format("products-{}-{}.json", slug_of(gpu), library_version);
+  file_ = folder / format("gemm-autotune-{}-{}.json", slug_of(gpu), library_version);
   known_ = read();
 }
 
 GemmAutotuneCache::TunedGemms GemmAutotuneCache::read() const {
-  TunedGemms products;
+  TunedGemms gemms;
   std::error_code ignored;
-  if (file_.empty() || !std::filesystem::exists(file_, ignored)) return products;
+  if (file_.empty() || !std::filesystem::exists(file_, ignored)) return gemms;
   try {
     const Json json = read_json(file_, kLimits);
     if (json.at("format") != kFormat || json.at("gpu") != gpu_ ||
         json.at("library") != library_version_) {
-      return products;
+      return gemms;
     }
-    for (const Json& entry : json.at("products")) {
+    for (const Json& entry : json.at("gemms")) {
       const auto kind = entry.at("kind").get<GemmKey>();
-      const TunedGemm product{.fused = entry.at("activation_inside").get<bool>(),
-                              .algorithm = entry.at("algorithm").get<std::array<uint64_t, 8>>(),
-                              .seconds = 1e-6 * entry.at("microseconds").get<double>()};
-      if (entry.at("checksum").get<uint64_t>() == checksum_of(kind, product))
-        products[kind] = product;
+      const TunedGemm gemm{.fused = entry.at("activation_inside").get<bool>(),
+                           .algorithm = entry.at("algorithm").get<std::array<uint64_t, 8>>(),
+                           .seconds = 1e-6 * entry.at("microseconds").get<double>()};
+      if (entry.at("checksum").get<uint64_t>() == checksum_of(kind, gemm)) gemms[kind] = gemm;
     }
   } catch (const Error&) {
-    products.clear();
+    gemms.clear();
   } catch (const Json::exception&) {
-    products.clear();
+    gemms.clear();
   }
-  return products;
+  return gemms;
 }
 
 const TunedGemm* GemmAutotuneCache::find(const GemmKey& kind) const {
@@ -164,15 +163,15 @@ const TunedGemm* GemmAutotuneCache::find(const GemmKey& kind) const {
   return found == known_.end() ? nullptr : &found->second;
 }
 
-void GemmAutotuneCache::put(const GemmKey& kind, const TunedGemm& product) {
-  known_[kind] = product;
-  fresh_[kind] = product;
+void GemmAutotuneCache::put(const GemmKey& kind, const TunedGemm& gemm) {
+  known_[kind] = gemm;
+  fresh_[kind] = gemm;
 }
 
-std::string GemmAutotuneCache::text_of(const TunedGemms& products) const {
+std::string GemmAutotuneCache::text_of(const TunedGemms& gemms) const {
   Json list = Json::array();
-  for (const auto& [kind, product] : products) list.push_back(json_of(kind, product));
-  return Json{{"format", kFormat}, {"gpu", gpu_}, {"library", library_version_}, {"products", list}}
+  for (const auto& [kind, gemm] : gemms) list.push_back(json_of(kind, gemm));
+  return Json{{"format", kFormat}, {"gpu", gpu_}, {"library", library_version_}, {"gemms", list}}
              .dump(1) +
          "\n";
 }
@@ -182,7 +181,7 @@ std::string GemmAutotuneCache::save() {
   try {
     std::filesystem::create_directories(file_.parent_path());
     TunedGemms all = read();
-    for (const auto& [kind, product] : fresh_) all[kind] = product;
+    for (const auto& [kind, gemm] : fresh_) all[kind] = gemm;
     AtomicFile file(file_);
     file.write(text_of(all));
     file.commit();

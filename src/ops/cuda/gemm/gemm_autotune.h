@@ -1,4 +1,4 @@
-// Finds the fastest algorithm for a product by running it.
+// Finds the fastest algorithm for a GEMM by running it.
 //
 // A large GPU under load runs at the clock that its power limit allows, and algorithms differ in
 // what they draw: the one that is fastest on a cool GPU is often not the fastest in training. The
@@ -32,7 +32,7 @@ class GemmAutotuner {
     cublasLtMatmulAlgo_t algorithm;
     double seconds;
   };
-  // Runs the product many times: its output, and what it adds to, is lost. Nothing where no
+  // Runs the GEMM many times: its output, and what it adds to, is lost. Nothing where no
   // proposal runs.
   std::optional<Fastest> fastest(const CublasLtProblem& d, const ops::Matmul& m);
 
@@ -40,8 +40,8 @@ class GemmAutotuner {
   static constexpr double kMostSeconds = 4.5;
 
   // Seconds of one call of `work`, which issues on the compute stream. Several run as often before
-  // they are timed, and are recorded where that is possible: the host may need longer to issue a
-  // short product than the GPU for it.
+  // they are timed, and are captured as a graph where that is possible: the host may need longer to
+  // issue a short GEMM than the GPU for it.
   double time(int repeats, FunctionRef<void()> work);
 
   const CublasLtGemm& library_;
@@ -49,13 +49,13 @@ class GemmAutotuner {
   double spent_ = 0;
 };
 
-// Which algorithm was found to be the fastest for each kind of product, kept on disk from run to
+// Which algorithm was found to be the fastest for each kind of GEMM, kept on disk from run to
 // run: one file for each GPU model and version of the library.
 
 struct TunedGemm {
   bool fused = false;                   // the activation is inside
   std::array<uint64_t, 8> algorithm{};  // opaque, the library's own
-  double seconds = 0;                   // of one product when it was chosen
+  double seconds = 0;                   // of one GEMM when it was chosen
 };
 
 class GemmAutotuneCache {
@@ -67,7 +67,7 @@ class GemmAutotuneCache {
 
   // Null where nothing is known.
   const TunedGemm* find(const GemmKey& kind) const;
-  void put(const GemmKey& kind, const TunedGemm& product);
+  void put(const GemmKey& kind, const TunedGemm& gemm);
 
   // Writes what was put, beside what other processes had written by then; of two that write at the
   // same moment one may be lost. Returns why it cannot; empty when it could, or when there is
@@ -79,7 +79,7 @@ class GemmAutotuneCache {
  private:
   using TunedGemms = std::unordered_map<GemmKey, TunedGemm, PlanKeyHash>;
   TunedGemms read() const;
-  std::string text_of(const TunedGemms& products) const;
+  std::string text_of(const TunedGemms& gemms) const;
 
   std::filesystem::path file_;
   std::string gpu_;

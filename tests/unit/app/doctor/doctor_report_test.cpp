@@ -52,6 +52,8 @@ TEST(DoctorReport, AFaultDecides) {
   EXPECT_EQ(json["device"], "");
   EXPECT_EQ(json["findings"][0]["code"], "gpu-fails");
   EXPECT_EQ(json["findings"][0]["severity"], "fault");
+  EXPECT_EQ(json["findings"][0]["fix"], "repair it");
+  EXPECT_EQ(json["findings"][0]["mend"], "repair it");  // until 0.2
 }
 
 TEST(DoctorReport, JsonHasWhatTheTextHas) {
@@ -62,7 +64,8 @@ TEST(DoctorReport, JsonHasWhatTheTextHas) {
   EXPECT_EQ(json["cuda"]["gpus"][0]["persistence"], false);
   EXPECT_EQ(json["cuda"]["libraries"]["cublaslt"]["version"], "13.1.0");
   EXPECT_EQ(json["cuda"]["libraries"]["cudnn"]["found"], false);
-  EXPECT_EQ(json["cuda"]["measured"]["product_flops_per_second"], 700e12);
+  EXPECT_EQ(json["cuda"]["measured"]["gemm_flops_per_second"], 700e12);
+  EXPECT_EQ(json["cuda"]["measured"]["product_flops_per_second"], 700e12);  // until 0.2
   EXPECT_FALSE(json["cpu"].contains("measured"));
 }
 

@@ -60,7 +60,7 @@ struct Healthy {
 struct Expected {
   Severity severity;
   std::string_view code;
-  std::vector<std::string_view> says;  // in what is so and how to mend it
+  std::vector<std::string_view> says;  // in what is so and how to fix it
 };
 
 // Exactly this one is found.
@@ -70,7 +70,7 @@ void expect_only(const Healthy& machine, const Expected& expected) {
   const Finding& f = findings.front();
   EXPECT_EQ(f.severity, expected.severity) << f.what;
   EXPECT_EQ(f.code, expected.code);
-  const std::string text = f.what + "; " + f.mend;
+  const std::string text = f.what + "; " + f.fix;
   for (const std::string_view part : expected.says) {
     EXPECT_NE(text.find(part), std::string::npos) << "no \"" << part << "\" in: " << text;
   }

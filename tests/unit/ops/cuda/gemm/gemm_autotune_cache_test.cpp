@@ -1,4 +1,4 @@
-// What is remembered about products from run to run. Every test names the fault that makes it fail.
+// What is remembered about GEMMs from run to run. Every test names the fault that makes it fail.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -16,10 +16,10 @@ GemmKey kind_with(int64_t rows) {
   return kind;
 }
 
-TunedGemm product_with(uint64_t word) {
-  TunedGemm product{.fused = true, .seconds = 1e-4};
-  product.algorithm = {word, 0xFFFFFFFFFFFFFFFFu, 3, 4, 5, 6, 7, 8};
-  return product;
+TunedGemm gemm_with(uint64_t word) {
+  TunedGemm gemm{.fused = true, .seconds = 1e-4};
+  gemm.algorithm = {word, 0xFFFFFFFFFFFFFFFFu, 3, 4, 5, 6, 7, 8};
+  return gemm;
 }
 
 std::string text_of(const std::filesystem::path& path) {
@@ -33,12 +33,12 @@ TEST(GemmAutotuneCache, RemembersFromRunToRun) {
   const test::TemporaryDirectory folder;
   GemmAutotuneCache first(folder.path(), "NVIDIA H200", 130100);
   EXPECT_EQ(first.find(kind_with(7)), nullptr);
-  first.put(kind_with(7), product_with(0x8000000000000001u));
+  first.put(kind_with(7), gemm_with(0x8000000000000001u));
   EXPECT_EQ(first.save(), "");
   const GemmAutotuneCache second(folder.path(), "NVIDIA H200", 130100);
   const TunedGemm* known = second.find(kind_with(7));
   ASSERT_NE(known, nullptr);
-  EXPECT_EQ(known->algorithm, product_with(0x8000000000000001u).algorithm);
+  EXPECT_EQ(known->algorithm, gemm_with(0x8000000000000001u).algorithm);
   EXPECT_TRUE(known->fused);
   EXPECT_EQ(second.find(kind_with(8)), nullptr);
 }
@@ -47,7 +47,7 @@ TEST(GemmAutotuneCache, RemembersFromRunToRun) {
 TEST(GemmAutotuneCache, KeepsGpusAndVersionsApart) {
   const test::TemporaryDirectory folder;
   GemmAutotuneCache first(folder.path(), "NVIDIA H200", 130100);
-  first.put(kind_with(7), product_with(1));
+  first.put(kind_with(7), gemm_with(1));
   EXPECT_EQ(first.save(), "");
   EXPECT_EQ(GemmAutotuneCache(folder.path(), "NVIDIA H100", 130100).find(kind_with(7)), nullptr);
   EXPECT_EQ(GemmAutotuneCache(folder.path(), "NVIDIA H200", 130200).find(kind_with(7)), nullptr);
@@ -57,8 +57,8 @@ TEST(GemmAutotuneCache, KeepsGpusAndVersionsApart) {
 TEST(GemmAutotuneCache, KeepsWhatOthersHaveWritten) {
   const test::TemporaryDirectory folder;
   GemmAutotuneCache first(folder.path(), "gpu", 1), second(folder.path(), "gpu", 1);
-  first.put(kind_with(1), product_with(1));
-  second.put(kind_with(2), product_with(2));
+  first.put(kind_with(1), gemm_with(1));
+  second.put(kind_with(2), gemm_with(2));
   EXPECT_EQ(first.save(), "");
   EXPECT_EQ(second.save(), "");
   const GemmAutotuneCache third(folder.path(), "gpu", 1);
@@ -70,7 +70,7 @@ TEST(GemmAutotuneCache, KeepsWhatOthersHaveWritten) {
 TEST(GemmAutotuneCache, DoesNotBelieveADamagedFile) {
   const test::TemporaryDirectory folder;
   GemmAutotuneCache first(folder.path(), "gpu", 1);
-  first.put(kind_with(1), product_with(12345));
+  first.put(kind_with(1), gemm_with(12345));
   EXPECT_EQ(first.save(), "");
   const std::string whole = text_of(first.file());
   std::string other = whole;
@@ -84,9 +84,9 @@ TEST(GemmAutotuneCache, DoesNotBelieveADamagedFile) {
   EXPECT_FALSE(holds(whole.substr(0, whole.size() / 2)));
   EXPECT_FALSE(holds(""));
   EXPECT_FALSE(holds("[]"));
-  const std::string head = whole.substr(0, whole.find("\"products\""));
-  EXPECT_FALSE(holds(head + R"("products": [{}]})"));
-  EXPECT_FALSE(holds(head + R"("products": {"kind": 3}})"));
+  const std::string head = whole.substr(0, whole.find("\"gemms\""));
+  EXPECT_FALSE(holds(head + R"("gemms": [{}]})"));
+  EXPECT_FALSE(holds(head + R"("gemms": {"kind": 3}})"));
   std::string foreign = whole;
   foreign.insert(foreign.find("\"format\": ") + 10, "9");
   EXPECT_FALSE(holds(foreign));
@@ -98,10 +98,10 @@ TEST(GemmAutotuneCache, SaysWhyItCannotBeKept) {
   const test::TemporaryDirectory folder;
   std::ofstream(folder.path() / "file") << "x";
   GemmAutotuneCache cache(folder.path() / "file" / "inside", "gpu", 1);
-  cache.put(kind_with(1), product_with(1));
+  cache.put(kind_with(1), gemm_with(1));
   EXPECT_NE(cache.save(), "");
   GemmAutotuneCache none("", "gpu", 1);
-  none.put(kind_with(1), product_with(1));
+  none.put(kind_with(1), gemm_with(1));
   EXPECT_EQ(none.save(), "");
   EXPECT_NE(none.find(kind_with(1)), nullptr);
 }
