@@ -27,7 +27,7 @@ double weights_read(RankModel& model) {
   for (const Param* param : model.params.unique_params()) {
     const std::string& name = param->spec.name;
     if (name == "embedding.positions.weight") continue;
-    if (looks_up && name == "embedding.tokens.weight") continue;
+    if (looks_up && name == kTokenTable) continue;
     bytes += static_cast<double>(bytes_of(param->value));
   }
   return bytes;

@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "checkpoint/safetensors.h"
+#include "convert/weight_source.h"
 #include "tensor/rectangle.h"
 
 namespace bev {
@@ -62,6 +63,24 @@ void read_patches(std::span<const ArrayPatch> patches, const Rectangle& where, D
 
 // The type that all patches are stored in. Data error when two differ, naming `parameter`.
 DType common_type(std::span<const ArrayPatch> patches, const std::string& parameter);
+
+// Weights whose parameters are put together from arrays of files.
+class ArrayWeights : public WeightSource {
+ public:
+  DType dtype_of(const ParamSpec& spec) final { return common_type(patches(spec), spec.name); }
+  void read(const ParamSpec& spec, const Rectangle& where, DType dtype, std::byte* to) final {
+    read_patches(patches(spec), where, dtype, to);
+  }
+
+ protected:
+  struct Found {
+    const ArrayFile* file = nullptr;
+    const StoredTensor* array = nullptr;
+  };
+
+  // The parts of the parameter. Data error when one is missing or has another shape.
+  virtual std::vector<ArrayPatch> patches(const ParamSpec& spec) = 0;
+};
 
 // Turning a matrix that lies in memory.
 

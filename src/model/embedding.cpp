@@ -23,7 +23,7 @@ Param& declare_alone(ParamStore& params, ParamSpec spec) {
 }
 
 ParamSpec token_table(const ModelSpec& b) {
-  ParamSpec spec{.name = "embedding.tokens.weight",
+  ParamSpec spec{.name = kTokenTable,
                  .shape = {b.shape.padded_vocab, b.shape.width},
                  .cut = Cut{.dim = 0, .axis = Axis::Tensor},
                  .init = init_method(b)};

@@ -24,7 +24,7 @@ double effective_smoothing(const ModelSpec& b) {
 
 Param& declare_head(ParamStore& params, const ModelSpec& b) {
   if (!b.model().tied)
-    return declare_alone(params, {.name = "head.weight",
+    return declare_alone(params, {.name = kHeadWeight,
                                   .shape = {b.shape.padded_vocab, b.shape.width},
                                   .cut = Cut{.dim = 0, .axis = Axis::Tensor},
                                   .init = init_method(b)});

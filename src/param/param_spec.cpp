@@ -81,7 +81,7 @@ bool sums_over(const ParamSpec& spec, Axis axis) {
 }
 
 bool is_vocab_table(std::string_view parameter) {
-  return parameter == "embedding.tokens.weight" || parameter == "head.weight";
+  return parameter == kTokenTable || parameter == kHeadWeight;
 }
 
 }  // namespace bev

@@ -70,6 +70,10 @@ std::vector<Piece> owned_pieces(const ParamSpec& spec, const RankGrid& grid, int
 // Whether the gradients of the ranks along an axis, which does not cut it, are to be summed.
 bool sums_over(const ParamSpec& spec, Axis axis);
 
+// Names that other folders ask for too.
+inline constexpr const char* kTokenTable = "embedding.tokens.weight";
+inline constexpr const char* kHeadWeight = "head.weight";  // absent where it is tied
+
 // Whether the parameter has a row per token: the number of rows depends on how the vocabulary was
 // padded, and those beyond the vocabulary mean nothing.
 bool is_vocab_table(std::string_view parameter);

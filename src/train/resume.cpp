@@ -11,6 +11,7 @@
 #include "config/config_diff.h"
 #include "config/resolve.h"
 #include "optim/lr_schedule_config.h"
+#include "param/param_spec.h"
 
 namespace bev {
 
@@ -81,7 +82,7 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
     try {
       const CheckpointReader stored(place.path);
       points.places.push_back(place);
-      const CheckpointReader::Tensor* tokens = stored.find("embedding.tokens.weight");
+      const CheckpointReader::Tensor* tokens = stored.find(kTokenTable);
       if (points.padded_vocab == 0 && tokens != nullptr) points.padded_vocab = tokens->shape[0];
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;

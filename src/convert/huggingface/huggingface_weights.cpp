@@ -94,15 +94,6 @@ std::vector<ArrayPatch> HuggingFaceWeights::patches(const ParamSpec& spec) {
   return result;
 }
 
-DType HuggingFaceWeights::dtype_of(const ParamSpec& spec) {
-  return common_type(patches(spec), spec.name);
-}
-
-void HuggingFaceWeights::read(const ParamSpec& spec, const Rectangle& where, DType dtype,
-                              std::byte* to) {
-  read_patches(patches(spec), where, dtype, to);
-}
-
 void HuggingFaceWeights::check_tied_head() {
   if (!description_.model.tied) return;
   const Found head = find("lm_head.weight");

@@ -10,11 +10,10 @@
 
 #include "convert/array_patch.h"
 #include "convert/huggingface/huggingface_config.h"
-#include "convert/weight_source.h"
 
 namespace bev {
 
-class HuggingFaceWeights final : public WeightSource {
+class HuggingFaceWeights final : public ArrayWeights {
  public:
   // Opens <dir>/model.safetensors, or the shards that <dir>/model.safetensors.index.json lists, and
   // reads <dir>/config.json. Data error; Usage error for a model we do not have.
@@ -22,25 +21,18 @@ class HuggingFaceWeights final : public WeightSource {
 
   const HuggingFaceModel& description() const { return description_; }
 
-  DType dtype_of(const ParamSpec& spec) override;
-  void read(const ParamSpec& spec, const Rectangle& where, DType dtype, std::byte* to) override;
   void check_all_used() override;
   // A tied model may store its head as well, if only as a copy of the embedding. Data error when it
   // is something else.
   void check_tied_head();
 
  private:
-  struct Found {
-    const ArrayFile* file = nullptr;
-    const StoredTensor* array = nullptr;
-  };
-
   void add_file(const std::string& file);
   void add_shards();
   // By the name itself, or by the name without the prefix. Remembers that it was asked for.
   Found find(const std::string& name);
   Found get(const std::string& name);
-  std::vector<ArrayPatch> patches(const ParamSpec& spec);
+  std::vector<ArrayPatch> patches(const ParamSpec& spec) override;
 
   std::filesystem::path dir_;
   HuggingFaceModel description_;

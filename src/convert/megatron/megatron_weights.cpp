@@ -16,9 +16,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* kTable = "embedding.tokens.weight";
-constexpr const char* kHead = "head.weight";
-
 // Consecutive rows of a parameter and where they lie: in which rank's array, from which row on.
 struct RowRun {
   int64_t ours, rank, theirs, rows;
@@ -78,7 +75,7 @@ CutKind cut_of(const std::string& kind) {
     return CutKind::Columns;
   const bool is_cut = kind.starts_with("layers.*.attention.qkv.") ||
                       kind.starts_with("layers.*.mlp.up.") ||
-                      kind.starts_with("layers.*.mlp.gate_up.") || kind == kTable || kind == kHead;
+                      kind.starts_with("layers.*.mlp.gate_up.") || is_vocab_table(kind);
   return is_cut ? CutKind::Rows : CutKind::None;
 }
 
@@ -123,7 +120,7 @@ void MegatronWeights::add_stage(int64_t chunk, int64_t pipeline) {
 }
 
 void MegatronWeights::add(const std::string& ours, int64_t tensor, const Found& found) {
-  const bool is_copy = ours == kHead && model_.model.tied;
+  const bool is_copy = ours == kHeadWeight && model_.model.tied;
   Ranks& ranks = (is_copy ? copies_ : arrays_)[ours];
   ranks.resize(static_cast<size_t>(model_.tensor));
   Found& place = ranks[static_cast<size_t>(tensor)];
@@ -191,15 +188,6 @@ std::vector<ArrayPatch> MegatronWeights::patches(const ParamSpec& spec) {
   return patches;
 }
 
-DType MegatronWeights::dtype_of(const ParamSpec& spec) {
-  return common_type(patches(spec), spec.name);
-}
-
-void MegatronWeights::read(const ParamSpec& spec, const Rectangle& where, DType dtype,
-                           std::byte* to) {
-  read_patches(patches(spec), where, dtype, to);
-}
-
 void MegatronWeights::check_all_used() {
   for (const auto& [ours, ranks] : arrays_) {
     if (used_.contains(ours)) continue;
@@ -210,7 +198,7 @@ void MegatronWeights::check_all_used() {
                        found->file->path().string(), in_quotes(found->array->name)));
   }
   for (const auto& [ours, ranks] : copies_) {
-    const Ranks& table = arrays_.at(kTable);
+    const Ranks& table = arrays_.at(kTokenTable);
     for (size_t rank = 0; rank < ranks.size(); ++rank) {
       if (ranks[rank].array == nullptr) continue;
       BEV_CHECK(same_content(*ranks[rank].file, *ranks[rank].array, *table[rank].file,
@@ -237,7 +225,7 @@ constexpr std::array<TensorNameLine, 6> kOutside{{
     {"word_embeddings_for_head", "head"},
 }};
 
-// Of one layer; where a norm is fused with the product behind it, that has its weights.
+// Of one layer; where a norm is fused with the GEMM behind it, that has its weights.
 constexpr std::array<TensorNameLine, 21> kInLayer{{
     {"input_norm", "norm1"},
     {"input_layernorm", "norm1"},

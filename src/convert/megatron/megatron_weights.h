@@ -13,26 +13,19 @@
 
 #include "convert/array_patch.h"
 #include "convert/megatron/megatron_model.h"
-#include "convert/weight_source.h"
 
 namespace bev {
 
-class MegatronWeights final : public WeightSource {
+class MegatronWeights final : public ArrayWeights {
  public:
   // Opens the shards that the model lists in `dir` and finds out which layers each of them has.
   // Data error.
   MegatronWeights(const std::filesystem::path& dir, const MegatronModel& model);
 
-  DType dtype_of(const ParamSpec& spec) override;
-  void read(const ParamSpec& spec, const Rectangle& where, DType dtype, std::byte* to) override;
   // Also that the copy of a tied embedding on the last stage is one.
   void check_all_used() override;
 
  private:
-  struct Found {
-    const ArrayFile* file = nullptr;
-    const StoredTensor* array = nullptr;
-  };
   // Of one parameter, by tensor rank.
   using Ranks = std::vector<Found>;
 
@@ -40,7 +33,7 @@ class MegatronWeights final : public WeightSource {
   void add_stage(int64_t chunk, int64_t pipeline);
   void add(const std::string& ours, int64_t tensor, const Found& found);
   const Ranks& ranks_of(const ParamSpec& spec);
-  std::vector<ArrayPatch> patches(const ParamSpec& spec);
+  std::vector<ArrayPatch> patches(const ParamSpec& spec) override;
 
   std::filesystem::path dir_;
   MegatronModel model_;
