@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/json_fields.h"
 #include "checkpoint/checksum.h"
 
 namespace bev {
@@ -27,81 +28,11 @@ std::string checksum_line(const std::string& manifest) {
   return format("XXH3 ({}) = {}\n", kManifestName, checksum_text(checksum_of(manifest)));
 }
 
-// Access to the members of one object; every problem names the file and the member.
-class Members {
- public:
-  Members(const Json& json, std::string source) : json_(json), source_(std::move(source)) {
-    BEV_CHECK(json.is_object(), Data, "{}: not an object", source_);
-  }
-
-  bool has(const char* name) const { return json_.contains(name); }
-
-  const Json& at(const char* name) const {
-    const auto found = json_.find(name);
-    BEV_CHECK(found != json_.end(), Data, "{}: there is no {}", source_, in_quotes(name));
-    return *found;
-  }
-
-  int64_t count(const char* name) const {
-    const Json& value = at(name);
-    BEV_CHECK(value.is_number_unsigned() && value.get<uint64_t>() <= uint64_t{1} << 62, Data,
-              "{}: {} is not a whole number from 0 to 2^62", source_, in_quotes(name));
-    return value.get<int64_t>();
-  }
-
-  uint64_t natural(const char* name) const {
-    const Json& value = at(name);
-    BEV_CHECK(value.is_number_unsigned(), Data, "{}: {} is not a whole number of 0 or more",
-              source_, in_quotes(name));
-    return value.get<uint64_t>();
-  }
-
-  double number(const char* name) const { return number(at(name), name); }
-
-  double number(const Json& value, const std::string& name) const {
-    BEV_CHECK(value.is_number() && std::isfinite(value.get<double>()), Data,
-              "{}: {} is not a finite number", source_, in_quotes(name));
-    return value.get<double>();
-  }
-
-  bool flag(const char* name) const {
-    const Json& value = at(name);
-    BEV_CHECK(value.is_boolean(), Data, "{}: {} is neither true nor false", source_,
-              in_quotes(name));
-    return value.get<bool>();
-  }
-
-  std::string text(const char* name) const {
-    const Json& value = at(name);
-    BEV_CHECK(value.is_string(), Data, "{}: {} is not a text", source_, in_quotes(name));
-    return value.get<std::string>();
-  }
-
-  uint64_t checksum(const char* name) const {
-    const std::optional<uint64_t> value = parse_checksum(text(name));
-    BEV_CHECK(value, Data, "{}: {} is not a checksum of 16 hexadecimal digits", source_,
-              in_quotes(name));
-    return *value;
-  }
-
-  const Json& list(const char* name) const {
-    const Json& value = at(name);
-    BEV_CHECK(value.is_array(), Data, "{}: {} is not a list", source_, in_quotes(name));
-    return value;
-  }
-
-  const Json& object(const char* name) const {
-    const Json& value = at(name);
-    BEV_CHECK(value.is_object(), Data, "{}: {} is not an object", source_, in_quotes(name));
-    return value;
-  }
-
-  const std::string& source() const { return source_; }
-
- private:
-  const Json& json_;
-  std::string source_;
-};
+uint64_t checksum_in(const JsonFields& fields, const char* name) {
+  const std::optional<uint64_t> value = parse_checksum(fields.text(name));
+  if (!value) fields.fail(name, "a checksum of 16 hexadecimal digits");
+  return *value;
+}
 
 Json to_json(const HistoryEntry& entry) {
   return {{"after_iteration", entry.after_iteration},
@@ -112,13 +43,13 @@ Json to_json(const HistoryEntry& entry) {
 }
 
 HistoryEntry parse_entry(const Json& json, const std::string& source) {
-  const Members members(json, source);
-  HistoryEntry entry{.after_iteration = members.count("after_iteration"),
-                     .time = members.count("time"),
-                     .program = members.text("program"),
-                     .layout = members.text("layout"),
+  const JsonFields fields(json, source);
+  HistoryEntry entry{.after_iteration = fields.count("after_iteration"),
+                     .time = fields.count("time"),
+                     .program = fields.text("program"),
+                     .layout = fields.text("layout"),
                      .changes = {}};
-  for (const Json& change : members.list("changes")) {
+  for (const Json& change : fields.list("changes")) {
     BEV_CHECK(change.is_string(), Data, "{}: a change is not a text", source);
     entry.changes.push_back(change.get<std::string>());
   }
@@ -143,11 +74,11 @@ Json to_json(const CheckpointFile& file) {
 }
 
 CheckpointFile parse_checkpoint_file(const Json& json, const std::string& source) {
-  const Members members(json, source);
-  CheckpointFile file{.name = members.text("name"),
-                      .bytes = members.natural("bytes"),
-                      .checksum = members.checksum("xxh3"),
-                      .holds_pieces = members.flag("pieces")};
+  const JsonFields fields(json, source);
+  CheckpointFile file{.name = fields.text("name"),
+                      .bytes = fields.natural("bytes"),
+                      .checksum = checksum_in(fields, "xxh3"),
+                      .holds_pieces = fields.flag("pieces")};
   BEV_CHECK(is_plain_name(file.name), Data, "{}: {} is not the name of a file in this folder",
             source, in_quotes(file.name));
   return file;
@@ -179,37 +110,40 @@ Json to_json(const Manifest& m) {
 }
 
 Manifest parse_manifest(const Json& json, std::string_view source) {
-  const Members members(json, std::string(source));
-  const int64_t version = members.count("format");
+  const JsonFields fields(json, std::string(source));
+  const int64_t version = fields.count("format");
   BEV_CHECK(version == Manifest::kFormat, Data,
             "{}: the format is {}; this program reads format {}", source, version,
             Manifest::kFormat);
   Manifest m;
-  m.iteration = members.count("iteration");
-  m.consumed_samples = members.count("consumed_samples");
-  m.scheduled_samples = members.count("scheduled_samples");
-  m.data_position = members.count("data_position");
-  for (const Json& range : members.list("skipped"))
-    m.skipped.push_back(parse_range(range, members.source() + ", skipped"));
-  for (const auto& [name, value] : members.object("update").items())
-    m.update[name] = members.number(value, name);
-  m.seed = members.natural("seed");
-  for (const auto& [path, value] : members.object("config").items()) {
+  m.iteration = fields.count("iteration");
+  m.consumed_samples = fields.count("consumed_samples");
+  m.scheduled_samples = fields.count("scheduled_samples");
+  m.data_position = fields.count("data_position");
+  for (const Json& range : fields.list("skipped"))
+    m.skipped.push_back(parse_range(range, fields.source() + ", skipped"));
+  for (const auto& [name, value] : fields.map("update").items()) {
+    BEV_CHECK(value.is_number() && std::isfinite(value.get<double>()), Data,
+              "{}: the value of {} is not a finite number", source, in_quotes(name));
+    m.update[name] = value.get<double>();
+  }
+  m.seed = fields.natural("seed");
+  for (const auto& [path, value] : fields.map("config").items()) {
     BEV_CHECK(value.is_string(), Data, "{}: the value of {} is not a text", source,
               in_quotes(path));
     m.config[path] = value.get<std::string>();
   }
-  m.optimizer = members.text("optimizer");
-  m.parameters = members.count("parameters");
-  if (members.has("loss")) m.loss = members.number("loss");
-  if (members.has("valid_loss")) m.valid_loss = members.number("valid_loss");
-  m.is_permanent = members.flag("permanent");
-  m.time = members.count("time");
-  for (const Json& entry : members.list("history"))
-    m.history.push_back(parse_entry(entry, members.source() + ", history"));
+  m.optimizer = fields.text("optimizer");
+  m.parameters = fields.count("parameters");
+  if (fields.states("loss")) m.loss = fields.number("loss");
+  if (fields.states("valid_loss")) m.valid_loss = fields.number("valid_loss");
+  m.is_permanent = fields.flag("permanent");
+  m.time = fields.count("time");
+  for (const Json& entry : fields.list("history"))
+    m.history.push_back(parse_entry(entry, fields.source() + ", history"));
   std::set<std::string> names;
-  for (const Json& entry : members.list("files")) {
-    m.files.push_back(parse_checkpoint_file(entry, members.source() + ", files"));
+  for (const Json& entry : fields.list("files")) {
+    m.files.push_back(parse_checkpoint_file(entry, fields.source() + ", files"));
     BEV_CHECK(names.insert(m.files.back().name).second, Data, "{}: {} stands twice among the files",
               source, in_quotes(m.files.back().name));
   }

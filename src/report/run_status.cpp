@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/format.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "net/address.h"
 
 namespace bev {
@@ -85,59 +85,34 @@ struct Writer {
   void operator()(const char* name, const std::string& value) const { json[name] = value; }
 };
 
-class Reader {
- public:
-  Reader(const Json& json, std::string_view source) : json_(json), source_(source) {}
+struct Reader {
+  const JsonFields& fields;
 
   void operator()(const char* name, RunPhase& value) const {
-    const Json* found = find(name);
+    const Json* found = fields.find(name);
     if (found == nullptr) return;
     for (size_t i = 0; i < kPhases.size(); ++i) {
       if (*found != kPhases[i]) continue;
       value = static_cast<RunPhase>(i);
       return;
     }
-    throw Error(ErrorKind::Data,
-                format("{}: \"{}\" is none of the phases of this version", source_, name));
+    fields.fail(name, "one of the phases of this version");
   }
   void operator()(const char* name, int64_t& value) const {
-    const Json* found = find(name);
-    if (found == nullptr) return;
-    BEV_CHECK(found->is_number_unsigned() && found->get<uint64_t>() <= uint64_t{1} << 62, Data,
-              "{}: \"{}\" is not a whole number from 0 to 2^62", source_, name);
-    value = found->get<int64_t>();
+    if (fields.has(name)) value = fields.count(name);
   }
   void operator()(const char* name, double& value) const {
-    if (const Json* found = find(name)) value = finite(name, *found);
+    value = fields.number_or(name, value);
     // Times and sizes.
     constexpr double kMost = 1e18;
-    BEV_CHECK(value >= 0 && value <= kMost, Data, "{}: \"{}\" is not a number from 0 to {:g}",
-              source_, name, kMost);
+    if (value < 0 || value > kMost) fields.fail(name, format("a number from 0 to {:g}", kMost));
   }
   void operator()(const char* name, std::optional<double>& value) const {
-    if (const Json* found = find(name)) value = finite(name, *found);
+    if (fields.has(name)) value = fields.number(name);
   }
   void operator()(const char* name, std::string& value) const {
-    const Json* found = find(name);
-    if (found == nullptr) return;
-    BEV_CHECK(found->is_string(), Data, "{}: \"{}\" is not a text", source_, name);
-    value = harmless(found->get_ref<const std::string&>(), kMostText);
+    if (fields.has(name)) value = harmless(fields.text(name), kMostText);
   }
-
- private:
-  // Null counts as absent.
-  const Json* find(const char* name) const {
-    const auto found = json_.find(name);
-    return found == json_.end() || found->is_null() ? nullptr : &*found;
-  }
-  double finite(const char* name, const Json& value) const {
-    BEV_CHECK(value.is_number() && std::isfinite(value.get<double>()), Data,
-              "{}: \"{}\" is not a finite number", source_, name);
-    return value.get<double>();
-  }
-
-  const Json& json_;
-  std::string_view source_;
 };
 
 }  // namespace
@@ -175,9 +150,9 @@ std::string to_text(const RunStatus& status) {
 
 RunStatus parse_status(std::string_view text, std::string_view source) {
   const Json json = parse_json(text, source, {.bytes = kMostBytes, .depth = 8});
-  BEV_CHECK(json.is_object(), Data, "{}: not a JSON object", source);
+  const JsonFields fields(json, std::string(source));
   RunStatus status;
-  walk_fields(status, Reader(json, source));
+  walk_fields(status, Reader{fields});
   return status;
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "config/resolve.h"
 #include "config/rules/config_check.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
-#include "base/json.h"
+#include "base/json_fields.h"
 #include "config/rules/config_check.h"
 
 namespace bev {
