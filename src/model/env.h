@@ -8,6 +8,7 @@
 #include "ops/matmul.h"
 #include "parallel/attention_core.h"
 #include "parallel/tensor_region.h"
+#include "param/grad_sink.h"
 #include "param/param_gather.h"
 
 namespace bev {
@@ -21,20 +22,6 @@ struct DeferredWeightGrad {
     product.accumulate = param->accumulate();
     ops::matmul(ex, product);
   }
-};
-
-// Who wants to know when gradients are finished.
-class GradSink {
- public:
-  virtual ~GradSink() = default;
-  // Whether the gradients of buckets pass through the same memory: one is then done before another
-  // begins.
-  virtual bool streams_buckets() const = 0;
-  // Gradients of the bucket's parameters are written from here on.
-  virtual void begin_bucket_grads(Exec& ex, int bucket) = 0;
-  // This micro-batch adds nothing more to them, or not before other buckets are done; `finished`:
-  // neither does another of this step.
-  virtual void end_bucket_grads(Exec& ex, int bucket, bool finished) = 0;
 };
 
 struct ModelEnv {

@@ -5,9 +5,9 @@
 #include <set>
 #include <vector>
 
-#include "model/env.h"
 #include "optim/grad_buffer.h"
 #include "parallel/process_groups.h"
+#include "param/grad_sink.h"
 
 namespace bev {
 
