@@ -63,7 +63,7 @@ class DataLoader {
   Position place_;
   Step current_, ahead_;
 
-  // The worker owns `ahead_` between a wish and its fulfilment.
+  // The worker owns `ahead_` between a request and its completion.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool wanted_ = false, ready_ = false, ended_ = false;

@@ -77,9 +77,9 @@ struct MemoryUse {
 // What a user decides about how a device computes.
 struct DevicePolicy {
   bool deterministic = false;  // two runs with the same cache give the same bits, at any cost
-  bool tf32 = false;           // f32 products may round their operands to 10 bits
-  bool autotunes = true;       // algorithms may be chosen by timing them in a rehearsal
-  bool graphs = true;          // work that repeats may be recorded and replayed
+  bool tf32 = false;           // f32 GEMMs may round their operands to 10 bits
+  bool autotunes = true;       // algorithms may be chosen by autotuning
+  bool graphs = true;          // work that repeats may be launched as CUDA graphs
   std::string cache{};         // folder that remembers what was chosen; empty: none
 };
 
@@ -96,11 +96,11 @@ class Device {
   // The same for two runs that chose the same algorithms so far; 0 where libraries choose none.
   virtual uint64_t algorithm_hash() const { return 0; }
 
-  // In a rehearsal nobody needs the results of ops, so that they may repeat their work to find out
-  // which way is the fastest. Rehearsal (device/device.h) begins and ends it.
-  bool is_autotuning() const { return rehearsing_; }
-  // What the rehearsal brought, in a sentence; empty: nothing worth telling.
-  const std::string& autotune_summary() const { return rehearsed_; }
+  // While a device autotunes, the results of ops are discarded: ops may repeat their work to find
+  // the fastest algorithm. AutotuneScope begins and ends it.
+  bool is_autotuning() const { return is_autotuning_; }
+  // Result of the autotuning in one sentence; empty: nothing to report.
+  const std::string& autotune_summary() const { return autotune_summary_; }
 
   // Whether calls return before their work is done.
   virtual bool is_asynchronous() const { return false; }
@@ -108,7 +108,7 @@ class Device {
   Stream copy_stream() { return {*this, 1}; }
   // For what ranks exchange while others of their work goes on.
   Stream comm_stream() { return {*this, 2}; }
-  // Whether Recording (device/device_graph.h) may work here.
+  // Whether DeviceGraph (device/device_graph.h) may work here.
   virtual bool supports_graphs() const { return false; }
   // Blocks the host until the event has passed.
   virtual void finish(Event) {}
@@ -158,17 +158,17 @@ class Device {
   virtual double seconds_between(uint64_t first, uint64_t second);
   virtual void release_timer(uint64_t) {}
   virtual bool begin_capture(int) { return false; }
-  virtual uint64_t end_capture(int) { return 0; }  // 0: it cannot be replayed
-  virtual void replay(int, uint64_t) {}
-  virtual void release_recording(uint64_t) {}
+  virtual uint64_t end_capture(int) { return 0; }  // 0: it cannot be launched
+  virtual void launch_graph(int, uint64_t) {}
+  virtual void release_graph(uint64_t) {}
 
   const OpTable& ops_;
   DevicePolicy policy_;
   DispatchLog dispatch_;
   std::vector<MemoryUse> memory_;
   size_t allocations_ = 0;
-  bool rehearsing_ = false;
-  std::string rehearsed_;
+  bool is_autotuning_ = false;
+  std::string autotune_summary_;
 };
 
 // The reference and cpu devices: host memory, threads of their own.
@@ -223,17 +223,17 @@ class NullDevice : public Device {
   DeviceKind imitates_;
 };
 
-// The time in which a device rehearses (Device::is_autotuning).
+// The time in which a device autotunes (Device::is_autotuning).
 
 class AutotuneScope {
  public:
-  explicit AutotuneScope(Device& device) : device_(device) { device_.rehearsing_ = true; }
-  ~AutotuneScope() { device_.rehearsing_ = false; }
+  explicit AutotuneScope(Device& device) : device_(device) { device_.is_autotuning_ = true; }
+  ~AutotuneScope() { device_.is_autotuning_ = false; }
   AutotuneScope(const AutotuneScope&) = delete;
   AutotuneScope& operator=(const AutotuneScope&) = delete;
 
-  // What was learned is kept. Without this call it is lost with the rehearsal.
-  void finish() { device_.rehearsed_ = device_.end_autotune(); }
+  // Keeps the result. Without this call it is lost with the scope.
+  void finish() { device_.autotune_summary_ = device_.end_autotune(); }
 
  private:
   Device& device_;

@@ -15,8 +15,8 @@ namespace bev {
 class DeviceGraph {
  public:
   DeviceGraph() = default;  // absent
-  // What `issue` issues on the stream is recorded and not done. Absent where that cannot be
-  // recorded, for whatever reason: `issue` itself may have thrown.
+  // Captures the work that `issue` issues on the stream, without running it. Absent if it cannot be
+  // captured, for whatever reason: `issue` itself may have thrown.
   static DeviceGraph capture(Device& device, Stream stream, FunctionRef<void()> issue);
   DeviceGraph(DeviceGraph&& other) noexcept { swap(other); }
   DeviceGraph& operator=(DeviceGraph&& other) noexcept {
@@ -25,11 +25,11 @@ class DeviceGraph {
     return *this;
   }
   ~DeviceGraph() {
-    if (device_ != nullptr) device_->release_recording(handle_);
+    if (device_ != nullptr) device_->release_graph(handle_);
   }
 
   bool present() const { return device_ != nullptr; }
-  void launch(Stream stream) const { device_->replay(stream.index(), handle_); }
+  void launch(Stream stream) const { device_->launch_graph(stream.index(), handle_); }
 
  private:
   DeviceGraph(Device& device, uint64_t handle) : device_(&device), handle_(handle) {}
@@ -42,7 +42,7 @@ class DeviceGraph {
   uint64_t handle_ = 0;
 };
 
-// Work that repeats and is issued at once, on devices that can record it: hundreds of kernels
+// Work that repeats and is issued at once, on devices with graphs: hundreds of kernels
 // follow each other without the host, and with smaller gaps.
 
 // Equal keys: equal kernels with equal arguments.
@@ -106,8 +106,8 @@ inline DeviceGraph DeviceGraph::capture(Device& device, Stream stream, FunctionR
   }
   const uint64_t handle = device.end_capture(stream.index());
   if (handle == 0) return {};
-  DeviceGraph recording(device, handle);
-  return complete ? std::move(recording) : DeviceGraph{};
+  DeviceGraph graph(device, handle);
+  return complete ? std::move(graph) : DeviceGraph{};
 }
 
 }  // namespace bev

@@ -9,7 +9,7 @@
 
 namespace bev {
 
-// The shape of one matrix product: op(a) [m, k] times op(b) [k, n].
+// The shape of one GEMM: op(a) [m, k] times op(b) [k, n].
 struct GemmShape {
   int64_t m, n, k;
   bool ta, tb, accumulate;
@@ -18,10 +18,10 @@ struct GemmShape {
 
 // Counted by the checked front of every op and collective, whatever the device.
 struct Cost {
-  double flops = 0;                         // of matrix products and attention, as executed
+  double flops = 0;                         // of GEMMs and attention, as executed
   double bytes_moved = 0;                   // through device memory
   double bytes_sent = 0;                    // to other ranks
-  std::vector<GemmShape>* gemms = nullptr;  // when set, every matrix product is listed
+  std::vector<GemmShape>* gemms = nullptr;  // when set, every GEMM is listed
 };
 
 struct Exec {

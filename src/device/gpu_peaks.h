@@ -5,7 +5,7 @@
 
 namespace bev {
 
-// FLOP per second of dense bf16 products with f32 sums, by the name that the driver gives the GPU;
+// FLOP per second of dense bf16 GEMMs with f32 sums, by the name that the driver gives the GPU;
 // 0 when it is not known here.
 double dense_bf16_peak(std::string_view gpu_name);
 

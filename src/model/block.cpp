@@ -49,7 +49,7 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   ArenaScope scope(ex.scratch);
   s.x = x;
   if (env.weights_constant && can_fuse_residual(env)) {
-    // Nobody comes back for what lies between: norms are computed on the way into products.
+    // Nobody comes back for what lies between: norms are computed on the way into GEMMs.
     s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
     attention_.forward(ex, env, micro, x, x, s.sum, s.attention, norm1_.fused());
     mlp_.forward(ex, env, s.sum, s.sum, y, s.mlp, norm2_.fused());
@@ -60,7 +60,7 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   norm1_.forward(ex, x, normed1, s.norm1);
   s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
   const Tensor normed2 = norms.allocate(x.shape, x.dtype, "block.normed2");
-  // What joins whole is added to the residual stream inside the products.
+  // What joins whole is added to the residual stream inside the GEMMs.
   if (can_fuse_residual(env)) {
     attention_.forward(ex, env, micro, normed1, x, s.sum, s.attention);
     norm2_.forward(ex, s.sum, normed2, s.norm2);

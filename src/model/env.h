@@ -13,14 +13,14 @@
 
 namespace bev {
 
-// A product that is added to param.grad, or is the first of a step there.
+// A GEMM that is added to param.grad, or is the first of a step there.
 struct DeferredWeightGrad {
   Param* param;
-  ops::Matmul product;
+  ops::Matmul gemm;
 
   void compute(Exec& ex) {
-    product.accumulate = param->accumulate();
-    ops::matmul(ex, product);
+    gemm.accumulate = param->accumulate();
+    ops::matmul(ex, gemm);
   }
 };
 
@@ -67,15 +67,15 @@ struct ModelEnv {
                              is_last_micro && deferred_weight_grads == nullptr && !returns);
   }
 
-  // Where a backward puts what products of weight gradients read.
+  // Where a backward puts what GEMMs of weight gradients read.
   Arena& operands(Exec& ex) const {
     return deferred_weight_grads != nullptr ? ex.keep : ex.scratch;
   }
 };
 
 // Computes it now, or keeps it for a bubble: its arguments are plain data.
-inline void weight_grad(Exec& ex, ModelEnv& env, Param& param, const ops::Matmul& product) {
-  DeferredWeightGrad gradient{&param, product};
+inline void weight_grad(Exec& ex, ModelEnv& env, Param& param, const ops::Matmul& gemm) {
+  DeferredWeightGrad gradient{&param, gemm};
   if (env.deferred_weight_grads != nullptr) {
     env.deferred_weight_grads->push_back(gradient);
   } else {

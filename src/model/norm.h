@@ -25,7 +25,7 @@ class NormModule {
   // sum = residual + dropout(delta), y = norm(sum)
   void forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
                         const ops::Dropout& dropout, Tensor sum, Tensor y, Saved& saved) const;
-  // For products whose operand is normalised on the way.
+  // For GEMMs whose operand is normalised on the way.
   ops::FusedNorm fused() const {
     return {.kind = kind_, .weight = weight_.value, .bias = bias(), .eps = eps_};
   }

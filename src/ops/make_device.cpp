@@ -31,7 +31,7 @@ int threads_for(DeviceKind kind, int64_t threads) {
 size_t workspace_total(DeviceKind kind, int threads) {
   switch (kind) {
     case DeviceKind::Cpu: return cpu::workspace_bytes() * static_cast<size_t>(threads);
-    case DeviceKind::Cuda: return cuda::kProductWorkspace;
+    case DeviceKind::Cuda: return cuda::kGemmWorkspace;
     default: return 0;
   }
 }

@@ -95,10 +95,10 @@ void normed_matmul(Exec& ex, const Matmul& m) {
             .y = normed,
             .mean = mean,
             .rstd = rstd});
-  Matmul product = m;
-  product.a = normed;
-  product.norm = {};
-  run(ex, product);
+  Matmul gemm = m;
+  gemm.a = normed;
+  gemm.norm = {};
+  run(ex, gemm);
 }
 
 }  // namespace

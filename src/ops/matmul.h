@@ -1,4 +1,4 @@
-// Matrix products with everything that can be done to the result while it is still in registers.
+// GEMMs with everything that can be done to the result while it is still in registers.
 #pragma once
 
 #include "config/choices.h"
@@ -8,7 +8,7 @@ namespace bev::ops {
 
 enum class Transpose : uint8_t { No, Yes };
 
-// What happens to product (+ out when accumulating, + addend) before it is stored.
+// What happens to the product (+ out when accumulating, + addend) before it is stored.
 enum class Epilogue : uint8_t {
   None,
   Bias,              // + bias
@@ -17,7 +17,7 @@ enum class Epilogue : uint8_t {
   ActivateBackward,  // . * activation'(activation_input)
 };
 
-// What happens to the rows of a before the product: ops::norm, rounded to a's dtype.
+// What happens to the rows of a before the GEMM: ops::norm, rounded to a's dtype.
 struct FusedNorm {
   NormKind kind{};
   ConstTensor weight{}, bias{};  // [k] of a's dtype; bias as that of Norm

@@ -19,7 +19,7 @@ class GradBuffer {
   explicit GradBuffer(ParamStore& params, StatePrecision precision = StatePrecision::F32);
 
   // Before the first micro-batch of a step: vectors become zero; matrices are overwritten by their
-  // first product (Param::accumulate). Divided gradients all become zero.
+  // first GEMM (Param::accumulate). Divided gradients all become zero.
   void begin_step(Exec& ex);
 
   // The part that belongs to the flat range [begin, begin + count) of the store; gaps between

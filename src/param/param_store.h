@@ -20,7 +20,7 @@ struct Param {
   std::vector<Piece> pieces{};  // of spec.parts, as held here
   int bucket = 0;               // whose gradients are finished together
 
-  // Whether this step has written grad. A matrix's first product of a step overwrites instead of
+  // Whether this step has written grad. A matrix's first GEMM of a step overwrites instead of
   // adding to zeros, which saves a pass over all gradients.
   bool grad_started = false;
 

@@ -12,7 +12,7 @@ namespace bev {
 namespace {
 
 // Batches that grow come with new keys; the old ones are then of no use.
-constexpr size_t kMostRecordings = 16;
+constexpr size_t kMostGraphs = 16;
 
 std::vector<bool> lasts_of(const Program& program) {
   std::set<std::pair<Act, int>> seen;
@@ -43,7 +43,7 @@ Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
       loss_(device_, 2 * sizeof(double), "scalars"),
-      recordings_(device_, kMostRecordings) {
+      graphs_(device_, kMostGraphs) {
   const Program& program = program_for(micros);
   slots_.reserve(static_cast<size_t>(slots_of(program)));
   for (size_t chunk = 0; chunk < model.stages.size(); ++chunk) {
@@ -202,8 +202,8 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
       execute(program[i + 1], batches);
       execute(program[i + 2], batches);
     };
-    recordings_.run(key, ex.stream, work);
-    // What the work leaves behind on the host, where it was replayed.
+    graphs_.run(key, ex.stream, work);
+    // What the work leaves behind on the host, where a graph was launched.
     for (Param* param : model_.params.unique_params()) param->grad_started = true;
   }
 }

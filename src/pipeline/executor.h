@@ -15,7 +15,7 @@
 
 namespace bev {
 
-// What tells the recorded work of one micro-batch from that of another.
+// Key of the CUDA graph of one micro-batch.
 
 // All that the work of a micro-batch depends on and that differs between micro-batches: equal keys,
 // equal kernels with equal arguments.
@@ -65,8 +65,8 @@ class Executor {
   // Inference of one batch into the caller's tensors. REQUIRES: the whole model is here.
   void infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs);
 
-  // Micro-batches that were issued as recorded work.
-  int64_t graph_launches() const { return recordings_.launches(); }
+  // Micro-batches that were launched as CUDA graphs.
+  int64_t graph_launches() const { return graphs_.launches(); }
 
   ArenaSizes peaks() const;
   const Arena& keep() const { return slots_.front().keep; }
@@ -100,7 +100,7 @@ class Executor {
   size_t index_of(const Instr& instr) const;
   Exec exec_in(Slot& slot);
   Tensor hidden(Slot& slot, const char* name) const;
-  // Whether the work of micro-batches may be recorded: nobody else takes part in it, nobody
+  // Whether the work of micro-batches may be captured: nobody else takes part in it, nobody
   // watches.
   bool can_capture(const Program& program) const;
   void run_with_graphs(const Program& program, std::span<const HostBatch> batches);
@@ -121,7 +121,7 @@ class Executor {
   BatchUploader feed_;
   Arena scratch_, recompute_;
   Buffer loss_;
-  GraphCache<MicroBatchKey> recordings_;
+  GraphCache<MicroBatchKey> graphs_;
   Cost* cost_ = nullptr;
   Trace* trace_ = nullptr;
   WaitTimer* waits_ = nullptr;

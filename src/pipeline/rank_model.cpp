@@ -10,7 +10,7 @@ RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g)
       groups(g),
       blueprint{c, resolve_model(c)},
       params(d, g.layout(), g.rank(), resolve_dtype(c)),
-      leases(params, g.data()),
+      param_gather(params, g.data()),
       env{.tensor = TensorRegion(g.tensor(), g.layout().sequence), .attention = attention} {
   const ParallelLayout& layout = g.layout();
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
@@ -18,7 +18,7 @@ RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g)
     stages.emplace_back(params, blueprint, stage_layers(c, layout, stage));
   }
   params.allocate();
-  if (leases.gathers_on_demand()) env.param_gather = &leases;
+  if (param_gather.gathers_on_demand()) env.param_gather = &param_gather;
 }
 
 RankModel::RankModel(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> alone)

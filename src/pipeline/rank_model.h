@@ -44,7 +44,7 @@ class RankModel {
 
   LocalAttention attention;
   ParamStore params;
-  ParamGather leases;
+  ParamGather param_gather;
   std::deque<Stage> stages;  // of this rank, in the order of the model
   ModelEnv env;
 };

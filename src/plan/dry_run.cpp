@@ -109,7 +109,7 @@ struct DryRunStep {
   std::unique_ptr<StepRunner> stepper;
 };
 
-// All micro-batches cost the same, so two rehearsals tell the cost of any number.
+// All micro-batches cost the same, so two dry runs tell the cost of any number.
 StepCost extrapolate(const StepCost& one, const StepCost& two, int64_t micros) {
   const auto at = [&](double first, double second) {
     return first + static_cast<double>(micros - 1) * (second - first);
@@ -210,7 +210,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   plan.memory = dry_step.device->memory();
   add_use(plan.memory, "scratch", plan.arenas.scratch);
   add_use(plan.memory, "recomputation", plan.arenas.recompute);
-  // The rehearsals had few micro-batches; how many are in flight follows from the real number.
+  // The dry runs had few micro-batches; how many are in flight follows from the real number.
   plan.slots = slots_in(config, options);
   plan.memory = memory_with(plan, plan.slots);
   std::erase_if(plan.memory, [](const MemoryUse& use) { return use.bytes == 0; });

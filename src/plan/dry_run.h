@@ -45,7 +45,7 @@ struct Plan {
 
   Cost step{};                       // of one optimizer step, as executed by the rank
   CommVolume sent{};                 // in one optimizer step
-  double model_flops_per_token = 0;  // 6 x weights in products + 6 x layers x heads x head_dim x
+  double model_flops_per_token = 0;  // 6 x weights in GEMMs + 6 x layers x heads x head_dim x
                                      // length
   double tokens_per_step() const {
     return static_cast<double>(batch.global_batch) * static_cast<double>(batch.sequence);

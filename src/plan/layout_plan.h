@@ -1,5 +1,5 @@
 // The plan of all ranks of a layout. Ranks that differ in their pipeline stage only by name, and
-// those that share a stage, are alike: few of them are rehearsed, however many there are.
+// those that share a stage, are alike: few of them are dry-run, however many there are.
 #pragma once
 
 #include "plan/dry_run.h"

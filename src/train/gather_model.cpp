@@ -52,7 +52,7 @@ std::unique_ptr<RankModel> gather_model(const Config& whole, RankModel& mine, Ex
   };
   if (world.rank() != 0) {
     for (const Param* param : mine.params.unique_params()) {
-      mine.leases.gather(ex, param->bucket);
+      mine.param_gather.gather(ex, param->bucket);
       if (owned(mine, *param).empty()) continue;
       world.wait_send(ex, world.send(ex, param->value, 0, Channel::Forward));
     }
@@ -64,7 +64,7 @@ std::unique_ptr<RankModel> gather_model(const Config& whole, RankModel& mine, Ex
     std::vector<std::byte> local, all;
     for (const Param* param : imagined.model.params.unique_params()) {
       const std::vector<Piece> pieces = owned(imagined.model, *param);
-      if (rank == 0) mine.leases.gather(ex, param->bucket);
+      if (rank == 0) mine.param_gather.gather(ex, param->bucket);
       if (pieces.empty()) continue;
       local.resize(bytes_of(param->value));
       if (rank == 0) {

@@ -96,7 +96,7 @@ void StepRunner::recompute(std::span<const HostBatch> batches) {
   assembly_.reducer.begin_step(ex);
   assembly_.executor.train(batches, 1.0 / tokens);
   assembly_.reducer.reduce(ex);
-  assembly_.leases.invalidate(ex);
+  assembly_.param_gather.invalidate(ex);
   ex.stream.synchronize();
 }
 
@@ -105,18 +105,18 @@ StepRunner::Report* StepRunner::report(int64_t number) const {
 }
 
 void StepRunner::autotune(std::span<const HostBatch> batches) {
-  BEV_CHECK(in_flight() == 0, Internal, "a rehearsal while {} steps are in flight", in_flight());
+  BEV_CHECK(in_flight() == 0, Internal, "autotuning while {} steps are in flight", in_flight());
   if (!assembly_.device.is_asynchronous()) return;
   // The second one adds where the first overwrites.
   const auto some = batches.first(std::min<size_t>(2, batches.size()));
   double tokens = 0;
   for (const HostBatch& batch : some) tokens += static_cast<double>(batch.tokens_count());
-  AutotuneScope rehearsal(assembly_.device);
+  AutotuneScope autotune(assembly_.device);
   Exec ex = assembly_.executor.exec();
   assembly_.reducer.begin_step(ex);
   assembly_.executor.train(some, 1.0 / tokens);
   ex.stream.synchronize();
-  rehearsal.finish();
+  autotune.finish();
 }
 
 void StepRunner::submit(std::span<const HostBatch> batches) {
@@ -148,7 +148,7 @@ void StepRunner::submit(std::span<const HostBatch> batches) {
                           .state = state_,
                           .decision = decision_});
   assembly_.optimizer->step(ex, decision_);
-  assembly_.leases.invalidate(ex);
+  assembly_.param_gather.invalidate(ex);
 
   ticket.samples = rule.samples;
   if (reports_.data() != nullptr) {

@@ -55,7 +55,7 @@ Policy policy_of(const GuardConfig& guard, int findings) {
 
 bool is_spike(int findings) { return (findings & (kLossSpike | kNormSpike)) != 0; }
 
-// The wishes of one rank, and whether the run ends, as one number: of several the largest counts.
+// The requests of one rank, and whether the run ends, as one number: of several the largest counts.
 // What only the first rank is asked for stands first; a signal to another is still there a step
 // later.
 int64_t pack(ExitReason ending, const RunRequests& w) {
@@ -339,24 +339,24 @@ TrainLoop::Agreed TrainLoop::agree(const TrainObserver& observer, ExitReason her
   const int64_t packed = all_reduce_max(pack(here, own));
   const int64_t files = packed >> 16;
   Agreed agreed{.ending = static_cast<ExitReason>(packed >> 8 & 0xff),
-                .wishes = {.signal = static_cast<int>(packed & 0xff),
-                           .stop = (files & 8) != 0,
-                           .save = (files & 4) != 0,
-                           .evaluate = (files & 2) != 0}};
+                .requests = {.signal = static_cast<int>(packed & 0xff),
+                             .stop = (files & 8) != 0,
+                             .save = (files & 4) != 0,
+                             .evaluate = (files & 2) != 0}};
   // Numbers that are not negative are in the order of their bits.
   if ((files & 1) != 0)
-    agreed.wishes.rate = std::bit_cast<double>(all_reduce_max(
+    agreed.requests.rate = std::bit_cast<double>(all_reduce_max(
         own.rate && pack(here, own) == packed ? std::bit_cast<int64_t>(*own.rate) : 0));
   return agreed;
 }
 
-void TrainLoop::acknowledge(State& course, const RunRequests& wishes, bool is_saved,
+void TrainLoop::acknowledge(State& course, const RunRequests& requests, bool is_saved,
                             bool is_validated) {
   const int64_t iteration = course.summary.iterations;
-  if (course.observer.acknowledge) course.observer.acknowledge(wishes, iteration);
-  if (wishes.rate) stepper_.set_lr_scale(*wishes.rate);
-  if (wishes.evaluate && !is_validated) validate(course, false);
-  if (wishes.save && !is_saved && course.observer.save) save(course);
+  if (course.observer.acknowledge) course.observer.acknowledge(requests, iteration);
+  if (requests.rate) stepper_.set_lr_scale(*requests.rate);
+  if (requests.evaluate && !is_validated) validate(course, false);
+  if (requests.save && !is_saved && course.observer.save) save(course);
   leave_out(course);
 }
 
@@ -404,18 +404,18 @@ bool TrainLoop::advance(State& course) {
   }
   if (observer.between_steps) observer.between_steps();
   const Agreed agreed = agree(observer, ending_after(iteration, loader_->place()));
-  const bool is_wished = agreed.wishes.stop || agreed.wishes.save || agreed.wishes.evaluate ||
-                         agreed.wishes.rate.has_value();
-  if (agreed.ending == ExitReason::Complete && !is_wished) return true;
+  const bool is_requested = agreed.requests.stop || agreed.requests.save ||
+                            agreed.requests.evaluate || agreed.requests.rate.has_value();
+  if (agreed.ending == ExitReason::Complete && !is_requested) return true;
   if (!collect(course, 0)) return recover_from_step(course);
-  if (agreed.ending != ExitReason::Complete || agreed.wishes.save) {
+  if (agreed.ending != ExitReason::Complete || agreed.requests.save) {
     if (const std::string difference = replica_difference(); !difference.empty())
       return recover_from_corruption(course, difference);
   }
-  if (is_wished) acknowledge(course, agreed.wishes, is_save_due, eval);
+  if (is_requested) acknowledge(course, agreed.requests, is_save_due, eval);
   if (agreed.ending == ExitReason::Complete) return summary.ending == ExitReason::Complete;
   summary.ending = agreed.ending;
-  summary.signal = agreed.wishes.signal;
+  summary.signal = agreed.requests.signal;
   return false;
 }
 
@@ -438,8 +438,8 @@ TrainSummary TrainLoop::run(const TrainObserver& observer) {
     const bool has_enough = most > 0 && start_.consumed_samples >= most;
     const Agreed agreed = agree(observer, has_enough ? ExitReason::Samples : ExitReason::Complete);
     summary.ending = agreed.ending;
-    summary.signal = agreed.wishes.signal;
-    if (agreed.wishes.stop && observer.acknowledge)
+    summary.signal = agreed.requests.signal;
+    if (agreed.requests.stop && observer.acknowledge)
       observer.acknowledge({.stop = true}, summary.iterations);
     bool goes_on = agreed.ending == ExitReason::Complete;
     while (goes_on && course.next <= iterations_) goes_on = advance(course);
@@ -463,7 +463,7 @@ TrainSummary TrainLoop::run(const TrainObserver& observer) {
   if (summary.ending == ExitReason::Complete) validate(course, true);
   if (assembly_.config.train.skip_train && summary.ending == ExitReason::Complete)
     summary.ending = ExitReason::Evaluated;
-  // A wish to stop that comes now is fulfilled; the next run must not find it.
+  // A request to stop that comes now is acknowledged; the next run must not find it.
   if (observer.acknowledge && observer.poll_requests().stop)
     observer.acknowledge({.stop = true}, summary.iterations);
   return summary;
@@ -529,8 +529,8 @@ std::optional<double> TrainLoop::evaluate(const HeldSamples& held, std::string_v
   const int64_t first = held.goes_on && !is_test ? std::max<int64_t>(0, done) * samples : 0;
   // A validation can take longer than whoever sent a signal waits.
   const auto goes_on = [&] {
-    const RunRequests wishes = observer.poll_requests();
-    return all_reduce_max(wishes.signal != 0 || wishes.stop ? 1 : 0) == 0;
+    const RunRequests requests = observer.poll_requests();
+    return all_reduce_max(requests.signal != 0 || requests.stop ? 1 : 0) == 0;
   };
   const auto sum = evaluation_.run_while(goes_on, *held.samples, first, samples);
   if (!sum) return std::nullopt;

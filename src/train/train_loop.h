@@ -75,7 +75,7 @@ struct TrainSummary {
 struct TrainObserver {
   std::function<void(const Progress&)> iteration;
   std::function<void(const Validation&)> validation;
-  // Of this rank; all ranks agree then on what is done, and `granted` hears that.
+  // Of this rank; all ranks agree then on what is done, and `acknowledge` reports that.
   std::function<RunRequests()> poll_requests;
   std::function<void(const RunRequests&, int64_t iteration)> acknowledge{};
   // What the guards found and did; all ranks hear it, the first has the whole text.
@@ -187,10 +187,10 @@ class TrainLoop {
   // All ranks together: what is wanted and whether the run ends here.
   struct Agreed {
     ExitReason ending = ExitReason::Complete;
-    RunRequests wishes{};
+    RunRequests requests{};
   };
   Agreed agree(const TrainObserver& observer, ExitReason here);
-  void acknowledge(State& course, const RunRequests& wishes, bool is_saved, bool is_validated);
+  void acknowledge(State& course, const RunRequests& requests, bool is_saved, bool is_validated);
   // What a save or a validation took counts for no iteration.
   void leave_out(State& course);
   void save(State& course);

@@ -111,7 +111,7 @@ std::vector<Held> held_by(TrainingState& assembly) {
   std::vector<Held> all;
   Exec ex = assembly.executor.exec();
   for (const FlatParam& place : assembly.params.flat()) {
-    assembly.leases.gather(ex, place.param->bucket);
+    assembly.param_gather.gather(ex, place.param->bucket);
     all.push_back(
         {&place, values_of(assembly.device, place.param->value), gradient_of(assembly, place)});
   }

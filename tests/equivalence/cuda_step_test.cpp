@@ -56,7 +56,7 @@ class CudaStep : public ::testing::TestWithParam<TinyModel> {
   }
 };
 
-// Fault that fails it: what a rehearsal leaves behind in gradients, sums or counters takes part in
+// Fault that fails it: what autotuning leaves behind in gradients, sums or counters takes part in
 // the steps.
 TEST_P(CudaStep, AutotuningLeavesNoTrace) {
   for (const int64_t micros : {1, 2, 3}) {
@@ -69,19 +69,19 @@ TEST_P(CudaStep, AutotuningLeavesNoTrace) {
   }
 }
 
-// Faults that fail it: nothing is recorded; a recording is replayed for other memory, another
+// Faults that fail it: nothing is captured; a graph is launched for other memory, another
 // scale, or a micro-batch that adds where it began gradients.
-TEST_P(CudaStep, RecordedWorkGivesTheSameBits) {
+TEST_P(CudaStep, GraphsGiveTheSameBits) {
   for (const int64_t micros : {1, 3}) {
     Config config = on_cuda(GetParam().config, Precision::Bf16, true);
     config.train.global_batch = micros * config.train.micro_batch;
-    SmallRun recorded(config);
+    SmallRun captured(config);
     config.device.graphs = false;
     SmallRun issued(config);
-    EXPECT_EQ(recorded.train(5), issued.train(5));
-    EXPECT_TRUE(same_bits(recorded.assembly.params, issued.assembly.params, &Param::grad));
-    EXPECT_TRUE(same_bits(recorded.assembly.params, issued.assembly.params, &Param::value));
-    EXPECT_GT(recorded.assembly.executor.graph_launches(), 0);
+    EXPECT_EQ(captured.train(5), issued.train(5));
+    EXPECT_TRUE(same_bits(captured.assembly.params, issued.assembly.params, &Param::grad));
+    EXPECT_TRUE(same_bits(captured.assembly.params, issued.assembly.params, &Param::value));
+    EXPECT_GT(captured.assembly.executor.graph_launches(), 0);
     EXPECT_EQ(issued.assembly.executor.graph_launches(), 0);
   }
 }
@@ -140,7 +140,7 @@ TEST_P(CudaStep, TwoRunsAreBitwiseEqual) {
   }
 }
 
-// Fault that fails it: an activation fused into a product that differs from the one recomputed.
+// Fault that fails it: an activation fused into a GEMM that differs from the one recomputed.
 TEST_P(CudaStep, RecomputationChangesNoBit) {
   for (const Precision precision : {Precision::F32, Precision::Bf16}) {
     const Config kept = on_cuda(GetParam().config, precision, true);
@@ -156,7 +156,7 @@ TEST_P(CudaStep, RecomputationChangesNoBit) {
   }
 }
 
-// Fault that fails it: Param::accumulate() returning true always, beta 1 at the first product.
+// Fault that fails it: Param::accumulate() returning true always, beta 1 at the first GEMM.
 TEST_P(CudaStep, FourTimesOneEqualsOneTimesFour) {
   Config whole = on_cuda(GetParam().config, Precision::F32), cut = whole;
   whole.train.global_batch = cut.train.global_batch = 4;

@@ -105,6 +105,7 @@ constexpr std::array kPrivateTerms = {
     PrivateTerm{"joins whole", "can fuse residual"},
     PrivateTerm{"known product", "tuned GEMM"},
     PrivateTerm{"lease", "parameter gather"},
+    PrivateTerm{"leases", "parameter gather"},
     PrivateTerm{"lent", "gathered"},
     PrivateTerm{"look into", "diagnose"},
     PrivateTerm{"lt products", "cuBLASLt GEMM"},
@@ -119,6 +120,12 @@ constexpr std::array kPrivateTerms = {
     PrivateTerm{"product kind", "GEMM key"},
     PrivateTerm{"product tuner", "GEMM autotuner"},
     PrivateTerm{"recorded work", "graph cache"},
+    PrivateTerm{"recording", "CUDA graph"},
+    PrivateTerm{"rehearsal", "autotuning or dry run"},
+    PrivateTerm{"rehearse", "autotune"},
+    PrivateTerm{"rehearsed", "autotuned"},
+    PrivateTerm{"replay", "graph launch"},
+    PrivateTerm{"replays", "graph launches"},
     PrivateTerm{"roll call", "rendezvous wait"},
     PrivateTerm{"short gradients", "bf16 gradients"},
     PrivateTerm{"side work", "poll source"},
@@ -133,6 +140,7 @@ constexpr std::array kPrivateTerms = {
     PrivateTerm{"wake signal", "event fd"},
     PrivateTerm{"whole row loss", "cross entropy of full rows"},
     PrivateTerm{"wish", "request"},
+    PrivateTerm{"wishes", "requests"},
 };
 
 // Sources that a unity build compiles alone, because they have compiler options or definitions of

@@ -1,4 +1,4 @@
-// Products of a few rows with a matrix that is read once, as generation has them. Every test names
+// GEMMs of a few rows with a matrix that is read once, as generation has them. Every test names
 // the fault that makes it fail.
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct SmallMProblem {
                  static_cast<int>(epilogue), name_of_choice(activation), addend, keeps_argument,
                  static_cast<int>(out));
   }
-  // Elements of the product are of size 1 whatever k.
+  // Elements of the GEMM are of size 1 whatever k.
   void operator()(Trial& run) const {
     const double scale = 1 / std::sqrt(static_cast<double>(k));
     const bool has_bias = epilogue == Epilogue::Bias || epilogue == Epilogue::BiasActivate;
@@ -144,7 +144,7 @@ TEST(SmallMProblem, CudaAgreesOnNormedRows) {
   normed_rows([](const NormedRows& c) { expect_cuda_agrees(c.name(), c); });
 }
 
-// Products that follow each other, of which each reads what the last has written; all operands are
+// GEMMs that follow each other, of which each reads what the last has written; all operands are
 // in place before the first. Fails when one begins to read before the last is done.
 struct Chain {
   int64_t rows, width;
@@ -194,7 +194,7 @@ TEST(SmallMProblem, CudaAgreesOnAChain) {
   chains([](const Chain& c) { expect_cuda_agrees(c.name(), c, Storage::Alike); });
 }
 
-// Fails when the products of generation are left to the library, or those of training taken from
+// Fails when the GEMMs of generation are left to the library, or those of training taken from
 // it. Some dozens of rows are ours on Hopper only.
 TEST(SmallMProblem, CudaNotesWhatServes) {
   if (no_gpu()) return;

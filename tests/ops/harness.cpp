@@ -414,9 +414,9 @@ void expect_cuda_agrees(const std::string& what, const Case& body, Storage stora
                            .deterministic = policy == Policy::Deterministic,
                            .tuned = policy == Policy::Tuned};
       if (spec.tuned) {
-        AutotuneScope rehearsal(*kept_devices->of(spec).device);
+        AutotuneScope autotune(*kept_devices->of(spec).device);
         results_of(body, spec);
-        rehearsal.finish();
+        autotune.finish();
       }
       const auto once = results_of(body, spec);
       expect_close(reference, once, dtype);

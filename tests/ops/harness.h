@@ -42,7 +42,7 @@ struct TrialSpec {
   DType exact_in = DType::f64;  // draws are rounded so that this type holds them exactly
   Placement placement{};
   bool deterministic = false;  // cuda: the device promises the same bits
-  bool tuned = false;          // cuda: a device of its own, which rehearses
+  bool tuned = false;          // cuda: a device of its own, which autotunes
 };
 
 struct Draw {
@@ -153,7 +153,7 @@ void expect_cpu_agrees(const std::string& what, const Case& body, Storage storag
 
 // Repeats: two runs give the same bits. Varies: libraries may add in any order. Deterministic: the
 // device is told to repeat, which other kernels may serve; two runs give the same bits. Tuned: what
-// a rehearsal found fastest serves.
+// autotuning found fastest serves.
 enum class Policy : uint8_t { Repeats, Varies, Deterministic, Tuned };
 
 // Runs the case on the cuda device against the reference, f32, bf16 and f16, in all placements.

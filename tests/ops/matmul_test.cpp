@@ -267,9 +267,9 @@ TEST(Matmul, CudaRemembersWhatWasTuned) {
     const Buffer operand(*device, sizeof(bf16) * 256 * 256, "operand");
     const Buffer result(*device, sizeof(bf16) * 256 * 256, "operand");
     const ConstTensor a = tensor_over(operand.data(), DType::bf16, {256, 256});
-    AutotuneScope rehearsal(*device);
+    AutotuneScope autotune(*device);
     ops::matmul(ex, {.a = a, .b = a, .out = tensor_over(result.data(), DType::bf16, {256, 256})});
-    rehearsal.finish();
+    autotune.finish();
     ASSERT_EQ(device->dispatch().choices().size(), 1u);
     EXPECT_NE(device->dispatch().choices()[0].chosen.find(expected), std::string::npos)
         << device->dispatch().choices()[0].chosen;

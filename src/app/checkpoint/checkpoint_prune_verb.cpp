@@ -80,23 +80,22 @@ int checkpoint_prune(std::span<const std::string> args) {
   BEV_CHECK(!is_checkpoint(path), Usage,
             "{} is one checkpoint; legal is the folder that holds it and others", path.string());
   const std::vector<CheckpointInfo> all = survey(path);
-  const bool is_rehearsal = flags->has("--dry-run");
+  const bool is_dry_run = flags->has("--dry-run");
   uint64_t bytes = 0;
   size_t removed = 0;
   for (const CheckpointInfo* found : choose(all, rule, flags->has("--damaged"))) {
-    if (!is_rehearsal)
+    if (!is_dry_run)
       CheckpointFolder(found->place.path.parent_path()).remove(found->place.iteration);
-    fmt::print("{} {}, {}{}\n", is_rehearsal ? "would remove" : "removed",
-               found->place.path.string(), as_bytes(static_cast<double>(found->bytes)),
-               found->is_good() ? "" : ", damaged");
+    fmt::print("{} {}, {}{}\n", is_dry_run ? "would remove" : "removed", found->place.path.string(),
+               as_bytes(static_cast<double>(found->bytes)), found->is_good() ? "" : ", damaged");
     bytes += found->bytes;
     ++removed;
   }
   const auto damaged =
       std::count_if(all.begin(), all.end(), [](const CheckpointInfo& c) { return !c.is_good(); });
   fmt::print("{} of {} checkpoints {}, {} {} free\n", removed, all.size(),
-             is_rehearsal ? "would go" : "removed", as_bytes(static_cast<double>(bytes)),
-             is_rehearsal ? "would become" : "became");
+             is_dry_run ? "would go" : "removed", as_bytes(static_cast<double>(bytes)),
+             is_dry_run ? "would become" : "became");
   if (damaged > 0 && !flags->has("--damaged"))
     fmt::print("{} cannot be used and stayed; --damaged removes such too\n", damaged);
   return 0;

@@ -141,30 +141,30 @@ void RunRecorder::ended(const std::string& words, int exit_code) {
   if (metrics_) metrics_->add("end", status_->current().iteration, first_line(words));
 }
 
-RunRequests RunRecorder::wishes() {
-  RunRequests wishes;
-  if (!control_) return wishes;
+RunRequests RunRecorder::poll_requests() {
+  RunRequests requests;
+  if (!control_) return requests;
   asked_ = control_->poll();
   for (const std::string& line : control_->take_notes()) console_.log("bevatron: note: {}\n", line);
   for (const ControlRequest& request : asked_) {
     switch (request.kind) {
-      case ControlRequest::Kind::Save: wishes.save = true; break;
-      case ControlRequest::Kind::Stop: wishes.stop = true; break;
-      case ControlRequest::Kind::Eval: wishes.evaluate = true; break;
-      case ControlRequest::Kind::Rate: wishes.rate = request.rate; break;
+      case ControlRequest::Kind::Save: requests.save = true; break;
+      case ControlRequest::Kind::Stop: requests.stop = true; break;
+      case ControlRequest::Kind::Eval: requests.evaluate = true; break;
+      case ControlRequest::Kind::Rate: requests.rate = request.rate; break;
     }
   }
-  return wishes;
+  return requests;
 }
 
-void RunRecorder::granted(const RunRequests& wishes, int64_t iteration, bool can_save) {
+void RunRecorder::acknowledge(const RunRequests& requests, int64_t iteration, bool can_save) {
   for (const ControlRequest& request : asked_) {
     using Kind = ControlRequest::Kind;
-    const bool is_granted = (request.kind == Kind::Save && wishes.save) ||
-                            (request.kind == Kind::Stop && wishes.stop) ||
-                            (request.kind == Kind::Eval && wishes.evaluate) ||
-                            (request.kind == Kind::Rate && wishes.rate);
-    if (!is_granted) continue;
+    const bool is_acknowledged = (request.kind == Kind::Save && requests.save) ||
+                                 (request.kind == Kind::Stop && requests.stop) ||
+                                 (request.kind == Kind::Eval && requests.evaluate) ||
+                                 (request.kind == Kind::Rate && requests.rate);
+    if (!is_acknowledged) continue;
     control_->take(request);
     std::string text =
         format("{}{}, asked for by {} in the control folder, after iteration {}",

@@ -37,8 +37,8 @@ class RunRecorder {
   void ended(const std::string& words, int exit_code);
 
   // What the control folder asks for.
-  RunRequests wishes();
-  void granted(const RunRequests& wishes, int64_t iteration, bool can_save);
+  RunRequests poll_requests();
+  void acknowledge(const RunRequests& requests, int64_t iteration, bool can_save);
 
   // Why something of it is not complete.
   std::optional<std::string> failure() const;
@@ -54,7 +54,7 @@ class RunRecorder {
   std::optional<StatusWriter> status_;
   std::optional<ControlFolder> control_;
   std::optional<TensorBoardWriter> tensorboard_;
-  std::vector<ControlRequest> asked_;  // and not yet granted
+  std::vector<ControlRequest> asked_;  // and not yet acknowledged
   std::optional<std::string> failure_;
 };
 

@@ -88,16 +88,16 @@ TrainSummary run_aloud(const RunOutput& out, const Console& console, TrainingSta
                              },
                          .poll_requests =
                              [&] {
-                               RunRequests wishes =
-                                   record != nullptr ? record->wishes() : RunRequests{};
-                               wishes.signal = out.stop.asked();
-                               return wishes;
+                               RunRequests requests =
+                                   record != nullptr ? record->poll_requests() : RunRequests{};
+                               requests.signal = out.stop.asked();
+                               return requests;
                              },
                          .acknowledge =
-                             [&](const RunRequests& wishes, int64_t iteration) {
+                             [&](const RunRequests& requests, int64_t iteration) {
                                printer.clear_live();
                                if (record != nullptr)
-                                 record->granted(wishes, iteration, checkpoints != nullptr);
+                                 record->acknowledge(requests, iteration, checkpoints != nullptr);
                              },
                          .event =
                              [&](const GuardEvent& event) {

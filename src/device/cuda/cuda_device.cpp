@@ -112,7 +112,7 @@ double CudaDevice::seconds_between(uint64_t first, uint64_t second) {
 
 void CudaDevice::release_timer(uint64_t timer) { idle_timers_.push_back(timer); }
 
-// Calls of other threads that a recording forbids are their own affair.
+// Calls of other threads do not end the capture.
 bool CudaDevice::begin_capture(int stream) {
   return cudaStreamBeginCapture(streams_[static_cast<size_t>(stream)],
                                 cudaStreamCaptureModeThreadLocal) == cudaSuccess;
@@ -120,22 +120,22 @@ bool CudaDevice::begin_capture(int stream) {
 
 uint64_t CudaDevice::end_capture(int stream) {
   cudaGraph_t graph = nullptr;
-  cudaGraphExec_t recording = nullptr;
+  cudaGraphExec_t instance = nullptr;
   if (cudaStreamEndCapture(streams_[static_cast<size_t>(stream)], &graph) == cudaSuccess)
-    cudaGraphInstantiate(&recording, graph, 0);
+    cudaGraphInstantiate(&instance, graph, 0);
   if (graph != nullptr) cudaGraphDestroy(graph);
   cudaGetLastError();  // The caller does without it; it must not fail the next call.
-  return reinterpret_cast<uint64_t>(recording);
+  return reinterpret_cast<uint64_t>(instance);
 }
 
-void CudaDevice::replay(int stream, uint64_t recording) {
-  check_cuda(cudaGraphLaunch(reinterpret_cast<cudaGraphExec_t>(recording),
+void CudaDevice::launch_graph(int stream, uint64_t graph) {
+  check_cuda(cudaGraphLaunch(reinterpret_cast<cudaGraphExec_t>(graph),
                              streams_[static_cast<size_t>(stream)]),
-             "replaying recorded work");
+             "launching a CUDA graph");
 }
 
-void CudaDevice::release_recording(uint64_t recording) {
-  cudaGraphExecDestroy(reinterpret_cast<cudaGraphExec_t>(recording));
+void CudaDevice::release_graph(uint64_t graph) {
+  cudaGraphExecDestroy(reinterpret_cast<cudaGraphExec_t>(graph));
 }
 
 void CudaDevice::synchronize(int stream) {

@@ -46,8 +46,8 @@ class CudaDevice : public Device {
   void release_timer(uint64_t timer) override;
   bool begin_capture(int stream) override;
   uint64_t end_capture(int stream) override;
-  void replay(int stream, uint64_t recording) override;
-  void release_recording(uint64_t recording) override;
+  void launch_graph(int stream, uint64_t graph) override;
+  void release_graph(uint64_t graph) override;
   cudaEvent_t event_of(Event event) const;
 
   // Events are numbered from 1 and reuse this many handles in turn: nobody waits for one that is

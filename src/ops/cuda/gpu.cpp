@@ -21,7 +21,7 @@ constexpr size_t kLibraryMemory = size_t{1} << 30;
 }  // namespace
 
 Gpu::Gpu(const DevicePolicy& policy, int ordinal)
-    : CudaDevice(kCudaOps, policy, ordinal), products_(std::make_unique<GemmDispatch>(*this)) {
+    : CudaDevice(kCudaOps, policy, ordinal), gemm_(std::make_unique<GemmDispatch>(*this)) {
   if (std::getenv("BEVATRON_NO_CUDNN") != nullptr) {
     why_no_cudnn_ = "BEVATRON_NO_CUDNN is set";
   } else if (runs_from_ptx_only()) {
@@ -33,9 +33,9 @@ Gpu::Gpu(const DevicePolicy& policy, int ordinal)
 
 Gpu::~Gpu() = default;
 
-uint64_t Gpu::algorithm_hash() const { return products_->choices_hash(); }
+uint64_t Gpu::algorithm_hash() const { return gemm_->choices_hash(); }
 
-std::string Gpu::end_autotune() { return products_->end_tuning(); }
+std::string Gpu::end_autotune() { return gemm_->end_tuning(); }
 
 bool runs_from_ptx_only() {
   const char* forced = std::getenv("CUDA_FORCE_PTX_JIT");

@@ -20,7 +20,7 @@ class Gpu final : public CudaDevice {
   explicit Gpu(const DevicePolicy& policy, int ordinal = 0);
   ~Gpu() override;
 
-  GemmDispatch& products() { return *products_; }
+  GemmDispatch& gemm() { return *gemm_; }
   uint64_t algorithm_hash() const override;
   // Null where cuDNN cannot be loaded; why says why.
   CudnnAttention* cudnn() { return cudnn_.get(); }
@@ -29,7 +29,7 @@ class Gpu final : public CudaDevice {
  private:
   std::string end_autotune() override;
 
-  std::unique_ptr<GemmDispatch> products_;
+  std::unique_ptr<GemmDispatch> gemm_;
   std::unique_ptr<CudnnAttention> cudnn_;
   std::string why_no_cudnn_;
 };

@@ -18,8 +18,8 @@
 
 namespace bev::cuda {
 
-// Of matrix products (cuBLASLt); allocated once with the device.
-constexpr size_t kProductWorkspace = size_t{32} << 20;
+// Of GEMMs (cuBLASLt); allocated once with the device.
+constexpr size_t kGemmWorkspace = size_t{32} << 20;
 
 inline size_t workspace_bytes(const ops::Attention& a, const DevicePolicy& policy) {
   return cudnn_may_serve(a, policy) ? cudnn_forward_budget(a) : 0;

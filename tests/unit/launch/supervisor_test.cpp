@@ -279,7 +279,7 @@ TEST_F(Supervisor, SignalReachesEveryRankOnce) {
   const pid_t supervisor = run_apart(both);
   ASSERT_TRUE(eventually(
       [&] { return !content(folder_ / "up0").empty() && !content(folder_ / "up1").empty(); }));
-  // A second one at once is the same wish.
+  // A second one at once is the same request.
   ::kill(supervisor, SIGINT);
   std::this_thread::sleep_for(milliseconds(200));
   ::kill(supervisor, SIGINT);

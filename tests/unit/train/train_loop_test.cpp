@@ -251,17 +251,18 @@ TEST(Trainer, TakesAWishToStopInAnyCase) {
     Config c = tiny(3);
     c.train.exit_interval = at_end ? 0 : 2;
     TrainerRun run(c);
-    int granted = 0;
+    int acknowledged = 0;
     TrainLoop trainer(run.assembly, run.data);
-    trainer.run({.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
-                 .validation = [](const Validation&) {},
-                 .poll_requests =
-                     [&] {
-                       return RunRequests{.stop = granted == 0 &&
-                                                  run.seen.iterations.size() >= (at_end ? 3u : 2u)};
-                     },
-                 .acknowledge = [&](const RunRequests& w, int64_t) { granted += w.stop ? 1 : 0; }});
-    EXPECT_EQ(granted, 1) << at_end;
+    trainer.run(
+        {.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
+         .validation = [](const Validation&) {},
+         .poll_requests =
+             [&] {
+               return RunRequests{.stop = acknowledged == 0 &&
+                                          run.seen.iterations.size() >= (at_end ? 3u : 2u)};
+             },
+         .acknowledge = [&](const RunRequests& w, int64_t) { acknowledged += w.stop ? 1 : 0; }});
+    EXPECT_EQ(acknowledged, 1) << at_end;
   }
 }
 
@@ -324,33 +325,34 @@ TEST(Trainer, EndsBeforeTheFirstStepWhenAsked) {
   expect_weights_after({}, run.assembly);
 }
 
-// Fails when a wish is not granted at the next step, or granted twice; when the rate changes before
-// it was asked for, or the weights after it are not those of another rate.
+// Fails when a request is not acknowledged at the next step, or acknowledged twice; when the rate
+// changes before it was asked for, or the weights after it are not those of another rate.
 TEST(Trainer, GrantsWishes) {
   Config c = tiny(6);
   c.eval.iterations = 1;
   TrainerRun run(c);
   run.data.valid = {std::make_shared<Fussy>(), 7};
-  std::vector<int64_t> granted, saved;
-  const auto wishes = [&] {
+  std::vector<int64_t> acknowledged, saved;
+  const auto requests = [&] {
     RunRequests w;
     const int64_t done = static_cast<int64_t>(run.seen.iterations.size());
-    if (granted.empty() && done == 2) w.evaluate = w.save = true;
-    if (granted.size() == 1 && done == 3) w.rate = 0.5;
-    if (granted.size() == 2 && done == 5) w.stop = true;
+    if (acknowledged.empty() && done == 2) w.evaluate = w.save = true;
+    if (acknowledged.size() == 1 && done == 3) w.rate = 0.5;
+    if (acknowledged.size() == 2 && done == 5) w.stop = true;
     return w;
   };
   TrainLoop trainer(run.assembly, run.data);
-  const TrainSummary summary = trainer.run(
-      {.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
-       .validation = [&](const Validation& v) { run.seen.validations.push_back(v); },
-       .poll_requests = wishes,
-       .acknowledge = [&](const RunRequests&, int64_t iteration) { granted.push_back(iteration); },
-       .is_save_due = [](int64_t) { return false; },
-       .save = [&](const RunPosition& p) { saved.push_back(p.iteration); }});
+  const TrainSummary summary =
+      trainer.run({.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
+                   .validation = [&](const Validation& v) { run.seen.validations.push_back(v); },
+                   .poll_requests = requests,
+                   .acknowledge = [&](const RunRequests&,
+                                      int64_t iteration) { acknowledged.push_back(iteration); },
+                   .is_save_due = [](int64_t) { return false; },
+                   .save = [&](const RunPosition& p) { saved.push_back(p.iteration); }});
   EXPECT_EQ(summary.ending, ExitReason::Request);
   EXPECT_EQ(summary.iterations, 5);
-  EXPECT_EQ(granted, (std::vector<int64_t>{2, 3, 5}));
+  EXPECT_EQ(acknowledged, (std::vector<int64_t>{2, 3, 5}));
   EXPECT_EQ(saved, (std::vector<int64_t>{2, 5}));
   ASSERT_EQ(run.seen.validations.size(), 1u);
   EXPECT_EQ(run.seen.validations[0].iteration, 2);

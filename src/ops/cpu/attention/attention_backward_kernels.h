@@ -129,22 +129,22 @@ class GradientTile {
       const TileSpan seen = view.keys_of_block[begin / view.kRows];
       return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0, a_.size.head_dim};
     };
-    tile_product<V, false>({.a = q_,
-                            .a_row = padded_,
-                            .a_step = 1,
-                            .b = k_columns_,
-                            .b_step = kKeyTile,
-                            .c = p_,
-                            .c_row = kKeyTile},
-                           view.queries, key_vectors, ranges);
-    tile_product<V, false>({.a = dout_,
-                            .a_row = padded_,
-                            .a_step = 1,
-                            .b = v_columns_,
-                            .b_step = kKeyTile,
-                            .c = ds_,
-                            .c_row = kKeyTile},
-                           view.queries, key_vectors, ranges);
+    tile_matmul<V, false>({.a = q_,
+                           .a_row = padded_,
+                           .a_step = 1,
+                           .b = k_columns_,
+                           .b_step = kKeyTile,
+                           .c = p_,
+                           .c_row = kKeyTile},
+                          view.queries, key_vectors, ranges);
+    tile_matmul<V, false>({.a = dout_,
+                           .a_row = padded_,
+                           .a_step = 1,
+                           .b = v_columns_,
+                           .b_step = kKeyTile,
+                           .c = ds_,
+                           .c_row = kKeyTile},
+                          view.queries, key_vectors, ranges);
     for (int64_t i = 0; i < view.queries; ++i) {
       const V lse = V::broadcast(a_.lse[head_ * a_.lse_stride + query_begin_ + i]);
       if (a_.dropout.rows != nullptr) {
@@ -245,22 +245,22 @@ class GradientTile {
       const TileSpan seen = view.queries_of_block[begin / view.kRows];
       return {0, columns_, seen.from, seen.to};
     };
-    tile_product<V, true>({.a = p_,
-                           .a_row = 1,
-                           .a_step = kKeyTile,
-                           .b = dout_,
-                           .b_step = padded_,
-                           .c = dv_,
-                           .c_row = padded_},
-                          view.keys, columns_, ranges);
-    tile_product<V, true>({.a = ds_,
-                           .a_row = 1,
-                           .a_step = kKeyTile,
-                           .b = q_,
-                           .b_step = padded_,
-                           .c = dk_,
-                           .c_row = padded_},
-                          view.keys, columns_, ranges);
+    tile_matmul<V, true>({.a = p_,
+                          .a_row = 1,
+                          .a_step = kKeyTile,
+                          .b = dout_,
+                          .b_step = padded_,
+                          .c = dv_,
+                          .c_row = padded_},
+                         view.keys, columns_, ranges);
+    tile_matmul<V, true>({.a = ds_,
+                          .a_row = 1,
+                          .a_step = kKeyTile,
+                          .b = q_,
+                          .b_step = padded_,
+                          .c = dk_,
+                          .c_row = padded_},
+                         view.keys, columns_, ranges);
   }
 
   // Whether a tile is the first that its queries see. The same rule for either order of the loops,
@@ -276,17 +276,17 @@ class GradientTile {
       const TileSpan seen = view.keys_of_block[begin / view.kRows];
       return {0, columns_, seen.from, seen.to};
     };
-    const TileProduct product{.a = ds_,
-                              .a_row = kKeyTile,
-                              .a_step = 1,
-                              .b = k_,
-                              .b_step = padded_,
-                              .c = to,
-                              .c_row = stride};
+    const TileMatmul product{.a = ds_,
+                             .a_row = kKeyTile,
+                             .a_step = 1,
+                             .b = k_,
+                             .b_step = padded_,
+                             .c = to,
+                             .c_row = stride};
     if (starts) {
-      tile_product<V, false>(product, view.queries, columns_, ranges);
+      tile_matmul<V, false>(product, view.queries, columns_, ranges);
     } else {
-      tile_product<V, true>(product, view.queries, columns_, ranges);
+      tile_matmul<V, true>(product, view.queries, columns_, ranges);
     }
   }
 

@@ -48,19 +48,19 @@ class ForwardTile {
   void add_keys(const TileView<V>& view, int64_t key_begin, const float* k, const float* v,
                 float* scores) {
     const int64_t keys = view.keys, head_dim = a_->size.head_dim;
-    tile_product<V, false>({.a = k,
-                            .a_row = padded_,
-                            .a_step = 1,
-                            .b = q_columns_,
-                            .b_step = kQueryTile,
-                            .c = scores,
-                            .c_row = kQueryTile},
-                           keys, vectors_, [&](int64_t row) -> TileRange {
-                             if (view.is_full) return {0, vectors_, 0, head_dim};
-                             const TileSpan seen = view.queries_of_block[row / view.kRows];
-                             return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth,
-                                     0, head_dim};
-                           });
+    tile_matmul<V, false>({.a = k,
+                           .a_row = padded_,
+                           .a_step = 1,
+                           .b = q_columns_,
+                           .b_step = kQueryTile,
+                           .c = scores,
+                           .c_row = kQueryTile},
+                          keys, vectors_, [&](int64_t row) -> TileRange {
+                            if (view.is_full) return {0, vectors_, 0, head_dim};
+                            const TileSpan seen = view.queries_of_block[row / view.kRows];
+                            return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0,
+                                    head_dim};
+                          });
     for (int64_t vector = 0; vector < vectors_; ++vector) {
       if (view.is_full) {
         soften<false>(view, vector, {0, keys}, scores);
@@ -70,24 +70,24 @@ class ForwardTile {
       }
     }
     if (a_->dropout.rows != nullptr) drop(key_begin, keys, scores);
-    const TileProduct values{.a = scores,
-                             .a_row = 1,
-                             .a_step = kQueryTile,
-                             .b = v,
-                             .b_step = padded_,
-                             .c = out_,
-                             .c_row = padded_};
+    const TileMatmul values{.a = scores,
+                            .a_row = 1,
+                            .a_step = kQueryTile,
+                            .b = v,
+                            .b_step = padded_,
+                            .c = out_,
+                            .c_row = padded_};
     const auto ranges = [&](int64_t row) -> TileRange {
       if (view.is_full) return {0, padded_ / V::kWidth, 0, keys};
       const TileSpan seen = view.keys_of_block[row / view.kRows];
       return {0, padded_ / V::kWidth, seen.from, seen.to};
     };
     if (is_first_) {
-      tile_product<V, false>(values, queries_, padded_ / V::kWidth, ranges);
+      tile_matmul<V, false>(values, queries_, padded_ / V::kWidth, ranges);
       is_first_ = false;
     } else {
       rescale();
-      tile_product<V, true>(values, queries_, padded_ / V::kWidth, ranges);
+      tile_matmul<V, true>(values, queries_, padded_ / V::kWidth, ranges);
     }
   }
 

@@ -7,7 +7,7 @@
 namespace bev::cpu {
 
 // c[i][n] = sum over k of a(i, k) b[k][n], a(i, k) = a[i * a_row + k * a_step].
-struct TileProduct {
+struct TileMatmul {
   const float* a;
   int64_t a_row, a_step;
   const float* b;
@@ -31,7 +31,7 @@ struct TileBlock {
 // Sums start at zero and are then stored, or added to c, so that a sum over k in pieces has the
 // same bits whether a piece goes through c or through a tile of its own that is added later.
 template <class V, int kRows, int kVectors, bool kAdd>
-void tile_block(const TileProduct& t, int64_t row, const TileRange& range) {
+void tile_block(const TileMatmul& t, int64_t row, const TileRange& range) {
   // Unrolled from the start: only then does the compiler see that the arrays are registers.
   V sums[kRows][kVectors];
   const float* a[kRows];
@@ -70,7 +70,7 @@ void tile_block(const TileProduct& t, int64_t row, const TileRange& range) {
 // tile_block for a count of rows and vectors known at run time only.
 template <class V, bool kAdd, int kRows = TileBlock<V>::kRows,
           int kVectors = TileBlock<V>::kVectors>
-void tile_block_of(int64_t rows, int64_t vectors, const TileProduct& t, int64_t row,
+void tile_block_of(int64_t rows, int64_t vectors, const TileMatmul& t, int64_t row,
                    const TileRange& range) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
@@ -90,7 +90,7 @@ void tile_block_of(int64_t rows, int64_t vectors, const TileProduct& t, int64_t 
 // rows x vectors of c. ranges(row) gives the TileRange of the block of rows that begins there, a
 // multiple of TileBlock::kRows; columns outside it are left as they are. kAdd: adds to c.
 template <class V, bool kAdd, class Ranges>
-void tile_product(const TileProduct& t, int64_t rows, int64_t vectors, const Ranges& ranges) {
+void tile_matmul(const TileMatmul& t, int64_t rows, int64_t vectors, const Ranges& ranges) {
   constexpr int64_t kRows = TileBlock<V>::kRows, kVectors = TileBlock<V>::kVectors;
   for (int64_t vector = 0; vector < vectors; vector += kVectors) {
     const int64_t end = vector + kVectors < vectors ? vector + kVectors : vectors;

@@ -85,10 +85,10 @@ GemmPrefetch prefetch_of(const GemmPanels& panels) {
   return {data, panels.lanes, panels.depth * bytes, panels.lane_stride * bytes};
 }
 
-// One product, computed by one or all threads of a pool.
-class Product {
+// One GEMM, computed by one or all threads of a pool.
+class GemmRun {
  public:
-  Product(const Gemm& g, const GemmKernels& kernels, int threads, std::byte* workspace);
+  GemmRun(const Gemm& g, const GemmKernels& kernels, int threads, std::byte* workspace);
 
   // Called once on every thread. One that comes late finds less to do, or nothing.
   void work(int thread);
@@ -136,7 +136,7 @@ class Product {
   Tickets packs_, tasks_;
 };
 
-Product::Product(const Gemm& g, const GemmKernels& kernels, int threads, std::byte* workspace)
+GemmRun::GemmRun(const Gemm& g, const GemmKernels& kernels, int threads, std::byte* workspace)
     : g_(g), kernels_(kernels), shares_a_(g.m <= g.n) {
   const Side rows{g.a, g.m, g.a.row_stride, g.a.col_stride, kernels.tile_rows, kernels.pack_a};
   const Side columns{g.b,           g.n, g.b.col_stride, g.b.row_stride, kernels.tile_columns,
@@ -148,7 +148,7 @@ Product::Product(const Gemm& g, const GemmKernels& kernels, int threads, std::by
   plan_sections(threads, workspace);
 }
 
-void Product::plan_sections(int threads, std::byte* workspace) {
+void GemmRun::plan_sections(int threads, std::byte* workspace) {
   const auto count = static_cast<size_t>(threads);
   own_section_ = std::max<int64_t>(1, own_.lanes);
   int64_t shared = round_up(std::max<int64_t>(1, shared_.lanes), kTaskLanes);
@@ -183,7 +183,7 @@ void Product::plan_sections(int threads, std::byte* workspace) {
   shared_lanes_ = std::max(shared_lanes_, kTaskLanes);
 }
 
-void Product::Tickets::wait_until(int64_t count) const {
+void GemmRun::Tickets::wait_until(int64_t count) const {
   constexpr int kSpins = 2000;
   for (int spin = 0; done.load(std::memory_order_acquire) < count; ++spin) {
     if (spin < kSpins) {
@@ -194,7 +194,7 @@ void Product::Tickets::wait_until(int64_t count) const {
   }
 }
 
-void Product::work(int thread) {
+void GemmRun::work(int thread) {
   auto* packed = reinterpret_cast<float*>(own_workspace_ + static_cast<size_t>(thread) * kOwnBytes);
   int64_t pack = packs_.draw(), task = tasks_.draw();
   int64_t first_pack = 0, first_task = 0;
@@ -217,17 +217,17 @@ void Product::work(int thread) {
 }
 
 // Blocks of depth one after the other, each with all lanes of the section.
-float* Product::shared_panels(const Section& section, int64_t lane, Range depth) const {
+float* GemmRun::shared_panels(const Section& section, int64_t lane, Range depth) const {
   const int64_t lanes = round_up(section.shared.size(), shared_.tile);
   return shared_workspace_ + (depth.begin - section.depth.begin) * lanes +
          (lane - section.shared.begin) * depth.size();
 }
 
-int64_t Product::packs_of(const Section& section) const {
+int64_t GemmRun::packs_of(const Section& section) const {
   return div_ceil(section.shared.size(), kTaskLanes);
 }
 
-void Product::pack_shared(const Section& section, int64_t first, int64_t& ticket) {
+void GemmRun::pack_shared(const Section& section, int64_t first, int64_t& ticket) {
   const int64_t blocks = div_ceil(section.depth.size(), depth_);
   for (; ticket < first + packs_of(section); ticket = packs_.draw()) {
     const Range lanes = cut(section.shared, kTaskLanes, ticket - first);
@@ -243,18 +243,18 @@ void Product::pack_shared(const Section& section, int64_t first, int64_t& ticket
   }
 }
 
-int64_t Product::tasks_of(const Section& section) const {
+int64_t GemmRun::tasks_of(const Section& section) const {
   return div_ceil(section.own.size(), kTaskLanes) *
          std::max<int64_t>(1, div_ceil(section.shared.size(), shared_lanes_));
 }
 
-Product::Task Product::task_of(const Section& section, int64_t index) const {
+GemmRun::Task GemmRun::task_of(const Section& section, int64_t index) const {
   const int64_t blocks = div_ceil(section.own.size(), kTaskLanes);
   return {cut(section.own, kTaskLanes, index % blocks),
           cut(section.shared, shared_lanes_, index / blocks)};
 }
 
-void Product::multiply(const Section& section, int64_t first, int64_t& ticket, float* packed) {
+void GemmRun::multiply(const Section& section, int64_t first, int64_t& ticket, float* packed) {
   const int64_t tasks = tasks_of(section);
   const int64_t blocks = std::max<int64_t>(1, div_ceil(section.depth.size(), depth_));
   while (ticket < first + tasks) {
@@ -281,7 +281,7 @@ void Product::multiply(const Section& section, int64_t first, int64_t& ticket, f
   }
 }
 
-void Product::multiply_block(const Section& section, const Task& task, Range depth,
+void GemmRun::multiply_block(const Section& section, const Task& task, Range depth,
                              const float* own, const GemmPrefetch& next) const {
   const float* shared = shared_panels(section, task.shared.begin, depth);
   const Range rows = shares_a_ ? task.shared : task.own;
@@ -325,8 +325,8 @@ size_t gemm_workspace_bytes() { return kWorkspaceBytes; }
 void gemm_on_thread(std::byte* workspace, const Gemm& g, Isa isa) {
   check(g);
   if (g.m == 0) return;
-  Product product(g, gemm_kernels(isa), 1, workspace);
-  product.work(0);
+  GemmRun gemm_run(g, gemm_kernels(isa), 1, workspace);
+  gemm_run.work(0);
 }
 
 void gemm(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa) {
@@ -334,8 +334,8 @@ void gemm(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa) {
       static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k);
   if (pool.threads() == 1 || work < kSerialWork) return gemm_on_thread(workspace, g, isa);
   check(g);
-  Product product(g, gemm_kernels(isa), pool.threads(), workspace);
-  pool.share([&](int thread) { product.work(thread); });
+  GemmRun gemm_run(g, gemm_kernels(isa), pool.threads(), workspace);
+  pool.share([&](int thread) { gemm_run.work(thread); });
 }
 
 namespace {

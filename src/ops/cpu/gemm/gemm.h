@@ -1,4 +1,4 @@
-// Matrix products on the CPU: f32 or bf16 operands, sums in f32, and everything that can be done to
+// GEMMs on the CPU: f32 or bf16 operands, sums in f32, and everything that can be done to
 // the result before it leaves the registers. Blocking follows Goto and van de Geijn, "Anatomy of
 // high-performance matrix multiplication", 2008.
 #pragma once
@@ -51,22 +51,22 @@ struct Gemm {
   float* row_sums = nullptr;  // [m], may be absent: the sums of a over k are added
 };
 
-// Bytes of workspace per thread, the same for every product.
+// Bytes of workspace per thread, the same for every GEMM.
 size_t gemm_workspace_bytes();
 
-// Computes the product on all threads of the pool and returns when it is done. No result depends on
+// Computes the GEMM on all threads of the pool and returns when it is done. No result depends on
 // the number of threads. Allocates nothing. REQUIRES: `workspace`, aligned to 64 bytes, holds
 // gemm_workspace_bytes() for each thread, one after the other; not called inside pool.run() or
 // share().
 void gemm(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa = best_isa());
 
-// The same product, bit for bit, on the calling thread alone with the workspace of one thread; for
-// small products inside a parallel section.
+// The same GEMM, bit for bit, on the calling thread alone with the workspace of one thread; for
+// small GEMMs inside a parallel section.
 void gemm_on_thread(std::byte* workspace, const Gemm& g, Isa isa = best_isa());
 
 }  // namespace bev::cpu
 
-// Matrix products a b with so few rows of a that reading b is all that takes time: each weight is
+// GEMMs a b with so few rows of a that reading b is all that takes time: each weight is
 // read once, from where it lies, and no panels are packed.
 
 namespace bev::cpu {

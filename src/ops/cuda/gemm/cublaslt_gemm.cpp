@@ -71,7 +71,7 @@ CublasLtProblem CublasLtGemm::describe(const ops::Matmul& m, bool fused) const {
   cublasLtMatmulDesc_t desc = nullptr;
   lt_.check(lt_.desc_create(&desc, may_round ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F,
                             CUDA_R_32F),
-            "describing a product");
+            "describing a GEMM");
   d.desc = {desc, lt_.desc_destroy};
   d.a = layout(m.b);
   d.b = layout(m.a);
@@ -109,7 +109,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::candidates(const CublasLtProblem
   const auto prefer = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
     lt_.check(lt_.preference_set(made, attribute, &value, sizeof value), "asking for an algorithm");
   };
-  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kProductWorkspace});
+  prefer(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t{kGemmWorkspace});
   prefer(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, reductions(m));
   const uint32_t target = alignment_of(target_of(m, d.fused).data);
   prefer(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment_of(m.b.data));
@@ -128,7 +128,7 @@ std::vector<cublasLtMatmulAlgo_t> CublasLtGemm::candidates(const CublasLtProblem
   if (status != CUBLAS_STATUS_SUCCESS) return algorithms;
   found.resize(static_cast<size_t>(count));
   for (const cublasLtMatmulHeuristicResult_t& candidate : found) {
-    if (candidate.state == CUBLAS_STATUS_SUCCESS && candidate.workspaceSize <= kProductWorkspace)
+    if (candidate.state == CUBLAS_STATUS_SUCCESS && candidate.workspaceSize <= kGemmWorkspace)
       algorithms.push_back(candidate.algo);
   }
   return algorithms;
@@ -141,7 +141,7 @@ bool CublasLtGemm::accepts(const CublasLtProblem& d, const ops::Matmul& m,
                                                     d.c.get(), d.d.get(), &algorithm, &result);
   const uint32_t scheme = config(algorithm, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME);
   return status == CUBLAS_STATUS_SUCCESS && result.state == CUBLAS_STATUS_SUCCESS &&
-         result.workspaceSize <= kProductWorkspace && (scheme & ~reductions(m)) == 0;
+         result.workspaceSize <= kGemmWorkspace && (scheme & ~reductions(m)) == 0;
 }
 
 cublasStatus_t CublasLtGemm::launch(cudaStream_t stream, const CublasLtProblem& d,
@@ -153,7 +153,7 @@ cublasStatus_t CublasLtGemm::launch(cudaStream_t stream, const CublasLtProblem& 
   std::byte* out = target_of(m, d.fused).data;
   const std::byte* c = added.present() ? added.data : out;
   return lt_.matmul(handle_, d.desc.get(), &one, m.b.data, d.a.get(), m.a.data, d.b.get(), &kept, c,
-                    d.c.get(), out, d.d.get(), &algorithm, workspace_, kProductWorkspace, stream);
+                    d.c.get(), out, d.d.get(), &algorithm, workspace_, kGemmWorkspace, stream);
 }
 
 uint32_t CublasLtGemm::config(const cublasLtMatmulAlgo_t& algorithm,

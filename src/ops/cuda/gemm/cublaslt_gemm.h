@@ -1,4 +1,4 @@
-// Products as cuBLASLt knows them: described once, run with any operands of the same kind.
+// GEMMs as cuBLASLt knows them: described once, run with any operands of the same kind.
 #pragma once
 
 #include <cublasLt.h>
@@ -43,7 +43,7 @@ struct CublasLt {
 template <class T>
 using LtOwned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
 
-// One kind of product in the library's words. It reads matrices by columns: our row-major out
+// One kind of GEMM in the library's words. It reads matrices by columns: our row-major out
 // [m, n] is its D of n rows and m columns, D = op(b)^T op(a)^T, so that b is its A and a its B.
 struct CublasLtProblem {
   bool fused = false;  // the activation, or its slope, is inside
@@ -54,7 +54,7 @@ struct CublasLtProblem {
 
 class CublasLtGemm {
  public:
-  // `workspace`: kProductWorkspace bytes that belong to whatever the compute stream executes.
+  // `workspace`: kGemmWorkspace bytes that belong to whatever the compute stream executes.
   CublasLtGemm(const DevicePolicy& policy, std::byte* workspace);
   ~CublasLtGemm();
   CublasLtGemm(const CublasLtGemm&) = delete;
@@ -62,7 +62,7 @@ class CublasLtGemm {
 
   size_t version() const { return lt_.version(); }
 
-  // Whether the library can be asked at all: a sum of nothing is not a product to it, and a bias
+  // Whether the library can be asked at all: a sum of nothing is not a GEMM to it, and a bias
   // beside what is accumulated is added after a first rounding.
   static bool fits(const ops::Matmul& m);
 
@@ -74,7 +74,7 @@ class CublasLtGemm {
   bool accepts(const CublasLtProblem& d, const ops::Matmul& m,
                const cublasLtMatmulAlgo_t& algorithm) const;
 
-  // The product and its bias; the activation where d is fused.
+  // The GEMM and its bias; the activation where d is fused.
   cublasStatus_t launch(cudaStream_t stream, const CublasLtProblem& d, const ops::Matmul& m,
                         const cublasLtMatmulAlgo_t& algorithm) const;
   void check(cublasStatus_t status, const char* what) const { lt_.check(status, what); }
@@ -87,7 +87,7 @@ class CublasLtGemm {
   void set(const CublasLtProblem& d, cublasLtMatmulDescAttributes_t attribute,
            const T& value) const {
     lt_.check(lt_.desc_set(d.desc.get(), attribute, static_cast<const void*>(&value), sizeof value),
-              "describing a product");
+              "describing a GEMM");
   }
   void set_pointers(const CublasLtProblem& d, const ops::Matmul& m) const;
   uint32_t config(const cublasLtMatmulAlgo_t& algorithm,

@@ -32,7 +32,7 @@ int current_gpu() {
   return ordinal;
 }
 
-// How one kind of product is computed.
+// How one kind of GEMM is computed.
 struct Plan {
   std::optional<CublasLtProblem> description;  // absent: by the simple kernel
   cublasLtMatmulAlgo_t algorithm{};
@@ -43,8 +43,7 @@ struct Plan {
 }  // namespace
 
 struct GemmDispatch::State {
-  explicit State(Gpu& device)
-      : gpu(device), workspace(gpu.allocate(kProductWorkspace, "workspace")) {
+  explicit State(Gpu& device) : gpu(device), workspace(gpu.allocate(kGemmWorkspace, "workspace")) {
     if (runs_from_ptx_only()) return;
     library.emplace(gpu.policy(), workspace);
     cache.emplace(gpu.policy().cache, gpu_name(current_gpu()), library->version());
@@ -54,12 +53,12 @@ struct GemmDispatch::State {
     plans.clear();
     tuner.reset();
     library.reset();
-    gpu.release(workspace, kProductWorkspace, "workspace");
+    gpu.release(workspace, kGemmWorkspace, "workspace");
   }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // These run the product as well: an algorithm counts as found when its call succeeds.
+  // These run the GEMM as well: an algorithm counts as found when its call succeeds.
   Plan find(Exec& ex, const ops::Matmul& m, const GemmKey& kind);
   std::optional<Plan> remembered(Exec& ex, const ops::Matmul& m, const GemmKey& kind);
   std::optional<Plan> tuned(const ops::Matmul& m, const GemmKey& kind);
@@ -70,7 +69,7 @@ struct GemmDispatch::State {
     plan.name = library->name_of(algorithm, plan.fused());
     return plan;
   }
-  // What is left of m when the product is done.
+  // What is left of m when the GEMM is done.
   void finish(Exec& ex, bool fused, const ops::Matmul& m) const;
 
   Gpu& gpu;
@@ -99,7 +98,7 @@ std::optional<Plan> GemmDispatch::State::remembered(Exec& ex, const ops::Matmul&
   return plan;
 }
 
-// An activation inside the product is always worth it: what it costs there is less than another
+// An activation inside the GEMM is always worth it: what it costs there is less than another
 // pass over the result.
 std::optional<Plan> GemmDispatch::State::tuned(const ops::Matmul& m, const GemmKey& kind) {
   for (const bool fused : {true, false}) {
@@ -166,7 +165,7 @@ GemmDispatch::~GemmDispatch() = default;
 std::byte* GemmDispatch::workspace() const { return state_->workspace; }
 
 uint64_t GemmDispatch::choices_hash() const {
-  // Independent of the order in which products were met.
+  // Independent of the order in which GEMMs were met.
   uint64_t sum = 0;
   for (const auto& [kind, plan] : state_->plans) {
     uint64_t hash = PlanKeyHash{}(kind);
@@ -180,7 +179,7 @@ std::string GemmDispatch::end_tuning() {
   State& s = *state_;
   if (!s.cache || s.kinds_tuned + s.kinds_remembered == 0) return {};
   const std::string why_not = s.cache->save();
-  std::string text = format("{} kinds of products remembered, {} timed in {:.1f} s",
+  std::string text = format("{} kinds of GEMMs remembered, {} timed in {:.1f} s",
                             s.kinds_remembered, s.kinds_tuned, s.tuner->spent());
   if (!why_not.empty()) {
     text += format("; not kept: {}", why_not);
@@ -219,7 +218,7 @@ void GemmDispatch::run(Exec& ex, const ops::Matmul& m) {
   }
   State& s = *state_;
   BEV_CHECK(ex.stream.index() == ex.device.compute_stream().index(), Internal,
-            "matmul: products share one workspace, which belongs to the compute stream");
+            "matmul: GEMMs share one workspace, which belongs to the compute stream");
   const GemmKey kind = kind_of(m, s.gpu.policy());
   auto known = s.plans.find(kind);
   if (known == s.plans.end()) {
@@ -227,7 +226,7 @@ void GemmDispatch::run(Exec& ex, const ops::Matmul& m) {
   } else if (known->second.description) {
     s.library->check(
         s.library->launch(stream_of(ex), *known->second.description, m, known->second.algorithm),
-        "a product");
+        "a GEMM");
   } else {
     gemm_fallback(ex, m, target_of(m, false));
   }
@@ -237,12 +236,12 @@ void GemmDispatch::run(Exec& ex, const ops::Matmul& m) {
 }
 
 void matmul(Exec& ex, const ops::Matmul& m) {
-  GemmDispatch& products = gpu_of(ex).products();
-  // The stream executes one after the other, so both may use the products' workspace.
+  GemmDispatch& gemm = gpu_of(ex).gemm();
+  // The stream executes one after the other, so both may use the GEMMs' workspace.
   if (m.dbias.present()) {
-    add_row_sums(ex, m.a, m.ta, m.dbias, products.workspace(), kProductWorkspace);
+    add_row_sums(ex, m.a, m.ta, m.dbias, gemm.workspace(), kGemmWorkspace);
   }
-  if (m.out.shape.elements() > 0) products.run(ex, m);
+  if (m.out.shape.elements() > 0) gemm.run(ex, m);
 }
 
 bool can_fuse_norm(Exec&, const ops::Matmul& m) { return has_few_normed_rows(m); }

@@ -1,5 +1,5 @@
-// Matrix products: kernels of our own for few rows, cuBLASLt for all others it can, with an
-// algorithm that is chosen once per kind of product, else a simple kernel.
+// GEMMs: kernels of our own for few rows, cuBLASLt for all others it can, with an
+// algorithm that is chosen once per kind of GEMM, else a simple kernel.
 #pragma once
 
 #include <memory>
@@ -20,13 +20,13 @@ class GemmDispatch {
   // Everything but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream.
   void run(Exec& ex, const ops::Matmul& m);
 
-  // The same for two runs that have chosen the same algorithms for the same products.
+  // The same for two runs that have chosen the same algorithms for the same GEMMs.
   uint64_t choices_hash() const;
 
   // Keeps what was timed for the runs to come. Returns what was done in a sentence; empty: nothing.
   std::string end_tuning();
 
-  // kProductWorkspace bytes that belong to whatever the compute stream executes.
+  // kGemmWorkspace bytes that belong to whatever the compute stream executes.
   std::byte* workspace() const;
 
  private:

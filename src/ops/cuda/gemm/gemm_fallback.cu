@@ -32,9 +32,9 @@ __device__ void load_tile(const T* data, int64_t along, int64_t deep, int64_t fi
 
 template <class In, class Out>
 __global__ void __launch_bounds__(kThreads)
-    simple_product_kernel(Operand<In> a, Operand<In> b, Out* out, int64_t out_row,
-                          const Out* addend, int64_t addend_row, const In* bias, int64_t m,
-                          int64_t n, int64_t k, int64_t tiles_across) {
+    gemm_fallback_kernel(Operand<In> a, Operand<In> b, Out* out, int64_t out_row, const Out* addend,
+                         int64_t addend_row, const In* bias, int64_t m, int64_t n, int64_t k,
+                         int64_t tiles_across) {
   __shared__ float a_tile[kDepth][kTile + 1], b_tile[kDepth][kTile + 1];
   const int64_t top = blockIdx.x / tiles_across * kTile, left = blockIdx.x % tiles_across * kTile;
   const int x = threadIdx.x % kSide, y = threadIdx.x / kSide;
@@ -75,7 +75,7 @@ void launch(Exec& ex, const ops::Matmul& m, const Tensor& target) {
   const int64_t rows = target.shape[0], columns = target.shape[1];
   const int64_t across = ceil_div(columns, kTile);
   const ConstTensor addend = added_to(m, false);
-  simple_product_kernel<In, Out>
+  gemm_fallback_kernel<In, Out>
       <<<static_cast<unsigned>(ceil_div(rows, kTile) * across), kThreads, 0, stream_of(ex)>>>(
           operand(m.a, m.ta), operand(m.b, m.tb), data_of<Out>(target), target.stride[0],
           addend.present() ? data_of<Out>(addend) : nullptr, addend.stride[0],

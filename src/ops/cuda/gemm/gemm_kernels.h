@@ -9,20 +9,20 @@ namespace bev::cuda {
 void add_row_sums(Exec& ex, const ConstTensor& a, ops::Transpose ta, const Tensor& sums,
                   std::byte* partial, size_t partial_bytes);
 
-// A matrix product of our own for what the library does not take: any strides, any alignment, k =
+// A GEMM of our own for what the library does not take: any strides, any alignment, k =
 // 0.
 
 // target = op(a) op(b) [+ target] [+ bias], summed in f32. Activations and dbias are left out.
 // REQUIRES: target has elements and out's dtype.
 void gemm_fallback(Exec& ex, const ops::Matmul& m, const Tensor& target);
 
-// Products of a few rows with a large matrix, as generation has them: the time is that of reading
+// GEMMs of a few rows with a large matrix, as generation has them: the time is that of reading
 // the matrix, which is read once, and comes nearer while the kernel before still runs.
 
 // Whether gemm_small_m() can serve.
 bool fits_small_m(const ops::Matmul& m);
 
-// The same of a product that begins with a norm.
+// The same of a GEMM that begins with a norm.
 bool has_few_normed_rows(const ops::Matmul& m);
 
 // All of m, summed in f32; the same bits each time. An activation sees the rounded sum, as
@@ -30,8 +30,8 @@ bool has_few_normed_rows(const ops::Matmul& m);
 // elements.
 void gemm_small_m(Exec& ex, const ops::Matmul& m);
 
-// Products of some dozens of rows with a matrix that is not very large, as generation for many has
-// them. Such a product is over so soon that the time between kernels counts: this one begins while
+// GEMMs of some dozens of rows with a matrix that is not very large, as generation for many has
+// them. Such a GEMM is over so soon that the time between kernels counts: this one begins while
 // those before it still run, which the library's do not (Hopper only).
 
 // Whether gemm_medium_m() can serve.

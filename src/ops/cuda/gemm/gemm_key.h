@@ -1,4 +1,4 @@
-// What a choice of algorithm for a product may depend on, and what its operands are called there.
+// What a choice of algorithm for a GEMM may depend on, and what its operands are called there.
 #pragma once
 
 #include "ops/cuda/gpu.h"
@@ -38,7 +38,7 @@ ConstTensor added_to(const ops::Matmul& m, bool fused);
 // is when it is not `fused`.
 Tensor target_of(const ops::Matmul& m, bool fused);
 
-// Whether the library is asked to apply the activation, or its slope, inside the product. It then
+// Whether the library is asked to apply the activation, or its slope, inside the GEMM. It then
 // sees the sum before it is rounded, so that the result differs from ops::activate(pre_activation)
 // in the last bit; a deterministic device never does this.
 bool may_fuse(const ops::Matmul& m, const DevicePolicy& policy);

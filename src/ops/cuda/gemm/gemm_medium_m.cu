@@ -25,7 +25,7 @@ constexpr size_t kRingBytes = size_t{kStages} * kStageElements * 2;
 constexpr int kSumGap = 8;
 static_assert(kRingBytes >= kRows * (kColumns + kMostClusterBlocks * kSumGap) * sizeof(float));
 
-// Code that does not know products of warp groups says so by how few threads it takes.
+// Code that does not know GEMMs of warp groups says so by how few threads it takes.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 constexpr int kMostThreads = kThreads;
 #else
@@ -85,24 +85,24 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   float sums[kTiles][4] = {};
   for (int stage = 0; stage < stages; ++stage) {
     wait_for_batches<kAhead - 1>();
-    show_to_group_products();
+    fence_proxy_async();
     __syncthreads();
-    begin_group_products();
+    wgmma_fence();
 #pragma unroll
     for (int depth = 0; depth < kStageDepth; depth += 16) {
       group_multiply_add<T>(sums, group_operand(tile_of_a(stage) + depth),
                             group_operand(tile_of_b(stage) + depth));
     }
-    end_group_products();
+    wgmma_commit_group();
     // All warps are done with the stage before the last one.
     if (stage + kAhead < stages) {
       ask_b(stage + kAhead);
       ask_a(stage + kAhead);
     }
     end_batch();
-    wait_for_group_products<1>();
+    wgmma_wait_group<1>();
   }
-  wait_for_group_products<0>();
+  wgmma_wait_group<0>();
 
   // The tiles of eight columns are dealt to the blocks of the cluster; each gets the sums of all.
   const int tiles_each = (kTiles + splits - 1) / splits;
@@ -173,8 +173,8 @@ void launch(Exec& ex, const SmallMProblem<T, Out>& p, int splits) {
                   static_cast<int>(ceil_div(stages, splits) * kStageDepth));
 }
 
-// Whether the code that serves knows products of warp groups.
-bool has_group_products() {
+// Whether the code that serves knows GEMMs of warp groups.
+bool has_wgmma() {
 #ifdef BEV_HAS_SM90A
   cudaFuncAttributes facts{};
   check_cuda(cudaFuncGetAttributes(&facts, mid_rows<__nv_bfloat16, float>), "matmul");
@@ -190,7 +190,7 @@ bool fits_medium_m(Exec& ex, const ops::Matmul& m) {
   // Measured in decode steps of models: with larger matrices the library is as fast or faster.
   constexpr int64_t kMostElements = int64_t{4} << 20;
   return m.out.shape[0] <= kRows && m.out.shape[1] * depth_of(m) <= kMostElements &&
-         suits_few_rows(m) && has_group_products() && splits_for(ex, m) > 0;
+         suits_few_rows(m) && has_wgmma() && splits_for(ex, m) > 0;
 }
 
 void gemm_medium_m(Exec& ex, const ops::Matmul& m) {

@@ -1,4 +1,4 @@
-// What the kernels for products of a few rows share. A warp multiplies rows of a with eight rows of
+// What the kernels for GEMMs of a few rows share. A warp multiplies rows of a with eight rows of
 // b, which are the columns of one fragment, the rows of a those of the other: 8 or, in two halves,
 // 16. The order in which elements are summed is free, so that a lane takes eight adjacent ones of a
 // row, kStep of them four lanes, where a fragment has pairs.

@@ -1,5 +1,5 @@
-// Matrix products of a warp group, four warps that act together (sm_90a): the operands are read
-// from shared memory by the tensor cores themselves, beside other work.
+// Matrix multiplication of a warp group, four warps that act together (sm_90a): the operands are
+// read from shared memory by the tensor cores themselves, beside other work.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -21,27 +21,27 @@ __device__ __forceinline__ uint64_t group_operand(const void* tile) {
   return kSwizzled | kEightRows | kUnused | (shared_address(tile) & 0x3FFFF) >> 4;
 }
 
-// What threads have written to shared memory is there for the warp group's products.
-__device__ __forceinline__ void show_to_group_products() {
+// What threads have written to shared memory is visible to wgmma.
+__device__ __forceinline__ void fence_proxy_async() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
-// Between other uses of the sums and products that add to them.
-__device__ __forceinline__ void begin_group_products() {
+// Between other uses of the sums and wgmma instructions that add to them.
+__device__ __forceinline__ void wgmma_fence() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
-__device__ __forceinline__ void end_group_products() {
+__device__ __forceinline__ void wgmma_commit_group() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Until at most kLeft of the ended sets of products, the latest, are under way.
+// Waits until at most the latest kLeft committed groups are under way.
 template <int kLeft>
-__device__ __forceinline__ void wait_for_group_products() {
+__device__ __forceinline__ void wgmma_wait_group() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kLeft) : "memory");
 #endif
@@ -53,7 +53,7 @@ template <class T>
 __device__ __forceinline__ void group_multiply_add(float (&s)[8][4], uint64_t a, uint64_t b) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define BEV_SUMS(j) "+f"(s[j][0]), "+f"(s[j][1]), "+f"(s[j][2]), "+f"(s[j][3])
-#define BEV_PRODUCT(type)                                                                          \
+#define BEV_WGMMA(type)                                                                            \
   asm volatile(                                                                                    \
       "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                  \
       " {%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, "         \
@@ -63,11 +63,11 @@ __device__ __forceinline__ void group_multiply_add(float (&s)[8][4], uint64_t a,
         BEV_SUMS(7)                                                                                \
       : "l"(a), "l"(b))
   if constexpr (std::is_same_v<T, __half>) {
-    BEV_PRODUCT("f16");
+    BEV_WGMMA("f16");
   } else {
-    BEV_PRODUCT("bf16");
+    BEV_WGMMA("bf16");
   }
-#undef BEV_PRODUCT
+#undef BEV_WGMMA
 #undef BEV_SUMS
 #endif
 }

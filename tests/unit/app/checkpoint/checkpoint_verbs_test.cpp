@@ -113,11 +113,10 @@ TEST_F(CheckpointVerbs, PruneKeepsWhatTheRuleKeeps) {
   for (const int64_t iteration : {100, 200, 300, 400, 500})
     write(iteration, iteration == 200 ? 1.0 : 4.0);
   const fs::path folder = root_ / "run/checkpoints";
-  const VerbOutcome rehearsal =
-      call(checkpoint, {"prune", path("run"), "--keep", "1", "--keep-every", "300", "--keep-best",
-                        "1", "--dry-run"});
-  expect_in("would remove", rehearsal.output);
-  expect_in("2 of 5 checkpoints would go", rehearsal.output);
+  const VerbOutcome dry_run = call(checkpoint, {"prune", path("run"), "--keep", "1", "--keep-every",
+                                                "300", "--keep-best", "1", "--dry-run"});
+  expect_in("would remove", dry_run.output);
+  expect_in("2 of 5 checkpoints would go", dry_run.output);
   EXPECT_EQ(iterations(folder), (Iterations{100, 200, 300, 400, 500}));
   const VerbOutcome done = call(
       checkpoint, {"prune", path("run"), "--keep", "1", "--keep-every", "300", "--keep-best", "1"});
