@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "config/parse/notation.h"
 #include "config/rules/rule.h"
 
 namespace bev {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "config/parse/describe.h"
 #include "config/parse/load.h"
-#include "config/parse/value.h"
 
 namespace bev {
 

@@ -6,8 +6,10 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "config/parse/field.h"
+#include "config/parse/notation.h"
 #include "config/parse/problem.h"
 #include "config/parse/toml.h"
+#include "config/parse/value.h"
 #include "config/resolve.h"
 
 namespace bev {
@@ -119,8 +121,7 @@ std::string describe(const ConfigDiff& diff, bool finetune) {
       lines += format("the curve changes: {}\n", text);
   if (!diff.unknown.empty())
     lines += format("not known to this version and left out: {}\n", fmt::join(diff.unknown, ", "));
-  if (!diff.renamed.empty())
-    lines += format("renamed fields: {}\n", fmt::join(diff.renamed, ", "));
+  if (!diff.renamed.empty()) lines += format("renamed fields: {}\n", fmt::join(diff.renamed, ", "));
   if (const auto texts = texts_with(diff, Effect::Layout); !texts.empty())
     lines += format("another layout: {}\n", fmt::join(texts, ", "));
   std::vector<std::string> others;

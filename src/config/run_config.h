@@ -5,7 +5,6 @@
 
 #include "config/choices.h"
 #include "config/parse/describe.h"
-#include "config/parse/value.h"
 
 namespace bev {
 

@@ -5,7 +5,7 @@
 
 #include "base/format.h"
 #include "base/number_list.h"
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 
 namespace bev {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 
 namespace bev {
 

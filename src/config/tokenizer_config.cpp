@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "config/parse/notation.h"
 #include "text/bpe/bpe_vocab.h"
 #include "text/tokenizer.h"
 

@@ -11,6 +11,7 @@
 #include "checkpoint/piece_file.h"
 #include "config/parse/field.h"
 #include "config/parse/toml.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/json.h"
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 #include "eval/task_items.h"
 #include "text/utf8.h"
 

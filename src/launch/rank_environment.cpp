@@ -1,8 +1,11 @@
 #include "launch/rank_environment.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "base/check.h"
 #include "base/number_list.h"
@@ -314,6 +317,45 @@ std::optional<RankEnvironment> rank_environment(const Getenv& getenv) {
 int64_t restarts_of_job(const Getenv& getenv) {
   const Environment env(getenv);
   return launcher_restarts(env) + slurm_restarts(env);
+}
+
+namespace {
+
+// What ranks must not believe: a launcher above us counts us, not them.
+bool is_of_another_launcher(std::string_view variable) {
+  constexpr std::array<std::string_view, 6> kPrefixes{
+      "OMPI_", "PMIX_", "PMI_", "MPI_LOCALRANK", "MPI_LOCALNRA", "TORCHELASTIC_"};
+  constexpr std::array<std::string_view, 11> kNames{
+      "RANK",         "LOCAL_RANK",       "WORLD_SIZE",      "LOCAL_WORLD_SIZE",
+      "GROUP_RANK",   "GROUP_WORLD_SIZE", "MASTER_ADDR",     "MASTER_PORT",
+      "BEVATRON_JOB", "BEVATRON_SECRET",  "BEVATRON_RESTART"};
+  const std::string_view name = variable.substr(0, variable.find('='));
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
+         std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+}  // namespace
+
+std::vector<std::string> inherited_variables() {
+  std::vector<std::string> variables;
+  for (char** variable = environ; *variable != nullptr; ++variable)
+    if (!is_of_another_launcher(*variable)) variables.emplace_back(*variable);
+  return variables;
+}
+
+std::vector<std::string> rank_variables(const RankEnvironment& rank, int node,
+                                        const std::string& secret) {
+  return {format("RANK={}", rank.rank),
+          format("LOCAL_RANK={}", rank.local_rank),
+          format("WORLD_SIZE={}", rank.size),
+          format("LOCAL_WORLD_SIZE={}", rank.local_size),
+          format("GROUP_RANK={}", node),
+          format("MASTER_ADDR={}", rank.master_host),
+          format("MASTER_PORT={}", rank.master_port),
+          format("BEVATRON_SECRET={}", secret),
+          format("BEVATRON_JOB={}", rank.job),
+          format("BEVATRON_RESTART={}", rank.restarts)};
 }
 
 }  // namespace bev

@@ -1,10 +1,12 @@
-// What the launcher of a job of many processes says in the environment.
+// What the launcher of a job of many processes says in the environment: read by a rank, set by our
+// launcher.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace bev {
 
@@ -48,5 +50,11 @@ std::optional<RankEnvironment> rank_environment(const Getenv& getenv);
 // RankEnvironment::restarts, also of a process that is alone: TORCHELASTIC_RESTART_COUNT, or
 // BEVATRON_RESTART, and SLURM_RESTART_COUNT, which counts how often the whole job was queued again.
 int64_t restarts_of_job(const Getenv& getenv);
+
+// The variables of this process as NAME=VALUE, without what launchers set for those they start.
+std::vector<std::string> inherited_variables();
+// What `launch` sets for a rank. node: GROUP_RANK, the number of its machine.
+std::vector<std::string> rank_variables(const RankEnvironment& rank, int node,
+                                        const std::string& secret);
 
 }  // namespace bev

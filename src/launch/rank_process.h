@@ -24,9 +24,4 @@ pid_t start_process(const ProcessStart& start);
 // Waits until a child has ended; its status, as waitpid(2) gives it.
 int await_end(pid_t process);
 
-// The environment of a launcher, as far as its ranks may have it.
-
-// NAME=VALUE, without what launchers tell the processes that they start.
-std::vector<std::string> inherited_variables();
-
 }  // namespace bev

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/clock.h"
+#include "launch/rank_environment.h"
 #include "launch/rank_process.h"
 #include "launch/supervisor.h"
 
@@ -133,13 +134,16 @@ void SupervisedRanks::start(size_t local_rank, int attempt, const sigset_t& sign
                      .out = out.descriptor,
                      .err = err.descriptor,
                      .signals = signals};
-  begin.environment.insert(
-      begin.environment.end(),
-      {format("RANK={}", rank), format("LOCAL_RANK={}", local_rank),
-       format("WORLD_SIZE={}", job_.size), format("LOCAL_WORLD_SIZE={}", job_.local_size),
-       format("GROUP_RANK={}", job_.node), format("MASTER_ADDR={}", job_.master_host),
-       format("MASTER_PORT={}", port_), format("BEVATRON_SECRET={}", job_.secret),
-       format("BEVATRON_JOB={}", job_.job), format("BEVATRON_RESTART={}", attempt)});
+  const std::vector<std::string> own = rank_variables({.rank = static_cast<int>(rank),
+                                                       .size = job_.size,
+                                                       .local_rank = static_cast<int>(local_rank),
+                                                       .local_size = job_.local_size,
+                                                       .master_host = job_.master_host,
+                                                       .master_port = port_,
+                                                       .job = job_.job,
+                                                       .restarts = attempt},
+                                                      job_.node, job_.secret);
+  begin.environment.insert(begin.environment.end(), own.begin(), own.end());
   ranks_.push_back({.process = start_process(begin), .error_file = err.file});
 }
 

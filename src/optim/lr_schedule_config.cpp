@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/integer.h"
 #include "config/config_diff.h"
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 #include "config/resolve.h"
 
 namespace bev {

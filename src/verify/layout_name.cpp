@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/integer.h"
 #include "config/parse/field.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

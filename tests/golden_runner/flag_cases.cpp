@@ -10,6 +10,7 @@
 #include "config/parse/field.h"
 #include "config/parse/load.h"
 #include "config/parse/problem.h"
+#include "config/parse/value.h"
 #include "golden_runner/cases.h"
 
 namespace bev::golden {

@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "config/parse/arg_scanner.h"
 #include "config/parse/help.h"
+#include "config/parse/notation.h"
 #include "config/parse/problem.h"
-#include "config/parse/value.h"
 
 namespace bev::app {
 

@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "config/megatron/megatron_flags.h"
 #include "config/parse/field.h"
+#include "config/parse/notation.h"
 #include "config/presets.h"
 
 namespace bev::app {

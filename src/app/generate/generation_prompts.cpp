@@ -6,7 +6,7 @@
 
 #include "app/cli/stdio_files.h"
 #include "base/check.h"
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 
 namespace bev::app {
 

@@ -5,8 +5,8 @@
 
 #include "base/check.h"
 #include "base/json.h"
+#include "config/parse/notation.h"
 #include "config/parse/problem.h"
-#include "config/parse/value.h"
 #include "text/utf8.h"
 
 namespace bev::app {

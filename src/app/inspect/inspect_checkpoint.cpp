@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "checkpoint/tensor_comparison.h"
 #include "config/parse/field.h"
+#include "config/parse/value.h"
 
 namespace bev::app {
 

@@ -28,6 +28,7 @@
 #include "launch/job_secret.h"
 #include "launch/launch_job.h"
 #include "launch/rank_binding.h"
+#include "launch/rank_environment.h"
 #include "launch/rank_process.h"
 #include "launch/supervisor.h"
 #include "net/socket.h"

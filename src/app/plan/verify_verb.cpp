@@ -10,6 +10,7 @@
 #include "app/cli/verbs.h"
 #include "app/launch/launched_rank.h"
 #include "base/check.h"
+#include "config/parse/notation.h"
 #include "config/parse/toml.h"
 #include "parallel/parallel_layout.h"
 #include "plan/memory_fit.h"

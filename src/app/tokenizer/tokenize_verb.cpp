@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/json.h"
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 #include "data/preprocess/text_reader.h"
 
 namespace bev::app {

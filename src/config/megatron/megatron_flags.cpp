@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "config/parse/command_line.h"
+#include "config/parse/notation.h"
 #include "config/parse/value.h"
 
 namespace bev {

@@ -7,7 +7,9 @@
 #include "base/format.h"
 #include "config/megatron/megatron_flags.h"
 #include "config/parse/arg_scanner.h"
+#include "config/parse/notation.h"
 #include "config/parse/problem.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

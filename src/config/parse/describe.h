@@ -11,6 +11,8 @@
 
 namespace bev {
 
+using TextList = std::vector<std::string>;
+
 // What a change of the field means for a run resumed from a checkpoint.
 enum class Effect : uint8_t {
   Runtime,   // anything goes

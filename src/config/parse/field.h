@@ -7,13 +7,20 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "config/config.h"
 #include "config/parse/problem.h"
-#include "config/parse/value.h"
 
 namespace bev {
+
+struct Choice {
+  size_t index = 0;  // into the names of the enum
+  bool operator==(const Choice&) const = default;
+};
+
+using Value = std::variant<int64_t, double, bool, std::string, Choice, TextList>;
 
 enum class FieldType : uint8_t { Integer, Real, Boolean, Text, Choice, List };
 
@@ -46,21 +53,6 @@ std::string renamed_note(const Field& field, std::string_view prefix = "");
 // REQUIRES: the path exists; for set also that the value has the type of the field.
 Value get_value(const Config& config, std::string_view path);
 void set_value(Config& config, std::string_view path, const Value& value);
-
-// As it stands in a TOML file: 12, 0.5, true, "text", ["a", "b"].
-std::string toml_text(const Field& field, const Value& value);
-// As it stands on a command line or in a sentence: without quotes, a list with blanks between.
-std::string plain_text(const Field& field, const Value& value);
-
-// Reads the text of a flag; for a list it is one entry. With an alias, Megatron's words for the
-// choices count too.
-Parsed parse_value(const Field& field, std::string_view text, const Alias* alias = nullptr);
-
-// Converts a value of TOML's types (integer, real, boolean, text, list of texts) to the field's.
-Parsed convert_value(const Field& field, const Value& value);
-
-// "1 to 100000", "at least 0", "layernorm or rmsnorm", "true or false", "any text".
-std::string legal_values(const Field& field, const Alias* alias = nullptr);
 
 // Where the value of a field came from.
 

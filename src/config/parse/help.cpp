@@ -7,6 +7,8 @@
 #include "base/format.h"
 #include "config/megatron/megatron_flags.h"
 #include "config/parse/field.h"
+#include "config/parse/notation.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

@@ -4,8 +4,10 @@
 
 #include "base/check.h"
 #include "config/blend.h"
+#include "config/parse/notation.h"
 #include "config/parse/problem.h"
 #include "config/parse/toml.h"
+#include "config/parse/value.h"
 #include "config/presets.h"
 #include "config/tokenizer_config.h"
 

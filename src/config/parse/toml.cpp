@@ -8,7 +8,9 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "config/parse/field.h"
+#include "config/parse/notation.h"
 #include "config/parse/problem.h"
+#include "config/parse/value.h"
 
 namespace bev {
 

@@ -1,232 +1,199 @@
 #include "config/parse/value.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <limits>
-#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/format.h"
-#include "base/number_list.h"
+#include "config/parse/notation.h"
 
 namespace bev {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
+// 1e15 for a bound of an integer field is better read as 1,000,000,000,000,000.
+std::string bound_text(const Field& field, double bound) {
+  if (field.type != FieldType::Integer || std::abs(bound) > 9.2e18) return format("{}", bound);
+  return with_commas(static_cast<int64_t>(bound));
+}
 
-// A decimal number taken apart: digits * 10^exponent.
-struct Decimal {
-  bool negative = false;
-  std::string digits;
-  int64_t exponent = 0;
-};
+std::string range_text(const Field& field) {
+  const bool low = std::isfinite(field.about.min), high = std::isfinite(field.about.max);
+  if (low && high)
+    return format("{} to {}", bound_text(field, field.about.min),
+                  bound_text(field, field.about.max));
+  if (low) return format("at least {}", bound_text(field, field.about.min));
+  if (high) return format("at most {}", bound_text(field, field.about.max));
+  return {};
+}
 
-// Reads digits that may be separated by single underscores, from position i on.
-bool read_digits(std::string_view text, size_t& i, std::string& digits) {
-  const size_t begin = i;
-  while (i < text.size()) {
-    if (is_digit(text[i])) {
-      digits += text[i++];
-    } else if (text[i] == '_' && i > begin && i + 1 < text.size() && is_digit(text[i - 1]) &&
-               is_digit(text[i + 1])) {
-      ++i;
-    } else {
+std::string noun(const Field& field) {
+  switch (field.type) {
+    case FieldType::Integer: return "an integer";
+    case FieldType::Real: return "a number";
+    case FieldType::Boolean: return "true or false";
+    case FieldType::Text: return "text";
+    case FieldType::Choice: return "one of the choices";
+    case FieldType::List: return "a list of texts";
+  }
+  return {};
+}
+
+Parsed within_range(const Field& field, Value value, double number) {
+  if (number >= field.about.min && number <= field.about.max) return {.value = std::move(value)};
+  const char* side = number < field.about.min ? "below" : "above";
+  return {.value = std::nullopt,
+          .why = format("{} is {} the range of {}", plain_text(field, value), side, field.path),
+          .legal = legal_values(field)};
+}
+
+Parsed refused(const Field& field, std::string why, const Alias* alias = nullptr) {
+  return {.value = std::nullopt, .why = std::move(why), .legal = legal_values(field, alias)};
+}
+
+// Megatron's words for the choice.
+std::vector<std::string_view> words_of(const Alias* alias, size_t choice) {
+  if (alias == nullptr || choice >= alias->values.size()) return {};
+  return split_words(alias->values[choice]);
+}
+
+bool contains(const std::vector<std::string_view>& words, std::string_view text) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+Parsed choose(const Field& field, std::string_view text, const Alias* alias) {
+  for (size_t i = 0; i < field.choices.size(); ++i)
+    if (contains(words_of(alias, i), text)) return {.value = Choice{i}};
+  for (size_t i = 0; i < field.choices.size(); ++i)
+    if (field.choices[i] == text) return {.value = Choice{i}};
+  Parsed none = refused(field, format("{} is not one of the choices", toml_string(text)), alias);
+  none.later = alias != nullptr && contains(split_words(alias->later), text);
+  return none;
+}
+
+Parsed accept_list(const Field& field, const TextList& list) {
+  if (std::all_of(list.begin(), list.end(), [](const std::string& s) { return is_plain_text(s); }))
+    return {.value = list};
+  return refused(field, "a text is not UTF-8 or holds a NUL character");
+}
+
+Parsed accept_text(const Field& field, std::string_view text) {
+  if (is_plain_text(text)) return {.value = std::string(text)};
+  return refused(field, "the text is not UTF-8 or holds a NUL character");
+}
+
+}  // namespace
+
+std::string plain_text(const Field& field, const Value& value) {
+  if (const auto* integer = std::get_if<int64_t>(&value)) return format("{}", *integer);
+  if (const auto* real = std::get_if<double>(&value)) return format("{}", *real);
+  if (const auto* boolean = std::get_if<bool>(&value)) return *boolean ? "true" : "false";
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* list = std::get_if<TextList>(&value)) return format("{}", fmt::join(*list, " "));
+  return std::string(field.choices.at(std::get_if<Choice>(&value)->index));
+}
+
+std::string toml_text(const Field& field, const Value& value) {
+  if (const auto* real = std::get_if<double>(&value)) return real_text(*real);
+  if (const auto* list = std::get_if<TextList>(&value)) {
+    TextList quoted;
+    for (const std::string& text : *list) quoted.push_back(toml_string(text));
+    return format("[{}]", fmt::join(quoted, ", "));
+  }
+  const std::string text = plain_text(field, value);
+  const bool quotes = field.type == FieldType::Text || field.type == FieldType::Choice;
+  return quotes ? toml_string(text) : text;
+}
+
+Parsed parse_value(const Field& field, std::string_view text, const Alias* alias) {
+  switch (field.type) {
+    case FieldType::Integer:
+      if (const auto value = parse_integer(text))
+        return within_range(field, *value, static_cast<double>(*value));
+      if (parse_real(text)) {
+        return refused(field, format("{} is not a whole number of at most 64 bits", text));
+      }
       break;
+    case FieldType::Real:
+      if (const auto value = parse_real(text)) return within_range(field, *value, *value);
+      break;
+    case FieldType::Boolean:
+      if (const auto value = parse_boolean(text)) return {.value = *value};
+      break;
+    case FieldType::Text: return accept_text(field, text);
+    case FieldType::Choice: return choose(field, text, alias);
+    case FieldType::List: return accept_list(field, {std::string(text)});
+  }
+  return refused(field, format("{} is not {}", toml_string(text), noun(field)));
+}
+
+Parsed convert_value(const Field& field, const Value& value) {
+  const auto* integer = std::get_if<int64_t>(&value);
+  const auto* real = std::get_if<double>(&value);
+  const auto* text = std::get_if<std::string>(&value);
+  const auto* boolean = std::get_if<bool>(&value);
+  const auto* list = std::get_if<TextList>(&value);
+  switch (field.type) {
+    case FieldType::Integer:
+      if (integer != nullptr) return within_range(field, value, static_cast<double>(*integer));
+      // TOML reads 1e6 as a real number; up to 2^53 nothing was lost.
+      if (real != nullptr && std::trunc(*real) == *real && std::abs(*real) <= 0x1p53)
+        return within_range(field, static_cast<int64_t>(*real), *real);
+      if (real != nullptr) return refused(field, format("{} is not a whole number", *real));
+      break;
+    case FieldType::Real:
+      if (real != nullptr && !std::isfinite(*real))
+        return refused(field, format("{} is not a finite number", *real));
+      if (real != nullptr) return within_range(field, value, *real);
+      if (integer != nullptr) {
+        const auto number = static_cast<double>(*integer);
+        return within_range(field, number, number);
+      }
+      break;
+    case FieldType::Boolean:
+      if (boolean != nullptr) return {.value = value};
+      break;
+    case FieldType::Text:
+      if (text != nullptr) return accept_text(field, *text);
+      break;
+    case FieldType::Choice:
+      if (text != nullptr) return choose(field, *text, nullptr);
+      break;
+    case FieldType::List:
+      if (text != nullptr) return accept_list(field, {*text});
+      if (list != nullptr) return accept_list(field, *list);
+      break;
+  }
+  if (list != nullptr) return refused(field, "a field has one value, not a list");
+  if (text != nullptr)
+    return refused(
+        field, format("{} is text; {} is written without quotes", toml_string(*text), noun(field)));
+  const char* given = boolean != nullptr ? "true or false" : "a number";
+  return refused(field,
+                 format("{} is wanted, not {}{}", noun(field), given,
+                        field.type >= FieldType::Text ? "; text is written between quotes" : ""));
+}
+
+std::string legal_values(const Field& field, const Alias* alias) {
+  switch (field.type) {
+    case FieldType::Integer:
+    case FieldType::Real: {
+      const std::string range = range_text(field);
+      return range.empty() ? noun(field) : format("{}, {}", noun(field), range);
     }
+    case FieldType::Boolean: return "true, false, 1 or 0";
+    case FieldType::Text: return "any text in UTF-8";
+    case FieldType::List: return "one or more texts in UTF-8";
+    case FieldType::Choice: break;
   }
-  return i > begin;
-}
-
-std::optional<Decimal> read_decimal(std::string_view text) {
-  Decimal d;
-  size_t i = 0;
-  if (i < text.size() && (text[i] == '-' || text[i] == '+')) d.negative = text[i++] == '-';
-  const bool whole = read_digits(text, i, d.digits);
-  bool fraction = false;
-  if (i < text.size() && text[i] == '.') {
-    const size_t before = d.digits.size();
-    fraction = read_digits(text, ++i, d.digits);
-    d.exponent = -static_cast<int64_t>(d.digits.size() - before);
-  }
-  if (!whole && !fraction) return std::nullopt;
-  if (i < text.size() && (text[i] == 'e' || text[i] == 'E')) {
-    ++i;
-    if (i < text.size() && text[i] == '+') ++i;
-    int64_t exponent = 0;
-    const auto [end, code] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
-    // Exponents beyond this are no number anybody means; the bound keeps the sum from overflowing.
-    if (code != std::errc{} || std::abs(exponent) > 100000) return std::nullopt;
-    i = static_cast<size_t>(end - text.data());
-    d.exponent += exponent;
-  }
-  if (i != text.size()) return std::nullopt;
-  return d;
-}
-
-// The length of the UTF-8 sequence at the start of `text`, 0 when there is none.
-size_t utf8_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
-  if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  // Overlong forms, surrogates and what lies above U+10FFFF.
-  const unsigned char second = byte(1);
-  if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
-  if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
-  return length;
-}
-
-}  // namespace
-
-std::string_view without_blanks(std::string_view text) {
-  const size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
-
-std::optional<int64_t> parse_integer(std::string_view text) {
-  std::optional<Decimal> d = read_decimal(text);
-  if (!d) return std::nullopt;
-  std::string& digits = d->digits;
-  digits.erase(0, std::min(digits.find_first_not_of('0'), digits.size()));
-  while (d->exponent < 0 && !digits.empty() && digits.back() == '0') {
-    digits.pop_back();
-    ++d->exponent;
-  }
-  if (digits.empty()) return 0;
-  if (d->exponent < 0 || digits.size() + static_cast<size_t>(d->exponent) > 19) return std::nullopt;
-  digits.append(static_cast<size_t>(d->exponent), '0');
-  if (d->negative) digits.insert(digits.begin(), '-');
-  int64_t value = 0;
-  const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (code != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
-
-std::optional<double> parse_real(std::string_view text) {
-  std::string digits;
-  for (const char c : text)
-    if (c != '_') digits += c;
-  if (!read_decimal(text)) return std::nullopt;  // refuses inf, nan and stray underscores
-  const size_t begin = digits[0] == '+' ? 1 : 0;
-  double value = 0;
-  const auto [end, code] =
-      std::from_chars(digits.data() + begin, digits.data() + digits.size(), value);
-  if (code != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value))
-    return std::nullopt;
-  return value;
-}
-
-std::optional<bool> parse_boolean(std::string_view text) {
-  if (text == "true" || text == "1") return true;
-  if (text == "false" || text == "0") return false;
-  return std::nullopt;
-}
-
-bool is_plain_text(std::string_view text) {
-  while (!text.empty()) {
-    const size_t length = text[0] == '\0' ? 0 : utf8_length(text);
-    if (length == 0) return false;
-    text.remove_prefix(length);
-  }
-  return true;
-}
-
-std::string real_text(double value) {
-  std::string text = format("{}", value);
-  if (text.find_first_not_of("-0123456789") == std::string::npos) text += ".0";
-  return text;
-}
-
-std::vector<std::string_view> split_words(std::string_view text, char between) {
   std::vector<std::string_view> words;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(between), text.size());
-    words.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (size_t i = 0; i < field.choices.size(); ++i) {
+    const auto theirs = words_of(alias, i);
+    if (theirs.empty() && !contains(words, field.choices[i])) words.push_back(field.choices[i]);
+    words.insert(words.end(), theirs.begin(), theirs.end());
   }
-  return words;
-}
-
-std::string enumerate(const std::vector<std::string_view>& words) {
-  std::string list;
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) list += i + 1 == words.size() ? " or " : ", ";
-    list += words[i];
-  }
-  return list;
-}
-
-std::string toml_string(std::string_view text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
-      out += format("\\u{:04X}", static_cast<unsigned>(static_cast<unsigned char>(c)));
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-namespace {
-
-bool ends_with(std::string_view text, char upper) {
-  return !text.empty() && (text.back() == upper || text.back() == upper - 'A' + 'a');
-}
-
-}  // namespace
-
-std::optional<int64_t> parse_size(std::string_view text) {
-  if (ends_with(text, 'B')) text.remove_suffix(1);
-  const bool binary = ends_with(text, 'I');
-  if (binary) text.remove_suffix(1);
-  int thousands = 0;
-  for (const char suffix : std::string_view("KMGT")) {
-    ++thousands;
-    if (!ends_with(text, suffix)) continue;
-    text.remove_suffix(1);
-    if (!binary) {
-      // The exponent goes into the text, so that 1.1K is exactly 1100.
-      const auto value = parse_integer(std::string(text) + "e" + std::to_string(3 * thousands));
-      return value && *value >= 0 ? value : std::nullopt;
-    }
-    // Powers of two: a double holds the product exactly or it is no integer below 2^53 anyway.
-    const auto real = parse_real(text);
-    if (!real || *real < 0) return std::nullopt;
-    const double value = *real * static_cast<double>(int64_t{1} << (10 * thousands));
-    if (value >= 0x1p62 || value != static_cast<double>(static_cast<int64_t>(value)))
-      return std::nullopt;
-    return static_cast<int64_t>(value);
-  }
-  if (binary) return std::nullopt;
-  const auto value = parse_integer(text);
-  return value && *value >= 0 ? value : std::nullopt;
-}
-
-std::optional<RankList> RankList::parse(std::string_view text) {
-  RankList list;
-  if (text == "all") {
-    list.ranges_.emplace_back(0, std::numeric_limits<int64_t>::max());
-    return list;
-  }
-  auto ranges = parse_ranges(text);
-  if (!ranges) return std::nullopt;
-  list.ranges_ = std::move(*ranges);
-  return list;
-}
-
-bool RankList::has(int64_t rank) const {
-  return std::any_of(ranges_.begin(), ranges_.end(), [&](const auto& range) {
-    return range.first <= rank && rank <= range.second;
-  });
+  return enumerate(words);
 }
 
 }  // namespace bev

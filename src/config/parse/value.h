@@ -1,25 +1,14 @@
-// The value of one field without its type, and its two notations: text on the command line, TOML in
-// files. Errors say why a text was refused and what would be accepted.
+// The value of one field as text on a command line and as TOML in a file. Errors say why a text was
+// refused and what would be accepted.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <variant>
-#include <vector>
+
+#include "config/parse/field.h"
 
 namespace bev {
-
-struct Choice {
-  size_t index = 0;  // into the names of the enum
-  bool operator==(const Choice&) const = default;
-};
-
-using TextList = std::vector<std::string>;
-
-using Value = std::variant<int64_t, double, bool, std::string, Choice, TextList>;
 
 // A value, or the reason why there is none.
 struct Parsed {
@@ -28,54 +17,19 @@ struct Parsed {
   bool later = false;  // it is known, but missing in this version
 };
 
-// "12", "1_000_000", "1e6", "2.5e3", "-3": anything that is exactly an integer of 64 bits.
-std::optional<int64_t> parse_integer(std::string_view text);
-// The text without blanks at both ends.
-std::string_view without_blanks(std::string_view text);
+// As it stands in a TOML file: 12, 0.5, true, "text", ["a", "b"].
+std::string toml_text(const Field& field, const Value& value);
+// As it stands on a command line or in a sentence: without quotes, a list with blanks between.
+std::string plain_text(const Field& field, const Value& value);
 
-// A finite decimal number.
-std::optional<double> parse_real(std::string_view text);
+// Reads the text of a flag; for a list it is one entry. With an alias, Megatron's words for the
+// choices count too.
+Parsed parse_value(const Field& field, std::string_view text, const Alias* alias = nullptr);
 
-// true, false, 1, 0.
-std::optional<bool> parse_boolean(std::string_view text);
+// Converts a value of TOML's types (integer, real, boolean, text, list of texts) to the field's.
+Parsed convert_value(const Field& field, const Value& value);
 
-// UTF-8 without NUL: what a TOML string can hold and a path can be.
-bool is_plain_text(std::string_view text);
-
-// A number as short as possible such that it reads back to the same double; with a point or an
-// exponent, as TOML wants it.
-std::string real_text(double value);
-
-// Words between single blanks (or another character).
-std::vector<std::string_view> split_words(std::string_view text, char between = ' ');
-
-// "a, b or c".
-std::string enumerate(const std::vector<std::string_view>& words);
-
-// The text between quotes, special characters escaped.
-std::string toml_string(std::string_view text);
-
-// A number of bytes, tokens or the like as people write it on a command line.
-
-// What parse_size accepts, for messages.
-inline constexpr std::string_view kSizeNotation =
-    "digits with an optional K, M, G or T (thousands) or Ki, Mi, Gi or Ti (powers of 1024)";
-
-// "300", "100K" = 100,000, "1_500M", "1.5G", "64Ki" = 65,536, "2e6"; upper or lower case, a final B
-// means nothing. Anything that is not exactly a number >= 0 of 63 bits gives nothing.
-std::optional<int64_t> parse_size(std::string_view text);
-
-// Some ranks as people type them: "all", "0", "0,2-5".
-
-class RankList {
- public:
-  // Empty when the text is none of these.
-  static std::optional<RankList> parse(std::string_view text);
-
-  bool has(int64_t rank) const;
-
- private:
-  std::vector<std::pair<int64_t, int64_t>> ranges_;  // first and last
-};
+// "1 to 100000", "at least 0", "layernorm or rmsnorm", "true or false", "any text".
+std::string legal_values(const Field& field, const Alias* alias = nullptr);
 
 }  // namespace bev

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "base/check.h"
+#include "config/parse/value.h"
 #include "config/rules/rule.h"
 
 namespace bev {

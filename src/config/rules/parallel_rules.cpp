@@ -3,7 +3,7 @@
 
 #include "base/format.h"
 #include "base/integer.h"
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 #include "config/resolve.h"
 #include "config/rules/rule.h"
 

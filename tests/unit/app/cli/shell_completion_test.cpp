@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "config/megatron/megatron_flags.h"
 #include "config/parse/field.h"
+#include "config/parse/notation.h"
 
 namespace bev::app {
 namespace {

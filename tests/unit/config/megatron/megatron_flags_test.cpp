@@ -3,6 +3,7 @@
 #include "config/megatron/megatron_flags.h"
 
 #include "config/parse/field.h"
+#include "config/parse/notation.h"
 #include "unit/config/loading.h"
 
 namespace bev {

@@ -7,6 +7,8 @@
 #include <set>
 
 #include "config/megatron/megatron_flags.h"
+#include "config/parse/notation.h"
+#include "config/parse/value.h"
 #include "config/presets.h"
 #include "config/rules/config_check.h"
 

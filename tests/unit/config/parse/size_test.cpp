@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "config/parse/value.h"
+#include "config/parse/notation.h"
 
 namespace bev {
 namespace {
