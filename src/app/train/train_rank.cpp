@@ -255,7 +255,7 @@ void LoggedCheckpoints::add_to(TrainObserver& observer) {
   observer.between_steps = [this] { checkpoints_.poll(); };
   observer.finish_saving = [this] { return checkpoints_.finish(); };
   observer.roll_back = [this](int64_t most) { return roll_back(most); };
-  wishes_ = observer.poll_requests;
+  requests_ = observer.poll_requests;
 }
 
 RunPosition LoggedCheckpoints::roll_back(int64_t most) {
@@ -292,7 +292,7 @@ void LoggedCheckpoints::ended(const SaveReport& r) {
   }
   if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
   const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
-  const bool goes_on = next && *next <= iterations_ && wishes_().signal == 0;
+  const bool goes_on = next && *next <= iterations_ && requests_().signal == 0;
   Console::alert(
       console_, rank_,
       format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,

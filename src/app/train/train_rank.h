@@ -48,7 +48,7 @@ class LoggedCheckpoints {
   int rank_;
   std::filesystem::path folder_;
   int64_t iterations_;
-  std::function<RunRequests()> wishes_{};
+  std::function<RunRequests()> requests_{};
   std::string failure_;
   std::optional<int64_t> newest_;  // iteration that was saved
   TrainingPrinter* printer_ = nullptr;

@@ -53,7 +53,7 @@ TEST(BenchTables, OfGeneration) {
   EXPECT_EQ(
       generation_bench_table(bench),
       "texts, prompt, new tokens       2, 128, 11 on cpu in f32\n"
-      "weights, memory, rehearsal      1.2 s\n"
+      "weights, memory, autotuning     1.2 s\n"
       "time to first token             500.00 ms (400.00 - 750.00)\n"
       "prompt tokens per second        512\n"
       "forward of training             1024 tokens per second; prompts reach 0.500 of it\n"
