@@ -68,7 +68,7 @@ void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
   for (size_t i = 0; i < prefixes.size(); ++i) {
     const Json& part = facts.at("parts").at(i);
     wrong += part.at("prefix") == prefixes[i] ? 0 : 1;
-    wrong += optional_integer(part.at("samples_needed")) == requests[i] ? 0 : 1;
+    wrong += optional_integer(part.at("wanted_samples")) == requests[i] ? 0 : 1;
     wrong += part.at("samples") == blend.parts[i]->count() ? 0 : 1;
     wrong += part.at("epochs") == blend.parts[i]->index().epochs ? 0 : 1;
   }

@@ -90,7 +90,7 @@ bool sample_agrees(const HostBatch& batch, const Ids& text, const Json& row) {
                (row.contains("position_ids") ? row.at("position_ids").at(i).get<int32_t>() : plain);
     same = same &&
            batch.document_start[i] ==
-               (row.contains("document_start") ? row.at("document_start").at(i).get<int32_t>() : 0);
+               (row.contains("first_visible") ? row.at("first_visible").at(i).get<int32_t>() : 0);
   }
   return same;
 }
@@ -110,7 +110,7 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
   }
   MegatronSamplesSpec spec{.index = {.range = range,
                                      .sequence = sequence,
-                                     .wanted = facts.at("samples_needed").get<int64_t>(),
+                                     .wanted = facts.at("wanted_samples").get<int64_t>(),
                                      .seed = all.at("seed").get<uint32_t>()},
                            .vocab = kEndOfText + 1};
   const MegatronIndex index = build_megatron_index(*file, spec.index);
@@ -120,7 +120,7 @@ void run_indices(const Json& all, size_t split, const SafetensorsReader& arrays,
   size_t wrong = 0;
   wrong += facts.at("sequences") == Json::array({range.begin, range.end}) ? 0 : 1;
   wrong += facts.at("tokens_per_epoch") == index.tokens_per_epoch ? 0 : 1;
-  wrong += facts.at("samples_needed") == std::max<int64_t>(1, wanted) ? 0 : 1;
+  wrong += facts.at("wanted_samples") == std::max<int64_t>(1, wanted) ? 0 : 1;
   wrong += facts.at("epochs") == index.epochs ? 0 : 1;
   wrong += facts.at("samples") == index.samples() ? 0 : 1;
   report.check_same(name + ": counts", wrong);

@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <random>
 #include <sstream>
 #include <thread>
 
@@ -32,18 +33,23 @@ std::string whole_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Nobody has it at the moment.
+// Nobody listens there at the moment, and the kernel gives it to no outgoing connection: it is
+// below the range of those (net.ipv4.ip_local_port_range begins at 32768).
 int free_port() {
-  const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  const bool is_bound =
-      ::bind(descriptor, generic, size) == 0 && ::getsockname(descriptor, generic, &size) == 0;
-  ::close(descriptor);
-  return is_bound ? ntohs(address.sin_port) : 0;
+  std::random_device random;
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    const int port = 20000 + static_cast<int>(random() % 12000);
+    const int descriptor = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_ANY);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    const bool is_free =
+        ::bind(descriptor, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+    ::close(descriptor);
+    if (is_free) return port;
+  }
+  return 0;
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& texts) {
