@@ -37,7 +37,7 @@ Attention::Attention(ParamStore& params, const std::string& name, const ModelSpe
                     .out = (b.shape.heads + 2 * b.shape.kv_heads) * head_dim_,
                     .cut = Linear::Cut::Output,
                     .bias = b.model().bias != BiasKind::None,
-                    .init = init_method(b),
+                    .init = b.init(),
                     .parts = {{"q", b.shape.heads * head_dim_, head_dim_},
                               {"k", b.shape.kv_heads * head_dim_, head_dim_},
                               {"v", b.shape.kv_heads * head_dim_, head_dim_}}}),
@@ -46,7 +46,7 @@ Attention::Attention(ParamStore& params, const std::string& name, const ModelSpe
                     .out = b.shape.width,
                     .cut = Linear::Cut::Input,
                     .bias = b.model().bias == BiasKind::All,
-                    .init = output_init_method(b)}),
+                    .init = b.output_init()}),
       heads_(div_exact(qkv_.weight().pieces[0].extent, head_dim_)),
       kv_heads_(div_exact(qkv_.weight().pieces[1].extent, head_dim_)) {
   if (b.model().qk_norm) {

@@ -26,7 +26,7 @@ ParamSpec token_table(const ModelSpec& b) {
   ParamSpec spec{.name = kTokenTable,
                  .shape = {b.shape.padded_vocab, b.shape.width},
                  .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                 .init = init_method(b)};
+                 .init = b.init()};
   if (b.model().tied && b.config.parallel.pipeline > 1)
     spec.replicas = {{Axis::Pipeline, Replica::Sum}};
   return spec;
@@ -41,7 +41,7 @@ Embedding::Embedding(ParamStore& params, const ModelSpec& b)
               ? &declare_alone(params, {.name = "embedding.positions.weight",
                                         .shape = {b.shape.positions, b.shape.width},
                                         .replicas = {{Axis::Tensor, b.replica_between_regions()}},
-                                        .init = init_method(b)})
+                                        .init = b.init()})
               : nullptr) {}
 
 std::vector<int> Embedding::buckets() const {

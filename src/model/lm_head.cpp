@@ -27,7 +27,7 @@ Param& declare_head(ParamStore& params, const ModelSpec& b) {
     return declare_alone(params, {.name = kHeadWeight,
                                   .shape = {b.shape.padded_vocab, b.shape.width},
                                   .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                                  .init = init_method(b)});
+                                  .init = b.init()});
   const ParamSpec table = token_table(b);
   Param* here = params.find(table.name);
   return here != nullptr ? *here : declare_alone(params, table);

@@ -15,7 +15,7 @@ Linear::Config up_config(const std::string& name, const ModelSpec& b) {
             .out = 2 * ffn,
             .cut = Linear::Cut::Output,
             .bias = bias,
-            .init = init_method(b),
+            .init = b.init(),
             .parts = {{"gate", ffn}, {"up", ffn}}};
   }
   return {.name = name + ".up",
@@ -23,7 +23,7 @@ Linear::Config up_config(const std::string& name, const ModelSpec& b) {
           .out = ffn,
           .cut = Linear::Cut::Output,
           .bias = bias,
-          .init = init_method(b)};
+          .init = b.init()};
 }
 
 }  // namespace
@@ -38,7 +38,7 @@ Mlp::Mlp(ParamStore& params, const std::string& name, const ModelSpec& b)
                      .out = b.shape.width,
                      .cut = Linear::Cut::Input,
                      .bias = b.model().bias == BiasKind::All,
-                     .init = output_init_method(b)}) {}
+                     .init = b.output_init()}) {}
 
 Shape Mlp::activated(int64_t tokens) const {
   return {tokens, is_gated(activation_) ? up_.outputs() / 2 : up_.outputs()};

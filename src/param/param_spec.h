@@ -2,6 +2,8 @@
 // norm, decay, checkpoints, Hugging Face names, counting and planning all read this record.
 #pragma once
 
+#include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <span>
@@ -13,9 +15,16 @@
 
 namespace bev {
 
+// Initial values. Megatron-LM's rule: normal for weights, 1 and 0 for norms, 0 for biases.
 struct Init {
   enum class Kind : uint8_t { Normal, Ones, Zeros } kind = Kind::Normal;
   double std = 0.02;
+
+  static Init normal(double deviation) { return {Kind::Normal, deviation}; }
+  // Of the projections whose output is added to the residual stream.
+  static Init scaled_normal(double deviation, int64_t layers) {
+    return {Kind::Normal, deviation / std::sqrt(2.0 * static_cast<double>(layers))};
+  }
 };
 
 // A dimension is divided over an axis.

@@ -65,10 +65,4 @@ std::string as_megatron_sample(const Prompt& prompt, const GeneratedText& text) 
   return format("\nContext:{}\n\n\nMegatron-LM:{}\n", prompt.text, text.text);
 }
 
-std::string rate_text(const GenerationTotals& totals) {
-  const double rate = totals.seconds > 0 ? static_cast<double>(totals.tokens) / totals.seconds : 0;
-  return format("{} tokens in {:.2f} s: {:.1f} tokens/s; the first after {:.3f} s",
-                with_commas(totals.tokens), totals.seconds, rate, totals.first_seconds);
-}
-
 }  // namespace bev::app

@@ -22,7 +22,4 @@ std::string as_token_table(const GeneratedText& text, const Tokenizer* tokenizer
 // As Megatron-LM's generate_samples wrote the continuations of the lines of a file.
 std::string as_megatron_sample(const Prompt& prompt, const GeneratedText& text);
 
-// "37 tokens in 0.52 s: 71.1 tokens/s; the first after 0.031 s"
-std::string rate_text(const GenerationTotals& totals);
-
 }  // namespace bev::app

@@ -124,6 +124,12 @@ class Work {
 
 }  // namespace
 
+std::string rate_text(const GenerationTotals& totals) {
+  const double rate = totals.seconds > 0 ? static_cast<double>(totals.tokens) / totals.seconds : 0;
+  return format("{} tokens in {:.2f} s: {:.1f} tokens/s; the first after {:.3f} s",
+                with_commas(totals.tokens), totals.seconds, rate, totals.first_seconds);
+}
+
 GenerationTotals generate_texts(ContinuousBatcher& batcher, const Tokenizer* tokenizer,
                                 const std::vector<std::string>& stops,
                                 const std::vector<GenerationRequest>& requests,
