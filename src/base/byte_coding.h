@@ -1,4 +1,4 @@
-// Numbers and texts in little-endian bytes, and back with every bound checked. ByteWriter and
+// Numbers and strings in little-endian bytes, and back with every bound checked. ByteWriter and
 // ByteReader take the same list of fields, so that a message names its fields once:
 //
 //   void code(auto& coder, Coded<PutMessage> auto& m) {

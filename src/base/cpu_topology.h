@@ -20,10 +20,10 @@ struct Cpu {
   int node = 0;  // of NUMA
 };
 
-// By number. What the system does not tell is taken as a core each and one node.
+// Sorted by number. A CPU without entries in sysfs counts as a core of node 0.
 std::vector<Cpu> read_topology(const std::filesystem::path& root = "/sys/devices/system");
 
-// Those of the topology with these numbers; one that is not there is a core of its own.
+// The CPUs with these numbers; a number that the topology lacks counts as a core of node 0.
 std::vector<Cpu> cpus_in(std::span<const Cpu> topology, std::span<const int> cpus);
 
 // The NUMA nodes that have one of these CPUs, ascending.

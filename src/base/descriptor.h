@@ -1,4 +1,4 @@
-// File descriptors that close themselves, and reading and writing whole texts.
+// File descriptors that close themselves, and reading and writing whole strings.
 #pragma once
 
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// Reading a JSON object from a file that nobody has checked.
+// Reading a JSON object from an untrusted file.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ class JsonFields {
   bool states(const char* name) const { return object_.contains(name); }
   const Json* find(const char* name) const;
 
-  // A size: at least `least`, and small enough that products of a few of them cannot overflow.
+  // A size: at least `least`, and small enough that multiplying a few of them cannot overflow.
   int64_t size(const char* name, int64_t least = 1) const;
   int64_t size_or(const char* name, int64_t otherwise) const {
     return has(name) ? size(name) : otherwise;

@@ -27,8 +27,8 @@ std::optional<T> parse_number(std::string_view text, T least = 0,
 
 using NumberRange = std::pair<int64_t, int64_t>;  // first and last
 
-// "0-3,8": numbers that are not negative, and ranges of them, in any order. Nothing for other
-// texts.
+// "0-3,8": numbers that are not negative, and ranges of them, in any order. Any other text
+// gives nothing.
 std::optional<std::vector<NumberRange>> parse_ranges(std::string_view text);
 
 // The other way round, of ascending numbers. Fewer than `shortest` that follow each other are

@@ -1,4 +1,4 @@
-// Text files of the system, in /proc and /sys, whose size says nothing. Empty where there is none.
+// Text files in /proc and /sys, whose size is not known before reading. A missing file gives "".
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace bev {
 // The first line.
 std::string system_line(const std::filesystem::path& path);
 
-// What follows the first colon of the first line that starts with `key`.
+// The text after the first colon of the first line that starts with `key`.
 std::string system_value(const std::filesystem::path& path, std::string_view key);
 
 }  // namespace bev

@@ -42,7 +42,7 @@ class TextTable {
 
  private:
   struct Column {
-    std::string number, text;  // formats of a cell and of what stands before it
+    std::string number, text;  // formats of a cell and of the text before it
   };
   std::vector<Column> columns_;
 };

@@ -1,5 +1,5 @@
-// The scanner of every command line: splits `--name=value`, takes the values after a flag, tells
-// flags from positional arguments. The caller knows which flags exist.
+// The scanner of every command line: splits `--name=value`, takes the values after a flag,
+// separates flags from positional arguments. The caller knows which flags exist.
 #pragma once
 
 #include <algorithm>

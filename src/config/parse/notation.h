@@ -1,4 +1,4 @@
-// How people write numbers, sizes, ranks and texts on command lines and in TOML files.
+// How people write numbers, sizes, ranks and strings on command lines and in TOML files.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ std::optional<bool> parse_boolean(std::string_view text);
 bool is_plain_text(std::string_view text);
 
 // A number as short as possible such that it reads back to the same double; with a point or an
-// exponent, as TOML wants it.
+// exponent, as TOML requires.
 std::string real_text(double value);
 
 // Words between single blanks (or another character).
@@ -39,19 +39,19 @@ std::string toml_string(std::string_view text);
 
 // A number of bytes, tokens or the like as people write it on a command line.
 
-// What parse_size accepts, for messages.
+// The notation of parse_size(), for messages.
 inline constexpr std::string_view kSizeNotation =
     "digits with an optional K, M, G or T (thousands) or Ki, Mi, Gi or Ti (powers of 1024)";
 
 // "300", "100K" = 100,000, "1_500M", "1.5G", "64Ki" = 65,536, "2e6"; upper or lower case, a final B
-// means nothing. Anything that is not exactly a number >= 0 of 63 bits gives nothing.
+// is ignored. Anything that is not exactly a number >= 0 of 63 bits gives nothing.
 std::optional<int64_t> parse_size(std::string_view text);
 
 // Some ranks as people type them: "all", "0", "0,2-5".
 
 class RankList {
  public:
-  // Empty when the text is none of these.
+  // Empty for any other text.
   static std::optional<RankList> parse(std::string_view text);
 
   bool has(int64_t rank) const;
