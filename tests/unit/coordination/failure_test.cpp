@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <regex>
 #include <thread>
 
 #include "base/format.h"
@@ -51,9 +52,11 @@ TEST(ControlFailure, AKilledRankIsNamedAtOnce) {
               std::string::npos)
         << ranks.heard();
   }
-  EXPECT_NE(ranks.heard().find("is gone: its connection closed while all_reduce of 4.2 MB for"),
-            std::string::npos)
-      << ranks.heard();
+  // The kernel resets the connection of a process that dies before it has read all it was sent.
+  const std::regex loss(
+      "is gone: its connection (closed|broke: Connection reset by peer) while all_reduce of 4.2 MB "
+      "for");
+  EXPECT_TRUE(std::regex_search(ranks.heard(), loss)) << ranks.heard();
 }
 
 TEST(ControlFailure, TheDeathOfTheFirstRankIsSeenByAll) {

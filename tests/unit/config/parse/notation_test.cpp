@@ -1,9 +1,9 @@
+#include "config/parse/notation.h"
+
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <tuple>
-
-#include "config/parse/notation.h"
 
 namespace bev {
 namespace {
