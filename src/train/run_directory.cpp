@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "base/check.h"
 #include "base/file.h"
@@ -19,8 +20,7 @@ namespace {
 // The names that AtomicFile and AtomicDirectory give to what they have not finished.
 bool is_unfinished(const std::string& name) {
   return name.starts_with("config.toml.partial.") || name.starts_with("metrics.jsonl.partial.") ||
-         name.starts_with("status.json.partial.") || name.starts_with("status.json.partial.") ||
-         name.starts_with(".model.partial.");
+         name.starts_with("status.json.partial.") || name.starts_with(".model.partial.");
 }
 
 void clear_leftovers(const fs::path& folder) {
@@ -62,6 +62,11 @@ void RunDirectory::prepare(const std::string& config_text) const {
   fs::create_directories(path_, error);
   BEV_CHECK(!error, Data, "cannot make the folder {}: {}", path_.string(), error.message());
   clear_leftovers(path_);
+  // First the metrics: check() takes a configuration without metrics for somebody else's file, and
+  // a run killed between the two must be able to start again.
+  std::ofstream metrics(metrics_file(), std::ios::app);
+  BEV_CHECK(metrics.is_open(), Data, "cannot write {}: {}", metrics_file().string(),
+            std::strerror(errno));
   AtomicFile file(config_file());
   file.write(config_text);
   file.commit();

@@ -29,7 +29,8 @@ class RunDirectory {
   // configuration or the model, a disk without room for `model_bytes` (Data errors).
   void check(const Config& config, size_t model_bytes) const;
 
-  // Makes the folder and writes the configuration into it. What killed runs left half written goes.
+  // Makes the folder, an empty metrics file and the configuration. Removes unfinished files of
+  // killed runs.
   void prepare(const std::string& config_text) const;
 
   // Whether a folder is one of these, with a model in it.
