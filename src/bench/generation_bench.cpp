@@ -24,10 +24,9 @@ std::vector<int32_t> made_up(int64_t count, int64_t text, int64_t vocab) {
 double weights_read(RankModel& model) {
   const bool looks_up = !model.blueprint.model().tied;
   double bytes = 0;
-  for (const Param* param : model.params.unique_params()) {
-    const std::string& name = param->spec.name;
-    if (name == "embedding.positions.weight") continue;
-    if (looks_up && name == kTokenTable) continue;
+  for (const Param* param : model.params.all()) {
+    const Role role = param->spec.role;
+    if (role == Role::PositionTable || (looks_up && role == Role::TokenTable)) continue;
     bytes += static_cast<double>(bytes_of(param->value));
   }
   return bytes;

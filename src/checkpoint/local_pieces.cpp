@@ -17,9 +17,9 @@ std::vector<Piece> joined(const std::vector<Piece>& pieces) {
   for (const Piece& piece : pieces) {
     if (!result.empty()) {
       Piece& last = result.back();
-      if (last.dim == piece.dim && last.local_begin + last.extent == piece.local_begin &&
-          last.logical_begin + last.extent == piece.logical_begin) {
-        last.extent += piece.extent;
+      if (last.local_row + last.logical.rows == piece.local_row &&
+          last.logical.row_end() == piece.logical.row) {
+        last.logical.rows += piece.logical.rows;
         continue;
       }
     }
@@ -32,10 +32,7 @@ std::vector<Piece> joined(const std::vector<Piece>& pieces) {
 class Collector {
  public:
   Collector(const ParamStore& params, Which choice, std::vector<LocalPiece>& out)
-      : params_(params), choice_(choice), out_(out) {
-    const RankGrid& grid = params.grid();
-    first_sharing_ = grid.peers(params.rank(), {Axis::Data}).front();
-  }
+      : params_(params), choice_(choice), out_(out) {}
 
   // Elements [begin, end) of the flat order, as far as they are of this parameter; `first` is where
   // element `begin` lies.
@@ -54,7 +51,8 @@ class Collector {
     };
     const auto put = [&](const Rectangle& where, int64_t index) {
       if (where.elements() == 0) return;
-      out_.push_back({.piece = {.tensor = param.spec.name + suffix,
+      out_.push_back({.param = &param,
+                      .piece = {.tensor = param.spec.name + suffix,
                                 .dtype = first.dtype,
                                 .shape = param.spec.shape,
                                 .where = where},
@@ -64,17 +62,15 @@ class Collector {
     };
     const std::vector<Piece> pieces =
         joined(choice_ == Which::Held ? param.pieces
-                                      : owned_pieces(param.spec, params_.grid(), first_sharing_));
+                                      : owned_pieces(param.spec, params_.layout(), params_.rank()));
     const Rectangle local = whole_of(param.value.shape);
     for (const Piece& piece : pieces) {
-      const bool by_rows = piece.dim == 0;
-      BEV_CHECK(by_rows || (param.pieces.size() == 1 && piece.extent == local.columns), Internal,
-                "{}: pieces along dim {} have gaps between their rows", param.spec.name, piece.dim);
-      const int64_t piece_begin = by_rows ? piece.local_begin * local.columns : 0;
-      const int64_t piece_end =
-          by_rows ? piece_begin + piece.extent * local.columns : local.elements();
-      const Rectangle corner{.row = by_rows ? piece.logical_begin - piece.local_begin : 0,
-                             .column = by_rows ? 0 : piece.logical_begin};
+      BEV_CHECK(piece.logical.columns == local.columns, Internal,
+                "{}: a piece has gaps between its rows", param.spec.name);
+      const int64_t piece_begin = piece.local_row * local.columns;
+      const int64_t piece_end = piece_begin + piece.logical.elements();
+      const Rectangle corner{.row = piece.logical.row - piece.local_row,
+                             .column = piece.logical.column};
       add_run(std::max(begin - place.begin, piece_begin), std::min(end - place.begin, piece_end),
               local.columns, corner, put);
     }
@@ -103,16 +99,15 @@ class Collector {
   const ParamStore& params_;
   Which choice_;
   std::vector<LocalPiece>& out_;
-  int first_sharing_ = 0;
 };
 
-// Which of the ranks that share the batch writes what all of them hold: whole parameters, about
-// the same number of elements each.
+// True if this rank of the shard group writes a parameter of which all its ranks have a copy. Each
+// writes about the same number of elements.
 bool writes_replica(const ParamStore& params, const FlatParam& place) {
   const int64_t middle = place.begin + place.count / 2;
-  const int ranks = params.layout().data;
-  return middle * ranks / params.flat_elements() ==
-         params.grid().coordinate(params.rank(), Axis::Data);
+  const GridKind grid = place.param->spec.place.grid;
+  return middle * params.layout().shards(grid) / params.flat_elements() ==
+         static_cast<int64_t>(params.shard_index(grid));
 }
 
 std::vector<LocalPiece> weights(const ParamStore& params, Which choice) {
@@ -120,9 +115,9 @@ std::vector<LocalPiece> weights(const ParamStore& params, Which choice) {
   Collector collector(params, choice, pieces);
   if (params.is_sharded()) {
     for (const FlatSection& section : params.sections()) {
-      const FlatRange share = params.shard_of(section);
+      const FlatRange shard = section.shard();
       for (const FlatParam& place : params.flat())
-        collector.add(place, share, params.value_range(share.begin, share.count), "", 0);
+        collector.add(place, shard, params.value_range(shard.begin, shard.count), "", 0);
     }
     return pieces;
   }

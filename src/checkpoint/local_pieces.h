@@ -1,6 +1,5 @@
-// The pieces of logical tensors that one rank has in its memory: what it writes into a checkpoint,
-// and what it fills from one. The one place that knows how flat buffers and shares of them map to
-// logical coordinates.
+// The pieces of logical tensors that one rank has in memory: it writes them into a checkpoint and
+// fills them from one. Only this file maps flat buffers and their shards to logical coordinates.
 #pragma once
 
 #include <vector>
@@ -12,6 +11,7 @@
 namespace bev {
 
 struct LocalPiece {
+  const Param* param;
   TensorPiece piece;
   std::byte* data = nullptr;  // on the device, row by row without gaps; null on the null device
   int64_t flat = 0;           // the first element's place in the flat order
@@ -20,14 +20,14 @@ struct LocalPiece {
   int buffer = 0;
 };
 
-// Everything this rank holds: values of parameters, "NAME"; what its optimizer keeps of those that
-// it updates, "NAME/adam.m". Where a share of a divided buffer begins or ends inside a row, that
-// row is a piece of its own. REQUIRES: the store is allocated.
+// All pieces of this rank: values of parameters, "NAME"; optimizer state of the elements that it
+// updates, "NAME/adam.m". If a shard begins or ends inside a row, that row is a separate piece.
+// REQUIRES: the store is allocated.
 std::vector<LocalPiece> local_weights(const ParamStore& params);
 std::vector<LocalPiece> held_states(const ParamStore& params, const Optimizer& optimizer);
 
-// Those of them that this rank writes: over all ranks each element once. What several ranks that
-// share the batch hold alike is divided among them by whole parameters.
+// The pieces that this rank writes: over all ranks each element once. The ranks of a shard group
+// divide the parameters of which all have a copy.
 std::vector<LocalPiece> weights_to_save(const ParamStore& params);
 std::vector<LocalPiece> written_states(const ParamStore& params, const Optimizer& optimizer);
 

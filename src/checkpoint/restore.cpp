@@ -24,7 +24,7 @@ class Restorer {
     const CheckpointReader::Tensor* tensor = stored_.find(name);
     BEV_CHECK(tensor != nullptr, Data, "{}: there is no tensor {}", stored_.folder().string(),
               in_quotes(name));
-    check_shape(name, tensor->shape, held.piece.shape);
+    check_shape(held, name, tensor->shape);
     if (held.data == nullptr) return;  // planning
     const Rectangle& where = held.piece.where;
     const size_t row_bytes = static_cast<size_t>(where.columns) * size_of(held.piece.dtype);
@@ -54,9 +54,10 @@ class Restorer {
   }
 
  private:
-  void check_shape(const std::string& name, const Shape& there, const Shape& here) const {
+  void check_shape(const LocalPiece& held, const std::string& name, const Shape& there) const {
+    const Shape& here = held.piece.shape;
     const Rectangle a = whole_of(there), b = whole_of(here);
-    const bool is_padded = is_vocab_table(parameter_of(name)) && there.rank() == here.rank() &&
+    const bool is_padded = is_vocab_table(held.param->spec.role) && there.rank() == here.rank() &&
                            a.columns == b.columns && a.rows >= vocab_ && b.rows >= vocab_;
     BEV_CHECK(there == here || is_padded, Data, "{}: {} is {}, the model has {}",
               stored_.folder().string(), in_quotes(name), to_string(there), to_string(here));

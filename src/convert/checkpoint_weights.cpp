@@ -12,6 +12,7 @@
 #include "config/parse/field.h"
 #include "config/parse/toml.h"
 #include "config/parse/value.h"
+#include "model/model_spec.h"
 
 namespace bev {
 
@@ -22,7 +23,7 @@ const CheckpointReader::Tensor& CheckpointWeights::find(const ParamSpec& spec) {
   BEV_CHECK(found != nullptr, Data, "{}: there is no tensor {}", stored_.folder().string(),
             in_quotes(spec.name));
   Shape expected = spec.shape;
-  if (is_vocab_table(spec.name) && found->shape.rank() == expected.rank() &&
+  if (is_vocab_table(spec.role) && found->shape.rank() == expected.rank() &&
       found->shape[0] >= vocab_)
     expected.set(0, found->shape[0]);
   BEV_CHECK(found->shape == expected, Data, "{}: {} is {}, the model has {}",
@@ -30,6 +31,11 @@ const CheckpointReader::Tensor& CheckpointWeights::find(const ParamSpec& spec) {
             to_string(spec.shape));
   used_.insert(spec.name);
   return *found;
+}
+
+int64_t stored_vocab_rows(const CheckpointReader& stored) {
+  const CheckpointReader::Tensor* tokens = stored.find(kTokenTable);
+  return tokens != nullptr ? tokens->shape[0] : 0;
 }
 
 DType CheckpointWeights::dtype_of(const ParamSpec& spec) { return find(spec).dtype; }

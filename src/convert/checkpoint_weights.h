@@ -37,6 +37,9 @@ class CheckpointWeights final : public WeightSource {
   std::set<std::string> used_;
 };
 
+// Rows of the token table in a checkpoint; 0 if it has none.
+int64_t stored_vocab_rows(const CheckpointReader& stored);
+
 // A checkpoint of weights alone, made of a model that was trained elsewhere: ROOT/release.
 
 struct WeightsCheckpoint {

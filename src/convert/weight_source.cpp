@@ -11,23 +11,15 @@ namespace bev {
 
 namespace {
 
-// The part of the whole parameter that a piece is.
-Rectangle place_of(const Piece& piece, const Shape& whole, const Shape& local) {
-  const Rectangle all = whole_of(whole);
-  if (piece.dim == 0)
-    return {.row = piece.logical_begin, .rows = piece.extent, .columns = all.columns};
-  return {.column = piece.logical_begin, .rows = local[0], .columns = piece.extent};
-}
-
 void load_parameter(WeightSource& source, const ParamStore& params, const Param& param) {
   const Shape& local = param.value.shape;
   const int64_t local_columns = whole_of(local).columns;
   const size_t size = size_of(params.dtype());
   std::vector<std::byte> values(static_cast<size_t>(local.elements()) * size), part;
-  for (const Piece& piece : pieces(param.spec, params.grid(), params.rank())) {
-    const Rectangle where = place_of(piece, param.spec.shape, local);
+  for (const Piece& piece : param.pieces) {
+    const Rectangle& where = piece.logical;
     const size_t row_bytes = static_cast<size_t>(where.columns) * size;
-    const int64_t begin = piece.dim == 0 ? piece.local_begin * local_columns : piece.local_begin;
+    const int64_t begin = piece.local_row * local_columns + piece.local_column;
     part.resize(static_cast<size_t>(where.rows) * row_bytes);
     source.read(param.spec, where, params.dtype(), part.data());
     for (int64_t row = 0; row < where.rows; ++row)
@@ -40,24 +32,23 @@ void load_parameter(WeightSource& source, const ParamStore& params, const Param&
 }  // namespace
 
 void load_weights(WeightSource& source, ParamStore& params) {
-  for (const Param* param : params.unique_params()) {
+  for (const Param* param : params.all()) {
     (void)source.dtype_of(param->spec);
     if (param->value.data != nullptr) load_parameter(source, params, *param);
   }
 }
 
 StoreWeights::StoreWeights(const ParamStore& params) : params_(params) {
-  for (const Param* param : params.unique_params())
+  for (const Param* param : params.all())
     BEV_CHECK(param->value.shape == param->spec.shape, Internal,
               "{} is cut over ranks; only a whole model can be saved in Hugging Face's format",
               param->spec.name);
 }
 
 const Param& StoreWeights::param(const ParamSpec& spec) const {
-  const auto found = std::find_if(params_.unique_params().begin(), params_.unique_params().end(),
+  const auto found = std::find_if(params_.all().begin(), params_.all().end(),
                                   [&](const Param* p) { return p->spec.name == spec.name; });
-  BEV_CHECK(found != params_.unique_params().end(), Internal, "the store has no parameter {}",
-            spec.name);
+  BEV_CHECK(found != params_.all().end(), Internal, "the store has no parameter {}", spec.name);
   return **found;
 }
 

@@ -66,7 +66,7 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
                                             const ArenaSizes& sizes)
     : model_(model),
       device_(model.device),
-      pipeline_(model.groups.pipeline()),
+      pipeline_(model.groups.over({Axis::Pipeline})),
       limits_(limits),
       pads_(model.config.device.kind == DeviceKind::Cuda),
       most_pages_(div_ceil(limits.length, limits.page)),
@@ -201,7 +201,7 @@ void InferenceEngine::EngineRunner::choose(Exec& ex, const MicroBatch& micro,
                                            const Choice& choice) {
   keep_.release(0);
   ArenaScope scope(scratch_);
-  Communicator& tensor = model_.groups.tensor();
+  Communicator& tensor = model_.groups.over({Axis::Tensor});
   const Tensor logits = logits_of(rows);
   const int64_t part = classes_ / tensor.size();
   const Tensor here = tensor.size() == 1 || !is_last_stage()

@@ -107,7 +107,7 @@ std::vector<TokenScore> Scorer::score_together(std::span<const ScoringItem> item
     pass_.finish();
   } catch (const std::exception& error) {
     // Others may be reading what this rank has sent.
-    model_.placed().groups.pipeline().abort(error.what());
+    model_.placed().groups.over({Axis::Pipeline}).abort(error.what());
     throw;
   }
   share(found, count);
@@ -142,7 +142,7 @@ void Scorer::fill(std::span<const ScoringItem> items) {
 }
 
 void Scorer::share(std::vector<TokenScore>& scores, size_t count) {
-  Communicator& pipeline = model_.placed().groups.pipeline();
+  Communicator& pipeline = model_.placed().groups.over({Axis::Pipeline});
   if (pipeline.size() == 1) return;
   scores.resize(count);
   std::vector<double> numbers(kSharedScores * 2);
@@ -202,7 +202,7 @@ std::vector<double> downloaded(Device& device, const Tensor& t) {
 
 ScoringPass::ScoringPass(RankModel& model, int64_t tokens, const ArenaSizes& sizes)
     : model_(model),
-      pipeline_(model.groups.pipeline()),
+      pipeline_(model.groups.over({Axis::Pipeline})),
       before_(pipeline_.rank() - 1),
       next_(pipeline_.rank() + 1 < pipeline_.size() ? pipeline_.rank() + 1 : -1),
       feed_(model.device, sizes.batch, 1),

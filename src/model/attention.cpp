@@ -47,8 +47,8 @@ Attention::Attention(ParamStore& params, const std::string& name, const ModelSpe
                     .cut = Linear::Cut::Input,
                     .bias = b.model().bias == BiasKind::All,
                     .init = b.output_init()}),
-      heads_(div_exact(qkv_.weight().pieces[0].extent, head_dim_)),
-      kv_heads_(div_exact(qkv_.weight().pieces[1].extent, head_dim_)) {
+      heads_(div_exact(qkv_.weight().pieces[0].logical.rows, head_dim_)),
+      kv_heads_(div_exact(qkv_.weight().pieces[1].logical.rows, head_dim_)) {
   if (b.model().qk_norm) {
     // Each tensor rank sees the gradients of its own heads.
     q_norm_.emplace(params, name + ".q_norm", b, head_dim_, Replica::Sum);
@@ -79,7 +79,7 @@ ops::AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micr
           .dropout = {.probability = env.training ? dropout_ : 0.0,
                       .key = dropout_key_,
                       .rows = micro.rows,
-                      .head_begin = div_exact(qkv_.weight().pieces[0].logical_begin, head_dim_)}};
+                      .head_begin = div_exact(qkv_.weight().pieces[0].logical.row, head_dim_)}};
 }
 
 void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const {

@@ -7,7 +7,7 @@ namespace bev {
 
 namespace {
 
-int64_t first_row(const Param& table) { return table.pieces.front().logical_begin; }
+int64_t first_row(const Param& table) { return table.pieces.front().logical.row; }
 
 void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
   if (!table.accumulate()) ops::fill(ex, {.out = table.grad, .value = 0});
@@ -17,32 +17,28 @@ void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
 
 }  // namespace
 
-Param& declare_alone(ParamStore& params, ParamSpec spec) {
-  params.begin_bucket();
-  return params.declare(std::move(spec));
-}
-
 ParamSpec token_table(const ModelSpec& b) {
   ParamSpec spec{.name = kTokenTable,
                  .shape = {b.shape.padded_vocab, b.shape.width},
-                 .cut = Cut{.dim = 0, .axis = Axis::Tensor},
+                 .role = Role::TokenTable,
+                 .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}},
                  .init = b.init()};
-  if (b.model().tied && b.config.parallel.pipeline > 1)
-    spec.replicas = {{Axis::Pipeline, Replica::Sum}};
+  const auto last = static_cast<int>(b.config.parallel.pipeline) - 1;
+  if (b.model().tied && last > 0) spec.place.stages = {0, last};
   return spec;
 }
 
 Embedding::Embedding(ParamStore& params, const ModelSpec& b)
     : dropout_(b.model().hidden_dropout),
       dropout_key_(dropout_key(b.seed(), 0, DropoutSite::Embedding)),
-      tokens_(declare_alone(params, token_table(b))),
-      positions_(
-          b.model().position == PositionKind::Learned
-              ? &declare_alone(params, {.name = "embedding.positions.weight",
-                                        .shape = {b.shape.positions, b.shape.width},
-                                        .replicas = {{Axis::Tensor, b.replica_between_regions()}},
-                                        .init = b.init()})
-              : nullptr) {}
+      tokens_(params.declare_alone(token_table(b))),
+      positions_(b.model().position == PositionKind::Learned
+                     ? &params.declare_alone({.name = "embedding.positions.weight",
+                                              .shape = {b.shape.positions, b.shape.width},
+                                              .role = Role::PositionTable,
+                                              .place = {.tensor = b.replica_between_regions()},
+                                              .init = b.init()})
+                     : nullptr) {}
 
 std::vector<int> Embedding::buckets() const {
   if (positions_ == nullptr) return {tokens_.bucket};

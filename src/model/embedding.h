@@ -7,9 +7,6 @@
 
 namespace bev {
 
-// In a bucket of its own.
-Param& declare_alone(ParamStore& params, ParamSpec spec);
-
 // The table of the tokens. Where the head is tied to it and on another stage, both hold it.
 ParamSpec token_table(const ModelSpec& b);
 

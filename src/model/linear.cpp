@@ -11,22 +11,17 @@ Param& declare_weight(ParamStore& params, const Linear::Config& c) {
   const int dim = c.cut == Linear::Cut::Output ? 0 : 1;
   return params.declare({.name = c.name + ".weight",
                          .shape = {c.out, c.in},
-                         .parts = c.parts,
-                         .cut = Cut{.dim = dim, .axis = Axis::Tensor},
+                         .place = {.cut = Cut{.dim = dim, .axis = Axis::Tensor}, .parts = c.parts},
                          .init = c.init});
 }
 
 Param* declare_bias(ParamStore& params, const Linear::Config& c) {
   if (!c.bias) return nullptr;
   ParamSpec spec{
-      .name = c.name + ".bias", .shape = {c.out}, .init = {Init::Kind::Zeros}, .decay = false};
-  if (c.cut == Linear::Cut::Output) {
-    spec.parts = c.parts;
-    spec.cut = Cut{.dim = 0, .axis = Axis::Tensor};
-  } else {
-    // Every member sees the gradient of all tokens.
-    spec.replicas = {{Axis::Tensor, Replica::Same}};
-  }
+      .name = c.name + ".bias", .shape = {c.out}, .role = Role::Bias, .init = {Init::Kind::Zeros}};
+  // If the inputs are cut, every tensor rank sees the gradient of all tokens: Replica::Same.
+  if (c.cut == Linear::Cut::Output)
+    spec.place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}, .parts = c.parts};
   return &params.declare(std::move(spec));
 }
 

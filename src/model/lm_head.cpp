@@ -23,14 +23,12 @@ double effective_smoothing(const ModelSpec& b) {
 }
 
 Param& declare_head(ParamStore& params, const ModelSpec& b) {
-  if (!b.model().tied)
-    return declare_alone(params, {.name = kHeadWeight,
-                                  .shape = {b.shape.padded_vocab, b.shape.width},
-                                  .cut = Cut{.dim = 0, .axis = Axis::Tensor},
-                                  .init = b.init()});
-  const ParamSpec table = token_table(b);
-  Param* here = params.find(table.name);
-  return here != nullptr ? *here : declare_alone(params, table);
+  if (b.model().tied) return params.declare_alone(token_table(b));
+  return params.declare_alone({.name = kHeadWeight,
+                               .shape = {b.shape.padded_vocab, b.shape.width},
+                               .role = Role::Head,
+                               .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}},
+                               .init = b.init()});
 }
 
 }  // namespace
@@ -58,7 +56,7 @@ void LmHead::logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits)
 
 ConstTensor LmHead::weight_in_use(const ModelEnv& env) const {
   if (env.classes == 0) return weight_.value;
-  const int64_t begin = weight_.pieces.front().logical_begin, held = weight_.value.shape[0];
+  const int64_t begin = weight_.pieces.front().logical.row, held = weight_.value.shape[0];
   return slice(ConstTensor(weight_.value), 0, 0, std::min(held, env.classes - begin));
 }
 
@@ -113,7 +111,7 @@ void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
            {.logits = chunk,
             .targets = targets,
             .weight = weights,
-            .column_begin = weight_.pieces.front().logical_begin,
+            .column_begin = weight_.pieces.front().logical.row,
             .classes = env.classes > 0 ? env.classes : classes_,
             .smoothing = env.training ? smoothing_ : 0.0,
             .z_loss = env.training ? z_loss_ : 0.0,

@@ -7,6 +7,10 @@
 
 namespace bev {
 
+// Names that checkpoints of other programs are mapped to.
+inline constexpr const char* kTokenTable = "embedding.tokens.weight";
+inline constexpr const char* kHeadWeight = "head.weight";  // absent if it is tied
+
 struct ModelSpec {
   const Config& config;
   ModelShape shape;

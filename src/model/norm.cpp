@@ -7,9 +7,9 @@ namespace {
 ParamSpec norm_spec(const std::string& name, int64_t width, Init::Kind init, Replica replica) {
   return {.name = name,
           .shape = {width},
-          .replicas = {{Axis::Tensor, replica}},
-          .init = {init},
-          .decay = false};
+          .role = init == Init::Kind::Ones ? Role::Norm : Role::Bias,
+          .place = {.tensor = replica},
+          .init = {init}};
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ void GradBuffer::keep_shares() {
   std::vector<size_t> share_at;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
     share_at.push_back(bytes);
-    bytes += bytes_in(i, params_.shard_of(params_.sections()[i]).count);
+    bytes += bytes_in(i, params_.sections()[i].shard().count);
   }
   buffer_ = Buffer(params_.device(), bytes, "gradients");
   const ParamStore::StagingLayout passing = params_.plan_staging(
@@ -87,10 +87,10 @@ void GradBuffer::keep_shares() {
   size_t at = 0;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
     const FlatSection& section = params_.sections()[i];
-    const FlatRange share = params_.shard_of(section);
+    const FlatRange shard = section.shard();
     const DType dtype = dtype_of(*first[i]);
-    runs_.push_back(tensor_over(offset(buffer_.data(), share_at[i]), dtype, {share.count}));
-    begins_.push_back(share.begin);
+    runs_.push_back(tensor_over(offset(buffer_.data(), share_at[i]), dtype, {shard.count}));
+    begins_.push_back(shard.begin);
     std::byte* memory =
         passing_memory_[ParamStore::staging_slot(section.bucket, double_buffers())].data();
     passing_.push_back(tensor_over(offset(memory, passing.begins[i]), dtype, {section.count}));

@@ -11,14 +11,8 @@ namespace {
 
 // The rows of a piece in the flat order. REQUIRES: the parameter is cut by rows.
 FlatRange rows_of(const FlatParam& place, const Piece& piece) {
-  const Shape& shape = place.param->value.shape;
-  const int64_t columns = shape.elements() / shape[0];
-  return {place.begin + piece.local_begin * columns, piece.extent * columns};
-}
-
-FlatRange intersection(const FlatRange& a, const FlatRange& b) {
-  const int64_t begin = std::max(a.begin, b.begin), end = std::min(a.end(), b.end());
-  return {begin, std::max<int64_t>(0, end - begin)};
+  const int64_t columns = whole_of(place.param->value.shape).columns;
+  return {place.begin + piece.local_row * columns, piece.logical.rows * columns};
 }
 
 }  // namespace
@@ -28,70 +22,76 @@ GradReducer::GradReducer(ParamStore& params, GradBuffer& grads, ProcessGroups& g
   plan_reductions();
   plan_norm_ranges();
   if (streams_buckets() && overlaps())
-    share_ = Buffer(params.device(), grads.max_shard_bytes(), "gradient bucket");
+    shard_ = Buffer(params.device(), grads.max_shard_bytes(), "gradient bucket");
 }
 
 void GradReducer::plan_reductions() {
   const auto add_run = [&](FlatRange range, Communicator& over) {
     if (range.count == 0) return;
-    // Neighbours in one message, gaps and all.
+    // Neighbours are one message, gaps included.
     if (!sums_.empty() && sums_.back().over == &over && sums_.back().range.end() == range.begin) {
       sums_.back().range.count += range.count;
     } else {
       sums_.push_back({range, &over});
     }
   };
-  // Over other axes a rank sums no more than its share.
+  // With sharded state a rank sums its shards only.
   const auto add = [&](FlatRange range, Communicator& over) {
     if (over.size() == 1) return;
-    if (!is_divided()) {
+    if (!shards_state()) {
       add_run(range, over);
     } else {
       for (const FlatSection& section : params_.sections())
-        add_run(intersection(range, params_.shard_of(section)), over);
+        add_run(intersection(range, section.shard()), over);
     }
   };
+  std::vector<const FlatParam*> shared;
   for (const FlatParam& place : params_.flat()) {
-    const ParamSpec& spec = place.param->spec;
-    if (sums_over(spec, Axis::Tensor)) add({place.begin, place.count}, groups_.tensor());
-    // Without the gap behind it, which the other end may not have.
-    const FlatRange elements{place.begin, place.param->value.shape.elements()};
-    if (sums_over(spec, Axis::Pipeline)) add(elements, groups_.embedding_group());
-    for (const Piece& piece : place.param->pieces) {
-      if (piece.holders > 1) add(rows_of(place, piece), groups_.kv_replica_group(piece.holders));
-    }
+    const Placement& placement = place.param->spec.place;
+    if (placement.sums_over_tensor())
+      add({place.begin, place.count}, groups_.over(GroupKey{placement.grid, {Axis::Tensor}}));
+    for (const Piece& piece : place.param->pieces)
+      if (piece.replicas > 1) add(rows_of(place, piece), groups_.kv_replica_group(piece.replicas));
+    if (placement.is_shared()) shared.push_back(&place);
   }
+  // All holders sum in the order of the names, the only order that they have in common.
+  std::sort(shared.begin(), shared.end(), [](const FlatParam* a, const FlatParam* b) {
+    return a->param->spec.name < b->param->spec.name;
+  });
+  // Without the gap after the parameter, which may differ between holders.
+  for (const FlatParam* place : shared)
+    add({place->begin, place->param->value.shape.elements()},
+        groups_.of_stages(place->param->spec.place.stages));
 }
 
-void GradReducer::count(FlatRange range) {
+// Joins neighbours of one dtype.
+void GradReducer::append(std::vector<FlatRange>& ranges, FlatRange range) const {
   if (range.count == 0) return;
   const bool joins =
-      !counted_.empty() && counted_.back().end() == range.begin &&
-      grads_.range(counted_.back().begin, 1).dtype == grads_.range(range.begin, 1).dtype;
+      !ranges.empty() && ranges.back().end() == range.begin &&
+      grads_.range(ranges.back().begin, 1).dtype == grads_.range(range.begin, 1).dtype;
   if (joins) {
-    counted_.back().count += range.count;
+    ranges.back().count += range.count;
   } else {
-    counted_.push_back(range);
+    ranges.push_back(range);
   }
 }
 
 void GradReducer::plan_norm_ranges() {
-  // Whether it is this rank or another that shares the batch is decided below, by elements.
-  const ParallelLayout& layout = groups_.layout();
-  const RankGrid model{{Axis::Tensor, layout.tensor}, {Axis::Pipeline, layout.pipeline}};
-  const int rank = groups_.model_parallel().rank();
-  std::vector<FlatRange> owned;
   for (const FlatParam& place : params_.flat()) {
-    const std::vector<Piece> pieces = owned_pieces(place.param->spec, model, rank);
+    const FlatSection& section = params_.section_of(place.begin);
+    const auto add = [&](FlatRange range) {
+      const FlatRange here = intersection(range, section.shard());
+      append(owned_, shards_state() ? here : range);
+      append(counted_, here);
+    };
+    const std::vector<Piece> pieces =
+        owned_pieces(place.param->spec, params_.layout(), params_.rank());
     if (pieces.size() == place.param->pieces.size()) {
-      owned.push_back({place.begin, place.count});
+      add({place.begin, place.count});
     } else {
-      for (const Piece& piece : pieces) owned.push_back(rows_of(place, piece));
+      for (const Piece& piece : pieces) add(rows_of(place, piece));
     }
-  }
-  for (const FlatRange& section : params_.sections()) {
-    const FlatRange here = is_divided() ? params_.shard_of(section) : section;
-    for (const FlatRange& range : owned) count(intersection(range, here));
   }
 }
 
@@ -100,30 +100,32 @@ Exec GradReducer::comm_exec(Exec& ex) const {
 }
 
 void GradReducer::begin_step(Exec& ex) {
-  ex.stream.wait(exchanged_);
+  ex.stream.wait(reduced_event_);
   grads_.begin_step(ex);
-  summed_.clear();
+  reduced_.clear();
 }
 
-void GradReducer::sum(Exec& ex, const FlatSection& section) {
+void GradReducer::reduce_section(Exec& ex, const FlatSection& section) {
+  Communicator& group = groups_.over(section.group);
+  if (group.size() == 1) return;
   const Tensor whole = grads_.range(section.begin, section.count);
-  if (is_divided()) {
-    const FlatRange share = params_.shard_of(section);
-    groups_.data().reduce_scatter(ex, whole, grads_.range(share.begin, share.count));
+  if (shards_state()) {
+    const FlatRange shard = section.shard();
+    group.reduce_scatter(ex, whole, grads_.range(shard.begin, shard.count));
   } else {
-    groups_.data().all_reduce(ex, whole);
+    group.all_reduce(ex, whole);
   }
 }
 
 void GradReducer::reduce(Exec& ex) {
-  if (groups_.data().size() > 1 && !streams_buckets()) {
+  if (!streams_buckets()) {
     Exec beside = comm_exec(ex);
     for (const FlatSection& section : params_.sections()) {
-      if (!summed_.contains(section.bucket)) sum(beside, section);
+      if (!reduced_.contains(section.bucket)) reduce_section(beside, section);
     }
-    if (overlaps()) exchanged_ = beside.stream.record();
+    if (overlaps()) reduced_event_ = beside.stream.record();
   }
-  ex.wait("wait for gradients", exchanged_);
+  ex.wait("wait for gradients", reduced_event_);
   for (const Sum& sum : sums_)
     sum.over->all_reduce(ex, grads_.range(sum.range.begin, sum.range.count));
 }
@@ -131,19 +133,20 @@ void GradReducer::reduce(Exec& ex) {
 void GradReducer::begin_bucket_grads(Exec& ex, int bucket) {
   if (streams_buckets())
     ex.wait("wait for gradients",
-            emptied_[ParamStore::staging_slot(bucket, grads_.double_buffers())]);
+            cleared_[ParamStore::staging_slot(bucket, grads_.double_buffers())]);
 }
 
-void GradReducer::reduce_bucket(Exec& ex, const FlatSection& section) {
+// Adds the reduced bucket to the shard and clears its staging memory.
+void GradReducer::reduce_staged(Exec& ex, const FlatSection& section) {
   ArenaScope scope(ex.scratch);
   const Tensor whole = grads_.staging(section);
-  const FlatRange share = params_.shard_of(section);
-  const Tensor sum = share_.bytes() > 0
-                         ? tensor_over(share_.data(), whole.dtype, {share.count})
-                         : ex.scratch.allocate({share.count}, whole.dtype, "gradients.share");
-  groups_.data().reduce_scatter(ex, whole, sum);
-  const Tensor kept = grads_.range(share.begin, share.count);
-  const Shape row{1, share.count};
+  const FlatRange shard = section.shard();
+  const Tensor sum = shard_.bytes() > 0
+                         ? tensor_over(shard_.data(), whole.dtype, {shard.count})
+                         : ex.scratch.allocate({shard.count}, whole.dtype, "gradients.share");
+  groups_.over(section.group).reduce_scatter(ex, whole, sum);
+  const Tensor kept = grads_.range(shard.begin, shard.count);
+  const Shape row{1, shard.count};
   ops::residual_add(
       ex, {.residual = reshape(kept, row), .delta = reshape(sum, row), .out = reshape(kept, row)});
   ops::fill(ex, {.out = whole, .value = 0});
@@ -155,28 +158,27 @@ void GradReducer::end_bucket_grads(Exec& ex, int bucket, bool finished) {
   for (const FlatSection& section : params_.sections()) {
     if (section.bucket != bucket) continue;
     if (streams_buckets()) {
-      reduce_bucket(beside, section);
+      reduce_staged(beside, section);
     } else {
-      sum(beside, section);
+      reduce_section(beside, section);
     }
   }
-  summed_.insert(bucket);
+  reduced_.insert(bucket);
   if (!overlaps()) return;
-  exchanged_ = beside.stream.record();
-  emptied_[ParamStore::staging_slot(bucket, grads_.double_buffers())] = exchanged_;
+  reduced_event_ = beside.stream.record();
+  cleared_[ParamStore::staging_slot(bucket, grads_.double_buffers())] = reduced_event_;
 }
 
 void GradReducer::squared_norm(Exec& ex, Tensor norm_squared) {
   ops::fill(ex, {.out = norm_squared, .value = 0});
   for (const FlatRange& range : counted_)
     ops::squared_norm(ex, {.x = grads_.range(range.begin, range.count), .out = norm_squared});
-  Communicator& all = is_divided() ? groups_.world() : groups_.model_parallel();
-  if (all.size() > 1) all.all_reduce(ex, norm_squared);
+  if (groups_.world().size() > 1) groups_.world().all_reduce(ex, norm_squared);
 }
 
 void GradReducer::local_squared_norm(Exec& ex, const FlatRange& range, Tensor norm_squared) {
-  for (const FlatRange& counted : counted_) {
-    const FlatRange both = intersection(counted, range);
+  for (const FlatRange& owned : owned_) {
+    const FlatRange both = intersection(owned, range);
     if (both.count > 0)
       ops::squared_norm(ex, {.x = grads_.range(both.begin, both.count), .out = norm_squared});
   }

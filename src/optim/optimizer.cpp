@@ -75,14 +75,14 @@ class Sgd final : public Optimizer {
 }  // namespace
 
 Optimizer::Optimizer(ParamStore& params, const GradBuffer& grads) : params_(params), grads_(grads) {
-  for (const FlatRange& section : params.sections()) {
-    const FlatRange here = params.layout().zero > 0 ? params.shard_of(section) : section;
+  for (const FlatSection& section : params.sections()) {
+    const FlatRange here = params.layout().zero > 0 ? section.shard() : FlatRange(section);
     const int64_t last = here.begin + here.count;
     for (const FlatParam& place : params.flat()) {
       const int64_t begin = std::max(place.begin, here.begin);
       const int64_t end = std::min(place.begin + place.count, last);
       if (begin >= end) continue;
-      const bool decay = place.param->spec.decay;
+      const bool decay = place.param->spec.decays();
       const DType grad = grads.dtype_of(*place.param);
       if (!ranges_.empty() && ranges_.back().begin + ranges_.back().count == begin &&
           ranges_.back().decay == decay && ranges_.back().grad == grad) {

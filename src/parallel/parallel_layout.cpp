@@ -26,7 +26,7 @@ int RankGrid::coordinate(int rank, Axis axis) const {
   return 0;
 }
 
-std::vector<int> RankGrid::peers(int rank, const AxisSet& over) const {
+std::vector<int> RankGrid::peers(int rank, AxisSet over) const {
   std::vector<int> found{0};
   int stride = 1;
   for (const auto& [axis, extent] : axes_) {
@@ -44,6 +44,22 @@ std::vector<int> RankGrid::peers(int rank, const AxisSet& over) const {
   return found;
 }
 
+RankGrid ParallelLayout::grid(GridKind kind) const {
+  if (kind == GridKind::Experts)
+    return {{Axis::Tensor, expert_tensor},
+            {Axis::Expert, expert},
+            {Axis::Data, expert_data()},
+            {Axis::Pipeline, pipeline}};
+  return {{Axis::Tensor, tensor},
+          {Axis::Context, context},
+          {Axis::Data, data},
+          {Axis::Pipeline, pipeline}};
+}
+
+int ParallelLayout::shards(GridKind kind) const {
+  return kind == GridKind::Experts ? expert_data() : context * data;
+}
+
 ParallelLayout layout_of(const Config& config) {
   const ParallelConfig& p = config.parallel;
   return {.tensor = static_cast<int>(p.tensor),
@@ -52,7 +68,7 @@ ParallelLayout layout_of(const Config& config) {
           .pipeline = static_cast<int>(p.pipeline),
           .chunks = static_cast<int>(pipeline_chunks(config)),
           .sequence = p.sequence && p.tensor > 1,
-          .zero = data_ranks(config) > 1 ? static_cast<int>(p.zero) : 0,
+          .zero = data_ranks(config) * p.context > 1 ? static_cast<int>(p.zero) : 0,
           .overlaps_grad_reduce = p.overlap_gradients,
           .overlaps_param_gather = p.overlap_parameters};
 }

@@ -1,8 +1,8 @@
-// The world as arithmetic: which rank sits where, and who its peers are along any set of axes.
+// The rank grid as arithmetic: the coordinates of a rank, and its peers along any set of axes.
 #pragma once
 
+#include <compare>
 #include <initializer_list>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,8 +13,41 @@
 namespace bev {
 
 // A dimension of the rank grid. ("dim" always means a tensor's dimension.)
-enum class Axis : uint8_t { Tensor, Context, Data, Pipeline };
-using AxisSet = std::set<Axis>;
+enum class Axis : uint8_t { Tensor, Context, Expert, Data, Pipeline };
+
+class AxisSet {
+ public:
+  constexpr AxisSet() = default;
+  constexpr AxisSet(std::initializer_list<Axis> axes) {
+    for (const Axis axis : axes) bits_ |= bit(axis);
+  }
+  constexpr bool contains(Axis axis) const { return (bits_ & bit(axis)) != 0; }
+  auto operator<=>(const AxisSet&) const = default;
+
+ private:
+  static constexpr uint8_t bit(Axis axis) {
+    return static_cast<uint8_t>(1U << static_cast<unsigned>(axis));
+  }
+  uint8_t bits_ = 0;
+};
+
+// The same ranks are numbered in two ways. Dense: tensor x context x data x pipeline. Experts:
+// expert tensor x expert x expert data x pipeline.
+enum class GridKind : uint8_t { Dense, Experts };
+
+// A set of process groups: the ranks of one group differ along `axes` of `grid` only.
+struct GroupKey {
+  GridKind grid = GridKind::Dense;
+  AxisSet axes{};
+  auto operator<=>(const GroupKey&) const = default;
+};
+
+// The ranks that hold equal pieces of a parameter and compute different tokens: they sum its
+// gradient and shard its state.
+constexpr GroupKey shard_group(GridKind grid) {
+  if (grid == GridKind::Experts) return {grid, {Axis::Data}};
+  return {grid, {Axis::Context, Axis::Data}};
+}
 
 // A mixed-radix numbering of ranks; the first axis varies fastest.
 class RankGrid {
@@ -25,35 +58,35 @@ class RankGrid {
   int size(Axis axis) const;  // 1 if absent
   int coordinate(int rank, Axis axis) const;
   // The ranks that differ from this one only along `over`, ascending.
-  std::vector<int> peers(int rank, const AxisSet& over) const;
+  std::vector<int> peers(int rank, AxisSet over) const;
 
  private:
   std::vector<std::pair<Axis, int>> axes_;
 };
 
-// How many ranks share what.
 struct ParallelLayout {
   int tensor = 1, context = 1, data = 1, pipeline = 1;
-  int chunks = 1;         // stages of each pipeline rank
-  bool sequence = false;  // between tensor regions, tokens are cut over Axis::Tensor
-  // What is divided over Axis::Data: 0: nothing; 1: optimizer state; 2: gradients too; 3: and
-  // parameters.
+  int expert = 1, expert_tensor = 1;  // expert * expert_tensor divides tensor * context * data
+  int chunks = 1;                     // stages of each pipeline rank
+  bool sequence = false;              // between tensor regions, Axis::Tensor shards the tokens
+  // The shard group shards 0: nothing; 1: optimizer state; 2: gradients too; 3: and parameters.
   int zero = 0;
-  // Whether what ranks along Axis::Data exchange passes beside other work: the sums of gradients
-  // beside backward, gathered parameters beside forward. Divided gradients and divided parameters
-  // then have two buckets of memory in turn.
+  // True if the collectives of the shard group overlap with computation: gradient sums with
+  // backward, parameter gathers with forward. Sharded gradients and sharded parameters are then
+  // double-buffered.
   bool overlaps_grad_reduce = false, overlaps_param_gather = false;
 
-  // Whether the gradients of each bucket are summed on their own.
-  bool buckets_gradients() const { return zero > 0 || (data > 1 && overlaps_grad_reduce); }
   int world() const { return tensor * context * data * pipeline; }
   int stages() const { return pipeline * chunks; }
-  RankGrid grid() const {
-    return {{Axis::Tensor, tensor},
-            {Axis::Context, context},
-            {Axis::Data, data},
-            {Axis::Pipeline, pipeline}};
+  int expert_data() const {
+    return static_cast<int>(div_exact(tensor * context * data, expert * expert_tensor));
   }
+  // A rank has the same Pipeline coordinate in both grids.
+  RankGrid grid(GridKind kind = GridKind::Dense) const;
+  // Ranks of a shard group.
+  int shards(GridKind kind = GridKind::Dense) const;
+  // True if the gradients of each bucket are summed separately.
+  bool buckets_gradients() const { return zero > 0 || (shards() > 1 && overlaps_grad_reduce); }
 };
 
 // What a checked configuration asks for.

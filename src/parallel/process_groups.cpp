@@ -1,5 +1,7 @@
 #include "parallel/process_groups.h"
 
+#include <numeric>
+
 #include "base/check.h"
 #include "comm/communicator.h"
 
@@ -7,7 +9,7 @@ namespace bev {
 
 namespace {
 
-std::unique_ptr<Communicator> part_of(Communicator& whole, const std::vector<int>& ranks) {
+std::unique_ptr<Communicator> split(Communicator& whole, const std::vector<int>& ranks) {
   if (ranks.size() == 1) return std::make_unique<SingleCommunicator>();
   return whole.split(ranks);
 }
@@ -18,41 +20,50 @@ ProcessGroups::ProcessGroups(const ParallelLayout& layout, Communicator& world)
     : layout_(layout), world_(world), world_before_(world.bytes_sent()) {
   BEV_CHECK(world.size() == layout.world(), Internal, "a layout of {} ranks in a world of {}",
             layout.world(), world.size());
-  tensor_ = over({Axis::Tensor});
-  data_ = over({Axis::Data, Axis::Context});
-  pipeline_ = over({Axis::Pipeline});
-  pipeline_->connect_neighbours();
-  model_ = over({Axis::Tensor, Axis::Pipeline});
-  tokens_ = over({Axis::Data, Axis::Context, Axis::Pipeline});
-  const int last = layout.pipeline - 1, stage = coordinate(Axis::Pipeline);
-  const bool has_other = last > 0 && (stage == 0 || stage == last);
-  ends_ = has_other ? pipeline_->split(std::vector<int>{0, last})
-                    : std::make_unique<SingleCommunicator>();
+  over({Axis::Tensor});
+  over(shard_group(GridKind::Dense));
+  over({Axis::Pipeline}).connect_neighbours();
+  over({Axis::Context, Axis::Data, Axis::Pipeline});
 }
 
-std::unique_ptr<Communicator> ProcessGroups::over(const AxisSet& axes) {
-  return part_of(world_, layout_.grid().peers(rank(), axes));
+Communicator& ProcessGroups::over(GroupKey key) {
+  std::unique_ptr<Communicator>& group = groups_[key];
+  if (group == nullptr) group = split(world_, layout_.grid(key.grid).peers(rank(), key.axes));
+  return *group;
+}
+
+Communicator& ProcessGroups::of_stages(const std::vector<int>& coordinates) {
+  std::unique_ptr<Communicator>& group = stages_[coordinates];
+  if (group == nullptr) group = split(over({Axis::Pipeline}), coordinates);
+  return *group;
 }
 
 Communicator& ProcessGroups::kv_replica_group(int count) {
-  std::unique_ptr<Communicator>& group = holders_[count];
+  std::unique_ptr<Communicator>& group = kv_replicas_[count];
   if (group == nullptr) {
-    const int first = tensor_->rank() / count * count;
-    std::vector<int> ranks;
-    ranks.reserve(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) ranks.push_back(first + i);
-    group = part_of(*tensor_, ranks);
+    Communicator& tensor = over({Axis::Tensor});
+    std::vector<int> ranks(static_cast<size_t>(count));
+    std::iota(ranks.begin(), ranks.end(), tensor.rank() / count * count);
+    group = split(tensor, ranks);
   }
   return *group;
 }
 
 CommVolume ProcessGroups::sent() const {
-  CommVolume bytes{.tensor = tensor_->bytes_sent(),
-                   .data = data_->bytes_sent(),
-                   .pipeline = pipeline_->bytes_sent() + ends_->bytes_sent(),
-                   .scalars = model_->bytes_sent() + tokens_->bytes_sent() + world_.bytes_sent() -
-                              world_before_};
-  for (const auto& [count, group] : holders_) bytes.tensor += group->bytes_sent();
+  CommVolume bytes{.scalars = world_.bytes_sent() - world_before_};
+  for (const auto& [key, group] : groups_) {
+    if (key.axes == AxisSet{Axis::Tensor}) {
+      bytes.tensor += group->bytes_sent();
+    } else if (key == shard_group(key.grid)) {
+      bytes.data += group->bytes_sent();
+    } else if (key.axes == AxisSet{Axis::Pipeline}) {
+      bytes.pipeline += group->bytes_sent();
+    } else {
+      bytes.scalars += group->bytes_sent();
+    }
+  }
+  for (const auto& [stages, group] : stages_) bytes.pipeline += group->bytes_sent();
+  for (const auto& [count, group] : kv_replicas_) bytes.tensor += group->bytes_sent();
   return bytes;
 }
 

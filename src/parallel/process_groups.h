@@ -1,27 +1,30 @@
-// The communicators of one rank, one for each set of axes that somebody sums or gathers over.
+// The communicators of one rank: one per set of axes, made when it is first asked for.
 #pragma once
 
 #include <map>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "parallel/parallel_layout.h"
 
 namespace bev {
 
-// What a rank sent to others, by the axis it went along.
+// Bytes that a rank sent to others, by the axis that they went along.
 struct CommVolume {
-  double tensor = 0;    // with the gradients of replicated heads
-  double data = 0;      // with the shares of divided state
-  double pipeline = 0;  // with the gradient of an embedding that both ends hold
-  double scalars = 0;   // sums over several axes: the loss, the gradient's norm
+  double tensor = 0;    // including gradients of replicated KV heads
+  double data = 0;      // of the shard groups
+  double pipeline = 0;  // including gradients of parameters that several stages hold
+  double scalars = 0;   // sums over several axes: the losses, the gradient norm
 
   double total() const { return tensor + data + pipeline + scalars; }
 };
 
 class ProcessGroups {
  public:
-  // All ranks of the world make theirs at the same time. The world must outlive this.
+  // All ranks of the world construct theirs at the same time. The world must outlive this. Makes
+  // the groups that every layout uses.
   ProcessGroups(const ParallelLayout& layout, Communicator& world);
 
   const ParallelLayout& layout() const { return layout_; }
@@ -29,30 +32,26 @@ class ProcessGroups {
   int coordinate(Axis axis) const { return layout_.grid().coordinate(rank(), axis); }
 
   Communicator& world() { return world_; }
-  // The ranks that differ from this one along one axis only.
-  Communicator& tensor() { return *tensor_; }
-  Communicator& data() { return *data_; }
-  Communicator& pipeline() { return *pipeline_; }
-  // The ranks that hold one copy of the model.
-  Communicator& model_parallel() { return *model_; }
-  // The ranks that see other tokens of a step, or other layers.
-  Communicator& loss_group() { return *tokens_; }
-  // The first and the last stage, which share a tied embedding: for ranks that hold one of them.
-  Communicator& embedding_group() { return *ends_; }
-  // `count` neighbours along the tensor axis, which hold the same unit of a parameter.
+  // The ranks that differ from this one along these axes only. Cached: the members of a group ask
+  // for new groups in the same order.
+  Communicator& over(GroupKey key);
+  Communicator& over(AxisSet dense_axes) { return over(GroupKey{GridKind::Dense, dense_axes}); }
+  // The pipeline ranks at these coordinates, which hold the same parameters; this rank is one of
+  // them. Cached like over().
+  Communicator& of_stages(const std::vector<int>& coordinates);
+  // `count` neighbours along Axis::Tensor, which hold the same KV heads.
   Communicator& kv_replica_group(int count);
 
-  // Since this was made.
+  // Since this was constructed.
   CommVolume sent() const;
 
  private:
-  std::unique_ptr<Communicator> over(const AxisSet& axes);
-
   ParallelLayout layout_;
   Communicator& world_;
   double world_before_;  // bytes it had sent
-  std::unique_ptr<Communicator> tensor_, data_, pipeline_, model_, tokens_, ends_;
-  std::map<int, std::unique_ptr<Communicator>> holders_;
+  std::map<GroupKey, std::unique_ptr<Communicator>> groups_;
+  std::map<std::vector<int>, std::unique_ptr<Communicator>> stages_;
+  std::map<int, std::unique_ptr<Communicator>> kv_replicas_;
 };
 
 }  // namespace bev

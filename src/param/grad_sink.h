@@ -9,13 +9,12 @@ namespace bev {
 class GradSink {
  public:
   virtual ~GradSink() = default;
-  // Whether the gradients of buckets pass through the same memory: one is then done before another
-  // begins.
+  // True if buckets share staging memory: a bucket must be reduced before the next one starts.
   virtual bool streams_buckets() const = 0;
-  // Gradients of the bucket's parameters are written from here on.
+  // Modules write gradients of the bucket's parameters from now on.
   virtual void begin_bucket_grads(Exec& ex, int bucket) = 0;
-  // This micro-batch adds nothing more to them, or not before other buckets are done; `finished`:
-  // neither does another of this step.
+  // This micro-batch adds nothing more to them before other buckets are reduced. finished: neither
+  // does a later micro-batch of this step.
   virtual void end_bucket_grads(Exec& ex, int bucket, bool finished) = 0;
 };
 

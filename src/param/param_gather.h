@@ -1,12 +1,12 @@
-// Parameters whose values ranks that share the batch bring together: after an update, where each
-// has updated its share; or whenever they are needed, where each keeps no more than its share.
+// All-gather of parameters over the ranks that shard them: after an update of sharded optimizer
+// state, or before each use of sharded parameters.
 #pragma once
 
 #include <array>
 #include <map>
 #include <span>
 
-#include "comm/communicator.h"
+#include "parallel/process_groups.h"
 #include "param/param_store.h"
 
 namespace bev {
@@ -14,40 +14,39 @@ namespace bev {
 class ParamGather {
  public:
   // Both must outlive this.
-  ParamGather(ParamStore& params, Communicator& data) : params_(params), data_(data) {}
+  ParamGather(ParamStore& params, ProcessGroups& groups) : params_(params), groups_(groups) {}
 
-  // Whether values are there only after need().
+  // True if values are valid only after gather().
   bool gathers_on_demand() const {
     return params_.is_sharded() || (params_.layout().zero > 0 && overlaps());
   }
 
-  // Stages are about to need these buckets, one after the other. What they gather depends on
-  // nothing before it.
+  // A pass is about to use these buckets in this order. Prefetches depend on nothing before it.
   void set_order(std::span<const int> order);
-  // From here on, in the order of the stream, the values of this bucket are there; with divided
-  // parameters, those of no other. All ranks that share the batch call it together.
+  // Later work on the stream sees the values of this bucket; with sharded parameters, those of no
+  // other bucket. All ranks of the shard group call it together.
   void gather(Exec& ex, int bucket);
-  // The shares have changed.
+  // The shards have changed.
   void invalidate(Exec& ex);
 
  private:
   static constexpr int kNone = -1;
-  // Memory that one of several buckets has at a time.
-  struct Place {
-    int holds = kNone;
-    Event ready{};  // absent: in the order of the stream it is
+  // Staging memory of one bucket at a time.
+  struct Slot {
+    int bucket = kNone;
+    Event ready{};  // absent: gathered on the compute stream
   };
 
   bool overlaps() const { return params_.layout().overlaps_param_gather; }
-  Place& place_of(int bucket) { return places_[ParamStore::staging_slot(bucket, overlaps())]; }
+  Slot& slot_of(int bucket) { return slots_[ParamStore::staging_slot(bucket, overlaps())]; }
   void gather_now(Exec& ex, int bucket);
   void prefetch_bucket(Exec& ex, int bucket);
 
   ParamStore& params_;
-  Communicator& data_;
-  std::array<Place, 2> places_;      // with divided parameters
-  std::span<const int> coming_;      // of the pass, behind what was needed last
-  std::map<int, Event> on_the_way_;  // buckets, after an update
+  ProcessGroups& groups_;
+  std::array<Slot, 2> slots_;       // with sharded parameters
+  std::span<const int> coming_;     // buckets of the pass after the one gathered last
+  std::map<int, Event> in_flight_;  // buckets, after an update
 };
 
 }  // namespace bev

@@ -28,24 +28,29 @@ UnitRange units_of(const ParamSpec& spec, const Part& part, int at, int ranks) {
 
 }  // namespace
 
-std::vector<Piece> pieces(const ParamSpec& spec, const RankGrid& grid, int rank) {
-  const int dim = spec.cut ? spec.cut->dim : 0;
-  std::vector<Part> parts = spec.parts;
+std::vector<Piece> local_pieces(const ParamSpec& spec, const ParallelLayout& layout, int rank) {
+  const Placement& place = spec.place;
+  const RankGrid grid = layout.grid(place.grid);
+  const int dim = place.cut ? place.cut->dim : 0;
+  BEV_CHECK(dim == 0 || spec.shape.rank() == 2, Internal, "{}: dim {} of {} cannot be cut",
+            spec.name, dim, to_string(spec.shape));
+  std::vector<Part> parts = place.parts;
   if (parts.empty()) parts.push_back({"", spec.shape[dim], 1});
-  const int ranks = spec.cut ? grid.size(spec.cut->axis) : 1;
-  const int at = spec.cut ? grid.coordinate(rank, spec.cut->axis) : 0;
+  const int ranks = place.cut ? grid.size(place.cut->axis) : 1;
+  const int at = place.cut ? grid.coordinate(rank, place.cut->axis) : 0;
 
   std::vector<Piece> found;
   int64_t logical = 0, local = 0;
   for (const Part& part : parts) {
     const UnitRange range = units_of(spec, part, at, ranks);
-    const int64_t extent = range.count * part.unit;
-    found.push_back({.dim = dim,
-                     .logical_begin = logical + range.begin * part.unit,
-                     .local_begin = local,
-                     .extent = extent,
-                     .holders = range.holders,
-                     .is_first = at % range.holders == 0});
+    const int64_t begin = logical + range.begin * part.unit, extent = range.count * part.unit;
+    Piece piece{.logical = whole_of(spec.shape),
+                .replicas = range.holders,
+                .is_first = at % range.holders == 0};
+    (dim == 0 ? piece.logical.row : piece.logical.column) = begin;
+    (dim == 0 ? piece.logical.rows : piece.logical.columns) = extent;
+    (dim == 0 ? piece.local_row : piece.local_column) = local;
+    found.push_back(piece);
     logical += part.extent;
     local += extent;
   }
@@ -54,34 +59,24 @@ std::vector<Piece> pieces(const ParamSpec& spec, const RankGrid& grid, int rank)
   return found;
 }
 
-Shape local_shape(const ParamSpec& spec, const RankGrid& grid, int rank) {
-  Shape shape = spec.shape;
-  const std::vector<Piece> held = pieces(spec, grid, rank);
+Shape local_shape(const ParamSpec& spec, const ParallelLayout& layout, int rank) {
+  const int dim = spec.place.cut ? spec.place.cut->dim : 0;
   int64_t extent = 0;
-  for (const Piece& piece : held) extent += piece.extent;
-  shape.set(held.front().dim, extent);
+  for (const Piece& piece : local_pieces(spec, layout, rank))
+    extent += dim == 0 ? piece.logical.rows : piece.logical.columns;
+  Shape shape = spec.shape;
+  shape.set(dim, extent);
   return shape;
 }
 
-std::vector<Piece> owned_pieces(const ParamSpec& spec, const RankGrid& grid, int rank) {
-  for (const Axis axis : {Axis::Tensor, Axis::Context, Axis::Data, Axis::Pipeline}) {
-    const bool is_cut = spec.cut && spec.cut->axis == axis;
-    // What is not replicated along the pipeline is in one stage only.
-    const bool is_elsewhere = axis == Axis::Pipeline && !spec.replicas.contains(axis);
-    if (!is_cut && !is_elsewhere && grid.coordinate(rank, axis) != 0) return {};
-  }
-  std::vector<Piece> owned = pieces(spec, grid, rank);
+std::vector<Piece> owned_pieces(const ParamSpec& spec, const ParallelLayout& layout, int rank) {
+  const Placement& place = spec.place;
+  const RankGrid grid = layout.grid(place.grid);
+  if (!place.is_cut_by(Axis::Tensor) && grid.coordinate(rank, Axis::Tensor) != 0) return {};
+  if (place.is_shared() && grid.coordinate(rank, Axis::Pipeline) != place.stages.front()) return {};
+  std::vector<Piece> owned = local_pieces(spec, layout, rank);
   std::erase_if(owned, [](const Piece& piece) { return !piece.is_first; });
   return owned;
-}
-
-bool sums_over(const ParamSpec& spec, Axis axis) {
-  const auto found = spec.replicas.find(axis);
-  return found != spec.replicas.end() && found->second == Replica::Sum;
-}
-
-bool is_vocab_table(std::string_view parameter) {
-  return parameter == kTokenTable || parameter == kHeadWeight;
 }
 
 }  // namespace bev

@@ -1,16 +1,16 @@
 // ParamSpec: the one declaration of a parameter. Allocation, initialisation, gradient reduction,
-// norm, decay, checkpoints, Hugging Face names, counting and planning all read this record.
+// norm, weight decay, checkpoints, weight conversion, counting and planning all read this record.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "parallel/parallel_layout.h"
+#include "tensor/rectangle.h"
 #include "tensor/tensor.h"
 
 namespace bev {
@@ -27,81 +27,87 @@ struct Init {
   }
 };
 
-// A dimension is divided over an axis.
+// An axis shards a dimension.
 struct Cut {
   int dim;
   Axis axis;
 };
 
-// A named run of rows inside a fused parameter, cut on its own in whole units (a head), so that
-// rank r holds the same heads of q, k and v, or the same columns of gate and up. With fewer units
-// than ranks, rank r holds unit r * units / ranks.
+// A named run of rows inside a fused parameter. Each part is cut separately in whole units (a
+// head): rank r holds the same heads of q, k and v, or the same columns of gate and up. With fewer
+// units than ranks, rank r holds unit r * units / ranks.
 struct Part {
   std::string name;
   int64_t extent;
   int64_t unit = 1;
 };
 
-// How the gradients of ranks that hold the same piece combine.
+// The gradients of ranks that hold the same piece.
 enum class Replica : uint8_t {
-  Sum,   // each saw other tokens, or computed another term
-  Same,  // each computed the same gradient
+  Sum,   // add up: each rank computed other tokens or another term
+  Same,  // agree: each rank computed the same gradient
+};
+
+// The purpose of a parameter in its model. Other folders ask for a role instead of a name.
+enum class Role : uint8_t { TokenTable, PositionTable, Head, Matrix, Router, Norm, Bias };
+
+// A table with one row per token: the number of rows depends on the padding of the vocabulary, and
+// rows beyond the vocabulary have no meaning.
+constexpr bool is_vocab_table(Role role) { return role == Role::TokenTable || role == Role::Head; }
+
+// The ranks that hold a parameter, and their pieces of it.
+struct Placement {
+  GridKind grid = GridKind::Dense;
+  std::optional<Cut> cut{};   // none: whole on every rank that holds it
+  std::vector<Part> parts{};  // along the cut dim (or dim 0); empty: one part
+  std::vector<int> stages{};  // pipeline coordinates of all holders, ascending; empty: one holder
+  // If Axis::Tensor does not cut it: gradients of the copies.
+  Replica tensor = Replica::Same;
+
+  bool is_shared() const { return stages.size() > 1; }
+  bool is_cut_by(Axis axis) const { return cut && cut->axis == axis; }
+  // True if tensor ranks hold copies whose gradients add up.
+  bool sums_over_tensor() const { return !is_cut_by(Axis::Tensor) && tensor == Replica::Sum; }
 };
 
 struct ParamSpec {
-  std::string name;                    // global: the layer number is the model's, never the stage's
-  Shape shape;                         // logical: of the whole model
-  std::vector<Part> parts{};           // along the cut dim (or dim 0); empty: one part
-  std::optional<Cut> cut{};            // none: whole on every rank
-  std::map<Axis, Replica> replicas{};  // axes that do not cut it; Data and Context are always Sum
+  std::string name;  // global: the layer number is the model's, never the stage's
+  Shape shape;       // logical: of the whole model
+  Role role = Role::Matrix;
+  Placement place{};
   Init init{};
-  bool decay = true;
-  std::string tied_to{};  // shares values with this parameter (embedding and head)
 
   bool is_matrix() const { return shape.rank() >= 2; }  // else a vector
+  bool decays() const { return role != Role::Norm && role != Role::Bias; }
 };
 
-// The same elements in logical and in local coordinates, along one dim.
+// A rectangle of the logical tensor and its place in the tensor that a rank holds.
 struct Piece {
-  int dim;
-  int64_t logical_begin, local_begin, extent;
-  int holders = 1;       // ranks along the cut axis that hold these elements
+  Rectangle logical;
+  int64_t local_row = 0, local_column = 0;
+  int replicas = 1;      // tensor ranks that hold these elements
   bool is_first = true;  // of them
 };
 
-// All that anyone needs to know about sharding is derived here.
-// Throws a Usage error naming the parameter when the units do not divide over the ranks.
-std::vector<Piece> pieces(const ParamSpec& spec, const RankGrid& grid, int rank);
-Shape local_shape(const ParamSpec& spec, const RankGrid& grid, int rank);
-// What this rank writes and counts in the norm: each element belongs to one rank. Whole when all
-// pieces are owned, else some of them or none.
-std::vector<Piece> owned_pieces(const ParamSpec& spec, const RankGrid& grid, int rank);
-// Whether the gradients of the ranks along an axis, which does not cut it, are to be summed.
-bool sums_over(const ParamSpec& spec, Axis axis);
+// The pieces that a rank holds, one per part. Throws a Usage error naming the parameter if the
+// units do not divide over the ranks.
+std::vector<Piece> local_pieces(const ParamSpec& spec, const ParallelLayout& layout, int rank);
+Shape local_shape(const ParamSpec& spec, const ParallelLayout& layout, int rank);
+// The pieces that a rank writes and counts in the norm. Each element belongs to one rank of every
+// shard group: all pieces are owned, or some of them, or none.
+std::vector<Piece> owned_pieces(const ParamSpec& spec, const ParallelLayout& layout, int rank);
 
-// Names that other folders ask for too.
-inline constexpr const char* kTokenTable = "embedding.tokens.weight";
-inline constexpr const char* kHeadWeight = "head.weight";  // absent where it is tied
-
-// Whether the parameter has a row per token: the number of rows depends on how the vocabulary was
-// padded, and those beyond the vocabulary mean nothing.
-bool is_vocab_table(std::string_view parameter);
-
-// The elements of pieces as runs without gaps, in local and in logical coordinates.
-
-// Calls f(first local element, first logical element, count) for each run. `local` and `logical`:
-// the shapes of the tensor as it is held and as a whole; the pieces lie along the first two dims.
+// Calls f(first local element, first logical element, count) for each run of elements without gaps
+// in the local and in the logical tensor.
 template <class F>
 void visit_runs(std::span<const Piece> pieces, const Shape& local, const Shape& logical, F&& f) {
-  const int64_t columns = local.elements() / local[0];
-  const int64_t all_columns = logical.elements() / logical[0];
+  const int64_t columns = whole_of(local).columns, all_columns = whole_of(logical).columns;
   for (const Piece& piece : pieces) {
-    if (piece.dim == 0) {
-      f(piece.local_begin * columns, piece.logical_begin * all_columns, piece.extent * columns);
-      continue;
-    }
-    for (int64_t row = 0; row < local[0]; ++row)
-      f(row * columns + piece.local_begin, row * all_columns + piece.logical_begin, piece.extent);
+    const Rectangle& r = piece.logical;
+    const bool whole_rows = r.columns == columns && columns == all_columns;
+    for (int64_t row = 0; row < r.rows; row += whole_rows ? r.rows : 1)
+      f((piece.local_row + row) * columns + piece.local_column,
+        (r.row + row) * all_columns + r.column, whole_rows ? r.elements() : r.columns);
   }
 }
 

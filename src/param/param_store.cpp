@@ -5,6 +5,7 @@
 #include <cctype>
 #include <optional>
 #include <thread>
+#include <tuple>
 
 #include "base/check.h"
 #include "base/philox.h"
@@ -16,7 +17,7 @@ namespace bev {
 namespace {
 
 // Elements [begin, begin + count) of a parameter in logical order. Element i is word i % 4 of block
-// i / 4, whatever part of the parameter this rank holds.
+// i / 4, independent of the layout.
 template <class T>
 void fill_run(T* values, uint64_t begin, int64_t count, float std, uint64_t key) {
   for (int64_t done = 0; done < count;) {
@@ -38,24 +39,21 @@ void fill_normal(const Param& param, T* first_value, uint64_t key, int64_t row_b
   for (int64_t row = row_begin; row < row_end; ++row) {
     T* values = first_value + row * columns;
     for (const Piece& piece : param.pieces) {
-      if (piece.dim == 0) {
-        const int64_t inside = row - piece.local_begin;
-        if (inside < 0 || inside >= piece.extent) continue;
-        const int64_t first = (piece.logical_begin + inside) * logical_columns;
-        fill_run(values, static_cast<uint64_t>(first), columns, std, key);
-      } else {
-        const int64_t first = row * logical_columns + piece.logical_begin;
-        fill_run(values + piece.local_begin, static_cast<uint64_t>(first), piece.extent, std, key);
-      }
+      const int64_t inside = row - piece.local_row;
+      if (inside < 0 || inside >= piece.logical.rows) continue;
+      const int64_t first = (piece.logical.row + inside) * logical_columns + piece.logical.column;
+      fill_run(values + piece.local_column, static_cast<uint64_t>(first), piece.logical.columns,
+               std, key);
     }
   }
 }
 
-// The kinds of the flat order.
-int flat_kind(const ParamSpec& spec) {
-  if (spec.is_matrix()) return 0;
-  if (spec.cut) return 1;
-  return sums_over(spec, Axis::Tensor) ? 3 : 2;
+// The order of kinds within a section, and of the sections of a bucket.
+std::pair<GridKind, int> flat_kind(const ParamSpec& spec) {
+  const Placement& place = spec.place;
+  if (spec.is_matrix()) return {place.grid, 0};
+  if (place.cut) return {place.grid, 1};
+  return {place.grid, place.sums_over_tensor() ? 3 : 2};
 }
 
 }  // namespace
@@ -77,26 +75,49 @@ std::string param_kind(const std::string& name) {
 }
 
 ParamStore::ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype)
-    : device_(device), layout_(layout), grid_(layout.grid()), rank_(rank), dtype_(dtype) {}
+    : device_(device), layout_(layout), rank_(rank), dtype_(dtype) {}
 
 Param& ParamStore::declare(ParamSpec spec) {
   BEV_CHECK(find(spec.name) == nullptr, Internal, "parameter {} declared twice", spec.name);
   BEV_CHECK(flat_.empty(), Internal, "parameter {} declared after allocate()", spec.name);
   params_.push_back({.spec = std::move(spec)});
   Param& param = params_.back();
-  param.pieces = pieces(param.spec, grid_, rank_);
+  param.pieces = local_pieces(param.spec, layout_, rank_);
   param.bucket = bucket_;
-  if (param.spec.tied_to.empty()) {
-    const Shape shape = local_shape(param.spec, grid_, rank_);
-    param.value = tensor_over(static_cast<std::byte*>(nullptr), dtype_, shape);
-    distinct_.push_back(&param);
-  }
+  param.value = tensor_over(static_cast<std::byte*>(nullptr), dtype_,
+                            local_shape(param.spec, layout_, rank_));
+  all_.push_back(&param);
   return param;
 }
 
+Param& ParamStore::declare_alone(ParamSpec spec) {
+  if (Param* here = find(spec.name)) return *here;
+  begin_bucket();
+  return declare(std::move(spec));
+}
+
+size_t ParamStore::shard_index(GridKind grid) const {
+  const std::vector<int> peers = layout_.grid(grid).peers(rank_, shard_group(grid).axes);
+  return static_cast<size_t>(std::find(peers.begin(), peers.end(), rank_) - peers.begin());
+}
+
+// Ends the section of `last` in the flat order.
+void ParamStore::add_section(int64_t end, const Param& last) {
+  const GridKind grid = last.spec.place.grid;
+  FlatSection section{{sections_.empty() ? 0 : sections_.back().end(), 0},
+                      layout_.buckets_gradients() ? last.bucket : 0,
+                      shard_group(grid)};
+  section.count = end - section.begin;
+  const int shards = layout_.shards(grid);
+  const int64_t count = div_exact(section.count, shards);
+  for (int r = 0; r <= shards; ++r) section.bounds.push_back(section.begin + r * count);
+  section.index = shard_index(grid);
+  sections_.push_back(std::move(section));
+}
+
 void ParamStore::place_flat() {
-  std::vector<Param*> ordered = distinct_;
-  // Where gradients are summed all at once, all buckets are as one.
+  std::vector<Param*> ordered = all_;
+  // Without separate sums per bucket, all buckets count as one.
   const auto bucket_of = [&](const Param* param) {
     return layout_.buckets_gradients() ? param->bucket : 0;
   };
@@ -104,49 +125,57 @@ void ParamStore::place_flat() {
     return std::pair(bucket_of(a), flat_kind(a->spec)) <
            std::pair(bucket_of(b), flat_kind(b->spec));
   });
+  const auto section_key = [&](const Param* param) {
+    return std::tuple(bucket_of(param), param->spec.place.grid, param->spec.is_matrix());
+  };
   int64_t begin = 0;
   for (size_t i = 0; i < ordered.size(); ++i) {
-    const bool ends = i + 1 == ordered.size() ||
-                      ordered[i]->spec.is_matrix() != ordered[i + 1]->spec.is_matrix() ||
-                      bucket_of(ordered[i]) != bucket_of(ordered[i + 1]);
+    const bool ends =
+        i + 1 == ordered.size() || section_key(ordered[i]) != section_key(ordered[i + 1]);
     const int64_t elements = ordered[i]->value.shape.elements();
-    const int64_t end =
-        round_up(begin + elements, ends ? kFlatAlignment * layout_.data : kFlatAlignment);
+    const int64_t shards = layout_.shards(ordered[i]->spec.place.grid);
+    const int64_t end = round_up(begin + elements, ends ? kFlatAlignment * shards : kFlatAlignment);
     flat_.push_back({ordered[i], begin, end - begin});
     begin = end;
-    if (!ends) continue;
-    const int64_t first = sections_.empty() ? 0 : sections_.back().end();
-    sections_.push_back({{first, end - first}, bucket_of(ordered[i])});
+    if (ends) add_section(end, *ordered[i]);
+  }
+  // The holders of a shared parameter sum their shards of it: their bounds must be equal.
+  for (const Param* param : all_) {
+    if (!param->spec.place.is_shared()) continue;
+    const auto users = std::count_if(all_.begin(), all_.end(),
+                                     [&](const Param* p) { return p->bucket == param->bucket; });
+    BEV_CHECK(users == 1, Internal, "{} is on several stages and not alone in its bucket",
+              param->spec.name);
   }
 }
 
 ParamStore::StagingLayout ParamStore::plan_staging(bool double_buffers,
                                                    FunctionRef<size_t(size_t)> bytes_of) const {
-  StagingLayout passing;
+  StagingLayout staging;
   size_t at = 0;
   for (size_t i = 0; i < sections_.size(); ++i) {
     if (i > 0 && sections_[i - 1].bucket != sections_[i].bucket) at = 0;
-    passing.begins.push_back(at);
+    staging.begins.push_back(at);
     at += bytes_of(i);
-    size_t& memory = passing.bytes[staging_slot(sections_[i].bucket, double_buffers)];
+    size_t& memory = staging.bytes[staging_slot(sections_[i].bucket, double_buffers)];
     memory = std::max(memory, at);
   }
-  return passing;
+  return staging;
 }
 
-void ParamStore::place_shares() {
-  int64_t shares = 0;
+void ParamStore::place_shards() {
+  int64_t shards = 0;
   for (const FlatSection& section : sections_) {
-    share_begins_.push_back(shares);
-    shares += shard_of(section).count;
+    shard_begins_.push_back(shards);
+    shards += section.shard().count;
   }
-  values_ = Buffer(device_, static_cast<size_t>(shares) * size_of(dtype_), "parameters");
-  passing_ = plan_staging(layout_.overlaps_param_gather, [&](size_t section) {
+  values_ = Buffer(device_, static_cast<size_t>(shards) * size_of(dtype_), "parameters");
+  staging_ = plan_staging(layout_.overlaps_param_gather, [&](size_t section) {
     return static_cast<size_t>(sections_[section].count) * size_of(dtype_);
   });
-  for (size_t i = 0; i < passing_memory_.size(); ++i) {
-    if (passing_.bytes[i] > 0)
-      passing_memory_[i] = Buffer(device_, passing_.bytes[i], "parameter bucket");
+  for (size_t i = 0; i < staging_memory_.size(); ++i) {
+    if (staging_.bytes[i] > 0)
+      staging_memory_[i] = Buffer(device_, staging_.bytes[i], "parameter bucket");
   }
 }
 
@@ -159,9 +188,9 @@ size_t ParamStore::section_at(int64_t begin) const {
 }
 
 Tensor ParamStore::staging(const FlatSection& section) const {
-  const size_t at = passing_.begins[section_at(section.begin)];
+  const size_t at = staging_.begins[section_at(section.begin)];
   std::byte* data =
-      passing_memory_[staging_slot(section.bucket, layout_.overlaps_param_gather)].data();
+      staging_memory_[staging_slot(section.bucket, layout_.overlaps_param_gather)].data();
   return tensor_over(data != nullptr ? data + at : nullptr, dtype_, {section.count});
 }
 
@@ -169,7 +198,7 @@ Tensor ParamStore::value_range(int64_t begin, int64_t count) const {
   int64_t at = begin;
   if (is_sharded()) {
     const size_t section = section_at(begin);
-    at = share_begins_[section] + begin - shard_of(sections_[section]).begin;
+    at = shard_begins_[section] + begin - sections_[section].shard().begin;
   }
   std::byte* data = values_.data();
   if (data != nullptr) data += static_cast<size_t>(at) * size_of(dtype_);
@@ -180,7 +209,7 @@ void ParamStore::allocate() {
   BEV_CHECK(flat_.empty(), Internal, "parameters allocated twice");
   place_flat();
   if (is_sharded()) {
-    place_shares();
+    place_shards();
   } else {
     values_ = Buffer(device_, static_cast<size_t>(flat_elements()) * size_of(dtype_), "parameters");
   }
@@ -194,13 +223,6 @@ void ParamStore::allocate() {
     } else {
       place.param->value.data = value_range(place.begin, elements).data;
     }
-  }
-  for (Param& param : params_) {
-    if (param.spec.tied_to.empty()) continue;
-    Param* original = find(param.spec.tied_to);
-    BEV_CHECK(original != nullptr, Internal, "{} is tied to {}, which nobody declared",
-              param.spec.name, param.spec.tied_to);
-    param.value = original->value;
   }
 }
 
@@ -223,20 +245,19 @@ void ParamStore::fill(Param& param, std::byte* data, uint64_t seed, ThreadPool& 
   });
 }
 
-// This rank's share of a parameter whose values are given.
-void ParamStore::put_share(const FlatParam& place, const std::byte* data) {
-  const FlatRange share = shard_of(sections_[section_at(place.begin)]);
-  const int64_t begin = std::max(share.begin, place.begin);
-  const int64_t end = std::min(share.end(), place.begin + place.param->value.shape.elements());
-  if (begin >= end) return;
-  const Tensor to = value_range(begin, end - begin);
-  device_.upload(data + static_cast<size_t>(begin - place.begin) * size_of(dtype_), to.data,
+// Uploads this rank's shard of a parameter whose values are in host memory.
+void ParamStore::put_shard(const FlatParam& place, const std::byte* data) {
+  const FlatRange mine = intersection(section_of(place.begin).shard(),
+                                      {place.begin, place.param->value.shape.elements()});
+  if (mine.count == 0) return;
+  const Tensor to = value_range(mine.begin, mine.count);
+  device_.upload(data + static_cast<size_t>(mine.begin - place.begin) * size_of(dtype_), to.data,
                  bytes_of(to));
 }
 
 void ParamStore::initialize(uint64_t seed) {
   if (values_.data() == nullptr) return;
-  // Drawn on the host, so that a seed means the same weights on every device.
+  // The host draws them, so that a seed gives the same weights on every device.
   const bool on_host = device_.kind() != DeviceKind::Cuda;
   std::optional<ThreadPool> own;
   if (!on_host) own.emplace(std::max(1, static_cast<int>(std::thread::hardware_concurrency())));
@@ -251,7 +272,7 @@ void ParamStore::initialize(uint64_t seed) {
     staged.resize(bytes_of(param.value));
     fill(param, staged.data(), seed, pool);
     if (is_sharded()) {
-      put_share(place, staged.data());
+      put_shard(place, staged.data());
     } else {
       device_.upload(staged.data(), param.value.data, staged.size());
     }
@@ -259,30 +280,24 @@ void ParamStore::initialize(uint64_t seed) {
 }
 
 void ParamStore::begin_gradients() {
-  // Divided gradients pass through memory that is zero whenever a bucket begins.
-  for (Param* param : distinct_)
-    param->grad_started = layout_.zero >= 2 || !param->spec.is_matrix();
+  // Sharded gradients pass through staging memory that is zero whenever a bucket begins.
+  for (Param* param : all_) param->grad_started = layout_.zero >= 2 || !param->spec.is_matrix();
 }
 
-Param* ParamStore::find(const std::string& name) {
-  const auto found = std::find_if(params_.begin(), params_.end(),
-                                  [&](const Param& p) { return p.spec.name == name; });
-  return found == params_.end() ? nullptr : &*found;
+Param* ParamStore::find(std::string_view name) const {
+  const auto found =
+      std::find_if(all_.begin(), all_.end(), [&](const Param* p) { return p->spec.name == name; });
+  return found == all_.end() ? nullptr : *found;
 }
 
 int64_t ParamStore::elements() const {
   int64_t total = 0;
-  for (const Param* param : distinct_) total += param->value.shape.elements();
+  for (const Param* param : all_) total += param->value.shape.elements();
   return total;
 }
 
 int64_t ParamStore::flat_elements() const {
   return flat_.empty() ? 0 : flat_.back().begin + flat_.back().count;
-}
-
-FlatRange ParamStore::shard_of(const FlatRange& section) const {
-  const int64_t count = div_exact(section.count, layout_.data);
-  return {section.begin + grid_.coordinate(rank_, Axis::Data) * count, count};
 }
 
 }  // namespace bev

@@ -38,7 +38,7 @@ Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
     : model_(model),
       device_(model.device),
       env_(model.env),
-      pipeline_(model.groups.pipeline()),
+      pipeline_(model.groups.over({Axis::Pipeline})),
       feed_(device_, sizes.batch, static_cast<size_t>(slots_of(program_for(micros)))),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
@@ -204,7 +204,7 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
     };
     graphs_.run(key, ex.stream, work);
     // What the work leaves behind on the host, where a graph was launched.
-    for (Param* param : model_.params.unique_params()) param->grad_started = true;
+    for (Param* param : model_.params.all()) param->grad_started = true;
   }
 }
 
@@ -224,7 +224,8 @@ LossSum Executor::evaluate(std::span<const HostBatch> batches) {
   run(programs_for(batches.size()).evaluate, {}, batches);
   double sums[2] = {0, 0};
   Exec ex = exec();
-  if (Communicator& all = model_.groups.loss_group(); all.size() > 1) all.all_reduce(ex, env_.loss);
+  Communicator& all = model_.groups.over({Axis::Context, Axis::Data, Axis::Pipeline});
+  if (all.size() > 1) all.all_reduce(ex, env_.loss);
   device_.download(env_.loss.data, sums, sizeof(sums));
   return {.loss = sums[0], .weight = sums[1]};
 }

@@ -10,8 +10,9 @@ RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g)
       groups(g),
       blueprint{c, resolve_model(c)},
       params(d, g.layout(), g.rank(), resolve_dtype(c)),
-      param_gather(params, g.data()),
-      env{.tensor = TensorRegion(g.tensor(), g.layout().sequence), .attention = attention} {
+      param_gather(params, g),
+      env{.tensor = TensorRegion(g.over({Axis::Tensor}), g.layout().sequence),
+          .attention = attention} {
   const ParallelLayout& layout = g.layout();
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const int stage = chunk * layout.pipeline + g.coordinate(Axis::Pipeline);
@@ -56,7 +57,7 @@ std::vector<ParamSpec> model_parameters(const Config& config) {
   const std::unique_ptr<Device> device = make_null_device(anywhere.device);
   const RankModel model(anywhere, *device);
   std::vector<ParamSpec> specs;
-  for (const Param* param : model.params.unique_params()) specs.push_back(param->spec);
+  for (const Param* param : model.params.all()) specs.push_back(param->spec);
   return specs;
 }
 

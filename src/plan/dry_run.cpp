@@ -35,7 +35,7 @@ void add_use(std::vector<MemoryUse>& uses, std::string_view purpose, size_t byte
 
 std::vector<ModuleCount> count_modules(const ParamStore& params) {
   std::vector<ModuleCount> modules;
-  for (const Param* param : params.unique_params()) {
+  for (const Param* param : params.all()) {
     const std::string kind = param_kind(param->spec.name);
     auto found = std::find_if(modules.begin(), modules.end(),
                               [&](const ModuleCount& m) { return m.name == kind; });

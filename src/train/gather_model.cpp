@@ -48,10 +48,12 @@ Config single_rank_config(Config config) {
 std::unique_ptr<RankModel> gather_model(const Config& whole, RankModel& mine, Exec& ex) {
   Communicator& world = mine.groups.world();
   const auto owned = [](const RankModel& model, const Param& param) {
-    return owned_pieces(param.spec, model.params.grid(), model.params.rank());
+    const ParamStore& params = model.params;
+    if (params.shard_index(param.spec.place.grid) != 0) return std::vector<Piece>{};
+    return owned_pieces(param.spec, params.layout(), params.rank());
   };
   if (world.rank() != 0) {
-    for (const Param* param : mine.params.unique_params()) {
+    for (const Param* param : mine.params.all()) {
       mine.param_gather.gather(ex, param->bucket);
       if (owned(mine, *param).empty()) continue;
       world.wait_send(ex, world.send(ex, param->value, 0, Channel::Forward));
@@ -62,7 +64,7 @@ std::unique_ptr<RankModel> gather_model(const Config& whole, RankModel& mine, Ex
   for (int rank = 0; rank < world.size(); ++rank) {
     const Imagined imagined(mine.config, rank);
     std::vector<std::byte> local, all;
-    for (const Param* param : imagined.model.params.unique_params()) {
+    for (const Param* param : imagined.model.params.all()) {
       const std::vector<Piece> pieces = owned(imagined.model, *param);
       if (rank == 0) mine.param_gather.gather(ex, param->bucket);
       if (pieces.empty()) continue;

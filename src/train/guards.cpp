@@ -45,27 +45,35 @@ bool is_common(Communicator& ranks, int64_t here) {
 ReplicaCheck::ReplicaCheck(TrainingState& assembly) : assembly_(assembly) {
   ProcessGroups& groups = assembly.groups;
   const ParallelLayout& layout = groups.layout();
-  Shared over_data{&groups.data(), {}}, over_tensor{&groups.tensor(), {}}, over_ends{nullptr, {}};
+  // Tensor `index` has a copy on every rank of the group.
+  const auto add = [&](Communicator& group, size_t index) {
+    if (group.size() == 1) return;
+    const auto known = std::find_if(shared_.begin(), shared_.end(),
+                                    [&](const Shared& s) { return s.ranks == &group; });
+    Shared& shared = known != shared_.end() ? *known : shared_.emplace_back(Shared{&group, {}});
+    shared.tensors.push_back(index);
+  };
+  // All ranks compare over groups of one kind before those of the next.
+  const std::span<Param* const> params = assembly.params.all();
   if (!assembly.params.is_sharded()) {
-    for (Param* param : assembly.params.unique_params()) {
-      const size_t place = tensors_.size();
+    for (const Param* param : params) {
+      add(groups.over(shard_group(param->spec.place.grid)), tensors_.size());
       tensors_.push_back({param->spec.name, param->value});
-      over_data.tensors.push_back(place);
-      if (!param->spec.cut) over_tensor.tensors.push_back(place);
-      if (sums_over(param->spec, Axis::Pipeline)) over_ends.tensors.push_back(place);
     }
-    if (layout.zero == 0) {
-      for (const Optimizer::State& state : assembly.optimizer->states()) {
-        over_data.tensors.push_back(tensors_.size());
-        tensors_.push_back({std::string(state.name), state.flat});
-      }
+    for (const Optimizer::State& state : assembly.optimizer->states()) {
+      if (layout.zero > 0) break;
+      add(groups.over(shard_group(GridKind::Dense)), tensors_.size());
+      tensors_.push_back({std::string(state.name), state.flat});
+    }
+    for (size_t i = 0; i < params.size(); ++i) {
+      const Placement& place = params[i]->spec.place;
+      if (!place.cut) add(groups.over(GroupKey{place.grid, {Axis::Tensor}}), i);
+    }
+    for (size_t i = 0; i < params.size(); ++i) {
+      const Placement& place = params[i]->spec.place;
+      if (place.is_shared()) add(groups.of_stages(place.stages), i);
     }
   }
-  if (!over_ends.tensors.empty() && layout.pipeline > 1)
-    over_ends.ranks = &groups.embedding_group();
-  for (const Shared& shared : {over_data, over_tensor, over_ends})
-    if (shared.ranks != nullptr && shared.ranks->size() > 1 && !shared.tensors.empty())
-      shared_.push_back(shared);
   memory_ = Buffer(assembly.device, std::max<size_t>(1, tensors_.size()) * sizeof(int64_t),
                    "hashes of weights");
 }

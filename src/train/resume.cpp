@@ -10,8 +10,8 @@
 #include "checkpoint/restore.h"
 #include "config/config_diff.h"
 #include "config/resolve.h"
+#include "convert/checkpoint_weights.h"
 #include "optim/lr_schedule_config.h"
-#include "param/param_spec.h"
 
 namespace bev {
 
@@ -82,8 +82,7 @@ ResumePoints find_resume_points(const CheckpointConfig& c) {
     try {
       const CheckpointReader stored(place.path);
       points.places.push_back(place);
-      const CheckpointReader::Tensor* tokens = stored.find(kTokenTable);
-      if (points.padded_vocab == 0 && tokens != nullptr) points.padded_vocab = tokens->shape[0];
+      if (points.padded_vocab == 0) points.padded_vocab = stored_vocab_rows(stored);
     } catch (const Error& error) {
       if (error.kind != ErrorKind::Data) throw;
       problems += format("\n  {}", error.what());

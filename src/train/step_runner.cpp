@@ -138,7 +138,8 @@ void StepRunner::submit(std::span<const HostBatch> batches) {
   if (is_timed) ticket.trained = TimerEvent(assembly_.device, ex.stream);
 
   const Tensor loss = assembly_.executor.loss();
-  if (Communicator& all = assembly_.groups.loss_group(); all.size() > 1) all.all_reduce(ex, loss);
+  Communicator& all = assembly_.groups.over({Axis::Context, Axis::Data, Axis::Pipeline});
+  if (all.size() > 1) all.all_reduce(ex, loss);
   assembly_.reducer.reduce(ex);
   if (is_timed) ticket.reduced = TimerEvent(assembly_.device, ex.stream);
   assembly_.reducer.squared_norm(ex, norm_squared_);

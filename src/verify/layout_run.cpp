@@ -21,10 +21,16 @@ namespace {
 // Nobody waits longer for another rank.
 constexpr std::chrono::minutes kRankLimit{10};
 
+// The bias of keys: without rotation and QK norm the softmax cancels it, and its gradient is noise.
 FlatRange noise_in(const ParamSpec& spec, const ModelConfig& model) {
   const bool cancels = model.position != PositionKind::Rope && !model.qk_norm;
-  if (!cancels || !spec.name.ends_with("qkv.bias")) return {0, 0};
-  return {spec.parts[0].extent, spec.parts[1].extent};
+  if (!cancels || spec.role != Role::Bias) return {};
+  int64_t begin = 0;
+  for (const Part& part : spec.place.parts) {
+    if (part.name == "k") return {begin, part.extent};
+    begin += part.extent;
+  }
+  return {};
 }
 
 // The tensors of the whole model, filled with zeros.
@@ -33,7 +39,7 @@ std::vector<LogicalTensor> logical_tensors(const Config& config) {
   const std::unique_ptr<Device> device = make_null_device(whole.device);
   const RankModel model(whole, *device);
   std::vector<LogicalTensor> tensors;
-  for (const Param* param : model.params.unique_params()) {
+  for (const Param* param : model.params.all()) {
     const ParamSpec& spec = param->spec;
     const std::vector<double> zeros(static_cast<size_t>(spec.shape.elements()));
     tensors.push_back({spec.name, zeros, zeros, noise_in(spec, config.model)});
@@ -55,13 +61,7 @@ std::vector<double> values_of(Device& device, const ConstTensor& t) {
 
 // The elements that a rank has something to say about.
 FlatRange share_with(const ParamStore& params, const FlatParam& place, bool is_divided) {
-  if (is_divided) {
-    for (const FlatRange& section : params.sections()) {
-      if (place.begin >= section.begin && place.begin < section.begin + section.count)
-        return params.shard_of(section);
-    }
-  }
-  return {0, params.flat_elements()};
+  return is_divided ? params.section_of(place.begin).shard() : FlatRange{0, params.flat_elements()};
 }
 
 // Writes what this rank owns of a tensor into its logical place. `is_divided`: ranks that share the
@@ -69,13 +69,10 @@ FlatRange share_with(const ParamStore& params, const FlatParam& place, bool is_d
 void put_owned(const ParamStore& params, const FlatParam& place, const std::vector<double>& local,
                bool is_divided, std::vector<double>& logical) {
   const ParamSpec& spec = place.param->spec;
-  const ParallelLayout& layout = params.layout();
-  const int of_batch = params.grid().coordinate(params.rank(), Axis::Data);
-  if (!is_divided && of_batch != 0) return;
-  const int rank = params.rank() - of_batch * layout.tensor * layout.context;
+  if (!is_divided && params.shard_index(spec.place.grid) != 0) return;
   const FlatRange share = share_with(params, place, is_divided);
-  visit_runs(owned_pieces(spec, params.grid(), rank), place.param->value.shape, spec.shape,
-             [&](int64_t from, int64_t to, int64_t count) {
+  visit_runs(owned_pieces(spec, params.layout(), params.rank()), place.param->value.shape,
+             spec.shape, [&](int64_t from, int64_t to, int64_t count) {
                const int64_t begin = std::max(share.begin - place.begin, from);
                const int64_t end = std::min(share.end() - place.begin, from + count);
                for (int64_t i = begin; i < end; ++i)
@@ -89,7 +86,7 @@ std::vector<double> gradient_of(const TrainingState& assembly, const FlatParam& 
   if (params.layout().zero < 2) return values_of(assembly.device, place.param->grad);
   std::vector<double> local(static_cast<size_t>(place.param->value.shape.elements()));
   for (const FlatSection& section : params.sections()) {
-    const FlatRange share = params.shard_of(section);
+    const FlatRange share = section.shard();
     const int64_t begin = std::max(share.begin, place.begin);
     const int64_t end = std::min(share.end(), place.begin + static_cast<int64_t>(local.size()));
     if (begin >= end) continue;

@@ -276,7 +276,7 @@ Disturbance flip(int on_rank, int64_t after, bool once) {
   return [=](int rank, const Progress& p, TrainingState& assembly) {
     if (rank != on_rank || p.iteration != after || (once && done->exchange(true))) return;
     Param* param = assembly.params.find("final_norm.weight");
-    if (param == nullptr) param = assembly.params.unique_params().front();
+    if (param == nullptr) param = assembly.params.all().front();
     double value = 0;
     assembly.device.download(param->value.data, &value, sizeof value);
     uint64_t bits = 0;

@@ -92,7 +92,7 @@ TEST_P(CudaStep, FollowsReference) {
   SmallRun reference(GetParam().config);
   std::vector<double> truth = reference.train(1);
   std::map<std::string, std::vector<double>> gradients;
-  for (Param* param : reference.assembly.params.unique_params())
+  for (Param* param : reference.assembly.params.all())
     gradients[param->spec.name] = values_of(param->grad);
   for (const double loss : reference.train(2)) truth.push_back(loss);
   struct Level {
@@ -109,7 +109,7 @@ TEST_P(CudaStep, FollowsReference) {
     // The gradient as it stands carries the loss scale.
     const double scale = level.precision == Precision::F16 ? 256 : 1;
     double worst = 0;
-    for (Param* param : cuda.assembly.params.unique_params()) {
+    for (Param* param : cuda.assembly.params.all()) {
       if (param->spec.name.ends_with("qkv.bias")) continue;
       const std::vector<double> got = values_of(*cuda.device, param->grad);
       const std::vector<double>& want = gradients[param->spec.name];
@@ -239,8 +239,7 @@ TEST(CudaOverflow, FollowsTheRule) {
   constexpr double kLoss[] = {1, 1};
   int skipped = 0, applied = 0;
   for (int i = 0; i < 40; ++i) {
-    const std::vector<double> before =
-        values_of(*run.device, run.assembly.params.unique_params()[0]->value);
+    const std::vector<double> before = values_of(*run.device, run.assembly.params.all()[0]->value);
     const StepResult result = run.stepper.step(run.loader.next());
     decide_update(
         result.applied ? 1 : INFINITY, kLoss,
@@ -251,7 +250,7 @@ TEST(CudaOverflow, FollowsTheRule) {
     EXPECT_NEAR(result.next_lr, decision[kNextRate], 1e-15) << "step " << i;
     (result.applied ? applied : skipped) += 1;
     if (!result.applied) {
-      EXPECT_EQ(before, values_of(*run.device, run.assembly.params.unique_params()[0]->value));
+      EXPECT_EQ(before, values_of(*run.device, run.assembly.params.all()[0]->value));
     }
   }
   EXPECT_GT(skipped, 3);

@@ -33,7 +33,7 @@ TEST(WholeModel, IsGatheredFromEveryLayout) {
         const std::unique_ptr<RankModel> gathered = gather_model(whole, assembly, ex);
         ASSERT_EQ(gathered != nullptr, world.rank() == 0);
         if (!gathered) return;
-        ASSERT_EQ(gathered->params.unique_params().size(), alone.params.unique_params().size());
+        ASSERT_EQ(gathered->params.all().size(), alone.params.all().size());
         EXPECT_TRUE(same_bits(gathered->params, alone.params, &Param::value)) << layout;
       });
     }

@@ -124,7 +124,7 @@ std::vector<NamedValues> ModelRun::forward(const HostBatch& batch) {
 
 std::vector<NamedValues> ModelRun::named(Tensor Param::* tensor) {
   std::vector<NamedValues> all;
-  for (const Param* param : assembly_.params.unique_params()) {
+  for (const Param* param : assembly_.params.all()) {
     for (NamedValues& values : huggingface_values(model_.family, param->spec, param->*tensor,
                                                   *device_, plan_.model.vocab)) {
       all.push_back(std::move(values));
@@ -175,8 +175,8 @@ double ModelRun::clip_coefficient(double grad_norm) {
 
 std::vector<std::string> ModelRun::names(bool decayed) {
   std::vector<std::string> names;
-  for (const Param* param : assembly_.params.unique_params()) {
-    if (param->spec.decay != decayed) continue;
+  for (const Param* param : assembly_.params.all()) {
+    if (param->spec.decays() != decayed) continue;
     for (const NamedValues& values : huggingface_values(model_.family, param->spec, param->value,
                                                         *device_, plan_.model.vocab)) {
       names.push_back(values.name);

@@ -43,12 +43,12 @@ TEST_P(ModelGradient, EqualsFiniteDifferences) {
 
   loss_of(run, batches, 1 / valid);
   std::vector<std::vector<double>> grads;
-  for (Param* param : run.assembly.params.unique_params()) grads.push_back(values_of(param->grad));
+  for (Param* param : run.assembly.params.all()) grads.push_back(values_of(param->grad));
 
   constexpr double kStep = 1e-5;
   double worst = 0;
   for (size_t p = 0; p < grads.size(); ++p) {
-    Param* param = run.assembly.params.unique_params()[p];
+    Param* param = run.assembly.params.all()[p];
     auto* values = reinterpret_cast<double*>(param->value.data);
     double scale = 1e-4;  // entries far below the tensor's largest are rounding in the difference
     for (const double g : grads[p]) scale = std::max(scale, std::abs(g));

@@ -34,7 +34,7 @@ std::vector<double> values_of(Device& device, const ConstTensor& t) {
 
 double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
   double largest = 0;
-  for (Param* param : a.unique_params()) {
+  for (Param* param : a.all()) {
     if (param->spec.name.ends_with("qkv.bias")) continue;
     const std::vector<double> x = values_of(a.device(), (*param).*tensor);
     const std::vector<double> y = values_of(b.device(), (*b.find(param->spec.name)).*tensor);
@@ -49,7 +49,7 @@ double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor) 
 }
 
 bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
-  for (Param* param : a.unique_params()) {
+  for (Param* param : a.all()) {
     const Tensor x = (*param).*tensor;
     const Tensor y = (*b.find(param->spec.name)).*tensor;
     if (bytes_in(a.device(), x) != bytes_in(b.device(), y)) return false;

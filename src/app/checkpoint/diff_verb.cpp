@@ -8,7 +8,7 @@
 #include "app/cli/progress_line.h"
 #include "app/cli/verbs.h"
 #include "base/format.h"
-#include "checkpoint/tensor_comparison.h"
+#include "convert/tensor_comparison.h"
 
 namespace bev::app {
 

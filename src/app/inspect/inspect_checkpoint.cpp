@@ -7,9 +7,9 @@
 #include "app/cli/progress_line.h"
 #include "app/inspect/inspect_verbs.h"
 #include "base/format.h"
-#include "checkpoint/tensor_comparison.h"
 #include "config/parse/field.h"
 #include "config/parse/value.h"
+#include "convert/tensor_comparison.h"
 
 namespace bev::app {
 

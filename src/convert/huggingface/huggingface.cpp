@@ -45,7 +45,7 @@ void load_huggingface(const fs::path& dir, ParamStore& params) {
   load_weights(weights, params);
   weights.check_tied_head();
   // A stage of a pipeline leaves the tensors of the other stages alone.
-  if (params.grid().size(Axis::Pipeline) == 1) weights.check_all_used();
+  if (params.layout().pipeline == 1) weights.check_all_used();
 }
 
 void check_huggingface_output(const fs::path& dir, const Config& config) {
@@ -55,7 +55,7 @@ void check_huggingface_output(const fs::path& dir, const Config& config) {
 
 void save_huggingface(const fs::path& dir, const Config& config, const ParamStore& params) {
   std::vector<ParamSpec> specs;
-  for (const Param* param : params.unique_params()) specs.push_back(param->spec);
+  for (const Param* param : params.all()) specs.push_back(param->spec);
   StoreWeights weights(params);
   write_huggingface(dir, config, specs, weights,
                     {.files = tokenizer_files(tokenizer_spec(config))});

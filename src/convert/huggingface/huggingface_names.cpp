@@ -56,7 +56,7 @@ std::span<const HuggingFaceName> lines_of(HuggingFaceFamily family) {
 // The rows of a part, from the first.
 std::pair<int64_t, int64_t> rows_of_part(const ParamSpec& spec, std::string_view name) {
   int64_t begin = 0;
-  for (const Part& part : spec.parts) {
+  for (const Part& part : spec.place.parts) {
     if (part.name == name) return {begin, part.extent};
     begin += part.extent;
   }
@@ -88,7 +88,7 @@ std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
                        .row_begin = begin,
                        .rows = rows,
                        .transposed = line.transposed && spec.shape.rank() == 2,
-                       .vocabulary = is_vocab_table(spec.name)});
+                       .vocabulary = is_vocab_table(spec.role)});
   }
   BEV_CHECK(!tensors.empty(), Internal, "{} has no name in the family {}", spec.name,
             name_of(family));

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "model/model_spec.h"
 #include "param/param_store.h"
 
 namespace bev {
@@ -67,16 +68,12 @@ std::vector<RowRun> even_runs(int64_t rows, int64_t ranks) {
   return runs;
 }
 
-// How Megatron-LM cuts a parameter.
+// Megatron-LM cuts the same parameters along the same dims.
 enum class CutKind : uint8_t { None, Rows, Columns };
 
-CutKind cut_of(const std::string& kind) {
-  if (kind == "layers.*.attention.out.weight" || kind == "layers.*.mlp.down.weight")
-    return CutKind::Columns;
-  const bool is_cut = kind.starts_with("layers.*.attention.qkv.") ||
-                      kind.starts_with("layers.*.mlp.up.") ||
-                      kind.starts_with("layers.*.mlp.gate_up.") || is_vocab_table(kind);
-  return is_cut ? CutKind::Rows : CutKind::None;
+CutKind cut_of(const ParamSpec& spec) {
+  if (!spec.place.cut) return CutKind::None;
+  return spec.place.cut->dim == 0 ? CutKind::Rows : CutKind::Columns;
 }
 
 std::string with_layer(std::string name, int64_t layer) {
@@ -145,10 +142,10 @@ const MegatronWeights::Ranks& MegatronWeights::ranks_of(const ParamSpec& spec) {
 std::vector<ArrayPatch> MegatronWeights::patches(const ParamSpec& spec) {
   const Ranks& ranks = ranks_of(spec);
   const std::string kind = param_kind(spec.name);
-  const CutKind cut = cut_of(kind);
+  const CutKind cut = cut_of(spec);
   const Rectangle whole = whole_of(spec.shape);
   // The embedding is padded; all ranks have as many rows.
-  const bool is_table = is_vocab_table(spec.name);
+  const bool is_table = is_vocab_table(spec.role);
   const int64_t stored_rows =
       is_table ? whole_of(ranks.front().array->shape).rows * model_.tensor : whole.rows;
   BEV_CHECK(stored_rows >= whole.rows, Data, "{}: {} has {} rows on all ranks, the vocabulary {}",

@@ -112,7 +112,7 @@ TEST(BeamSearch, EndsWhenNobodyWaits) {
 TEST(BeamSearch, FindsNothingWhereNothingIsFinite) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
-  const Tensor weights = model.placed().params.unique_params().front()->value;
+  const Tensor weights = model.placed().params.all().front()->value;
   const std::vector<double> wrong(static_cast<size_t>(weights.shape.elements()), NAN);
   model.device().upload(wrong.data(), weights.data, wrong.size() * sizeof(double));
   InferenceEngine decoder(model, {.rows = 2, .length = 9});

@@ -18,7 +18,7 @@ TEST(Init, FollowsMegatronsRule) {
     TrainingState assembly(model.config, *device, {});
     const double wide = model.config.model.init_std;
     const double narrow = wide / std::sqrt(2.0 * 2);  // two layers
-    for (const Param* param : assembly.params.unique_params()) {
+    for (const Param* param : assembly.params.all()) {
       const std::string& name = param->spec.name;
       const Init& init = param->spec.init;
       const bool writes_residual =
@@ -32,7 +32,7 @@ TEST(Init, FollowsMegatronsRule) {
         EXPECT_DOUBLE_EQ(init.std, writes_residual ? narrow : wide) << name;
       }
       // Weight decay: matrices and embeddings only.
-      EXPECT_EQ(param->spec.decay, param->spec.shape.rank() == 2) << name;
+      EXPECT_EQ(param->spec.decays(), param->spec.shape.rank() == 2) << name;
     }
   }
 }

@@ -15,9 +15,9 @@ struct Model {
   explicit Model(DeviceKind kind, DType dtype)
       : device(make_device(kind, 1)), params(*device, {}, 0, dtype) {
     params.declare({.name = "table", .shape = {5, 3}});
-    params.declare({.name = "norm", .shape = {3}, .decay = false});
+    params.declare({.name = "norm", .shape = {3}, .role = Role::Norm});
     params.declare({.name = "weight", .shape = {3, 40}});
-    params.declare({.name = "bias", .shape = {70}, .decay = false});
+    params.declare({.name = "bias", .shape = {70}, .role = Role::Bias});
     params.allocate();
   }
   std::unique_ptr<Device> device;
@@ -32,7 +32,7 @@ TEST(GradBuffer, StepBeginsWithVectorsAtZeroAndMatricesUntouched) {
   Arena none(*model.device, 0, "none");
   Exec ex{*model.device, model.device->compute_stream(), none, none, none};
   grads.begin_step(ex);
-  for (const Param* param : model.params.unique_params()) {
+  for (const Param* param : model.params.all()) {
     const bool matrix = param->spec.is_matrix();
     for (const double value : test::values_of(param->grad)) EXPECT_EQ(value, matrix ? 7 : 0);
     EXPECT_EQ(param->grad_started, !matrix) << param->spec.name;
@@ -51,7 +51,7 @@ TEST(GradBuffer, BucketsPassThroughTwoMemoriesInTurn) {
     }
     params.allocate();
     const GradBuffer grads(params);
-    const std::span<Param* const> all = params.unique_params();
+    const std::span<Param* const> all = params.all();
     EXPECT_EQ(all[0]->grad.data, all[2]->grad.data);
     EXPECT_EQ(all[0]->grad.data == all[1]->grad.data, !overlaps);
     for (size_t i = 0; i < all.size(); ++i)

@@ -32,6 +32,21 @@ TEST(Grid, PeersDifferAlongTheAskedAxesOnly) {
   }
 }
 
+// The second grid covers the same ranks. Fails when its axes have other strides.
+TEST(Grid, OfExpertsCoversTheSameRanks) {
+  const ParallelLayout layout{
+      .tensor = 2, .context = 1, .data = 8, .pipeline = 2, .expert = 4, .expert_tensor = 2};
+  EXPECT_EQ(layout.expert_data(), 2);
+  const RankGrid dense = layout.grid(), experts = layout.grid(GridKind::Experts);
+  EXPECT_EQ(experts.world(), layout.world());
+  for (int rank = 0; rank < layout.world(); ++rank) {
+    EXPECT_EQ(dense.coordinate(rank, Axis::Pipeline), experts.coordinate(rank, Axis::Pipeline));
+    EXPECT_EQ(experts.coordinate(rank, Axis::Expert), rank / 2 % 4);
+    EXPECT_EQ(experts.peers(rank, {Axis::Data}),
+              (std::vector<int>{rank / 16 * 16 + rank % 8, rank / 16 * 16 + rank % 8 + 8}));
+  }
+}
+
 TEST(Layout, InWords) {
   EXPECT_EQ(describe({}), "1 rank");
   EXPECT_EQ(describe({.tensor = 8, .data = 6, .pipeline = 8, .sequence = true, .zero = 1}),
@@ -43,11 +58,13 @@ TEST(Groups, OfAThousandRanksKnowTheirPlace) {
   const ParallelLayout layout{.tensor = 8, .data = 32, .pipeline = 4};
   PlanningCommunicator world(8 * 32 * 3 + 8 * 5 + 7, layout.world());
   ProcessGroups groups(layout, world);
-  EXPECT_EQ(groups.tensor().rank(), 7);
-  EXPECT_EQ(groups.data().rank(), 5);
-  EXPECT_EQ(groups.pipeline().rank(), 3);
-  EXPECT_EQ(groups.model_parallel().size(), 32);
-  EXPECT_EQ(groups.loss_group().size(), 128);
+  EXPECT_EQ(groups.over({Axis::Tensor}).rank(), 7);
+  EXPECT_EQ(groups.over(shard_group(GridKind::Dense)).rank(), 5);
+  EXPECT_EQ(groups.over({Axis::Pipeline}).rank(), 3);
+  EXPECT_EQ(groups.over({Axis::Context, Axis::Data, Axis::Pipeline}).size(), 128);
+  EXPECT_EQ(&groups.over({Axis::Tensor}), &groups.over({Axis::Tensor}));
+  EXPECT_EQ(groups.of_stages({1, 3}).rank(), 1);
+  EXPECT_EQ(groups.kv_replica_group(4).rank(), 3);
   EXPECT_EQ(groups.sent().total(), 0);
 }
 

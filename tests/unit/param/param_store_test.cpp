@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <numeric>
 
 #include "base/error.h"
 #include "base/format.h"
 #include "ops/make_device.h"
+#include "parallel/process_groups.h"
+#include "support/expect_error.h"
 
 namespace bev {
 namespace {
@@ -16,27 +19,79 @@ namespace {
 ParamSpec fused_qkv() {
   return {.name = "layers.3.attention.qkv.weight",
           .shape = {24, 5},
-          .parts = {{"q", 16, 4}, {"k", 4, 4}, {"v", 4, 4}},
-          .cut = Cut{.dim = 0, .axis = Axis::Tensor}};
+          .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor},
+                    .parts = {{"q", 16, 4}, {"k", 4, 4}, {"v", 4, 4}}}};
 }
 
 // Each rank holds the same heads of q, k and v; with one kv head both ranks hold it.
 TEST(Pieces, FusedPartsAreCutOneByOne) {
-  const RankGrid grid = ParallelLayout{.tensor = 2}.grid();
-  const std::vector<Piece> second = pieces(fused_qkv(), grid, 1);
+  const ParallelLayout layout{.tensor = 2};
+  const std::vector<Piece> second = local_pieces(fused_qkv(), layout, 1);
   ASSERT_EQ(second.size(), 3u);
-  EXPECT_EQ(second[0].logical_begin, 8);
-  EXPECT_EQ(second[0].extent, 8);
-  EXPECT_EQ(second[1].logical_begin, 16);
-  EXPECT_EQ(second[1].local_begin, 8);
-  EXPECT_EQ(second[2].logical_begin, 20);
-  EXPECT_EQ(local_shape(fused_qkv(), grid, 1), (Shape{16, 5}));
+  EXPECT_EQ(second[0].logical, (Rectangle{.row = 8, .rows = 8, .columns = 5}));
+  EXPECT_EQ(second[1].logical, (Rectangle{.row = 16, .rows = 4, .columns = 5}));
+  EXPECT_EQ(second[1].local_row, 8);
+  EXPECT_EQ(second[1].replicas, 2);
+  EXPECT_FALSE(second[1].is_first);
+  EXPECT_EQ(second[2].logical.row, 20);
+  EXPECT_EQ(local_shape(fused_qkv(), layout, 1), (Shape{16, 5}));
+  EXPECT_EQ(owned_pieces(fused_qkv(), layout, 0).size(), 3u);
+  EXPECT_EQ(owned_pieces(fused_qkv(), layout, 1).size(), 1u);
+}
+
+// Fails when columns are cut as rows.
+TEST(Pieces, ColumnsAreCut) {
+  const ParamSpec out{
+      .name = "out", .shape = {5, 24}, .place = {.cut = Cut{.dim = 1, .axis = Axis::Tensor}}};
+  const ParallelLayout layout{.tensor = 3};
+  const std::vector<Piece> pieces = local_pieces(out, layout, 2);
+  ASSERT_EQ(pieces.size(), 1u);
+  EXPECT_EQ(pieces[0].logical, (Rectangle{.column = 16, .rows = 5, .columns = 8}));
+  std::vector<std::vector<int64_t>> runs;
+  visit_runs(pieces, local_shape(out, layout, 2), out.shape,
+             [&](int64_t local, int64_t logical, int64_t count) {
+               runs.push_back({local, logical, count});
+             });
+  ASSERT_EQ(runs.size(), 5u);
+  EXPECT_EQ(runs[1], (std::vector<int64_t>{8, 24 + 16, 8}));
+}
+
+// Every element has one owner in each shard group. Fails when a copy is owned twice or not at all.
+TEST(Pieces, EachElementHasOneOwner) {
+  const ParallelLayout layout{
+      .tensor = 4, .context = 2, .data = 2, .pipeline = 3, .expert = 4, .expert_tensor = 2};
+  const std::vector<ParamSpec> specs{
+      fused_qkv(),
+      {.name = "norm", .shape = {12}},
+      {.name = "table",
+       .shape = {8, 3},
+       .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}, .stages = {1, 2}}},
+      {.name = "expert",
+       .shape = {6, 8},
+       .place = {.grid = GridKind::Experts, .cut = Cut{.dim = 1, .axis = Axis::Tensor}}}};
+  for (const ParamSpec& spec : specs) {
+    const RankGrid grid = layout.grid(spec.place.grid);
+    std::map<std::vector<int>, int64_t> owned;  // elements, by the coordinates of the shard group
+    for (int rank = 0; rank < layout.world(); ++rank) {
+      const int stage = grid.coordinate(rank, Axis::Pipeline);
+      const bool holds = spec.place.is_shared() ? stage > 0 : stage == 1;
+      if (!holds) continue;
+      std::vector<int> shard;
+      for (const Axis axis : {Axis::Context, Axis::Expert, Axis::Data})
+        shard.push_back(grid.coordinate(rank, axis));
+      int64_t& elements = owned[shard];
+      for (const Piece& piece : owned_pieces(spec, layout, rank))
+        elements += piece.logical.elements();
+    }
+    EXPECT_EQ(owned.size(), spec.place.grid == GridKind::Experts ? 8u : 4u) << spec.name;
+    for (const auto& [shard, elements] : owned)
+      EXPECT_EQ(elements, spec.shape.elements()) << spec.name;
+  }
 }
 
 TEST(Pieces, UnitsThatDoNotDivideAreRefusedByName) {
-  const RankGrid grid = ParallelLayout{.tensor = 3}.grid();
   try {
-    pieces(fused_qkv(), grid, 0);
+    local_pieces(fused_qkv(), {.tensor = 3}, 0);
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind, ErrorKind::Usage);
@@ -59,10 +114,9 @@ TEST(Initialize, IsTheSameModelOnEveryLayout) {
     part.initialize(42);
     const auto* local = reinterpret_cast<const double*>(mine.value.data);
     const auto* logical = reinterpret_cast<const double*>(all.value.data);
-    for (const Piece& piece : pieces(fused_qkv(), layout.grid(), rank)) {
-      for (int64_t i = 0; i < piece.extent * 5; ++i) {
-        EXPECT_EQ(local[piece.local_begin * 5 + i], logical[piece.logical_begin * 5 + i]);
-      }
+    for (const Piece& piece : mine.pieces) {
+      for (int64_t i = 0; i < piece.logical.elements(); ++i)
+        EXPECT_EQ(local[piece.local_row * 5 + i], logical[piece.logical.row * 5 + i]);
     }
   }
 }
@@ -88,14 +142,63 @@ TEST(Initialize, HasTheDeclaredSpread) {
   EXPECT_EQ(reinterpret_cast<const float*>(one.value.data)[6], 1.0f);
 }
 
-TEST(Store, TiedParametersShareMemoryAndCountOnce) {
+TEST(Store, ATiedParameterIsDeclaredOnce) {
   const auto device = make_device(DeviceKind::Reference, 1);
   ParamStore store(*device, {}, 0, DType::f64);
-  Param& table = store.declare({.name = "table", .shape = {6, 4}});
-  Param& head = store.declare({.name = "head", .shape = {6, 4}, .tied_to = "table"});
+  const ParamSpec spec{.name = "table", .shape = {6, 4}};
+  Param& table = store.declare_alone(spec);
+  EXPECT_EQ(&store.declare_alone(spec), &table);
   store.allocate();
-  EXPECT_EQ(head.value.data, table.value.data);
   EXPECT_EQ(store.elements(), 24);
+}
+
+// Fails when shards follow Axis::Data while reductions follow Context x Data.
+TEST(Store, AShardGroupIsContextTimesData) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  const ParallelLayout layout{.tensor = 2, .context = 2, .data = 3, .zero = 1};
+  for (int rank = 0; rank < layout.world(); ++rank) {
+    PlanningCommunicator world(rank, layout.world());
+    ProcessGroups groups(layout, world);
+    ParamStore store(*device, layout, rank, DType::f64);
+    store.declare({.name = "weight", .shape = {7, 11}});
+    store.allocate();
+    const FlatSection& section = store.sections().front();
+    const Communicator& group = groups.over(section.group);
+    EXPECT_EQ(group.size(), 6);
+    EXPECT_EQ(section.index, static_cast<size_t>(group.rank()));
+    EXPECT_EQ(section.bounds.size(), 7u);
+    EXPECT_EQ(section.bounds.back(), section.end());
+    EXPECT_EQ(section.shard().begin, section.begin + group.rank() * section.count / 6);
+  }
+}
+
+// Fails when experts are summed over the dense group.
+TEST(Store, ExpertsHaveSectionsOfTheirOwn) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  const ParallelLayout layout{.data = 8, .expert = 4, .zero = 2};
+  for (const int rank : {1, 6}) {
+    ParamStore store(*device, layout, rank, DType::f64);
+    store.declare({.name = "expert", .shape = {7, 11}, .place = {.grid = GridKind::Experts}});
+    store.declare({.name = "norm", .shape = {5}});
+    store.declare({.name = "dense", .shape = {7, 11}});
+    store.allocate();
+    ASSERT_EQ(store.sections().size(), 3u);
+    const FlatSection& experts = store.sections().back();
+    EXPECT_EQ(experts.group, (GroupKey{GridKind::Experts, {Axis::Data}}));
+    EXPECT_EQ(experts.bounds.size(), 3u);
+    EXPECT_EQ(experts.index, rank == 6 ? 1u : 0u);
+    EXPECT_EQ(store.sections().front().bounds.size(), 9u);
+    EXPECT_EQ(&store.section_of(store.flat().back().begin), &experts);
+  }
+}
+
+// Fails when holders may have different bounds.
+TEST(Store, ASharedParameterIsAloneInItsBucket) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  ParamStore store(*device, {.pipeline = 2}, 0, DType::f64);
+  store.declare({.name = "table", .shape = {6, 4}, .place = {.stages = {0, 1}}});
+  store.declare({.name = "other", .shape = {6, 4}});
+  test::expect_error(ErrorKind::Internal, "not alone in its bucket", [&] { store.allocate(); });
 }
 
 TEST(Store, MatricesComeBeforeVectorsInFlatBuffers) {
@@ -117,7 +220,7 @@ TEST(Store, MatricesComeBeforeVectorsInFlatBuffers) {
     EXPECT_EQ(place.param->value.data, store.value_range(place.begin, 1).data);
   }
   EXPECT_EQ(store.flat_elements(), 320);
-  EXPECT_EQ(store.unique_params()[0], &norm);
+  EXPECT_EQ(store.all()[0], &norm);
 }
 
 // Fails when a bucket is gathered over the one before, or where there is only one memory.

@@ -34,7 +34,7 @@ struct Model {
         stage(params, blueprint, {.first = 0, .count = blueprint.shape.layers}) {
     params.allocate();
     params.initialize(seed);
-    for (Param* param : params.unique_params()) {
+    for (Param* param : params.all()) {
       if (param->spec.shape.rank() > 1) continue;
       for (int64_t i = 0; i < param->value.shape.elements(); ++i) {
         set(*param, i,
@@ -358,24 +358,20 @@ TEST(HuggingFace, EachRankReadsItsPieces) {
     config.model.vocab_multiple = 1;  // padded to 30 for two ranks
     Model part(config, DType::f32, 2, layout, rank);
     load_huggingface(dir / "m", part.params);
-    for (Param* param : part.params.unique_params()) {
+    for (Param* param : part.params.all()) {
       const std::vector<double> local = test::values_of(param->value);
       std::vector<double> logical = whole.values(param->spec.name);
       logical.resize(static_cast<size_t>(param->spec.shape.elements()));  // padding: zeros
       const int64_t columns = param->spec.shape.elements() / param->spec.shape[0];
       const int64_t local_columns = param->value.shape.elements() / param->value.shape[0];
-      for (const Piece& piece : pieces(param->spec, layout.grid(), rank)) {
-        for (int64_t i = 0; i < piece.extent; ++i) {
-          const bool rows = piece.dim == 0;
-          const int64_t others = rows ? columns : param->spec.shape[0];
-          for (int64_t k = 0; k < others; ++k) {
-            const int64_t from = rows ? (piece.logical_begin + i) * columns + k
-                                      : k * columns + piece.logical_begin + i;
-            const int64_t to = rows ? (piece.local_begin + i) * local_columns + k
-                                    : k * local_columns + piece.local_begin + i;
-            ASSERT_EQ(local[static_cast<size_t>(to)], logical[static_cast<size_t>(from)])
-                << param->spec.name;
-          }
+      for (const Piece& piece : param->pieces) {
+        const Rectangle& r = piece.logical;
+        for (int64_t i = 0; i < r.elements(); ++i) {
+          const int64_t row = i / r.columns, column = i % r.columns;
+          const int64_t from = (r.row + row) * columns + r.column + column;
+          const int64_t to = (piece.local_row + row) * local_columns + piece.local_column + column;
+          ASSERT_EQ(local[static_cast<size_t>(to)], logical[static_cast<size_t>(from)])
+              << param->spec.name;
         }
       }
     }
@@ -390,7 +386,7 @@ TEST(HuggingFace, ValuesUnderTheirNamesAreWhatTheFileHolds) {
     save_huggingface(dir / "m", config, model.params);
     const SafetensorsReader reader(dir.path() / "m" / "model.safetensors");
     size_t seen = 0;
-    for (const Param* param : model.params.unique_params()) {
+    for (const Param* param : model.params.all()) {
       for (const NamedValues& v :
            huggingface_values(huggingface_family(config), param->spec, param->value, *model.device,
                               config.model.vocab)) {

@@ -1,4 +1,4 @@
-#include "checkpoint/tensor_comparison.h"
+#include "convert/tensor_comparison.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "param/param_spec.h"
+#include "model/model_spec.h"
 #include "tensor/rectangle.h"
 
 namespace bev {
@@ -50,12 +50,10 @@ class Block {
 }  // namespace
 
 bool is_vocabulary_table(std::string_view name) {
-  constexpr std::array<std::string_view, 4> kHuggingFaceTables{
-      "transformer.wte.weight", "wte.weight", "lm_head.weight", "model.embed_tokens.weight"};
-  const auto& tables = kHuggingFaceTables;
-  const auto parameter = parameter_of(name);
-  return is_vocab_table(parameter) ||
-         std::find(tables.begin(), tables.end(), parameter) != tables.end();
+  constexpr std::array<std::string_view, 6> kTables{
+      kTokenTable,  kHeadWeight,      "transformer.wte.weight",
+      "wte.weight", "lm_head.weight", "model.embed_tokens.weight"};
+  return std::find(kTables.begin(), kTables.end(), parameter_of(name)) != kTables.end();
 }
 
 TensorNames match_tensors(const TensorSource& first, const TensorSource& second,

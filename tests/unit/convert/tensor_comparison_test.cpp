@@ -1,4 +1,4 @@
-#include "checkpoint/tensor_comparison.h"
+#include "convert/tensor_comparison.h"
 
 #include <gtest/gtest.h>
 
