@@ -19,7 +19,7 @@ namespace bev {
 
 using Sha256Digest = std::array<std::byte, 32>;
 
-// Of bytes that come piece by piece. A copy goes on from where the original stands.
+// Incremental SHA-256. A copy continues from the state of the original.
 class Sha256 {
  public:
   Sha256();
@@ -28,34 +28,34 @@ class Sha256 {
   Sha256& operator=(const Sha256& other);
 
   void add(std::span<const std::byte> bytes);
-  // Of all that was added; more may follow.
+  // The digest of all bytes added so far; more may follow.
   Sha256Digest digest() const;
 
  private:
   evp_md_ctx_st* context_;
 };
 
-// In lower-case hexadecimal digits.
+// The digest in lower-case hexadecimal digits.
 std::string sha256(std::span<const std::byte> bytes);
 
-// A key of HMAC-SHA-256 (RFC 2104) with the work done that is the same for every message. Copies
-// share it; several threads may sign with it at once.
+// Key of HMAC-SHA-256 (RFC 2104), prepared once for all messages. Copies share it; several threads
+// may sign with it concurrently.
 class HmacKey {
  public:
   explicit HmacKey(std::span<const std::byte> key);
   explicit HmacKey(std::string_view key) : HmacKey(std::as_bytes(std::span(key))) {}
 
-  // Of the parts, one behind the other.
+  // Signs the concatenation of the parts.
   Sha256Digest sign(std::initializer_list<std::span<const std::byte>> parts) const;
 
  private:
   std::shared_ptr<const evp_mac_ctx_st> context_;
 };
 
-// Takes the same time wherever they differ.
+// Compares in constant time.
 bool same_tag(std::span<const std::byte, 32> a, std::span<const std::byte, 32> b);
 
-// Random bytes that nobody can guess.
+// Fills `bytes` with cryptographically secure random bytes.
 void fill_random(std::span<std::byte> bytes);
 
 inline uint64_t random_number() {
@@ -66,7 +66,7 @@ inline uint64_t random_number() {
   return number;
 }
 
-// Sixteen hexadecimal digits.
+// A random name of 16 hexadecimal digits.
 inline std::string random_name() { return format("{:016x}", random_number()); }
 
 }  // namespace bev

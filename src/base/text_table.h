@@ -41,8 +41,10 @@ class TextTable {
   std::string text;  // the rows so far; other lines may be added
 
  private:
+  // The format strings of a number and of a text, each with the layout's characters before the
+  // field. `text` has no precision and type if the field has a precision.
   struct Column {
-    std::string number, text;  // formats of a cell and of the text before it
+    std::string number, text;
   };
   std::vector<Column> columns_;
 };

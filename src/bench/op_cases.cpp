@@ -107,7 +107,7 @@ std::string activation_shape(const CaseOperands& o) { return format("{} x {}", o
 
 }  // namespace
 
-// Plain activations are part of GEMMs, except where they are recomputed.
+// The model fuses ungated activations into GEMMs, except when it recomputes them.
 std::vector<OpCase> activate_cases(const CaseOperands& o) {
   const ops::Activate a{.activation = o.config.model.activation,
                         .x = o.value({o.tokens, o.inner}),
@@ -123,7 +123,7 @@ std::vector<OpCase> activate_backward_cases(const CaseOperands& o) {
   return {{activation_shape(o), [=](Exec& ex) { ops::activate_backward(ex, a); }}};
 }
 
-// The model adds in place; here the sum goes elsewhere, so that it does not grow.
+// The model adds in place; the benchmark writes to another tensor, so that values do not grow.
 std::vector<OpCase> residual_add_cases(const CaseOperands& o) {
   const Shape shape{o.tokens, o.model.width};
   const ops::ResidualAdd plain{
@@ -162,7 +162,7 @@ std::vector<OpCase> embedding_cases(const CaseOperands& o) {
   std::vector<OpCase> cases{{embedding_shape(o, "tokens", m.padded_vocab),
                              [=](Exec& ex) { ops::embedding(ex, tokens); }}};
   if (!learns_positions(o)) return cases;
-  // The model adds these to the tokens'; a table of zeros keeps the sum from growing.
+  // The model adds these to the token embeddings; a table of zeros keeps the sum from growing.
   const ops::Embedding positions{.table = o.filled({m.positions, m.width}, o.dtype, 0),
                                  .ids = o.positions(),
                                  .accumulate = true,
@@ -207,9 +207,9 @@ std::vector<OpCase> softmax_stats_cases(const CaseOperands& o) {
   return {{loss_shape(o), [=](Exec& ex) { ops::softmax_stats(ex, s); }}};
 }
 
-// In place, as in the model: the gradient of a chunk takes the place of its logits. Once with
-// statistics from elsewhere, as where a vocabulary is cut: those of rows with small probabilities,
-// so that the gradient stays small when it is the next logits.
+// In place, as in the model: the gradient of a chunk replaces its logits. A second case has given
+// statistics, as with a sharded vocabulary. They are those of rows with small probabilities, so
+// that the gradient stays small when it becomes the next logits.
 std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
   const Tensor logits = logits_of(o);
   const ops::CrossEntropy c{.logits = logits,

@@ -26,7 +26,7 @@ double process_memory(const std::string& field) {
   return 0;
 }
 
-// Seconds of each of `count` steps. The first one of an asynchronous device is not counted: it
+// Seconds of each of `count` steps. On an asynchronous device, leaves out the first step, which
 // starts from an idle device.
 std::vector<double> time_steps(StepRunner& stepper, DataLoader& loader, bool asynchronous,
                                int64_t count) {
@@ -49,8 +49,8 @@ std::vector<double> time_steps(StepRunner& stepper, DataLoader& loader, bool asy
   return times;
 }
 
-// Where the device works on its own, it is kept busy by a step before: as in training, it then
-// finds its work issued and does not wait for the host.
+// On an asynchronous device, a step before keeps the device busy: as in training, the traced work
+// is issued in time and the device does not wait for the host.
 StepBreakdown trace_step(TrainingState& assembly, StepRunner& stepper, DataLoader& loader) {
   if (assembly.device.is_asynchronous()) stepper.submit(loader.next());
   Trace trace(assembly.device);
@@ -94,13 +94,13 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   std::optional<StepFloor> floor;
   if (options.floor) {
     floor.emplace(*device, config, gemms);
-    AutotuneScope autotune(*device);  // its GEMMs have algorithms of their own
+    AutotuneScope autotune(*device);  // the floor's GEMMs are tuned separately
     floor->time_gemms();
     autotune.finish();
   }
-  // Between measurements of the floor.
+  // Steps between two measurements of the floor.
   const int64_t block = asynchronous ? 6 : 1;
-  if (asynchronous) {  // until plans are made and clocks have risen
+  if (asynchronous) {  // warm-up: makes plans, raises the GPU clocks
     time_steps(stepper, loader, asynchronous, block);
     if (floor) {
       floor->time_gemms();
@@ -119,7 +119,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   }
   result.step = summarize(std::move(steps));
   if (options.breakdown) result.breakdown = trace_step(assembly, stepper, loader);
-  floor.reset();  // its memory
+  floor.reset();  // frees its memory
   result.peak = measure_peak(*device);
   if (options.floor) {
     result.floor =

@@ -1,4 +1,4 @@
-// A parameter put together from arrays of files: each patch of it is a part of one array.
+// Assembles a parameter from arrays of safetensors files: each patch is a part of one array.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@
 
 namespace bev {
 
-// A safetensors file whose arrays are read in parts, without mapping it: what is read costs memory
-// only where the caller has it.
+// A safetensors file whose arrays are read in parts, without mapping it: reading takes little
+// memory besides the caller's buffer.
 
 class ArrayFile {
  public:
@@ -30,12 +30,12 @@ class ArrayFile {
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
   const std::filesystem::path& path() const { return file_.path(); }
 
-  // The type of an array of weights. Data error when it holds whole numbers or is of a type that
-  // this program cannot read.
+  // The type of an array of weights. Data error if it is not a floating-point type that this
+  // program can read.
   DType float_type(const StoredTensor& array) const;
 
-  // A part of an array, converted. Rows in memory are `to_columns` elements apart. REQUIRES: a
-  // floating type; the part lies within the array.
+  // Reads a part of an array and converts it to `dtype`. Rows at `to` are `to_columns` elements
+  // apart. REQUIRES: a floating-point array that contains `where`.
   void read(const StoredTensor& array, const Rectangle& where, DType dtype, std::byte* to,
             int64_t to_columns) const;
 
@@ -52,19 +52,19 @@ struct ArrayPatch {
   Rectangle where;  // in the parameter
   const ArrayFile* file = nullptr;
   const StoredTensor* array = nullptr;
-  int64_t row = 0, column = 0;  // where it begins in the array, or in the array turned
-  bool transposed = false;      // the array is stored turned
+  int64_t row = 0, column = 0;  // begin of the patch in the array, or in its transpose
+  bool transposed = false;      // the array stores the transpose
 };
 
-// The elements of a rectangle of the parameter, converted, row by row without gaps; zeros where
-// there is no patch. REQUIRES: patches do not overlap.
+// Reads a rectangle of the parameter, converted to `dtype`, row by row without gaps; elements
+// without a patch are zero. REQUIRES: patches do not overlap.
 void read_patches(std::span<const ArrayPatch> patches, const Rectangle& where, DType dtype,
                   std::byte* to);
 
-// The type that all patches are stored in. Data error when two differ, naming `parameter`.
+// The common type of all patches. Data error that names `parameter` if two differ.
 DType common_type(std::span<const ArrayPatch> patches, const std::string& parameter);
 
-// Weights whose parameters are put together from arrays of files.
+// Weights whose parameters are assembled from arrays of files.
 class ArrayWeights : public WeightSource {
  public:
   DType dtype_of(const ParamSpec& spec) final { return common_type(patches(spec), spec.name); }
@@ -78,11 +78,11 @@ class ArrayWeights : public WeightSource {
     const StoredTensor* array = nullptr;
   };
 
-  // The parts of the parameter. Data error when one is missing or has another shape.
+  // The patches of a parameter. Data error if one is missing or has another shape.
   virtual std::vector<ArrayPatch> patches(const ParamSpec& spec) = 0;
 };
 
-// Turning a matrix that lies in memory.
+// Transposes a matrix in memory.
 
 // out [columns, rows] = in [rows, columns], elements of `size` bytes.
 void transpose_elements(std::span<const std::byte> in, int64_t rows, int64_t columns, size_t size,

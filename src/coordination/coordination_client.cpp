@@ -17,15 +17,16 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// For the news of an own failure to get on its way.
+// How long abort() waits for the server to announce this rank's failure.
 constexpr milliseconds kAbandonLimit{2000};
 
-// The server sees that a wait is too long, and says for whom; this is for when it does not.
+// How long ask() waits for an answer. The server's own limit passes first, and its error names the
+// missing ranks; this one is for a server that does not answer.
 milliseconds patience(const CoordinationClient::Options& options) {
   return options.limit + std::max(4 * options.heartbeat, milliseconds(2000));
 }
 
-// How long news of a rank that is gone may take, when something else has already noticed.
+// How long fail_with() waits for the server to report a lost rank as the cause.
 milliseconds moment(const CoordinationClient::Options& options) {
   return std::clamp(2 * options.heartbeat, milliseconds(500), milliseconds(3000));
 }
@@ -101,7 +102,7 @@ void CoordinationClient::send(const CoordinationMessage& message) {
     wants_out_ = true;
     wake_.raise();
   } catch (const Error&) {
-    wants_out_ = false;  // the watching thread finds the same, behind what was received before
+    wants_out_ = false;  // the watching thread finds the error, after it has read the pending input
   }
 }
 

@@ -1,5 +1,5 @@
-// The control connection of one rank of a job of many processes: who is there, small agreements,
-// heartbeats, and the news that a rank has failed. Tensors go another way (comm/).
+// Control connection of one rank of a multi-process job: rendezvous, small collectives on the host,
+// heartbeats and failure reports. Tensors use other connections (comm/).
 #pragma once
 
 #include <chrono>
@@ -27,47 +27,48 @@ class CoordinationServer;
 struct CoordinationMessage;
 class SecureConnection;
 
-// Callers send for themselves and wait; a thread receives, sends heartbeats, and calls back without
-// holding the lock.
+// Callers send on their own thread and wait for the answer. A watching thread receives, sends
+// heartbeats, and calls back without holding the lock.
 class CoordinationClient final : public KeyValueStore {
  public:
   struct Options {
     int rank = 0, size = 1;
-    std::string host;  // of the first rank, as it is reached from here
+    std::string host;  // address of the first rank, as seen from here
     int port = 0;
     std::optional<ListenPort> listener;  // of the first rank
-    std::string secret;                  // of the job; who has another is not let in
-    std::string job;       // what else must be the same, such as the number of a restart
-    std::string own_host;  // as others read it in messages
+    std::string secret;                  // the job's secret; ranks with another one are rejected
+    std::string job;                     // must be equal on all ranks; includes the restart number
+    std::string own_host;                // this rank's host name in messages of other ranks
     std::chrono::milliseconds join_limit{std::chrono::minutes(10)};
     std::chrono::milliseconds heartbeat{1000};
-    std::chrono::milliseconds heartbeat_timeout{std::chrono::seconds(30)};  // then the silent one
-                                                                            // is named
-    std::chrono::milliseconds limit{std::chrono::minutes(10)};  // then the job is stopped
-    // Something people should read; from any thread, one line without its end.
+    // After heartbeat_timeout without a heartbeat a warning names the rank; after `limit` the job
+    // is stopped.
+    std::chrono::milliseconds heartbeat_timeout{std::chrono::seconds(30)};
+    std::chrono::milliseconds limit{std::chrono::minutes(10)};
+    // Logs a message for the user: one line without its newline. Called from any thread.
     std::function<void(const std::string&)> log;
-    // The same, of the first rank, which may not be able to say it: called on the second. Empty:
-    // note.
+    // Logs a message about rank 0, which may be unable to print it itself. Called on rank 1; the
+    // other ranks call `log`. Empty: `log`.
     std::function<void(const std::string&)> note_of_first;
-    // A rank has failed. Called once, from the thread that watches, while the one that trains may
-    // be stuck in a collective: it is expected to say so and end the process.
+    // Called once, from the watching thread, when a rank has failed. The training thread may hang
+    // in a collective: the callback is expected to report the failure and end the process.
     std::function<void(const Failure&)> on_failure;
   };
 
-  // The first rank serves; every rank, the first too, connects. Returns when all have joined. A
-  // Comm error names the ranks that have not within join_limit. While it waits, note() says from
-  // time to time for whom.
+  // The first rank runs the server; every rank, including the first, connects to it. Returns when
+  // all ranks have joined. A Comm error names the ranks that have not joined within join_limit.
+  // While it waits, it logs the missing ranks from time to time.
   explicit CoordinationClient(Options options);
-  // Without finish(): the others are told that this rank left early.
+  // Without finish(), the other ranks are notified that this rank left early.
   ~CoordinationClient() override;
 
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
   const RankIdentity& place(int rank) const;
 
-  // All ranks together, in the same order. What each brings, by rank.
+  // Returns the value of every rank, by rank. Collective over all ranks, in the same order.
   std::vector<std::string> all_gather(const std::string& here);
-  // The named ranks together, in the same order. `ranks` ascending, this one among them.
+  // Collective over `ranks`, in the same order. `ranks` is ascending and includes this rank.
   int64_t all_reduce_max(std::span<const int> ranks, int64_t here);
   void barrier(std::span<const int> ranks) { all_reduce_max(ranks, 0); }
 
@@ -75,24 +76,26 @@ class CoordinationClient final : public KeyValueStore {
   std::string get(const std::string& key) override;
 
   Activity& activity() { return activity_; }
-  // Told to the first rank, without waiting.
+  // Sends the times to the first rank, without waiting.
   void report_times(const RankTimes& times);
-  // The latest of every rank, by rank. REQUIRES: rank() == 0.
+  // The latest times of every rank, by rank. REQUIRES: rank() == 0.
   std::vector<RankTimes> times() const;
 
-  // This rank cannot go on: the others are told why. Returns when the news is on its way.
+  // Fails this rank and sends `why` to the others. Returns when the server has announced the
+  // failure, or after 2 s.
   void abort(const std::string& why);
-  // A library says that an exchange has failed, which may be because of a rank that is gone: gives
-  // that news a moment to arrive (on_failure then ends the process), and else abandons and throws a
-  // Comm error with these words.
+  // A communication library has reported an error, perhaps because a rank was lost. Waits a moment
+  // for the server to report that rank (on_failure then ends the process); else calls abort().
+  // Throws a Comm error with `what_happened`.
   [[noreturn]] void fail_with(const std::string& what_happened);
-  // This rank has done its work. Returns when all have, or one has failed, or `limit` has passed.
+  // Reports that this rank has finished. Returns when all ranks have finished, one has failed, or
+  // `limit` has passed.
   void finish();
 
  private:
   using Time = std::chrono::steady_clock::time_point;
   using Lock = std::unique_lock<std::mutex>;
-  // A caller who waits for an answer.
+  // A caller that waits for an answer.
   struct Waiter {
     std::condition_variable answered{};
     std::unique_ptr<CoordinationMessage> answer{};
@@ -107,7 +110,7 @@ class CoordinationClient final : public KeyValueStore {
   CoordinationMessage ask(Lock& lock, uint64_t request, const CoordinationMessage& message);
   bool is_ended() const { return failure_.has_value() || is_finished_; }
 
-  // Of the watching thread.
+  // Called by the watching thread.
   void watch();
   void watch_once();
   void receive();
@@ -125,18 +128,18 @@ class CoordinationClient final : public KeyValueStore {
   EventFd wake_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // the two below
-  std::optional<Failure> failure_;   // of which on_failure() has been told
-  bool is_finished_ = false;         // all have
+  std::condition_variable changed_;  // notified when failure_ or is_finished_ is set
+  std::optional<Failure> failure_;   // set after on_failure() has returned
+  bool is_finished_ = false;         // all ranks have finished
   bool has_abandoned_ = false, has_finished_ = false;
   bool is_stopping_ = false;
-  bool wants_out_ = false;  // the watching thread is to write the rest
+  bool wants_out_ = false;  // the watching thread writes the rest
   uint64_t next_request_ = 0, next_exchange_;
   std::map<uint64_t, Waiter*> waiters_;
   std::map<std::vector<int>, uint32_t> groups_;
 
-  // Its sending half is under the lock; its receiving half belongs to the watching thread, as all
-  // below does.
+  // The lock guards the sending half. The receiving half belongs to the watching thread, as do all
+  // members below.
   std::unique_ptr<SecureConnection> connection_;
   std::vector<std::string> early_messages_;
   bool is_reading_ = true;

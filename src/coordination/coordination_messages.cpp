@@ -6,7 +6,7 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kPlaceBytes = 4 + 8;  // of a place with an empty name
+constexpr size_t kPlaceBytes = 4 + 8;  // encoded size of a rank with an empty host name
 
 auto short_text(auto& text) { return bounded(text, kTextMost); }
 
@@ -56,7 +56,7 @@ void code(auto& coder, Coded<FailedMessage> auto& m) {
 }
 void code(auto&, Coded<AllFinishedMessage> auto&) {}
 
-// What remains to be done when the fields have been read.
+// Completes and validates a message after its fields have been decoded.
 void after_reading(auto&) {}
 void after_reading(JoinedMessage& m) {
   for (size_t rank = 0; rank < m.places.size(); ++rank)

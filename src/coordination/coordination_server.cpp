@@ -17,7 +17,7 @@ constexpr milliseconds kFirstWaitNote{2000}, kNextWaitNote{10000};
 constexpr milliseconds kFarewell{1000};
 constexpr size_t kStrangersLeast = 256;
 
-// A whole job may be strangers at once.
+// Limit of connections that are not admitted yet: all ranks of a job may connect at once.
 size_t strangers_most(int size) { return std::max(kStrangersLeast, static_cast<size_t>(size) * 2); }
 
 }  // namespace
@@ -34,7 +34,7 @@ CoordinationServer::CoordinationServer(Socket listener, const CoordinationClient
       roster_(options_.size, options_.job),
       ranks_(static_cast<size_t>(options_.size)),
       next_note_(started_ + kFirstWaitNote) {
-  // Every rank is one.
+  // Every connection takes a file descriptor.
   if (strangers_most(options_.size) + ranks_.size() > 512) raise_open_file_limit();
   thread_ = std::thread([this] { run(); });
 }

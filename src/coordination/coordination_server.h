@@ -1,5 +1,5 @@
-// The first rank's end of all control connections: lets ranks in, keeps strangers out, and runs the
-// hub.
+// The first rank's end of all control connections: admits ranks, rejects other peers, and runs the
+// JobState.
 #pragma once
 
 #include <atomic>
@@ -19,10 +19,10 @@ namespace bev {
 
 class CoordinationServer final : private PeerServer {
  public:
-  // Serves from a thread of its own. The options and the activity of this process outlive it.
+  // Serves on a dedicated thread. `options` and `activity` must outlive this.
   CoordinationServer(Socket listener, const CoordinationClient::Options& options,
                      const Activity& activity);
-  // What was said last still goes out, as far as it does so quickly.
+  // Sends the pending messages, for at most a second.
   ~CoordinationServer() override;
 
   std::vector<RankTimes> times() const;
@@ -41,12 +41,12 @@ class CoordinationServer final : private PeerServer {
   const Activity& activity_;
   std::atomic<bool> stopped_{false};
   RendezvousRoster roster_;
-  std::shared_ptr<JobState> hub_;  // when all have joined
+  std::shared_ptr<JobState> hub_;  // set when all ranks have joined
   std::vector<Peer*> ranks_;       // by rank
   Time started_ = std::chrono::steady_clock::now(), next_note_;
   bool gave_up_ = false;
-  mutable std::mutex hub_mutex_;  // of the pointer, for times()
-  std::thread thread_;            // all but stopped_ and hub_mutex_ belongs to it
+  mutable std::mutex hub_mutex_;  // guards the pointer hub_, which times() reads
+  std::thread thread_;            // owns all members but stopped_ and hub_mutex_
 };
 
 }  // namespace bev

@@ -14,8 +14,8 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kNamedMost = 8;      // ranks that are named with what they do
-constexpr size_t kGroupsMost = 4096;  // of one rank
+constexpr size_t kNamedMost = 8;      // ranks whose activity an error lists
+constexpr size_t kGroupsMost = 4096;  // per rank
 
 std::vector<int> first_ranks(size_t count) {
   std::vector<int> ranks(count);
@@ -23,7 +23,7 @@ std::vector<int> first_ranks(size_t count) {
   return ranks;
 }
 
-// How long between two looks at the clock is taken for a time in which this process was awake.
+// Longest step of AwakeClock: a longer one means that this process was suspended.
 std::chrono::nanoseconds longest_step(const JobState::Limits& limits) {
   return 2 * limits.heartbeat;
 }
@@ -49,7 +49,8 @@ void JobState::send(int rank, const CoordinationMessage& message) {
   send_(rank, parcel_of(message));
 }
 
-// The process of the first rank may end as soon as it has the news of an end: it is told last.
+// Sends to the first rank last: the server runs in its process, which may exit as soon as it
+// receives the end of the job.
 void JobState::send_all(const CoordinationMessage& message) {
   const Parcel parcel = parcel_of(message);
   for (size_t i = members_.size(); i-- > 0;)
@@ -185,8 +186,8 @@ void JobState::declare(int rank, const std::string& doing, const std::string& wh
   is_failed_ = true;
   const Parcel parcel =
       parcel_of(FailedMessage{{.who = member(rank).place, .doing = cut(doing), .why = cut(why)}});
-  // The one that failed may end when it knows that the others do, and the process of the first rank
-  // when it has the news: they are told last.
+  // Send to the failed rank and the first rank last. The failed rank may exit when it receives
+  // this; the server runs in the process of the first rank, which then exits too.
   for (const Member& each : members_)
     if (!each.is_gone && each.place.rank != rank && each.place.rank != 0)
       send_(each.place.rank, parcel);

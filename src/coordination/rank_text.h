@@ -17,14 +17,14 @@ struct RankIdentity {
 
 struct Failure {
   RankIdentity who;
-  std::string doing;  // what it was doing, as far as known
-  std::string why;    // its own words, or how the others noticed
+  std::string doing;  // its last reported activity
+  std::string why;    // its own message, or how other ranks detected the failure
   // "rank 3 (host b, pid 4711) is gone: its connection closed while all_reduce of 4.2 MB with ranks
   // 1, 3, step 17"
   std::string text() const;
 };
 
-// "rank 3", "ranks 3, 5-7": three or more that follow each other are a range.
+// "rank 3", "ranks 3, 5-7": three or more consecutive ranks become a range.
 std::string ranks_text(std::span<const int> ranks);
 // "rank 3 (host b, pid 4711)"
 std::string place_text(const RankIdentity& place);

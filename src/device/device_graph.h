@@ -1,5 +1,5 @@
-// DeviceGraph: work of a stream, captured once and launched again with the same kernels, arguments
-// and memory. GraphCache: graphs by key.
+// DeviceGraph: the work of a stream, captured once and launched repeatedly with the same kernels,
+// arguments and memory. GraphCache: graphs by key.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@ namespace bev {
 class DeviceGraph {
  public:
   DeviceGraph() = default;  // absent
-  // Captures the work that `issue` issues on the stream, without running it. Absent if it cannot be
-  // captured, for whatever reason: `issue` itself may have thrown.
+  // Captures the work that `issue` issues on the stream, without running it. Absent if the device
+  // cannot capture it or `issue` throws an Error; other exceptions propagate.
   static DeviceGraph capture(Device& device, Stream stream, FunctionRef<void()> issue);
   DeviceGraph(DeviceGraph&& other) noexcept { swap(other); }
   DeviceGraph& operator=(DeviceGraph&& other) noexcept {
@@ -42,18 +42,19 @@ class DeviceGraph {
   uint64_t handle_ = 0;
 };
 
-// Work that repeats and is issued at once, on devices with graphs: hundreds of kernels
-// follow each other without the host, and with smaller gaps.
+// Runs repeated work as graphs on devices that support them: hundreds of kernels are launched
+// without the host, with smaller gaps.
 
-// Equal keys: equal kernels with equal arguments.
+// Work with equal keys must have equal kernels with equal arguments.
 template <class Key>
 class GraphCache {
  public:
-  // Old keys are forgotten when more than `most` are known.
+  // Drops all graphs when more than `most` keys are known.
   GraphCache(Device& device, size_t most) : device_(device), most_(most) {}
 
-  // Runs the work: eagerly at first, which loads what it needs; then captured, then launched.
-  // `work` may be called twice, when it turns out that it cannot be captured.
+  // Runs the work: the first call with a key runs it eagerly, which loads what it needs; the second
+  // captures it; all later ones launch the graph. If a capture fails, `work` is called a second
+  // time, and no work is captured from then on.
   void run(const Key& key, Stream stream, FunctionRef<void()> work) {
     if (!can_capture_) {
       work();

@@ -1,5 +1,5 @@
-// The device side of a Decoder: memory, and the work of its steps. The same on the null device
-// tells how much memory it takes.
+// The device side of an InferenceEngine: memory, and the work of its steps. On the null device it
+// counts the memory that the engine needs.
 #pragma once
 
 #include <deque>
@@ -26,7 +26,7 @@ class InferenceEngine::EngineRunner {
   std::vector<double> score(std::span<const EngineRow> rows) {
     return score(rows, padded(std::ssize(rows), longest_of(rows)));
   }
-  // `ahead`: tokens that the rows lack because the host does not know them yet.
+  // `ahead`: number of tokens of each row that the host does not know yet.
   void decode(std::span<const EngineRow> rows, int64_t ahead);
   std::span<const SampledToken> collect();
   std::vector<float> logits();
@@ -34,7 +34,7 @@ class InferenceEngine::EngineRunner {
   size_t cache_bytes() const { return cache_.bytes(); }
   int64_t graph_launches() const { return prompt_graphs_.launches() + token_graphs_.launches(); }
 
-  // Steps of every kind, once, so that memory is counted or algorithms are found.
+  // Runs steps of all kinds once, to count memory or to autotune.
   void run_all_shapes();
   ArenaSizes peaks() const;
 
@@ -44,16 +44,16 @@ class InferenceEngine::EngineRunner {
     auto operator<=>(const PromptShape&) const = default;
     int64_t tokens() const { return sequences * length; }
   };
-  // How choices are made, on the device.
+  // Sampling options and keys, on the device.
   struct Choice {
     ConstTensor options, keys;
   };
   struct Prompts {
     MicroBatch micro;
-    ConstTensor places;  // in the cache, of each token
-    ConstTensor last;    // token of each prompt
+    ConstTensor places;  // slot of each token in the cache
+    ConstTensor last;    // index of each prompt's last token
   };
-  // A step whose result the host has not seen.
+  // A step whose result the host has not collected.
   struct Issued {
     int64_t rows;
     size_t result;
@@ -66,17 +66,18 @@ class InferenceEngine::EngineRunner {
   int64_t padded_rows(int64_t rows) const;
   Exec exec();
   bool is_last_stage() const { return pipeline_.rank() + 1 == pipeline_.size(); }
-  // Work of equal shapes, as CUDA graphs where that is possible.
+  // Runs `work`, as a CUDA graph per shape if the device can capture it.
   void issue(GraphCache<PromptShape>& graphs, const PromptShape& shape, FunctionRef<void()> work);
 
   Prompts put_prompts(std::span<const EngineRow> rows, const PromptShape& shape);
-  // For `count` rows, of which the first are given.
+  // Uploads the sampling options of `rows`, padded to `count` rows.
   static Choice put_choice(InputUploader& inputs, std::span<const EngineRow> rows, int64_t count,
                            int64_t ahead);
   void put_seen(std::span<const EngineRow> rows);
   void put_tokens(std::span<const EngineRow> rows);
   void pass_stages(Exec& ex, const MicroBatch& micro, const Stage::InferenceOutputs& outputs);
-  // Logits of the rows named, or of all, and the tokens chosen by them, on every rank.
+  // Computes the logits of `logit_rows`, or of all rows, and samples a token from each, on every
+  // rank.
   void choose(Exec& ex, const MicroBatch& micro, ConstTensor logit_rows, int64_t rows,
               const Choice& choice);
   void send_result(int64_t rows);
@@ -89,7 +90,7 @@ class InferenceEngine::EngineRunner {
   Device& device_;
   Communicator& pipeline_;
   EngineLimits limits_;
-  bool pads_;  // to few different shapes, each of which costs once
+  bool pads_;  // pads to a few shapes: each shape is prepared once
   int64_t most_pages_, seen_words_, classes_;
   KvCache cache_;
   KvCacheAttention attention_;

@@ -1,4 +1,4 @@
-// Loss of each token of given sequences, on any ranks; batches and windows of long texts.
+// Per-token losses of given sequences, on any ranks; batches, and windows of long token streams.
 #pragma once
 
 #include <array>
@@ -16,9 +16,9 @@
 
 namespace bev {
 
-// One batch through this rank's part of a model, for the losses of its tokens.
+// Runs one batch through this rank's part of a model and returns the scores of its tokens.
 
-// How well a token was foreseen.
+// The score of one predicted token.
 struct TokenScore {
   double loss = 0;            // nats
   bool is_likeliest = false;  // no other id has a higher logit
@@ -26,23 +26,23 @@ struct TokenScore {
 
 class ScoringPass {
  public:
-  // `tokens`: of the largest batch. `sizes`: peaks() of a dry run with it. The model must outlive
-  // this, and does nothing else while run() is at work.
+  // `tokens`: of the largest batch. `sizes`: peaks() of a dry run with that batch. The model must
+  // outlive this and must not be used otherwise during run().
   ScoringPass(RankModel& model, int64_t tokens, const ArenaSizes& sizes);
 
   bool has_head() const { return next_ < 0; }
-  // All ranks together, with the same batch. The score of each of its targets where the head is;
-  // nothing elsewhere, where it returns when the work is issued.
+  // Collective, with the same batch on all ranks. Ranks with the head return the score of each
+  // target; the others return nothing, as soon as their work is issued.
   std::vector<TokenScore> run(const HostBatch& batch);
-  // Waits until what this rank has sent has arrived. What throws between run() and this must
-  // abandon the pipeline.
+  // Waits until the data that this rank sent has arrived. If something throws between run() and
+  // finish(), the caller must abandon the pipeline.
   void finish();
 
   ArenaSizes peaks() const;
   Exec exec();
 
  private:
-  // What goes to the next stage: while one is on its way, the other is made.
+  // Output for the next stage. There are two: one is sent while the other is computed.
   struct Outgoing {
     Tensor hidden{};
     SendTicket sent{};
@@ -59,28 +59,28 @@ class ScoringPass {
   Buffer loss_;
 };
 
-// Items that are made when they are needed; read() may be called on several threads.
+// Items that are created on demand; read() may be called on several threads.
 struct ScoringItems {
   int64_t count = 0;
   std::function<ScoringItem(int64_t index)> read{};
 };
-// The same items, which must outlive what is returned, those of like length beside each other: a
-// batch is as long as its longest.
+// The given items in order of length, longest first: a batch is as long as its longest item, so
+// that items of a batch should have similar lengths. The given items must outlive the result.
 struct OrderedItems {
   ScoringItems items;
-  std::vector<int64_t> numbers;  // of item i, where it stands in the list that was given
+  std::vector<int64_t> numbers;  // numbers[i]: index of item i in the given list
 };
 OrderedItems ordered_by_length(const std::vector<ScoringItem>& items);
 
 class Scorer {
  public:
-  // Batches are as large as config().train says: an item has at most one id more than a sequence.
-  // All ranks together; the model must outlive this. Usage error where the vocabulary is too small
+  // The batch size is that of model.config().train; an item has at most one id more than a
+  // sequence. Collective; the model must outlive this. Usage error if the vocabulary is too small
   // for the tensor ranks.
   explicit Scorer(LoadedModel& model);
 
-  // The scores of what is scored of each item, in their order; on_done hears how many items are
-  // done. All ranks together with the same items; each gets all the scores.
+  // Passes the scores of each item to `sink`, in the order of the items, and the number of items
+  // done to on_done. Collective, with the same items on all ranks; every rank gets all scores.
   using Sink = FunctionRef<void(int64_t index, std::span<const TokenScore> scores)>;
   void score(
       const ScoringItems& items, Sink sink,
@@ -88,7 +88,7 @@ class Scorer {
 
  private:
   void fill(std::span<const ScoringItem> items);
-  // The scores of all that is scored of the items, one after the other.
+  // The scores of all items, concatenated.
   std::vector<TokenScore> score_together(std::span<const ScoringItem> items);
   void share(std::vector<TokenScore>& scores, size_t count);
 
@@ -101,21 +101,22 @@ class Scorer {
 
 // A stream of tokens cut into windows, so that each token is scored exactly once.
 
-// Tokens by their place; REQUIRES: begin + out.size() <= size. May be read on several threads.
+// Tokens by position. REQUIRES: begin + out.size() <= size. read() may be called on several
+// threads.
 struct TokenStream {
   int64_t size = 0;
   std::function<void(int64_t begin, std::span<int32_t> out)> read{};
 };
-// REQUIRES: the ids outlive it.
+// REQUIRES: `ids` outlives the stream.
 TokenStream stream_of(const std::vector<int32_t>& ids);
-// Some of it.
+// `size` tokens of a stream, from `begin` on.
 TokenStream part_of(const TokenStream& stream, int64_t begin, int64_t size);
-// One behind the other.
+// The concatenation of two streams.
 TokenStream joined(TokenStream first, TokenStream second);
 
-// Windows of `length` tokens; neighbours share `overlap` tokens, which the later one sees but does
-// not score. The first token of all is scored from `before` (the end of another document), or, when
-// that is negative, not at all.
+// Windows of `length` tokens. Adjacent windows share `overlap` tokens, which the later one reads
+// but does not score. The first token of the stream is scored with `before` (the end of another
+// document) as its context, or not at all if `before` is negative.
 class ScoringWindows {
  public:
   // REQUIRES: 0 <= overlap < length, at least one token can be scored.
@@ -125,7 +126,7 @@ class ScoringWindows {
   int64_t scored() const { return stream_.size - shift_; }  // tokens
 
   ScoringItem item(int64_t window) const;
-  // The place in the stream of the first token that the window scores.
+  // The position in the stream of the first token that the window scores.
   int64_t first_place(int64_t window) const;
 
  private:
@@ -134,7 +135,7 @@ class ScoringWindows {
   TokenStream stream_;
   int64_t length_, overlap_;
   int32_t before_;
-  int64_t shift_;  // of the first target, in the stream
+  int64_t shift_;  // position of the first target in the stream
   int64_t windows_;
 };
 

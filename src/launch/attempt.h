@@ -1,4 +1,4 @@
-// One start of all ranks of a machine, until all have ended.
+// One attempt: starts all ranks of a machine and supervises them until all have exited.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,10 @@
 
 namespace bev {
 
-// The signals of a launcher, in the order in which it looks at them.
+// Signals to the launcher, in the order in which it handles them.
 
-// While it lives, signals wait in a descriptor; a reader of our streams that goes away ends
-// nothing.
+// While it exists, signals are queued in a descriptor and SIGPIPE is ignored, so that the launcher
+// survives when the reader of its output exits.
 class SignalQueue {
  public:
   SignalQueue();
@@ -23,12 +23,12 @@ class SignalQueue {
   SignalQueue& operator=(const SignalQueue&) = delete;
 
   int descriptor() const { return descriptor_.get(); }
-  // The signals that were blocked before.
+  // The signal mask before.
   const sigset_t& before() const { return before_; }
-  // 0: none waits.
+  // The next signal; 0: none is pending.
   int next() const;
-  // While no ranks run, who could be asked: the next that asks for the end, SIGUSR1 and SIGUSR2
-  // among them; others are forgotten. 0: none waits.
+  // For use while no ranks run that could handle SIGUSR1 and SIGUSR2: returns the next signal that
+  // asks to stop or is one of these two, and drops all others. 0: none is pending.
   int next_request() const;
 
  private:
@@ -37,30 +37,31 @@ class SignalQueue {
   struct sigaction pipe_before_{};
 };
 
-// SIGINT, SIGTERM and SIGHUP; ranks decide what SIGUSR1 and SIGUSR2 mean.
+// True for SIGINT, SIGTERM and SIGHUP. Ranks decide what SIGUSR1 and SIGUSR2 mean.
 bool asks_for_the_end(int signal);
 
-// What a launcher looks after beside its ranks and its signals.
+// Additional event source in the launcher's poll loop.
 
 class PollSource {
  public:
   virtual ~PollSource() = default;
 
-  // Milliseconds after which it is looked at even when there is nothing to read.
+  // The poll loop calls look() at least once in this many milliseconds.
   static constexpr int kPatience = 1000;
 
-  // Can be read when there is something to look at.
+  // Readable when look() has something to do.
   virtual int descriptor() const = 0;
-  // Does what there is to do, without waiting.
+  // Handles pending events, without waiting.
   virtual void look() = 0;
   // Why the ranks of this machine must end; empty: they need not.
   virtual std::string end_wanted() const = 0;
 };
 
-// Waits for a signal, something of `side`, which may be absent, or some milliseconds, and looks at
-// `side`. Returns a signal that asks for the end, 0 when none does.
+// Waits for a signal, for input of `side` (optional) or for `milliseconds`, then calls
+// side->look(). With `side` it waits at most PollSource::kPatience. Returns
+// SignalQueue::next_request().
 int wait_once(const SignalQueue& signals, PollSource* side, int milliseconds);
-// Waits; returns the signal that ended the wait early, 0 when none did.
+// Waits for `duration`. Returns the signal that ended the wait early; 0: none did.
 int pause(const SignalQueue& signals, std::chrono::milliseconds duration,
           PollSource* side = nullptr);
 
@@ -68,17 +69,17 @@ using LaunchNote = std::function<void(const std::string&)>;
 
 // How the ranks of a machine ended.
 struct AttemptEnd {
-  int code = 0;      // 0, or that of the rank that failed first, 128 + N where signal N killed it
-  int asked_by = 0;  // the signal to the launcher that people ended it with; 0: none
-  bool by_people = false;  // a signal killed a rank that people send and the system does not
+  int code = 0;      // 0, or that of the rank that failed first; 128 + N if signal N killed it
+  int asked_by = 0;  // the signal with which the user stopped the launcher; 0: none
+  bool by_people = false;  // a rank was killed by a signal that users send and the kernel does not
   double seconds = 0;
   std::string words{};   // "rank 1: killed by signal 9 (SIGKILL)"; empty: none failed by itself
-  std::string report{};  // the same with what it said last and how the others ended, some lines
+  std::string report{};  // several lines: `words`, its last output, and how the other ranks ended
 };
 
 class Attempt {
  public:
-  // Starts the ranks. `job`, `signals` and `side`, which may be absent, outlive this.
+  // Starts the ranks. `job`, `signals` and `side` (optional) must outlive this.
   Attempt(const LaunchJob& job, int number, SignalQueue& signals, LaunchNote note,
           PollSource* side = nullptr);
 
@@ -103,7 +104,7 @@ class Attempt {
   SupervisedRanks ranks_;
   Stage stage_ = Stage::Waiting;
   std::optional<double> due_;
-  std::string end_wanted_;  // why, where it is not a rank of this machine that failed
+  std::string end_wanted_;  // why, if `side` asks for the end; else empty
   int asked_by_ = 0;
   double started_, asked_at_ = 0;
 };

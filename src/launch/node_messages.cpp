@@ -7,10 +7,10 @@ namespace bev {
 
 namespace {
 
-// Before the kind of each: nothing that a rank says is taken for a launcher's.
+// The first field of every message, so that a message of a rank is not taken for one of a launcher.
 constexpr uint32_t kMark = 0x4c564542;
 
-// Long texts are cut when they are written.
+// Strings of more than kTextMost bytes are truncated when they are written, and rejected when read.
 std::string short_text(const std::string& text) { return cut(text); }
 BoundedText short_text(std::string& text) { return bounded(text, kTextMost); }
 

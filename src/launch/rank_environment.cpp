@@ -17,12 +17,12 @@ namespace {
 
 constexpr int kMostRanks = 1 << 20;
 constexpr int kLastPort = 65535;
-// What the scripts of Megatron-LM use.
+// The default port of Megatron-LM's scripts.
 constexpr int kUsualPort = 6000;
-// Steps of Slurm that stand for a shell (batch, interactive, extern) are numbered from here on.
+// Slurm numbers the steps of shells (batch, interactive, extern) from here on.
 constexpr uint32_t kFirstShellStep = 0xfffffff0;
 
-// The environment, read strictly. A variable that is set to nothing is not set.
+// Reads the environment strictly. An empty variable is treated as unset.
 class Environment {
  public:
   explicit Environment(const Getenv& getenv) : getenv_(getenv) {}
@@ -54,7 +54,7 @@ struct Named {
   int value;
 };
 
-// The four numbers as one launcher gives them.
+// The four numbers from one launcher.
 struct Numbers {
   Named rank, size, local_rank, local_size;
 };
@@ -79,7 +79,7 @@ void check_numbers(const Numbers& n) {
             n.local_rank.name, n.local_rank.value, n.rank.name, n.rank.value);
 }
 
-// By the launcher, and by Slurm, in whose job another launcher may have been started.
+// Restarts by the launcher, and by Slurm, whose job may run another launcher.
 int64_t launcher_restarts(const Environment& env) {
   const char* name =
       env.has("TORCHELASTIC_RUN_ID") ? "TORCHELASTIC_RESTART_COUNT" : "BEVATRON_RESTART";
@@ -194,8 +194,8 @@ bool is_loopback(std::string_view host) {
   return host == "localhost" || host == "::1" || host.starts_with("127.");
 }
 
-// Which of the ranks of this machine, and of how many; what LOCAL_RANK and LOCAL_WORLD_SIZE leave
-// open follows from where the ranks are.
+// Local rank and local size. If LOCAL_RANK or LOCAL_WORLD_SIZE is unset, the placement of the ranks
+// determines it.
 std::pair<Named, Named> local_numbers(const Environment& env, int rank, int size,
                                       const std::optional<RankEnvironment>& slurm) {
   const auto local_rank = env.rank("LOCAL_RANK"), local_size = env.count("LOCAL_WORLD_SIZE");
@@ -204,7 +204,7 @@ std::pair<Named, Named> local_numbers(const Environment& env, int rank, int size
   std::optional<int> in_all = local_size;
   if (!in_all && is_slurm) in_all = slurm->local_size;
   if (!in_all && is_one_machine) in_all = size;
-  // Nothing at all is said where every machine, such as a pod, has one process.
+  // Neither variable is set if every machine, such as a pod, has one process.
   if (!in_all && !local_rank) in_all = 1;
   BEV_CHECK(in_all.has_value(), Usage,
             "the environment variable LOCAL_RANK is {}, but LOCAL_WORLD_SIZE is not set; legal is "
@@ -262,7 +262,7 @@ RankEnvironment from_variables(const Environment& env,
   return result;
 }
 
-// Whether RANK and WORLD_SIZE, where they are set, are those of the launcher.
+// Whether RANK and WORLD_SIZE, if set, match the launcher's numbers.
 bool agrees(const Environment& env, const RankEnvironment& launcher) {
   return env.rank("RANK").value_or(launcher.rank) == launcher.rank &&
          env.count("WORLD_SIZE").value_or(launcher.size) == launcher.size;
@@ -321,7 +321,8 @@ int64_t restarts_of_job(const Getenv& getenv) {
 
 namespace {
 
-// What ranks must not believe: a launcher above us counts us, not them.
+// Variables that ranks must not inherit: an outer launcher set them for this process, not for its
+// ranks.
 bool is_of_another_launcher(std::string_view variable) {
   constexpr std::array<std::string_view, 6> kPrefixes{
       "OMPI_", "PMIX_", "PMI_", "MPI_LOCALRANK", "MPI_LOCALNRA", "TORCHELASTIC_"};

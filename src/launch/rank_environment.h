@@ -1,5 +1,4 @@
-// What the launcher of a job of many processes says in the environment: read by a rank, set by our
-// launcher.
+// Environment variables of a multi-process job: read by a rank, set by `bevatron launch`.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +16,13 @@ struct RankEnvironment {
   LaunchedBy by{};
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  // on this machine
-  // Where the first rank listens; empty under mpirun, where MPI itself tells.
+  // Where the first rank listens; empty under mpirun, where MPI connects the ranks.
   std::string master_host{};
   int master_port = 0;
   std::string job{};     // the number of the job and of the restart: the same for all ranks
-  int64_t restarts = 0;  // how often the job has been started before this time
-  // Of rank_binding.h: how many GPUs the ranks on this machine share out, the NUMA node of this
-  // one's.
+  int64_t restarts = 0;  // number of times that the job was started before
+  // Set by rank_binding.h: number of GPUs that the ranks on this machine share, and the NUMA node
+  // of this rank's GPU.
   int local_gpus = 0;
   std::optional<int> gpu_node{};
   std::string words{};  // "RANK, WORLD_SIZE and MASTER_ADDR as torchrun sets them"
@@ -31,29 +30,31 @@ struct RankEnvironment {
 
 using Getenv = std::function<const char*(const char*)>;
 
-// The value of an environment variable; empty when it is not set.
+// The value of an environment variable; empty if it is not set.
 inline std::string variable_text(const Getenv& getenv, const char* name) {
   const char* value = getenv(name);
   return value == nullptr ? "" : value;
 }
 
-// In this order: what mpirun of Open MPI, MPICH or Intel MPI sets; RANK and WORLD_SIZE (torchrun, a
-// PyTorchJob of Kubernetes, a script); what srun sets. RANK and WORLD_SIZE that say other numbers
-// than mpirun win when MASTER_ADDR and MASTER_PORT are set too. MASTER_ADDR and MASTER_PORT win
-// over what Slurm implies; without MASTER_PORT it is 6000, as in the scripts of Megatron-LM. Where
-// the agent of torchrun listens on MASTER_PORT, the first rank takes the next port.
+// Reads the variables of a launcher, in this order: mpirun of Open MPI, MPICH or Intel MPI; RANK
+// and WORLD_SIZE (torchrun, a PyTorchJob of Kubernetes, a script); srun. RANK and WORLD_SIZE that
+// contradict mpirun take precedence if MASTER_ADDR and MASTER_PORT are set too. MASTER_ADDR and
+// MASTER_PORT take precedence over the values derived from Slurm's variables. The default port is
+// 6000 for RANK and WORLD_SIZE, as in Megatron-LM's scripts; under srun it depends on job and step.
+// If torchrun's agent listens on MASTER_PORT, the first rank takes the next port.
 //
-// Absent: this process is alone, or the only one of its job. Variables that contradict each other
-// or are no numbers are a Usage error that names them.
+// Absent: this process is alone, or the only one of its job. Usage error that names the variables
+// if they contradict each other or are not numbers.
 std::optional<RankEnvironment> rank_environment(const Getenv& getenv);
 
-// RankEnvironment::restarts, also of a process that is alone: TORCHELASTIC_RESTART_COUNT, or
-// BEVATRON_RESTART, and SLURM_RESTART_COUNT, which counts how often the whole job was queued again.
+// RankEnvironment::restarts, also for a single process: TORCHELASTIC_RESTART_COUNT, or
+// BEVATRON_RESTART, plus SLURM_RESTART_COUNT, the number of times that the whole job was requeued.
 int64_t restarts_of_job(const Getenv& getenv);
 
-// The variables of this process as NAME=VALUE, without what launchers set for those they start.
+// The variables of this process as NAME=VALUE, without those that mpirun, torchrun and `launch` set
+// for the processes they start.
 std::vector<std::string> inherited_variables();
-// What `launch` sets for a rank. node: GROUP_RANK, the number of its machine.
+// The variables that `launch` sets for a rank. `node`: the number of its machine (GROUP_RANK).
 std::vector<std::string> rank_variables(const RankEnvironment& rank, int node,
                                         const std::string& secret);
 

@@ -14,37 +14,39 @@ namespace bev {
 
 struct RankEnd {
   int status = 0;          // as waitpid(2) gives it
-  bool was_asked = false;  // a signal of ours came first
-  size_t order = 0;        // how many had ended before
+  bool was_asked = false;  // the launcher had asked it to end
+  size_t order = 0;        // number of ranks that had ended before
 };
 
 class SupervisedRanks {
  public:
-  // Starts them. Those that run are killed when one cannot be started.
+  // Starts the ranks. If one cannot be started, kills those that run.
   SupervisedRanks(const LaunchJob& job, int attempt, const sigset_t& signals);
   ~SupervisedRanks();
   SupervisedRanks(const SupervisedRanks&) = delete;
   SupervisedRanks& operator=(const SupervisedRanks&) = delete;
 
   bool all_ended() const { return ended_ == ranks_.size(); }
-  // Whether one has ended otherwise than with exit code 0.
+  // Whether a rank has ended otherwise than with exit code 0.
   bool one_failed() const;
-  // Notices which have ended. Does not wait.
+  // Records the ranks that have exited. Does not wait.
   void collect();
-  // To all that run, and what they have started. `is_ours`: how they end now is no news.
+  // Signals all running ranks and their children. is_ours: the launcher asks them to end, so that
+  // their exit is not a failure.
   void send(int signal, bool is_ours);
 
-  // Waits until a stream has something, one of two descriptors can be read (-1: there is none), or
-  // the time has passed; moves output.
+  // Waits until a stream is ready, `signals` or `aside` (-1: none) is readable, or the time has
+  // passed; relays output.
   void wait(int signals, int aside, int milliseconds);
-  // Brings what the ranks wrote last to where it belongs, within a time.
+  // Relays the last output of the ranks, for at most `limit`.
   void drain(std::chrono::milliseconds limit);
 
-  // The local rank that failed first; empty when none did by itself.
+  // The local rank that failed first; a rank with exit code 5 (Comm error) only if no other failed.
+  // Empty if none failed by itself.
   std::optional<size_t> culprit() const;
   const RankEnd& end_of(size_t local_rank) const { return *ranks_[local_rank].end; }
   pid_t process_of(size_t local_rank) const { return ranks_[local_rank].process; }
-  // What it wrote to stderr last, as far as known.
+  // The last lines of its stderr, if known.
   std::vector<std::string> last_words(size_t local_rank) const;
 
  private:
@@ -57,10 +59,10 @@ class SupervisedRanks {
 
   void start(size_t local_rank, int attempt, const sigset_t& signals,
              const std::vector<std::string>& inherited);
-  // What a rank gets as one of its streams.
+  // stdout or stderr of a rank.
   struct Stream {
     int descriptor = -1;
-    Descriptor owner{};            // open where it is to be closed here afterwards
+    Descriptor owner{};            // open if it must be closed after the rank has started
     std::filesystem::path file{};  // empty: none
   };
   Stream open_stream(size_t local_rank, int attempt, bool is_error);
@@ -70,7 +72,7 @@ class SupervisedRanks {
   int port_;
   RelayStream out_, err_;
   std::vector<Rank> ranks_;
-  // Two for each rank, absent where its stream is not relayed.
+  // stdout and stderr of each rank; absent if the stream is not relayed.
   std::vector<std::optional<OutputRelay>> relays_;
   size_t ended_ = 0;
 };

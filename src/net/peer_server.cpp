@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 
 constexpr uint64_t kListenerId = 0, kWakeId = 1, kFirstPeerId = 2;
 constexpr std::chrono::seconds kStrangerLimit{5};
-constexpr int kAcceptedAtOnce = 128;  // then the others have their turn
+constexpr int kAcceptedAtOnce = 128;  // then other connections are served
 
 using Events = std::array<epoll_event, 256>;
 
@@ -69,7 +69,7 @@ void PeerServer::serve(milliseconds most) {
     } else if (const auto found = peers_.find(event.data.u64); found != peers_.end()) {
       Peer& peer = *found->second;
       if ((event.events & EPOLLOUT) != 0) flush(peer);
-      // Errors and ends are found by reading, behind all that was sent before.
+      // Reading finds errors and closed connections, after the data sent before.
       if ((event.events & ~static_cast<uint32_t>(EPOLLOUT)) != 0) read(peer, now);
     }
     settle();
@@ -111,8 +111,8 @@ void PeerServer::accept_some(Time now) {
   }
 }
 
-// The process has no descriptor left: the oldest stranger gives up its own, and the next tick tries
-// again.
+// accept() failed, usually since the process has no descriptor left: closes the oldest peer that is
+// not admitted, and accepts again at the next tick.
 void PeerServer::pause_accepting() {
   make_room();
   epoll_event none{};
@@ -121,7 +121,8 @@ void PeerServer::pause_accepting() {
   is_accepting_ = false;
 }
 
-// Whoever has proved itself is on its way in and stays as long as others can go.
+// Closes the oldest peer that is not admitted; a peer that has completed the handshake only if
+// there is no other.
 void PeerServer::make_room() {
   const auto oldest = [&](bool has_proved) {
     return std::find_if(peers_.begin(), peers_.end(), [&](const auto& entry) {
@@ -147,7 +148,7 @@ void PeerServer::read(Peer& peer, Time now) {
     if (peer.number < 0) flush(peer);
     if (reading == Reading::Closed) break_off(peer, "its connection closed");
   } catch (const Error& error) {
-    // It is told that the secrets differ, if it still listens.
+    // Sends the TLS alert, so that the peer can report that the secrets differ.
     if (peer.number < 0) flush(peer);
     break_off(peer, peer.number >= 0 ? format("its connection broke: {}", error.what())
                                      : std::string(error.what()));
@@ -222,8 +223,8 @@ void PeerServer::hang_up() {
   broken_.clear();
 }
 
-// Closing a connection while something unread lies in it may destroy what was sent last: the peers
-// close first, who have been told to.
+// Closing a connection with unread input may destroy the data sent last. The server therefore
+// closes its sending side and waits until the peers close.
 void PeerServer::farewell(milliseconds most) {
   const Time deadline = steady_clock::now() + most;
   listener_.close();

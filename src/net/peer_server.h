@@ -1,5 +1,5 @@
-// A server of connections whose other ends prove that they know the secret of a job: accepts them,
-// reads, writes, and limits how many may wait, and how long, before they are let in.
+// A server for connections whose peers prove that they know the secret of a job. It accepts, reads
+// and writes, and limits the number of peers that wait for admission and their time.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 
 namespace bev {
 
-// One thread uses it; wake() may be called from any.
+// Used by one thread; wake() may be called from any thread.
 class PeerServer {
  public:
   using Log = std::function<void(const std::string&)>;
@@ -29,34 +29,34 @@ class PeerServer {
     uint64_t id = 0;
     SecureConnection connection;
     std::string from;          // its address
-    Time heard{};              // when it connected; once it was let in: when it last sent something
-    int number = -1;           // of the rank or machine it was let in as; -1: not yet
-    bool was_refused = false;  // it has been told, and is expected to close
-    bool wants_out = false;    // epoll is asked to tell when it can be written
+    Time heard{};              // when it connected; then, by default, when it last sent something
+    int number = -1;           // rank or machine that it was admitted as; -1: not yet
+    bool was_refused = false;  // it was notified and is expected to close
+    bool wants_out = false;    // epoll also waits until it is writable
     std::string broken{};      // why it can no longer be used
   };
   using Peers = std::map<uint64_t, std::unique_ptr<Peer>>;  // oldest first
   struct Limits {
     size_t message_bytes = 0;
-    size_t strangers = 256;  // peers that were not let in yet; of more, the oldest goes
+    size_t strangers = 256;  // maximum of peers not yet admitted; then the oldest is closed
     std::chrono::milliseconds tick{500};
   };
 
   PeerServer(Socket listener, const std::string& secret, const Limits& limits, Log log);
   virtual ~PeerServer() = default;
 
-  // A message of a peer. An Error ends its connection.
+  // Handles a message of a peer. An Error closes the connection.
   virtual void take(Peer& peer, const std::string& bytes, Time now) = 0;
-  // Any bytes of a peer that was let in have come.
+  // Called when bytes of an admitted peer have arrived.
   virtual void heard(Peer& peer, Time now) { peer.heard = now; }
-  // The connection of a peer that was let in is no more; `broken` says why.
+  // Called when the connection of an admitted peer has ended; `broken` gives the reason.
   virtual void lost(const Peer& peer) = 0;
-  // Every Limits::tick.
+  // Called every Limits::tick.
   virtual void tick(Time now) = 0;
 
   // To be polled for input.
   int epoll_descriptor() const { return epoll_.get(); }
-  // Handles what there is; waits for it until the next tick, but no longer than `most`.
+  // Handles pending events; waits for them until the next tick, but no longer than `most`.
   void serve(std::chrono::milliseconds most);
   // Ends the wait of serve().
   void wake() const { wake_.raise(); }
@@ -64,17 +64,17 @@ class PeerServer {
   Peers& peers() { return peers_; }
   const Peers& peers() const { return peers_; }
   void let_in(Peer& peer, int number);
-  // Says so to people and to the peer.
+  // Logs the refusal and sends `parcel` to the peer.
   void refuse(Peer& peer, const std::string& why, Parcel parcel);
   // Never calls lost(): settle() does.
   void send(Peer& peer, Parcel parcel);
-  // The first reason counts.
+  // Marks the connection as broken. Only the first reason is kept.
   void break_off(Peer& peer, const std::string& why);
-  // Forgets the peers that broke off, and calls lost().
+  // Removes the broken peers, and calls lost() for those that were admitted.
   void settle();
-  // Closes everything without a word, so that nobody waits for a server that has failed.
+  // Closes all connections silently, so that peers do not wait for a server that has failed.
   void hang_up();
-  // Sends what is left, then waits until the peers have closed, but no longer than `most`.
+  // Sends the pending messages, then waits until the peers have closed, but no longer than `most`.
   void farewell(std::chrono::milliseconds most);
 
  private:
@@ -92,7 +92,7 @@ class PeerServer {
   EventFd wake_;
   RefusalLog refusals_;
   Peers peers_;
-  std::vector<uint64_t> broken_;  // peers that settle() looks at
+  std::vector<uint64_t> broken_;  // peers that settle() removes
   uint64_t next_id_;
   size_t stranger_count_ = 0;
   bool is_accepting_ = true;

@@ -23,28 +23,28 @@ namespace {
 
 constexpr std::string_view kIdentity = "job";
 constexpr std::array<unsigned char, 2> kCipher{0x13, 0x01};  // TLS_AES_128_GCM_SHA256
-constexpr size_t kHandshakeMost = size_t{16} << 10;          // bytes of one who proves nothing
-constexpr size_t kAhead = size_t{256} << 10;  // bytes that are encrypted before they can be written
+constexpr size_t kHandshakeMost = size_t{16} << 10;          // bytes accepted before authentication
+constexpr size_t kAhead = size_t{256} << 10;                 // bytes encrypted ahead of writing
 constexpr size_t kLengthBytes = 4;
 
-// What the callbacks of OpenSSL need.
+// Data for OpenSSL's callbacks.
 struct Offer {
   Sha256Digest psk;
-  std::string alpn;  // the version, behind its length
+  std::string alpn;  // length byte and version
 };
 
 const Offer& offer_of(const SSL* ssl) { return *static_cast<const Offer*>(SSL_get_app_data(ssl)); }
 
 const unsigned char* chars(const void* bytes) { return static_cast<const unsigned char*>(bytes); }
 
-// HKDF-Expand (RFC 5869) of one block. The same for all versions, so that another version is not
-// taken for another secret.
+// HKDF-Expand (RFC 5869) of one block. It is the same for all versions, so that another version is
+// not reported as another secret.
 Sha256Digest psk_of(const HmacKey& secret) {
   constexpr std::string_view kInfo = "bevatron control connection\x01";
   return secret.sign({std::as_bytes(std::span(kInfo))});
 }
 
-// The pre-shared key as OpenSSL wants it: a session that is resumed.
+// The pre-shared key in the form that OpenSSL needs: a session to resume.
 SSL_SESSION* session_of(SSL* ssl) {
   const Sha256Digest& psk = offer_of(ssl).psk;
   SSL_SESSION* session = SSL_SESSION_new();
@@ -99,7 +99,7 @@ SSL_CTX* context() {
   return made;
 }
 
-// Why a handshake failed, found here or told by the other end.
+// Why a handshake failed: an error found here, or an alert received from the other end.
 const char* handshake_error() {
   switch (ERR_GET_REASON(ERR_peek_error())) {
     case SSL_R_BINDER_DOES_NOT_VERIFY:
@@ -114,7 +114,7 @@ const char* handshake_error() {
 
 }  // namespace
 
-// SSL allows one thread at a time.
+// Only one thread at a time may use `ssl`: `mutex` guards it.
 struct SecureLink::Tls {
   Tls(const HmacKey& secret, std::string_view version)
       : offer{.psk = psk_of(secret),
@@ -145,7 +145,7 @@ SecureLink::SecureLink(LinkRole role, const HmacKey& secret, size_t message_most
     SSL_set_accept_state(tls_->ssl);
   } else {
     SSL_set_connect_state(tls_->ssl);
-    // A server that shows a certificate in place of the key is not believed.
+    // Rejects a server that authenticates with a certificate instead of the key.
     SSL_set_verify(tls_->ssl, SSL_VERIFY_PEER, nullptr);
     shake_hands();
   }
@@ -157,7 +157,7 @@ SecureLink& SecureLink::operator=(SecureLink&&) noexcept = default;
 void SecureLink::receive(std::span<const std::byte> bytes) {
   const std::lock_guard lock(tls_->mutex);
   while (!bytes.empty()) {
-    // One who proves nothing is not listened to for long.
+    // Limits the bytes accepted before the other end has authenticated.
     const size_t most = is_open_ ? size_t{INT_MAX} : kHandshakeMost - handshake_bytes_;
     const size_t taken = std::min(bytes.size(), most);
     BEV_CHECK(BIO_write(tls_->in, bytes.data(), static_cast<int>(taken)) == static_cast<int>(taken),
@@ -256,8 +256,8 @@ std::string_view SecureLink::outgoing() {
 namespace {
 
 constexpr size_t kReadAtOnce = size_t{64} << 10;
-constexpr std::chrono::seconds kHandshakeLimit{5};  // with the connecting before it
-constexpr int kFairShare = 8;                       // reads before others have their turn
+constexpr std::chrono::seconds kHandshakeLimit{5};  // including connecting
+constexpr int kFairShare = 8;                       // reads before other connections are served
 
 bool would_block() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 
@@ -301,11 +301,11 @@ Reading SecureConnection::exchange(SteadyTime until, FunctionRef<void(std::strin
   try {
     return receive(take);
   } catch (const Error&) {
-    // The other end is told that the secrets differ, if it still listens.
+    // Sends the TLS alert, so that the other end can report that the secrets differ.
     try {
       flush();
     } catch (const Error&) {
-      // The first error counts.
+      // Only the first error is reported.
     }
     throw;
   }
@@ -337,7 +337,7 @@ std::unique_ptr<SecureConnection> connect_securely(const std::string& host, int 
     }
   } catch (const Error& error) {
     if (error.kind != ErrorKind::Comm) throw;
-    // Bytes that make no sense will make none later; a connection that breaks may hold next time.
+    // Invalid bytes are a permanent error; a connection that broke may work the next time.
     BEV_CHECK(connection == nullptr || connection->bytes_read() == read, Comm, "{}: {}", failure,
               error.what());
     why = error.what();

@@ -1,7 +1,8 @@
-// One end of a connection that both ends have proved to be of the same job, without the socket:
-// bytes go in and out, messages come out and go in. The bytes are TLS 1.3 with an external
-// pre-shared key made from the secret of the job, always with a fresh key exchange; there are no
-// certificates, tickets or early data. A message is its length (4 bytes, little-endian) and itself.
+// One end of an authenticated connection, without the socket: both ends have proved that they know
+// the secret of the job. It converts messages to bytes for the socket and back. The bytes are TLS
+// 1.3 with an external pre-shared key derived from the secret, always with a fresh key exchange;
+// there are no certificates, tickets or early data. A message is its length (4 bytes,
+// little-endian) and its content.
 #pragma once
 
 #include <chrono>
@@ -21,36 +22,36 @@ namespace bev {
 
 enum class LinkRole : uint8_t { Client, Server };
 
-// Of all that is said on a link; ends of different versions refuse each other.
+// Protocol version of a link. Ends with different versions refuse each other.
 inline constexpr std::string_view kLinkVersion = "bevctl02";
 
-// A message as bytes, the same for all who get it.
+// An encoded message, shared by all its recipients.
 using Parcel = std::shared_ptr<const std::string>;
 
 // Once it is open, one thread may receive while another sends.
 class SecureLink {
  public:
-  // The longest message it takes is of `message_most` bytes.
+  // `message_most`: bytes of the longest message that it accepts.
   SecureLink(LinkRole role, const HmacKey& secret, size_t message_most,
              std::string_view version = kLinkVersion);
   ~SecureLink();
   SecureLink(SecureLink&&) noexcept;
   SecureLink& operator=(SecureLink&&) noexcept;
 
-  // Whether the other end has proved itself.
+  // Whether the other end has authenticated.
   bool is_open() const { return is_open_; }
 
-  // Bytes from the other end. A Comm error says what is wrong with it; the link is of no use then,
-  // but what it still wants to send may be sent.
+  // Takes bytes from the other end. A Comm error describes what is wrong with it. The link is then
+  // unusable, except that outgoing() may still return an alert to send.
   void receive(std::span<const std::byte> bytes);
-  // The next whole message of the other end; a Comm error as above.
+  // The next complete message from the other end. Comm error as in receive().
   std::optional<std::string> next();
 
   // REQUIRES: it is open.
   void send(Parcel message);
-  // What is to be written to the socket now; empty when there is nothing.
+  // The bytes to write to the socket now; empty if there are none.
   std::string_view outgoing();
-  // So much of it was.
+  // Reports that `bytes` of outgoing() were written.
   void written(size_t bytes) { out_at_ += bytes; }
 
  private:
@@ -62,25 +63,25 @@ class SecureLink {
 
   std::unique_ptr<Tls> tls_;
   bool is_open_ = false;
-  // Of the end that receives.
+  // State of the receiving side.
   size_t message_most_, handshake_bytes_ = 0;
   std::string in_;  // decrypted
   size_t in_at_ = 0;
-  // Of the end that sends.
+  // State of the sending side.
   std::deque<Parcel> messages_;
-  size_t message_at_ = 0;  // of the first: bytes that are encrypted, its length among them
+  size_t message_at_ = 0;  // encrypted bytes of the first message, including its length
   std::string out_;
   size_t out_at_ = 0;
 };
 
-// A SecureLink over a socket that does not block.
+// A SecureLink over a non-blocking socket.
 
 enum class Reading : uint8_t {
   Waits,   // nothing more at the moment
-  Closed,  // the other end said that it sends nothing more
+  Closed,  // the other end has closed its sending side
 };
 
-// As with the link: once it is open, one thread may receive while another sends.
+// As with the link, one thread may receive while another sends once it is open.
 class SecureConnection {
  public:
   SecureConnection(Socket socket, LinkRole role, const HmacKey& secret, size_t message_most)
@@ -88,19 +89,21 @@ class SecureConnection {
 
   int descriptor() const { return socket_.get(); }
   bool is_open() const { return link_.is_open(); }
-  // Bytes read so far, of whatever kind.
+  // Bytes read from the socket so far.
   uint64_t bytes_read() const { return bytes_read_; }
 
-  // Reads what there is, but no more than a fair share, and gives whole messages to `take`. A Comm
-  // error says what is wrong with the connection or the other end.
+  // Reads the available bytes, up to a limit per call, and passes complete messages to `take`. A
+  // Comm error describes what is wrong with the connection or the other end.
   Reading receive(FunctionRef<void(std::string message)> take);
 
   void send(Parcel message) { link_.send(std::move(message)); }
-  // Writes what it can, waits for the other end, at most a second and until `until`, and receives.
+  // Writes what the socket accepts, waits for the other end until `until` but at most a second, and
+  // receives.
   Reading exchange(SteadyTime until, FunctionRef<void(std::string message)> take);
-  // Writes what the socket takes at once. False: some is left. A Comm error as above.
+  // Writes what the socket accepts without blocking. False: some bytes are left. Comm error as in
+  // receive().
   bool flush();
-  // Says that nothing more comes from here.
+  // Closes the sending side.
   void close_sending();
 
  private:
@@ -109,15 +112,15 @@ class SecureConnection {
   uint64_t bytes_read_ = 0;
 };
 
-// Connects to a server and shakes hands with it, within 5 s. Null: it may work later; `why` says
-// what failed. A Comm error begins with `failure`: the other end will never be a server with this
-// secret.
+// Connects to a server and completes the handshake, within 5 s and before the deadline. Null: a
+// later attempt may succeed; `why` gives the reason. A Comm error begins with `failure`: the other
+// end will never be a server with this secret.
 std::unique_ptr<SecureConnection> connect_securely(const std::string& host, int port,
                                                    const HmacKey& secret, size_t message_most,
                                                    SteadyTime deadline, const std::string& failure,
                                                    std::string& why);
 
-// Notes about strangers: the first few one by one, then how many.
+// Warnings about rejected connections: the first few individually, then a count.
 
 class RefusalLog {
  public:
@@ -126,7 +129,7 @@ class RefusalLog {
   explicit RefusalLog(std::function<void(const std::string&)> note) : note_(std::move(note)) {}
 
   void refused(const std::string& who, const std::string& why);
-  // From time to time.
+  // Call from time to time: logs the count.
   void tick(Time now);
 
  private:

@@ -8,7 +8,7 @@ namespace bev::ops {
 
 enum class Transpose : uint8_t { No, Yes };
 
-// What happens to the product (+ out when accumulating, + addend) before it is stored.
+// Applied to the sum, op(a) op(b) [+ out] [+ addend], before it is stored.
 enum class Epilogue : uint8_t {
   None,
   Bias,              // + bias
@@ -17,7 +17,7 @@ enum class Epilogue : uint8_t {
   ActivateBackward,  // . * activation'(activation_input)
 };
 
-// What happens to the rows of a before the GEMM: ops::norm, rounded to a's dtype.
+// Norm of the rows of a before the GEMM: as ops::norm, rounded to a's dtype.
 struct FusedNorm {
   NormKind kind{};
   ConstTensor weight{}, bias{};  // [k] of a's dtype; bias as that of Norm
@@ -26,27 +26,26 @@ struct FusedNorm {
   bool present() const { return weight.present(); }
 };
 
-// out = epilogue(op(a) op(b) [+ out] [+ addend]), summed in f32 or better. Backends may round the
-// sum before a bias is added beside an addend. op(a) [m, k], op(b) [k, n], out [m, n]. b and bias
-// are of a's dtype; out is too, or of its accumulation type, and pre_activation and
-// activation_input are of out's.
+// out = epilogue(op(a) op(b) [+ out] [+ addend]), with op(a) [m, k], op(b) [k, n] and out [m, n],
+// summed in f32 or better. With an addend and a bias, backends may round the sum before they add
+// the bias. b and bias have a's dtype; out has it too, or its accumulation type; pre_activation and
+// activation_input have out's dtype.
 struct Matmul {
   ConstTensor a, b;
   Transpose ta = Transpose::No, tb = Transpose::No;
   Tensor out;
   bool accumulate = false;
-  ConstTensor addend{};  // [m, n] of out's dtype, may be absent; not beside accumulate or
-                         // activation
+  ConstTensor addend{};  // [m, n] of out's dtype, optional; not with accumulate or an activation
   Epilogue epilogue = Epilogue::None;
   ConstTensor bias{};              // [n]
   Activation activation{};         // one that is not gated
-  Tensor pre_activation{};         // [m, n], may be absent: receives the argument of the activation
+  Tensor pre_activation{};         // [m, n], optional: receives the argument of the activation
   ConstTensor activation_input{};  // [m, n], for ActivateBackward
-  bool b_is_constant = false;      // nothing on its way writes b or the norm's weight and bias: a
-                                   // backend may read them before what was issued earlier is done
-  FusedNorm norm{};                // may be absent; a is not transposed then
-  Tensor dbias{};  // [m] of the accumulation type, may be absent: the sums of op(a) over k are
-                   // added. A bias gradient then falls out of the weight gradient.
+  bool b_is_constant = false;      // no pending work writes b or the norm's weight and bias: a
+                                   // backend may read them before earlier work is done
+  FusedNorm norm{};                // optional; a must not be transposed then
+  Tensor dbias{};  // [m] of the accumulation type, optional: adds the sums of op(a) over k, so that
+                   // a weight-gradient GEMM also computes the bias gradient
 };
 void matmul(Exec& ex, const Matmul& m);
 

@@ -109,7 +109,8 @@ struct DryRunStep {
   std::unique_ptr<StepRunner> stepper;
 };
 
-// All micro-batches cost the same, so two dry runs tell the cost of any number.
+// All micro-batches cost the same, so that dry runs with one and two determine the cost of any
+// number.
 StepCost extrapolate(const StepCost& one, const StepCost& two, int64_t micros) {
   const auto at = [&](double first, double second) {
     return first + static_cast<double>(micros - 1) * (second - first);
@@ -199,7 +200,8 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   assembly.executor.evaluate({&batch, 1});
   if (options.inference) infer_once(assembly, batch);
 
-  // Where the memory is the host's, the copy that a checkpoint is written from is part of it.
+  // On host devices, the copy that an asynchronous checkpoint is written from is in the same
+  // memory.
   std::optional<HostSnapshot> copy;
   if (!save_folder(config).empty()) {
     plan.checkpoint_bytes = checkpoint_bytes(config);
@@ -210,7 +212,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   plan.memory = dry_step.device->memory();
   add_use(plan.memory, "scratch", plan.arenas.scratch);
   add_use(plan.memory, "recomputation", plan.arenas.recompute);
-  // The dry runs had few micro-batches; how many are in flight follows from the real number.
+  // The dry runs had few micro-batches; the number in flight follows from the real schedule.
   plan.slots = slots_in(config, options);
   plan.memory = memory_with(plan, plan.slots);
   std::erase_if(plan.memory, [](const MemoryUse& use) { return use.bytes == 0; });

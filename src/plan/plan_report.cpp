@@ -88,15 +88,15 @@ Json sent_json(const CommVolume& sent) {
           {"scalars", std::llround(sent.scalars)}};
 }
 
-// Who shares what, where the shown rank sits, the schedule and its bubble.
+// The layout, position and content of the shown rank, and the schedule with its bubble.
 void layout_rows(TextTable& row, const LayoutPlan& plan) {
   row.text += format("layout\n  {}\n  {}\n", describe(plan.shown.layout), place_in_words(plan));
   if (plan.shown.layout.pipeline > 1)
     row("schedule", name_of_choice(plan.schedule), format("bubble {:.1f} %", 100 * plan.bubble));
 }
 
-// A row for each pipeline stage: what its ranks hold and allocate by purpose. Purposes that are
-// nowhere a hundredth of the whole are one column.
+// A row per pipeline stage: what its ranks hold and allocate, by purpose. Purposes below 1 % of the
+// memory of every rank share one column.
 std::string stage_rows(const LayoutPlan& plan) {
   const std::vector<std::string> purposes = main_purposes(plan);
   std::string text = "memory by stage\n";
@@ -121,8 +121,8 @@ std::string stage_rows(const LayoutPlan& plan) {
   return text;
 }
 
-// Bytes that the shown rank sends in a step, by axis, and the most that any sends; axes along which
-// nothing goes are left out.
+// Bytes that the shown rank sends in a step, by axis, and the maximum over all ranks; axes without
+// traffic are left out.
 void sent_rows(TextTable& row, const LayoutPlan& plan) {
   const CommVolume &sent = plan.shown.sent, most = plan.most_sent();
   row.text += format("bytes sent in a step by rank {}, and at most by any\n", plan.shown.rank);

@@ -34,7 +34,7 @@ std::string describe_findings(int64_t iteration, const StepResult& r) {
 
 namespace {
 
-// Whether all ranks bring the same number.
+// Whether `here` is the same on all ranks.
 bool is_common(Communicator& ranks, int64_t here) {
   const int64_t most = ranks.all_reduce_max_host(here), least = -ranks.all_reduce_max_host(-here);
   return most == least;
@@ -79,7 +79,7 @@ ReplicaCheck::ReplicaCheck(TrainingState& assembly) : assembly_(assembly) {
 }
 
 std::vector<int64_t> ReplicaCheck::hashes() {
-  // Parameters may still be on their way.
+  // Parameter gathers may still be in flight.
   assembly_.device.comm_stream().synchronize();
   Exec ex = assembly_.executor.exec();
   std::vector<int64_t> hashes(tensors_.size(), 0);
@@ -90,7 +90,7 @@ std::vector<int64_t> ReplicaCheck::hashes() {
                         .out = tensor_over(memory_.data() + i * sizeof(int64_t), DType::i64, {1})});
   ex.stream.synchronize();
   assembly_.device.download(memory_.data(), hashes.data(), bytes);
-  // A number and its opposite must both be representable.
+  // Clear the sign bit: is_common() negates the hashes.
   for (int64_t& hash : hashes) hash &= INT64_MAX;
   return hashes;
 }
@@ -100,12 +100,12 @@ std::string ReplicaCheck::find_difference() {
   if (world.size() == 1) return "";
   const std::vector<int64_t> hashed = hashes();
   std::string text;
-  // Other ranks take part in each comparison, whatever was found before.
+  // Every comparison is collective: continue after a difference was found.
   for (const Shared& shared : shared_) {
     const std::string found = compare(shared, hashed);
     if (text.empty()) text = found;
   }
-  // The first rank that found something tells the others.
+  // The first rank that found a difference broadcasts it.
   const auto first = static_cast<int>(
       world.size() - 1 -
       world.all_reduce_max_host(text.empty() ? -1 : world.size() - 1 - world.rank()));
@@ -124,7 +124,7 @@ std::string ReplicaCheck::compare(const Shared& shared, const std::vector<int64_
 }
 
 std::string ReplicaCheck::name_ranks(Communicator& ranks, const Hashed& hashed, int64_t hash) {
-  std::map<int64_t, std::vector<int>> holders;  // of each hash, by their number in the world
+  std::map<int64_t, std::vector<int>> holders;  // world ranks by hash
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const bool is_own = rank == ranks.rank();
     const int64_t of_rank = ranks.all_reduce_max_host(is_own ? hash : -1);
@@ -171,7 +171,7 @@ class StepSamples final : public Dataset {
   const SampleRanges& skipped_;
 };
 
-// What cannot be compared counts as larger than all else.
+// Values that are not finite compare as larger than all others.
 double comparable(double value) {
   return std::isfinite(value) ? value : std::numeric_limits<double>::infinity();
 }
@@ -213,8 +213,8 @@ std::string StepDiagnosis::worst_samples(const SubmittedStep& step, const Sample
     const LossSum sum = evaluation.run(samples, first, count);
     return sum.loss / std::max(sum.weight, 1.0);
   };
-  // One by one would take longer than the step where many ranks share a large batch: first the half
-  // that is worse, and of that again.
+  // Evaluating every sample of a large batch would take longer than the step: bisect first, towards
+  // the half with the larger loss.
   int64_t first = 0, count = step.samples();
   while (count > kMostJudged) {
     const int64_t half = count / 2;
@@ -265,7 +265,7 @@ std::string StepDiagnosis::worst_tensor(const SubmittedStep& step, const SampleR
         step.begin, skipped);
     stepper_.recompute(again.next());
   }
-  // Each rank looks at what it counts in the norm.
+  // Each rank checks the gradients that it contributes to the norm.
   Exec ex = assembly_.executor.exec();
   const std::span<const FlatParam> places = assembly_.params.flat();
   const Buffer memory(assembly_.device, places.size() * sizeof(double), "norms of gradients");
@@ -288,7 +288,7 @@ std::string StepDiagnosis::worst_tensor(const SubmittedStep& step, const SampleR
     worst = comparable(squares[i]);
     which = i;
   }
-  // Doubles that are not negative are in the order of their bits.
+  // Non-negative doubles have the order of their bits.
   const auto bits = worst < 0 ? int64_t{-1} : std::bit_cast<int64_t>(worst);
   const int64_t largest = world.all_reduce_max_host(bits);
   if (largest < 0) return "";

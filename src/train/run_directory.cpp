@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The names that AtomicFile and AtomicDirectory give to what they have not finished.
+// The names of unfinished files of AtomicFile and AtomicDirectory.
 bool is_unfinished(const std::string& name) {
   return name.starts_with("config.toml.partial.") || name.starts_with("metrics.jsonl.partial.") ||
          name.starts_with("status.json.partial.") || name.starts_with(".model.partial.");
@@ -25,7 +25,7 @@ bool is_unfinished(const std::string& name) {
 
 void clear_leftovers(const fs::path& folder) {
   std::vector<fs::path> leftovers;
-  std::error_code ignored;  // what cannot be removed is in nobody's way
+  std::error_code ignored;  // leftovers that cannot be removed do no harm
   for (fs::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
        entry.increment(ignored))
     if (is_unfinished(entry->path().filename().string())) leftovers.push_back(entry->path());
@@ -62,8 +62,8 @@ void RunDirectory::prepare(const std::string& config_text) const {
   fs::create_directories(path_, error);
   BEV_CHECK(!error, Data, "cannot make the folder {}: {}", path_.string(), error.message());
   clear_leftovers(path_);
-  // First the metrics: check() takes a configuration without metrics for somebody else's file, and
-  // a run killed between the two must be able to start again.
+  // Create the metrics first: check() refuses to replace a configuration without metrics, and a run
+  // that was killed between the two must be able to restart.
   std::ofstream metrics(metrics_file(), std::ios::app);
   BEV_CHECK(metrics.is_open(), Data, "cannot write {}: {}", metrics_file().string(),
             std::strerror(errno));

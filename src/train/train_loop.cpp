@@ -15,8 +15,8 @@ namespace bev {
 
 namespace {
 
-// Of the whole training. A length in samples counts those that are left, which may be taken by
-// another batch than those before.
+// Iterations of the whole training. If its length is in samples, the remaining samples determine
+// the remaining iterations: their batch size may differ from that of earlier ones.
 int64_t iterations_from(const Config& config, const RunPosition& start) {
   if (config.train.samples == 0) return resolve_iterations(config);
   return start.iteration +
@@ -27,11 +27,11 @@ DataLoader::Position place_of(const RunPosition& position) {
   return {.position = position.data_position, .consumed = position.consumed_samples};
 }
 
-// What is found at every other step would cost more than the steps: a fault that is not handled is
-// looked for again after so many iterations.
+// Diagnosing every bad step would take longer than the steps: the next diagnosis follows after this
+// many iterations.
 constexpr int64_t kExplainInterval = 100;
 
-// Which policy counts for what was found; the strictest where several do.
+// The policy for the findings; the strictest if several apply.
 struct Policy {
   bool stops = false, rolls_back = false, rejects = false;
 };
@@ -55,9 +55,9 @@ Policy policy_of(const GuardConfig& guard, int findings) {
 
 bool is_spike(int findings) { return (findings & (kLossSpike | kNormSpike)) != 0; }
 
-// The requests of one rank, and whether the run ends, as one number: of several the largest counts.
-// What only the first rank is asked for stands first; a signal to another is still there a step
-// later.
+// Packs the requests of one rank and its reason to end the run into one number, of which agree()
+// takes the maximum over the ranks. The requests that only the first rank receives are in the high
+// bits. If they win over a signal to another rank, that signal is still pending at the next step.
 int64_t pack(ExitReason ending, const RunRequests& w) {
   const int64_t files =
       (w.stop ? 8 : 0) | (w.save ? 4 : 0) | (w.evaluate ? 2 : 0) | (w.rate ? 1 : 0);
@@ -115,7 +115,7 @@ std::string TrainLoop::replica_difference() {
 
 void TrainLoop::issue(const TrainObserver& observer, const SubmittedStep& issued,
                       std::span<const HostBatch> batches) {
-  // What ranks begin to exchange at the end of an iteration ends in the next.
+  // Communication that starts at the end of an iteration ends in the next.
   const int64_t first = assembly_.config.log.trace_iteration;
   const int64_t last = first + (assembly_.groups.world().size() > 1 ? 1 : 0);
   if (observer.trace && issued.iteration == first) trace_.emplace(assembly_.device);
@@ -173,7 +173,7 @@ bool TrainLoop::collect(State& course, size_t left) {
     const SubmittedStep issued = course.issued.front();
     course.issued.pop_front();
     report(course, issued, stepper_.collect());
-    // None of those behind it was applied.
+    // None of the later steps was applied.
     if (course.halted) {
       while (stepper_.in_flight() > 0) stepper_.collect();
       course.issued.clear();
@@ -276,7 +276,7 @@ bool TrainLoop::roll_back_to(State& course, int64_t most, const SubmittedStep* b
     position.update.emplace();
     reset_update_state(scaling_from(assembly_.config), position.update->data());
   }
-  // Who asked for another rate has not taken it back.
+  // Keep the learning-rate factor that the user requested.
   (*position.update)[kLrScale] = rate_factor;
   if (bad != nullptr) {
     const int64_t batch = bad->samples();
@@ -311,7 +311,7 @@ std::optional<std::span<const HostBatch>> TrainLoop::read(State& course) {
     unreadable = error.what();
   }
   if (timers_.is_on()) timers_.add("batch-generator", seconds_now() - begun);
-  // The rank that cannot go on, counted from 1.
+  // 1 + the rank that cannot read its data; 0: none.
   const int64_t unable =
       all_reduce_max(unreadable.empty() ? 0 : assembly_.groups.world().rank() + 1);
   if (unable == 0) return batches;
@@ -343,7 +343,7 @@ TrainLoop::Agreed TrainLoop::agree(const TrainObserver& observer, ExitReason her
                              .stop = (files & 8) != 0,
                              .save = (files & 4) != 0,
                              .evaluate = (files & 2) != 0}};
-  // Numbers that are not negative are in the order of their bits.
+  // Non-negative doubles have the order of their bits.
   if ((files & 1) != 0)
     agreed.requests.rate = std::bit_cast<double>(all_reduce_max(
         own.rate && pack(here, own) == packed ? std::bit_cast<int64_t>(*own.rate) : 0));
@@ -433,7 +433,7 @@ TrainSummary TrainLoop::run(const TrainObserver& observer) {
                .place = place_of(start_),
                .saved = start_.iteration};
   if (!assembly_.config.train.skip_train && course.next <= iterations_) {
-    // Whoever wanted an end before the first step has waited long enough.
+    // Honour stop requests that arrived before the first step.
     const int64_t most = assembly_.config.train.exit_samples;
     const bool has_enough = most > 0 && start_.consumed_samples >= most;
     const Agreed agreed = agree(observer, has_enough ? ExitReason::Samples : ExitReason::Complete);
@@ -444,7 +444,7 @@ TrainSummary TrainLoop::run(const TrainObserver& observer) {
     bool goes_on = agreed.ending == ExitReason::Complete;
     while (goes_on && course.next <= iterations_) goes_on = advance(course);
   }
-  // First of all, what has been trained must not be lost.
+  // Save the trained state first.
   if (observer.save && summary.ending != ExitReason::Corruption &&
       course.saved != summary.iterations) {
     const std::string difference =
@@ -463,7 +463,7 @@ TrainSummary TrainLoop::run(const TrainObserver& observer) {
   if (summary.ending == ExitReason::Complete) validate(course, true);
   if (assembly_.config.train.skip_train && summary.ending == ExitReason::Complete)
     summary.ending = ExitReason::Evaluated;
-  // A request to stop that comes now is acknowledged; the next run must not find it.
+  // Acknowledge a stop request that arrives now, so that the next run does not find it.
   if (observer.acknowledge && observer.poll_requests().stop)
     observer.acknowledge({.stop = true}, summary.iterations);
   return summary;
@@ -506,7 +506,8 @@ bool TrainLoop::validate(State& course, bool at_end) {
     if (timers_.is_on()) timers_.add("evaluate", seconds_now() - begun);
     return true;
   } catch (const Error& error) {
-    // What was trained must not be lost; but others may wait for this rank in the validation.
+    // End the run, so that it saves the trained state. With several ranks throw: others may wait in
+    // the validation.
     if (error.kind != ErrorKind::Data || assembly_.groups.world().size() > 1) throw;
     summary.ending = ExitReason::BadData;
     summary.reason = error.what();
@@ -522,12 +523,12 @@ std::optional<double> TrainLoop::evaluate(const HeldSamples& held, std::string_v
   const double start = seconds_now();
   const int64_t samples =
       wanted > held.count / batch_.global_batch ? held.count : wanted * batch_.global_batch;
-  // As a function of the iteration, so that a run that was interrupted asks for the same.
+  // A function of the iteration, so that a resumed run evaluates the same samples.
   const EvalConfig& eval = assembly_.config.eval;
   const int64_t done = eval.interval > 0 ? iteration / eval.interval - (at_end ? 0 : 1) : 0;
   const bool is_test = &held == &data_.test;
   const int64_t first = held.goes_on && !is_test ? std::max<int64_t>(0, done) * samples : 0;
-  // A validation can take longer than whoever sent a signal waits.
+  // Poll: a validation can take longer than the sender of a signal waits.
   const auto goes_on = [&] {
     const RunRequests requests = observer.poll_requests();
     return all_reduce_max(requests.signal != 0 || requests.stop ? 1 : 0) == 0;

@@ -1,4 +1,4 @@
-// The lines of the golden runner: one per case, and the sum at the end.
+// Report of the golden runner: one line per case, and a summary.
 #pragma once
 
 #include <functional>
@@ -8,7 +8,7 @@
 
 namespace bev::golden {
 
-// What the report names instead of a device when none is used.
+// The device name in the report of a case that uses no device.
 inline constexpr const char* kHost = "host";
 inline constexpr const char* kNotYet = "not in this version";
 
@@ -23,10 +23,10 @@ class Report {
   void fail(const std::string& name, std::string_view device, std::string_view why);
   void skip(const std::string& name, std::string_view why);
 
-  // Runs the body; what it throws is one failed case.
+  // Runs the body; an exception is reported as one failed case.
   void guarded(const std::string& name, std::string_view device, const std::function<void()>& body);
 
-  // Prints the sum and returns the exit code.
+  // Prints the summary and returns the exit code.
   int finish() const;
 
  private:

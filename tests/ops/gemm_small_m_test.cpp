@@ -1,4 +1,4 @@
-// GEMMs of a few rows with a matrix that is read once, as generation has them. Every test names
+// Small-M and medium-M GEMMs with a matrix that is read once, as in generation. Every test names
 // the fault that makes it fail.
 #include <gtest/gtest.h>
 
@@ -27,7 +27,7 @@ struct SmallMProblem {
                  static_cast<int>(epilogue), name_of_choice(activation), addend, keeps_argument,
                  static_cast<int>(out));
   }
-  // Elements of the GEMM are of size 1 whatever k.
+  // Scales b so that the results are of order 1 for every k.
   void operator()(Trial& run) const {
     const double scale = 1 / std::sqrt(static_cast<double>(k));
     const bool has_bias = epilogue == Epilogue::Bias || epilogue == Epilogue::BiasActivate;
@@ -61,7 +61,8 @@ void all_sizes(CheckSmallM agree) {
 TEST(SmallMProblem, CpuAgreesAtAllSizes) { all_sizes(small_m_on_cpu); }
 TEST(SmallMProblem, CudaAgreesAtAllSizes) { all_sizes(small_m_on_cuda); }
 
-// Fails when a bias or an addend goes to another row, or what is kept is the activated value.
+// Fails when a bias or an addend is added to another row, or pre_activation receives the activated
+// value.
 void every_small_m_epilogue(CheckSmallM agree) {
   for (const int64_t m : {1, 5, 12, 40}) {
     agree({.m = m, .n = 70, .k = 72, .epilogue = Epilogue::Bias});
@@ -86,8 +87,8 @@ void every_small_m_epilogue(CheckSmallM agree) {
 TEST(SmallMProblem, CpuAgreesOnEveryEpilogue) { every_small_m_epilogue(small_m_on_cpu); }
 TEST(SmallMProblem, CudaAgreesOnEveryEpilogue) { every_small_m_epilogue(small_m_on_cuda); }
 
-// Fails when the shares of a long sum, or the blocks of a wide result, overlap. One reference for
-// all types: it takes long.
+// Fails when the parts of a long sum, or the blocks of a wide result, overlap. Uses one reference
+// for all types, since computing it takes long.
 TEST(SmallMProblem, CudaAgreesAtShapesOfModels) {
   for (const int64_t m : {1, 4, 16, 50}) {
     for (const auto& [n, k] :
@@ -100,8 +101,9 @@ TEST(SmallMProblem, CudaAgreesAtShapesOfModels) {
   expect_cuda_agrees(vocabulary.name(), vocabulary, Storage::Alike);
 }
 
-// Rows that are normalised on the way. Fails when a row is measured by another one, by a part of
-// it, or not centred where it should be. The mean is far from 0, as sums of squares would not bear.
+// Fused norm. Fails when a row is normalised with the statistics of another row or of a part of it,
+// or is not centred although it should be. The mean is far from 0, where computing the variance
+// from sums of squares would fail.
 struct NormedRows {
   int64_t m, n, k;
   NormKind kind;
@@ -144,8 +146,8 @@ TEST(SmallMProblem, CudaAgreesOnNormedRows) {
   normed_rows([](const NormedRows& c) { expect_cuda_agrees(c.name(), c); });
 }
 
-// GEMMs that follow each other, of which each reads what the last has written; all operands are
-// in place before the first. Fails when one begins to read before the last is done.
+// A chain of GEMMs, each of which reads the result of the previous one; all weights are in memory
+// before the first. Fails when a GEMM starts to read before the previous one is done.
 struct Chain {
   int64_t rows, width;
   bool normed = false;
@@ -178,7 +180,7 @@ struct Chain {
   }
 };
 
-// Small ones are over before the next begins: these fill the GPU, and are of all kinds of kernels.
+// Small GEMMs end before the next one begins: these fill the GPU, and use all kinds of kernels.
 template <class Agree>
 void chains(Agree agree) {
   agree(Chain{.rows = 2, .width = 1600});
@@ -194,8 +196,8 @@ TEST(SmallMProblem, CudaAgreesOnAChain) {
   chains([](const Chain& c) { expect_cuda_agrees(c.name(), c, Storage::Alike); });
 }
 
-// Fails when the GEMMs of generation are left to the library, or those of training taken from
-// it. Some dozens of rows are ours on Hopper only.
+// Fails when a GEMM of generation goes to cuBLASLt, or one of training does not. Medium-M GEMMs
+// have a custom kernel on Hopper only.
 TEST(SmallMProblem, CudaNotesWhatServes) {
   if (no_gpu()) return;
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cuda, 1);

@@ -19,10 +19,11 @@
 
 namespace bev::test {
 
-// What a tensor is made of: the storage type of the run, its accumulation type, or a fixed type.
+// The element type of a tensor: the storage type of the run, its accumulation type, or a fixed
+// type.
 enum class Element : uint8_t { Value, Sum, F32, F64 };
 
-// Where the elements lie: `skew` elements after an aligned address, `gap` elements between rows.
+// Where the elements are: `skew` elements after an aligned address, `gap` elements between rows.
 struct Placement {
   int64_t gap = 0;
   int64_t skew = 0;
@@ -42,7 +43,7 @@ struct TrialSpec {
   DType exact_in = DType::f64;  // draws are rounded so that this type holds them exactly
   Placement placement{};
   bool deterministic = false;  // cuda: the device promises the same bits
-  bool tuned = false;          // cuda: a device of its own, which autotunes
+  bool tuned = false;          // cuda: a separate device, which autotunes
 };
 
 struct Draw {
@@ -84,8 +85,8 @@ class Trial {
   // The same draws in f64 on the reference device: for arguments that come from another op.
   Trial truth() const;
 
-  // An operand that is only read: drawn from a normal distribution, or stated. That an op leaves it
-  // alone is checked.
+  // An operand that is only read: drawn from a normal distribution, or given. The harness checks
+  // that the op does not write it.
   ConstTensor input(const char* name, const Shape& shape, Element element = Element::Value,
                     Draw draw = {});
   ConstTensor given(const Shape& shape, std::span<const double> values,

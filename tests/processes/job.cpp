@@ -33,8 +33,9 @@ std::string whole_file(const std::filesystem::path& path) {
   return text.str();
 }
 
-// Nobody listens there at the moment, and the kernel gives it to no outgoing connection: it is
-// below the range of those (net.ipv4.ip_local_port_range begins at 32768).
+// A port on which no process listens now. It is below the range of ephemeral ports
+// (net.ipv4.ip_local_port_range begins at 32768), so that the kernel does not use it for outgoing
+// connections.
 int free_port() {
   std::random_device random;
   for (int attempt = 0; attempt < 100; ++attempt) {
@@ -230,14 +231,14 @@ bool Job::await_out(const std::string& text, double seconds) { return await("out
 
 std::vector<pid_t> Job::running() const {
   std::vector<pid_t> found;
-  // Between its fork and its start a child has no mark.
+  // Between fork and exec a child does not have the mark yet.
   for (const Child& child : children_)
     if (!child.code) found.push_back(child.process);
   DIR* all = ::opendir("/proc");
   while (const dirent* entry = ::readdir(all)) {
     const std::string name = entry->d_name;
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    // Who has ended and is not waited for has an empty environment.
+    // A zombie has an empty environment.
     if (!has_variable(environment_of(name), mark_)) continue;
     if (std::find(found.begin(), found.end(), std::stoi(name)) == found.end())
       found.push_back(std::stoi(name));

@@ -35,9 +35,10 @@ struct Subcommands {
 // sub-command is unknown.
 int run_part(const Subcommands& verb, std::span<const std::string> args);
 
-// The output of `bevatron completion`. The script completes verbs, choices, presets, files, the
-// flags of a verb and, if the verb reads a configuration, its fields and the flags of Megatron-LM.
-// It finds the flags in the help of the verb. Usage error for a shell other than bash and zsh.
+// The output of `bevatron completion`. The script completes verbs, choices, presets, files and the
+// flags of a verb. For a verb that reads a configuration it also completes the configuration fields
+// and Megatron-LM flags. It takes the flags from the verb's help. Usage error if the shell is
+// neither bash nor zsh.
 std::string completion_script(std::span<const Verb> verbs, std::string_view shell);
 
 }  // namespace bev::app

@@ -1,4 +1,4 @@
-// The training of one rank, with what it writes and says.
+// Training of one rank, with its output files and its log.
 #pragma once
 
 #include <functional>
@@ -16,27 +16,28 @@
 
 namespace bev::app {
 
-// The checkpoints of a run, with what is said about them.
+// Checkpoints of a run; logs every save and rollback.
 
 class LoggedCheckpoints {
  public:
-  // `config_text`: of config.toml. `console`: absent where the rank says nothing but alerts. What
-  // is given must outlive this.
+  // `config_text`: content of config.toml. `console`: null on ranks that print only alerts. The
+  // referenced arguments must outlive this.
   LoggedCheckpoints(const Config& config, const std::string& config_text, int64_t parameters,
                     RunInit& start, const Console* console);
 
-  // Where lines of the record, and news about the state of the run, go; null: nowhere.
+  // Destinations of log lines and of status updates; null: none.
   void print_to(TrainingPrinter* printer, RunRecorder* record) {
     printer_ = printer;
     record_ = record;
   }
-  // REQUIRES: the observer is complete otherwise.
+  // Adds the callbacks for saving and rolling back. REQUIRES: the observer's other callbacks are
+  // set.
   void add_to(TrainObserver& observer);
-  // The checkpoint of an iteration, where it was the last one to be saved; else absent.
+  // The checkpoint of `iteration` if it is the last one saved; else absent.
   std::optional<std::filesystem::path> of(int64_t iteration) const;
-  // The last one to be saved, or the one that the run began with.
+  // The last checkpoint saved, or the one that the run started from.
   std::optional<std::filesystem::path> newest() const;
-  // Waits for what is under way. Why the last one is not there; empty: it is.
+  // Waits for a save in progress. Returns why the last save failed; empty: it succeeded.
   std::string finish() { return checkpoints_.finish() ? "" : failure_; }
 
  private:
@@ -50,36 +51,36 @@ class LoggedCheckpoints {
   int64_t iterations_;
   std::function<RunRequests()> requests_{};
   std::string failure_;
-  std::optional<int64_t> newest_;  // iteration that was saved
+  std::optional<int64_t> newest_;  // last iteration that was saved
   TrainingPrinter* printer_ = nullptr;
   RunRecorder* record_ = nullptr;
   RunCheckpoints checkpoints_;
 };
 
-// What a run does besides training.
+// Inputs and outputs of train_rank() besides model and data: configuration, run folder, log, times.
 struct RunOutput {
   const Config& config;
   const Plan& planned;  // of the first rank
   const ResumePoints& resume_points;
   std::string config_text;
   const RunDirectory& directory;
-  RunRecorder* record;  // the first rank's; absent elsewhere, and where nothing is trained
-  int speaker;          // the rank that says what all ranks know
+  RunRecorder* record;  // the first rank's; null on other ranks and if nothing is trained
+  int speaker;          // the rank that logs what all ranks know
   const StopSignal& stop;
   std::function<void(int rank, const RankTimes& times)> report_times;
-  std::function<std::vector<RankTimes>()> all_times;  // asked by the first rank
+  std::function<std::vector<RankTimes>()> all_times;  // called by the first rank
 
   bool keeps() const { return !config.train.output.empty(); }
 };
 
 struct RankResult {
   TrainSummary summary;
-  std::string unsaved;  // why the last checkpoint is not there; empty: it is, or none was wanted
+  std::string unsaved;  // why the last checkpoint was not saved; empty: it was, or none was due
   std::string saved = "nothing was saved, since train.output is empty";
   bool wrote_model = false;
 };
 
-// All ranks together. `console`: absent where the rank says nothing.
+// Collective over all ranks. `console`: null on ranks that do not log.
 RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
                       Communicator& world, const Console* console);
 

@@ -55,7 +55,7 @@ std::optional<Decimal> read_decimal(std::string_view text) {
     if (i < text.size() && text[i] == '+') ++i;
     int64_t exponent = 0;
     const auto [end, code] = std::from_chars(text.data() + i, text.data() + text.size(), exponent);
-    // Exponents beyond this are no number anybody means; the bound keeps the sum from overflowing.
+    // Rejects absurd exponents, so that the sum below cannot overflow.
     if (code != std::errc{} || std::abs(exponent) > 100000) return std::nullopt;
     i = static_cast<size_t>(end - text.data());
     d.exponent += exponent;
@@ -64,7 +64,7 @@ std::optional<Decimal> read_decimal(std::string_view text) {
   return d;
 }
 
-// The length of the UTF-8 sequence at the start of `text`, 0 when there is none.
+// The length of the UTF-8 sequence at the start of `text`; 0 if it is invalid.
 size_t utf8_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);
@@ -73,7 +73,7 @@ size_t utf8_length(std::string_view text) {
   if (first < 0xC2 || first > 0xF4 || text.size() < length) return 0;
   for (size_t i = 1; i < length; ++i)
     if ((byte(i) & 0xC0) != 0x80) return 0;
-  // Overlong forms, surrogates and what lies above U+10FFFF.
+  // Rejects overlong forms, surrogates and code points above U+10FFFF.
   const unsigned char second = byte(1);
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
   if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;
@@ -111,7 +111,7 @@ std::optional<double> parse_real(std::string_view text) {
   std::string digits;
   for (const char c : text)
     if (c != '_') digits += c;
-  if (!read_decimal(text)) return std::nullopt;  // refuses inf, nan and stray underscores
+  if (!read_decimal(text)) return std::nullopt;  // rejects inf, nan and stray underscores
   const size_t begin = digits[0] == '+' ? 1 : 0;
   double value = 0;
   const auto [end, code] =
@@ -194,11 +194,12 @@ std::optional<int64_t> parse_size(std::string_view text) {
     if (!ends_with(text, suffix)) continue;
     text.remove_suffix(1);
     if (!binary) {
-      // The exponent goes into the text, so that 1.1K is exactly 1100.
+      // The exponent is appended to the text, so that 1.1K is exactly 1100.
       const auto value = parse_integer(std::string(text) + "e" + std::to_string(3 * thousands));
       return value && *value >= 0 ? value : std::nullopt;
     }
-    // Powers of two: a double holds the product exactly or it is no integer below 2^53 anyway.
+    // Multiplying a double by a power of two is exact. If parse_real() had to round, the exact
+    // result is not an integer below 2^53.
     const auto real = parse_real(text);
     if (!real || *real < 0) return std::nullopt;
     const double value = *real * static_cast<double>(int64_t{1} << (10 * thousands));

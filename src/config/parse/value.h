@@ -1,5 +1,5 @@
-// The value of one field as text on a command line and as TOML in a file. Errors say why a text was
-// refused and what would be accepted.
+// The value of one field as text on a command line and as TOML in a file. Errors give the reason
+// and the accepted values.
 #pragma once
 
 #include <optional>
@@ -10,26 +10,27 @@
 
 namespace bev {
 
-// A value, or the reason why there is none.
+// A value, or the reason why the text is invalid.
 struct Parsed {
   std::optional<Value> value;
   std::string why{}, legal{};
-  bool later = false;  // it is known, but missing in this version
+  bool later = false;  // the value is known, but not supported in this version
 };
 
-// As it stands in a TOML file: 12, 0.5, true, "text", ["a", "b"].
+// The value as TOML: 12, 0.5, true, "text", ["a", "b"].
 std::string toml_text(const Field& field, const Value& value);
-// As it stands on a command line or in a sentence: without quotes, a list with blanks between.
+// The value as on a command line or in a message: without quotes, list entries separated by blanks.
 std::string plain_text(const Field& field, const Value& value);
 
-// Reads the text of a flag; for a list it is one entry. With an alias, Megatron's words for the
-// choices count too.
+// Parses the value of a flag; for a list field, one entry. With an alias, Megatron-LM's names of
+// the choices are accepted too.
 Parsed parse_value(const Field& field, std::string_view text, const Alias* alias = nullptr);
 
-// Converts a value of TOML's types (integer, real, boolean, text, list of texts) to the field's.
+// Converts a TOML value (integer, real, boolean, string, list of strings) to the field's type.
 Parsed convert_value(const Field& field, const Value& value);
 
-// "1 to 100000", "at least 0", "layernorm or rmsnorm", "true or false", "any text".
+// The accepted values: "an integer, 1 to 100,000", "a number, at least 0", "true, false, 1 or 0",
+// "layernorm or rmsnorm", "any text in UTF-8".
 std::string legal_values(const Field& field, const Alias* alias = nullptr);
 
 }  // namespace bev

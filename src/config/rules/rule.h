@@ -1,5 +1,5 @@
-// What a cross-field rule sees and how it is listed. Used by config_check.cpp and the *_rules.cpp
-// only.
+// Cross-field rules: their input and how they are listed. Used by config_check.cpp and the
+// *_rules.cpp only.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,11 @@ struct RuleInput {
 struct Rule {
   std::vector<std::string_view> reads;
   std::optional<Problem> (*apply)(const RuleInput& facts);
-  bool says_missing = false;  // left out when a file or preset could not be read
+  bool says_missing = false;  // reports a missing value: skipped if a file or preset was unreadable
 };
 
-// Each list may rely on the ones before it only through `reads`: a rule must not crash on values
-// that an earlier rule refused.
+// check_config() runs all rules, except those that read a doubtful field (Findings). A rule must
+// not crash on values that another rule rejects.
 std::vector<Rule> model_rules();
 std::vector<Rule> batch_rules();
 std::vector<Rule> data_rules();

@@ -17,12 +17,13 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Consecutive rows of a parameter and where they lie: in which rank's array, from which row on.
+// Consecutive rows of a parameter, and where Megatron-LM stores them: the rank and the first row in
+// its array.
 struct RowRun {
   int64_t ours, rank, theirs, rows;
 };
 
-// Rows in which a rank has its queries, keys and values.
+// Where the ranks store the rows of queries, keys and values.
 std::vector<RowRun> qkv_runs(const MegatronModel& m) {
   const int64_t heads = m.model.heads, groups = m.model.kv_heads, size = m.model.head_dim;
   const int64_t in_group = heads / groups, local_heads = heads / m.tensor;
@@ -51,7 +52,7 @@ std::vector<RowRun> qkv_runs(const MegatronModel& m) {
   return runs;
 }
 
-// Each rank has its part of the gates, then its part of the others.
+// Each rank stores its shard of the gate rows, then its shard of the up rows.
 std::vector<RowRun> gate_up_runs(const MegatronModel& m) {
   const int64_t local = m.model.ffn / m.tensor;
   std::vector<RowRun> runs;
@@ -68,7 +69,7 @@ std::vector<RowRun> even_runs(int64_t rows, int64_t ranks) {
   return runs;
 }
 
-// Megatron-LM cuts the same parameters along the same dims.
+// The dimension along which Megatron-LM shards a parameter: the same as ours.
 enum class CutKind : uint8_t { None, Rows, Columns };
 
 CutKind cut_of(const ParamSpec& spec) {
@@ -144,7 +145,7 @@ std::vector<ArrayPatch> MegatronWeights::patches(const ParamSpec& spec) {
   const std::string kind = param_kind(spec.name);
   const CutKind cut = cut_of(spec);
   const Rectangle whole = whole_of(spec.shape);
-  // The embedding is padded; all ranks have as many rows.
+  // Megatron-LM pads the embedding; all ranks have the same number of rows.
   const bool is_table = is_vocab_table(spec.role);
   const int64_t stored_rows =
       is_table ? whole_of(ranks.front().array->shape).rows * model_.tensor : whole.rows;
@@ -208,7 +209,7 @@ void MegatronWeights::check_all_used() {
 
 namespace {
 
-// Names without their last word (weight, bias).
+// Tensor names without their last word (weight, bias).
 struct TensorNameLine {
   std::string_view theirs, ours;
 };
@@ -222,7 +223,8 @@ constexpr std::array<TensorNameLine, 6> kOutside{{
     {"word_embeddings_for_head", "head"},
 }};
 
-// Of one layer; where a norm is fused with the GEMM behind it, that has its weights.
+// Tensor names within a layer. If Megatron-LM fuses a norm into the linear layer that follows, that
+// layer holds the norm's weights (linear_qkv.layer_norm, linear_fc1.layer_norm).
 constexpr std::array<TensorNameLine, 21> kInLayer{{
     {"input_norm", "norm1"},
     {"input_layernorm", "norm1"},
@@ -253,7 +255,8 @@ bool drop_prefix(std::string_view& name, std::string_view prefix) {
   return true;
 }
 
-// Divides "a.b.weight" and "a.b_weight" into "a.b" and "weight".
+// Splits "a.b.weight" into "a.b" and "weight", and "a.layer_norm_weight" into "a.layer_norm" and
+// "weight".
 std::optional<std::pair<std::string_view, std::string_view>> divide(std::string_view name) {
   for (const std::string_view last : {"weight", "bias"}) {
     if (!name.ends_with(last) || name.size() < last.size() + 2) continue;

@@ -1,4 +1,4 @@
-// Links without sockets. The test is the network and may do with the bytes what it wants.
+// Links without sockets: the test is the network and may change the bytes.
 #include "net/secure_link.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
-// All that a link wants to send.
+// Everything that a link has to send.
 std::string take(SecureLink& link) {
   std::string all;
   for (std::string_view out = link.outgoing(); !out.empty(); out = link.outgoing()) {
@@ -88,7 +88,7 @@ TEST(SecureLink, AnotherVersionIsFoundByBothEnds) {
   EXPECT_FALSE(client.is_open() || server.is_open());
 }
 
-// Fails when the server takes any proof.
+// Fails when the server accepts any proof.
 TEST(SecureLink, AClientWithoutTheSecretIsFound) {
   Ends ends;
   carry(ends.client, ends.server);
@@ -99,7 +99,7 @@ TEST(SecureLink, AClientWithoutTheSecretIsFound) {
   EXPECT_FALSE(ends.server.is_open());
 }
 
-// Somebody without the secret sends the server's own proof back.
+// A peer without the secret sends the server's own proof back.
 TEST(SecureLink, AProofCannotBeReflected) {
   Ends ends;
   carry(ends.client, ends.server);
@@ -120,7 +120,7 @@ TEST(SecureLink, AReplayedHandshakeIsRefused) {
   EXPECT_FALSE(second.server.is_open());
 }
 
-// A hello that says it is long is not collected.
+// The server does not collect a hello that announces a large size.
 TEST(SecureLink, AHandshakeHasALimit) {
   Ends ends;
   std::string record("\x16\x03\x01\x20\x00", 5);
@@ -143,7 +143,7 @@ TEST(SecureLink, GarbageIsRefused) {
   }
 }
 
-// Every bit of a record counts.
+// A change is detected at every byte of a record.
 TEST(SecureLink, AChangedFrameIsFound) {
   Ends probe;
   probe.open();
@@ -191,7 +191,7 @@ TEST(SecureLink, FramesCannotBeRepeatedReorderedOrSentBack) {
   }
 }
 
-// Before anything of that size is waited for.
+// The limit applies before the whole message has arrived.
 TEST(SecureLink, SizesAreBounded) {
   Ends ends;
   ends.open();

@@ -8,8 +8,8 @@
 
 namespace bev {
 
-// The ids of a text, which lies in memory of exactly its size, so that sanitizers find reads behind
-// it.
+// The token ids of `text`, which is copied to memory of exactly its size, so that sanitizers find
+// reads past its end.
 inline std::vector<int32_t> encoded(Tokenizer& tokenizer, std::string_view text) {
   const std::vector<char> exact(text.begin(), text.end());
   std::vector<int32_t> ids;

@@ -1,5 +1,5 @@
-// GEMMs on the CPU: f32 or bf16 operands, sums in f32, and everything that can be done to
-// the result before it leaves the registers. Blocking follows Goto and van de Geijn, "Anatomy of
+// GEMMs on the CPU: f32 or bf16 operands, sums in f32, and everything that can be done to the
+// result before it leaves the registers. Blocking follows Goto and van de Geijn, "Anatomy of
 // high-performance matrix multiplication", 2008.
 #pragma once
 
@@ -16,7 +16,7 @@ class ThreadPool;
 
 namespace bev::cpu {
 
-// Element (i, j) lies at data[i * row_stride + j * col_stride]; one of the two strides is 1.
+// Element (i, j) is data[i * row_stride + j * col_stride]; one of the two strides is 1.
 struct GemmOperand {
   const void* data = nullptr;
   DType dtype = DType::f32;  // or bf16
@@ -66,20 +66,21 @@ void gemm_on_thread(std::byte* workspace, const Gemm& g, Isa isa = best_isa());
 
 }  // namespace bev::cpu
 
-// GEMMs a b with so few rows of a that reading b is all that takes time: each weight is
-// read once, from where it lies, and no panels are packed.
+// Small-M GEMMs, whose time is dominated by reading b: each weight is read once, in place, and b is
+// not packed.
 
 namespace bev::cpu {
 
-// The most rows of a.
+// Maximum number of rows of a.
 constexpr int64_t kFewRows = 16;
 
-// Whether few_rows() may serve it: rows of a and columns of b contiguous along k, and no row sums.
+// Whether few_rows() can compute g: at most kFewRows rows of a, which fit the workspace; rows of a
+// and columns of b contiguous along k; no row sums.
 bool is_few_rows(const Gemm& g);
 
-// What gemm() computes, but summed in an order of its own, which depends on k alone. No result
-// depends on the number of threads or on other rows of a. REQUIRES: is_few_rows(g), and those of
-// gemm().
+// Computes what gemm() computes, but in another order of summation, which depends on k only. No
+// result depends on the number of threads or on other rows of a. REQUIRES: is_few_rows(g), and the
+// requirements of gemm().
 void few_rows(ThreadPool& pool, std::byte* workspace, const Gemm& g, Isa isa = best_isa());
 
 }  // namespace bev::cpu

@@ -11,7 +11,8 @@
 
 namespace bev::cuda {
 
-// Where `inside`, adds at an address aligned to 16 bytes; nobody waits for it.
+// If `inside`, atomically adds four values at `to`, which is aligned to 16 bytes. Returns nothing,
+// so that the thread does not wait.
 __device__ __forceinline__ void add_four(float* to, bool inside, float a, float b, float c,
                                          float d) {
 #if __CUDA_ARCH__ >= 900
@@ -30,8 +31,8 @@ __device__ __forceinline__ void add_four(float* to, bool inside, float a, float 
 #endif
 }
 
-// Of a chunk's 16 columns, lane t of four holds 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of a fragment:
-// they lie side by side, at 4 t.
+// Sums of dq in device memory, in chunks of 16 columns. In a fragment, lane t of four holds columns
+// 2 t, 2 t + 1, 2 t + 8 and 2 t + 9 of a chunk; in memory these four are adjacent, at 4 t.
 struct DqAccumulator {
   float* sums;
   int queries, chunks;
@@ -42,7 +43,7 @@ struct DqAccumulator {
   }
 };
 
-// What the kernels of attention's backward on tensor cores are told.
+// Arguments of the tensor-core kernels of attention backward.
 
 template <class T>
 struct BackwardArgs {
@@ -72,15 +73,16 @@ BackwardArgs<T> backward_args(const ops::AttentionBackward& a, const SoftmaxDelt
 template <int D, bool kOnePass>
 struct KeyPass {
   static constexpr int kWarps = kOnePass && D > 64 ? 8 : 4, kThreads = 32 * kWarps;
-  // So many warps share keys: each computes all scores and its part of the columns of dk and dv.
+  // Number of warps that share keys: each computes all scores and its part of the columns of dk and
+  // dv.
   static constexpr int kSplit = D == 256 ? 2 : 1;
   static constexpr int kColumns = D / kSplit;
-  // Groups of 16 keys of a warp. What it reads of the queries serves all of them.
+  // Groups of 16 keys per warp. A warp reads the queries once for all its groups.
   static constexpr int kGroups = kOnePass && D == 64 ? 2 : 1;
   static constexpr int kOwnKeys = 16 * kGroups;
   static constexpr int kKeys = kOwnKeys * kWarps / kSplit;
   static constexpr int kQueries = kOnePass ? 64 : 32;
-  static constexpr int kScored = 32;  // so many of these have their scores in registers at a time
+  static constexpr int kScored = 32;  // queries whose scores are in registers at a time
   static constexpr int kBlocksPerProcessor = kOnePass ? (D == 64 ? 2 : 1) : (D == 64 ? 3 : 2);
   static constexpr bool kHold = D == 64 && !kOnePass;  // keys and values stay in registers
   static constexpr int kKeyBytes = kKeys * D * 2, kQueryBytes = kQueries * D * 2;

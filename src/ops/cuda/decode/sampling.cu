@@ -1,7 +1,8 @@
-// Two kernels. The first looks at all logits with many blocks, which is all that a row without a
-// temperature needs; the second has one block for each row, puts the parts together and draws. What
-// is kept of a row is a beginning of its likeliest order, so that a border in that order says it
-// all. Weights are whole numbers of 2^-40: their sums do not depend on the order of additions.
+// Two kernels. The first reads all logits with many blocks; a row with temperature 0 needs no other
+// pass over them. The second has one block per row, which merges the parts and draws. The ids kept
+// of a row are a prefix of its order by descending probability, so that the last rank kept, the
+// border, defines them. Weights are integer multiples of 2^-40: their sums do not depend on the
+// order of additions.
 #include "ops/cuda/primitives/launch_kernel.cuh"
 #include "ops/cuda/primitives/mma.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
@@ -16,19 +17,19 @@ namespace {
 constexpr int kPartThreads = 256, kPartGroups = 2;
 static_assert(kPartThreads * kPartGroups * kGroup == kChoicePart);
 constexpr int kThreads = 1024, kWarps = kThreads / 32;
-constexpr int kAhead = 4;  // groups of columns that a thread has on their way
+constexpr int kAhead = 4;  // groups of columns that a thread loads at a time
 constexpr int kMostListed = 8192;
 constexpr int kBins = 1024, kBinsPerHalving = 32;  // of logits, by their weights
-constexpr int kChunks = 1024;  // of a row, each with a sum of its own, for the draw
+constexpr int kChunks = 1024;  // chunks of a row, each with a separate sum, for the draw
 constexpr int kWays = 8;
-constexpr float kOne = 0x1p40f, kSmallest = -42.0f;  // exponents below it weigh nothing
+constexpr float kOne = 0x1p40f, kSmallest = -42.0f;  // exponents below it have weight 0
 constexpr double kLog2E = 1.4426950408889634;
 constexpr float kNothing = -INFINITY;
 
-// The place of an id in the likeliest order: smaller is likelier.
+// The rank of an id by descending probability: a smaller rank is more likely.
 using Rank = unsigned long long;
 constexpr Rank kNoRank = ~Rank{0};
-constexpr Rank kLastRank = Rank{0xFF800000u} << 32;  // behind all that are finite
+constexpr Rank kLastRank = Rank{0xFF800000u} << 32;  // after all finite logits
 
 __device__ __forceinline__ Rank rank_of(float logit, int id) {
   const uint32_t bits = __float_as_uint(logit + 0.0f);  // one zero only
@@ -41,7 +42,7 @@ __device__ __forceinline__ float logit_of(Rank rank) {
 }
 __device__ __forceinline__ int id_of(Rank rank) { return static_cast<int>(rank & 0xFFFFFFFFu); }
 
-// What one block of the first kernel finds.
+// Result of one block of the first kernel.
 struct Part {
   Rank best;
   float largest, sum;  // of exponentials relative to the largest
@@ -85,7 +86,7 @@ struct Logits {
   __device__ __forceinline__ Group<T> load(int column) const {
     return load_group(row, column, classes, wide);
   }
-  // Calls f(logit, id) for those of the group that have a chance.
+  // Calls f(logit, id) for the ids of the group whose logit is finite.
   template <class F>
   __device__ __forceinline__ void each_of(const Group<T>& group, int column, F f) const {
     if (column >= classes) return;
@@ -134,14 +135,14 @@ __device__ __forceinline__ uint64_t warp_sums(uint64_t value) {
   return value;
 }
 
-// Puts the parts of a warp's lanes together, in every lane.
+// Merges the parts of a warp's lanes, in every lane.
 __device__ __forceinline__ Part merged(Part part) {
   const float largest = warp_max(part.largest);
   const float sum = part.sum * expf(part.largest - origin_of(largest));
   return {warp_least(part.best), largest, warp_sum(sum)};
 }
 
-// NaN and infinity make the sum NaN, as they should; they have no rank.
+// NaN and +infinity make the sum NaN, as intended; they have no rank.
 template <class T>
 __global__ void __launch_bounds__(kPartThreads) look_at_part(Choice<T> c) {
   __shared__ Part shared[kPartThreads / 32];
@@ -181,7 +182,7 @@ __global__ void __launch_bounds__(kPartThreads) look_at_part(Choice<T> c) {
   if (threadIdx.x == 0) c.found[row * c.parts + blockIdx.x] = part;
 }
 
-// What a block of the second kernel has in common.
+// Shared memory of the second kernel.
 struct Shared {
   Part row;
   uint64_t sums[kWarps][kWays];
@@ -215,7 +216,7 @@ __device__ __forceinline__ uint64_t block_sums(Shared& s, uint64_t value) {
   return value;
 }
 
-// How a row is drawn.
+// Sampling parameters of a row.
 struct Rule {
   float top, min_p;
   float scale;  // to exponents of base 2
@@ -238,12 +239,12 @@ struct Rule {
     const float x = exponent(logit);
     return x < kSmallest ? 0 : __float2ull_rn(fast_exp2(x) * kOne);
   }
-  // Bins of falling logits; the last has all the rest.
+  // Bins in descending order of logits; the last bin has all the rest.
   __device__ __forceinline__ int bin(float logit) const {
     const float at = -exponent(logit) * kBinsPerHalving;
     return at < kBins - 1 ? static_cast<int>(at) : kBins - 1;
   }
-  // No more than the weight of any logit in the bin.
+  // A lower bound of the weight of the logits in the bin.
   __device__ __forceinline__ static uint64_t least_weight(int bin) {
     if (bin >= kBins - 1) return 0;
     const float least = exp2f(-static_cast<float>(bin + 1) / kBinsPerHalving) * 0.9999f;
@@ -274,8 +275,8 @@ __device__ void sort_ranks(Rank* list, int length) {
   __syncthreads();
 }
 
-// The last bin that may have a kept id, in every thread. `all`: the weight of the row, which is not
-// asked for where top_k restricts.
+// The last bin that may have a kept id, in every thread. `all`: total weight of the row; unused if
+// top_k restricts.
 __device__ int last_bin_of(Shared& s, const Rule& rule, uint64_t all) {
   const int bin = threadIdx.x;
   const uint64_t count = s.counts[bin];
@@ -289,7 +290,7 @@ __device__ int last_bin_of(Shared& s, const Rule& rule, uint64_t all) {
   return s.last_bin;
 }
 
-// The border of what is kept of a list of the likeliest, which has room for kMostListed.
+// The last rank kept of a list of the most likely ids, which has room for kMostListed.
 __device__ Rank border_of_list(Shared& s, const Rule& rule, Rank* list, int count, uint64_t all) {
   int length = 1;
   while (length < count) length *= 2;
@@ -320,9 +321,9 @@ __device__ Rank border_of_list(Shared& s, const Rule& rule, Rank* list, int coun
   return list[kept - 1];
 }
 
-// The first rank up to which the weights of ids up to `border`, or their number, exceed the target;
-// the last there is where they never do. For what does not fit the list: the row is read again and
-// again.
+// The first rank at which the cumulative weight (by_count: number) of the ids up to `border`
+// exceeds the target; the last rank if it never does. For rows whose ids do not fit the list: reads
+// the row repeatedly.
 template <class T>
 __device__ __noinline__ Rank find_rank(Shared& s, Logits<T> logits, Rule rule, bool by_count,
                                        Rank border, uint64_t target) {
@@ -360,9 +361,9 @@ __device__ __noinline__ Rank find_rank(Shared& s, Logits<T> logits, Rule rule, b
   return low;
 }
 
-// The border of what is kept of a row whose likeliest do not fit the list. Neither this nor
-// find_rank() is inlined, and they take copies: the kernel compiles in half of the time, and rows
-// that do fit the list keep its registers.
+// The last rank kept of a row whose most likely ids do not fit the list. This function and
+// find_rank() are not inlined and take copies: the kernel then compiles in half the time, and the
+// path for rows that fit the list keeps its registers.
 template <class T>
 __device__ __noinline__ Rank border_of_row(Shared& s, Logits<T> logits, Rule rule, uint64_t all) {
   Rank border = kNoRank;
@@ -404,7 +405,7 @@ __device__ Rank border_of(Shared& s, const Logits<T>& logits, const Rule& rule, 
   return border_of_row(s, logits, rule, all);
 }
 
-// The drawn id, in every thread. A warp has the sum of a chunk of adjacent ids at a time.
+// The drawn id, in every thread. A warp sums a chunk of adjacent ids at a time.
 template <class T>
 __device__ int drawn_id(Shared& s, const Logits<T>& logits, const Rule& rule, Rank border,
                         double draw) {

@@ -301,8 +301,8 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// dx = dy f'(x); gated: d gate = dy up f'(gate), d up = dy f(gate). A thread reads all it needs
-// before it writes, and nobody else reads it: dx may be x.
+// dx = dy f'(x); gated: d gate = dy up f'(gate), d up = dy f(gate). dx may alias x: a thread reads
+// all its inputs before it writes, and no other thread reads them.
 template <class T, Activation kActivation>
 __global__ void __launch_bounds__(kThreads)
     activate_backward_groups(Rows<const T> dy, Rows<const T> x, Rows<T> dx, int64_t rows,

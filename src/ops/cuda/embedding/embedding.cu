@@ -34,10 +34,10 @@ __global__ void __launch_bounds__(kThreads)
   });
 }
 
-// Tokens in the order of their table rows, and in their own order within a row, by a radix sort,
-// least significant digit first. Each pass counts the digits of every tile of tokens, turns the
-// counts (digit by digit, within a digit tile by tile) into places, and moves the tokens of a tile
-// to them in order. Integer additions only: no order of execution shows in the result.
+// Sorts tokens by table row with a stable radix sort, least significant digit first. Each pass
+// counts the digits of every tile of tokens, turns the counts (digit by digit, within a digit tile
+// by tile) into places, and moves the tokens of a tile to them in order. It uses integer additions
+// only, so that the result does not depend on the order of execution.
 
 struct SortedTokens {
   const int32_t* rows;    // [tokens] ascending; table_rows for ids that no row belongs to
@@ -88,7 +88,7 @@ __device__ __forceinline__ int32_t scan_warp(int32_t value) {
   return value;
 }
 
-// Every count becomes the sum of those before it. One block; `count` is a multiple of kItems.
+// Exclusive prefix sum over `places`. One block; `count` is a multiple of kItems.
 __global__ void __launch_bounds__(kTile) scan_counts(int32_t* places, int64_t count) {
   constexpr int kItems = 16;  // of a thread at a time
   static_assert(kDigits % kItems == 0 && kTileWarps == 32);
@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(kTile) scan_counts(int32_t* places, int64_t co
   }
 }
 
-// The place of a token: those of smaller digits, those of its digit in earlier tiles (both in
-// `places`), in earlier warps of its tile, and in earlier lanes of its warp.
+// The place of a token is the number of tokens with smaller digits, plus those with its digit in
+// earlier tiles (both in `places`), in earlier warps of its tile, and in earlier lanes of its warp.
 __global__ void __launch_bounds__(kTile)
     move_tokens(Pass pass, const int32_t* places, int32_t* rows_out, int32_t* tokens_out) {
   __shared__ uint16_t of_warps[kTileWarps][kDigits];
@@ -164,8 +164,8 @@ __global__ void __launch_bounds__(kTile)
   tokens_out[place] = pass.ids != nullptr ? static_cast<int32_t>(i) : pass.tokens[i];
 }
 
-// Stable, hence the same in every run. `memory` has token_sort_bytes(tokens) bytes; the result lies
-// in it.
+// Stable, hence the same in every run. `memory` has token_sort_bytes(tokens) bytes and holds the
+// result.
 SortedTokens sort_tokens(Exec& ex, const int32_t* ids, int64_t tokens, int64_t row_begin,
                          int64_t table_rows, std::byte* memory) {
   auto* from = reinterpret_cast<int32_t*>(memory);
@@ -192,14 +192,14 @@ SortedTokens sort_tokens(Exec& ex, const int32_t* ids, int64_t tokens, int64_t r
   return {from, from + tokens};
 }
 
-// dtable[ids[t] - row_begin] += dout[t]. The tokens are sorted by row; those of one row, its run,
-// are added in order. A warp takes kEmbeddingPiece sorted tokens and a strip of columns, whatever
-// the runs: the sums of a run that lies in several such stretches go through memory and are then
-// added in order.
+// dtable[ids[t] - row_begin] += dout[t]. The tokens are sorted by row; the tokens of one row, its
+// run, are added in order. A warp sums a stretch of kEmbeddingPiece sorted tokens over a strip of
+// columns, regardless of where runs begin. The partial sums of a run that spans several stretches
+// are stored in memory and then added in order.
 
 constexpr int kStrip = 32 * kGroup;  // columns of a warp
 constexpr int64_t kPiece = kEmbeddingPiece;
-constexpr int kInFlight = 8;  // rows asked for before the first is used
+constexpr int kInFlight = 8;  // rows loaded before the first is used
 static_assert(32 % kInFlight == 0 && kPiece % 32 == 0);
 
 template <class T, class Sum>
@@ -214,8 +214,8 @@ struct Gradient {
   __device__ __forceinline__ bool in_run(int64_t p, int32_t row) const {
     return p < tokens && sorted.rows[p] == row;
   }
-  // In one stretch lie two parts of longer runs at most: that of a run that goes on from the
-  // stretch before, and that of one that begins here and goes on.
+  // A stretch has at most two partial sums of longer runs: of a run that continues from the
+  // previous stretch, and of one that begins here and continues in the next.
   __device__ __forceinline__ float* piece(int64_t stretch, bool begins) const {
     return pieces + (2 * stretch + (begins ? 0 : 1)) * width;
   }
@@ -288,8 +288,9 @@ __global__ void __launch_bounds__(kThreads) sum_runs(Gradient<T, Sum> g) {
   finish(!g.in_run(end, run));
 }
 
-// A block for every stretch and strip of columns adds up the run that begins in the stretch and
-// goes on after it, where there is one: each warp a part of the pieces, then the warps in order.
+// A block per stretch and strip of columns adds up the run that begins in the stretch and continues
+// after it, if there is one. Each warp adds a part of the pieces, then the sums of the warps are
+// added in order.
 template <class T, class Sum>
 __global__ void __launch_bounds__(kThreads) add_pieces(Gradient<T, Sum> g) {
   constexpr int kWarps = kThreads / 32;

@@ -1,4 +1,4 @@
-// GEMMs as cuBLASLt knows them: described once, run with any operands of the same kind.
+// GEMMs with cuBLASLt: described once, run with any operands of the same kind.
 #pragma once
 
 #include <cublasLt.h>
@@ -12,10 +12,10 @@
 
 namespace bev::cuda {
 
-// The functions of cuBLASLt that the program uses, found when a GPU is.
+// The cuBLASLt functions that the program uses, loaded at run time.
 
 struct CublasLt {
-  // Throws a Device error where the library cannot be loaded or lacks a function.
+  // Throws a Device error if the library cannot be loaded or lacks a function.
   CublasLt();
 
   CudaLibrary library;
@@ -43,10 +43,10 @@ struct CublasLt {
 template <class T>
 using LtOwned = std::unique_ptr<T, cublasStatus_t (*)(T*)>;
 
-// One kind of GEMM in the library's words. It reads matrices by columns: our row-major out
-// [m, n] is its D of n rows and m columns, D = op(b)^T op(a)^T, so that b is its A and a its B.
+// cuBLASLt description of one kind of GEMM. cuBLASLt is column-major: our row-major out [m, n] is
+// its D of n rows and m columns, D = op(b)^T op(a)^T, so that b is its A and a its B.
 struct CublasLtProblem {
-  bool fused = false;  // the activation, or its slope, is inside
+  bool fused = false;  // includes the activation or its derivative
   LtOwned<cublasLtMatmulDescOpaque_t> desc{nullptr, nullptr};
   LtOwned<cublasLtMatrixLayoutOpaque_t> a{nullptr, nullptr}, b{nullptr, nullptr},
       c{nullptr, nullptr}, d{nullptr, nullptr};
@@ -54,7 +54,7 @@ struct CublasLtProblem {
 
 class CublasLtGemm {
  public:
-  // `workspace`: kGemmWorkspace bytes that belong to whatever the compute stream executes.
+  // `workspace`: kGemmWorkspace bytes that only work on the compute stream uses.
   CublasLtGemm(const DevicePolicy& policy, std::byte* workspace);
   ~CublasLtGemm();
   CublasLtGemm(const CublasLtGemm&) = delete;
@@ -62,19 +62,19 @@ class CublasLtGemm {
 
   size_t version() const { return lt_.version(); }
 
-  // Whether the library can be asked at all: a sum of nothing is not a GEMM to it, and a bias
-  // beside what is accumulated is added after a first rounding.
+  // Whether cuBLASLt can compute m. It needs k > 0 and rows that do not overlap. If it accumulates
+  // and adds a bias, it rounds the sum in between: allowed for an f32 out only.
   static bool fits(const ops::Matmul& m);
 
   CublasLtProblem describe(const ops::Matmul& m, bool fused) const;
-  // What the library proposes, best first, `most` of them at most.
+  // At most `most` algorithms that cuBLASLt proposes, best first.
   std::vector<cublasLtMatmulAlgo_t> candidates(const CublasLtProblem& d, const ops::Matmul& m,
                                                int most) const;
-  // Whether an algorithm that was kept from another run can serve here.
+  // Whether an algorithm from another run's cache can be used here.
   bool accepts(const CublasLtProblem& d, const ops::Matmul& m,
                const cublasLtMatmulAlgo_t& algorithm) const;
 
-  // The GEMM and its bias; the activation where d is fused.
+  // Computes the GEMM and its bias, and the activation if d is fused.
   cublasStatus_t launch(cudaStream_t stream, const CublasLtProblem& d, const ops::Matmul& m,
                         const cublasLtMatmulAlgo_t& algorithm) const;
   void check(cublasStatus_t status, const char* what) const { lt_.check(status, what); }

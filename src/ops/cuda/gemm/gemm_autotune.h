@@ -23,8 +23,8 @@ class GemmAutotuner {
  public:
   GemmAutotuner(const CublasLtGemm& library, Gpu& gpu) : library_(library), gpu_(gpu) {}
 
-  // Tuning at the start of a run must not be felt: what is not begun when the time is spent takes
-  // the library's first proposal, and its turn in the next run.
+  // Autotuning must not delay the start of a run noticeably. When the time is spent, the remaining
+  // kinds use cuBLASLt's first proposal and are tuned in the next run.
   bool has_time() const { return spent_ < kMostSeconds; }
   double spent() const { return spent_; }
 
@@ -32,16 +32,16 @@ class GemmAutotuner {
     cublasLtMatmulAlgo_t algorithm;
     double seconds;
   };
-  // Runs the GEMM many times: its output, and what it adds to, is lost. Nothing where no
+  // Runs the GEMM many times, which overwrites its output and what it accumulates to. Empty if no
   // proposal runs.
   std::optional<Fastest> fastest(const CublasLtProblem& d, const ops::Matmul& m);
 
  private:
   static constexpr double kMostSeconds = 4.5;
 
-  // Seconds of one call of `work`, which issues on the compute stream. Several run as often before
-  // they are timed, and are captured as a graph where that is possible: the host may need longer to
-  // issue a short GEMM than the GPU for it.
+  // Seconds per call of `work`, which issues on the compute stream. With several repeats, an equal
+  // number of calls runs untimed first, and the calls are captured as a CUDA graph if possible: the
+  // host may need longer to issue a short GEMM than the GPU to compute it.
   double time(int repeats, FunctionRef<void()> work);
 
   const CublasLtGemm& library_;
@@ -49,29 +49,29 @@ class GemmAutotuner {
   double spent_ = 0;
 };
 
-// Which algorithm was found to be the fastest for each kind of GEMM, kept on disk from run to
-// run: one file for each GPU model and version of the library.
+// The fastest algorithm found for each kind of GEMM, kept on disk from run to run: one file per GPU
+// model and cuBLASLt version.
 
 struct TunedGemm {
-  bool fused = false;                   // the activation is inside
+  bool fused = false;                   // includes the activation
   std::array<uint64_t, 8> algorithm{};  // opaque, the library's own
   double seconds = 0;                   // of one GEMM when it was chosen
 };
 
 class GemmAutotuneCache {
  public:
-  // An empty folder: nothing is read or kept. A file that cannot be read or is not what this
-  // program writes counts as absent.
+  // An empty folder: nothing is read or kept. A file that cannot be read or has another format is
+  // treated as absent.
   GemmAutotuneCache(const std::filesystem::path& folder, const std::string& gpu,
                     size_t library_version);
 
-  // Null where nothing is known.
+  // Null if nothing is known.
   const TunedGemm* find(const GemmKey& kind) const;
   void put(const GemmKey& kind, const TunedGemm& gemm);
 
-  // Writes what was put, beside what other processes had written by then; of two that write at the
-  // same moment one may be lost. Returns why it cannot; empty when it could, or when there is
-  // nothing to write.
+  // Writes the entries of put(), merged with the entries that other processes have written in the
+  // meantime. If two processes write at the same moment, the entries of one may be lost. Returns
+  // why it failed; empty if it succeeded or there was nothing to write.
   std::string save();
 
   const std::filesystem::path& file() const { return file_; }

@@ -23,7 +23,7 @@ namespace {
 using ops::Epilogue;
 using ops::Transpose;
 
-// How many of the library's proposals are tried before another way is taken.
+// Number of cuBLASLt proposals to try before the fallback.
 constexpr int kAttempts = 8;
 
 int current_gpu() {
@@ -34,7 +34,7 @@ int current_gpu() {
 
 // How one kind of GEMM is computed.
 struct Plan {
-  std::optional<CublasLtProblem> description;  // absent: by the simple kernel
+  std::optional<CublasLtProblem> description;  // absent: gemm_fallback()
   cublasLtMatmulAlgo_t algorithm{};
   std::string name{};  // for the dispatch log
   bool fused() const { return description && description->fused; }
@@ -58,7 +58,7 @@ struct GemmDispatch::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  // These run the GEMM as well: an algorithm counts as found when its call succeeds.
+  // These also run the GEMM: an algorithm is accepted when its call succeeds.
   Plan find(Exec& ex, const ops::Matmul& m, const GemmKey& kind);
   std::optional<Plan> remembered(Exec& ex, const ops::Matmul& m, const GemmKey& kind);
   std::optional<Plan> tuned(const ops::Matmul& m, const GemmKey& kind);
@@ -69,7 +69,7 @@ struct GemmDispatch::State {
     plan.name = library->name_of(algorithm, plan.fused());
     return plan;
   }
-  // What is left of m when the GEMM is done.
+  // Applies the activation or its derivative after the GEMM, unless it was fused.
   void finish(Exec& ex, bool fused, const ops::Matmul& m) const;
 
   Gpu& gpu;
@@ -98,8 +98,7 @@ std::optional<Plan> GemmDispatch::State::remembered(Exec& ex, const ops::Matmul&
   return plan;
 }
 
-// An activation inside the GEMM is always worth it: what it costs there is less than another
-// pass over the result.
+// Prefers a fused activation: it costs less than another pass over the result.
 std::optional<Plan> GemmDispatch::State::tuned(const ops::Matmul& m, const GemmKey& kind) {
   for (const bool fused : {true, false}) {
     if (fused && !may_fuse(m, gpu.policy())) continue;
@@ -165,7 +164,7 @@ GemmDispatch::~GemmDispatch() = default;
 std::byte* GemmDispatch::workspace() const { return state_->workspace; }
 
 uint64_t GemmDispatch::choices_hash() const {
-  // Independent of the order in which GEMMs were met.
+  // Independent of the order in which GEMMs first ran.
   uint64_t sum = 0;
   for (const auto& [kind, plan] : state_->plans) {
     uint64_t hash = PlanKeyHash{}(kind);
@@ -237,7 +236,7 @@ void GemmDispatch::run(Exec& ex, const ops::Matmul& m) {
 
 void matmul(Exec& ex, const ops::Matmul& m) {
   GemmDispatch& gemm = gpu_of(ex).gemm();
-  // The stream executes one after the other, so both may use the GEMMs' workspace.
+  // Both run on the compute stream, one after the other, so that they can share the GEMM workspace.
   if (m.dbias.present()) {
     add_row_sums(ex, m.a, m.ta, m.dbias, gemm.workspace(), kGemmWorkspace);
   }

@@ -1,5 +1,5 @@
-// GEMMs: kernels of our own for few rows, cuBLASLt for all others it can, with an
-// algorithm that is chosen once per kind of GEMM, else a simple kernel.
+// GEMM dispatch: custom kernels for small and medium M; cuBLASLt for all other GEMMs that it
+// supports, with an algorithm chosen once per kind of GEMM; else a simple fallback kernel.
 #pragma once
 
 #include <memory>
@@ -13,20 +13,21 @@ class Gpu;
 
 class GemmDispatch {
  public:
-  // Throws a Device error where cuBLASLt cannot be loaded.
+  // Throws a Device error if cuBLASLt cannot be loaded.
   explicit GemmDispatch(Gpu& gpu);
   ~GemmDispatch();
 
-  // Everything but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream.
+  // Computes all of m but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream.
   void run(Exec& ex, const ops::Matmul& m);
 
-  // The same for two runs that have chosen the same algorithms for the same GEMMs.
+  // Equal for two runs that have chosen the same algorithms for the same GEMMs.
   uint64_t choices_hash() const;
 
-  // Keeps what was timed for the runs to come. Returns what was done in a sentence; empty: nothing.
+  // Saves the tuned algorithms for later runs. Returns a summary in one sentence; empty: there is
+  // nothing to report.
   std::string end_tuning();
 
-  // kGemmWorkspace bytes that belong to whatever the compute stream executes.
+  // kGemmWorkspace bytes that only work on the compute stream uses.
   std::byte* workspace() const;
 
  private:

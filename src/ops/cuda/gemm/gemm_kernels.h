@@ -9,36 +9,35 @@ namespace bev::cuda {
 void add_row_sums(Exec& ex, const ConstTensor& a, ops::Transpose ta, const Tensor& sums,
                   std::byte* partial, size_t partial_bytes);
 
-// A GEMM of our own for what the library does not take: any strides, any alignment, k =
-// 0.
+// Fallback GEMM for operands that cuBLASLt does not support: any strides, any alignment, k = 0.
 
 // target = op(a) op(b) [+ target] [+ bias], summed in f32. Activations and dbias are left out.
 // REQUIRES: target has elements and out's dtype.
 void gemm_fallback(Exec& ex, const ops::Matmul& m, const Tensor& target);
 
-// GEMMs of a few rows with a large matrix, as generation has them: the time is that of reading
-// the matrix, which is read once, and comes nearer while the kernel before still runs.
+// Small-M GEMMs with a large matrix, as in generation. Reading the matrix dominates the time: it is
+// read once, and prefetched while the previous kernel still runs.
 
-// Whether gemm_small_m() can serve.
+// Whether gemm_small_m() can compute m, apart from its norm.
 bool fits_small_m(const ops::Matmul& m);
 
-// The same of a GEMM that begins with a norm.
+// Whether gemm_small_m() can compute m with its fused norm.
 bool has_few_normed_rows(const ops::Matmul& m);
 
-// All of m, summed in f32; the same bits each time. An activation sees the rounded sum, as
-// ops::activate would. REQUIRES: fits_small_m(m), with a norm has_few_normed_rows(m); out has
-// elements.
+// Computes all of m, with sums in f32; the same bits each time. An activation is applied to the
+// rounded sum, as by ops::activate. REQUIRES: fits_small_m(m), with a norm has_few_normed_rows(m);
+// out has elements.
 void gemm_small_m(Exec& ex, const ops::Matmul& m);
 
-// GEMMs of some dozens of rows with a matrix that is not very large, as generation for many has
-// them. Such a GEMM is over so soon that the time between kernels counts: this one begins while
-// those before it still run, which the library's do not (Hopper only).
+// Medium-M GEMMs (some dozens of rows) with a matrix of moderate size, as in generation for many
+// requests. They are so short that the gaps between kernels matter: this kernel starts while
+// earlier kernels still run, which cuBLASLt's kernels do not (Hopper only).
 
-// Whether gemm_medium_m() can serve.
+// Whether gemm_medium_m() can compute m.
 bool fits_medium_m(Exec& ex, const ops::Matmul& m);
 
-// All of m, summed in f32; the same bits each time. An activation sees the rounded sum, as
-// ops::activate would. REQUIRES: fits_medium_m(ex, m); out has elements.
+// Computes all of m, with sums in f32; the same bits each time. An activation is applied to the
+// rounded sum, as by ops::activate. REQUIRES: fits_medium_m(ex, m); out has elements.
 void gemm_medium_m(Exec& ex, const ops::Matmul& m);
 
 }  // namespace bev::cuda

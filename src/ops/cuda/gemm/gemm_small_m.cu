@@ -8,11 +8,11 @@ namespace bev::cuda {
 namespace {
 
 constexpr int64_t kMostRows = 16;
-// Elements of a row of b that are asked for while the kernel before still runs. What all blocks
-// that run at a time ask for fits the shared cache.
+// Elements of a row of b that are prefetched while the previous kernel still runs. The prefetches
+// of all concurrent blocks fit the L2 cache.
 constexpr int kNearer = 2048;
 
-// Of a matrix that is read once: it takes no room in the nearest cache.
+// Loads from a matrix that is read once, without allocating in L1.
 template <class T>
 __device__ __forceinline__ Words load_once(const T* from) {
   Words w;
@@ -22,8 +22,8 @@ __device__ __forceinline__ Words load_once(const T* from) {
   return w;
 }
 
-// A block has kTileRows rows of b, each of its warps a share of the depth: kAhead steps in turn, of
-// which the next are on their way while the last are multiplied.
+// A block has kTileRows rows of b, each of its warps a share of the depth. A warp takes kAhead
+// steps at a time: it loads the next ones while it multiplies the current ones.
 template <class T, class Out, int kHalves, int kAhead, int kWarps>
 __global__ void __launch_bounds__(32 * kWarps) few_rows(SmallMProblem<T, Out> p) {
   __shared__ BlockSums<kHalves * 8, kTileRows, kWarps> block_sums;
@@ -85,8 +85,8 @@ __global__ void __launch_bounds__(32 * kWarps) few_rows(SmallMProblem<T, Out> p)
   block_sums.finish_all(p, first_column);
 }
 
-// Measured in decode steps of models: many warps share what is deep or has few columns; where there
-// are many columns of middling depth, fewer warps have more of it each.
+// Measured in decode steps of models: many warps share a deep matrix or one with few columns; with
+// many columns of moderate depth, fewer warps take more of the depth each.
 template <class T, class Out>
 void launch(Exec& ex, const SmallMProblem<T, Out>& p) {
   const auto run = [&]<int kHalves, int kAhead, int kWarps>() {
@@ -109,22 +109,22 @@ void launch(Exec& ex, const SmallMProblem<T, Out>& p) {
   }
 }
 
-// Small M in shared memory: at most eight rows, or one that is normalised by every block, times a
-// matrix that is not very deep. A block has whole rows of the matrix in its shared memory, which
-// arrive while kernels before it still run. Shared memory holds more of a matrix than registers do,
-// and so little is left to wait for.
+// Small M in shared memory: at most eight rows, or one row that every block normalises, times a
+// matrix of limited depth. A block keeps whole rows of the matrix in shared memory, which arrive
+// while earlier kernels still run. Shared memory holds more of a matrix than registers do, so that
+// little is left to wait for.
 
 constexpr int kMostStagedRows = 8;
 
-// Where a row begins in shared memory: eight rows, 64 bytes of each, meet in no bank.
+// Row stride in shared memory: reading 64 bytes of each of eight rows has no bank conflicts.
 template <class T>
 constexpr int row_stride(int depth) {
   constexpr int kBanks = 128 / sizeof(T);
   return (depth + kBanks - 1) / kBanks * kBanks + kBanks / 2;
 }
 
-// Of the row of a, one group at most for each thread: every block normalises it by itself, which
-// takes less time than another kernel would.
+// Normalises the row of a, with at most one group of columns per thread. Every block does so
+// itself, which takes less time than another kernel would.
 template <class T, int kWarps>
 struct RowNormer {
   Group<T> weight, bias;
@@ -136,7 +136,7 @@ struct RowNormer {
     weight = load_wide(p.norm_weight + column());
     if (p.norm_bias != nullptr) bias = load_wide(p.norm_bias + column());
   }
-  // Over the block.
+  // Sum over the block.
   __device__ __forceinline__ static float sum(float value, float (&shared)[kWarps]) {
 #pragma unroll
     for (int distance = 16; distance > 0; distance /= 2)
@@ -174,8 +174,8 @@ struct RowNormer {
   }
 };
 
-// A block has kTiles * kTileRows rows of b; the steps of a row are dealt to its warps, kSteps at
-// most to each.
+// A block has kTiles * kTileRows rows of b; its warps take the steps of a row in turn, at most
+// kSteps each.
 template <class T, class Out, int kSteps, int kWarps, int kTiles, bool kNorm>
 __global__ void __launch_bounds__(32 * kWarps) staged(SmallMProblem<T, Out> p) {
   constexpr int kColumns = kTiles * kTileRows;
@@ -252,8 +252,8 @@ struct Shape {
   }
 };
 
-// Measured in decode steps of models: with a norm, two tiles share what it costs, and eight warps
-// leave room for those of other kernels; the deep ones have as many warps as there are.
+// Measured in decode steps of models: with a norm, two tiles share its cost, and eight warps leave
+// room for the warps of other kernels; deep matrices get the maximum number of warps.
 constexpr int kShallowDepth = 4 * 8 * kStep, kMiddlingDepth = 8 * 8 * kStep,
               kDeepDepth = 8 * 16 * kStep;
 
@@ -268,7 +268,7 @@ void run_shape(Exec& ex, const SmallMProblem<T, Out>& p) {
   }
 }
 
-// Whether gemm_small_m_smem() serves m, with m.norm if that is present. REQUIRES: fits_small_m(m).
+// Whether gemm_small_m_smem() can compute m, with m.norm if present. REQUIRES: fits_small_m(m).
 bool fits_small_m_smem(const ops::Matmul& m) {
   const int64_t rows = m.out.shape[0], depth = depth_of(m);
   const auto kernel = staged<__nv_bfloat16, float, 8, 8, 2, true>;

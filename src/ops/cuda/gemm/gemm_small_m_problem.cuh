@@ -1,7 +1,7 @@
-// What the kernels for GEMMs of a few rows share. A warp multiplies rows of a with eight rows of
-// b, which are the columns of one fragment, the rows of a those of the other: 8 or, in two halves,
-// 16. The order in which elements are summed is free, so that a lane takes eight adjacent ones of a
-// row, kStep of them four lanes, where a fragment has pairs.
+// Common parts of the small-M GEMM kernels. A warp multiplies rows of a with eight rows of b: the
+// rows of b are the columns of one fragment, the rows of a are the rows of the other (8, or 16 in
+// two halves). Elements may be summed in any order: a lane therefore takes eight adjacent elements
+// of a row, four lanes kStep elements, where a fragment would have pairs.
 #pragma once
 
 #include "ops/cuda/elementwise/elementwise.cuh"
@@ -16,7 +16,7 @@ constexpr int kTileRows = 8, kStep = 4 * kGroup;
 
 template <class T, class Out>
 struct SmallMProblem {
-  const T *a, *b, *bias;  // bias may be null, as may addend and pre_activation
+  const T *a, *b, *bias;  // bias, addend and pre_activation may be null
   const Out* addend;
   Out *out, *pre_activation;
   int64_t a_row, b_row, addend_row, out_row, pre_activation_row;
@@ -24,10 +24,10 @@ struct SmallMProblem {
   bool activates;
   Activation activation;
   bool b_is_constant;
-  const T *norm_weight, *norm_bias;  // without a norm null, the latter perhaps with one
+  const T *norm_weight, *norm_bias;  // null without a norm; norm_bias is optional
   float eps;
   bool is_centred;
-  bool finishes_wide;  // what finish_group() touches is aligned
+  bool finishes_wide;  // the operands of finish_group() are aligned
 
   static SmallMProblem of(const ops::Matmul& m) {
     return {.a = data_of<T>(m.a),
@@ -55,7 +55,7 @@ struct SmallMProblem {
   }
 };
 
-// Whether the operands are such as these kernels read, however many rows there are.
+// Whether these kernels can read the operands, for any number of rows.
 inline bool suits_few_rows(const ops::Matmul& m) {
   const bool is_short = m.a.dtype == DType::bf16 || m.a.dtype == DType::f16;
   const int64_t depth = depth_of(m);
@@ -129,7 +129,7 @@ __device__ __forceinline__ void finish(const SmallMProblem<T, Out>& p, int row, 
   p.out[row * p.out_row + column] = from_float<Out>(value);
 }
 
-// As finish(), of kGroup columns from `column`, of which only those inside out count.
+// As finish(), for kGroup columns from `column`; columns outside out are ignored.
 template <class T, class Out>
 __device__ __forceinline__ void finish_group(const SmallMProblem<T, Out>& p, int row, int column,
                                              float (&values)[kGroup]) {
@@ -151,7 +151,8 @@ __device__ __forceinline__ void finish_group(const SmallMProblem<T, Out>& p, int
   store_group(Group<Out>::of(values), p.out + row * p.out_row, column, p.columns, wide);
 }
 
-// The sums of the warps of a block, put together and stored. Every thread calls it.
+// Adds up the sums of the warps of a block and stores the result. All threads of the block call
+// put() and finish_all().
 template <int kRows, int kColumns, int kWarps>
 struct BlockSums {
   float parts[kWarps][kRows][kColumns];

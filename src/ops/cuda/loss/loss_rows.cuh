@@ -1,5 +1,5 @@
-// What the kernels of the loss share: how a row is shared out among the threads of a block, where
-// its target is, and the terms of the loss.
+// Common parts of the loss kernels: how the threads of a block divide a row, the column of its
+// target, and the terms of the loss.
 #pragma once
 
 #include "ops/cross_entropy.h"
@@ -8,15 +8,15 @@
 
 namespace bev::cuda {
 
-// The column of a row's target, or -1 when it is held elsewhere or there is none.
+// The column of a row's target; -1 if another rank holds it or there is none.
 __device__ __forceinline__ int64_t target_column(int32_t target, int64_t column_begin,
                                                  int64_t columns) {
   const int64_t column = target - column_begin;
   return target >= 0 && column >= 0 && column < columns ? column : -1;
 }
 
-// A row of any alignment as elements up to an aligned address, whole groups, and the rest. Targets
-// are i32, so that columns fit into an int.
+// Splits a row of any alignment into elements up to an aligned address, whole groups, and the rest.
+// Targets are i32, so that columns fit into an int.
 template <class T>
 struct Parts {
   int lead, groups, columns;
@@ -25,7 +25,7 @@ struct Parts {
     lead = min(columns, (kWideBytes - past) % kWideBytes / static_cast<int>(sizeof(T)));
     groups = (columns - lead) / kGroup;
   }
-  // Calls body(column) for the elements outside groups, shared out among the threads of the block.
+  // Calls body(column) for the elements outside groups; the threads of the block divide them.
   template <class Body>
   __device__ __forceinline__ void each_single(Body body) const {
     const int rest = lead + groups * kGroup;
@@ -44,9 +44,9 @@ struct NaturalExp {
   }
 };
 
-// 2^(logit * log2(e) - origin), which is one multiplication-addition. The origin is rounded, so
-// that the exponential of the maximum itself is only near 1; but it is the same everywhere, and
-// leaves every quotient of exponentials.
+// 2^(logit * log2(e) - origin), one fused multiply-add. The origin is rounded, so that the
+// exponential of the maximum itself is only near 1; but it is the same everywhere, and cancels in
+// every quotient of exponentials.
 struct BinaryExp {
   static constexpr float kLog2E = 1.4426950408889634f;
   __device__ __forceinline__ static float origin(float max) { return __fmul_rn(max, kLog2E); }
@@ -56,17 +56,18 @@ struct BinaryExp {
   }
 };
 
-// Of some of the columns of a row: max, sum of exponentials relative to it, sum of logits.
+// Partial results over some columns of a row: maximum, sum of exponentials relative to it, sum of
+// logits.
 template <class Exp>
 struct RowSums {
   float max = -INFINITY, sum_exp = 0, sum = 0;
 
-  // Never the difference of two infinities: a row of nothing but -inf has no exponentials.
+  // 0 if all logits are -inf: avoids the difference of two infinities.
   __device__ __forceinline__ float origin() const {
     return max == -INFINITY ? 0.0f : Exp::origin(max);
   }
   __device__ __forceinline__ void raise(float to) {
-    if (!(to > max)) return;  // nor by a NaN, which the exponentials keep
+    if (!(to > max)) return;  // also for a NaN, which the exponentials propagate
     sum_exp *= Exp::of(Exp::origin(max) - Exp::origin(to));
     max = to;
   }
@@ -98,7 +99,7 @@ struct RowSums {
   }
 };
 
-// Whether every row of a begins as far past a multiple of kWideBytes as that of b.
+// Whether every row of a has the same offset from a multiple of kWideBytes as that row of b.
 inline bool are_alike(const ConstTensor& a, const ConstTensor& b) {
   const auto size = static_cast<int64_t>(size_of(a.dtype));
   const auto past = [](const ConstTensor& t) {
@@ -128,7 +129,7 @@ inline LossTerms loss_terms(const ops::CrossEntropy& c) {
           .grad_scale = c.grad_scale};
 }
 
-// Of every gradient, besides the weight of its row.
+// The factor of every gradient, besides the weight of its row.
 __device__ __forceinline__ double gradient_scale(const LossTerms& t) {
   return t.grad_scale * (t.loss_scale != nullptr ? *t.loss_scale : 1.0);
 }

@@ -1,5 +1,5 @@
-// Teams: the threads that share a row of a norm, each with the same number of groups of columns in
-// its registers.
+// Teams: the threads that share a row of a norm. Each thread has the same number of groups of
+// columns in registers.
 #pragma once
 
 #include <iterator>
@@ -13,7 +13,7 @@ namespace bev::cuda {
 constexpr int team_block(int team) { return team < 256 ? 256 : team; }
 
 struct Team {
-  int threads, groups;  // groups of columns of each thread
+  int threads, groups;  // groups of columns per thread
 };
 
 // The teams for rows of up to most_groups groups of columns. Backward has more sizes: its threads
@@ -36,10 +36,11 @@ constexpr TeamSizes kTeamSizes[] = {
     {1024, {512, 2}, {512, 2}},    // 8192
 };
 
-// Calls f.template operator()<threads, groups of each>() for the smallest team that holds a row;
-// false, and no call, where none does or the row is not made of whole groups. kTeam: forward or
-// backward. Norms of heads have neither a residual nor sums of dx: kernels for these leave out the
-// narrow teams, and the first of the others serves their narrow rows, which only tiny models have.
+// Calls f.template operator()<threads, groups per thread>() for the smallest team that holds a row.
+// Returns false without a call if no team holds it or it does not consist of whole groups. kTeam:
+// forward or backward. Head norms have neither a residual nor sums of dx: kernels with these leave
+// out the narrow teams (kNarrow is false), and the smallest other team serves their narrow rows,
+// which only tiny models have.
 template <Team TeamSizes::* kTeam, bool kNarrow, class F>
 bool visit_team(int64_t width, F&& f) {
   if (width % kGroup != 0) return false;
@@ -59,8 +60,8 @@ bool visit_team(int64_t width, F&& f) {
   }(std::make_index_sequence<std::size(kTeamSizes)>());
 }
 
-// Sums over a team of a block of kThreads. All threads of the team call it together, and of the
-// warp where that has several teams; teams of whole warps do not wait for each other.
+// Sums over a team of a block of kThreads. All threads of the team call it together; if a warp has
+// several teams, all threads of the warp. Teams of whole warps do not wait for each other.
 template <int kTeam, int kThreads = team_block(kTeam)>
 class TeamSum {
  public:
@@ -76,7 +77,8 @@ class TeamSum {
     }
     if constexpr (kTeam > 32) {
       constexpr int kWarps = kTeam / 32;
-      // Two arrays in turn: who is late still reads the one that the next sum leaves alone.
+      // Alternates two arrays: a late thread may still read one while the next sum writes the
+      // other.
       float2* of_warps = shared_[turn_];
       turn_ ^= 1;
       const int warp = threadIdx.x / 32;

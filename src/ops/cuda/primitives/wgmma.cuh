@@ -1,5 +1,5 @@
-// Matrix multiplication of a warp group, four warps that act together (sm_90a): the operands are
-// read from shared memory by the tensor cores themselves, beside other work.
+// Matrix multiplication by a warp group, four warps that act together (sm_90a). The tensor cores
+// read the operands from shared memory, asynchronously to other work.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -12,23 +12,23 @@
 
 namespace bev::cuda {
 
-// An operand in shared memory: rows of 64 elements of 16 bits (128 bytes), eight of them, 1024
-// bytes aligned, next to each other, of which chunk c of row r, 16 bytes, is where c ^ r % 8 would
-// be. `tile` may begin at any even chunk of the first row.
+// Descriptor of an operand in shared memory: blocks of eight adjacent rows of 64 16-bit elements
+// (128 bytes), aligned to 1024 bytes, with the 128-byte swizzle: 16-byte chunk c of row r is stored
+// at chunk c ^ r % 8. `tile` may begin at any even chunk of the first row.
 __device__ __forceinline__ uint64_t group_operand(const void* tile) {
   constexpr uint64_t kSwizzled = uint64_t{1} << 62, kEightRows = uint64_t{1024 / 16} << 32;
   constexpr uint64_t kUnused = uint64_t{1} << 16;
   return kSwizzled | kEightRows | kUnused | (shared_address(tile) & 0x3FFFF) >> 4;
 }
 
-// What threads have written to shared memory is visible to wgmma.
+// Makes the threads' writes to shared memory visible to wgmma.
 __device__ __forceinline__ void fence_proxy_async() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
-// Between other uses of the sums and wgmma instructions that add to them.
+// Required between other uses of the sums and wgmma instructions that add to them.
 __device__ __forceinline__ void wgmma_fence() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -39,7 +39,7 @@ __device__ __forceinline__ void wgmma_commit_group() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 #endif
 }
-// Waits until at most the latest kLeft committed groups are under way.
+// Waits until at most the latest kLeft committed groups are in flight.
 template <int kLeft>
 __device__ __forceinline__ void wgmma_wait_group() {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

@@ -66,7 +66,7 @@ TEST(CommandLine, MegatronsWordsForChoices) {
   expect_problem(small_model() + Args{"--model.norm", "RMSNorm"}, {"layernorm or rmsnorm"});
 }
 
-// What Megatron makes of these does not depend on their order.
+// As in Megatron-LM, the order of these flags does not matter.
 TEST(CommandLine, FlagsThatRefineOthers) {
   const auto activation = [](const Args& args) {
     return config_of(small_model() + args).model.activation;
@@ -94,7 +94,7 @@ TEST(CommandLine, MegatronsRecomputation) {
   EXPECT_EQ(method(two), RecomputeMethod::Block);
   EXPECT_EQ(method(two + Args{"--recompute-method", "block"}), RecomputeMethod::Block);
   EXPECT_EQ(method(two + Args{"--recompute-method", "uniform"}), RecomputeMethod::Uniform);
-  // There was no other method.
+  // Megatron-LM versions with this flag had no other method.
   EXPECT_EQ(method(old), RecomputeMethod::Uniform);
   EXPECT_EQ(method(Args{"--recompute.method", "block"} + old), RecomputeMethod::Block);
   EXPECT_TRUE(config_of(small_model() +
@@ -130,7 +130,7 @@ TEST(CommandLine, EarlierNamesOfFieldsAreNotedOnce) {
                  {"--device.tune has an impossible value"});
 }
 
-// nccl is in every script, also of those who try it on a CPU.
+// Every Megatron-LM script sets nccl, even if it runs on a CPU.
 TEST(CommandLine, MegatronsBackend) {
   const auto backend = [](const char* name) {
     return config_of(small_model() + Args{"--distributed-backend", name}).parallel.backend;
@@ -218,7 +218,7 @@ TEST(CommandLine, AValueThatMayBeLeftOut) {
   EXPECT_EQ(value({"--timeline=a.svg"}), "a.svg");
   EXPECT_EQ(value({"--timeline"}), "");
   EXPECT_EQ(value({"--timeline", "--json"}), "");
-  // A configuration is none.
+  // A configuration file is not taken as the value of the flag.
   EXPECT_EQ(value({"--timeline", file.path()}), "");
 }
 

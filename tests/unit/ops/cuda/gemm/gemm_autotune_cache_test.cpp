@@ -1,4 +1,4 @@
-// What is remembered about GEMMs from run to run. Every test names the fault that makes it fail.
+// The cache of tuned GEMMs on disk. Every test names the fault that makes it fail.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -27,8 +27,7 @@ std::string text_of(const std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// Fails when a word of an algorithm is stored with fewer than 64 bits, or what is inside is
-// forgotten.
+// Fails when a word of an algorithm is stored with fewer than 64 bits, or `fused` is lost.
 TEST(GemmAutotuneCache, RemembersFromRunToRun) {
   const test::TemporaryDirectory folder;
   GemmAutotuneCache first(folder.path(), "NVIDIA H200", 130100);
@@ -43,7 +42,7 @@ TEST(GemmAutotuneCache, RemembersFromRunToRun) {
   EXPECT_EQ(second.find(kind_with(8)), nullptr);
 }
 
-// Fails when what one GPU or version of the library found is taken for another.
+// Fails when the entries of one GPU or library version are used for another.
 TEST(GemmAutotuneCache, KeepsGpusAndVersionsApart) {
   const test::TemporaryDirectory folder;
   GemmAutotuneCache first(folder.path(), "NVIDIA H200", 130100);
@@ -53,7 +52,7 @@ TEST(GemmAutotuneCache, KeepsGpusAndVersionsApart) {
   EXPECT_EQ(GemmAutotuneCache(folder.path(), "NVIDIA H200", 130200).find(kind_with(7)), nullptr);
 }
 
-// Fails when a process writes only what it found itself.
+// Fails when a process writes only its own entries.
 TEST(GemmAutotuneCache, KeepsWhatOthersHaveWritten) {
   const test::TemporaryDirectory folder;
   GemmAutotuneCache first(folder.path(), "gpu", 1), second(folder.path(), "gpu", 1);
@@ -93,7 +92,7 @@ TEST(GemmAutotuneCache, DoesNotBelieveADamagedFile) {
   EXPECT_TRUE(holds(whole));
 }
 
-// Fails when a folder that cannot be made is an error of the run, or is not told.
+// Fails when a folder that cannot be created ends the run, or is not reported.
 TEST(GemmAutotuneCache, SaysWhyItCannotBeKept) {
   const test::TemporaryDirectory folder;
   std::ofstream(folder.path() / "file") << "x";
