@@ -62,7 +62,7 @@ class GradReducer final : public GradSink {
   std::vector<FlatRange> counted_;  // in the norm: of the owned ranges those in this rank's shards
   std::set<int> reduced_;           // buckets, in this step
   Buffer shard_;                    // of a section that is reduced on the communication stream
-  std::array<Event, 2> cleared_{};  // of each staging slot
+  std::array<Event, 2> cleared_{};  // the staging slots
   Event reduced_event_{};           // the last reduction on the communication stream
 };
 

@@ -31,7 +31,7 @@ class ParamGather {
 
  private:
   static constexpr int kNone = -1;
-  // Staging memory of one bucket at a time.
+  // Staging memory. It holds one bucket.
   struct Slot {
     int bucket = kNone;
     Event ready{};  // absent: gathered on the compute stream

@@ -90,7 +90,7 @@ struct Piece {
 };
 
 // The pieces that a rank holds, one per part. Throws a Usage error naming the parameter if the
-// units do not divide over the ranks.
+// number of units is not divisible by the number of ranks.
 std::vector<Piece> local_pieces(const ParamSpec& spec, const ParallelLayout& layout, int rank);
 Shape local_shape(const ParamSpec& spec, const ParallelLayout& layout, int rank);
 // The pieces that a rank writes and counts in the norm. Each element belongs to one rank of every

@@ -47,7 +47,7 @@ struct FlatRange {
   int64_t end() const { return begin + count; }
 };
 
-// Without elements where they do not meet.
+// Empty if they do not overlap.
 inline FlatRange intersection(const FlatRange& a, const FlatRange& b) {
   const int64_t begin = std::max(a.begin, b.begin), end = std::min(a.end(), b.end());
   return {begin, std::max<int64_t>(0, end - begin)};
@@ -82,7 +82,7 @@ class ParamStore {
   // the parameter and its logical index.
   void initialize(uint64_t seed);
 
-  // Starts a step: matrices have no gradient yet, gradients of vectors are zero.
+  // Starts a step: matrices have no gradient yet, vectors have a zero gradient.
   void begin_gradients();
 
   // In declaration order.
@@ -117,7 +117,7 @@ class ParamStore {
   Tensor staging(const FlatSection& section) const;
   // Staging memory: one slot for all buckets, or two for even and odd ones.
   struct StagingLayout {
-    std::vector<size_t> begins;     // of each section, in the slot of its bucket
+    std::vector<size_t> begins;     // offsets of the sections in the slots of their buckets
     std::array<size_t, 2> bytes{};  // of the slots; the second may be empty
   };
   static size_t staging_slot(int bucket, bool double_buffers) {
@@ -140,7 +140,7 @@ class ParamStore {
   int bucket_ = 0;
   Buffer values_;
   std::array<Buffer, 2> staging_memory_;
-  std::vector<int64_t> shard_begins_;  // of each section's shard in values_, in elements
+  std::vector<int64_t> shard_begins_;  // offsets of the sections' shards in values_, in elements
   StagingLayout staging_;
 
   void place_flat();
