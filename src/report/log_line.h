@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "train/train_loop.h"
+#include "train/train_log.h"
 
 namespace bev {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "train/train_loop.h"
+#include "train/train_log.h"
 
 namespace bev {
 

@@ -1,4 +1,4 @@
-// Guards of a run: their events, the diagnosis of bad steps, and the check of replicas.
+// The diagnosis of bad steps, and the comparison of replicas. GuardPolicy decides when.
 #pragma once
 
 #include <memory>
@@ -20,16 +20,6 @@ struct SubmittedStep {
   DataLoader::Position begin{}, end{};
 
   int64_t samples() const { return end.consumed - begin.consumed; }
-};
-
-enum class GuardAction : uint8_t { Logged, Skipped, RolledBack, Stopped };
-
-struct GuardEvent {
-  int64_t iteration = 0;
-  SampleRange samples{};  // of the iteration, where they decide
-  GuardAction action{};
-  bool is_spike = false;
-  std::string text;  // what was found and what was done, for people; the first line says most
 };
 
 // What is wrong with a step: "the loss of iteration 7 is not finite", "the loss of iteration 7 is a

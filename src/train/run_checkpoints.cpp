@@ -12,10 +12,10 @@ namespace bev {
 
 namespace {
 
-Manifest common_manifest(const TrainingState& assembly, const RunCheckpoints::Setup& setup) {
+Manifest common_manifest(const TrainingState& state, const RunCheckpoints::Setup& setup) {
   Manifest manifest;
-  // The seed that dropout goes on with, which may be an earlier run's.
-  manifest.seed = static_cast<uint64_t>(assembly.config.train.seed);
+  // The seed of dropout, which a resumed run takes from the checkpoint.
+  manifest.seed = static_cast<uint64_t>(state.config.train.seed);
   manifest.config = stored_config(setup.config);
   store_schedule(setup.schedule, manifest.config);
   if (setup.config.checkpoint.save_optimizer)
@@ -30,22 +30,21 @@ Manifest common_manifest(const TrainingState& assembly, const RunCheckpoints::Se
 double checkpoint_bytes(const Config& config) {
   const Config whole = single_rank_config(config);
   const std::unique_ptr<Device> device = make_null_device(whole.device);
-  const TrainingState assembly(whole, *device, ArenaSizes{});
+  const TrainingState state(whole, *device, ArenaSizes{});
   double bytes = 0;
-  for (const LocalPiece& held : local_weights(assembly.params))
+  for (const LocalPiece& held : local_weights(state.params))
     bytes += static_cast<double>(held.piece.bytes());
   if (!config.checkpoint.save_optimizer) return bytes;
-  for (const LocalPiece& held : held_states(assembly.params, *assembly.optimizer))
+  for (const LocalPiece& held : held_states(state.params, *state.optimizer))
     bytes += static_cast<double>(held.piece.bytes());
   return bytes;
 }
 
-RunCheckpoints::RunCheckpoints(TrainingState& assembly, Setup setup)
+RunCheckpoints::RunCheckpoints(TrainingState& state, Setup setup)
     : config_(setup.config.checkpoint),
       schedule_(config_),
-      manifest_(common_manifest(assembly, setup)),
-      saver_(CheckpointFolder(setup.folder), assembly.groups.world(), assembly.params,
-             *assembly.optimizer,
+      manifest_(common_manifest(state, setup)),
+      saver_(CheckpointFolder(setup.folder), state.groups.world(), state.params, *state.optimizer,
              {.asynchronous = config_.asynchronous,
               .with_optimizer = config_.save_optimizer,
               .bytes = checkpoint_bytes(setup.config),
@@ -71,7 +70,7 @@ std::string RunCheckpoints::tidy() const {
       const Manifest manifest = read_manifest(place.path);
       good.push_back({place.iteration, manifest.valid_loss, manifest.is_permanent});
     } catch (const Error&) {
-      // What cannot be read is not counted as good, and not removed: somebody may want to look.
+      // A damaged checkpoint is neither counted nor removed: the user can inspect it.
     }
   }
   std::string problem;

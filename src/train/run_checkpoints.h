@@ -1,4 +1,5 @@
-// The checkpoints that a run writes: when, with what beside the tensors, and which stay.
+// Checkpointing: the interface of the training loop to checkpoints. RunCheckpoints: when a run
+// writes checkpoints, their manifest, and which of them it keeps.
 #pragma once
 
 #include <functional>
@@ -12,32 +13,49 @@
 
 namespace bev {
 
-// What a checkpoint takes on disk, without headers. REQUIRES: a checked configuration that trains.
+// Size of a checkpoint on disk, without headers. REQUIRES: a checked configuration that trains.
 double checkpoint_bytes(const Config& config);
+
+// All ranks call every function together, between steps.
+class Checkpointing {
+ public:
+  virtual ~Checkpointing() = default;
+
+  // Whether to save after this iteration.
+  virtual bool is_due(int64_t iteration) const = 0;
+  virtual void save(const RunPosition& position) = 0;
+  // Completes an asynchronous save if all ranks have written their files.
+  virtual void poll() = 0;
+  // Waits for an asynchronous save; whether the last save succeeded.
+  virtual bool finish() = 0;
+  // Restores the newest good checkpoint of at most this iteration, or the initial state if there is
+  // none.
+  virtual RunPosition roll_back(int64_t last_iteration) = 0;
+};
 
 class RunCheckpoints {
  public:
   struct Setup {
     std::filesystem::path folder;
-    const Config& config;  // as the user has it
+    const Config& config;  // before it is adapted to a checkpoint
     LrSchedule schedule{};
     std::string config_text{};            // config.toml of the checkpoints
-    std::vector<HistoryEntry> history{};  // this run's is the last
+    std::vector<HistoryEntry> history{};  // this run is the last entry
     int64_t parameters = 0;
     std::function<void(const SaveReport&)> ended{};
   };
 
-  // The assembly must outlive this.
-  RunCheckpoints(TrainingState& assembly, Setup setup);
+  // `state` must outlive this.
+  RunCheckpoints(TrainingState& state, Setup setup);
 
   bool is_due(int64_t iteration) const { return schedule_.is_due(iteration); }
-  // The first iteration above this one after which one is due, if there is any.
+  // The next iteration after this one after which a save is due.
   std::optional<int64_t> next_after(int64_t iteration) const {
     return schedule_.next_after(iteration);
   }
   void save(const RunPosition& position);
   void poll() { saver_.poll(); }
-  // Waits for what is under way; whether the last save succeeded.
+  // Waits for an asynchronous save; whether the last save succeeded.
   bool finish() { return saver_.finish(); }
 
  private:
@@ -45,7 +63,7 @@ class RunCheckpoints {
 
   CheckpointConfig config_;
   SaveSchedule schedule_;
-  Manifest manifest_;  // what all have in common
+  Manifest manifest_;  // the part that is the same for all checkpoints
   CheckpointSaver saver_;
 };
 

@@ -1,4 +1,4 @@
-// The loop that connects loader, step, validation and log.
+// TrainLoop: reads batches, runs steps, validates, saves and reports.
 #pragma once
 
 #include <deque>
@@ -10,32 +10,14 @@
 #include "data/data_loader.h"
 #include "data/training_data.h"
 #include "train/evaluation.h"
-#include "train/guards.h"
+#include "train/guard_policy.h"
+#include "train/run_checkpoints.h"
 #include "train/step_runner.h"
 #include "train/step_timers.h"
+#include "train/train_log.h"
 #include "train/training_state.h"
 
 namespace bev {
-
-// What the user sees of one iteration.
-struct Progress {
-  int64_t iteration = 0, iterations = 0;  // counted from 1
-  int64_t samples = 0;                    // consumed so far
-  int64_t batch = 0;                      // samples of this iteration
-  StepResult result{};
-  double seconds = 0;  // of this iteration
-  double tokens_per_second = 0;
-  double seconds_left = 0;  // at the mean pace so far, without the first iteration
-};
-
-struct Validation {
-  int64_t iteration = 0;
-  std::string_view split;  // "validation" or "test"
-  bool at_end = false;
-  int64_t samples = 0;
-  double loss = 0;  // mean over tokens
-  double seconds = 0;
-};
 
 enum class ExitReason : uint8_t {
   Complete,
@@ -46,57 +28,26 @@ enum class ExitReason : uint8_t {
   After,       // train.exit_after
   Samples,     // train.exit_samples
   Duration,    // train.exit_minutes
-  NonFinite,   // a loss or gradient, and guard.nonfinite says stop
-  Spike,       // of a loss or gradient, and the policy says stop
-  Corruption,  // ranks hold different copies of the same numbers
-  BadData,     // the next samples, or those of a validation, cannot be read
-};
-
-// What is wanted from outside, between two steps.
-struct RunRequests {
-  int signal = 0;  // that asks for the end; 0: none
-  bool stop = false, save = false, evaluate = false;
-  std::optional<double> rate{};  // factor of the scheduled learning rate
+  NonFinite,   // a loss or gradient, with guard.nonfinite stop
+  Spike,       // of a loss or gradient, with guard.loss_spike or guard.norm_spike stop
+  Corruption,  // replicas differ
+  BadData,     // samples for training or validation cannot be read
 };
 
 struct TrainSummary {
   ExitReason ending = ExitReason::Complete;
-  int signal = 0;                       // that ended it
-  std::string reason;                   // of endings that are errors, in the user's words
+  int signal = 0;                       // that ended the run
+  std::string reason;                   // error message, if the ending is an error
   int64_t iterations = 0, applied = 0;  // of the training so far
   int64_t planned = 0;                  // iterations of the whole training
   int64_t ran = 0, skipped = 0;         // iterations of this run
   int64_t spikes = 0, rollbacks = 0;
   double first_loss = 0, last_loss = 0;
-  std::optional<double> valid_loss, test_loss;  // the last ones
+  std::optional<double> valid_loss, test_loss;  // of the last validation and test
   double seconds = 0, tokens_per_second = 0;
 };
 
-struct TrainObserver {
-  std::function<void(const Progress&)> iteration;
-  std::function<void(const Validation&)> validation;
-  // Of this rank; all ranks agree then on what is done, and `acknowledge` reports that.
-  std::function<RunRequests()> poll_requests;
-  std::function<void(const RunRequests&, int64_t iteration)> acknowledge{};
-  // What the guards found and did; all ranks hear it, the first has the whole text.
-  std::function<void(const GuardEvent&)> event{};
-  // All ranks together: puts the newest good checkpoint of at most this iteration into the
-  // assembly, or what the training began with. Absent: nobody rolls back.
-  std::function<RunPosition(int64_t most)> roll_back{};
-  // A validation begins.
-  std::function<void()> evaluating{};
-  // Where the time of the iterations since the last call went, for the log; of the first rank.
-  std::function<void(const std::string& table)> timers{};
-  std::function<void(const std::string& chrome_json)> trace{};  // of log.trace_iteration
-  // Absent: nothing is saved. All ranks together, between steps: whether a checkpoint is due after
-  // an iteration, saving one, and what a save under way needs now and then.
-  std::function<bool(int64_t iteration)> is_save_due{};
-  std::function<void(const RunPosition&)> save{};
-  std::function<void()> between_steps{};
-  std::function<bool()> finish_saving{};  // what is under way ends; whether it is there
-};
-
-// The pace of a run. The first iteration touches all memory for the first time and does not count.
+// Mean time of an iteration. The first iteration allocates memory and is not included.
 class Pace {
  public:
   explicit Pace(double start) : start_(start), steady_(start) {}
@@ -106,7 +57,7 @@ class Pace {
     if (done_ == 1) steady_ = now;
     mean_ = done_ > 1 ? (now - steady_ - paused_) / static_cast<double>(done_ - 1) : now - start_;
   }
-  // Validations and saves are no part of an iteration.
+  // Excludes a validation or save.
   void pause(double seconds) { paused_ += seconds; }
   double seconds_for(int64_t iterations) const { return mean_ * static_cast<double>(iterations); }
 
@@ -115,110 +66,91 @@ class Pace {
   double start_, steady_, mean_ = 0, paused_ = 0;
 };
 
-// Where a run begins.
+// The starting point of a run.
 struct TrainStart {
-  RunPosition position{};                // whoever names it has restored the tensors
-  std::optional<LrSchedule> schedule{};  // absent: as the configuration says
+  RunPosition position{};                // the caller has restored the tensors of this position
+  std::optional<LrSchedule> schedule{};  // absent: from the configuration
 };
 
 class TrainLoop {
  public:
-  TrainLoop(TrainingState& assembly, TrainingData data, const TrainStart& start = {});
-  ~TrainLoop() { assembly_.executor.trace_into(nullptr); }
+  // `checkpoints`: null: nothing is saved, and the run cannot roll back. `poll_requests` returns
+  // the requests to this rank; empty: none. References and pointers must outlive this.
+  TrainLoop(TrainingState& state, TrainingData data, const TrainStart& start, TrainLog& log,
+            Checkpointing* checkpoints = nullptr, std::function<RunRequests()> poll_requests = {});
+  ~TrainLoop() { state_.executor.trace_into(nullptr); }
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
 
-  // Runs all iterations that are left and the final validation and test. Whatever ends it early
-  // ends it after a whole iteration, and what was trained is saved: after a bad step, as it was
-  // before that. Copies that differ are not saved.
-  TrainSummary run(const TrainObserver& observer);
+  // Runs the remaining iterations, then the final validation and test. A run ends early only after
+  // a complete iteration. It saves its state, after a bad step the state before that step, unless
+  // replicas differ. REQUIRES: called once.
+  TrainSummary run();
 
  private:
-  // What a run keeps while it runs.
-  struct State {
-    const TrainObserver& observer;
-    TrainSummary& summary;
-    Pace pace;
-    double start, last;  // of the first iteration, of the last result
-    int64_t next;        // the iteration that is issued next
-    double tokens = 0;
-    std::deque<SubmittedStep> issued{};
-    DataLoader::Position place{};  // behind the last step that counts
-    int64_t saved = 0;             // the last iteration that was
-    int64_t validated = 0;         // likewise
-    int64_t rollbacks = 0;         // since the last checkpoint
-    bool has_saved = false;        // since the last rollback, or tried to
-    std::optional<double> loss{};  // of the last step that counts
-    int64_t explained = 0;         // the last iteration whose fault was looked for
-    // Steps that were found to be bad: one that halted the updates, and others.
-    struct BadStep {
-      SubmittedStep step;
-      StepResult result;
-    };
-    std::optional<BadStep> halted{};
-    std::vector<BadStep> odd{};
-  };
-  // The next iteration with all that follows it. False: the run ends, and why is set.
-  bool advance(State& course);
-  // Absent, and the ending set, when they cannot be read.
-  std::optional<std::span<const HostBatch>> read(State& course);
-  void issue(const TrainObserver& observer, const SubmittedStep& issued,
-             std::span<const HostBatch> batches);
-  // Collects results until at most `left` are outstanding, and looks into those that are odd. False
-  // when one of them halted the updates; those behind it are then collected too and forgotten.
-  bool collect(State& course, size_t left);
-  void report(State& course, const SubmittedStep& issued, const StepResult& result);
-  void diagnose_bad_steps(State& course);
-  // After a step that halted, or copies that differ: goes back, or sets the ending.
-  bool recover_from_step(State& course);
-  bool recover_from_corruption(State& course, const std::string& difference);
-  // Continues from a checkpoint of at most this iteration. False, with `why` added to, when it may
-  // not.
-  bool roll_back_to(State& course, int64_t most, const SubmittedStep* bad, std::string& why);
+  // Trains and saves; sets the ending.
+  void train();
+  // One iteration with validation, save and requests. False: the run ends, and the ending is set.
+  bool advance();
+  // The next batch. Absent: some rank cannot read it, and the ending is set.
+  std::optional<std::span<const HostBatch>> read();
+  void issue(const SubmittedStep& step, std::span<const HostBatch> batches);
+  // Collects results until at most `left` steps are in flight. False: a step halted the updates;
+  // then the steps after it are dropped.
+  bool collect(size_t left);
+  void report(const SubmittedStep& step, const StepResult& result);
+  // Rolls back (true) or sets the ending (false).
+  bool recover_from_step();
+  bool recover_from_corruption(const std::string& difference);
+  bool recover(const GuardPolicy::Recovery& recovery, ExitReason ending);
+  // Continues from this position, whose tensors are restored.
   void start_at(const RunPosition& position);
-  // By the configuration and by guards.
-  SampleRanges skipped_samples() const;
 
   bool is_eval_due(int64_t iteration) const;
-  bool is_check_due(int64_t iteration) const;
-  // Where copies differ: the words for it.
-  std::string replica_difference();
   ExitReason ending_after(int64_t iteration, const DataLoader::Position& place) const;
-  // All ranks together: what is wanted and whether the run ends here.
-  struct Agreed {
+  // All ranks together: the requests, and whether the run ends here.
+  struct Agreement {
     ExitReason ending = ExitReason::Complete;
     RunRequests requests{};
   };
-  Agreed agree(const TrainObserver& observer, ExitReason here);
-  void acknowledge(State& course, const RunRequests& requests, bool is_saved, bool is_validated);
-  // What a save or a validation took counts for no iteration.
-  void leave_out(State& course);
-  void save(State& course);
-  // The largest of what the ranks bring.
-  int64_t all_reduce_max(int64_t here) {
-    return assembly_.groups.world().all_reduce_max_host(here);
-  }
-  // False, and the ending set, when the data cannot be read. One that is given up does not count.
-  bool validate(State& course, bool at_end);
+  Agreement agree(ExitReason here);
+  RunRequests poll_requests() const { return poll_requests_ ? poll_requests_() : RunRequests{}; }
+  void carry_out(const RunRequests& requests, bool is_saved, bool is_validated);
+  // Excludes the time since the last result from the times of iterations.
+  void pause();
+  void save();
+  // False: the data cannot be read, and the ending is set.
+  bool validate(bool at_end);
+  // The mean loss. Absent: there is no data, or a signal or request ended the evaluation.
   std::optional<double> evaluate(const HeldSamples& held, std::string_view split, int64_t iteration,
-                                 bool at_end, const TrainObserver& observer);
+                                 bool at_end);
+  int64_t all_reduce_max(int64_t here) { return state_.groups.world().all_reduce_max_host(here); }
 
-  TrainingState& assembly_;
+  TrainingState& state_;
   TrainingData data_;
+  TrainLog& log_;
+  Checkpointing* checkpoints_;
+  std::function<RunRequests()> poll_requests_;
   BatchShape batch_;
-  int64_t iterations_;
+  int64_t iterations_;  // of the whole training
   RunPosition start_;
-  SampleRanges left_out_;             // by the configuration
-  SampleRanges skipped_;              // by guards
-  std::optional<DataLoader> loader_;  // made again after a rollback
+  std::optional<DataLoader> loader_;  // replaced after a rollback
   Evaluation evaluation_;
   StepRunner stepper_;
-  StepDiagnosis diagnosis_;
-  std::optional<ReplicaCheck> replicas_;  // where they are compared
+  GuardPolicy guards_;
   StepTimers timers_;
-  std::optional<Trace> trace_;  // while it is written
-  // Steps that may be issued before the result of an earlier one is known.
-  size_t ahead_;
+  std::optional<Trace> trace_;  // in progress
+  size_t ahead_;  // steps that may be issued before the result of an earlier step is known
+
+  TrainSummary summary_;
+  Pace pace_{0};
+  double begin_time_ = 0, last_time_ = 0;  // of the first iteration, of the last result
+  double tokens_ = 0;
+  int64_t next_ = 0;  // iteration to issue
+  std::deque<SubmittedStep> in_flight_;
+  DataLoader::Position place_{};       // after the last accepted step
+  std::optional<double> loss_;         // of the last accepted step
+  int64_t saved_ = 0, validated_ = 0;  // last iteration that was saved, validated
 };
 
 }  // namespace bev

@@ -92,6 +92,62 @@ std::filesystem::path place_of(const std::filesystem::path& folder, int64_t iter
   return CheckpointFolder(folder).place_of(iteration);
 }
 
+namespace {
+
+// Keeps what the first rank reports; a disturbance sees every rank.
+class OutcomeLog final : public TrainLog {
+ public:
+  OutcomeLog(RunOutcome& outcome, const Disturbance& disturb, TrainingState& state)
+      : outcome_(outcome), disturb_(disturb), state_(state), rank_(state.groups.world().rank()) {}
+
+  void iteration(const Progress& p) override {
+    if (rank_ == 0) outcome_.iterations.push_back(p);
+    if (disturb_) disturb_(rank_, p, state_);
+  }
+  void event(const GuardEvent& e) override {
+    if (rank_ == 0) outcome_.events.push_back(e);
+  }
+
+ private:
+  RunOutcome& outcome_;
+  const Disturbance& disturb_;
+  TrainingState& state_;
+  int rank_;
+};
+
+// The checkpoints of `bevatron train` without log lines.
+class QuietCheckpoints final : public Checkpointing {
+ public:
+  QuietCheckpoints(const Config& config, app::RunInit& start, RunOutcome& outcome)
+      : start_(start),
+        folder_(config.checkpoint.save),
+        checkpoints_(start.state(),
+                     {.folder = folder_,
+                      .config = config,
+                      .schedule = start.schedule(),
+                      .config_text = "# none\n",
+                      .history = start.history(),
+                      .ended = [&start, &outcome](const SaveReport& r) {
+                        if (start.state().groups.world().rank() == 0 && !r.failure.empty())
+                          outcome.save_failures.push_back(r.failure);
+                      }}) {}
+
+  bool is_due(int64_t iteration) const override { return checkpoints_.is_due(iteration); }
+  void save(const RunPosition& position) override { checkpoints_.save(position); }
+  void poll() override { checkpoints_.poll(); }
+  bool finish() override { return checkpoints_.finish(); }
+  RunPosition roll_back(int64_t last_iteration) override {
+    return start_.roll_back_to(CheckpointFolder(folder_), last_iteration, nullptr);
+  }
+
+ private:
+  app::RunInit& start_;
+  std::filesystem::path folder_;
+  RunCheckpoints checkpoints_;
+};
+
+}  // namespace
+
 RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Dataset> samples,
                             const Disturbance& disturb) {
   RunOutcome outcome;
@@ -100,48 +156,17 @@ RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Dataset> 
   TrainingData data;
   data.train = samples ? samples : std::make_shared<UnevenDataset>(config.model.vocab);
   run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
-    const bool is_first = world.rank() == 0;
     const std::unique_ptr<Device> device = make_device(config.device);
     ProcessGroups groups(layout_of(config), world);
     app::RunInit start(config, points, *device, groups,
                        dry_run(config, {.rank = world.rank()}).arenas, nullptr);
-    std::optional<RunCheckpoints> checkpoints;
-    if (!config.checkpoint.save.empty()) {
-      checkpoints.emplace(start.assembly(),
-                          RunCheckpoints::Setup{.folder = config.checkpoint.save,
-                                                .config = config,
-                                                .schedule = start.schedule(),
-                                                .config_text = "# none\n",
-                                                .history = start.history(),
-                                                .ended = [&](const SaveReport& r) {
-                                                  if (is_first && !r.failure.empty())
-                                                    outcome.save_failures.push_back(r.failure);
-                                                }});
-    }
-    TrainLoop trainer(start.assembly(), data, start.start());
-    TrainObserver observer{.iteration =
-                               [&](const Progress& p) {
-                                 if (is_first) outcome.iterations.push_back(p);
-                                 if (disturb) disturb(world.rank(), p, start.assembly());
-                               },
-                           .validation = [](const Validation&) {},
-                           .poll_requests = [] { return RunRequests{}; },
-                           .event =
-                               [&](const GuardEvent& e) {
-                                 if (is_first) outcome.events.push_back(e);
-                               }};
-    if (checkpoints) {
-      observer.is_save_due = [&](int64_t iteration) { return checkpoints->is_due(iteration); };
-      observer.save = [&](const RunPosition& position) { checkpoints->save(position); };
-      observer.between_steps = [&] { checkpoints->poll(); };
-      observer.finish_saving = [&] { return checkpoints->finish(); };
-      observer.roll_back = [&](int64_t most) {
-        return start.roll_back_to(CheckpointFolder(config.checkpoint.save), most, nullptr);
-      };
-    }
-    const TrainSummary summary = trainer.run(observer);
-    if (checkpoints) checkpoints->finish();
-    if (is_first) outcome.summary = summary;
+    std::optional<QuietCheckpoints> checkpoints;
+    if (!config.checkpoint.save.empty()) checkpoints.emplace(config, start, outcome);
+    OutcomeLog log(outcome, disturb, start.state());
+    TrainLoop trainer(start.state(), data, start.start(), log,
+                      checkpoints ? &*checkpoints : nullptr);
+    const TrainSummary summary = trainer.run();
+    if (world.rank() == 0) outcome.summary = summary;
   });
   return outcome;
 }

@@ -28,8 +28,8 @@ RunInit::RunInit(const Config& config, const ResumePoints& points, Device& devic
   if (!config.checkpoint.load.empty() && console != nullptr)
     console->log("bevatron: note: there is no checkpoint in {} yet; the run starts anew\n",
                  config.checkpoint.load);
-  assembly_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
-  assembly_->initialize();
+  state_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
+  state_->initialize();
 }
 
 bool RunInit::all_can(Communicator& world, const Console* console, int64_t iteration,
@@ -49,10 +49,10 @@ bool RunInit::all_can(Communicator& world, const Console* console, int64_t itera
 
 RunPosition RunInit::roll_back_to(const CheckpointFolder& folder, int64_t most,
                                   const Console* console) {
-  Communicator& world = assembly_->groups.world();
+  Communicator& world = state_->groups.world();
   // Parameters may still be on their way.
-  assembly_->device.comm_stream().synchronize();
-  assembly_->device.compute_stream().synchronize();
+  state_->device.comm_stream().synchronize();
+  state_->device.compute_stream().synchronize();
   // Which one: the first rank says, since others may see the folder as it was a moment ago.
   for (int64_t below = most + 1;;) {
     int64_t newest = 0;
@@ -69,19 +69,19 @@ RunPosition RunInit::roll_back_to(const CheckpointFolder& folder, int64_t most,
       stored.emplace(folder.place_of(newest));
       ResumePlan own = continuation_;
       own.with_optimizer = true;
-      restore(*stored, own, *assembly_);
+      restore(*stored, own, *state_);
     };
     if (all_can(world, console, newest, read))
       return read_position(stored->manifest(), folder.place_of(newest).string());
   }
   if (!began_with_) {
-    assembly_->reinitialize();
+    state_->reinitialize();
     return {};
   }
   const CheckpointReader stored(began_with_->path);
   // Where only weights are taken, the optimizer starts with nothing.
-  assembly_->reinitialize();
-  restore(stored, continuation_, *assembly_);
+  state_->reinitialize();
+  restore(stored, continuation_, *state_);
   return continuation_.start.position;
 }
 
@@ -98,11 +98,11 @@ bool RunInit::restore_from(const CheckpointPlace& place, const Config& config, D
                  with_commas(manifest.iteration), with_commas(manifest.consumed_samples),
                  continuation_.start.position.iteration == 0 ? "; only its weights" : "",
                  continuation_.differences);
-  assembly_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
+  state_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
   // Rows of a padded vocabulary that the checkpoint lacks aside, all of this is overwritten.
   if (!all_can(world, console, place.iteration,
-               [&] { restore(*stored, continuation_, *assembly_); })) {
-    assembly_.reset();
+               [&] { restore(*stored, continuation_, *state_); })) {
+    state_.reset();
     return false;
   }
   from_ = manifest;

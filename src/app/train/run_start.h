@@ -1,4 +1,4 @@
-// Start of a run: initial or restored weights, checks before the first step, restarts.
+// What a rank trains: fresh weights, or those of a checkpoint that some layout wrote.
 #pragma once
 
 #include <memory>
@@ -19,65 +19,60 @@ namespace bev::app {
 
 class RunInit {
  public:
-  // Restores the newest checkpoint of `points` that every rank can read; initialises the weights if
-  // there are no points. Data error if every point is damaged. Collective over all ranks.
-  // `console`: null on ranks that do not log.
+  // All ranks together: the newest of the points whose data are good on every rank, or fresh
+  // weights where there are no points. `console`: absent where the rank says nothing. Data error
+  // where no point is good.
   RunInit(const Config& config, const ResumePoints& points, Device& device, ProcessGroups& groups,
           const ArenaSizes& sizes, const Console* console);
 
-  TrainingState& assembly() { return *assembly_; }
+  TrainingState& state() { return *state_; }
   const TrainStart& start() const { return continuation_.start; }
-  // The checkpoint that the run started from; absent if the weights were initialised.
+  // The checkpoint; absent where the weights were fresh.
   std::optional<std::filesystem::path> began_with() const {
     return began_with_ ? std::optional(began_with_->path) : std::nullopt;
   }
-  // The learning-rate schedule of the run.
+  // The schedule that the run follows.
   LrSchedule schedule() const;
-  // Restores the newest readable checkpoint in `folder` with at most `most` iterations into the
-  // training state; if there is none, the state that the run started from. Collective, between
-  // steps.
+  // Restores the newest good checkpoint of the folder with at most `most` iterations, or the
+  // initial state of the run if there is none. All ranks together, between steps.
   RunPosition roll_back_to(const CheckpointFolder& folder, int64_t most, const Console* console);
-  // History entries for this run's checkpoints: those of the checkpoint it started from, then its
-  // own.
+  // Of the checkpoints of this run: those before it, and itself.
   std::vector<HistoryEntry> history() const;
 
  private:
-  // Returns false if a rank finds the checkpoint damaged.
+  // False: it is damaged for some rank.
   bool restore_from(const CheckpointPlace& place, const Config& config, Device& device,
                     ProcessGroups& groups, const ArenaSizes& sizes, const Console* console);
 
-  // Runs `read` on every rank. Returns false on all ranks if it throws a Data error on one of them;
-  // that rank prints an alert. Collective.
+  // What `read` does on every rank; false where it finds damage on one of them, which is told.
   static bool all_can(Communicator& world, const Console* console, int64_t iteration,
                       FunctionRef<void()> read);
 
   ResumePlan continuation_;
   std::optional<CheckpointPlace> began_with_;  // absent: fresh weights
   std::optional<Manifest> from_;
-  std::unique_ptr<TrainingState> assembly_;
+  std::unique_ptr<TrainingState> state_;
 };
 
-// Checks before the first step.
+// Everything about a training that can be known before its first step.
 
-// Checks the resume point, memory, data and output. The constructor collects all problems;
-// require() throws them.
+// Looks at memory, data and output. One look finds all problems; require() throws them.
 class Preflight {
  public:
   // `sharing`: see require_fit(). `writes`: whether this process will write the output. REQUIRES: a
   // checked configuration that trains.
   Preflight(const Config& config, int sharing, bool writes);
 
-  // Throws the problem, or a list of all problems with the kind of the first one.
+  // Throws what was found: the one problem itself, or a list of all with the first one's kind.
   void require() const;
 
-  // The user's configuration, with the vocabulary padding of the checkpoint that the run resumes
-  // from.
+  // What the run does: as the user has it, with the padding of what it continues from.
   const Config& config() const { return config_; }
   const LayoutPlan& layout() const { return *layout_; }
-  // The plan of the first rank.
+  // Of the first rank.
   const Plan& plan() const { return layout_->shown; }
   const TrainingData& data() const { return data_; }
-  // The checkpoints that checkpoint.load selects.
+  // What checkpoint.load means.
   const ResumePoints& resume_points() const { return resume_points_; }
 
  private:
@@ -90,13 +85,13 @@ class Preflight {
   std::vector<Error> problems_;
 };
 
-// Resuming a run that its launcher has restarted.
+// A training that its launcher has started again.
 
-// Makes a restarted run continue from its own checkpoints, regardless of checkpoint.load,
-// checkpoint.finetune and checkpoint.step. If the run has no checkpoint yet, a command that loads
-// another run's checkpoint applies unchanged, and one without checkpoint.load starts from scratch
-// in the same folders. No-op at the first start and if the run saves no checkpoints. `environment`:
-// absent for a single process. Ranks that see the same folder get the same result.
+// What a training continues from when its launcher starts it once more: with its own checkpoints,
+// whatever checkpoint.load and checkpoint.finetune of the command say. Where there are none yet, as
+// the command says; one without checkpoint.load then begins anew in the same folders. Changes
+// nothing at the first start, nor where no checkpoints are wanted. `environment`: absent where this
+// process is alone. Ranks that see the same folder come to the same.
 void continue_after_restart(Config& config, Origins& origins,
                             const std::optional<RankEnvironment>& environment);
 

@@ -17,26 +17,8 @@ namespace bev::app {
 
 namespace {
 
-// Empty when no trace is asked for. That it can be written is known before the training starts, and
-// what goes wrong later does not end it.
-std::function<void(const std::string&)> trace_writer(const Console& console, const LogConfig& log) {
-  if (log.trace.empty()) return {};
-  {
-    const AtomicFile probe(log.trace);
-  }
-  return [&console, path = log.trace](const std::string& text) {
-    try {
-      AtomicFile file(path);
-      file.write(text);
-      file.commit();
-    } catch (const Error& error) {
-      console.log("bevatron: note: no trace: {}\n", error.what());
-    }
-  };
-}
-
-// A run that failed or was stopped at once must not replace the model of an earlier one by its
-// initial weights, and one that trains nothing writes nothing.
+// A run that failed or was stopped before its first update must not replace the model of an earlier
+// run, and a run that only validates writes nothing.
 bool is_worth_saving(const Config& config, const TrainSummary& s) {
   if (config.train.skip_train) return false;
   if (s.ending == ExitReason::Corruption) return false;
@@ -47,8 +29,8 @@ RankTimes times_of(const Progress& p) {
   return {.step = p.iteration, .compute = p.seconds - p.result.waited, .wait = p.result.waited};
 }
 
-// What the fraction of peak in the log refers to: of a processor measured now, of a GPU what its
-// maker promises. 0: unknown.
+// The peak for the utilization in the log: measured on a CPU, the vendor's number of a GPU. 0:
+// unknown.
 double peak_flops(Device& device) {
   switch (device.kind()) {
     case DeviceKind::Cpu: return measure_gemm_peak(device);
@@ -57,92 +39,120 @@ double peak_flops(Device& device) {
   }
 }
 
-// Trains, and says what it does.
-TrainSummary run_aloud(const RunOutput& out, const Console& console, TrainingState& assembly,
-                       TrainLoop& trainer, LoggedCheckpoints* checkpoints) {
-  const Config& config = out.config;
-  Device& device = assembly.device;
-  const Communicator& world = assembly.groups.world();
-  const bool is_first = world.rank() == 0;
-  const bool is_speaker = world.rank() == out.speaker;
-  RunRecorder* record = is_first ? out.record : nullptr;
-  TrainingPrinter printer(console,
-                          {.interval = config.train.log_interval,
-                           .flops_per_token = out.planned.model_flops_per_token,
-                           .peak_flops = is_first ? peak_flops(device) * world.size() : 0,
-                           .times = is_first && world.size() > 1 ? out.all_times : nullptr});
-  bool is_under_way = false;
-  TrainObserver observer{.iteration =
-                             [&](const Progress& p) {
-                               if (world.size() > 1) out.report_times(world.rank(), times_of(p));
-                               if (record != nullptr) record->iteration(p, printer.slowest());
-                               printer.iteration(p);
-                               if (!is_under_way)
-                                 print_after_first(console, config, out.planned, device);
-                               is_under_way = true;
-                             },
-                         .validation =
-                             [&](const Validation& v) {
-                               if (record != nullptr) record->validation(v);
-                               printer.validation(v);
-                             },
-                         .poll_requests =
-                             [&] {
-                               RunRequests requests =
-                                   record != nullptr ? record->poll_requests() : RunRequests{};
-                               requests.signal = out.stop.asked();
-                               return requests;
-                             },
-                         .acknowledge =
-                             [&](const RunRequests& requests, int64_t iteration) {
-                               printer.clear_live();
-                               if (record != nullptr)
-                                 record->acknowledge(requests, iteration, checkpoints != nullptr);
-                             },
-                         .event =
-                             [&](const GuardEvent& event) {
-                               printer.clear_live();
-                               if (is_speaker) console.log("guard     {}\n", event.text);
-                               if (record != nullptr) record->event(event);
-                             },
-                         .evaluating =
-                             [&] {
-                               if (record != nullptr) record->evaluating();
-                             },
-                         .timers =
-                             [&](const std::string& table) {
-                               if (is_speaker) printer.record(table);
-                             },
-                         .trace = is_first ? trace_writer(console, config.log) : nullptr};
-  if (checkpoints != nullptr) {
-    checkpoints->print_to(is_speaker ? &printer : nullptr, record);
-    checkpoints->add_to(observer);
+// The log of a rank without a console.
+class QuietLog final : public TrainLog {
+ public:
+  QuietLog(const RunOutput& out, int rank) : out_(out), rank_(rank) {}
+
+  void iteration(const Progress& p) override { out_.report_times(rank_, times_of(p)); }
+
+ private:
+  const RunOutput& out_;
+  int rank_;
+};
+
+// The log of a rank with a console: log lines, and on rank 0 the files of the run.
+class ConsoleLog final : public TrainLog {
+ public:
+  // `recorder`: null: the rank writes no files. Data error if log.trace cannot be written.
+  ConsoleLog(const RunOutput& out, const Console& console, Device& device,
+             const Communicator& world, RunRecorder* recorder, bool can_save)
+      : out_(out),
+        console_(console),
+        device_(device),
+        world_(world),
+        recorder_(recorder),
+        can_save_(can_save),
+        printer_(console,
+                 {.interval = out.config.train.log_interval,
+                  .flops_per_token = out.planned.model_flops_per_token,
+                  .peak_flops = world.rank() == 0 ? peak_flops(device) * world.size() : 0,
+                  .times = world.rank() == 0 && world.size() > 1 ? out.all_times : nullptr}) {
+    if (world.rank() == 0 && !out.config.log.trace.empty()) {
+      const AtomicFile probe(out.config.log.trace);
+    }
   }
-  const TrainSummary summary = trainer.run(observer);
-  if (checkpoints != nullptr) {
-    checkpoints->finish();
-    checkpoints->print_to(nullptr, nullptr);
+
+  TrainingPrinter& printer() { return printer_; }
+  // The rank that prints messages that are the same on all ranks.
+  bool is_speaker() const { return world_.rank() == out_.speaker; }
+
+  void iteration(const Progress& p) override {
+    if (world_.size() > 1) out_.report_times(world_.rank(), times_of(p));
+    if (recorder_ != nullptr) recorder_->iteration(p, printer_.slowest());
+    printer_.iteration(p);
+    if (is_first_) print_after_first(console_, out_.config, out_.planned, device_);
+    is_first_ = false;
   }
+  void evaluation_began() override {
+    if (recorder_ != nullptr) recorder_->evaluating();
+  }
+  void validation(const Validation& v) override {
+    if (recorder_ != nullptr) recorder_->validation(v);
+    printer_.validation(v);
+  }
+  void event(const GuardEvent& event) override {
+    printer_.clear_live();
+    if (is_speaker()) console_.log("guard     {}\n", event.text);
+    if (recorder_ != nullptr) recorder_->event(event);
+  }
+  void acknowledged(const RunRequests& requests, int64_t iteration) override {
+    printer_.clear_live();
+    if (recorder_ != nullptr) recorder_->acknowledge(requests, iteration, can_save_);
+  }
+  void timers(const std::string& table) override {
+    if (is_speaker()) printer_.record(table);
+  }
+  void trace(const std::string& chrome_json) override {
+    try {
+      AtomicFile file(out_.config.log.trace);
+      file.write(chrome_json);
+      file.commit();
+    } catch (const Error& error) {
+      console_.log("bevatron: note: no trace: {}\n", error.what());
+    }
+  }
+
+ private:
+  const RunOutput& out_;
+  const Console& console_;
+  Device& device_;
+  const Communicator& world_;
+  RunRecorder* recorder_;
+  bool can_save_;
+  bool is_first_ = true;  // iteration
+  TrainingPrinter printer_;
+};
+
+TrainSummary run_loop(const RunOutput& out, const TrainingData& data, RunInit& start,
+                      LoggedCheckpoints* checkpoints, const Console* console) {
+  TrainingState& state = start.state();
+  const Communicator& world = state.groups.world();
+  RunRecorder* recorder = world.rank() == 0 ? out.record : nullptr;
+  const auto poll_requests = [&] {
+    RunRequests requests = recorder != nullptr ? recorder->poll_requests() : RunRequests{};
+    requests.signal = out.stop.asked();
+    return requests;
+  };
+  if (console == nullptr) {
+    QuietLog log(out, world.rank());
+    return TrainLoop(state, data, start.start(), log, checkpoints, poll_requests).run();
+  }
+  ConsoleLog log(out, *console, state.device, world, recorder, checkpoints != nullptr);
+  TrainingPrinter& printer = log.printer();
+  if (checkpoints != nullptr) checkpoints->log_to(log.is_speaker() ? &printer : nullptr, recorder);
+  const TrainSummary summary =
+      TrainLoop(state, data, start.start(), log, checkpoints, poll_requests).run();
+  if (checkpoints != nullptr) checkpoints->log_to(nullptr, nullptr);
   printer.finish();
   const auto stored = checkpoints != nullptr ? checkpoints->newest() : std::nullopt;
-  if (is_speaker) printer.record(exit_lines(summary, stored ? stored->string() : std::string()));
-  print_end(console, summary, printer.curve());
+  if (log.is_speaker())
+    printer.record(exit_lines(summary, stored ? stored->string() : std::string()));
+  print_end(*console, summary, printer.curve());
   return summary;
 }
 
-TrainSummary run_quietly(const RunOutput& out, int rank, TrainLoop& trainer,
-                         LoggedCheckpoints* checkpoints) {
-  TrainObserver observer{
-      .iteration = [&](const Progress& p) { out.report_times(rank, times_of(p)); },
-      .validation = [](const Validation&) {},
-      .poll_requests = [&] { return RunRequests{.signal = out.stop.asked()}; }};
-  if (checkpoints != nullptr) checkpoints->add_to(observer);
-  const TrainSummary summary = trainer.run(observer);
-  if (checkpoints != nullptr) checkpoints->finish();
-  return summary;
-}
-
-// Before the first step: the first rank puts in order what other runs left.
+// Before the first step: rank 0 cleans up the files of earlier runs.
 void tidy_before(const RunOutput& out, const RunInit& start, const Console* console) {
   const RunPosition& position = start.start().position;
   if (out.record != nullptr) out.record->begin(position);
@@ -154,11 +164,11 @@ void tidy_before(const RunOutput& out, const RunInit& start, const Console* cons
   if (!moved.empty()) Console::alert(console, 0, moved);
 }
 
-// The trained model in Hugging Face's format, by the first rank; all ranks together. Where several
-// ranks have just saved it, nobody gathers what may be too large for one of them.
-void write_model(const std::filesystem::path& model, const Config& config, TrainingState& assembly,
+// Rank 0 writes the trained model in Hugging Face format. All ranks together. If several ranks have
+// just saved a checkpoint, rank 0 converts that, since the model may be too large for one rank.
+void write_model(const std::filesystem::path& model, const Config& config, TrainingState& state,
                  const std::optional<std::filesystem::path>& stored) {
-  Communicator& world = assembly.groups.world();
+  Communicator& world = state.groups.world();
   const bool is_first = world.rank() == 0;
   const bool is_there = stored && is_checkpoint(*stored);
   if (world.size() > 1 && world.all_reduce_max_host(is_first && !is_there ? 1 : 0) == 0) {
@@ -167,9 +177,9 @@ void write_model(const std::filesystem::path& model, const Config& config, Train
   }
   const Config whole = single_rank_config(config);
   std::unique_ptr<RankModel> gathered;
-  Exec ex = assembly.executor.exec();
-  if (world.size() > 1) gathered = gather_model(whole, assembly, ex);
-  if (is_first) save_huggingface(model, whole, gathered ? gathered->params : assembly.params);
+  Exec ex = state.executor.exec();
+  if (world.size() > 1) gathered = gather_model(whole, state, ex);
+  if (is_first) save_huggingface(model, whole, gathered ? gathered->params : state.params);
 }
 
 }  // namespace
@@ -182,19 +192,14 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
   ProcessGroups groups(layout_of(config), world);
   const Plan plan = is_first ? out.planned : dry_run(config, {.rank = world.rank()});
   RunInit start(config, out.resume_points, device, groups, plan.arenas, console);
-  TrainingState& assembly = start.assembly();
   if (is_first && !config.train.skip_train) tidy_before(out, start, console);
   std::optional<LoggedCheckpoints> checkpoints;
   if (!save_folder(config).empty() && !config.train.skip_train)
-    checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, console);
+    checkpoints.emplace(config, out.config_text, out.planned.model_parameters, start, out.stop,
+                        console);
   RankResult result;
-  {
-    TrainLoop trainer(assembly, data, start.start());
-    LoggedCheckpoints* spoken = checkpoints ? &*checkpoints : nullptr;
-    result.summary = console != nullptr ? run_aloud(out, *console, assembly, trainer, spoken)
-                                        : run_quietly(out, world.rank(), trainer, spoken);
-  }
-  if (checkpoints) result.unsaved = checkpoints->finish();
+  result.summary = run_loop(out, data, start, checkpoints ? &*checkpoints : nullptr, console);
+  if (checkpoints) result.unsaved = checkpoints->failure();
   if (!out.keeps()) return result;
   if (!is_worth_saving(config, result.summary)) {
     result.saved = result.summary.ending == ExitReason::Corruption
@@ -207,7 +212,7 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
       format("the weights after {} updates are in {}", result.summary.applied, model.string());
   std::optional<std::filesystem::path> stored;
   if (checkpoints) stored = checkpoints->of(result.summary.iterations);
-  write_model(model, config, assembly, stored);
+  write_model(model, config, start.state(), stored);
   result.wrote_model = true;
   if (!is_first) return result;
   if (console != nullptr) console->log("wrote {}\n", model.string());
@@ -216,7 +221,7 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
 
 namespace {
 
-// In the words of Megatron-LM; what we add stands behind them.
+// The lines of Megatron-LM, with additional fields at the end.
 std::string saving_line(int64_t iteration, const std::filesystem::path& folder) {
   return format("saving checkpoint at iteration {:7d} to {}", iteration, folder.string());
 }
@@ -231,42 +236,37 @@ std::string saved_line(const SaveReport& r, const std::filesystem::path& folder)
 }  // namespace
 
 LoggedCheckpoints::LoggedCheckpoints(const Config& config, const std::string& config_text,
-                                     int64_t parameters, RunInit& start, const Console* console)
+                                     int64_t parameters, RunInit& start, const StopSignal& stop,
+                                     const Console* console)
     : start_(start),
+      stop_(stop),
       console_(console),
-      rank_(start.assembly().groups.world().rank()),
+      rank_(start.state().groups.world().rank()),
       folder_(save_folder(config)),
       iterations_(resolve_iterations(config)),
-      checkpoints_(start.assembly(), {.folder = folder_,
-                                      .config = config,
-                                      .schedule = start.schedule(),
-                                      .config_text = config_text,
-                                      .history = start.history(),
-                                      .parameters = parameters,
-                                      .ended = [this](const SaveReport& r) { ended(r); }}) {}
+      checkpoints_(start.state(), {.folder = folder_,
+                                   .config = config,
+                                   .schedule = start.schedule(),
+                                   .config_text = config_text,
+                                   .history = start.history(),
+                                   .parameters = parameters,
+                                   .ended = [this](const SaveReport& r) { ended(r); }}) {}
 
-void LoggedCheckpoints::add_to(TrainObserver& observer) {
-  observer.is_save_due = [this](int64_t iteration) { return checkpoints_.is_due(iteration); };
-  observer.save = [this](const RunPosition& position) {
-    if (printer_ != nullptr) printer_->record(saving_line(position.iteration, folder_));
-    if (record_ != nullptr) record_->saving();
-    checkpoints_.save(position);
-  };
-  observer.between_steps = [this] { checkpoints_.poll(); };
-  observer.finish_saving = [this] { return checkpoints_.finish(); };
-  observer.roll_back = [this](int64_t most) { return roll_back(most); };
-  requests_ = observer.poll_requests;
+void LoggedCheckpoints::save(const RunPosition& position) {
+  if (printer_ != nullptr) printer_->record(saving_line(position.iteration, folder_));
+  if (recorder_ != nullptr) recorder_->saving();
+  checkpoints_.save(position);
 }
 
-RunPosition LoggedCheckpoints::roll_back(int64_t most) {
+RunPosition LoggedCheckpoints::roll_back(int64_t last_iteration) {
   const CheckpointFolder folder(folder_);
-  const RunPosition position = start_.roll_back_to(folder, most, console_);
+  const RunPosition position = start_.roll_back_to(folder, last_iteration, console_);
   if (rank_ != 0) return position;
-  // What is behind it belongs to a course that is given up.
+  // The run writes the checkpoints of later iterations again.
   const std::string moved = set_aside_later_checkpoints(folder, position.iteration);
   if (!moved.empty()) Console::alert(console_, rank_, moved);
   if (printer_ != nullptr) printer_->rolled_back(position.iteration);
-  if (record_ != nullptr) record_->rolled_back(position.iteration);
+  if (recorder_ != nullptr) recorder_->rolled_back(position.iteration);
   return position;
 }
 
@@ -283,8 +283,8 @@ std::optional<std::filesystem::path> LoggedCheckpoints::of(int64_t iteration) co
 void LoggedCheckpoints::ended(const SaveReport& r) {
   failure_ = r.failure;
   if (r.failure.empty()) newest_ = r.iteration;
-  if (record_ != nullptr)
-    record_->saved(r, CheckpointFolder(folder_).place_of(r.iteration).string());
+  if (recorder_ != nullptr)
+    recorder_->saved(r, CheckpointFolder(folder_).place_of(r.iteration).string());
   if (printer_ != nullptr) {
     printer_->clear_live();
     if (r.failure.empty()) printer_->record(saved_line(r, folder_));
@@ -292,7 +292,7 @@ void LoggedCheckpoints::ended(const SaveReport& r) {
   }
   if (r.failure.empty() || (rank_ != 0 && !r.failed_here)) return;
   const std::optional<int64_t> next = checkpoints_.next_after(r.iteration);
-  const bool goes_on = next && *next <= iterations_ && requests_().signal == 0;
+  const bool goes_on = next && *next <= iterations_ && stop_.asked() == 0;
   Console::alert(
       console_, rank_,
       format("the checkpoint of iteration {} is not saved: {}; {}", r.iteration, r.failure,

@@ -1,4 +1,4 @@
-// Training of one rank, with its output files and its log.
+// The training of one rank, with its log and its files.
 #pragma once
 
 #include <functional>
@@ -16,71 +16,72 @@
 
 namespace bev::app {
 
-// Checkpoints of a run; logs every save and rollback.
-
-class LoggedCheckpoints {
+// The checkpoints of a run, with log lines about saves and rollbacks.
+class LoggedCheckpoints final : public Checkpointing {
  public:
-  // `config_text`: content of config.toml. `console`: null on ranks that print only alerts. The
-  // referenced arguments must outlive this.
+  // `config_text`: the content of config.toml. `console`: null: the rank prints only alerts. All
+  // arguments must outlive this.
   LoggedCheckpoints(const Config& config, const std::string& config_text, int64_t parameters,
-                    RunInit& start, const Console* console);
+                    RunInit& start, const StopSignal& stop, const Console* console);
 
-  // Destinations of log lines and of status updates; null: none.
-  void print_to(TrainingPrinter* printer, RunRecorder* record) {
+  bool is_due(int64_t iteration) const override { return checkpoints_.is_due(iteration); }
+  void save(const RunPosition& position) override;
+  void poll() override { checkpoints_.poll(); }
+  bool finish() override { return checkpoints_.finish(); }
+  RunPosition roll_back(int64_t last_iteration) override;
+
+  // Where to print log lines and record the run status; null: nowhere.
+  void log_to(TrainingPrinter* printer, RunRecorder* recorder) {
     printer_ = printer;
-    record_ = record;
+    recorder_ = recorder;
   }
-  // Adds the callbacks for saving and rolling back. REQUIRES: the observer's other callbacks are
-  // set.
-  void add_to(TrainObserver& observer);
-  // The checkpoint of `iteration` if it is the last one saved; else absent.
+  // The checkpoint of this iteration; absent: it is not the last one that was saved.
   std::optional<std::filesystem::path> of(int64_t iteration) const;
-  // The last checkpoint saved, or the one that the run started from.
+  // The last checkpoint that was saved, or the one that the run started from.
   std::optional<std::filesystem::path> newest() const;
-  // Waits for a save in progress. Returns why the last save failed; empty: it succeeded.
-  std::string finish() { return checkpoints_.finish() ? "" : failure_; }
+  // Why the last save failed; empty: it succeeded. REQUIRES: finish() was called.
+  const std::string& failure() const { return failure_; }
 
  private:
   void ended(const SaveReport& report);
-  RunPosition roll_back(int64_t most);
 
   RunInit& start_;
+  const StopSignal& stop_;
   const Console* console_;
   int rank_;
   std::filesystem::path folder_;
   int64_t iterations_;
-  std::function<RunRequests()> requests_{};
   std::string failure_;
-  std::optional<int64_t> newest_;  // last iteration that was saved
+  std::optional<int64_t> newest_;  // iteration of the last checkpoint
   TrainingPrinter* printer_ = nullptr;
-  RunRecorder* record_ = nullptr;
+  RunRecorder* recorder_ = nullptr;
   RunCheckpoints checkpoints_;
 };
 
-// Inputs and outputs of train_rank() besides model and data: configuration, run folder, log, times.
+// The outputs of a run besides training.
 struct RunOutput {
   const Config& config;
-  const Plan& planned;  // of the first rank
+  const Plan& planned;  // of rank 0
   const ResumePoints& resume_points;
   std::string config_text;
   const RunDirectory& directory;
-  RunRecorder* record;  // the first rank's; null on other ranks and if nothing is trained
-  int speaker;          // the rank that logs what all ranks know
+  RunRecorder* record;  // used by rank 0; null: with train.skip_train
+  int speaker;          // the rank that prints messages that are the same on all ranks
   const StopSignal& stop;
   std::function<void(int rank, const RankTimes& times)> report_times;
-  std::function<std::vector<RankTimes>()> all_times;  // called by the first rank
+  std::function<std::vector<RankTimes>()> all_times;  // called by rank 0
 
   bool keeps() const { return !config.train.output.empty(); }
 };
 
 struct RankResult {
   TrainSummary summary;
-  std::string unsaved;  // why the last checkpoint was not saved; empty: it was, or none was due
+  std::string unsaved;  // why the last save failed; empty: it succeeded, or there was none
   std::string saved = "nothing was saved, since train.output is empty";
   bool wrote_model = false;
 };
 
-// Collective over all ranks. `console`: null on ranks that do not log.
+// All ranks together. `console`: null: the rank prints only alerts.
 RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& device,
                       Communicator& world, const Console* console);
 

@@ -11,7 +11,7 @@
 #include "config/run_config.h"
 #include "report/tensorboard/event_file.h"
 #include "report/tensorboard/event_message.h"
-#include "train/train_loop.h"
+#include "train/train_log.h"
 
 namespace bev {
 

@@ -51,14 +51,37 @@ class Counting final : public Dataset {
   MockDataset good_{kVocab, 7};
 };
 
-struct Seen {
+// A log that keeps everything.
+struct Seen final : public TrainLog {
   std::vector<Progress> iterations;
   std::vector<Validation> validations;
   std::vector<std::string> traces;
   std::vector<GuardEvent> events;
+  struct Acknowledged {
+    RunRequests requests;
+    int64_t iteration;
+  };
+  std::vector<Acknowledged> requests;
+
+  void iteration(const Progress& p) override { iterations.push_back(p); }
+  void validation(const Validation& v) override { validations.push_back(v); }
+  void event(const GuardEvent& e) override { events.push_back(e); }
+  void acknowledged(const RunRequests& r, int64_t at) override { requests.push_back({r, at}); }
+  void trace(const std::string& json) override { traces.push_back(json); }
 };
 
-// A trainer of a tiny model, and what it told.
+// Checkpoints on request only, of which nothing but the iteration is kept.
+struct SavedIterations final : public Checkpointing {
+  std::vector<int64_t> iterations;
+
+  bool is_due(int64_t) const override { return false; }
+  void save(const RunPosition& position) override { iterations.push_back(position.iteration); }
+  void poll() override {}
+  bool finish() override { return true; }
+  RunPosition roll_back(int64_t) override { throw Error(ErrorKind::Internal, "no rollback"); }
+};
+
+// A training loop of a tiny model, with its log.
 class TrainerRun {
  public:
   explicit TrainerRun(const Config& c)
@@ -73,24 +96,17 @@ class TrainerRun {
   TrainSummary run(const std::function<bool(const Seen&)>& stop = [](const Seen&) {
     return false;
   }) {
-    TrainLoop trainer(assembly, data);
-    return run(trainer, stop);
+    return run_with([&] { return RunRequests{.signal = stop(seen) ? SIGTERM : 0}; });
+  }
+  TrainSummary run_with(const std::function<RunRequests()>& poll_requests,
+                        Checkpointing* checkpoints = nullptr) {
+    return TrainLoop(assembly, data, {}, seen, checkpoints, poll_requests).run();
   }
   TrainSummary run_from(const RunPosition& position) {
-    TrainLoop trainer(assembly, data, {.position = position});
-    return run(trainer, [](const Seen&) { return false; });
+    return TrainLoop(assembly, data, {.position = position}, seen).run();
   }
 
  private:
-  TrainSummary run(TrainLoop& trainer, const std::function<bool(const Seen&)>& stop) {
-    return trainer.run(
-        {.iteration = [&](const Progress& p) { seen.iterations.push_back(p); },
-         .validation = [&](const Validation& v) { seen.validations.push_back(v); },
-         .poll_requests = [&] { return RunRequests{.signal = stop(seen) ? SIGTERM : 0}; },
-         .event = [&](const GuardEvent& e) { seen.events.push_back(e); },
-         .trace = [&](const std::string& json) { seen.traces.push_back(json); }});
-  }
-
   const Config config_;
   const Plan plan_;
   std::unique_ptr<Device> device_;
@@ -251,18 +267,12 @@ TEST(Trainer, TakesAWishToStopInAnyCase) {
     Config c = tiny(3);
     c.train.exit_interval = at_end ? 0 : 2;
     TrainerRun run(c);
-    int acknowledged = 0;
-    TrainLoop trainer(run.assembly, run.data);
-    trainer.run(
-        {.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
-         .validation = [](const Validation&) {},
-         .poll_requests =
-             [&] {
-               return RunRequests{.stop = acknowledged == 0 &&
-                                          run.seen.iterations.size() >= (at_end ? 3u : 2u)};
-             },
-         .acknowledge = [&](const RunRequests& w, int64_t) { acknowledged += w.stop ? 1 : 0; }});
-    EXPECT_EQ(acknowledged, 1) << at_end;
+    run.run_with([&] {
+      return RunRequests{.stop = run.seen.requests.empty() &&
+                                 run.seen.iterations.size() >= (at_end ? 3u : 2u)};
+    });
+    ASSERT_EQ(run.seen.requests.size(), 1u) << at_end;
+    EXPECT_TRUE(run.seen.requests[0].requests.stop) << at_end;
   }
 }
 
@@ -332,28 +342,22 @@ TEST(Trainer, GrantsWishes) {
   c.eval.iterations = 1;
   TrainerRun run(c);
   run.data.valid = {std::make_shared<Fussy>(), 7};
-  std::vector<int64_t> acknowledged, saved;
+  SavedIterations saved;
   const auto requests = [&] {
     RunRequests w;
-    const int64_t done = static_cast<int64_t>(run.seen.iterations.size());
-    if (acknowledged.empty() && done == 2) w.evaluate = w.save = true;
-    if (acknowledged.size() == 1 && done == 3) w.rate = 0.5;
-    if (acknowledged.size() == 2 && done == 5) w.stop = true;
+    const size_t done = run.seen.iterations.size(), acknowledged = run.seen.requests.size();
+    if (acknowledged == 0 && done == 2) w.evaluate = w.save = true;
+    if (acknowledged == 1 && done == 3) w.rate = 0.5;
+    if (acknowledged == 2 && done == 5) w.stop = true;
     return w;
   };
-  TrainLoop trainer(run.assembly, run.data);
-  const TrainSummary summary =
-      trainer.run({.iteration = [&](const Progress& p) { run.seen.iterations.push_back(p); },
-                   .validation = [&](const Validation& v) { run.seen.validations.push_back(v); },
-                   .poll_requests = requests,
-                   .acknowledge = [&](const RunRequests&,
-                                      int64_t iteration) { acknowledged.push_back(iteration); },
-                   .is_save_due = [](int64_t) { return false; },
-                   .save = [&](const RunPosition& p) { saved.push_back(p.iteration); }});
+  const TrainSummary summary = run.run_with(requests, &saved);
   EXPECT_EQ(summary.ending, ExitReason::Request);
   EXPECT_EQ(summary.iterations, 5);
+  std::vector<int64_t> acknowledged;
+  for (const Seen::Acknowledged& a : run.seen.requests) acknowledged.push_back(a.iteration);
   EXPECT_EQ(acknowledged, (std::vector<int64_t>{2, 3, 5}));
-  EXPECT_EQ(saved, (std::vector<int64_t>{2, 5}));
+  EXPECT_EQ(saved.iterations, (std::vector<int64_t>{2, 5}));
   ASSERT_EQ(run.seen.validations.size(), 1u);
   EXPECT_EQ(run.seen.validations[0].iteration, 2);
   TrainerRun plain(c);
@@ -379,6 +383,7 @@ TEST(Trainer, EndsAfterTheTime) {
 // Fails when every iteration is traced, or none, or an op's time ends before it begins.
 TEST(Trainer, TracesOneIteration) {
   Config c = tiny(5);
+  c.log.trace = "trace.json";
   c.log.trace_iteration = 2;
   TrainerRun run(c);
   run.run();
