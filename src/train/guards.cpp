@@ -34,7 +34,7 @@ std::string describe_findings(int64_t iteration, const StepResult& r) {
 
 namespace {
 
-// Whether `here` is the same on all ranks.
+// Whether all ranks pass the same number.
 bool is_common(Communicator& ranks, int64_t here) {
   const int64_t most = ranks.all_reduce_max_host(here), least = -ranks.all_reduce_max_host(-here);
   return most == least;
@@ -42,8 +42,8 @@ bool is_common(Communicator& ranks, int64_t here) {
 
 }  // namespace
 
-ReplicaCheck::ReplicaCheck(TrainingState& assembly) : assembly_(assembly) {
-  ProcessGroups& groups = assembly.groups;
+ReplicaCheck::ReplicaCheck(TrainingState& state) : state_(state) {
+  ProcessGroups& groups = state.groups;
   const ParallelLayout& layout = groups.layout();
   // Tensor `index` has a copy on every rank of the group.
   const auto add = [&](Communicator& group, size_t index) {
@@ -54,16 +54,16 @@ ReplicaCheck::ReplicaCheck(TrainingState& assembly) : assembly_(assembly) {
     shared.tensors.push_back(index);
   };
   // All ranks compare over groups of one kind before those of the next.
-  const std::span<Param* const> params = assembly.params.all();
-  if (!assembly.params.is_sharded()) {
+  const std::span<Param* const> params = state.params.all();
+  if (!state.params.is_sharded()) {
     for (const Param* param : params) {
       add(groups.over(shard_group(param->spec.place.grid)), tensors_.size());
       tensors_.push_back({param->spec.name, param->value});
     }
-    for (const Optimizer::State& state : assembly.optimizer->states()) {
+    for (const Optimizer::State& buffer : state.optimizer->states()) {
       if (layout.zero > 0) break;
       add(groups.over(shard_group(GridKind::Dense)), tensors_.size());
-      tensors_.push_back({std::string(state.name), state.flat});
+      tensors_.push_back({std::string(buffer.name), buffer.flat});
     }
     for (size_t i = 0; i < params.size(); ++i) {
       const Placement& place = params[i]->spec.place;
@@ -74,7 +74,7 @@ ReplicaCheck::ReplicaCheck(TrainingState& assembly) : assembly_(assembly) {
       if (place.is_shared()) add(groups.of_stages(place.stages), i);
     }
   }
-  memory_ = Buffer(assembly.device, std::max<size_t>(1, tensors_.size()) * sizeof(int64_t),
+  memory_ = Buffer(state.device, std::max<size_t>(1, tensors_.size()) * sizeof(int64_t),
                    "hashes of weights");
 }
 
@@ -84,7 +84,7 @@ std::vector<int64_t> ReplicaCheck::hashes() {
   Exec ex = assembly_.executor.exec();
   std::vector<int64_t> hashes(tensors_.size(), 0);
   const size_t bytes = hashes.size() * sizeof(int64_t);
-  assembly_.device.upload(hashes.data(), memory_.data(), bytes);
+  state_.device.upload(hashes.data(), memory_.data(), bytes);
   for (size_t i = 0; i < tensors_.size(); ++i)
     ops::hash_bits(ex, {.x = tensors_[i].tensor,
                         .out = tensor_over(memory_.data() + i * sizeof(int64_t), DType::i64, {1})});
@@ -96,7 +96,7 @@ std::vector<int64_t> ReplicaCheck::hashes() {
 }
 
 std::string ReplicaCheck::find_difference() {
-  Communicator& world = assembly_.groups.world();
+  Communicator& world = state_.groups.world();
   if (world.size() == 1) return "";
   const std::vector<int64_t> hashed = hashes();
   std::string text;
@@ -128,7 +128,7 @@ std::string ReplicaCheck::name_ranks(Communicator& ranks, const Hashed& hashed, 
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const bool is_own = rank == ranks.rank();
     const int64_t of_rank = ranks.all_reduce_max_host(is_own ? hash : -1);
-    const int64_t number = ranks.all_reduce_max_host(is_own ? assembly_.groups.world().rank() : -1);
+    const int64_t number = ranks.all_reduce_max_host(is_own ? state_.groups.world().rank() : -1);
     holders[of_rank].push_back(static_cast<int>(number));
   }
   const auto most = std::max_element(
@@ -178,9 +178,9 @@ double comparable(double value) {
 
 }  // namespace
 
-StepDiagnosis::StepDiagnosis(TrainingState& assembly, StepRunner& stepper,
+StepDiagnosis::StepDiagnosis(TrainingState& state, StepRunner& stepper,
                              std::shared_ptr<const Dataset> samples)
-    : assembly_(assembly), stepper_(stepper), samples_(std::move(samples)) {}
+    : state_(state), stepper_(stepper), samples_(std::move(samples)) {}
 
 std::string StepDiagnosis::explain(const SubmittedStep& step, const SampleRanges& skipped,
                                    const StepResult& result) {
@@ -190,8 +190,8 @@ std::string StepDiagnosis::explain(const SubmittedStep& step, const SampleRanges
 }
 
 int StepDiagnosis::rank_of(int64_t number) const {
-  const ParallelLayout& layout = assembly_.groups.layout();
-  const int64_t share = number / assembly_.config.train.micro_batch % layout.data;
+  const ParallelLayout& layout = state_.groups.layout();
+  const int64_t share = number / state_.config.train.micro_batch % layout.data;
   for (int rank = 0; rank < layout.world(); ++rank)
     if (layout.grid().coordinate(rank, Axis::Data) == share) return rank;
   return 0;
@@ -203,11 +203,11 @@ std::string StepDiagnosis::worst_samples(const SubmittedStep& step, const Sample
     int64_t number, sample;  // in the step, in the data
     double loss;
   };
-  const BatchShape batch = resolve_batch(assembly_.config);
-  ProcessGroups& groups = assembly_.groups;
-  Evaluation evaluation(
-      assembly_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
-      assembly_.config.data.is_packed(), groups.coordinate(Axis::Data), groups.layout().data);
+  const BatchShape batch = resolve_batch(state_.config);
+  ProcessGroups& groups = state_.groups;
+  Evaluation evaluation(state_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
+                        state_.config.data.is_packed(), groups.coordinate(Axis::Data),
+                        groups.layout().data);
   const StepSamples samples(*samples_, step.begin.position, skipped);
   const auto mean_loss = [&](int64_t first, int64_t count) {
     const LossSum sum = evaluation.run(samples, first, count);
@@ -258,11 +258,11 @@ std::string StepDiagnosis::worst_samples(const SubmittedStep& step, const Sample
 
 std::string StepDiagnosis::worst_tensor(const SubmittedStep& step, const SampleRanges& skipped,
                                         bool was_finite) {
-  Communicator& world = assembly_.groups.world();
+  Communicator& world = state_.groups.world();
   {
-    DataLoader again(
-        samples_, DataLoader::shape_of(assembly_.config, assembly_.groups.coordinate(Axis::Data)),
-        step.begin, skipped);
+    DataLoader again(samples_,
+                     DataLoader::shape_of(state_.config, state_.groups.coordinate(Axis::Data)),
+                     step.begin, skipped);
     stepper_.recompute(again.next());
   }
   // Each rank checks the gradients that it contributes to the norm.
@@ -272,12 +272,12 @@ std::string StepDiagnosis::worst_tensor(const SubmittedStep& step, const SampleR
   for (size_t i = 0; i < places.size(); ++i) {
     const Tensor out = tensor_over(memory.data() + i * sizeof(double), DType::f64, {1});
     ops::fill(ex, {.out = out, .value = 0});
-    assembly_.reducer.local_squared_norm(ex, {places[i].begin, places[i].count}, out);
+    state_.reducer.local_squared_norm(ex, {places[i].begin, places[i].count}, out);
   }
   std::vector<double> squares(places.size());
   ex.stream.synchronize();
-  assembly_.device.download(memory.data(), reinterpret_cast<std::byte*>(squares.data()),
-                            squares.size() * sizeof(double));
+  state_.device.download(memory.data(), reinterpret_cast<std::byte*>(squares.data()),
+                         squares.size() * sizeof(double));
   double own = 0, worst = -1;
   size_t which = 0;
   int64_t broken = 0;

@@ -14,7 +14,7 @@
 
 namespace bev {
 
-// A step that was issued: which samples it takes.
+// A step that was issued, and its samples.
 struct SubmittedStep {
   int64_t iteration = 0;
   DataLoader::Position begin{}, end{};
@@ -22,28 +22,26 @@ struct SubmittedStep {
   int64_t samples() const { return end.consumed - begin.consumed; }
 };
 
-// What is wrong with a step: "the loss of iteration 7 is not finite", "the loss of iteration 7 is a
-// spike: 9.31, where up to 4.2 is usual".
+// "the loss of iteration 7 is not finite", "the loss of iteration 7 is a spike: 9.31, where up to
+// 4.2 is usual".
 std::string describe_findings(int64_t iteration, const StepResult& result);
 
-// Ranks that should hold the same numbers: whether they do.
-
-// Compares hashes of weights, and of the optimizer's state where every data rank has all of it.
-// What the layout divides has no second copy and cannot be compared.
+// Compares hashes of the weights between ranks, and of the optimizer state unless ZeRO shards it.
+// Sharded tensors have no replica to compare with.
 class ReplicaCheck {
  public:
-  // The assembly must outlive this.
-  explicit ReplicaCheck(TrainingState& assembly);
+  // `state` must outlive this.
+  explicit ReplicaCheck(TrainingState& state);
 
-  // Empty: all copies are the same. Else which tensor differs on which rank, the same text on every
-  // rank. All ranks together. REQUIRES: no step is in flight.
+  // Names the tensor that differs, and the ranks that hold another copy; every rank gets the same
+  // text. Empty: all replicas are equal. All ranks together. REQUIRES: no step is in flight.
   std::string find_difference();
 
  private:
-  // Tensors that all ranks of a communicator hold alike, by their place among hashes_.
+  // Tensors that all ranks of a communicator replicate.
   struct Shared {
     Communicator* ranks;
-    std::vector<size_t> tensors;
+    std::vector<size_t> tensors;  // indices of tensors_
   };
   struct Hashed {
     std::string name;
@@ -53,23 +51,21 @@ class ReplicaCheck {
   std::string compare(const Shared& shared, const std::vector<int64_t>& hashes);
   std::string name_ranks(Communicator& ranks, const Hashed& hashed, int64_t hash);
 
-  TrainingState& assembly_;
+  TrainingState& state_;
   std::vector<Hashed> tensors_;
   std::vector<Shared> shared_;
   Buffer memory_;
 };
 
-// Which samples, which rank and which tensor are behind a step that went wrong.
-
+// Finds the samples, the rank and the tensor that caused a bad step.
 class StepDiagnosis {
  public:
-  // All must outlive this.
-  StepDiagnosis(TrainingState& assembly, StepRunner& stepper,
-                std::shared_ptr<const Dataset> samples);
+  // All arguments must outlive this.
+  StepDiagnosis(TrainingState& state, StepRunner& stepper, std::shared_ptr<const Dataset> samples);
 
-  // Computes the step again, sample by sample and as a whole, with the weights as they are now. All
-  // ranks together; the first has the whole text: lines behind the first one, each after a line's
-  // end. REQUIRES: no step is in flight. Gradients are overwritten.
+  // Recomputes the step with the present weights, sample by sample and as a whole; overwrites the
+  // gradients. Returns lines to append to the description of the step, each with a line break in
+  // front; complete on rank 0 only. All ranks together. REQUIRES: no step is in flight.
   std::string explain(const SubmittedStep& step, const SampleRanges& skipped,
                       const StepResult& result);
 
@@ -77,10 +73,10 @@ class StepDiagnosis {
   std::string worst_samples(const SubmittedStep& step, const SampleRanges& skipped,
                             const StepResult& result);
   std::string worst_tensor(const SubmittedStep& step, const SampleRanges& skipped, bool was_finite);
-  // The rank that computed a sample of the step: the first of those that share it.
+  // The rank that computed a sample of the step: the first rank of its data-parallel coordinate.
   int rank_of(int64_t number) const;
 
-  TrainingState& assembly_;
+  TrainingState& state_;
   StepRunner& stepper_;
   std::shared_ptr<const Dataset> samples_;
 };
