@@ -80,8 +80,8 @@ ReplicaCheck::ReplicaCheck(TrainingState& state) : state_(state) {
 
 std::vector<int64_t> ReplicaCheck::hashes() {
   // Parameter gathers may still be in flight.
-  assembly_.device.comm_stream().synchronize();
-  Exec ex = assembly_.executor.exec();
+  state_.device.comm_stream().synchronize();
+  Exec ex = state_.executor.exec();
   std::vector<int64_t> hashes(tensors_.size(), 0);
   const size_t bytes = hashes.size() * sizeof(int64_t);
   state_.device.upload(hashes.data(), memory_.data(), bytes);
@@ -89,7 +89,7 @@ std::vector<int64_t> ReplicaCheck::hashes() {
     ops::hash_bits(ex, {.x = tensors_[i].tensor,
                         .out = tensor_over(memory_.data() + i * sizeof(int64_t), DType::i64, {1})});
   ex.stream.synchronize();
-  assembly_.device.download(memory_.data(), hashes.data(), bytes);
+  state_.device.download(memory_.data(), hashes.data(), bytes);
   // Clear the sign bit: is_common() negates the hashes.
   for (int64_t& hash : hashes) hash &= INT64_MAX;
   return hashes;
@@ -266,9 +266,9 @@ std::string StepDiagnosis::worst_tensor(const SubmittedStep& step, const SampleR
     stepper_.recompute(again.next());
   }
   // Each rank checks the gradients that it contributes to the norm.
-  Exec ex = assembly_.executor.exec();
-  const std::span<const FlatParam> places = assembly_.params.flat();
-  const Buffer memory(assembly_.device, places.size() * sizeof(double), "norms of gradients");
+  Exec ex = state_.executor.exec();
+  const std::span<const FlatParam> places = state_.params.flat();
+  const Buffer memory(state_.device, places.size() * sizeof(double), "norms of gradients");
   for (size_t i = 0; i < places.size(); ++i) {
     const Tensor out = tensor_over(memory.data() + i * sizeof(double), DType::f64, {1});
     ops::fill(ex, {.out = out, .value = 0});
