@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/activity.h"
 #include "base/function_ref.h"
@@ -32,6 +33,8 @@ struct SendTicket {
 // counts and types come from the tensors, never from the caller.
 class Communicator {
  public:
+  using Counts = std::span<const int64_t>;
+
   virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
@@ -44,6 +47,16 @@ class Communicator {
   void all_reduce(Exec& ex, Tensor inout, ReduceOp op = ReduceOp::Sum);
   void all_gather(Exec& ex, ConstTensor shard, Tensor whole);      // concatenates along dim 0
   void reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard);  // sums, keeps this rank's rows
+  // Shards of unequal size: rank r has the rows [bounds[r], bounds[r + 1]) of the whole. A shard
+  // may be empty. All ranks pass the same size() + 1 bounds, from 0 to the rows of the whole.
+  void all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds);
+  void reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard);
+  // Block r of `in` goes to rank r; block r of `out` comes from rank r. All blocks have the same
+  // number of rows. The tensors must not overlap.
+  void all_to_all(Exec& ex, ConstTensor in, Tensor out);
+  // Blocks of unequal size: rows_to[r] rows of `in` go to rank r, rows_from[r] rows of `out` come
+  // from rank r. Counts may be 0; rank a's rows_to[b] must equal rank b's rows_from[a].
+  void all_to_all(Exec& ex, ConstTensor in, Counts rows_to, Tensor out, Counts rows_from);
   void broadcast(Exec& ex, Tensor inout, int root);
 
   // Posted: returns at once. The tensor must stay as it is until await() of what is returned.
@@ -66,19 +79,27 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(std::span<const int> ranks) = 0;
 
  protected:
-  Communicator(int rank, int size) : rank_(rank), size_(size) {}
+  Communicator(int rank, int size);
   // From now on `activity`, which outlives this, says what this rank is doing with `peers`.
   void tell(Activity& activity, std::string peers);
 
  private:
   virtual void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) = 0;
-  virtual void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) = 0;
-  virtual void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) = 0;
+  // These three get tensors of one dimension: bounds and counts are in elements.
+  virtual void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) = 0;
+  virtual void do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) = 0;
+  virtual void do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) = 0;
   virtual void do_broadcast(Exec& ex, Tensor inout, int root) = 0;
   virtual uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) = 0;
   virtual void do_await(Exec& ex, const SendTicket& sent) = 0;
   virtual void do_recv(Exec& ex, Tensor tensor, int from, Channel channel) = 0;
   virtual void do_barrier(std::chrono::seconds limit) = 0;
+
+  // Both take checked tensors and use bounds_.
+  void gather_shards(Exec& ex, const ConstTensor& shard, const Tensor& whole);
+  void scatter_sums(Exec& ex, const ConstTensor& whole, const Tensor& shard);
+  void set_even_bounds(int64_t elements);
+  void set_bounds(Counts rows, int64_t width);
 
   void count(Exec& ex, double bytes);
   // Runs `exchange`: told, traced and metered.
@@ -86,6 +107,9 @@ class Communicator {
 
   int rank_, size_;
   double bytes_sent_ = 0;
+  // Bounds and counts for the private functions. Members, so that a call allocates nothing.
+  std::vector<int64_t> bounds_, to_, from_;
+  std::vector<int64_t> even_rows_;
   Activity* activity_ = nullptr;
   std::string peers_;
 };
@@ -105,8 +129,9 @@ class SingleCommunicator final : public Communicator {
 
  private:
   void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
-  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
-  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) override;
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) override;
+  void do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) override;
   void do_broadcast(Exec&, Tensor, int) override {}
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
   void do_await(Exec&, const SendTicket&) override {}
@@ -125,8 +150,9 @@ class PlanningCommunicator final : public Communicator {
 
  private:
   void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
-  void do_all_gather(Exec&, ConstTensor, Tensor) override {}
-  void do_reduce_scatter(Exec&, ConstTensor, Tensor) override {}
+  void do_all_gather(Exec&, ConstTensor, Tensor, Counts) override {}
+  void do_reduce_scatter(Exec&, ConstTensor, Counts, Tensor) override {}
+  void do_all_to_all(Exec&, ConstTensor, Counts, Tensor, Counts) override {}
   void do_broadcast(Exec&, Tensor, int) override {}
   uint64_t do_send(Exec&, ConstTensor, int, Channel) override { return 0; }
   void do_await(Exec&, const SendTicket&) override {}

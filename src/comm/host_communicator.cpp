@@ -226,34 +226,56 @@ void HostCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   });
 }
 
-void HostCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
-  const int64_t elements = shard.shape.elements();
-  const ConstTensor from = reshape(whole, {elements * size()});
-  const Tensor to = reshape(shard, {elements});
+// A chunk is a part of every member's shard. Those of a small shard are empty after its end.
+void HostCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) {
   const int64_t most = elements_at_a_time(whole.dtype, size()) / size();
-  const int64_t chunks = (elements + most - 1) / most;
+  int64_t largest = 0;
+  for (size_t r = 1; r < bounds.size(); ++r) largest = std::max(largest, bounds[r] - bounds[r - 1]);
+  const int64_t chunks = (largest + most - 1) / most;
   const auto part = [&](int member, int64_t c) {
-    return slice(from, 0, elements * member + c * most, std::min(most, elements - c * most));
+    const int64_t begin = bounds[static_cast<size_t>(member)];
+    const int64_t end = bounds[static_cast<size_t>(member) + 1];
+    const int64_t first = std::min(begin + c * most, end);
+    return slice(whole, 0, first, std::min(most, end - first));
   };
   reduce_bucket(ex, "reduce_scatter", bytes_of(whole), [&] {
     std::array<uint64_t, kPlaces> inputs{};
     for (int64_t c = 0, begun = 0; c < chunks; ++c) {
       for (; begun < std::min(chunks, c + kPlaces); ++begun) {
         for (int r = 0; r < size(); ++r) out_[static_cast<size_t>(r)] = bytes_in(part(r, begun));
-        inputs[place_of(begun)] = begin_exchange(place_of(begun), out_.front().size());
+        inputs[place_of(begun)] =
+            begin_exchange(place_of(begun), out_[static_cast<size_t>(rank())].size());
       }
       group_->await(inputs[place_of(c)]);
       const ConstTensor own = part(rank(), c);
-      combine_staged(ex, place_of(c), own, slice(to, 0, c * most, own.shape.elements()),
-                     ReduceOp::Sum);
+      if (own.rows() == 0) continue;
+      combine_staged(ex, place_of(c), own, slice(shard, 0, c * most, own.rows()), ReduceOp::Sum);
     }
   });
 }
 
-void HostCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
+void HostCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) {
   reduce_bucket(ex, "all_gather", bytes_of(whole), [&] {
-    std::fill(bytes_.begin(), bytes_.end(), bytes_of(shard));
+    for (size_t r = 0; r < bytes_.size(); ++r)
+      bytes_[r] = static_cast<size_t>(bounds[r + 1] - bounds[r]) * size_of(whole.dtype);
     group_->all_gather(shard.data, whole.data, bytes_);
+  });
+}
+
+void HostCommunicator::do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) {
+  reduce_bucket(ex, "all_to_all", bytes_of(in), [&] {
+    int64_t first_out = 0, first_in = 0;
+    for (size_t r = 0; r < out_.size(); ++r) {
+      const Tensor block = slice(out, 0, first_in, from[r]);
+      out_[r] = bytes_in(slice(in, 0, first_out, to[r]));
+      in_[r] = {block.data, bytes_of(block)};
+      first_out += to[r];
+      first_in += from[r];
+    }
+    const uint64_t posted = group_->all_to_all(out_, in_);
+    const auto here = static_cast<size_t>(rank());
+    ex.device.copy_on(ex.stream, out_[here].data(), in_[here].data(), out_[here].size());
+    group_->await(posted);
   });
 }
 

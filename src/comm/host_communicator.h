@@ -35,8 +35,9 @@ class HostCommunicator final : public Communicator {
   HostCommunicator(std::shared_ptr<Process> process, std::vector<int> world_ranks, int rank);
 
   void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override;
-  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
-  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) override;
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) override;
+  void do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) override;
   void do_broadcast(Exec& ex, Tensor inout, int root) override;
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
   void do_await(Exec& ex, const SendTicket& sent) override;

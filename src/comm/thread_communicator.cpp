@@ -23,6 +23,8 @@ std::string message_of(const std::exception_ptr& thrown) {
   }
 }
 
+std::vector<int64_t> copy_of(Communicator::Counts counts) { return {counts.begin(), counts.end()}; }
+
 }  // namespace
 
 ThreadCommunicator::ThreadCommunicator(std::shared_ptr<ThreadGroup> group, int rank,
@@ -52,11 +54,11 @@ void ThreadCommunicator::wait(Exec& ex, const std::vector<ThreadGroup::Mark>& ma
 }
 
 void ThreadCommunicator::begin(Exec& ex, const char* name, const ConstTensor& t, int detail) {
-  wait(ex,
-       group_->publish(
-           rank(),
-           {.name = name, .dtype = t.dtype, .bytes = bytes_of(t), .detail = detail, .in = t.data},
-           ex.stream.share(), limit_));
+  begin(ex, {.name = name, .dtype = t.dtype, .bytes = bytes_of(t), .detail = detail, .in = t.data});
+}
+
+void ThreadCommunicator::begin(Exec& ex, const ThreadGroup::Call& call) {
+  wait(ex, group_->publish(rank(), call, ex.stream.share(), limit_));
 }
 
 void ThreadCommunicator::meet(Exec& ex, const char* name) {
@@ -87,22 +89,51 @@ void ThreadCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   meet(ex, "all_reduce");
 }
 
-void ThreadCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
-  begin(ex, "all_gather", shard);
-  const size_t bytes = bytes_of(shard);
-  for (int r = 0; r < size(); ++r) {
-    ex.device.copy_on(ex.stream, group_->call_of(r).in, whole.data + static_cast<size_t>(r) * bytes,
-                      bytes);
+void ThreadCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) {
+  begin(ex, {.name = "all_gather",
+             .dtype = whole.dtype,
+             .bytes = bytes_of(whole),
+             .in = shard.data,
+             .bounds = copy_of(bounds)});
+  for (size_t r = 0; r + 1 < bounds.size(); ++r) {
+    const Tensor part = slice(whole, 0, bounds[r], bounds[r + 1] - bounds[r]);
+    ex.device.copy_on(ex.stream, group_->call_of(static_cast<int>(r)).in, part.data,
+                      bytes_of(part));
   }
   meet(ex, "all_gather");
 }
 
-void ThreadCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
-  begin(ex, "reduce_scatter", whole);
-  const int64_t elements = shard.shape.elements();
-  const std::vector<ConstTensor> parts = inputs(whole.dtype, elements * rank(), elements);
-  ops::combine(ex, {.parts = parts, .out = reshape(shard, {elements})});
+void ThreadCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds,
+                                           Tensor shard) {
+  begin(ex, {.name = "reduce_scatter",
+             .dtype = whole.dtype,
+             .bytes = bytes_of(whole),
+             .in = whole.data,
+             .bounds = copy_of(bounds)});
+  const std::vector<ConstTensor> parts =
+      inputs(whole.dtype, bounds[static_cast<size_t>(rank())], shard.shape.elements());
+  ops::combine(ex, {.parts = parts, .out = shard});
   meet(ex, "reduce_scatter");
+}
+
+// Each rank fetches its block from every other.
+void ThreadCommunicator::do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out,
+                                       Counts from) {
+  begin(ex, {.name = "all_to_all",
+             .dtype = in.dtype,
+             .in = in.data,
+             .to = copy_of(to),
+             .from = copy_of(from)});
+  int64_t place = 0;
+  for (int r = 0; r < size(); ++r) {
+    const ThreadGroup::Call& call = group_->call_of(r);
+    const int64_t first = std::accumulate(call.to.begin(), call.to.begin() + rank(), int64_t{0});
+    const Tensor block = slice(out, 0, place, from[static_cast<size_t>(r)]);
+    ex.device.copy_on(ex.stream, call.in + static_cast<size_t>(first) * size_of(in.dtype),
+                      block.data, bytes_of(block));
+    place += block.rows();
+  }
+  meet(ex, "all_to_all");
 }
 
 void ThreadCommunicator::do_broadcast(Exec& ex, Tensor inout, int root) {
@@ -233,6 +264,11 @@ std::vector<ThreadGroup::Mark> ThreadGroup::publish(int member, const Call& call
   require_whole(member, call.name);
   calls_[static_cast<size_t>(member)] = call;
   std::vector<Mark> marks = arrive(lock, member, call.name, mark, limit, true);
+  require_same_calls();
+  return marks;
+}
+
+void ThreadGroup::require_same_calls() const {
   const Call& first = calls_.front();
   for (int m = 1; m < size(); ++m) {
     const Call& other = call_of(m);
@@ -242,8 +278,17 @@ std::vector<ThreadGroup::Mark> ThreadGroup::publish(int member, const Call& call
               "rank {} calls {} of {} bytes in {} ({}), rank {} {} of {} bytes in {} ({})",
               world_rank(m), other.name, other.bytes, name_of(other.dtype), other.detail,
               world_rank(0), first.name, first.bytes, name_of(first.dtype), first.detail);
+    BEV_CHECK(first.bounds == other.bounds, Internal, "rank {} calls {} with bounds {}, rank {} {}",
+              world_rank(m), other.name, fmt::join(other.bounds, ", "), world_rank(0),
+              fmt::join(first.bounds, ", "));
   }
-  return marks;
+  for (size_t a = 0; a < first.to.size(); ++a) {
+    for (size_t b = 0; b < first.to.size(); ++b) {
+      BEV_CHECK(calls_[a].to[b] == calls_[b].from[a], Internal,
+                "{}: rank {} sends {} elements to rank {}, which expects {}", first.name,
+                world_ranks_[a], calls_[a].to[b], world_ranks_[b], calls_[b].from[a]);
+    }
+  }
 }
 
 uint64_t ThreadGroup::post(int from, int to, Channel channel, const Post& post) {

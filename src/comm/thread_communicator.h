@@ -40,13 +40,16 @@ class ThreadGroup {
 
   // How far the work of a member has come: others may go on when it has passed.
   using Mark = SharedEvent;
-  // What a member brings to a collective; all bring the same but the addresses.
+  // The arguments of a member in a collective. Addresses differ, and counts fit together; all else
+  // is the same at all members.
   struct Call {
     const char* name = "";
     DType dtype{};
     size_t bytes = 0;
     int detail = 0;  // the root or the operation
     const std::byte* in = nullptr;
+    std::vector<int64_t> bounds{};
+    std::vector<int64_t> to{}, from{};  // all_to_all: elements, by member
   };
   using Limit = std::chrono::milliseconds;
 
@@ -92,6 +95,8 @@ class ThreadGroup {
   };
   void require_whole(int member, const char* what) const;
   [[noreturn]] void give_up(int member, const char* what, Limit limit, const std::string& missing);
+  // Throws an Internal error unless the members call the same thing. REQUIRES: all have published.
+  void require_same_calls() const;
   // Counts the member in and waits for the others; `whole`: or until a rank has failed.
   std::vector<Mark> arrive(std::unique_lock<std::mutex>& lock, int member, const char* what,
                            const Mark& mark, Limit limit, bool whole);
@@ -121,8 +126,9 @@ class ThreadCommunicator final : public Communicator {
 
  private:
   void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override;
-  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
-  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) override;
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) override;
+  void do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) override;
   void do_broadcast(Exec& ex, Tensor inout, int root) override;
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
   void do_await(Exec& ex, const SendTicket& sent) override;
@@ -132,6 +138,7 @@ class ThreadCommunicator final : public Communicator {
   // A collective on t begins: from here on, in the order of the stream, what the others brought can
   // be read.
   void begin(Exec& ex, const char* name, const ConstTensor& t, int detail = 0);
+  void begin(Exec& ex, const ThreadGroup::Call& call);
   // From here on what the others have written so far can be read, and what they have read can be
   // overwritten.
   void meet(Exec& ex, const char* name);

@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "device/exec.h"
+#include "support/uneven_rows.h"
 
 namespace bev::test {
 
@@ -107,7 +108,14 @@ class Checks {
     for (const DType dtype : kTypes) {
       for (const int64_t count : kCounts) collectives(world_, all_ranks(), dtype, count);
       passed_(format("all_reduce, all_gather, reduce_scatter, broadcast of {}", name_of(dtype)));
+      for (int which = 0; which < kUnevenCases; ++which) {
+        all_to_all(world_, all_ranks(), dtype, which);
+        shards(world_, all_ranks(), dtype, which);
+      }
+      passed_(format("all_to_all and shards of unequal size of {}", name_of(dtype)));
     }
+    for (const int64_t count : kCounts) even_blocks(count);
+    passed_("all_to_all of equal blocks");
     empty_tensors();
     parts();
     other_order();
@@ -191,6 +199,85 @@ class Checks {
     }
   }
 
+  // Element i of what one rank of the world sends another.
+  static int between(int from, int to, int64_t i) { return value(7 * from + to, i); }
+
+  // `ranks`: who the members of the group are in the world.
+  void all_to_all(Communicator& group, const Ranks& ranks, DType dtype, int which) {
+    Exec ex = exec();
+    const int size = group.size(), here = world_.rank();
+    const std::vector<int64_t> to = rows_to_all(which, group.rank(), size);
+    const std::vector<int64_t> from = rows_from_all(which, group.rank(), size);
+    // The member whose block holds element i, and the place of i in that block.
+    const auto place = [&](const std::vector<int64_t>& counts, int64_t i) {
+      size_t r = 0;
+      for (; i >= counts[r]; ++r) i -= counts[r];
+      return std::pair(ranks[r], i);
+    };
+    const Number sent = [&](int64_t i) {
+      const auto [rank, at] = place(to, i);
+      return between(here, rank, at);
+    };
+    const auto sum = [](const std::vector<int64_t>& counts) {
+      return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+    };
+    const Filled in(device_, dtype, sum(to), sent);
+    const Filled out(device_, dtype, sum(from), [](int64_t) { return 9; });
+    group.all_to_all(ex, in.tensor(), to, out.tensor(), from);
+    const std::string of = format(" of {}, case {} among {}", name_of(dtype), which, size);
+    out.expect(stream(), "all_to_all" + of, [&](int64_t i) {
+      const auto [rank, at] = place(from, i);
+      return between(rank, here, at);
+    });
+    in.expect(stream(), "what all_to_all reads" + of, sent);
+  }
+
+  void even_blocks(int64_t count) {
+    Exec ex = exec();
+    const int size = world_.size(), here = world_.rank();
+    const Filled in(device_, DType::f32, count * size, [&](int64_t i) {
+      return between(here, static_cast<int>(i / count), i % count);
+    });
+    const Filled out(device_, DType::f32, count * size, [](int64_t) { return 9; });
+    world_.all_to_all(ex, in.tensor(), out.tensor());
+    out.expect(stream(), format("all_to_all of {} for each", count),
+               [&](int64_t i) { return between(static_cast<int>(i / count), here, i % count); });
+  }
+
+  // all_gather and reduce_scatter of unequal shards.
+  void shards(Communicator& group, const Ranks& ranks, DType dtype, int which) {
+    Exec ex = exec();
+    const std::vector<int64_t> bounds = uneven_bounds(which, group.size());
+    const int64_t begin = bounds[static_cast<size_t>(group.rank())];
+    const int64_t count = bounds[static_cast<size_t>(group.rank()) + 1] - begin;
+    const std::string of = format(" of {}, case {} among {}", name_of(dtype), which, group.size());
+    const Number nothing = [](int64_t) { return 9; };
+    const Number mine = [&](int64_t i) { return value(world_.rank(), i); };
+    const Number gathered = [&](int64_t i) {
+      size_t r = 0;
+      while (i >= bounds[r + 1]) ++r;
+      return value(ranks[r], i - bounds[r]);
+    };
+    const Filled shard(device_, dtype, count, mine), apart(device_, dtype, bounds.back(), nothing);
+    group.all_gather(ex, shard.tensor(), apart.tensor(), bounds);
+    apart.expect(stream(), "all_gather of unequal shards" + of, gathered);
+    const Filled in_place(device_, dtype, bounds.back(), [&](int64_t i) {
+      return i >= begin && i < begin + count ? value(world_.rank(), i - begin) : 9;
+    });
+    group.all_gather(ex, in_place.part(begin, count), in_place.tensor(), bounds);
+    in_place.expect(stream(), "all_gather of unequal shards in place" + of, gathered);
+
+    const Filled whole(device_, dtype, bounds.back(), mine), own(device_, dtype, count, nothing);
+    const Number scattered = [&](int64_t i) { return sum(ranks, begin + i); };
+    group.reduce_scatter(ex, whole.tensor(), bounds, own.tensor());
+    own.expect(stream(), "reduce_scatter to unequal shards" + of, scattered);
+    whole.expect(stream(), "what reduce_scatter to unequal shards reads" + of, mine);
+    group.reduce_scatter(ex, whole.tensor(), bounds, whole.part(begin, count));
+    group.all_gather(ex, whole.part(begin, count), whole.tensor(), bounds);
+    whole.expect(stream(), "reduce_scatter to unequal shards in place" + of,
+                 [&](int64_t i) { return sum(ranks, i); });
+  }
+
   void empty_tensors() {
     Exec ex = exec();
     const Filled none(device_, DType::f32, 0, [](int64_t) { return 0; });
@@ -214,6 +301,8 @@ class Checks {
     for (int turn = 0; turn < 3; ++turn) {
       collectives(*along, in_row, DType::bf16, 1021);
       collectives(*across, in_column, DType::f32, 77);
+      all_to_all(*along, in_row, DType::bf16, 2);
+      shards(*across, in_column, DType::f32, 4);
       collectives(world_, all_ranks(), DType::f32, 5);
     }
     collectives(*again, {world_.rank()}, DType::f32, 31);
@@ -225,6 +314,8 @@ class Checks {
     std::reverse(backwards.begin(), backwards.end());
     const auto group = world_.split(backwards);
     collectives(*group, backwards, DType::f32, 100);
+    all_to_all(*group, backwards, DType::f32, 4);
+    shards(*group, backwards, DType::f32, 2);
     passed_("a group in another order");
   }
 

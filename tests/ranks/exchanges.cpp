@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "comm/thread_communicator.h"
 #include "ops/make_device.h"
+#include "support/uneven_rows.h"
 
 namespace bev::test {
 
@@ -187,6 +188,98 @@ void check_copies(Exec& ex, Communicator& world) {
   }
 }
 
+size_t sum_of(std::span<const int64_t> rows) {
+  size_t sum = 0;
+  for (const int64_t count : rows) sum += static_cast<size_t>(count);
+  return sum;
+}
+
+// Each block has the pattern of its two ends.
+void check_all_to_all(Exec& ex, Communicator& world, DType dtype, std::span<const int64_t> to,
+                      std::span<const int64_t> from, bool is_even) {
+  constexpr size_t kWidth = 3;
+  const size_t row_bytes = kWidth * size_of(dtype);
+  Bytes in, out(sum_of(from) * row_bytes, std::byte{0xEE});
+  for (size_t r = 0; r < to.size(); ++r) {
+    const Bytes block =
+        pattern_of(world.rank(), static_cast<size_t>(to[r]) * row_bytes, static_cast<int>(r));
+    in.insert(in.end(), block.begin(), block.end());
+  }
+  const auto as_rows = [&](Bytes& bytes) {
+    return tensor_over(bytes.data(), dtype,
+                       {static_cast<int64_t>(bytes.size() / row_bytes), kWidth});
+  };
+  if (is_even) {
+    world.all_to_all(ex, as_rows(in), as_rows(out));
+  } else {
+    world.all_to_all(ex, as_rows(in), to, as_rows(out), from);
+  }
+  std::span<const std::byte> rest(out);
+  for (size_t r = 0; r < from.size(); ++r) {
+    const size_t bytes = static_cast<size_t>(from[r]) * row_bytes;
+    require_pattern(rest.first(bytes), static_cast<int>(r), world.rank(), "all_to_all");
+    rest = rest.subspan(bytes);
+  }
+}
+
+void check_gather(Exec& ex, Communicator& world, std::span<const int64_t> bounds) {
+  const auto me = static_cast<size_t>(world.rank());
+  const auto place = [&](size_t r) { return static_cast<size_t>(bounds[r]); };
+  for (const bool in_place : {false, true}) {
+    Bytes own = pattern_of(world.rank(), place(me + 1) - place(me), 3);
+    Bytes all(place(bounds.size() - 1), std::byte{0xEE});
+    if (in_place) std::copy(own.begin(), own.end(), all.begin() + bounds[me]);
+    const Tensor whole = over(all, DType::u8);
+    const ConstTensor shard =
+        in_place ? slice(whole, 0, bounds[me], bounds[me + 1] - bounds[me]) : over(own, DType::u8);
+    world.all_gather(ex, shard, whole, bounds);
+    for (size_t r = 0; r + 1 < bounds.size(); ++r) {
+      require_pattern(std::span(all).subspan(place(r), place(r + 1) - place(r)),
+                      static_cast<int>(r), 3, "all_gather of unequal shards");
+    }
+  }
+}
+
+void check_scatter(Exec& ex, Communicator& world, DType dtype, std::span<const int64_t> bounds) {
+  int64_t most = 0;
+  for (size_t r = 1; r < bounds.size(); ++r) most = std::max(most, bounds[r] - bounds[r - 1]);
+  const size_t bytes = static_cast<size_t>(most) * size_of(dtype);
+  require_same_as_threads(
+      ex, world, bytes, format("reduce_scatter to shards of up to {} {}", most, name_of(dtype)),
+      [&](Exec& on, Communicator& ranks) {
+        const auto r = static_cast<size_t>(ranks.rank());
+        Bytes values = numbers_of(dtype, ranks.rank(), bounds.back());
+        Bytes sums(bytes);
+        ranks.reduce_scatter(on, over(values, dtype), bounds,
+                             slice(over(sums, dtype), 0, 0, bounds[r + 1] - bounds[r]));
+        return sums;
+      });
+}
+
+// Blocks and shards of unequal size, some of them empty.
+void check_uneven(Exec& ex, Communicator& world) {
+  const int size = world.size(), here = world.rank();
+  for (int which = 0; which < kUnevenCases; ++which) {
+    const std::vector<int64_t> to = rows_to_all(which, here, size);
+    const std::vector<int64_t> from = rows_from_all(which, here, size);
+    const std::vector<int64_t> bounds = uneven_bounds(which, size);
+    for (const DType dtype : {DType::u8, DType::bf16, DType::i32, DType::f64})
+      check_all_to_all(ex, world, dtype, to, from, false);
+    check_gather(ex, world, bounds);
+    for (const DType dtype : {DType::f64, DType::f32, DType::bf16})
+      check_scatter(ex, world, dtype, bounds);
+  }
+  for (const int64_t rows : {0, 1, 200003}) {
+    const std::vector<int64_t> each(static_cast<size_t>(size), rows);
+    check_all_to_all(ex, world, DType::f16, each, each, true);
+  }
+  // One shard has several chunks, the others have less than one.
+  std::vector<int64_t> bounds{0};
+  for (int r = 0; r < size; ++r)
+    bounds.push_back(bounds.back() + (r == 1 ? 3 * kChunk / 2 : 3 * r));
+  check_scatter(ex, world, DType::f32, bounds);
+}
+
 // Everybody sends several tensors to everybody on both channels before anybody receives: nobody
 // may have to wait for a receiver, and nothing may overtake in its channel. Sums in between must
 // not take what was sent.
@@ -282,6 +375,7 @@ void check_grid(Exec& ex, Communicator& world) {
 void check_exchanges(Communicator& world) {
   Place place;
   check_copies(place.ex, world);
+  check_uneven(place.ex, world);
   check_messages(place.ex, world);
   check_groups(place.ex, world);
   check_grid(place.ex, world);

@@ -48,11 +48,14 @@ class FaultyCommunicator final : public Communicator {
   void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override {
     sound().all_reduce(ex, inout, op);
   }
-  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override {
-    sound().all_gather(ex, shard, whole);
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) override {
+    sound().all_gather(ex, shard, whole, bounds);
   }
-  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override {
-    sound().reduce_scatter(ex, whole, shard);
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) override {
+    sound().reduce_scatter(ex, whole, bounds, shard);
+  }
+  void do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) override {
+    sound().all_to_all(ex, in, to, out, from);
   }
   void do_broadcast(Exec& ex, Tensor inout, int root) override {
     sound().broadcast(ex, inout, root);

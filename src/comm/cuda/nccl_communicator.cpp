@@ -35,6 +35,25 @@ ncclRedOp_t op_of(ReduceOp op) {
 
 size_t count_of(const ConstTensor& t) { return static_cast<size_t>(t.shape.elements()); }
 
+bool are_even(Communicator::Counts bounds) {
+  for (size_t r = 1; r < bounds.size(); ++r) {
+    if (bounds[r] - bounds[r - 1] != bounds[1] - bounds[0]) return false;
+  }
+  return true;
+}
+
+// Calls f(member, its part of t) for the parts that are not empty, until one fails.
+template <class T, class F>
+ncclResult_t each_part(const T& t, Communicator::Counts bounds, const F& f) {
+  for (size_t r = 0; r + 1 < bounds.size(); ++r) {
+    if (bounds[r] == bounds[r + 1]) continue;
+    const ncclResult_t result =
+        f(static_cast<int>(r), slice(t, 0, bounds[r], bounds[r + 1] - bounds[r]));
+    if (result != ncclSuccess) return result;
+  }
+  return ncclSuccess;
+}
+
 std::vector<int> sorted(std::vector<int> ranks) {
   std::sort(ranks.begin(), ranks.end());
   return ranks;
@@ -102,6 +121,14 @@ void NcclCommunicator::collective(Exec& ex, const char* what, const ConstTensor&
                [&](ncclComm_t handle) { return issue(handle, stream); });
 }
 
+ncclResult_t NcclCommunicator::grouped(FunctionRef<ncclResult_t()> issue) const {
+  const ncclResult_t started = links_->nccl().group_start();
+  if (started != ncclSuccess) return started;
+  const ncclResult_t issued = issue();
+  const ncclResult_t ended = links_->nccl().group_end();
+  return issued != ncclSuccess ? issued : ended;
+}
+
 void NcclCommunicator::do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   collective(ex, "all_reduce", inout, [&](ncclComm_t comm, cudaStream_t stream) {
     return links_->nccl().all_reduce(inout.data, inout.data, count_of(inout), type_of(inout.dtype),
@@ -117,17 +144,67 @@ void NcclCommunicator::library_sum(Exec& ex, Tensor inout) {
             links_->nccl().words(result, comm));
 }
 
-void NcclCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) {
+void NcclCommunicator::do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) {
+  const NcclLibrary& nccl = links_->nccl();
+  const ncclDataType_t type = type_of(whole.dtype);
   collective(ex, "all_gather", whole, [&](ncclComm_t comm, cudaStream_t stream) {
-    return links_->nccl().all_gather(shard.data, whole.data, count_of(shard), type_of(shard.dtype),
-                                     comm, stream);
+    if (are_even(bounds))
+      return nccl.all_gather(shard.data, whole.data, count_of(shard), type, comm, stream);
+    return grouped([&] {
+      return each_part(whole, bounds, [&](int root, const Tensor& part) {
+        return nccl.broadcast(shard.data, part.data, count_of(part), type, root, comm, stream);
+      });
+    });
   });
 }
 
-void NcclCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) {
+void NcclCommunicator::do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) {
+  const NcclLibrary& nccl = links_->nccl();
+  const ncclDataType_t type = type_of(whole.dtype);
   collective(ex, "reduce_scatter", whole, [&](ncclComm_t comm, cudaStream_t stream) {
-    return links_->nccl().reduce_scatter(whole.data, shard.data, count_of(shard),
-                                         type_of(shard.dtype), ncclSum, comm, stream);
+    if (are_even(bounds)) {
+      return nccl.reduce_scatter(whole.data, shard.data, count_of(shard), type, ncclSum, comm,
+                                 stream);
+    }
+    return grouped([&] {
+      return each_part(whole, bounds, [&](int root, const ConstTensor& part) {
+        return nccl.reduce(part.data, shard.data, count_of(part), type, ncclSum, root, comm,
+                           stream);
+      });
+    });
+  });
+}
+
+// Ranks with nothing to move call too: all members of a group make its communicator together.
+void NcclCommunicator::do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) {
+  std::vector<ConstTensor> sent;
+  std::vector<Tensor> received;
+  int64_t first_out = 0, first_in = 0;
+  for (size_t r = 0; r < to.size(); ++r) {
+    sent.push_back(slice(in, 0, first_out, to[r]));
+    received.push_back(slice(out, 0, first_in, from[r]));
+    first_out += to[r];
+    first_in += from[r];
+  }
+  const auto here = static_cast<size_t>(rank());
+  ex.device.copy_on(ex.stream, sent[here].data, received[here].data, bytes_of(sent[here]));
+  const NcclLibrary& nccl = links_->nccl();
+  const ncclDataType_t type = type_of(in.dtype);
+  cudaStream_t stream = stream_of(ex);
+  links_->call(comm_for(ex), "all_to_all", in, stream, [&](ncclComm_t comm) {
+    return grouped([&] {
+      ncclResult_t result = ncclSuccess;
+      for (int r = 0; r < size() && result == ncclSuccess; ++r) {
+        if (r == rank()) continue;
+        const ConstTensor& block = sent[static_cast<size_t>(r)];
+        const Tensor& place = received[static_cast<size_t>(r)];
+        if (count_of(block) > 0)
+          result = nccl.send(block.data, count_of(block), type, r, comm, stream);
+        if (count_of(place) > 0 && result == ncclSuccess)
+          result = nccl.recv(place.data, count_of(place), type, r, comm, stream);
+      }
+      return result;
+    });
   });
 }
 

@@ -28,8 +28,9 @@ class NcclCommunicator final : public Communicator {
 
  private:
   void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) override;
-  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole) override;
-  void do_reduce_scatter(Exec& ex, ConstTensor whole, Tensor shard) override;
+  void do_all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts bounds) override;
+  void do_reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Tensor shard) override;
+  void do_all_to_all(Exec& ex, ConstTensor in, Counts to, Tensor out, Counts from) override;
   void do_broadcast(Exec& ex, Tensor inout, int root) override;
   uint64_t do_send(Exec& ex, ConstTensor tensor, int to, Channel channel) override;
   void do_await(Exec& ex, const SendTicket& sent) override;
@@ -39,6 +40,8 @@ class NcclCommunicator final : public Communicator {
   // A call of the whole group about `tensor`, unless that is empty.
   void collective(Exec& ex, const char* what, const ConstTensor& tensor,
                   FunctionRef<ncclResult_t(ncclComm_t, cudaStream_t)> issue);
+  // Makes the calls of `issue` one operation.
+  ncclResult_t grouped(FunctionRef<ncclResult_t()> issue) const;
   NcclComm& comm_for(const Exec& ex);
   cudaStream_t stream_of(const Exec& ex) const;
   NcclPipe& lane(int from, int to, Channel channel);

@@ -46,6 +46,7 @@ NcclLibrary::NcclLibrary() {
   require(all_reduce, "ncclAllReduce");
   require(all_gather, "ncclAllGather");
   require(reduce_scatter, "ncclReduceScatter");
+  require(reduce, "ncclReduce");
   require(broadcast, "ncclBroadcast");
   require(send, "ncclSend");
   require(recv, "ncclRecv");

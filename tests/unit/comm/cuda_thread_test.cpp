@@ -77,6 +77,43 @@ TEST_F(CudaThreadRanks, CollectivesWaitForEachOther) {
   });
 }
 
+// The same for blocks and shards of unequal size.
+TEST_F(CudaThreadRanks, UnequalPartsWaitForEachOther) {
+  run_ranks(3, kCudaLimit, [](Communicator& world) {
+    CudaPlace place;
+    constexpr int64_t kPart = kCount / 9;
+    const int here = world.rank();
+    const std::vector<int64_t> to{kPart, 2 * kPart, 3 * kPart}, from(3, (here + 1) * kPart);
+    const std::vector<int64_t> bounds{0, kPart, kPart, 6 * kPart};
+    const int64_t begin = bounds[static_cast<size_t>(here)];
+    const int64_t own = bounds[static_cast<size_t>(here) + 1] - begin;
+    const Tensor whole = slice(place.a, 0, 0, 6 * kPart), shard = slice(place.b, 0, 0, own);
+    for (int turn = 0; turn < 6; ++turn) {
+      if (turn % 3 == here) place.keep_busy();
+      int64_t first = 0;
+      for (int r = 0; r < 3; ++r) {
+        place.fill(slice(place.a, 0, first, (r + 1) * kPart), 100 * turn + 10 * here + r);
+        first += (r + 1) * kPart;
+      }
+      world.all_to_all(place.ex, whole, to, slice(place.b, 0, 0, 3 * from[0]), from);
+      place.fill(place.a, here);
+      for (int r = 0; r < 3; ++r) {
+        EXPECT_TRUE(place.has_only(slice(place.b, 0, r * from[0], from[0]),
+                                   static_cast<float>(100 * turn + 10 * r + here)));
+      }
+      if ((turn + 1) % 3 == here) place.keep_busy();
+      world.reduce_scatter(place.ex, whole, bounds, shard);
+      place.fill(place.a, -1);
+      EXPECT_TRUE(place.has_only(shard, 3));
+      place.fill(shard, here + turn);
+      world.all_gather(place.ex, shard, whole, bounds);
+      place.fill(shard, -1);
+      EXPECT_TRUE(place.has_only(slice(whole, 0, 0, kPart), static_cast<float>(turn)));
+      EXPECT_TRUE(place.has_only(slice(whole, 0, kPart, 5 * kPart), static_cast<float>(2 + turn)));
+    }
+  });
+}
+
 // Fails when a message is copied before it is written, or overwritten before it is copied.
 TEST_F(CudaThreadRanks, MessagesWaitForEachOther) {
   run_ranks(2, kCudaLimit, [](Communicator& world) {

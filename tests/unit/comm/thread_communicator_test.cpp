@@ -10,6 +10,7 @@
 
 #include "ops/make_device.h"
 #include "support/expect_error.h"
+#include "support/uneven_rows.h"
 
 namespace bev {
 namespace {
@@ -95,6 +96,128 @@ TEST(ThreadRanks, GatherScatterAndBroadcast) {
       EXPECT_EQ(told, values_of(size - 1, 4));
     });
   }
+}
+
+// The byte i of what one rank sends another.
+std::byte byte_between(int from, int to, size_t i) {
+  return static_cast<std::byte>((static_cast<size_t>(89 * from + 31 * to) + 7 * i + i / 251) &
+                                0xFF);
+}
+
+using Rows = std::vector<int64_t>;
+
+// The blocks that a rank sends (`sends`) or expects, one after the other.
+std::vector<std::byte> blocks_of(int rank, const Rows& rows, size_t row_bytes, bool sends) {
+  std::vector<std::byte> bytes;
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const int peer = static_cast<int>(r);
+    for (size_t i = 0; i < static_cast<size_t>(rows[r]) * row_bytes; ++i)
+      bytes.push_back(sends ? byte_between(rank, peer, i) : byte_between(peer, rank, i));
+  }
+  return bytes;
+}
+
+int64_t total_of(const Rows& rows) { return std::accumulate(rows.begin(), rows.end(), int64_t{0}); }
+
+// Fails when a block goes to another rank or place, when a count of 0 moves the next blocks,
+// or when a rank's own block is left out or counted as sent.
+TEST(ThreadRanks, AllToAll) {
+  constexpr int64_t kWidth = 3;
+  for (const int size : {1, 2, 3, 4, 5}) {
+    for (int which = 0; which < test::kUnevenCases; ++which) {
+      for (const DType dtype : {DType::u8, DType::bf16, DType::i32, DType::f64}) {
+        run_ranks(size, kLimit, [&](Communicator& world) {
+          Place place;
+          const int here = world.rank();
+          const size_t row_bytes = kWidth * size_of(dtype);
+          const Rows to = test::rows_to_all(which, here, size);
+          const Rows from = test::rows_from_all(which, here, size);
+          std::vector<std::byte> in = blocks_of(here, to, row_bytes, true);
+          std::vector<std::byte> out(static_cast<size_t>(total_of(from)) * row_bytes);
+          world.all_to_all(place.ex, tensor_over(in.data(), dtype, {total_of(to), kWidth}), to,
+                           tensor_over(out.data(), dtype, {total_of(from), kWidth}), from);
+          EXPECT_EQ(out, blocks_of(here, from, row_bytes, false)) << size << " case " << which;
+          EXPECT_EQ(in, blocks_of(here, to, row_bytes, true));
+          const auto own = static_cast<size_t>(to[static_cast<size_t>(here)]);
+          EXPECT_EQ(world.bytes_sent(), static_cast<double>(in.size() - own * row_bytes));
+        });
+      }
+    }
+  }
+}
+
+// Fails when blocks are not cut evenly.
+TEST(ThreadRanks, AllToAllOfEqualBlocks) {
+  for (const int size : {1, 2, 3, 5}) {
+    for (const int64_t rows : {0, 1, 4}) {
+      run_ranks(size, kLimit, [&](Communicator& world) {
+        Place place;
+        const Rows each(static_cast<size_t>(size), rows);
+        std::vector<std::byte> in = blocks_of(world.rank(), each, 6, true), out(in.size());
+        world.all_to_all(place.ex, tensor_over(in.data(), DType::f16, {rows * size, 3}),
+                         tensor_over(out.data(), DType::f16, {rows * size, 3}));
+        EXPECT_EQ(out, blocks_of(world.rank(), each, 6, false)) << size << " " << rows;
+      });
+    }
+  }
+}
+
+// Fails when rows of unequal shards go to the wrong place, in place or not.
+TEST(ThreadRanks, ShardsOfUnequalSize) {
+  constexpr int64_t kWidth = 2;
+  for (const int size : {1, 2, 3, 4, 5}) {
+    for (int which = 0; which < test::kUnevenCases; ++which) {
+      run_ranks(size, kLimit, [&](Communicator& world) {
+        Place place;
+        const Rows bounds = test::uneven_bounds(which, size);
+        const int64_t begin = bounds[static_cast<size_t>(world.rank())];
+        const int64_t rows = bounds[static_cast<size_t>(world.rank()) + 1] - begin;
+        const auto as_rows = [&](std::vector<double>& values) {
+          return reshape(over(values), {static_cast<int64_t>(values.size()) / kWidth, kWidth});
+        };
+        std::vector<double> shard = values_of(world.rank(), rows * kWidth);
+        std::vector<double> whole(static_cast<size_t>(bounds.back() * kWidth), -1), expected;
+        for (int r = 0; r < size; ++r) {
+          const auto own = values_of(
+              r, (bounds[static_cast<size_t>(r) + 1] - bounds[static_cast<size_t>(r)]) * kWidth);
+          expected.insert(expected.end(), own.begin(), own.end());
+        }
+        world.all_gather(place.ex, as_rows(shard), as_rows(whole), bounds);
+        EXPECT_EQ(whole, expected) << size << " case " << which;
+        std::vector<double> in_place(whole.size(), -1);
+        std::copy(shard.begin(), shard.end(),
+                  in_place.begin() + static_cast<ptrdiff_t>(begin * kWidth));
+        const Tensor own_rows = slice(as_rows(in_place), 0, begin, rows);
+        world.all_gather(place.ex, own_rows, as_rows(in_place), bounds);
+        EXPECT_EQ(in_place, expected) << size << " case " << which;
+
+        std::vector<double> sums(shard.size(), -1);
+        world.reduce_scatter(place.ex, as_rows(whole), bounds, as_rows(sums));
+        for (size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], size * shard[i]);
+        world.reduce_scatter(place.ex, as_rows(in_place), bounds, own_rows);
+        for (size_t i = 0; i < sums.size(); ++i)
+          EXPECT_EQ(in_place[static_cast<size_t>(begin * kWidth) + i], sums[i]);
+      });
+    }
+  }
+}
+
+// Fails when the parts of a shard are added in another order than by reduce_scatter.
+TEST(ThreadRanks, EqualBoundsChangeNoBit) {
+  constexpr int64_t kRows = 1021;
+  run_ranks(5, kLimit, [&](Communicator& world) {
+    Place place(DeviceKind::Cpu);
+    std::vector<float> values;
+    for (int64_t i = 0; i < kRows * world.size(); ++i)
+      values.push_back(static_cast<float>(std::sin(static_cast<double>(i * i + world.rank())) *
+                                          std::pow(10.0, (world.rank() * i) % 7)));
+    std::vector<float> plain(kRows), bounded(kRows);
+    Rows bounds;
+    for (int r = 0; r <= world.size(); ++r) bounds.push_back(kRows * r);
+    world.reduce_scatter(place.ex, over(values, DType::f32), over(plain, DType::f32));
+    world.reduce_scatter(place.ex, over(values, DType::f32), bounds, over(bounded, DType::f32));
+    EXPECT_EQ(bounded, plain);
+  });
 }
 
 // Fails when tensors of one channel overtake each other or channels are mixed up.
@@ -302,6 +425,39 @@ TEST(ThreadRanks, DifferentCallsAreRefused) {
       }
     });
   });
+}
+
+// Fails when memory is read though the counts of two ranks contradict each other, or when a rank
+// that is right continues.
+TEST(ThreadRanks, CountsThatContradictAreRefused) {
+  std::atomic<int> refused = 0;
+  const auto refuses = [&](Communicator& world, FunctionRef<void(Exec & ex)> call) {
+    Place place;
+    try {
+      call(place.ex);
+    } catch (const Error& e) {
+      if (e.kind == ErrorKind::Internal) ++refused;
+      if (world.rank() == 0) throw;
+    }
+  };
+  test::expect_error(
+      ErrorKind::Internal, "rank 0 sends 2 elements to rank 1, which expects 1", [&] {
+        run_ranks(3, kLimit, [&](Communicator& world) {
+          std::vector<double> in(3, 1), out(3, 1);
+          const Rows rows = world.rank() == 0 ? Rows{0, 2, 1} : Rows{1, 1, 1};
+          refuses(world, [&](Exec& ex) { world.all_to_all(ex, over(in), rows, over(out), rows); });
+        });
+      });
+  EXPECT_EQ(refused, 3);
+  refused = 0;
+  test::expect_error(ErrorKind::Internal, "rank 2 calls all_gather with bounds 0, 1, 3, 4", [&] {
+    run_ranks(3, kLimit, [&](Communicator& world) {
+      std::vector<double> shard(1, 1), whole(4, 1);
+      const Rows bounds = world.rank() == 2 ? Rows{0, 1, 3, 4} : Rows{0, 1, 2, 4};
+      refuses(world, [&](Exec& ex) { world.all_gather(ex, over(shard), over(whole), bounds); });
+    });
+  });
+  EXPECT_EQ(refused, 3);
 }
 
 }  // namespace

@@ -46,12 +46,13 @@ class WatchingCommunicator final : public Communicator {
  private:
   void do_all_reduce(Exec&, Tensor, ReduceOp) override {}
   // As if all ranks had the same.
-  void do_all_gather(Exec&, ConstTensor shard, Tensor whole) override {
+  void do_all_gather(Exec&, ConstTensor shard, Tensor whole, Counts) override {
     for (int r = 0; r < size(); ++r)
       std::memcpy(whole.data + static_cast<size_t>(r) * bytes_of(shard), shard.data,
                   bytes_of(shard));
   }
-  void do_reduce_scatter(Exec&, ConstTensor, Tensor) override {}
+  void do_reduce_scatter(Exec&, ConstTensor, Counts, Tensor) override {}
+  void do_all_to_all(Exec&, ConstTensor, Counts, Tensor, Counts) override {}
   void do_broadcast(Exec&, Tensor, int) override {}
   void do_barrier(std::chrono::seconds) override {}
 
