@@ -102,6 +102,7 @@ Call call_of(Collective exchange, Communicator& world, Exec& ex, const Message& 
       return [&world, &ex, m, shard] { world.all_gather(ex, shard, m.whole); };
     case Collective::ReduceScatter:
       return [&world, &ex, m, shard] { world.reduce_scatter(ex, m.whole, shard); };
+    case Collective::AllToAll: return [&world, &ex, m] { world.all_to_all(ex, m.whole, m.other); };
     case Collective::Broadcast: return [&world, &ex, m] { world.broadcast(ex, m.whole, 0); };
     case Collective::SendRecv: break;
   }
@@ -149,7 +150,7 @@ Library library_of(Communicator& world, Exec& ex, DType dtype) {
 
 std::string_view name_of(Collective exchange) {
   constexpr std::array<std::string_view, kExchanges.size()> names{
-      "all_reduce", "all_gather", "reduce_scatter", "broadcast", "send/recv"};
+      "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send/recv"};
   return names[static_cast<size_t>(exchange)];
 }
 
@@ -158,7 +159,8 @@ double bus_factor(Collective exchange, int ranks) {
   switch (exchange) {
     case Collective::AllReduce: return 2 * others;  // each part to where it is summed, and back
     case Collective::AllGather:
-    case Collective::ReduceScatter: return others;  // but the part that is its own
+    case Collective::ReduceScatter:
+    case Collective::AllToAll: return others;  // but the part that is its own
     case Collective::Broadcast:
     case Collective::SendRecv: break;
   }

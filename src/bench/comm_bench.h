@@ -12,10 +12,17 @@
 
 namespace bev {
 
-enum class Collective : uint8_t { AllReduce, AllGather, ReduceScatter, Broadcast, SendRecv };
-inline constexpr std::array kExchanges{Collective::AllReduce, Collective::AllGather,
-                                       Collective::ReduceScatter, Collective::Broadcast,
-                                       Collective::SendRecv};
+enum class Collective : uint8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  Broadcast,
+  SendRecv
+};
+inline constexpr std::array kExchanges{Collective::AllReduce,     Collective::AllGather,
+                                       Collective::ReduceScatter, Collective::AllToAll,
+                                       Collective::Broadcast,     Collective::SendRecv};
 std::string_view name_of(Collective exchange);
 
 // The share of a message that has to pass the link of a rank, each way, however clever the exchange

@@ -20,7 +20,7 @@ expect() {  # lines text
   found=$(grep -c "^$2 " <<<"$output" || true)
   [[ $found == "$1" ]] || { echo "FAILED: $found lines with $2 instead of $1"; exit 1; }
 }
-for exchange in all_reduce all_gather reduce_scatter broadcast send/recv; do
+for exchange in all_reduce all_gather reduce_scatter all_to_all broadcast send/recv; do
   expect 2 $exchange
 done
 expect 1 agreement

@@ -30,12 +30,12 @@ constexpr std::string_view kSummary =
     "Times what ranks exchange, by itself: every exchange at many sizes, beside what the library "
     "below it reaches alone. Ranks are what a launcher started, or --threads N. Values are f32, or "
     "what --device.precision says. A message is the whole: what every rank has after all_gather, "
-    "before reduce_scatter. Its bytes over the time say how long to wait for it. How busy the "
-    "links "
-    "are is another question: of n ranks each keeps its own part, so (n-1)/n of the message must "
-    "pass its link in all_gather and reduce_scatter, and twice that in all_reduce, which is one "
-    "after the other; all of it in broadcast and send/recv, where each rank sends to the next and "
-    "receives from the one before. The column \"bus\" is that share over the time. It can be held "
+    "before reduce_scatter, before and after all_to_all. Its bytes over the time say how long to "
+    "wait for it. How busy the links are is another question: of n ranks each keeps its own part, "
+    "so (n-1)/n of the message must pass its link in all_gather, reduce_scatter and all_to_all, "
+    "and twice that in all_reduce, which is all_gather after reduce_scatter; all of it in "
+    "broadcast and send/recv, where each rank sends to the next and receives from the one before. "
+    "The column \"bus\" is that share over the time. It can be held "
     "against the promised rate of a link, and does not change with the number of ranks where the "
     "links are the limit.";
 

@@ -43,6 +43,7 @@ TEST(CommBench, LinksCarryTheShareThatARankDoesNotKeep) {
   EXPECT_DOUBLE_EQ(bus_factor(Collective::AllReduce, 8), 1.75);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::AllGather, 8), 0.875);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::ReduceScatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_factor(Collective::AllToAll, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::Broadcast, 8), 1);
   EXPECT_DOUBLE_EQ(bus_factor(Collective::SendRecv, 8), 1);
 }
