@@ -22,7 +22,7 @@ std::vector<int32_t> made_up(int64_t count, int64_t text, int64_t vocab) {
 
 // What every step reads: of a table whose rows are looked up, next to nothing.
 double weights_read(RankModel& model) {
-  const bool looks_up = !model.blueprint.model().tied;
+  const bool looks_up = !model.config.model.tied;
   double bytes = 0;
   for (const Param* param : model.params.all()) {
     const Role role = param->spec.role;
@@ -33,7 +33,7 @@ double weights_read(RankModel& model) {
 }
 
 double cache_read(const RankModel& model, const GenerationBenchOptions& o) {
-  const ModelShape& s = model.blueprint.shape;
+  const ModelShape& s = model.shape;
   const double length = static_cast<double>(o.prompt) + static_cast<double>(o.tokens) / 2;
   return static_cast<double>(o.batch) * length *
          static_cast<double>(2 * s.layers * s.kv_heads * s.head_dim) *

@@ -6,7 +6,7 @@
 
 #include "base/format.h"
 #include "base/philox.h"
-#include "model/lm_head.h"
+#include "model/family/family.h"
 #include "ops/cross_entropy.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"

@@ -106,8 +106,10 @@ class Device {
   virtual bool is_asynchronous() const { return false; }
   Stream compute_stream() { return {*this, 0}; }
   Stream copy_stream() { return {*this, 1}; }
-  // For what ranks exchange while others of their work goes on.
+  // Collectives of the shard groups that overlap with computation.
   Stream comm_stream() { return {*this, 2}; }
+  // Collectives of a tensor region that overlap with its GEMMs: they must not wait for buckets.
+  Stream tensor_stream() { return {*this, 3}; }
   // Whether DeviceGraph (device/device_graph.h) may work here.
   virtual bool supports_graphs() const { return false; }
   // Blocks the host until the event has passed.

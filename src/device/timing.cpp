@@ -23,9 +23,9 @@ std::vector<OpSpan> Trace::spans() const {
 
 std::string Trace::chrome_json() const {
   constexpr double kMicroseconds = 1e6;
-  constexpr const char* kStreams[] = {"compute", "copy", "exchange"};
+  constexpr const char* kStreams[] = {"compute", "copy", "exchange", "tensor"};
   std::string text = "[";
-  for (int stream = 0; stream < 3; ++stream) {
+  for (size_t stream = 0; stream < std::size(kStreams); ++stream) {
     text += format(
         "{}\n{{\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 0, \"tid\": {}, \"args\": "
         "{{\"name\": \"{}\"}}}}",

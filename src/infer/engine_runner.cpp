@@ -30,7 +30,7 @@ int64_t padded_length(int64_t length) {
 
 // Of those that a rank holds: where there are fewer than ranks, several hold the same one.
 int64_t kv_heads_here(const RankModel& model) {
-  return std::max<int64_t>(1, model.blueprint.shape.kv_heads / model.groups.layout().tensor);
+  return std::max<int64_t>(1, model.shape.kv_heads / model.groups.layout().tensor);
 }
 
 StageLayers range_of(const RankModel& model) {
@@ -41,7 +41,7 @@ KvShape cache_shape(const RankModel& model, const EngineLimits& limits) {
   return {.pages = limits.pages,
           .page = limits.page,
           .kv_heads = kv_heads_here(model),
-          .head_dim = model.blueprint.shape.head_dim,
+          .head_dim = model.shape.head_dim,
           .dtype = model.params.dtype()};
 }
 
@@ -70,14 +70,12 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       limits_(limits),
       pads_(model.config.device.kind == DeviceKind::Cuda),
       most_pages_(div_ceil(limits.length, limits.page)),
-      seen_words_(div_ceil(model.blueprint.shape.vocab, 32)),
-      classes_(model.blueprint.shape.padded_vocab),
+      seen_words_(div_ceil(model.shape.vocab, 32)),
+      classes_(model.shape.padded_vocab),
       cache_(device_, range_of(model).count, cache_shape(model, limits)),
       attention_(cache_, range_of(model).first),
-      env_{.tensor = model.env.tensor,
-           .attention = attention_,
-           .training = false,
-           .weights_constant = true},
+      env_{.borders = {.tensor = model.env.borders.tensor, .attention = attention_},
+           .pass = {.training = false, .weights_constant = true}},
       keep_(device_, sizes.keep, "activations"),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
@@ -93,8 +91,8 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       prompt_graphs_(device_, kPromptGraphs),
       token_graphs_(device_, kTokenGraphs) {
   BEV_CHECK(model.stages.size() == 1, Internal, "a decoder wants one stage of each rank");
-  env_.loss = tensor_over(loss_.data(), DType::f64, {2});
-  env_.classes = vocab();
+  env_.losses.loss = tensor_over(loss_.data(), DType::f64, {2});
+  env_.losses.classes = vocab();
   if (device_.kind() == DeviceKind::Null) return;
   for (size_t i = 0; i < kResults; ++i)
     results_.emplace_back(device_, ids_.bytes() + logprobs_.bytes());
@@ -184,7 +182,7 @@ InferenceEngine::EngineRunner::Choice InferenceEngine::EngineRunner::put_choice(
 void InferenceEngine::EngineRunner::pass_stages(Exec& ex, const MicroBatch& micro,
                                                 const Stage::InferenceOutputs& outputs) {
   const int rank = pipeline_.rank();
-  const Shape shape{micro.tokens_count(), model_.blueprint.shape.width};
+  const Shape shape{micro.tokens_count(), model_.shape.width};
   Tensor input, output;
   if (rank > 0) {
     input = keep_.allocate(shape, model_.params.dtype(), "stage.input");
@@ -218,7 +216,7 @@ void InferenceEngine::EngineRunner::choose(Exec& ex, const MicroBatch& micro,
                   {.in = slice(all, 0, i * rows, rows), .out = slice(logits, 1, i * part, part)});
     }
     ops::sample_tokens(ex, {.logits = logits,
-                            .classes = model_.blueprint.shape.vocab,
+                            .classes = model_.shape.vocab,
                             .options = choice.options,
                             .keys = choice.keys,
                             .seen = seen_of(rows),
@@ -297,15 +295,15 @@ std::vector<double> InferenceEngine::EngineRunner::score(std::span<const EngineR
   prompts_.send(ex.stream);
   keep_.release(0);
   attention_.begin_prefill({});
-  env_.token_losses =
+  env_.losses.token_losses =
       tensor_over(losses_.data(), accumulation_of(model_.params.dtype()), {shape.tokens()});
-  ops::fill(ex, {.out = env_.loss, .value = 0});
+  ops::fill(ex, {.out = env_.losses.loss, .value = 0});
   pass_stages(ex, prompts.micro, {.losses = true});
-  if (pipeline_.size() > 1) pipeline_.broadcast(ex, env_.token_losses, pipeline_.size() - 1);
+  if (pipeline_.size() > 1) pipeline_.broadcast(ex, env_.losses.token_losses, pipeline_.size() - 1);
   std::vector<double> logprobs;
   if (device_.kind() == DeviceKind::Null) return logprobs;
   ex.stream.synchronize();
-  const std::vector<double> losses = downloaded<double>(device_, env_.token_losses);
+  const std::vector<double> losses = downloaded<double>(device_, env_.losses.token_losses);
   for (size_t row = 0; row < rows.size(); ++row)
     for (size_t i = 0; i + 1 < rows[row].tokens.size(); ++i)
       logprobs.push_back(-losses[row * static_cast<size_t>(shape.length) + i]);

@@ -17,7 +17,7 @@ class InferenceEngine::EngineRunner {
   EngineRunner(RankModel& model, const EngineLimits& limits, const ArenaSizes& sizes);
 
   const EngineLimits& limits() const { return limits_; }
-  int64_t vocab() const { return model_.blueprint.shape.vocab; }
+  int64_t vocab() const { return model_.shape.vocab; }
   bool fits(int64_t prompts, int64_t longest) const;
 
   void prefill(std::span<const EngineRow> rows) {

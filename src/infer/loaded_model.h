@@ -33,7 +33,7 @@ class LoadedModel {
   RankModel& placed() { return *model_; }
   Device& device() { return device_; }
   Communicator& world() { return world_; }
-  int64_t vocab() const { return model_->blueprint.shape.vocab; }
+  int64_t vocab() const { return model_->shape.vocab; }
 
   // For whole sequences; its memory is made with the first call.
   Executor& executor();

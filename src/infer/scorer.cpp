@@ -170,17 +170,17 @@ namespace {
 class ScoringEnv {
  public:
   ScoringEnv(RankModel& model, Tensor loss, Tensor stats)
-      : env_(model.env), loss_before_(env_.loss), was_training_(env_.training) {
-    env_.training = false;
-    env_.loss = loss;
-    env_.token_stats = stats;
-    env_.classes = model.blueprint.shape.vocab;
+      : env_(model.env), loss_before_(env_.losses.loss), was_training_(env_.pass.training) {
+    env_.pass.training = false;
+    env_.losses.loss = loss;
+    env_.losses.token_stats = stats;
+    env_.losses.classes = model.shape.vocab;
   }
   ~ScoringEnv() {
-    env_.training = was_training_;
-    env_.loss = loss_before_;
-    env_.token_stats = {};
-    env_.classes = 0;
+    env_.pass.training = was_training_;
+    env_.losses.loss = loss_before_;
+    env_.losses.token_stats = {};
+    env_.losses.classes = 0;
   }
   ScoringEnv(const ScoringEnv&) = delete;
   ScoringEnv& operator=(const ScoringEnv&) = delete;
@@ -212,8 +212,8 @@ ScoringPass::ScoringPass(RankModel& model, int64_t tokens, const ArenaSizes& siz
       loss_(model.device, 2 * sizeof(double), "scalars") {
   if (has_head()) return;
   for (Outgoing& each : outgoing_)
-    each.hidden = keep_.allocate({tokens, model.blueprint.shape.width}, model.params.dtype(),
-                                 "scoring.output");
+    each.hidden =
+        keep_.allocate({tokens, model.shape.width}, model.params.dtype(), "scoring.output");
 }
 
 Exec ScoringPass::exec() {
@@ -228,7 +228,7 @@ std::vector<TokenScore> ScoringPass::run(const HostBatch& batch) {
   const DType dtype = model_.params.dtype();
   Tensor input, output, stats;
   if (before_ >= 0) {
-    input = keep_.allocate({tokens, model_.blueprint.shape.width}, dtype, "scoring.input");
+    input = keep_.allocate({tokens, model_.shape.width}, dtype, "scoring.input");
     pipeline_.recv(ex, input, before_, Channel::Forward);
   }
   Outgoing& outgoing = outgoing_[turn_];

@@ -4,52 +4,41 @@ namespace bev {
 
 namespace {
 
-std::string layer_name(int64_t layer, const char* part) {
-  return "layers." + std::to_string(layer) + "." + part;
-}
-
-// The gradient before dropout: dy itself when nothing is dropped, else from the arena.
-ConstTensor dropout_backward(Exec& ex, Arena& arena, ConstTensor dy, const ops::Dropout& dropout) {
+// The gradient before dropout: dy itself if nothing is dropped, else in the arena.
+Gradient dropout_backward(Exec& ex, Arena& arena, Gradient dy, const ops::Dropout& dropout) {
   if (dropout.probability == 0) return dy;
-  const Tensor d = arena.allocate(dy.shape, dy.dtype, "block.dropout_backward");
-  ops::dropout(ex, {.x = dy, .dropout = dropout, .y = d});
-  return d;
+  const Tensor d = arena.allocate(dy.values.shape, dy.values.dtype, "block.dropout_backward");
+  ops::dropout(ex, {.x = dy.values, .dropout = dropout, .y = d});
+  return {d};
 }
 
 }  // namespace
 
-Block::Block(ParamStore& params, const ModelSpec& b, int64_t layer, const RopeTable& rope)
+Block::Block(ParamStore& params, const BlockSpec& spec, const RopeTable* rope)
     : bucket_(params.begin_bucket()),
-      recompute_norms_(b.config.recompute.granularity == Recompute::Selective &&
-                       b.config.recompute.norm),
-      dropout_(b.model().hidden_dropout),
-      attention_key_(dropout_key(b.seed(), layer, DropoutSite::Attention)),
-      mlp_key_(dropout_key(b.seed(), layer, DropoutSite::Mlp)),
-      norm1_(params, layer_name(layer, "norm1"), b, b.shape.width, b.replica_between_regions()),
-      attention_(params, layer_name(layer, "attention"), b, layer, rope),
-      norm2_(params, layer_name(layer, "norm2"), b, b.shape.width, b.replica_between_regions()),
-      mlp_(params, layer_name(layer, "mlp"), b) {}
-
-ops::Dropout Block::dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const {
-  return {.probability = env.training ? dropout_ : 0.0,
-          .key = key,
-          .rows = env.tensor.local_rows(micro.rows)};
-}
+      recompute_norms_(spec.recompute_norms),
+      attention_dropout_(spec.attention_dropout),
+      mlp_dropout_(spec.mlp_dropout),
+      norm1_(params, spec.name + ".norm1", spec.attention.width, spec.norm),
+      attention_(params, spec.name + ".attention", spec.attention, spec.number, rope),
+      norm2_(params, spec.name + ".norm2", spec.attention.width, spec.norm),
+      mlp_(params, spec.name + ".mlp", spec.mlp) {}
 
 bool Block::can_fuse_residual(const ModelEnv& env) const {
-  return (!env.training || dropout_ == 0) && env.tensor.rows_unchanged();
+  const bool drops = attention_dropout_.probability > 0 || mlp_dropout_.probability > 0;
+  return !(env.pass.training && drops) && env.borders.tensor.rows_unchanged();
 }
 
-Tensor Block::dy_sums(const ModelEnv& env) const {
-  return can_fuse_residual(env) ? mlp_.output_bias_grad() : Tensor{};
+Tensor Block::output_bias_grad(const ModelEnv& env) const {
+  return can_fuse_residual(env) ? mlp_.params().down.bias_grad() : Tensor{};
 }
 
 void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                     Saved& s) const {
   ArenaScope scope(ex.scratch);
   s.x = x;
-  if (env.weights_constant && can_fuse_residual(env)) {
-    // Nobody comes back for what lies between: norms are computed on the way into GEMMs.
+  if (env.pass.weights_constant && can_fuse_residual(env)) {
+    // Inference: the GEMMs normalise their operands.
     s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
     attention_.forward(ex, env, micro, x, x, s.sum, s.attention, norm1_.fused());
     mlp_.forward(ex, env, s.sum, s.sum, y, s.mlp, norm2_.fused());
@@ -60,62 +49,60 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
   norm1_.forward(ex, x, normed1, s.norm1);
   s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
   const Tensor normed2 = norms.allocate(x.shape, x.dtype, "block.normed2");
-  // What joins whole is added to the residual stream inside the GEMMs.
   if (can_fuse_residual(env)) {
+    // The GEMMs add the residual.
     attention_.forward(ex, env, micro, normed1, x, s.sum, s.attention);
     norm2_.forward(ex, s.sum, normed2, s.norm2);
+    mlp_.forward(ex, env, normed2, s.sum, y, s.mlp);
   } else {
     const Tensor attended = ex.scratch.allocate(x.shape, x.dtype, "block.attended");
     attention_.forward(ex, env, micro, normed1, {}, attended, s.attention);
-    norm2_.forward_residual(ex, x, attended, dropout(env, micro, attention_key_), s.sum, normed2,
-                            s.norm2);
-  }
-  if (can_fuse_residual(env)) {
-    mlp_.forward(ex, env, normed2, s.sum, y, s.mlp);
-  } else {
+    norm2_.forward_residual(ex, x, attended, env.dropout(attention_dropout_, micro.rows), s.sum,
+                            normed2, s.norm2);
     mlp_.forward(ex, env, normed2, {}, y, s.mlp);
     if (y.present())
-      ops::residual_add(
-          ex, {.residual = s.sum, .delta = y, .dropout = dropout(env, micro, mlp_key_), .out = y});
+      ops::residual_add(ex, {.residual = s.sum,
+                             .delta = y,
+                             .dropout = env.dropout(mlp_dropout_, micro.rows),
+                             .out = y});
   }
   s.normed1 = recompute_norms_ ? Tensor{} : normed1;
   s.normed2 = recompute_norms_ ? Tensor{} : normed2;
 }
 
-void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
-                     const Saved& s) {
+void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy,
+                     GradientTarget dx, const Saved& s) const {
   ArenaScope scope(ex.scratch);
-  const ConstTensor dy = g.dy;
-  const Tensor dx = g.dx;
-  const Tensor dnormed = ex.scratch.allocate(dx.shape, dx.dtype, "block.dnormed");
-  Arena& operands = env.operands(ex);
-  const Tensor dsum = operands.allocate(dx.shape, dx.dtype, "block.dsum");
+  const Shape& shape = dx.values.shape;
+  const DType dtype = dx.values.dtype;
+  const Tensor dnormed = ex.scratch.allocate(shape, dtype, "block.dnormed");
+  Arena& operands = env.flow.operands(ex);
+  const Tensor dsum = operands.allocate(shape, dtype, "block.dsum");
   Tensor normed1 = s.normed1, normed2 = s.normed2;
   if (recompute_norms_) {
-    normed2 = operands.allocate(dx.shape, dx.dtype, "block.normed");
-    // One buffer serves both, unless the MLP's weight gradients still need norm2's output.
-    normed1 = env.deferred_weight_grads == nullptr
-                  ? normed2
-                  : operands.allocate(dx.shape, dx.dtype, "block.normed");
+    normed2 = operands.allocate(shape, dtype, "block.normed");
+    // One buffer serves both, unless deferred weight gradients of the MLP still read norm2's
+    // output.
+    normed1 = env.flow.defers() ? operands.allocate(shape, dtype, "block.normed") : normed2;
     norm2_.recompute(ex, s.sum, normed2);
   }
   {
     ArenaScope inner(ex.scratch);
-    const ConstTensor dmlp = dropout_backward(ex, operands, dy, dropout(env, micro, mlp_key_));
-    mlp_.backward(ex, env, normed2, dmlp, g.dy_summed, dnormed, s.mlp);
+    const Gradient dmlp = dropout_backward(ex, operands, dy, env.dropout(mlp_dropout_, micro.rows));
+    mlp_.backward(ex, env, dmlp, normed2, dnormed, s.mlp);
   }
-  const Tensor dsum_sums = can_fuse_residual(env) ? attention_.output_bias_grad() : Tensor{};
-  norm2_.backward(ex, dnormed, s.sum, s.norm2, dy, dsum, dsum_sums);
+  const Tensor out_bias_grad =
+      can_fuse_residual(env) ? attention_.params().out.bias_grad() : Tensor{};
+  norm2_.backward(ex, dnormed, s.sum, s.norm2, dy.values, {dsum, out_bias_grad});
 
   if (recompute_norms_) norm1_.recompute(ex, s.x, normed1);
   {
     ArenaScope inner(ex.scratch);
-    const ConstTensor dattended =
-        dropout_backward(ex, operands, dsum, dropout(env, micro, attention_key_));
-    attention_.backward(ex, env, micro, normed1, dattended, dsum_sums.present(), dnormed,
-                        s.attention);
+    const Gradient dattended = dropout_backward(ex, operands, {dsum, out_bias_grad.present()},
+                                                env.dropout(attention_dropout_, micro.rows));
+    attention_.backward(ex, env, micro, dattended, normed1, dnormed, s.attention);
   }
-  norm1_.backward(ex, dnormed, s.x, s.norm1, dsum, dx, g.dx_sums);
+  norm1_.backward(ex, dnormed, s.x, s.norm1, dsum, dx);
 }
 
 }  // namespace bev

@@ -10,44 +10,38 @@ namespace bev {
 class Block {
  public:
   struct Saved {
-    ConstTensor x;  // the block's input
+    ConstTensor x;  // input of the block
     NormModule::Saved norm1, norm2;
-    Tensor normed1, normed2;  // [tokens, width]; absent when they are recomputed
+    Tensor normed1, normed2;  // [tokens, width]; absent if they are recomputed
     Attention::Saved attention;
     Tensor sum;  // x + attention
     Mlp::Saved mlp;
   };
 
-  Block(ParamStore& params, const ModelSpec& b, int64_t layer, const RopeTable& rope);
+  // `rope`: null without rotation.
+  Block(ParamStore& params, const BlockSpec& spec, const RopeTable* rope);
 
-  // x, y [tokens, width]. Without y only what backward needs is computed; where there will be no
-  // backward of this, y may be x itself.
+  int bucket() const { return bucket_; }
+
+  // x, y [tokens, width]. Without y, computes only what backward needs. If no backward follows, y
+  // may alias x.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                Saved& s) const;
-  // What enters and leaves backward. A gradient of the residual stream is also that of the branch
-  // added to it, and its sums over tokens are the gradient of that branch's bias: who writes the
-  // gradient adds them up on the way.
-  struct Gradients {
-    ConstTensor dy;
-    bool dy_summed;  // the sums of dy have been added to dy_sums()
-    Tensor dx;       // may be dy itself
-    Tensor dx_sums;  // the sums of dx are added; may be absent
-  };
-  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Gradients& g,
-                const Saved& s);
-  int bucket() const { return bucket_; }
-  // Where the sums of dy belong; absent where backward makes them from dy itself, or needs none.
-  Tensor dy_sums(const ModelEnv& env) const;
+  // dx may alias dy.
+  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy, GradientTarget dx,
+                const Saved& s) const;
+  // The gradient of the residual stream is also the gradient of the branch added to it: its sums
+  // over tokens are the bias gradient of that branch. The norm whose backward writes dy of this
+  // block can add them here (GradientTarget::sums). Absent: backward sums dy itself.
+  Tensor output_bias_grad(const ModelEnv& env) const;
 
  private:
-  // Whether the branches join the residual stream as they are: rows neither dropped nor scattered.
+  // True if a branch can be added to the residual directly: no dropout, no reduce-scatter.
   bool can_fuse_residual(const ModelEnv& env) const;
-  ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro, uint64_t key) const;
 
   int bucket_;
   bool recompute_norms_;
-  double dropout_;
-  uint64_t attention_key_, mlp_key_;
+  DropoutSpec attention_dropout_, mlp_dropout_;
   NormModule norm1_;
   Attention attention_;
   NormModule norm2_;

@@ -17,72 +17,60 @@ void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
 
 }  // namespace
 
-ParamSpec token_table(const ModelSpec& b) {
-  ParamSpec spec{.name = kTokenTable,
-                 .shape = {b.shape.padded_vocab, b.shape.width},
-                 .role = Role::TokenTable,
-                 .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}},
-                 .init = b.init()};
-  const auto last = static_cast<int>(b.config.parallel.pipeline) - 1;
-  if (b.model().tied && last > 0) spec.place.stages = {0, last};
-  return spec;
+Param& declare_table(ParamStore& params, const TableSpec& spec) {
+  Placement place{.stages = spec.stages, .tensor = spec.tensor};
+  if (is_vocab_table(spec.role)) place.cut = Cut{.dim = 0, .axis = Axis::Tensor};
+  return params.declare_alone({.name = spec.name,
+                               .shape = {spec.rows, spec.width},
+                               .role = spec.role,
+                               .place = place,
+                               .init = spec.init});
 }
 
-Embedding::Embedding(ParamStore& params, const ModelSpec& b)
-    : dropout_(b.model().hidden_dropout),
-      dropout_key_(dropout_key(b.seed(), 0, DropoutSite::Embedding)),
-      tokens_(params.declare_alone(token_table(b))),
-      positions_(b.model().position == PositionKind::Learned
-                     ? &params.declare_alone({.name = "embedding.positions.weight",
-                                              .shape = {b.shape.positions, b.shape.width},
-                                              .role = Role::PositionTable,
-                                              .place = {.tensor = b.replica_between_regions()},
-                                              .init = b.init()})
-                     : nullptr) {}
+Embedding::Embedding(ParamStore& params, const EmbeddingSpec& spec)
+    : dropout_(spec.dropout),
+      tokens_(declare_table(params, spec.tokens)),
+      positions_(spec.positions ? &declare_table(params, *spec.positions) : nullptr) {}
 
 std::vector<int> Embedding::buckets() const {
   if (positions_ == nullptr) return {tokens_.bucket};
   return {tokens_.bucket, positions_->bucket};
 }
 
-ops::Dropout Embedding::dropout(const ModelEnv& env, const MicroBatch& micro) const {
-  return {.probability = env.training ? dropout_ : 0.0,
-          .key = dropout_key_,
-          .rows = env.tensor.local_rows(micro.rows)};
-}
-
 void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const {
   ArenaScope scope(ex.scratch);
-  const Tensor partial = env.tensor.partial_buffer(ex, x);
+  const TensorRegion& region = env.borders.tensor;
+  const Tensor partial = region.partial_buffer(ex, x);
   env.gather(ex, tokens_.bucket);
   ops::embedding(ex, {.table = tokens_.value,
                       .ids = micro.tokens,
                       .row_begin = first_row(tokens_),
                       .out = partial});
-  env.tensor.leave(ex, partial, x);
+  region.leave(ex, partial, x);
   if (positions_ != nullptr) {
     env.gather(ex, positions_->bucket);
     ops::embedding(ex, {.table = positions_->value,
-                        .ids = env.tensor.local_rows(micro.positions),
+                        .ids = region.local_rows(micro.positions),
                         .accumulate = true,
                         .out = x});
   }
-  const ops::Dropout drop = dropout(env, micro);
+  const ops::Dropout drop = env.dropout(dropout_, micro.rows);
   if (drop.probability > 0) ops::dropout(ex, {.x = x, .dropout = drop, .y = x});
 }
 
-void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx) {
-  const ops::Dropout drop = dropout(env, micro);
+void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx) const {
+  const TensorRegion& region = env.borders.tensor;
+  const ops::Dropout drop = env.dropout(dropout_, micro.rows);
   if (drop.probability > 0) ops::dropout(ex, {.x = dx, .dropout = drop, .y = dx});
   if (positions_ != nullptr) {
-    env.begin_bucket_grads(ex, positions_->bucket);
-    scatter(ex, *positions_, env.tensor.local_rows(micro.positions), dx);
-    env.end_bucket_grads(ex, positions_->bucket);
+    env.flow.begin_bucket(ex, positions_->bucket);
+    scatter(ex, *positions_, region.local_rows(micro.positions), dx);
+    env.flow.end_bucket(ex, positions_->bucket);
   }
   ArenaScope scope(ex.scratch);
-  env.begin_bucket_grads(ex, tokens_.bucket);
-  scatter(ex, tokens_, micro.tokens, env.tensor.leave_backward(ex, dx, ex.scratch));
-  env.end_bucket_grads(ex, tokens_.bucket);
+  env.flow.begin_bucket(ex, tokens_.bucket);
+  scatter(ex, tokens_, micro.tokens, region.leave_backward(ex, dx, ex.scratch));
+  env.flow.end_bucket(ex, tokens_.bucket);
 }
 
 }  // namespace bev

@@ -1,30 +1,31 @@
 // Tokens (and learned positions) to hidden states.
 #pragma once
 
+#include <vector>
+
 #include "data/batch.h"
 #include "model/env.h"
-#include "model/model_spec.h"
 
 namespace bev {
 
-// The table of the tokens. Where the head is tied to it and on another stage, both hold it.
-ParamSpec token_table(const ModelSpec& b);
+// The parameter of a table, in its own bucket. Equal names are one parameter.
+Param& declare_table(ParamStore& params, const TableSpec& spec);
 
 class Embedding {
  public:
-  Embedding(ParamStore& params, const ModelSpec& b);
+  Embedding(ParamStore& params, const EmbeddingSpec& spec);
 
-  // x [tokens, width] = dropout(tokens[id] + positions[p]); tokens: of this rank between regions.
+  // In the order in which forward needs them.
+  std::vector<int> buckets() const;
+
+  // x [tokens, width] = dropout(tokens[id] + positions[p]); the tokens of this rank between
+  // regions.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const;
-  std::vector<int> buckets() const;  // that forward needs, in this order
-  // dx is used up.
-  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx);
+  // Overwrites dx.
+  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx) const;
 
  private:
-  ops::Dropout dropout(const ModelEnv& env, const MicroBatch& micro) const;
-
-  double dropout_;
-  uint64_t dropout_key_;
+  DropoutSpec dropout_;
   Param& tokens_;
   Param* positions_;
 };

@@ -7,83 +7,97 @@ namespace {
 using ops::Epilogue;
 using ops::Transpose;
 
-Param& declare_weight(ParamStore& params, const Linear::Config& c) {
-  const int dim = c.cut == Linear::Cut::Output ? 0 : 1;
-  return params.declare({.name = c.name + ".weight",
-                         .shape = {c.out, c.in},
-                         .place = {.cut = Cut{.dim = dim, .axis = Axis::Tensor}, .parts = c.parts},
-                         .init = c.init});
+// `dim`: the dim of the weight that the tensor region shards.
+LinearParams declare_linear(ParamStore& params, const LinearSpec& spec, int dim) {
+  Param& weight =
+      params.declare({.name = spec.name + ".weight",
+                      .shape = {spec.out, spec.in},
+                      .place = {.cut = Cut{.dim = dim, .axis = Axis::Tensor}, .parts = spec.parts},
+                      .init = spec.init});
+  if (!spec.bias) return {weight, nullptr};
+  ParamSpec bias{.name = spec.name + ".bias",
+                 .shape = {spec.out},
+                 .role = Role::Bias,
+                 .init = {Init::Kind::Zeros}};
+  // If inputs are cut, every tensor rank sees the gradient of all tokens: Replica::Same.
+  if (dim == 0) bias.place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}, .parts = spec.parts};
+  return {weight, &params.declare(std::move(bias))};
 }
 
-Param* declare_bias(ParamStore& params, const Linear::Config& c) {
-  if (!c.bias) return nullptr;
-  ParamSpec spec{
-      .name = c.name + ".bias", .shape = {c.out}, .role = Role::Bias, .init = {Init::Kind::Zeros}};
-  // If the inputs are cut, every tensor rank sees the gradient of all tokens: Replica::Same.
-  if (c.cut == Linear::Cut::Output)
-    spec.place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}, .parts = c.parts};
-  return &params.declare(std::move(spec));
+GemmGrad weight_grad_of(const LinearParams& params, ConstTensor dy, ConstTensor x, Tensor dbias) {
+  return {&params.weight,
+          {.a = dy, .b = x, .ta = Transpose::Yes, .out = params.weight.grad, .dbias = dbias}};
 }
 
 }  // namespace
 
-Linear::Linear(ParamStore& params, const Config& c)
-    : cut_(c.cut), weight_(declare_weight(params, c)), bias_(declare_bias(params, c)) {}
+ColumnLinear::ColumnLinear(ParamStore& params, const LinearSpec& spec)
+    : params_(declare_linear(params, spec, 0)) {}
 
-void Linear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y, ConstTensor residual,
-                     const ops::FusedNorm& norm) const {
-  ConstTensor bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{};
-  if (cut_ == Cut::Input) {
-    bias = env.tensor.on_one_member(bias);
-    residual = env.tensor.on_one_member(residual);
-  }
-  ops::matmul(ex, {.a = x,
-                   .b = weight_.value,
+void ColumnLinear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
+                           const FusedActivation& activation, const ops::FusedNorm& norm) const {
+  ArenaScope scope(ex.scratch);
+  const ConstTensor all = env.borders.tensor.enter(ex, x, ex.scratch);
+  const bool bias = params_.bias != nullptr;
+  Epilogue epilogue = bias ? Epilogue::Bias : Epilogue::None;
+  if (activation.present()) epilogue = bias ? Epilogue::BiasActivate : Epilogue::Activate;
+  ops::matmul(ex, {.a = all,
+                   .b = params_.weight.value,
                    .tb = Transpose::Yes,
                    .out = y,
-                   .addend = residual,
+                   .epilogue = epilogue,
+                   .bias = params_.bias_value(),
+                   .activation = activation.kind.value_or(Activation{}),
+                   .pre_activation = activation.input,
+                   .b_is_constant = env.pass.weights_constant,
+                   .norm = norm});
+}
+
+void ColumnLinear::backward(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x,
+                            Tensor dx) const {
+  ArenaScope scope(ex.scratch);
+  const TensorRegion& region = env.borders.tensor;
+  // The input is gathered while the GEMM of its gradient runs.
+  const TensorRegion::Entering all = region.begin_enter(ex, x, env.flow.operands(ex));
+  const Tensor partial = region.partial_buffer(ex, dx);
+  ops::matmul(ex, {.a = dy, .b = params_.weight.value, .out = partial});
+  region.end_enter(ex, all);
+  env.flow.weight_grad(ex, weight_grad_of(params_, dy, all.whole, params_.bias_grad()));
+  region.enter_backward(ex, partial, dx);
+}
+
+RowLinear::RowLinear(ParamStore& params, const LinearSpec& spec)
+    : params_(declare_linear(params, spec, 1)) {}
+
+void RowLinear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, ConstTensor residual,
+                        Tensor y) const {
+  ArenaScope scope(ex.scratch);
+  const TensorRegion& region = env.borders.tensor;
+  const ConstTensor bias = region.on_one_member(params_.bias_value());
+  const Tensor partial = region.partial_buffer(ex, y);
+  ops::matmul(ex, {.a = x,
+                   .b = params_.weight.value,
+                   .tb = Transpose::Yes,
+                   .out = partial,
+                   .addend = region.on_one_member(residual),
                    .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
                    .bias = bias,
-                   .b_is_constant = env.weights_constant,
-                   .norm = norm});
+                   .b_is_constant = env.pass.weights_constant});
+  region.leave(ex, partial, y);
 }
 
-void Linear::forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
-                               Tensor pre, Tensor y, const ops::FusedNorm& norm) const {
-  ops::matmul(ex, {.a = x,
-                   .b = weight_.value,
-                   .tb = Transpose::Yes,
-                   .out = y,
-                   .epilogue = bias_ != nullptr ? Epilogue::BiasActivate : Epilogue::Activate,
-                   .bias = bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{},
-                   .activation = activation,
-                   .pre_activation = pre,
-                   .b_is_constant = env.weights_constant,
-                   .norm = norm});
-}
-
-void Linear::backward_input(Exec& ex, ConstTensor dy, Tensor dx) const {
-  ops::matmul(ex, {.a = dy, .b = weight_.value, .out = dx});
-}
-
-void Linear::backward_input_activated(Exec& ex, ConstTensor dy, Activation activation,
-                                      ConstTensor pre, Tensor dx) const {
-  ops::matmul(ex, {.a = dy,
-                   .b = weight_.value,
+void RowLinear::backward(Exec& ex, ModelEnv& env, Gradient dy, ConstTensor x, Tensor dx,
+                         const FusedActivation& activation) const {
+  ArenaScope scope(ex.scratch);
+  const ConstTensor all = env.borders.tensor.leave_backward(ex, dy.values, env.flow.operands(ex));
+  ops::matmul(ex, {.a = all,
+                   .b = params_.weight.value,
                    .out = dx,
-                   .epilogue = Epilogue::ActivateBackward,
-                   .activation = activation,
-                   .activation_input = pre});
-}
-
-void Linear::backward_weight(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x,
-                             bool dy_summed) {
-  weight_grad(ex, env, weight_,
-              {.a = dy,
-               .b = x,
-               .ta = Transpose::Yes,
-               .out = weight_.grad,
-               .dbias = dy_summed ? Tensor{} : bias_grad()});
+                   .epilogue = activation.present() ? Epilogue::ActivateBackward : Epilogue::None,
+                   .activation = activation.kind.value_or(Activation{}),
+                   .activation_input = activation.input});
+  env.flow.weight_grad(ex,
+                       weight_grad_of(params_, all, x, dy.summed ? Tensor{} : params_.bias_grad()));
 }
 
 }  // namespace bev

@@ -1,4 +1,5 @@
-// y = x W^T + b, cut over the tensor region by columns of the output or by rows of the input.
+// y = x W^T + b over a tensor region. The column-parallel layer enters the region, the row-parallel
+// layer leaves it: they own their GEMMs and their communication.
 #pragma once
 
 #include <string>
@@ -7,48 +8,67 @@
 
 namespace bev {
 
-class Linear {
+struct LinearSpec {
+  std::string name;
+  int64_t in = 0, out = 0;
+  bool bias = true;
+  Init init{};
+  std::vector<Part> parts{};  // of the output
+};
+
+struct LinearParams {
+  Param& weight;  // [out, in]
+  Param* bias;    // [out], optional
+
+  ConstTensor bias_value() const {
+    return bias != nullptr ? ConstTensor(bias->value) : ConstTensor{};
+  }
+  Tensor bias_grad() const { return bias != nullptr ? bias->grad : Tensor{}; }
+};
+
+// An activation fused into a GEMM: forward applies it to the result, backward its derivative.
+struct FusedActivation {
+  std::optional<Activation> kind{};
+  Tensor input{};  // of the activation: forward writes it if it is present, backward reads it
+
+  bool present() const { return kind.has_value(); }
+};
+
+// Each tensor rank computes some outputs from all inputs.
+class ColumnLinear {
  public:
-  enum class Cut : uint8_t {
-    Output,  // each member computes some outputs from all inputs
-    Input,   // each member computes a part of every output; the region sums them
-  };
-  struct Config {
-    std::string name;
-    int64_t in, out;
-    Cut cut;
-    bool bias;
-    Init init;
-    std::vector<Part> parts{};  // of the output
-  };
+  ColumnLinear(ParamStore& params, const LinearSpec& spec);
 
-  Linear(ParamStore& params, const Config& config);
+  const LinearParams& params() const { return params_; }
+  int64_t outputs() const { return params_.weight.value.shape[0]; }  // on this rank
 
-  int64_t outputs() const { return weight_.value.shape[0]; }  // held here
-  const Param& weight() const { return weight_; }
-
-  // x [tokens, in], y [tokens, out]; `residual` [tokens, out], may be absent, is added to y.
-  // `norm`, may be absent, is that of x.
-  void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y, ConstTensor residual = {},
-               const ops::FusedNorm& norm = {}) const;
-  // y = activation(pre); pre = x W^T + b, may be absent, is kept. REQUIRES: Cut::Output.
-  void forward_activated(Exec& ex, const ModelEnv& env, ConstTensor x, Activation activation,
-                         Tensor pre, Tensor y, const ops::FusedNorm& norm = {}) const;
-
-  void backward_input(Exec& ex, ConstTensor dy, Tensor dx) const;
-  // dx = (dy W) * activation'(pre): the gradient with respect to pre of the layer before.
-  void backward_input_activated(Exec& ex, ConstTensor dy, Activation activation, ConstTensor pre,
-                                Tensor dx) const;
-  // Adds to the gradients of weight and bias; to that of the weight alone when who wrote dy has
-  // added the sums of dy over tokens to bias_grad().
-  void backward_weight(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x,
-                       bool dy_summed = false);
-  Tensor bias_grad() const { return bias_ != nullptr ? bias_->grad : Tensor{}; }
+  // x [rows, in] between regions, y [region rows, outputs()] = activation(gather(x) W^T + b).
+  // `norm`, optional, is applied to x.
+  void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
+               const FusedActivation& activation = {}, const ops::FusedNorm& norm = {}) const;
+  // dx = scatter(dy W); accumulates the gradients of weight and bias.
+  void backward(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x, Tensor dx) const;
 
  private:
-  Cut cut_;
-  Param& weight_;  // [out, in]
-  Param* bias_;    // [out]
+  LinearParams params_;
+};
+
+// Each tensor rank computes a part of every output from some inputs; the region sums the parts.
+class RowLinear {
+ public:
+  RowLinear(ParamStore& params, const LinearSpec& spec);
+
+  const LinearParams& params() const { return params_; }
+
+  // x [region rows, inputs of this rank], y [rows, out] = scatter(x W^T) + b + residual. `residual`
+  // is optional. REQUIRES: with a residual, env.borders.tensor.rows_unchanged().
+  void forward(Exec& ex, const ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y) const;
+  // dx = (gather(dy) W) * activation'(input); accumulates the gradients of weight and bias.
+  void backward(Exec& ex, ModelEnv& env, Gradient dy, ConstTensor x, Tensor dx,
+                const FusedActivation& activation = {}) const;
+
+ private:
+  LinearParams params_;
 };
 
 }  // namespace bev

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "model/linear.h"
-#include "model/model_spec.h"
 
 namespace bev {
 
@@ -12,27 +11,34 @@ class Mlp {
  public:
   struct Saved {
     Tensor up;   // [tokens, ffn] before the activation; gated: [tokens, 2 ffn], gate then up
-    Tensor act;  // [tokens, ffn]; absent when it is recomputed
+    Tensor act;  // [tokens, ffn]; absent if it is recomputed
+  };
+  struct Params {
+    const LinearParams &up, &down;
   };
 
-  Mlp(ParamStore& params, const std::string& name, const ModelSpec& b);
+  Mlp(ParamStore& params, const std::string& name, const MlpSpec& spec);
 
-  // x, y [tokens, width]. `residual`, may be absent, is added to y where
-  // env.tensor.rows_unchanged(). Without y only what backward needs is computed. `norm`, may be
-  // absent, is that of x where it is not normalised yet.
+  Params params() const { return {up_.params(), down_.params()}; }
+
+  // x, y [rows, width]. `residual`, optional, is added to y. Without y, computes only what backward
+  // needs. `norm`, optional, is applied to x.
   void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
                const ops::FusedNorm& norm = {}) const;
-  // dy_summed: who wrote dy has added its sums over tokens to output_bias_grad().
-  void backward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor dy, bool dy_summed, Tensor dx,
-                const Saved& s);
-  Tensor output_bias_grad() const { return down_.bias_grad(); }  // absent without a bias
+  void backward(Exec& ex, ModelEnv& env, Gradient dy, ConstTensor x, Tensor dx,
+                const Saved& s) const;
 
  private:
-  Shape activated(int64_t tokens) const;  // the shape after the activation
+  bool is_gated() const { return bev::is_gated(activation_); }
+  Shape activated(int64_t tokens) const;  // shape of Saved::act
+  FusedActivation fused(const Saved& s) const {
+    return is_gated() ? FusedActivation{} : FusedActivation{activation_, s.up};
+  }
 
   Activation activation_;
-  bool recompute_;  // the activation's output is computed again instead of kept
-  Linear up_, down_;
+  bool recompute_;
+  ColumnLinear up_;
+  RowLinear down_;
 };
 
 }  // namespace bev

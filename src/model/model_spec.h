@@ -1,8 +1,14 @@
-// What a family of models is built from: the configuration and the numbers that follow from it.
+// A model as a list of parts, each with its specification. A family (model/family/) turns a
+// configuration into a ModelSpec; modules read their specification only.
 #pragma once
 
-#include "config/config.h"
-#include "config/resolve.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/choices.h"
 #include "param/param_spec.h"
 
 namespace bev {
@@ -11,18 +17,109 @@ namespace bev {
 inline constexpr const char* kTokenTable = "embedding.tokens.weight";
 inline constexpr const char* kHeadWeight = "head.weight";  // absent if it is tied
 
-struct ModelSpec {
-  const Config& config;
-  ModelShape shape;
+struct DropoutSpec {
+  double probability = 0;
+  uint64_t key = 0;  // different for every place of the model
+};
 
-  const ModelConfig& model() const { return config.model; }
-  // How tensor ranks combine the gradients of what is computed between regions.
-  Replica replica_between_regions() const {
-    return config.parallel.sequence ? Replica::Sum : Replica::Same;
-  }
-  Init init() const { return Init::normal(model().init_std); }
-  Init output_init() const { return Init::scaled_normal(model().init_std, shape.layers); }
-  uint64_t seed() const { return static_cast<uint64_t>(config.train.seed); }
+struct NormSpec {
+  NormKind kind{};
+  double eps = 1e-5;
+  Replica tensor = Replica::Same;  // gradients of tensor ranks: each may see a part of the rows
+};
+
+// An embedding table, or the matrix of a head. Parts that name the same table share it.
+struct TableSpec {
+  std::string name;
+  int64_t rows = 0, width = 0;
+  Role role = Role::TokenTable;  // tables of tokens are cut by rows over tensor ranks
+  Init init{};
+  Replica tensor = Replica::Same;  // if it is not cut
+  std::vector<int> stages{};       // pipeline coordinates of its holders, if there are several
+};
+
+// Rotary positions.
+struct RopeSpec {
+  int64_t dim = 0, positions = 0;  // rotated dims of a head
+  double base = 10000;
+  RopeScaling scaling = RopeScaling::None;
+  double factor = 8, low = 1, high = 4;  // of RopeScaling::Llama3
+  int64_t original_positions = 8192;
+  bool operator==(const RopeSpec&) const = default;
+};
+
+struct AttentionSpec {
+  int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  int64_t window = 0;  // keys that a query sees; 0: all
+  bool causal = true;
+  bool qkv_bias = true, out_bias = true;
+  bool recompute_core = false;
+  std::optional<NormSpec> qk_norm{};
+  std::optional<RopeSpec> rope{};
+  DropoutSpec dropout{};  // of the probabilities
+  Init init{}, output_init{};
+};
+
+struct MlpSpec {
+  int64_t width = 0, ffn = 0;
+  Activation activation{};
+  bool bias = true;
+  bool recompute_activation = false;
+  Init init{}, output_init{};
+};
+
+struct BlockSpec {
+  std::string name;    // "layers.3"
+  int64_t number = 0;  // in the model, from 0
+  NormSpec norm{};
+  bool recompute_norms = false;
+  AttentionSpec attention{};
+  MlpSpec mlp{};
+  DropoutSpec attention_dropout{}, mlp_dropout{};
+};
+
+struct EmbeddingSpec {
+  TableSpec tokens;
+  std::optional<TableSpec> positions{};
+  DropoutSpec dropout{};
+};
+
+struct FinalNormSpec {
+  std::string name;
+  int64_t width = 0;
+  NormSpec norm{};
+};
+
+struct LmHeadSpec {
+  TableSpec table;
+  double smoothing = 0, z_loss = 0;
+  int64_t chunk = 0;  // tokens whose logits exist at the same time
+};
+
+// A part of the model. It reads a hidden state and replaces it, or creates it (embedding), or ends
+// it (head).
+struct PartSpec {
+  int hidden = 0;  // index into ModelSpec::hidden
+  std::variant<EmbeddingSpec, BlockSpec, FinalNormSpec, LmHeadSpec> is;
+};
+
+// A residual stream [tokens, width].
+struct HiddenSpec {
+  std::string name;
+  int64_t width = 0;
+};
+
+// Which blocks of a stage run forward a second time before their backward.
+struct RecomputeSpec {
+  int64_t blocks = 0;       // the first ones of a stage; negative: all
+  int64_t group = 1;        // blocks of which only the first input is kept
+  bool distribute = false;  // tensor ranks keep a part of that input each
+};
+
+struct ModelSpec {
+  std::vector<HiddenSpec> hidden{};
+  std::vector<PartSpec> parts{};
+  RecomputeSpec recompute{};
 };
 
 }  // namespace bev

@@ -4,23 +4,23 @@ namespace bev {
 
 namespace {
 
-ParamSpec norm_spec(const std::string& name, int64_t width, Init::Kind init, Replica replica) {
-  return {.name = name,
-          .shape = {width},
-          .role = init == Init::Kind::Ones ? Role::Norm : Role::Bias,
-          .place = {.tensor = replica},
-          .init = {init}};
+ParamSpec vector_spec(const std::string& name, int64_t width, Role role, Init::Kind init,
+                      Replica tensor) {
+  return {
+      .name = name, .shape = {width}, .role = role, .place = {.tensor = tensor}, .init = {init}};
 }
 
 }  // namespace
 
-NormModule::NormModule(ParamStore& params, const std::string& name, const ModelSpec& b,
-                       int64_t width, Replica replica)
-    : kind_(b.model().norm),
-      eps_(b.model().norm_eps),
-      weight_(params.declare(norm_spec(name + ".weight", width, Init::Kind::Ones, replica))),
+NormModule::NormModule(ParamStore& params, const std::string& name, int64_t width,
+                       const NormSpec& spec)
+    : kind_(spec.kind),
+      eps_(spec.eps),
+      weight_(params.declare(
+          vector_spec(name + ".weight", width, Role::Norm, Init::Kind::Ones, spec.tensor))),
       bias_(kind_ == NormKind::LayerNorm
-                ? &params.declare(norm_spec(name + ".bias", width, Init::Kind::Zeros, replica))
+                ? &params.declare(vector_spec(name + ".bias", width, Role::Bias, Init::Kind::Zeros,
+                                              spec.tensor))
                 : nullptr) {}
 
 NormModule::Saved NormModule::statistics(Arena& arena, const ConstTensor& x) const {
@@ -75,7 +75,7 @@ void NormModule::recompute(Exec& ex, ConstTensor x, Tensor y) const {
 }
 
 void NormModule::backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved,
-                          ConstTensor dresidual, Tensor dx, Tensor dx_sums) {
+                          ConstTensor dresidual, GradientTarget dx) const {
   ops::norm_backward(ex, {.kind = kind_,
                           .dy = dy,
                           .x = x,
@@ -83,10 +83,10 @@ void NormModule::backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& 
                           .mean = saved.mean,
                           .rstd = saved.rstd,
                           .dresidual = dresidual,
-                          .dx = dx,
+                          .dx = dx.values,
                           .dweight = weight_.grad,
                           .dbias = bias_ != nullptr ? bias_->grad : Tensor{},
-                          .dx_sums = dx_sums});
+                          .dx_sums = dx.sums});
 }
 
 }  // namespace bev

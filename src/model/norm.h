@@ -1,10 +1,9 @@
-// A normalisation with its parameters.
+// LayerNorm or RMS norm with its parameters.
 #pragma once
 
 #include <string>
 
 #include "model/env.h"
-#include "model/model_spec.h"
 #include "ops/norm.h"
 
 namespace bev {
@@ -15,9 +14,8 @@ class NormModule {
     Tensor mean, rstd;  // [rows]; mean is absent for RMS norm
   };
 
-  // `width` is the extent of the normalised dim; `replica`: how tensor ranks combine the gradients.
-  NormModule(ParamStore& params, const std::string& name, const ModelSpec& b, int64_t width,
-             Replica replica);
+  // `width`: the extent of the normalised dim.
+  NormModule(ParamStore& params, const std::string& name, int64_t width, const NormSpec& spec);
 
   int bucket() const { return weight_.bucket; }
 
@@ -25,16 +23,15 @@ class NormModule {
   // sum = residual + dropout(delta), y = norm(sum)
   void forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
                         const ops::Dropout& dropout, Tensor sum, Tensor y, Saved& saved) const;
-  // For GEMMs whose operand is normalised on the way.
+  // For a GEMM that normalises its operand.
   ops::FusedNorm fused() const {
     return {.kind = kind_, .weight = weight_.value, .bias = bias(), .eps = eps_};
   }
-  // y again, bit for bit, without touching what forward saved.
+  // y again, bit for bit; leaves the saved statistics alone.
   void recompute(Exec& ex, ConstTensor x, Tensor y) const;
-  // dx = gradient through the norm [+ dresidual]; its sums over rows are added to dx_sums, which
-  // may be absent.
+  // dx = gradient through the norm [+ dresidual].
   void backward(Exec& ex, ConstTensor dy, ConstTensor x, const Saved& saved, ConstTensor dresidual,
-                Tensor dx, Tensor dx_sums = {});
+                GradientTarget dx) const;
 
  private:
   Saved statistics(Arena& arena, const ConstTensor& x) const;

@@ -8,15 +8,16 @@ namespace bev {
 
 namespace {
 
-// Llama 3.1's stretching: slow waves by `factor`, fast ones not at all, in between a blend.
-double scaled(double frequency, const ModelConfig& m) {
+// Llama 3.1's scaling: slow frequencies are divided by `factor`, fast ones are kept, those between
+// are interpolated.
+double scaled(double frequency, const RopeSpec& spec) {
   constexpr double kTwoPi = 6.283185307179586476925;
-  const double original = static_cast<double>(m.rope_original_positions);
+  const double original = static_cast<double>(spec.original_positions);
   const double turns = original * frequency / kTwoPi;  // over the original context
-  if (turns < m.rope_low) return frequency / m.rope_factor;
-  if (turns > m.rope_high) return frequency;
-  const double smooth = (turns - m.rope_low) / (m.rope_high - m.rope_low);
-  return (1 - smooth) * frequency / m.rope_factor + smooth * frequency;
+  if (turns < spec.low) return frequency / spec.factor;
+  if (turns > spec.high) return frequency;
+  const double smooth = (turns - spec.low) / (spec.high - spec.low);
+  return (1 - smooth) * frequency / spec.factor + smooth * frequency;
 }
 
 template <class T>
@@ -33,21 +34,19 @@ void fill(const std::vector<double>& frequencies, int64_t positions, std::vector
 
 }  // namespace
 
-std::vector<double> rope_frequencies(const ModelConfig& model, int64_t rotary_dim) {
+std::vector<double> rope_frequencies(const RopeSpec& spec) {
   std::vector<double> frequencies;
-  for (int64_t i = 0; i < rotary_dim / 2; ++i) {
-    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(rotary_dim);
-    const double frequency = std::pow(model.rope_base, exponent);
-    frequencies.push_back(model.rope_scaling == RopeScaling::Llama3 ? scaled(frequency, model)
-                                                                    : frequency);
+  for (int64_t i = 0; i < spec.dim / 2; ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(spec.dim);
+    const double frequency = std::pow(spec.base, exponent);
+    frequencies.push_back(spec.scaling == RopeScaling::Llama3 ? scaled(frequency, spec)
+                                                              : frequency);
   }
   return frequencies;
 }
 
-RopeTable::RopeTable(Device& device, const ModelSpec& b, DType dtype) {
-  const int64_t half = b.shape.rotary_dim / 2;
-  if (half == 0) return;
-  const Shape shape{b.shape.positions, half};
+RopeTable::RopeTable(Device& device, const RopeSpec& spec, DType dtype) : spec_(spec) {
+  const Shape shape{spec.positions, spec.dim / 2};
   const DType type = accumulation_of(dtype);
   const size_t bytes = static_cast<size_t>(shape.elements()) * size_of(type);
   buffer_ = Buffer(device, 2 * bytes, "constants");
@@ -56,11 +55,11 @@ RopeTable::RopeTable(Device& device, const ModelSpec& b, DType dtype) {
   sine = tensor_over(second, type, shape);
   if (buffer_.data() == nullptr) return;
 
-  const std::vector<double> frequencies = rope_frequencies(b.model(), b.shape.rotary_dim);
+  const std::vector<double> frequencies = rope_frequencies(spec);
   visit_floating(type, "rope table", [&]<class T>() {
     std::vector<T> cosines, sines;
     if constexpr (std::is_floating_point_v<T>) {
-      fill(frequencies, b.shape.positions, cosines, sines);
+      fill(frequencies, spec.positions, cosines, sines);
       device.upload(cosines.data(), buffer_.data(), bytes);
       device.upload(sines.data(), second, bytes);
     }

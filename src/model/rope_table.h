@@ -1,4 +1,4 @@
-// The angles of rotary positions, computed once in float64.
+// Cosines and sines of rotary positions, computed once in float64.
 #pragma once
 
 #include <vector>
@@ -11,16 +11,19 @@ namespace bev {
 
 class RopeTable {
  public:
-  // Empty when the model does not rotate.
-  RopeTable(Device& device, const ModelSpec& b, DType dtype);
+  // `dtype`: of the hidden states.
+  RopeTable(Device& device, const RopeSpec& spec, DType dtype);
+
+  const RopeSpec& spec() const { return spec_; }
 
   ConstTensor cosine, sine;  // [positions, rotary_dim / 2] of the accumulation type
 
  private:
+  RopeSpec spec_;
   Buffer buffer_;
 };
 
 // The frequency of each rotated pair, after scaling.
-std::vector<double> rope_frequencies(const ModelConfig& model, int64_t rotary_dim);
+std::vector<double> rope_frequencies(const RopeSpec& spec);
 
 }  // namespace bev

@@ -1,59 +1,202 @@
 #include "model/stage.h"
 
 #include <algorithm>
+#include <array>
 
+#include "base/check.h"
 #include "ops/elementwise.h"
 #include "ops/embedding.h"
 
 namespace bev {
 
-Stage::Stage(ParamStore& params, const ModelSpec& b, const StageLayers& range)
-    : width_(b.shape.width),
-      dtype_(params.dtype()),
-      distribute_(b.config.recompute.distribute),
-      rope_(params.device(), b, params.dtype()),
-      groups_(recompute_groups(b.config.recompute, static_cast<size_t>(range.count))) {
-  if (range.has_embedding) embedding_.emplace(params, b);
-  for (int64_t layer = range.first; layer < range.first + range.count; ++layer) {
-    blocks_.emplace_back(params, b, layer, rope_);
+namespace {
+
+constexpr size_t kMostHidden = 4;
+
+// States that a part before `part` touches and one from it on, too.
+std::vector<int> live_before(const ModelSpec& spec, size_t part) {
+  std::vector<int> live;
+  for (int state = 0; state < static_cast<int>(spec.hidden.size()); ++state) {
+    const auto touches = [&](const PartSpec& p) { return p.hidden == state; };
+    const auto middle = spec.parts.begin() + static_cast<ptrdiff_t>(part);
+    if (std::any_of(spec.parts.begin(), middle, touches) &&
+        std::any_of(middle, spec.parts.end(), touches))
+      live.push_back(state);
   }
-  if (range.has_head) {
-    params.begin_bucket();
-    final_norm_.emplace(params, "final_norm", b, width_, b.replica_between_regions());
-    head_.emplace(params, b);
-  }
-  find_needed();
+  return live;
 }
 
-void Stage::find_needed() {
-  if (embedding_) needed_forward_ = embedding_->buckets();
-  for (const Block& block : blocks_) needed_forward_.push_back(block.bucket());
-  if (final_norm_) {
-    needed_forward_.push_back(final_norm_->bucket());
-    needed_backward_.push_back(final_norm_->bucket());
-    needed_forward_.push_back(head_->bucket());
+bool contains(const std::vector<int>& states, int state) {
+  return std::find(states.begin(), states.end(), state) != states.end();
+}
+
+}  // namespace
+
+std::vector<RecomputeGroup> recompute_groups(const RecomputeSpec& recompute, size_t blocks) {
+  const size_t recomputed =
+      recompute.blocks < 0 ? blocks : std::min(static_cast<size_t>(recompute.blocks), blocks);
+  const auto size = static_cast<size_t>(recompute.group);
+  std::vector<RecomputeGroup> groups;
+  for (size_t first = 0; first < recomputed; first += size)
+    groups.push_back({first, std::min(size, recomputed - first), true});
+  if (recomputed < blocks) groups.push_back({recomputed, blocks - recomputed, false});
+  return groups;
+}
+
+Stage::Stage(ParamStore& params, const ModelSpec& spec, PartRange parts)
+    : dtype_(params.dtype()),
+      distribute_(spec.recompute.distribute),
+      inputs_(live_before(spec, parts.first)),
+      outputs_(live_before(spec, parts.end)) {
+  BEV_CHECK(spec.hidden.size() <= kMostHidden, Internal, "{} hidden states", spec.hidden.size());
+  for (const HiddenSpec& hidden : spec.hidden) widths_.push_back(hidden.width);
+  for (size_t i = parts.first; i < parts.end; ++i) add(params, spec.parts[i]);
+  group_blocks(spec.recompute);
+  link_steps();
+  order_buckets();
+}
+
+void Stage::add(ParamStore& params, const PartSpec& part) {
+  if (const auto* embedding = std::get_if<EmbeddingSpec>(&part.is)) {
+    steps_.push_back({Kind::Embedding, part.hidden, embeddings_.size()});
+    embeddings_.emplace_back(params, *embedding);
+  } else if (const auto* block = std::get_if<BlockSpec>(&part.is)) {
+    // Adjacent blocks on one state are one step, which group_blocks() divides.
+    const bool joins = !steps_.empty() && steps_.back().kind == Kind::Blocks &&
+                       steps_.back().hidden == part.hidden;
+    if (!joins) {
+      steps_.push_back({Kind::Blocks, part.hidden, groups_.size()});
+      groups_.push_back({blocks_.size(), 0, false});
+    }
+    ++groups_.back().count;
+    add_block(params, *block);
+  } else if (const auto* norm = std::get_if<FinalNormSpec>(&part.is)) {
+    params.begin_bucket();
+    steps_.push_back({Kind::Norm, part.hidden, norms_.size()});
+    norms_.emplace_back(params, norm->name, norm->width, norm->norm);
+  } else {
+    steps_.push_back({Kind::Head, part.hidden, heads_.size()});
+    heads_.emplace_back(params, std::get<LmHeadSpec>(part.is));
   }
-  for (size_t g = groups_.size(); g-- > 0;) {
-    for (size_t i = groups_[g].first; groups_[g].recomputed && i < groups_[g].end(); ++i)
-      needed_backward_.push_back(blocks_[i].bucket());
-    for (size_t i = groups_[g].end(); i-- > groups_[g].first;)
-      needed_backward_.push_back(blocks_[i].bucket());
+}
+
+void Stage::add_block(ParamStore& params, const BlockSpec& spec) {
+  const RopeTable* rope = nullptr;
+  if (spec.attention.rope) {
+    const auto same = [&](const RopeTable& table) { return table.spec() == *spec.attention.rope; };
+    const auto known = std::find_if(ropes_.begin(), ropes_.end(), same);
+    rope = known != ropes_.end()
+               ? &*known
+               : &ropes_.emplace_back(params.device(), *spec.attention.rope, params.dtype());
   }
+  blocks_.emplace_back(params, spec, rope);
+}
+
+// Divides runs of blocks into recompute groups.
+void Stage::group_blocks(const RecomputeSpec& recompute) {
+  const std::vector<RecomputeGroup> runs = std::move(groups_);
+  const std::vector<Step> parts = std::move(steps_);
+  groups_.clear();
+  steps_.clear();
+  RecomputeSpec left = recompute;
+  for (const Step& part : parts) {
+    if (part.kind != Kind::Blocks) {
+      steps_.push_back(part);
+      continue;
+    }
+    const RecomputeGroup& run = runs[part.index];
+    for (const RecomputeGroup& group : recompute_groups(left, run.count)) {
+      steps_.push_back({Kind::Blocks, part.hidden, groups_.size()});
+      groups_.push_back({run.first + group.first, group.count, group.recomputed});
+    }
+    if (left.blocks > 0)
+      left.blocks = std::max<int64_t>(0, left.blocks - static_cast<int64_t>(run.count));
+  }
+}
+
+void Stage::link_steps() {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    steps_[i].is_first = true;
+    for (size_t j = i; j-- > 0;) {
+      const Step& before = steps_[j];
+      if (before.hidden != steps_[i].hidden || before.kind == Kind::Head) continue;
+      steps_[i].is_first = before.kind == Kind::Embedding;
+      if (before.kind == Kind::Blocks) steps_[i].block_before = groups_[before.index].end() - 1;
+      break;
+    }
+  }
+}
+
+void Stage::order_buckets() {
+  const auto blocks_of = [&](const Step& step, bool reversed, std::vector<int>& order) {
+    const RecomputeGroup& group = groups_[step.index];
+    for (size_t i = 0; i < group.count; ++i)
+      order.push_back(blocks_[reversed ? group.end() - 1 - i : group.first + i].bucket());
+  };
+  for (const Step& step : steps_) {
+    switch (step.kind) {
+      case Kind::Embedding:
+        for (const int bucket : embeddings_[step.index].buckets()) forward_order_.push_back(bucket);
+        break;
+      case Kind::Blocks: blocks_of(step, false, forward_order_); break;
+      case Kind::Norm: forward_order_.push_back(norms_[step.index].bucket()); break;
+      case Kind::Head: forward_order_.push_back(heads_[step.index].bucket()); break;
+    }
+  }
+  for (size_t i = steps_.size(); i-- > 0;) {
+    const Step& step = steps_[i];
+    if (step.kind == Kind::Norm) backward_order_.push_back(norms_[step.index].bucket());
+    if (step.kind != Kind::Blocks) continue;
+    if (groups_[step.index].recomputed) blocks_of(step, false, backward_order_);
+    blocks_of(step, true, backward_order_);
+  }
+}
+
+std::vector<int> Stage::grad_buckets() const {
+  std::vector<int> buckets;
+  for (const Embedding& embedding : embeddings_)
+    for (const int bucket : embedding.buckets()) buckets.push_back(bucket);
+  for (const Block& block : blocks_) buckets.push_back(block.bucket());
+  for (const NormModule& norm : norms_) buckets.push_back(norm.bucket());
+  for (const LmHead& head : heads_) buckets.push_back(head.bucket());
+  return buckets;
 }
 
 Stage::Saved Stage::make_saved() const {
   Saved saved;
   saved.blocks.resize(blocks_.size());
-  saved.inputs.resize(groups_.size());
+  saved.group_inputs.resize(groups_.size());
+  saved.norm_inputs.resize(norms_.size());
+  saved.norms.resize(norms_.size());
+  saved.head_grads.resize(heads_.size());
   return saved;
+}
+
+bool Stage::passes_through(int hidden) const {
+  return contains(inputs_, hidden) &&
+         std::none_of(steps_.begin(), steps_.end(),
+                      [&](const Step& step) { return step.hidden == hidden; });
+}
+
+// The step that reads the result of this one; null: it leaves the stage.
+const Stage::Step* Stage::next_on(size_t step) const {
+  for (size_t i = step + 1; i < steps_.size(); ++i)
+    if (steps_[i].hidden == steps_[step].hidden) return &steps_[i];
+  return nullptr;
+}
+
+bool Stage::backward_reads_input(const ModelEnv& env, int hidden) const {
+  const auto reader = std::find_if(steps_.begin(), steps_.end(),
+                                   [&](const Step& step) { return step.hidden == hidden; });
+  if (reader == steps_.end() || reader->kind == Kind::Head) return false;
+  return !is_distributed(env, *reader);
 }
 
 void Stage::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const RecomputeGroup& group,
                 ConstTensor x, Tensor y, Arena& between, Saved& s) const {
-  const Shape shape = hidden(env, micro);
   for (size_t i = group.first; i < group.end(); ++i) {
     const bool is_last = i + 1 == group.end();
-    const Tensor out = is_last ? y : between.allocate(shape, dtype_, "stage.hidden");
+    const Tensor out = is_last ? y : between.allocate(x.shape, dtype_, "stage.hidden");
     env.gather(ex, blocks_[i].bucket());
     blocks_[i].forward(ex, env, micro, x, out, s.blocks[i]);
     x = out;
@@ -62,7 +205,7 @@ void Stage::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Recomput
 
 void Stage::run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
                                const RecomputeGroup& group, ConstTensor x, Tensor y) const {
-  // An arena of its own: the scratch arena is a stack that the modules unwind while these live.
+  // A separate arena: the scratch arena is a stack that modules unwind while these tensors live.
   Exec passing = ex.with_keep(ex.recompute);
   for (size_t i = group.first; i < group.end(); ++i) {
     ArenaScope dropped(ex.recompute);
@@ -73,106 +216,184 @@ void Stage::run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
   }
 }
 
-void Stage::recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, size_t group,
+void Stage::recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
                       Saved& s) const {
-  // What postponed weight gradients read has to outlive this; hidden states are not among it.
-  Exec again = env.deferred_weight_grads != nullptr ? ex : ex.with_keep(ex.recompute);
-  ConstTensor x = s.inputs[group];
-  if (is_divided(env, group)) x = env.tensor.gather_shards(ex, x, hidden(env, micro), ex.recompute);
-  run(again, env, micro, groups_[group], x, Tensor{}, ex.recompute, s);
+  // Operands of deferred weight gradients must outlive this; hidden states are not among them.
+  Exec again = env.flow.defers() ? ex : ex.with_keep(ex.recompute);
+  ConstTensor x = s.group_inputs[step.index];
+  if (is_distributed(env, step))
+    x = env.borders.tensor.gather_shards(ex, x, hidden_shape(env, micro, step.hidden),
+                                         ex.recompute);
+  run(again, env, micro, groups_[step.index], x, Tensor{}, ex.recompute, s);
 }
 
-void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
-                    Tensor output, Saved& s) {
-  env.begin_gathers(needed_forward_);
-  const Shape shape = hidden(env, micro);
+void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStates input,
+                    HiddenStates output, Saved& s) const {
+  env.begin_gathers(forward_order_);
   ArenaScope scope(ex.scratch);
-  // One tensor serves all groups of whose inputs only parts are kept: the next overwrites it.
+  std::array<ConstTensor, kMostHidden> hidden{};
+  for (const int i : inputs_) hidden[static_cast<size_t>(i)] = input[static_cast<size_t>(i)];
+  // The input of a group of which only shards are kept; the next such group overwrites it.
   Tensor passing;
-  const auto hidden_before = [&](size_t group, const char* name) {
-    if (!is_divided(env, group)) return ex.keep.allocate(shape, dtype_, name);
-    if (!passing.present()) passing = ex.scratch.allocate(shape, dtype_, "stage.passing");
-    return passing;
+  const auto result_of = [&](size_t i) {
+    const Step& step = steps_[i];
+    const Step* reader = next_on(i);
+    const Shape shape = hidden_shape(env, micro, step.hidden);
+    if (reader == nullptr) return output[static_cast<size_t>(step.hidden)];
+    if (is_distributed(env, *reader)) {
+      if (!passing.present()) passing = ex.scratch.allocate(shape, dtype_, "stage.passing");
+      return passing;
+    }
+    // The backward of a head does not read its input.
+    if (step.kind == Kind::Norm && reader->kind == Kind::Head)
+      return ex.scratch.allocate(shape, dtype_, "stage.final_norm");
+    return ex.keep.allocate(shape, dtype_,
+                            step.kind == Kind::Embedding ? "stage.embedded" : "stage.hidden");
   };
-  ConstTensor x = input;
-  if (embedding_) {
-    const Tensor embedded = hidden_before(0, "stage.embedded");
-    embedding_->forward(ex, env, micro, embedded);
-    x = embedded;
-  }
-  for (size_t g = 0; g < groups_.size(); ++g) {
-    const bool leaves = output.present() && g + 1 == groups_.size();
-    const Tensor y = leaves ? output : hidden_before(g + 1, "stage.hidden");
-    if (groups_[g].recomputed) {
-      s.inputs[g] = is_divided(env, g) ? env.tensor.save_shard(ex, x) : x;
-      run_without_saving(ex, env, micro, groups_[g], x, y);
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    ConstTensor& x = hidden[static_cast<size_t>(step.hidden)];
+    if (step.kind == Kind::Head) {
+      Tensor& dx = s.head_grads[step.index];
+      dx = env.pass.training ? ex.keep.allocate(x.shape, dtype_, "stage.dhidden") : Tensor{};
+      heads_[step.index].forward(ex, env, micro, x, dx);
+      continue;
+    }
+    const Tensor y = result_of(i);
+    if (step.kind == Kind::Embedding) {
+      embeddings_[step.index].forward(ex, env, micro, y);
+    } else if (step.kind == Kind::Norm) {
+      const NormModule& norm = norms_[step.index];
+      s.norm_inputs[step.index] = x;
+      env.gather(ex, norm.bucket());
+      norm.forward(ex, x, y, s.norms[step.index]);
+    } else if (groups_[step.index].recomputed) {
+      s.group_inputs[step.index] =
+          is_distributed(env, step) ? env.borders.tensor.save_shard(ex, x) : x;
+      run_without_saving(ex, env, micro, groups_[step.index], x, y);
     } else {
-      run(ex, env, micro, groups_[g], x, y, ex.keep, s);
+      run(ex, env, micro, groups_[step.index], x, y, ex.keep, s);
     }
     x = y;
   }
-  s.last = x;
-  if (!head_) return;
-  s.dhidden = env.training ? ex.keep.allocate(shape, dtype_, "stage.dhidden") : Tensor{};
-  const Tensor normed = ex.scratch.allocate(shape, dtype_, "stage.final_norm");
-  env.gather(ex, final_norm_->bucket());
-  final_norm_->forward(ex, x, normed, s.final_norm);
-  head_->forward(ex, env, micro, normed, s.dhidden);
 }
 
-void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
-                     Tensor dinput, Saved& s) {
-  env.begin_gathers(needed_backward_);
-  ArenaScope scope(ex.scratch);
-  // Each block's input gradient replaces its output gradient, unless that is still needed.
-  const bool replaces = env.deferred_weight_grads == nullptr;
-  const Shape shape = hidden(env, micro);
-  Tensor dx = dinput.present() ? dinput : ex.scratch.allocate(shape, dtype_, "stage.dx");
-  const auto next_dx = [&](size_t block) {
-    if (replaces || block == 0) return dx;
-    return ex.keep.allocate(shape, dtype_, "stage.dx");
-  };
-  // A bucket is finished before the next is begun, where somebody waits for that.
-  const auto sums_before = [&](size_t block) {
-    return block > 0 && !env.streams_grad_buckets() ? blocks_[block - 1].dy_sums(env) : Tensor{};
-  };
-  ConstTensor dy = doutput;
-  bool dy_summed = false;
-  if (head_) {
-    const Tensor dx_sums = sums_before(blocks_.size());
-    const Tensor out = next_dx(blocks_.size());
-    env.gather(ex, final_norm_->bucket());
-    env.begin_bucket_grads(ex, final_norm_->bucket());
-    final_norm_->backward(ex, s.dhidden, s.last, s.final_norm, {}, out, dx_sums);
-    dy = out;
-    dy_summed = dx_sums.present();
-    env.end_bucket_grads(ex, final_norm_->bucket());
-  }
-  for (size_t g = groups_.size(); g-- > 0;) {
-    ArenaScope recomputed(ex.recompute);
-    if (groups_[g].recomputed) recompute(ex, env, micro, g, s);
-    for (size_t i = groups_[g].end(); i-- > groups_[g].first;) {
-      const Tensor dx_sums = sums_before(i);
-      const Tensor out = next_dx(i);
-      env.gather(ex, blocks_[i].bucket());
-      env.begin_bucket_grads(ex, blocks_[i].bucket());
-      blocks_[i].backward(ex, env, micro, {dy, dy_summed, out, dx_sums}, s.blocks[i]);
-      dy = out;
-      dy_summed = dx_sums.present();
-      env.end_bucket_grads(ex, blocks_[i].bucket());
+// Gradients of the hidden states during one backward pass.
+class Stage::BackwardPass {
+ public:
+  BackwardPass(const Stage& stage, Exec& ex, ModelEnv& env, const MicroBatch& micro,
+               HiddenStates doutput, HiddenStates dinput)
+      : stage_(stage), ex_(ex), env_(env), micro_(micro) {
+    for (const int state : stage.outputs_)
+      dy_[static_cast<size_t>(state)] = {doutput[static_cast<size_t>(state)]};
+    for (const Step& step : stage.steps_) {
+      Tensor& dx = dx_[static_cast<size_t>(step.hidden)];
+      if (dx.present()) continue;
+      dx = contains(stage.inputs_, step.hidden) ? dinput[static_cast<size_t>(step.hidden)] : dx;
+      if (!dx.present())
+        dx = ex.scratch.allocate(stage.hidden_shape(env, micro, step.hidden), stage.dtype_,
+                                 "stage.dx");
     }
   }
-  if (embedding_) embedding_->backward(ex, env, micro, dx);
+
+  void head(const Step& step, const Saved& s) {
+    Gradient& dy = dy_of(step);
+    const Tensor& from_head = s.head_grads[step.index];
+    if (dy.values.present())
+      ops::residual_add(ex_, {.residual = dy.values, .delta = from_head, .out = from_head});
+    dy = {from_head};
+    in_dx_[static_cast<size_t>(step.hidden)] = false;
+    if (step.is_first && contains(stage_.inputs_, step.hidden)) copy_to_dx(step);
+  }
+
+  void norm(const Step& step, const Saved& s) {
+    const NormModule& norm = stage_.norms_[step.index];
+    const GradientTarget dx = target(step.hidden, step.is_first, step.block_before);
+    env_.gather(ex_, norm.bucket());
+    env_.flow.begin_bucket(ex_, norm.bucket());
+    norm.backward(ex_, dy_of(step).values, s.norm_inputs[step.index], s.norms[step.index], {}, dx);
+    env_.flow.end_bucket(ex_, norm.bucket());
+    dy_of(step) = {dx.values, dx.sums.present()};
+  }
+
+  void blocks(const Step& step, Saved& s) {
+    const RecomputeGroup& group = stage_.groups_[step.index];
+    ArenaScope recomputed(ex_.recompute);
+    if (group.recomputed) stage_.recompute(ex_, env_, micro_, step, s);
+    for (size_t i = group.end(); i-- > group.first;) {
+      const Block& block = stage_.blocks_[i];
+      const bool is_first = i == group.first;
+      const GradientTarget dx = target(step.hidden, is_first && step.is_first,
+                                       is_first ? step.block_before : std::optional(i - 1));
+      env_.gather(ex_, block.bucket());
+      env_.flow.begin_bucket(ex_, block.bucket());
+      block.backward(ex_, env_, micro_, dy_of(step), dx, s.blocks[i]);
+      env_.flow.end_bucket(ex_, block.bucket());
+      dy_of(step) = {dx.values, dx.sums.present()};
+    }
+  }
+
+  void embedding(const Step& step) {
+    copy_to_dx(step);
+    stage_.embeddings_[step.index].backward(ex_, env_, micro_,
+                                            dx_[static_cast<size_t>(step.hidden)]);
+  }
+
+ private:
+  Gradient& dy_of(const Step& step) { return dy_[static_cast<size_t>(step.hidden)]; }
+
+  // Where a module writes the gradient of its input. It replaces the gradient of its output, unless
+  // deferred weight gradients still read that.
+  GradientTarget target(int hidden, bool is_first, std::optional<size_t> block_before) {
+    const Tensor& dx = dx_[static_cast<size_t>(hidden)];
+    const bool replaces = is_first || !env_.flow.defers();
+    in_dx_[static_cast<size_t>(hidden)] = replaces;
+    // A bucket must be reduced before the next one starts if they share memory.
+    const bool sums = block_before && !env_.flow.streams_buckets();
+    return {replaces ? dx : ex_.keep.allocate(dx.shape, stage_.dtype_, "stage.dx"),
+            sums ? stage_.blocks_[*block_before].output_bias_grad(env_) : Tensor{}};
+  }
+
+  // The gradient comes from a head or another stage, not from a module that wrote it there.
+  void copy_to_dx(const Step& step) {
+    const auto state = static_cast<size_t>(step.hidden);
+    if (!in_dx_[state]) ops::copy(ex_, {.in = dy_[state].values, .out = dx_[state]});
+    in_dx_[state] = true;
+    dy_[state].values = dx_[state];
+  }
+
+  const Stage& stage_;
+  Exec& ex_;
+  ModelEnv& env_;
+  const MicroBatch& micro_;
+  std::array<Gradient, kMostHidden> dy_{};  // of the state at the current part
+  std::array<Tensor, kMostHidden> dx_{};    // memory for the gradient of the stage's input
+  std::array<bool, kMostHidden> in_dx_{};   // dy_ is in dx_
+};
+
+void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStates doutput,
+                     HiddenStates dinput, Saved& s) const {
+  env.begin_gathers(backward_order_);
+  ArenaScope scope(ex.scratch);
+  BackwardPass pass(*this, ex, env, micro, doutput, dinput);
+  for (size_t i = steps_.size(); i-- > 0;) {
+    switch (steps_[i].kind) {
+      case Kind::Embedding: pass.embedding(steps_[i]); break;
+      case Kind::Blocks: pass.blocks(steps_[i], s); break;
+      case Kind::Norm: pass.norm(steps_[i], s); break;
+      case Kind::Head: pass.head(steps_[i], s); break;
+    }
+  }
 }
 
 void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
-                  Tensor output, const InferenceOutputs& outputs) {
+                  Tensor output, const InferenceOutputs& outputs) const {
   ArenaScope scope(ex.scratch);
-  const Shape shape{micro.tokens_count(), width_};
+  const Shape shape{micro.tokens_count(), widths_.front()};
   const Tensor own = output.present() ? output : ex.scratch.allocate(shape, dtype_, "infer.x");
   ConstTensor x = input;
-  if (embedding_) {
-    embedding_->forward(ex, env, micro, own);
+  if (!embeddings_.empty()) {
+    embeddings_.front().forward(ex, env, micro, own);
     x = own;
   }
   for (size_t i = 0; i <= blocks_.size(); ++i) {
@@ -183,48 +404,24 @@ void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor 
     blocks_[i].forward(ex, env, micro, x, own, unused);
     x = own;
   }
-  if (!head_) return;
+  if (heads_.empty()) return;
+  const LmHead& head = heads_.front();
   ArenaScope dropped(ex.keep);
   NormModule::Saved unused;
   const Tensor normed = outputs.final_norm.present()
                             ? outputs.final_norm
                             : ex.scratch.allocate(shape, dtype_, "infer.final_norm");
-  final_norm_->forward(ex, x, normed, unused);
-  if (outputs.losses) head_->forward(ex, env, micro, normed, {});
+  norms_.front().forward(ex, x, normed, unused);
+  if (outputs.losses) head.forward(ex, env, micro, normed, {});
   if (!outputs.logits.present()) return;
   ConstTensor rows = normed;
   if (outputs.logit_rows.present()) {
     const Tensor chosen =
-        ex.scratch.allocate({outputs.logits.rows(), width_}, dtype_, "infer.rows");
+        ex.scratch.allocate({outputs.logits.rows(), shape[1]}, dtype_, "infer.rows");
     ops::embedding(ex, {.table = normed, .ids = outputs.logit_rows, .out = chosen});
     rows = chosen;
   }
-  head_->logits(ex, env, rows, outputs.logits);
-}
-
-namespace {
-
-// They come first.
-size_t recomputed_blocks(const RecomputeConfig& c, size_t blocks) {
-  if (c.granularity != Recompute::Full) return 0;
-  if (c.method == RecomputeMethod::Uniform || c.layers == 0) return blocks;
-  return std::min(static_cast<size_t>(c.layers), blocks);
-}
-
-size_t group_size(const RecomputeConfig& c) {
-  const bool in_groups = c.method == RecomputeMethod::Uniform && c.layers > 0;
-  return in_groups ? static_cast<size_t>(c.layers) : 1;
-}
-
-}  // namespace
-
-std::vector<RecomputeGroup> recompute_groups(const RecomputeConfig& recompute, size_t blocks) {
-  const size_t recomputed = recomputed_blocks(recompute, blocks), size = group_size(recompute);
-  std::vector<RecomputeGroup> groups;
-  for (size_t first = 0; first < recomputed; first += size)
-    groups.push_back({first, std::min(size, recomputed - first), true});
-  if (recomputed < blocks) groups.push_back({recomputed, blocks - recomputed, false});
-  return groups;
+  head.logits(ex, env, rows, outputs.logits);
 }
 
 }  // namespace bev

@@ -1,5 +1,5 @@
-// A run of blocks, with the embedding in front when it is the first stage and the head behind when
-// it is the last. Between stages travels the hidden state [tokens, width], of this rank's tokens.
+// A run of the model's parts. Between stages travel the hidden states that a later stage still
+// reads, of this rank's tokens.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,14 @@
 #include <span>
 #include <vector>
 
-#include "config/run_config.h"
 #include "model/block.h"
 #include "model/embedding.h"
 #include "model/lm_head.h"
 
 namespace bev {
 
-// How recomputation divides the blocks of a stage.
-
-// Blocks that follow each other. Those that are recomputed keep only what enters the first of them
-// and run forward again, all of them, before the backward of the last.
+// Adjacent blocks on one hidden state. Recomputed ones keep only the input of the first and run
+// forward again, all of them, before the backward of the last.
 struct RecomputeGroup {
   size_t first, count;
   bool recomputed;
@@ -26,90 +23,117 @@ struct RecomputeGroup {
   size_t end() const { return first + count; }
 };
 
-// All blocks of a stage with so many, in order.
-std::vector<RecomputeGroup> recompute_groups(const RecomputeConfig& recompute, size_t blocks);
+// The groups of `blocks` adjacent blocks, in order.
+std::vector<RecomputeGroup> recompute_groups(const RecomputeSpec& recompute, size_t blocks);
 
-// Which blocks of the model a stage holds.
-struct StageLayers {
-  int64_t first = 0, count = 0;
-  bool has_embedding = true, has_head = true;
+// Parts [first, end) of ModelSpec::parts.
+struct PartRange {
+  size_t first = 0, end = 0;
 };
+
+// Hidden states by their index in ModelSpec::hidden; absent ones have no tensor.
+using HiddenStates = std::span<const Tensor>;
 
 class Stage {
  public:
   struct Saved {
     std::vector<Block::Saved> blocks;
-    // What enters each group that is recomputed; only a part of it where it is divided.
-    std::vector<ConstTensor> inputs;
-    ConstTensor last;  // what leaves the last block
-    NormModule::Saved final_norm;
-    Tensor dhidden;  // with a head: the gradient of the final norm's output
+    std::vector<ConstTensor> group_inputs;  // of recomputed groups; a shard if distributed
+    std::vector<ConstTensor> norm_inputs;
+    std::vector<NormModule::Saved> norms;
+    std::vector<Tensor> head_grads;  // gradients of the heads' inputs, made by forward
   };
 
-  Stage(ParamStore& params, const ModelSpec& b, const StageLayers& range);
+  Stage(ParamStore& params, const ModelSpec& spec, PartRange parts);
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
-  // A Saved with room for all blocks, so that a step does not allocate.
+  // With room for all parts, so that a step does not allocate.
   Saved make_saved() const;
 
-  // input: what the stage before sent (absent for the first). output: for the stage behind (absent
-  // for the last, which adds its loss to env.loss instead).
-  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
-               Saved& s);
-  // doutput: from the stage behind (absent for the last). dinput: for the stage before; may be what
-  // was the input, unless backward_reads_input(). What blocks compute again goes into s.
-  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor doutput,
-                Tensor dinput, Saved& s);
-  // Whether backward reads the input that forward was given.
-  bool backward_reads_input(const ModelEnv& env) const { return !is_divided(env, 0); }
+  // Hidden states that enter and leave the stage.
+  const std::vector<int>& inputs() const { return inputs_; }
+  const std::vector<int>& outputs() const { return outputs_; }
+  // True if the state enters and leaves the stage and no part reads it.
+  bool passes_through(int hidden) const;
+  Shape hidden_shape(const ModelEnv& env, const MicroBatch& micro, int hidden) const {
+    return {env.borders.tensor.local_row_count(micro.tokens_count()),
+            widths_[static_cast<size_t>(hidden)]};
+  }
+  // Buckets of which backward writes gradients, one entry per part.
+  std::vector<int> grad_buckets() const;
 
-  // What is wanted of an inference; all but `hidden` only of the stage with the head.
+  // Heads add their losses to env.losses.
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStates input,
+               HiddenStates output, Saved& s) const;
+  // dinput[i] may alias input[i] unless backward_reads_input(). Recomputed blocks write into s.
+  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStates doutput,
+                HiddenStates dinput, Saved& s) const;
+  // True if backward reads the input that forward was given.
+  bool backward_reads_input(const ModelEnv& env, int hidden) const;
+
+  // Outputs of an inference pass; all but `hidden` only of the stage with the head.
   struct InferenceOutputs {
     // The residual stream before the first and after each block; empty, or blocks + 1 tensors
     // [tokens, width].
     std::span<const Tensor> hidden{};
-    Tensor final_norm{};       // [tokens, width], may be absent
-    ConstTensor logit_rows{};  // i32 [rows]: the tokens that logits are wanted of; absent: all
-    Tensor logits{};           // [rows, classes held here], may be absent
-    bool losses = false;       // added to env.loss, and to env.token_losses where present
+    Tensor final_norm{};       // [tokens, width], optional
+    ConstTensor logit_rows{};  // i32 [rows]: the tokens whose logits are computed; absent: all
+    Tensor logits{};           // [rows, classes on this rank], optional
+    bool losses = false;       // added to env.losses
   };
-  // Forward without keeping anything. input, output: as those of forward(). REQUIRES: rows are not
-  // divided between regions.
+  // Forward without keeping anything. REQUIRES: a model of one hidden state, whose rows are not
+  // sharded between regions.
   void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
-             const InferenceOutputs& outputs);
+             const InferenceOutputs& outputs) const;
 
  private:
-  // Of the hidden state, as this rank holds it between regions.
-  Shape hidden(const ModelEnv& env, const MicroBatch& micro) const {
-    return {env.tensor.local_row_count(micro.tokens_count()), width_};
-  }
+  enum class Kind : uint8_t { Embedding, Blocks, Norm, Head };
+  // One part, or a group of blocks.
+  struct Step {
+    Kind kind;
+    int hidden;
+    size_t index;  // into embeddings_, groups_, norms_ or heads_
+    // The module that wrote the state before it, in this stage.
+    bool is_first = false;                 // there is none, or it is the embedding
+    std::optional<size_t> block_before{};  // it is this block
+  };
+  class BackwardPass;
 
-  // Whether only a part of what enters the group is kept here, and the rest elsewhere.
-  bool is_divided(const ModelEnv& env, size_t group) const {
-    return distribute_ && env.tensor.is_replicated() && group < groups_.size() &&
-           groups_[group].recomputed;
+  void add(ParamStore& params, const PartSpec& part);
+  void add_block(ParamStore& params, const BlockSpec& spec);
+  void group_blocks(const RecomputeSpec& recompute);
+  void link_steps();
+  void order_buckets();
+
+  const Step* next_on(size_t step) const;
+  // True if tensor ranks keep a shard of the group's input each.
+  bool is_distributed(const ModelEnv& env, const Step& step) const {
+    return step.kind == Kind::Blocks && distribute_ && env.borders.tensor.is_replicated() &&
+           groups_[step.index].recomputed;
   }
-  // All blocks of the group, of which the last writes y; what lies between them goes into
+  // Runs all blocks of the group. The last one writes y; hidden states between them go to
   // `between`.
   void run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const RecomputeGroup& group,
            ConstTensor x, Tensor y, Arena& between, Saved& s) const;
-  // The same, keeping nothing. y may be x itself.
+  // The same without saving anything. y may alias x.
   void run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
                           const RecomputeGroup& group, ConstTensor x, Tensor y) const;
-  void recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, size_t group, Saved& s) const;
-  void find_needed();
+  void recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
+                 Saved& s) const;
 
-  int64_t width_;
   DType dtype_;
   bool distribute_;
-  std::optional<Embedding> embedding_;
-  RopeTable rope_;
+  std::vector<int64_t> widths_;  // of all hidden states
+  std::vector<int> inputs_, outputs_;
+  std::deque<RopeTable> ropes_;
+  std::deque<Embedding> embeddings_;
   std::deque<Block> blocks_;
   std::vector<RecomputeGroup> groups_;
-  std::optional<NormModule> final_norm_;
-  std::optional<LmHead> head_;
-  std::vector<int> needed_forward_, needed_backward_;  // buckets, in the order of their use
+  std::deque<NormModule> norms_;
+  std::deque<LmHead> heads_;
+  std::vector<Step> steps_;
+  std::vector<int> forward_order_, backward_order_;  // buckets, in the order of their use
 };
 
 }  // namespace bev

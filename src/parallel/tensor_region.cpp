@@ -23,6 +23,13 @@ ConstTensor TensorRegion::enter(Exec& ex, ConstTensor x, Arena& arena) const {
   return whole;
 }
 
+TensorRegion::Entering TensorRegion::begin_enter(Exec& ex, ConstTensor x, Arena& arena) const {
+  if (rows_unchanged()) return {x};
+  Exec beside = ex.on_stream(ex.device.tensor_stream());
+  const ConstTensor whole = enter(beside, x, arena);
+  return {whole, beside.stream.record()};
+}
+
 Tensor TensorRegion::partial_buffer(Exec& ex, Tensor out) const {
   if (tensor_.size() == 1 || !sequence_) return out;
   return ex.scratch.allocate(with_rows(out.shape, out.rows() * tensor_.size()), out.dtype,

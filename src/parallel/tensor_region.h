@@ -17,7 +17,19 @@ class TensorRegion {
 
   // x itself, or gathered into the arena.
   ConstTensor enter(Exec& ex, ConstTensor x, Arena& arena) const;
-  ConstTensor enter(Exec& ex, ConstTensor x) const { return enter(ex, x, ex.scratch); }
+  // The same on Device::tensor_stream(), overlapped with later work until end_enter().
+  struct Entering {
+    ConstTensor whole;
+    Event ready{};
+  };
+  Entering begin_enter(Exec& ex, ConstTensor x, Arena& arena) const;
+  void end_enter(Exec& ex, const Entering& entering) const {
+    ex.wait("wait for tokens", entering.ready);
+  }
+  // Rows inside the region of a tensor with `rows` rows between regions.
+  int64_t region_rows(int64_t rows) const {
+    return rows_unchanged() ? rows : rows * tensor_.size();
+  }
   Tensor partial_buffer(Exec& ex, Tensor out) const;       // where the partial result is written
   void leave(Exec& ex, Tensor partial, Tensor out) const;  // sums the partial results into out
 

@@ -1,7 +1,7 @@
 #include "pipeline/executor.h"
 
+#include <algorithm>
 #include <array>
-#include <set>
 
 #include "base/check.h"
 #include "ops/elementwise.h"
@@ -13,14 +13,6 @@ namespace {
 
 // Batches that grow come with new keys; the old ones are then of no use.
 constexpr size_t kMostGraphs = 16;
-
-std::vector<bool> lasts_of(const Program& program) {
-  std::set<std::pair<Act, int>> seen;
-  std::vector<bool> is_last(program.size());
-  for (size_t i = program.size(); i-- > 0;)
-    is_last[i] = seen.insert({program[i].act, program[i].chunk}).second;
-  return is_last;
-}
 
 // Each micro-batch forward and backward before the next, in the same memory.
 bool is_one_after_another(const Program& program) {
@@ -49,12 +41,25 @@ Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
   for (size_t chunk = 0; chunk < model.stages.size(); ++chunk) {
     first_slots_.push_back(slots_.size());
     const int count = slots_of(program, static_cast<int>(chunk));
-    for (int i = 0; i < count; ++i) {
-      slots_.push_back(
-          {Arena(device_, sizes.keep, "activations"), model.stages[chunk].make_saved()});
-    }
+    for (int i = 0; i < count; ++i) slots_.push_back(make_slot(chunk, sizes));
   }
-  env_.loss = tensor_over(loss_.data(), DType::f64, {2});
+  env_.losses.loss = tensor_over(loss_.data(), DType::f64, {2});
+}
+
+Executor::Slot Executor::make_slot(size_t chunk, const ArenaSizes& sizes) {
+  const Stage& stage = model_.stages[chunk];
+  const std::vector<Tensor> none(model_.spec.hidden.size());
+  Slot slot{.keep = Arena(device_, sizes.keep, "activations"),
+            .saved = stage.make_saved(),
+            .input = none,
+            .output = none,
+            .doutput = none,
+            .dinput = none,
+            .forward = {},
+            .backward = {}};
+  slot.forward.reserve(stage.outputs().size());
+  slot.backward.reserve(stage.inputs().size());
+  return slot;
 }
 
 const Executor::Programs& Executor::programs_for(size_t micros) {
@@ -67,7 +72,7 @@ const Executor::Programs& Executor::programs_for(size_t micros) {
   verify_schedule(train, shape);
   std::vector<Program> evaluate = forward_only(shape);
   verify_schedule(evaluate, shape, {}, false);
-  Programs programs{train[rank], evaluate[rank], lasts_of(train[rank])};
+  Programs programs{train[rank], evaluate[rank]};
   return programs_.emplace(micros, std::move(programs)).first->second;
 }
 
@@ -82,96 +87,122 @@ Exec Executor::exec_in(Slot& slot) {
 
 Exec Executor::exec() { return exec_in(slots_.front()); }
 
-// What travels between stages.
-Tensor Executor::hidden(Slot& slot, const char* name) const {
-  const int64_t rows = env_.tensor.local_row_count(slot.micro.tokens_count());
-  return slot.keep.allocate({rows, model_.blueprint.shape.width}, model_.params.dtype(), name);
+Tensor Executor::hidden(Slot& slot, const Stage& stage, int state, const char* name) const {
+  return slot.keep.allocate(stage.hidden_shape(env_, slot.micro, state), model_.params.dtype(),
+                            name);
 }
 
-void Executor::wait_send(Slot& slot, SendTicket Slot::* sent) {
+// One message per state, in order, on one channel.
+void Executor::send(Slot& slot, const std::vector<int>& states, const std::vector<Tensor>& tensors,
+                    int to, Channel channel, std::vector<SendTicket>& tickets) {
   Exec ex = exec_in(slot);
-  pipeline_.wait_send(ex, slot.*sent);
-  slot.*sent = {};
+  for (const int state : states)
+    tickets.push_back(pipeline_.send(ex, tensors[static_cast<size_t>(state)], to, channel));
 }
 
-// The slot's memory is free when the next stage has the output. The gradient that was sent from it
-// may still be on its way: it lies in front, where nothing else comes.
+void Executor::recv(Slot& slot, const std::vector<int>& states, const std::vector<Tensor>& tensors,
+                    int from, Channel channel) {
+  Exec ex = exec_in(slot);
+  for (const int state : states)
+    pipeline_.recv(ex, tensors[static_cast<size_t>(state)], from, channel);
+}
+
+void Executor::wait_sends(Slot& slot, std::vector<SendTicket>& tickets) {
+  Exec ex = exec_in(slot);
+  for (const SendTicket& ticket : tickets) pipeline_.wait_send(ex, ticket);
+  tickets.clear();
+}
+
+// The slot's memory is free when the next stage has the output. A gradient that was sent from it
+// may still be in flight: it is at the start of the arena, where nothing else is allocated.
 void Executor::empty(Slot& slot) {
-  wait_send(slot, &Slot::forward);
-  slot.input = slot.output = slot.doutput = slot.dinput = {};
+  wait_sends(slot, slot.forward);
+  for (std::vector<Tensor>* tensors : {&slot.input, &slot.output, &slot.doutput, &slot.dinput})
+    std::fill(tensors->begin(), tensors->end(), Tensor{});
   slot.keep.release(0);
 }
 
 void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
   const size_t index = index_of(instr);
   Slot& slot = slots_[index];
-  Stage& stage = model_.stages[instr.chunk];
+  const Stage& stage = model_.stages[instr.chunk];
   Exec ex = exec_in(slot);
-  const ParallelLayout& layout = model_.groups.layout();
-  const int ranks = layout.pipeline, rank = pipeline_.rank();
+  const int ranks = model_.groups.layout().pipeline, rank = pipeline_.rank();
   const int before = (rank + ranks - 1) % ranks, behind = (rank + 1) % ranks;
-  const int number = instr.chunk * ranks + rank;
-  const bool is_first = number == 0, is_last = number == layout.stages() - 1;
   switch (instr.act) {
     case Act::Load:
       empty(slot);
       slot.micro = feed_.upload(batches[instr.micro], index);
-      if (env_.training && !is_first) slot.dinput = hidden(slot, "stage.dinput");
+      for (const int state : stage.inputs())
+        if (env_.pass.training)
+          slot.dinput[static_cast<size_t>(state)] = hidden(slot, stage, state, "stage.dinput");
       break;
     case Act::RecvForward:
-      if (!env_.training || stage.backward_reads_input(env_)) {
-        slot.input = hidden(slot, "stage.input");
-      } else {
-        wait_send(slot, &Slot::backward);
-        slot.input = slot.dinput;
+      for (const int state : stage.inputs()) {
+        const auto i = static_cast<size_t>(state);
+        if (!env_.pass.training || stage.backward_reads_input(env_, state) ||
+            stage.passes_through(state)) {
+          slot.input[i] = hidden(slot, stage, state, "stage.input");
+        } else {
+          wait_sends(slot, slot.backward);
+          slot.input[i] = slot.dinput[i];
+        }
       }
-      pipeline_.recv(ex, slot.input, before, Channel::Forward);
+      recv(slot, stage.inputs(), slot.input, before, Channel::Forward);
       break;
     case Act::Forward:
-      if (!is_last) slot.output = hidden(slot, "stage.output");
+      for (const int state : stage.outputs()) {
+        const auto i = static_cast<size_t>(state);
+        slot.output[i] = stage.passes_through(state) ? slot.input[i]
+                                                     : hidden(slot, stage, state, "stage.output");
+      }
       stage.forward(ex, env_, slot.micro, slot.input, slot.output, slot.saved);
       break;
     case Act::SendForward:
-      slot.forward = pipeline_.send(ex, slot.output, behind, Channel::Forward);
+      send(slot, stage.outputs(), slot.output, behind, Channel::Forward, slot.forward);
       break;
     case Act::RecvBackward:
-      slot.doutput = hidden(slot, "stage.doutput");
-      pipeline_.recv(ex, slot.doutput, behind, Channel::Backward);
+      for (const int state : stage.outputs()) {
+        const auto i = static_cast<size_t>(state);
+        if (stage.passes_through(state)) {
+          wait_sends(slot, slot.backward);
+          slot.doutput[i] = slot.dinput[i];
+        } else {
+          slot.doutput[i] = hidden(slot, stage, state, "stage.doutput");
+        }
+      }
+      recv(slot, stage.outputs(), slot.doutput, behind, Channel::Backward);
       break;
     case Act::Backward:
     case Act::BackwardInput:
-      wait_send(slot, &Slot::backward);
-      env_.deferred_weight_grads = instr.act == Act::BackwardInput ? &slot.postponed : nullptr;
+      wait_sends(slot, slot.backward);
+      env_.flow.defer_into(instr.act == Act::BackwardInput ? &slot.deferred : nullptr);
       stage.backward(ex, env_, slot.micro, slot.doutput, slot.dinput, slot.saved);
-      env_.deferred_weight_grads = nullptr;
+      env_.flow.defer_into(nullptr);
       break;
     case Act::BackwardWeight:
-      for (DeferredWeightGrad& gradient : slot.postponed) gradient.compute(ex);
-      slot.postponed.clear();
+      for (DeferredWeightGrad& grad : slot.deferred) compute(ex, grad);
+      slot.deferred.clear();
       break;
     case Act::SendBackward:
-      slot.backward = pipeline_.send(ex, slot.dinput, before, Channel::Backward);
+      send(slot, stage.inputs(), slot.dinput, before, Channel::Backward, slot.backward);
       break;
   }
 }
 
-void Executor::run(const Program& program, const std::vector<bool>& is_last,
-                   std::span<const HostBatch> batches) {
+void Executor::run(const Program& program, std::span<const HostBatch> batches) {
   {
     Exec ex = exec();
-    ops::fill(ex, {.out = env_.loss, .value = 0});
+    ops::fill(ex, {.out = env_.losses.loss, .value = 0});
   }
   try {
-    for (size_t i = 0; i < program.size(); ++i) {
-      env_.is_last_micro = !is_last.empty() && is_last[i];
-      execute(program[i], batches);
-    }
+    for (const Instr& instr : program) execute(instr, batches);
     for (Slot& slot : slots_) {
       empty(slot);
-      wait_send(slot, &Slot::backward);
+      wait_sends(slot, slot.backward);
     }
   } catch (const std::exception& error) {
-    // Others may be reading what this rank has sent.
+    // Other ranks may be reading tensors that this rank has sent.
     pipeline_.abort(error.what());
     throw;
   }
@@ -185,7 +216,7 @@ bool Executor::can_capture(const Program& program) const {
 
 void Executor::run_with_graphs(const Program& program, std::span<const HostBatch> batches) {
   Exec ex = exec();
-  ops::fill(ex, {.out = env_.loss, .value = 0});
+  ops::fill(ex, {.out = env_.losses.loss, .value = 0});
   for (size_t i = 0; i < program.size(); i += 3) {
     execute(program[i], batches);
     Slot& slot = slots_.front();
@@ -194,7 +225,7 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
                             .document_start = slot.micro.document_start.data,
                             .sequences = slot.micro.sequences,
                             .length = slot.micro.length,
-                            .grad_scale = env_.grad_scale,
+                            .grad_scale = env_.losses.grad_scale,
                             .is_first = is_first};
     const auto work = [&] {
       slot.keep.release(0);
@@ -209,29 +240,30 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
 }
 
 void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
-  env_.training = true;
-  env_.grad_scale = grad_scale;
+  env_.pass.training = true;
+  env_.losses.grad_scale = grad_scale;
+  env_.flow.begin_step(static_cast<int64_t>(batches.size()));
   const Programs& programs = programs_for(batches.size());
   if (can_capture(programs.train)) {
     run_with_graphs(programs.train, batches);
   } else {
-    run(programs.train, programs.is_last, batches);
+    run(programs.train, batches);
   }
 }
 
 LossSum Executor::evaluate(std::span<const HostBatch> batches) {
-  env_.training = false;
-  run(programs_for(batches.size()).evaluate, {}, batches);
+  env_.pass.training = false;
+  run(programs_for(batches.size()).evaluate, batches);
   double sums[2] = {0, 0};
   Exec ex = exec();
   Communicator& all = model_.groups.over({Axis::Context, Axis::Data, Axis::Pipeline});
-  if (all.size() > 1) all.all_reduce(ex, env_.loss);
-  device_.download(env_.loss.data, sums, sizeof(sums));
+  if (all.size() > 1) all.all_reduce(ex, env_.losses.loss);
+  device_.download(env_.losses.loss.data, sums, sizeof(sums));
   return {.loss = sums[0], .weight = sums[1]};
 }
 
 void Executor::infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs) {
-  env_.training = false;
+  env_.pass.training = false;
   Slot& slot = slots_.front();
   empty(slot);
   slot.micro = feed_.upload(batch, 0);

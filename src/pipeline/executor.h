@@ -57,7 +57,7 @@ class Executor {
   // Returns when the work is issued; the batches may then change.
   void train(std::span<const HostBatch> batches, double grad_scale);
   // Of the tokens that this rank computed the loss of.
-  Tensor loss() const { return env_.loss; }
+  Tensor loss() const { return env_.losses.loss; }
   // Forward only, without dropout, of this rank's micro-batches; the sum over all ranks. Waits for
   // the result.
   LossSum evaluate(std::span<const HostBatch> batches);
@@ -88,27 +88,31 @@ class Executor {
     Arena keep;
     Stage::Saved saved;
     MicroBatch micro{};
-    Tensor input{}, output{}, doutput{}, dinput{};  // absent where the pipeline begins or ends
-    SendTicket forward{}, backward{};
-    std::vector<DeferredWeightGrad> postponed{};
+    // Hidden states that enter and leave the stage, and their gradients, by state.
+    std::vector<Tensor> input, output, doutput, dinput;
+    std::vector<SendTicket> forward, backward;  // sends in flight
+    std::vector<DeferredWeightGrad> deferred{};
   };
   struct Programs {
     Program train, evaluate;
-    std::vector<bool> is_last;  // of train: the last of its act in its stage
   };
   const Programs& programs_for(size_t micros);
   size_t index_of(const Instr& instr) const;
   Exec exec_in(Slot& slot);
-  Tensor hidden(Slot& slot, const char* name) const;
+  Slot make_slot(size_t chunk, const ArenaSizes& sizes);
+  // Memory for a hidden state that enters or leaves the stage.
+  Tensor hidden(Slot& slot, const Stage& stage, int state, const char* name) const;
   // Whether the work of micro-batches may be captured: nobody else takes part in it, nobody
   // watches.
   bool can_capture(const Program& program) const;
   void run_with_graphs(const Program& program, std::span<const HostBatch> batches);
-  // `is_last`: of each instruction; may be empty.
-  void run(const Program& program, const std::vector<bool>& is_last,
-           std::span<const HostBatch> batches);
+  void run(const Program& program, std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
-  void wait_send(Slot& slot, SendTicket Slot::* sent);
+  void send(Slot& slot, const std::vector<int>& states, const std::vector<Tensor>& tensors, int to,
+            Channel channel, std::vector<SendTicket>& tickets);
+  void recv(Slot& slot, const std::vector<int>& states, const std::vector<Tensor>& tensors,
+            int from, Channel channel);
+  void wait_sends(Slot& slot, std::vector<SendTicket>& tickets);
   void empty(Slot& slot);
 
   RankModel& model_;

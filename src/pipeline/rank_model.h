@@ -1,5 +1,5 @@
-// What one rank holds of a model, on a device, ready to run: parameters, modules, borders. Training
-// adds gradients and an optimizer to it, inference only memory for activations.
+// The part of a model on one rank, ready to run: parameters, modules, borders. Training adds
+// gradients and an optimizer, inference memory for activations.
 #pragma once
 
 #include <deque>
@@ -7,6 +7,7 @@
 
 #include "comm/communicator.h"
 #include "config/config.h"
+#include "config/resolve.h"
 #include "model/stage.h"
 #include "parallel/process_groups.h"
 #include "param/param_spec.h"
@@ -40,7 +41,8 @@ class RankModel {
   const Config& config;
   Device& device;
   ProcessGroups& groups;
-  const ModelSpec blueprint;
+  const ModelShape shape;
+  const ModelSpec spec;
 
   LocalAttention attention;
   ParamStore params;
@@ -49,15 +51,22 @@ class RankModel {
   ModelEnv env;
 };
 
-// Which layers a stage holds.
+// The blocks of a stage.
+struct StageLayers {
+  int64_t first = 0, count = 0;
+  bool has_embedding = true, has_head = true;
+};
 
-// The layers of stage `stage` of layout.stages(): the first and the last have what the
-// configuration says, the rest is divided as evenly as possible.
+// The layers of stage `stage` of layout.stages(): the first and the last have as many as the
+// configuration says, the others about the same number each.
 StageLayers stage_layers(const Config& config, const ParallelLayout& layout, int stage);
 
-// The parameters that a configuration's model has, without a model.
+// The parts of a stage: its blocks, with the parts before the first and after the last block of the
+// model on the first and last stage.
+PartRange parts_of(const ModelSpec& spec, const StageLayers& layers);
 
-// Each once, in the order of the model. REQUIRES: the configuration asks for one rank.
+// The parameters of a configuration's model, in the order of the model. REQUIRES: the configuration
+// asks for one rank.
 std::vector<ParamSpec> model_parameters(const Config& config);
 
 }  // namespace bev

@@ -55,7 +55,7 @@ std::vector<MemoryUse> contents_by_name(const Arena& arena) {
 }
 
 void infer_once(TrainingState& assembly, const HostBatch& batch) {
-  const ModelShape& shape = assembly.blueprint.shape;
+  const ModelShape& shape = assembly.shape;
   const Tensor logits = tensor_over(static_cast<std::byte*>(nullptr), assembly.params.dtype(),
                                     {batch.tokens_count(), shape.padded_vocab});
   assembly.executor.infer(batch, {.hidden = {}, .final_norm = {}, .logits = logits});
@@ -174,7 +174,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
   DryRunStep dry_step(config, threads, 1, options.rank);
   TrainingState& assembly = *dry_step.assembly;
-  Plan plan{.model = assembly.blueprint.shape,
+  Plan plan{.model = assembly.shape,
             .batch = resolve_batch(config),
             .iterations = resolve_iterations(config),
             .device = config.device.kind,

@@ -154,7 +154,7 @@ ResumePlan continue_from(const Manifest& manifest, const Config& config,
 
 void restore(const CheckpointReader& stored, const ResumePlan& continuation,
              TrainingState& assembly) {
-  const int64_t vocab = assembly.blueprint.shape.vocab;
+  const int64_t vocab = assembly.shape.vocab;
   if (continuation.with_optimizer) {
     restore_state(stored, assembly.params, *assembly.optimizer, vocab);
   } else {

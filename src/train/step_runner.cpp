@@ -56,7 +56,7 @@ StepRunner::StepRunner(TrainingState& assembly, const LrSchedule& schedule)
   norm_squared_ = at(0, 1);
   state_ = at(1, kUpdateStates);
   decision_ = at(1 + kUpdateStates, kUpdateDecisions);
-  assembly_.env.loss_scale = slice(state_, 0, kLossScale, 1);
+  assembly_.env.losses.loss_scale = slice(state_, 0, kLossScale, 1);
   if (assembly_.device.kind() == DeviceKind::Null) return;
   if (assembly_.groups.world().size() > 1) {
     waits_.emplace(assembly_.device);

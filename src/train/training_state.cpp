@@ -14,7 +14,7 @@ TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const
       reducer(params, grads, groups),
       optimizer(make_optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed))),
       executor(*this, resolve_batch(c).micros, sizes) {
-  env.sink = reducer.sink();
+  env.flow.observe(reducer.sink());
   for (const int64_t batch : resolve_batch_schedule(c).sizes())
     executor.prepare(div_exact(batch, c.train.micro_batch * data_ranks(c)));
 }

@@ -55,7 +55,7 @@ class CudaDevice : public Device {
   static constexpr size_t kEvents = 1 << 16;
 
   int multiprocessors_ = 0, compute_capability_ = 0;
-  std::array<cudaStream_t, 3> streams_{};
+  std::array<cudaStream_t, 4> streams_{};
   struct Events {
     std::array<cudaEvent_t, kEvents> handles{};
     ~Events();

@@ -59,7 +59,7 @@ TEST_F(Single, RegionBordersAreTheTensorItself) {
   std::array<double, 4> a{1, 2, 3, 4};
   for (const bool sequence : {false, true}) {
     const TensorRegion region(alone_, sequence);
-    EXPECT_EQ(region.enter(ex_, over(a)).data, over(a).data);
+    EXPECT_EQ(region.enter(ex_, over(a), ex_.scratch).data, over(a).data);
     EXPECT_EQ(region.partial_buffer(ex_, over(a)).data, over(a).data);
     region.leave(ex_, over(a), over(a));
     EXPECT_EQ(region.on_one_member(over(a)).data, over(a).data);

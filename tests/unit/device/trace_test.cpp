@@ -45,9 +45,9 @@ TEST(Trace, SpansInTheOrderOfIssue) {
   trace_two_ops(trace, device->compute_stream());
   expect_in_order(trace.spans());
   const Json json = Json::parse(trace.chrome_json());
-  ASSERT_EQ(json.size(), 3u + 2u) << "the names of the streams, and the ops";
-  EXPECT_EQ(json[4].at("name"), "second");
-  EXPECT_EQ(json[4].at("tid"), 0);
+  ASSERT_EQ(json.size(), 4u + 2u) << "the names of the streams, and the ops";
+  EXPECT_EQ(json[5].at("name"), "second");
+  EXPECT_EQ(json[5].at("tid"), 0);
 }
 
 TEST(Trace, StreamsShowForThemselves) {
@@ -57,7 +57,7 @@ TEST(Trace, StreamsShowForThemselves) {
   trace.end(device->comm_stream());
   const Json json = Json::parse(trace.chrome_json());
   EXPECT_EQ(json[2].at("args").at("name"), "exchange");
-  EXPECT_EQ(json[3].at("tid"), json[2].at("tid"));
+  EXPECT_EQ(json[4].at("tid"), json[2].at("tid"));
 }
 
 // Timers go back to the device with their owner and are started again.

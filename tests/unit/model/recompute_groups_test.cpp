@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "base/format.h"
+#include "model/family/family.h"
 #include "model/stage.h"
 
 namespace bev {
@@ -9,7 +10,7 @@ namespace {
 // "0+2 2+1 | 3+4": first and count of each group, those that are recomputed before the bar.
 std::string groups_of(const RecomputeConfig& recompute, size_t blocks) {
   std::string text;
-  for (const RecomputeGroup& group : recompute_groups(recompute, blocks))
+  for (const RecomputeGroup& group : recompute_groups(recompute_spec(recompute), blocks))
     text += format("{}{}{}+{}", text.empty() ? "" : " ", group.recomputed ? "" : "| ", group.first,
                    group.count);
   return text;

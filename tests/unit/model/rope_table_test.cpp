@@ -6,8 +6,7 @@ namespace bev {
 namespace {
 
 TEST(RopeFrequencies, FallGeometrically) {
-  ModelConfig m;
-  const std::vector<double> f = rope_frequencies(m, 8);
+  const std::vector<double> f = rope_frequencies({.dim = 8});
   ASSERT_EQ(f.size(), 4u);
   EXPECT_DOUBLE_EQ(f[0], 1.0);
   EXPECT_NEAR(f[1], 0.1, 1e-15);
@@ -17,10 +16,10 @@ TEST(RopeFrequencies, FallGeometrically) {
 // Llama 3.1 (base 500000, 8192 original positions, factor 8, bands 1 and 4): wavelengths above 8192
 // are stretched eightfold, below 2048 not at all.
 TEST(RopeFrequencies, Llama3StretchesSlowWaves) {
-  ModelConfig plain, scaled;
-  plain.rope_base = scaled.rope_base = 500000;
-  scaled.rope_scaling = RopeScaling::Llama3;
-  const std::vector<double> a = rope_frequencies(plain, 128), b = rope_frequencies(scaled, 128);
+  const RopeSpec plain{.dim = 128, .base = 500000};
+  RopeSpec scaled = plain;
+  scaled.scaling = RopeScaling::Llama3;
+  const std::vector<double> a = rope_frequencies(plain), b = rope_frequencies(scaled);
   int kept = 0, stretched = 0, between = 0;
   for (size_t i = 0; i < a.size(); ++i) {
     const double wavelength = 6.283185307179586 / a[i];

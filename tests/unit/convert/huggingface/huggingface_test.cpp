@@ -9,6 +9,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "convert/huggingface/huggingface_names.h"
+#include "model/family/family.h"
 #include "model/stage.h"
 #include "ops/make_device.h"
 #include "support/expect_error.h"
@@ -29,9 +30,9 @@ struct Model {
         int rank = 0)
       : config(source),
         device(make_device(DeviceKind::Reference, 1)),
-        blueprint{config, resolve_model(config)},
+        spec(model_spec(config)),
         params(*device, layout, rank, dtype),
-        stage(params, blueprint, {.first = 0, .count = blueprint.shape.layers}) {
+        stage(params, spec, {0, spec.parts.size()}) {
     params.allocate();
     params.initialize(seed);
     for (Param* param : params.all()) {
@@ -54,7 +55,7 @@ struct Model {
 
   const Config config;
   std::unique_ptr<Device> device;
-  ModelSpec blueprint;
+  ModelSpec spec;
   ParamStore params;
   Stage stage;
 };
