@@ -22,7 +22,7 @@ struct Outbox {
 struct Message {
   int stage;  // that it is for
   uint32_t micro;
-  double sent;
+  double arrives;
   Outbox* from;
 };
 
@@ -31,21 +31,26 @@ struct Message {
 struct Pipe {
   int from, to;
   std::string_view channel;
-  std::deque<Message> messages;
+  std::deque<Message> messages{};
+  double free = 0;  // when the last message has arrived
 };
 
 class Simulator {
  public:
   Simulator(std::span<const Program> programs, const PipelineShape& shape,
-            const ScheduleCosts& costs)
-      : programs_(programs), shape_(shape), costs_(costs) {
+            std::span<const StageCosts> stages)
+      : programs_(programs), shape_(shape), stages_(stages.begin(), stages.end()) {
     BEV_CHECK(programs.size() == static_cast<size_t>(shape.ranks), Internal,
               "{} programs for {} pipeline ranks", programs.size(), shape.ranks);
+    const auto count = static_cast<size_t>(shape.last_stage()) + 1;
+    if (stages.empty()) stages_.resize(count);
+    BEV_CHECK(stages_.size() == count, Internal, "costs of {} stages for {} stages", stages_.size(),
+              count);
     result_.ranks.resize(programs.size());
     for (int rank = 0; rank < shape.ranks; ++rank) {
       ranks_.emplace_back();
-      forward_.push_back({rank, behind(rank), "forward", {}});
-      backward_.push_back({rank, before(rank), "backward", {}});
+      forward_.push_back({rank, behind(rank), "forward"});
+      backward_.push_back({rank, before(rank), "backward"});
       runnable_.push_back(rank);
     }
   }
@@ -79,6 +84,7 @@ class Simulator {
   int behind(int rank) const { return (rank + 1) % shape_.ranks; }
   int before(int rank) const { return (rank + shape_.ranks - 1) % shape_.ranks; }
   RankState& state(int rank) { return ranks_[static_cast<size_t>(rank)]; }
+  const StageCosts& costs(int stage) const { return stages_[static_cast<size_t>(stage)]; }
   const Program& program(int rank) const { return programs_[static_cast<size_t>(rank)]; }
 
   // Runs a rank until it ends or has to wait.
@@ -88,9 +94,11 @@ class Simulator {
       const Instr& instr = program(rank)[s.next];
       const int stage = shape_.stage(rank, instr.chunk);
       switch (instr.act) {
-        case Act::SendForward: send(forward_, rank, stage + 1, slot_of(rank, instr).output); break;
+        case Act::SendForward:
+          send(forward_, rank, stage + 1, slot_of(rank, instr).output, costs(stage).send_forward);
+          break;
         case Act::SendBackward:
-          send(backward_, rank, stage - 1, slot_of(rank, instr).dinput);
+          send(backward_, rank, stage - 1, slot_of(rank, instr).dinput, costs(stage).send_backward);
           break;
         case Act::RecvForward:
           if (shape_.gradient_replaces_input && !reuse(slot_of(rank, instr).dinput, rank)) return;
@@ -116,7 +124,7 @@ class Simulator {
   void compute(int rank, const Instr& instr) {
     double& clock = state(rank).clock;
     const double begin = clock;
-    clock += costs_.of(instr.act);
+    clock += costs(shape_.stage(rank, instr.chunk)).of(instr.act);
     result_.ranks[static_cast<size_t>(rank)].push_back({instr, begin, clock});
   }
 
@@ -134,14 +142,15 @@ class Simulator {
     return true;
   }
 
-  void send(std::vector<Pipe>& pipes, int rank, int stage, Outbox& outbox) {
+  void send(std::vector<Pipe>& pipes, int rank, int stage, Outbox& outbox, double time) {
     Pipe& pipe = pipes[static_cast<size_t>(rank)];
     RankState& s = state(rank);
     const Instr& instr = program(rank)[s.next];
     BEV_CHECK(outbox.sending == nullptr, Internal, "{}: what the slot sent before is on its way",
               place_of(rank, s.next, instr));
     outbox.sending = &pipe;
-    pipe.messages.push_back({stage, instr.micro, s.clock, &outbox});
+    pipe.free = std::max(pipe.free, s.clock) + time;
+    pipe.messages.push_back({stage, instr.micro, pipe.free, &outbox});
     RankState& receiver = state(pipe.to);
     if (receiver.waits_for == &pipe) {
       receiver.waits_for = nullptr;
@@ -164,7 +173,7 @@ class Simulator {
               "to stage {}",
               place_of(rank, s.next, instr), pipe.channel, pipe.from, message.micro, message.stage,
               stage);
-    s.clock = std::max(s.clock, message.sent);
+    s.clock = std::max(s.clock, message.arrives);
     free(*message.from, pipe, s.clock);
     return true;
   }
@@ -206,7 +215,7 @@ class Simulator {
 
   std::span<const Program> programs_;
   PipelineShape shape_;
-  ScheduleCosts costs_;
+  std::vector<StageCosts> stages_;
   std::vector<RankState> ranks_;
   std::vector<Pipe> forward_, backward_;  // by the rank they leave
   std::vector<int> runnable_;
@@ -215,7 +224,7 @@ class Simulator {
 
 }  // namespace
 
-double ScheduleCosts::of(Act act) const {
+double StageCosts::of(Act act) const {
   switch (act) {
     case Act::Forward: return forward;
     case Act::Backward: return backward_input + backward_weight;
@@ -234,8 +243,8 @@ double SimulatedSchedule::bubble() const {
 }
 
 SimulatedSchedule simulate(std::span<const Program> programs, const PipelineShape& shape,
-                           const ScheduleCosts& costs) {
-  return Simulator(programs, shape, costs).run();
+                           std::span<const StageCosts> stages) {
+  return Simulator(programs, shape, stages).run();
 }
 
 }  // namespace bev

@@ -7,11 +7,13 @@
 
 namespace bev {
 
-// What a stage's computation of a micro-batch takes, in any unit. Loads and transfers are free.
-struct ScheduleCosts {
+// Costs of one stage and one micro-batch, in any unit of time. Loads are free.
+struct StageCosts {
   double forward = 1, backward_input = 1, backward_weight = 1;  // Backward takes both
+  // From the send until the next stage may receive the output, and the previous stage the gradient.
+  double send_forward = 0, send_backward = 0;
 
-  double of(Act act) const;
+  double of(Act act) const;  // a computation
 };
 
 struct TimedInstr {
@@ -27,13 +29,16 @@ struct SimulatedSchedule {
   double bubble() const;
 };
 
-// Between two ranks there is an ordered pipe per direction and channel (comm/communicator.h). Sends
-// never block; a receive blocks until its pipe has something. What was sent stays in its slot until
-// it is received: a load blocks until the slot's output is, a backward (a receive, where gradients
-// replace inputs) until the gradient is that the slot sent before. Throws an Internal error that
-// names rank, instruction and reason if ranks block for ever, if a receive meets another
-// micro-batch or stage than it expects, or if something is left in a pipe.
+// `stages`: costs by stage; empty: every stage costs StageCosts{}.
+//
+// Between two ranks there is an ordered pipe per direction and channel (comm/communicator.h), which
+// carries one message at a time. Sends never block; a receive blocks until its message has arrived.
+// A message stays in the slot that sent it until it is received: a load blocks until the slot's
+// output is, a backward (a receive, where gradients replace inputs) until the gradient is that the
+// slot sent before. Throws an Internal error that names rank, instruction and reason if ranks block
+// for ever, if a receive meets another micro-batch or stage than it expects, or if something is
+// left in a pipe.
 SimulatedSchedule simulate(std::span<const Program> programs, const PipelineShape& shape,
-                           const ScheduleCosts& costs = {});
+                           std::span<const StageCosts> stages = {});
 
 }  // namespace bev

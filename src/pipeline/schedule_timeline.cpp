@@ -225,8 +225,8 @@ class Svg {
 }  // namespace
 
 std::string render_text(std::span<const Program> programs, const PipelineShape& shape,
-                        const ScheduleCosts& costs, int columns) {
-  const SimulatedSchedule simulation = simulate(programs, shape, costs);
+                        std::span<const StageCosts> stages, int columns) {
+  const SimulatedSchedule simulation = simulate(programs, shape, stages);
   const bool chunks = shape.chunks > 1;
   const TextRows rows(simulation, chunks, columns);
   std::string text;
@@ -239,8 +239,8 @@ std::string render_text(std::span<const Program> programs, const PipelineShape& 
 }
 
 std::string render_svg(std::span<const Program> programs, const PipelineShape& shape,
-                       const ScheduleCosts& costs, std::string_view title) {
-  const SimulatedSchedule simulation = simulate(programs, shape, costs);
+                       std::span<const StageCosts> stages, std::string_view title) {
+  const SimulatedSchedule simulation = simulate(programs, shape, stages);
   return Svg(simulation, shape).text(title, summary(programs, simulation));
 }
 

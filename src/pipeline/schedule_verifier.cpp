@@ -149,13 +149,13 @@ class RankCheck {
 }  // namespace
 
 ScheduleReport verify_schedule(std::span<const Program> programs, const PipelineShape& shape,
-                               const ScheduleCosts& costs, bool backward) {
+                               std::span<const StageCosts> stages, bool backward) {
   ScheduleReport report;
   for (size_t rank = 0; rank < programs.size(); ++rank) {
     RankCheck(shape, static_cast<int>(rank), backward).follow(programs[rank]);
     report.slots.push_back(slots_of(programs[rank]));
   }
-  report.bubble = simulate(programs, shape, costs).bubble();
+  report.bubble = simulate(programs, shape, stages).bubble();
   return report;
 }
 

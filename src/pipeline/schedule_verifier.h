@@ -17,6 +17,6 @@ struct ScheduleReport {
 //  - no slot is reused while its micro-batch is in flight;
 //  - no rank blocks for ever, and every receive meets what it expects (schedule_simulation.h).
 ScheduleReport verify_schedule(std::span<const Program> programs, const PipelineShape& shape,
-                               const ScheduleCosts& costs = {}, bool backward = true);
+                               std::span<const StageCosts> stages = {}, bool backward = true);
 
 }  // namespace bev

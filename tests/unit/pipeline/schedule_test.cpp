@@ -33,6 +33,10 @@ std::string named(ScheduleKind kind, const PipelineShape& shape) {
                 shape.chunks, shape.micros);
 }
 
+std::vector<StageCosts> equal_stages(const PipelineShape& shape, const StageCosts& costs) {
+  return std::vector<StageCosts>(static_cast<size_t>(shape.last_stage() + 1), costs);
+}
+
 ScheduleReport report_of(ScheduleKind kind, const PipelineShape& shape) {
   return verify_schedule(build_schedule(kind, shape), shape);
 }
@@ -70,7 +74,8 @@ TEST(Schedule, EverySmallShapeIsVerified) {
       SCOPED_TRACE(named(kind, shape));
       const std::vector<Program> programs = build_schedule(kind, shape);
       EXPECT_NO_THROW(verify_schedule(programs, shape));
-      EXPECT_NO_THROW(verify_schedule(programs, shape, {.forward = 2, .backward_input = 3.5}));
+      EXPECT_NO_THROW(verify_schedule(programs, shape,
+                                      equal_stages(shape, {.forward = 2, .backward_input = 3.5})));
       PipelineShape replacing = shape;
       replacing.gradient_replaces_input = true;
       EXPECT_NO_THROW(verify_schedule(programs, replacing));
@@ -138,19 +143,20 @@ TEST(Schedule, BubblesOfManyShapes) {
 // The formulae of docs/parallelism.md for other costs than one.
 TEST(Schedule, BubblesFollowTheCosts) {
   const PipelineShape shapes[] = {{2, 1, 2}, {3, 1, 7}, {4, 1, 8}, {6, 1, 24}};
-  const ScheduleCosts all_costs[] = {{2, 2.5, 1.5}, {1, 1, 0.25}, {1, 0.75, 1.25}, {1, 1.5, 2}};
+  const StageCosts all_costs[] = {{2, 2.5, 1.5}, {1, 1, 0.25}, {1, 0.75, 1.25}, {1, 1.5, 2}};
   for (const PipelineShape& shape : shapes) {
     const double behind = shape.ranks - 1, micros = static_cast<double>(shape.micros);
-    for (const ScheduleCosts& costs : all_costs) {
+    for (const StageCosts& costs : all_costs) {
+      const std::vector<StageCosts> stages = equal_stages(shape, costs);
       const double f = costs.forward, b = costs.backward_input, w = costs.backward_weight;
       SCOPED_TRACE(format("{} ranks, {} micro-batches, costs {}, {}, {}", shape.ranks, shape.micros,
                           f, b, w));
       for (const ScheduleKind kind : {ScheduleKind::GPipe, ScheduleKind::OneFOneB}) {
-        EXPECT_NEAR(verify_schedule(build_schedule(kind, shape), shape, costs).bubble,
+        EXPECT_NEAR(verify_schedule(build_schedule(kind, shape), shape, stages).bubble,
                     behind / micros, 1e-12);
       }
       EXPECT_NEAR(
-          verify_schedule(build_schedule(ScheduleKind::ZeroBubble, shape), shape, costs).bubble,
+          verify_schedule(build_schedule(ScheduleKind::ZeroBubble, shape), shape, stages).bubble,
           behind * std::max({f, b, f + b - w}) / (micros * (f + b + w)), 1e-12);
     }
   }

@@ -46,7 +46,7 @@ TEST(Timeline, TextOfForwardsAlone) {
 TEST(Timeline, TextFollowsTheCosts) {
   const PipelineShape shape{1, 1, 2};
   EXPECT_EQ(render_text(build_schedule(ScheduleKind::ZeroBubble, shape), shape,
-                        {.forward = 1, .backward_input = 1, .backward_weight = 0.5}),
+                        std::vector{StageCosts{.backward_weight = 0.5}}),
             "rank 0 0===0B==0w1===1B==1w\n"
             "3 forward, 3B backward of inputs, 3w of weights, = goes on, . idle; a cell is 0.5\n"
             "bubble 0 %, slots 1\n");

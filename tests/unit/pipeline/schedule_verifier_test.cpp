@@ -293,13 +293,73 @@ TEST(ScheduleSimulation, ReceivesWaitForTheirSends) {
   const PipelineShape shape{2, 1, 1};
   const SimulatedSchedule simulation =
       simulate(build_schedule(ScheduleKind::OneFOneB, shape), shape,
-               {.forward = 2, .backward_input = 3, .backward_weight = 1});
+               std::vector<StageCosts>(2, {.forward = 2, .backward_input = 3}));
   EXPECT_EQ(simulation.ranks[0][0].end, 2);
   EXPECT_EQ(simulation.ranks[1][0].begin, 2);
   EXPECT_EQ(simulation.ranks[1][1].end, 8);
   EXPECT_EQ(simulation.ranks[0][1].begin, 8);
   EXPECT_EQ(simulation.end, 12);
   EXPECT_DOUBLE_EQ(simulation.bubble(), 1);
+}
+
+std::vector<std::pair<double, double>> spans(const SimulatedSchedule& simulation, size_t rank) {
+  std::vector<std::pair<double, double>> times;
+  for (const TimedInstr& timed : simulation.ranks[rank]) times.emplace_back(timed.begin, timed.end);
+  return times;
+}
+
+using Spans = std::vector<std::pair<double, double>>;
+
+// By hand: F of 1 and 3, B of 2 + 1 and 4 + 1. Fails when a stage has the costs of another.
+TEST(ScheduleSimulation, StagesHaveTheirOwnCosts) {
+  const PipelineShape shape{2, 1, 2};
+  const std::vector<StageCosts> stages{{.forward = 1, .backward_input = 2, .backward_weight = 1},
+                                       {.forward = 3, .backward_input = 4, .backward_weight = 1}};
+  const SimulatedSchedule s =
+      simulate(build_schedule(ScheduleKind::OneFOneB, shape), shape, stages);
+  EXPECT_EQ(spans(s, 1), (Spans{{1, 4}, {4, 9}, {9, 12}, {12, 17}}));
+  EXPECT_EQ(spans(s, 0), (Spans{{0, 1}, {1, 2}, {9, 12}, {17, 20}}));
+  EXPECT_EQ(s.end, 20);
+  EXPECT_DOUBLE_EQ(s.bubble(), 2 * 20.0 / 24 - 1);
+}
+
+// Two chunks on each of two ranks: stage 2 is the second of rank 0.
+TEST(ScheduleSimulation, CostsAreByStageNotByRank) {
+  const PipelineShape shape{2, 2, 1};
+  const std::vector<StageCosts> stages{
+      {.forward = 1}, {.forward = 2}, {.forward = 4}, {.forward = 8}};
+  const SimulatedSchedule s = simulate(forward_only(shape), shape, stages);
+  EXPECT_EQ(spans(s, 0), (Spans{{0, 1}, {3, 7}}));
+  EXPECT_EQ(spans(s, 1), (Spans{{1, 3}, {7, 15}}));
+}
+
+// By hand: the output arrives 5 after its send, the gradient 7. Fails when a transfer is free, or
+// takes the time of the other direction.
+TEST(ScheduleSimulation, TransfersDelayReceives) {
+  const PipelineShape shape{2, 1, 1};
+  const std::vector<StageCosts> stages{{.send_forward = 5, .send_backward = 100},
+                                       {.send_forward = 100, .send_backward = 7}};
+  const SimulatedSchedule s =
+      simulate(build_schedule(ScheduleKind::OneFOneB, shape), shape, stages);
+  EXPECT_EQ(spans(s, 0), (Spans{{0, 1}, {16, 18}}));
+  EXPECT_EQ(spans(s, 1), (Spans{{6, 7}, {7, 9}}));
+}
+
+// The sender computes on while its messages travel, one after the other.
+TEST(ScheduleSimulation, TransfersOfAPipeFollowEachOther) {
+  const PipelineShape shape{2, 1, 3};
+  const std::vector<StageCosts> stages{{.send_forward = 4}, {}};
+  Programs programs = forward_only(shape);
+  for (Instr& instr : programs[0]) instr.slot = static_cast<uint16_t>(instr.micro);
+  const SimulatedSchedule s = simulate(programs, shape, stages);
+  EXPECT_EQ(begins(s, 0), (std::vector<double>{0, 1, 2}));
+  EXPECT_EQ(begins(s, 1), (std::vector<double>{5, 9, 13}));
+}
+
+TEST(ScheduleSimulation, CostsOfTooFewStages) {
+  const PipelineShape shape{2, 2, 1};
+  expect_words(refusal([&] { simulate(forward_only(shape), shape, std::vector<StageCosts>(2)); }),
+               {"costs of 2 stages for 4 stages"});
 }
 
 }  // namespace
