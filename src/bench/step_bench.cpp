@@ -81,10 +81,9 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   result.allocated_bytes = device->allocated_bytes();
   if (device->kind() == DeviceKind::Cuda) result.promised_flops = dense_bf16_peak(gpu_name());
 
-  std::vector<GemmShape> gemms;
-  Cost cost{.gemms = &gemms};
+  CostLog costs;
   const double first = seconds_now();
-  assembly.executor.count_into(&cost);
+  assembly.executor.count_into(&costs);
   stepper.step(loader.next());
   assembly.executor.count_into(nullptr);
   result.first_step = seconds_now() - first;
@@ -93,7 +92,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   const bool asynchronous = device->is_asynchronous();
   std::optional<StepFloor> floor;
   if (options.floor) {
-    floor.emplace(*device, config, gemms);
+    floor.emplace(*device, config, gemms_of(costs.records()));
     AutotuneScope autotune(*device);  // the floor's GEMMs are tuned separately
     floor->time_gemms();
     autotune.finish();

@@ -24,6 +24,15 @@ size_t size_of(StatePrecision precision) { return precision == StatePrecision::F
 
 }  // namespace
 
+std::vector<GemmShape> gemms_of(std::span<const OpCost> records) {
+  std::vector<GemmShape> gemms;
+  for (const OpCost& r : records) {
+    if (r.op == "matmul")
+      gemms.push_back({r.dims[0], r.dims[1], r.dims[2], r.ta, r.tb, r.accumulate, r.out});
+  }
+  return gemms;
+}
+
 Tensor StepFloor::Walk::take(Shape shape) {
   if (next + shape.elements() > memory.shape.elements()) next = 0;
   std::byte* data = memory.data;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <vector>
 
 #include "bench/measure.h"
@@ -15,6 +16,14 @@ struct Floor {
   double gemms = 0, attention = 0, optimizer = 0;  // seconds
   double total() const { return gemms + attention + optimizer; }
 };
+
+// The shape of one GEMM: op(a) [m, k] times op(b) [k, n].
+struct GemmShape {
+  int64_t m, n, k;
+  bool ta, tb, accumulate;
+  DType out;  // what it is stored in
+};
+std::vector<GemmShape> gemms_of(std::span<const OpCost> records);
 
 // As in training, weights and weight gradients are walked through memory of their real size, while
 // activations stay where they are.

@@ -98,9 +98,14 @@ Communicator::Communicator(int rank, int size)
       from_(static_cast<size_t>(size)),
       even_rows_(static_cast<size_t>(size)) {}
 
-void Communicator::count(Exec& ex, double bytes) {
+void Communicator::count(Exec& ex, const char* call, const ConstTensor& operand, double bytes) {
   bytes_sent_ += bytes;
-  if (ex.cost != nullptr) ex.cost->bytes_sent += bytes;
+  if (ex.cost == nullptr || size_ == 1) return;
+  OpCost& record = ex.cost->add(call, ex.stream.index());
+  record.dims = shape_dims(operand.shape);
+  record.dtype = record.out = operand.dtype;
+  record.group = label_;
+  record.bytes_sent = bytes;
 }
 
 void Communicator::tell(Activity& activity, std::string peers) {
@@ -126,7 +131,7 @@ void Communicator::pass(Exec& ex, const char* what, size_t bytes,
 void Communicator::all_reduce(Exec& ex, Tensor inout, ReduceOp op) {
   BEV_CHECK(is_contiguous(inout), Internal, "all_reduce of a tensor with gaps");
   // A ring sends each byte twice, less the part a rank keeps.
-  count(ex, 2.0 * static_cast<double>(bytes_of(inout)) * (size_ - 1) / size_);
+  count(ex, "all_reduce", inout, 2.0 * static_cast<double>(bytes_of(inout)) * (size_ - 1) / size_);
   pass(ex, "all_reduce", bytes_of(inout), [&](Exec& inner) { do_all_reduce(inner, inout, op); });
 }
 
@@ -143,7 +148,7 @@ void Communicator::all_gather(Exec& ex, ConstTensor shard, Tensor whole, Counts 
 }
 
 void Communicator::gather_shards(Exec& ex, const ConstTensor& shard, const Tensor& whole) {
-  count(ex, static_cast<double>(bytes_of(shard)) * (size_ - 1));
+  count(ex, "all_gather", shard, static_cast<double>(bytes_of(shard)) * (size_ - 1));
   pass(ex, "all_gather", bytes_of(whole),
        [&](Exec& inner) { do_all_gather(inner, flattened(shard), flattened(whole), bounds_); });
 }
@@ -161,7 +166,7 @@ void Communicator::reduce_scatter(Exec& ex, ConstTensor whole, Counts bounds, Te
 }
 
 void Communicator::scatter_sums(Exec& ex, const ConstTensor& whole, const Tensor& shard) {
-  count(ex, static_cast<double>(bytes_of(whole) - bytes_of(shard)));
+  count(ex, "reduce_scatter", whole, static_cast<double>(bytes_of(whole) - bytes_of(shard)));
   pass(ex, "reduce_scatter", bytes_of(whole),
        [&](Exec& inner) { do_reduce_scatter(inner, flattened(whole), bounds_, flattened(shard)); });
 }
@@ -195,21 +200,22 @@ void Communicator::all_to_all(Exec& ex, ConstTensor in, Counts rows_to, Tensor o
     from_[r] = rows_from[r] * width;
   }
   const auto kept = static_cast<size_t>(to_[here]) * size_of(in.dtype);
-  count(ex, static_cast<double>(bytes_of(in) - kept));
+  count(ex, "all_to_all", in, static_cast<double>(bytes_of(in) - kept));
   pass(ex, "all_to_all", bytes_of(in),
        [&](Exec& inner) { do_all_to_all(inner, flattened(in), to_, flattened(out), from_); });
 }
 
 void Communicator::broadcast(Exec& ex, Tensor inout, int root) {
   BEV_CHECK(root >= 0 && root < size_, Internal, "broadcast from {} of {}", root, size_);
-  if (rank_ == root) count(ex, static_cast<double>(bytes_of(inout)) * (size_ - 1));
+  count(ex, "broadcast", inout,
+        rank_ == root ? static_cast<double>(bytes_of(inout)) * (size_ - 1) : 0);
   pass(ex, "broadcast", bytes_of(inout), [&](Exec& inner) { do_broadcast(inner, inout, root); });
 }
 
 SendTicket Communicator::send(Exec& ex, ConstTensor tensor, int to, Channel channel) {
   BEV_CHECK(to >= 0 && to < size_ && to != rank_, Internal, "send from {} to {}", rank_, to);
   BEV_CHECK(is_contiguous(tensor), Internal, "send of a tensor with gaps");
-  count(ex, static_cast<double>(bytes_of(tensor)));
+  count(ex, "send", tensor, static_cast<double>(bytes_of(tensor)));
   return {to, channel, do_send(ex, tensor, to, channel)};
 }
 
@@ -269,8 +275,10 @@ void SingleCommunicator::do_recv(Exec&, Tensor, int, Channel) {
 std::unique_ptr<Communicator> PlanningCommunicator::split(std::span<const int> ranks) {
   const auto mine = std::find(ranks.begin(), ranks.end(), rank());
   BEV_CHECK(mine != ranks.end(), Internal, "rank {} splits off a group without itself", rank());
-  return std::make_unique<PlanningCommunicator>(static_cast<int>(mine - ranks.begin()),
-                                                static_cast<int>(ranks.size()));
+  auto group = std::make_unique<PlanningCommunicator>(static_cast<int>(mine - ranks.begin()),
+                                                      static_cast<int>(ranks.size()));
+  group->set_label(label());
+  return group;
 }
 
 }  // namespace bev

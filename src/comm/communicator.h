@@ -43,6 +43,10 @@ class Communicator {
   int size() const { return size_; }
   // To other ranks, by this one, so far.
   double bytes_sent() const { return bytes_sent_; }
+  // Names this group in records of cost (OpCost::group); 0: no label. A plan sets it; groups that
+  // a planning communicator splits off inherit it.
+  uint16_t label() const { return label_; }
+  void set_label(uint16_t label) { label_ = label; }
 
   void all_reduce(Exec& ex, Tensor inout, ReduceOp op = ReduceOp::Sum);
   void all_gather(Exec& ex, ConstTensor shard, Tensor whole);      // concatenates along dim 0
@@ -101,11 +105,13 @@ class Communicator {
   void set_even_bounds(int64_t elements);
   void set_bounds(Counts rows, int64_t width);
 
-  void count(Exec& ex, double bytes);
+  // `operand`: the tensor that names the record's shape.
+  void count(Exec& ex, const char* call, const ConstTensor& operand, double bytes);
   // Runs `exchange`: told, traced and metered.
   void pass(Exec& ex, const char* what, size_t bytes, FunctionRef<void(Exec& ex)> exchange);
 
   int rank_, size_;
+  uint16_t label_ = 0;
   double bytes_sent_ = 0;
   // Bounds and counts for the private functions. Members, so that a call allocates nothing.
   std::vector<int64_t> bounds_, to_, from_;

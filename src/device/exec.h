@@ -1,36 +1,20 @@
 // Exec: everything an op needs besides its operands.
 #pragma once
 
-#include <vector>
-
 #include "device/device.h"
 #include "device/memory.h"
+#include "device/op_cost.h"
 #include "device/timing.h"
 
 namespace bev {
 
-// The shape of one GEMM: op(a) [m, k] times op(b) [k, n].
-struct GemmShape {
-  int64_t m, n, k;
-  bool ta, tb, accumulate;
-  DType out;  // what it is stored in
-};
-
-// Counted by the checked front of every op and collective, whatever the device.
-struct Cost {
-  double flops = 0;                         // of GEMMs and attention, as executed
-  double bytes_moved = 0;                   // through device memory
-  double bytes_sent = 0;                    // to other ranks
-  std::vector<GemmShape>* gemms = nullptr;  // when set, every GEMM is listed
-};
-
 struct Exec {
   Device& device;
   Stream stream;
-  Arena& keep;       // until the backward of this micro-batch has run
-  Arena& scratch;    // until the enclosing ArenaScope ends
-  Arena& recompute;  // until the blocks being recomputed are done
-  Cost* cost = nullptr;
+  Arena& keep;                 // until the backward of this micro-batch has run
+  Arena& scratch;              // until the enclosing ArenaScope ends
+  Arena& recompute;            // until the blocks being recomputed are done
+  CostLog* cost = nullptr;     // when set, every op and collective adds a record
   Trace* trace = nullptr;      // when set, every op is timed
   WaitTimer* waits = nullptr;  // when set, what it waits for other ranks is timed
 

@@ -31,9 +31,18 @@ double visible_pairs(const AttentionMask& mask, int64_t queries, int64_t keys) {
   return static_cast<double>(pairs);
 }
 
-double forward_flops(const AttentionMask& mask, int64_t sequences, const AttentionExtents& size) {
-  const double pairs = visible_pairs(mask, size.queries / sequences, size.keys / sequences);
-  return 4 * pairs * static_cast<double>(sequences * size.heads * size.head_dim);
+// `gemms`: GEMMs that are executed, and those of the model. The model's see half of the square if
+// causal; its diagonal and the window do not count (docs/performance.md).
+void record_attention(const Operands& args, const AttentionMask& mask, int64_t sequences,
+                      const AttentionExtents& size, double gemms, double model_gemms) {
+  OpCost* const r = args.record();
+  if (r == nullptr) return;
+  const int64_t queries = size.queries / sequences, keys = size.keys / sequences;
+  r->dims = {sequences, queries, size.heads, size.head_dim};
+  const double each = 2 * static_cast<double>(sequences * size.heads * size.head_dim);
+  const double square = static_cast<double>(queries) * static_cast<double>(keys);
+  args.count_flops(gemms * each * visible_pairs(mask, queries, keys),
+                   model_gemms * each * (mask.causal ? square / 2 : square));
 }
 
 // What the forward and the backward both read.
@@ -74,7 +83,7 @@ void attention(Exec& ex, const Attention& a) {
   const AttentionExtents size = check_inputs(args, a);
   args.write("out", a.out, a.q.shape, size.dtype);
   args.write("lse", a.lse, lse_shape(a.sequences, size), accumulation_of(size.dtype));
-  if (ex.cost != nullptr) args.count_flops(forward_flops(a.mask, a.sequences, size));
+  record_attention(args, a.mask, a.sequences, size, 2, 2);
   ex.device.ops().attention(ex, a);
 }
 
@@ -87,8 +96,8 @@ void attention_backward(Exec& ex, const AttentionBackward& a) {
   args.write("dq", a.dq, a.q.shape, size.dtype);
   args.write("dk", a.dk, a.k.shape, size.dtype);
   args.write("dv", a.dv, a.k.shape, size.dtype);
-  // Five products instead of two: the scores once more, dA, dv, dq, dk.
-  if (ex.cost != nullptr) args.count_flops(2.5 * forward_flops(a.mask, a.sequences, size));
+  // dA, dv, dq, dk, and the scores, which are computed again.
+  record_attention(args, a.mask, a.sequences, size, 5, 4);
   ex.device.ops().attention_backward(ex, a);
 }
 
@@ -137,7 +146,8 @@ void decode_attention(Exec& ex, const DecodeAttention& d) {
   args.write("out", d.out, d.q.shape, d.k.dtype);
   // The lengths are not known to the host: the most there may be.
   const auto most = static_cast<double>(sequences * d.pages.shape[1] * d.page);
-  args.count_flops(4 * most * static_cast<double>(d.q.shape[1] * d.q.shape[2]));
+  const double flops = 4 * most * static_cast<double>(d.q.shape[1] * d.q.shape[2]);
+  args.count_flops(flops, flops);
   args.count_bytes(static_cast<size_t>(most) * static_cast<size_t>(2 * kv[1] * kv[2]) *
                    size_of(d.k.dtype));
   ex.device.ops().decode_attention(ex, d);

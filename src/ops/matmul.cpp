@@ -1,5 +1,7 @@
 #include "ops/matmul.h"
 
+#include <array>
+
 #include "ops/norm.h"
 #include "ops/op_table.h"
 #include "ops/operands.h"
@@ -32,7 +34,27 @@ void check_epilogue(const Operands& args, const Matmul& m, DType dtype) {
                "a gated activation cannot be an epilogue");
 }
 
-void check_and_count(Exec& ex, const Operands& args, const Matmul& m) {
+// The layout tells the pass: y = x W^T, dx = dy W, dW = dy^T x (model/linear.h).
+Phase pass_of(const Matmul& m) {
+  if (m.ta == Transpose::Yes) return Phase::BackwardWeight;
+  return m.tb == Transpose::Yes ? Phase::Forward : Phase::BackwardInput;
+}
+
+void record_gemm(const Operands& args, const Matmul& m, const std::array<int64_t, 4>& dims) {
+  OpCost* const r = args.record();
+  if (r == nullptr) return;
+  args.set_pass(pass_of(m));
+  r->dims = dims;
+  r->out = m.out.dtype;
+  r->ta = m.ta == Transpose::Yes;
+  r->tb = m.tb == Transpose::Yes;
+  r->accumulate = m.accumulate;
+  const double flops = 2.0 * static_cast<double>(dims[0]) * static_cast<double>(dims[1]) *
+                       static_cast<double>(dims[2]);
+  args.count_flops(flops, flops);
+}
+
+void check_and_count(const Operands& args, const Matmul& m) {
   args.rank("a", m.a, 2);
   args.rank("out", m.out, 2);
   args.floating("a", m.a);
@@ -57,12 +79,7 @@ void check_and_count(Exec& ex, const Operands& args, const Matmul& m) {
   }
   check_epilogue(args, m, dtype);
   if (m.dbias.present()) args.update("dbias", m.dbias, {rows}, sums);
-  args.count_flops(2.0 * static_cast<double>(rows) * static_cast<double>(columns) *
-                   static_cast<double>(depth));
-  if (ex.cost != nullptr && ex.cost->gemms != nullptr) {
-    ex.cost->gemms->push_back({rows, columns, depth, m.ta == Transpose::Yes, m.tb == Transpose::Yes,
-                               m.accumulate, m.out.dtype});
-  }
+  record_gemm(args, m, {rows, columns, depth, 0});
 }
 
 void run(Exec& ex, const Matmul& m) {
@@ -72,7 +89,7 @@ void run(Exec& ex, const Matmul& m) {
     args.read("norm.weight", m.norm.weight, {m.a.shape[1]}, m.a.dtype);
     if (m.norm.bias.present()) args.read("norm.bias", m.norm.bias, {m.a.shape[1]}, m.a.dtype);
   }
-  check_and_count(ex, args, m);
+  check_and_count(args, m);
   ex.device.ops().matmul(ex, m);
 }
 

@@ -1,8 +1,45 @@
 #include "ops/operands.h"
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 #include "base/check.h"
 
 namespace bev::ops {
+
+namespace {
+
+// Ops that only a forward pass calls.
+constexpr std::array<std::string_view, 9> kForwardOps{
+    "norm",      "residual_norm", "residual_add",        "attention",    "activate",
+    "embedding", "softmax_stats", "merge_softmax_stats", "cross_entropy"};
+
+}  // namespace
+
+void Operands::begin_record() {
+  record_ = cost_->records().size();
+  cost_->add(op_, stream_.index());
+  if (std::find(kForwardOps.begin(), kForwardOps.end(), op_) != kForwardOps.end())
+    set_pass(Phase::Forward);
+}
+
+void Operands::set_pass(Phase pass) const {
+  OpCost* const r = record();
+  if (r == nullptr || r->phase == Phase::Update) return;
+  r->recomputed = pass == Phase::Forward && r->phase != Phase::Forward;
+  if (!r->recomputed) r->phase = pass;
+}
+
+void Operands::count(const ConstTensor& t, size_t times) const {
+  OpCost* const r = record();
+  if (r == nullptr) return;
+  if (r->dims[0] == 0) {
+    r->dims = shape_dims(t.shape);
+    r->dtype = r->out = t.dtype;
+  }
+  r->bytes_moved += static_cast<double>(times * bytes_of(t));
+}
 
 void Operands::rank(const char* name, const ConstTensor& t, int expected) const {
   BEV_CHECK(t.shape.rank() == expected, Internal, "{}: {} {} should have {} dims", op_, name,
@@ -37,25 +74,28 @@ void Operands::contiguous(const char* name, const ConstTensor& t) const {
 
 void Operands::read(const char* name, const ConstTensor& t, const Shape& shape, DType dtype) const {
   check(name, t, shape, dtype);
-  count_bytes(bytes_of(t));
+  count(t, 1);
 }
 
 void Operands::write(const char* name, const Tensor& t, const Shape& shape, DType dtype) const {
   check(name, t, shape, dtype);
-  count_bytes(bytes_of(t));
+  count(t, 1);
 }
 
 void Operands::update(const char* name, const Tensor& t, const Shape& shape, DType dtype) const {
   check(name, t, shape, dtype);
-  count_bytes(2 * bytes_of(t));
+  count(t, 2);
 }
 
 void Operands::count_bytes(size_t bytes) const {
-  if (cost_ != nullptr) cost_->bytes_moved += static_cast<double>(bytes);
+  if (OpCost* const r = record()) r->bytes_moved += static_cast<double>(bytes);
 }
 
-void Operands::count_flops(double flops) const {
-  if (cost_ != nullptr) cost_->flops += flops;
+void Operands::count_flops(double flops, double model_flops) const {
+  OpCost* const r = record();
+  if (r == nullptr) return;
+  r->flops += flops;
+  if (r->phase != Phase::Update) r->model_flops += model_flops;
 }
 
 void Operands::require(bool condition, const char* what) const {

@@ -18,6 +18,7 @@ class Operands {
         trace_(ex.trace),
         stream_(ex.stream),
         has_memory_(ex.device.kind() != DeviceKind::Null) {
+    if (cost_ != nullptr) begin_record();
     if (trace_ != nullptr) trace_->begin(op, stream_);
   }
   ~Operands() {
@@ -41,14 +42,25 @@ class Operands {
   void update(const char* name, const Tensor& t, const Shape& shape, DType dtype) const;
 
   void count_bytes(size_t bytes) const;
-  void count_flops(double flops) const;
+  // `model_flops`: by the rule of docs/performance.md. An update has none.
+  void count_flops(double flops, double model_flops) const;
+  // The pass that a call belongs to, where the op tells. A forward pass within a backward
+  // instruction is recomputed.
+  void set_pass(Phase pass) const;
+  // The record of this call; null: costs are not recorded.
+  OpCost* record() const { return cost_ != nullptr ? &(*cost_)[record_] : nullptr; }
 
   // An error about something other than one tensor.
   void require(bool condition, const char* what) const;
 
  private:
+  void begin_record();
+  // The first operand names the record's shape.
+  void count(const ConstTensor& t, size_t times) const;
+
   const char* op_;
-  Cost* cost_;
+  CostLog* cost_;
+  size_t record_ = 0;  // its index in the log
   Trace* trace_;
   Stream stream_;
   bool has_memory_;

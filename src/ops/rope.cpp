@@ -7,6 +7,7 @@ namespace bev::ops {
 
 void rope(Exec& ex, const Rope& r) {
   const Operands args(ex, "rope");
+  if (!r.inverse) args.set_pass(Phase::Forward);
   args.rank("x", r.x, 3);
   args.rank("cosine", r.cosine, 2);
   args.floating("x", r.x);

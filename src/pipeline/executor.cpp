@@ -129,6 +129,8 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
   Exec ex = exec_in(slot);
   const int ranks = model_.groups.layout().pipeline, rank = pipeline_.rank();
   const int before = (rank + ranks - 1) % ranks, behind = (rank + 1) % ranks;
+  const int number = instr.chunk * ranks + rank;
+  if (cost_ != nullptr) cost_->set_place(phase_of(instr.act), number);
   switch (instr.act) {
     case Act::Load:
       empty(slot);
@@ -201,6 +203,7 @@ void Executor::run(const Program& program, std::span<const HostBatch> batches) {
       empty(slot);
       wait_sends(slot, slot.backward);
     }
+    if (cost_ != nullptr) cost_->set_place(Phase::Update, -1);
   } catch (const std::exception& error) {
     // Other ranks may be reading tensors that this rank has sent.
     pipeline_.abort(error.what());

@@ -78,7 +78,7 @@ class Executor {
 
   // For everything else that runs on the device between programs.
   Exec exec();
-  void count_into(Cost* cost) { cost_ = cost; }
+  void count_into(CostLog* cost) { cost_ = cost; }
   void trace_into(Trace* trace) { trace_ = trace; }
   void set_wait_timer(WaitTimer* waits) { waits_ = waits; }
 
@@ -126,7 +126,7 @@ class Executor {
   Arena scratch_, recompute_;
   Buffer loss_;
   GraphCache<MicroBatchKey> graphs_;
-  Cost* cost_ = nullptr;
+  CostLog* cost_ = nullptr;
   Trace* trace_ = nullptr;
   WaitTimer* waits_ = nullptr;
 };

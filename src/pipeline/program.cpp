@@ -14,6 +14,17 @@ std::string_view name_of(Act act) {
   return names[static_cast<size_t>(act)];
 }
 
+Phase phase_of(Act act) {
+  switch (act) {
+    case Act::RecvBackward:
+    case Act::Backward:
+    case Act::BackwardInput:
+    case Act::SendBackward: return Phase::BackwardInput;
+    case Act::BackwardWeight: return Phase::BackwardWeight;
+    default: return Phase::Forward;
+  }
+}
+
 std::string place_of(int rank, size_t index, const Instr& instr) {
   return format("rank {}, instruction {} ({} of micro-batch {}, chunk {}, slot {})", rank, index,
                 name_of(instr.act), instr.micro, instr.chunk, instr.slot);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "device/op_cost.h"
+
 namespace bev {
 
 enum class Act : uint8_t {
@@ -20,6 +22,8 @@ enum class Act : uint8_t {
   SendBackward,    // posted
 };
 std::string_view name_of(Act act);
+// Backward counts as BackwardInput; its weight gradients have a phase of their own.
+Phase phase_of(Act act);
 
 struct Instr {
   Act act;

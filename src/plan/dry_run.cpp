@@ -73,9 +73,12 @@ DeviceConfig with_threads(DeviceConfig device, int threads) {
 }
 
 struct StepCost {
-  Cost work;
-  CommVolume sent;
+  std::vector<OpCost> ops{};
+  Cost total{};  // of ops
+  CommVolume sent{};
 };
+
+uint16_t group_label(Axis axis) { return static_cast<uint16_t>(1 + static_cast<int>(axis)); }
 
 // A step of `micros` micro-batches of one rank on the null device.
 struct DryRunStep {
@@ -86,6 +89,9 @@ struct DryRunStep {
         groups(layout_of(source), world) {
     config.train.global_batch = micros * resolve_batch(source).micro_batch * data_ranks(source);
     config.train.ramp_start = 0;
+    groups.over({Axis::Tensor}).set_label(group_label(Axis::Tensor));
+    groups.over(shard_group(GridKind::Dense)).set_label(group_label(Axis::Data));
+    groups.over({Axis::Pipeline}).set_label(group_label(Axis::Pipeline));
     assembly = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{});
     stepper = std::make_unique<StepRunner>(*assembly, LrSchedule{});
   }
@@ -93,12 +99,13 @@ struct DryRunStep {
   StepCost step(const HostBatch& batch) const {
     const auto micros = static_cast<size_t>(resolve_batch(config).micros);
     const std::vector<HostBatch> batches(micros, batch);
-    StepCost cost;
-    assembly->executor.count_into(&cost.work);
+    CostLog log;
+    assembly->executor.count_into(&log);
     stepper->step(batches);
     assembly->executor.count_into(nullptr);
-    cost.sent = groups.sent();
-    return cost;
+    return {.ops = {log.records().begin(), log.records().end()},
+            .total = total_of(log.records()),
+            .sent = groups.sent()};
   }
 
   Config config;
@@ -115,14 +122,22 @@ StepCost extrapolate(const StepCost& one, const StepCost& two, int64_t micros) {
   const auto at = [&](double first, double second) {
     return first + static_cast<double>(micros - 1) * (second - first);
   };
-  const auto &a = one.work, &b = two.work;
-  return {.work = {.flops = at(a.flops, b.flops),
-                   .bytes_moved = at(a.bytes_moved, b.bytes_moved),
-                   .bytes_sent = at(a.bytes_sent, b.bytes_sent)},
+  const auto &a = one.total, &b = two.total;
+  return {.total = {.flops = at(a.flops, b.flops),
+                    .model_flops = at(a.model_flops, b.model_flops),
+                    .bytes_moved = at(a.bytes_moved, b.bytes_moved),
+                    .bytes_sent = at(a.bytes_sent, b.bytes_sent)},
           .sent = {.tensor = at(one.sent.tensor, two.sent.tensor),
                    .data = at(one.sent.data, two.sent.data),
                    .pipeline = at(one.sent.pipeline, two.sent.pipeline),
                    .scalars = at(one.sent.scalars, two.sent.scalars)}};
+}
+
+HostBatch micro_batch_of(const Config& config, bool packed) {
+  const BatchShape shape = resolve_batch(config);
+  HostBatch batch;
+  batch.resize(shape.micro_batch, shape.sequence, packed || config.data.is_packed());
+  return batch;
 }
 
 std::vector<LocalPiece> written_pieces(const TrainingState& assembly,
@@ -170,6 +185,12 @@ double model_flops_per_token(const Config& config) {
   return 6 * (layers * per_layer + head) + 6 * layers * heads * length;
 }
 
+std::vector<OpCost> record_step(const Config& config, int64_t micros, int rank) {
+  return DryRunStep(config, threads_of_rank(config), micros, rank)
+      .step(micro_batch_of(config, false))
+      .ops;
+}
+
 Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
   DryRunStep dry_step(config, threads, 1, options.rank);
@@ -187,13 +208,11 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
             .modules = count_modules(assembly.params),
             .model_flops_per_token = model_flops_per_token(config)};
 
-  HostBatch batch;
-  batch.resize(plan.batch.micro_batch, plan.batch.sequence,
-               options.packed || config.data.is_packed());
+  const HostBatch batch = micro_batch_of(config, options.packed);
   const StepCost one = dry_step.step(batch);
   const StepCost two = DryRunStep(config, threads, 2, options.rank).step(batch);
   const StepCost step = extrapolate(one, two, plan.batch.micros);
-  plan.step = step.work;
+  plan.step = step.total;
   plan.sent = step.sent;
   plan.activations = contents_by_name(assembly.executor.keep());
   plan.scratch = contents_by_name(assembly.executor.scratch());

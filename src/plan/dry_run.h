@@ -66,6 +66,11 @@ Plan dry_run(const Config& config, const DryRunOptions& options = {});
 // What a rank allocates that differs from the plan's by its number of slots only.
 std::vector<MemoryUse> memory_with(const Plan& plan, int slots);
 
+// The costs of a step with `micros` micro-batches, as `rank` executes it: one record per op and
+// collective, in their order. OpCost::group is 1 + the Axis that the ranks of a collective differ
+// along (Data: the shard group), 0 for several axes.
+std::vector<OpCost> record_step(const Config& config, int64_t micros = 1, int rank = 0);
+
 // The honest model FLOP per token (forward and backward) of this project; see docs/performance.md.
 double model_flops_per_token(const Config& config);
 

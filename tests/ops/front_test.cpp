@@ -43,8 +43,8 @@ class Front : public testing::Test {
  protected:
   std::unique_ptr<Device> device = make_null_device(DeviceKind::Reference, 1);
   Arena none{*device, 0, "none"};
-  Cost cost;
-  Exec ex{*device, device->compute_stream(), none, none, none, &cost};
+  CostLog costs;
+  Exec ex{*device, device->compute_stream(), none, none, none, &costs};
 
   // The message of the Internal error that `call` throws; empty when it throws none.
   template <class Call>
@@ -60,8 +60,9 @@ class Front : public testing::Test {
 
   template <class Call>
   void expect_cost(double flops, double bytes, Call call) {
-    cost = {};
+    costs.clear();
     call();
+    const Cost cost = total_of(costs.records());
     EXPECT_EQ(cost.flops, flops);
     EXPECT_EQ(cost.bytes_moved, bytes);
   }
@@ -219,12 +220,11 @@ TEST_F(Front, CountsProducts) {
 TEST_F(Front, CountsVisiblePairs) {
   const Tensor q = make({16, 4, 3}), kv = make({16, 2, 3}), lse = make({2, 4, 8}, kF32);
   const auto pairs = [&](const ops::AttentionMask& mask) {
-    cost = {};
+    costs.clear();
     ops::attention(ex, {{q, kv, kv, 2, 1, mask, {}}, q, lse});
-    const double forward = cost.flops;
-    cost = {};
     ops::attention_backward(ex, {{q, kv, kv, 2, 1, mask, {}}, q, q, lse, q, kv, kv});
-    EXPECT_EQ(cost.flops, 2.5 * forward);
+    const double forward = costs.records()[0].flops;
+    EXPECT_EQ(costs.records()[1].flops, 2.5 * forward);
     return forward / (4 * 2 * 4 * 3);  // sequences, heads, head_dim
   };
   EXPECT_EQ(pairs({.causal = false}), 64);
@@ -234,6 +234,71 @@ TEST_F(Front, CountsVisiblePairs) {
   EXPECT_EQ(pairs({.causal = true, .query_offset = 100}), 64);
   expect_cost(4 * 36 * 24, 2 * (2 * 192 + 2 * 96) + 4 * 64,
               [&] { ops::attention(ex, {{q, kv, kv, 2, 1, {}, {}}, q, lse}); });
+}
+
+// The rule of docs/performance.md: half of the square, whatever the window; four GEMMs backward.
+TEST_F(Front, CountsModelFlopsOfAttention) {
+  const Tensor q = make({16, 4, 3}), kv = make({16, 2, 3}), lse = make({2, 4, 8}, kF32);
+  costs.set_place(Phase::Forward, 0);
+  const auto model_flops = [&](const ops::AttentionMask& mask) {
+    costs.clear();
+    ops::attention(ex, {{q, kv, kv, 2, 1, mask, {}}, q, lse});
+    ops::attention_backward(ex, {{q, kv, kv, 2, 1, mask, {}}, q, q, lse, q, kv, kv});
+    const double forward = costs.records()[0].model_flops;
+    EXPECT_EQ(costs.records()[0].dims, (std::array<int64_t, 4>{2, 8, 4, 3}));
+    EXPECT_EQ(costs.records()[1].model_flops, 2 * forward);
+    return forward;
+  };
+  EXPECT_EQ(model_flops({.causal = false}), 4 * 2 * 64 * 4 * 3);
+  EXPECT_EQ(model_flops({.causal = true}), 4 * 2 * 32 * 4 * 3);
+  EXPECT_EQ(model_flops({.causal = true, .window = 3}), 4 * 2 * 32 * 4 * 3);
+}
+
+// y = x W^T, dx = dy W, dW = dy^T x. Fails when a GEMM is put into another phase, or one that is
+// computed again or updates a parameter counts as the model's.
+TEST_F(Front, RecordsThePhaseOfProducts) {
+  using ops::Transpose;
+  const ops::Matmul y{
+      .a = make({3, 5}), .b = make({4, 5}), .tb = Transpose::Yes, .out = make({3, 4})};
+  const ops::Matmul dx{.a = make({3, 4}), .b = make({4, 5}), .out = make({3, 5})};
+  const ops::Matmul dw{.a = make({3, 4}),
+                       .b = make({3, 5}),
+                       .ta = Transpose::Yes,
+                       .out = make({4, 5}, kF32),
+                       .accumulate = true};
+  const auto record = [&](Phase phase, const ops::Matmul& m) {
+    costs.clear();
+    costs.set_place(phase, 3);
+    ops::matmul(ex, m);
+    return costs.records()[0];
+  };
+  for (const Phase phase : {Phase::Forward, Phase::BackwardInput}) {
+    EXPECT_EQ(record(phase, dx).phase, Phase::BackwardInput);
+    EXPECT_EQ(record(phase, dw).phase, Phase::BackwardWeight);
+    EXPECT_EQ(record(phase, dw).model_flops, 120);
+    EXPECT_EQ(record(phase, y).phase, phase);
+    EXPECT_EQ(record(phase, y).recomputed, phase != Phase::Forward);
+    EXPECT_EQ(total_of({costs.records()}).model_flops, phase == Phase::Forward ? 120 : 0);
+  }
+  EXPECT_EQ(record(Phase::Update, y).phase, Phase::Update);
+  EXPECT_EQ(record(Phase::Update, y).model_flops, 0);
+  const OpCost r = record(Phase::Forward, dw);
+  EXPECT_EQ(r.op, "matmul");
+  EXPECT_EQ(r.dims, (std::array<int64_t, 4>{4, 5, 3, 0}));
+  EXPECT_EQ(r.dtype, kBf16);
+  EXPECT_EQ(r.out, kF32);
+  EXPECT_TRUE(r.ta && !r.tb && r.accumulate);
+  EXPECT_EQ(r.stage, 3);
+}
+
+// Fails when an op of a forward pass that runs in a backward instruction is not flagged.
+TEST_F(Front, FlagsRecomputedOps) {
+  const Tensor x = make({4, 6}), wide = make({4, 12});
+  costs.set_place(Phase::BackwardInput, 0);
+  ops::activate(ex, {Activation::SwiGlu, wide, x});
+  ops::activate_backward(ex, {Activation::SwiGlu, x, wide, wide});
+  EXPECT_TRUE(costs.records()[0].recomputed);
+  EXPECT_FALSE(costs.records()[1].recomputed);
 }
 
 // Fails when a gather counts its whole table.
@@ -288,6 +353,7 @@ TEST_F(Front, DoesNotAllocate) {
                draws = make({4, 2}, DType::i64);
   const Tensor seen = make({4, 1}, DType::i32);
   const auto layer = NormKind::LayerNorm;
+  ex.cost = nullptr;
   const int64_t before = heap_allocations;
   ops::matmul(ex, product());
   ops::norm(ex, {layer, x, w, w, 1e-5, x, stat, stat});

@@ -19,7 +19,7 @@ class Single : public ::testing::Test {
   }
   std::unique_ptr<Device> device_ = make_device(DeviceKind::Reference, 1);
   Arena arena_{*device_, 0, "none"};
-  Cost cost_;
+  CostLog cost_;
   Exec ex_{*device_, device_->compute_stream(), arena_, arena_, arena_, &cost_};
   SingleCommunicator alone_;
 };
@@ -43,7 +43,7 @@ TEST_F(Single, CollectivesAreCopiesOrNothing) {
   EXPECT_EQ(e, a);
   EXPECT_EQ(f, a);
   EXPECT_EQ(g, a);
-  EXPECT_EQ(cost_.bytes_sent, 0);
+  EXPECT_TRUE(cost_.records().empty());
 }
 
 TEST_F(Single, RefusesWhatOneRankCannotDo) {
@@ -79,19 +79,20 @@ class Planning : public ::testing::Test {
   Tensor with_gaps(int64_t rows) { return slice(f32({rows, 4}), 1, 0, 3); }
   void refused(const std::string& text, FunctionRef<void()> call) {
     test::expect_error(ErrorKind::Internal, text, call);
-    EXPECT_EQ(cost_.bytes_sent, 0) << text;
+    EXPECT_TRUE(cost_.records().empty()) << text;
   }
   double sent(FunctionRef<void()> call) {
     const double before = ranks_.bytes_sent();
     call();
     const double bytes = ranks_.bytes_sent() - before;
-    EXPECT_EQ(std::exchange(cost_.bytes_sent, 0), bytes);
+    EXPECT_EQ(total_of(cost_.records()).bytes_sent, bytes);
+    cost_.clear();
     return bytes;
   }
 
   std::unique_ptr<Device> device_ = make_device(DeviceKind::Reference, 1);
   Arena arena_{*device_, 0, "none"};
-  Cost cost_;
+  CostLog cost_;
   Exec ex_{*device_, device_->compute_stream(), arena_, arena_, arena_, &cost_};
   PlanningCommunicator ranks_{1, 3};
 };
@@ -108,6 +109,29 @@ TEST_F(Planning, CountsWhatGoesToOtherRanks) {
   EXPECT_EQ(sent([&] { ranks_.reduce_scatter(ex_, f32({9}), f32({3})); }), 6 * 4);
 }
 
+// Fails when a record lacks the name, the shape, the group or the place of a collective.
+TEST_F(Planning, RecordsWhatItSends) {
+  ranks_.set_label(7);
+  cost_.set_place(Phase::BackwardInput, 5);
+  ranks_.all_reduce(ex_, f32({6, 5}));
+  cost_.set_place(Phase::Update, -1);
+  ranks_.split(std::vector<int>{0, 1})->broadcast(ex_, f32({3}), 0);
+  ASSERT_EQ(cost_.records().size(), 2);
+  const OpCost &sum = cost_.records()[0], &broadcast = cost_.records()[1];
+  EXPECT_EQ(sum.op, "all_reduce");
+  EXPECT_EQ(sum.dims, (std::array<int64_t, 4>{6, 5, 0, 0}));
+  EXPECT_EQ(sum.dtype, DType::f32);
+  EXPECT_EQ(sum.group, 7);
+  EXPECT_EQ(sum.phase, Phase::BackwardInput);
+  EXPECT_EQ(sum.stage, 5);
+  EXPECT_EQ(sum.bytes_sent, 2.0 * 6 * 5 * 4 * 2 / 3);
+  EXPECT_EQ(broadcast.op, "broadcast");
+  EXPECT_EQ(broadcast.group, 7);
+  EXPECT_EQ(broadcast.phase, Phase::Update);
+  EXPECT_EQ(broadcast.stage, -1);
+  EXPECT_EQ(broadcast.bytes_sent, 0);
+}
+
 // Fails when a rule about the row counts is not checked.
 TEST_F(Planning, RefusesCountsThatDoNotFit) {
   const auto exchange = [&](const Rows& to, const Rows& from) {
@@ -115,7 +139,7 @@ TEST_F(Planning, RefusesCountsThatDoNotFit) {
   };
   const Rows good{1, 2, 1};
   exchange(good, good)();
-  cost_.bytes_sent = 0;
+  cost_.clear();
   for (const Rows& bad : {Rows{1, 2, 2}, Rows{1, 2, 0}, Rows{2, 2}, Rows{1, 2, 1, 0}, Rows{},
                           Rows{-1, 2, 3}, Rows{3, 2, -1}}) {
     refused("rows to 3 ranks", exchange(bad, good));
@@ -161,7 +185,7 @@ TEST_F(Planning, RefusesBoundsThatDoNotFit) {
   const Rows bounds{0, 3, 5, 7};
   gather(shard, whole, bounds)();
   scatter(shard, whole, bounds)();
-  cost_.bytes_sent = 0;
+  cost_.clear();
   Tensor other = shard;
   other.dtype = DType::bf16;
   for (const Tensor& bad : {other, with_gaps(2), f32({3, 3}), f32({1, 3}), f32({2, 2}), Tensor{}}) {

@@ -24,7 +24,7 @@ struct Place {
   explicit Place(DeviceKind kind = DeviceKind::Reference) : device(make_device(kind, 1)) {}
   std::unique_ptr<Device> device;
   Arena none{*device, 0, "none"};
-  Cost cost;
+  CostLog cost;
   Exec ex{*device, device->compute_stream(), none, none, none, &cost};
 };
 
