@@ -61,12 +61,6 @@ void infer_once(TrainingState& assembly, const HostBatch& batch) {
   assembly.executor.infer(batch, {.hidden = {}, .final_norm = {}, .logits = logits});
 }
 
-int64_t count_parameters(const Config& config) {
-  const Config whole = single_rank_config(config);
-  const std::unique_ptr<Device> device = make_null_device(whole.device);
-  return RankModel(whole, *device).params.elements();
-}
-
 DeviceConfig with_threads(DeviceConfig device, int threads) {
   device.threads = threads;
   return device;
@@ -133,6 +127,21 @@ StepCost extrapolate(const StepCost& one, const StepCost& two, int64_t micros) {
                    .scalars = at(one.sent.scalars, two.sent.scalars)}};
 }
 
+struct ModelCounts {
+  int64_t parameters;
+  double flops_per_token;
+};
+
+// The whole model on one rank, dry-run on one sequence. No layout changes these numbers.
+ModelCounts count_model(const Config& config) {
+  const DryRunStep whole(single_rank_config(config), 1, 1, 0);
+  HostBatch batch;
+  batch.resize(1, config.train.sequence, false);
+  const double flops = whole.step(batch).total.model_flops;
+  return {.parameters = whole.assembly->params.elements(),
+          .flops_per_token = flops / static_cast<double>(batch.tokens_count())};
+}
+
 HostBatch micro_batch_of(const Config& config, bool packed) {
   const BatchShape shape = resolve_batch(config);
   HostBatch batch;
@@ -171,20 +180,6 @@ std::vector<MemoryUse> memory_with(const Plan& plan, int slots) {
   return memory;
 }
 
-double model_flops_per_token(const Config& config) {
-  const ModelShape m = resolve_model(config);
-  const double width = static_cast<double>(m.width);
-  const double heads = static_cast<double>(m.heads * m.head_dim);
-  const double kv = static_cast<double>(m.kv_heads * m.head_dim);
-  const double ffn = static_cast<double>(m.ffn);
-  const double mlp = width * ffn * (is_gated(config.model.activation) ? 3 : 2);
-  const double per_layer = width * (heads + 2 * kv) + heads * width + mlp;
-  const double layers = static_cast<double>(m.layers);
-  const double head = width * static_cast<double>(m.padded_vocab);
-  const double length = static_cast<double>(config.train.sequence);
-  return 6 * (layers * per_layer + head) + 6 * layers * heads * length;
-}
-
 std::vector<OpCost> record_step(const Config& config, int64_t micros, int rank) {
   return DryRunStep(config, threads_of_rank(config), micros, rank)
       .step(micro_batch_of(config, false))
@@ -195,6 +190,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
   DryRunStep dry_step(config, threads, 1, options.rank);
   TrainingState& assembly = *dry_step.assembly;
+  const ModelCounts whole = count_model(config);
   Plan plan{.model = assembly.shape,
             .batch = resolve_batch(config),
             .iterations = resolve_iterations(config),
@@ -203,10 +199,10 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
             .threads = threads,
             .layout = layout_of(config),
             .rank = options.rank,
-            .model_parameters = count_parameters(config),
+            .model_parameters = whole.parameters,
             .parameters = assembly.params.elements(),
             .modules = count_modules(assembly.params),
-            .model_flops_per_token = model_flops_per_token(config)};
+            .model_flops_per_token = whole.flops_per_token};
 
   const HostBatch batch = micro_batch_of(config, options.packed);
   const StepCost one = dry_step.step(batch);

@@ -45,8 +45,7 @@ struct Plan {
 
   Cost step{};                       // of one optimizer step, as executed by the rank
   CommVolume sent{};                 // in one optimizer step
-  double model_flops_per_token = 0;  // 6 x weights in GEMMs + 6 x layers x heads x head_dim x
-                                     // length
+  double model_flops_per_token = 0;  // of the whole model; the rule is in docs/performance.md
   double tokens_per_step() const {
     return static_cast<double>(batch.global_batch) * static_cast<double>(batch.sequence);
   }
@@ -70,8 +69,5 @@ std::vector<MemoryUse> memory_with(const Plan& plan, int slots);
 // collective, in their order. OpCost::group is 1 + the Axis that the ranks of a collective differ
 // along (Data: the shard group), 0 for several axes.
 std::vector<OpCost> record_step(const Config& config, int64_t micros = 1, int rank = 0);
-
-// The honest model FLOP per token (forward and backward) of this project; see docs/performance.md.
-double model_flops_per_token(const Config& config);
 
 }  // namespace bev

@@ -36,6 +36,34 @@ double closed_form(const Config& config) {
   return 6 * weights + 6 * layers * heads * static_cast<double>(config.train.sequence);
 }
 
+double flops_per_token(const Config& config) { return dry_run(config).model_flops_per_token; }
+
+// Fails when a GEMM of the model is not counted, or the mask of attention is counted otherwise.
+TEST(ModelFlops, EqualTheClosedForm) {
+  const std::vector<Flags> models{
+      {},
+      {"--model.activation", "swiglu"},
+      {"--model.kv_heads", "1", "--model.position", "rope"},
+      {"--model.kv_heads", "2", "--model.head_dim", "24", "--model.ffn", "104"},
+      {"--model.tied", "false"},
+      {"--model.window", "5"},
+      {"--model.window", "5", "--model.kv_heads", "2", "--model.activation", "geglu-tanh"},
+      {"--train.sequence", "13", "--model.vocab", "61"},
+      {"--model.vocab_multiple", "16", "--model.vocab", "61", "--parallel.tensor", "2",
+       "--parallel.ranks", "2"},
+      {"--model.kv_heads", "1", "--parallel.tensor", "4", "--parallel.ranks", "4"},
+  };
+  for (const Flags& model : models) {
+    const Config config = cost_config(model);
+    EXPECT_EQ(flops_per_token(config), closed_form(config)) << testing::PrintToString(model);
+  }
+  for (const char* preset : {"gpt2-124m", "gpt2-1558m", "gpt3-175b", "tinyllama-1.1b", "llama2-7b",
+                             "llama2-70b", "llama3-8b"}) {
+    const Config config = load(Flags{"--model.preset", preset, "--train.micro_batch", "1"}).config;
+    EXPECT_EQ(flops_per_token(config), closed_form(config)) << preset;
+  }
+}
+
 // Fails when work that is computed again counts as work of the model.
 TEST(ModelFlops, LeaveRecomputationOut) {
   const Config plain = cost_config({});
