@@ -4,8 +4,54 @@
 #include <numeric>
 
 #include "base/format.h"
+#include "base/integer.h"
 
 namespace bev {
+
+namespace {
+
+// Fields begin where a device may read them.
+constexpr size_t kFieldAlignment = 256;
+
+}  // namespace
+
+DType dtype_of(BatchField field) {
+  switch (field) {
+    case BatchField::Weight: return DType::f32;
+    case BatchField::Rows: return DType::i64;
+    case BatchField::Tokens:
+    case BatchField::Targets:
+    case BatchField::Positions:
+    case BatchField::DocumentStart: break;
+  }
+  return DType::i32;
+}
+
+BatchSpec causal_batch(int64_t length, bool packed) {
+  BatchSpec spec;
+  for (const BatchField field : {BatchField::Tokens, BatchField::Targets, BatchField::Positions,
+                                 BatchField::Weight, BatchField::Rows})
+    spec.push_back({field, length});
+  if (packed) spec.push_back({BatchField::DocumentStart, length});
+  return spec;
+}
+
+HostBatch::HostBatch(const HostBatch& other)
+    : sequences(other.sequences),
+      length(other.length),
+      fields_(other.fields_),
+      block_(other.block_) {
+  bind();
+}
+
+HostBatch& HostBatch::operator=(HostBatch other) noexcept {
+  sequences = other.sequences;
+  length = other.length;
+  fields_.swap(other.fields_);
+  block_.swap(other.block_);
+  bind();
+  return *this;
+}
 
 double HostBatch::valid_tokens() const {
   double sum = 0;
@@ -13,16 +59,49 @@ double HostBatch::valid_tokens() const {
   return sum;
 }
 
-void HostBatch::resize(int64_t sequence_count, int64_t sequence_length, bool packed) {
+void HostBatch::resize(int64_t sequence_count, const BatchSpec& spec) {
   sequences = sequence_count;
-  length = sequence_length;
-  const auto count = static_cast<size_t>(sequences * length);
-  tokens.resize(count);
-  targets.resize(count);
-  positions.resize(count);
-  weight.resize(count);
-  rows.resize(count);
-  document_start.resize(packed ? count : 0);
+  length = 0;
+  fields_.clear();
+  size_t bytes = 0;
+  for (const FieldExtent& field : spec) {
+    if (field.field == BatchField::Tokens) length = field.extent;
+    const int64_t elements = sequences * field.extent;
+    fields_.push_back({field.field, bytes, elements});
+    bytes += static_cast<size_t>(elements) * size_of(dtype_of(field.field));
+    bytes = static_cast<size_t>(round_up(static_cast<int64_t>(bytes), kFieldAlignment));
+  }
+  block_.resize(bytes);
+  bind();
+}
+
+// Points the views into the block.
+void HostBatch::bind() {
+  const auto point = [&]<class T>(FieldView<T>& view, BatchField field) {
+    view = {};
+    for (const Placed& placed : fields_)
+      if (placed.field == field)
+        view = {reinterpret_cast<T*>(block_.data() + placed.offset),
+                static_cast<size_t>(placed.elements)};
+  };
+  point(tokens, BatchField::Tokens);
+  point(targets, BatchField::Targets);
+  point(positions, BatchField::Positions);
+  point(weight, BatchField::Weight);
+  point(rows, BatchField::Rows);
+  point(document_start, BatchField::DocumentStart);
+}
+
+ConstTensor& MicroBatch::operator[](BatchField field) {
+  switch (field) {
+    case BatchField::Tokens: return tokens;
+    case BatchField::Targets: return targets;
+    case BatchField::Positions: return positions;
+    case BatchField::Weight: return weight;
+    case BatchField::Rows: return rows;
+    case BatchField::DocumentStart: break;
+  }
+  return document_start;
 }
 
 void HostBatch::start_sequence(int64_t at, int64_t sample) {

@@ -1,8 +1,10 @@
-// Micro-batches: what a step of the model reads.
+// Micro-batches: named arrays that a step of the model reads.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,40 +12,97 @@
 
 namespace bev {
 
-// `sequences` of equal length, one after the other, in host memory. All vectors have
-// sequences * length entries except the optional one.
-struct HostBatch {
+// A named array of a batch.
+enum class BatchField : uint8_t {
+  Tokens,         // i32
+  Targets,        // i32
+  Positions,      // i32
+  Weight,         // f32: 1 if the token counts in the loss, else 0
+  Rows,           // i64: logical row, sample * length + position
+  DocumentStart,  // i32: with packed documents, the first key that a token sees
+};
+DType dtype_of(BatchField field);
+
+// `extent`: elements per sequence.
+struct FieldExtent {
+  BatchField field;
+  int64_t extent;
+};
+using BatchSpec = std::vector<FieldExtent>;
+
+// The batch of a causal language model.
+BatchSpec causal_batch(int64_t length, bool packed);
+
+// A field in host memory: all its elements, sequence after sequence. Empty if the batch lacks it.
+template <class T>
+class FieldView : public std::span<T> {
+ public:
+  using std::span<T>::span;
+  operator std::vector<T>() const { return {this->begin(), this->end()}; }
+  template <class Range>
+  bool operator==(const Range& other) const {
+    return std::equal(this->begin(), this->end(), other.begin(), other.end());
+  }
+};
+
+// The fields of all sequences in one block of host memory, so that one copy uploads them.
+class HostBatch {
+ public:
+  HostBatch() = default;
+  HostBatch(const HostBatch& other);
+  HostBatch(HostBatch&& other) noexcept = default;
+  HostBatch& operator=(HostBatch other) noexcept;
+  ~HostBatch() = default;
+
   int64_t sequences = 0, length = 0;
-  std::vector<int32_t> tokens, targets, positions;
-  std::vector<float> weight;            // 1 where the token counts in the loss, else 0
-  std::vector<int64_t> rows;            // logical row: sample * length + position
-  std::vector<int32_t> document_start;  // packed documents: first key a token sees; empty: 0
+  FieldView<int32_t> tokens, targets, positions, document_start;
+  FieldView<float> weight;
+  FieldView<int64_t> rows;
 
   int64_t tokens_count() const { return sequences * length; }
   double valid_tokens() const;
 
-  // Sizes all vectors for `sequences` x `length`; the caller fills them.
-  void resize(int64_t sequence_count, int64_t sequence_length, bool packed);
+  // Sizes all fields; the caller fills them. `length` becomes the extent of the tokens.
+  void resize(int64_t sequence_count, const BatchSpec& spec);
+  void resize(int64_t sequence_count, int64_t sequence_length, bool packed) {
+    resize(sequence_count, causal_batch(sequence_length, packed));
+  }
 
-  // Makes sequence `at` one of a sample without borders: positions 0, 1, ..., every token counts
-  // and sees all before it. The caller fills tokens and targets.
+  // A field's place in the block.
+  struct Placed {
+    BatchField field;
+    size_t offset;
+    int64_t elements;
+  };
+  std::span<const Placed> fields() const { return fields_; }
+  std::span<const std::byte> block() const { return block_; }
+
+  // Makes sequence `at` a sample without borders: positions 0, 1, ..., every token counts and sees
+  // all before it. The caller fills tokens and targets.
   void start_sequence(int64_t at, int64_t sample);
   // The logical rows of sequence `at` are those of this sample.
   void number_rows(int64_t at, int64_t sample);
-  // The tokens [begin, end) of sequence `at` stand alone: positions from 0 on, nothing before them
-  // is seen.
+  // The tokens [begin, end) of sequence `at` are a document: positions from 0 on, and they see
+  // nothing before it.
   void separate(int64_t at, int64_t begin, int64_t end);
+
+ private:
+  void bind();
+
+  std::vector<Placed> fields_;
+  std::vector<std::byte> block_;
 };
 
 // The same on the device.
 struct MicroBatch {
   int64_t sequences = 0, length = 0;
-  ConstTensor tokens, targets, positions;  // i32 [tokens]
-  ConstTensor weight;                      // f32 [tokens]
-  ConstTensor rows;                        // i64 [tokens]
-  ConstTensor document_start{};            // i32 [tokens], may be absent
+  ConstTensor tokens{}, targets{}, positions{};  // i32 [tokens]
+  ConstTensor weight{};                          // f32 [tokens]
+  ConstTensor rows{};                            // i64 [tokens]
+  ConstTensor document_start{};                  // i32 [tokens], optional
 
   int64_t tokens_count() const { return sequences * length; }
+  ConstTensor& operator[](BatchField field);
 };
 
 // Where a sample was found, for people.

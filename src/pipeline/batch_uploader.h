@@ -29,8 +29,6 @@ class BatchUploader {
     PinnedBuffer pinned;
     Event copied{};
   };
-  template <class T>
-  ConstTensor put(Entry& entry, const std::vector<T>& host, const char* name);
 
   Device& device_;
   std::vector<Entry> entries_;  // two for each slot

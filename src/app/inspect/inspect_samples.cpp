@@ -53,7 +53,7 @@ ShownSample look_at(const Dataset& samples, int64_t index, const Config& config)
   ShownSample shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
   shown.batch.resize(1, config.train.sequence, config.data.is_packed());
   samples.read(index, shown.batch, 0);
-  shown.text = shown.batch.tokens;
+  shown.text.assign(shown.batch.tokens.begin(), shown.batch.tokens.end());
   shown.text.push_back(shown.batch.targets.back());
   return shown;
 }

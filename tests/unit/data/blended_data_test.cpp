@@ -51,8 +51,9 @@ class BlendedDataTest : public ::testing::Test {
     batch.resize(1, 7, false);
     samples.read(index, batch, 0);
     EXPECT_EQ(batch.rows.front(), index * 7);
-    batch.tokens.push_back(batch.targets.back());
-    return batch.tokens;
+    std::vector<int32_t> tokens = batch.tokens;
+    tokens.push_back(batch.targets.back());
+    return tokens;
   }
 
   // The place of a sample: file, sequence and offset.
