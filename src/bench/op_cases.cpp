@@ -35,6 +35,7 @@ constexpr std::array kBenchedOps{
     BenchedOp{"fill", fill_cases},
     BenchedOp{"embedding_backward", embedding_backward_cases},
     BenchedOp{"squared_norm", squared_norm_cases},
+    BenchedOp{"loss_factors", loss_factors_cases},
     BenchedOp{"decide_update", decide_update_cases},
     BenchedOp{"adamw", adamw_cases},
     BenchedOp{"sgd", sgd_cases},
@@ -217,7 +218,7 @@ std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
                             .targets = o.ids(o.loss_rows, o.model.vocab),
                             .weight = weights_of(o),
                             .classes = o.model.padded_vocab,
-                            .loss_scale = o.filled({1}, DType::f64, 1),
+                            .grad_scale = o.filled({1}, DType::f64, 1),
                             .loss = o.sum({o.loss_rows}),
                             .dlogits = logits};
   ops::CrossEntropy cut = c;

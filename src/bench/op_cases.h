@@ -115,6 +115,7 @@ std::vector<OpCase> weighted_sum_cases(const CaseOperands& o);
 // update_cases.cpp
 std::vector<OpCase> fill_cases(const CaseOperands& o);
 std::vector<OpCase> squared_norm_cases(const CaseOperands& o);
+std::vector<OpCase> loss_factors_cases(const CaseOperands& o);
 std::vector<OpCase> decide_update_cases(const CaseOperands& o);
 std::vector<OpCase> adamw_cases(const CaseOperands& o);
 std::vector<OpCase> sgd_cases(const CaseOperands& o);

@@ -152,6 +152,7 @@ constexpr std::array kClasses{
     OpClass{"cross_entropy", "loss"},
     OpClass{"embedding", "embedding"},
     OpClass{"embedding_backward", "embedding"},
+    OpClass{"loss_factors", "loss"},
     OpClass{"decide_update", "optimizer"},
     OpClass{"adamw", "optimizer"},
     OpClass{"sgd", "optimizer"},

@@ -56,6 +56,13 @@ std::vector<OpCase> squared_norm_cases(const CaseOperands& o) {
   return {{format("{}", kStretch), [=](Exec& ex) { ops::squared_norm(ex, s); }}};
 }
 
+std::vector<OpCase> loss_factors_cases(const CaseOperands& o) {
+  const ops::LossFactors f{.counts = o.filled({1}, DType::f64, 1),
+                           .loss_scale = o.filled({1}, DType::f64, 1),
+                           .out = o.filled({1}, DType::f64, 1)};
+  return {{"one loss", [=](Exec& ex) { ops::loss_factors(ex, f); }}};
+}
+
 std::vector<OpCase> decide_update_cases(const CaseOperands& o) {
   const ops::DecideUpdate u{.norm_squared = o.filled({1}, DType::f64, 1),
                             .loss = o.filled({2}, DType::f64, 1),

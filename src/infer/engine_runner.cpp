@@ -91,7 +91,7 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       prompt_graphs_(device_, kPromptGraphs),
       token_graphs_(device_, kTokenGraphs) {
   BEV_CHECK(model.stages.size() == 1, Internal, "a decoder wants one stage of each rank");
-  env_.losses.loss = tensor_over(loss_.data(), DType::f64, {2});
+  env_.losses.sums = tensor_over(loss_.data(), DType::f64, {2});
   env_.losses.classes = vocab();
   if (device_.kind() == DeviceKind::Null) return;
   for (size_t i = 0; i < kResults; ++i)
@@ -297,7 +297,7 @@ std::vector<double> InferenceEngine::EngineRunner::score(std::span<const EngineR
   attention_.begin_prefill({});
   env_.losses.token_losses =
       tensor_over(losses_.data(), accumulation_of(model_.params.dtype()), {shape.tokens()});
-  ops::fill(ex, {.out = env_.losses.loss, .value = 0});
+  ops::fill(ex, {.out = env_.losses.sums, .value = 0});
   pass_stages(ex, prompts.micro, {.losses = true});
   if (pipeline_.size() > 1) pipeline_.broadcast(ex, env_.losses.token_losses, pipeline_.size() - 1);
   std::vector<double> logprobs;

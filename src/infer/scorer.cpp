@@ -170,15 +170,15 @@ namespace {
 class ScoringEnv {
  public:
   ScoringEnv(RankModel& model, Tensor loss, Tensor stats)
-      : env_(model.env), loss_before_(env_.losses.loss), was_training_(env_.pass.training) {
+      : env_(model.env), loss_before_(env_.losses.sums), was_training_(env_.pass.training) {
     env_.pass.training = false;
-    env_.losses.loss = loss;
+    env_.losses.sums = loss;
     env_.losses.token_stats = stats;
     env_.losses.classes = model.shape.vocab;
   }
   ~ScoringEnv() {
     env_.pass.training = was_training_;
-    env_.losses.loss = loss_before_;
+    env_.losses.sums = loss_before_;
     env_.losses.token_stats = {};
     env_.losses.classes = 0;
   }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/grad_flow.h"
+#include "model/losses.h"
 #include "model/model_spec.h"
 #include "ops/elementwise.h"
 #include "parallel/attention_core.h"
@@ -22,20 +23,6 @@ struct Pass {
   bool training = true;           // dropout is drawn
   bool weights_constant = false;  // weights have long been written when a pass begins, and stay; no
                                   // backward pass follows
-};
-
-struct Losses {
-  double grad_scale = 1;     // of the loss: 1 / valid tokens of the whole batch
-  ConstTensor loss_scale{};  // f64 [1]; absent: 1
-  Tensor loss{};  // f64 [2]: the sum of weighted token losses, the sum of weights; added to
-  // [tokens] of the accumulation type, may be absent: the loss of each token, whatever its weight.
-  Tensor token_losses{};
-  // [tokens, ops::kSoftmaxStats] of the accumulation type, may be absent: of the logits of each
-  // token.
-  Tensor token_stats{};
-  // Ids that may follow a token; 0: all rows of the head, its padding too. REQUIRES: not in
-  // training, and every rank holds one of them.
-  int64_t classes = 0;
 };
 
 struct ModelEnv {

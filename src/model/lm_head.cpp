@@ -14,7 +14,8 @@ using ops::Transpose;
 }  // namespace
 
 LmHead::LmHead(ParamStore& params, const LmHeadSpec& spec)
-    : chunk_(spec.chunk),
+    : loss_(spec.loss),
+      chunk_(spec.chunk),
       classes_(spec.table.rows),
       smoothing_(spec.smoothing),
       z_loss_(spec.z_loss),
@@ -92,12 +93,11 @@ void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
             .classes = env.losses.classes > 0 ? env.losses.classes : classes_,
             .smoothing = env.pass.training ? smoothing_ : 0.0,
             .z_loss = env.pass.training ? z_loss_ : 0.0,
-            .grad_scale = env.losses.grad_scale,
-            .loss_scale = env.losses.loss_scale,
+            .grad_scale = env.losses.factor(loss_),
             .loss = loss,
             .dlogits = dx.present() ? chunk : Tensor{}},
            stats);
-    ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.losses.loss});
+    ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.losses.sum(loss_)});
     if (!dx.present()) continue;
     ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(partial, 0, begin, count)});
     // At once: deferred gradients would keep the logits of all chunks.

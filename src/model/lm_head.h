@@ -28,6 +28,7 @@ class LmHead {
   // The first rows of the matrix: those of ids that may follow.
   ConstTensor weight_in_use(const ModelEnv& env) const;
 
+  int loss_;  // in the list of the model
   int64_t chunk_, classes_;
   double smoothing_, z_loss_;
   Param& weight_;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/choices.h"
+#include "model/losses.h"
 #include "param/param_spec.h"
 
 namespace bev {
@@ -92,6 +93,7 @@ struct FinalNormSpec {
 
 struct LmHeadSpec {
   TableSpec table;
+  int loss = 0;  // index into ModelSpec::losses
   double smoothing = 0, z_loss = 0;
   int64_t chunk = 0;  // tokens whose logits exist at the same time
 };
@@ -118,6 +120,7 @@ struct RecomputeSpec {
 
 struct ModelSpec {
   std::vector<HiddenSpec> hidden{};
+  std::vector<LossSpec> losses{};
   std::vector<PartSpec> parts{};
   RecomputeSpec recompute{};
 };

@@ -49,7 +49,7 @@ void cross_entropy(Exec& ex, const CrossEntropy& c) {
   args.read("targets", c.targets, {shape[0]}, DType::i32);
   args.read("weight", c.weight, {shape[0]}, DType::f32);
   args.write("loss", c.loss, {shape[0]}, sums);
-  if (c.loss_scale.present()) args.read("loss_scale", c.loss_scale, {1}, DType::f64);
+  if (c.grad_scale.present()) args.read("grad_scale", c.grad_scale, {1}, DType::f64);
   // The loss comes from the statistics: where they are given, only the gradient needs the logits.
   if (!c.stats.present() || c.dlogits.present()) args.count_bytes(bytes_of(c.logits));
   if (c.dlogits.present()) args.write("dlogits", c.dlogits, shape, dtype);

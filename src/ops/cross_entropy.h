@@ -30,7 +30,7 @@ void merge_softmax_stats(Exec& ex, const MergeSoftmaxStats& m);
 // With lse = max + log(sum exp) and smoothing e over `classes`:
 //   loss = (1 - e) (lse - target) + e (lse - mean logit) + z_loss lse^2
 //   dlogit_c = w g [ p_c (1 + 2 z_loss lse) - (1 - e) [c = target] - e / classes ]
-// w = weight[r], g = grad_scale * loss_scale. A negative target gives loss 0 and gradient 0.
+// w = weight[r], g = grad_scale. A negative target gives loss 0 and gradient 0.
 struct CrossEntropy {
   ConstTensor logits;
   // Absent: all classes are in these rows, and the op finds the statistics itself.
@@ -40,8 +40,7 @@ struct CrossEntropy {
   int64_t column_begin = 0;
   int64_t classes = 0;  // of all ranks together
   double smoothing = 0, z_loss = 0;
-  double grad_scale = 1;
-  ConstTensor loss_scale{};  // f64 [1], may be absent: 1
+  ConstTensor grad_scale{};  // f64 [1], optional: 1
   Tensor loss;               // [rows] of the accumulation type, not weighted
   Tensor dlogits{};          // may be absent, may be logits itself
 };

@@ -32,10 +32,21 @@ DType check_update(const Operands& args, const Args& a) {
 
 }  // namespace
 
+void loss_factors(Exec& ex, const LossFactors& f) {
+  const Operands args(ex, "loss_factors");
+  args.rank("counts", f.counts, 1);
+  args.require(f.counts.shape[0] <= kMostLosses, "there are too many losses");
+  args.read("counts", f.counts, f.counts.shape, DType::f64);
+  if (f.loss_scale.present()) args.read("loss_scale", f.loss_scale, {1}, DType::f64);
+  args.write("out", f.out, f.counts.shape, DType::f64);
+  ex.device.ops().loss_factors(ex, f);
+}
+
 void decide_update(Exec& ex, const DecideUpdate& u) {
   const Operands args(ex, "decide_update");
   args.read("norm_squared", u.norm_squared, {1}, DType::f64);
-  args.read("loss", u.loss, {2}, DType::f64);
+  args.require(u.rule.losses <= kMostLosses, "there are too many losses");
+  args.read("loss", u.loss, {2 * u.rule.losses}, DType::f64);
   args.update("state", u.state, {kUpdateStates}, DType::f64);
   args.write("decision", u.decision, {kUpdateDecisions}, DType::f64);
   args.require(u.rule.max_norm >= 0, "max_norm is negative");

@@ -6,7 +6,17 @@
 
 namespace bev::ops {
 
-// decide_update() on the device.  norm_squared f64 [1]; loss f64 [2]: sum, weight; state
+// The factor of each loss in the gradient: weight * loss scale / count.  counts f64 [losses], a
+// count of 0 divides by 1; loss_scale f64 [1], optional: 1; out f64 [losses]
+struct LossFactors {
+  ConstTensor counts;
+  ConstTensor loss_scale{};
+  LossWeights weights{1};
+  Tensor out;
+};
+void loss_factors(Exec& ex, const LossFactors& f);
+
+// decide_update() on the device.  norm_squared f64 [1]; loss f64 [2 losses]: sum, count; state
 // f64 [kUpdateStates], updated; decision f64 [kUpdateDecisions], written
 struct DecideUpdate {
   ConstTensor norm_squared, loss;

@@ -3,10 +3,18 @@
 // all devices.
 #pragma once
 
+#include <array>
+
 #include "ops/loss_scale.h"
 #include "ops/lr_schedule.h"
 
 namespace bev {
+
+// Losses of a model at most.
+inline constexpr int kMostLosses = 8;
+
+// Factors of the losses in their weighted sum.
+using LossWeights = std::array<double, kMostLosses>;
 
 // Entries of the state, all f64.
 enum UpdateState : int {
@@ -62,9 +70,8 @@ struct SpikeRule {
 struct UpdateRule {
   double max_norm = 0;  // 0: no clipping
   int64_t samples = 0;  // of this step
-  // What the loss was divided by for the gradient, where the weight of all tokens was not known
-  // yet; the update makes up for it. 0: by that weight.
-  double divisor = 0;
+  int losses = 1;
+  LossWeights loss_weights{1};
   bool halts = false;  // a loss or norm that is not finite ends the run, unless the scale adapts
   SpikeRule loss_spike{}, norm_spike{};
   double window = 128;  // steps over which the weights of running values fade
@@ -112,14 +119,15 @@ BEV_HOST_DEVICE inline void update_running_stats(double value, double limit, dou
   *watched.before = value;
 }
 
-// norm_squared: of the gradient as it stands, multiplied by the loss scale. loss: of this step, the
-// sum of weighted token losses and the sum of weights.
+// norm_squared: of the gradient, which is multiplied by the loss scale. loss: for each loss
+// the sum of its values and their number. Guards check the weighted sum of the means.
 BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* loss,
                                           const UpdateRule& rule, double* state, double* decision) {
   const double scale = state[kLossScale];
-  const double share = rule.divisor > 0 ? rule.divisor / std::fmax(loss[1], 1.0) : 1;
-  const double norm = std::sqrt(norm_squared) / scale * share;
-  const double mean_loss = loss[0] / std::fmax(loss[1], 1.0);
+  const double norm = std::sqrt(norm_squared) / scale;
+  double mean_loss = 0;
+  for (int i = 0; i < rule.losses; ++i)
+    mean_loss += rule.loss_weights[i] * (loss[2 * i] / std::fmax(loss[2 * i + 1], 1.0));
   const bool finite_norm = norm - norm == 0, finite_loss = mean_loss - mean_loss == 0;
   const bool is_halted = state[kHalted] != 0;
 
@@ -142,7 +150,7 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
 
   const double clip = rule.max_norm > 0 ? std::fmin(1.0, rule.max_norm / (norm + 1e-6)) : 1;
   const auto position = static_cast<int64_t>(state[kScheduledSamples]);
-  decision[kFactor] = applied ? clip / scale * share : 0;
+  decision[kFactor] = applied ? clip / scale : 0;
   decision[kApplied] = applied ? 1 : 0;
   decision[kRate] = state[kLrScale] * learning_rate(rule.schedule, position);
   decision[kWeightDecay] = weight_decay(rule.schedule, position);

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "ops/elementwise.h"
+#include "ops/update.h"
 #include "pipeline/schedule.h"
 
 namespace bev {
@@ -34,7 +35,7 @@ Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
       feed_(device_, sizes.batch, static_cast<size_t>(slots_of(program_for(micros)))),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
-      loss_(device_, 2 * sizeof(double), "scalars"),
+      losses_(device_, 4 * model.spec.losses.size() * sizeof(double), "scalars"),
       graphs_(device_, kMostGraphs) {
   const Program& program = program_for(micros);
   slots_.reserve(static_cast<size_t>(slots_of(program)));
@@ -43,7 +44,12 @@ Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
     const int count = slots_of(program, static_cast<int>(chunk));
     for (int i = 0; i < count; ++i) slots_.push_back(make_slot(chunk, sizes));
   }
-  env_.losses.loss = tensor_over(loss_.data(), DType::f64, {2});
+  const auto count = static_cast<int64_t>(model.spec.losses.size());
+  const Tensor all = tensor_over(losses_.data(), DType::f64, {4 * count});
+  env_.losses.sums = slice(all, 0, 0, 2 * count);
+  loss_counts_ = slice(all, 0, 2 * count, count);
+  loss_factors_ = slice(all, 0, 3 * count, count);
+  env_.losses.factors = loss_factors_;
 }
 
 Executor::Slot Executor::make_slot(size_t chunk, const ArenaSizes& sizes) {
@@ -195,7 +201,7 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
 void Executor::run(const Program& program, std::span<const HostBatch> batches) {
   {
     Exec ex = exec();
-    ops::fill(ex, {.out = env_.losses.loss, .value = 0});
+    ops::fill(ex, {.out = env_.losses.sums, .value = 0});
   }
   try {
     for (const Instr& instr : program) execute(instr, batches);
@@ -219,7 +225,7 @@ bool Executor::can_capture(const Program& program) const {
 
 void Executor::run_with_graphs(const Program& program, std::span<const HostBatch> batches) {
   Exec ex = exec();
-  ops::fill(ex, {.out = env_.losses.loss, .value = 0});
+  ops::fill(ex, {.out = env_.losses.sums, .value = 0});
   for (size_t i = 0; i < program.size(); i += 3) {
     execute(program[i], batches);
     Slot& slot = slots_.front();
@@ -228,7 +234,6 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
                             .document_start = slot.micro.document_start.data,
                             .sequences = slot.micro.sequences,
                             .length = slot.micro.length,
-                            .grad_scale = env_.losses.grad_scale,
                             .is_first = is_first};
     const auto work = [&] {
       slot.keep.release(0);
@@ -242,9 +247,27 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
   }
 }
 
-void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
+// Each rank knows its own batches: the values of a loss are counted before the backward pass needs
+// their number.
+void Executor::count_losses(std::span<const HostBatch> batches) {
+  Exec ex = exec();
+  const std::vector<LossSpec>& losses = model_.spec.losses;
+  for (size_t i = 0; i < losses.size(); ++i) {
+    double count = 0;
+    for (const HostBatch& batch : batches) count += loss_count(losses[i].unit, batch);
+    ops::fill(ex, {.out = slice(loss_counts_, 0, static_cast<int64_t>(i), 1), .value = count});
+  }
+  Communicator& shards = model_.groups.over(shard_group(GridKind::Dense));
+  if (shards.size() > 1) shards.all_reduce(ex, loss_counts_);
+  ops::loss_factors(ex, {.counts = loss_counts_,
+                         .loss_scale = loss_scale_,
+                         .weights = loss_weights(losses),
+                         .out = loss_factors_});
+}
+
+void Executor::train(std::span<const HostBatch> batches) {
   env_.pass.training = true;
-  env_.losses.grad_scale = grad_scale;
+  count_losses(batches);
   env_.flow.begin_step(static_cast<int64_t>(batches.size()));
   const Programs& programs = programs_for(batches.size());
   if (can_capture(programs.train)) {
@@ -254,15 +277,15 @@ void Executor::train(std::span<const HostBatch> batches, double grad_scale) {
   }
 }
 
-LossSum Executor::evaluate(std::span<const HostBatch> batches) {
+LossSums Executor::evaluate(std::span<const HostBatch> batches) {
   env_.pass.training = false;
   run(programs_for(batches.size()).evaluate, batches);
-  double sums[2] = {0, 0};
+  LossSums sums{};
   Exec ex = exec();
   Communicator& all = model_.groups.over({Axis::Context, Axis::Data, Axis::Pipeline});
-  if (all.size() > 1) all.all_reduce(ex, env_.losses.loss);
-  device_.download(env_.losses.loss.data, sums, sizeof(sums));
-  return {.loss = sums[0], .weight = sums[1]};
+  if (all.size() > 1) all.all_reduce(ex, env_.losses.sums);
+  device_.download(env_.losses.sums.data, sums.data(), bytes_of(env_.losses.sums));
+  return sums;
 }
 
 void Executor::infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs) {

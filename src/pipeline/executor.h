@@ -23,7 +23,6 @@ struct MicroBatchKey {
   const std::byte* tokens;  // which of the memories for tokens
   const std::byte* document_start;
   int64_t sequences, length;
-  double grad_scale;
   bool is_first;  // of the step: gradients are begun instead of added to
 
   std::partial_ordering operator<=>(const MicroBatchKey&) const = default;
@@ -37,12 +36,6 @@ struct ArenaSizes {
   size_t scratch = 0, recompute = 0;
 };
 
-// What a run of a program summed up, over this rank's tokens.
-struct LossSum {
-  double loss = 0;    // of weighted token losses
-  double weight = 0;  // of weights
-};
-
 class Executor {
  public:
   // `micros`: how many micro-batches a step has at most. Fewer are possible: prepare() makes the
@@ -53,14 +46,17 @@ class Executor {
   // Builds and verifies the programs for steps of so many micro-batches.
   void prepare(int64_t micros) { programs_for(static_cast<size_t>(micros)); }
 
-  // Forward and backward of all micro-batches: parameter gradients are added to, loss() is summed.
+  // f64 [1]: multiplies all losses of train(). Absent: 1.
+  void set_loss_scale(ConstTensor scale) { loss_scale_ = scale; }
+  // Forward and backward of all micro-batches: accumulates parameter gradients and loss_sums().
+  // The shard group counts the values of each loss first, so that the gradient is that of the mean.
   // Returns when the work is issued; the batches may then change.
-  void train(std::span<const HostBatch> batches, double grad_scale);
-  // Of the tokens that this rank computed the loss of.
-  Tensor loss() const { return env_.losses.loss; }
-  // Forward only, without dropout, of this rank's micro-batches; the sum over all ranks. Waits for
+  void train(std::span<const HostBatch> batches);
+  // f64 [2 losses]: sum and count of the losses that this rank computed.
+  Tensor loss_sums() const { return env_.losses.sums; }
+  // Forward only, without dropout, of this rank's micro-batches; the sums over all ranks. Waits for
   // the result.
-  LossSum evaluate(std::span<const HostBatch> batches);
+  LossSums evaluate(std::span<const HostBatch> batches);
 
   // Inference of one batch into the caller's tensors. REQUIRES: the whole model is here.
   void infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs);
@@ -105,6 +101,7 @@ class Executor {
   // Whether the work of micro-batches may be captured: nobody else takes part in it, nobody
   // watches.
   bool can_capture(const Program& program) const;
+  void count_losses(std::span<const HostBatch> batches);
   void run_with_graphs(const Program& program, std::span<const HostBatch> batches);
   void run(const Program& program, std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
@@ -124,7 +121,9 @@ class Executor {
   std::vector<Slot> slots_;
   BatchUploader feed_;
   Arena scratch_, recompute_;
-  Buffer loss_;
+  Buffer losses_;  // sums and counts, then counts over the whole batch, then factors
+  Tensor loss_counts_, loss_factors_;
+  ConstTensor loss_scale_{};
   GraphCache<MicroBatchKey> graphs_;
   CostLog* cost_ = nullptr;
   Trace* trace_ = nullptr;

@@ -13,7 +13,8 @@ void LogInterval::add(const Progress& p) {
   tokens_per_second_ += p.tokens_per_second * p.seconds;
   if (p.result.applied) {
     ++applied_;
-    loss_ += p.result.loss;
+    size_t i = 0;
+    for (const LossMean& loss : p.result.losses) losses_[i++] += loss.value;
   } else {
     ++skipped_;
     nan_ += std::isfinite(p.result.loss) ? 0 : 1;
@@ -28,7 +29,11 @@ std::string LogInterval::take_line(const Progress& now, double flops_per_token, 
       "{:.1f} | learning rate: {:.3E} | global batch size: {:5d} |",
       now.iteration, now.iterations, now.samples, 1e3 * seconds_ / count, now.result.next_lr,
       now.batch);
-  if (applied_ > 0) line += format(" lm loss: {:.6E} |", loss_ / static_cast<double>(applied_));
+  if (applied_ > 0) {
+    size_t i = 0;
+    for (const LossMean& loss : now.result.losses)
+      line += format(" {} loss: {:.6E} |", loss.name, losses_[i++] / static_cast<double>(applied_));
+  }
   line += format(" loss scale: {:.1f} |", now.result.loss_scale);
   if (std::isfinite(now.result.grad_norm))
     line += format(" grad norm: {:.3f} |", now.result.grad_norm);
@@ -49,9 +54,10 @@ std::string validation_block(const Validation& v) {
   constexpr double kMostNats = 20;
   std::string where = format("iteration {}", v.iteration);
   if (v.at_end) where += format(" on {} set", v.split);
-  const std::string line =
-      format(" validation loss at {} | lm loss value: {:.6E} | lm loss PPL: {:.6E} | ", where,
-             v.loss, std::exp(std::min(kMostNats, v.loss)));
+  std::string line = format(" validation loss at {} | ", where);
+  for (const LossMean& loss : v.losses)
+    line += format("{0} loss value: {1:.6E} | {0} loss PPL: {2:.6E} | ", loss.name, loss.value,
+                   std::exp(std::min(kMostNats, loss.value)));
   const std::string rule(line.size() + 1, '-');
   return format("{}\n{}\n{}", rule, line, rule);
 }

@@ -22,7 +22,8 @@ class LogInterval {
 
  private:
   int64_t iterations_ = 0, applied_ = 0, skipped_ = 0, nan_ = 0;
-  double loss_ = 0, seconds_ = 0, tokens_per_second_ = 0;
+  std::array<double, kMostLosses> losses_{};  // sums over applied updates
+  double seconds_ = 0, tokens_per_second_ = 0;
 };
 
 // Two rules of dashes around " validation loss at iteration 5 | lm loss value: ... | lm loss PPL:

@@ -11,6 +11,7 @@
 
 #include "base/check.h"
 #include "base/file.h"
+#include "base/format.h"
 #include "base/json.h"
 
 namespace bev {
@@ -19,6 +20,11 @@ namespace {
 
 // JSON has no word for them.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+// {"lm_loss": 2.5}
+void add_losses(Json& line, const LossMeans& losses) {
+  for (const LossMean& loss : losses) line[format("{}_loss", loss.name)] = number(loss.value);
+}
 
 // What happened to a run did happen, whatever is done again.
 bool is_kept(const Json& json) {
@@ -71,27 +77,25 @@ void MetricsWriter::start(int64_t parameters, int64_t iterations) {
 }
 
 void MetricsWriter::add(const Progress& p) {
-  write_line(Json{{"event", "iteration"},
-                  {"iteration", p.iteration},
-                  {"consumed_samples", p.samples},
-                  {"global_batch", p.batch},
-                  {"lm_loss", number(p.result.loss)},
-                  {"grad_norm", number(p.result.grad_norm)},
-                  {"learning_rate", number(p.result.lr)},
-                  {"loss_scale", number(p.result.loss_scale)},
-                  {"applied", p.result.applied},
-                  {"seconds", number(p.seconds)},
-                  {"tokens_per_second", number(p.tokens_per_second)}}
-                 .dump());
+  Json line{{"event", "iteration"},
+            {"iteration", p.iteration},
+            {"consumed_samples", p.samples},
+            {"global_batch", p.batch}};
+  add_losses(line, p.result.losses);
+  line.update({{"grad_norm", number(p.result.grad_norm)},
+               {"learning_rate", number(p.result.lr)},
+               {"loss_scale", number(p.result.loss_scale)},
+               {"applied", p.result.applied},
+               {"seconds", number(p.seconds)},
+               {"tokens_per_second", number(p.tokens_per_second)}});
+  write_line(line.dump());
 }
 
 void MetricsWriter::add(const Validation& v) {
-  write_line(Json{{"event", v.split},
-                  {"iteration", v.iteration},
-                  {"samples", v.samples},
-                  {"lm_loss", number(v.loss)},
-                  {"seconds", number(v.seconds)}}
-                 .dump());
+  Json line{{"event", v.split}, {"iteration", v.iteration}, {"samples", v.samples}};
+  add_losses(line, v.losses);
+  line["seconds"] = number(v.seconds);
+  write_line(line.dump());
 }
 
 void MetricsWriter::add(std::string_view event, int64_t iteration, const std::string& text) {

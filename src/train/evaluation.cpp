@@ -13,13 +13,13 @@ Evaluation::Evaluation(Executor& executor, const BatchShape& shape, bool packed,
   for (HostBatch& batch : batches_) batch.resize(shape.micro_batch, shape.sequence, packed);
 }
 
-LossSum Evaluation::run(const Dataset& samples, int64_t first, int64_t count) {
+LossSums Evaluation::run(const Dataset& samples, int64_t first, int64_t count) {
   return *run_while([] { return true; }, samples, first, count);
 }
 
-std::optional<LossSum> Evaluation::run_while(FunctionRef<bool()> goes_on, const Dataset& samples,
-                                             int64_t first, int64_t count) {
-  LossSum total;
+std::optional<LossSums> Evaluation::run_while(FunctionRef<bool()> goes_on, const Dataset& samples,
+                                              int64_t first, int64_t count) {
+  LossSums total{};
   const int64_t begin = first, end = first + count;
   while (first < end) {
     if (first > begin && !goes_on()) return std::nullopt;
@@ -33,9 +33,11 @@ std::optional<LossSum> Evaluation::run_while(FunctionRef<bool()> goes_on, const 
       }
       first += shares_ * batch.sequences;
     }
-    const LossSum sum = executor_.evaluate(batches_);
-    total.loss += sum.loss;
-    total.weight += sum.weight;
+    const LossSums sums = executor_.evaluate(batches_);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      total[i].sum += sums[i].sum;
+      total[i].count += sums[i].count;
+    }
   }
   return total;
 }

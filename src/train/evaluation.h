@@ -20,11 +20,11 @@ class Evaluation {
 
   // Samples [first, first + count): what does not fill the last micro-batch is left out of the
   // sums. All ranks together; each gets the whole sums.
-  LossSum run(const Dataset& samples, int64_t first, int64_t count);
+  LossSums run(const Dataset& samples, int64_t first, int64_t count);
   // The same; nothing when `goes_on`, which is asked before every step's worth of micro-batches but
   // the first, says no.
-  std::optional<LossSum> run_while(FunctionRef<bool()> goes_on, const Dataset& samples,
-                                   int64_t first, int64_t count);
+  std::optional<LossSums> run_while(FunctionRef<bool()> goes_on, const Dataset& samples,
+                                    int64_t first, int64_t count);
 
  private:
   Executor& executor_;

@@ -210,8 +210,7 @@ std::string StepDiagnosis::worst_samples(const SubmittedStep& step, const Sample
                         groups.layout().data);
   const StepSamples samples(*samples_, step.begin.position, skipped);
   const auto mean_loss = [&](int64_t first, int64_t count) {
-    const LossSum sum = evaluation.run(samples, first, count);
-    return sum.loss / std::max(sum.weight, 1.0);
+    return total_loss(state_.spec.losses, evaluation.run(samples, first, count));
   };
   // Evaluating every sample of a large batch would take longer than the step: bisect first, towards
   // the half with the larger loss.

@@ -56,7 +56,9 @@ StepRunner::StepRunner(TrainingState& assembly, const LrSchedule& schedule)
   norm_squared_ = at(0, 1);
   state_ = at(1, kUpdateStates);
   decision_ = at(1 + kUpdateStates, kUpdateDecisions);
-  assembly_.env.losses.loss_scale = slice(state_, 0, kLossScale, 1);
+  rule_.losses = static_cast<int>(assembly.spec.losses.size());
+  rule_.loss_weights = loss_weights(assembly.spec.losses);
+  assembly_.executor.set_loss_scale(slice(state_, 0, kLossScale, 1));
   if (assembly_.device.kind() == DeviceKind::Null) return;
   if (assembly_.groups.world().size() > 1) {
     waits_.emplace(assembly_.device);
@@ -90,11 +92,9 @@ void StepRunner::set_lr_scale(double factor) {
 
 void StepRunner::recompute(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
-  double tokens = 0;
-  for (const HostBatch& batch : batches) tokens += static_cast<double>(batch.tokens_count());
   Exec ex = assembly_.executor.exec();
   assembly_.reducer.begin_step(ex);
-  assembly_.executor.train(batches, 1.0 / tokens);
+  assembly_.executor.train(batches);
   assembly_.reducer.reduce(ex);
   assembly_.param_gather.invalidate(ex);
   ex.stream.synchronize();
@@ -109,12 +109,10 @@ void StepRunner::autotune(std::span<const HostBatch> batches) {
   if (!assembly_.device.is_asynchronous()) return;
   // The second one adds where the first overwrites.
   const auto some = batches.first(std::min<size_t>(2, batches.size()));
-  double tokens = 0;
-  for (const HostBatch& batch : some) tokens += static_cast<double>(batch.tokens_count());
   AutotuneScope autotune(assembly_.device);
   Exec ex = assembly_.executor.exec();
   assembly_.reducer.begin_step(ex);
-  assembly_.executor.train(some, 1.0 / tokens);
+  assembly_.executor.train(some);
   ex.stream.synchronize();
   autotune.finish();
 }
@@ -123,21 +121,17 @@ void StepRunner::submit(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() < kMostInFlight, Internal, "{} steps are in flight", in_flight());
   UpdateRule rule = rule_;
   const int sharing = assembly_.groups.layout().data;
-  for (const HostBatch& batch : batches) {
-    rule.divisor += static_cast<double>(batch.tokens_count() * sharing);
-    rule.samples += batch.sequences * sharing;
-  }
+  for (const HostBatch& batch : batches) rule.samples += batch.sequences * sharing;
   Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   if (waits_) waits_->next_step();
   Exec ex = assembly_.executor.exec();
   ticket.begun = TimerEvent(assembly_.device, ex.stream);
   assembly_.reducer.begin_step(ex);
-  // How many tokens of other ranks count is not known yet: the update makes up for it.
-  assembly_.executor.train(batches, 1.0 / rule.divisor);
+  assembly_.executor.train(batches);
   const bool is_timed = assembly_.config.log.timing > 0;
   if (is_timed) ticket.trained = TimerEvent(assembly_.device, ex.stream);
 
-  const Tensor loss = assembly_.executor.loss();
+  const Tensor loss = assembly_.executor.loss_sums();
   Communicator& all = assembly_.groups.over({Axis::Context, Axis::Data, Axis::Pipeline});
   if (all.size() > 1) all.all_reduce(ex, loss);
   assembly_.reducer.reduce(ex);
@@ -154,11 +148,11 @@ void StepRunner::submit(std::span<const HostBatch> batches) {
   ticket.samples = rule.samples;
   if (reports_.data() != nullptr) {
     Report* to = report(submitted_);
-    const auto back = [&](const ConstTensor& from, double* host) {
-      assembly_.device.download_on(ex.stream, from.data, reinterpret_cast<std::byte*>(host),
+    const auto back = [&](const ConstTensor& from, void* host) {
+      assembly_.device.download_on(ex.stream, from.data, static_cast<std::byte*>(host),
                                    bytes_of(from));
     };
-    back(loss, to->loss);
+    back(loss, to->losses.data());
     back(decision_, to->decision);
     ticket.done = TimerEvent(assembly_.device, ex.stream);
   }
@@ -186,7 +180,9 @@ StepResult StepRunner::collect() {
     ++applied_steps_;
     scheduled_samples_ += ticket.samples;
   }
-  return {.loss = r.loss[0] / std::max(r.loss[1], 1.0),
+  const std::vector<LossSpec>& losses = assembly_.spec.losses;
+  return {.loss = total_loss(losses, r.losses),
+          .losses = LossMeans(losses, r.losses),
           .grad_norm = r.decision[kNorm],
           .lr = r.decision[kRate],
           .next_lr = r.decision[kNextRate],

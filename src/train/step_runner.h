@@ -20,7 +20,8 @@ struct StepTimes {
 };
 
 struct StepResult {
-  double loss = 0;        // mean over the valid tokens of the batch
+  double loss = 0;  // weighted sum of the means
+  LossMeans losses{};
   double grad_norm = 0;   // before clipping
   double lr = 0;          // this update's
   double next_lr = 0;     // the next one's
@@ -87,7 +88,7 @@ class StepRunner {
  private:
   // What comes back from the device.
   struct Report {
-    double loss[2];  // the sum of weighted token losses, the sum of weights
+    LossSums losses;
     double decision[kUpdateDecisions];
   };
   struct Ticket {

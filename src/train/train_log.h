@@ -26,7 +26,8 @@ struct Validation {
   std::string_view split;  // "validation" or "test"
   bool at_end = false;
   int64_t samples = 0;
-  double loss = 0;  // mean over tokens
+  double loss = 0;  // weighted sum of the means
+  LossMeans losses{};
   double seconds = 0;
 };
 

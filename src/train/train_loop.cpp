@@ -379,13 +379,15 @@ std::optional<double> TrainLoop::evaluate(const HeldSamples& held, std::string_v
     const RunRequests requests = poll_requests();
     return all_reduce_max(requests.signal != 0 || requests.stop ? 1 : 0) == 0;
   };
-  const auto sum = evaluation_.run_while(continues, *held.samples, first, samples);
-  if (!sum) return std::nullopt;
+  const auto sums = evaluation_.run_while(continues, *held.samples, first, samples);
+  if (!sums) return std::nullopt;
+  const std::vector<LossSpec>& losses = state_.spec.losses;
   const Validation validation{.iteration = iteration,
                               .split = split,
                               .at_end = at_end,
                               .samples = samples,
-                              .loss = sum->loss / std::max(sum->weight, 1.0),
+                              .loss = total_loss(losses, *sums),
+                              .losses = LossMeans(losses, *sums),
                               .seconds = seconds_now() - begin};
   log_.validation(validation);
   return validation.loss;

@@ -134,11 +134,9 @@ std::vector<NamedValues> ModelRun::named(Tensor Param::* tensor) {
 }
 
 std::vector<NamedValues> ModelRun::gradients(const std::vector<HostBatch>& batches) {
-  double valid = 0;
-  for (const HostBatch& batch : batches) valid += batch.valid_tokens();
   Exec ex = assembly_.executor.exec();
   assembly_.grads.begin_step(ex);
-  assembly_.executor.train(batches, 1.0 / valid);
+  assembly_.executor.train(batches);
   std::vector<NamedValues> all = named(&Param::grad);
   if (config_.loss.scale > 0) {
     for (NamedValues& gradient : all) {
@@ -151,8 +149,7 @@ std::vector<NamedValues> ModelRun::gradients(const std::vector<HostBatch>& batch
 std::vector<NamedValues> ModelRun::weights() { return named(&Param::value); }
 
 double ModelRun::mean_loss(const std::vector<HostBatch>& batches) {
-  const LossSum sum = assembly_.executor.evaluate(batches);
-  return sum.loss / sum.weight;
+  return assembly_.executor.evaluate(batches).front().mean();
 }
 
 double ModelRun::clip_coefficient(double grad_norm) {

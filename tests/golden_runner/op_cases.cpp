@@ -290,6 +290,7 @@ void cross_entropy_case(OpCase& c, const CrossEntropyCase& p) {
   const Tensor weight = c.put(weights, {rows}, DType::f32);
   const Tensor stats = c.make({rows, ops::kSoftmaxStats}, c.sums());
   const Tensor loss = c.make({rows}, c.sums()), dlogits = c.make(shape, c.dtype());
+  const Tensor grad_scale = c.put({p.per_token ? 1.0 : 1.0 / total}, {1}, DType::f64);
   ops::softmax_stats(c.exec(), {.logits = logits, .targets = targets, .stats = stats});
   ops::cross_entropy(c.exec(), {.logits = logits,
                                 .stats = stats,
@@ -297,7 +298,7 @@ void cross_entropy_case(OpCase& c, const CrossEntropyCase& p) {
                                 .weight = weight,
                                 .classes = classes,
                                 .smoothing = smoothing,
-                                .grad_scale = p.per_token ? 1.0 : 1.0 / total,
+                                .grad_scale = grad_scale,
                                 .loss = loss,
                                 .dlogits = dlogits});
   if (p.per_token) {

@@ -92,9 +92,8 @@ struct Loss : LossCase {
     args.classes = classes;
     args.smoothing = smoothing;
     args.z_loss = z_loss;
-    args.grad_scale = 0.25;
-    const std::vector<double> loss_scale{8};
-    if (scaled) args.loss_scale = run.given({1}, loss_scale, Element::F64);
+    const std::vector<double> grad_scale{2};
+    if (scaled) args.grad_scale = run.given({1}, grad_scale, Element::F64);
     args.loss = run.output("loss", {rows}, Element::Sum, {.ops = 2});
     if (gradient == Gradient::OverLogits) {
       args.dlogits = run.updated("logits", shape, Element::Value, kLogits);
@@ -346,6 +345,7 @@ TEST(CrossEntropy, GradientsMatchDifferences) {
       const ConstTensor targets = c.targets(run), weight = run.input("weight", {9}, Element::F32);
       const std::vector<double> weights = run.read(weight);
       const Tensor stats = run.blank({9, kSoftmaxStats}), loss = run.blank({9});
+      const ConstTensor half = run.given({1}, std::vector<double>{0.5}, Element::F64);
       const auto evaluate = [&](const Tensor& dlogits) {
         ops::softmax_stats(run.ex(), {.logits = logits, .targets = targets, .stats = stats});
         ops::cross_entropy(run.ex(), {.logits = logits,
@@ -355,7 +355,7 @@ TEST(CrossEntropy, GradientsMatchDifferences) {
                                       .classes = 6,
                                       .smoothing = smoothing,
                                       .z_loss = z_loss,
-                                      .grad_scale = 0.5,
+                                      .grad_scale = half,
                                       .loss = loss,
                                       .dlogits = dlogits});
         const std::vector<double> losses = run.read(loss);

@@ -157,9 +157,9 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::embedding_backward(ex, {x, i32, 0, make({9, 6}, DType::f64)}); });
   refuses([&] { ops::softmax_stats(ex, {x, i32, 0, make({4, 3}, kF32)}); });
   refuses([&] {
-    ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, 1, {}, stat});  // 7 of 6
+    ops::cross_entropy(ex, {x, make({4, 4}, kF32), i32, stat, 1, 6, 0, 0, {}, stat});  // 7 of 6
   });
-  refuses([&] { ops::cross_entropy(ex, {x, {}, i32, stat, 0, 7, 0, 0, 1, {}, stat}); });  // 6 of 7
+  refuses([&] { ops::cross_entropy(ex, {x, {}, i32, stat, 0, 7, 0, 0, {}, stat}); });  // 6 of 7
   refuses([&] { ops::copy(ex, {x, bad}); });
   refuses([&] { ops::copy(ex, {i32, stat}); });
   refuses([&] { ops::fill(ex, {Tensor{}, 0}); });
@@ -198,6 +198,8 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   EXPECT_NE(chooses([](ops::SampleTokens& c) { c.seen = make({4, 2}, DType::i32); }), "");
   const Tensor state = make({kUpdateStates}, DType::f64);
   const Tensor decision = make({kUpdateDecisions}, DType::f64);
+  refuses([&] { ops::loss_factors(ex, {pair, pair, {}, pair}); });
+  refuses([&] { ops::loss_factors(ex, {pair, f64, {}, f64}); });
   refuses([&] { ops::decide_update(ex, {f64, pair, {}, state, pair}); });
   refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, make({4}, DType::f64), decision}); });
   refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, stat, pair}); });
@@ -319,7 +321,7 @@ TEST_F(Front, CountsTheLoss) {
   constexpr double kRows = 3 * 4 * 4, kLogits = 2 * 24, kStats = 4 * 16;
   const auto expect = [&](double bytes, const Tensor& given, const Tensor& dlogits) {
     expect_cost(0, bytes, [&] {
-      ops::cross_entropy(ex, {x, given, i32, stat, 0, 6, 0, 0, 1, {}, stat, dlogits});
+      ops::cross_entropy(ex, {x, given, i32, stat, 0, 6, 0, 0, {}, stat, dlogits});
     });
   };
   expect(kRows + 2 * kLogits, {}, x);
@@ -369,8 +371,8 @@ TEST_F(Front, DoesNotAllocate) {
   ops::embedding(ex, {x, i32, 0, true, x});
   ops::embedding_backward(ex, {x, i32, 0, make({9, 6}, kF32)});
   ops::softmax_stats(ex, {x, i32, 0, stats});
-  ops::cross_entropy(ex, {x, stats, i32, stat, 0, 6, 0, 0, 1, f64, stat, x});
-  ops::cross_entropy(ex, {x, {}, i32, stat, 0, 6, 0, 0, 1, f64, stat, x});
+  ops::cross_entropy(ex, {x, stats, i32, stat, 0, 6, 0, 0, f64, stat, x});
+  ops::cross_entropy(ex, {x, {}, i32, stat, 0, 6, 0, 0, f64, stat, x});
   ops::copy(ex, {x, x});
   ops::fill(ex, {x, 1});
   ops::squared_norm(ex, {x, f64});
@@ -379,6 +381,7 @@ TEST_F(Front, DoesNotAllocate) {
   ops::kv_cache_write(ex, {kv, kv, i32, cache, cache});
   ops::decode_attention(ex, {q, kv, kv, i32, pages, 4, 1, 0, cache, cache, q});
   ops::sample_tokens(ex, {x, 6, options, draws, seen, i32, stat});
+  ops::loss_factors(ex, {pair, f64, {}, pair});
   ops::decide_update(ex, {f64, pair, {}, state, decision});
   ops::adamw(ex, {flat, stat, stat, stat, stat, decision});
   ops::sgd(ex, {flat, stat, stat, stat, decision});

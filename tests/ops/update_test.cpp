@@ -197,6 +197,43 @@ TEST(Update, SgdFollowsItsDefinition) {
   }
 }
 
+// Fails if a weight, the loss scale or a count is left out, or an empty loss divides by zero.
+struct Factors {
+  int64_t losses;
+  bool scaled;
+
+  std::string name() const { return label("losses={} scaled={}", losses, scaled); }
+  void operator()(Trial& run) const {
+    const std::vector<double> counts{3, 0, 1e6, 7, 1, 2, 5, 11}, scale{4096};
+    ops::LossFactors args;
+    args.counts = run.given({losses}, std::vector<double>(counts.begin(), counts.begin() + losses),
+                            Element::F64);
+    if (scaled) args.loss_scale = run.given({1}, scale, Element::F64);
+    for (size_t i = 0; i < args.weights.size(); ++i) args.weights[i] = 0.5 + static_cast<double>(i);
+    args.out = run.blank({losses}, Element::F64);
+    ops::loss_factors(run.ex(), args);
+    const std::vector<double> out = run.read(args.out);
+    for (size_t i = 0; i < out.size(); ++i)
+      EXPECT_DOUBLE_EQ(out[i], args.weights[i] * (scaled ? 4096 : 1) / std::max(counts[i], 1.0));
+  }
+};
+
+void expect_factors(DeviceKind kind) {
+  const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
+  for (const int64_t losses : {1, 2, 8})
+    for (const bool scaled : {false, true}) {
+      Trial run({.kind = kind, .storage = dtype, .exact_in = dtype});
+      Factors{losses, scaled}(run);
+    }
+}
+
+TEST(LossFactors, Reference) { expect_factors(DeviceKind::Reference); }
+TEST(LossFactors, Cpu) { expect_factors(DeviceKind::Cpu); }
+TEST(LossFactors, Cuda) {
+  if (no_gpu()) return;
+  expect_factors(DeviceKind::Cuda);
+}
+
 struct Outcome {
   std::vector<double> state, decision;
 };

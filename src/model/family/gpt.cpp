@@ -125,7 +125,9 @@ std::optional<RopeSpec> rope_spec(const Config& config) {
 
 ModelSpec gpt_spec(const Config& c) {
   const ModelShape m = resolve_model(c);
-  ModelSpec spec{.hidden = {{"hidden", m.width}}, .recompute = recompute_spec(c.recompute)};
+  ModelSpec spec{.hidden = {{"hidden", m.width}},
+                 .losses = {{"lm"}},
+                 .recompute = recompute_spec(c.recompute)};
   const TableSpec tokens = table_spec(c, kTokenTable, m.padded_vocab, m.width, Role::TokenTable);
 
   EmbeddingSpec embedding{

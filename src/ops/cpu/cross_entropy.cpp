@@ -50,9 +50,9 @@ void write_gradient(const ops::CrossEntropy& c, const T* logits, T* dlogits, int
     return;
   }
   const auto weight = static_cast<double>(reinterpret_cast<const float*>(c.weight.data)[row]);
-  const double loss_scale =
-      c.loss_scale.present() ? *reinterpret_cast<const double*>(c.loss_scale.data) : 1;
-  const double scale = weight * c.grad_scale * loss_scale;
+  const double grad_scale =
+      c.grad_scale.present() ? *reinterpret_cast<const double*>(c.grad_scale.data) : 1;
+  const double scale = weight * grad_scale;
   const double factor = scale * (1 + 2 * c.z_loss * lse);
   const double offset = scale * c.smoothing / static_cast<double>(c.classes);
   const int64_t column = target_column(target, c.column_begin, columns);

@@ -1,5 +1,6 @@
 #include "ops/update.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/check.h"
@@ -19,6 +20,14 @@ T* from(const View& t, int64_t begin) {
 }
 
 }  // namespace
+
+void loss_factors(Exec&, const ops::LossFactors& f) {
+  const double* scale = from<const double>(f.loss_scale, 0);
+  const auto* counts = from<const double>(f.counts, 0);
+  auto* out = from<double>(f.out, 0);
+  for (size_t i = 0; i < static_cast<size_t>(f.counts.shape[0]); ++i)
+    out[i] = f.weights[i] * (scale != nullptr ? *scale : 1) / std::max(counts[i], 1.0);
+}
 
 void decide_update(Exec&, const ops::DecideUpdate& u) {
   bev::decide_update(*reinterpret_cast<const double*>(u.norm_squared.data),

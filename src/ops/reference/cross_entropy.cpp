@@ -82,9 +82,8 @@ void cross_entropy(Exec&, const ops::CrossEntropy& e) {
                         e.smoothing * (lse - mean_logit) + e.z_loss * lse * lse;
     at(e.loss, r) = counts ? loss : 0;
     if (!e.dlogits.present()) continue;
-    const double loss_scale = e.loss_scale.present() ? at(e.loss_scale, int64_t{0}) : 1;
-    const double scale =
-        e.grad_scale * loss_scale * static_cast<double>(element<float>(e.weight, r));
+    const double grad_scale = e.grad_scale.present() ? at(e.grad_scale, int64_t{0}) : 1;
+    const double scale = grad_scale * static_cast<double>(element<float>(e.weight, r));
     for (int64_t c = 0; c < e.logits.shape[1]; ++c) {
       const double p = std::exp(at(e.logits, r, c) - lse);
       const double hit = e.column_begin + c == target ? 1 : 0;

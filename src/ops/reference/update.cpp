@@ -1,5 +1,6 @@
 #include "ops/update.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "ops/op_table.h"
@@ -14,6 +15,12 @@ double decided(const ConstTensor& decision, UpdateDecision which) {
 }
 
 }  // namespace
+
+void loss_factors(Exec&, const ops::LossFactors& f) {
+  const double scale = f.loss_scale.present() ? at(f.loss_scale, int64_t{0}) : 1;
+  for (int64_t i = 0; i < f.counts.shape[0]; ++i)
+    at(f.out, i) = f.weights[static_cast<size_t>(i)] * scale / std::max(at(f.counts, i), 1.0);
+}
 
 void decide_update(Exec&, const ops::DecideUpdate& u) {
   bev::decide_update(at(u.norm_squared, int64_t{0}), reinterpret_cast<const double*>(u.loss.data),

@@ -59,10 +59,11 @@ void TensorBoardWriter::add(const Progress& p) {
   skipped_ += p.result.applied ? 0 : 1;
   if (p.iteration % interval_ == 0) {
     std::vector<ScalarPoint> points{{"learning-rate", p.result.next_lr},
-                                    {"batch-size", static_cast<double>(p.batch)},
-                                    {"lm loss", p.result.loss},
-                                    {"loss-scale", p.result.loss_scale},
-                                    {"world-size", static_cast<double>(world_size_)}};
+                                    {"batch-size", static_cast<double>(p.batch)}};
+    for (const LossMean& loss : p.result.losses)
+      points.push_back({format("{} loss", loss.name), loss.value});
+    points.push_back({"loss-scale", p.result.loss_scale});
+    points.push_back({"world-size", static_cast<double>(world_size_)});
     if (std::isfinite(p.result.grad_norm)) points.push_back({"grad-norm", p.result.grad_norm});
     add_on_both(p.iteration, p.samples, points);
     add_points(p.iteration, {{{"iteration-time", p.seconds},
@@ -75,9 +76,12 @@ void TensorBoardWriter::add(const Progress& p) {
 void TensorBoardWriter::add(const Validation& v) {
   // Beyond this the perplexity says nothing.
   constexpr double kMostNats = 20;
-  const std::string tag = format("lm loss {}", v.split);
-  const ScalarPoint points[] = {{tag, v.loss},
-                                {tag + " ppl", std::exp(std::min(v.loss, kMostNats))}};
+  std::vector<ScalarPoint> points;
+  for (const LossMean& loss : v.losses) {
+    const std::string tag = format("{} loss {}", loss.name, v.split);
+    points.push_back({tag, loss.value});
+    points.push_back({tag + " ppl", std::exp(std::min(loss.value, kMostNats))});
+  }
   add_on_both(v.iteration, samples_, points);
   flush_if_due();
 }

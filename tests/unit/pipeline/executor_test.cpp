@@ -97,7 +97,7 @@ TEST_P(ExecutorSends, StayUntilTheyAreAwaited) {
     DataLoader loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
                       DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
     const auto batches = loader.next();
-    assembly.executor.train(batches, 1);
+    assembly.executor.train(batches);
     EXPECT_GE(log.all.size(), 8U);
     assembly.executor.evaluate(batches);
     for (size_t i = 0; i < log.all.size(); ++i) EXPECT_TRUE(log.all[i].awaited) << i + 1;

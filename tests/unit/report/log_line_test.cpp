@@ -13,6 +13,7 @@ Progress progress(int64_t iteration, double loss, double seconds = 0.5, bool app
           .samples = 8 * iteration,
           .batch = 8,
           .result = {.loss = loss,
+                     .losses = {{"lm", loss}},
                      .grad_norm = 1.25,
                      .lr = 1e-4,
                      .next_lr = 6e-5 * 50 / 183105,
@@ -79,7 +80,7 @@ TEST(LogLine, FractionOfPeak) {
 }
 
 TEST(LogLine, Validation) {
-  Validation v{.iteration = 5, .split = "validation", .loss = 2.0};
+  Validation v{.iteration = 5, .split = "validation", .loss = 2.0, .losses = {{"lm", 2.0}}};
   const std::string line =
       " validation loss at iteration 5 | lm loss value: 2.000000E+00 | lm loss PPL: 7.389056E+00 "
       "| ";
@@ -88,9 +89,26 @@ TEST(LogLine, Validation) {
   v.at_end = true;
   EXPECT_NE(validation_block(v).find("iteration 5 on validation set |"), std::string::npos);
   v.split = "test";
-  v.loss = 50;
+  v.losses = {{"lm", 50}};
   EXPECT_NE(validation_block(v).find("iteration 5 on test set |"), std::string::npos);
   EXPECT_NE(validation_block(v).find("PPL: 4.851652E+08"), std::string::npos);  // e^20
+}
+
+// Fails if a line shows the first loss only, or adds up different losses.
+TEST(LogLine, EveryLossHasItsName) {
+  LogInterval interval;
+  Progress p = progress(4, 3.0);
+  p.result.losses = {{"lm", 3.0}, {"sop", 0.5}};
+  interval.add(p);
+  p.result.losses = {{"lm", 2.0}, {"sop", 0.25}};
+  interval.add(p);
+  const std::string line = interval.take_line(p, 10, 0);
+  EXPECT_NE(line.find(" lm loss: 2.500000E+00 | sop loss: 3.750000E-01 |"), std::string::npos)
+      << line;
+  const Validation v{.iteration = 5, .split = "validation", .losses = {{"lm", 2.0}, {"sop", 0.5}}};
+  EXPECT_NE(validation_block(v).find("lm loss PPL: 7.389056E+00 | sop loss value: 5.000000E-01 |"),
+            std::string::npos)
+      << validation_block(v);
 }
 
 TEST(LiveLine, FitsTheTerminal) {

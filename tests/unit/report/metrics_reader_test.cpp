@@ -36,17 +36,24 @@ TEST(MetricsFile, ReadsWhatTheLogWrites) {
   {
     MetricsWriter log(dir / "m.jsonl");
     log.start(1000, 3);
-    log.add(Progress{
-        .iteration = 1,
-        .iterations = 3,
-        .samples = 8,
-        .batch = 8,
-        .result = {.loss = 2.5, .grad_norm = 0.5, .lr = 1e-3, .loss_scale = 4, .applied = true},
-        .seconds = 0.25,
-        .tokens_per_second = 512});
-    log.add(Progress{.iteration = 2, .result = {.loss = NAN, .applied = false}});
-    log.add(Validation{.iteration = 2, .split = "validation", .samples = 5, .loss = 3.5});
-    log.add(Validation{.iteration = 2, .split = "test", .samples = 6, .loss = 3.25});
+    log.add(Progress{.iteration = 1,
+                     .iterations = 3,
+                     .samples = 8,
+                     .batch = 8,
+                     .result = {.loss = 2.5,
+                                .losses = {{"lm", 2.5}},
+                                .grad_norm = 0.5,
+                                .lr = 1e-3,
+                                .loss_scale = 4,
+                                .applied = true},
+                     .seconds = 0.25,
+                     .tokens_per_second = 512});
+    log.add(Progress{.iteration = 2,
+                     .result = {.loss = NAN, .losses = {{"lm", NAN}}, .applied = false}});
+    log.add(Validation{
+        .iteration = 2, .split = "validation", .samples = 5, .loss = 3.5, .losses = {{"lm", 3.5}}});
+    log.add(Validation{
+        .iteration = 2, .split = "test", .samples = 6, .loss = 3.25, .losses = {{"lm", 3.25}}});
   }
   const RunMetrics metrics = read_metrics(dir / "m.jsonl");
   ASSERT_EQ(metrics.starts.size(), 1u);

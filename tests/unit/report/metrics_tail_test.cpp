@@ -22,14 +22,15 @@ TEST(MetricsTail, OfWhatARunWrites) {
   {
     MetricsWriter log(dir / "m");
     log.start(1000, 50);
-    log.add(Progress{.iteration = 1, .samples = 8, .result = {.loss = 3}});
-    log.add(Validation{.iteration = 1, .split = "validation", .loss = 3.5});
+    log.add(Progress{.iteration = 1, .samples = 8, .result = {.loss = 3, .losses = {{"lm", 3}}}});
+    log.add(
+        Validation{.iteration = 1, .split = "validation", .loss = 3.5, .losses = {{"lm", 3.5}}});
     log.add(Progress{.iteration = 2,
                      .samples = 16,
-                     .result = {.loss = 2.5, .grad_norm = 0.5, .lr = 1e-3},
+                     .result = {.loss = 2.5, .losses = {{"lm", 2.5}}, .grad_norm = 0.5, .lr = 1e-3},
                      .seconds = 0.25,
                      .tokens_per_second = 1000});
-    log.add(Validation{.iteration = 2, .split = "test", .loss = 9});
+    log.add(Validation{.iteration = 2, .split = "test", .loss = 9, .losses = {{"lm", 9}}});
   }
   const LastMetrics last = read_metrics_tail(dir / "m").value();
   EXPECT_EQ(last.iteration, 2);

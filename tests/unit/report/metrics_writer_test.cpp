@@ -27,13 +27,17 @@ TEST(Metrics, ALineOfJsonForEachEvent) {
   {
     MetricsWriter log(dir / "m.jsonl");
     log.start(1000, 3);
-    log.add(Progress{.iteration = 1,
-                     .iterations = 3,
-                     .samples = 8,
-                     .batch = 8,
-                     .result = {.loss = 2.5, .grad_norm = 0.5, .lr = 1e-3, .applied = true}});
-    log.add(Progress{.iteration = 2, .result = {.loss = NAN, .grad_norm = HUGE_VAL}});
-    log.add(Validation{.iteration = 2, .split = "validation", .samples = 5, .loss = 3.5});
+    log.add(Progress{
+        .iteration = 1,
+        .iterations = 3,
+        .samples = 8,
+        .batch = 8,
+        .result = {
+            .loss = 2.5, .losses = {{"lm", 2.5}}, .grad_norm = 0.5, .lr = 1e-3, .applied = true}});
+    log.add(Progress{.iteration = 2,
+                     .result = {.loss = NAN, .losses = {{"lm", NAN}}, .grad_norm = HUGE_VAL}});
+    log.add(Validation{
+        .iteration = 2, .split = "validation", .samples = 5, .loss = 3.5, .losses = {{"lm", 3.5}}});
     EXPECT_FALSE(log.failure());
   }
   const std::vector<Json> lines = lines_of(dir / "m.jsonl");

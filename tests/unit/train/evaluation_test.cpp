@@ -18,16 +18,16 @@ TEST(Evaluation, EqualsTheSumOfItsSamples) {
   Evaluation evaluation(run.assembly.executor, run.plan.batch, false);
   std::vector<double> losses;
   for (int64_t i = 0; i < 11; ++i) {
-    const LossSum one = evaluation.run(samples, i, 1);
-    EXPECT_EQ(one.weight, 7);
-    losses.push_back(one.loss);
+    const LossSum one = evaluation.run(samples, i, 1).front();
+    EXPECT_EQ(one.count, 7);
+    losses.push_back(one.sum);
   }
   for (int64_t first = 0; first < 3; ++first) {
     double expected = 0;
     for (int64_t count = 0; first + count <= 11; ++count) {
-      const LossSum sum = evaluation.run(samples, first, count);
-      EXPECT_EQ(sum.weight, static_cast<double>(7 * count));
-      EXPECT_NEAR(sum.loss, expected, expected * test::tolerance(DType::f64, 7 * 11));
+      const LossSum sum = evaluation.run(samples, first, count).front();
+      EXPECT_EQ(sum.count, static_cast<double>(7 * count));
+      EXPECT_NEAR(sum.sum, expected, expected * test::tolerance(DType::f64, 7 * 11));
       if (first + count < 11) expected += losses[static_cast<size_t>(first + count)];
     }
   }
@@ -42,7 +42,7 @@ TEST(Evaluation, DependsOnNoSizeOfBatches) {
     config.train.global_batch = global;
     test::SmallRun run(config);
     Evaluation evaluation(run.assembly.executor, run.plan.batch, false);
-    losses.push_back(evaluation.run(samples, 2, 9).loss);
+    losses.push_back(evaluation.run(samples, 2, 9).front().sum);
     EXPECT_NEAR(losses.back(), losses.front(), losses.front() * test::tolerance(DType::f64, 63));
   }
 }
@@ -60,13 +60,13 @@ TEST(Executor, NumberOfMicroBatchesMayChange) {
   }
   std::vector<double> alone;
   for (const HostBatch& batch : batches)
-    alone.push_back(run.assembly.executor.evaluate({&batch, 1}).loss);
+    alone.push_back(run.assembly.executor.evaluate({&batch, 1}).front().sum);
   for (const size_t count : {2u, 5u, 1u, 3u, 2u}) {
-    const LossSum sum = run.assembly.executor.evaluate(std::span(batches).first(count));
+    const LossSum sum = run.assembly.executor.evaluate(std::span(batches).first(count)).front();
     double expected = 0;
     for (size_t i = 0; i < count; ++i) expected += alone[i];
-    EXPECT_NEAR(sum.loss, expected, expected * test::tolerance(DType::f64, 70)) << count;
-    EXPECT_EQ(sum.weight, static_cast<double>(14 * count));
+    EXPECT_NEAR(sum.sum, expected, expected * test::tolerance(DType::f64, 70)) << count;
+    EXPECT_EQ(sum.count, static_cast<double>(14 * count));
   }
 }
 

@@ -112,26 +112,25 @@ inline bool are_alike(const ConstTensor& a, const ConstTensor& b) {
 struct LossTerms {
   const int32_t* targets;
   const float* weight;
-  const double* loss_scale;  // may be null
+  const double* grad_scale;  // null: 1
   int64_t columns, column_begin;
-  double classes, smoothing, z_loss, grad_scale;
+  double classes, smoothing, z_loss;
 };
 
 inline LossTerms loss_terms(const ops::CrossEntropy& c) {
   return {.targets = data_of<int32_t>(c.targets),
           .weight = data_of<float>(c.weight),
-          .loss_scale = c.loss_scale.present() ? data_of<double>(c.loss_scale) : nullptr,
+          .grad_scale = c.grad_scale.present() ? data_of<double>(c.grad_scale) : nullptr,
           .columns = width_of(c.logits),
           .column_begin = c.column_begin,
           .classes = static_cast<double>(c.classes),
           .smoothing = c.smoothing,
-          .z_loss = c.z_loss,
-          .grad_scale = c.grad_scale};
+          .z_loss = c.z_loss};
 }
 
 // The factor of every gradient, besides the weight of its row.
 __device__ __forceinline__ double gradient_scale(const LossTerms& t) {
-  return t.grad_scale * (t.loss_scale != nullptr ? *t.loss_scale : 1.0);
+  return t.grad_scale != nullptr ? *t.grad_scale : 1.0;
 }
 
 // The loss of a row from its log(sum exp), target logit and sum of logits.

@@ -86,6 +86,12 @@ __device__ __forceinline__ void each_group(int64_t count, int64_t span, bool wid
   }
 }
 
+__global__ void factors_of_losses(const double* counts, const double* loss_scale,
+                                  LossWeights weights, double* out) {
+  const int i = static_cast<int>(threadIdx.x);
+  out[i] = weights[i] * (loss_scale != nullptr ? *loss_scale : 1.0) / fmax(counts[i], 1.0);
+}
+
 __global__ void decide(const double* norm_squared, const double* loss, UpdateRule rule,
                        double* state, double* decision) {
   decide_update(*norm_squared, loss, rule, state, decision);
@@ -243,6 +249,13 @@ void launch_bf16(Exec& ex, const ops::AdamW& a) {
 }
 
 }  // namespace
+
+void loss_factors(Exec& ex, const ops::LossFactors& f) {
+  factors_of_losses<<<1, static_cast<unsigned>(f.counts.shape[0]), 0, stream_of(ex)>>>(
+      data_of<double>(f.counts), f.loss_scale.present() ? data_of<double>(f.loss_scale) : nullptr,
+      f.weights, data_of<double>(f.out));
+  check_launch("loss_factors");
+}
 
 void decide_update(Exec& ex, const ops::DecideUpdate& u) {
   decide<<<1, 1, 0, stream_of(ex)>>>(data_of<double>(u.norm_squared), data_of<double>(u.loss),

@@ -25,6 +25,7 @@ Progress iteration(int64_t number, double loss) {
           .samples = number * kBatch,
           .batch = kBatch,
           .result = {.loss = loss,
+                     .losses = {{"lm", loss}},
                      .grad_norm = 0.5,
                      .lr = 1e-3,
                      .next_lr = 2e-3,
@@ -42,7 +43,11 @@ LogConfig every(int64_t interval, int64_t queue) {
 }
 
 Validation validation(int64_t number, double loss) {
-  return {.iteration = number, .split = "validation", .samples = 99, .loss = loss};
+  return {.iteration = number,
+          .split = "validation",
+          .samples = 99,
+          .loss = loss,
+          .losses = {{"lm", loss}}};
 }
 
 // Both kinds of readers see the same.

@@ -1,0 +1,84 @@
+// Losses of a model: their list, the tensors that modules add them to, and their means by name.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "data/batch.h"
+#include "ops/update_rule.h"
+
+namespace bev {
+
+// The values that the mean of a loss averages.
+enum class LossUnit : uint8_t { Token, Sequence, Pair, MicroBatch };
+
+struct LossSpec {
+  std::string name;  // "lm": reports call it "lm loss"
+  LossUnit unit = LossUnit::Token;
+  double weight = 1;  // in the sum that is minimised
+};
+
+// Values of a loss that a batch contributes.
+double loss_count(LossUnit unit, const HostBatch& batch);
+
+// The weights of all losses.
+LossWeights loss_weights(std::span<const LossSpec> losses);
+
+// Tensors of the losses in one pass.
+struct Losses {
+  // f64 [losses], optional: weight * loss scale / count over the whole batch, which multiplies the
+  // gradient of a loss.
+  ConstTensor factors{};
+  Tensor sums{};  // f64 [2 losses]: the sum of each loss and the number of its values; added to
+  // [tokens] of the accumulation type, optional: the loss of each token, without its weight.
+  Tensor token_losses{};
+  // [tokens, ops::kSoftmaxStats] of the accumulation type, optional: of the logits of each
+  // token.
+  Tensor token_stats{};
+  // Ids that may follow a token; 0: all rows of the head, its padding too. REQUIRES: not in
+  // training, and every rank holds one of them.
+  int64_t classes = 0;
+
+  // Of one loss.
+  ConstTensor factor(int loss) const {
+    return factors.present() ? slice(factors, 0, loss, 1) : ConstTensor{};
+  }
+  Tensor sum(int loss) const { return slice(sums, 0, 2 * loss, 2); }
+};
+
+struct LossSum {
+  double sum = 0, count = 0;
+
+  double mean() const { return sum / std::max(count, 1.0); }
+};
+// By the index of the loss; the first entries have the layout of Losses::sums.
+using LossSums = std::array<LossSum, kMostLosses>;
+
+struct LossMean {
+  std::string_view name;
+  double value = 0;
+};
+
+// The mean of each loss. Names are those of the specifications, which must outlive this.
+class LossMeans {
+ public:
+  LossMeans() = default;
+  LossMeans(std::initializer_list<LossMean> means);
+  LossMeans(std::span<const LossSpec> losses, const LossSums& sums);
+
+  const LossMean* begin() const { return means_.data(); }
+  const LossMean* end() const { return means_.data() + count_; }
+
+ private:
+  std::array<LossMean, kMostLosses> means_{};
+  size_t count_ = 0;
+};
+
+// The weighted sum of the means: the number that training minimises.
+double total_loss(std::span<const LossSpec> losses, const LossSums& sums);
+
+}  // namespace bev
