@@ -74,8 +74,7 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       classes_(model.shape.padded_vocab),
       cache_(device_, range_of(model).count, cache_shape(model, limits)),
       attention_(cache_, range_of(model).first),
-      env_{.borders = {.tensor = model.env.borders.tensor, .attention = attention_},
-           .pass = {.training = false, .weights_constant = true}},
+      stage_(model, attention_),
       keep_(device_, sizes.keep, "activations"),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
@@ -87,12 +86,8 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       seen_(device_, bytes_of(limits.rows * seen_words_, DType::i32), "batches"),
       losses_(device_, bytes_of(limits.prefill_tokens, accumulation_of(model.params.dtype())),
               "scalars"),
-      loss_(device_, 2 * sizeof(double), "scalars"),
       prompt_graphs_(device_, kPromptGraphs),
       token_graphs_(device_, kTokenGraphs) {
-  BEV_CHECK(model.stages.size() == 1, Internal, "a decoder wants one stage of each rank");
-  env_.losses.sums = tensor_over(loss_.data(), DType::f64, {2});
-  env_.losses.classes = vocab();
   if (device_.kind() == DeviceKind::Null) return;
   for (size_t i = 0; i < kResults; ++i)
     results_.emplace_back(device_, ids_.bytes() + logprobs_.bytes());
@@ -180,7 +175,7 @@ InferenceEngine::EngineRunner::Choice InferenceEngine::EngineRunner::put_choice(
 }
 
 void InferenceEngine::EngineRunner::pass_stages(Exec& ex, const MicroBatch& micro,
-                                                const Stage::InferenceOutputs& outputs) {
+                                                const InferenceOutputs& outputs) {
   const int rank = pipeline_.rank();
   const Shape shape{micro.tokens_count(), model_.shape.width};
   Tensor input, output;
@@ -189,7 +184,7 @@ void InferenceEngine::EngineRunner::pass_stages(Exec& ex, const MicroBatch& micr
     pipeline_.recv(ex, input, rank - 1, Channel::Forward);
   }
   if (!is_last_stage()) output = keep_.allocate(shape, model_.params.dtype(), "stage.output");
-  model_.stages.front().infer(ex, env_, micro, input, output, outputs);
+  stage_.forward(ex, micro, input, output, outputs);
   if (!is_last_stage())
     pipeline_.wait_send(ex, pipeline_.send(ex, output, rank + 1, Channel::Forward));
 }
@@ -295,15 +290,14 @@ std::vector<double> InferenceEngine::EngineRunner::score(std::span<const EngineR
   prompts_.send(ex.stream);
   keep_.release(0);
   attention_.begin_prefill({});
-  env_.losses.token_losses =
+  const Tensor token_losses =
       tensor_over(losses_.data(), accumulation_of(model_.params.dtype()), {shape.tokens()});
-  ops::fill(ex, {.out = env_.losses.sums, .value = 0});
-  pass_stages(ex, prompts.micro, {.losses = true});
-  if (pipeline_.size() > 1) pipeline_.broadcast(ex, env_.losses.token_losses, pipeline_.size() - 1);
+  pass_stages(ex, prompts.micro, {.token_losses = token_losses});
+  if (pipeline_.size() > 1) pipeline_.broadcast(ex, token_losses, pipeline_.size() - 1);
   std::vector<double> logprobs;
   if (device_.kind() == DeviceKind::Null) return logprobs;
   ex.stream.synchronize();
-  const std::vector<double> losses = downloaded<double>(device_, env_.losses.token_losses);
+  const std::vector<double> losses = downloaded<double>(device_, token_losses);
   for (size_t row = 0; row < rows.size(); ++row)
     for (size_t i = 0; i + 1 < rows[row].tokens.size(); ++i)
       logprobs.push_back(-losses[row * static_cast<size_t>(shape.length) + i]);

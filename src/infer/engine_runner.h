@@ -6,6 +6,7 @@
 
 #include "device/device_graph.h"
 #include "infer/inference_engine.h"
+#include "infer/inference_stage.h"
 #include "infer/input_uploader.h"
 #include "infer/kv_cache.h"
 
@@ -75,7 +76,7 @@ class InferenceEngine::EngineRunner {
                            int64_t ahead);
   void put_seen(std::span<const EngineRow> rows);
   void put_tokens(std::span<const EngineRow> rows);
-  void pass_stages(Exec& ex, const MicroBatch& micro, const Stage::InferenceOutputs& outputs);
+  void pass_stages(Exec& ex, const MicroBatch& micro, const InferenceOutputs& outputs);
   // Computes the logits of `logit_rows`, or of all rows, and samples a token from each, on every
   // rank.
   void choose(Exec& ex, const MicroBatch& micro, ConstTensor logit_rows, int64_t rows,
@@ -94,10 +95,10 @@ class InferenceEngine::EngineRunner {
   int64_t most_pages_, seen_words_, classes_;
   KvCache cache_;
   KvCacheAttention attention_;
-  ModelEnv env_;
+  InferenceStage stage_;
   Arena keep_, scratch_, recompute_;
   InputUploader prompts_, tokens_;
-  Buffer logits_, ids_, logprobs_, seen_, losses_, loss_;
+  Buffer logits_, ids_, logprobs_, seen_, losses_;
   std::vector<PinnedBuffer> results_;
   std::deque<Issued> issued_;
   size_t next_result_ = 0;

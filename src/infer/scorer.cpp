@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "base/integer.h"
 #include "ops/cross_entropy.h"
-#include "ops/elementwise.h"
 
 namespace bev {
 
@@ -166,31 +165,6 @@ void Scorer::share(std::vector<TokenScore>& scores, size_t count) {
 
 namespace {
 
-// What the environment of a model says while a batch is scored.
-class ScoringEnv {
- public:
-  ScoringEnv(RankModel& model, Tensor loss, Tensor stats)
-      : env_(model.env), loss_before_(env_.losses.sums), was_training_(env_.pass.training) {
-    env_.pass.training = false;
-    env_.losses.sums = loss;
-    env_.losses.token_stats = stats;
-    env_.losses.classes = model.shape.vocab;
-  }
-  ~ScoringEnv() {
-    env_.pass.training = was_training_;
-    env_.losses.sums = loss_before_;
-    env_.losses.token_stats = {};
-    env_.losses.classes = 0;
-  }
-  ScoringEnv(const ScoringEnv&) = delete;
-  ScoringEnv& operator=(const ScoringEnv&) = delete;
-
- private:
-  ModelEnv& env_;
-  Tensor loss_before_;
-  bool was_training_;
-};
-
 template <class T>
 std::vector<double> downloaded(Device& device, const Tensor& t) {
   std::vector<T> values(static_cast<size_t>(t.shape.elements()));
@@ -209,7 +183,7 @@ ScoringPass::ScoringPass(RankModel& model, int64_t tokens, const ArenaSizes& siz
       keep_(model.device, sizes.keep, "activations"),
       scratch_(model.device, sizes.scratch, "scratch"),
       recompute_(model.device, sizes.recompute, "recomputation"),
-      loss_(model.device, 2 * sizeof(double), "scalars") {
+      stage_(model, model.env.borders.attention) {
   if (has_head()) return;
   for (Outgoing& each : outgoing_)
     each.hidden =
@@ -239,10 +213,7 @@ std::vector<TokenScore> ScoringPass::run(const HostBatch& batch) {
     pipeline_.wait_send(ex, outgoing.sent);
     output = slice(outgoing.hidden, 0, 0, tokens);
   }
-  const Tensor loss = tensor_over(loss_.data(), DType::f64, {2});
-  const ScoringEnv env(model_, loss, stats);
-  ops::fill(ex, {.out = loss, .value = 0});
-  model_.stages.front().infer(ex, model_.env, micro, input, output, {.losses = has_head()});
+  stage_.forward(ex, micro, input, output, {.token_stats = stats});
   if (has_head()) return scores_of(stats);
   outgoing.sent = pipeline_.send(ex, output, next_, Channel::Forward);
   return {};

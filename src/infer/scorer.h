@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
+#include "infer/inference_stage.h"
 #include "infer/loaded_model.h"
 #include "infer/scoring_item.h"
 #include "pipeline/batch_uploader.h"
@@ -56,7 +57,7 @@ class ScoringPass {
   Arena keep_, scratch_, recompute_;
   std::array<Outgoing, 2> outgoing_;
   size_t turn_ = 0;
-  Buffer loss_;
+  InferenceStage stage_;
 };
 
 // Items that are created on demand; read() may be called on several threads.

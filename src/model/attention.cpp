@@ -8,12 +8,6 @@ namespace bev {
 
 namespace {
 
-// Heads [first, first + count) of fused rows, as [tokens, heads, head_dim].
-template <class T>
-T heads_at(const T& fused, int64_t first, int64_t count, int64_t head_dim) {
-  return split_last(slice(fused, 1, first * head_dim, count * head_dim), head_dim);
-}
-
 // [tokens, heads, head_dim] without gaps seen as [tokens, heads * head_dim].
 template <class T>
 T as_rows(const T& t) {
@@ -49,6 +43,13 @@ Attention::Attention(ParamStore& params, const std::string& name, const Attentio
   if (!spec.qk_norm) return;
   q_norm_.emplace(params, name + ".q_norm", head_dim_, *spec.qk_norm);
   k_norm_.emplace(params, name + ".k_norm", head_dim_, *spec.qk_norm);
+}
+
+Attention::Params Attention::params() const {
+  Params params{qkv_.params(), out_.params(), {}, {}, rope_};
+  if (q_norm_) params.q_norm.emplace(q_norm_->params());
+  if (k_norm_) params.k_norm.emplace(k_norm_->params());
+  return params;
 }
 
 Attention::Heads Attention::heads_of(const Saved& s) const {
@@ -100,13 +101,12 @@ Attention::Core Attention::run_core(Exec& ex, ModelEnv& env, const MicroBatch& m
 }
 
 void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-                        ConstTensor residual, Tensor y, Saved& s,
-                        const ops::FusedNorm& norm) const {
+                        ConstTensor residual, Tensor y, Saved& s) const {
   ArenaScope scope(ex.scratch);
   const int64_t tokens = env.borders.tensor.region_rows(x.rows());
   const DType dtype = y.dtype;
   s.qkv = ex.keep.allocate({tokens, qkv_.outputs()}, dtype, "attention.qkv");
-  qkv_.forward(ex, env, x, s.qkv, {}, norm);
+  qkv_.forward(ex, env, x, s.qkv);
 
   if (q_norm_) {
     s.q = ex.keep.allocate({tokens, heads_, head_dim_}, dtype, "attention.q");

@@ -12,6 +12,12 @@
 
 namespace bev {
 
+// Heads [first, first + count) of rows of adjacent heads, as [tokens, heads, head_dim].
+template <class T>
+T heads_at(const T& rows, int64_t first, int64_t count, int64_t head_dim) {
+  return split_last(slice(rows, 1, first * head_dim, count * head_dim), head_dim);
+}
+
 class Attention {
  public:
   struct Saved {
@@ -23,17 +29,19 @@ class Attention {
   };
   struct Params {
     const LinearParams &qkv, &out;
+    std::optional<NormModule::Params> q_norm, k_norm;
+    const RopeTable* rope;  // null without rotation
   };
 
-  // `layer`: of the KV cache. `rope`: null without rotation.
+  // `layer`: of the model. `rope`: null without rotation.
   Attention(ParamStore& params, const std::string& name, const AttentionSpec& spec, int64_t layer,
             const RopeTable* rope);
 
-  Params params() const { return {qkv_.params(), out_.params()}; }
+  Params params() const;
 
-  // x, y [rows, width]. `residual`, optional, is added to y. `norm`, optional, is applied to x.
+  // x, y [rows, width]. `residual`, optional, is added to y.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-               ConstTensor residual, Tensor y, Saved& s, const ops::FusedNorm& norm = {}) const;
+               ConstTensor residual, Tensor y, Saved& s) const;
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy, ConstTensor x,
                 Tensor dx, const Saved& s) const;
 

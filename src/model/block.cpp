@@ -37,13 +37,6 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
                     Saved& s) const {
   ArenaScope scope(ex.scratch);
   s.x = x;
-  if (env.pass.weights_constant && can_fuse_residual(env)) {
-    // Inference: the GEMMs normalise their operands.
-    s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
-    attention_.forward(ex, env, micro, x, x, s.sum, s.attention, norm1_.fused());
-    mlp_.forward(ex, env, s.sum, s.sum, y, s.mlp, norm2_.fused());
-    return;
-  }
   Arena& norms = recompute_norms_ ? ex.scratch : ex.keep;
   const Tensor normed1 = norms.allocate(x.shape, x.dtype, "block.normed1");
   norm1_.forward(ex, x, normed1, s.norm1);

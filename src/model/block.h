@@ -7,6 +7,13 @@
 
 namespace bev {
 
+struct BlockParams {
+  NormModule::Params norm1;
+  Attention::Params attention;
+  NormModule::Params norm2;
+  Mlp::Params mlp;
+};
+
 class Block {
  public:
   struct Saved {
@@ -22,6 +29,9 @@ class Block {
   Block(ParamStore& params, const BlockSpec& spec, const RopeTable* rope);
 
   int bucket() const { return bucket_; }
+  BlockParams params() const {
+    return {norm1_.params(), attention_.params(), norm2_.params(), mlp_.params()};
+  }
 
   // x, y [tokens, width]. Without y, computes only what backward needs. If no backward follows, y
   // may alias x.

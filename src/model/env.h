@@ -20,9 +20,7 @@ struct Borders {
 };
 
 struct Pass {
-  bool training = true;           // dropout is drawn
-  bool weights_constant = false;  // weights have long been written when a pass begins, and stay; no
-                                  // backward pass follows
+  bool training = true;  // dropout is drawn
 };
 
 struct ModelEnv {

@@ -35,7 +35,7 @@ ColumnLinear::ColumnLinear(ParamStore& params, const LinearSpec& spec)
     : params_(declare_linear(params, spec, 0)) {}
 
 void ColumnLinear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
-                           const FusedActivation& activation, const ops::FusedNorm& norm) const {
+                           const FusedActivation& activation) const {
   ArenaScope scope(ex.scratch);
   const ConstTensor all = env.borders.tensor.enter(ex, x, ex.scratch);
   const bool bias = params_.bias != nullptr;
@@ -48,9 +48,7 @@ void ColumnLinear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor 
                    .epilogue = epilogue,
                    .bias = params_.bias_value(),
                    .activation = activation.kind.value_or(Activation{}),
-                   .pre_activation = activation.input,
-                   .b_is_constant = env.pass.weights_constant,
-                   .norm = norm});
+                   .pre_activation = activation.input});
 }
 
 void ColumnLinear::backward(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x,
@@ -81,8 +79,7 @@ void RowLinear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, ConstTenso
                    .out = partial,
                    .addend = region.on_one_member(residual),
                    .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
-                   .bias = bias,
-                   .b_is_constant = env.pass.weights_constant});
+                   .bias = bias});
   region.leave(ex, partial, y);
 }
 

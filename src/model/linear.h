@@ -43,9 +43,8 @@ class ColumnLinear {
   int64_t outputs() const { return params_.weight.value.shape[0]; }  // on this rank
 
   // x [rows, in] between regions, y [region rows, outputs()] = activation(gather(x) W^T + b).
-  // `norm`, optional, is applied to x.
   void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
-               const FusedActivation& activation = {}, const ops::FusedNorm& norm = {}) const;
+               const FusedActivation& activation = {}) const;
   // dx = scatter(dy W); accumulates the gradients of weight and bias.
   void backward(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x, Tensor dx) const;
 

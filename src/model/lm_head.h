@@ -13,21 +13,14 @@ class LmHead {
   LmHead(ParamStore& params, const LmHeadSpec& spec);
 
   int bucket() const { return weight_.bucket; }
+  const Param& weight() const { return weight_; }  // [vocab on this rank, width]
 
   // Adds the token losses to env.losses. With dx (training) also accumulates the weight gradient
   // and writes the gradient of x. x, dx [tokens, width]: of this rank between regions. Every tensor
   // rank adds the losses of all tokens.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
 
-  // logits [tokens, vocab], of the classes on this rank.
-  void logits(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor logits) const;
-
  private:
-  // `stats`, optional: receives the softmax statistics of the rows.
-  void losses(Exec& ex, ModelEnv& env, const ops::CrossEntropy& rows, Tensor stats) const;
-  // The first rows of the matrix: those of ids that may follow.
-  ConstTensor weight_in_use(const ModelEnv& env) const;
-
   int loss_;  // in the list of the model
   int64_t chunk_, classes_;
   double smoothing_, z_loss_;

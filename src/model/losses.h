@@ -34,14 +34,6 @@ struct Losses {
   // gradient of a loss.
   ConstTensor factors{};
   Tensor sums{};  // f64 [2 losses]: the sum of each loss and the number of its values; added to
-  // [tokens] of the accumulation type, optional: the loss of each token, without its weight.
-  Tensor token_losses{};
-  // [tokens, ops::kSoftmaxStats] of the accumulation type, optional: of the logits of each
-  // token.
-  Tensor token_stats{};
-  // Ids that may follow a token; 0: all rows of the head, its padding too. REQUIRES: not in
-  // training, and every rank holds one of them.
-  int64_t classes = 0;
 
   // Of one loss.
   ConstTensor factor(int loss) const {

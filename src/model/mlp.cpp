@@ -33,18 +33,15 @@ Shape Mlp::activated(int64_t tokens) const {
   return {tokens, is_gated() ? up_.outputs() / 2 : up_.outputs()};
 }
 
-void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
-                  const ops::FusedNorm& norm) const {
+void Mlp::forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y,
+                  Saved& s) const {
   ArenaScope scope(ex.scratch);
   const int64_t rows = env.borders.tensor.region_rows(x.rows());
-  // Without backward, only a gate needs the input of the activation.
-  const bool keeps_up = is_gated() || !env.pass.weights_constant;
-  s.up = {};
-  if (keeps_up) s.up = ex.keep.allocate({rows, up_.outputs()}, x.dtype, "mlp.up");
+  s.up = ex.keep.allocate({rows, up_.outputs()}, x.dtype, "mlp.up");
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
   const Tensor act = arena.allocate(activated(rows), x.dtype, "mlp.act");
   s.act = recompute_ ? Tensor{} : act;
-  up_.forward(ex, env, x, is_gated() ? s.up : act, fused(s), norm);
+  up_.forward(ex, env, x, is_gated() ? s.up : act, fused(s));
   if (is_gated()) ops::activate(ex, {.activation = activation_, .x = s.up, .y = act});
   if (y.present()) down_.forward(ex, env, act, residual, y);
 }

@@ -22,9 +22,9 @@ class Mlp {
   Params params() const { return {up_.params(), down_.params()}; }
 
   // x, y [rows, width]. `residual`, optional, is added to y. Without y, computes only what backward
-  // needs. `norm`, optional, is applied to x.
-  void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y, Saved& s,
-               const ops::FusedNorm& norm = {}) const;
+  // needs.
+  void forward(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y,
+               Saved& s) const;
   void backward(Exec& ex, ModelEnv& env, Gradient dy, ConstTensor x, Tensor dx,
                 const Saved& s) const;
 

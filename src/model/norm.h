@@ -13,20 +13,25 @@ class NormModule {
   struct Saved {
     Tensor mean, rstd;  // [rows]; mean is absent for RMS norm
   };
+  struct Params {
+    const Param& weight;  // [width]
+    const Param* bias;    // [width], optional
+
+    ConstTensor bias_value() const {
+      return bias != nullptr ? ConstTensor(bias->value) : ConstTensor{};
+    }
+  };
 
   // `width`: the extent of the normalised dim.
   NormModule(ParamStore& params, const std::string& name, int64_t width, const NormSpec& spec);
 
   int bucket() const { return weight_.bucket; }
+  Params params() const { return {weight_, bias_}; }
 
   void forward(Exec& ex, ConstTensor x, Tensor y, Saved& saved) const;
   // sum = residual + dropout(delta), y = norm(sum)
   void forward_residual(Exec& ex, ConstTensor residual, ConstTensor delta,
                         const ops::Dropout& dropout, Tensor sum, Tensor y, Saved& saved) const;
-  // For a GEMM that normalises its operand.
-  ops::FusedNorm fused() const {
-    return {.kind = kind_, .weight = weight_.value, .bias = bias(), .eps = eps_};
-  }
   // y again, bit for bit; leaves the saved statistics alone.
   void recompute(Exec& ex, ConstTensor x, Tensor y) const;
   // dx = gradient through the norm [+ dresidual].
@@ -35,7 +40,6 @@ class NormModule {
 
  private:
   Saved statistics(Arena& arena, const ConstTensor& x) const;
-  ConstTensor bias() const { return bias_ != nullptr ? ConstTensor(bias_->value) : ConstTensor{}; }
 
   NormKind kind_;
   double eps_;

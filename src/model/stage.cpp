@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "ops/elementwise.h"
-#include "ops/embedding.h"
 
 namespace bev {
 
@@ -44,7 +43,8 @@ std::vector<RecomputeGroup> recompute_groups(const RecomputeSpec& recompute, siz
 }
 
 Stage::Stage(ParamStore& params, const ModelSpec& spec, PartRange parts)
-    : dtype_(params.dtype()),
+    : parts_(parts),
+      dtype_(params.dtype()),
       distribute_(spec.recompute.distribute),
       inputs_(live_before(spec, parts.first)),
       outputs_(live_before(spec, parts.end)) {
@@ -384,44 +384,6 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenSta
       case Kind::Head: pass.head(steps_[i], s); break;
     }
   }
-}
-
-void Stage::infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input,
-                  Tensor output, const InferenceOutputs& outputs) const {
-  ArenaScope scope(ex.scratch);
-  const Shape shape{micro.tokens_count(), widths_.front()};
-  const Tensor own = output.present() ? output : ex.scratch.allocate(shape, dtype_, "infer.x");
-  ConstTensor x = input;
-  if (!embeddings_.empty()) {
-    embeddings_.front().forward(ex, env, micro, own);
-    x = own;
-  }
-  for (size_t i = 0; i <= blocks_.size(); ++i) {
-    if (!outputs.hidden.empty()) ops::copy(ex, {.in = x, .out = outputs.hidden[i]});
-    if (i == blocks_.size()) break;
-    ArenaScope dropped(ex.keep);
-    Block::Saved unused;
-    blocks_[i].forward(ex, env, micro, x, own, unused);
-    x = own;
-  }
-  if (heads_.empty()) return;
-  const LmHead& head = heads_.front();
-  ArenaScope dropped(ex.keep);
-  NormModule::Saved unused;
-  const Tensor normed = outputs.final_norm.present()
-                            ? outputs.final_norm
-                            : ex.scratch.allocate(shape, dtype_, "infer.final_norm");
-  norms_.front().forward(ex, x, normed, unused);
-  if (outputs.losses) head.forward(ex, env, micro, normed, {});
-  if (!outputs.logits.present()) return;
-  ConstTensor rows = normed;
-  if (outputs.logit_rows.present()) {
-    const Tensor chosen =
-        ex.scratch.allocate({outputs.logits.rows(), shape[1]}, dtype_, "infer.rows");
-    ops::embedding(ex, {.table = normed, .ids = outputs.logit_rows, .out = chosen});
-    rows = chosen;
-  }
-  head.logits(ex, env, rows, outputs.logits);
 }
 
 }  // namespace bev

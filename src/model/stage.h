@@ -48,6 +48,12 @@ class Stage {
   Stage(const Stage&) = delete;
   Stage& operator=(const Stage&) = delete;
 
+  PartRange parts() const { return parts_; }
+  const std::deque<Embedding>& embeddings() const { return embeddings_; }
+  const std::deque<Block>& blocks() const { return blocks_; }
+  const std::deque<NormModule>& norms() const { return norms_; }
+  const std::deque<LmHead>& heads() const { return heads_; }
+
   // With room for all parts, so that a step does not allocate.
   Saved make_saved() const;
 
@@ -71,21 +77,6 @@ class Stage {
                 HiddenStates dinput, Saved& s) const;
   // True if backward reads the input that forward was given.
   bool backward_reads_input(const ModelEnv& env, int hidden) const;
-
-  // Outputs of an inference pass; all but `hidden` only of the stage with the head.
-  struct InferenceOutputs {
-    // The residual stream before the first and after each block; empty, or blocks + 1 tensors
-    // [tokens, width].
-    std::span<const Tensor> hidden{};
-    Tensor final_norm{};       // [tokens, width], optional
-    ConstTensor logit_rows{};  // i32 [rows]: the tokens whose logits are computed; absent: all
-    Tensor logits{};           // [rows, classes on this rank], optional
-    bool losses = false;       // added to env.losses
-  };
-  // Forward without keeping anything. REQUIRES: a model of one hidden state, whose rows are not
-  // sharded between regions.
-  void infer(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor input, Tensor output,
-             const InferenceOutputs& outputs) const;
 
  private:
   enum class Kind : uint8_t { Embedding, Blocks, Norm, Head };
@@ -122,6 +113,7 @@ class Stage {
   void recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
                  Saved& s) const;
 
+  PartRange parts_;
   DType dtype_;
   bool distribute_;
   std::vector<int64_t> widths_;  // of all hidden states

@@ -288,16 +288,6 @@ LossSums Executor::evaluate(std::span<const HostBatch> batches) {
   return sums;
 }
 
-void Executor::infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs) {
-  env_.pass.training = false;
-  Slot& slot = slots_.front();
-  empty(slot);
-  slot.micro = feed_.upload(batch, 0);
-  Exec ex = exec_in(slot);
-  model_.stages.front().infer(ex, env_, slot.micro, {}, {}, outputs);
-  slot.keep.release(0);
-}
-
 ArenaSizes Executor::peaks() const {
   size_t keep = 0;
   for (const Slot& slot : slots_) keep = std::max(keep, slot.keep.peak());

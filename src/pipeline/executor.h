@@ -58,9 +58,6 @@ class Executor {
   // the result.
   LossSums evaluate(std::span<const HostBatch> batches);
 
-  // Inference of one batch into the caller's tensors. REQUIRES: the whole model is here.
-  void infer(const HostBatch& batch, const Stage::InferenceOutputs& outputs);
-
   // Micro-batches that were launched as CUDA graphs.
   int64_t graph_launches() const { return graphs_.launches(); }
 

@@ -54,13 +54,6 @@ std::vector<MemoryUse> contents_by_name(const Arena& arena) {
   return uses;
 }
 
-void infer_once(TrainingState& assembly, const HostBatch& batch) {
-  const ModelShape& shape = assembly.shape;
-  const Tensor logits = tensor_over(static_cast<std::byte*>(nullptr), assembly.params.dtype(),
-                                    {batch.tokens_count(), shape.padded_vocab});
-  assembly.executor.infer(batch, {.hidden = {}, .final_norm = {}, .logits = logits});
-}
-
 DeviceConfig with_threads(DeviceConfig device, int threads) {
   device.threads = threads;
   return device;
@@ -213,7 +206,6 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   plan.activations = contents_by_name(assembly.executor.keep());
   plan.scratch = contents_by_name(assembly.executor.scratch());
   assembly.executor.evaluate({&batch, 1});
-  if (options.inference) infer_once(assembly, batch);
 
   // On host devices, the copy that an asynchronous checkpoint is written from is in the same
   // memory.

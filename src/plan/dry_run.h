@@ -52,9 +52,8 @@ struct Plan {
 };
 
 struct DryRunOptions {
-  bool packed = false;     // batches carry document borders, whatever the configuration says
-  bool inference = false;  // make room for Executor::infer with logits of one micro-batch
-  int rank = 0;            // whose plan it is
+  bool packed = false;  // batches carry document borders, whatever the configuration says
+  int rank = 0;         // whose plan it is
   // Of a step of the whole pipeline, where it has been verified before.
   const ScheduleReport* schedule = nullptr;
 };

@@ -7,6 +7,7 @@
 #include "checkpoint/safetensors.h"
 #include "ops/make_device.h"
 #include "ops/update.h"
+#include "support/whole_forward.h"
 
 namespace bev::golden {
 
@@ -92,7 +93,7 @@ ModelRun::ModelRun(const std::filesystem::path& dir, const Tokens& tokens, const
                    const OptimConfig& optim)
     : model_(read_huggingface_config(dir)),
       config_(config_of(model_, tokens, place, optim)),
-      plan_(dry_run(config_, {.inference = true})),
+      plan_(dry_run(config_)),
       device_(make_device(place.device, plan_.threads)),
       assembly_(config_, *device_, plan_.arenas),
       stepper_(assembly_, lr_schedule_from(config_, plan_.batch.global_batch, plan_.iterations)) {
@@ -111,8 +112,9 @@ std::vector<NamedValues> ModelRun::forward(const HostBatch& batch) {
   }
   const Output final_norm(*device_, dtype, shape);
   const Output logits(*device_, dtype, {batch.tokens_count(), plan_.model.padded_vocab});
-  assembly_.executor.infer(
-      batch, {.hidden = tensors, .final_norm = final_norm.tensor, .logits = logits.tensor});
+  test::whole_forward(
+      assembly_, batch,
+      {.hidden = tensors, .final_norm = final_norm.tensor, .logits = logits.tensor});
   std::vector<NamedValues> out;
   out.push_back(logits.read(*device_, "logits"));
   for (size_t i = 0; i < hidden.size(); ++i) {

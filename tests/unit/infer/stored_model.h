@@ -11,6 +11,7 @@
 #include "support/small_run.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_models.h"
+#include "support/whole_forward.h"
 #include "train/run_directory.h"
 
 namespace bev::test {
@@ -59,11 +60,9 @@ inline HostBatch batch_of(const std::vector<int32_t>& ids) {
 inline std::vector<double> all_logits(LoadedModel& model, const std::vector<int32_t>& ids) {
   const auto tokens = static_cast<int64_t>(ids.size());
   std::vector<double> values(static_cast<size_t>(tokens * model.vocab()));
-  model.executor().infer(
-      batch_of(ids), {.hidden = {},
-                      .final_norm = {},
-                      .logits = tensor_over(reinterpret_cast<std::byte*>(values.data()), DType::f64,
-                                            {tokens, model.vocab()})});
+  whole_forward(model.placed(), batch_of(ids),
+                {.logits = tensor_over(reinterpret_cast<std::byte*>(values.data()), DType::f64,
+                                       {tokens, model.vocab()})});
   return values;
 }
 

@@ -1,0 +1,51 @@
+// Forward of a rank's stage without backward: hidden states, logits and losses of single tokens.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "infer/decode_block.h"
+#include "pipeline/rank_model.h"
+
+namespace bev {
+
+// All but `hidden` only of the stage with the head.
+struct InferenceOutputs {
+  // The residual stream before the first and after each block; empty, or blocks + 1 tensors
+  // [tokens, width].
+  std::span<const Tensor> hidden{};
+  Tensor final_norm{};       // [tokens, width], optional
+  ConstTensor logit_rows{};  // i32 [rows]: the tokens whose logits are computed; absent: all
+  Tensor logits{};           // [rows, classes on this rank], optional
+  // Losses and statistics leave out the padding of the vocabulary. REQUIRES: every tensor rank
+  // holds some ids.
+  Tensor token_losses{};  // [tokens] of the accumulation type, optional
+  Tensor token_stats{};   // [tokens, ops::kSoftmaxStats] of the accumulation type, optional
+};
+
+class InferenceStage {
+ public:
+  // REQUIRES: a model of one hidden state, one stage per rank, parameters that are not sharded over
+  // data ranks. The model and the attention must outlive this.
+  InferenceStage(const RankModel& model, AttentionCore& attention);
+
+  // `input`: the hidden state of the stage before, absent on the first stage. `output`: absent on
+  // the last stage. REQUIRES: no pending work writes parameters; rows are not sharded between
+  // regions.
+  void forward(Exec& ex, const MicroBatch& micro, ConstTensor input, Tensor output,
+               const InferenceOutputs& outputs);
+
+ private:
+  // The logits of the classes of `weight`.
+  static void logits(Exec& ex, ConstTensor x, ConstTensor weight, Tensor logits);
+  void score(Exec& ex, const MicroBatch& micro, ConstTensor x, const InferenceOutputs& outputs);
+
+  const Stage& stage_;
+  int64_t width_, vocab_;
+  DType dtype_;
+  int64_t chunk_ = 0;  // tokens whose logits exist at the same time
+  ModelEnv env_;
+  std::vector<DecodeBlock> blocks_;
+};
+
+}  // namespace bev
