@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <set>
 #include <sstream>
 #include <utility>
@@ -249,7 +250,24 @@ bool is_tensor_rank(std::string_view line, const Identifier& name) {
          behind.starts_with("()");
 }
 
+// Inference has its own block in src/infer; comments count, too.
+void look_for_inference(const Source& source) {
+  if (source.path.starts_with("src/model/family/")) return;
+  for (size_t i = 0; i < source.text.raw.size(); ++i) {
+    std::string line = source.text.raw[i];
+    for (char& c : line) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char* word : {"infer", "decod", "kvcache", "kv_cache", "kv cache",
+                             "weights_constant", "b_is_constant", "fusednorm"}) {
+      if (line.find(word) != std::string::npos) {
+        source.report(static_cast<int>(i) + 1, std::string(word) + " is a matter of src/infer");
+        break;
+      }
+    }
+  }
+}
+
 void look_at_model_words(const Source& source) {
+  look_for_inference(source);
   for (size_t i = 0; i < source.text.code.size(); ++i) {
     const std::string& line = source.text.code[i];
     const int number = static_cast<int>(i) + 1;
@@ -396,9 +414,10 @@ Report check_ascii(const fs::path& root) {
 constexpr std::array kChecks = {
     Check{"layers", "A folder of src/ includes only itself and what its link line leads to.",
           check_layers},
-    Check{"model_words",
-          "src/model knows no ranks, no communicators and no conditional compilation.",
-          check_model_words},
+    Check{
+        "model_words",
+        "src/model knows no ranks, no communicators, no inference and no conditional compilation.",
+        check_model_words},
     Check{"vendor_includes", "A library that is not ours is included where its row says only.",
           check_vendor_includes},
     Check{"no_forbidden_names", "Names say what a thing is.", check_no_forbidden_names},

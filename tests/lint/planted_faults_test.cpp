@@ -151,6 +151,20 @@ TEST(PlantedFault, ModelWordsFindsCommunicatorsAndConditionalCompilation) {
                     "src/model/a.h:6"}));
 }
 
+TEST(PlantedFault, ModelWordsFindsInferenceOutsideFamilies) {
+  EXPECT_EQ(places("model_words", {{"src/model/a.h",
+                                    "// Skipped when inferring.\n"
+                                    "class KvCache;\n"
+                                    "bool weights_constant = false;\n"
+                                    "int64_t layer;  // of the KV cache\n"
+                                    "void Decode();\n"
+                                    "int64_t in_ferns = 0;\n"},
+                                   {"src/model/family/gpt.cpp", "// Decoders.\n"},
+                                   {"src/infer/a.h", "// Inference.\n"}}),
+            (Places{"src/model/a.h:1", "src/model/a.h:2", "src/model/a.h:3", "src/model/a.h:4",
+                    "src/model/a.h:5"}));
+}
+
 TEST(PlantedFault, VendorIncludesAcceptsTheNamedFiles) {
   EXPECT_EQ(places("vendor_includes", {{"src/config/parse/toml.cpp", "#include <toml++/toml.h>\n"},
                                        {"src/base/format.h", "#include <fmt/format.h>\n"},
