@@ -134,14 +134,12 @@ std::vector<LocalPiece> states(const ParamStore& params, const Optimizer& optimi
   Collector collector(params, choice, pieces);
   const bool is_replica = params.layout().zero == 0;
   int buffer = 0;
-  for (const Optimizer::State& state : optimizer.states()) {
+  for (const OptimizerState& state : optimizer.states()) {
     ++buffer;
-    for (const Optimizer::Range& range : optimizer.ranges()) {
-      const Tensor flat = slice(state.flat, 0, range.state, range.count);
-      for (const FlatParam& place : params.flat()) {
-        if (choice == Which::Written && is_replica && !writes_replica(params, place)) continue;
-        collector.add(place, {range.begin, range.count}, flat, format("/{}", state.name), buffer);
-      }
+    for (const UpdateRange& range : optimizer.ranges()) {
+      if (choice == Which::Written && is_replica && !writes_replica(params, *range.place)) continue;
+      collector.add(*range.place, range, UpdateBuffers::state(state.flat, range),
+                    format("/{}", state.name), buffer);
     }
   }
   return pieces;

@@ -1,5 +1,5 @@
-// Gradients to parameters. State lies in flat buffers laid out like the parameters, so an update is
-// a few streaming passes over long ranges.
+// Gradients to parameters. State is kept in flat buffers laid out like the parameters, so an
+// elementwise update is a few streaming passes over long ranges.
 #pragma once
 
 #include <memory>
@@ -11,61 +11,88 @@
 
 namespace bev {
 
-class Optimizer {
+// The elements of one parameter that this rank updates, with the gap after the parameter.
+struct UpdateRange : FlatRange {
+  int64_t state;           // where it begins in flat states
+  const FlatParam* place;  // of the parameter; of the first one in a merged run
+  DType grad;
+
+  const ParamSpec& spec() const { return place->param->spec; }
+};
+
+// Kept for each element besides the parameter, in the order of the update ranges.
+struct OptimizerState {
+  std::string_view name;  // "master", "adam.m", "adam.v", "sgd.momentum"
+  Tensor flat;
+};
+
+// The memory that an update reads and writes: parameters, gradients, master weights, states.
+class UpdateBuffers {
  public:
-  virtual ~Optimizer() = default;
-  Optimizer(const Optimizer&) = delete;
-  Optimizer& operator=(const Optimizer&) = delete;
+  // Both must outlive this.
+  UpdateBuffers(ParamStore& params, const GradBuffer& grads);
 
-  // Updates the parameters as `decision` (ops/update_rule.h) says. Where ranks that share the batch
-  // divide the state, each updates its share.
-  virtual void step(Exec& ex, ConstTensor decision) = 0;
+  // Per parameter, in the flat order.
+  const std::vector<UpdateRange>& ranges() const { return ranges_; }
+  // Adjacent ranges of parameters that all decay or all do not, with gradients of one dtype,
+  // merged: as a rule one run of matrices and one of vectors.
+  const std::vector<UpdateRange>& runs() const { return runs_; }
 
-  // Copies the parameters into the master weights; after the parameters were set from outside.
-  void refresh_master(Exec& ex);
-
-  // What is kept of each element besides the parameter, in the order of ranges().
-  struct State {
-    std::string_view name;  // "master", "adam.m", "adam.v", "sgd.momentum"
-    Tensor flat;
-  };
-  std::vector<State> states() const;
-
-  // A maximal run of what this rank updates of the flat order, all decayed or all not, with
-  // gradients of one dtype: as a rule one of matrices and one of vectors.
-  struct Range {
-    int64_t begin, count;
-    int64_t state;  // where it begins in flat states
-    bool decay;
-    DType grad;
-  };
-  const std::vector<Range>& ranges() const { return ranges_; }
-
- protected:
-  Optimizer(ParamStore& params, const GradBuffer& grads);
-
-  // A flat state for what this rank updates, zero at first.
+  // A flat state for the elements that this rank updates, zero at first.
   Tensor make_state(StatePrecision precision, const char* purpose);
 
-  Tensor param_range(const Range& r) const;
-  Tensor master_range(const Range& r) const;  // absent when the parameters are their own master
-  ConstTensor grad_range(const Range& r) const;
-  static Tensor state_range(const Tensor& state, const Range& r);
+  Tensor param(const UpdateRange& r) const { return params_.value_range(r.begin, r.count); }
+  ConstTensor grad(const UpdateRange& r) const { return grads_.range(r.begin, r.count); }
+  static Tensor state(const Tensor& flat, const UpdateRange& r) {
+    return slice(flat, 0, r.state, r.count);
+  }
+  // Absent if the parameters are their own master weights.
+  Tensor master(const UpdateRange& r) const {
+    return master_.present() ? state(master_, r) : master_;
+  }
+  const Tensor& master() const { return master_; }
 
  private:
-  // Without the master weights.
-  virtual std::vector<State> own_states() const = 0;
-
   ParamStore& params_;
   const GradBuffer& grads_;
-  std::vector<Range> ranges_;
+  std::vector<UpdateRange> ranges_, runs_;
   int64_t elements_ = 0;  // of a state
   std::vector<Buffer> buffers_;
   Tensor master_;
 };
 
-// `seed` draws the rounding of short moments.
-std::unique_ptr<Optimizer> make_optimizer(const OptimConfig& config, ParamStore& params,
-                                          const GradBuffer& grads, uint64_t seed);
+// An update rule with its states. The buffers must outlive it.
+class UpdateMethod {
+ public:
+  virtual ~UpdateMethod() = default;
+  virtual void step(Exec& ex, ConstTensor decision) = 0;
+  // Without the master weights.
+  virtual std::vector<OptimizerState> states() const = 0;
+};
+// `seed` draws the rounding of bf16 moments.
+std::unique_ptr<UpdateMethod> make_adamw(const OptimConfig& config, UpdateBuffers& buffers,
+                                         uint64_t seed);
+std::unique_ptr<UpdateMethod> make_sgd(const OptimConfig& config, UpdateBuffers& buffers);
+
+class Optimizer {
+ public:
+  Optimizer(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, uint64_t seed);
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Updates the parameters as `decision` (ops/update_rule.h) says. If the shard group shards the
+  // state, each rank updates its shards.
+  void step(Exec& ex, ConstTensor decision) { method_->step(ex, decision); }
+
+  // Copies the parameters into the master weights; after the parameters were set from outside.
+  void refresh_master(Exec& ex);
+
+  std::vector<OptimizerState> states() const;
+  const std::vector<UpdateRange>& ranges() const { return buffers_.ranges(); }
+
+ private:
+  UpdateBuffers buffers_;
+  std::unique_ptr<UpdateMethod> method_;
+};
 
 }  // namespace bev

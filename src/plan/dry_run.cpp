@@ -146,7 +146,7 @@ std::vector<LocalPiece> written_pieces(const TrainingState& assembly,
                                        const CheckpointConfig& config) {
   std::vector<LocalPiece> pieces = weights_to_save(assembly.params);
   if (!config.save_optimizer) return pieces;
-  for (LocalPiece& held : written_states(assembly.params, *assembly.optimizer))
+  for (LocalPiece& held : written_states(assembly.params, assembly.optimizer))
     pieces.push_back(std::move(held));
   return pieces;
 }

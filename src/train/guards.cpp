@@ -60,7 +60,7 @@ ReplicaCheck::ReplicaCheck(TrainingState& state) : state_(state) {
       add(groups.over(shard_group(param->spec.place.grid)), tensors_.size());
       tensors_.push_back({param->spec.name, param->value});
     }
-    for (const Optimizer::State& buffer : state.optimizer->states()) {
+    for (const OptimizerState& buffer : state.optimizer.states()) {
       if (layout.zero > 0) break;
       add(groups.over(shard_group(GridKind::Dense)), tensors_.size());
       tensors_.push_back({std::string(buffer.name), buffer.flat});

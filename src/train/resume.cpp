@@ -156,9 +156,9 @@ void restore(const CheckpointReader& stored, const ResumePlan& continuation,
              TrainingState& assembly) {
   const int64_t vocab = assembly.shape.vocab;
   if (continuation.with_optimizer) {
-    restore_state(stored, assembly.params, *assembly.optimizer, vocab);
+    restore_state(stored, assembly.params, assembly.optimizer, vocab);
   } else {
-    restore_weights(stored, assembly.params, *assembly.optimizer, vocab);
+    restore_weights(stored, assembly.params, assembly.optimizer, vocab);
   }
 }
 

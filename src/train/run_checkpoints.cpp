@@ -35,7 +35,7 @@ double checkpoint_bytes(const Config& config) {
   for (const LocalPiece& held : local_weights(state.params))
     bytes += static_cast<double>(held.piece.bytes());
   if (!config.checkpoint.save_optimizer) return bytes;
-  for (const LocalPiece& held : held_states(state.params, *state.optimizer))
+  for (const LocalPiece& held : held_states(state.params, state.optimizer))
     bytes += static_cast<double>(held.piece.bytes());
   return bytes;
 }
@@ -44,7 +44,7 @@ RunCheckpoints::RunCheckpoints(TrainingState& state, Setup setup)
     : config_(setup.config.checkpoint),
       schedule_(config_),
       manifest_(common_manifest(state, setup)),
-      saver_(CheckpointFolder(setup.folder), state.groups.world(), state.params, *state.optimizer,
+      saver_(CheckpointFolder(setup.folder), state.groups.world(), state.params, state.optimizer,
              {.asynchronous = config_.asynchronous,
               .with_optimizer = config_.save_optimizer,
               .bytes = checkpoint_bytes(setup.config),

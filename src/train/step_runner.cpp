@@ -142,7 +142,7 @@ void StepRunner::submit(std::span<const HostBatch> batches) {
                           .rule = rule,
                           .state = state_,
                           .decision = decision_});
-  assembly_.optimizer->step(ex, decision_);
+  assembly_.optimizer.step(ex, decision_);
   assembly_.param_gather.invalidate(ex);
 
   ticket.samples = rule.samples;

@@ -12,7 +12,7 @@ TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const
     : RankModel(c, d, g),
       grads(params, c.optim.gradients),
       reducer(params, grads, groups),
-      optimizer(make_optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed))),
+      optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed)),
       executor(*this, resolve_batch(c).micros, sizes) {
   env.flow.observe(reducer.sink());
   for (const int64_t batch : resolve_batch_schedule(c).sizes())
@@ -31,12 +31,12 @@ TrainingState::TrainingState(const Config& c, Device& d, const ArenaSizes& sizes
 void TrainingState::initialize() {
   params.initialize(static_cast<uint64_t>(config.train.seed));
   Exec ex = executor.exec();
-  optimizer->refresh_master(ex);
+  optimizer.refresh_master(ex);
 }
 
 void TrainingState::reinitialize() {
   Exec ex = executor.exec();
-  for (const Optimizer::State& state : optimizer->states())
+  for (const OptimizerState& state : optimizer.states())
     ops::fill(ex, {.out = state.flat, .value = 0});
   initialize();
 }

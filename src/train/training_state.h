@@ -35,7 +35,7 @@ class TrainingState : public RankModel {
  public:
   GradBuffer grads;
   GradReducer reducer;
-  std::unique_ptr<Optimizer> optimizer;
+  Optimizer optimizer;
   Executor executor;
 };
 

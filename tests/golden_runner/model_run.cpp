@@ -99,7 +99,7 @@ ModelRun::ModelRun(const std::filesystem::path& dir, const Tokens& tokens, const
       stepper_(assembly_, lr_schedule_from(config_, plan_.batch.global_batch, plan_.iterations)) {
   load_huggingface(dir, assembly_.params);
   Exec ex = assembly_.executor.exec();
-  assembly_.optimizer->refresh_master(ex);
+  assembly_.optimizer.refresh_master(ex);
 }
 
 std::vector<NamedValues> ModelRun::forward(const HostBatch& batch) {
