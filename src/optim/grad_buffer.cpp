@@ -21,17 +21,24 @@ GradBuffer::GradBuffer(ParamStore& params, StatePrecision precision)
   }
 }
 
+// Extends the last run if the range follows it; memory is laid out in the order of the calls.
+void GradBuffer::append_run(FlatRange range, DType dtype, std::byte* data) {
+  if (range.count == 0) return;
+  if (!runs_.empty() && runs_.back().dtype == dtype &&
+      begins_.back() + runs_.back().shape[0] == range.begin) {
+    runs_.back().shape.set(0, runs_.back().shape[0] + range.count);
+  } else {
+    runs_.push_back(tensor_over(data, dtype, {range.count}));
+    begins_.push_back(range.begin);
+  }
+}
+
 void GradBuffer::keep_all() {
   size_t bytes = 0;
   for (const FlatParam& place : params_.flat()) {
     const DType dtype = dtype_of(*place.param);
     bytes += static_cast<size_t>(place.count) * size_of(dtype);
-    if (!runs_.empty() && runs_.back().dtype == dtype) {
-      runs_.back().shape.set(0, runs_.back().shape[0] + place.count);
-    } else {
-      runs_.push_back(tensor_over(static_cast<std::byte*>(nullptr), dtype, {place.count}));
-      begins_.push_back(place.begin);
-    }
+    append_run({place.begin, place.count}, dtype, nullptr);
   }
   buffer_ = Buffer(params_.device(), bytes, "gradients");
   std::byte* data = buffer_.data();
@@ -89,8 +96,8 @@ void GradBuffer::keep_shares() {
     const FlatSection& section = params_.sections()[i];
     const FlatRange shard = section.shard();
     const DType dtype = dtype_of(*first[i]);
-    runs_.push_back(tensor_over(offset(buffer_.data(), share_at[i]), dtype, {shard.count}));
-    begins_.push_back(shard.begin);
+    append_run(shard, dtype, offset(buffer_.data(), share_at[i]));
+    max_shard_bytes_ = std::max(max_shard_bytes_, bytes_in(i, shard.count));
     std::byte* memory =
         passing_memory_[ParamStore::staging_slot(section.bucket, double_buffers())].data();
     passing_.push_back(tensor_over(offset(memory, passing.begins[i]), dtype, {section.count}));
@@ -108,12 +115,6 @@ Tensor GradBuffer::staging(const FlatSection& section) const {
     if (params_.sections()[i].begin == section.begin) return passing_[i];
   }
   throw Error(ErrorKind::Internal, "no bucket has this section");
-}
-
-size_t GradBuffer::max_shard_bytes() const {
-  size_t largest = 0;
-  for (const Tensor& share : runs_) largest = std::max(largest, bytes_of(share));
-  return largest;
 }
 
 Tensor GradBuffer::range(int64_t begin, int64_t count) const {

@@ -23,15 +23,16 @@ class GradBuffer {
   void begin_step(Exec& ex);
 
   // The part that belongs to the flat range [begin, begin + count) of the store; gaps between
-  // parameters are zero. REQUIRES: one dtype; with divided gradients, within one share.
+  // parameters are zero. REQUIRES: count > 0; one dtype; with divided gradients, within shares that
+  // follow each other.
   Tensor range(int64_t begin, int64_t count) const;
 
   // With divided gradients: the section where the parameters have their gradients. The sections of
   // one bucket exist at a time in each memory (ParamStore::memory_of).
   Tensor staging(const FlatSection& section) const;
   bool double_buffers() const { return params_.layout().overlaps_grad_reduce; }
-  // Of the largest share of a section.
-  size_t max_shard_bytes() const;
+  // The largest shard of a section, with divided gradients.
+  size_t max_shard_bytes() const { return max_shard_bytes_; }
 
   DType dtype_of(const Param& param) const;
 
@@ -39,11 +40,13 @@ class GradBuffer {
   ParamStore& params_;
   StatePrecision precision_;
   bool is_divided() const { return params_.layout().zero >= 2; }
+  void append_run(FlatRange range, DType dtype, std::byte* data);
   void keep_all();
   void keep_shares();
 
   Buffer buffer_;
   std::array<Buffer, 2> passing_memory_;
+  size_t max_shard_bytes_ = 0;
   std::vector<Tensor> runs_;     // of one dtype and adjacent in the store
   std::vector<int64_t> begins_;  // of the runs in the store
   std::vector<Tensor> passing_;  // of each section of the store

@@ -1,21 +1,10 @@
 #include "optim/grad_reducer.h"
 
-#include <algorithm>
-
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "optim/param_norms.h"
 
 namespace bev {
-
-namespace {
-
-// The rows of a piece in the flat order. REQUIRES: the parameter is cut by rows.
-FlatRange rows_of(const FlatParam& place, const Piece& piece) {
-  const int64_t columns = whole_of(place.param->value.shape).columns;
-  return {place.begin + piece.local_row * columns, piece.logical.rows * columns};
-}
-
-}  // namespace
 
 GradReducer::GradReducer(ParamStore& params, GradBuffer& grads, ProcessGroups& groups)
     : params_(params), grads_(grads), groups_(groups) {
@@ -45,28 +34,21 @@ void GradReducer::plan_reductions() {
         add_run(intersection(range, section.shard()), over);
     }
   };
-  std::vector<const FlatParam*> shared;
   for (const FlatParam& place : params_.flat()) {
     const Placement& placement = place.param->spec.place;
     if (placement.sums_over_tensor())
       add({place.begin, place.count}, groups_.over(GroupKey{placement.grid, {Axis::Tensor}}));
     for (const Piece& piece : place.param->pieces)
       if (piece.replicas > 1) add(rows_of(place, piece), groups_.kv_replica_group(piece.replicas));
-    if (placement.is_shared()) shared.push_back(&place);
   }
-  // All holders sum in the order of the names, the only order that they have in common.
-  std::sort(shared.begin(), shared.end(), [](const FlatParam* a, const FlatParam* b) {
-    return a->param->spec.name < b->param->spec.name;
-  });
   // Without the gap after the parameter, which may differ between holders.
-  for (const FlatParam* place : shared)
+  for (const FlatParam* place : shared_params(params_))
     add({place->begin, place->param->value.shape.elements()},
         groups_.of_stages(place->param->spec.place.stages));
 }
 
 // Joins neighbours of one dtype.
 void GradReducer::append(std::vector<FlatRange>& ranges, FlatRange range) const {
-  if (range.count == 0) return;
   const bool joins =
       !ranges.empty() && ranges.back().end() == range.begin &&
       grads_.range(ranges.back().begin, 1).dtype == grads_.range(range.begin, 1).dtype;
@@ -79,19 +61,10 @@ void GradReducer::append(std::vector<FlatRange>& ranges, FlatRange range) const 
 
 void GradReducer::plan_norm_ranges() {
   for (const FlatParam& place : params_.flat()) {
-    const FlatSection& section = params_.section_of(place.begin);
-    const auto add = [&](FlatRange range) {
-      const FlatRange here = intersection(range, section.shard());
-      append(owned_, shards_state() ? here : range);
-      append(counted_, here);
-    };
-    const std::vector<Piece> pieces =
-        owned_pieces(place.param->spec, params_.layout(), params_.rank());
-    if (pieces.size() == place.param->pieces.size()) {
-      add({place.begin, place.count});
-    } else {
-      for (const Piece& piece : pieces) add(rows_of(place, piece));
-    }
+    const std::vector<FlatRange> counted = counted_ranges(params_, place);
+    for (const FlatRange& range : counted) append(counted_, range);
+    for (const FlatRange& range : shards_state() ? counted : owned_ranges(params_, place))
+      append(owned_, range);
   }
 }
 
@@ -111,7 +84,8 @@ void GradReducer::reduce_section(Exec& ex, const FlatSection& section) {
   const Tensor whole = grads_.range(section.begin, section.count);
   if (shards_state()) {
     const FlatRange shard = section.shard();
-    group.reduce_scatter(ex, whole, grads_.range(shard.begin, shard.count));
+    group.reduce_scatter(ex, whole, section.bounds,
+                         slice(whole, 0, shard.begin - section.begin, shard.count));
   } else {
     group.all_reduce(ex, whole);
   }
@@ -144,11 +118,11 @@ void GradReducer::reduce_staged(Exec& ex, const FlatSection& section) {
   const Tensor sum = shard_.bytes() > 0
                          ? tensor_over(shard_.data(), whole.dtype, {shard.count})
                          : ex.scratch.allocate({shard.count}, whole.dtype, "gradients.share");
-  groups_.over(section.group).reduce_scatter(ex, whole, sum);
-  const Tensor kept = grads_.range(shard.begin, shard.count);
-  const Shape row{1, shard.count};
-  ops::residual_add(
-      ex, {.residual = reshape(kept, row), .delta = reshape(sum, row), .out = reshape(kept, row)});
+  groups_.over(section.group).reduce_scatter(ex, whole, section.bounds, sum);
+  if (shard.count > 0) {
+    const Tensor kept = reshape(grads_.range(shard.begin, shard.count), {1, shard.count});
+    ops::residual_add(ex, {.residual = kept, .delta = reshape(sum, {1, shard.count}), .out = kept});
+  }
   ops::fill(ex, {.out = whole, .value = 0});
 }
 

@@ -11,7 +11,7 @@ void ParamGather::gather_now(Exec& ex, int bucket) {
     const Tensor whole = params_.is_sharded() ? params_.staging(section)
                                               : params_.value_range(section.begin, section.count);
     groups_.over(section.group)
-        .all_gather(ex, params_.value_range(shard.begin, shard.count), whole);
+        .all_gather(ex, params_.value_range(shard.begin, shard.count), whole, section.bounds);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <numeric>
 #include <optional>
 #include <thread>
 #include <tuple>
@@ -48,12 +49,10 @@ void fill_normal(const Param& param, T* first_value, uint64_t key, int64_t row_b
   }
 }
 
-// The order of kinds within a section, and of the sections of a bucket.
-std::pair<GridKind, int> flat_kind(const ParamSpec& spec) {
-  const Placement& place = spec.place;
-  if (spec.is_matrix()) return {place.grid, 0};
-  if (place.cut) return {place.grid, 1};
-  return {place.grid, place.sums_over_tensor() ? 3 : 2};
+// The order of kinds within a section.
+int flat_kind(const ParamSpec& spec) {
+  if (spec.is_matrix() || spec.place.cut) return 0;
+  return spec.place.sums_over_tensor() ? 2 : 1;
 }
 
 }  // namespace
@@ -74,8 +73,9 @@ std::string param_kind(const std::string& name) {
   return kind;
 }
 
-ParamStore::ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype)
-    : device_(device), layout_(layout), rank_(rank), dtype_(dtype) {}
+ParamStore::ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype,
+                       ShardRuleOf rule)
+    : device_(device), layout_(layout), rank_(rank), dtype_(dtype), rule_(rule) {}
 
 Param& ParamStore::declare(ParamSpec spec) {
   BEV_CHECK(find(spec.name) == nullptr, Internal, "parameter {} declared twice", spec.name);
@@ -101,17 +101,51 @@ size_t ParamStore::shard_index(GridKind grid) const {
   return static_cast<size_t>(std::find(peers.begin(), peers.end(), rank_) - peers.begin());
 }
 
-// Ends the section of `last` in the flat order.
-void ParamStore::add_section(int64_t end, const Param& last) {
+ShardRule ParamStore::rule_of(const Param& param) const {
+  if (rule_ == nullptr || param.spec.place.is_shared()) return ShardRule::Equal;
+  return rule_(param.spec.role);
+}
+
+// The shards of parameters that are not divided: the largest first, each to the shard with the
+// fewest elements of its group so far.
+std::map<const Param*, size_t> ParamStore::whole_param_owners() const {
+  std::vector<const Param*> largest_first;
+  for (const Param* param : all_)
+    if (rule_of(*param) == ShardRule::WholeParams) largest_first.push_back(param);
+  const auto elements = [](const Param* param) { return param->value.shape.elements(); };
+  std::stable_sort(largest_first.begin(), largest_first.end(),
+                   [&](const Param* a, const Param* b) { return elements(a) > elements(b); });
+  std::map<GridKind, std::vector<int64_t>> loads;
+  std::map<const Param*, size_t> owners;
+  for (const Param* param : largest_first) {
+    const GridKind grid = param->spec.place.grid;
+    std::vector<int64_t>& load = loads[grid];
+    load.resize(static_cast<size_t>(layout_.shards(grid)));
+    const auto least = std::min_element(load.begin(), load.end());
+    *least += elements(param);
+    owners[param] = static_cast<size_t>(least - load.begin());
+  }
+  return owners;
+}
+
+// `places`: of all its parameters, in the flat order.
+void ParamStore::add_section(std::span<const FlatParam> places,
+                             const std::map<const Param*, size_t>& owners) {
+  const Param& last = *places.back().param;
   const GridKind grid = last.spec.place.grid;
-  FlatSection section{{sections_.empty() ? 0 : sections_.back().end(), 0},
-                      layout_.buckets_gradients() ? last.bucket : 0,
-                      shard_group(grid)};
-  section.count = end - section.begin;
-  const int shards = layout_.shards(grid);
-  const int64_t count = div_exact(section.count, shards);
-  for (int r = 0; r <= shards; ++r) section.bounds.push_back(section.begin + r * count);
+  FlatSection section{
+      {places.front().begin, 0}, layout_.buckets_gradients() ? last.bucket : 0, shard_group(grid)};
+  section.count = places.back().begin + places.back().count - section.begin;
   section.index = shard_index(grid);
+  const int shards = layout_.shards(grid);
+  if (rule_of(last) == ShardRule::Equal) {
+    const int64_t count = div_exact(section.count, shards);
+    for (int r = 0; r <= shards; ++r) section.bounds.push_back(r * count);
+  } else {
+    section.bounds.resize(static_cast<size_t>(shards) + 1);
+    for (const FlatParam& place : places) section.bounds[owners.at(place.param) + 1] += place.count;
+    std::partial_sum(section.bounds.begin(), section.bounds.end(), section.bounds.begin());
+  }
   sections_.push_back(std::move(section));
 }
 
@@ -121,23 +155,33 @@ void ParamStore::place_flat() {
   const auto bucket_of = [&](const Param* param) {
     return layout_.buckets_gradients() ? param->bucket : 0;
   };
-  std::stable_sort(ordered.begin(), ordered.end(), [&](const Param* a, const Param* b) {
-    return std::pair(bucket_of(a), flat_kind(a->spec)) <
-           std::pair(bucket_of(b), flat_kind(b->spec));
-  });
   const auto section_key = [&](const Param* param) {
-    return std::tuple(bucket_of(param), param->spec.place.grid, param->spec.is_matrix());
+    return std::tuple(bucket_of(param), param->spec.place.grid, rule_of(*param),
+                      !param->spec.is_matrix());
   };
+  const std::map<const Param*, size_t> owners = whole_param_owners();
+  const auto key_in_section = [&](const Param* param) {
+    const auto owner = owners.find(param);
+    return std::pair(owner == owners.end() ? 0 : owner->second, flat_kind(param->spec));
+  };
+  std::stable_sort(ordered.begin(), ordered.end(), [&](const Param* a, const Param* b) {
+    return std::pair(section_key(a), key_in_section(a)) <
+           std::pair(section_key(b), key_in_section(b));
+  });
   int64_t begin = 0;
+  size_t first = 0;  // of the section
   for (size_t i = 0; i < ordered.size(); ++i) {
     const bool ends =
         i + 1 == ordered.size() || section_key(ordered[i]) != section_key(ordered[i + 1]);
     const int64_t elements = ordered[i]->value.shape.elements();
     const int64_t shards = layout_.shards(ordered[i]->spec.place.grid);
-    const int64_t end = round_up(begin + elements, ends ? kFlatAlignment * shards : kFlatAlignment);
+    const bool fills_shards = ends && rule_of(*ordered[i]) == ShardRule::Equal;
+    const int64_t end = round_up(begin + elements, kFlatAlignment * (fills_shards ? shards : 1));
     flat_.push_back({ordered[i], begin, end - begin});
     begin = end;
-    if (ends) add_section(end, *ordered[i]);
+    if (!ends) continue;
+    add_section(std::span(flat_).subspan(first), owners);
+    first = i + 1;
   }
   // The holders of a shared parameter sum their shards of it: their bounds must be equal.
   for (const Param* param : all_) {
@@ -195,6 +239,7 @@ Tensor ParamStore::staging(const FlatSection& section) const {
 }
 
 Tensor ParamStore::value_range(int64_t begin, int64_t count) const {
+  if (count == 0) return tensor_over(values_.data(), dtype_, {0});  // an empty shard
   int64_t at = begin;
   if (is_sharded()) {
     const size_t section = section_at(begin);
@@ -214,7 +259,6 @@ void ParamStore::allocate() {
     values_ = Buffer(device_, static_cast<size_t>(flat_elements()) * size_of(dtype_), "parameters");
   }
   for (const FlatParam& place : flat_) {
-    if (values_.data() == nullptr) break;
     const int64_t elements = place.param->value.shape.elements();
     if (is_sharded()) {
       const FlatSection& section = sections_[section_at(place.begin)];
@@ -288,6 +332,29 @@ Param* ParamStore::find(std::string_view name) const {
   const auto found =
       std::find_if(all_.begin(), all_.end(), [&](const Param* p) { return p->spec.name == name; });
   return found == all_.end() ? nullptr : *found;
+}
+
+FlatRange rows_of(const FlatParam& place, const Piece& piece) {
+  const int64_t columns = whole_of(place.param->value.shape).columns;
+  return {place.begin + piece.local_row * columns, piece.logical.rows * columns};
+}
+
+std::vector<FlatRange> owned_ranges(const ParamStore& params, const FlatParam& place) {
+  const std::vector<Piece> owned = owned_pieces(place.param->spec, params.layout(), params.rank());
+  if (owned.size() == place.param->pieces.size()) return {{place.begin, place.count}};
+  std::vector<FlatRange> ranges;
+  for (const Piece& piece : owned) ranges.push_back(rows_of(place, piece));
+  return ranges;
+}
+
+std::vector<const FlatParam*> shared_params(const ParamStore& params) {
+  std::vector<const FlatParam*> shared;
+  for (const FlatParam& place : params.flat())
+    if (place.param->spec.place.is_shared()) shared.push_back(&place);
+  std::sort(shared.begin(), shared.end(), [](const FlatParam* a, const FlatParam* b) {
+    return a->param->spec.name < b->param->spec.name;
+  });
+  return shared;
 }
 
 int64_t ParamStore::elements() const {

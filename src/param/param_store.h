@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <map>
 #include <span>
 #include <string_view>
 
@@ -53,20 +54,28 @@ inline FlatRange intersection(const FlatRange& a, const FlatRange& b) {
   return {begin, std::max<int64_t>(0, end - begin)};
 }
 
-// The matrices or the vectors of one bucket and grid. Its shard group sums and shards it.
+// How the ranks of a shard group divide a section: into equal shards, or by whole parameters, which
+// may leave shards empty.
+enum class ShardRule : uint8_t { Equal, WholeParams };
+using ShardRuleOf = ShardRule (*)(Role);
+
+// The matrices or the vectors of one bucket, grid and shard rule. Its shard group sums and shards
+// it.
 struct FlatSection : FlatRange {
   int bucket = 0;
   GroupKey group{};
-  std::vector<int64_t> bounds{};  // shard r is [bounds[r], bounds[r + 1])
+  std::vector<int64_t> bounds{};  // shard r is [bounds[r], bounds[r + 1]) of the section
   size_t index = 0;               // of this rank's shard: its rank in the group
 
-  FlatRange shard() const { return {bounds[index], bounds[index + 1] - bounds[index]}; }
+  FlatRange shard() const { return {begin + bounds[index], bounds[index + 1] - bounds[index]}; }
 };
 
 class ParamStore {
  public:
-  // The device must outlive the store.
-  ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype);
+  // The device must outlive the store. `rule` is null: Equal for all roles. Parameters on several
+  // stages always have equal shards: all holders need the same bounds.
+  ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype,
+             ShardRuleOf rule = nullptr);
 
   // Parameters declared from now on have their gradients finished together.
   int begin_bucket() { return ++bucket_; }
@@ -97,12 +106,12 @@ class ParamStore {
   // This rank's index in its shard group.
   size_t shard_index(GridKind grid = GridKind::Dense) const;
 
-  // The flat order, known after allocate(): by grid, matrices before vectors; of the vectors those
-  // that are cut, those whose gradients agree on all tensor ranks, those whose gradients tensor
-  // ranks sum; then in declaration order. One pass over one range handles all of a kind. The places
-  // follow each other without gaps and begin at multiples of kFlatAlignment elements. If buckets
-  // are reduced one by one (ParallelLayout::buckets_gradients), buckets follow each other and each
-  // has this order.
+  // The flat order, known after allocate(): by grid and shard rule, matrices before vectors; with
+  // WholeParams by owner; of the vectors those that are cut, those whose gradients agree on all
+  // tensor ranks, those whose gradients tensor ranks sum; then in declaration order. One pass over
+  // one range handles all of a kind. The places follow each other without gaps and begin at
+  // multiples of kFlatAlignment elements. If buckets are reduced one by one
+  // (ParallelLayout::buckets_gradients), buckets follow each other and each has this order.
   std::span<const FlatParam> flat() const { return flat_; }
   int64_t flat_elements() const;
   // The values of a flat range. REQUIRES: with sharded parameters, within one shard.
@@ -133,6 +142,7 @@ class ParamStore {
   ParallelLayout layout_;
   int rank_;
   DType dtype_;
+  ShardRuleOf rule_;
   std::deque<Param> params_;
   std::vector<Param*> all_;
   std::vector<FlatParam> flat_;
@@ -143,13 +153,24 @@ class ParamStore {
   std::vector<int64_t> shard_begins_;  // offsets of the sections' shards in values_, in elements
   StagingLayout staging_;
 
+  ShardRule rule_of(const Param& param) const;
+  std::map<const Param*, size_t> whole_param_owners() const;
   void place_flat();
-  void add_section(int64_t end, const Param& last);
+  void add_section(std::span<const FlatParam> places, const std::map<const Param*, size_t>& owners);
   void place_shards();
   size_t section_at(int64_t begin) const;
   void fill(Param& param, std::byte* data, uint64_t seed, ThreadPool& pool) const;
   void put_shard(const FlatParam& place, const std::byte* data);
 };
+
+// The rows of a piece in the flat order. REQUIRES: the parameter is cut by rows.
+FlatRange rows_of(const FlatParam& place, const Piece& piece);
+// The runs of a parameter that this rank owns (owned_pieces): all of it with the gap after it, or
+// the rows of some pieces.
+std::vector<FlatRange> owned_ranges(const ParamStore& params, const FlatParam& place);
+// Parameters that several stages hold, in the order of their names, the only order that all holders
+// have in common.
+std::vector<const FlatParam*> shared_params(const ParamStore& params);
 
 // The name with layer numbers replaced by '*', common to the parameters of one kind.
 std::string param_kind(const std::string& name);

@@ -53,13 +53,13 @@ std::vector<int64_t> bucket_users(const std::deque<Stage>& stages) {
 
 }  // namespace
 
-RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g)
+RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g, ShardRuleOf shard_rule)
     : config(c),
       device(d),
       groups(g),
       shape(resolve_model(c)),
       spec(with_holders(model_spec(c), c, g.layout())),
-      params(d, g.layout(), g.rank(), resolve_dtype(c)),
+      params(d, g.layout(), g.rank(), resolve_dtype(c), shard_rule),
       param_gather(params, g),
       env{.borders = {.tensor = TensorRegion(g.over({Axis::Tensor}), g.layout().sequence),
                       .attention = attention}} {

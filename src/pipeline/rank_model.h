@@ -24,7 +24,8 @@ class RankModel {
  public:
   // REQUIRES: a checked configuration whose layout is that of the groups; config, device and groups
   // must outlive this. The parameters hold zeros until they are initialised or loaded.
-  RankModel(const Config& config, Device& device, ProcessGroups& groups);
+  RankModel(const Config& config, Device& device, ProcessGroups& groups,
+            ShardRuleOf shard_rule = nullptr);
   // The whole model. REQUIRES: the configuration asks for one rank.
   RankModel(const Config& config, Device& device);
   RankModel(const RankModel&) = delete;

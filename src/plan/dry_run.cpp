@@ -69,7 +69,8 @@ uint16_t group_label(Axis axis) { return static_cast<uint16_t>(1 + static_cast<i
 
 // A step of `micros` micro-batches of one rank on the null device.
 struct DryRunStep {
-  DryRunStep(const Config& source, int threads, int64_t micros, int rank)
+  DryRunStep(const Config& source, int threads, int64_t micros, int rank,
+             ShardRuleOf shard_rule = nullptr)
       : config(source),
         device(make_null_device(with_threads(source.device, threads))),
         world(rank, layout_of(source).world()),
@@ -79,7 +80,7 @@ struct DryRunStep {
     groups.over({Axis::Tensor}).set_label(group_label(Axis::Tensor));
     groups.over(shard_group(GridKind::Dense)).set_label(group_label(Axis::Data));
     groups.over({Axis::Pipeline}).set_label(group_label(Axis::Pipeline));
-    assembly = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{});
+    assembly = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{}, shard_rule);
     stepper = std::make_unique<StepRunner>(*assembly, LrSchedule{});
   }
 
@@ -181,7 +182,7 @@ std::vector<OpCost> record_step(const Config& config, int64_t micros, int rank) 
 
 Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
-  DryRunStep dry_step(config, threads, 1, options.rank);
+  DryRunStep dry_step(config, threads, 1, options.rank, options.shard_rule);
   TrainingState& assembly = *dry_step.assembly;
   const ModelCounts whole = count_model(config);
   Plan plan{.model = assembly.shape,
@@ -199,7 +200,7 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
 
   const HostBatch batch = micro_batch_of(config, options.packed);
   const StepCost one = dry_step.step(batch);
-  const StepCost two = DryRunStep(config, threads, 2, options.rank).step(batch);
+  const StepCost two = DryRunStep(config, threads, 2, options.rank, options.shard_rule).step(batch);
   const StepCost step = extrapolate(one, two, plan.batch.micros);
   plan.step = step.total;
   plan.sent = step.sent;

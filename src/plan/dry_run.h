@@ -56,6 +56,7 @@ struct DryRunOptions {
   int rank = 0;         // whose plan it is
   // Of a step of the whole pipeline, where it has been verified before.
   const ScheduleReport* schedule = nullptr;
+  ShardRuleOf shard_rule = nullptr;  // of ParamStore
 };
 
 // REQUIRES: a checked configuration. Takes no memory to speak of, whatever the size of the model.

@@ -8,8 +8,9 @@
 
 namespace bev {
 
-TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const ArenaSizes& sizes)
-    : RankModel(c, d, g),
+TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const ArenaSizes& sizes,
+                             ShardRuleOf shard_rule)
+    : RankModel(c, d, g, shard_rule),
       grads(params, c.optim.gradients),
       reducer(params, grads, groups),
       optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed)),

@@ -190,10 +190,11 @@ std::unique_ptr<Device> rank_device(const Config& config) {
 void train_rank(
     const Config& config, Device& device, Communicator& world,
     std::shared_ptr<const Dataset> samples, int64_t steps,
-    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after) {
+    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after,
+    ShardRuleOf shard_rule) {
   ProcessGroups groups(layout_of(config), world);
-  const Plan plan = dry_run(config, {.rank = world.rank()});
-  TrainingState assembly(config, device, groups, plan.arenas);
+  const Plan plan = dry_run(config, {.rank = world.rank(), .shard_rule = shard_rule});
+  TrainingState assembly(config, device, groups, plan.arenas, shard_rule);
   assembly.initialize();
   DataLoader loader(std::move(samples),
                     DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
@@ -216,7 +217,7 @@ void train_rank(
             plan.memory_bytes());
 }
 
-std::vector<StepOutcome> train_layout(const Config& config, int64_t steps) {
+std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, ShardRuleOf shard_rule) {
   const auto samples = std::make_shared<UnevenDataset>(config.model.vocab);
   std::vector<StepOutcome> outcomes = empty_outcomes(config, steps);
   std::vector<bool> is_reported(outcomes.size());
@@ -235,7 +236,7 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps) {
       outcome.norm = here.norm;
       put_all(assembly.params, held, outcome);
     };
-    train_rank(config, *device, world, samples, steps, record);
+    train_rank(config, *device, world, samples, steps, record, shard_rule);
   });
   return outcomes;
 }

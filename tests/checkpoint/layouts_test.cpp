@@ -5,8 +5,13 @@
 #include <map>
 
 #include "checkpoint/checkpointed_run.h"
+#include "comm/thread_communicator.h"
+#include "ops/make_device.h"
+#include "plan/dry_run.h"
 #include "support/layout_name.h"
 #include "support/temporary_directory.h"
+#include "train/run_checkpoints.h"
+#include "verify/layout_run.h"
 
 namespace bev::test {
 namespace {
@@ -90,6 +95,47 @@ void expect_continued(bool gpt, const Pair& pair) {
 
 TEST_P(LayoutPairs, ContinueGpt) { expect_continued(true, GetParam()); }
 TEST_P(LayoutPairs, ContinueLlama) { expect_continued(false, GetParam()); }
+
+// Two iterations with shards of whole parameters, saved.
+void save_whole_params(const Config& config) {
+  const ShardRuleOf rule = [](Role) { return ShardRule::WholeParams; };
+  run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
+    const std::unique_ptr<Device> device = make_device(config.device);
+    ProcessGroups groups(layout_of(config), world);
+    const Plan plan = dry_run(config, {.rank = world.rank(), .shard_rule = rule});
+    TrainingState state(config, *device, groups, plan.arenas, rule);
+    state.initialize();
+    DataLoader loader(std::make_shared<UnevenDataset>(config.model.vocab),
+                      DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
+    const LrSchedule schedule = lr_schedule_from(config, plan.batch.global_batch, plan.iterations);
+    StepRunner stepper(state, schedule);
+    stepper.step(loader.next());
+    stepper.step(loader.next());
+    RunCheckpoints checkpoints(state, {.folder = config.checkpoint.save,
+                                       .config = config,
+                                       .schedule = schedule,
+                                       .config_text = "# none\n"});
+    const int64_t samples = 2 * plan.batch.global_batch;
+    checkpoints.save({.iteration = 2,
+                      .consumed_samples = samples,
+                      .data_position = samples,
+                      .update = stepper.state()});
+    EXPECT_TRUE(checkpoints.finish());
+  });
+}
+
+// Fails when pieces of a checkpoint follow equal shards.
+TEST(WholeParamCheckpoints, ContinueWithEqualShards) {
+  Halves& halves = halves_of(true);
+  for (const char* layout : {"dp2.zero1", "dp4.zero3", "tp2.dp2.zero2"}) {
+    const TemporaryDirectory folder;
+    save_whole_params(first_part(under(halves.config(), layout), folder.path(), 2));
+    run_checkpointed(second_part(under(halves.config(), "dp2.zero2"), folder.path()));
+    const CheckpointReader continued(place_of(folder.path(), 4));
+    const Worst worst = worst_difference(halves.whole(), continued, halves.config());
+    EXPECT_LT(worst.difference, kBound) << layout << ": " << worst.tensor;
+  }
+}
 
 // What other programs read: with one tensor rank every weight is whole, in one file and under its
 // name; so is what the optimizer keeps, unless ranks divide it.

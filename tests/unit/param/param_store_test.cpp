@@ -167,7 +167,7 @@ TEST(Store, AShardGroupIsContextTimesData) {
     EXPECT_EQ(group.size(), 6);
     EXPECT_EQ(section.index, static_cast<size_t>(group.rank()));
     EXPECT_EQ(section.bounds.size(), 7u);
-    EXPECT_EQ(section.bounds.back(), section.end());
+    EXPECT_EQ(section.bounds.back(), section.count);
     EXPECT_EQ(section.shard().begin, section.begin + group.rank() * section.count / 6);
   }
 }
@@ -189,6 +189,40 @@ TEST(Store, ExpertsHaveSectionsOfTheirOwn) {
     EXPECT_EQ(experts.index, rank == 6 ? 1u : 0u);
     EXPECT_EQ(store.sections().front().bounds.size(), 9u);
     EXPECT_EQ(&store.section_of(store.flat().back().begin), &experts);
+  }
+}
+
+// The largest first, to the shard with the fewest elements over all sections, the lower rank among
+// equals; a section may leave shards empty. A shared parameter and the other roles keep equal
+// shards. Fails when a parameter is divided or loads are counted per section.
+TEST(Store, WholeParamsAreDealtToTheLeastLoadedShard) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  const ParallelLayout layout{.data = 3, .pipeline = 2, .zero = 1};
+  const auto whole_matrices = [](Role role) {
+    return role == Role::Matrix ? ShardRule::WholeParams : ShardRule::Equal;
+  };
+  for (int rank = 0; rank < 3; ++rank) {
+    ParamStore store(*device, layout, rank, DType::f64, whole_matrices);
+    store.declare_alone({.name = "table", .shape = {6, 4}, .place = {.stages = {0, 1}}});
+    store.begin_bucket();
+    Param& a = store.declare({.name = "a", .shape = {2, 64}});
+    Param& b = store.declare({.name = "b", .shape = {5, 60}});
+    store.declare({.name = "norm", .shape = {7}, .role = Role::Norm});
+    store.begin_bucket();
+    Param& c = store.declare({.name = "c", .shape = {2, 64}});
+    Param& d = store.declare({.name = "d", .shape = {1, 64}});
+    store.allocate();
+    const std::span<const FlatSection> sections = store.sections();
+    ASSERT_EQ(sections.size(), 4u);
+    EXPECT_EQ(sections[0].bounds, (std::vector<int64_t>{0, 64, 128, 192}));   // table
+    EXPECT_EQ(sections[1].bounds, (std::vector<int64_t>{0, 64, 128, 192}));   // norm
+    EXPECT_EQ(sections[2].bounds, (std::vector<int64_t>{0, 320, 448, 448}));  // b, a
+    EXPECT_EQ(sections[3].bounds, (std::vector<int64_t>{0, 0, 64, 192}));     // d, c
+    EXPECT_EQ(sections[3].index, static_cast<size_t>(rank));
+    std::vector<const Param*> order;
+    for (const FlatParam& place : store.flat()) order.push_back(place.param);
+    EXPECT_EQ(std::vector<const Param*>(order.begin() + 2, order.end()),
+              (std::vector<const Param*>{&b, &a, &d, &c}));
   }
 }
 

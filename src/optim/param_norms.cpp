@@ -1,0 +1,47 @@
+#include "optim/param_norms.h"
+
+#include <algorithm>
+
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+
+namespace bev {
+
+std::vector<FlatRange> counted_ranges(const ParamStore& params, const FlatParam& place) {
+  const FlatRange shard = params.section_of(place.begin).shard();
+  std::vector<FlatRange> counted;
+  for (const FlatRange& owned : owned_ranges(params, place)) {
+    const FlatRange here = intersection(owned, shard);
+    if (here.count > 0) counted.push_back(here);
+  }
+  return counted;
+}
+
+ParamNorms::ParamNorms(const ParamStore& params, ProcessGroups& groups)
+    : stage_(groups.over({Axis::Tensor, Axis::Context, Axis::Data})) {
+  const auto row_of = [&](const FlatParam& place) {
+    return std::find(params.all().begin(), params.all().end(), place.param) - params.all().begin();
+  };
+  for (const FlatParam& place : params.flat()) {
+    const FlatRange without_gap{place.begin, place.param->value.shape.elements()};
+    for (const FlatRange& range : counted_ranges(params, place)) {
+      const FlatRange here = intersection(range, without_gap);
+      if (here.count > 0) counted_.push_back({here, row_of(place)});
+    }
+  }
+  for (const FlatParam* place : shared_params(params))
+    shared_.push_back({row_of(*place), &groups.of_stages(place->param->spec.place.stages)});
+}
+
+void ParamNorms::squared_norms(Exec& ex, FlatBuffer buffer, Tensor squares) const {
+  ops::fill(ex, {.out = squares, .value = 0});
+  for (const Counted& c : counted_)
+    ops::squared_norm(
+        ex, {.x = buffer(c.range.begin, c.range.count), .out = slice(squares, 0, c.row, 1)});
+  if (stage_.size() > 1) stage_.all_reduce(ex, squares);
+  // Only the first holder has counted: the others add zeros.
+  for (const SharedRow& shared : shared_)
+    shared.holders->all_reduce(ex, slice(squares, 0, shared.row, 1));
+}
+
+}  // namespace bev
