@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/attempt.h"
 #include "launch/launch_job.h"
+#include "launch/supervisor.h"
 
 namespace bev {
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "launch/attempt.h"
 #include "launch/node_messages.h"
+#include "launch/supervisor.h"
 #include "net/secure_link.h"
 
 namespace bev {

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/attempt.h"
 #include "launch/node_messages.h"
+#include "launch/supervisor.h"
 #include "net/peer_server.h"
 
 namespace bev {

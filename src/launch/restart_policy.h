@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "launch/attempt.h"
+#include "launch/supervisor.h"
 
 namespace bev {
 
