@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "bench/machine_peak.h"
 #include "bench/measure.h"
 #include "infer/continuous_batcher.h"
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/machine_peak.h"
 #include "bench/measure.h"
 #include "config/config.h"
 #include "device/exec.h"

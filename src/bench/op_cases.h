@@ -114,6 +114,7 @@ std::vector<OpCase> weighted_sum_cases(const CaseOperands& o);
 
 // update_cases.cpp
 std::vector<OpCase> fill_cases(const CaseOperands& o);
+std::vector<OpCase> copy_cases(const CaseOperands& o);
 std::vector<OpCase> squared_norm_cases(const CaseOperands& o);
 std::vector<OpCase> loss_factors_cases(const CaseOperands& o);
 std::vector<OpCase> decide_update_cases(const CaseOperands& o);

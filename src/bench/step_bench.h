@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bench/machine_peak.h"
 #include "bench/measure.h"
 #include "bench/step_floor.h"
 #include "device/timing.h"
