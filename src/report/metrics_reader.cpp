@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "ops/update_rule.h"
 
 namespace bev {
 
@@ -51,11 +52,14 @@ bool applied(const Json& line) {
   return found == line.end() || !found->is_boolean() || found->get<bool>();
 }
 
+// The weighted sum is there if there are several losses; a single loss is the sum.
+const char* total_loss_key(const Json& line) { return line.contains("loss") ? "loss" : "lm_loss"; }
+
 IterationPoint iteration_point(const Json& line, int64_t iteration) {
   return {.iteration = iteration,
           .consumed_samples = count_at(line, "consumed_samples"),
           .global_batch = count_at(line, "global_batch"),
-          .loss = number_at(line, "lm_loss"),
+          .loss = number_at(line, total_loss_key(line)),
           .grad_norm = number_at(line, "grad_norm"),
           .learning_rate = number_at(line, "learning_rate"),
           .loss_scale = number_at(line, "loss_scale"),
@@ -67,7 +71,7 @@ IterationPoint iteration_point(const Json& line, int64_t iteration) {
 EvaluationPoint evaluation_point(const Json& line, int64_t iteration) {
   return {.iteration = iteration,
           .samples = count_at(line, "samples"),
-          .loss = number_at(line, "lm_loss"),
+          .loss = number_at(line, total_loss_key(line)),
           .seconds = number_at(line, "seconds")};
 }
 
@@ -207,6 +211,18 @@ std::optional<double> number_in(const Json& line, const char* name) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
+// The members NAME_loss.
+std::vector<NamedLoss> losses_in(const Json& line) {
+  constexpr std::string_view kEnding = "_loss";
+  std::vector<NamedLoss> losses;
+  for (const auto& [key, mean] : line.items()) {
+    if (!key.ends_with(kEnding) || losses.size() == kMostLosses) continue;
+    losses.push_back({harmless(key.substr(0, key.size() - kEnding.size()), kLongestNote),
+                      mean.is_number() ? mean.get<double>() : NAN});
+  }
+  return losses;
+}
+
 int64_t count_in(const Json& line, const char* name) {
   const auto found = line.find(name);
   const bool is_count = found != line.end() && found->is_number_unsigned() &&
@@ -225,13 +241,15 @@ class Gathered {
     if (*event == "iteration" && metrics.iteration == 0) {
       metrics.iteration = count_in(line, "iteration");
       metrics.samples = count_in(line, "consumed_samples");
-      metrics.loss = number_in(line, "lm_loss");
+      metrics.loss = number_in(line, total_loss_key(line));
+      metrics.losses = losses_in(line);
       metrics.grad_norm = number_in(line, "grad_norm");
       metrics.learning_rate = number_in(line, "learning_rate");
       metrics.seconds = number_in(line, "seconds");
       metrics.tokens_per_second = number_in(line, "tokens_per_second");
     } else if (*event == "validation" && !metrics.valid_loss) {
-      metrics.valid_loss = number_in(line, "lm_loss");
+      metrics.valid_loss = number_in(line, total_loss_key(line));
+      metrics.valid_losses = losses_in(line);
     } else if (*event == "start" && metrics.iterations == 0) {
       metrics.iterations = count_in(line, "iterations");
     }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "report/run_status.h"
+
 namespace bev {
 
 // A number that the line does not have, or that was not finite, is NaN; a count is 0.
@@ -82,7 +84,8 @@ struct LastMetrics {
   int64_t samples = 0;
   std::optional<double> loss{}, grad_norm{}, learning_rate{}, seconds{}, tokens_per_second{};
   std::optional<double> valid_loss{};  // the last one, where it is not far from the end
-  double written = 0;                  // seconds since 1970
+  std::vector<NamedLoss> losses{}, valid_losses{};
+  double written = 0;  // seconds since 1970
 };
 
 // Reads no more than the end and the first line; what is not whole or makes no sense counts as not

@@ -21,8 +21,9 @@ namespace {
 // JSON has no word for them.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-// {"lm_loss": 2.5}
-void add_losses(Json& line, const LossMeans& losses) {
+// {"lm_loss": 2.5}; of several losses also their weighted sum: {"loss": 3.2, "lm_loss": 2.5, ...}
+void add_losses(Json& line, const LossMeans& losses, double total) {
+  if (losses.end() - losses.begin() > 1) line["loss"] = number(total);
   for (const LossMean& loss : losses) line[format("{}_loss", loss.name)] = number(loss.value);
 }
 
@@ -81,7 +82,7 @@ void MetricsWriter::add(const Progress& p) {
             {"iteration", p.iteration},
             {"consumed_samples", p.samples},
             {"global_batch", p.batch}};
-  add_losses(line, p.result.losses);
+  add_losses(line, p.result.losses, p.result.loss);
   line.update({{"grad_norm", number(p.result.grad_norm)},
                {"learning_rate", number(p.result.lr)},
                {"loss_scale", number(p.result.loss_scale)},
@@ -93,7 +94,7 @@ void MetricsWriter::add(const Progress& p) {
 
 void MetricsWriter::add(const Validation& v) {
   Json line{{"event", v.split}, {"iteration", v.iteration}, {"samples", v.samples}};
-  add_losses(line, v.losses);
+  add_losses(line, v.losses, v.loss);
   line["seconds"] = number(v.seconds);
   write_line(line.dump());
 }

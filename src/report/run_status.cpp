@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "base/check.h"
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "base/format.h"
 #include "base/json_fields.h"
 #include "net/address.h"
+#include "ops/update_rule.h"
 
 namespace bev {
 
@@ -47,7 +49,9 @@ void walk_fields(Status& s, Visit&& visit) {
   visit("iteration_time", s.iteration_time);
   visit("samples", s.samples);
   visit("loss", s.loss);
+  visit("losses", s.losses);
   visit("valid_loss", s.valid_loss);
+  visit("valid_losses", s.valid_losses);
   visit("grad_norm", s.grad_norm);
   visit("learning_rate", s.learning_rate);
   visit("rate_factor", s.rate_factor);
@@ -83,6 +87,10 @@ struct Writer {
     json[name] = value ? finite_number(*value) : Json(nullptr);
   }
   void operator()(const char* name, const std::string& value) const { json[name] = value; }
+  void operator()(const char* name, const std::vector<NamedLoss>& losses) const {
+    Json& object = json[name] = Json::object();
+    for (const NamedLoss& loss : losses) object[loss.name] = finite_number(loss.mean);
+  }
 };
 
 struct Reader {
@@ -112,6 +120,17 @@ struct Reader {
   }
   void operator()(const char* name, std::string& value) const {
     if (fields.has(name)) value = harmless(fields.text(name), kMostText);
+  }
+  void operator()(const char* name, std::vector<NamedLoss>& losses) const {
+    if (!fields.has(name)) return;
+    const Json& object = fields.map(name);
+    if (object.size() > kMostLosses) fields.fail(name, format("at most {} losses", kMostLosses));
+    for (const auto& [loss, mean] : object.items()) {
+      if (!mean.is_number() && !mean.is_null()) fields.fail(name, "an object of numbers");
+      losses.push_back({harmless(loss, kMostText), mean.is_null()
+                                                       ? std::numeric_limits<double>::quiet_NaN()
+                                                       : mean.get<double>()});
+    }
   }
 };
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "base/function_ref.h"
 #include "base/process.h"
@@ -20,6 +21,13 @@ enum class RunPhase : uint8_t { Starting, Training, Evaluating, Saving, Ended, F
 
 std::string_view name_of(RunPhase phase);
 
+// The mean of one loss of the model.
+struct NamedLoss {
+  std::string name;
+  double mean = 0;  // NaN: not finite
+  bool operator==(const NamedLoss&) const = default;
+};
+
 // Times are seconds since 1970; 0 where there is none yet.
 struct RunStatus {
   RunPhase phase = RunPhase::Starting;
@@ -29,13 +37,15 @@ struct RunStatus {
   ProcessIdentity process{};
   std::string program{};  // "bevatron 0.1.0"
   std::string device{};   // "cuda, bf16"
-  std::string layout{};   // "4 ranks: 2 share each matrix, 2 share the layers"
+  std::string layout{};   // "4 ranks: tensor 2, pipeline 2"
   int64_t ranks = 1;
 
-  int64_t iteration = 0, iterations = 0;  // the last that is done, and of all
-  double iteration_time = 0;              // when that was; kept by StatusWriter
-  int64_t samples = 0;                    // consumed
-  std::optional<double> loss{}, valid_loss{}, grad_norm{}, learning_rate{};
+  int64_t iteration = 0, iterations = 0;            // the last that is done, and of all
+  double iteration_time = 0;                        // when that was; kept by StatusWriter
+  int64_t samples = 0;                              // consumed
+  std::optional<double> loss{}, valid_loss{};       // weighted sums of the means
+  std::vector<NamedLoss> losses{}, valid_losses{};  // the means
+  std::optional<double> grad_norm{}, learning_rate{};
   double rate_factor = 1;  // of the scheduled learning rate (control/lr)
   std::optional<double> tokens_per_second{}, seconds_per_iteration{}, seconds_left{};
   double device_bytes = 0;

@@ -133,9 +133,20 @@ class Words {
     return format("not known; {} was logged {}", position(), ago(facts_.metrics->written, now_));
   }
 
+  // " (lm 2.1031, sop 0.6931)"; empty for a single loss, which is the sum.
+  static std::string by_name(const std::vector<NamedLoss>& losses) {
+    if (losses.size() < 2) return {};
+    std::string text;
+    for (const NamedLoss& loss : losses)
+      text += format("{}{} {:.4f}", text.empty() ? " (" : ", ", loss.name, loss.mean);
+    return text + ")";
+  }
+
   std::string loss() const {
     std::string text = status_.loss ? format("{:.4f}", *status_.loss) : "";
+    text += by_name(status_.losses);
     add(text, status_.valid_loss, "validation {:.4f}");
+    text += by_name(status_.valid_losses);
     add(text, status_.grad_norm, "gradient norm {:.3f}");
     return text;
   }
@@ -287,10 +298,12 @@ class Words {
     if (status_.iterations == 0) status_.iterations = m.iterations;
     status_.samples = m.samples;
     status_.loss = m.loss;
+    status_.losses = m.losses;
     status_.grad_norm = m.grad_norm;
     status_.learning_rate = m.learning_rate;
     if (facts_.status) return;
     status_.valid_loss = m.valid_loss;
+    status_.valid_losses = m.valid_losses;
     status_.tokens_per_second = m.tokens_per_second;
     status_.seconds_per_iteration = m.seconds;
   }

@@ -20,6 +20,15 @@ RunStatus first_status(const Config& config, const Plan& plan) {
   return status;
 }
 
+// Allocates at the first call only: the losses of a model do not change.
+void set_losses(std::vector<NamedLoss>& losses, const LossMeans& means) {
+  losses.resize(static_cast<size_t>(means.end() - means.begin()));
+  for (size_t i = 0; i < losses.size(); ++i) {
+    losses[i].name = means.begin()[i].name;
+    losses[i].mean = means.begin()[i].value;
+  }
+}
+
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 }  // namespace
@@ -63,6 +72,7 @@ void RunRecorder::iteration(const Progress& p, const std::string& slowest) {
     s.iterations = p.iterations;
     s.samples = p.samples;
     s.loss = p.result.loss;
+    set_losses(s.losses, p.result.losses);
     s.grad_norm = p.result.grad_norm;
     s.learning_rate = p.result.next_lr;
     s.tokens_per_second = p.tokens_per_second;
@@ -78,7 +88,10 @@ void RunRecorder::validation(const Validation& v) {
   if (metrics_) metrics_->add(v);
   if (tensorboard_) tensorboard_->add(v);
   if (status_ && v.split == "validation")
-    status_->change([&](RunStatus& s) { s.valid_loss = v.loss; });
+    status_->change([&](RunStatus& s) {
+      s.valid_loss = v.loss;
+      set_losses(s.valid_losses, v.losses);
+    });
 }
 
 void RunRecorder::evaluating() {

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <fstream>
 
 #include "report/metrics_reader.h"
@@ -43,6 +44,24 @@ TEST(MetricsTail, OfWhatARunWrites) {
   EXPECT_EQ(last.tokens_per_second, 1000);
   EXPECT_EQ(last.valid_loss, 3.5);
   EXPECT_GT(last.written, 1e9);
+}
+
+// Fails when a model with two losses is reported by its first loss alone.
+TEST(MetricsTail, OfAModelWithTwoLosses) {
+  const test::TemporaryDirectory dir;
+  MetricsWriter log(dir / "m");
+  log.add(Progress{.iteration = 1, .result = {.loss = 3, .losses = {{"lm", 2.5}, {"sop", 0.5}}}});
+  log.add(Validation{
+      .iteration = 1, .split = "validation", .loss = 2, .losses = {{"lm", 1.75}, {"sop", NAN}}});
+  const LastMetrics last = read_metrics_tail(dir / "m").value();
+  EXPECT_EQ(last.loss, 3);
+  EXPECT_EQ(last.losses, (std::vector<NamedLoss>{{"lm", 2.5}, {"sop", 0.5}}));
+  EXPECT_EQ(last.valid_loss, 2);
+  ASSERT_EQ(last.valid_losses.size(), 2u);
+  EXPECT_TRUE(std::isnan(last.valid_losses[1].mean));
+  const RunMetrics all = read_metrics(dir / "m");
+  EXPECT_EQ(all.iterations.at(0).loss, 3);
+  EXPECT_EQ(all.validations.at(0).loss, 2);
 }
 
 TEST(MetricsTail, OfALongRunOnlyTheEndAndTheFirstLine) {

@@ -32,6 +32,8 @@ RunStatus full() {
           .samples = 9600,
           .loss = 2.5,
           .valid_loss = 2.75,
+          .losses = {{"lm", 2}, {"sop", 0.5}},
+          .valid_losses = {{"lm", 2.25}, {"sop", 0.5}},
           .grad_norm = 0.5,
           .learning_rate = 3e-4,
           .rate_factor = 0.5,
@@ -54,6 +56,16 @@ RunStatus full() {
           .exit_code = 6};
 }
 
+// Fails when the reader trusts the number or the kind of the losses.
+TEST(RunStatus, RefusesLossesThatAreNone) {
+  EXPECT_TRUE(std::isnan(parse_status(R"({"losses": {"lm": null}})", "s").losses[0].mean));
+  EXPECT_THROW(parse_status(R"({"losses": {"lm": "low"}})", "s"), Error);
+  EXPECT_THROW(parse_status(R"({"losses": [1]})", "s"), Error);
+  EXPECT_THROW(
+      parse_status(R"({"losses": {"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1}})", "s"),
+      Error);
+}
+
 TEST(RunStatus, ComesBackAsItWas) {
   const RunStatus status = full();
   EXPECT_EQ(parse_status(to_text(status), "s"), status);
@@ -64,7 +76,7 @@ TEST(RunStatus, EveryMemberIsInTheFile) {
   // Each differs from its default in full(), so one that the list forgets would come back changed;
   // one with a name used twice would make the object smaller.
   const Json json = Json::parse(to_text(full()));
-  EXPECT_EQ(json.size(), 38u);
+  EXPECT_EQ(json.size(), 40u);
   EXPECT_EQ(json.at("phase"), "evaluating");
   EXPECT_EQ(json.at("pid"), 4711);
 }

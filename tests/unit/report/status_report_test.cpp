@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <ctime>
 
@@ -72,6 +73,16 @@ class StatusReportTest : public testing::Test {
     ::tzset();
   }
 };
+
+// Fails when the row shows only the weighted sum of several losses.
+TEST_F(StatusReportTest, OfAModelWithTwoLosses) {
+  RunInfo facts = training();
+  facts.status->losses = {{"lm", 2.05}, {"sop", 0.6931}};
+  facts.status->valid_losses = {{"lm", 2.1}, {"sop", NAN}};
+  EXPECT_EQ(row(facts, "loss"),
+            "2.7431 (lm 2.0500, sop 0.6931), validation 2.7647 (lm 2.1000, sop nan), gradient norm "
+            "0.523");
+}
 
 TEST_F(StatusReportTest, OfATraining) {
   const StatusReport report = describe(training(), kNow);
@@ -266,7 +277,7 @@ TEST_F(StatusReportTest, OfAnOlderVersion) {
                                        .written = kNow - 7200},
                 .has_config = true,
                 .ranks = 2,
-                .layout = "2 ranks: 2 share the batch"};
+                .layout = "2 ranks: data 2"};
   const StatusReport report = describe(facts, kNow);
   EXPECT_EQ(report.state, RunState::Unknown);
   EXPECT_EQ(row(report, "state"),
@@ -276,7 +287,7 @@ TEST_F(StatusReportTest, OfAnOlderVersion) {
   EXPECT_EQ(row(report, "checkpoint"), "none");
   EXPECT_EQ(row(report, "health"), "");
   EXPECT_EQ(row(report, "process"), "");
-  EXPECT_EQ(row(report, "ranks"), "2 ranks: 2 share the batch");
+  EXPECT_EQ(row(report, "ranks"), "2 ranks: data 2");
   EXPECT_NE(notes(facts).find("of an older version, or the file was deleted"), std::string::npos);
 }
 
