@@ -33,6 +33,7 @@ constexpr std::array kBenchedOps{
     BenchedOp{"activate_backward", activate_backward_cases},
     BenchedOp{"attention_backward", attention_backward_cases},
     BenchedOp{"fill", fill_cases},
+    BenchedOp{"copy", copy_cases},
     BenchedOp{"embedding_backward", embedding_backward_cases},
     BenchedOp{"squared_norm", squared_norm_cases},
     BenchedOp{"loss_factors", loss_factors_cases},

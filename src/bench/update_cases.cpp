@@ -51,6 +51,14 @@ std::vector<OpCase> fill_cases(const CaseOperands& o) {
   return cases;
 }
 
+std::vector<OpCase> copy_cases(const CaseOperands& o) {
+  const Shape shape{o.tokens, o.model.width};
+  const Tensor in = o.sum(shape), out = o.value(shape);
+  return {
+      {format("{} x {}, {} to {}", o.tokens, o.model.width, name_of(in.dtype), name_of(out.dtype)),
+       [=](Exec& ex) { ops::copy(ex, {.in = in, .out = out}); }}};
+}
+
 std::vector<OpCase> squared_norm_cases(const CaseOperands& o) {
   const ops::SquaredNorm s{.x = o.gradient({kStretch}), .out = o.filled({1}, DType::f64, 0)};
   return {{format("{}", kStretch), [=](Exec& ex) { ops::squared_norm(ex, s); }}};

@@ -27,15 +27,14 @@ void column_gemm(Exec& ex, const TensorRegion& region, const LinearParams& param
   const bool bias = params.bias != nullptr;
   Epilogue epilogue = bias ? Epilogue::Bias : Epilogue::None;
   if (activation) epilogue = bias ? Epilogue::BiasActivate : Epilogue::Activate;
-  ops::matmul(ex, {.a = region.enter(ex, x, ex.scratch),
-                   .b = params.weight.value,
-                   .tb = Transpose::Yes,
-                   .out = y,
-                   .epilogue = epilogue,
-                   .bias = params.bias_value(),
-                   .activation = activation.value_or(Activation{}),
-                   .b_is_constant = true,
-                   .norm = norm});
+  ops::decode_gemm(ex, {.gemm = {.a = region.enter(ex, x, ex.scratch),
+                                 .b = params.weight.value,
+                                 .tb = Transpose::Yes,
+                                 .out = y,
+                                 .epilogue = epilogue,
+                                 .bias = params.bias_value(),
+                                 .activation = activation.value_or(Activation{})},
+                        .norm = norm});
 }
 
 // y = x W^T + b + residual, summed over the region.
@@ -44,14 +43,13 @@ void row_gemm(Exec& ex, const TensorRegion& region, const LinearParams& params, 
   ArenaScope scope(ex.scratch);
   const ConstTensor bias = region.on_one_member(params.bias_value());
   const Tensor partial = region.partial_buffer(ex, y);
-  ops::matmul(ex, {.a = x,
-                   .b = params.weight.value,
-                   .tb = Transpose::Yes,
-                   .out = partial,
-                   .addend = region.on_one_member(residual),
-                   .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
-                   .bias = bias,
-                   .b_is_constant = true});
+  ops::decode_gemm(ex, {.gemm = {.a = x,
+                                 .b = params.weight.value,
+                                 .tb = Transpose::Yes,
+                                 .out = partial,
+                                 .addend = region.on_one_member(residual),
+                                 .epilogue = bias.present() ? Epilogue::Bias : Epilogue::None,
+                                 .bias = bias}});
   region.leave(ex, partial, y);
 }
 

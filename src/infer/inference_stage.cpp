@@ -33,7 +33,8 @@ void InferenceStage::forward(Exec& ex, const MicroBatch& micro, ConstTensor inpu
   const Tensor own = output.present() ? output : ex.scratch.allocate(shape, dtype_, "infer.x");
   ConstTensor x = input;
   if (!stage_.embeddings().empty()) {
-    stage_.embeddings().front().forward(ex, env_, micro, own);
+    Embedding::Saved unused;
+    stage_.embeddings().front().forward(ex, env_, micro, own, unused);
     x = own;
   }
   for (size_t i = 0; i <= blocks_.size(); ++i) {
@@ -63,8 +64,7 @@ void InferenceStage::forward(Exec& ex, const MicroBatch& micro, ConstTensor inpu
 }
 
 void InferenceStage::logits(Exec& ex, ConstTensor x, ConstTensor weight, Tensor logits) {
-  ops::matmul(
-      ex, {.a = x, .b = weight, .tb = ops::Transpose::Yes, .out = logits, .b_is_constant = true});
+  ops::decode_gemm(ex, {.gemm = {.a = x, .b = weight, .tb = ops::Transpose::Yes, .out = logits}});
 }
 
 void InferenceStage::score(Exec& ex, const MicroBatch& micro, ConstTensor x,

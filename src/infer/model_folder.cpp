@@ -96,6 +96,8 @@ ModelFolder open_model_folder(const fs::path& dir) {
             "{}: data.eod is {}, but the vocabulary of the model beside it has {} ids",
             RunDirectory(folder.is_checkpoint ? folder.weights : dir).config_file().string(),
             folder.config.data.eod, folder.config.model.vocab);
+  BEV_CHECK(folder.config.model.family == ModelFamily::Gpt, Usage,
+            "{} holds a BERT model, expected a causal language model", dir.string());
   folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
   folder.config.recompute = {};
   folder.config.parallel = {};

@@ -23,7 +23,7 @@ void fill(Exec& ex, const Fill& f);
 // The non-linearities of the MLP.
 //   gelu-tanh     0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
 //   gelu-erf      0.5 x (1 + erf(x / sqrt 2))
-//   relu, squared-relu
+//   relu, squared-relu, tanh
 //   swiglu        silu(gate) * up;  geglu-*  gelu(gate) * up
 
 // y = activation(x).  Plain: x, y [rows, n]; y may be x itself. Gated: x [rows, 2 n] holds gate

@@ -82,50 +82,50 @@ void check_and_count(const Operands& args, const Matmul& m) {
   record_gemm(args, m, {rows, columns, depth, 0});
 }
 
-void run(Exec& ex, const Matmul& m) {
-  const Operands args(ex, "matmul");
-  if (m.norm.present()) {
-    args.require(m.ta == Transpose::No, "a norm of rows that are columns");
-    args.read("norm.weight", m.norm.weight, {m.a.shape[1]}, m.a.dtype);
-    if (m.norm.bias.present()) args.read("norm.bias", m.norm.bias, {m.a.shape[1]}, m.a.dtype);
+void run_decode_gemm(Exec& ex, const DecodeGemm& d) {
+  const Operands args(ex, "decode_gemm");
+  const Matmul& m = d.gemm;
+  args.require(m.ta == Transpose::No && !m.accumulate && !m.dbias.present(),
+               "only forward GEMMs, without accumulate and dbias");
+  if (d.norm.present()) {
+    args.read("norm.weight", d.norm.weight, {m.a.shape[1]}, m.a.dtype);
+    if (d.norm.bias.present()) args.read("norm.bias", d.norm.bias, {m.a.shape[1]}, m.a.dtype);
   }
   check_and_count(args, m);
-  ex.device.ops().matmul(ex, m);
-}
-
-// In one, where the backend can, else one after the other.
-void normed_matmul(Exec& ex, const Matmul& m) {
-  ArenaScope scope(ex.scratch);
-  const int64_t rows = m.a.rows();
-  const DType sums = accumulation_of(m.a.dtype);
-  // Whether or not they are needed, so that the plan does not depend on what a backend can.
-  const Tensor normed = ex.scratch.allocate(m.a.shape, m.a.dtype, "matmul.normed");
-  const Tensor rstd = ex.scratch.allocate({rows}, sums, "matmul.rstd");
-  const bool has_mean = m.norm.kind == NormKind::LayerNorm;
-  const Tensor mean = has_mean ? ex.scratch.allocate({rows}, sums, "matmul.mean") : Tensor{};
-  if (ex.device.ops().can_fuse_norm(ex, m)) return run(ex, m);
-  norm(ex, {.kind = m.norm.kind,
-            .x = m.a,
-            .weight = m.norm.weight,
-            .bias = m.norm.bias,
-            .eps = m.norm.eps,
-            .y = normed,
-            .mean = mean,
-            .rstd = rstd});
-  Matmul gemm = m;
-  gemm.a = normed;
-  gemm.norm = {};
-  run(ex, gemm);
+  ex.device.ops().decode_gemm(ex, d);
 }
 
 }  // namespace
 
 void matmul(Exec& ex, const Matmul& m) {
-  if (m.norm.present()) {
-    normed_matmul(ex, m);
-  } else {
-    run(ex, m);
-  }
+  const Operands args(ex, "matmul");
+  check_and_count(args, m);
+  ex.device.ops().matmul(ex, m);
+}
+
+void decode_gemm(Exec& ex, const DecodeGemm& d) {
+  if (!d.norm.present()) return run_decode_gemm(ex, d);
+  ArenaScope scope(ex.scratch);
+  const ConstTensor& x = d.gemm.a;
+  const DType sums = accumulation_of(x.dtype);
+  // Allocated whether or not the backend fuses the norm, so that the plan does not depend on it.
+  const Tensor normed = ex.scratch.allocate(x.shape, x.dtype, "decode_gemm.normed");
+  const Tensor rstd = ex.scratch.allocate({x.rows()}, sums, "decode_gemm.rstd");
+  const bool has_mean = d.norm.kind == NormKind::LayerNorm;
+  const Tensor mean =
+      has_mean ? ex.scratch.allocate({x.rows()}, sums, "decode_gemm.mean") : Tensor{};
+  if (ex.device.ops().can_fuse_norm(ex, d)) return run_decode_gemm(ex, d);
+  norm(ex, {.kind = d.norm.kind,
+            .x = x,
+            .weight = d.norm.weight,
+            .bias = d.norm.bias,
+            .eps = d.norm.eps,
+            .y = normed,
+            .mean = mean,
+            .rstd = rstd});
+  DecodeGemm plain{.gemm = d.gemm};
+  plain.gemm.a = normed;
+  run_decode_gemm(ex, plain);
 }
 
 }  // namespace bev::ops

@@ -17,15 +17,6 @@ enum class Epilogue : uint8_t {
   ActivateBackward,  // . * activation'(activation_input)
 };
 
-// Norm of the rows of a before the GEMM: as ops::norm, rounded to a's dtype.
-struct FusedNorm {
-  NormKind kind{};
-  ConstTensor weight{}, bias{};  // [k] of a's dtype; bias as that of Norm
-  double eps = 1e-5;
-
-  bool present() const { return weight.present(); }
-};
-
 // out = epilogue(op(a) op(b) [+ out] [+ addend]), with op(a) [m, k], op(b) [k, n] and out [m, n],
 // summed in f32 or better. With an addend and a bias, backends may round the sum before they add
 // the bias. b and bias have a's dtype; out has it too, or its accumulation type; pre_activation and
@@ -41,12 +32,27 @@ struct Matmul {
   Activation activation{};         // one that is not gated
   Tensor pre_activation{};         // [m, n], optional: receives the argument of the activation
   ConstTensor activation_input{};  // [m, n], for ActivateBackward
-  bool b_is_constant = false;      // no pending work writes b or the norm's weight and bias: a
-                                   // backend may read them before earlier work is done
-  FusedNorm norm{};                // optional; a must not be transposed then
   Tensor dbias{};  // [m] of the accumulation type, optional: adds the sums of op(a) over k, so that
                    // a weight-gradient GEMM also computes the bias gradient
 };
 void matmul(Exec& ex, const Matmul& m);
+
+// Norm of the rows of a before a GEMM: as ops::norm, rounded to a's dtype.
+struct FusedNorm {
+  NormKind kind{};
+  ConstTensor weight{}, bias{};  // [k] of a's dtype; bias as in Norm
+  double eps = 1e-5;
+
+  bool present() const { return weight.present(); }
+};
+
+// GEMM of inference with constant weights: no pending work writes gemm.b, gemm.bias or the norm's
+// weight and bias, so that a backend may read them before earlier work is done. gemm is a forward
+// GEMM: a is not transposed, and neither accumulate nor dbias is set.
+struct DecodeGemm {
+  Matmul gemm;
+  FusedNorm norm{};  // optional: applied to the rows of gemm.a
+};
+void decode_gemm(Exec& ex, const DecodeGemm& d);
 
 }  // namespace bev::ops

@@ -6,7 +6,7 @@ namespace bev {
 
 namespace {
 
-bool never(Exec&, const ops::Matmul&) { return false; }
+bool never(Exec&, const ops::DecodeGemm&) { return false; }
 
 template <class Args>
 void nothing(Exec&, const Args&) {}
@@ -58,6 +58,7 @@ const OpTable kNullCudaOps = [] {
   table.embedding_backward = book<ops::EmbeddingBackward>;
   table.squared_norm = book<ops::SquaredNorm>;
   table.weighted_sum = book<ops::WeightedSum>;
+  table.decode_gemm = book<ops::DecodeGemm>;
   table.decode_attention = book<ops::DecodeAttention>;
   table.sample_tokens = book<ops::SampleTokens>;
   return table;

@@ -13,6 +13,8 @@
 #include "ops/sampling.h"
 #include "ops/update.h"
 
+// The list is included once per expansion.
+// NOLINTBEGIN(readability-duplicate-include, bugprone-macro-parentheses)
 #define BEV_OP(name, Args) void name(Exec&, const ops::Args&);
 
 // Float64 loops, the definition of every op. Slow on purpose.
@@ -30,7 +32,7 @@ namespace bev::cpu {
 // returns before it is done. In builds with CUDA.
 namespace bev::cuda {
 #include "ops/op_list.inc"
-bool can_fuse_norm(Exec&, const ops::Matmul&);
+bool can_fuse_norm(Exec&, const ops::DecodeGemm&);
 }  // namespace bev::cuda
 
 #undef BEV_OP
@@ -42,8 +44,9 @@ struct OpTable {
 #define BEV_OP(name, Args) void (*name)(Exec&, const ops::Args&);
 #include "ops/op_list.inc"
 #undef BEV_OP
-  // Whether matmul() takes these arguments with their norm.
-  bool (*can_fuse_norm)(Exec&, const ops::Matmul&);
+  // NOLINTEND(readability-duplicate-include, bugprone-macro-parentheses)
+  // Whether decode_gemm() takes these arguments with their norm.
+  bool (*can_fuse_norm)(Exec&, const ops::DecodeGemm&);
 };
 
 extern const OpTable kReferenceOps, kCpuOps;

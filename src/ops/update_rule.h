@@ -127,7 +127,8 @@ BEV_HOST_DEVICE inline void decide_update(double norm_squared, const double* los
   const double norm = std::sqrt(norm_squared) / scale;
   double mean_loss = 0;
   for (int i = 0; i < rule.losses; ++i)
-    mean_loss += rule.loss_weights[i] * (loss[2 * i] / std::fmax(loss[2 * i + 1], 1.0));
+    mean_loss +=
+        rule.loss_weights[static_cast<size_t>(i)] * (loss[2 * i] / std::fmax(loss[2 * i + 1], 1.0));
   const bool finite_norm = norm - norm == 0, finite_loss = mean_loss - mean_loss == 0;
   const bool is_halted = state[kHalted] != 0;
 

@@ -8,8 +8,8 @@ namespace bev::test {
 namespace {
 
 constexpr std::array kAll{Activation::GeluTanh,    Activation::GeluErf, Activation::Relu,
-                          Activation::SquaredRelu, Activation::SwiGlu,  Activation::GeGluTanh,
-                          Activation::GeGluErf};
+                          Activation::SquaredRelu, Activation::Tanh,    Activation::SwiGlu,
+                          Activation::GeGluTanh,   Activation::GeGluErf};
 // Wide enough that tanh, erf and exp saturate on both sides.
 constexpr Draw kWide{.scale = 4};
 
@@ -174,6 +174,7 @@ TEST(Activation, KnownValues) {
   EXPECT_NEAR(value(Activation::GeluErf, -2, 0), -0.04550026389635842, 1e-15);
   EXPECT_EQ(value(Activation::Relu, -2, 0), 0);
   EXPECT_EQ(value(Activation::SquaredRelu, 3, 0), 9);
+  EXPECT_NEAR(value(Activation::Tanh, 1, 0), 0.7615941559557649, 1e-15);
   EXPECT_NEAR(value(Activation::SwiGlu, 1, 2), 2 * 0.7310585786300049, 1e-15);
   EXPECT_NEAR(value(Activation::GeGluErf, 1, 3), 3 * 0.8413447460685429, 1e-15);
   EXPECT_NEAR(value(Activation::GeGluTanh, 1, 3), 3 * 0.8411919906082768, 1e-15);

@@ -115,8 +115,8 @@ void every_epilogue(Agree agree) {
   for (const auto& [m, n, k] :
        {std::array<int64_t, 3>{1, 1, 2}, {17, 33, 9}, {64, 65, 300}, {40, 96, 64}}) {
     agree({.m = m, .n = n, .k = k, .tb = Transpose::Yes, .epilogue = Epilogue::Bias});
-    for (const Activation activation :
-         {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
+    for (const Activation activation : {Activation::GeluTanh, Activation::GeluErf, Activation::Relu,
+                                        Activation::SquaredRelu, Activation::Tanh}) {
       for (const Epilogue epilogue :
            {Epilogue::Activate, Epilogue::BiasActivate, Epilogue::ActivateBackward}) {
         for (const bool keeps : {false, true}) {
@@ -323,8 +323,8 @@ TEST(Matmul, CudaActivationEqualsTheSeparateOneWhenDeterministic) {
   const auto over = [](const Buffer& b, int64_t rows, int64_t columns) {
     return tensor_over(b.data(), DType::bf16, {rows, columns});
   };
-  for (const Activation activation :
-       {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
+  for (const Activation activation : {Activation::GeluTanh, Activation::GeluErf, Activation::Relu,
+                                      Activation::SquaredRelu, Activation::Tanh}) {
     ops::matmul(ex, {.a = over(x, kRows, kInner),
                      .b = over(w, kColumns, kInner),
                      .tb = Transpose::Yes,
@@ -418,8 +418,8 @@ struct LinearGradient {
 
 // Fails when any slope is wrong by 1e-6, for example gelu's without the derivative of its tanh.
 TEST(Matmul, GradientsMatchDifferences) {
-  for (const Activation activation :
-       {Activation::GeluTanh, Activation::GeluErf, Activation::Relu, Activation::SquaredRelu}) {
+  for (const Activation activation : {Activation::GeluTanh, Activation::GeluErf, Activation::Relu,
+                                      Activation::SquaredRelu, Activation::Tanh}) {
     SCOPED_TRACE(name_of_choice(activation));
     LinearGradient{activation}.check();
   }

@@ -106,6 +106,7 @@ inline size_t workspace_bytes(const ops::SampleTokens& c, const DevicePolicy&) {
 }
 
 inline size_t workspace_bytes(const ops::Matmul&, const DevicePolicy&) { return 0; }
+inline size_t workspace_bytes(const ops::DecodeGemm&, const DevicePolicy&) { return 0; }
 
 // The workspace of one call, from the scratch arena; absent when none is needed. It lasts until the
 // caller's ArenaScope ends: what comes later on the stream may then use the memory.

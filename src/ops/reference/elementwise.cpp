@@ -84,6 +84,7 @@ double activation_value(Activation activation, double x) {
     case Activation::GeGluErf: return 0.5 * x * (1 + std::erf(x * kSqrtHalf));
     case Activation::Relu: return x > 0 ? x : 0;
     case Activation::SquaredRelu: return x > 0 ? x * x : 0;
+    case Activation::Tanh: return std::tanh(x);
     case Activation::SwiGlu: return x * sigmoid(x);
   }
   return 0;
@@ -102,6 +103,7 @@ double activation_slope(Activation activation, double x) {
       return 0.5 * (1 + std::erf(x * kSqrtHalf)) + x * kInverseSqrtTwoPi * std::exp(-0.5 * x * x);
     case Activation::Relu: return x > 0 ? 1 : 0;
     case Activation::SquaredRelu: return x > 0 ? 2 * x : 0;
+    case Activation::Tanh: return 1 - std::tanh(x) * std::tanh(x);
     case Activation::SwiGlu: {
       const double s = sigmoid(x);
       return s + x * s * (1 - s);

@@ -47,4 +47,6 @@ void matmul(Exec&, const ops::Matmul& m) {
   }
 }
 
+void decode_gemm(Exec& ex, const ops::DecodeGemm& d) { reference::matmul(ex, d.gemm); }
+
 }  // namespace bev::reference

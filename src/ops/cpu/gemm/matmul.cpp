@@ -57,4 +57,6 @@ void matmul(Exec& ex, const ops::Matmul& m) {
   }
 }
 
+void decode_gemm(Exec& ex, const ops::DecodeGemm& d) { cpu::matmul(ex, d.gemm); }
+
 }  // namespace bev::cpu

@@ -128,6 +128,24 @@ V squared_relu_slope(V x) {
   return relu(x) + relu(x);
 }
 
+// tanh(x) = 2 sigmoid(2 x) - 1; near 0 its series, where the difference would cancel.
+template <class V>
+V hyperbolic_tangent(V x) {
+  const V one = V::broadcast(1.0f), square = x * x;
+  const V t = min(V::broadcast(10.0f), max(V::broadcast(-10.0f), x));
+  const V far = V::broadcast(2.0f) / (one + exp(V::broadcast(-2.0f) * t)) - one;
+  V near = fma(square, V::broadcast(62.0f / 2835), V::broadcast(-17.0f / 315));
+  near = fma(near, square, V::broadcast(2.0f / 15));
+  near = fma(near, square, V::broadcast(-1.0f / 3));
+  near = fma(near * square, x, x);
+  return select(square < V::broadcast(0.09f), near, far);
+}
+template <class V>
+V hyperbolic_tangent_slope(V x) {
+  const V t = hyperbolic_tangent(x);
+  return V::broadcast(1.0f) - t * t;
+}
+
 // Calls f(function, slope) with the vector functions of an activation that is not gated, or of the
 // gate of one that is: one choice at run time per call, none per vector.
 template <class V, class F>
@@ -142,6 +160,9 @@ void with_activation(Activation activation, F&& f) {
     case Activation::Relu: return f([](V x) { return relu(x); }, [](V x) { return relu_slope(x); });
     case Activation::SquaredRelu:
       return f([](V x) { return squared_relu(x); }, [](V x) { return squared_relu_slope(x); });
+    case Activation::Tanh:
+      return f([](V x) { return hyperbolic_tangent(x); },
+               [](V x) { return hyperbolic_tangent_slope(x); });
     case Activation::SwiGlu:
       return f([](V x) { return silu(x); }, [](V x) { return silu_slope(x); });
   }

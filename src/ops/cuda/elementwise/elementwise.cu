@@ -339,6 +339,7 @@ void visit_activation(Activation activation, F&& f) {
     case Activation::GeluErf: return f.template operator()<Activation::GeluErf>();
     case Activation::Relu: return f.template operator()<Activation::Relu>();
     case Activation::SquaredRelu: return f.template operator()<Activation::SquaredRelu>();
+    case Activation::Tanh: return f.template operator()<Activation::Tanh>();
     case Activation::SwiGlu: return f.template operator()<Activation::SwiGlu>();
     case Activation::GeGluTanh: return f.template operator()<Activation::GeGluTanh>();
     case Activation::GeGluErf: return f.template operator()<Activation::GeGluErf>();

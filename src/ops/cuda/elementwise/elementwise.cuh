@@ -54,6 +54,9 @@ struct Function {
     } else if constexpr (kActivation == Activation::SquaredRelu) {
       value = x > 0 ? x * x : 0.0f;
       slope = x > 0 ? 2 * x : 0.0f;
+    } else if constexpr (kActivation == Activation::Tanh) {
+      value = tanhf(x);
+      slope = 1 - value * value;
     } else {
       const Sigmoid s(x);
       value = x * s.value;

@@ -202,16 +202,17 @@ void note(Exec& ex, const ops::Matmul& m, const std::string& chosen, const char*
 
 }  // namespace
 
-void GemmDispatch::run(Exec& ex, const ops::Matmul& m) {
+void GemmDispatch::run(Exec& ex, const ops::Matmul& m, const InferenceWeights& weights) {
   if (fits_small_m(m)) {
-    gemm_small_m(ex, m);
+    gemm_small_m(ex, m, weights);
     note(ex, m,
-         m.norm.present() ? "own kernel for few rows, with the norm" : "own kernel for few rows",
+         weights.norm.present() ? "own kernel for few rows, with the norm"
+                                : "own kernel for few rows",
          "");
     return;
   }
   if (fits_medium_m(ex, m)) {
-    gemm_medium_m(ex, m);
+    gemm_medium_m(ex, m, weights);
     note(ex, m, "own kernel for some dozens of rows", "");
     return;
   }
@@ -243,6 +244,11 @@ void matmul(Exec& ex, const ops::Matmul& m) {
   if (m.out.shape.elements() > 0) gemm.run(ex, m);
 }
 
-bool can_fuse_norm(Exec&, const ops::Matmul& m) { return has_few_normed_rows(m); }
+void decode_gemm(Exec& ex, const ops::DecodeGemm& d) {
+  if (d.gemm.out.shape.elements() == 0) return;
+  gpu_of(ex).gemm().run(ex, d.gemm, {.constant = true, .norm = d.norm});
+}
+
+bool can_fuse_norm(Exec&, const ops::DecodeGemm& d) { return fits_small_m(d.gemm, d.norm); }
 
 }  // namespace bev::cuda

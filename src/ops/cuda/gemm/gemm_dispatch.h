@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/matmul.h"
 
 namespace bev::cuda {
@@ -17,8 +18,9 @@ class GemmDispatch {
   explicit GemmDispatch(Gpu& gpu);
   ~GemmDispatch();
 
-  // Computes all of m but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream.
-  void run(Exec& ex, const ops::Matmul& m);
+  // Computes all of m but m.dbias. REQUIRES: out has elements; exec.stream is the compute stream; a
+  // norm fits_small_m().
+  void run(Exec& ex, const ops::Matmul& m, const InferenceWeights& weights = {});
 
   // Equal for two runs that have chosen the same algorithms for the same GEMMs.
   uint64_t choices_hash() const;

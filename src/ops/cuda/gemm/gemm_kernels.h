@@ -18,16 +18,22 @@ void gemm_fallback(Exec& ex, const ops::Matmul& m, const Tensor& target);
 // Small-M GEMMs with a large matrix, as in generation. Reading the matrix dominates the time: it is
 // read once, and prefetched while the previous kernel still runs.
 
-// Whether gemm_small_m() can compute m, apart from its norm.
+// Set by inference: whether no pending work writes the weights, and a norm to fuse (optional).
+struct InferenceWeights {
+  bool constant = false;
+  ops::FusedNorm norm{};
+};
+
+// Whether gemm_small_m() can compute m without a norm.
 bool fits_small_m(const ops::Matmul& m);
 
-// Whether gemm_small_m() can compute m with its fused norm.
-bool has_few_normed_rows(const ops::Matmul& m);
+// Whether gemm_small_m() can compute m with this norm.
+bool fits_small_m(const ops::Matmul& m, const ops::FusedNorm& norm);
 
 // Computes all of m, with sums in f32; the same bits each time. An activation is applied to the
-// rounded sum, as by ops::activate. REQUIRES: fits_small_m(m), with a norm has_few_normed_rows(m);
+// rounded sum, as by ops::activate. REQUIRES: fits_small_m(m), with a norm fits_small_m(m, norm);
 // out has elements.
-void gemm_small_m(Exec& ex, const ops::Matmul& m);
+void gemm_small_m(Exec& ex, const ops::Matmul& m, const InferenceWeights& weights);
 
 // Medium-M GEMMs (some dozens of rows) with a matrix of moderate size, as in generation for many
 // requests. They are so short that the gaps between kernels matter: this kernel starts while
@@ -37,7 +43,7 @@ void gemm_small_m(Exec& ex, const ops::Matmul& m);
 bool fits_medium_m(Exec& ex, const ops::Matmul& m);
 
 // Computes all of m, with sums in f32; the same bits each time. An activation is applied to the
-// rounded sum, as by ops::activate. REQUIRES: fits_medium_m(ex, m); out has elements.
-void gemm_medium_m(Exec& ex, const ops::Matmul& m);
+// rounded sum, as by ops::activate. REQUIRES: fits_medium_m(ex, m); no norm; out has elements.
+void gemm_medium_m(Exec& ex, const ops::Matmul& m, const InferenceWeights& weights);
 
 }  // namespace bev::cuda

@@ -193,10 +193,10 @@ bool fits_medium_m(Exec& ex, const ops::Matmul& m) {
          suits_few_rows(m) && has_wgmma() && splits_for(ex, m) > 0;
 }
 
-void gemm_medium_m(Exec& ex, const ops::Matmul& m) {
+void gemm_medium_m(Exec& ex, const ops::Matmul& m, const InferenceWeights& weights) {
   const int splits = splits_for(ex, m);
-  visit_few_rows(m,
-                 [&]<class T, class Out>() { launch(ex, SmallMProblem<T, Out>::of(m), splits); });
+  visit_few_rows(
+      m, [&]<class T, class Out>() { launch(ex, SmallMProblem<T, Out>::of(m, weights), splits); });
 }
 
 }  // namespace bev::cuda

@@ -268,32 +268,36 @@ void run_shape(Exec& ex, const SmallMProblem<T, Out>& p) {
   }
 }
 
-// Whether gemm_small_m_smem() can compute m, with m.norm if present. REQUIRES: fits_small_m(m).
-bool fits_small_m_smem(const ops::Matmul& m) {
+// Whether gemm_small_m_smem() can compute m, with the norm if present. REQUIRES: fits_small_m(m).
+bool fits_small_m_smem(const ops::Matmul& m, const ops::FusedNorm& norm) {
   const int64_t rows = m.out.shape[0], depth = depth_of(m);
   const auto kernel = staged<__nv_bfloat16, float, 8, 8, 2, true>;
-  if (m.norm.present()) {
-    return rows == 1 && depth <= kMiddlingDepth && are_wide(m.norm.weight, m.norm.bias) &&
+  if (norm.present()) {
+    return rows == 1 && depth <= kMiddlingDepth && are_wide(norm.weight, norm.bias) &&
            knows_sm90("matmul", kernel);
   }
   return rows <= kMostStagedRows && depth > kMiddlingDepth && depth <= kDeepDepth &&
          knows_sm90("matmul", kernel);
 }
 
-// As gemm_small_m(). REQUIRES: fits_small_m_smem(m).
-void gemm_small_m_smem(Exec& ex, const ops::Matmul& m) {
-  visit_few_rows(m, [&]<class T, class Out>() { run_shape(ex, SmallMProblem<T, Out>::of(m)); });
+// As gemm_small_m(). REQUIRES: fits_small_m_smem(m, weights.norm).
+void gemm_small_m_smem(Exec& ex, const ops::Matmul& m, const InferenceWeights& weights) {
+  visit_few_rows(
+      m, [&]<class T, class Out>() { run_shape(ex, SmallMProblem<T, Out>::of(m, weights)); });
 }
 
 }  // namespace
 
 bool fits_small_m(const ops::Matmul& m) { return m.out.shape[0] <= kMostRows && suits_few_rows(m); }
 
-bool has_few_normed_rows(const ops::Matmul& m) { return fits_small_m(m) && fits_small_m_smem(m); }
+bool fits_small_m(const ops::Matmul& m, const ops::FusedNorm& norm) {
+  return fits_small_m(m) && fits_small_m_smem(m, norm);
+}
 
-void gemm_small_m(Exec& ex, const ops::Matmul& m) {
-  if (fits_small_m_smem(m)) return gemm_small_m_smem(ex, m);
-  visit_few_rows(m, [&]<class T, class Out>() { launch(ex, SmallMProblem<T, Out>::of(m)); });
+void gemm_small_m(Exec& ex, const ops::Matmul& m, const InferenceWeights& weights) {
+  if (fits_small_m_smem(m, weights.norm)) return gemm_small_m_smem(ex, m, weights);
+  visit_few_rows(m,
+                 [&]<class T, class Out>() { launch(ex, SmallMProblem<T, Out>::of(m, weights)); });
 }
 
 }  // namespace bev::cuda

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "ops/cuda/elementwise/elementwise.cuh"
+#include "ops/cuda/gemm/gemm_kernels.h"
 #include "ops/cuda/gemm/gemm_key.h"
 #include "ops/cuda/primitives/mma.cuh"
 #include "ops/cuda/primitives/vector_rows.cuh"
@@ -29,7 +30,8 @@ struct SmallMProblem {
   bool is_centred;
   bool finishes_wide;  // the operands of finish_group() are aligned
 
-  static SmallMProblem of(const ops::Matmul& m) {
+  static SmallMProblem of(const ops::Matmul& m, const InferenceWeights& weights) {
+    const ops::FusedNorm& norm = weights.norm;
     return {.a = data_of<T>(m.a),
             .b = data_of<T>(m.b),
             .bias = m.bias.present() ? data_of<T>(m.bias) : nullptr,
@@ -46,11 +48,11 @@ struct SmallMProblem {
             .depth = static_cast<int>(depth_of(m)),
             .activates = cuda::activates(m.epilogue),
             .activation = m.activation,
-            .b_is_constant = m.b_is_constant,
-            .norm_weight = m.norm.present() ? data_of<T>(m.norm.weight) : nullptr,
-            .norm_bias = m.norm.bias.present() ? data_of<T>(m.norm.bias) : nullptr,
-            .eps = static_cast<float>(m.norm.eps),
-            .is_centred = m.norm.kind == NormKind::LayerNorm,
+            .b_is_constant = weights.constant,
+            .norm_weight = norm.present() ? data_of<T>(norm.weight) : nullptr,
+            .norm_bias = norm.bias.present() ? data_of<T>(norm.bias) : nullptr,
+            .eps = static_cast<float>(norm.eps),
+            .is_centred = norm.kind == NormKind::LayerNorm,
             .finishes_wide = are_wide(m.bias, m.addend, m.out, m.pre_activation)};
   }
 };
@@ -111,6 +113,7 @@ __device__ __forceinline__ float activated(Activation activation, float x) {
     case Activation::GeluTanh: return Function<Activation::GeluTanh>(x).value;
     case Activation::GeluErf: return Function<Activation::GeluErf>(x).value;
     case Activation::Relu: return Function<Activation::Relu>(x).value;
+    case Activation::Tanh: return Function<Activation::Tanh>(x).value;
     default: return Function<Activation::SquaredRelu>(x).value;
   }
 }
