@@ -58,16 +58,29 @@ enum class Activation : uint8_t {
   GeluErf,
   Relu,
   SquaredRelu,
+  Tanh,
   SwiGlu,
   GeGluTanh,
   GeGluErf
 };
 template <>
 struct EnumNames<Activation> {
-  static constexpr std::array<std::string_view, 7> names{
-      "gelu-tanh", "gelu-erf", "relu", "squared-relu", "swiglu", "geglu-tanh", "geglu-erf"};
+  static constexpr std::array<std::string_view, 8> names{
+      "gelu-tanh", "gelu-erf", "relu", "squared-relu", "tanh", "swiglu", "geglu-tanh", "geglu-erf"};
 };
 constexpr bool is_gated(Activation a) { return a >= Activation::SwiGlu; }
+
+enum class ModelFamily : uint8_t { Gpt, Bert };
+template <>
+struct EnumNames<ModelFamily> {
+  static constexpr std::array<std::string_view, 2> names{"gpt", "bert"};
+};
+
+enum class NormPlacement : uint8_t { Pre, Post };
+template <>
+struct EnumNames<NormPlacement> {
+  static constexpr std::array<std::string_view, 2> names{"pre", "post"};
+};
 
 enum class PositionKind : uint8_t { Learned, Rope, None };
 template <>

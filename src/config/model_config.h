@@ -11,10 +11,12 @@ namespace bev {
 
 struct ModelConfig {
   std::string preset;
+  ModelFamily family = ModelFamily::Gpt;
   int64_t layers = 0, width = 0, heads = 0;
   int64_t kv_heads = 0, head_dim = 0, ffn = 0;
   int64_t vocab = 0, vocab_multiple = 128, positions = 0;
   NormKind norm = NormKind::LayerNorm;
+  NormPlacement norm_placement = NormPlacement::Pre;
   double norm_eps = 1e-5;
   Activation activation = Activation::GeluTanh;
   PositionKind position = PositionKind::Learned;
@@ -24,6 +26,7 @@ struct ModelConfig {
   int64_t rope_original_positions = 8192;
   BiasKind bias = BiasKind::All;
   bool tied = true, qk_norm = false;
+  bool binary_head = true;
   int64_t window = 0;
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   double init_std = 0.02;
@@ -35,6 +38,7 @@ struct ModelConfig {
     constexpr auto N = Effect::Numerics;
     // clang-format off: a line per field reads as a table
     v("preset", s.preset, {.help = "named shape to start from; `bevatron plan --list-presets` lists them"});
+    v("family", s.family, {.help = "gpt: causal decoder (GPT, Llama); bert: bidirectional encoder, trained on masked tokens", .effect = M});
     v("layers", s.layers, {.help = "transformer blocks", .effect = M, .min = 1, .max = 100000, .aliases = {{"--num-layers"}, {"--encoder-num-layers"}}});
     v("width", s.width, {.help = "size of the hidden state", .effect = M, .min = 1, .max = 1 << 20, .aliases = {{"--hidden-size"}}});
     v("heads", s.heads, {.help = "query heads", .effect = M, .min = 1, .max = 1 << 16, .aliases = {{"--num-attention-heads"}}});
@@ -45,6 +49,7 @@ struct ModelConfig {
     v("vocab_multiple", s.vocab_multiple, {.help = "the vocabulary is padded to a multiple of this times the tensor ranks", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--make-vocab-size-divisible-by"}, {"--no-pad-vocab-size", "1"}, {"--disable-pad-vocab-size", "1"}}});
     v("positions", s.positions, {.help = "longest sequence the model has positions for; 0: the training sequence length", .effect = M, .min = 0, .max = 1 << 28, .aliases = {{"--max-position-embeddings"}}});
     v("norm", s.norm, {.help = "normalisation", .effect = M, .aliases = {{"--normalization", "", {"LayerNorm", "RMSNorm"}}}});
+    v("norm_placement", s.norm_placement, {.help = "bert: pre: norms before attention and MLP, and a final norm; post: after the residual sums and the embedding", .effect = M});
     v("norm_eps", s.norm_eps, {.help = "added to the variance", .effect = M, .min = 0, .max = 1, .aliases = {{"--norm-epsilon"}, {"--layernorm-epsilon"}}});
     v("activation", s.activation, {.help = "non-linearity of the MLP", .effect = M, .aliases = {{"--swiglu", "swiglu"}, {"--squared-relu", "squared-relu"}, {"--no-bias-gelu-fusion", "gelu-erf", {}, "gelu-tanh"}, {"--openai-gelu", "gelu-tanh", {}, "gelu-erf"}}});
     v("position", s.position, {.help = "how positions enter", .effect = M, .aliases = {{.flag = "--position-embedding-type", .values = {"learned_absolute", "rope", "none"}, .later = "yarn mrope relative"}, {"--use-rotary-position-embeddings", "rope"}, {"--no-position-embedding", "none", {}, "learned"}}});
@@ -58,6 +63,7 @@ struct ModelConfig {
     v("bias", s.bias, {.help = "which linear layers have a bias", .effect = M, .aliases = {{"--disable-bias-linear", "none"}, {"--add-qkv-bias", "qkv", {}, "none"}}});
     v("tied", s.tied, {.help = "the output layer is the token embedding", .effect = M, .aliases = {{"--untie-embeddings-and-output-weights", "false"}}});
     v("qk_norm", s.qk_norm, {.help = "normalise each query and key head", .effect = M, .aliases = {{"--qk-layernorm", "true"}}});
+    v("binary_head", s.binary_head, {.help = "bert: predict the order of two segments from the first token", .effect = M});
     v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = parse_megatron_window}}});
     v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
     v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});

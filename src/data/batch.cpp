@@ -13,16 +13,28 @@ namespace {
 // Fields begin where a device may read them.
 constexpr size_t kFieldAlignment = 256;
 
+double sum_of(std::span<const float> values) {
+  double sum = 0;
+  for (const float v : values) sum += static_cast<double>(v);
+  return sum;
+}
+
 }  // namespace
 
 DType dtype_of(BatchField field) {
   switch (field) {
-    case BatchField::Weight: return DType::f32;
+    case BatchField::Weight:
+    case BatchField::LabelWeight: return DType::f32;
     case BatchField::Rows: return DType::i64;
     case BatchField::Tokens:
     case BatchField::Targets:
     case BatchField::Positions:
-    case BatchField::DocumentStart: break;
+    case BatchField::DocumentStart:
+    case BatchField::Types:
+    case BatchField::KeyMask:
+    case BatchField::Marked:
+    case BatchField::Pooled:
+    case BatchField::Label: break;
   }
   return DType::i32;
 }
@@ -33,6 +45,18 @@ BatchSpec causal_batch(int64_t length, bool packed) {
                                  BatchField::Weight, BatchField::Rows})
     spec.push_back({field, length});
   if (packed) spec.push_back({BatchField::DocumentStart, length});
+  return spec;
+}
+
+BatchSpec masked_batch(int64_t length, int64_t marked) {
+  BatchSpec spec;
+  for (const BatchField field : {BatchField::Tokens, BatchField::Positions, BatchField::Rows,
+                                 BatchField::Types, BatchField::KeyMask})
+    spec.push_back({field, length});
+  for (const BatchField field : {BatchField::Marked, BatchField::Targets, BatchField::Weight})
+    spec.push_back({field, marked});
+  for (const BatchField field : {BatchField::Pooled, BatchField::Label, BatchField::LabelWeight})
+    spec.push_back({field, 1});
   return spec;
 }
 
@@ -53,10 +77,16 @@ HostBatch& HostBatch::operator=(HostBatch other) noexcept {
   return *this;
 }
 
-double HostBatch::valid_tokens() const {
-  double sum = 0;
-  for (const float w : weight) sum += static_cast<double>(w);
-  return sum;
+double HostBatch::valid_tokens() const { return sum_of(weight); }
+
+double HostBatch::valid_sequences() const {
+  return label_weight.empty() ? static_cast<double>(sequences) : sum_of(label_weight);
+}
+
+void HostBatch::exclude(int64_t at) {
+  const int64_t each = targets_each();
+  std::fill_n(weight.begin() + at * each, each, 0.0f);
+  if (!label_weight.empty()) label_weight[static_cast<size_t>(at)] = 0;
 }
 
 void HostBatch::resize(int64_t sequence_count, const BatchSpec& spec) {
@@ -90,6 +120,12 @@ void HostBatch::bind() {
   point(weight, BatchField::Weight);
   point(rows, BatchField::Rows);
   point(document_start, BatchField::DocumentStart);
+  point(types, BatchField::Types);
+  point(key_mask, BatchField::KeyMask);
+  point(marked, BatchField::Marked);
+  point(pooled, BatchField::Pooled);
+  point(label, BatchField::Label);
+  point(label_weight, BatchField::LabelWeight);
 }
 
 ConstTensor& MicroBatch::operator[](BatchField field) {
@@ -99,9 +135,15 @@ ConstTensor& MicroBatch::operator[](BatchField field) {
     case BatchField::Positions: return positions;
     case BatchField::Weight: return weight;
     case BatchField::Rows: return rows;
-    case BatchField::DocumentStart: break;
+    case BatchField::DocumentStart: return document_start;
+    case BatchField::Types: return types;
+    case BatchField::KeyMask: return key_mask;
+    case BatchField::Marked: return marked;
+    case BatchField::Pooled: return pooled;
+    case BatchField::Label: return label;
+    case BatchField::LabelWeight: break;
   }
-  return document_start;
+  return label_weight;
 }
 
 void HostBatch::start_sequence(int64_t at, int64_t sample) {

@@ -20,6 +20,14 @@ enum class BatchField : uint8_t {
   Weight,         // f32: 1 if the token counts in the loss, else 0
   Rows,           // i64: logical row, sample * length + position
   DocumentStart,  // i32: with packed documents, the first key that a token sees
+  Types,          // i32: segment of the token, 0 or 1
+  KeyMask,        // i32: 0 if the token is padding, else 1
+  // i32: rows of the micro-batch whose tokens are predicted. If a batch has it, Targets and Weight
+  // have one entry per marked row.
+  Marked,
+  Pooled,       // i32 [sequences]: row of the micro-batch from which a sequence is classified
+  Label,        // i32 [sequences]: class of the sequence
+  LabelWeight,  // f32 [sequences]: 1 if the sequence counts in that loss, else 0
 };
 DType dtype_of(BatchField field);
 
@@ -33,11 +41,15 @@ using BatchSpec = std::vector<FieldExtent>;
 // The batch of a causal language model.
 BatchSpec causal_batch(int64_t length, bool packed);
 
+// The batch of a masked language model: up to `marked` tokens of a sequence are predicted.
+BatchSpec masked_batch(int64_t length, int64_t marked);
+
 // A field in host memory: all its elements, sequence after sequence. Empty if the batch lacks it.
 template <class T>
 class FieldView : public std::span<T> {
  public:
   using std::span<T>::span;
+  // NOLINTNEXTLINE(google-explicit-constructor): a copy of the field
   operator std::vector<T>() const { return {this->begin(), this->end()}; }
   template <class Range>
   bool operator==(const Range& other) const {
@@ -56,11 +68,17 @@ class HostBatch {
 
   int64_t sequences = 0, length = 0;
   FieldView<int32_t> tokens, targets, positions, document_start;
-  FieldView<float> weight;
+  FieldView<int32_t> types, key_mask, marked, pooled, label;
+  FieldView<float> weight, label_weight;
   FieldView<int64_t> rows;
 
   int64_t tokens_count() const { return sequences * length; }
   double valid_tokens() const;
+  double valid_sequences() const;
+  // Targets of a sequence: its length, or the number of its marked rows.
+  int64_t targets_each() const { return std::ssize(targets) / sequences; }
+  // Sequence `at` counts in no loss.
+  void exclude(int64_t at);
 
   // Sizes all fields; the caller fills them. `length` becomes the extent of the tokens.
   void resize(int64_t sequence_count, const BatchSpec& spec);
@@ -99,7 +117,10 @@ struct MicroBatch {
   ConstTensor tokens{}, targets{}, positions{};  // i32 [tokens]
   ConstTensor weight{};                          // f32 [tokens]
   ConstTensor rows{};                            // i64 [tokens]
-  ConstTensor document_start{};                  // i32 [tokens], optional
+  // Optional.
+  ConstTensor document_start{}, types{}, key_mask{};  // i32 [tokens]
+  ConstTensor marked{};                               // i32: targets and weight have its extent
+  ConstTensor pooled{}, label{}, label_weight{};      // [sequences]
 
   int64_t tokens_count() const { return sequences * length; }
   ConstTensor& operator[](BatchField field);

@@ -1,15 +1,23 @@
 #include "data/data_loader.h"
 
+#include <cmath>
+
 #include "base/integer.h"
 
 namespace bev {
+
+BatchSpec batch_spec(const Config& config) {
+  const int64_t length = config.train.sequence;
+  if (config.model.family == ModelFamily::Gpt) return causal_batch(length, config.data.is_packed());
+  return masked_batch(
+      length, static_cast<int64_t>(std::ceil(config.data.mask_prob * static_cast<double>(length))));
+}
 
 DataLoader::Shape DataLoader::shape_of(const Config& config, int64_t share) {
   const BatchShape batch = resolve_batch(config);
   return {.schedule = resolve_batch_schedule(config),
           .micro_batch = batch.micro_batch,
-          .length = batch.sequence,
-          .packed = config.data.is_packed(),
+          .fields = batch_spec(config),
           .share = share,
           .shares = data_ranks(config)};
 }
@@ -21,8 +29,7 @@ DataLoader::DataLoader(std::shared_ptr<const Dataset> samples, const Shape& shap
       static_cast<size_t>(div_exact(shape_.schedule.largest(), shape_.micro_batch * shape_.shares));
   for (Step* step : {&current_, &ahead_}) {
     step->batches.resize(most);
-    for (HostBatch& batch : step->batches)
-      batch.resize(shape_.micro_batch, shape_.length, shape_.packed);
+    for (HostBatch& batch : step->batches) batch.resize(shape_.micro_batch, shape_.fields);
   }
   wanted_ = true;
   wanted_place_ = start;

@@ -14,12 +14,15 @@
 
 namespace bev {
 
+// The fields of a batch of the configuration's model family.
+BatchSpec batch_spec(const Config& config);
+
 class DataLoader {
  public:
   struct Shape {
     BatchSchedule schedule;  // samples of a step
-    int64_t micro_batch = 0, length = 0;
-    bool packed = false;            // batches carry document borders
+    int64_t micro_batch = 0;
+    BatchSpec fields{};
     int64_t share = 0, shares = 1;  // of every `shares` micro-batches, which one is read
   };
 

@@ -1,11 +1,14 @@
 #include "data/mock_dataset.h"
 
+#include <algorithm>
+
 #include "base/format.h"
 #include "base/philox.h"
 
 namespace bev {
 
 void MockDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
+  if (!batch.marked.empty()) return read_masked(index, batch, at);
   const PhiloxBlock draw = philox(mix_key(seed_, "mock samples"), 0, static_cast<uint64_t>(index));
   const int64_t start = draw[0] % vocab_;
   const int64_t step = 1 + draw[1] % 4;
@@ -18,6 +21,44 @@ void MockDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
     batch.rows[slot] = index * batch.length + position;
     if (!batch.document_start.empty()) batch.document_start[slot] = 0;
   }
+}
+
+// Two segments that count through the vocabulary, the second from where the first ends or, with
+// label 1, from elsewhere; then padding.
+void MockDataset::read_masked(int64_t index, HostBatch& batch, int64_t at) const {
+  const PhiloxBlock draw = philox(mix_key(seed_, "mock samples"), 0, static_cast<uint64_t>(index));
+  const int64_t length = batch.length, each = batch.targets_each();
+  const int64_t used = length - draw[0] % (length / 4 + 1), middle = (used + 1) / 2;
+  const int64_t step = 1 + draw[1] % 4, jump = draw[2] % 2 * (1 + vocab_ / 3);
+  const auto mask = static_cast<int32_t>(vocab_ - 1);
+  const auto token = [&](int64_t position) {
+    const int64_t shift = position < middle ? 0 : jump;
+    return static_cast<int32_t>((draw[3] + step * position + shift) % vocab_);
+  };
+  for (int64_t position = 0; position < length; ++position) {
+    const auto slot = static_cast<size_t>(at * length + position);
+    const bool is_padding = position >= used;
+    batch.tokens[slot] = is_padding ? 0 : token(position);
+    batch.positions[slot] = static_cast<int32_t>(position);
+    batch.rows[slot] = index * length + position;
+    batch.types[slot] = !is_padding && position >= middle ? 1 : 0;
+    batch.key_mask[slot] = is_padding ? 0 : 1;
+  }
+  // Some entries stay unused.
+  const int64_t predicted = std::max<int64_t>(1, std::min(each, used) - draw[1] % 2);
+  for (int64_t i = 0; i < each; ++i) {
+    const auto slot = static_cast<size_t>(at * each + i);
+    const bool counts = i < predicted;
+    const int64_t position = counts ? i * used / predicted : 0;
+    batch.marked[slot] = static_cast<int32_t>(at * length + position);
+    batch.targets[slot] = counts ? token(position) : 0;
+    batch.weight[slot] = counts ? 1.0f : 0.0f;
+    if (counts && i % 5 != 4) batch.tokens[static_cast<size_t>(at * length + position)] = mask;
+  }
+  const auto sequence = static_cast<size_t>(at);
+  batch.pooled[sequence] = static_cast<int32_t>(at * length);
+  batch.label[sequence] = draw[2] % 2 == 0 ? 0 : 1;
+  batch.label_weight[sequence] = 1;
 }
 
 std::string MockDataset::describe(int64_t index) const {

@@ -14,6 +14,8 @@ class MockDataset final : public Dataset {
   std::string describe(int64_t index) const override;
 
  private:
+  void read_masked(int64_t index, HostBatch& batch, int64_t at) const;
+
   int64_t vocab_;
   uint64_t seed_;
 };

@@ -16,6 +16,7 @@ Gradient dropout_backward(Exec& ex, Arena& arena, Gradient dy, const ops::Dropou
 
 Block::Block(ParamStore& params, const BlockSpec& spec, const RopeTable* rope)
     : bucket_(params.begin_bucket()),
+      pre_norm_(spec.pre_norm),
       recompute_norms_(spec.recompute_norms),
       attention_dropout_(spec.attention_dropout),
       mlp_dropout_(spec.mlp_dropout),
@@ -30,11 +31,12 @@ bool Block::can_fuse_residual(const ModelEnv& env) const {
 }
 
 Tensor Block::output_bias_grad(const ModelEnv& env) const {
-  return can_fuse_residual(env) ? mlp_.params().down.bias_grad() : Tensor{};
+  return pre_norm_ && can_fuse_residual(env) ? mlp_.params().down.bias_grad() : Tensor{};
 }
 
 void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
                     Saved& s) const {
+  if (!pre_norm_) return forward_post_norm(ex, env, micro, x, y, s);
   ArenaScope scope(ex.scratch);
   s.x = x;
   Arena& norms = recompute_norms_ ? ex.scratch : ex.keep;
@@ -65,6 +67,7 @@ void Block::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTenso
 
 void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy,
                      GradientTarget dx, const Saved& s) const {
+  if (!pre_norm_) return backward_post_norm(ex, env, micro, dy, dx, s);
   ArenaScope scope(ex.scratch);
   const Shape& shape = dx.values.shape;
   const DType dtype = dx.values.dtype;
@@ -96,6 +99,46 @@ void Block::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient 
     attention_.backward(ex, env, micro, dattended, normed1, dnormed, s.attention);
   }
   norm1_.backward(ex, dnormed, s.x, s.norm1, dsum, dx);
+}
+
+// h = norm1(x + attention(x)), y = norm2(h + mlp(h))
+void Block::forward_post_norm(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+                              Tensor y, Saved& s) const {
+  ArenaScope scope(ex.scratch);
+  s.x = x;
+  s.sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
+  s.normed1 = ex.keep.allocate(x.shape, x.dtype, "block.normed1");
+  s.sum2 = ex.keep.allocate(x.shape, x.dtype, "block.sum2");
+  const Tensor branch = ex.scratch.allocate(x.shape, x.dtype, "block.branch");
+  attention_.forward(ex, env, micro, x, {}, branch, s.attention);
+  norm1_.forward_residual(ex, x, branch, env.dropout(attention_dropout_, micro.rows), s.sum,
+                          s.normed1, s.norm1);
+  mlp_.forward(ex, env, s.normed1, {}, branch, s.mlp);
+  const Tensor out = y.present() ? y : ex.scratch.allocate(x.shape, x.dtype, "block.out");
+  norm2_.forward_residual(ex, s.normed1, branch, env.dropout(mlp_dropout_, micro.rows), s.sum2, out,
+                          s.norm2);
+}
+
+void Block::backward_post_norm(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy,
+                               GradientTarget dx, const Saved& s) const {
+  ArenaScope scope(ex.scratch);
+  const Shape& shape = dx.values.shape;
+  const DType dtype = dx.values.dtype;
+  Arena& operands = env.flow.operands(ex);
+  const Tensor dsum2 = operands.allocate(shape, dtype, "block.dsum2");
+  const Tensor dsum = operands.allocate(shape, dtype, "block.dsum");
+  const Tensor dbranch = ex.scratch.allocate(shape, dtype, "block.dbranch");
+  norm2_.backward(ex, dy.values, s.sum2, s.norm2, {}, {dsum2});
+  mlp_.backward(ex, env,
+                dropout_backward(ex, operands, {dsum2}, env.dropout(mlp_dropout_, micro.rows)),
+                s.normed1, dbranch, s.mlp);
+  ops::residual_add(ex, {.residual = dsum2, .delta = dbranch, .out = dbranch});
+  norm1_.backward(ex, dbranch, s.sum, s.norm1, {}, {dsum});
+  attention_.backward(
+      ex, env, micro,
+      dropout_backward(ex, operands, {dsum}, env.dropout(attention_dropout_, micro.rows)), s.x,
+      dbranch, s.attention);
+  ops::residual_add(ex, {.residual = dsum, .delta = dbranch, .out = dx.values});
 }
 
 }  // namespace bev

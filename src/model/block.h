@@ -1,4 +1,5 @@
-// A pre-norm transformer block: x + attention(norm(x)), then + mlp(norm(.)).
+// A transformer block. Pre-norm: x + attention(norm(x)), then + mlp(norm(.)). Post-norm:
+// norm(x + attention(x)), then norm(. + mlp(.)).
 #pragma once
 
 #include "model/attention.h"
@@ -21,7 +22,8 @@ class Block {
     NormModule::Saved norm1, norm2;
     Tensor normed1, normed2;  // [tokens, width]; absent if they are recomputed
     Attention::Saved attention;
-    Tensor sum;  // x + attention
+    Tensor sum;   // x + attention
+    Tensor sum2;  // post-norm: normed1 + mlp
     Mlp::Saved mlp;
   };
 
@@ -29,6 +31,7 @@ class Block {
   Block(ParamStore& params, const BlockSpec& spec, const RopeTable* rope);
 
   int bucket() const { return bucket_; }
+  bool has_pre_norm() const { return pre_norm_; }
   BlockParams params() const {
     return {norm1_.params(), attention_.params(), norm2_.params(), mlp_.params()};
   }
@@ -46,11 +49,15 @@ class Block {
   Tensor output_bias_grad(const ModelEnv& env) const;
 
  private:
+  void forward_post_norm(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor y,
+                         Saved& s) const;
+  void backward_post_norm(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy,
+                          GradientTarget dx, const Saved& s) const;
   // True if a branch can be added to the residual directly: no dropout, no reduce-scatter.
   bool can_fuse_residual(const ModelEnv& env) const;
 
   int bucket_;
-  bool recompute_norms_;
+  bool pre_norm_, recompute_norms_;
   DropoutSpec attention_dropout_, mlp_dropout_;
   NormModule norm1_;
   Attention attention_;

@@ -30,43 +30,69 @@ Param& declare_table(ParamStore& params, const TableSpec& spec) {
 Embedding::Embedding(ParamStore& params, const EmbeddingSpec& spec)
     : dropout_(spec.dropout),
       tokens_(declare_table(params, spec.tokens)),
-      positions_(spec.positions ? &declare_table(params, *spec.positions) : nullptr) {}
-
-std::vector<int> Embedding::buckets() const {
-  if (positions_ == nullptr) return {tokens_.bucket};
-  return {tokens_.bucket, positions_->bucket};
+      positions_(spec.positions ? &declare_table(params, *spec.positions) : nullptr),
+      types_(spec.types ? &declare_table(params, *spec.types) : nullptr) {
+  if (!spec.norm) return;
+  params.begin_bucket();
+  norm_.emplace(params, spec.norm->name, spec.norm->width, spec.norm->norm);
 }
 
-void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x) const {
+std::vector<int> Embedding::buckets() const {
+  std::vector<int> buckets{tokens_.bucket};
+  for (const Param* table : {positions_, types_})
+    if (table != nullptr) buckets.push_back(table->bucket);
+  if (norm_) buckets.push_back(norm_->bucket());
+  return buckets;
+}
+
+void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x,
+                        Saved& s) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
-  const Tensor partial = region.partial_buffer(ex, x);
+  const Tensor sum = norm_ ? ex.keep.allocate(x.shape, x.dtype, "embedding.sum") : x;
+  const Tensor partial = region.partial_buffer(ex, sum);
   env.gather(ex, tokens_.bucket);
   ops::embedding(ex, {.table = tokens_.value,
                       .ids = micro.tokens,
                       .row_begin = first_row(tokens_),
                       .out = partial});
-  region.leave(ex, partial, x);
-  if (positions_ != nullptr) {
-    env.gather(ex, positions_->bucket);
-    ops::embedding(ex, {.table = positions_->value,
-                        .ids = region.local_rows(micro.positions),
-                        .accumulate = true,
-                        .out = x});
+  region.leave(ex, partial, sum);
+  const auto add = [&](const Param* table, ConstTensor ids) {
+    if (table == nullptr) return;
+    env.gather(ex, table->bucket);
+    ops::embedding(
+        ex, {.table = table->value, .ids = region.local_rows(ids), .accumulate = true, .out = sum});
+  };
+  add(positions_, micro.positions);
+  add(types_, micro.types);
+  if (norm_) {
+    s.sum = sum;
+    env.gather(ex, norm_->bucket());
+    norm_->forward(ex, sum, x, s.norm);
   }
   const ops::Dropout drop = env.dropout(dropout_, micro.rows);
   if (drop.probability > 0) ops::dropout(ex, {.x = x, .dropout = drop, .y = x});
 }
 
-void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx) const {
+void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx,
+                         const Saved& s) const {
   const TensorRegion& region = env.borders.tensor;
   const ops::Dropout drop = env.dropout(dropout_, micro.rows);
   if (drop.probability > 0) ops::dropout(ex, {.x = dx, .dropout = drop, .y = dx});
-  if (positions_ != nullptr) {
-    env.flow.begin_bucket(ex, positions_->bucket);
-    scatter(ex, *positions_, region.local_rows(micro.positions), dx);
-    env.flow.end_bucket(ex, positions_->bucket);
+  if (norm_) {
+    env.gather(ex, norm_->bucket());
+    env.flow.begin_bucket(ex, norm_->bucket());
+    norm_->backward(ex, dx, s.sum, s.norm, {}, {dx});
+    env.flow.end_bucket(ex, norm_->bucket());
   }
+  const auto scatter_local = [&](Param* table, ConstTensor ids) {
+    if (table == nullptr) return;
+    env.flow.begin_bucket(ex, table->bucket);
+    scatter(ex, *table, region.local_rows(ids), dx);
+    env.flow.end_bucket(ex, table->bucket);
+  };
+  scatter_local(types_, micro.types);
+  scatter_local(positions_, micro.positions);
   ArenaScope scope(ex.scratch);
   env.flow.begin_bucket(ex, tokens_.bucket);
   scatter(ex, tokens_, micro.tokens, region.leave_backward(ex, dx, ex.scratch));

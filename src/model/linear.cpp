@@ -7,13 +7,14 @@ namespace {
 using ops::Epilogue;
 using ops::Transpose;
 
-// `dim`: the dim of the weight that the tensor region shards.
-LinearParams declare_linear(ParamStore& params, const LinearSpec& spec, int dim) {
-  Param& weight =
-      params.declare({.name = spec.name + ".weight",
-                      .shape = {spec.out, spec.in},
-                      .place = {.cut = Cut{.dim = dim, .axis = Axis::Tensor}, .parts = spec.parts},
-                      .init = spec.init});
+// `dim`: the dim of the weight that the tensor region shards; none: every tensor rank has all.
+LinearParams declare_linear(ParamStore& params, const LinearSpec& spec, std::optional<int> dim) {
+  Placement place{.parts = spec.parts};
+  if (dim) place.cut = Cut{.dim = *dim, .axis = Axis::Tensor};
+  Param& weight = params.declare({.name = spec.name + ".weight",
+                                  .shape = {spec.out, spec.in},
+                                  .place = place,
+                                  .init = spec.init});
   if (!spec.bias) return {weight, nullptr};
   ParamSpec bias{.name = spec.name + ".bias",
                  .shape = {spec.out},
@@ -22,6 +23,24 @@ LinearParams declare_linear(ParamStore& params, const LinearSpec& spec, int dim)
   // If inputs are cut, every tensor rank sees the gradient of all tokens: Replica::Same.
   if (dim == 0) bias.place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}, .parts = spec.parts};
   return {weight, &params.declare(std::move(bias))};
+}
+
+Epilogue forward_epilogue(const LinearParams& params, const FusedActivation& activation) {
+  const bool bias = params.bias != nullptr;
+  if (activation.present()) return bias ? Epilogue::BiasActivate : Epilogue::Activate;
+  return bias ? Epilogue::Bias : Epilogue::None;
+}
+
+void forward_gemm(Exec& ex, const LinearParams& params, ConstTensor x, Tensor y,
+                  const FusedActivation& activation) {
+  ops::matmul(ex, {.a = x,
+                   .b = params.weight.value,
+                   .tb = Transpose::Yes,
+                   .out = y,
+                   .epilogue = forward_epilogue(params, activation),
+                   .bias = params.bias_value(),
+                   .activation = activation.kind.value_or(Activation{}),
+                   .pre_activation = activation.input});
 }
 
 GemmGrad weight_grad_of(const LinearParams& params, ConstTensor dy, ConstTensor x, Tensor dbias) {
@@ -37,18 +56,7 @@ ColumnLinear::ColumnLinear(ParamStore& params, const LinearSpec& spec)
 void ColumnLinear::forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
                            const FusedActivation& activation) const {
   ArenaScope scope(ex.scratch);
-  const ConstTensor all = env.borders.tensor.enter(ex, x, ex.scratch);
-  const bool bias = params_.bias != nullptr;
-  Epilogue epilogue = bias ? Epilogue::Bias : Epilogue::None;
-  if (activation.present()) epilogue = bias ? Epilogue::BiasActivate : Epilogue::Activate;
-  ops::matmul(ex, {.a = all,
-                   .b = params_.weight.value,
-                   .tb = Transpose::Yes,
-                   .out = y,
-                   .epilogue = epilogue,
-                   .bias = params_.bias_value(),
-                   .activation = activation.kind.value_or(Activation{}),
-                   .pre_activation = activation.input});
+  forward_gemm(ex, params_, env.borders.tensor.enter(ex, x, ex.scratch), y, activation);
 }
 
 void ColumnLinear::backward(Exec& ex, ModelEnv& env, ConstTensor dy, ConstTensor x,
@@ -95,6 +103,19 @@ void RowLinear::backward(Exec& ex, ModelEnv& env, Gradient dy, ConstTensor x, Te
                    .activation_input = activation.input});
   env.flow.weight_grad(ex,
                        weight_grad_of(params_, all, x, dy.summed ? Tensor{} : params_.bias_grad()));
+}
+
+ReplicatedLinear::ReplicatedLinear(ParamStore& params, const LinearSpec& spec)
+    : params_(declare_linear(params, spec, {})) {}
+
+void ReplicatedLinear::forward(Exec& ex, ConstTensor x, Tensor y,
+                               const FusedActivation& activation) const {
+  forward_gemm(ex, params_, x, y, activation);
+}
+
+void ReplicatedLinear::backward(Exec& ex, ConstTensor dy, ConstTensor x, Tensor dx) const {
+  ops::matmul(ex, {.a = dy, .b = params_.weight.value, .out = dx});
+  weight_grad_of(params_, dy, x, params_.bias_grad()).compute(ex);
 }
 
 }  // namespace bev

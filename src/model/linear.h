@@ -70,4 +70,19 @@ class RowLinear {
   LinearParams params_;
 };
 
+// Every tensor rank computes the whole layer from the same rows. For heads: weight gradients are
+// computed at once.
+class ReplicatedLinear {
+ public:
+  ReplicatedLinear(ParamStore& params, const LinearSpec& spec);
+
+  // y [rows, out] = activation(x W^T + b)
+  void forward(Exec& ex, ConstTensor x, Tensor y, const FusedActivation& activation = {}) const;
+  // dx = dy W; accumulates the gradients of weight and bias.
+  void backward(Exec& ex, ConstTensor dy, ConstTensor x, Tensor dx) const;
+
+ private:
+  LinearParams params_;
+};
+
 }  // namespace bev

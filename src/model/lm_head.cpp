@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "model/embedding.h"
+#include "ops/elementwise.h"
+#include "ops/embedding.h"
 #include "ops/reduce.h"
 
 namespace bev {
@@ -28,7 +30,7 @@ void cross_entropy_of(Exec& ex, const TensorRegion& region, ops::CrossEntropy ro
 
 }  // namespace
 
-LmHead::LmHead(ParamStore& params, const LmHeadSpec& spec)
+LogitLoss::LogitLoss(ParamStore& params, const LmHeadSpec& spec)
     : loss_(spec.loss),
       chunk_(spec.chunk),
       classes_(spec.table.rows),
@@ -36,28 +38,26 @@ LmHead::LmHead(ParamStore& params, const LmHeadSpec& spec)
       z_loss_(spec.z_loss),
       weight_(declare_table(params, spec.table)) {}
 
-void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-                     Tensor dx) const {
-  ArenaScope whole(ex.scratch);
-  env.gather(ex, weight_.bucket);
-  if (dx.present()) env.flow.begin_bucket(ex, weight_.bucket);
-  const ConstTensor all = env.borders.tensor.enter(ex, x, ex.scratch);
-  const Tensor partial = dx.present() ? env.borders.tensor.partial_buffer(ex, dx) : Tensor{};
-  const int64_t tokens = all.rows();
-  for (int64_t begin = 0; begin < tokens; begin += chunk_) {
+void LogitLoss::run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets,
+                    ConstTensor weights, ConstTensor bias, Tensor dbias, Tensor dx) const {
+  for (int64_t begin = 0; begin < x.rows(); begin += chunk_) {
     ArenaScope scope(ex.scratch);
-    const int64_t count = std::min(chunk_, tokens - begin);
-    const ConstTensor rows = slice(all, 0, begin, count);
-    const ConstTensor targets = slice(micro.targets, 0, begin, count);
-    const ConstTensor weights = slice(micro.weight, 0, begin, count);
+    const int64_t count = std::min(chunk_, x.rows() - begin);
+    const ConstTensor rows = slice(x, 0, begin, count);
+    const ConstTensor row_weights = slice(weights, 0, begin, count);
     const Tensor chunk = ex.scratch.allocate({count, weight_.value.rows()}, x.dtype, "head.logits");
     const Tensor loss = ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
 
-    ops::matmul(ex, {.a = rows, .b = weight_.value, .tb = Transpose::Yes, .out = chunk});
+    ops::matmul(ex, {.a = rows,
+                     .b = weight_.value,
+                     .tb = Transpose::Yes,
+                     .out = chunk,
+                     .epilogue = bias.present() ? ops::Epilogue::Bias : ops::Epilogue::None,
+                     .bias = bias});
     cross_entropy_of(ex, env.borders.tensor,
                      {.logits = chunk,
-                      .targets = targets,
-                      .weight = weights,
+                      .targets = slice(targets, 0, begin, count),
+                      .weight = row_weights,
                       .column_begin = weight_.pieces.front().logical.row,
                       .classes = classes_,
                       .smoothing = env.pass.training ? smoothing_ : 0.0,
@@ -65,16 +65,164 @@ void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
                       .grad_scale = env.losses.factor(loss_),
                       .loss = loss,
                       .dlogits = dx.present() ? chunk : Tensor{}});
-    ops::weighted_sum(ex, {.x = loss, .weight = weights, .out = env.losses.sum(loss_)});
+    ops::weighted_sum(ex, {.x = loss, .weight = row_weights, .out = env.losses.sum(loss_)});
     if (!dx.present()) continue;
-    ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(partial, 0, begin, count)});
+    ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(dx, 0, begin, count)});
     // At once: deferred gradients would keep the logits of all chunks.
-    GemmGrad{&weight_, {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad}}.compute(
-        ex);
+    GemmGrad{&weight_,
+             {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad, .dbias = dbias}}
+        .compute(ex);
   }
+}
+
+void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+                     Tensor dx) const {
+  ArenaScope scope(ex.scratch);
+  const TensorRegion& region = env.borders.tensor;
+  env.gather(ex, bucket());
+  if (dx.present()) env.flow.begin_bucket(ex, bucket());
+  const ConstTensor all = region.enter(ex, x, ex.scratch);
+  const Tensor partial = dx.present() ? region.partial_buffer(ex, dx) : Tensor{};
+  logits_.run(ex, env, all, micro.targets, micro.weight, {}, {}, partial);
   if (!dx.present()) return;
-  env.borders.tensor.leave(ex, partial, dx);
-  env.flow.end_bucket(ex, weight_.bucket);
+  region.leave(ex, partial, dx);
+  env.flow.end_bucket(ex, bucket());
+}
+
+namespace {
+
+// The rows `ids` of a hidden state, on every tensor rank, in scratch.
+Tensor take_rows(Exec& ex, const TensorRegion& region, int64_t tokens, ConstTensor x,
+                 ConstTensor ids) {
+  const Tensor rows = ex.scratch.allocate({ids.shape[0], x.shape[1]}, x.dtype, "head.rows");
+  ops::embedding(
+      ex, {.table = x, .ids = ids, .row_begin = region.first_local_row(tokens), .out = rows});
+  region.sum_sharded_rows(ex, rows);
+  return rows;
+}
+
+// dx = drows at the rows `ids`, else 0. Every tensor rank has all of drows.
+void put_rows(Exec& ex, const TensorRegion& region, int64_t tokens, ConstTensor drows,
+              ConstTensor ids, Tensor dx) {
+  const Tensor sums =
+      ex.scratch.allocate(dx.shape, accumulation_of(dx.dtype), "head.scattered_rows");
+  ops::fill(ex, {.out = sums, .value = 0});
+  ops::embedding_backward(
+      ex, {.dout = drows, .ids = ids, .row_begin = region.first_local_row(tokens), .dtable = sums});
+  ops::copy(ex, {.in = sums, .out = dx});
+}
+
+}  // namespace
+
+MaskedLmHead::MaskedLmHead(ParamStore& params, const MaskedLmHeadSpec& spec)
+    : logits_(params, spec.logits),
+      bucket_(params.begin_bucket()),
+      activation_(spec.activation),
+      dense_(params, {.name = spec.name + ".dense",
+                      .in = spec.logits.table.width,
+                      .out = spec.logits.table.width,
+                      .init = spec.init}),
+      norm_(params, spec.name + ".norm", spec.logits.table.width, spec.norm),
+      bias_(params.declare({.name = spec.name + ".bias",
+                            .shape = {spec.logits.table.rows},
+                            .role = Role::HeadBias,
+                            .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}},
+                            .init = {Init::Kind::Zeros}})) {}
+
+void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+                           Tensor dx) const {
+  ArenaScope scope(ex.scratch);
+  const TensorRegion& region = env.borders.tensor;
+  const int64_t tokens = micro.tokens_count();
+  const Tensor rows = take_rows(ex, region, tokens, x, micro.marked);
+  const auto make = [&](const char* name) {
+    return ex.scratch.allocate(rows.shape, rows.dtype, name);
+  };
+  const Tensor argument = make("head.argument"), activated = make("head.activated");
+  const Tensor normed = make("head.normed");
+  NormModule::Saved saved;
+  env.gather(ex, bucket_);
+  dense_.forward(ex, rows, activated, {.kind = activation_, .input = argument});
+  Exec brief = ex.with_keep(ex.scratch);
+  norm_.forward(brief, activated, normed, saved);
+  // ZeRO 3 reuses the memory of the bucket when the next one is gathered.
+  ConstTensor bias = bias_.value;
+  if (env.param_gather != nullptr) {
+    const Tensor copy = ex.scratch.allocate(bias.shape, bias.dtype, "head.bias");
+    ops::copy(ex, {.in = bias, .out = copy});
+    bias = copy;
+  }
+
+  env.gather(ex, logits_.bucket());
+  const Tensor dnormed = dx.present() ? make("head.dnormed") : Tensor{};
+  Tensor dbias;
+  if (dx.present()) {
+    dbias = ex.scratch.allocate(bias.shape, accumulation_of(x.dtype), "head.dbias");
+    ops::fill(ex, {.out = dbias, .value = 0});
+    env.flow.begin_bucket(ex, logits_.bucket());
+  }
+  logits_.run(ex, env, normed, micro.targets, micro.weight, bias, dbias, dnormed);
+  env.gather(ex, bucket_);
+  if (!dx.present()) return;
+  env.flow.end_bucket(ex, logits_.bucket());
+  region.sum_terms(ex, dnormed);
+
+  env.flow.begin_bucket(ex, bucket_);
+  const Tensor bias_grad = reshape(bias_.grad, {1, bias.shape[0]});
+  ops::residual_add(
+      ex, {.residual = bias_grad, .delta = reshape(dbias, {1, bias.shape[0]}), .out = bias_grad});
+  const Tensor dactivated = make("head.dactivated"), drows = make("head.drows");
+  norm_.backward(ex, dnormed, activated, saved, {}, {dactivated});
+  ops::activate_backward(
+      ex, {.activation = activation_, .dy = dactivated, .x = argument, .dx = dactivated});
+  dense_.backward(ex, dactivated, rows, drows);
+  env.flow.end_bucket(ex, bucket_);
+  put_rows(ex, region, tokens, drows, micro.marked, dx);
+}
+
+Classifier::Classifier(ParamStore& params, const ClassifierSpec& spec)
+    : bucket_(params.begin_bucket()),
+      loss_(spec.loss),
+      classes_(spec.classes),
+      pooler_(
+          params,
+          {.name = spec.name + ".pooler", .in = spec.width, .out = spec.width, .init = spec.init}),
+      output_(params, {.name = spec.name + ".output",
+                       .in = spec.width,
+                       .out = spec.classes,
+                       .init = spec.init}) {}
+
+void Classifier::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+                         Tensor dx) const {
+  ArenaScope scope(ex.scratch);
+  const TensorRegion& region = env.borders.tensor;
+  const int64_t tokens = micro.tokens_count(), sequences = micro.sequences;
+  env.gather(ex, bucket_);
+  const Tensor rows = take_rows(ex, region, tokens, x, micro.pooled);
+  const Tensor argument = ex.scratch.allocate(rows.shape, x.dtype, "classifier.argument");
+  const Tensor pooled = ex.scratch.allocate(rows.shape, x.dtype, "classifier.pooled");
+  pooler_.forward(ex, rows, pooled, {.kind = Activation::Tanh, .input = argument});
+  const Tensor logits = ex.scratch.allocate({sequences, classes_}, x.dtype, "classifier.logits");
+  output_.forward(ex, pooled, logits);
+  const Tensor loss = ex.scratch.allocate({sequences}, accumulation_of(x.dtype), "classifier.loss");
+  ops::cross_entropy(ex, {.logits = logits,
+                          .targets = micro.label,
+                          .weight = micro.label_weight,
+                          .classes = classes_,
+                          .grad_scale = env.losses.factor(loss_),
+                          .loss = loss,
+                          .dlogits = dx.present() ? logits : Tensor{}});
+  ops::weighted_sum(ex, {.x = loss, .weight = micro.label_weight, .out = env.losses.sum(loss_)});
+  if (!dx.present()) return;
+  env.flow.begin_bucket(ex, bucket_);
+  const Tensor dpooled = ex.scratch.allocate(rows.shape, x.dtype, "classifier.dpooled");
+  const Tensor drows = ex.scratch.allocate(rows.shape, x.dtype, "classifier.drows");
+  output_.backward(ex, logits, pooled, dpooled);
+  ops::activate_backward(
+      ex, {.activation = Activation::Tanh, .dy = dpooled, .x = argument, .dx = dpooled});
+  pooler_.backward(ex, dpooled, rows, drows);
+  env.flow.end_bucket(ex, bucket_);
+  put_rows(ex, region, tokens, drows, micro.pooled, dx);
 }
 
 }  // namespace bev

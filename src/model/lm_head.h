@@ -2,18 +2,42 @@
 // its hidden states and its part of the weight gradient are computed before the next chunk starts.
 #pragma once
 
+#include <vector>
+
 #include "data/batch.h"
-#include "model/env.h"
+#include "model/linear.h"
+#include "model/norm.h"
 #include "ops/cross_entropy.h"
 
 namespace bev {
 
+// Logits of a vocabulary shard, their loss and gradients.
+class LogitLoss {
+ public:
+  LogitLoss(ParamStore& params, const LmHeadSpec& spec);
+
+  const Param& weight() const { return weight_; }  // [vocab on this rank, width]
+  int bucket() const { return weight_.bucket; }
+
+  // Adds the losses of the rows to env.losses. x [rows, width]. With dx also accumulates the weight
+  // gradient and writes this rank's term of the gradient of x. bias [vocab on this rank], optional;
+  // dbias receives the sums of its gradient.
+  void run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets, ConstTensor weights,
+           ConstTensor bias, Tensor dbias, Tensor dx) const;
+
+ private:
+  int loss_;  // in the list of the model
+  int64_t chunk_, classes_;
+  double smoothing_, z_loss_;
+  Param& weight_;
+};
+
 class LmHead {
  public:
-  LmHead(ParamStore& params, const LmHeadSpec& spec);
+  LmHead(ParamStore& params, const LmHeadSpec& spec) : logits_(params, spec) {}
 
-  int bucket() const { return weight_.bucket; }
-  const Param& weight() const { return weight_; }  // [vocab on this rank, width]
+  int bucket() const { return logits_.bucket(); }
+  const Param& weight() const { return logits_.weight(); }
 
   // Adds the token losses to env.losses. With dx (training) also accumulates the weight gradient
   // and writes the gradient of x. x, dx [tokens, width]: of this rank between regions. Every tensor
@@ -21,10 +45,46 @@ class LmHead {
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
 
  private:
-  int loss_;  // in the list of the model
-  int64_t chunk_, classes_;
-  double smoothing_, z_loss_;
-  Param& weight_;
+  LogitLoss logits_;
+};
+
+// The head of BERT: predicts the marked tokens only.
+class MaskedLmHead {
+ public:
+  MaskedLmHead(ParamStore& params, const MaskedLmHeadSpec& spec);
+
+  // In the order in which forward gathers them.
+  std::vector<int> gather_order() const { return {bucket_, logits_.bucket(), bucket_}; }
+  // Buckets of which it writes gradients.
+  std::vector<int> grad_buckets() const { return {logits_.bucket(), bucket_}; }
+
+  // As LmHead::forward, for the marked rows of the micro-batch. Every tensor rank computes the
+  // dense layer and the norm for all of these rows.
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
+
+ private:
+  LogitLoss logits_;
+  int bucket_;
+  Activation activation_;
+  ReplicatedLinear dense_;
+  NormModule norm_;
+  Param& bias_;  // [vocab on this rank]
+};
+
+// Classifies sequences by their first token (BERT's pooler and binary head).
+class Classifier {
+ public:
+  Classifier(ParamStore& params, const ClassifierSpec& spec);
+
+  int bucket() const { return bucket_; }
+  // Adds the losses of the sequences to env.losses; with dx (training) also accumulates gradients
+  // and writes the gradient of x.
+  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
+
+ private:
+  int bucket_, loss_;
+  int64_t classes_;
+  ReplicatedLinear pooler_, output_;
 };
 
 }  // namespace bev

@@ -7,7 +7,7 @@ namespace bev {
 double loss_count(LossUnit unit, const HostBatch& batch) {
   switch (unit) {
     case LossUnit::Token: return batch.valid_tokens();
-    case LossUnit::Sequence:
+    case LossUnit::Sequence: return batch.valid_sequences();
     case LossUnit::Pair: return static_cast<double>(batch.sequences);
     case LossUnit::MicroBatch: break;
   }

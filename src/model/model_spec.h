@@ -73,22 +73,24 @@ struct BlockSpec {
   std::string name;    // "layers.3"
   int64_t number = 0;  // in the model, from 0
   NormSpec norm{};
+  bool pre_norm = true;  // else the norms follow the residual sums
   bool recompute_norms = false;
   AttentionSpec attention{};
   MlpSpec mlp{};
   DropoutSpec attention_dropout{}, mlp_dropout{};
 };
 
-struct EmbeddingSpec {
-  TableSpec tokens;
-  std::optional<TableSpec> positions{};
-  DropoutSpec dropout{};
-};
-
 struct FinalNormSpec {
   std::string name;
   int64_t width = 0;
   NormSpec norm{};
+};
+
+struct EmbeddingSpec {
+  TableSpec tokens;
+  std::optional<TableSpec> positions{}, types{};
+  std::optional<FinalNormSpec> norm{};
+  DropoutSpec dropout{};
 };
 
 struct LmHeadSpec {
@@ -98,11 +100,30 @@ struct LmHeadSpec {
   int64_t chunk = 0;  // tokens whose logits exist at the same time
 };
 
+// Predicts marked tokens: norm(activation(dense(x))) W^T + bias (Devlin et al. 2018).
+struct MaskedLmHeadSpec {
+  std::string name;
+  LmHeadSpec logits;
+  Activation activation{};
+  NormSpec norm{};
+  Init init{};
+};
+
+// Classifies sequences by their first token: linear(tanh(dense(x))).
+struct ClassifierSpec {
+  std::string name;
+  int64_t width = 0, classes = 2;
+  int loss = 0;  // index into ModelSpec::losses
+  Init init{};
+};
+
 // A part of the model. It reads a hidden state and replaces it, or creates it (embedding), or ends
 // it (head).
 struct PartSpec {
   int hidden = 0;  // index into ModelSpec::hidden
-  std::variant<EmbeddingSpec, BlockSpec, FinalNormSpec, LmHeadSpec> is;
+  std::variant<EmbeddingSpec, BlockSpec, FinalNormSpec, LmHeadSpec, MaskedLmHeadSpec,
+               ClassifierSpec>
+      is;
 };
 
 // A residual stream [tokens, width].

@@ -74,9 +74,24 @@ void Stage::add(ParamStore& params, const PartSpec& part) {
     params.begin_bucket();
     steps_.push_back({Kind::Norm, part.hidden, norms_.size()});
     norms_.emplace_back(params, norm->name, norm->width, norm->norm);
+  } else if (const auto* head = std::get_if<LmHeadSpec>(&part.is)) {
+    steps_.push_back({Kind::Head, part.hidden, heads_.size(), head_count_++});
+    heads_.emplace_back(params, *head);
+  } else if (const auto* masked = std::get_if<MaskedLmHeadSpec>(&part.is)) {
+    steps_.push_back({Kind::MaskedHead, part.hidden, masked_heads_.size(), head_count_++});
+    masked_heads_.emplace_back(params, *masked);
   } else {
-    steps_.push_back({Kind::Head, part.hidden, heads_.size()});
-    heads_.emplace_back(params, std::get<LmHeadSpec>(part.is));
+    steps_.push_back({Kind::Classifier, part.hidden, classifiers_.size(), head_count_++});
+    classifiers_.emplace_back(params, std::get<ClassifierSpec>(part.is));
+  }
+}
+
+void Stage::run_head(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
+                     ConstTensor x, Tensor dx) const {
+  switch (step.kind) {
+    case Kind::Head: return heads_[step.index].forward(ex, env, micro, x, dx);
+    case Kind::MaskedHead: return masked_heads_[step.index].forward(ex, env, micro, x, dx);
+    default: return classifiers_[step.index].forward(ex, env, micro, x, dx);
   }
 }
 
@@ -119,7 +134,7 @@ void Stage::link_steps() {
     steps_[i].is_first = true;
     for (size_t j = i; j-- > 0;) {
       const Step& before = steps_[j];
-      if (before.hidden != steps_[i].hidden || before.kind == Kind::Head) continue;
+      if (before.hidden != steps_[i].hidden || is_head(before.kind)) continue;
       steps_[i].is_first = before.kind == Kind::Embedding;
       if (before.kind == Kind::Blocks) steps_[i].block_before = groups_[before.index].end() - 1;
       break;
@@ -141,11 +156,19 @@ void Stage::order_buckets() {
       case Kind::Blocks: blocks_of(step, false, forward_order_); break;
       case Kind::Norm: forward_order_.push_back(norms_[step.index].bucket()); break;
       case Kind::Head: forward_order_.push_back(heads_[step.index].bucket()); break;
+      case Kind::MaskedHead:
+        for (const int bucket : masked_heads_[step.index].gather_order())
+          forward_order_.push_back(bucket);
+        break;
+      case Kind::Classifier: forward_order_.push_back(classifiers_[step.index].bucket()); break;
     }
   }
   for (size_t i = steps_.size(); i-- > 0;) {
     const Step& step = steps_[i];
     if (step.kind == Kind::Norm) backward_order_.push_back(norms_[step.index].bucket());
+    if (step.kind == Kind::Embedding)
+      if (const auto bucket = embeddings_[step.index].norm_bucket())
+        backward_order_.push_back(*bucket);
     if (step.kind != Kind::Blocks) continue;
     if (groups_[step.index].recomputed) blocks_of(step, false, backward_order_);
     blocks_of(step, true, backward_order_);
@@ -159,16 +182,20 @@ std::vector<int> Stage::grad_buckets() const {
   for (const Block& block : blocks_) buckets.push_back(block.bucket());
   for (const NormModule& norm : norms_) buckets.push_back(norm.bucket());
   for (const LmHead& head : heads_) buckets.push_back(head.bucket());
+  for (const MaskedLmHead& head : masked_heads_)
+    for (const int bucket : head.grad_buckets()) buckets.push_back(bucket);
+  for (const Classifier& classifier : classifiers_) buckets.push_back(classifier.bucket());
   return buckets;
 }
 
 Stage::Saved Stage::make_saved() const {
   Saved saved;
+  saved.embeddings.resize(embeddings_.size());
   saved.blocks.resize(blocks_.size());
   saved.group_inputs.resize(groups_.size());
   saved.norm_inputs.resize(norms_.size());
   saved.norms.resize(norms_.size());
-  saved.head_grads.resize(heads_.size());
+  saved.head_grads.resize(head_count_);
   return saved;
 }
 
@@ -188,7 +215,7 @@ const Stage::Step* Stage::next_on(size_t step) const {
 bool Stage::backward_reads_input(const ModelEnv& env, int hidden) const {
   const auto reader = std::find_if(steps_.begin(), steps_.end(),
                                    [&](const Step& step) { return step.hidden == hidden; });
-  if (reader == steps_.end() || reader->kind == Kind::Head) return false;
+  if (reader == steps_.end() || is_head(reader->kind)) return false;
   return !is_distributed(env, *reader);
 }
 
@@ -218,13 +245,16 @@ void Stage::run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
 
 void Stage::recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
                       Saved& s) const {
-  // Operands of deferred weight gradients must outlive this; hidden states are not among them.
+  // Operands of deferred weight gradients must outlive this. With norms before attention and MLP
+  // hidden states are not among them.
   Exec again = env.flow.defers() ? ex : ex.with_keep(ex.recompute);
+  const bool keeps_hidden = env.flow.defers() && !blocks_[groups_[step.index].first].has_pre_norm();
   ConstTensor x = s.group_inputs[step.index];
   if (is_distributed(env, step))
     x = env.borders.tensor.gather_shards(ex, x, hidden_shape(env, micro, step.hidden),
                                          ex.recompute);
-  run(again, env, micro, groups_[step.index], x, Tensor{}, ex.recompute, s);
+  run(again, env, micro, groups_[step.index], x, Tensor{}, keeps_hidden ? ex.keep : ex.recompute,
+      s);
 }
 
 void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStates input,
@@ -245,7 +275,7 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
       return passing;
     }
     // The backward of a head does not read its input.
-    if (step.kind == Kind::Norm && reader->kind == Kind::Head)
+    if (step.kind == Kind::Norm && is_head(reader->kind))
       return ex.scratch.allocate(shape, dtype_, "stage.final_norm");
     return ex.keep.allocate(shape, dtype_,
                             step.kind == Kind::Embedding ? "stage.embedded" : "stage.hidden");
@@ -253,15 +283,15 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
   for (size_t i = 0; i < steps_.size(); ++i) {
     const Step& step = steps_[i];
     ConstTensor& x = hidden[static_cast<size_t>(step.hidden)];
-    if (step.kind == Kind::Head) {
-      Tensor& dx = s.head_grads[step.index];
+    if (is_head(step.kind)) {
+      Tensor& dx = s.head_grads[step.head];
       dx = env.pass.training ? ex.keep.allocate(x.shape, dtype_, "stage.dhidden") : Tensor{};
-      heads_[step.index].forward(ex, env, micro, x, dx);
+      run_head(ex, env, micro, step, x, dx);
       continue;
     }
     const Tensor y = result_of(i);
     if (step.kind == Kind::Embedding) {
-      embeddings_[step.index].forward(ex, env, micro, y);
+      embeddings_[step.index].forward(ex, env, micro, y, s.embeddings[step.index]);
     } else if (step.kind == Kind::Norm) {
       const NormModule& norm = norms_[step.index];
       s.norm_inputs[step.index] = x;
@@ -298,7 +328,7 @@ class Stage::BackwardPass {
 
   void head(const Step& step, const Saved& s) {
     Gradient& dy = dy_of(step);
-    const Tensor& from_head = s.head_grads[step.index];
+    const Tensor& from_head = s.head_grads[step.head];
     if (dy.values.present())
       ops::residual_add(ex_, {.residual = dy.values, .delta = from_head, .out = from_head});
     dy = {from_head};
@@ -333,10 +363,10 @@ class Stage::BackwardPass {
     }
   }
 
-  void embedding(const Step& step) {
+  void embedding(const Step& step, const Saved& s) {
     copy_to_dx(step);
-    stage_.embeddings_[step.index].backward(ex_, env_, micro_,
-                                            dx_[static_cast<size_t>(step.hidden)]);
+    stage_.embeddings_[step.index].backward(
+        ex_, env_, micro_, dx_[static_cast<size_t>(step.hidden)], s.embeddings[step.index]);
   }
 
  private:
@@ -378,10 +408,12 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenSta
   BackwardPass pass(*this, ex, env, micro, doutput, dinput);
   for (size_t i = steps_.size(); i-- > 0;) {
     switch (steps_[i].kind) {
-      case Kind::Embedding: pass.embedding(steps_[i]); break;
+      case Kind::Embedding: pass.embedding(steps_[i], s); break;
       case Kind::Blocks: pass.blocks(steps_[i], s); break;
       case Kind::Norm: pass.norm(steps_[i], s); break;
-      case Kind::Head: pass.head(steps_[i], s); break;
+      case Kind::Head:
+      case Kind::MaskedHead:
+      case Kind::Classifier: pass.head(steps_[i], s); break;
     }
   }
 }

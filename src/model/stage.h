@@ -37,6 +37,7 @@ using HiddenStates = std::span<const Tensor>;
 class Stage {
  public:
   struct Saved {
+    std::vector<Embedding::Saved> embeddings;
     std::vector<Block::Saved> blocks;
     std::vector<ConstTensor> group_inputs;  // of recomputed groups; a shard if distributed
     std::vector<ConstTensor> norm_inputs;
@@ -79,12 +80,14 @@ class Stage {
   bool backward_reads_input(const ModelEnv& env, int hidden) const;
 
  private:
-  enum class Kind : uint8_t { Embedding, Blocks, Norm, Head };
+  enum class Kind : uint8_t { Embedding, Blocks, Norm, Head, MaskedHead, Classifier };
+  static bool is_head(Kind kind) { return kind >= Kind::Head; }
   // One part, or a group of blocks.
   struct Step {
     Kind kind;
     int hidden;
-    size_t index;  // into embeddings_, groups_, norms_ or heads_
+    size_t index;     // into embeddings_, groups_, norms_, heads_, masked_heads_ or classifiers_
+    size_t head = 0;  // of a head: index into Saved::head_grads
     // The module that wrote the state before it, in this stage.
     bool is_first = false;                 // there is none, or it is the embedding
     std::optional<size_t> block_before{};  // it is this block
@@ -93,6 +96,8 @@ class Stage {
 
   void add(ParamStore& params, const PartSpec& part);
   void add_block(ParamStore& params, const BlockSpec& spec);
+  void run_head(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step, ConstTensor x,
+                Tensor dx) const;
   void group_blocks(const RecomputeSpec& recompute);
   void link_steps();
   void order_buckets();
@@ -124,6 +129,9 @@ class Stage {
   std::vector<RecomputeGroup> groups_;
   std::deque<NormModule> norms_;
   std::deque<LmHead> heads_;
+  std::deque<MaskedLmHead> masked_heads_;
+  std::deque<Classifier> classifiers_;
+  size_t head_count_ = 0;
   std::vector<Step> steps_;
   std::vector<int> forward_order_, backward_order_;  // buckets, in the order of their use
 };

@@ -15,23 +15,23 @@ namespace bev {
 class GradBuffer {
  public:
   // Gives every parameter its gradient tensor. The store must be allocated and outlive this. Bf16
-  // makes the gradients of matrices short; those of vectors, few and touchy, keep f32.
+  // stores matrix gradients in bf16. Vector gradients are few and precision-sensitive: f32.
   explicit GradBuffer(ParamStore& params, StatePrecision precision = StatePrecision::F32);
 
   // Before the first micro-batch of a step: vectors become zero; matrices are overwritten by their
-  // first GEMM (Param::accumulate). Divided gradients all become zero.
+  // first GEMM (Param::accumulate). Sharded gradients all become zero.
   void begin_step(Exec& ex);
 
   // The part that belongs to the flat range [begin, begin + count) of the store; gaps between
-  // parameters are zero. REQUIRES: count > 0; one dtype; with divided gradients, within shares that
-  // follow each other.
+  // parameters are zero. REQUIRES: count > 0; one dtype; with sharded gradients, within adjacent
+  // shards.
   Tensor range(int64_t begin, int64_t count) const;
 
-  // With divided gradients: the section where the parameters have their gradients. The sections of
-  // one bucket exist at a time in each memory (ParamStore::memory_of).
+  // With sharded gradients: the staging memory in which the parameters of the section have their
+  // gradients. A slot holds the sections of a single bucket (ParamStore::staging_slot).
   Tensor staging(const FlatSection& section) const;
   bool double_buffers() const { return params_.layout().overlaps_grad_reduce; }
-  // The largest shard of a section, with divided gradients.
+  // The largest shard of a section, with sharded gradients.
   size_t max_shard_bytes() const { return max_shard_bytes_; }
 
   DType dtype_of(const Param& param) const;
@@ -49,7 +49,7 @@ class GradBuffer {
   size_t max_shard_bytes_ = 0;
   std::vector<Tensor> runs_;     // of one dtype and adjacent in the store
   std::vector<int64_t> begins_;  // of the runs in the store
-  std::vector<Tensor> passing_;  // of each section of the store
+  std::vector<Tensor> passing_;  // by section of the store
   std::vector<Tensor> vectors_;  // runs of them
 };
 

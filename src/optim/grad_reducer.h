@@ -30,8 +30,8 @@ class GradReducer final : public GradSink {
   // The observer of finished buckets; null if none is needed.
   GradSink* sink() { return streams_buckets() || overlaps() ? this : nullptr; }
 
-  // norm_squared f64 [1] = the squared norm of the gradient of the whole model, the same on every
-  // rank. REQUIRES: reduce() was called.
+  // norm_squared f64 [1] = the squared gradient norm of the whole model, the same on every rank.
+  // REQUIRES: reduce() was called.
   void squared_norm(Exec& ex, Tensor norm_squared);
   // Adds the squared norm of the elements of the range that this rank owns and has reduced.
   // REQUIRES: reduce() was called.

@@ -198,11 +198,10 @@ LrSchedule load_lr_schedule(const StoredConfig& stored, std::string_view source)
   LrSchedule spec;
   for_each_part(spec, [&](std::string_view key, std::string_view name, auto& part) {
     const auto found = stored.find(format("{}{}", kScheduleEntries, key));
-    BEV_CHECK(found != stored.end(), Data,
-              "{} does not hold the schedule of the learning rate: {}{} ({}) is missing", source,
-              kScheduleEntries, key, name);
+    BEV_CHECK(found != stored.end(), Data, "{} has no learning-rate schedule: {}{} ({}) is missing",
+              source, kScheduleEntries, key, name);
     BEV_CHECK(read_part(found->second, part), Data,
-              "{} holds a schedule of the learning rate with {}{} = {}: {} is wanted", source,
+              "{}: invalid learning-rate schedule: {}{} = {}, expected {}", source,
               kScheduleEntries, key, toml_string(found->second.substr(0, 80)),
               std::is_enum_v<std::remove_reference_t<decltype(part)>> ? "one of the choices"
                                                                       : "a number of at least 0");
@@ -211,8 +210,8 @@ LrSchedule load_lr_schedule(const StoredConfig& stored, std::string_view source)
                            (spec.style != LrDecay::Wsd || spec.wsd > 0) &&
                            (spec.wd_ramp == DecayRamp::Constant || spec.wd_length > 0);
   BEV_CHECK(has_lengths, Data,
-            "{} holds a schedule of the learning rate whose lengths contradict each other: warm-up "
-            "{}, decay {}, final decay {}, weight decay {} samples",
+            "{}: invalid learning-rate schedule: the lengths contradict each other: warm-up {}, "
+            "decay {}, final decay {}, weight decay {} samples",
             source, spec.warmup, spec.decay, spec.wsd, spec.wd_length);
   return spec;
 }
@@ -220,18 +219,18 @@ LrSchedule load_lr_schedule(const StoredConfig& stored, std::string_view source)
 ResumedLrSchedule resumed_schedule(const StoredConfig& stored, const Config& now,
                                    std::string_view source) {
   const CheckpointConfig& c = now.checkpoint;
-  const bool starts_anew = c.finetune || !c.load_optimizer;
-  if (!starts_anew && c.scheduler == SchedulerSource::Checkpoint)
+  const bool restarts = c.finetune || !c.load_optimizer;
+  if (!restarts && c.scheduler == SchedulerSource::Checkpoint)
     return {.spec = load_lr_schedule(stored, source)};
   const LrSchedule present =
       lr_schedule_from(now, resolve_batch(now).global_batch, resolve_iterations(now));
-  if (starts_anew) return {.spec = present};
+  if (restarts) return {.spec = present};
   const auto changes = differences(load_lr_schedule(stored, source), present);
   BEV_CHECK(changes.empty() || c.scheduler == SchedulerSource::New, Usage,
-            "learning rate or weight decay would not go on as in the checkpoint {}: {}; legal is "
-            "what was, checkpoint.scheduler new (--override-opt_param-scheduler) to follow this "
-            "configuration, or checkpoint.scheduler checkpoint "
-            "(--use-checkpoint-opt_param-scheduler) to go on as before",
+            "learning-rate or weight-decay schedule differs from checkpoint {}: {}; restore the "
+            "value, or set checkpoint.scheduler: new follows this configuration "
+            "(--override-opt_param-scheduler), checkpoint keeps the old schedule "
+            "(--use-checkpoint-opt_param-scheduler)",
             source, fmt::join(changes, ", "));
   return {.spec = present, .changes = changes};
 }

@@ -19,9 +19,9 @@ LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t 
 
 // The schedule of learning rate and weight decay in a run that continues from a checkpoint.
 
-// Beside the fields of a run, a checkpoint holds the schedule that the run followed: it may be that
-// of an earlier checkpoint, which the fields do not say, since its lengths follow from another
-// batch or another length of the run.
+// A checkpoint stores the schedule that the run followed as well as the configuration: the schedule
+// may come from an earlier checkpoint, whose lengths followed from another batch size or another
+// length of the run.
 void store_schedule(const LrSchedule& spec, StoredConfig& stored);
 
 // Data error that names `source` when it is missing or nonsense.
@@ -29,15 +29,15 @@ LrSchedule load_lr_schedule(const StoredConfig& stored, std::string_view source)
 
 struct ResumedLrSchedule {
   LrSchedule spec;
-  // What the run does otherwise than the checkpoint's: "optim.lr = 0.001 (was 0.002)". Empty where
-  // it follows the checkpoint's.
+  // Differences from the schedule of the checkpoint: "optim.lr = 0.001 (was 0.002)". Empty if the
+  // run follows that schedule.
   std::vector<std::string> changes{};
 };
 
-// checkpoint.scheduler decides whose schedule counts. same: a Usage error lists what differs, where
-// anything does. What has no effect is not compared, such as the length of a constant weight decay.
-// Where the schedule starts anew (checkpoint.finetune, or load_optimizer false), it is the present
-// one. REQUIRES: check(now) found nothing.
+// checkpoint.scheduler selects the schedule. same: a Usage error lists the differences, if there
+// are any. Values without effect are not compared, such as the length of a constant weight decay.
+// If the schedule restarts (checkpoint.finetune, or load_optimizer false), it is that of the
+// configuration. REQUIRES: check(now) found nothing.
 ResumedLrSchedule resumed_schedule(const StoredConfig& stored, const Config& now,
                                    std::string_view source);
 

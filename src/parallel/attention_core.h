@@ -1,4 +1,4 @@
-// Attention over the tokens of the whole sequence, whoever holds them.
+// Attention over the tokens of the whole sequence, on any context rank.
 #pragma once
 
 #include "ops/attention.h"
@@ -10,8 +10,8 @@ class AttentionCore {
   virtual ~AttentionCore() = default;
 
   // `layer` of the model. `in` has this rank's tokens and heads; out [tokens, heads, d]; lse
-  // [sequences, heads, length] is what backward needs besides out. A core without a backward may
-  // leave lse unwritten.
+  // [sequences, heads, length], which backward reads together with out. A core without a backward
+  // may leave lse unwritten.
   virtual void forward(Exec& ex, int64_t layer, const ops::AttentionInput& in, Tensor out,
                        Tensor lse) = 0;
 

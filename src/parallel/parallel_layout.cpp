@@ -75,19 +75,14 @@ ParallelLayout layout_of(const Config& config) {
 
 std::string describe(const ParallelLayout& layout) {
   std::string text;
-  const auto add = [&](int ranks, const std::string& what) {
-    if (ranks > 1) text += format("{} {} {}", text.empty() ? ":" : ",", ranks, what);
+  const auto add = [&](const char* axis, int ranks, const std::string& with) {
+    if (ranks > 1) text += format("{} {} {}{}", text.empty() ? ":" : ",", axis, ranks, with);
   };
-  add(layout.tensor,
-      layout.sequence ? "share each matrix, and the tokens between" : "share each matrix");
-  add(layout.context, "share each sequence");
-  constexpr const char* kShared[] = {"share the batch", "share the batch and the optimizer's state",
-                                     "share the batch, the optimizer's state and gradients",
-                                     "share the batch, the optimizer's state, gradients and "
-                                     "parameters"};
-  add(layout.data, kShared[layout.zero]);
-  add(layout.pipeline, layout.chunks > 1 ? format("share the layers, {} stages each", layout.chunks)
-                                         : "share the layers");
+  add("tensor", layout.tensor, layout.sequence ? " with sequence parallelism" : "");
+  add("context", layout.context, "");
+  add("data", layout.data, layout.zero > 0 ? format(" with ZeRO {}", layout.zero) : "");
+  add("pipeline", layout.pipeline,
+      layout.chunks > 1 ? format(" with {} stages each", layout.chunks) : "");
   return format("{} rank{}{}", layout.world(), layout.world() == 1 ? "" : "s", text);
 }
 

@@ -89,10 +89,10 @@ struct ParallelLayout {
   bool buckets_gradients() const { return zero > 0 || (shards() > 1 && overlaps_grad_reduce); }
 };
 
-// What a checked configuration asks for.
+// The layout of a checked configuration.
 ParallelLayout layout_of(const Config& config);
 
-// "4 ranks: 2 share each matrix, 2 share the layers"
+// "8 ranks: tensor 2 with sequence parallelism, data 2 with ZeRO 1, pipeline 2"
 std::string describe(const ParallelLayout& layout);
 
 }  // namespace bev

@@ -25,9 +25,9 @@ ConstTensor TensorRegion::enter(Exec& ex, ConstTensor x, Arena& arena) const {
 
 TensorRegion::Entering TensorRegion::begin_enter(Exec& ex, ConstTensor x, Arena& arena) const {
   if (rows_unchanged()) return {x};
-  Exec beside = ex.on_stream(ex.device.tensor_stream());
-  const ConstTensor whole = enter(beside, x, arena);
-  return {whole, beside.stream.record()};
+  Exec overlapped = ex.on_stream(ex.device.tensor_stream());
+  const ConstTensor whole = enter(overlapped, x, arena);
+  return {whole, overlapped.stream.record()};
 }
 
 Tensor TensorRegion::partial_buffer(Exec& ex, Tensor out) const {
@@ -62,7 +62,7 @@ ConstTensor TensorRegion::all_gather_parts(Exec& ex, ConstTensor part) const {
   return all;
 }
 
-// By elements, whatever rows they belong to.
+// Sharded by elements, regardless of rows.
 ConstTensor TensorRegion::save_shard(Exec& ex, ConstTensor copy) const {
   const int64_t all = copy.shape.elements(), count = div_exact(all, tensor_.size());
   const Tensor part = ex.keep.allocate({count}, copy.dtype, "region.part");

@@ -41,23 +41,34 @@ class TensorRegion {
   // Between regions: how many of the rows this member has, and its rows of a whole tensor.
   int64_t local_row_count(int64_t rows) const;
   ConstTensor local_rows(ConstTensor whole) const;
+  int64_t first_local_row(int64_t rows) const {
+    return rows_unchanged() ? 0 : tensor_.rank() * local_row_count(rows);
+  }
+  // Sums a tensor of which each member has a term; if rows are sharded between regions, one of
+  // which each member has some rows and zeros.
+  void sum_terms(Exec& ex, Tensor t) const {
+    if (tensor_.size() > 1) tensor_.all_reduce(ex, t);
+  }
+  void sum_sharded_rows(Exec& ex, Tensor t) const {
+    if (!rows_unchanged()) tensor_.all_reduce(ex, t);
+  }
 
-  // Whether the vocabulary is cut over several members; and what they have of it, one after the
-  // other [members, ...], in scratch.
+  // True if the vocabulary is sharded across several members. all_gather_parts returns the parts of
+  // all members [members, ...], in scratch.
   bool vocab_is_sharded() const { return tensor_.size() > 1; }
   ConstTensor all_gather_parts(Exec& ex, ConstTensor part) const;
 
-  // Whether all members hold the same between regions, so that each need keep a part of it only;
-  // this member's part, in ex.keep; and the whole of this shape, from the parts of all.
+  // True if all members hold copies between regions, so that each may keep only a shard. save_shard
+  // copies this member's shard to ex.keep; gather_shards returns the whole tensor of this shape.
   bool is_replicated() const { return tensor_.size() > 1 && !sequence_; }
   ConstTensor save_shard(Exec& ex, ConstTensor copy) const;
   ConstTensor gather_shards(Exec& ex, ConstTensor part, const Shape& shape, Arena& arena) const;
 
-  // Whether a partial result has the rows of what leave() makes of it: what belongs to those can
-  // then be added before.
+  // True if a partial result has the same rows as the result of leave(): a residual can then be
+  // added to the partial result.
   bool rows_unchanged() const { return !sequence_ || tensor_.size() == 1; }
 
-  // What is added once to a sum over the region: t itself for one member, absent for the others.
+  // A term that is added once to a sum over the region: t for one member, absent for the others.
   ConstTensor on_one_member(ConstTensor t) const { return tensor_.rank() == 0 ? t : ConstTensor{}; }
 
  private:

@@ -9,7 +9,7 @@ namespace {
 // The units [begin, begin + count) of a part that coordinate `at` of `ranks` holds.
 struct UnitRange {
   int64_t begin, count;
-  int holders = 1;  // of each
+  int holders = 1;  // ranks that hold a unit
 };
 
 UnitRange units_of(const ParamSpec& spec, const Part& part, int at, int ranks) {
@@ -20,7 +20,7 @@ UnitRange units_of(const ParamSpec& spec, const Part& part, int at, int ranks) {
               spec.name, units, part.name, ranks, ranks);
     return {at * units / ranks, 1, static_cast<int>(ranks / units)};
   }
-  BEV_CHECK(units % ranks == 0, Usage, "{}: {} units of '{}' do not divide over {} ranks",
+  BEV_CHECK(units % ranks == 0, Usage, "{}: {} units of '{}' are not divisible by {} ranks",
             spec.name, units, part.name, ranks);
   const int64_t count = units / ranks;
   return {at * count, count};

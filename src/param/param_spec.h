@@ -21,7 +21,7 @@ struct Init {
   double std = 0.02;
 
   static Init normal(double deviation) { return {Kind::Normal, deviation}; }
-  // Of the projections whose output is added to the residual stream.
+  // For projections whose output is added to the residual stream.
   static Init scaled_normal(double deviation, int64_t layers) {
     return {Kind::Normal, deviation / std::sqrt(2.0 * static_cast<double>(layers))};
   }
@@ -49,11 +49,23 @@ enum class Replica : uint8_t {
 };
 
 // The purpose of a parameter in its model. Other folders ask for a role instead of a name.
-enum class Role : uint8_t { TokenTable, PositionTable, Head, Matrix, Router, Norm, Bias };
+enum class Role : uint8_t {
+  TokenTable,
+  PositionTable,
+  TypeTable,
+  Head,
+  HeadBias,
+  Matrix,
+  Router,
+  Norm,
+  Bias
+};
 
-// A table with one row per token: the number of rows depends on the padding of the vocabulary, and
-// rows beyond the vocabulary have no meaning.
-constexpr bool is_vocab_table(Role role) { return role == Role::TokenTable || role == Role::Head; }
+// A table, or a vector, with one row per token: the number of rows depends on the padding of the
+// vocabulary, and rows beyond the vocabulary have no meaning.
+constexpr bool is_vocab_table(Role role) {
+  return role == Role::TokenTable || role == Role::Head || role == Role::HeadBias;
+}
 
 // The ranks that hold a parameter, and their pieces of it.
 struct Placement {
@@ -78,7 +90,7 @@ struct ParamSpec {
   Init init{};
 
   bool is_matrix() const { return shape.rank() >= 2; }  // else a vector
-  bool decays() const { return role != Role::Norm && role != Role::Bias; }
+  bool decays() const { return role != Role::Norm && role != Role::Bias && role != Role::HeadBias; }
 };
 
 // A rectangle of the logical tensor and its place in the tensor that a rank holds.
@@ -86,7 +98,7 @@ struct Piece {
   Rectangle logical;
   int64_t local_row = 0, local_column = 0;
   int replicas = 1;      // tensor ranks that hold these elements
-  bool is_first = true;  // of them
+  bool is_first = true;  // among these tensor ranks
 };
 
 // The pieces that a rank holds, one per part. Throws a Usage error naming the parameter if the

@@ -242,7 +242,7 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
       execute(program[i + 2], batches);
     };
     graphs_.run(key, ex.stream, work);
-    // What the work leaves behind on the host, where a graph was launched.
+    // A launched graph does not change the host's state.
     for (Param* param : model_.params.all()) param->grad_started = true;
   }
 }

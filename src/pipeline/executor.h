@@ -28,8 +28,7 @@ struct MicroBatchKey {
   std::partial_ordering operator<=>(const MicroBatchKey&) const = default;
 };
 
-// The capacities of the three arenas; found by a dry run on the null device, where they are
-// ignored.
+// The capacities of the arenas. A dry run on the null device finds them, and ignores them itself.
 struct ArenaSizes {
   size_t keep = 0;   // of one slot
   size_t batch = 0;  // of one micro-batch's tokens
@@ -43,7 +42,7 @@ class Executor {
   // The model must outlive the executor.
   Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes);
 
-  // Builds and verifies the programs for steps of so many micro-batches.
+  // Builds and verifies the programs for steps of this many micro-batches.
   void prepare(int64_t micros) { programs_for(static_cast<size_t>(micros)); }
 
   // f64 [1]: multiplies all losses of train(). Absent: 1.
@@ -63,7 +62,7 @@ class Executor {
 
   ArenaSizes peaks() const;
   const Arena& keep() const { return slots_.front().keep; }
-  // What this rank does in a step of so many micro-batches.
+  // The program of this rank in a step of this many micro-batches.
   const Program& program_for(int64_t micros) {
     return programs_for(static_cast<size_t>(micros)).train;
   }
@@ -95,8 +94,8 @@ class Executor {
   Slot make_slot(size_t chunk, const ArenaSizes& sizes);
   // Memory for a hidden state that enters or leaves the stage.
   Tensor hidden(Slot& slot, const Stage& stage, int state, const char* name) const;
-  // Whether the work of micro-batches may be captured: nobody else takes part in it, nobody
-  // watches.
+  // True if the work of a micro-batch may be captured in a CUDA graph: it has no communication, and
+  // no trace, timer or cost log is set.
   bool can_capture(const Program& program) const;
   void count_losses(std::span<const HostBatch> batches);
   void run_with_graphs(const Program& program, std::span<const HostBatch> batches);
@@ -114,7 +113,7 @@ class Executor {
   ModelEnv& env_;
   Communicator& pipeline_;
   std::map<size_t, Programs> programs_;  // by micro-batches
-  std::vector<size_t> first_slots_;      // of each chunk, among slots_
+  std::vector<size_t> first_slots_;      // by chunk, index into slots_
   std::vector<Slot> slots_;
   BatchUploader feed_;
   Arena scratch_, recompute_;

@@ -1,4 +1,4 @@
-// What a pipeline rank does, as data: a list of instructions.
+// The program of a pipeline rank: a list of instructions.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,14 @@ enum class Act : uint8_t {
   RecvForward,     // waits for the output of the stage before
   Forward,         // of the stage; the last stage computes the loss
   SendForward,     // posted
-  RecvBackward,    // waits for the output's gradient from the stage behind
+  RecvBackward,    // waits for the output's gradient from the next stage
   Backward,        // input and weight gradients
-  BackwardInput,   // input gradient; the weights' are postponed
-  BackwardWeight,  // the postponed ones
+  BackwardInput,   // input gradient; weight gradients are deferred
+  BackwardWeight,  // the deferred weight gradients
   SendBackward,    // posted
 };
 std::string_view name_of(Act act);
-// Backward counts as BackwardInput; its weight gradients have a phase of their own.
+// Backward counts as BackwardInput; weight gradients have their own phase.
 Phase phase_of(Act act);
 
 struct Instr {

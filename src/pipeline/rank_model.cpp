@@ -13,9 +13,12 @@ namespace {
 // The tables of a part.
 std::vector<TableSpec*> tables_of(PartSpec& part) {
   if (auto* embedding = std::get_if<EmbeddingSpec>(&part.is)) {
-    if (!embedding->positions) return {&embedding->tokens};
-    return {&embedding->tokens, &*embedding->positions};
+    std::vector<TableSpec*> tables{&embedding->tokens};
+    if (embedding->positions) tables.push_back(&*embedding->positions);
+    if (embedding->types) tables.push_back(&*embedding->types);
+    return tables;
   }
+  if (auto* head = std::get_if<MaskedLmHeadSpec>(&part.is)) return {&head->logits.table};
   if (auto* head = std::get_if<LmHeadSpec>(&part.is)) return {&head->table};
   return {};
 }

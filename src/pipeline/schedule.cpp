@@ -183,8 +183,8 @@ class GroupedOrder {
 ComputeOrder interleaved_order(const PipelineShape& shape, int rank) {
   if (shape.chunks == 1) return one_f_one_b_order(shape, rank);  // as fast, with fewer slots
   GroupedOrder order(shape);
-  // Twice the ranks behind: what 1F1B waits for, its micro-batch's way to the last rank and back,
-  // is filled with forwards. Then the first group must have entered the last chunk.
+  // Twice the number of later ranks: forwards fill the time that 1F1B waits while its micro-batch
+  // travels to the last rank and back. Then the first group must have entered the last chunk.
   const int64_t ahead = std::min(
       2 * int64_t{shape.ranks - 1 - rank} + int64_t{shape.chunks - 1} * shape.ranks, order.count());
   for (int64_t k = 0; k < ahead; ++k) order.forward(k);

@@ -13,9 +13,9 @@
 
 namespace bev {
 
-// One program per rank. A micro-batch is loaded right before its forward in each chunk; receives
-// stand right before what needs them, sends right behind what makes them. A slot is taken by Load
-// and free again after Backward or BackwardWeight; Load takes the lowest one.
+// One program per rank. A micro-batch is loaded right before its forward in each chunk; a receive
+// comes right before the instruction that needs it, a send right after the one that produces it. A
+// slot is taken by Load and free again after Backward or BackwardWeight; Load takes the lowest one.
 // REQUIRES: one chunk unless interleaved; one chunk if there is one rank.
 std::vector<Program> build_schedule(ScheduleKind kind, const PipelineShape& shape);
 
@@ -45,7 +45,7 @@ using ComputeOrder = std::vector<Compute>;
 // All forwards, then all backwards.
 ComputeOrder gpipe_order(const PipelineShape& shape, int rank);
 
-// As many forwards as there are ranks behind, then forward and backward in turn (PipeDream-flush).
+// As many forwards as there are later ranks, then forward and backward in turn (PipeDream-flush).
 ComputeOrder one_f_one_b_order(const PipelineShape& shape, int rank);
 
 // 1F1B over several chunks per rank, as Megatron-LM orders them.

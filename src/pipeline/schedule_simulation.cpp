@@ -12,10 +12,10 @@ namespace {
 
 struct Pipe;
 
-// Memory from which a slot sends: its output, or the gradient of its input. What was sent stays
-// there until it is received.
+// Memory from which a slot sends: its output, or the gradient of its input. A message
+// stays there until it is received.
 struct Outbox {
-  const Pipe* sending = nullptr;  // what is on its way
+  const Pipe* sending = nullptr;  // the message in flight
   double received = 0;            // when the last one was
 };
 
@@ -26,8 +26,8 @@ struct Message {
   Outbox* from;
 };
 
-// What leaves a rank on one channel. Activations always go to the rank behind, gradients to the one
-// before, around the ring of ranks, so the channel says where.
+// Messages that leave a rank on one channel. Activations always go to the next rank, gradients to
+// the previous one, around the ring of ranks: the channel determines the receiver.
 struct Pipe {
   int from, to;
   std::string_view channel;
@@ -76,7 +76,7 @@ class Simulator {
     size_t next = 0;  // instruction
     double clock = 0;
     std::map<std::pair<uint16_t, uint16_t>, Slot> slots{};  // by chunk and number
-    // At most one of the two: a message to come, or one of its own to be taken.
+    // At most one is set: the rank waits for a message, or until its own message is received.
     const Pipe* waits_for = nullptr;
     const Outbox* waits_to_reuse = nullptr;
   };
@@ -146,7 +146,8 @@ class Simulator {
     Pipe& pipe = pipes[static_cast<size_t>(rank)];
     RankState& s = state(rank);
     const Instr& instr = program(rank)[s.next];
-    BEV_CHECK(outbox.sending == nullptr, Internal, "{}: what the slot sent before is on its way",
+    BEV_CHECK(outbox.sending == nullptr, Internal,
+              "{}: the previous message of the slot is still in flight",
               place_of(rank, s.next, instr));
     outbox.sending = &pipe;
     pipe.free = std::max(pipe.free, s.clock) + time;
@@ -202,7 +203,7 @@ class Simulator {
                    place_of(rank, s.next, program(rank)[s.next]), unread.to, unread.channel);
       }
     }
-    BEV_CHECK(blocked.empty(), Internal, "the pipeline's schedule blocks for ever:{}", blocked);
+    BEV_CHECK(blocked.empty(), Internal, "the pipeline schedule deadlocks:{}", blocked);
   }
 
   static void check_empty(const Pipe& pipe) {

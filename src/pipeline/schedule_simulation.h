@@ -35,8 +35,8 @@ struct SimulatedSchedule {
 // carries one message at a time. Sends never block; a receive blocks until its message has arrived.
 // A message stays in the slot that sent it until it is received: a load blocks until the slot's
 // output is, a backward (a receive, where gradients replace inputs) until the gradient is that the
-// slot sent before. Throws an Internal error that names rank, instruction and reason if ranks block
-// for ever, if a receive meets another micro-batch or stage than it expects, or if something is
+// slot sent before. Throws an Internal error that names rank, instruction and reason if ranks
+// deadlock, if a receive meets another micro-batch or stage than it expects, or if something is
 // left in a pipe.
 SimulatedSchedule simulate(std::span<const Program> programs, const PipelineShape& shape,
                            std::span<const StageCosts> stages = {});

@@ -97,7 +97,7 @@ class TextRows {
   double unit_;
   size_t cells_;
   size_t width_ = 1, label_ = 0;
-  size_t head_ = 0, tail_ = 0;  // cells before and behind what is left out
+  size_t head_ = 0, tail_ = 0;  // cells before and after the omitted ones
 };
 
 std::string text_legend(const SimulatedSchedule& simulation, bool chunks, double unit) {
@@ -106,7 +106,7 @@ std::string text_legend(const SimulatedSchedule& simulation, bool chunks, double
   if (split || computes(simulation, Act::Backward))
     text += chunks ? ", 3A 3B backward" : ", 3B backward";
   if (split) text += chunks ? " of inputs, 3aw 3bw of weights" : " of inputs, 3w of weights";
-  return text + format(", = goes on, . idle; a cell is {:.4g}\n", unit);
+  return text + format(", = continued, . idle; a cell is {:.4g}\n", unit);
 }
 
 std::string xml_escaped(std::string_view text) {

@@ -8,7 +8,7 @@ namespace bev {
 
 namespace {
 
-// What has been done for a micro-batch in a chunk, or has to be.
+// Instructions for a micro-batch in a chunk: those done, or those required.
 class ActSet {
  public:
   ActSet() = default;
@@ -43,7 +43,7 @@ ActSet done_by(Act act) {
   return {act};
 }
 
-// What must have been done before, as far as the stage does it at all.
+// Instructions that must precede this one, if the stage has them at all.
 ActSet needed_by(Act act) {
   switch (act) {
     case Act::Load: return {};
@@ -87,7 +87,7 @@ class RankCheck {
   static constexpr int64_t kFree = -1;
   struct Chunk {
     int stage = 0;
-    ActSet todo;                 // of each micro-batch
+    ActSet todo;                 // for every micro-batch
     std::vector<ActSet> done;    // by micro-batch
     std::vector<int64_t> slots;  // the micro-batch in flight in each, or kFree
   };

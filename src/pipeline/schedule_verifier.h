@@ -15,7 +15,7 @@ struct ScheduleReport {
 //  and
 //    loads, receives and sends what belongs to that, in an order in which each has what it needs;
 //  - no slot is reused while its micro-batch is in flight;
-//  - no rank blocks for ever, and every receive meets what it expects (schedule_simulation.h).
+//  - no rank deadlocks, and every receive meets what it expects (schedule_simulation.h).
 ScheduleReport verify_schedule(std::span<const Program> programs, const PipelineShape& shape,
                                std::span<const StageCosts> stages = {}, bool backward = true);
 

@@ -130,7 +130,9 @@ struct ModelCounts {
 ModelCounts count_model(const Config& config) {
   const DryRunStep whole(single_rank_config(config), 1, 1, 0);
   HostBatch batch;
-  batch.resize(1, config.train.sequence, false);
+  Config unpacked = config;
+  unpacked.data.reset_attention = unpacked.data.separate_sequences = false;
+  batch.resize(1, batch_spec(unpacked));
   const double flops = whole.step(batch).total.model_flops;
   return {.parameters = whole.assembly->params.elements(),
           .flops_per_token = flops / static_cast<double>(batch.tokens_count())};
@@ -139,7 +141,7 @@ ModelCounts count_model(const Config& config) {
 HostBatch micro_batch_of(const Config& config, bool packed) {
   const BatchShape shape = resolve_batch(config);
   HostBatch batch;
-  batch.resize(shape.micro_batch, shape.sequence, packed || config.data.is_packed());
+  batch.resize(shape.micro_batch, packed ? causal_batch(shape.sequence, true) : batch_spec(config));
   return batch;
 }
 

@@ -4,13 +4,13 @@
 
 namespace bev {
 
-Evaluation::Evaluation(Executor& executor, const BatchShape& shape, bool packed, int share,
-                       int shares)
+Evaluation::Evaluation(Executor& executor, const BatchShape& shape, const BatchSpec& fields,
+                       int share, int shares)
     : executor_(executor),
       share_(share),
       shares_(shares),
       batches_(static_cast<size_t>(shape.micros)) {
-  for (HostBatch& batch : batches_) batch.resize(shape.micro_batch, shape.sequence, packed);
+  for (HostBatch& batch : batches_) batch.resize(shape.micro_batch, fields);
 }
 
 LossSums Evaluation::run(const Dataset& samples, int64_t first, int64_t count) {
@@ -28,8 +28,7 @@ std::optional<LossSums> Evaluation::run_while(FunctionRef<bool()> goes_on, const
         const int64_t sample = first + share_ * batch.sequences + at;
         // Places beyond the end are filled with the last sample, which then has no weight.
         samples.read(std::min(sample, end - 1), batch, at);
-        if (sample >= end)
-          std::fill_n(batch.weight.begin() + at * batch.length, batch.length, 0.0f);
+        if (sample >= end) batch.exclude(at);
       }
       first += shares_ * batch.sequences;
     }

@@ -15,7 +15,7 @@ class Evaluation {
  public:
   // The executor must outlive this. `share` of `shares`: of every `shares` micro-batches, which one
   // this rank computes.
-  Evaluation(Executor& executor, const BatchShape& shape, bool packed, int share = 0,
+  Evaluation(Executor& executor, const BatchShape& shape, const BatchSpec& fields, int share = 0,
              int shares = 1);
 
   // Samples [first, first + count): what does not fill the last micro-batch is left out of the

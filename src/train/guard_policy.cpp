@@ -86,7 +86,7 @@ std::vector<GuardEvent> GuardPolicy::take_events() {
   for (const BadStep& bad : tolerated_) {
     const bool skips_update = reaction_to(bad.result.findings, state_.config.guard).skips_update;
     GuardEvent event = event_of(bad, skips_update ? GuardAction::Skipped : GuardAction::Logged);
-    event.text += skips_update ? "; its update is skipped" : "; the training goes on";
+    event.text += skips_update ? "; its update is skipped" : "; training continues";
     event.text += samples_text(bad.step, skipped);
     event.is_explained =
         last_explained_ == 0 || bad.step.iteration >= last_explained_ + kExplainInterval;

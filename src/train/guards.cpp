@@ -206,7 +206,7 @@ std::string StepDiagnosis::worst_samples(const SubmittedStep& step, const Sample
   const BatchShape batch = resolve_batch(state_.config);
   ProcessGroups& groups = state_.groups;
   Evaluation evaluation(state_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
-                        state_.config.data.is_packed(), groups.coordinate(Axis::Data),
+                        batch_spec(state_.config), groups.coordinate(Axis::Data),
                         groups.layout().data);
   const StepSamples samples(*samples_, step.begin.position, skipped);
   const auto mean_loss = [&](int64_t first, int64_t count) {

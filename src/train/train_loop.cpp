@@ -48,7 +48,7 @@ TrainLoop::TrainLoop(TrainingState& state, TrainingData data, const TrainStart& 
       batch_(resolve_batch(state.config)),
       iterations_(iterations_from(state.config, start.position)),
       start_(start.position),
-      evaluation_(state.executor, batch_, state.config.data.is_packed(),
+      evaluation_(state.executor, batch_, batch_spec(state.config),
                   state.groups.coordinate(Axis::Data), state.groups.layout().data),
       stepper_(state, start.schedule
                           ? *start.schedule

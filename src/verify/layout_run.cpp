@@ -258,10 +258,14 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Devic
 
 void UnevenDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   tokens_.read(index, batch, at);
-  for (int64_t i = 0; i < batch.length; ++i) {
+  const int64_t each = batch.targets_each();
+  for (int64_t i = 0; i < each; ++i) {
     const bool counts = index % 5 != 3 && (i * 7 + index * index) % 4 >= index % 3;
-    batch.weight[static_cast<size_t>(at * batch.length + i)] = counts ? 1.0f : 0.0f;
+    float& weight = batch.weight[static_cast<size_t>(at * each + i)];
+    weight = counts ? weight : 0.0f;
   }
+  if (!batch.label_weight.empty() && index % 4 == 2)
+    batch.label_weight[static_cast<size_t>(at)] = 0;
   const bool is_packed = !batch.document_start.empty();
   if (is_packed) batch.separate(at, batch.length / (2 + index % 3), batch.length);
 }

@@ -136,6 +136,8 @@ Config divisible_gpt() { return divisible(tiny_gpt()); }
 
 Config divisible_llama() { return divisible(tiny_llama()); }
 
+Config divisible_bert() { return divisible(tiny_bert()); }
+
 Config with_layers_for_all_stages(Config config) {
   const int64_t stages = config.parallel.pipeline * config.parallel.chunks;
   config.model.layers = std::max(config.model.layers, stages);

@@ -13,6 +13,7 @@ namespace bev::test {
 // Tiny models of which every axis can be cut in four.
 Config divisible_gpt();
 Config divisible_llama();  // with grouped heads
+Config divisible_bert();
 // `config` with at least a layer for each of its stages.
 Config with_layers_for_all_stages(Config config);
 

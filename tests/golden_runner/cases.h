@@ -55,6 +55,10 @@ void run_bert_characters(const std::filesystem::path& file, const std::string& n
 // A folder with files of tokenizers and, for each, NAME_cases.json.
 void run_tokenizer_json(const std::filesystem::path& dir, const std::string& name, Report& report);
 
+// A folder with a BERT of transformers and inputs.safetensors.
+bool is_bert(const std::filesystem::path& dir);
+void run_bert(const std::filesystem::path& dir, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 

@@ -71,6 +71,18 @@ void run_megatron(const fs::path& dir, const std::string& name, Report& report) 
   }
 }
 
+// A folder of other model families.
+void run_families(const fs::path& dir, const std::string& name, Report& report) {
+  for (const fs::path& path : sorted_entries(dir)) {
+    const std::string case_name = name_below(name, path);
+    if (is_bert(path)) {
+      run_bert(path, case_name, report);
+    } else if (!is_documentation(path)) {
+      report.skip(case_name, kNotYet);
+    }
+  }
+}
+
 using Runner = void (*)(const fs::path&, const std::string&, Report&);
 
 // What kind of folder it is, by what lies in it.
@@ -83,6 +95,9 @@ Runner runner_of(const fs::path& dir) {
   if (fs::exists(dir / "splits.json")) return run_samples;
   if (fs::exists(dir / "unicode_classes.json")) return run_tokenizers;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
+  if (is_bert(dir)) return run_bert;
+  for (const fs::path& path : sorted_entries(dir))
+    if (is_bert(path)) return run_families;
   for (const fs::path& path : sorted_entries(dir)) {
     if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {
       return run_models;

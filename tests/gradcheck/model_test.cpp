@@ -20,9 +20,11 @@ double loss_of(SmallRun& run, std::span<const HostBatch> batches) {
   Exec ex = run.assembly.executor.exec();
   run.assembly.grads.begin_step(ex);
   run.assembly.executor.train(batches);
-  LossSum sum;
-  run.device->download(run.assembly.executor.loss_sums().data, &sum, sizeof sum);
-  return sum.mean();
+  LossSums sums;
+  const std::vector<LossSpec>& losses = run.assembly.spec.losses;
+  run.device->download(run.assembly.executor.loss_sums().data, sums.data(),
+                       losses.size() * sizeof(LossSum));
+  return total_loss(losses, sums);
 }
 
 // Every parameter tensor contributes its largest gradients and a few entries spread over it.

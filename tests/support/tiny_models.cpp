@@ -41,6 +41,14 @@ Config tiny_llama() {
   return c;
 }
 
+Config tiny_bert() {
+  Config c = tiny_gpt();
+  c.model.family = ModelFamily::Bert;
+  c.data.mask_prob = 0.4;
+  c.loss.chunk = 4;
+  return c;
+}
+
 std::vector<TinyModel> tiny_models() {
   std::vector<TinyModel> models;
   const auto add = [&](const std::string& name, Config config, auto change) {
@@ -81,6 +89,13 @@ std::vector<TinyModel> tiny_models() {
     c.model.rope_scaling = RopeScaling::Llama3;
     c.model.rope_original_positions = 16;
     c.model.activation = Activation::GeGluTanh;
+  });
+  add("bert", tiny_bert(), [](Config&) {});
+  add("bert_post_norm_dropout", tiny_bert(), [](Config& c) {
+    c.model.norm_placement = NormPlacement::Post;
+    c.model.hidden_dropout = 0.2;
+    c.model.attention_dropout = 0.1;
+    c.model.activation = Activation::GeluErf;
   });
   return models;
 }

@@ -16,6 +16,7 @@ struct TinyModel {
 // Two layers of width 16, odd vocabulary, two micro-batches of two sequences of seven tokens.
 Config tiny_gpt();
 Config tiny_llama();
+Config tiny_bert();
 
 // GPT and Llama with every option that changes the computation.
 std::vector<TinyModel> tiny_models();

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/measure.h"
+#include "bench/machine_peak.h"
 #include "device/cuda/gpu_info.h"
 
 namespace bev::app {

@@ -12,7 +12,6 @@ namespace bev::app {
 
 namespace {
 
-constexpr int64_t kUsualTokens = 256;
 constexpr std::string_view kStdin = "-";
 
 std::string_view without_newline(std::string_view text) {
@@ -119,7 +118,7 @@ GenerationRequest request_for(const Prompt& prompt, const GenerationSettings& se
             wanted, size, prompt.name, size + wanted, settings.context, settings.context - size,
             or_context(settings));
   return {.prompt = prompt.ids,
-          .tokens = settings.tokens.value_or(std::min(kUsualTokens, settings.context - size)),
+          .tokens = settings.tokens_after(size),
           .choice = settings.choice,
           .seed = settings.seed,
           .sample = sample,

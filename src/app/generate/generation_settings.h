@@ -1,6 +1,7 @@
 // How `bevatron generate` makes texts, whatever the prompts are.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <string>
@@ -15,13 +16,19 @@ namespace bev::app {
 
 struct GenerationSettings {
   SamplingOptions choice{};
-  std::optional<int64_t> tokens{};  // of a continuation at most; absent: as many as fit, up to 256
+  std::optional<int64_t> tokens{};  // --tokens
   int64_t context = 0;              // tokens of a prompt and its continuation
   int64_t most_context = 0;         // that the model allows
   uint64_t seed = 1234;
   int32_t end = -1;  // the id that ends a text; -1: none
   std::vector<std::string> stops{};
   bool logprobs = false;
+
+  // Tokens of a continuation at most: --tokens, or as many as fit, up to 256.
+  int64_t tokens_after(int64_t prompt_tokens) const {
+    constexpr int64_t kDefault = 256;
+    return tokens.value_or(std::min(kDefault, context - prompt_tokens));
+  }
 };
 
 inline constexpr VerbFlag kTokensFlag{

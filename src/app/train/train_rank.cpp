@@ -5,7 +5,7 @@
 #include "app/train/run_start.h"
 #include "app/train/training_printer.h"
 #include "base/file.h"
-#include "bench/measure.h"
+#include "bench/machine_peak.h"
 #include "config/resolve.h"
 #include "convert/convert.h"
 #include "convert/huggingface/huggingface.h"

@@ -30,7 +30,7 @@ constexpr MegatronFlag kT5[] = {
 
 std::span<const FlagTopic> bert_t5_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"BERT", FlagClass::Later, "this version has no BERT", kBert},
+      {"BERT", FlagClass::Later, "BERT trains on mock data only so far (model.family bert)", kBert},
       {"T5", FlagClass::Later, "this version has no encoder-decoder", kT5},
   };
   return kTopics;

@@ -134,6 +134,35 @@ Found inner_size_not_zero(const RuleInput& f) {
                  .legal = format("model.ffn {}, or a width of at least 24", m.width * 8 / 3 + 1)};
 }
 
+// BERT's parts: see model/family.
+Found bert_options(const RuleInput& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.family != ModelFamily::Bert) return {};
+  std::string misfits;
+  const auto require = [&](bool fits, std::string_view field, std::string_view has) {
+    if (!fits) misfits += format("{}{} {}", misfits.empty() ? "" : ", ", field, has);
+  };
+  require(m.position == PositionKind::Learned, "model.position", "learned");
+  require(m.tied, "model.tied", "true");
+  require(m.window == 0, "model.window", "0");
+  require(!f.config.data.is_packed(), "data.reset_attention and data.separate_sequences", "false");
+  if (misfits.empty()) return {};
+  return Problem{.what = "model.family bert does not have these options",
+                 .where = f.where({"model.family", "model.position", "model.tied", "model.window",
+                                   "data.reset_attention", "data.separate_sequences"}),
+                 .why = "BERT has learned positions, a tied LM head and attention to all tokens",
+                 .legal = misfits};
+}
+
+Found gpt_has_pre_norm(const RuleInput& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.family == ModelFamily::Bert || m.norm_placement == NormPlacement::Pre) return {};
+  return Problem{.what = "model.norm_placement post needs model.family bert",
+                 .where = f.where({"model.family", "model.norm_placement"}),
+                 .why = "the blocks of a GPT have their norms before attention and MLP",
+                 .legal = "model.norm_placement pre, or model.family bert"};
+}
+
 // Products of sizes that each lie in their range must not leave 64 bits anywhere in the program.
 Found sizes_fit(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
@@ -168,6 +197,10 @@ std::vector<Rule> model_rules() {
       {{"model.rope_scaling", "model.position"}, scaling_needs_rope},
       {{"model.rope_scaling", "model.rope_low", "model.rope_high"}, scaling_bounds_in_order},
       {{"model.width", "model.ffn", "model.activation"}, inner_size_not_zero},
+      {{"model.family", "model.position", "model.tied", "model.window", "data.reset_attention",
+        "data.separate_sequences"},
+       bert_options},
+      {{"model.family", "model.norm_placement"}, gpt_has_pre_norm},
       {{"model.layers", "model.width", "model.heads", "model.head_dim", "model.ffn", "model.vocab",
         "model.vocab_multiple", "model.positions"},
        sizes_fit},

@@ -58,6 +58,43 @@ ModelConfig read_gpt2(const JsonFields& f) {
   return m;
 }
 
+int64_t width_over_heads(const JsonFields& f, const ModelConfig& m) {
+  BEV_CHECK(m.width % m.heads == 0, Data,
+            "{}: hidden_size = {} is not a multiple of num_attention_heads = {}", f.source(),
+            m.width, m.heads);
+  return m.width / m.heads;
+}
+
+ModelConfig read_bert(const JsonFields& f) {
+  if (f.flag_or("is_decoder", false)) f.refuse("is_decoder", "BERT is an encoder here");
+  if (f.flag_or("add_cross_attention", false))
+    f.refuse("add_cross_attention", "an encoder has none");
+  if (f.text_or("position_embedding_type", "absolute") != "absolute")
+    f.refuse("position_embedding_type", "there is absolute");
+  if (f.size_or("type_vocab_size", 2) != 2) f.refuse("type_vocab_size", "there are 2 token types");
+  ModelConfig m;
+  m.family = ModelFamily::Bert;
+  m.norm_placement = NormPlacement::Post;
+  m.layers = f.size("num_hidden_layers");
+  m.width = f.size("hidden_size");
+  m.heads = m.kv_heads = f.size("num_attention_heads");
+  m.head_dim = width_over_heads(f, m);
+  m.ffn = f.size("intermediate_size");
+  m.vocab = f.size("vocab_size");
+  m.positions = f.size("max_position_embeddings");
+  m.norm_eps = f.number_or("layer_norm_eps", 1e-12);
+  m.activation = read_activation(f, "hidden_act", "gelu", kPlainActivationNames);
+  // The head of transformers has the activation of the layers.
+  if (m.activation != Activation::GeluErf) f.refuse("hidden_act", "BERT has gelu");
+  if (!f.flag_or("tie_word_embeddings", true))
+    f.refuse("tie_word_embeddings", "the LM head of BERT is the token embedding");
+  m.hidden_dropout = f.number_or("hidden_dropout_prob", 0.1);
+  m.attention_dropout = f.number_or("attention_probs_dropout_prob", 0.1);
+  if (f.has("architectures") && !f.list("architectures").empty())
+    m.binary_head = f.list("architectures").front() != "BertForMaskedLM";
+  return m;
+}
+
 void read_rope(const JsonFields& f, ModelConfig& m) {
   m.position = PositionKind::Rope;
   const std::optional<JsonFields> parameters = f.object("rope_parameters");
@@ -134,10 +171,7 @@ ModelConfig read_llama_like(const JsonFields& f, HuggingFaceFamily family) {
   } else if (family == HuggingFaceFamily::Qwen3) {
     m.head_dim = 128;
   } else {
-    BEV_CHECK(m.width % m.heads == 0, Data,
-              "{}: hidden_size = {} is not a multiple of num_attention_heads = {}", f.source(),
-              m.width, m.heads);
-    m.head_dim = m.width / m.heads;
+    m.head_dim = width_over_heads(f, m);
   }
   m.ffn = f.size("intermediate_size");
   m.vocab = f.size("vocab_size");
@@ -171,11 +205,13 @@ HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view s
   const std::string type = f.text("model_type");
   const auto found = std::find(kHuggingFaceFamilies.begin(), kHuggingFaceFamilies.end(), type);
   if (found == kHuggingFaceFamilies.end()) {
-    f.refuse("model_type", "there are gpt2, llama, mistral, qwen2, qwen3");
+    f.refuse("model_type", "there are gpt2, llama, mistral, qwen2, qwen3, bert");
   }
   if (f.has("quantization_config")) f.refuse("quantization_config", "weights are F32, BF16 or F16");
   const auto family = static_cast<HuggingFaceFamily>(found - kHuggingFaceFamilies.begin());
-  ModelConfig model = family == HuggingFaceFamily::Gpt2 ? read_gpt2(f) : read_llama_like(f, family);
+  ModelConfig model = family == HuggingFaceFamily::Gpt2   ? read_gpt2(f)
+                      : family == HuggingFaceFamily::Bert ? read_bert(f)
+                                                          : read_llama_like(f, family);
   model.init_std = f.number_or("initializer_range", 0.02);
   model.vocab_multiple = 1;
   check_model_ranges(model, f.source());
@@ -218,6 +254,7 @@ std::string word(E choice) {
 }
 
 HuggingFaceFamily nearest_family(const ModelConfig& m) {
+  if (m.family == ModelFamily::Bert) return HuggingFaceFamily::Bert;
   if (m.position != PositionKind::Rope) return HuggingFaceFamily::Gpt2;
   if (m.qk_norm) return HuggingFaceFamily::Qwen3;
   if (m.bias == BiasKind::Qkv) return HuggingFaceFamily::Qwen2;
@@ -233,6 +270,19 @@ void require_gpt2(const ModelConfig& m, const ModelShape& shape, Misfits& misfit
                   "a plain activation");
   misfits.require(!m.qk_norm, "model.qk_norm", "true", "none");
   misfits.require(m.window == 0, "model.window", std::to_string(m.window), "none");
+  misfits.require(shape.kv_heads == shape.heads, "model.kv_heads", std::to_string(shape.kv_heads),
+                  format("as many as heads, {}", shape.heads));
+  misfits.require(shape.heads * shape.head_dim == shape.width, "model.head_dim",
+                  std::to_string(shape.head_dim), "width / heads");
+}
+
+void require_bert(const ModelConfig& m, const ModelShape& shape, Misfits& misfits) {
+  misfits.require(m.norm_placement == NormPlacement::Post, "model.norm_placement",
+                  word(m.norm_placement), "norms after the residual sums (post)");
+  misfits.require(m.norm == NormKind::LayerNorm, "model.norm", word(m.norm), "layernorm");
+  misfits.require(m.bias == BiasKind::All, "model.bias", word(m.bias), "all biases");
+  misfits.require(m.activation == Activation::GeluErf, "model.activation", word(m.activation),
+                  "gelu-erf");
   misfits.require(shape.kv_heads == shape.heads, "model.kv_heads", std::to_string(shape.kv_heads),
                   format("as many as heads, {}", shape.heads));
   misfits.require(shape.heads * shape.head_dim == shape.width, "model.head_dim",
@@ -270,6 +320,20 @@ void write_gpt2(const ModelConfig& m, const ModelShape& shape, Json& j) {
   j["attn_pdrop"] = m.attention_dropout;
 }
 
+void write_bert(const ModelConfig& m, const ModelShape& shape, Json& j) {
+  if (!m.binary_head) j["architectures"] = Json::array({"BertForMaskedLM"});
+  j["num_hidden_layers"] = shape.layers;
+  j["hidden_size"] = shape.width;
+  j["num_attention_heads"] = shape.heads;
+  j["intermediate_size"] = shape.ffn;
+  j["max_position_embeddings"] = shape.positions;
+  j["type_vocab_size"] = 2;
+  j["layer_norm_eps"] = m.norm_eps;
+  j["hidden_act"] = activation_name(m.activation);
+  j["hidden_dropout_prob"] = m.hidden_dropout;
+  j["attention_probs_dropout_prob"] = m.attention_dropout;
+}
+
 void write_llama_like(HuggingFaceFamily family, const ModelConfig& m, const ModelShape& shape,
                       Json& j) {
   j["num_hidden_layers"] = shape.layers;
@@ -303,7 +367,8 @@ void write_llama_like(HuggingFaceFamily family, const ModelConfig& m, const Mode
       j["sliding_window"] = window;
       j["max_window_layers"] = m.window > 0 ? 0 : shape.layers;
       break;
-    case HuggingFaceFamily::Gpt2: break;
+    case HuggingFaceFamily::Gpt2:
+    case HuggingFaceFamily::Bert: break;
   }
 }
 
@@ -314,6 +379,7 @@ std::string_view architecture(HuggingFaceFamily family) {
     case HuggingFaceFamily::Mistral: return "MistralForCausalLM";
     case HuggingFaceFamily::Qwen2: return "Qwen2ForCausalLM";
     case HuggingFaceFamily::Qwen3: return "Qwen3ForCausalLM";
+    case HuggingFaceFamily::Bert: return "BertForPreTraining";
   }
   return "";
 }
@@ -340,6 +406,8 @@ HuggingFaceFamily huggingface_family(const Config& config) {
   Misfits misfits(family);
   if (family == HuggingFaceFamily::Gpt2) {
     require_gpt2(m, shape, misfits);
+  } else if (family == HuggingFaceFamily::Bert) {
+    require_bert(m, shape, misfits);
   } else {
     require_llama_like(family, m, shape, misfits);
   }
@@ -364,6 +432,8 @@ Json huggingface_config(const Config& config, DType dtype) {
   j["bos_token_id"] = j["eos_token_id"] = j["pad_token_id"] = nullptr;
   if (family == HuggingFaceFamily::Gpt2) {
     write_gpt2(m, shape, j);
+  } else if (family == HuggingFaceFamily::Bert) {
+    write_bert(m, shape, j);
   } else {
     write_llama_like(family, m, shape, j);
   }

@@ -16,11 +16,11 @@ namespace bev {
 // one of ours. The spelling of transformers 4 is written (rope_theta, rope_scaling, torch_dtype),
 // because version 5 reads it too.
 
-enum class HuggingFaceFamily : uint8_t { Gpt2, Llama, Mistral, Qwen2, Qwen3 };
+enum class HuggingFaceFamily : uint8_t { Gpt2, Llama, Mistral, Qwen2, Qwen3, Bert };
 
 // As the files spell them (model_type), in the order of the enum.
-constexpr std::array<std::string_view, 5> kHuggingFaceFamilies{"gpt2", "llama", "mistral", "qwen2",
-                                                               "qwen3"};
+constexpr std::array<std::string_view, 6> kHuggingFaceFamilies{"gpt2",  "llama", "mistral",
+                                                               "qwen2", "qwen3", "bert"};
 std::string_view name_of(HuggingFaceFamily family);
 
 // transformers' names of activations; the first name of each is the one that is written.

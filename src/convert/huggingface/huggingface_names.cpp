@@ -48,8 +48,29 @@ constexpr std::array<HuggingFaceName, 14> kLlamaLines{{
     {"head", "", "lm_head"},
 }};
 
+constexpr std::array<HuggingFaceName, 17> kBertLines{{
+    {"embedding.tokens", "", "bert.embeddings.word_embeddings"},
+    {"embedding.positions", "", "bert.embeddings.position_embeddings"},
+    {"embedding.types", "", "bert.embeddings.token_type_embeddings"},
+    {"embedding.norm", "", "bert.embeddings.LayerNorm"},
+    {"layers.*.attention.qkv", "q", "bert.encoder.layer.*.attention.self.query"},
+    {"layers.*.attention.qkv", "k", "bert.encoder.layer.*.attention.self.key"},
+    {"layers.*.attention.qkv", "v", "bert.encoder.layer.*.attention.self.value"},
+    {"layers.*.attention.out", "", "bert.encoder.layer.*.attention.output.dense"},
+    {"layers.*.norm1", "", "bert.encoder.layer.*.attention.output.LayerNorm"},
+    {"layers.*.mlp.up", "", "bert.encoder.layer.*.intermediate.dense"},
+    {"layers.*.mlp.down", "", "bert.encoder.layer.*.output.dense"},
+    {"layers.*.norm2", "", "bert.encoder.layer.*.output.LayerNorm"},
+    {"lm_head.dense", "", "cls.predictions.transform.dense"},
+    {"lm_head.norm", "", "cls.predictions.transform.LayerNorm"},
+    {"lm_head", "", "cls.predictions"},
+    {"binary_head.pooler", "", "bert.pooler.dense"},
+    {"binary_head.output", "", "cls.seq_relationship"},
+}};
+
 std::span<const HuggingFaceName> lines_of(HuggingFaceFamily family) {
   if (family == HuggingFaceFamily::Gpt2) return kGpt2Lines;
+  if (family == HuggingFaceFamily::Bert) return kBertLines;
   return kLlamaLines;
 }
 
@@ -102,7 +123,7 @@ Shape huggingface_shape(const HuggingFaceTensor& tensor, const ParamSpec& spec, 
 }
 
 std::string_view without_prefix(std::string_view name) {
-  for (const std::string_view prefix : {"transformer.", "model."}) {
+  for (const std::string_view prefix : {"transformer.", "model.", "bert."}) {
     if (name.starts_with(prefix)) return name.substr(prefix.size());
   }
   return name;

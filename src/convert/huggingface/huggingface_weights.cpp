@@ -96,14 +96,16 @@ std::vector<ArrayPatch> HuggingFaceWeights::patches(const ParamSpec& spec) {
 
 void HuggingFaceWeights::check_tied_head() {
   if (!description_.model.tied) return;
-  const Found head = find("lm_head.weight");
+  const bool is_bert = description_.family == HuggingFaceFamily::Bert;
+  const Found head = find(is_bert ? "cls.predictions.decoder.weight" : "lm_head.weight");
   if (head.array == nullptr) return;
   const Found table =
-      get(description_.family == HuggingFaceFamily::Gpt2 ? "transformer.wte.weight"
-                                                         : "model.embed_tokens.weight");
+      get(is_bert ? "bert.embeddings.word_embeddings.weight"
+          : description_.family == HuggingFaceFamily::Gpt2 ? "transformer.wte.weight"
+                                                           : "model.embed_tokens.weight");
   BEV_CHECK(same_content(*head.file, *head.array, *table.file, *table.array), Data,
-            "{}: tie_word_embeddings is true, but lm_head.weight is not the token embedding",
-            head.file->path().string());
+            "{}: tie_word_embeddings is true, but {} is not the token embedding",
+            head.file->path().string(), head.array->name);
 }
 
 void HuggingFaceWeights::check_all_used() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "config/config.h"
+#include "config/resolve.h"
 #include "model/model_spec.h"
 
 namespace bev {
@@ -12,6 +13,30 @@ ModelSpec model_spec(const Config& config);
 
 // Decoders of the GPT and Llama kind: embedding, causal pre-norm blocks, final norm, LM head.
 ModelSpec gpt_spec(const Config& config);
+
+// Encoders of the BERT kind: embedding with token types, bidirectional blocks, head for masked
+// tokens, binary head.
+ModelSpec bert_spec(const Config& config);
+
+// Specifications that families have in common.
+
+// Where dropout is drawn; part of the key, so that no two places draw the same mask.
+enum class DropoutSite : uint8_t { Embedding, Probabilities, Attention, Mlp };
+DropoutSpec dropout_spec(const Config& config, double probability, int64_t block, DropoutSite site);
+
+// Gradients of parameters that are applied between tensor regions: with sequence parallelism each
+// tensor rank sees its own tokens.
+Replica replica_between_regions(const Config& config);
+
+NormSpec norm_spec(const Config& config, Replica tensor);
+TableSpec table_spec(const Config& config, const char* name, int64_t rows, int64_t width,
+                     Role role);
+// A causal pre-norm block.
+BlockSpec block_spec(const Config& config, const ModelShape& shape, int64_t number);
+
+// The label smoothing of the op, which smooths over all classes; Megatron-LM smooths over all but
+// the target.
+double smoothing(const Config& config, int64_t padded_vocab);
 
 // Tokens whose logits exist at the same time.
 int64_t head_chunk(const Config& config);

@@ -257,9 +257,9 @@ TEST_F(RoundTrip, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
 TEST_F(RoundTrip, AnUnknownFamilyIsRefused) {
   make_model(dir / "hf", test::tiny_llama(), DType::f32);
   Json config = read_json(dir / "hf" / kHuggingFaceConfig);
-  config["model_type"] = "bert";
+  config["model_type"] = "t5";
   write_text(dir.path() / "hf" / kHuggingFaceConfig, config.dump());
-  expect_import_refused(ErrorKind::Usage, "there are gpt2, llama, mistral, qwen2, qwen3");
+  expect_import_refused(ErrorKind::Usage, "there are gpt2, llama, mistral, qwen2, qwen3, bert");
 }
 
 TEST_F(RoundTrip, ForeignFoldersAreNotReplaced) {

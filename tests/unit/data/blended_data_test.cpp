@@ -127,8 +127,10 @@ TEST_F(BlendedDataTest, StartsAnywhere) {
     }
     EXPECT_EQ(together, all) << ranks;
   }
-  DataLoader loader(data.train, {.schedule = BatchSchedule(8), .micro_batch = 8, .length = 7},
-                    {.position = kFar, .consumed = kFar});
+  DataLoader loader(
+      data.train,
+      {.schedule = BatchSchedule(8), .micro_batch = 8, .fields = causal_batch(7, false)},
+      {.position = kFar, .consumed = kFar});
   EXPECT_EQ(loader.next().front().tokens, all);
 }
 

@@ -20,7 +20,8 @@ bool equal(const HostBatch& a, const HostBatch& b) {
 
 TEST(Loader, GivesWhatReadingDirectlyGives) {
   const auto samples = std::make_shared<MockDataset>(29, 7);
-  DataLoader loader(samples, {.schedule = BatchSchedule(6), .micro_batch = 2, .length = 5});
+  DataLoader loader(
+      samples, {.schedule = BatchSchedule(6), .micro_batch = 2, .fields = causal_batch(5, false)});
   int64_t position = 0;
   for (int step = 0; step < 20; ++step) {
     const std::span<const HostBatch> batches = loader.next();
@@ -38,7 +39,8 @@ TEST(Loader, GivesWhatReadingDirectlyGives) {
 
 TEST(Loader, StartsAnywhere) {
   const auto samples = std::make_shared<MockDataset>(29, 7);
-  const DataLoader::Shape shape{.schedule = BatchSchedule(4), .micro_batch = 4, .length = 5};
+  const DataLoader::Shape shape{
+      .schedule = BatchSchedule(4), .micro_batch = 4, .fields = causal_batch(5, false)};
   DataLoader all(samples, shape);
   all.next();
   all.next();
@@ -54,10 +56,13 @@ TEST(Loader, LeavesSamplesOut) {
   const SampleRanges skipped({{2, 5}, {8, 9}, {11, 30}});
   const std::vector<std::vector<int64_t>> expected{{0, 1, 5, 6}, {7, 9, 10, 30}, {31, 32, 33, 34}};
   for (const int64_t share : {0, 1}) {
-    DataLoader loader(
-        samples,
-        {.schedule = BatchSchedule(4), .micro_batch = 1, .length = 5, .share = share, .shares = 2},
-        {}, skipped);
+    DataLoader loader(samples,
+                      {.schedule = BatchSchedule(4),
+                       .micro_batch = 1,
+                       .fields = causal_batch(5, false),
+                       .share = share,
+                       .shares = 2},
+                      {}, skipped);
     for (size_t step = 0; step < expected.size(); ++step) {
       const std::span<const HostBatch> batches = loader.next();
       ASSERT_EQ(batches.size(), 2u);
@@ -75,7 +80,7 @@ TEST(Loader, LeavesSamplesOut) {
 TEST(Loader, RampCountsWhatWasConsumed) {
   const BatchSchedule ramp(4, 4, 100, 16);
   DataLoader loader(std::make_shared<MockDataset>(29, 7),
-                    {.schedule = ramp, .micro_batch = 2, .length = 3},
+                    {.schedule = ramp, .micro_batch = 2, .fields = causal_batch(3, false)},
                     {.position = 1000, .consumed = 0});
   EXPECT_EQ(loader.next().size(), 2u);
   EXPECT_EQ(loader.place().position, 1004);
@@ -84,7 +89,8 @@ TEST(Loader, RampCountsWhatWasConsumed) {
 TEST(Loader, FollowsTheRamp) {
   const auto samples = std::make_shared<MockDataset>(29, 7);
   const BatchSchedule ramp(4, 4, 100, 16);
-  DataLoader loader(samples, {.schedule = ramp, .micro_batch = 2, .length = 3});
+  DataLoader loader(samples,
+                    {.schedule = ramp, .micro_batch = 2, .fields = causal_batch(3, false)});
   int64_t position = 0;
   for (int step = 0; step < 20; ++step) {
     const std::span<const HostBatch> batches = loader.next();
@@ -117,7 +123,8 @@ class Failing final : public Dataset {
 
 TEST(Loader, FailureArrivesWithItsStepAndStays) {
   const auto samples = std::make_shared<Failing>(5);
-  DataLoader loader(samples, {.schedule = BatchSchedule(2), .micro_batch = 2, .length = 1});
+  DataLoader loader(
+      samples, {.schedule = BatchSchedule(2), .micro_batch = 2, .fields = causal_batch(1, false)});
   loader.next();
   const std::span<const HostBatch> last = loader.next();
   EXPECT_EQ(loader.place().position, 4);
@@ -131,16 +138,18 @@ TEST(Loader, FailureArrivesWithItsStepAndStays) {
 }
 
 TEST(Loader, FailureAtOnce) {
-  DataLoader loader(std::make_shared<Failing>(0),
-                    {.schedule = BatchSchedule(1), .micro_batch = 1, .length = 1});
+  DataLoader loader(
+      std::make_shared<Failing>(0),
+      {.schedule = BatchSchedule(1), .micro_batch = 1, .fields = causal_batch(1, false)});
   expect_error(ErrorKind::Data, "sample 0", [&] { loader.next(); });
   EXPECT_EQ(loader.place().position, 0);
 }
 
 TEST(Loader, EndsWhetherOrNotAnybodyAsked) {
   for (int i = 0; i < 50; ++i) {
-    DataLoader loader(std::make_shared<MockDataset>(29, 7),
-                      {.schedule = BatchSchedule(2), .micro_batch = 2, .length = 100});
+    DataLoader loader(
+        std::make_shared<MockDataset>(29, 7),
+        {.schedule = BatchSchedule(2), .micro_batch = 2, .fields = causal_batch(100, false)});
     for (int step = 0; step < i % 3; ++step) loader.next();
   }
 }
@@ -150,9 +159,11 @@ TEST(Loader, ShapeOfAConfiguration) {
   config.data.reset_attention = true;
   const DataLoader::Shape shape = DataLoader::shape_of(config);
   EXPECT_EQ(shape.micro_batch, 2);
-  EXPECT_EQ(shape.length, 7);
   EXPECT_EQ(shape.schedule.largest(), 4);
-  EXPECT_TRUE(shape.packed);
+  HostBatch batch;
+  batch.resize(1, shape.fields);
+  EXPECT_EQ(batch.length, 7);
+  EXPECT_FALSE(batch.document_start.empty());
   DataLoader loader(std::make_shared<MockDataset>(29, 7), shape);
   EXPECT_EQ(loader.next()[1].document_start, std::vector<int32_t>(14, 0));
 }

@@ -62,8 +62,8 @@ TEST(StoredSchedule, ReadsBackToTheBit) {
 TEST(StoredSchedule, NonsenseNamesSourceAndEntry) {
   const std::tuple<const char*, const char*, const char*> cases[] = {
       {"schedule.max_lr", "fast",
-       "step-10 holds a schedule of the learning rate with "
-       "schedule.max_lr = \"fast\": a number of at least 0"},
+       "step-10: invalid learning-rate schedule: schedule.max_lr = \"fast\", expected a number of "
+       "at least 0"},
       {"schedule.max_lr", "-1.0", "schedule.max_lr"},
       {"schedule.max_lr", "inf", "schedule.max_lr"},
       {"schedule.decay", "1.5", "schedule.decay"},
@@ -96,8 +96,8 @@ TEST(ResumedLrSchedule, AnotherIsRefusedWithAllThatDiffers) {
       expect_error(ErrorKind::Usage, "out/step-10", [&] { resumed(small_run(), now); });
   for (const char* text :
        {"optim.lr = 0.002 (was 0.001)", "samples until optim.min_lr = 1600 (was 800)",
-        "checkpoint.scheduler new (--override-opt_param-scheduler)",
-        "checkpoint.scheduler checkpoint (--use-checkpoint-opt_param-scheduler)"})
+        "new follows this configuration (--override-opt_param-scheduler)",
+        "checkpoint keeps the old schedule (--use-checkpoint-opt_param-scheduler)"})
     EXPECT_NE(message.find(text), std::string::npos) << text << " is not in\n" << message;
   EXPECT_EQ(message.find("warm-up"), std::string::npos) << message;
 }

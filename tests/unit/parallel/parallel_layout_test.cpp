@@ -50,8 +50,7 @@ TEST(Grid, OfExpertsCoversTheSameRanks) {
 TEST(Layout, InWords) {
   EXPECT_EQ(describe({}), "1 rank");
   EXPECT_EQ(describe({.tensor = 8, .data = 6, .pipeline = 8, .sequence = true, .zero = 1}),
-            "384 ranks: 8 share each matrix, and the tokens between, 6 share the batch and the "
-            "optimizer's state, 8 share the layers");
+            "384 ranks: tensor 8 with sequence parallelism, data 6 with ZeRO 1, pipeline 8");
 }
 
 TEST(Groups, OfAThousandRanksKnowTheirPlace) {

@@ -19,17 +19,17 @@ TEST(Timeline, TextOfSmallShapes) {
   EXPECT_EQ(text_of(ScheduleKind::OneFOneB, {2, 1, 3}),
             "rank 0 0 1 . . 0B==2 1B==. 2B==\n"
             "rank 1 . 0 0B==1 1B==2 2B==. .\n"
-            "3 forward, 3B backward, = goes on, . idle; a cell is 1\n"
+            "3 forward, 3B backward, = continued, . idle; a cell is 1\n"
             "bubble 33.33 %, slots 2 1\n");
   EXPECT_EQ(text_of(ScheduleKind::ZeroBubble, {2, 1, 3}),
             "rank 0 0 1 . 0B0w2 1B1w2B2w\n"
             "rank 1 . 0 0B1 1B0w2 2B1w2w\n"
-            "3 forward, 3B backward of inputs, 3w of weights, = goes on, . idle; a cell is 1\n"
+            "3 forward, 3B backward of inputs, 3w of weights, = continued, . idle; a cell is 1\n"
             "bubble 11.11 %, slots 2 2\n");
   EXPECT_EQ(text_of(ScheduleKind::Interleaved, {2, 2, 2}),
             "rank 0 0a1a0b1b. . 0B==. 1B==0A==1A==\n"
             "rank 1 . 0a1a0b0B==1b1B==0A==1A==. .\n"
-            "3a 3b forward of chunks 0 and 1, 3A 3B backward, = goes on, . idle; a cell is 1\n"
+            "3a 3b forward of chunks 0 and 1, 3A 3B backward, = continued, . idle; a cell is 1\n"
             "bubble 25 %, slots 4 3\n");
 }
 
@@ -38,7 +38,7 @@ TEST(Timeline, TextOfForwardsAlone) {
   EXPECT_EQ(render_text(forward_only(shape), shape),
             "rank 0 01.\n"
             "rank 1 .01\n"
-            "3 forward, = goes on, . idle; a cell is 1\n"
+            "3 forward, = continued, . idle; a cell is 1\n"
             "bubble 50 %, slots 1 1\n");
 }
 
@@ -48,7 +48,7 @@ TEST(Timeline, TextFollowsTheCosts) {
   EXPECT_EQ(render_text(build_schedule(ScheduleKind::ZeroBubble, shape), shape,
                         std::vector{StageCosts{.backward_weight = 0.5}}),
             "rank 0 0===0B==0w1===1B==1w\n"
-            "3 forward, 3B backward of inputs, 3w of weights, = goes on, . idle; a cell is 0.5\n"
+            "3 forward, 3B backward of inputs, 3w of weights, = continued, . idle; a cell is 0.5\n"
             "bubble 0 %, slots 1\n");
 }
 
@@ -58,7 +58,7 @@ TEST(Timeline, LongRowsLoseTheirMiddle) {
             "rank 0 0  1  .  0B 0w 2  1B 1w ~  38 37B37w39 38B38w39B39w\n"
             "rank 1 .  0  0B 1  1B 0w 2  2B ~  36w38 38B37w39 39B38w39w\n"
             "~ 105 of 121 cells are left out\n"
-            "3 forward, 3B backward of inputs, 3w of weights, = goes on, . idle; a cell is 1\n"
+            "3 forward, 3B backward of inputs, 3w of weights, = continued, . idle; a cell is 1\n"
             "bubble 0.8333 %, slots 2 2\n");
 }
 

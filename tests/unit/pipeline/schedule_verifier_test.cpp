@@ -177,7 +177,7 @@ TEST(ScheduleVerify, RanksThatWaitForEachOther) {
     if (instr.act == Act::Forward) programs[0].push_back({Act::SendForward, 0, instr.micro, 0});
   }
   expect_words(refusal_of(programs, shape),
-               {"blocks for ever", "rank 0, instruction 3 (RecvBackward of micro-batch 0",
+               {"deadlocks", "rank 0, instruction 3 (RecvBackward of micro-batch 0",
                 "waits for rank 1 on the backward channel",
                 "rank 1, instruction 4 (RecvForward of micro-batch 1",
                 "waits for rank 0 on the forward channel"});
@@ -203,7 +203,7 @@ TEST(ScheduleVerify, RanksThatWaitForEachOthersSlots) {
   const PipelineShape shape{2, 2, 3};
   Programs programs{chunk_by_chunk(shape, 0), chunk_by_chunk(shape, 1)};
   expect_words(refusal([&] { verify_schedule(programs, shape, {}, false); }),
-               {"blocks for ever", "rank 0, instruction 6 (Load of micro-batch 2, chunk 0, slot 0)",
+               {"deadlocks", "rank 0, instruction 6 (Load of micro-batch 2, chunk 0, slot 0)",
                 "waits until rank 1 takes what the slot has sent on the forward channel",
                 "rank 1, instruction 4 (Load of micro-batch 1, chunk 0, slot 0)",
                 "waits until rank 0 takes"});
@@ -241,7 +241,7 @@ TEST(ScheduleSimulation, SendThatNobodyPosts) {
   Programs programs = forward_only(kShape);
   programs[0].erase(find(programs[0], Act::SendForward, 4));
   expect_words(refusal([&] { simulate(programs, kShape); }),
-               {"blocks for ever", "rank 1", "RecvForward of micro-batch 4"});
+               {"deadlocks", "rank 1", "RecvForward of micro-batch 4"});
 }
 
 std::vector<double> begins(const SimulatedSchedule& simulation, size_t rank) {

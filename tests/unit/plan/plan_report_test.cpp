@@ -30,10 +30,10 @@ size_t count(const std::string& text, std::string_view part) {
 
 TEST(PlanTable, OfSeveralRanks) {
   const std::string text = plan_table(pipeline(3));
-  for (const char* part : {"8 ranks: 2 share the batch, 4 share the layers",
-                           "rank 3 (data 1 of 2, pipeline 1 of 4) holds layer 1\n", "bubble 37.5 %",
-                           "memory by stage", "bytes sent in a step by rank 3",
-                           "of the whole model", "8 micro-batches on each of 2 ranks"})
+  for (const char* part :
+       {"8 ranks: data 2, pipeline 4", "rank 3 (data 1 of 2, pipeline 1 of 4) holds layer 1\n",
+        "bubble 37.5 %", "memory by stage", "bytes sent in a step by rank 3", "of the whole model",
+        "8 micro-batches on each of 2 ranks"})
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in\n" << text;
   EXPECT_EQ(count(text, "  most\n"), 1) << text;
   EXPECT_EQ(count(text, "  least\n"), 1) << text;

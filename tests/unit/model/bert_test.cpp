@@ -1,0 +1,77 @@
+// BERT: sizes, padding, and which values count in its losses.
+#include <gtest/gtest.h>
+
+#include "data/data_loader.h"
+#include "model/losses.h"
+#include "pipeline/rank_model.h"
+#include "support/small_run.h"
+#include "support/tiny_models.h"
+
+namespace bev::test {
+namespace {
+
+int64_t parameters_of(int64_t layers, int64_t width, int64_t heads) {
+  Config c;
+  c.model.family = ModelFamily::Bert;
+  c.model.layers = layers;
+  c.model.width = width;
+  c.model.heads = heads;
+  c.model.vocab = 30522;
+  c.train.sequence = 512;
+  c.train.micro_batch = 1;
+  int64_t count = 0;
+  for (const ParamSpec& spec : model_parameters(c)) count += spec.shape.elements();
+  return count;
+}
+
+// Fails when a part of Megatron-LM's BERT is missing or has another size.
+TEST(Bert, HasTheParametersOfMegatronLm) {
+  EXPECT_EQ(parameters_of(4, 128, 16), 4'839'042);
+  EXPECT_EQ(parameters_of(12, 768, 12), 110'160'258);
+  EXPECT_EQ(parameters_of(24, 1024, 16), 336'297'858);
+  EXPECT_EQ(parameters_of(85, 1024, 16), 1'104'667'522);
+}
+
+// Fails when attention sees padding.
+TEST(Bert, TokensOfPaddingChangeNoLoss) {
+  for (const NormPlacement placement : {NormPlacement::Pre, NormPlacement::Post}) {
+    Config config = tiny_bert();
+    config.model.norm_placement = placement;
+    config.train.sequence = 9;
+    SmallRun run(config);
+    const std::span<const HostBatch> read = run.loader.next();
+    std::vector<HostBatch> batches(read.begin(), read.end());
+    const LossSums before = run.assembly.executor.evaluate(batches);
+    int64_t changed = 0;
+    for (HostBatch& batch : batches) {
+      for (size_t i = 0; i < batch.tokens.size(); ++i) {
+        if (batch.key_mask[i] != 0) continue;
+        batch.tokens[i] = 11;
+        ++changed;
+      }
+    }
+    ASSERT_GT(changed, 0);
+    const LossSums after = run.assembly.executor.evaluate(batches);
+    for (const size_t loss : {size_t{0}, size_t{1}}) {
+      EXPECT_GT(before[loss].count, 0);
+      EXPECT_EQ(before[loss].sum, after[loss].sum);
+    }
+  }
+}
+
+// Fails when a sequence beyond the end of the data counts in one of the losses.
+TEST(MaskedBatch, AnExcludedSequenceCountsInNoLoss) {
+  HostBatch batch;
+  batch.resize(2, masked_batch(8, 3));
+  for (float& weight : batch.weight) weight = 1;
+  for (float& weight : batch.label_weight) weight = 1;
+  EXPECT_EQ(batch.targets_each(), 3);
+  EXPECT_EQ(loss_count(LossUnit::Token, batch), 6);
+  EXPECT_EQ(loss_count(LossUnit::Sequence, batch), 2);
+  batch.exclude(1);
+  EXPECT_EQ(loss_count(LossUnit::Token, batch), 3);
+  EXPECT_EQ(loss_count(LossUnit::Sequence, batch), 1);
+}
+
+}  // namespace
+}  // namespace bev::test
