@@ -31,7 +31,7 @@ DType dtype_of(BatchField field) {
     case BatchField::Positions:
     case BatchField::DocumentStart:
     case BatchField::Types:
-    case BatchField::KeyMask:
+    case BatchField::Lengths:
     case BatchField::Marked:
     case BatchField::Pooled:
     case BatchField::Label: break;
@@ -50,12 +50,13 @@ BatchSpec causal_batch(int64_t length, bool packed) {
 
 BatchSpec masked_batch(int64_t length, int64_t marked) {
   BatchSpec spec;
-  for (const BatchField field : {BatchField::Tokens, BatchField::Positions, BatchField::Rows,
-                                 BatchField::Types, BatchField::KeyMask})
+  for (const BatchField field :
+       {BatchField::Tokens, BatchField::Positions, BatchField::Rows, BatchField::Types})
     spec.push_back({field, length});
   for (const BatchField field : {BatchField::Marked, BatchField::Targets, BatchField::Weight})
     spec.push_back({field, marked});
-  for (const BatchField field : {BatchField::Pooled, BatchField::Label, BatchField::LabelWeight})
+  for (const BatchField field :
+       {BatchField::Lengths, BatchField::Pooled, BatchField::Label, BatchField::LabelWeight})
     spec.push_back({field, 1});
   return spec;
 }
@@ -121,7 +122,7 @@ void HostBatch::bind() {
   point(rows, BatchField::Rows);
   point(document_start, BatchField::DocumentStart);
   point(types, BatchField::Types);
-  point(key_mask, BatchField::KeyMask);
+  point(lengths, BatchField::Lengths);
   point(marked, BatchField::Marked);
   point(pooled, BatchField::Pooled);
   point(label, BatchField::Label);
@@ -137,7 +138,7 @@ ConstTensor& MicroBatch::operator[](BatchField field) {
     case BatchField::Rows: return rows;
     case BatchField::DocumentStart: return document_start;
     case BatchField::Types: return types;
-    case BatchField::KeyMask: return key_mask;
+    case BatchField::Lengths: return lengths;
     case BatchField::Marked: return marked;
     case BatchField::Pooled: return pooled;
     case BatchField::Label: return label;

@@ -21,7 +21,7 @@ enum class BatchField : uint8_t {
   Rows,           // i64: logical row, sample * length + position
   DocumentStart,  // i32: with packed documents, the first key that a token sees
   Types,          // i32: segment of the token, 0 or 1
-  KeyMask,        // i32: 0 if the token is padding, else 1
+  Lengths,        // i32 [sequences]: tokens before the padding
   // i32: rows of the micro-batch whose tokens are predicted. If a batch has it, Targets and Weight
   // have one entry per marked row.
   Marked,
@@ -68,7 +68,7 @@ class HostBatch {
 
   int64_t sequences = 0, length = 0;
   FieldView<int32_t> tokens, targets, positions, document_start;
-  FieldView<int32_t> types, key_mask, marked, pooled, label;
+  FieldView<int32_t> types, lengths, marked, pooled, label;
   FieldView<float> weight, label_weight;
   FieldView<int64_t> rows;
 
@@ -118,9 +118,9 @@ struct MicroBatch {
   ConstTensor weight{};                          // f32 [tokens]
   ConstTensor rows{};                            // i64 [tokens]
   // Optional.
-  ConstTensor document_start{}, types{}, key_mask{};  // i32 [tokens]
-  ConstTensor marked{};                               // i32: targets and weight have its extent
-  ConstTensor pooled{}, label{}, label_weight{};      // [sequences]
+  ConstTensor document_start{}, types{};  // i32 [tokens]
+  ConstTensor marked{};                   // i32: targets and weight have its extent
+  ConstTensor lengths{}, pooled{}, label{}, label_weight{};  // [sequences]
 
   int64_t tokens_count() const { return sequences * length; }
   ConstTensor& operator[](BatchField field);

@@ -42,7 +42,6 @@ void MockDataset::read_masked(int64_t index, HostBatch& batch, int64_t at) const
     batch.positions[slot] = static_cast<int32_t>(position);
     batch.rows[slot] = index * length + position;
     batch.types[slot] = !is_padding && position >= middle ? 1 : 0;
-    batch.key_mask[slot] = is_padding ? 0 : 1;
   }
   // Some entries stay unused.
   const int64_t predicted = std::max<int64_t>(1, std::min(each, used) - draw[1] % 2);
@@ -56,6 +55,7 @@ void MockDataset::read_masked(int64_t index, HostBatch& batch, int64_t at) const
     if (counts && i % 5 != 4) batch.tokens[static_cast<size_t>(at * length + position)] = mask;
   }
   const auto sequence = static_cast<size_t>(at);
+  batch.lengths[sequence] = static_cast<int32_t>(used);
   batch.pooled[sequence] = static_cast<int32_t>(at * length);
   batch.label[sequence] = draw[2] % 2 == 0 ? 0 : 1;
   batch.label_weight[sequence] = 1;

@@ -65,8 +65,11 @@ AttentionExtents check_inputs(const Operands& args, const Args& a) {
   if (a.mask.document_start.present()) {
     args.read("mask.document_start", a.mask.document_start, {size.queries}, DType::i32);
   }
-  if (a.mask.key_mask.present()) {
-    args.read("mask.key_mask", a.mask.key_mask, {size.keys}, DType::i32);
+  if (a.mask.query_lengths.present()) {
+    args.read("mask.query_lengths", a.mask.query_lengths, {a.sequences}, DType::i32);
+  }
+  if (a.mask.key_lengths.present()) {
+    args.read("mask.key_lengths", a.mask.key_lengths, {a.sequences}, DType::i32);
   }
   args.require(a.dropout.probability >= 0 && a.dropout.probability < 1,
                "dropout probability outside [0, 1)");

@@ -13,7 +13,8 @@ struct AttentionMask {
   int64_t window = 0;  // > 0: j > i + query_offset - window
   // i32 [queries], may be absent: j >= document_start[i]; packed documents
   ConstTensor document_start{};
-  ConstTensor key_mask{};  // i32 [keys], may be absent: key_mask[j] != 0; padding
+  // i32 [sequences], may be absent: i < query_lengths[sequence], j < key_lengths[sequence]; padding
+  ConstTensor query_lengths{}, key_lengths{};
   int64_t query_offset = 0;
 };
 

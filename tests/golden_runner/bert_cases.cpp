@@ -1,4 +1,5 @@
 // BERT against transformers: losses and gradients of BertForPreTraining.
+#include <algorithm>
 #include <set>
 
 #include "checkpoint/safetensors.h"
@@ -117,7 +118,6 @@ class BertCases {
       const auto i = static_cast<size_t>(row);
       host.tokens[i] = ids[i];
       host.types[i] = types[i];
-      host.key_mask[i] = mask[i];
       host.positions[i] = static_cast<int32_t>(row % length_);
       host.rows[i] = row;
       host.marked[i] = static_cast<int32_t>(row);
@@ -126,6 +126,8 @@ class BertCases {
     }
     for (int64_t sequence = 0; sequence < sequences_; ++sequence) {
       const auto i = static_cast<size_t>(sequence);
+      const auto first = mask.begin() + sequence * length_;
+      host.lengths[i] = static_cast<int32_t>(std::count(first, first + length_, 1));
       host.pooled[i] = static_cast<int32_t>(sequence * length_);
       host.label[i] = next[i];
       host.label_weight[i] = 1;

@@ -240,7 +240,21 @@ void attention_case(OpCase& c, bool causal) {
   const Tensor out = c.make(q.shape, c.dtype());
   const Tensor lse = c.make({q_layout.batch, q.shape[1], q.shape[0] / q_layout.batch}, c.sums());
   ops::AttentionMask mask{.causal = causal};
-  if (!causal) mask.key_mask = c.put(c.values("in.key_mask"), {k.shape[0]}, DType::i32);
+  if (!causal) {
+    // Keys with mask 1 are adjacent.
+    const std::vector<double> visible = c.values("in.key_mask");
+    std::vector<double> first, lengths;
+    for (int64_t sequence = 0; sequence < kv_layout.batch; ++sequence) {
+      const auto begin = visible.begin() + sequence * kv_layout.length;
+      const auto end = begin + kv_layout.length;
+      const auto hidden_before = std::find(begin, end, 1.0) - begin;
+      first.insert(first.end(), static_cast<size_t>(q_layout.length),
+                   static_cast<double>(hidden_before));
+      lengths.push_back(static_cast<double>(hidden_before + std::count(begin, end, 1.0)));
+    }
+    mask.document_start = c.put(first, {q.shape[0]}, DType::i32);
+    mask.key_lengths = c.put(lengths, {q_layout.batch}, DType::i32);
+  }
   const double scale = 1.0 / std::sqrt(static_cast<double>(q_layout.dim));
   ops::attention(
       c.exec(),

@@ -15,7 +15,7 @@ struct AttentionCase {
   bool causal = true;
   int64_t window = 0;
   bool documents = false;  // packed, through document_start
-  bool padding = false;    // through key_mask
+  bool padding = false;    // through lengths; where there are as many queries, theirs too
   int64_t query_offset = 0;
   double probability = 0;
   bool fused = false;  // q, k, v are views of one [tokens, (heads + 2 kv_heads) * head_dim]
@@ -51,10 +51,11 @@ struct AttentionCase {
       mask.document_start = run.integers({sequences * queries}, DType::i32, first);
     }
     if (padding) {
-      // The first key is hidden, so that the first causal query of each sequence sees nothing.
-      std::vector<int64_t> visible = random_integers(6, sequences * keys, 0, 3);
-      for (int64_t j = 0; j < sequences * keys; j += keys) visible[static_cast<size_t>(j)] = 0;
-      mask.key_mask = run.integers({sequences * keys}, DType::i32, visible);
+      // The last sequence is all padding.
+      std::vector<int64_t> lengths = random_integers(6, sequences, 1, keys + 1);
+      if (sequences > 1) lengths.back() = 0;
+      mask.key_lengths = run.integers({sequences}, DType::i32, lengths);
+      if (queries == keys) mask.query_lengths = mask.key_lengths;
     }
     return mask;
   }

@@ -121,13 +121,13 @@ TEST(AttentionMeaning, WindowEqualsFirstVisible) {
   expect_same(Call{run, q, k, v, {.window = 3}}(), by_tensor);
 }
 
-// Fails when hidden keys still take part in the softmax.
+// Fails when keys of the padding still take part in the softmax.
 TEST(AttentionMeaning, PaddingEqualsFewerKeys) {
   Trial run(TrialSpec{});
   const auto [q, k, v] = draw(run, 7, 2, 1);
-  const std::vector<int64_t> visible{1, 1, 1, 1, 1, 0, 0};
+  const std::vector<int64_t> lengths{5};
   const ops::AttentionMask padded{.causal = false,
-                                  .key_mask = run.integers({7}, DType::i32, visible)};
+                                  .key_lengths = run.integers({1}, DType::i32, lengths)};
   const auto fewer = Call{run, q, slice(k, 0, 0, 5), slice(v, 0, 0, 5), {.causal = false}}();
   expect_same(Call{run, q, k, v, padded}(), fewer);
 }

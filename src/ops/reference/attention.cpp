@@ -51,7 +51,10 @@ bool sees(const ops::AttentionMask& mask, const Query& query, int64_t j) {
   if (mask.document_start.present() && j < element<int32_t>(mask.document_start, query.index)) {
     return false;
   }
-  return !mask.key_mask.present() || element<int32_t>(mask.key_mask, query.first_key + j) != 0;
+  const auto within = [&](const ConstTensor& lengths, int64_t index) {
+    return !lengths.present() || index < element<int32_t>(lengths, query.sequence);
+  };
+  return within(mask.query_lengths, query.inside) && within(mask.key_lengths, j);
 }
 
 double factor(const ops::AttentionDropout& dropout, const Query& query, int64_t j) {

@@ -45,7 +45,9 @@ TEST(Bert, TokensOfPaddingChangeNoLoss) {
     int64_t changed = 0;
     for (HostBatch& batch : batches) {
       for (size_t i = 0; i < batch.tokens.size(); ++i) {
-        if (batch.key_mask[i] != 0) continue;
+        const auto at = static_cast<int64_t>(i);
+        const int32_t used = batch.lengths[static_cast<size_t>(at / batch.length)];
+        if (at % batch.length < used) continue;
         batch.tokens[i] = 11;
         ++changed;
       }

@@ -46,7 +46,14 @@ struct Sequences {
             .window = a.mask.window,
             .query_offset = a.mask.query_offset,
             .document_start = entry<const int32_t>(a.mask.document_start, sequence * size.queries),
-            .key_mask = entry<const int32_t>(a.mask.key_mask, sequence * size.keys)};
+            .query_length = length(a.mask.query_lengths, sequence, size.queries),
+            .key_length = length(a.mask.key_lengths, sequence, size.keys)};
+  }
+
+  // Never more than the whole.
+  static int64_t length(const ConstTensor& lengths, int64_t sequence, int64_t whole) {
+    if (!lengths.present()) return whole;
+    return std::min<int64_t>(*entry<const int32_t>(lengths, sequence), whole);
   }
 
   TileDropout dropout(int64_t sequence) const {

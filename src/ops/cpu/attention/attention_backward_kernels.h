@@ -36,7 +36,7 @@ class GradientTile {
       for (int64_t query = 0; query < a_.size.queries; query += kQueryTile) {
         const int64_t queries = at_most(kQueryTile, a_.size.queries - query);
         const QueryView<V> seen(a_.mask, query, queries, a_.size.keys);
-        const TileView<V> view(a_.mask, seen, queries, key_begin, keys_);
+        const TileView<V> view(seen, queries, key_begin, keys_);
         if (!view.is_empty) {
           load_queries(head, query, queries);
           make_ds(view);
@@ -56,7 +56,7 @@ class GradientTile {
     load_queries(head, query_begin, queries);
     clear(dq_, queries);
     for (int64_t key = seen.first_key / kKeyTile * kKeyTile; key < seen.last_key; key += kKeyTile) {
-      const TileView<V> view(a_.mask, seen, queries, key, at_most(kKeyTile, a_.size.keys - key));
+      const TileView<V> view(seen, queries, key, at_most(kKeyTile, a_.size.keys - key));
       if (view.is_empty) continue;
       load_keys(head / (a_.size.heads / a_.size.kv_heads), key);
       make_ds(view);
@@ -222,7 +222,6 @@ class GradientTile {
         // Scores outside the computed range hold anything; they are selected away.
         p = select(key < V::broadcast(view.end[i]), exp(V::load(p_at) - lse), V::zero());
         p = select(key < V::broadcast(view.begin[i]), V::zero(), p);
-        if (view.hides_keys) p = select(V::zero() < V::load(view.visible + j), p, V::zero());
         dp = select(V::zero() < p, V::load(ds_at), V::zero());
       }
       V kept_p = p;

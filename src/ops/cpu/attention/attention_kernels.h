@@ -41,26 +41,26 @@ class ForwardTile {
   const QueryView<V>& seen() const { return seen_; }
 
   TileView<V> view(int64_t key_begin, int64_t keys) const {
-    return TileView<V>(a_->mask, seen_, queries_, key_begin, keys);
+    return TileView<V>(seen_, queries_, key_begin, keys);
   }
 
   // Adds the keys of a tile that is not empty: k and v [keys, padded], scores scratch of a tile.
   void add_keys(const TileView<V>& view, int64_t key_begin, const float* k, const float* v,
                 float* scores) {
     const int64_t keys = view.keys, head_dim = a_->size.head_dim;
-    tile_matmul<V, false>({.a = k,
-                           .a_row = padded_,
-                           .a_step = 1,
-                           .b = q_columns_,
-                           .b_step = kQueryTile,
-                           .c = scores,
-                           .c_row = kQueryTile},
-                          keys, vectors_, [&](int64_t row) -> TileRange {
-                            if (view.is_full) return {0, vectors_, 0, head_dim};
-                            const TileSpan seen = view.queries_of_block[row / view.kRows];
-                            return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0,
-                                    head_dim};
-                          });
+    tile_matmul<V, false>(
+        {.a = k,
+         .a_row = padded_,
+         .a_step = 1,
+         .b = q_columns_,
+         .b_step = kQueryTile,
+         .c = scores,
+         .c_row = kQueryTile},
+        keys, vectors_, [&](int64_t row) -> TileRange {
+          if (view.is_full) return {0, vectors_, 0, head_dim};
+          const TileSpan seen = view.queries_of_block[row / view.kRows];
+          return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0, head_dim};
+        });
     for (int64_t vector = 0; vector < vectors_; ++vector) {
       if (view.is_full) {
         soften<false>(view, vector, {0, keys}, scores);
@@ -150,7 +150,6 @@ class ForwardTile {
   // The scores of key j for the queries from i on, -infinity where the mask hides it.
   static V shown(const TileView<V>& view, int64_t j, int64_t i, V scores) {
     const V hidden = V::broadcast(-__builtin_inff());
-    if (view.hides_keys && view.visible[j] == 0) return hidden;
     const V key = V::broadcast(static_cast<float>(j));
     const V before_end = select(key < V::load(view.end + i), scores, hidden);
     return select(key < V::load(view.begin + i), hidden, before_end);

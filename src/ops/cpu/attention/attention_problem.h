@@ -25,7 +25,8 @@ struct TileMask {
   bool causal;
   int64_t window;
   int64_t query_offset;
-  const int32_t *document_start, *key_mask;
+  const int32_t* document_start;
+  int64_t query_length, key_length;  // without padding
 };
 
 // ops::AttentionDropout; rows null: none. Draws of 16 bits below the threshold are dropped.

@@ -69,7 +69,7 @@ void transpose_rows(const float* from, int64_t count, int64_t padded, float* to)
   }
 }
 
-// Which keys each query of a tile sees: [begin[q], end[q]), less the hidden ones of key_mask.
+// Which keys each query of a tile sees: [begin[q], end[q]).
 template <class V>
 struct QueryView {
   int64_t begin[kQueryTile], end[kQueryTile];
@@ -82,8 +82,8 @@ struct QueryView {
     for (int64_t q = 0; q < queries; ++q) {
       const int64_t position = query_begin + q + mask.query_offset;
       begin[q] = 0;
-      end[q] = keys;
-      if (mask.causal && position + 1 < keys) end[q] = position + 1 < 0 ? 0 : position + 1;
+      end[q] = query_begin + q < mask.query_length ? mask.key_length : 0;
+      if (mask.causal && position + 1 < end[q]) end[q] = position + 1 < 0 ? 0 : position + 1;
       if (mask.window > 0 && position - mask.window + 1 > 0) begin[q] = position - mask.window + 1;
       if (mask.document_start != nullptr && mask.document_start[query_begin + q] > begin[q]) {
         begin[q] = mask.document_start[query_begin + q];
@@ -106,25 +106,20 @@ struct TileView {
   static constexpr int64_t kRows = TileBlock<V>::kRows;
 
   int64_t queries, keys;
-  bool is_empty = true;     // no query sees a key
-  bool is_full = true;      // every query sees every key
-  bool hides_keys = false;  // some entry of visible is 0
+  bool is_empty = true;  // no query sees a key
+  bool is_full = true;   // every query sees every key
   alignas(64) float begin[kQueryTile], end[kQueryTile];
-  alignas(64) float visible[kKeyTile];  // of key_mask, 0 or 1; beyond the keys 0
   // For each block of rows of a product: the hull of the keys some queries see, and the hull of the
   // queries that see some keys. Unless the tile is full or empty.
   TileSpan keys_of_block[kQueryTile / kRows + 1], queries_of_block[kKeyTile / kRows + 1];
 
-  TileView(const TileMask& mask, const QueryView<V>& view, int64_t queries_here, int64_t key_begin,
-           int64_t keys_here)
+  TileView(const QueryView<V>& view, int64_t queries_here, int64_t key_begin, int64_t keys_here)
       : queries(queries_here), keys(keys_here) {
     for (int64_t q = 0; q < queries; ++q) {
       const TileSpan seen = clipped(view, q, key_begin);
       is_full = is_full && seen.from == 0 && seen.to == keys;
       is_empty = is_empty && seen.from >= seen.to;
     }
-    if (is_empty) return;
-    if (mask.key_mask != nullptr) find_visible(mask.key_mask + key_begin);
     if (is_empty || is_full) return;
     for (TileSpan& span : keys_of_block) span = {keys, 0};
     for (TileSpan& span : queries_of_block) span = {queries, 0};
@@ -161,18 +156,6 @@ struct TileView {
     const int64_t from = view.begin[q] - key_begin, to = view.end[q] - key_begin;
     const TileSpan seen{from < 0 ? 0 : from, to > keys ? keys : to};
     return seen.from < seen.to ? seen : TileSpan{};
-  }
-
-  void find_visible(const int32_t* key_mask) {
-    bool sees_none = true;
-    for (int64_t j = 0; j < kKeyTile; ++j) {
-      const bool shown = j < keys && key_mask[j] != 0;
-      visible[j] = shown ? 1.0f : 0.0f;
-      hides_keys = hides_keys || (j < keys && !shown);
-      sees_none = sees_none && !shown;
-    }
-    is_empty = sees_none;
-    is_full = is_full && !hides_keys;
   }
 };
 

@@ -40,7 +40,9 @@ const char* why_not_cudnn_for(const Args& a, const DevicePolicy& policy) {
   if (policy.deterministic) return "its backward adds in no fixed order";
   if (a.dropout.probability > 0) return "its dropout draws other numbers";
   if (a.mask.document_start.present()) return "packed documents";
-  if (a.mask.key_mask.present()) return "hidden keys";
+  if (a.mask.query_lengths.present() != a.mask.key_lengths.present()) {
+    return "lengths of queries or of keys alone";
+  }
   if (a.q.shape[0] == 0) return "no queries";
   if (a.q.shape[0] != a.k.shape[0]) return "queries and keys differ in number";
   if (a.mask.query_offset != 0) return "queries do not start at the first key";

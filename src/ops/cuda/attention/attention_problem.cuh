@@ -45,7 +45,7 @@ struct AttentionProblem {
   float scale;
   bool causal;
   int window, offset;
-  const int32_t *document_start, *key_mask;  // null: absent
+  const int32_t *document_start, *query_lengths, *key_lengths;  // null: absent
   bool drops;
   // The following say something only when it does.
   PhiloxRounds<ops::kAttentionRounds> dropout_rounds;
@@ -54,17 +54,25 @@ struct AttentionProblem {
   uint32_t dropout_head;
   float keep_factor, kept_share;  // of what is kept, and its inverse
 
-  // Where causality, the window and document_start let query i of a sequence look; key_mask may
-  // hide some of these keys. Empty when begin >= end.
+  // Queries and keys of a sequence before its padding.
+  __device__ __forceinline__ int query_end(int sequence) const {
+    return query_lengths == nullptr ? queries : min(queries, query_lengths[sequence]);
+  }
+  __device__ __forceinline__ int key_end(int sequence) const {
+    return key_lengths == nullptr ? keys : min(keys, key_lengths[sequence]);
+  }
+
+  // The keys that query i of a sequence sees. Empty when begin >= end.
   __device__ __forceinline__ Interval interval(int sequence, int i) const {
+    if (i >= query_end(sequence)) return {0, 0};
     const int position = i + offset;
-    Interval keys_of{0, keys};
+    Interval keys_of{0, key_end(sequence)};
     if (window > 0) keys_of.begin = max(0, position - window + 1);
     if (document_start != nullptr) {
       keys_of.begin =
           max(keys_of.begin, document_start[static_cast<int64_t>(sequence) * queries + i]);
     }
-    if (causal) keys_of.end = min(keys, position + 1);
+    if (causal) keys_of.end = min(keys_of.end, position + 1);
     return keys_of;
   }
 
@@ -72,6 +80,8 @@ struct AttentionProblem {
   // call it together. REQUIRES: begin < end <= queries.
   __device__ __forceinline__ Interval interval_of_tile(int sequence, int begin, int end) const {
     Interval all{keys, 0};
+    end = min(end, query_end(sequence));
+    if (begin >= end) return {0, 0};
     if (document_start == nullptr) {
       // Both ends grow with the query.
       all = {interval(sequence, begin).begin, interval(sequence, end - 1).end};
@@ -92,9 +102,10 @@ struct AttentionProblem {
   template <int kWarps>
   __device__ __forceinline__ Interval queries_that_see(int sequence, int key0, int key1,
                                                        int* shared) const {
-    Interval range{0, queries};
+    if (key0 >= key_end(sequence)) return {0, 0};
+    Interval range{0, query_end(sequence)};
     if (causal) range.begin = max(0, key0 - offset);
-    if (window > 0) range.end = min(queries, key1 - 1 + window - offset);
+    if (window > 0) range.end = min(range.end, key1 - 1 + window - offset);
     if (document_start == nullptr) return range;
     const int32_t* first_key = document_start + static_cast<int64_t>(sequence) * queries;
     Interval seen{queries, 0};
@@ -136,7 +147,8 @@ AttentionProblem problem_of(const Args& a) {
           .window = static_cast<int>(std::min(a.mask.window, 2 * kAttentionLimit)),
           .offset = static_cast<int>(offset),
           .document_start = data_of<int32_t>(a.mask.document_start),
-          .key_mask = data_of<int32_t>(a.mask.key_mask),
+          .query_lengths = data_of<int32_t>(a.mask.query_lengths),
+          .key_lengths = data_of<int32_t>(a.mask.key_lengths),
           .drops = threshold > 0,
           .dropout_rounds = philox_rounds<ops::kAttentionRounds>(dropout.key),
           .dropout_rows = data_of<int64_t>(dropout.rows),

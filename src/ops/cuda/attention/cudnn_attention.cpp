@@ -28,7 +28,7 @@ namespace {
 namespace fe = cudnn_frontend;
 
 // The names of the tensors in a graph.
-enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV };
+enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV, kQueryLengths, kKeyLengths };
 
 // What forward and backward have in common; the tensors that only backward has are absent else.
 struct Problem {
@@ -71,7 +71,7 @@ struct Problem {
 };
 
 // Everything a plan depends on. The addresses do not belong to it, being 16-byte aligned.
-using Key = PlanKey<27>;
+using Key = PlanKey<28>;
 
 Key key_of(const Problem& p) {
   Key key{p.sequences,
@@ -84,8 +84,9 @@ Key key_of(const Problem& p) {
           static_cast<int64_t>(p.mask.causal),
           p.mask.window,
           std::bit_cast<int64_t>(p.scale),
-          static_cast<int64_t>(p.is_backward())};
-  size_t next = 11;
+          static_cast<int64_t>(p.is_backward()),
+          static_cast<int64_t>(p.mask.key_lengths.present())};
+  size_t next = 12;
   for (const ConstTensor* view : p.views()) {
     key[next++] = view->stride[0];
     key[next++] = view->stride[1];
@@ -141,8 +142,19 @@ void describe_lse(Stats& stats, const Problem& p) {
       .set_data_type(fe::DataType_t::FLOAT);
 }
 
+// i32 [sequences]: tokens of each before its padding.
+fe::graph::Tensor_attributes lengths_view(const char* name, Uid uid, int64_t sequences) {
+  fe::graph::Tensor_attributes view;
+  view.set_name(name)
+      .set_uid(uid)
+      .set_dim({sequences, 1, 1, 1})
+      .set_stride({1, 1, 1, 1})
+      .set_data_type(fe::DataType_t::INT32);
+  return view;
+}
+
 template <class Options>
-Options options_of(const Problem& p) {
+Options options_of(fe::graph::Graph& graph, const Problem& p) {
   Options options;
   options.set_name("attention").set_attn_scale(static_cast<float>(p.scale));
   if (p.mask.causal) {
@@ -152,6 +164,11 @@ Options options_of(const Problem& p) {
   // It keeps j > i - bound.
   if (p.mask.window > 0) {
     options.set_diagonal_band_left_bound(static_cast<int>(p.mask.window));
+  }
+  if (p.mask.key_lengths.present()) {
+    options.set_padding_mask(true)
+        .set_seq_len_q(graph.tensor(lengths_view("query_lengths", kQueryLengths, p.sequences)))
+        .set_seq_len_kv(graph.tensor(lengths_view("key_lengths", kKeyLengths, p.sequences)));
   }
   return options;
 }
@@ -165,7 +182,7 @@ void add_operations(fe::graph::Graph& graph, const Problem& p) {
   };
   const auto q = tensor("q", kQ, p.q), k = tensor("k", kK, p.k), v = tensor("v", kV, p.v);
   if (!p.is_backward()) {
-    auto options = options_of<fe::graph::SDPA_attributes>(p);
+    auto options = options_of<fe::graph::SDPA_attributes>(graph, p);
     options.set_generate_stats(true);
     const auto [out, stats] = graph.sdpa(q, k, v, options);
     describe(*out, kOut, p.out, p.sequences);
@@ -177,8 +194,9 @@ void add_operations(fe::graph::Graph& graph, const Problem& p) {
   fe::graph::Tensor_attributes stats;
   stats.set_name("lse");
   describe_lse(stats, p);
-  const auto [dq, dk, dv] = graph.sdpa_backward(q, k, v, out, dout, graph.tensor(stats),
-                                                options_of<fe::graph::SDPA_backward_attributes>(p));
+  const auto [dq, dk, dv] =
+      graph.sdpa_backward(q, k, v, out, dout, graph.tensor(stats),
+                          options_of<fe::graph::SDPA_backward_attributes>(graph, p));
   describe(*dq, kDQ, p.dq, p.sequences);
   describe(*dk, kDK, p.dk, p.sequences);
   describe(*dv, kDV, p.dv, p.sequences);
@@ -256,6 +274,8 @@ struct CudnnAttention::State {
     bind(kDQ, p.dq);
     bind(kDK, p.dk);
     bind(kDV, p.dv);
+    bind(kQueryLengths, p.mask.query_lengths);
+    bind(kKeyLengths, p.mask.key_lengths);
     BEV_CHECK(fe::detail::set_stream(handle, stream_of(ex)) == CUDNN_STATUS_SUCCESS, Device,
               "cuDNN does not take the stream");
     fe::error_t status = plan.graph.execute(handle, plan.addresses, workspace.data);

@@ -232,15 +232,7 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
   if (steps > 0) load_queries(0, step);
 
   const int own_key0 = key0 + own_row;  // of this warp
-  uint32_t hidden = 0;                  // bit n: key own_key0 + g + 8 n
-#pragma unroll
-  for (int row = 0; row < kOwnKeys / 8; ++row) {
-    const int key = own_key0 + g + 8 * row;
-    const bool visible =
-        key < p.keys && (p.key_mask == nullptr || p.key_mask[sequence_key + key] != 0);
-    hidden |= (visible ? 0u : 1u) << row;
-  }
-  const bool all_visible = __all_sync(kAllLanes, hidden == 0);
+  const int key_end = p.key_end(sequence);
 
   LeftRows<KeyTile, D, Size::kHold> own_keys[kGroups], own_values[kGroups];
 #pragma unroll
@@ -287,9 +279,10 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
       const int last = first + Size::kScored - 1;
       const int32_t* const document_start =
           reinterpret_cast<const int32_t*>(at + Size::kFirstAt) + row;
-      bool unseen = own_key0 >= p.keys || (p.causal && own_key0 > last) ||
+      bool unseen = own_key0 >= key_end || (p.causal && own_key0 > last) ||
                     (p.window > 0 && own_key0 + kOwnKeys - 1 <= first - p.window);
-      bool masked = !all_visible || (p.causal && own_key0 + kOwnKeys - 1 > first) ||
+      bool masked = own_key0 + kOwnKeys > key_end ||
+                    (p.causal && own_key0 + kOwnKeys - 1 > first) ||
                     (p.window > 0 && own_key0 <= last - p.window);
       if (p.document_start != nullptr) {
         const int own = document_start[lane];
@@ -317,14 +310,14 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
 #pragma unroll
           for (int column = 0; column < 2 * kTiles; ++column) {
             const int inside = column / 2 * 8 + 2 * t + column % 2;
-            Interval keys{0, p.keys};
-            if (p.causal) keys.end = min(p.keys, first + inside + 1);
+            Interval keys{0, key_end};
+            if (p.causal) keys.end = min(key_end, first + inside + 1);
             if (p.window > 0) keys.begin = first + inside - p.window + 1;
             if (p.document_start != nullptr) keys.begin = max(keys.begin, document_start[inside]);
 #pragma unroll
             for (int down = 0; down < kOwnKeys / 8; ++down) {
               const int key = own_key0 + g + 8 * down;
-              if ((hidden >> down & 1) != 0 || key < keys.begin || key >= keys.end) {
+              if (key < keys.begin || key >= keys.end) {
                 s[down / 2][column / 2][column % 2 + down % 2 * 2] = 0;
               }
             }

@@ -83,17 +83,16 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kB
     if (key0 + kKeys < all.end) load_keys(n + 1, key0 + kKeys);
     if (rows.sees_nothing(key0, kKeys)) continue;
     const KeyTile keys{stage(n)}, values{stage(n) + KeyTile::kBytes};
-    const HiddenKeys<kKeys> hidden(p, block.first_key, key0, lane);
 
     float s[kTiles][4] = {};
     add_product_of_rows<T, D>(s, queries, keys, lane);
-    if (!rows.sees_all(key0, kKeys) || hidden.any()) {
+    if (!rows.sees_all(key0, kKeys)) {
 #pragma unroll
       for (int tile8 = 0; tile8 < kTiles; ++tile8) {
 #pragma unroll
         for (int e = 0; e < 4; ++e) {
           const int inside = tile8 * 8 + 2 * t + e % 2;
-          if (!rows.sees(e / 2, key0 + inside) || hidden(inside)) s[tile8][e] = -INFINITY;
+          if (!rows.sees(e / 2, key0 + inside)) s[tile8][e] = -INFINITY;
         }
       }
     }

@@ -131,32 +131,6 @@ struct WarpRows {
   }
 };
 
-// The keys of a tile that key_mask hides, in every lane.
-template <int kKeys>
-struct HiddenKeys {
-  uint32_t bits[kKeys / 32] = {};
-
-  __device__ __forceinline__ HiddenKeys(const AttentionProblem& p, int64_t first_key, int key0,
-                                        int lane) {
-    if (p.key_mask == nullptr) return;
-#pragma unroll
-    for (int word = 0; word < kKeys / 32; ++word) {
-      const int key = key0 + word * 32 + lane;
-      const bool hidden = key < p.keys && p.key_mask[first_key + key] == 0;
-      bits[word] = __ballot_sync(kAllLanes, hidden);
-    }
-  }
-  __device__ __forceinline__ bool any() const {
-    uint32_t all = 0;
-#pragma unroll
-    for (int word = 0; word < kKeys / 32; ++word) all |= bits[word];
-    return all != 0;
-  }
-  __device__ __forceinline__ bool operator()(int inside) const {
-    return bits[inside / 32] >> (inside % 32) & 1;
-  }
-};
-
 // Whether elements 2 n and 2 n + 1 of every row share an aligned 4-byte word.
 inline bool has_paired_rows(const ConstTensor& t) {
   return reinterpret_cast<uintptr_t>(t.data) % 4 == 0 && t.stride[0] % 2 == 0 &&

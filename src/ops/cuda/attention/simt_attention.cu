@@ -132,10 +132,6 @@ __device__ __forceinline__ void store_row(T* row, const float (&values)[2 * kPar
   }
 }
 
-__device__ __forceinline__ bool hides(const AttentionProblem& p, int64_t first_key, int key) {
-  return p.key_mask != nullptr && p.key_mask[first_key + key] == 0;
-}
-
 __device__ __forceinline__ uint64_t dropout_row(const AttentionProblem& p, int64_t query) {
   return static_cast<uint64_t>(p.dropout_rows[query]);
 }
@@ -216,7 +212,7 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
       for (int c = 0; c < kEach; ++c) {
         const int key = key0 + x + kSide * c;
-        const bool sees = key >= seen[r].begin && key < seen[r].end && !hides(p, sequence_key, key);
+        const bool sees = key >= seen[r].begin && key < seen[r].end;
         s[r][c] = sees ? s[r][c] * scale : -INFINITY;
         largest = fmaxf(largest, s[r][c]);
       }
@@ -273,7 +269,6 @@ __device__ __forceinline__ void scores_to_gradients(const BackwardArgs<T>& a, Fr
   const AttentionProblem& p = a.p;
   const float scale = p.scale * kLog2E;
   const int64_t sequence_query = static_cast<int64_t>(sequence) * p.queries;
-  const int64_t sequence_key = static_cast<int64_t>(sequence) * p.keys;
 #pragma unroll
   for (int r = 0; r < kEach; ++r) {
     const int i = query0 + y + kSide * r;
@@ -288,7 +283,7 @@ __device__ __forceinline__ void scores_to_gradients(const BackwardArgs<T>& a, Fr
 #pragma unroll
     for (int c = 0; c < kEach; ++c) {
       const int key = key0 + x + kSide * c;
-      const bool sees = key >= seen.begin && key < seen.end && !hides(p, sequence_key, key);
+      const bool sees = key >= seen.begin && key < seen.end;
       const float probability = sees ? exp2f(s[r][c] * scale - sums.lse2) : 0;
       float factor = 1;
       if (p.drops) {

@@ -139,7 +139,7 @@ struct AttentionProblem {
   int64_t length, heads, kv_heads, head_dim;
   bool causal = true;
   int64_t window = 0;
-  int64_t hidden_keys = 0;  // the first ones
+  int64_t padding = 0;
   double probability = 0;
 };
 
@@ -152,11 +152,10 @@ std::vector<std::vector<std::byte>> run_attention(const AttentionProblem& p, DTy
   const Tensor v = b.drawn(key, dtype, 3), dout = b.drawn(query, dtype, 4);
   const Tensor out = b.blank(query, dtype), lse = b.blank({1, p.heads, p.length}, DType::f32);
   const Tensor dq = b.drawn(query, dtype, 5), dk = b.drawn(key, dtype, 6);
-  const Tensor dv = b.drawn(key, dtype, 7), visible = b.blank({p.length}, DType::i32);
-  for (int64_t j = 0; j < p.length; ++j) {
-    reinterpret_cast<int32_t*>(visible.data)[j] = j >= p.hidden_keys ? 1 : 0;
-  }
-  const ops::AttentionMask mask{.causal = p.causal, .window = p.window, .key_mask = visible};
+  const Tensor dv = b.drawn(key, dtype, 7), lengths = b.blank({1}, DType::i32);
+  *reinterpret_cast<int32_t*>(lengths.data) = static_cast<int32_t>(p.length - p.padding);
+  const ops::AttentionMask mask{
+      .causal = p.causal, .window = p.window, .query_lengths = lengths, .key_lengths = lengths};
   const ops::AttentionDropout dropout{
       .probability = p.probability, .key = 3, .rows = b.drawn({p.length}, DType::i64, 0)};
   const double scale = 1 / std::sqrt(static_cast<double>(p.head_dim));
@@ -172,13 +171,8 @@ TEST(CpuRecompute, AttentionDoesNotDependOnThreads) {
       {.length = 330, .heads = 4, .kv_heads = 2, .head_dim = 64},
       {.length = 200, .heads = 2, .kv_heads = 1, .head_dim = 20, .probability = 0.2},
       {.length = 300, .heads = 2, .kv_heads = 2, .head_dim = 16, .window = 90},
-      {.length = 200,
-       .heads = 2,
-       .kv_heads = 2,
-       .head_dim = 48,
-       .causal = false,
-       .hidden_keys = 70},
-      {.length = 150, .heads = 1, .kv_heads = 1, .head_dim = 9, .hidden_keys = 129},
+      {.length = 200, .heads = 2, .kv_heads = 2, .head_dim = 48, .causal = false, .padding = 70},
+      {.length = 150, .heads = 1, .kv_heads = 1, .head_dim = 9, .padding = 129},
       {.length = 70, .heads = 2, .kv_heads = 1, .head_dim = 512, .probability = 0.1},
   };
   for (const AttentionProblem& p : problems) {

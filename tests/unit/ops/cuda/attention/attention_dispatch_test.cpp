@@ -58,7 +58,7 @@ TEST(AttentionChoice, CudnnServesTheUsualAndNothingElse) {
   EXPECT_FALSE(with([](auto& a) { a.mask.query_offset = 1; }));
   EXPECT_FALSE(with([](auto& a) { a.dropout.probability = 0.1; }));
   EXPECT_FALSE(with([](auto& a) { a.mask.document_start = {.shape = {64}}; }));
-  EXPECT_FALSE(with([](auto& a) { a.mask.key_mask = {.shape = {64}}; }));
+  EXPECT_FALSE(with([](auto& a) { a.mask.key_lengths = {.shape = {64}}; }));
   EXPECT_FALSE(with([](auto& a) { a.k.shape.set(0, 32), a.v.shape.set(0, 32); }));
   EXPECT_FALSE(with([](auto& a) { a.dk.stride[0] += 4; }));
 }
