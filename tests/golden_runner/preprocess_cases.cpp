@@ -99,6 +99,16 @@ void run_merge(const fs::path& dir, const Json& run, const std::string& name, Re
   check_run(scratch.path(), args, digests_of(run.at("files")), name, report);
 }
 
+// NLTK's Punkt parameters for English, in a folder of golden sentences beside one of the folders
+// above; empty: none.
+fs::path punkt_folder(const fs::path& dir) {
+  for (fs::path parent = dir; parent != parent.parent_path(); parent = parent.parent_path()) {
+    const fs::path folder = parent / "families" / "punkt" / "punkt_tab";
+    if (fs::exists(folder / "english")) return folder;
+  }
+  return {};
+}
+
 bool needs_gpt2(const std::vector<std::string>& argv) {
   for (const std::string& arg : argv)
     if (arg.starts_with("gpt2/")) return true;
@@ -122,6 +132,47 @@ void run_preprocess(const fs::path& dir, const Json& run, const std::string& nam
   std::vector<std::string> args{"preprocess"};
   args.insert(args.end(), argv.begin(), argv.end());
   check_run(scratch.path(), args, digests_of(run.at("files")), name, report);
+}
+
+// The sentences of each document against those in the file of the other tool.
+void check_sentences(const fs::path& dir, const Json& run, const fs::path& punkt,
+                     const std::string& name, Report& report) {
+  const auto argv = run.at("argv").get<std::vector<std::string>>();
+  const Json& sentences = run.at("sentence_file");
+  const fs::path file = dir / sentences.at("name").get<std::string>();
+  if (!fs::exists(file) || digest_of(file) != sentences.at("sha256").get<std::string>())
+    return report.skip(name, "its sentences are not here");
+  const bool keeps = std::find(argv.begin(), argv.end(), "--keep-newlines") != argv.end();
+  PunktSplitter splitter(
+      std::make_shared<const PunktParameters>(read_punkt_folder(punkt / "english")));
+  const std::string texts = read_text(dir / argv.at(1)), expected = read_text(file);
+  const std::vector<std::string_view> lines = lines_of(texts), expected_lines = lines_of(expected);
+  size_t wrong = lines.size() == expected_lines.size() ? 0 : 1, count = 0;
+  for (size_t i = 0; i < std::min(lines.size(), expected_lines.size()); ++i) {
+    const auto text = Json::parse(lines[i]).at("text").get<std::string>();
+    std::vector<std::string_view> found;
+    splitter.split(text, keeps ? SentenceBlanks::Keep : SentenceBlanks::Trim, found);
+    const Json others = Json::parse(expected_lines[i]).at("text");
+    wrong += Json(found) == others ? 0 : 1;
+    count += others.size();
+  }
+  report.check_same(format("{} ({} documents, {} sentences)", name, lines.size(), count), wrong);
+}
+
+// Splits the sentences with NLTK's parameters instead of reading those of the other tool.
+void run_sentence_splitting(const fs::path& dir, const Json& run, const std::string& name,
+                            Report& report) {
+  auto argv = run.at("argv").get<std::vector<std::string>>();
+  const fs::path punkt = punkt_folder(dir);
+  if (punkt.empty()) return report.skip(name, "NLTK's Punkt parameters for English are not here");
+  if (needs_gpt2(argv) && vocabulary_folder(dir).empty())
+    return report.skip(name, "the vocabulary gpt2/vocab.json is not here");
+  check_sentences(dir, run, punkt, name, report);
+  const ScratchFolder scratch;
+  furnish(scratch.path(), dir);
+  argv.insert(argv.begin(), "preprocess");
+  argv.insert(argv.end(), {"--punkt", punkt.string()});
+  check_run(scratch.path(), argv, digests_of(run.at("files")), name, report);
 }
 
 void run_classic(const fs::path& dir, const Json& run, const std::string& name, Report& report) {
@@ -151,6 +202,10 @@ void run_tools(const fs::path& dir, const std::string& name, Report& report) {
       else
         run_preprocess(dir, run, case_name, report);
     });
+    if (!run.contains("sentence_file")) continue;
+    const std::string split_name = name + "/" + run.at("name").get<std::string>() + ": sentences";
+    report.guarded(split_name, kHost,
+                   [&] { run_sentence_splitting(dir, run, split_name, report); });
   }
   if (!manifest.contains("classic")) return;
   const std::string case_name = name + "/classic: our files";

@@ -13,6 +13,7 @@
 #include "app/cli/signals.h"
 #include "app/cli/verbs.h"
 #include "base/check.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "data/preprocess/preprocess.h"
 
@@ -20,7 +21,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 21>{{
+constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 22>{{
     {"--input", "FILE ...",
      "jsonl or plain text, also compressed (gzip, xz, zstd); names with * and ? are expanded, '-' "
      "is stdin; documents keep this order"},
@@ -31,9 +32,12 @@ constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 21>{
     {"--documents", "NAME", "plain text: line, paragraph or file is a document [default: line]"},
     {"--append-eod", "", "end every document with the end-of-document token"},
     {"--split-sentences", "",
-     "every sentence is a sequence (English, by rules of our own); the files are called _sentence"},
+     "every sentence is a sequence; the files are called _sentence"},
     {"--keep-newlines", "",
      "with --split-sentences: white space stays with the sentence before it"},
+    {"--punkt", "FOLDER",
+     "with --split-sentences: NLTK's parameters (punkt_tab, or the folder of one language) [default: "
+     "where NLTK keeps its data, else built-in rules for English]; none: the built-in rules"},
     {"--workers", "N", "threads that encode [default: all cores]; the files do not depend on it"},
     {"--partitions", "N",
      "write line i with partition i mod N, one partition after the other, as Megatron-LM does"},
@@ -43,7 +47,7 @@ constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 21>{
      "PREFIX.rejected.jsonl; more than N end the run [default: 100]"},
     {"--max-line-size", "SIZE", "longer lines are set aside [default: 64Mi]"},
     {"--json", "", "print JSON with stable keys"},
-    {"--lang", "NAME", "english is what --split-sentences knows"},
+    {"--lang", "NAME", "with --split-sentences: language of the parameters [default: english]"},
     {"--log-interval", "N", "accepted, changes nothing"},
     {"--trust-remote-code", "", "accepted, changes nothing"},
     {"--tokenizer-hf-no-use-fast", "", "accepted, changes nothing"},
@@ -104,6 +108,37 @@ void check_keys(const std::vector<std::string>& keys) {
   }
 }
 
+// The folder of a language; none: no parameters.
+std::optional<std::filesystem::path> punkt_folder(const FlagValues& flags,
+                                                  const std::string& language) {
+  if (!flags.has("--punkt")) return find_punkt_folder(language);
+  const std::string name = flags.path("--punkt");
+  if (name == "none") return std::nullopt;
+  const std::filesystem::path folder = name;
+  std::error_code ignored;
+  BEV_CHECK(std::filesystem::is_directory(folder, ignored), Data,
+            "--punkt {}: no such folder\nexpected a punkt_tab folder of NLTK", name);
+  return std::filesystem::is_directory(folder / language, ignored) ? folder / language : folder;
+}
+
+// Null: the built-in rules.
+std::shared_ptr<const PunktParameters> punkt_from(const FlagValues& flags) {
+  const std::string language = flags.text("--lang", "english");
+  BEV_CHECK(is_plain_file_name(language), Usage,
+            "invalid --lang {}\nexpected the name of a language, such as english",
+            in_quotes(language));
+  if (const auto folder = punkt_folder(flags, language))
+    return std::make_shared<const PunktParameters>(read_punkt_folder(*folder));
+  BEV_CHECK(language == "english", Usage,
+            "--lang {}: no Punkt parameters found; the built-in rules are for English\n"
+            "use --punkt FOLDER, or install NLTK's punkt_tab",
+            language);
+  if (!flags.has("--punkt"))
+    say("bevatron: note: no Punkt parameters found; sentences are split by built-in rules for "
+        "English (--punkt FOLDER uses NLTK's)\n");
+  return nullptr;
+}
+
 PreprocessOptions options_from(const FlagValues& flags) {
   PreprocessOptions o;
   const std::vector<std::string> inputs = flags.texts("--input");
@@ -139,9 +174,8 @@ PreprocessOptions options_from(const FlagValues& flags) {
   if (flags.has("--keep-sequential-samples")) o.partitions = 1;
   o.max_rejected = flags.integer("--max-rejected", o.max_rejected, 0, INT64_MAX);
   o.longest_line = flags.size("--max-line-size", o.longest_line, 1 << 10, int64_t{1} << 32);
-  const std::string language = flags.text("--lang", "english");
-  BEV_CHECK(language == "english" || !o.split_sentences, Usage,
-            "--lang {}: --split-sentences knows english", in_quotes(language));
+  flags.require_with("--punkt", "--split-sentences");
+  if (o.split_sentences) o.punkt = punkt_from(flags);
   return o;
 }
 

@@ -17,8 +17,10 @@
 #include "base/json.h"
 #include "text/bpe/bpe_vocab.h"
 #include "text/bpe/tokenizer_trainer.h"
+#include "text/punkt/punkt_trainer.h"
 #include "text/sentencepiece/sentencepiece_tokenizer.h"
 #include "text/sentencepiece/sentencepiece_trainer.h"
+#include "text/utf8.h"
 
 namespace bev::app {
 
@@ -26,18 +28,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Type : uint8_t { Bpe, SentencePieceBpe, Unigram, WordPiece };
-constexpr std::array<std::string_view, 4> kTypes{"bpe", "sentencepiece-bpe", "unigram",
-                                                 "wordpiece"};
+enum class Type : uint8_t { Bpe, SentencePieceBpe, Unigram, WordPiece, Punkt };
+constexpr std::array<std::string_view, 5> kTypes{"bpe", "sentencepiece-bpe", "unigram", "wordpiece",
+                                                 "punkt"};
 
 constexpr std::array<VerbFlag, 9> kTokenizerTrainFlags{{
     {"--type", "NAME",
      "bpe: byte-level, as GPT-2's; sentencepiece-bpe: as Llama 2's; unigram: as T5's; wordpiece: "
-     "as BERT's [default: bpe]"},
-    {"--vocab-size", "N", "how many tokens, special ones included; fewer when the text is small"},
+     "as BERT's; punkt: no tokens, but the parameters of NLTK's sentence splitter [default: bpe]"},
+    {"--vocab-size", "N", "how many tokens, special ones included; fewer when the text is small; not for punkt"},
     {"--output", "NAME",
      "bpe: a folder for tokenizer.json, vocab.json and merges.txt; wordpiece: a folder for "
-     "vocab.txt; the others: NAME.model and NAME.vocab"},
+     "vocab.txt; punkt: a folder for the four files that preprocess --punkt reads; the others: "
+     "NAME.model and NAME.vocab"},
     {"--min-count", "N", "bpe, wordpiece: rarer pairs are not merged [default: 2]"},
     {"--special", "TOKEN ...",
      "tokens that stand for no text; of bpe behind all others [default: bpe: <|endoftext|>], of "
@@ -222,6 +225,51 @@ Result train_pieces(const FlagValues& flags, SentencePieceStyle style,
   return result;
 }
 
+// Each file is one text: words do not reach across its end.
+int train_punkt(const FlagValues& flags, std::span<const MappedFile> files) {
+  refuse_flags(flags, {"--vocab-size", "--min-count", "--special", "--one-document", "--cased",
+                       "--threads"});
+  const double start = seconds_now();
+  PunktTrainer trainer;
+  int64_t bytes = 0;
+  for (const MappedFile& file : files) {
+    const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
+                                file.bytes().size());
+    const size_t valid = valid_utf8_prefix(text);
+    BEV_CHECK(valid == text.size(), Data, "{}: not valid UTF-8 at byte {}", file.path().string(),
+              with_commas(static_cast<int64_t>(valid)));
+    trainer.add(text);
+    bytes += static_cast<int64_t>(text.size());
+  }
+  const PunktParameters found = trainer.finish();
+  const fs::path folder = flags.path("--output");
+  make_folder(folder);
+  Outputs outputs;
+  const PunktTexts texts = punkt_texts(found);
+  for (size_t i = 0; i < texts.size(); ++i) outputs.add(folder / kPunktFiles[i], texts[i]);
+  const std::vector<std::string> names = outputs.commit();
+  const double seconds = seconds_now() - start;
+  if (flags.has("--json")) {
+    fmt::print("{}\n", Json{{"files", names},
+                            {"words", trainer.words()},
+                            {"bytes", bytes},
+                            {"abbreviations", found.abbreviations.size()},
+                            {"collocations", found.collocations.size()},
+                            {"sentence_starters", found.sentence_starters.size()},
+                            {"orthographic_contexts", found.ortho_context.size()},
+                            {"seconds", seconds}}
+                           .dump(2));
+    return 0;
+  }
+  fmt::print("{} abbreviations, {} collocations, {} sentence starters and {} orthographic contexts\n",
+             found.abbreviations.size(), found.collocations.size(), found.sentence_starters.size(),
+             with_commas(static_cast<int64_t>(found.ortho_context.size())));
+  fmt::print("  {} bytes of text in {} ({:.0f} MB/s)\n", with_commas(bytes), as_duration(seconds),
+             static_cast<double>(bytes) / 1e6 / seconds);
+  for (const std::string& name : names) fmt::print("wrote {}\n", name);
+  return 0;
+}
+
 void print_result(const Result& result, double seconds, bool json) {
   const double per_token =
       result.counted_tokens == 0
@@ -256,11 +304,12 @@ void print_result(const Result& result, double seconds, bool json) {
 int tokenizer_train(std::span<const std::string> args) {
   const auto flags = flags_for(kTokenizerTrainVerb, args);
   if (!flags) return 0;
-  BEV_CHECK(flags->has("--vocab-size") && flags->has("--output"), Usage,
+  const auto type = static_cast<Type>(flags->choice("--type", 0, kTypes));
+  const bool has_size = flags->has("--vocab-size") || type == Type::Punkt;
+  BEV_CHECK(has_size && flags->has("--output"), Usage,
             "{} is missing; `bevatron tokenizer train --vocab-size 8192 --output FOLDER FILE` is "
             "the least",
-            flags->has("--vocab-size") ? "--output" : "--vocab-size");
-  const auto type = static_cast<Type>(flags->choice("--type", 0, kTypes));
+            has_size ? "--output" : "--vocab-size");
   const auto cores = static_cast<int64_t>(std::max(1u, std::thread::hardware_concurrency()));
   const auto threads = static_cast<int>(flags->integer("--threads", cores, 1, 1024));
   const double start = seconds_now();
@@ -272,12 +321,14 @@ int tokenizer_train(std::span<const std::string> args) {
   }
   BEV_CHECK(std::any_of(texts.begin(), texts.end(), [](auto text) { return !text.empty(); }), Data,
             "{}: there is no text to learn from", flags->positional().front());
+  if (type == Type::Punkt) return train_punkt(*flags, files);
   const auto train = [&] {
     switch (type) {
       case Type::Bpe: return train_bytes(*flags, texts, threads);
       case Type::WordPiece: return train_words(*flags, texts, threads);
       case Type::Unigram: return train_pieces(*flags, SentencePieceStyle::Unigram, texts, threads);
-      case Type::SentencePieceBpe: break;
+      case Type::SentencePieceBpe:
+      case Type::Punkt: break;
     }
     return train_pieces(*flags, SentencePieceStyle::Bpe, texts, threads);
   };

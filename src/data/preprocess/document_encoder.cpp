@@ -13,6 +13,18 @@ bool is_blank_line(std::string_view line) {
   return line.find_first_not_of(" \t\r\n") == std::string_view::npos;
 }
 
+// The beginning of a text that Megatron-LM gives to Punkt at once: 1,000,000 characters.
+std::string_view megatron_part(std::string_view text) {
+  constexpr size_t kCharacters = 1'000'000;
+  if (text.size() <= kCharacters) return text;
+  size_t characters = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    const bool begins = (static_cast<unsigned char>(text[at]) & 0xC0) != 0x80;
+    if (begins && characters++ == kCharacters) return text.substr(0, at);
+  }
+  return text;
+}
+
 }  // namespace
 
 DocumentEncoder::DocumentEncoder(std::unique_ptr<Tokenizer> tokenizer,
@@ -20,7 +32,9 @@ DocumentEncoder::DocumentEncoder(std::unique_ptr<Tokenizer> tokenizer,
     : tokenizer_(std::move(tokenizer)),
       options_(options),
       reader_(options.keys),
-      before_(options.keys.size()) {}
+      before_(options.keys.size()) {
+  if (options_.punkt != nullptr) punkt_.emplace(options_.punkt);
+}
 
 void DocumentEncoder::encode(const TextChunk& chunk, int64_t first_record, EncodedChunk& out) {
   const size_t files = options_.kind == InputKind::Jsonl ? options_.keys.size() : 1;
@@ -116,7 +130,19 @@ std::span<const std::string_view> DocumentEncoder::sentences_of(
     std::span<const std::string_view> texts) {
   sentences_.clear();
   const auto blanks = options_.keep_newlines ? SentenceBlanks::Keep : SentenceBlanks::Trim;
-  for (const std::string_view text : texts) split_sentences(text, blanks, sentences_);
+  for (const std::string_view text : texts) {
+    if (!punkt_) {
+      split_sentences(text, blanks, sentences_);
+    } else if (options_.kind == InputKind::Text) {
+      punkt_->split(text, blanks, sentences_);
+    } else {
+      for (std::string_view rest = text; !rest.empty();) {
+        const std::string_view part = megatron_part(rest);
+        punkt_->split(part, blanks, sentences_);
+        rest.remove_prefix(part.size());
+      }
+    }
+  }
   return sentences_;
 }
 

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "data/preprocess/jsonl_reader.h"
 #include "data/preprocess/text_reader.h"
 #include "data/token_file_writer.h"
+#include "text/punkt/punkt_splitter.h"
 #include "text/tokenizer.h"
 
 namespace bev {
@@ -20,7 +22,9 @@ struct EncoderOptions {
   bool append_eod = false;
   bool split_sentences = false;
   bool keep_newlines = false;  // what stands between sentences belongs to the one before
-  int64_t partitions = 1;      // line i belongs to partition i mod this
+  // Null: sentences are split by split_sentences().
+  std::shared_ptr<const PunktParameters> punkt{};
+  int64_t partitions = 1;  // line i belongs to partition i mod this
 };
 
 struct RejectedLine {
@@ -54,6 +58,7 @@ class DocumentEncoder {
 
   std::unique_ptr<Tokenizer> tokenizer_;
   EncoderOptions options_;
+  std::optional<PunktSplitter> punkt_;
   JsonlReader reader_;
   std::vector<EncodedDocuments::Sizes> before_;  // for each key
   std::vector<int32_t> ids_, held_;

@@ -64,6 +64,7 @@ class Preprocessor {
                                   .append_eod = options.append_eod,
                                   .split_sentences = options.split_sentences,
                                   .keep_newlines = options.keep_newlines,
+                                  .punkt = options.punkt,
                                   .partitions = options.partitions};
     for (int64_t i = 0; i < options.workers; ++i)
       encoders_.push_back(std::make_unique<DocumentEncoder>(tokenizer.clone(), encoding));

@@ -17,6 +17,7 @@ struct PreprocessOptions {
   std::vector<std::string> keys{"text"};
   DocumentBreak documents = DocumentBreak::Line;
   bool append_eod = false, split_sentences = false, keep_newlines = false;
+  std::shared_ptr<const PunktParameters> punkt{};  // null: our own rules split sentences
   int64_t workers = 1;
   int64_t partitions = 1;      // line i is written with partition i mod this, one after the other
   int64_t max_rejected = 100;  // more than this end the run
