@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "base/check.h"
@@ -12,6 +14,8 @@
 #include "base/json.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/scratch_folder.h"
+#include "golden_runner/text_groups.h"
+#include "text/punkt/punkt_splitter.h"
 
 namespace fs = std::filesystem;
 

@@ -31,12 +31,12 @@ constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 22>{
     {"--json-keys", "KEY ...", "jsonl: the keys whose texts are taken [default: text]"},
     {"--documents", "NAME", "plain text: line, paragraph or file is a document [default: line]"},
     {"--append-eod", "", "end every document with the end-of-document token"},
-    {"--split-sentences", "",
-     "every sentence is a sequence; the files are called _sentence"},
+    {"--split-sentences", "", "every sentence is a sequence; the files are called _sentence"},
     {"--keep-newlines", "",
      "with --split-sentences: white space stays with the sentence before it"},
     {"--punkt", "FOLDER",
-     "with --split-sentences: NLTK's parameters (punkt_tab, or the folder of one language) [default: "
+     "with --split-sentences: NLTK's parameters (punkt_tab, or the folder of one language) "
+     "[default: "
      "where NLTK keeps its data, else built-in rules for English]; none: the built-in rules"},
     {"--workers", "N", "threads that encode [default: all cores]; the files do not depend on it"},
     {"--partitions", "N",

@@ -36,7 +36,8 @@ constexpr std::array<VerbFlag, 9> kTokenizerTrainFlags{{
     {"--type", "NAME",
      "bpe: byte-level, as GPT-2's; sentencepiece-bpe: as Llama 2's; unigram: as T5's; wordpiece: "
      "as BERT's; punkt: no tokens, but the parameters of NLTK's sentence splitter [default: bpe]"},
-    {"--vocab-size", "N", "how many tokens, special ones included; fewer when the text is small; not for punkt"},
+    {"--vocab-size", "N",
+     "how many tokens, special ones included; fewer when the text is small; not for punkt"},
     {"--output", "NAME",
      "bpe: a folder for tokenizer.json, vocab.json and merges.txt; wordpiece: a folder for "
      "vocab.txt; punkt: a folder for the four files that preprocess --punkt reads; the others: "
@@ -261,9 +262,10 @@ int train_punkt(const FlagValues& flags, std::span<const MappedFile> files) {
                            .dump(2));
     return 0;
   }
-  fmt::print("{} abbreviations, {} collocations, {} sentence starters and {} orthographic contexts\n",
-             found.abbreviations.size(), found.collocations.size(), found.sentence_starters.size(),
-             with_commas(static_cast<int64_t>(found.ortho_context.size())));
+  fmt::print(
+      "{} abbreviations, {} collocations, {} sentence starters and {} orthographic contexts\n",
+      found.abbreviations.size(), found.collocations.size(), found.sentence_starters.size(),
+      with_commas(static_cast<int64_t>(found.ortho_context.size())));
   fmt::print("  {} bytes of text in {} ({:.0f} MB/s)\n", with_commas(bytes), as_duration(seconds),
              static_cast<double>(bytes) / 1e6 / seconds);
   for (const std::string& name : names) fmt::print("wrote {}\n", name);
