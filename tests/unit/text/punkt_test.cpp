@@ -163,7 +163,7 @@ TEST(PunktParameters, FilesAreReadAsWritten) {
 }
 
 TEST(PunktParameters, FoldersOfNltk) {
-  const TemporaryDirectory scratch;
+  const test::TemporaryDirectory scratch;
   const std::filesystem::path folder =
       scratch.path() / "data" / "tokenizers" / "punkt_tab" / "klingon";
   std::filesystem::create_directories(folder);
