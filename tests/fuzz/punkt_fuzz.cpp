@@ -1,6 +1,6 @@
 // libFuzzer: any bytes as the four files of a punkt_tab folder are refused with a Data error, or
 // are parameters that written and read again stay the same; with these any text is split into
-// sentences that lie in it in order. Valid UTF-8 trains parameters that can be read.
+// sentences, which are views into it in order. Valid UTF-8 trains parameters that can be read.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

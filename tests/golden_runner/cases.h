@@ -56,7 +56,7 @@ void run_bert_characters(const std::filesystem::path& file, const std::string& n
 void run_tokenizer_json(const std::filesystem::path& dir, const std::string& name, Report& report);
 
 // A folder with sentences.json and punkt_tab: sentences of NLTK's Punkt, and parameters that it
-// learned (trained/). The text for these lies in data/ above the folder.
+// learned (trained/). The training text is in data/ above the folder.
 bool is_punkt(const std::filesystem::path& dir);
 void run_punkt(const std::filesystem::path& dir, const std::string& name, Report& report);
 

@@ -103,8 +103,8 @@ void run_merge(const fs::path& dir, const Json& run, const std::string& name, Re
   check_run(scratch.path(), args, digests_of(run.at("files")), name, report);
 }
 
-// NLTK's Punkt parameters for English, in a folder of golden sentences beside one of the folders
-// above; empty: none.
+// NLTK's Punkt parameters for English, in the golden families of one of the folders above;
+// empty: none.
 fs::path punkt_folder(const fs::path& dir) {
   for (fs::path parent = dir; parent != parent.parent_path(); parent = parent.parent_path()) {
     const fs::path folder = parent / "families" / "punkt" / "punkt_tab";

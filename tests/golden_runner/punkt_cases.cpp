@@ -103,7 +103,7 @@ fs::path training_text(const fs::path& dir) {
   return {};
 }
 
-// make.py writes a line without a word for an empty list.
+// make.py writes one empty line for an empty list.
 std::string without_empty_lines(std::string_view text) {
   std::string kept;
   for (const std::string_view line : lines_of(text))

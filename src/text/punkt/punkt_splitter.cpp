@@ -127,7 +127,7 @@ void PunktSplitter::split(std::string_view text, SentenceBlanks blanks,
   while (const std::optional<EndMatch> match = ends.next()) {
     const size_t from = before ? before->begin : 0;
     const size_t next_word = word_begin(text, from, match->begin, word);
-    // Of several marks in one word only the last one is judged.
+    // The last mark of a word decides; earlier ones are skipped.
     if (before && from <= next_word) judge(*before, word);
     before = match;
     word = next_word;

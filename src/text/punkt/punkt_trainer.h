@@ -12,7 +12,7 @@
 
 namespace bev {
 
-// Memory: 8 bytes for each word of the text being added, and the different words of all texts.
+// Memory: 8 bytes for each word of the text being added, and the distinct words of all input.
 class PunktTrainer {
  public:
   // Counts the words of a text and finds abbreviations, like train(text, finalize=False). A further
@@ -33,7 +33,7 @@ class PunktTrainer {
   // A different word: lower case, or a number.
   struct Type {
     const std::string* name;  // the key in type_numbers_
-    int64_t count;            // in all texts
+    int64_t count;            // in all input
     uint64_t text;            // the last text that has it
   };
 

@@ -7,7 +7,7 @@ namespace bev {
 
 namespace {
 
-// What an ASCII character means to the word finder.
+// Roles of an ASCII character in finding words.
 enum AsciiRole : uint8_t { kBlankRole = 1, kNonWordRole = 2, kNoStartRole = 4, kMaybeEndRole = 8 };
 
 constexpr std::array<uint8_t, 128> kAsciiRole = [] {

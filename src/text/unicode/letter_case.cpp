@@ -17,8 +17,8 @@ Utf8Character last_character(std::string_view bytes) {
   return {0xFFFD, 1};
 }
 
-// Whether a capital sigma between the two texts ends a word: a cased letter precedes it and none
-// follows. Case-ignorable characters on either side do not count.
+// Whether a capital sigma between the two strings ends a word: a cased letter precedes it and none
+// follows. Case-ignorable characters on either side are skipped.
 bool is_word_end(std::string_view before, std::string_view after) {
   const LetterCase& table = LetterCase::table();
   bool follows_letter = false;
