@@ -91,6 +91,27 @@ TEST_F(PreprocessTest, OneFileForEachKey) {
   EXPECT_EQ(report.files[1].tokens, 2);
 }
 
+// Megatron-LM gives Punkt 1,000,000 characters at a time; plain text is not cut.
+TEST_F(PreprocessTest, PunktGetsPartsOfLongDocuments) {
+  std::string numbers;
+  for (int i = 0; i < 500'000; ++i) numbers += "1 ";
+  auto o = options({file("a.jsonl", "{\"text\": \"" + numbers + "2\"}\n")});
+  o.split_sentences = true;
+  o.punkt = std::make_shared<const PunktParameters>();
+  run(o);
+  const std::vector<Document> cut = documents_of(directory_ / "out_text_sentence");
+  ASSERT_EQ(cut.size(), 1u);
+  ASSERT_EQ(cut[0].size(), 2u);
+  EXPECT_EQ(cut[0][0].size(), 500'000u);
+  EXPECT_EQ(cut[0][1].size(), 1u);
+  o.inputs = {file("a.txt", numbers + "2\n")};
+  o.kind = InputKind::Text;
+  run(o);
+  const std::vector<Document> whole = documents_of(directory_ / "out");
+  ASSERT_EQ(whole.size(), 1u);
+  EXPECT_EQ(whole[0].size(), 1u);
+}
+
 std::string many_lines(size_t count) {
   std::mt19937 random(11);
   std::string all;
