@@ -48,19 +48,19 @@ class ForwardTile {
   void add_keys(const TileView<V>& view, int64_t key_begin, const float* k, const float* v,
                 float* scores) {
     const int64_t keys = view.keys, head_dim = a_->size.head_dim;
-    tile_matmul<V, false>(
-        {.a = k,
-         .a_row = padded_,
-         .a_step = 1,
-         .b = q_columns_,
-         .b_step = kQueryTile,
-         .c = scores,
-         .c_row = kQueryTile},
-        keys, vectors_, [&](int64_t row) -> TileRange {
-          if (view.is_full) return {0, vectors_, 0, head_dim};
-          const TileSpan seen = view.queries_of_block[row / view.kRows];
-          return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0, head_dim};
-        });
+    tile_matmul<V, false>({.a = k,
+                           .a_row = padded_,
+                           .a_step = 1,
+                           .b = q_columns_,
+                           .b_step = kQueryTile,
+                           .c = scores,
+                           .c_row = kQueryTile},
+                          keys, vectors_, [&](int64_t row) -> TileRange {
+                            if (view.is_full) return {0, vectors_, 0, head_dim};
+                            const TileSpan seen = view.queries_of_block[row / view.kRows];
+                            return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0,
+                                    head_dim};
+                          });
     for (int64_t vector = 0; vector < vectors_; ++vector) {
       if (view.is_full) {
         soften<false>(view, vector, {0, keys}, scores);
