@@ -139,13 +139,17 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::norm(ex, {NormKind::LayerNorm, x, w, {}, 1e-5, x, {}, stat}); });  // no mean
   refuses([&] { ops::residual_norm(ex, {x, bad, {}, x, rms, w, {}, 1e-5, x, {}, stat}); });
   refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w, {}}); });  // dweight bf16
-  refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w32, {}, w}); });  // bf16
-                                                                                          // sums
-  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });                       // no rows
+  refuses([&] {
+    ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w32, {}, w});
+  });                                                                // bf16
+                                                                     // sums
+  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });  // no rows
   refuses([&] { ops::dropout(ex, {x, {.probability = 1}, x}); });
   refuses([&] { ops::residual_add(ex, {x, x, {}, bad}); });
   refuses([&] { ops::attention(ex, {{q, kv, q, 1, 1, {}, {}}, q, lse}); });
-  refuses([&] { ops::attention(ex, {{q, kv, kv, 3, 1, {}, {}}, q, lse}); });  // 4 tokens, 3
+  refuses([&] {
+    ops::attention(ex, {{q, kv, kv, 3, 1, {}, {}}, q, lse});
+  });                                                                         // 4 tokens, 3
                                                                               // sequences
   refuses([&] { ops::attention(ex, {{kv, q, q, 1, 1, {}, {}}, kv, lse}); });  // 1 head, 2 kv heads
   refuses([&] { ops::attention_backward(ex, {{q, kv, kv, 1, 1, {}, {}}, q, q, lse, q, kv, q}); });
@@ -205,6 +209,40 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, stat, pair}); });
   refuses([&] { ops::adamw(ex, {flat, {}, stat, stat, stat, decision, 0, 0, 0, true, 0, 3}); });
   refuses([&] { ops::sgd(ex, {flat, {}, w32, stat, decision}); });
+  const Tensor chunks = make({2, ops::kChunkFields}, DType::i64);
+  const Tensor squares = make({2, 2}, DType::f64), rows = make({3, 2}, DType::f64);
+  const Tensor described = make({3, kLambParams}, DType::f64);
+  const auto moments = [&](auto change) {
+    ops::LambMoments a{stat, stat, stat, {}, stat, decision, chunks, {}, true, squares};
+    change(a);
+    return refusal([&] { ops::lamb_moments(ex, a); });
+  };
+  EXPECT_EQ(moments([](ops::LambMoments&) {}), "");
+  EXPECT_EQ(moments([&](ops::LambMoments& a) { a.grad = flat; }), "");  // bf16
+  EXPECT_NE(moments([&](ops::LambMoments& a) { a.weights = flat; }), "");
+  EXPECT_NE(moments([&](ops::LambMoments& a) { a.q = stat; }), "");
+  EXPECT_NE(moments([](ops::LambMoments& a) { a.rule.has_noise = true; }), "");
+  EXPECT_NE(moments([&](ops::LambMoments& a) { a.squares = rows; }), "");
+  EXPECT_NE(moments([](ops::LambMoments& a) { a.chunks = make({2, 3}, DType::i64); }), "");
+  const auto updates = [&](auto change) {
+    ops::LambUpdate a{flat, stat, stat, stat, {}, {}, decision, chunks, rows, {}, true};
+    change(a);
+    return refusal([&] { ops::lamb_update(ex, a); });
+  };
+  EXPECT_EQ(updates([](ops::LambUpdate&) {}), "");
+  EXPECT_NE(updates([](ops::LambUpdate& a) { a.master = {}; }), "");
+  EXPECT_NE(updates([&](ops::LambUpdate& a) { a.grad = stat; }), "");
+  EXPECT_NE(updates([&](ops::LambUpdate& a) { a.ratios = described; }), "");
+  const auto ratios = [&](auto change) {
+    ops::LambRatios r{rows, {}, described, decision, {}, TrustRatio::Norms, 1, rows};
+    change(r);
+    return refusal([&] { ops::lamb_ratios(ex, r); });
+  };
+  EXPECT_EQ(ratios([](ops::LambRatios&) {}), "");
+  EXPECT_NE(ratios([](ops::LambRatios& r) { r.kind = TrustRatio::Whole; }), "");
+  EXPECT_NE(ratios([&](ops::LambRatios& r) { r.whole = rows; }), "");
+  EXPECT_NE(ratios([&](ops::LambRatios& r) { r.squares = described; }), "");
+  refuses([&] { ops::sum_segments(ex, {rows, chunks, rows}); });
 }
 
 // Fails when accumulating does not count the read, or flops are counted per multiply-add.
@@ -234,8 +272,9 @@ TEST_F(Front, CountsVisiblePairs) {
   EXPECT_EQ(pairs({.causal = true, .window = 3}), 1 + 2 + 6 * 3);
   EXPECT_EQ(pairs({.causal = true, .query_offset = -2}), 21);
   EXPECT_EQ(pairs({.causal = true, .query_offset = 100}), 64);
-  expect_cost(4 * 36 * 24, 2 * (2 * 192 + 2 * 96) + 4 * 64,
-              [&] { ops::attention(ex, {{q, kv, kv, 2, 1, {}, {}}, q, lse}); });
+  expect_cost(4 * 36 * 24, 2 * (2 * 192 + 2 * 96) + 4 * 64, [&] {
+    ops::attention(ex, {{q, kv, kv, 2, 1, {}, {}}, q, lse});
+  });
 }
 
 // The rule of docs/performance.md: half of the square, whatever the window; four GEMMs backward.
@@ -334,10 +373,27 @@ TEST_F(Front, CountsTheLoss) {
 TEST_F(Front, CountsUpdates) {
   const Tensor state = make({10}, kF32), decision = make({kUpdateDecisions}, DType::f64);
   constexpr double kDecision = 8 * kUpdateDecisions;
-  expect_cost(0, 20 + 3 * 80 + 40 + kDecision,
-              [&] { ops::adamw(ex, {make({10}), state, state, state, state, decision}); });
-  expect_cost(0, 2 * 20 + 80 + 40 + kDecision,
-              [&] { ops::sgd(ex, {make({10}), {}, state, state, decision}); });
+  expect_cost(0, 20 + 3 * 80 + 40 + kDecision, [&] {
+    ops::adamw(ex, {make({10}), state, state, state, state, decision});
+  });
+  expect_cost(0, 2 * 20 + 80 + 40 + kDecision, [&] {
+    ops::sgd(ex, {make({10}), {}, state, state, decision});
+  });
+}
+
+// 42 bytes per element: 24 in the first pass, 18 in the second.
+TEST_F(Front, CountsThePassesOfLamb) {
+  const Tensor state = make({10}, kF32), decision = make({kUpdateDecisions}, DType::f64);
+  const Tensor chunks = make({1, ops::kChunkFields}, DType::i64);
+  const Tensor squares = make({1, 2}, DType::f64);
+  constexpr double kTables = 8 * kUpdateDecisions + 8 * ops::kChunkFields;
+  expect_cost(0, 240 + kTables + 16, [&] {
+    ops::lamb_moments(ex, {state, state, state, {}, state, decision, chunks, {}, true, squares});
+  });
+  expect_cost(0, 180 + kTables, [&] {
+    ops::lamb_update(
+        ex, {make({10}), state, state, state, {}, {}, decision, chunks, squares, {}, true});
+  });
 }
 
 // The step path. Fails when a check builds its message, or a shape as a vector, before it fails.
@@ -354,6 +410,9 @@ TEST_F(Front, DoesNotAllocate) {
   const Tensor options = make({4, ops::kChoiceColumns}, DType::f64),
                draws = make({4, 2}, DType::i64);
   const Tensor seen = make({4, 1}, DType::i32);
+  const Tensor chunks = make({2, ops::kChunkFields}, DType::i64);
+  const Tensor segments = make({2, 2}, DType::i64), squares = make({2, 2}, DType::f64);
+  const Tensor described = make({2, kLambParams}, DType::f64);
   const auto layer = NormKind::LayerNorm;
   ex.cost = nullptr;
   const int64_t before = heap_allocations;
@@ -385,6 +444,10 @@ TEST_F(Front, DoesNotAllocate) {
   ops::decide_update(ex, {f64, pair, {}, state, decision});
   ops::adamw(ex, {flat, stat, stat, stat, stat, decision});
   ops::sgd(ex, {flat, stat, stat, stat, decision});
+  ops::lamb_moments(ex, {stat, stat, stat, {}, stat, decision, chunks, {}, true, squares});
+  ops::sum_segments(ex, {squares, segments, squares});
+  ops::lamb_ratios(ex, {squares, {}, described, decision, {}, TrustRatio::Norms, 1, squares});
+  ops::lamb_update(ex, {flat, stat, stat, stat, {}, {}, decision, chunks, squares, {}, true});
   EXPECT_EQ(heap_allocations, before);
 }
 

@@ -6,6 +6,7 @@
 #include "ops/cpu/attention/decode_attention_kernels.h"
 #include "ops/cpu/kernels/dropout_kernels.h"
 #include "ops/cpu/kernels/elementwise_kernels.h"
+#include "ops/cpu/kernels/lamb_kernels.h"
 #include "ops/cpu/kernels/norm_kernels.h"
 #include "ops/cpu/kernels/reduce_kernels.h"
 #include "ops/cpu/kernels/sampling_kernels.h"
@@ -30,6 +31,7 @@ constexpr TypedKernels<T> make_typed_kernels() {
           .softmax_gradient = softmax_gradient<V, T>,
           .adamw = adamw<V, T>,
           .sgd = sgd<V, T>,
+          .lamb_update = lamb_update<V, T>,
           .attention_forward = attention_forward<V, T>,
           .attention_backward_queries = attention_backward_queries<V, T>,
           .attention_backward_keys = attention_backward_keys<V, T>,
@@ -44,7 +46,8 @@ constexpr Kernels make_kernels() {
           .to_bf16 = convert<V, float, bf16>,
           .to_f32 = convert<V, bf16, float>,
           .largest_of = largest_of<V>,
-          .choice_weights = choice_weights<V>};
+          .choice_weights = choice_weights<V>,
+          .lamb_moments = lamb_moments<V>};
 }
 
 }  // namespace bev::cpu

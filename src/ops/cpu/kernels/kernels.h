@@ -117,6 +117,32 @@ struct SgdRange {
   bool first;
 };
 
+// LambFactors and LambRule in f32.
+struct LambScalars {
+  float gradient, beta1, beta2, rest1, rest2, first, root_correction2, eps, decay, coupled_decay;
+};
+
+// A chunk of ops::LambMoments; q null: without noise.
+struct LambMomentsRange {
+  const float* weights;
+  float *m, *v, *q;
+  const float* grad;
+  int64_t count;
+  LambScalars scalars;
+};
+
+// A chunk of ops::LambUpdate. T: the dtype of param; master may be null, q and grad are without
+// noise.
+template <class T>
+struct LambUpdateRange {
+  T* param;
+  float *master, *m;
+  const float *v, *q, *grad;
+  int64_t count;
+  float rate, step, noise_step;  // the steps: rate * ratio
+  LambScalars scalars;
+};
+
 // The kernels for operands stored as T.
 template <class T>
 struct TypedKernels {
@@ -147,6 +173,7 @@ struct TypedKernels {
 
   void (*adamw)(const AdamWRange<T>&);
   void (*sgd)(const SgdRange<T>&);
+  void (*lamb_update)(const LambUpdateRange<T>&);
 
   // Attention over one tile, or some query tiles; see attention_problem.h. The memory holds
   // attention_workspace_bytes().
@@ -172,6 +199,8 @@ struct Kernels {
   // weights = exp((logits - max) / temperature) of those that have a chance, else 0. Returns their
   // sum.
   double (*choice_weights)(const ChoiceWeights&);
+  // Returns the sums of squares of the weights, the update and the noise's update.
+  void (*lamb_moments)(const LambMomentsRange&, double* squares);
 };
 
 extern const Kernels kAvx512Kernels, kAvx2Kernels, kPortableKernels;

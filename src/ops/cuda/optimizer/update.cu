@@ -1,60 +1,21 @@
 // The decision of a step by one thread, and the optimizers as one pass over flat memory. Nothing is
 // used twice, so that wide accesses are marked as the first to leave the caches.
 #include <algorithm>
-#include <type_traits>
 
 #include "base/philox.h"
-#include "ops/cuda/primitives/element_types.cuh"
+#include "ops/cuda/optimizer/flat_groups.cuh"
 #include "ops/op_table.h"
 
 namespace bev::cuda {
 
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kGroup = 4;                 // elements of a thread: one 16-byte access of f32
-constexpr int kTurn = kThreads * kGroup;  // elements of a block at once
-
-// Wide groups are whole and aligned: read and written at once.
-template <class T>
-struct alignas(sizeof(T) * kGroup) Group {
-  T at[kGroup];
-};
-template <class T>
-using Word = std::conditional_t<sizeof(T) == 4, uint4, uint2>;  // of a group
-
-template <bool kWide, class T>
-__device__ void load(const T* from, int64_t begin, int count, float* to) {
-  Group<T> group{};
-  if constexpr (kWide) {
-    const Word<T> word = __ldcs(reinterpret_cast<const Word<T>*>(from + begin));
-    memcpy(&group, &word, sizeof group);
-  } else {
-#pragma unroll
-    for (int e = 0; e < kGroup; ++e) {
-      if (e < count) group.at[e] = from[begin + e];
-    }
-  }
-#pragma unroll
-  for (int e = 0; e < kGroup; ++e) to[e] = to_float(group.at[e]);
-}
-
-template <bool kWide, class T>
-__device__ void store(const float* from, T* to, int64_t begin, int count) {
-  Group<T> group;
-#pragma unroll
-  for (int e = 0; e < kGroup; ++e) group.at[e] = from_float<T>(from[e]);
-  if constexpr (kWide) {
-    Word<T> word;
-    memcpy(&word, &group, sizeof word);
-    __stcs(reinterpret_cast<Word<T>*>(to + begin), word);
-  } else {
-#pragma unroll
-    for (int e = 0; e < kGroup; ++e) {
-      if (e < count) to[begin + e] = group.at[e];
-    }
-  }
-}
+using flat::allows_groups;
+using flat::kGroup;
+using flat::kThreads;
+using flat::kTurn;
+using flat::load;
+using flat::store;
 
 // Rounds away from zero with the probability of the part cut off, so that the mean is exact.
 __device__ float round_stochastically(float value, uint32_t draw) {
@@ -184,13 +145,6 @@ __global__ void __launch_bounds__(kThreads)
     if (master != nullptr) store<kWide>(p, master, begin, here);
     store<kWide>(p, param, begin, here);
   });
-}
-
-// Whether this tensor is made of whole, aligned groups; an absent one is.
-bool allows_groups(const ConstTensor& t) {
-  if (!t.present()) return true;
-  return t.shape[0] % kGroup == 0 &&
-         reinterpret_cast<uintptr_t>(t.data) % (kGroup * size_of(t.dtype)) == 0;
 }
 
 // The elements of a block: one turn where that fills the GPU once at most, else a few, which make
