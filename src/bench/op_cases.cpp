@@ -40,6 +40,10 @@ constexpr std::array kBenchedOps{
     BenchedOp{"decide_update", decide_update_cases},
     BenchedOp{"adamw", adamw_cases},
     BenchedOp{"sgd", sgd_cases},
+    BenchedOp{"lamb_moments", lamb_moments_cases},
+    BenchedOp{"sum_segments", sum_segments_cases},
+    BenchedOp{"lamb_ratios", lamb_ratios_cases},
+    BenchedOp{"lamb_update", lamb_update_cases},
 };
 
 }  // namespace
@@ -80,6 +84,10 @@ Tensor CaseOperands::state(Shape shape, StatePrecision precision) const {
 
 Tensor CaseOperands::numbers(const std::vector<double>& given) const {
   return uploaded(rig_, given);
+}
+
+Tensor CaseOperands::table(const std::vector<int64_t>& given, int64_t columns) const {
+  return reshape(uploaded(rig_, given), {std::ssize(given) / columns, columns});
 }
 
 Tensor CaseOperands::ids(int64_t count, int64_t below) const {

@@ -43,6 +43,8 @@ class CaseOperands {
 
   // f64, as given.
   Tensor numbers(const std::vector<double>& given) const;
+  // i64 [rows, columns], as given.
+  Tensor table(const std::vector<int64_t>& given, int64_t columns) const;
   // i32 [count], drawn from 0 to `below`.
   Tensor ids(int64_t count, int64_t below) const;
   // i32 [tokens]: the place of each in its sequence.
@@ -120,5 +122,9 @@ std::vector<OpCase> loss_factors_cases(const CaseOperands& o);
 std::vector<OpCase> decide_update_cases(const CaseOperands& o);
 std::vector<OpCase> adamw_cases(const CaseOperands& o);
 std::vector<OpCase> sgd_cases(const CaseOperands& o);
+std::vector<OpCase> lamb_moments_cases(const CaseOperands& o);
+std::vector<OpCase> sum_segments_cases(const CaseOperands& o);
+std::vector<OpCase> lamb_ratios_cases(const CaseOperands& o);
+std::vector<OpCase> lamb_update_cases(const CaseOperands& o);
 
 }  // namespace bev

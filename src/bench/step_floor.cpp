@@ -148,15 +148,19 @@ double optimizer_bytes(const Config& config, int64_t parameters) {
   const DType dtype = resolve_dtype(config);
   const DType master = accumulation_of(dtype);
   const OptimConfig& o = config.optim;
-  // Read once; read and written; the short copy of the parameters is only written.
-  size_t bytes = dtype == master ? bev::size_of(master) : size_of(o.gradients);
-  bytes += 2 * bev::size_of(master);
-  if (dtype != master) bytes += bev::size_of(dtype);
-  if (o.kind == OptimizerKind::AdamW) {
-    bytes += 2 * (dtype == master ? 2 * bev::size_of(master)
-                                  : size_of(o.first_moment) + size_of(o.second_moment));
-  } else if (o.momentum > 0) {
-    bytes += 2 * bev::size_of(master);
+  const size_t grad = dtype == master ? bev::size_of(master) : size_of(o.gradients);
+  const size_t copy = dtype == master ? 0 : bev::size_of(dtype);  // is only written
+  const size_t sum = bev::size_of(master);
+  size_t bytes = copy;
+  if (is_lamb(o.kind)) {
+    // Two passes: weights and each state are read twice and written once.
+    const bool has_noise = o.kind == OptimizerKind::MyLamb2;
+    bytes += (has_noise ? 2 : 1) * grad + 3 * sum + 3 * (has_noise ? 3 : 2) * sum;
+  } else if (o.kind == OptimizerKind::AdamW) {
+    bytes += grad + 2 * sum;
+    bytes += 2 * (dtype == master ? 2 * sum : size_of(o.first_moment) + size_of(o.second_moment));
+  } else {
+    bytes += grad + 2 * sum + (o.momentum > 0 ? 2 * sum : 0);
   }
   return static_cast<double>(bytes) * static_cast<double>(parameters);
 }

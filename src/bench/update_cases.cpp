@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <array>
 
 #include "base/format.h"
 #include "bench/op_cases.h"
 #include "ops/elementwise.h"
+#include "ops/lamb_update.h"
 #include "ops/reduce.h"
 #include "ops/update.h"
 
@@ -105,6 +107,91 @@ std::vector<OpCase> sgd_cases(const CaseOperands& o) {
                      .grad = o.gradient({count}),
                      .decision = decision_of(o)};
     cases.push_back({format("{}", count), [=](Exec& ex) { ops::sgd(ex, s); }});
+  }
+  return cases;
+}
+
+namespace {
+
+LambRule lamb_rule_of(const CaseOperands& o) {
+  return {.has_noise = o.config.optim.kind == OptimizerKind::MyLamb2};
+}
+
+// One parameter.
+Tensor lamb_chunks(const CaseOperands& o, int64_t count) {
+  std::vector<int64_t> table;
+  for (int64_t begin = 0; begin < count; begin += ops::kLambChunk)
+    table.insert(table.end(), {begin, std::min(ops::kLambChunk, count - begin), 0, 1});
+  return o.table(table, ops::kChunkFields);
+}
+
+Tensor lamb_squares(const CaseOperands& o, int64_t rows) {
+  return o.filled({rows, lamb_rule_of(o).has_noise ? 3 : 2}, DType::f64, 1);
+}
+
+Tensor noise_of(const CaseOperands& o, int64_t count) {
+  return lamb_rule_of(o).has_noise ? o.sum({count}) : Tensor{};
+}
+
+// As many parameters as some hundred layers have.
+constexpr int64_t kParams = 1000;
+
+}  // namespace
+
+std::vector<OpCase> lamb_moments_cases(const CaseOperands& o) {
+  if (!is_lamb(o.config.optim.kind)) return {};
+  std::vector<OpCase> cases;
+  for (const int64_t count : update_lengths(o)) {
+    const Tensor chunks = lamb_chunks(o, count);
+    const ops::LambMoments a{.weights = o.sum({count}),
+                             .m = o.sum({count}),
+                             .v = o.sum({count}),
+                             .q = noise_of(o, count),
+                             .grad = o.gradient({count}),
+                             .decision = decision_of(o),
+                             .chunks = chunks,
+                             .rule = lamb_rule_of(o),
+                             .squares = lamb_squares(o, chunks.rows())};
+    cases.push_back({format("{}", count), [=](Exec& ex) { ops::lamb_moments(ex, a); }});
+  }
+  return cases;
+}
+
+std::vector<OpCase> sum_segments_cases(const CaseOperands& o) {
+  if (!is_lamb(o.config.optim.kind)) return {};
+  std::vector<int64_t> segments;
+  for (int64_t i = 0; i < kParams; ++i) segments.insert(segments.end(), {2 * i, 2 * i + 2});
+  const ops::SumSegments s{.x = lamb_squares(o, 2 * kParams),
+                           .segments = o.table(segments, 2),
+                           .out = lamb_squares(o, kParams)};
+  return {{format("{} parameters", kParams), [=](Exec& ex) { ops::sum_segments(ex, s); }}};
+}
+
+std::vector<OpCase> lamb_ratios_cases(const CaseOperands& o) {
+  if (!is_lamb(o.config.optim.kind)) return {};
+  const ops::LambRatios r{.squares = lamb_squares(o, kParams),
+                          .params = o.filled({kParams, kLambParams}, DType::f64, 1),
+                          .decision = decision_of(o),
+                          .out = o.filled({kParams, 2}, DType::f64, 1)};
+  return {{format("{} parameters", kParams), [=](Exec& ex) { ops::lamb_ratios(ex, r); }}};
+}
+
+std::vector<OpCase> lamb_update_cases(const CaseOperands& o) {
+  if (!is_lamb(o.config.optim.kind)) return {};
+  std::vector<OpCase> cases;
+  for (const int64_t count : update_lengths(o)) {
+    const bool has_noise = lamb_rule_of(o).has_noise;
+    const ops::LambUpdate a{.param = o.value({count}),
+                            .master = master_of(o, count),
+                            .m = o.sum({count}),
+                            .v = o.sum({count}),
+                            .q = noise_of(o, count),
+                            .grad = has_noise ? o.gradient({count}) : Tensor{},
+                            .decision = decision_of(o),
+                            .chunks = lamb_chunks(o, count),
+                            .ratios = o.filled({1, 2}, DType::f64, 1),
+                            .rule = lamb_rule_of(o)};
+    cases.push_back({format("{}", count), [=](Exec& ex) { ops::lamb_update(ex, a); }});
   }
   return cases;
 }

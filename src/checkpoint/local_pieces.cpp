@@ -129,6 +129,35 @@ std::vector<LocalPiece> weights(const ParamStore& params, Which choice) {
   return pieces;
 }
 
+// True if this rank writes what is kept once per parameter: one rank of all that hold a part of it.
+bool writes_scalar(const ParamStore& params, const ParamSpec& spec) {
+  const Placement& place = spec.place;
+  const RankGrid grid = params.layout().grid(place.grid);
+  const bool is_first_stage =
+      !place.is_shared() || grid.coordinate(params.rank(), Axis::Pipeline) == place.stages.front();
+  return is_first_stage && grid.coordinate(params.rank(), Axis::Tensor) == 0 &&
+         params.shard_index(place.grid) == 0;
+}
+
+// A state with one number per parameter.
+void add_scalars(const ParamStore& params, const OptimizerState& state, Which choice, int buffer,
+                 std::vector<LocalPiece>& pieces) {
+  const Shape one{1};
+  for (size_t i = 0; i < params.all().size(); ++i) {
+    const Param& param = *params.all()[i];
+    if (choice == Which::Written && !writes_scalar(params, param.spec)) continue;
+    const auto row = static_cast<int64_t>(i);
+    pieces.push_back({.param = &param,
+                      .piece = {.tensor = format("{}/{}", param.spec.name, state.name),
+                                .dtype = state.flat.dtype,
+                                .shape = one,
+                                .where = whole_of(one)},
+                      .data = slice(state.flat, 0, row, 1).data,
+                      .flat = row,
+                      .buffer = buffer});
+  }
+}
+
 std::vector<LocalPiece> states(const ParamStore& params, const Optimizer& optimizer, Which choice) {
   std::vector<LocalPiece> pieces;
   Collector collector(params, choice, pieces);
@@ -136,6 +165,10 @@ std::vector<LocalPiece> states(const ParamStore& params, const Optimizer& optimi
   int buffer = 0;
   for (const OptimizerState& state : optimizer.states()) {
     ++buffer;
+    if (state.per_param) {
+      add_scalars(params, state, choice, buffer, pieces);
+      continue;
+    }
     for (const UpdateRange& range : optimizer.ranges()) {
       if (choice == Which::Written && is_replica && !writes_replica(params, *range.place)) continue;
       collector.add(*range.place, range, UpdateBuffers::state(state.flat, range),

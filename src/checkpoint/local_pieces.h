@@ -21,8 +21,8 @@ struct LocalPiece {
 };
 
 // All pieces of this rank: values of parameters, "NAME"; optimizer state of the elements that it
-// updates, "NAME/adam.m". If a shard begins or ends inside a row, that row is a separate piece.
-// REQUIRES: the store is allocated.
+// updates, "NAME/adam.m", and what it keeps once per parameter, of shape [1]. If a shard begins or
+// ends inside a row, that row is a separate piece. REQUIRES: the store is allocated.
 std::vector<LocalPiece> local_weights(const ParamStore& params);
 std::vector<LocalPiece> held_states(const ParamStore& params, const Optimizer& optimizer);
 

@@ -108,10 +108,32 @@ struct EnumNames<Smoothing> {
   static constexpr std::array<std::string_view, 2> names{"torch", "megatron"};
 };
 
-enum class OptimizerKind : uint8_t { AdamW, Sgd };
+// LambPaper, LambPreprint: You et al. 2019, Algorithm 2, as published and as in the third version
+// of the preprint. MyLamb, MyLamb2, MyLamb3, LambTp: the variants of a study of large batches.
+enum class OptimizerKind : uint8_t {
+  AdamW,
+  Sgd,
+  Lamb,
+  LambPaper,
+  LambPreprint,
+  MyLamb,
+  MyLamb2,
+  MyLamb3,
+  LambTp
+};
 template <>
 struct EnumNames<OptimizerKind> {
-  static constexpr std::array<std::string_view, 2> names{"adam", "sgd"};
+  static constexpr std::array<std::string_view, 9> names{"adam",       "sgd",           "lamb",
+                                                         "lamb-paper", "lamb-paper-v3", "mylamb",
+                                                         "mylamb2",    "mylamb3",       "lambtp"};
+};
+constexpr bool is_lamb(OptimizerKind kind) { return kind >= OptimizerKind::Lamb; }
+
+// Of LAMB: norms of whole logical tensors, or of the shard that a tensor-parallel rank holds.
+enum class NormScope : uint8_t { Whole, TensorShard };
+template <>
+struct EnumNames<NormScope> {
+  static constexpr std::array<std::string_view, 2> names{"whole", "tensor-shard"};
 };
 
 enum class LrDecay : uint8_t { Constant, Linear, Cosine, InverseSquareRoot, Wsd };

@@ -119,11 +119,23 @@ struct OptimConfig {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, momentum = 0.9, clip = 1.0;
   StatePrecision gradients = StatePrecision::F32;
   StatePrecision first_moment = StatePrecision::F32, second_moment = StatePrecision::F32;
+  NormScope lamb_norms = NormScope::Whole;
+  double lamb_clip = 1.0;
+  bool lamb_decoupled = true, lamb_grad_averaging = true, lamb_bias_correction = true;
+  bool nvlamb = false;
+  double alpha = 1.0;
+  int64_t lambtp_solution = 1;
+
+  // True if the norms that scale an update depend on the number of tensor ranks.
+  bool has_shard_norms() const {
+    return kind == OptimizerKind::LambTp ? lambtp_solution != 1
+                                         : is_lamb(kind) && lamb_norms == NormScope::TensorShard;
+  }
 
   template <class S, class V>
   static void describe(S& s, V& v) {
     constexpr auto N = Effect::Numerics;
-    v("kind", s.kind, {.help = "optimizer; adam decouples weight decay", .effect = N, .aliases = {{.flag = "--optimizer", .later = "muon dist_muon adaptive_muon lion soap lamb mylamb mylamb2 mylamb3 lambtp"}}});
+    v("kind", s.kind, {.help = "optimizer; adam decouples weight decay; the rules of LAMB and its variants are in docs/optimizers.md", .effect = N, .aliases = {{.flag = "--optimizer", .later = "muon dist_muon adaptive_muon lion soap"}}});
     v("lr", s.lr, {.help = "peak learning rate", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--lr"}}});
     v("min_lr", s.min_lr, {.help = "learning rate after the decay", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--min-lr"}}});
     v("decay", s.decay, {.help = "how the learning rate falls after the warm-up", .effect = N, .aliases = {{.flag = "--lr-decay-style", .later = "exponential"}}});
@@ -140,14 +152,22 @@ struct OptimConfig {
     v("start_weight_decay", s.start_weight_decay, {.help = "ramp: weight decay at the start; -1: no ramp", .effect = N, .min = -1, .max = 10, .aliases = {{"--start-weight-decay"}}});
     v("end_weight_decay", s.end_weight_decay, {.help = "ramp: weight decay at the end; -1: no ramp", .effect = N, .min = -1, .max = 10, .aliases = {{"--end-weight-decay"}}});
     v("weight_decay_ramp", s.weight_decay_ramp, {.help = "how weight decay goes from start to end over the training", .effect = N, .aliases = {{"--weight-decay-incr-style"}}});
-    v("beta1", s.beta1, {.help = "adam: decay of the first moment", .effect = N, .min = 0, .max = 0.999999, .aliases = {{"--adam-beta1"}}});
-    v("beta2", s.beta2, {.help = "adam: decay of the second moment", .effect = N, .min = 0, .max = 0.999999999, .aliases = {{"--adam-beta2"}}});
-    v("eps", s.eps, {.help = "adam: added to the root of the second moment", .effect = N, .min = 0, .max = 1, .aliases = {{"--adam-eps"}}});
+    v("beta1", s.beta1, {.help = "adam, lamb: decay of the first moment", .effect = N, .min = 0, .max = 0.999999, .aliases = {{"--adam-beta1"}}});
+    v("beta2", s.beta2, {.help = "adam, lamb: decay of the second moment", .effect = N, .min = 0, .max = 0.999999999, .aliases = {{"--adam-beta2"}}});
+    v("eps", s.eps, {.help = "adam, lamb: added to the root of the second moment", .effect = N, .min = 0, .max = 1, .aliases = {{"--adam-eps"}}});
     v("momentum", s.momentum, {.help = "sgd: momentum", .effect = N, .min = 0, .max = 1, .aliases = {{"--sgd-momentum"}}});
     v("clip", s.clip, {.help = "bound on the global gradient norm; 0: none", .effect = N, .min = 0, .max = 1e30, .aliases = {{"--clip-grad"}}});
     v("gradients", s.gradients, {.help = "cuda: what gradients are summed in", .effect = N, .aliases = {{.flag = "--main-grads-dtype", .values = {"fp32", "bf16"}}, {"--grad-reduce-in-bf16", "bf16"}}});
     v("first_moment", s.first_moment, {.help = "cuda: storage of adam's first moment; bf16 is rounded stochastically", .effect = N, .aliases = {{.flag = "--exp-avg-dtype", .values = {"fp32", "bf16"}, .later = "fp16 fp8"}}});
     v("second_moment", s.second_moment, {.help = "cuda: the same for the second moment", .effect = N, .aliases = {{.flag = "--exp-avg-sq-dtype", .values = {"fp32", "bf16"}, .later = "fp16 fp8"}}});
+    v("lamb_norms", s.lamb_norms, {.help = "lamb: norms of whole logical tensors, which do not depend on the layout, or of each tensor-parallel shard", .effect = N});
+    v("lamb_clip", s.lamb_clip, {.help = "lamb: second bound on the global gradient norm, after optim.clip; 0: none", .effect = N, .min = 0, .max = 1e30});
+    v("lamb_decoupled", s.lamb_decoupled, {.help = "lamb: weight decay enters the update; false: the gradient (apex: adam_w_mode)", .effect = N});
+    v("lamb_grad_averaging", s.lamb_grad_averaging, {.help = "lamb: the gradient enters the first moment with the factor 1 - beta1; false: 1", .effect = N});
+    v("lamb_bias_correction", s.lamb_bias_correction, {.help = "lamb: correct the moments for their start at 0", .effect = N});
+    v("nvlamb", s.nvlamb, {.help = "lamb: trust ratios for parameters without weight decay too", .effect = N});
+    v("alpha", s.alpha, {.help = "mylamb3: the largest tensor learns 1 + alpha times as fast, others by their size", .effect = N, .min = 0, .max = 1e6, .aliases = {{"--alpha"}}});
+    v("lambtp_solution", s.lambtp_solution, {.help = "lambtp: 0: norms of each shard; 1: of whole tensors; 2: weights of whole tensors, update of the shard; 3: update norm of the previous step", .effect = N, .min = 0, .max = 3});
   }
 };
 

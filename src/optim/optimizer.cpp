@@ -37,10 +37,11 @@ Tensor UpdateBuffers::make_state(StatePrecision precision, const char* purpose) 
 }
 
 Optimizer::Optimizer(const OptimConfig& config, ParamStore& params, const GradBuffer& grads,
-                     uint64_t seed)
+                     ProcessGroups& groups, uint64_t seed)
     : buffers_(params, grads),
-      method_(config.kind == OptimizerKind::Sgd ? make_sgd(config, buffers_)
-                                                : make_adamw(config, buffers_, seed)) {}
+      method_(is_lamb(config.kind)                ? make_lamb(config, params, buffers_, groups)
+              : config.kind == OptimizerKind::Sgd ? make_sgd(config, buffers_)
+                                                  : make_adamw(config, buffers_, seed)) {}
 
 std::vector<OptimizerState> Optimizer::states() const {
   std::vector<OptimizerState> all = method_->states();

@@ -8,6 +8,7 @@
 
 #include "config/config.h"
 #include "optim/grad_buffer.h"
+#include "parallel/process_groups.h"
 
 namespace bev {
 
@@ -20,10 +21,12 @@ struct UpdateRange : FlatRange {
   const ParamSpec& spec() const { return place->param->spec; }
 };
 
-// Kept for each element besides the parameter, in the order of the update ranges.
+// Kept besides the parameters: a value for each element, in the order of the update ranges; or an
+// f64 for each parameter, in the order of ParamStore::all().
 struct OptimizerState {
-  std::string_view name;  // "master", "adam.m", "adam.v", "sgd.momentum"
+  std::string_view name;  // "master", "adam.m", "adam.v", "sgd.momentum", "lamb.update_norm"
   Tensor flat;
+  bool per_param = false;
 };
 
 // The memory that an update reads and writes: parameters, gradients, master weights, states.
@@ -73,10 +76,15 @@ class UpdateMethod {
 std::unique_ptr<UpdateMethod> make_adamw(const OptimConfig& config, UpdateBuffers& buffers,
                                          uint64_t seed);
 std::unique_ptr<UpdateMethod> make_sgd(const OptimConfig& config, UpdateBuffers& buffers);
+// LAMB and its variants. All ranks of a world construct theirs together.
+std::unique_ptr<UpdateMethod> make_lamb(const OptimConfig& config, const ParamStore& params,
+                                        UpdateBuffers& buffers, ProcessGroups& groups);
 
 class Optimizer {
  public:
-  Optimizer(const OptimConfig& config, ParamStore& params, const GradBuffer& grads, uint64_t seed);
+  // All must outlive this. All ranks of a world construct theirs together.
+  Optimizer(const OptimConfig& config, ParamStore& params, const GradBuffer& grads,
+            ProcessGroups& groups, uint64_t seed);
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 

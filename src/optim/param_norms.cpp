@@ -17,14 +17,30 @@ std::vector<FlatRange> counted_ranges(const ParamStore& params, const FlatParam&
   return counted;
 }
 
-ParamNorms::ParamNorms(const ParamStore& params, ProcessGroups& groups)
-    : stage_(groups.over({Axis::Tensor, Axis::Context, Axis::Data})) {
+namespace {
+
+// A tensor rank counts all that it holds: copies too.
+std::vector<FlatRange> counted_in_shard(const ParamStore& params, const FlatParam& place) {
+  const Placement& where = place.param->spec.place;
+  const RankGrid grid = params.layout().grid(where.grid);
+  if (where.is_shared() && grid.coordinate(params.rank(), Axis::Pipeline) != where.stages.front())
+    return {};
+  return {intersection({place.begin, place.count}, params.section_of(place.begin).shard())};
+}
+
+}  // namespace
+
+ParamNorms::ParamNorms(const ParamStore& params, ProcessGroups& groups, NormScope scope)
+    : ranks_(groups.over(scope == NormScope::Whole
+                             ? AxisSet{Axis::Tensor, Axis::Context, Axis::Data}
+                             : AxisSet{Axis::Context, Axis::Data})) {
   const auto row_of = [&](const FlatParam& place) {
     return std::find(params.all().begin(), params.all().end(), place.param) - params.all().begin();
   };
   for (const FlatParam& place : params.flat()) {
     const FlatRange without_gap{place.begin, place.param->value.shape.elements()};
-    for (const FlatRange& range : counted_ranges(params, place)) {
+    for (const FlatRange& range : scope == NormScope::Whole ? counted_ranges(params, place)
+                                                            : counted_in_shard(params, place)) {
       const FlatRange here = intersection(range, without_gap);
       if (here.count > 0) counted_.push_back({here, row_of(place)});
     }
@@ -33,15 +49,19 @@ ParamNorms::ParamNorms(const ParamStore& params, ProcessGroups& groups)
     shared_.push_back({row_of(*place), &groups.of_stages(place->param->spec.place.stages)});
 }
 
+void ParamNorms::all_reduce(Exec& ex, Tensor sums) const {
+  if (ranks_.size() > 1) ranks_.all_reduce(ex, sums);
+  // Only the first holder has counted: the others add zeros.
+  for (const SharedRow& shared : shared_)
+    shared.holders->all_reduce(ex, slice(sums, 0, shared.row, 1));
+}
+
 void ParamNorms::squared_norms(Exec& ex, FlatBuffer buffer, Tensor squares) const {
   ops::fill(ex, {.out = squares, .value = 0});
   for (const Counted& c : counted_)
     ops::squared_norm(
         ex, {.x = buffer(c.range.begin, c.range.count), .out = slice(squares, 0, c.row, 1)});
-  if (stage_.size() > 1) stage_.all_reduce(ex, squares);
-  // Only the first holder has counted: the others add zeros.
-  for (const SharedRow& shared : shared_)
-    shared.holders->all_reduce(ex, slice(squares, 0, shared.row, 1));
+  all_reduce(ex, squares);
 }
 
 }  // namespace bev

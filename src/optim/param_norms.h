@@ -1,9 +1,11 @@
-// The norm of each logical parameter over all ranks that hold a part of it, whatever the layout.
+// Norms of parameters over all ranks that hold a part of them: of the logical parameter, whatever
+// the layout, or of a tensor rank's shard of it.
 #pragma once
 
 #include <vector>
 
 #include "base/function_ref.h"
+#include "config/choices.h"
 #include "parallel/process_groups.h"
 #include "param/param_store.h"
 
@@ -16,28 +18,34 @@ std::vector<FlatRange> counted_ranges(const ParamStore& params, const FlatParam&
 class ParamNorms {
  public:
   // Both must outlive this. All ranks of a world construct theirs together.
-  ParamNorms(const ParamStore& params, ProcessGroups& groups);
+  ParamNorms(const ParamStore& params, ProcessGroups& groups, NormScope scope = NormScope::Whole);
+
+  // The elements that this rank counts, without gaps between parameters.
+  struct Counted {
+    FlatRange range;
+    int64_t row;  // index in params.all()
+  };
+  const std::vector<Counted>& counted() const { return counted_; }
+
+  // Makes sums of this rank's counted elements sums over all ranks, the same bits on every rank
+  // that holds a part of the parameter.  sums f64 [params.all().size(), n]
+  void all_reduce(Exec& ex, Tensor sums) const;
 
   // A flat buffer in the order of the parameters: returns [begin, begin + count), a range within
   // this rank's shard.
   using FlatBuffer = FunctionRef<ConstTensor(int64_t begin, int64_t count)>;
 
-  // squares[i] = the squared norm of the whole logical parameter params.all()[i], the same bits on
-  // every rank that holds a part of it.  squares f64 [params.all().size()]
+  // squares[i] = the squared norm of parameter params.all()[i].  squares f64 [params.all().size()]
   void squared_norms(Exec& ex, FlatBuffer buffer, Tensor squares) const;
 
  private:
-  struct Counted {
-    FlatRange range;
-    int64_t row;  // of the table
-  };
   struct SharedRow {
     int64_t row;
     Communicator* holders;
   };
   std::vector<Counted> counted_;
   std::vector<SharedRow> shared_;
-  Communicator& stage_;  // all ranks with this one's pipeline coordinate
+  Communicator& ranks_;  // of this stage: their counted elements make up the parameters
 };
 
 }  // namespace bev

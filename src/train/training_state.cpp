@@ -13,7 +13,7 @@ TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const
     : RankModel(c, d, g, shard_rule),
       grads(params, c.optim.gradients),
       reducer(params, grads, groups),
-      optimizer(c.optim, params, grads, static_cast<uint64_t>(c.train.seed)),
+      optimizer(c.optim, params, grads, groups, static_cast<uint64_t>(c.train.seed)),
       executor(*this, resolve_batch(c).micros, sizes) {
   env.flow.observe(reducer.sink());
   for (const int64_t batch : resolve_batch_schedule(c).sizes())

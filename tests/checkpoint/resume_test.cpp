@@ -35,6 +35,15 @@ std::vector<ResumeCase> cases() {
     on_cpu(c);
     c.optim.kind = OptimizerKind::Sgd;
   });
+  add("cpu_bf16_lamb", divisible_gpt(), [&](Config& c) {
+    on_cpu(c);
+    c.device.precision = Precision::Bf16;
+    c.optim.kind = OptimizerKind::Lamb;
+  });
+  add("cpu_mylamb2", divisible_gpt(), [&](Config& c) {
+    on_cpu(c);
+    c.optim.kind = OptimizerKind::MyLamb2;
+  });
   add("ramp_up_by_samples", divisible_gpt(), [](Config& c) {
     c.train.iterations = 0;
     c.train.samples = 48;
@@ -47,6 +56,12 @@ std::vector<ResumeCase> cases() {
   for (const char* layout :
        {"tp2.sp", "dp2.zero1", "dp2.zero2", "dp2.zero3", "pp2.chunks2", "tp2.pp2.dp2"})
     all.push_back({layout_name(layout), under(divisible_llama(), layout)});
+  for (const char* layout : {"dp1", "tp2.pp2.dp2.zero1"}) {
+    Config lambtp = under(divisible_gpt(), layout);
+    lambtp.optim.kind = OptimizerKind::LambTp;
+    lambtp.optim.lambtp_solution = 3;
+    all.push_back({"lambtp_" + layout_name(layout), lambtp});
+  }
   Config mixed = under(divisible_llama(), "dp2.zero1");
   mixed.device.kind = DeviceKind::Cpu;
   mixed.device.precision = Precision::Bf16;

@@ -126,6 +126,14 @@ LayoutPair checked_pair(const LoadedConfig& loaded, const Config& config) {
   std::vector<Problem> problems;
   add_problems(loaded, pair.first, "--layout", problems);
   add_problems(loaded, pair.second, "--against", problems);
+  if (tried.tensor != known.tensor && config.optim.has_shard_norms()) {
+    problems.push_back({.what = format("{} against {}: these layouts train differently",
+                                       layout_text(tried), layout_text(known)),
+                        .where = "--layout, --against, optim.kind",
+                        .why = "the optimizer uses the norm of each tensor-parallel shard",
+                        .legal = "layouts with equal tensor, optim.lamb_norms whole or "
+                                 "optim.lambtp_solution 1"});
+  }
   throw_if_any(problems, "the layouts");
   return pair;
 }

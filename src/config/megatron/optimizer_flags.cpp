@@ -21,7 +21,6 @@ constexpr MegatronFlag kOtherOptimizers[] = {
     {"--muon-scalar-optimizer", "adam|lion", "adam"},
     {"--lion-beta1", "X", "0.95"},
     {"--lion-beta2", "X", "0.98"},
-    {"--alpha", "X"},
 };
 
 constexpr MegatronFlag kGroupsOfParameters[] = {
@@ -49,7 +48,7 @@ constexpr MegatronFlag kMeanOfTheLoss[] = {
 
 std::span<const FlagTopic> optimizer_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"other optimizers", FlagClass::Later, "this version has adam (AdamW) and sgd",
+      {"other optimizers", FlagClass::Later, "this version has adam (AdamW), sgd and LAMB",
        kOtherOptimizers},
       {"groups of parameters", FlagClass::Later,
        "all parameters have one learning rate, and matrices and embeddings one weight decay",

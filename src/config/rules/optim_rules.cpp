@@ -195,6 +195,35 @@ Found ends_have_ramp(const RuleInput& f) {
       .legal = "optim.weight_decay_ramp linear or cosine; or neither start nor end"};
 }
 
+// Options that only some kinds of LAMB read.
+Found lamb_options(const RuleInput& f) {
+  const OptimConfig& o = f.config.optim;
+  const OptimConfig standard;
+  const auto unread = [&](std::string_view path, std::string_view readers) {
+    return Problem{.what = format("{} with the optimizer {}", path, name_of_choice(o.kind)),
+                   .where = f.where({path, "optim.kind"}),
+                   .why = format("only {} it", readers),
+                   .legal = format("{} as it is by default, or another optim.kind", path)};
+  };
+  constexpr std::string_view kLamb = "lamb reads";
+  if (o.kind != OptimizerKind::Lamb) {
+    if (o.lamb_clip != standard.lamb_clip) return unread("optim.lamb_clip", kLamb);
+    if (!o.lamb_decoupled) return unread("optim.lamb_decoupled", kLamb);
+    if (!o.lamb_grad_averaging) return unread("optim.lamb_grad_averaging", kLamb);
+    if (!o.lamb_bias_correction) return unread("optim.lamb_bias_correction", kLamb);
+    if (o.nvlamb) return unread("optim.nvlamb", kLamb);
+  }
+  const bool is_mylamb2or3 = o.kind == OptimizerKind::MyLamb2 || o.kind == OptimizerKind::MyLamb3;
+  if (o.alpha != standard.alpha && !is_mylamb2or3)
+    return unread("optim.alpha", "mylamb3 reads, and mylamb2 accepts,");
+  if (o.kind != OptimizerKind::LambTp && o.lambtp_solution != standard.lambtp_solution)
+    return unread("optim.lambtp_solution", "lambtp reads");
+  const bool has_scope = is_lamb(o.kind) && o.kind != OptimizerKind::LambTp;
+  if (o.lamb_norms != standard.lamb_norms && !has_scope)
+    return unread("optim.lamb_norms", "the kinds of LAMB other than lambtp read");
+  return {};
+}
+
 }  // namespace
 
 std::vector<Rule> optim_rules() {
@@ -221,6 +250,10 @@ std::vector<Rule> optim_rules() {
        ramp_has_ends},
       {{"optim.weight_decay_ramp", "optim.start_weight_decay", "optim.end_weight_decay"},
        ends_have_ramp},
+      {{"optim.kind", "optim.lamb_clip", "optim.lamb_decoupled", "optim.lamb_grad_averaging",
+        "optim.lamb_bias_correction", "optim.nvlamb", "optim.alpha", "optim.lambtp_solution",
+        "optim.lamb_norms"},
+       lamb_options},
   };
 }
 

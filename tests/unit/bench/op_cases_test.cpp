@@ -53,7 +53,8 @@ TEST(OpCases, EveryOpOfAStepIsTimedUnderItsName) {
   for (const test::TinyModel& model : test::tiny_models()) {
     SCOPED_TRACE(model.name);
     Config config = model.config;
-    for (const OptimizerKind kind : {OptimizerKind::AdamW, OptimizerKind::Sgd}) {
+    for (const OptimizerKind kind :
+         {OptimizerKind::AdamW, OptimizerKind::Sgd, OptimizerKind::Lamb, OptimizerKind::MyLamb2}) {
       config.optim.kind = kind;
       Names timed;
       for (const BenchedOp& op : benched_ops()) {

@@ -28,7 +28,15 @@ TEST(StepFloor, BytesOfAnUpdate) {
   EXPECT_EQ(optimizer_bytes(config, 10), 280);
   config.optim.kind = OptimizerKind::Sgd;
   EXPECT_EQ(optimizer_bytes(config, 10), 200);
+  // Two passes: the gradient, parameter and moments read twice and written once.
+  config.optim.kind = OptimizerKind::Lamb;
+  EXPECT_EQ(optimizer_bytes(config, 10), 400);
   config = small(DeviceKind::Cuda);
+  config.optim.kind = OptimizerKind::MyLamb;
+  EXPECT_EQ(optimizer_bytes(config, 10), 420);
+  config.optim.kind = OptimizerKind::MyLamb2;
+  EXPECT_EQ(optimizer_bytes(config, 10), 580);
+  config.optim.kind = OptimizerKind::AdamW;
   // bf16: the same with a master copy, and the parameter itself is only written.
   EXPECT_EQ(optimizer_bytes(config, 10), 300);
   config.optim.gradients = StatePrecision::Bf16;

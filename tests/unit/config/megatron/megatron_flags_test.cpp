@@ -148,7 +148,7 @@ TEST(MegatronFlags, RefusalsNameFlagValueAndDefault) {
       small_model() + Args{"--pretrained-checkpoint", "out"},
       {"--pretrained-checkpoint out does not work in this version", "no such kind of checkpoint"});
   expect_problem(small_model() + Args{"--optimizer", "muon"},
-                 {"--optimizer muon does not work in this version", "adam or sgd"});
+                 {"--optimizer muon does not work in this version", "adam, sgd, lamb"});
   expect_problem(small_model() + Args{"--tokenizer-type", "SFTTokenizer"},
                  {"--tokenizer-type SFTTokenizer does not work", "GPT2BPETokenizer"});
   expect_problem(small_model() + Args{"--position-embedding-type", "yarn"},

@@ -171,6 +171,27 @@ TEST(Check, Devices) {
                  {"null device runs nothing", "bevatron plan"});
 }
 
+TEST(Check, OptionsOfLamb) {
+  expect_no_problem(small_model() + Args{"--optimizer", "mylamb3", "--alpha", "0.5"});
+  expect_no_problem(small_model() + Args{"--optimizer", "mylamb2", "--alpha", "0.5"});
+  expect_no_problem(small_model() + Args{"--optimizer", "lamb", "--optim.nvlamb", "true"});
+  expect_no_problem(small_model() + Args{"--optimizer", "lambtp", "--optim.lambtp_solution", "3"});
+  expect_no_problem(small_model() +
+                    Args{"--optimizer", "lamb-paper", "--optim.lamb_norms", "tensor-shard"});
+  expect_problem(small_model() + Args{"--alpha", "0.5"},
+                 {"optim.alpha with the optimizer adam", "mylamb3 reads"});
+  expect_problem(small_model() + Args{"--optimizer", "mylamb", "--optim.nvlamb", "true"},
+                 {"optim.nvlamb with the optimizer mylamb", "only lamb reads it"});
+  expect_problem(small_model() + Args{"--optimizer", "lamb", "--optim.lambtp_solution", "2"},
+                 {"only lambtp reads it"});
+  expect_problem(small_model() + Args{"--optim.lamb_norms", "tensor-shard"},
+                 {"optim.lamb_norms with the optimizer adam"});
+  expect_problem(small_model() + Args{"--optimizer", "lambtp", "--optim.lambtp_solution", "4"}, {});
+  expect_problem(
+      small_model() + Args{"--device", "cuda", "--exp-avg-dtype", "bf16", "--optimizer", "lamb"},
+      {"bf16 moments with the optimizer lamb"});
+}
+
 TEST(Check, RanksAndWhatTheyDivide) {
   for (const char* flag : {"--tensor-model-parallel-size", "--pipeline-model-parallel-size"})
     expect_problem(small_model() + Args{flag, "2"}, {"no whole number of copies", "--threads 2"});
