@@ -64,6 +64,11 @@ void run_punkt(const std::filesystem::path& dir, const std::string& name, Report
 bool is_bert(const std::filesystem::path& dir);
 void run_bert(const std::filesystem::path& dir, const std::string& name, Report& report);
 
+// A folder with inputs.safetensors, steps.json and, for each variant of LAMB, the states after each
+// step.
+bool is_lamb(const std::filesystem::path& dir);
+void run_lamb(const std::filesystem::path& dir, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 
