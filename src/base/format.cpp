@@ -1,5 +1,6 @@
 #include "base/format.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -24,6 +25,20 @@ std::string as_bytes(double bytes) {
     ++unit;
   }
   return unit == 0 ? format("{:.0f} B", bytes) : format("{:.2f} {}", bytes, units[unit]);
+}
+
+std::string base64(std::string_view bytes) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const size_t here = std::min<size_t>(3, bytes.size() - at);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i)
+      bits = bits << 8 | (i < here ? static_cast<unsigned char>(bytes[at + i]) : 0u);
+    for (size_t i = 0; i < 4; ++i) out += i <= here ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
+  }
+  return out;
 }
 
 std::string as_duration(double seconds) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace bev {
@@ -24,6 +25,9 @@ std::string with_commas(int64_t value);
 
 // 6442450944 -> "6.00 GiB". Exact below 1 KiB.
 std::string as_bytes(double bytes);
+
+// Bytes as base64 with padding (RFC 4648).
+std::string base64(std::string_view bytes);
 
 // Seconds as people say them: "0.52 s", "3 min 20 s", "2 h 05 min", "31 d 8 h".
 std::string as_duration(double seconds);

@@ -205,24 +205,6 @@ void PartitionSpool::write_to(TokenFileWriter& writer) const {
   for_each_block<int32_t>(sequences_, [&](auto block) { writer.add_documents(block); });
 }
 
-namespace {
-
-std::string base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t at = 0; at < bytes.size(); at += 3) {
-    const size_t here = std::min<size_t>(3, bytes.size() - at);
-    uint32_t bits = 0;
-    for (size_t i = 0; i < 3; ++i)
-      bits = bits << 8 | (i < here ? static_cast<unsigned char>(bytes[at + i]) : 0u);
-    for (size_t i = 0; i < 4; ++i) out += i <= here ? kDigits[bits >> (18 - 6 * i) & 63] : '=';
-  }
-  return out;
-}
-
-}  // namespace
-
 void RejectedFile::add(const std::string& input, const RejectedLine& line) {
   constexpr size_t kShown = 3;
   if (first_.size() < kShown)
