@@ -129,22 +129,31 @@ MaskedLmHead::MaskedLmHead(ParamStore& params, const MaskedLmHeadSpec& spec)
                             .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}},
                             .init = {Init::Kind::Zeros}})) {}
 
+MaskedLmHead::Transformed MaskedLmHead::transform(Exec& ex, const ModelEnv& env, int64_t tokens,
+                                                  ConstTensor x, ConstTensor ids) const {
+  Transformed out{.rows = take_rows(ex, env.borders.tensor, tokens, x, ids)};
+  const auto make = [&](const char* name) {
+    return ex.scratch.allocate(out.rows.shape, out.rows.dtype, name);
+  };
+  out.argument = make("head.argument");
+  out.activated = make("head.activated");
+  out.normed = make("head.normed");
+  dense_.forward(ex, out.rows, out.activated, {.kind = activation_, .input = out.argument});
+  Exec brief = ex.with_keep(ex.scratch);
+  norm_.forward(brief, out.activated, out.normed, out.norm);
+  return out;
+}
+
 void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
                            Tensor dx) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
   const int64_t tokens = micro.tokens_count();
-  const Tensor rows = take_rows(ex, region, tokens, x, micro.marked);
-  const auto make = [&](const char* name) {
-    return ex.scratch.allocate(rows.shape, rows.dtype, name);
-  };
-  const Tensor argument = make("head.argument"), activated = make("head.activated");
-  const Tensor normed = make("head.normed");
-  NormModule::Saved saved;
   env.gather(ex, bucket_);
-  dense_.forward(ex, rows, activated, {.kind = activation_, .input = argument});
-  Exec brief = ex.with_keep(ex.scratch);
-  norm_.forward(brief, activated, normed, saved);
+  const Transformed in = transform(ex, env, tokens, x, micro.marked);
+  const auto make = [&](const char* name) {
+    return ex.scratch.allocate(in.rows.shape, in.rows.dtype, name);
+  };
   // ZeRO 3 reuses the memory of the bucket when the next one is gathered.
   ConstTensor bias = bias_.value;
   if (env.param_gather != nullptr) {
@@ -161,7 +170,7 @@ void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Con
     ops::fill(ex, {.out = dbias, .value = 0});
     env.flow.begin_bucket(ex, logits_.bucket());
   }
-  logits_.run(ex, env, normed, micro.targets, micro.weight, bias, dbias, dnormed);
+  logits_.run(ex, env, in.normed, micro.targets, micro.weight, bias, dbias, dnormed);
   env.gather(ex, bucket_);
   if (!dx.present()) return;
   env.flow.end_bucket(ex, logits_.bucket());
@@ -172,10 +181,10 @@ void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Con
   ops::residual_add(
       ex, {.residual = bias_grad, .delta = reshape(dbias, {1, bias.shape[0]}), .out = bias_grad});
   const Tensor dactivated = make("head.dactivated"), drows = make("head.drows");
-  norm_.backward(ex, dnormed, activated, saved, {}, {dactivated});
+  norm_.backward(ex, dnormed, in.activated, in.norm, {}, {dactivated});
   ops::activate_backward(
-      ex, {.activation = activation_, .dy = dactivated, .x = argument, .dx = dactivated});
-  dense_.backward(ex, dactivated, rows, drows);
+      ex, {.activation = activation_, .dy = dactivated, .x = in.argument, .dx = dactivated});
+  dense_.backward(ex, dactivated, in.rows, drows);
   env.flow.end_bucket(ex, bucket_);
   put_rows(ex, region, tokens, drows, micro.marked, dx);
 }

@@ -57,6 +57,18 @@ class MaskedLmHead {
   std::vector<int> gather_order() const { return {bucket_, logits_.bucket(), bucket_}; }
   // Buckets of which it writes gradients.
   std::vector<int> grad_buckets() const { return {logits_.bucket(), bucket_}; }
+  const Param& weight() const { return logits_.weight(); }
+  const Param& bias() const { return bias_; }
+
+  // The input of the logits, norm(activation(dense(row))), with what its backward reads.
+  struct Transformed {
+    Tensor rows{}, argument{}, activated{}, normed{};  // [ids, width], in scratch
+    NormModule::Saved norm{};
+  };
+  // Transforms the rows `ids` of the hidden state x of `tokens` tokens; all of them on every tensor
+  // rank.
+  Transformed transform(Exec& ex, const ModelEnv& env, int64_t tokens, ConstTensor x,
+                        ConstTensor ids) const;
 
   // As LmHead::forward, for the marked rows of the micro-batch. Every tensor rank computes the
   // dense layer and the norm for all of these rows.

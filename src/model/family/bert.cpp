@@ -44,7 +44,8 @@ ModelSpec bert_spec(const Config& c) {
                                             .norm = norm_spec(c, Replica::Same),
                                             .init = init}});
   if (!c.model.binary_head) return spec;
-  spec.losses.push_back({.name = "sop", .unit = LossUnit::Sequence});
+  // The first BERT of Megatron-LM, post-norm, called this loss "nsp loss".
+  spec.losses.push_back({.name = pre_norm ? "sop" : "nsp", .unit = LossUnit::Sequence});
   spec.parts.push_back(
       {0, ClassifierSpec{.name = "binary_head", .width = m.width, .loss = 1, .init = init}});
   return spec;
