@@ -87,10 +87,16 @@ Conversion huggingface_to_checkpoint(const fs::path& from, const fs::path& root,
   const ErrorContext context(format("reading the model in {}", from.string()));
   HuggingFaceWeights source(from);
   source.check_tied_head();
-  return to_checkpoint(
+  Conversion result = to_checkpoint(
       source.description().model, source, from, root,
       format("weights of a {} model of Hugging Face", name_of(source.description().family)),
       options);
+  if (!source.left_out().empty())
+    result.notes.push_back(
+        format("left out {}: config.json says BertForMaskedLM, which has no binary head; with "
+               "architectures BertForPreTraining they are converted too",
+               fmt::join(source.left_out(), ", ")));
+  return result;
 }
 
 Conversion megatron_to_checkpoint(const fs::path& from, const fs::path& root,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/json.h"
+
 namespace bev {
 
 namespace {
@@ -18,6 +20,17 @@ constexpr std::array<std::string_view, 5> kCompanions{
 template <size_t N>
 bool contains(const std::array<std::string_view, N>& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string bert_tokenizer_config(bool is_cased) {
+  const Json config{{"tokenizer_class", "BertTokenizer"},
+                    {"do_lower_case", !is_cased},
+                    {"unk_token", "[UNK]"},
+                    {"sep_token", "[SEP]"},
+                    {"pad_token", "[PAD]"},
+                    {"cls_token", "[CLS]"},
+                    {"mask_token", "[MASK]"}};
+  return config.dump(2) + "\n";
 }
 
 }  // namespace
@@ -42,7 +55,16 @@ std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec) {
           "tokenizer_config.json");
       break;
     case TokenizerKind::BertLower:
-    case TokenizerKind::BertCased: add(spec.vocab_file, "vocab.txt"); break;
+    case TokenizerKind::BertCased:
+      add(spec.vocab_file, "vocab.txt");
+      if (files.empty()) break;
+      add(fs::path(spec.vocab_file).parent_path() / "tokenizer_config.json",
+          "tokenizer_config.json");
+      if (files.size() == 1)
+        files.push_back({.path = {},
+                         .name = "tokenizer_config.json",
+                         .text = bert_tokenizer_config(spec.kind == TokenizerKind::BertCased)});
+      break;
     case TokenizerKind::SentencePiece:
     case TokenizerKind::GptSentencePiece:
     case TokenizerKind::Llama2: add(model, "tokenizer.model"); break;

@@ -10,10 +10,12 @@ namespace bev {
 
 struct TokenizerFile {
   std::filesystem::path path;
-  std::string name;  // beside a model
+  std::string name;    // beside a model
+  std::string text{};  // the content if there is no such file: path is empty
 };
 
-// Those of the spec that are there; none for tokenizers without files.
+// Those of the spec that are there; none for tokenizers without files. Next to a vocab.txt
+// transformers needs a tokenizer_config.json, which says whether the vocabulary is cased.
 std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec);
 
 // Whether a file of this name beside a model belongs to a tokenizer, or says how its special ids

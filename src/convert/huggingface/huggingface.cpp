@@ -39,9 +39,9 @@ std::vector<std::byte> file_layout(const HuggingFaceTensor& tensor, const ConstT
 
 }  // namespace
 
-void load_huggingface(const fs::path& dir, ParamStore& params) {
+void load_huggingface(const fs::path& dir, ParamStore& params, MissingHeads heads) {
   const ErrorContext context(format("reading the model in {}", dir.string()));
-  HuggingFaceWeights weights(dir);
+  HuggingFaceWeights weights(dir, heads);
   load_weights(weights, params);
   weights.check_tied_head();
   // A stage of a pipeline leaves the tensors of the other stages alone.
@@ -178,13 +178,13 @@ class Writer {
     if (shards_.size() > 1) write_text(dir / kHuggingFaceIndex, index().dump(2) + "\n");
   }
 
- private:
   static void write_text(const fs::path& path, const std::string& text) {
     AtomicFile file(path);
     file.write(text);
     file.commit();
   }
 
+ private:
   Json index() const {
     Json map = Json::object();
     size_t bytes = 0;
@@ -258,8 +258,14 @@ void write_huggingface(const fs::path& dir, const Config& config, std::span<cons
   Writer writer(config, specs, source, output);
   AtomicDirectory folder(dir);
   writer.write(folder.path());
-  for (const TokenizerFile& file : output.files)
-    fs::copy_file(file.path, folder.path() / file.name, fs::copy_options::overwrite_existing);
+  for (const TokenizerFile& file : output.files) {
+    const fs::path to = folder.path() / file.name;
+    if (file.path.empty()) {
+      Writer::write_text(to, file.text);
+    } else {
+      fs::copy_file(file.path, to, fs::copy_options::overwrite_existing);
+    }
+  }
   folder.commit();
 }
 

@@ -19,12 +19,16 @@
 
 namespace bev {
 
+// The heads of a BertModel, which stores none.
+enum class MissingHeads : uint8_t { Refuse, Zeros };
+
 // Fills the parameters from <dir>/model.safetensors, or from the shards that
 // <dir>/model.safetensors.index.json lists, converted to the store's dtype. Rows of the vocabulary
 // that the file does not have become zeros. Each rank reads the pieces it holds. Master weights of
 // an optimizer are not touched: refresh them afterwards. A tensor that is missing, has another
 // shape or belongs to no parameter is a Data error. REQUIRES: the store is allocated.
-void load_huggingface(const std::filesystem::path& dir, ParamStore& params);
+void load_huggingface(const std::filesystem::path& dir, ParamStore& params,
+                      MissingHeads heads = MissingHeads::Refuse);
 
 // Writes config.json, model.safetensors in the store's dtype and the files of the tokenizer, where
 // they are there. `dir` appears whole or stays as it was. REQUIRES: the store holds the whole

@@ -65,6 +65,13 @@ int64_t width_over_heads(const JsonFields& f, const ModelConfig& m) {
   return m.width / m.heads;
 }
 
+// The first of the file's architectures; empty if it names none.
+std::string architecture_in(const JsonFields& f) {
+  if (!f.has("architectures") || f.list("architectures").empty()) return {};
+  const Json& first = f.list("architectures").front();
+  return first.is_string() ? first.get<std::string>() : std::string();
+}
+
 ModelConfig read_bert(const JsonFields& f) {
   if (f.flag_or("is_decoder", false)) f.refuse("is_decoder", "BERT is an encoder here");
   if (f.flag_or("add_cross_attention", false))
@@ -90,8 +97,7 @@ ModelConfig read_bert(const JsonFields& f) {
     f.refuse("tie_word_embeddings", "the LM head of BERT is the token embedding");
   m.hidden_dropout = f.number_or("hidden_dropout_prob", 0.1);
   m.attention_dropout = f.number_or("attention_probs_dropout_prob", 0.1);
-  if (f.has("architectures") && !f.list("architectures").empty())
-    m.binary_head = f.list("architectures").front() != "BertForMaskedLM";
+  m.binary_head = architecture_in(f) != "BertForMaskedLM";
   return m;
 }
 
@@ -215,7 +221,9 @@ HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view s
   model.init_std = f.number_or("initializer_range", 0.02);
   model.vocab_multiple = 1;
   check_model_ranges(model, f.source());
-  return {family, model};
+  return {.family = family,
+          .model = model,
+          .has_heads = family != HuggingFaceFamily::Bert || architecture_in(f) != "BertModel"};
 }
 
 namespace {

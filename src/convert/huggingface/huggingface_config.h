@@ -51,7 +51,8 @@ Json huggingface_config(const Config& config, DType dtype);
 
 struct HuggingFaceModel {
   HuggingFaceFamily family;
-  ModelConfig model;  // vocab_multiple is 1: the rows of the file and no others
+  ModelConfig model;      // vocab_multiple is 1: the rows of the file and no others
+  bool has_heads = true;  // false: architectures says BertModel, an encoder without heads
 };
 
 // Reads <dir>/config.json. A file that is not what it should be is a Data error; a model we do not

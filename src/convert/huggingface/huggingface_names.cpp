@@ -129,9 +129,27 @@ std::string_view without_prefix(std::string_view name) {
   return name;
 }
 
+std::vector<std::string> huggingface_spellings(const std::string& name) {
+  std::vector<std::string> names{name, std::string(without_prefix(name))};
+  constexpr std::array<std::array<std::string_view, 2>, 3> kOlder{
+      {{"LayerNorm.weight", "LayerNorm.gamma"},
+       {"LayerNorm.bias", "LayerNorm.beta"},
+       {"cls.predictions.bias", "cls.predictions.decoder.bias"}}};
+  for (const auto& [ending, older] : kOlder)
+    if (name.ends_with(ending))
+      for (const std::string& known : {names[0], names[1]})
+        names.push_back(known.substr(0, known.size() - ending.size()) + std::string(older));
+  return names;
+}
+
+bool is_bert_head(std::string_view our_name) {
+  return our_name.starts_with("lm_head.") || our_name.starts_with("binary_head.");
+}
+
 bool is_huggingface_buffer(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
-         name.ends_with("rotary_emb.inv_freq");
+         name.ends_with("rotary_emb.inv_freq") || name.ends_with("embeddings.position_ids") ||
+         name.ends_with("embeddings.token_type_ids");
 }
 
 }  // namespace bev

@@ -28,6 +28,13 @@ Shape huggingface_shape(const HuggingFaceTensor& tensor, const ParamSpec& spec, 
 // The name as the bare model has it, without the prefix of the causal language model.
 std::string_view without_prefix(std::string_view name);
 
+// The names under which a tensor may be stored, best first: its name, the name of the bare model,
+// and those of older BERTs (LayerNorm.gamma and beta).
+std::vector<std::string> huggingface_spellings(const std::string& name);
+
+// True for a parameter that a BertModel does not store or has no use for.
+bool is_bert_head(std::string_view our_name);
+
 // A buffer that older files carry beside the parameters: attention masks, rotary frequencies.
 bool is_huggingface_buffer(std::string_view name);
 

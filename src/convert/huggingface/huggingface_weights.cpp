@@ -10,8 +10,8 @@ namespace bev {
 
 namespace fs = std::filesystem;
 
-HuggingFaceWeights::HuggingFaceWeights(const fs::path& dir)
-    : dir_(dir), description_(read_huggingface_config(dir)) {
+HuggingFaceWeights::HuggingFaceWeights(const fs::path& dir, MissingHeads heads)
+    : dir_(dir), heads_(heads), description_(read_huggingface_config(dir)) {
   if (fs::exists(dir / kHuggingFaceWeights)) {
     add_file(kHuggingFaceWeights);
   } else if (fs::exists(dir / kHuggingFaceIndex)) {
@@ -59,7 +59,7 @@ void HuggingFaceWeights::add_shards() {
 }
 
 HuggingFaceWeights::Found HuggingFaceWeights::find(const std::string& name) {
-  for (const std::string& candidate : {name, std::string(without_prefix(name))}) {
+  for (const std::string& candidate : huggingface_spellings(name)) {
     const auto found = arrays_.find(candidate);
     if (found == arrays_.end()) continue;
     used_.insert(candidate);
@@ -79,6 +79,18 @@ std::vector<ArrayPatch> HuggingFaceWeights::patches(const ParamSpec& spec) {
   std::vector<ArrayPatch> result;
   const int64_t columns = whole_of(spec.shape).columns;
   for (const HuggingFaceTensor& tensor : huggingface_tensors(description_.family, spec)) {
+    if (!description_.has_heads && is_bert_head(spec.name)) {
+      // A pooler without the binary head is no use either.
+      (void)find(tensor.name);
+      BEV_CHECK(
+          heads_ == MissingHeads::Zeros, Data,
+          "{}: config.json says BertModel, which stores no {}; expected BertForPreTraining or "
+          "BertForMaskedLM with their heads (`bevatron embed` needs none)",
+          dir_.string(), tensor.name);
+      const Found table = get("bert.embeddings.word_embeddings.weight");
+      result.push_back({.where = {.columns = columns}, .file = table.file, .array = table.array});
+      continue;
+    }
     const Found found = get(tensor.name);
     const Shape expected = huggingface_shape(tensor, spec, description_.model.vocab);
     BEV_CHECK(found.array->shape == expected, Data, "{}: {} is {}, the model has {}",
@@ -97,6 +109,7 @@ std::vector<ArrayPatch> HuggingFaceWeights::patches(const ParamSpec& spec) {
 void HuggingFaceWeights::check_tied_head() {
   if (!description_.model.tied) return;
   const bool is_bert = description_.family == HuggingFaceFamily::Bert;
+  if (is_bert) check_copied_bias();
   const Found head = find(is_bert ? "cls.predictions.decoder.weight" : "lm_head.weight");
   if (head.array == nullptr) return;
   const Found table =
@@ -108,10 +121,29 @@ void HuggingFaceWeights::check_tied_head() {
             head.file->path().string(), head.array->name);
 }
 
+// transformers stores the bias of the LM head under one of two names, or under both.
+void HuggingFaceWeights::check_copied_bias() {
+  const auto bias = arrays_.find("cls.predictions.bias");
+  const auto copy = arrays_.find("cls.predictions.decoder.bias");
+  if (bias == arrays_.end() || copy == arrays_.end()) return;
+  used_.insert(copy->first);
+  BEV_CHECK(same_content(*bias->second.file, *bias->second.array, *copy->second.file,
+                         *copy->second.array),
+            Data, "{}: cls.predictions.bias and cls.predictions.decoder.bias differ",
+            dir_.string());
+}
+
 void HuggingFaceWeights::check_all_used() {
   std::vector<std::string> unused;
-  for (const auto& [name, found] : arrays_)
-    if (!used_.contains(name) && !is_huggingface_buffer(name)) unused.push_back(name);
+  left_out_.clear();
+  const bool is_masked_lm =
+      description_.family == HuggingFaceFamily::Bert && !description_.model.binary_head;
+  for (const auto& [name, found] : arrays_) {
+    if (used_.contains(name) || is_huggingface_buffer(name)) continue;
+    const bool is_left_out = is_masked_lm && (without_prefix(name).starts_with("pooler.dense.") ||
+                                              name.starts_with("cls.seq_relationship."));
+    (is_left_out ? left_out_ : unused).push_back(name);
+  }
   BEV_CHECK(unused.empty(), Data,
             "{}: {} tensors belong to no parameter of the model, the first is {}", dir_.string(),
             unused.size(), in_quotes(unused.front()));

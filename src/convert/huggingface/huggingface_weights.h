@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "convert/array_patch.h"
-#include "convert/huggingface/huggingface_config.h"
+#include "convert/huggingface/huggingface.h"
 
 namespace bev {
 
@@ -17,7 +17,8 @@ class HuggingFaceWeights final : public ArrayWeights {
  public:
   // Opens <dir>/model.safetensors, or the shards that <dir>/model.safetensors.index.json lists, and
   // reads <dir>/config.json. Data error; Usage error for a model we do not have.
-  explicit HuggingFaceWeights(const std::filesystem::path& dir);
+  explicit HuggingFaceWeights(const std::filesystem::path& dir,
+                              MissingHeads heads = MissingHeads::Refuse);
 
   const HuggingFaceModel& description() const { return description_; }
 
@@ -25,6 +26,9 @@ class HuggingFaceWeights final : public ArrayWeights {
   // A tied model may store its head as well, if only as a copy of the embedding. Data error when it
   // is something else.
   void check_tied_head();
+  // Tensors that the architecture of config.json has no use for: the pooler and the binary head in
+  // the file of a BertForMaskedLM. Known after check_all_used().
+  const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
   void add_file(const std::string& file);
@@ -33,12 +37,15 @@ class HuggingFaceWeights final : public ArrayWeights {
   Found find(const std::string& name);
   Found get(const std::string& name);
   std::vector<ArrayPatch> patches(const ParamSpec& spec) override;
+  void check_copied_bias();
 
   std::filesystem::path dir_;
+  MissingHeads heads_;
   HuggingFaceModel description_;
   std::deque<ArrayFile> files_;
   std::map<std::string, Found> arrays_;
   std::set<std::string> used_;
+  std::vector<std::string> left_out_;
 };
 
 }  // namespace bev

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <fstream>
 #include <functional>
 #include <set>
@@ -13,8 +14,10 @@
 #include "config/parse/toml.h"
 #include "convert/convert.h"
 #include "convert/huggingface/huggingface.h"
+#include "ops/make_device.h"
 #include "pipeline/rank_model.h"
 #include "support/expect_error.h"
+#include "support/small_run.h"
 #include "support/temporary_directory.h"
 #include "support/tiny_models.h"
 #include "unit/convert/bit_pattern.h"
@@ -122,7 +125,29 @@ std::vector<test::TinyModel> families() {
     m.qk_norm = true;
     m.head_dim = 6;
   });
+  const auto post_norm = [](ModelConfig& m) {
+    m.norm_placement = NormPlacement::Post;
+    m.activation = Activation::GeluErf;
+  };
+  add("bert", test::tiny_bert(), post_norm);
+  add("bert_masked_lm", test::tiny_bert(), [&](ModelConfig& m) {
+    post_norm(m);
+    m.binary_head = false;
+  });
   return all;
+}
+
+Config post_norm_bert() {
+  Config config = test::tiny_bert();
+  config.model.norm_placement = NormPlacement::Post;
+  config.model.activation = Activation::GeluErf;
+  return config;
+}
+
+void set_architecture(const fs::path& dir, const char* name) {
+  Json config = read_json(dir / kHuggingFaceConfig);
+  config["architectures"] = Json::array({name});
+  write_text(dir / kHuggingFaceConfig, config.dump());
 }
 
 // Fails when a value changes a bit, lands elsewhere, or a name, shape, type or field is lost, on
@@ -216,6 +241,92 @@ TEST_F(RoundTrip, ShardsAreLaidOutAsTransformersDoes) {
   EXPECT_EQ(read_tensors(dir / "back"), tensors);
 }
 
+// The names of google-bert/bert-base-uncased and of what transformers wrote since.
+TEST_F(RoundTrip, OlderNamesOfABertAreKnown) {
+  make_model(dir / "hf", post_norm_bert(), DType::f32);
+  const Tensors plain = read_tensors(dir / "hf");
+  edit([](Tensors& t) {
+    Tensors renamed;
+    for (auto& [name, tensor] : t) {
+      std::string old = name;
+      if (old.ends_with("LayerNorm.weight")) old.replace(old.size() - 6, 6, "gamma");
+      if (old.ends_with("LayerNorm.bias")) old.replace(old.size() - 4, 4, "beta");
+      renamed[old] = tensor;
+    }
+    renamed["bert.embeddings.position_ids"] = {DType::i64, {1, 1}, std::vector<std::byte>(8)};
+    renamed["cls.predictions.decoder.bias"] = renamed.at("cls.predictions.bias");
+    renamed["cls.predictions.decoder.weight"] =
+        renamed.at("bert.embeddings.word_embeddings.weight");
+    t = renamed;
+  });
+  import();
+  export_as();
+  EXPECT_EQ(read_tensors(dir / "back"), plain);
+  fs::remove_all(dir / "bev");
+  edit([](Tensors& t) { t.erase("cls.predictions.bias"); });
+  import();
+  export_as();
+  EXPECT_EQ(read_tensors(dir / "back"), plain);
+  fs::remove_all(dir / "bev");
+  edit([](Tensors& t) {
+    t["cls.predictions.bias"] = t.at("cls.predictions.decoder.bias");
+    t.at("cls.predictions.bias").bytes.back() ^= std::byte{1};
+  });
+  expect_import_refused(ErrorKind::Data, "cls.predictions.decoder.bias differ");
+}
+
+// Fails when the pooler of a file whose config.json has no use for it is refused, or lost
+// silently.
+TEST_F(RoundTrip, AMaskedLmLeavesOutTheBinaryHeadOfItsFile) {
+  make_model(dir / "hf", post_norm_bert(), DType::f32);
+  set_architecture(dir / "hf", "BertForMaskedLM");
+  const Conversion result = huggingface_to_checkpoint(dir / "hf", dir / "bev", small_blocks());
+  ASSERT_EQ(result.notes.size(), 1U);
+  EXPECT_NE(result.notes[0].find("bert.pooler.dense.bias"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("cls.seq_relationship.weight"), std::string::npos);
+  export_as();
+  const Tensors back = read_tensors(dir / "back");
+  EXPECT_FALSE(back.contains("bert.pooler.dense.weight"));
+  EXPECT_TRUE(back.contains("cls.predictions.bias"));
+}
+
+// A BertModel has no LM head: what needs one refuses it, and its encoder loads under both
+// spellings of its names.
+TEST_F(RoundTrip, ABertModelIsAnEncoderAlone) {
+  make_model(dir / "hf", post_norm_bert(), DType::f32);
+  set_architecture(dir / "hf", "BertModel");
+  edit([](Tensors& t) {
+    std::erase_if(t, [](const auto& e) { return e.first.starts_with("cls."); });
+  });
+  const Config config = post_norm_bert();
+  const auto loaded = [&] {
+    const auto device = make_device(DeviceKind::Reference, 1);
+    RankModel model(config, *device);
+    load_huggingface(dir / "hf", model.params, MissingHeads::Zeros);
+    std::map<std::string, std::vector<double>> values;
+    for (const Param* param : model.params.all())
+      values[param->spec.name] = test::values_of(param->value);
+    return values;
+  };
+  EXPECT_FALSE(read_huggingface_config(dir / "hf").has_heads);
+  const auto prefixed = loaded();
+  for (const double value : prefixed.at("lm_head.dense.weight")) EXPECT_EQ(value, 0);
+  EXPECT_NE(prefixed.at("layers.1.norm2.weight"), prefixed.at("layers.0.norm2.weight"));
+  edit([](Tensors& t) {
+    Tensors bare;
+    for (auto& [name, tensor] : t) bare[name.substr(5)] = tensor;
+    t = bare;
+  });
+  const auto bare = loaded();
+  for (const auto& [name, values] : prefixed)
+    EXPECT_EQ(std::memcmp(values.data(), bare.at(name).data(), values.size() * sizeof(double)), 0)
+        << name;
+  expect_import_refused(ErrorKind::Data, "config.json says BertModel, which stores no cls.");
+  // An unexpected tensor is refused there, too.
+  edit([](Tensors& t) { t["extra"] = t.at("embeddings.LayerNorm.weight"); });
+  expect_error(ErrorKind::Data, "the first is \"extra\"", loaded);
+}
+
 TEST_F(RoundTrip, ATiedModelMayStoreItsHead) {
   Config config = test::tiny_llama();
   config.model.tied = true;
@@ -242,8 +353,9 @@ TEST_F(RoundTrip, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
           [](Tensors& t) { t.erase("model.layers.1.mlp.up_proj.weight"); });
   refused("1 tensors belong to no parameter of the model, the first is \"model.extra\"",
           [](Tensors& t) { t["model.extra"] = t.at("model.norm.weight"); });
-  refused("is [4, 4], the model has [16]",
-          [](Tensors& t) { t.at("model.norm.weight").shape = {4, 4}; });
+  refused("is [4, 4], the model has [16]", [](Tensors& t) {
+    t.at("model.norm.weight").shape = {4, 4};
+  });
   refused("is stored as I32; weights are F64, F32, BF16 or F16",
           [](Tensors& t) { t.at("model.norm.weight").dtype = DType::i32; });
   refused("is F32 and \"model.layers.0.self_attn.k_proj.weight\" of model.safetensors is BF16",

@@ -42,7 +42,7 @@ std::string llama(const std::string& more = "", const std::string& type = "llama
 
 // Fails when a name of the GPT-2 spelling is read into the wrong field.
 TEST(HuggingFaceConfig, ReadsGpt2) {
-  const auto [family, m] = parse(kGpt2);
+  const auto [family, m, has_heads] = parse(kGpt2);
   EXPECT_EQ(family, HuggingFaceFamily::Gpt2);
   EXPECT_EQ(m.layers, 12);
   EXPECT_EQ(m.width, 768);
@@ -61,7 +61,7 @@ TEST(HuggingFaceConfig, ReadsGpt2) {
 }
 
 TEST(HuggingFaceConfig, ReadsLlama31) {
-  const auto [family, m] = parse(kLlama31);
+  const auto [family, m, has_heads] = parse(kLlama31);
   EXPECT_EQ(family, HuggingFaceFamily::Llama);
   EXPECT_EQ(m.kv_heads, 8);
   EXPECT_EQ(m.head_dim, 128);
@@ -205,9 +205,10 @@ TEST(HuggingFaceConfig, NonsenseIsADataError) {
 // different names, or not at all.
 TEST(HuggingFaceConfig, WhatIsWrittenReadsBack) {
   const auto check = [](HuggingFaceFamily family, Config c) {
-    const auto [got, m] = parse(huggingface_config(c, DType::f32).dump());
+    const auto [got, m, has_heads] = parse(huggingface_config(c, DType::f32).dump());
     const ModelShape shape = resolve_model(c);
     EXPECT_EQ(got, family);
+    EXPECT_TRUE(has_heads);
     EXPECT_EQ(m.layers, shape.layers);
     EXPECT_EQ(m.width, shape.width);
     EXPECT_EQ(m.heads, shape.heads);
