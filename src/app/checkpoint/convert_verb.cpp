@@ -47,9 +47,10 @@ void print_result(const Conversion& result) {
 int from_huggingface(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "convert hf-to-bev",
-       .summary = "Makes a checkpoint OUT/release of a model in Hugging Face's format (config.json "
-                  "and safetensors): gpt2, llama, mistral, qwen2, qwen3. Values are copied bit for "
-                  "bit, the tokenizer's files too.",
+       .summary =
+           "Makes a checkpoint OUT/release of a model in Hugging Face's format (config.json "
+           "and safetensors): gpt2, llama, mistral, qwen2, qwen3, bert. Values are copied bit "
+           "for bit, the tokenizer's files too.",
        .flags = {},
        .positional = "HF_DIR OUT",
        .min_positional = 2,
@@ -103,9 +104,10 @@ constexpr std::array<VerbFlag, 1> kFromMegatron{{
 int from_megatron(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "convert megatron-to-bev",
-       .summary = "Makes a checkpoint OUT/release of a GPT that Megatron-LM trained, on any number "
-                  "of tensor and pipeline ranks. DIR is what tools/megatron_export.py wrote: "
-                  "megatron.json and a safetensors file per rank.",
+       .summary =
+           "Makes a checkpoint OUT/release of a GPT or BERT that Megatron-LM trained, on any "
+           "number of tensor and pipeline ranks. DIR is what tools/megatron_export.py wrote: "
+           "megatron.json and a safetensors file per rank.",
        .flags = kFromMegatron,
        .positional = "DIR OUT",
        .min_positional = 2,

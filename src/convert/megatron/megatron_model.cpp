@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json_fields.h"
 #include "config/rules/config_check.h"
+#include "convert/array_patch.h"
 
 namespace bev {
 
@@ -144,6 +145,33 @@ void read_shards(const JsonFields& f, MegatronModel& model) {
   }
 }
 
+// Makes the model a BERT if the shards hold the head of one.
+void recognise_bert(const std::filesystem::path& dir, const JsonFields& args,
+                    MegatronModel& model) {
+  bool has_lm_head = false, has_binary_head = false, has_types = false;
+  for (const MegatronShard& shard : model.shards) {
+    const ArrayFile file(dir / shard.file);
+    for (const StoredTensor& array : file.arrays()) {
+      const std::string_view name = array.name;
+      has_lm_head = has_lm_head || name.ends_with(".lm_head.dense.weight");
+      has_binary_head = has_binary_head || name.ends_with(".binary_head.weight");
+      has_types = has_types || name.ends_with(".tokentype_embeddings.weight");
+    }
+  }
+  if (!has_lm_head) return;
+  if (args.flag_or("openai_gelu", false))
+    args.refuse("openai_gelu", "the LM head of a BERT has the exact gelu");
+  ModelConfig& m = model.model;
+  if (m.position != PositionKind::Learned)
+    args.refuse("position_embedding_type", "a BERT has learned_absolute");
+  if (!m.tied) args.refuse("untie_embeddings_and_output_weights", "the LM head of a BERT is tied");
+  if (m.window != 0) args.refuse("window_size", "a BERT attends to all tokens");
+  m.family = ModelFamily::Bert;
+  m.norm_placement = NormPlacement::Pre;
+  m.binary_head = has_binary_head;
+  model.has_types = has_types;
+}
+
 }  // namespace
 
 MegatronModel read_megatron_model(const std::filesystem::path& dir) {
@@ -153,7 +181,10 @@ MegatronModel read_megatron_model(const std::filesystem::path& dir) {
             "there is no {}; tools/megatron_export.py makes it, and safetensors files, of a "
             "checkpoint of Megatron-LM",
             path.string());
-  return parse_megatron_model(read_json(path), path.string());
+  const Json json = read_json(path);
+  MegatronModel model = parse_megatron_model(json, path.string());
+  recognise_bert(dir, *JsonFields(json, path.string()).object("args"), model);
+  return model;
 }
 
 MegatronModel parse_megatron_model(const Json& json, std::string_view source) {

@@ -30,11 +30,14 @@ struct MegatronModel {
   int64_t tensor = 1, pipeline = 1, chunks = 1;
   int64_t iteration = 0;
   std::vector<MegatronShard> shards;  // [pipeline][tensor]
+  bool has_types = true;              // false: a BERT without token types (--bert-no-binary-head)
 };
 
 // Data error when the file is not what it should be; Usage error naming a setting of Megatron-LM
-// that this program has no counterpart for.
+// that this program has no counterpart for. A GPT and a BERT have the same settings: the tensors of
+// the shards distinguish them.
 MegatronModel read_megatron_model(const std::filesystem::path& dir);
+// A GPT.
 MegatronModel parse_megatron_model(const Json& json, std::string_view source);
 
 }  // namespace bev

@@ -104,7 +104,7 @@ void MegatronWeights::add_stage(int64_t chunk, int64_t pipeline) {
                 in_quotes(name));
       if (!name.starts_with(prefix) || is_megatron_buffer(name)) continue;
       std::optional<MegatronName> known = megatron_name(name.substr(prefix.size()));
-      BEV_CHECK(known, Data, "{}: {} is nothing that a GPT of Megatron-LM has",
+      BEV_CHECK(known, Data, "{}: {} is nothing that a GPT or BERT of Megatron-LM has",
                 file.path().string(), in_quotes(name));
       BEV_CHECK(known->layer < model_.model.layers, Data, "{}: {} is of a layer beyond {}",
                 file.path().string(), in_quotes(name), model_.model.layers);
@@ -141,6 +141,13 @@ const MegatronWeights::Ranks& MegatronWeights::ranks_of(const ParamSpec& spec) {
 }
 
 std::vector<ArrayPatch> MegatronWeights::patches(const ParamSpec& spec) {
+  if (spec.role == Role::TypeTable && !model_.has_types) {
+    // All tokens are of one type, and zeros add nothing.
+    const Found& table = arrays_.at(kTokenTable).front();
+    return {{.where = {.columns = whole_of(spec.shape).columns},
+             .file = table.file,
+             .array = table.array}};
+  }
   const Ranks& ranks = ranks_of(spec);
   const std::string kind = param_kind(spec.name);
   const CutKind cut = cut_of(spec);
@@ -214,9 +221,17 @@ struct TensorNameLine {
   std::string_view theirs, ours;
 };
 
-constexpr std::array<TensorNameLine, 6> kOutside{{
+constexpr std::array<TensorNameLine, 14> kOutside{{
     {"embedding.word_embeddings", "embedding.tokens"},
     {"embedding.position_embeddings", "embedding.positions"},
+    {"embedding.tokentype_embeddings", "embedding.types"},
+    {"lm_head.dense", "lm_head.dense"},
+    {"lm_head.norm", "lm_head.norm"},
+    {"lm_head.layernorm", "lm_head.norm"},
+    {"lm_head.layer_norm", "lm_head.norm"},
+    {"lm_head", "lm_head"},
+    {"pooler.dense", "binary_head.pooler"},
+    {"binary_head", "binary_head.output"},
     {"final_norm", "final_norm"},
     {"final_layernorm", "final_norm"},
     {"output_layer", "head"},
@@ -296,6 +311,8 @@ std::optional<MegatronName> megatron_name(std::string_view name) {
       is_in_layer ? find(kInLayer, parts->first) : find(kOutside, parts->first);
   if (ours.empty()) return std::nullopt;
   found.ours = format("{}{}.{}", is_in_layer ? "layers.*." : "", ours, parts->second);
+  // The main branch keeps the bias of a BERT's LM head in its output layer.
+  if (found.ours == "head.bias") found.ours = "lm_head.bias";
   return found;
 }
 

@@ -44,7 +44,7 @@ class MegatronWeights final : public ArrayWeights {
   std::set<std::string> used_;
 };
 
-// The names that versions of Megatron-LM have given to the tensors of a GPT.
+// The names that versions of Megatron-LM have given to the tensors of a GPT or BERT.
 
 struct MegatronName {
   std::string ours;    // "layers.*.attention.qkv.weight"; of an MLP, "up" also where it is gated
@@ -52,7 +52,7 @@ struct MegatronName {
 };
 
 // What a tensor of a model's dictionary is: "language_model.encoder.layers.0.input_norm.weight",
-// "decoder.layers.0.mlp.linear_fc1.weight". None: nothing a GPT has.
+// "decoder.layers.0.mlp.linear_fc1.weight". None: nothing a GPT or BERT has.
 std::optional<MegatronName> megatron_name(std::string_view name);
 
 // State of a library or a buffer that no parameter needs.

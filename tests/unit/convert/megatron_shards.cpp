@@ -30,6 +30,7 @@ struct Cutter {
     for (ParamSpec& spec : model_parameters(c.config)) specs.emplace(spec.name, spec);
   }
 
+  bool is_bert() const { return about.config.model.family == ModelFamily::Bert; }
   bool has(const std::string& ours) const { return specs.contains(ours); }
 
   Rows rows_of(const std::string& ours) const {
@@ -125,6 +126,7 @@ struct Cutter {
 
   std::string stack() const {
     using Names = MegatronCase::Names;
+    if (about.names == Names::Core && is_bert()) return "encoder.";
     return about.names == Names::Old      ? "language_model.transformer."
            : about.names == Names::Legacy ? "language_model.encoder."
                                           : "decoder.";
@@ -161,6 +163,9 @@ struct Cutter {
       if (has("embedding.positions.weight"))
         put(outer + "embedding.position_embeddings.weight", "embedding.positions.weight",
             rows_of("embedding.positions.weight"));
+      if (has("embedding.types.weight") && about.has_types)
+        put(outer + "embedding.tokentype_embeddings.weight", "embedding.types.weight",
+            rows_of("embedding.types.weight"));
     }
     const int64_t layers = shape.layers / stages;
     for (int64_t local = 0; local < layers; ++local)
@@ -173,12 +178,34 @@ struct Cutter {
         put(format("{}{}{}.{}", prefix, stack(), is_new ? "final_norm" : "final_layernorm", last),
             ours, rows_of(ours));
     }
+    if (is_bert()) add_bert_heads(prefix, outer, rank);
     const bool is_tied = about.config.model.tied;
     if (is_tied && stages == 1) return;
     const std::string ours = is_tied ? "embedding.tokens.weight" : "head.weight";
     const std::string theirs = is_tied && !is_core ? prefix + "word_embeddings_for_head.weight"
                                                    : outer + "output_layer.weight";
     put(theirs, ours, own(padded_table(ours), rank));
+  }
+
+  void add_bert_heads(const std::string& prefix, const std::string& outer, int64_t rank) {
+    using Names = MegatronCase::Names;
+    const bool is_core = about.names == Names::Core;
+    const std::string norm = is_core                     ? "lm_head.layer_norm."
+                             : about.names == Names::Old ? "lm_head.layernorm."
+                                                         : "lm_head.norm.";
+    for (const char* last : {"weight", "bias"}) {
+      put(prefix + "lm_head.dense." + last, format("lm_head.dense.{}", last),
+          rows_of(format("lm_head.dense.{}", last)));
+      put(prefix + norm + last, format("lm_head.norm.{}", last),
+          rows_of(format("lm_head.norm.{}", last)));
+      if (!has("binary_head.output.weight")) continue;
+      put(outer + "pooler.dense." + last, format("binary_head.pooler.{}", last),
+          rows_of(format("binary_head.pooler.{}", last)));
+      put(prefix + "binary_head." + last, format("binary_head.output.{}", last),
+          rows_of(format("binary_head.output.{}", last)));
+    }
+    put(prefix + (is_core ? "output_layer.bias" : "lm_head.bias"), "lm_head.bias",
+        own(padded_table("lm_head.bias"), rank));
   }
 
   void write(const std::filesystem::path& path) const {

@@ -74,6 +74,10 @@ class MegatronImport : public testing::Test {
     EXPECT_EQ(model.norm, about.config.model.norm);
     EXPECT_EQ(model.bias, about.config.model.bias);
     EXPECT_EQ(model.tied, about.config.model.tied);
+    EXPECT_EQ(model.family, about.config.model.family);
+    if (model.family == ModelFamily::Bert) {
+      EXPECT_EQ(model.binary_head, about.config.model.binary_head);
+    }
   }
 
   // A case whose megatron.json or shards are changed before they are read.
@@ -111,6 +115,67 @@ TEST_F(MegatronImport, EveryLayoutAndVersionGivesTheSameModel) {
       }
     }
   }
+}
+
+Config bert() {
+  Config config = test::tiny_bert();
+  config.model.layers = 4;
+  return config;
+}
+
+// Fails when a head of a BERT has no place or a wrong one, or its bias is not merged from the
+// ranks, under the names of any version.
+TEST_F(MegatronImport, BertsOfAllVersions) {
+  for (const int64_t tensor : {1, 2}) {
+    for (const int64_t pipeline : {1, 2}) {
+      for (const Names names : {Names::Old, Names::Legacy, Names::Core}) {
+        SCOPED_TRACE(format("tensor {}, pipeline {}, names {}", tensor, pipeline, int(names)));
+        MegatronCase about{.config = bert(),
+                           .tensor = tensor,
+                           .pipeline = pipeline,
+                           .names = names,
+                           .padded_vocab = 32};
+        expect_imported(about);
+        about.config.model.binary_head = false;
+        expect_imported(about);
+      }
+    }
+  }
+}
+
+// --bert-no-binary-head trains without token types: zeros add nothing.
+TEST_F(MegatronImport, ABertWithoutTokenTypesHasZeros) {
+  const TemporaryDirectory dir;
+  MegatronCase about{.config = bert(), .tensor = 2, .padded_vocab = 32, .has_types = false};
+  about.config.model.binary_head = false;
+  write_megatron_shards(dir / "m", about);
+  megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
+  const CheckpointReader stored(dir.path() / "bev" / "release");
+  const CheckpointReader::Tensor* types = stored.find("embedding.types.weight");
+  ASSERT_NE(types, nullptr);
+  EXPECT_EQ(types->dtype, DType::bf16);
+  std::vector<std::byte> bytes(types->bytes());
+  stored.read(*types, whole_of(types->shape), DType::bf16, bytes.data());
+  EXPECT_EQ(bytes, std::vector<std::byte>(bytes.size()));
+  const ModelConfig model = read_checkpoint_config(stored).model;
+  EXPECT_EQ(model.family, ModelFamily::Bert);
+  EXPECT_EQ(model.norm_placement, NormPlacement::Pre);
+  EXPECT_FALSE(model.binary_head);
+}
+
+TEST_F(MegatronImport, BertsWithForeignSettingsAreRefused) {
+  const auto refused = [&](const std::string& message, const char* name, const Json& value) {
+    const TemporaryDirectory dir;
+    Json json = write_megatron_shards(dir / "m", {.config = bert(), .padded_vocab = 32});
+    json["args"][name] = value;
+    std::ofstream(dir / "m/megatron.json") << json.dump();
+    expect_error(ErrorKind::Usage, message, [&] {
+      megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
+    });
+  };
+  refused("openai_gelu", "openai_gelu", true);
+  refused("position_embedding_type", "position_embedding_type", "rope");
+  refused("untie_embeddings_and_output_weights", "untie_embeddings_and_output_weights", true);
 }
 
 // Fails when the stages of a rank are taken for neighbours in the model.
@@ -219,10 +284,17 @@ TEST(MegatronNames, OfAllVersions) {
   EXPECT_EQ(ours("decoder.layers.3.pre_mlp_layernorm.weight"), "layers.*.norm2.weight 3");
   EXPECT_EQ(ours("decoder.final_layernorm.weight"), "final_norm.weight -1");
   EXPECT_EQ(ours("word_embeddings_for_head.weight"), "head.weight -1");
+  EXPECT_EQ(ours("language_model.embedding.tokentype_embeddings.weight"),
+            "embedding.types.weight -1");
+  EXPECT_EQ(ours("lm_head.layernorm.bias"), "lm_head.norm.bias -1");
+  EXPECT_EQ(ours("lm_head.bias"), "lm_head.bias -1");
+  EXPECT_EQ(ours("output_layer.bias"), "lm_head.bias -1");
+  EXPECT_EQ(ours("language_model.pooler.dense.weight"), "binary_head.pooler.weight -1");
+  EXPECT_EQ(ours("binary_head.weight"), "binary_head.output.weight -1");
   for (const char* name :
        {"decoder.layers.x.input_norm.weight", "decoder.layers.1", "decoder.layers.1.",
         "decoder.layers.99999999999999999999.input_norm.weight",
-        "decoder.layers.-1.input_norm.bias", "lm_head.dense.weight", "", ".weight",
+        "decoder.layers.-1.input_norm.bias", "lm_head.dense", "", ".weight",
         "decoder.layers.1.mlp.linear_fc1_weight"})
     EXPECT_EQ(ours(name), "none") << name;
   EXPECT_TRUE(is_megatron_buffer("model.decoder.layers.0.mlp.linear_fc1._extra_state"));
