@@ -22,9 +22,9 @@ namespace bev {
 namespace {
 
 constexpr int64_t kMostIterations = 1'000'000'000'000'000;
-constexpr size_t kLongestNote = 1000;
+constexpr size_t kLongestNote = 1000, kLongestName = 100;
 
-double number_at(const Json& line, const char* name) {
+double number_at(const Json& line, const std::string& name) {
   const auto found = line.find(name);
   return found != line.end() && found->is_number() ? found->get<double>()
                                                    : std::numeric_limits<double>::quiet_NaN();
@@ -52,10 +52,18 @@ bool applied(const Json& line) {
   return found == line.end() || !found->is_boolean() || found->get<bool>();
 }
 
-// The weighted sum is there if there are several losses; a single loss is the sum.
-const char* total_loss_key(const Json& line) { return line.contains("loss") ? "loss" : "lm_loss"; }
+constexpr std::string_view kLossEnding = "_loss";
 
-IterationPoint iteration_point(const Json& line, int64_t iteration) {
+// The weighted sum is there if there are several losses; a single loss is the sum.
+std::string total_loss_key(const Json& line) {
+  for (const char* usual : {"loss", "lm_loss"})
+    if (line.contains(usual)) return usual;
+  for (const auto& [key, value] : line.items())
+    if (key.ends_with(kLossEnding)) return key;
+  return "lm_loss";
+}
+
+IterationPoint iteration_point(const Json& line, int64_t iteration, const LossValues& losses) {
   return {.iteration = iteration,
           .consumed_samples = count_at(line, "consumed_samples"),
           .global_batch = count_at(line, "global_batch"),
@@ -65,14 +73,16 @@ IterationPoint iteration_point(const Json& line, int64_t iteration) {
           .loss_scale = number_at(line, "loss_scale"),
           .applied = applied(line),
           .seconds = number_at(line, "seconds"),
-          .tokens_per_second = number_at(line, "tokens_per_second")};
+          .tokens_per_second = number_at(line, "tokens_per_second"),
+          .losses = losses};
 }
 
-EvaluationPoint evaluation_point(const Json& line, int64_t iteration) {
+EvaluationPoint evaluation_point(const Json& line, int64_t iteration, const LossValues& losses) {
   return {.iteration = iteration,
           .samples = count_at(line, "samples"),
           .loss = number_at(line, total_loss_key(line)),
-          .seconds = number_at(line, "seconds")};
+          .seconds = number_at(line, "seconds"),
+          .losses = losses};
 }
 
 // Ascending, and of equal iterations the last.
@@ -142,17 +152,35 @@ void MetricsReader::line() {
   if (!iteration) {
     ++metrics_.unusable_lines;
   } else if (event == "iteration") {
-    add_iteration(iteration_point(json, *iteration));
+    add_iteration(iteration_point(json, *iteration, losses_of(json)));
   } else if (is_note) {
     metrics_.notes.push_back({.iteration = *iteration, .event = event, .text = text(json, "text")});
     may_go_back_ = true;
   } else {
     (event == "test" ? metrics_.tests : metrics_.validations)
-        .push_back(evaluation_point(json, *iteration));
+        .push_back(evaluation_point(json, *iteration, losses_of(json)));
   }
 }
 
-void MetricsReader::add_iteration(IterationPoint point) {
+LossValues MetricsReader::losses_of(const Json& line) {
+  LossValues values;
+  values.fill(std::numeric_limits<double>::quiet_NaN());
+  std::vector<std::string>& names = metrics_.loss_names;
+  for (const auto& [key, mean] : line.items()) {
+    if (!key.ends_with(kLossEnding)) continue;
+    const std::string name = harmless(key.substr(0, key.size() - kLossEnding.size()), kLongestName);
+    const auto found = std::find(names.begin(), names.end(), name);
+    const auto index = static_cast<size_t>(found - names.begin());
+    if (index == names.size()) {
+      if (names.size() == values.size()) continue;
+      names.push_back(name);
+    }
+    if (mean.is_number()) values[index] = mean.get<double>();
+  }
+  return values;
+}
+
+void MetricsReader::add_iteration(const IterationPoint& point) {
   if (may_go_back_) forget_from(point.iteration);
   may_go_back_ = is_new_start_ = false;
   metrics_.iterations.push_back(point);
@@ -204,7 +232,7 @@ std::string read_part(const PositionedFile& file, size_t begin, size_t bytes) {
   return text;
 }
 
-std::optional<double> number_in(const Json& line, const char* name) {
+std::optional<double> number_in(const Json& line, const std::string& name) {
   const auto found = line.find(name);
   if (found == line.end() || !found->is_number()) return std::nullopt;
   const double value = found->get<double>();
@@ -213,11 +241,10 @@ std::optional<double> number_in(const Json& line, const char* name) {
 
 // The members NAME_loss.
 std::vector<NamedLoss> losses_in(const Json& line) {
-  constexpr std::string_view kEnding = "_loss";
   std::vector<NamedLoss> losses;
   for (const auto& [key, mean] : line.items()) {
-    if (!key.ends_with(kEnding) || losses.size() == kMostLosses) continue;
-    losses.push_back({harmless(key.substr(0, key.size() - kEnding.size()), kLongestNote),
+    if (!key.ends_with(kLossEnding) || losses.size() == kMostLosses) continue;
+    losses.push_back({harmless(key.substr(0, key.size() - kLossEnding.size()), kLongestName),
                       mean.is_number() ? mean.get<double>() : NAN});
   }
   return losses;
@@ -264,7 +291,7 @@ class Gathered {
 }  // namespace
 
 std::optional<LastMetrics> read_metrics_tail(const std::filesystem::path& path) {
-  struct stat info{};
+  struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
   BEV_CHECK(S_ISREG(info.st_mode), Data, "{} is not a regular file", path.string());
   const PositionedFile file(path);

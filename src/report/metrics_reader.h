@@ -1,6 +1,7 @@
 // Reading metrics.jsonl again, for plots and for words about a run.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -8,23 +9,31 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
+#include "ops/update_rule.h"
 #include "report/run_status.h"
 
 namespace bev {
 
-// A number that the line does not have, or that was not finite, is NaN; a count is 0.
+// Means of single losses by their index in RunMetrics::loss_names; NaN where a line has none.
+using LossValues = std::array<double, kMostLosses>;
+
+// A number that the line does not have, or that was not finite, is NaN; a count is 0. `loss` is the
+// weighted sum of a model with several losses.
 struct IterationPoint {
   int64_t iteration = 0;
   int64_t consumed_samples = 0, global_batch = 0;
   double loss = 0, grad_norm = 0, learning_rate = 0, loss_scale = 0;
   bool applied = true;
   double seconds = 0, tokens_per_second = 0;
+  LossValues losses{};
 };
 
 // Of a validation or a test.
 struct EvaluationPoint {
   int64_t iteration = 0, samples = 0;
   double loss = 0, seconds = 0;
+  LossValues losses{};
 };
 
 struct RunStartEvent {
@@ -39,6 +48,7 @@ struct RunNote {
 };
 
 struct RunMetrics {
+  std::vector<std::string> loss_names;     // "lm", "sop": of the members NAME_loss of all lines
   std::vector<IterationPoint> iterations;  // ascending, each iteration once
   std::vector<EvaluationPoint> validations, tests;
   std::vector<RunStartEvent> starts;
@@ -62,7 +72,8 @@ class MetricsReader {
 
  private:
   void line();
-  void add_iteration(IterationPoint point);
+  LossValues losses_of(const Json& line);
+  void add_iteration(const IterationPoint& point);
   void forget_from(int64_t iteration);
 
   RunMetrics metrics_;

@@ -146,8 +146,10 @@ int plot(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "plot",
        .summary =
-           "Draws the loss, learning rate, gradient norm and speed of one or several runs, going, "
-           "ended or crashed, from their metrics.jsonl. RUN is the folder of a run or such a file; "
+           "Draws the loss (of several losses their sum and each), learning rate, gradient norm "
+           "and "
+           "speed of one or several runs, going, ended or crashed, from their metrics.jsonl. RUN "
+           "is the folder of a run or such a file; "
            "NAME=RUN gives it a name of its own. Several are drawn over each other. A page is one "
            "file that needs no network, a drawing is static. The loss is also shown here, with "
            "letters.",
@@ -234,12 +236,12 @@ void tell_gaps(const GivenRun& run, const RunMetrics& metrics) {
         metrics.unusable_lines == 1 ? "a line"
                                     : format("{} lines", with_commas(metrics.unusable_lines)),
         metrics.unusable_lines == 1 ? "is" : "are");
-  const auto has_any = [&](double IterationPoint::* member) {
+  const auto has_any = [&](double IterationPoint::*member) {
     return std::any_of(metrics.iterations.begin(), metrics.iterations.end(),
                        [&](const IterationPoint& p) { return std::isfinite(p.*member); });
   };
   for (const auto& [name, member] :
-       {std::pair("lm_loss", &IterationPoint::loss),
+       {std::pair("loss", &IterationPoint::loss),
         std::pair("learning_rate", &IterationPoint::learning_rate),
         std::pair("grad_norm", &IterationPoint::grad_norm),
         std::pair("tokens_per_second", &IterationPoint::tokens_per_second)})

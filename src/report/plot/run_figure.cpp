@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include "base/format.h"
 #include "report/plot/figure.h"
@@ -39,6 +40,19 @@ class RunCurve {
     found.reserve(points.size());
     for (const IterationPoint& point : points) found.push_back(point.*member);
     return found;
+  }
+  // The values of one loss; empty if the run has none of this name.
+  std::vector<double> losses(const std::string& name) const {
+    std::vector<double> found;
+    if (const std::optional<size_t> index = index_of(name))
+      for (const IterationPoint& point : points) found.push_back(point.losses[*index]);
+    return found;
+  }
+  std::optional<size_t> index_of(const std::string& name) const {
+    const std::vector<std::string>& names = metrics_.loss_names;
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) return std::nullopt;
+    return static_cast<size_t>(found - names.begin());
   }
 
   std::vector<IterationPoint> points;
@@ -99,11 +113,26 @@ void set_ranges(Panel& panel) {
   if (panel.kind == ScaleKind::Log && !panel.log) panel.kind = ScaleKind::Linear;
 }
 
+// The names of the losses that the runs have, if a run has several.
+std::vector<std::string> single_losses(RunCurves parts) {
+  std::vector<std::string> names;
+  size_t most = 0;
+  for (const RunCurve& part : parts) {
+    most = std::max(most, part.metrics().loss_names.size());
+    for (const std::string& name : part.metrics().loss_names)
+      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return most > 1 ? names : std::vector<std::string>{};
+}
+
 Panel loss_panel(RunCurves parts, int64_t width, bool is_log) {
+  const std::vector<std::string> losses = single_losses(parts);
+  std::string unit = losses.empty() ? "nats per token" : "sum of";
+  for (size_t i = 0; i < losses.size(); ++i) unit += format("{} {}", i == 0 ? "" : ",", losses[i]);
   Panel panel{.title = std::string(kLossTitle),
-              .remark = width > 1 ? format("nats per token; line: mean of {} iterations",
-                                           with_commas(width))
-                                  : "nats per token",
+              .remark = width > 1
+                            ? format("{}; line: mean of {} iterations", unit, with_commas(width))
+                            : unit,
               .shape = PanelShape::Tall,
               .kind = is_log ? ScaleKind::Log : ScaleKind::Linear};
   bool has_dots = false;
@@ -172,6 +201,31 @@ Panel small_panel(RunCurves parts, std::string title, std::string remark, Member
   return panel;
 }
 
+// One of several losses, with its validations.
+Panel single_loss_panel(RunCurves parts, const std::string& name, int64_t width) {
+  Panel panel{.title = format("{} loss", name)};
+  for (size_t run = 0; run < parts.size(); ++run) {
+    const RunCurve& part = parts[run];
+    const std::vector<double> values = part.losses(name);
+    if (values.empty()) continue;
+    if (width > 1)
+      panel.lines.push_back({.run = run, .style = LineStyle::Faint, .x = part.x, .y = values});
+    panel.lines.push_back({.run = run, .x = part.x, .y = smoothed(values, width)});
+    const size_t index = *part.index_of(name);
+    for (const EvaluationPoint& v : part.metrics().validations) {
+      if (!part.has(v.iteration) || !std::isfinite(v.losses[index])) continue;
+      panel.dots.push_back({.run = run,
+                            .x = part.after(v.iteration),
+                            .y = v.losses[index],
+                            .text = format("validation after iteration {}: {} loss {:.4f}",
+                                           with_commas(v.iteration), name, v.losses[index])});
+    }
+  }
+  if (!panel.dots.empty()) panel.remark = "dots: validation";
+  set_ranges(panel);
+  return panel;
+}
+
 // A quantity that is never negative is shown from 0 on.
 Panel from_zero(Panel panel) {
   panel.log.reset();
@@ -217,9 +271,13 @@ Panel difference_panel(RunCurves parts, const std::string& first_name) {
 ReadOut read_out(RunCurves parts, std::string_view axis, bool has_mean) {
   ReadOut out{.columns = {std::string(axis), "iteration", "loss"}};
   if (has_mean) out.columns.emplace_back("mean loss");
+  const std::vector<std::string> losses = single_losses(parts);
+  for (const std::string& name : losses) out.columns.push_back(format("{} loss", name));
   for (const char* name : {"learning rate", "gradient norm", "tokens/s"})
     out.columns.emplace_back(name);
   for (const RunCurve& part : parts) {
+    std::vector<std::vector<double>> singles;
+    for (const std::string& name : losses) singles.push_back(part.losses(name));
     std::vector<std::vector<double>> rows;
     const size_t count = std::min(part.points.size(), kReadOutRows);
     for (size_t row = 0; row < count; ++row) {
@@ -227,6 +285,8 @@ ReadOut read_out(RunCurves parts, std::string_view axis, bool has_mean) {
       const IterationPoint& point = part.points[i];
       std::vector<double> numbers{part.x[i], static_cast<double>(point.iteration), part.loss[i]};
       if (has_mean) numbers.push_back(part.mean_loss[i]);
+      for (const std::vector<double>& single : singles)
+        numbers.push_back(single.empty() ? std::nan("") : single[i]);
       for (const Member member : {&IterationPoint::learning_rate, &IterationPoint::grad_norm,
                                   &IterationPoint::tokens_per_second})
         numbers.push_back(point.*member);
@@ -277,6 +337,8 @@ Figure figure_of(std::span<const PlottedRun> runs, const PlotOptions& options) {
   figure.notes = add_marks(parts, runs, panels[0]);
   if (options.difference && runs.size() > 1)
     panels.push_back(difference_panel(parts, runs[0].name));
+  for (const std::string& name : single_losses(parts))
+    panels.push_back(single_loss_panel(parts, name, width));
   panels.push_back(
       from_zero(small_panel(parts, "learning rate", "", &IterationPoint::learning_rate, 1)));
   panels.push_back(norm_panel(parts, width));

@@ -31,6 +31,33 @@ std::vector<double> losses(const RunMetrics& metrics) {
   return found;
 }
 
+// Fails when one of several losses is lost, mixed up with another, or taken for their sum.
+TEST(MetricsFile, ReadsEachOfSeveralLosses) {
+  const test::TemporaryDirectory dir;
+  {
+    MetricsWriter log(dir / "m.jsonl");
+    log.add(
+        Progress{.iteration = 1,
+                 .result = {.loss = 3, .losses = {{"lm", 2.5}, {"sop", 0.5}}, .applied = true}});
+    log.add(Validation{
+        .iteration = 1, .split = "validation", .loss = 2, .losses = {{"lm", 1.75}, {"sop", NAN}}});
+  }
+  const RunMetrics metrics = read_metrics(dir / "m.jsonl");
+  EXPECT_EQ(metrics.loss_names, (std::vector<std::string>{"lm", "sop"}));
+  EXPECT_EQ(metrics.iterations[0].loss, 3);
+  EXPECT_EQ(metrics.iterations[0].losses[0], 2.5);
+  EXPECT_EQ(metrics.iterations[0].losses[1], 0.5);
+  EXPECT_EQ(metrics.validations[0].losses[0], 1.75);
+  EXPECT_TRUE(std::isnan(metrics.validations[0].losses[1]));
+  // A single loss is the sum, whatever its name.
+  EXPECT_EQ(parsed("{\"event\":\"iteration\",\"iteration\":1,\"nsp_loss\":2}\n").iterations[0].loss,
+            2);
+  // More losses than a model can have.
+  std::string many = "{\"event\":\"iteration\",\"iteration\":1";
+  for (int i = 0; i < 20; ++i) many += format(",\"l{}_loss\":{}", i, i);
+  EXPECT_EQ(parsed(many + "}\n").loss_names.size(), static_cast<size_t>(kMostLosses));
+}
+
 TEST(MetricsFile, ReadsWhatTheLogWrites) {
   const test::TemporaryDirectory dir;
   {

@@ -77,6 +77,37 @@ TEST(RunSummary, SaysItInALine) {
   EXPECT_EQ(short_summary_of(metrics), "no finite loss, 1 iteration");
 }
 
+// Fails when a model with several losses shows their sum only, or a run without one of them breaks
+// the panel.
+TEST(RunFigure, HasAPanelForEachOfSeveralLosses) {
+  RunMetrics bert = falling(50), gpt = falling(50);
+  bert.loss_names = {"lm", "sop"};
+  gpt.loss_names = {"lm"};
+  for (IterationPoint& point : bert.iterations) {
+    point.losses[0] = point.loss - 0.5;
+    point.losses[1] = 0.5;
+  }
+  for (IterationPoint& point : gpt.iterations) point.losses[0] = point.loss;
+  bert.validations = {{.iteration = 50, .loss = 2.5, .losses = {2, 0.5}}};
+  std::vector<PlottedRun> runs{{.name = "bert", .metrics = bert}};
+  const Figure figure = figure_of(runs, {.smooth = 1});
+  ASSERT_EQ(figure.panels.size(), 6U);
+  EXPECT_EQ(figure.panels[0].remark, "sum of lm, sop; dots: validation");
+  EXPECT_EQ(figure.panels[1].title, "lm loss");
+  EXPECT_EQ(figure.panels[2].title, "sop loss");
+  EXPECT_EQ(figure.panels[1].lines[0].y[3], bert.iterations[3].loss - 0.5);
+  EXPECT_EQ(figure.panels[2].lines[0].y[3], 0.5);
+  ASSERT_EQ(figure.panels[2].dots.size(), 1U);
+  EXPECT_EQ(figure.panels[2].dots[0].y, 0.5);
+  EXPECT_EQ(figure.read_out.columns[4], "sop loss");
+  EXPECT_EQ(figure.read_out.rows[0][0][4], 0.5);
+  runs.push_back({.name = "gpt", .metrics = gpt});
+  const Figure both = figure_of(runs, {.smooth = 1});
+  EXPECT_EQ(both.panels[1].lines.size(), 2U);
+  EXPECT_EQ(both.panels[2].lines.size(), 1U);
+  EXPECT_TRUE(std::isnan(both.read_out.rows[1][0][4]));
+}
+
 TEST(RunFigure, HasFourPanels) {
   RunMetrics metrics = falling(600);
   metrics.validations = {{.iteration = 300, .loss = 2.5}, {.iteration = 600, .loss = NAN}};
