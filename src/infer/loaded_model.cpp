@@ -1,9 +1,12 @@
 #include "infer/loaded_model.h"
 
+#include "base/check.h"
+#include "base/integer.h"
 #include "comm/communicator.h"
 #include "convert/checkpoint_weights.h"
 #include "convert/huggingface/huggingface.h"
 #include "convert/weight_source.h"
+#include "data/data_loader.h"
 #include "ops/make_device.h"
 
 namespace bev {
@@ -15,8 +18,10 @@ ArenaSizes evaluation_memory(const Config& config, int rank) {
   DryRunModel dry_run(config, rank);
   Executor executor(dry_run.model, 1, {});
   const BatchShape shape = resolve_batch(config);
+  const bool is_bert = config.model.family == ModelFamily::Bert;
   HostBatch batch;
-  batch.resize(shape.micro_batch, shape.sequence, false);
+  batch.resize(shape.micro_batch,
+               is_bert ? batch_spec(config) : causal_batch(shape.sequence, false));
   executor.evaluate({&batch, 1});
   return executor.peaks();
 }
@@ -34,6 +39,14 @@ Config config_of_use(const ModelFolder& folder, const InferenceSetup& use) {
   return config;
 }
 
+// Where a vocabulary is made divisible by its padding, the last ranks have less of it.
+void require_ids_on_every_rank(const Config& config) {
+  const int64_t ranks = config.parallel.tensor, vocab = config.model.vocab;
+  BEV_CHECK((ranks - 1) * div_ceil(vocab, ranks) < vocab, Usage,
+            "a vocabulary of {} ids leaves none for the last of {} tensor ranks; legal are fewer",
+            vocab, ranks);
+}
+
 LoadedModel::LoadedModel(const ModelFolder& folder, const InferenceSetup& use, Device& device,
                          Communicator& world)
     : config_(config_of_use(folder, use)),
@@ -49,7 +62,7 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const InferenceSetup& use, D
     load_weights(weights, model_->params);
     if (groups_.layout().pipeline == 1) weights.check_all_used();
   } else {
-    load_huggingface(folder.weights, model_->params);
+    load_huggingface(folder.weights, model_->params, MissingHeads::Zeros);
   }
 }
 

@@ -18,6 +18,9 @@ struct InferenceSetup {
 // The configuration of the stored model in that use.
 Config config_of_use(const ModelFolder& folder, const InferenceSetup& use);
 
+// Usage error if some tensor rank would hold padding of the vocabulary only.
+void require_ids_on_every_rank(const Config& config);
+
 class LoadedModel {
  public:
   // All ranks of the world together, each with a device of its own; both must outlive this.

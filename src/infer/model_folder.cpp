@@ -56,7 +56,9 @@ void open_as_huggingface(const fs::path& dir, ModelFolder& folder) {
   } else {
     find_tokenizer(dir, folder);
   }
-  folder.config.model = read_huggingface_config(folder.weights).model;
+  const HuggingFaceModel stored = read_huggingface_config(folder.weights);
+  folder.config.model = stored.model;
+  folder.has_lm_head = stored.has_heads;
 }
 
 void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
@@ -96,12 +98,24 @@ ModelFolder open_model_folder(const fs::path& dir) {
             "{}: data.eod is {}, but the vocabulary of the model beside it has {} ids",
             RunDirectory(folder.is_checkpoint ? folder.weights : dir).config_file().string(),
             folder.config.data.eod, folder.config.model.vocab);
-  BEV_CHECK(folder.config.model.family == ModelFamily::Gpt, Usage,
-            "{} holds a BERT model, expected a causal language model", dir.string());
   folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
   folder.config.recompute = {};
   folder.config.parallel = {};
   return folder;
+}
+
+void require_causal(const ModelFolder& folder, std::string_view verb) {
+  BEV_CHECK(!folder.is_bert(), Usage,
+            "{} holds a BERT; {} needs a causal language model (GPT, Llama); a BERT has `bevatron "
+            "generate` (fill-mask), embed, eval and serve",
+            folder.weights.string(), verb);
+}
+
+void require_lm_head(const ModelFolder& folder) {
+  BEV_CHECK(folder.has_lm_head, Usage,
+            "{} holds a BertModel without an LM head (cls.predictions), which predicts no words; "
+            "expected a BertForMaskedLM or BertForPreTraining (`bevatron embed` needs no head)",
+            folder.weights.string());
 }
 
 int64_t longest_sequence(const ModelFolder& folder, int64_t wanted) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.h"
@@ -17,16 +18,23 @@ struct ModelFolder {
   Config config;                  // the model as stored; the rest as trained, else defaults
   bool is_run = false;            // the configuration is that of a training
   bool is_checkpoint = false;
-  bool is_fresh = false;  // there is no folder: weights are drawn as those of a training that
-                          // begins
+  bool is_fresh = false;    // there is no folder: weights are drawn as those of a training that
+                            // begins
+  bool has_lm_head = true;  // false: a BertModel of Hugging Face, an encoder alone
   std::string tokenizer_problem{};         // why the tokenizer beside the model cannot be used
   std::vector<std::string> passed_over{};  // why newer checkpoints are not used, a sentence each
+
+  bool is_bert() const { return config.model.family == ModelFamily::Bert; }
 };
 // For messages: why there is no tokenizer for the model.
 std::string why_no_tokenizer(const ModelFolder& folder);
 
 // Data error when it is none of these.
 ModelFolder open_model_folder(const std::filesystem::path& dir);
+
+// Usage errors: the model is a BERT, which `verb` cannot use; the model predicts no words.
+void require_causal(const ModelFolder& folder, std::string_view verb);
+void require_lm_head(const ModelFolder& folder);
 
 // The longest sequence a model can be given; `wanted` if it has no bound.
 int64_t longest_sequence(const ModelFolder& folder, int64_t wanted);

@@ -22,14 +22,6 @@ constexpr int64_t kBatchesTogether = 4;
 // Scores that ranks exchange at a time, two numbers each.
 constexpr size_t kSharedScores = 4096;
 
-// Where a vocabulary is made divisible by its padding, the last ranks have less of it.
-void require_ids_on_every_rank(const Config& config) {
-  const int64_t ranks = config.parallel.tensor, vocab = config.model.vocab;
-  BEV_CHECK((ranks - 1) * div_ceil(vocab, ranks) < vocab, Usage,
-            "a vocabulary of {} ids leaves none for the last of {} tensor ranks; legal are fewer",
-            vocab, ranks);
-}
-
 ArenaSizes scoring_memory(const Config& config, int rank) {
   require_ids_on_every_rank(config);
   DryRunModel dry_run(config, rank);

@@ -52,6 +52,7 @@ int bench_generate(std::span<const std::string> args) {
   const ModelFolder folder = flags->has("--preset")
                                  ? fresh_model(flags->text("--preset"))
                                  : open_model_folder(flags->positional().front());
+  require_causal(folder, "bench generate");
   const GenerationBench bench =
       bench_generation(folder, device_from_flags(*flags),
                        {.batch = flags->integer("--batch", 1, 1, 65536),

@@ -16,6 +16,7 @@ int preprocess(std::span<const std::string> args);
 int merge(std::span<const std::string> args);
 int eval(std::span<const std::string> args);
 int generate(std::span<const std::string> args);
+int embed(std::span<const std::string> args);
 int serve(std::span<const std::string> args);
 int convert(std::span<const std::string> args);
 int inspect(std::span<const std::string> args);

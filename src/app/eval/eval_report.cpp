@@ -87,6 +87,33 @@ EvalReport report_perplexity(const EvalText& text, const PerplexityRule& rule,
   return report;
 }
 
+EvalReport report_masked(const MaskedText& text, const MaskingRule& rule, const TextScore& score) {
+  const double loss = score.nats / static_cast<double>(score.tokens);
+  EvalReport report{
+      .words = line("data", text.name) + line("tokens", with_commas(score.tokens)) +
+               line("masked loss", format("{:.4f} nats per masked token", loss)) +
+               line("masked ppl", format("{:.4f}, not comparable with a causal model's perplexity",
+                                         std::exp(loss))) +
+               line("rule", rule_in_words(rule)),
+      .json = {{"task", "masked-perplexity"},
+               {"data", text.name},
+               {"documents", text.documents.size()},
+               {"tokens", score.tokens},
+               {"nats", score.nats},
+               {"masked_loss", loss},
+               {"masked_perplexity", std::exp(loss)},
+               {"length", rule.length},
+               {"mask_every", rule.every},
+               {"rule", rule_in_words(rule)}}};
+  for (size_t i = 0; i < score.documents.size(); ++i) {
+    const DocumentScore& each = score.documents[i];
+    Json out{{"document", i}, {"tokens", each.tokens}, {"nats", each.nats}};
+    if (each.tokens > 0) out["masked_loss"] = each.nats / static_cast<double>(each.tokens);
+    report.scores += out.dump() + "\n";
+  }
+  return report;
+}
+
 EvalReport report_wikitext(const WikitextCorpus& corpus, const PerplexityRule& rule,
                            const TextScore& score) {
   const WikitextScore result = wikitext_score(corpus, score.nats);

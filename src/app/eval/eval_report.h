@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "eval/lambada.h"
+#include "eval/masked_perplexity.h"
 #include "eval/multiple_choice.h"
 #include "eval/perplexity.h"
 #include "eval/wikitext.h"
@@ -20,6 +21,7 @@ struct EvalReport {
 
 EvalReport report_perplexity(const EvalText& text, const PerplexityRule& rule,
                              const TextScore& score);
+EvalReport report_masked(const MaskedText& text, const MaskingRule& rule, const TextScore& score);
 EvalReport report_wikitext(const WikitextCorpus& corpus, const PerplexityRule& rule,
                            const TextScore& score);
 EvalReport report_lambada(const std::string& name, LambadaRule rule, const LambadaScore& score);

@@ -18,19 +18,21 @@ namespace bev::app {
 
 namespace {
 
-constexpr std::array<VerbFlag, 21> kEvalFlags{{
+constexpr std::array<VerbFlag, 22> kEvalFlags{{
     {"--task", "NAME",
      "perplexity: of any text or token file. wikitext: of a corpus whose words and marks stand "
      "apart, by its words, as Megatron-LM measures WikiText-103 and Penn Treebank. lambada: the "
-     "last words of passages. choice: questions with several endings, as HellaSwag. WIKITEXT103 "
-     "and LAMBADA are understood too [default: perplexity]"},
+     "last words of passages. choice: questions with several endings, as HellaSwag. "
+     "masked-perplexity: of a BERT, whose only task it is. WIKITEXT103 and LAMBADA are understood "
+     "too [default: perplexity; of a BERT masked-perplexity]"},
     {"--text", "FILE",
      "a text, encoded with the tokenizer of the training; lambada: lines {\"text\": \"...\"}; "
      "choice: lines {\"ctx\": \"...\", \"endings\": [\"...\", ...], \"label\": 0}"},
     {"--valid-data", "FILE", "Megatron's name of --text"},
-    {"--data", "PREFIX", "perplexity: a token file (PREFIX.bin, PREFIX.idx)"},
+    {"--data", "PREFIX", "perplexity, masked-perplexity: a token file (PREFIX.bin, PREFIX.idx)"},
     {"--documents", "NAME",
-     "perplexity: line, paragraph or file: what a document of --text is [default: line]"},
+     "perplexity, masked-perplexity: line, paragraph or file: what a document of --text is "
+     "[default: line]"},
     {"--separate", "", "perplexity: documents do not see each other"},
     {"--scores", "FILE",
      "write the score of each document, passage or question, a line of JSON each"},
@@ -43,6 +45,9 @@ constexpr std::array<VerbFlag, 21> kEvalFlags{{
     {"--detokenizer", "NAME",
      "wikitext: auto, none, ptb, wikitext or lambada: by which rules the file becomes plain text; "
      "auto: by \"ptb\", \"wiki\" or \"lambada\" in its name [default: auto]"},
+    {"--mask-every", "N",
+     "masked-perplexity: every Nth token is masked, in N passes that mask each token once "
+     "[default: 7]"},
     {"--strict-lambada", "", "lambada: the whole last word, not only its last token"},
     {"--batch", "N", "windows computed at a time [default: 8]"},
     kTensorFlag,
@@ -66,14 +71,23 @@ constexpr FlagVerb kEvalVerb{
     .min_positional = 1,
     .max_positional = 1};
 
-enum class Task : uint8_t { Perplexity, Wikitext, Lambada, Choice };
-constexpr std::array<std::string_view, 6> kTaskNames{"perplexity", "wikitext",    "lambada",
-                                                     "choice",     "WIKITEXT103", "LAMBADA"};
+enum class Task : uint8_t { Perplexity, Wikitext, Lambada, Choice, Masked };
+constexpr std::array<std::string_view, 7> kTaskNames{
+    "perplexity", "wikitext", "lambada", "choice", "masked-perplexity", "WIKITEXT103", "LAMBADA"};
 
-Task task_of(const FlagValues& flags) {
-  const size_t choice = flags.choice("--task", 0, kTaskNames);
-  if (choice < 4) return static_cast<Task>(choice);
-  return choice == 4 ? Task::Wikitext : Task::Lambada;
+Task task_of(const FlagValues& flags, const ModelFolder& folder) {
+  const Task usual = folder.is_bert() ? Task::Masked : Task::Perplexity;
+  const size_t choice = flags.choice("--task", static_cast<size_t>(usual), kTaskNames);
+  const Task task = choice < 5    ? static_cast<Task>(choice)
+                    : choice == 5 ? Task::Wikitext
+                                  : Task::Lambada;
+  BEV_CHECK(
+      (task == Task::Masked) == folder.is_bert(), Usage,
+      "--task {} needs {}, but {} holds {}; use {}", kTaskNames[choice],
+      folder.is_bert() ? "a causal language model" : "a BERT", folder.weights.string(),
+      folder.is_bert() ? "a BERT" : "a causal language model",
+      folder.is_bert() ? "--task masked-perplexity" : "perplexity, wikitext, lambada, choice");
+  return task;
 }
 
 // Flags that belong to one task mean nothing to another.
@@ -82,9 +96,12 @@ void require_flags_of(Task task, const FlagValues& flags) {
       {"--data", Task::Perplexity},           {"--documents", Task::Perplexity},
       {"--separate", Task::Perplexity},       {"--overlap", Task::Perplexity},
       {"--overlapping-eval", Task::Wikitext}, {"--detokenizer", Task::Wikitext},
-      {"--strict-lambada", Task::Lambada}};
+      {"--strict-lambada", Task::Lambada},    {"--mask-every", Task::Masked}};
+  const auto is_shared = [&](std::string_view flag) {
+    return task == Task::Masked && (flag == "--data" || flag == "--documents");
+  };
   for (const auto& [flag, owner] : kOwners)
-    BEV_CHECK(task == owner || !flags.has(flag), Usage,
+    BEV_CHECK(task == owner || is_shared(flag) || !flags.has(flag), Usage,
               "{} belongs to --task {}, and the task is {}", flag,
               kTaskNames[static_cast<size_t>(owner)], kTaskNames[static_cast<size_t>(task)]);
 }
@@ -112,12 +129,14 @@ class EvalRun {
       case Task::Wikitext: return wikitext();
       case Task::Lambada: return lambada();
       case Task::Choice: return choice();
+      case Task::Masked: return masked();
       case Task::Perplexity: break;
     }
     return perplexity();
   }
 
   double seconds() const { return seconds_; }
+  const ModelFolder& folder() const { return folder_; }
 
  private:
   std::string file_name() const {
@@ -187,6 +206,43 @@ class EvalRun {
         text, rule, [&](const TextScore& score) { return report_perplexity(text, rule, score); });
   }
 
+  MaskedText masked_text(BertText& bert) const {
+    if (flags_.has("--data"))
+      return masked_text_of(eval_token_file(flags_.path("--data"), folder_.config, nullptr), bert);
+    if (!flags_.has("--text") && !flags_.has("--valid-data"))
+      return masked_text_of(eval_validation(folder_, nullptr), bert);
+    const std::string name = file_name();
+    const MappedFile file(name);
+    const auto documents =
+        static_cast<DocumentBreak>(flags_.choice("--documents", 0, kDocumentBreakNames));
+    return masked_text_of(name, text_in(file), documents, bert);
+  }
+
+  std::optional<EvalReport> masked() {
+    require_lm_head(folder_);
+    BEV_CHECK(length_ > BertText::kAdded, Usage,
+              "--length {}: [CLS] and [SEP] leave no token to predict; must be at least 3",
+              length_);
+    const MaskingRule rule{
+        .length = length_,
+        .every = flags_.integer("--mask-every", MaskingRule{}.every, 1, 1 << 20)};
+    BertText bert(folder_);
+    const MaskedText text = masked_text(bert);
+    std::optional<TextScore> score;
+    ranks_.run(folder_, use_, [&](const RankContext& place) {
+      LoadedModel model(folder_, use_, place.device, place.world);
+      EncoderPass pass(model);
+      if (!place.is_first) {
+        score_masked(pass, text, bert, rule);
+        return;
+      }
+      ProgressLine progress("scoring", count_pieces(text, rule), "pieces");
+      score = score_masked(pass, text, bert, rule, [&](int64_t done) { progress.update(done); });
+      seconds_ = progress.seconds();
+    });
+    return score ? std::optional(report_masked(text, rule, *score)) : std::nullopt;
+  }
+
   std::optional<EvalReport> wikitext() {
     constexpr int64_t kStride = 32;
     const int64_t stride =
@@ -247,10 +303,10 @@ void evaluate(const FlagValues& flags, InferenceRanks& ranks) {
   flags.require_not_both("--data", "--text");
   flags.require_not_both("--data", "--valid-data");
   flags.require_not_both("--text", "--valid-data");
-  const Task task = task_of(flags);
-  require_flags_of(task, flags);
   const std::string scores = flags.path("--scores");
   EvalRun run(flags, ranks);
+  const Task task = task_of(flags, run.folder());
+  require_flags_of(task, flags);
   // What cannot be written is found before anything is computed.
   if (!scores.empty() && ranks.prints()) AtomicFile{scores};
   std::optional<EvalReport> report = run.run(task);

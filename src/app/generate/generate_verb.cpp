@@ -1,10 +1,11 @@
-// bevatron generate: let a trained model continue prompts.
+// bevatron generate: let a trained model continue prompts, or fill their masks.
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "app/cli/console.h"
@@ -15,6 +16,7 @@
 #include "app/generate/generation_prompts.h"
 #include "app/generate/generation_settings.h"
 #include "app/generate/interactive_generation.h"
+#include "app/generate/mask_filling.h"
 #include "app/generate/output_formats.h"
 #include "app/generate/text_generation.h"
 #include "app/launch/inference_ranks.h"
@@ -74,9 +76,10 @@ constexpr std::array kGenerateFlags{
 constexpr FlagVerb kGenerateVerb{
     .name = "generate",
     .summary =
-        "Continues prompts with a trained model. DIR is the folder of a `bevatron train`, "
-        "one of its checkpoints or a Hugging Face model. A single text appears as it is "
-        "made; several appear in their order, each when it is whole. docs/generation.md "
+        "Continues prompts with a trained model; a BERT fills their masks: --prompt \"Paris is the "
+        "[MASK] of France.\" prints the five most likely words (--top-k N). DIR is the folder of a "
+        "`bevatron train`, one of its checkpoints or a Hugging Face model. A single text appears "
+        "as it is made; several appear in their order, each when it is whole. docs/generation.md "
         "has examples.",
     .flags = kGenerateFlags,
     .positional = "DIR",
@@ -85,15 +88,13 @@ constexpr FlagVerb kGenerateVerb{
 
 class Generation {
  public:
-  Generation(const FlagValues& flags, InferenceRanks& ranks)
+  Generation(const FlagValues& flags, InferenceRanks& ranks, ModelFolder folder)
       : flags_(flags),
         ranks_(ranks),
-        folder_(open_model_folder(flags.positional().front())),
+        folder_(std::move(folder)),
         settings_(generation_settings(flags, folder_)),
         samples_(flags.integer(given_name(flags, "--samples", "--num-samples"), 1, 1, 1 << 20)),
         beam_(beam_options(flags, samples_)) {
-    if (ranks.prints())
-      for (const std::string& line : folder_.passed_over) say("note: {}\n", line);
     if (!flags.has("--prompt-ids")) tokenizer_ = tokenizer_of(folder_.config);
     BEV_CHECK(tokenizer_ != nullptr || settings_.stops.empty(), Usage, "--stop needs text, but {}",
               flags.has("--prompt-ids") ? "--prompt-ids makes ids" : why_no_tokenizer(folder_));
@@ -138,9 +139,7 @@ class Generation {
   }
 
   void run_prompts() {
-    flags_.require_with("--sample-output-file", "--sample-input-file");
-    flags_.require_not_both("--genfile", "--sample-input-file");
-    flags_.require_not_both("--genfile", "--json");
+    path_ = result_path(flags_);
     std::optional<std::vector<Prompt>> prompts = named_prompts(flags_);
     if (flags_.has("--prompt-ids"))
       prompts = {ids_prompt(flags_, folder_.config.model.vocab)};
@@ -153,14 +152,13 @@ class Generation {
         beam_ ? beam_->beams : std::min(texts, flags_.integer("--batch", kUsualRows, 1, 65536));
     const InferenceSetup use = ranks_.use_of(folder_, rows, settings_.context);
     ranks_.run(folder_, use, [&](const RankContext& place) {
-      make_texts(prompts ? *prompts : std::vector<Prompt>{piped_prompt(place)}, rows, use, place);
+      make_texts(prompts ? *prompts : std::vector<Prompt>{encoded_piped_prompt(place)}, rows, use,
+                 place);
     });
   }
 
-  // Only the first rank has what comes through stdin.
-  Prompt piped_prompt(const RankContext& place) {
-    const std::string here = place.is_first ? std::string(WholeInput("-").text()) : std::string();
-    Prompt prompt = stdin_prompt(broadcast_text(place.world, here, 0));
+  Prompt encoded_piped_prompt(const RankContext& place) {
+    Prompt prompt = piped_prompt(place);
     const std::unique_ptr<Tokenizer> tokenizer = tokenizer_ ? tokenizer_->clone() : nullptr;
     encode_prompt(prompt, folder_, tokenizer.get());
     return prompt;
@@ -175,12 +173,6 @@ class Generation {
     return requests;
   }
 
-  std::string result_path() const {
-    if (flags_.has("--genfile")) return flags_.path("--genfile");
-    if (!flags_.has("--sample-input-file")) return {};
-    return flags_.path("--sample-output-file", flags_.path("--sample-input-file") + ".out");
-  }
-
   std::string form(const Prompt& prompt, const GeneratedText& text) const {
     if (flags_.has("--json") || flags_.has("--genfile"))
       return as_json_line(prompt, text, settings_.logprobs);
@@ -193,7 +185,7 @@ class Generation {
                   const RankContext& place) const {
     const std::vector<GenerationRequest> requests = requests_for(prompts);
     std::optional<ResultFile> results;
-    if (place.is_first) results.emplace(result_path());
+    if (place.is_first) results.emplace(path_);
     LoadedModel model(folder_, use, place.device, place.world);
     int64_t longest = 0;
     for (const GenerationRequest& request : requests)
@@ -235,8 +227,7 @@ class Generation {
 
   // Whether the only text appears as it is made.
   bool streams(size_t texts) const {
-    return texts == 1 && !beam_ && result_path().empty() && !flags_.has("--json") &&
-           !settings_.logprobs;
+    return texts == 1 && !beam_ && path_.empty() && !flags_.has("--json") && !settings_.logprobs;
   }
 
   void search_texts(InferenceEngine& decoder, const std::vector<GenerationRequest>& requests,
@@ -260,15 +251,22 @@ class Generation {
   GenerationSettings settings_;
   int64_t samples_;
   std::optional<BeamOptions> beam_;
+  std::string path_;                      // of results; empty: stdout
   std::unique_ptr<Tokenizer> tokenizer_;  // null: ids instead of text
 };
 
 }  // namespace
 
 int generate(std::span<const std::string> args) {
-  return run_inference_verb(
-      kGenerateVerb, args,
-      [](const FlagValues& flags, InferenceRanks& ranks) { Generation(flags, ranks).run(); });
+  return run_inference_verb(kGenerateVerb, args,
+                            [](const FlagValues& flags, InferenceRanks& ranks) {
+                              ModelFolder folder = open_model_folder(flags.positional().front());
+                              if (ranks.prints())
+                                for (const std::string& line : folder.passed_over)
+                                  say("note: {}\n", line);
+                              if (folder.is_bert()) return generate_masked(flags, ranks, folder);
+                              Generation(flags, ranks, std::move(folder)).run();
+                            });
 }
 
 }  // namespace bev::app

@@ -78,6 +78,11 @@ Prompt stdin_prompt(const std::string& text) {
   return {.name = "the prompt from stdin", .text = whole_prompt(text, "stdin")};
 }
 
+Prompt piped_prompt(const RankContext& place) {
+  const std::string here = place.is_first ? std::string(WholeInput("-").text()) : std::string();
+  return stdin_prompt(broadcast_text(place.world, here, 0));
+}
+
 Prompt ids_prompt(const FlagValues& flags, int64_t vocab) {
   Prompt prompt{.name = "the prompt"};
   for (const std::string& text : flags.texts("--prompt-ids")) {

@@ -7,6 +7,7 @@
 
 #include "app/cli/cli_flags.h"
 #include "app/generate/generation_settings.h"
+#include "app/launch/inference_ranks.h"
 #include "infer/generation_request.h"
 #include "infer/model_folder.h"
 #include "text/tokenizer.h"
@@ -37,6 +38,8 @@ struct Prompt {
 std::optional<std::vector<Prompt>> named_prompts(const FlagValues& flags);
 bool reads_stdin(const FlagValues& flags);
 Prompt stdin_prompt(const std::string& text);
+// The prompt that stdin of the first rank holds, on every rank. Collective.
+Prompt piped_prompt(const RankContext& place);
 Prompt ids_prompt(const FlagValues& flags, int64_t vocab);
 
 // Fills in the ids: the start of a document, then the text. Usage error when there is nothing to

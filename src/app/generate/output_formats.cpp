@@ -26,6 +26,15 @@ void add_tokens(std::string& table, std::string_view what, const std::vector<Sco
 
 }  // namespace
 
+std::string result_path(const FlagValues& flags) {
+  flags.require_with("--sample-output-file", "--sample-input-file");
+  flags.require_not_both("--genfile", "--sample-input-file");
+  flags.require_not_both("--genfile", "--json");
+  if (flags.has("--genfile")) return flags.path("--genfile");
+  if (!flags.has("--sample-input-file")) return {};
+  return flags.path("--sample-output-file", flags.path("--sample-input-file") + ".out");
+}
+
 std::string as_line(const Prompt& prompt, const GeneratedText& text) {
   return format("{}{}\n", prompt.text, text.text);
 }

@@ -8,6 +8,10 @@
 
 namespace bev::app {
 
+// Where results go; empty: stdout. Usage error for flags that contradict each other. REQUIRES: the
+// verb has --genfile, --json, --sample-input-file and --sample-output-file.
+std::string result_path(const FlagValues& flags);
+
 // The prompt and its continuation, a newline at the end.
 std::string as_line(const Prompt& prompt, const GeneratedText& text);
 

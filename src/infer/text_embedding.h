@@ -1,0 +1,35 @@
+// Text embeddings: the last hidden states of a BERT, pooled to one vector.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "infer/bert_text.h"
+#include "infer/encoder_pass.h"
+
+namespace bev {
+
+enum class Pooling : uint8_t {
+  Mean,  // over all tokens, [CLS] and [SEP] included
+  Cls,   // the state of [CLS]
+};
+inline constexpr std::array<std::string_view, 2> kPoolingNames{"mean", "cls"};
+
+// The input of a text cut to `length` ids; the last is [SEP].
+struct EmbeddingInput {
+  EncoderInput input{};
+  int64_t cut = 0;  // tokens left out
+};
+// REQUIRES: length >= BertText::kAdded.
+EmbeddingInput embedding_input(const BertText& text, std::span<const int32_t> tokens,
+                               int64_t length);
+
+// One vector [pass.width()] for each input. Collective. Numerics error if one is not finite.
+std::vector<std::vector<float>> embed_texts(
+    EncoderPass& pass, std::span<const EncoderInput> inputs, Pooling pooling,
+    EncoderPass::OnDone on_done = [](int64_t) {});
+
+}  // namespace bev
