@@ -31,10 +31,18 @@ struct ServiceCounts {
   int64_t free_pages = 0, pages = 0;                 // of the cache
 };
 
-class GenerationService {
+// A model served by a dedicated thread, for monitoring. Thread-safe.
+class ModelService {
  public:
-  virtual ~GenerationService() = default;
+  virtual ~ModelService() = default;
 
+  virtual ServiceCounts counts() const = 0;
+  // Empty, or why nothing is computed any more.
+  virtual std::string failure() const = 0;
+};
+
+class GenerationService : public ModelService {
+ public:
   // A request that waits or runs. Destroying it cancels: the sink is not called any more once the
   // destructor has returned. REQUIRES: not destroyed by the sink itself.
   class Ticket {
@@ -57,9 +65,6 @@ class GenerationService {
   virtual Answer search(std::vector<int32_t> prompt, const BeamOptions& options, BeamSink sink,
                         uint64_t group) = 0;
 
-  virtual ServiceCounts counts() const = 0;
-  // Empty, or why nothing is generated any more.
-  virtual std::string failure() const = 0;
   // Nothing new is taken; returns when all that runs and waits has ended, or after `seconds`. True:
   // all has ended.
   virtual bool drain(double seconds) = 0;

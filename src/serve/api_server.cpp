@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "serve/completion_job.h"
+#include "serve/encoder_job.h"
 #include "serve/megatron_job.h"
 
 namespace bev {
@@ -58,13 +59,15 @@ struct Api::Route {
 };
 
 const Api::Route* Api::find_route(const std::string& path) {
-  static constexpr std::array<Route, 7> kRoutes{{
+  static constexpr std::array<Route, 9> kRoutes{{
       {"/", "GET HEAD", false, &Api::page},
       {"/health", "GET HEAD", false, &Api::health},
       {"/metrics", "GET HEAD", true, &Api::metrics},
       {"/v1/models", "GET HEAD", true, &Api::models},
       {kModelPrefix, "GET HEAD", true, &Api::model},
       {"/v1/completions", "POST", true, &Api::completions},
+      {"/v1/embeddings", "POST", true, &Api::embeddings},
+      {"/v1/fill-mask", "POST", true, &Api::fill_mask},
       {kMegatronPath, "PUT POST", true, &Api::megatron},
   }};
   for (const Route& route : kRoutes)
@@ -134,8 +137,8 @@ std::unique_ptr<HttpJob> Api::health(const HttpRequest&, HttpAnswer& answer) {
 
 std::unique_ptr<HttpJob> Api::metrics(const HttpRequest&, HttpAnswer& answer) {
   answer.send({.content_type = "text/plain; version=0.0.4; charset=utf-8",
-               .body = metrics_.page(model_.service->counts(), connections_(),
-                                     !model_.service->failure().empty())});
+               .body = metrics_.page(model_.monitored().counts(), connections_(),
+                                     !model_.monitored().failure().empty())});
   return nullptr;
 }
 
@@ -158,7 +161,22 @@ std::unique_ptr<HttpJob> Api::model(const HttpRequest& request, HttpAnswer& answ
   return nullptr;
 }
 
+namespace {
+
+ApiError not_for_bert(std::string_view path) {
+  return {.message = format("{} needs a causal language model, and this server has a BERT; "
+                            "use /v1/embeddings or /v1/fill-mask",
+                            path),
+          .code = "model_not_supported"};
+}
+
+}  // namespace
+
 std::unique_ptr<HttpJob> Api::completions(const HttpRequest& request, HttpAnswer& answer) {
+  if (model_.encoder != nullptr) {
+    answer.send(response_of(not_for_bert(request.path)));
+    return nullptr;
+  }
   auto wanted = read_completion_request(request.body, model_.limits);
   std::optional<ApiError> problem;
   if (const ApiError* error = std::get_if<ApiError>(&wanted)) {
@@ -173,7 +191,46 @@ std::unique_ptr<HttpJob> Api::completions(const HttpRequest& request, HttpAnswer
   return nullptr;
 }
 
+std::unique_ptr<HttpJob> Api::embeddings(const HttpRequest& request, HttpAnswer& answer) {
+  return encode(request, answer, read_embedding_request);
+}
+
+std::unique_ptr<HttpJob> Api::fill_mask(const HttpRequest& request, HttpAnswer& answer) {
+  if (model_.encoder != nullptr && !model_.has_lm_head) {
+    answer.send(response_of({.message = "the model of this server is a BertModel without an LM "
+                                        "head, which predicts no words",
+                             .code = "model_not_supported"}));
+    return nullptr;
+  }
+  return encode(request, answer, read_fill_mask_request);
+}
+
+std::unique_ptr<HttpJob> Api::encode(const HttpRequest& request, HttpAnswer& answer,
+                                     ReadEncoderTexts* read) {
+  std::optional<ApiError> problem;
+  if (model_.encoder == nullptr) {
+    problem = ApiError{.message = format("{} needs a BERT, and this server has a causal language "
+                                         "model: use /v1/completions",
+                                         request.path),
+                       .code = "model_not_supported"};
+  } else if (auto wanted = read(request.body, model_.limits);
+             const ApiError* error = std::get_if<ApiError>(&wanted)) {
+    problem = *error;
+  } else {
+    auto work = std::make_unique<EncoderJob>(model_, std::get<EncoderTexts>(std::move(wanted)),
+                                             answer, post_, clock_);
+    problem = work->start();
+    if (!problem) return work;
+  }
+  answer.send(response_of(*problem));
+  return nullptr;
+}
+
 std::unique_ptr<HttpJob> Api::megatron(const HttpRequest& request, HttpAnswer& answer) {
+  if (model_.encoder != nullptr) {
+    answer.send(megatron_response_of(not_for_bert(request.path)));
+    return nullptr;
+  }
   auto wanted = read_megatron_request(request.body, model_.limits);
   std::optional<ApiError> problem;
   const auto begin = [&](auto work) -> std::unique_ptr<HttpJob> {
@@ -243,7 +300,7 @@ void ModelServer::drain() { server_->drain(options_.drain_limit); }
 void ModelServer::tick() {
   if (is_ending_) return;
   const auto now = std::chrono::steady_clock::now();
-  if (!has_failed_ && !model_.service->failure().empty()) {
+  if (!has_failed_ && !model_.monitored().failure().empty()) {
     has_failed_ = true;
     failed_at_ = now;
   }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "serve/access_check.h"
+#include "serve/encoder_job.h"
 #include "serve/generation_job.h"
 #include "serve/http/http_message.h"
 #include "serve/http/http_server.h"
@@ -42,6 +43,12 @@ class Api final : public HttpHandler {
   std::unique_ptr<HttpJob> models(const HttpRequest& request, HttpAnswer& answer);
   std::unique_ptr<HttpJob> model(const HttpRequest& request, HttpAnswer& answer);
   std::unique_ptr<HttpJob> completions(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> embeddings(const HttpRequest& request, HttpAnswer& answer);
+  std::unique_ptr<HttpJob> fill_mask(const HttpRequest& request, HttpAnswer& answer);
+  using ReadEncoderTexts = std::variant<EncoderTexts, ApiError>(std::string_view body,
+                                                                const RequestLimits& limits);
+  std::unique_ptr<HttpJob> encode(const HttpRequest& request, HttpAnswer& answer,
+                                  ReadEncoderTexts* read);
   std::unique_ptr<HttpJob> megatron(const HttpRequest& request, HttpAnswer& answer);
 
   ServedModel model_;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "infer/encoder_service.h"
 #include "infer/generation_service.h"
 #include "infer/text_streamer.h"
 #include "serve/http/http_message.h"
@@ -23,12 +24,21 @@ namespace bev {
 
 struct ServedModel {
   std::string name{};
-  int64_t created = 0;             // seconds since 1970
+  int64_t created = 0;  // seconds since 1970
+  // Null for a BERT.
   Tokenizer* tokenizer = nullptr;  // used by the thread of the server alone
   GenerationService* service = nullptr;
+  // Null for a causal language model.
+  BertText* bert = nullptr;  // used by the thread of the server alone
+  EncoderService* encoder = nullptr;
+  bool has_lm_head = true;
   int32_t end = -1;    // the id that ends a document; -1: none
   int32_t begin = -1;  // the id that begins a text; -1: none
   RequestLimits limits{};
+
+  const ModelService& monitored() const {
+    return encoder != nullptr ? static_cast<const ModelService&>(*encoder) : *service;
+  }
 };
 
 // Work that has to end.

@@ -22,7 +22,8 @@ std::string single(std::string_view name, std::string_view type, std::string_vie
 }
 
 bool is_generating(const HttpRecord& record) {
-  return record.route == "/v1/completions" || record.route == "/api";
+  return record.route == "/v1/completions" || record.route == "/v1/embeddings" ||
+         record.route == "/v1/fill-mask" || record.route == "/api";
 }
 
 }  // namespace
@@ -124,7 +125,7 @@ HttpResponse HealthCheck::response() const {
 }
 
 std::unique_ptr<HttpJob> HealthCheck::ask(HttpAnswer& answer) {
-  const std::string failure = model_.service->failure();
+  const std::string failure = model_.monitored().failure();
   if (!failure.empty()) {
     problem_ = failure;
     valid_until_ = steady_clock::now() + valid_;
@@ -140,8 +141,9 @@ std::unique_ptr<HttpJob> HealthCheck::ask(HttpAnswer& answer) {
 
 void HealthCheck::begin() {
   is_probing_ = true;
-  steps_ = model_.service->counts().steps;
+  steps_ = model_.monitored().counts().steps;
   began_ = steady_clock::now();
+  if (model_.encoder != nullptr) return begin_encoding();
   probe_ = std::make_unique<GenerationGroup>(
       *model_.service, *model_.tokenizer, post_, [this](const TextUpdate& update) {
         if (update.is_end && is_probing_)
@@ -158,6 +160,23 @@ void HealthCheck::begin() {
   if (problem && problem->status != 429) conclude(problem->message);
 }
 
+void HealthCheck::begin_encoding() {
+  EncoderRequest one{.pooling = Pooling::Cls};
+  one.inputs.push_back({.ids = model_.bert->wrapped({})});
+  const auto number = ++encodings_;
+  EncoderService::Answer answer = model_.encoder->submit(
+      std::move(one), [check = self_, post = post_, number](const EncoderResult* result) {
+        post([check, number, has_failed = result == nullptr] {
+          HealthCheck* self = *check;
+          if (self != nullptr && self->is_probing_ && self->encodings_ == number)
+            self->conclude(has_failed ? "the model failed to encode a text" : "");
+        });
+      });
+  encoding_ = std::move(answer.ticket);
+  // If too many wait, tick() sees whether the model gets on.
+  if (encoding_ == nullptr && !answer.is_full) conclude(answer.refusal);
+}
+
 void HealthCheck::conclude(const std::string& problem) {
   is_probing_ = false;
   problem_ = problem;
@@ -169,17 +188,20 @@ void HealthCheck::conclude(const std::string& problem) {
 void HealthCheck::tick() {
   if (!is_probing_) return;
   const auto passed = steady_clock::now() - began_;
-  const std::string failure = model_.service->failure();
+  const std::string failure = model_.monitored().failure();
   if (!failure.empty()) {
     conclude(failure);
-  } else if (passed >= kPatience && model_.service->counts().steps > steps_) {
+  } else if (passed >= kPatience && model_.monitored().counts().steps > steps_) {
     conclude("");
   } else if (passed >= limit_) {
-    conclude(format("no token was made within {} s", limit_.count() / 1000));
+    conclude(format("no {} within {} s",
+                    model_.encoder != nullptr ? "text was encoded" : "token was made",
+                    limit_.count() / 1000));
   } else {
     return;
   }
   probe_.reset();
+  encoding_.reset();
 }
 
 }  // namespace bev

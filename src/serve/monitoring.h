@@ -54,6 +54,9 @@ class HealthCheck {
  public:
   HealthCheck(const ServedModel& model, PostCall post, std::chrono::milliseconds valid,
               std::chrono::milliseconds limit);
+  ~HealthCheck() { *self_ = nullptr; }
+  HealthCheck(const HealthCheck&) = delete;
+  HealthCheck& operator=(const HealthCheck&) = delete;
 
   // Answers now or soon.
   std::unique_ptr<HttpJob> ask(HttpAnswer& answer);
@@ -64,6 +67,7 @@ class HealthCheck {
   using Time = std::chrono::steady_clock::time_point;
 
   void begin();
+  void begin_encoding();  // of a BERT
   // Tells all who ask. Empty: it is well. The probe stays: it may be what is calling.
   void conclude(const std::string& problem);
   HttpResponse response() const;
@@ -72,7 +76,10 @@ class HealthCheck {
   PostCall post_;
   std::chrono::milliseconds valid_, limit_;
   std::set<Question*> asking_;
-  std::unique_ptr<GenerationGroup> probe_;  // the last one
+  std::unique_ptr<GenerationGroup> probe_;            // the last one
+  std::unique_ptr<EncoderService::Ticket> encoding_;  // the last one, of a BERT
+  int64_t encodings_ = 0;
+  std::shared_ptr<HealthCheck*> self_ = std::make_shared<HealthCheck*>(this);
   bool is_probing_ = false;
   Time began_{}, valid_until_{};
   int64_t steps_ = 0;  // when the probe began

@@ -171,13 +171,18 @@ struct Serving {
         limits(decoder_limits(flags, folder)),
         use(ranks.use_of(folder, limits.rows, limits.length)) {
     BEV_CHECK(tokenizer != nullptr, Usage, "{}; a server needs one", why_no_tokenizer(folder));
+    if (folder.is_bert()) check_bert(flags, ranks);
     if (!ranks.prints()) return;
     for (const std::string& line : folder.passed_over) say("note: {}\n", line);
     // What others have already taken is known at once.
     listener = listen_on(host, port, EveryAddress::Allowed);
   }
 
+  static void check_bert(const FlagValues& flags, const InferenceRanks& ranks);
   void run(const FlagValues& flags, InferenceEngine& decoder, bool leads, const StopSignal& signal);
+  // Serves a BERT.
+  void run(const FlagValues& flags, LoadedModel& model, const StopSignal& signal);
+  void serve_model(const ServedModel& served, const std::string& about, const StopSignal& signal);
 
   std::string host;
   ModelServerOptions options;
@@ -200,19 +205,53 @@ void Serving::run(const FlagValues& flags, InferenceEngine& decoder, bool leads,
   };
   if (leads) queued.when_idle = [&] { decoder.ping_followers(); };
   QueuedService service(batcher, queued);
-  const ServedModel served = served_model(flags, folder, decoder.limits(), *tokenizer, service);
+  serve_model(served_model(flags, folder, decoder.limits(), *tokenizer, service),
+              format("cache: {}", as_bytes(static_cast<double>(decoder.cache_bytes()))), signal);
+  if (service.error() != nullptr) std::rethrow_exception(service.error());
+  const ServiceCounts counts = service.counts();
+  fmt::print("server ended | texts: {} | tokens: {} |\n", counts.finished, counts.generated_tokens);
+}
+
+void Serving::serve_model(const ServedModel& served, const std::string& about,
+                          const StopSignal& signal) {
   ModelServerOptions asked = options;
   asked.is_asked_to_end = [&] { return signal.asked() != 0; };
   const Address address = address_here(listener.get());
   ModelServer server(std::move(listener), served, asked);
-  fmt::print("serving {} at http://{} | texts at a time: {} | tokens of a text: {} | cache: {} |\n",
+  fmt::print("serving {} at http://{} | texts at a time: {} | tokens of a text: {} | {} |\n",
              served.name, host_and_port(address.host(), address.port()), limits.rows, limits.length,
-             as_bytes(static_cast<double>(decoder.cache_bytes())));
+             about);
   std::fflush(stdout);
   server.run();
+}
+
+void Serving::check_bert(const FlagValues& flags, const InferenceRanks& ranks) {
+  for (const std::string_view flag : {"--cache-tokens", "--max-tokens"})
+    BEV_CHECK(!flags.has(flag), Usage,
+              "{} has no effect on a BERT, which generates no text: it answers /v1/embeddings and "
+              "/v1/fill-mask",
+              flag);
+  BEV_CHECK(ranks.size() == 1, Usage,
+            "a BERT is served by one rank, not {}; use --tensor 1, --pipeline 1", ranks.size());
+}
+
+void Serving::run(const FlagValues& flags, LoadedModel& model, const StopSignal& signal) {
+  BertText text(folder);
+  EncoderService service(model, queue);
+  ServedModel served;
+  served.name = name_of_model(flags);
+  served.created = std::time(nullptr);
+  served.bert = &text;
+  served.encoder = &service;
+  served.has_lm_head = folder.has_lm_head;
+  served.limits = {.context = limits.length,
+                   .max_tokens = limits.length,
+                   .texts = flags.integer("--max-texts", 128, 1, 65536),
+                   .vocab = folder.config.model.vocab};
+  serve_model(served, folder.has_lm_head ? "embeddings and masks" : "embeddings", signal);
   if (service.error() != nullptr) std::rethrow_exception(service.error());
   const ServiceCounts counts = service.counts();
-  fmt::print("server ended | texts: {} | tokens: {} |\n", counts.finished, counts.generated_tokens);
+  fmt::print("server ended | texts: {} | tokens: {} |\n", counts.finished, counts.prompt_tokens);
 }
 
 }  // namespace
@@ -221,7 +260,8 @@ int serve(std::span<const std::string> args) {
   return run_inference_verb(
       {.name = "serve",
        .summary = "Serves a trained model over HTTP: the addresses of OpenAI's completions and of "
-                  "Megatron-LM's server, and a page to try it. DIR is the folder of a `bevatron "
+                  "Megatron-LM's server, and a page to try it; of a BERT /v1/embeddings and "
+                  "/v1/fill-mask. DIR is the folder of a `bevatron "
                   "train`, one of its checkpoints or a Hugging Face model.",
        .flags = kServeFlags,
        .positional = "DIR",
@@ -234,6 +274,10 @@ int serve(std::span<const std::string> args) {
         signal.expect_others();
         ranks.run(serving.folder, serving.use, [&](const RankContext& place) {
           LoadedModel model(serving.folder, serving.use, place.device, place.world);
+          if (serving.folder.is_bert()) {
+            signal.defer();
+            return serving.run(flags, model, signal);
+          }
           InferenceEngine decoder(model, serving.limits);
           signal.defer();
           if (!place.is_first) return decoder.follow_leader();
@@ -261,7 +305,7 @@ std::string checked(std::string key, const std::string& where) {
 std::string api_key(const FlagValues& flags, const Getenv& getenv) {
   if (flags.has("--api-key-file")) {
     const std::string path = flags.path("--api-key-file");
-    struct stat status{};
+    struct stat status {};
     BEV_CHECK(::stat(path.c_str(), &status) == 0, Usage, "--api-key-file {}: {}", path,
               std::strerror(errno));
     BEV_CHECK((status.st_mode & 077) == 0, Usage,
