@@ -69,6 +69,10 @@ void run_bert(const std::filesystem::path& dir, const std::string& name, Report&
 bool is_lamb(const std::filesystem::path& dir);
 void run_lamb(const std::filesystem::path& dir, const std::string& name, Report& report);
 
+// A folder with a BERT of Megatron-LM, inputs.safetensors and adamw.json.
+bool is_bert_megatron(const std::filesystem::path& dir);
+void run_bert_megatron(const std::filesystem::path& dir, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 

@@ -77,6 +77,8 @@ void run_families(const fs::path& dir, const std::string& name, Report& report) 
     const std::string case_name = name_below(name, path);
     if (is_bert(path)) {
       run_bert(path, case_name, report);
+    } else if (is_bert_megatron(path)) {
+      run_bert_megatron(path, case_name, report);
     } else if (is_punkt(path)) {
       run_punkt(path, case_name, report);
     } else if (is_lamb(path)) {
@@ -100,10 +102,13 @@ Runner runner_of(const fs::path& dir) {
   if (fs::exists(dir / "unicode_classes.json")) return run_tokenizers;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
   if (is_bert(dir)) return run_bert;
+  if (is_bert_megatron(dir)) return run_bert_megatron;
   if (is_punkt(dir)) return run_punkt;
   if (is_lamb(dir)) return run_lamb;
   for (const fs::path& path : sorted_entries(dir))
-    if (is_bert(path) || is_punkt(path) || is_lamb(path)) return run_families;
+    if (is_bert(path) || is_bert_megatron(path) || is_punkt(path) || is_lamb(path)) {
+      return run_families;
+    }
   for (const fs::path& path : sorted_entries(dir)) {
     if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {
       return run_models;
