@@ -154,6 +154,12 @@ class Dataset {
   virtual SampleSource source(int64_t /*index*/) const { return {}; }
 };
 
+// A dataset that knows how many samples it has.
+class CountedDataset : public Dataset {
+ public:
+  virtual int64_t count() const = 0;
+};
+
 // What happens at the end of a document, a token with an id of its own.
 
 struct EodRules {

@@ -46,19 +46,21 @@ void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
   std::vector<double> weights;
   if (!entry.at("weights").is_null()) weights = entry.at("weights").get<std::vector<double>>();
   std::vector<std::optional<int64_t>> requests;
+  std::vector<std::shared_ptr<const MegatronDataset>> parts;
   const MegatronBlend blend = blend_megatron(
       prefixes.size(), weights, optional_integer(entry.at("sizes").at(split)), Compat::Main,
       [&](size_t part, std::optional<int64_t> wanted) {
         requests.push_back(wanted);
         const auto file = open_tokens(dir, prefixes[part]);
-        return std::make_shared<const MegatronDataset>(
+        parts.push_back(std::make_shared<const MegatronDataset>(
             file,
             MegatronSamplesSpec{
                 .index = {.range = range_of(*file, entry.at("split").get<std::string>(), split),
                           .sequence = sequence,
                           .wanted = wanted,
                           .seed = entry.at("seed").get<uint32_t>()},
-                .vocab = kEndOfText + 1});
+                .vocab = kEndOfText + 1}));
+        return parts.back();
       });
   size_t wrong = facts.at("samples") == blend.size() ? 0 : 1;
   wrong += facts.at("weights_used").get<std::vector<double>>() == blend.weights ? 0 : 1;
@@ -69,8 +71,8 @@ void run_blended_split(const Json& entry, size_t split, const fs::path& dir,
     const Json& part = facts.at("parts").at(i);
     wrong += part.at("prefix") == prefixes[i] ? 0 : 1;
     wrong += optional_integer(part.at("wanted_samples")) == requests[i] ? 0 : 1;
-    wrong += part.at("samples") == blend.parts[i]->count() ? 0 : 1;
-    wrong += part.at("epochs") == blend.parts[i]->index().epochs ? 0 : 1;
+    wrong += part.at("samples") == parts[i]->count() ? 0 : 1;
+    wrong += part.at("epochs") == parts[i]->index().epochs ? 0 : 1;
   }
   report.check_same(name + ": parts", wrong);
   report.check_same(

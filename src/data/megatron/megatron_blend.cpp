@@ -99,7 +99,7 @@ BlendRequest request_of(double weight, int64_t size, Compat compat) {
 
 MegatronBlend blend_megatron(
     size_t count, std::span<const double> weights, std::optional<int64_t> wanted, Compat compat,
-    FunctionRef<std::shared_ptr<const MegatronDataset>(size_t part, std::optional<int64_t> wanted)>
+    FunctionRef<std::shared_ptr<const CountedDataset>(size_t part, std::optional<int64_t> wanted)>
         make) {
   MegatronBlend blend;
   if (!weights.empty()) {

@@ -9,7 +9,7 @@
 
 #include "base/function_ref.h"
 #include "config/choices.h"
-#include "data/megatron/megatron_dataset.h"
+#include "data/batch.h"
 
 namespace bev {
 
@@ -38,7 +38,7 @@ struct BlendRequest {
 BlendRequest request_of(double weight, int64_t size, Compat compat);
 
 struct MegatronBlend {
-  std::vector<std::shared_ptr<const MegatronDataset>> parts;
+  std::vector<std::shared_ptr<const CountedDataset>> parts;
   std::vector<double> weights;  // as the index was made from them
   MegatronBlendIndex index;
 
@@ -50,7 +50,7 @@ struct MegatronBlend {
 // of it.
 MegatronBlend blend_megatron(
     size_t count, std::span<const double> weights, std::optional<int64_t> wanted, Compat compat,
-    FunctionRef<std::shared_ptr<const MegatronDataset>(size_t part, std::optional<int64_t> wanted)>
+    FunctionRef<std::shared_ptr<const CountedDataset>(size_t part, std::optional<int64_t> wanted)>
         make);
 
 }  // namespace bev

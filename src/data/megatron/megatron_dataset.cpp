@@ -94,9 +94,6 @@ std::string MegatronDataset::describe(int64_t index) const {
 
 namespace {
 
-// Beyond this Megatron's order is not worth its memory.
-constexpr int64_t kMostBytes = int64_t{1} << 37;
-
 class Builder {
  public:
   Builder(const TokenFile& file, const MegatronIndexSpec& spec)
@@ -131,7 +128,7 @@ class Builder {
     const double entries = static_cast<double>(index_.epochs) *
                            static_cast<double>(spec_.range.end - spec_.range.begin);
     const double bytes = 4 * entries + 24 * static_cast<double>(wanted);
-    BEV_CHECK(bytes <= static_cast<double>(kMostBytes), Data,
+    BEV_CHECK(bytes <= static_cast<double>(kMostIndexBytes), Data,
               "{}: Megatron-LM's order of {} samples would take {} of memory; data.order "
               "arithmetic takes none",
               file_.prefix().string(), wanted, as_bytes(bytes));

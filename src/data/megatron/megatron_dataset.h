@@ -15,6 +15,9 @@ namespace bev {
 // documents of all epochs, where in them each sample begins, and the order of the samples. They are
 // the same numbers as in its cache files. A document here is a sequence of the token file.
 
+// Beyond this Megatron's order is not worth its memory.
+inline constexpr int64_t kMostIndexBytes = int64_t{1} << 37;
+
 struct MegatronIndexSpec {
   SequenceRange range{};              // of the split
   int64_t sequence = 0;               // tokens of a sample
@@ -58,7 +61,7 @@ struct MegatronSamplesSpec {
 // The padding that is used: one that is also the end of a document would mask every end.
 int32_t padding_in_use(int32_t pad, int64_t eod);
 
-class MegatronDataset final : public Dataset {
+class MegatronDataset final : public CountedDataset {
  public:
   MegatronDataset(std::shared_ptr<const TokenFile> file, const MegatronSamplesSpec& spec);
 
@@ -67,7 +70,7 @@ class MegatronDataset final : public Dataset {
   std::string describe(int64_t index) const override;
   SampleSource source(int64_t index) const override;
 
-  int64_t count() const { return index_.samples(); }
+  int64_t count() const override { return index_.samples(); }
   const MegatronIndex& index() const { return index_; }
 
   // The tokens of each piece of the sample, as they add up to its length: pieces of no token are

@@ -1,5 +1,6 @@
 #include "data/megatron/sentence_mapping.h"
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <utility>
@@ -8,7 +9,7 @@ namespace bev {
 
 namespace {
 
-constexpr int64_t kOverlong = 512;
+constexpr double kMostOneIn = 0x1p31 - 1;
 
 class Mapper {
  public:
@@ -16,7 +17,8 @@ class Mapper {
       : index_(index),
         spec_(spec),
         one_in_(spec.short_probability > 0
-                    ? static_cast<uint32_t>(std::round(1.0 / spec.short_probability))
+                    ? static_cast<uint32_t>(
+                          std::min(std::round(1.0 / spec.short_probability), kMostOneIn))
                     : 0),
         engine_(spec.seed) {}
 
@@ -24,7 +26,9 @@ class Mapper {
     for (int64_t epoch = 0; epoch < spec_.epochs && has_room(); ++epoch) {
       const size_t before = runs_.size();
       for (int64_t i = spec_.first_document; i < spec_.end_document; ++i)
-        if (is_usable(i)) add_document(i);
+        if (is_usable(i))
+          cut_document(
+              index_, i, spec_.least_sentences, [this] { return draw_target(); }, runs_);
       if (runs_.size() == before) break;  // no later epoch would add anything
     }
     shuffle();
@@ -39,7 +43,7 @@ class Mapper {
                   end = index_.document_begin(document + 1);
     if (end - begin < spec_.least_sentences || end == begin) return false;
     for (int64_t i = begin; i < end && end - begin > 1; ++i)
-      if (index_.length(i) > kOverlong) return false;
+      if (index_.length(i) > kOverlongSentence) return false;
     return true;
   }
 
@@ -49,22 +53,6 @@ class Mapper {
     return draw % one_in_ == 0
                ? 2 + static_cast<int64_t>(draw % static_cast<uint32_t>(spec_.longest - 1))
                : spec_.longest;
-  }
-
-  void add_document(int64_t document) {
-    const int64_t end = index_.document_begin(document + 1);
-    int64_t begin = index_.document_begin(document), tokens = 0;
-    int64_t target = draw_target();
-    for (int64_t i = begin; i < end; ++i) {
-      tokens += index_.length(i);
-      const int64_t left = end - i - 1;
-      const bool full = tokens >= target && left > 1 && i + 1 - begin >= spec_.least_sentences;
-      if (!full && left > 0) continue;
-      runs_.push_back({begin, i + 1, target});
-      begin = i + 1;
-      tokens = 0;
-      target = draw_target();  // also behind the last run of a document
-    }
   }
 
   void shuffle() {

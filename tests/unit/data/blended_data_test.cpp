@@ -7,6 +7,7 @@
 
 #include "data/data_loader.h"
 #include "data/megatron/megatron_blend.h"
+#include "data/megatron/megatron_dataset.h"
 #include "data/megatron/megatron_samplers.h"
 #include "data/training_data.h"
 #include "support/expect_error.h"

@@ -26,6 +26,11 @@ TEST(NumpyRandom, KnownNumbers) {
   EXPECT_EQ(drawn, (std::vector<int64_t>{51, 92, 14, 71, 60}));
 }
 
+TEST(NumpyRandom, Geometric) {
+  // ceil(log(1 - 0.5488135) / log(0.8)).
+  EXPECT_EQ(NumpyRandom(0).geometric(0.2), 4);
+}
+
 TEST(NumpyRandom, ASingleChoiceIsNotDrawn) {
   NumpyRandom one(7), other(7);
   EXPECT_EQ(one.integer(5, 6), 5);

@@ -1,0 +1,52 @@
+// Files of sentences, and a small vocabulary of BERT, for tests.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "data/word_masking.h"
+#include "unit/data/token_files.h"
+
+namespace bev::test {
+
+// Documents of sentences of tokens.
+using Documents = std::vector<std::vector<Sequence>>;
+
+inline void write_documents(const std::filesystem::path& prefix, const Documents& documents) {
+  TokenFileWriter writer(prefix, TokenType::u16);
+  for (const auto& document : documents) {
+    for (const Sequence& sentence : document) writer.add_sequence(sentence);
+    writer.end_document();
+  }
+  writer.commit();
+}
+
+inline constexpr int32_t kPad = 0, kUnknown = 1, kClassify = 2, kSeparate = 3, kMask = 4;
+inline constexpr int32_t kFirstWord = 5, kWords = 20;  // a0, a1, ...; every fourth is "##"
+inline constexpr int64_t kSmallVocab = kFirstWord + kWords;
+
+inline bool continues_word(int32_t id) { return id >= kFirstWord && (id - kFirstWord) % 4 == 3; }
+
+inline void write_small_vocabulary(const std::filesystem::path& path) {
+  std::string text = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (int32_t i = 0; i < kWords; ++i)
+    text += (continues_word(kFirstWord + i) ? "##a" : "a") + std::to_string(i) + "\n";
+  write_bytes(path, text);
+}
+
+inline MaskingVocabulary small_vocabulary() {
+  MaskingVocabulary v{
+      .classify = kClassify, .separate = kSeparate, .mask = kMask, .pad = kPad, .ids = kSmallVocab};
+  for (int32_t id = 0; id < kSmallVocab; ++id) v.continues.push_back(continues_word(id));
+  return v;
+}
+
+// Words from `first` on, which repeat.
+inline Sequence sentence_of(size_t length, int32_t first = 0) {
+  Sequence sentence(length);
+  for (size_t i = 0; i < length; ++i)
+    sentence[i] = kFirstWord + (first + static_cast<int32_t>(i)) % kWords;
+  return sentence;
+}
+
+}  // namespace bev::test
