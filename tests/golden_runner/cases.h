@@ -60,6 +60,11 @@ void run_tokenizer_json(const std::filesystem::path& dir, const std::string& nam
 bool is_punkt(const std::filesystem::path& dir);
 void run_punkt(const std::filesystem::path& dir, const std::string& name, Report& report);
 
+// A folder with mappings.safetensors and numpy_random.json: samples of BERT (and T5) from sentence
+// files. The vocabulary bert/vocab.txt lies in data/ above the folder.
+bool is_masked_samples(const std::filesystem::path& dir);
+void run_masked_samples(const std::filesystem::path& dir, const std::string& name, Report& report);
+
 // A folder with a BERT of transformers and inputs.safetensors.
 bool is_bert(const std::filesystem::path& dir);
 void run_bert(const std::filesystem::path& dir, const std::string& name, Report& report);

@@ -71,25 +71,38 @@ void run_megatron(const fs::path& dir, const std::string& name, Report& report) 
   }
 }
 
-// A folder of other model families.
+using Runner = void (*)(const fs::path&, const std::string&, Report&);
+
+// Folders of model families, optimizers and samples besides GPT's.
+struct FamilyFolder {
+  bool (*is_it)(const fs::path&);
+  Runner run;
+};
+constexpr FamilyFolder kFamilyFolders[] = {
+    {is_bert, run_bert},
+    {is_bert_megatron, run_bert_megatron},
+    {is_punkt, run_punkt},
+    {is_lamb, run_lamb},
+    {is_masked_samples, run_masked_samples},
+};
+
+// Null if it is none of them.
+Runner family_runner(const fs::path& dir) {
+  for (const FamilyFolder& folder : kFamilyFolders)
+    if (folder.is_it(dir)) return folder.run;
+  return nullptr;
+}
+
 void run_families(const fs::path& dir, const std::string& name, Report& report) {
   for (const fs::path& path : sorted_entries(dir)) {
     const std::string case_name = name_below(name, path);
-    if (is_bert(path)) {
-      run_bert(path, case_name, report);
-    } else if (is_bert_megatron(path)) {
-      run_bert_megatron(path, case_name, report);
-    } else if (is_punkt(path)) {
-      run_punkt(path, case_name, report);
-    } else if (is_lamb(path)) {
-      run_lamb(path, case_name, report);
+    if (const Runner runner = family_runner(path); runner != nullptr) {
+      runner(path, case_name, report);
     } else if (!is_documentation(path)) {
       report.skip(case_name, kNotYet);
     }
   }
 }
-
-using Runner = void (*)(const fs::path&, const std::string&, Report&);
 
 // What kind of folder it is, by what lies in it.
 Runner runner_of(const fs::path& dir) {
@@ -97,18 +110,14 @@ Runner runner_of(const fs::path& dir) {
        {"lr_schedules.json", "vocab_padding.json", "rampup.json", "flags.json"}) {
     if (fs::exists(dir / file)) return run_megatron;
   }
+  if (is_masked_samples(dir)) return run_masked_samples;
   if (fs::exists(dir / "manifest.json")) return run_token_files;
   if (fs::exists(dir / "splits.json")) return run_samples;
   if (fs::exists(dir / "unicode_classes.json")) return run_tokenizers;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
-  if (is_bert(dir)) return run_bert;
-  if (is_bert_megatron(dir)) return run_bert_megatron;
-  if (is_punkt(dir)) return run_punkt;
-  if (is_lamb(dir)) return run_lamb;
+  if (const Runner runner = family_runner(dir); runner != nullptr) return runner;
   for (const fs::path& path : sorted_entries(dir))
-    if (is_bert(path) || is_bert_megatron(path) || is_punkt(path) || is_lamb(path)) {
-      return run_families;
-    }
+    if (family_runner(path) != nullptr) return run_families;
   for (const fs::path& path : sorted_entries(dir)) {
     if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {
       return run_models;
