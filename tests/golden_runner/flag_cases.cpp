@@ -288,14 +288,14 @@ void run_legacy(const Json& file, const std::string& name, Report& report) {
   walk.report(name, report);
 }
 
-// The options of a command that starts a pretraining; none for any other.
+// The script and options of a command that starts a pretraining; none for any other.
 std::optional<Args> pretraining_options(const Json& command) {
   const auto argv = command.at("argv").get<Args>();
   const auto script = std::find_if(argv.begin(), argv.end(), [](const std::string& word) {
     const size_t name = word.rfind('/') == std::string::npos ? 0 : word.rfind('/') + 1;
     return word.compare(name, 9, "pretrain_") == 0 && word.ends_with(".py");
   });
-  if (script != argv.end()) return Args(script + 1, argv.end());
+  if (script != argv.end()) return Args(script, argv.end());
   // Pieces of a command line without its script.
   if (!argv.empty() && argv[0].starts_with("--")) return argv;
   return std::nullopt;

@@ -62,12 +62,13 @@ constexpr FlagVerb kLaunch{
         "and "
         "ends them all when one fails. Takes the flags of torchrun: where a script says `torchrun "
         "... "
-        "pretrain_gpt.py ARGS`, write `bevatron launch ... train ARGS`. Names of flags may have _ "
-        "for -. The exit code is that of the process that failed first, 128 + N when signal N "
+        "pretrain_bert.py ARGS`, write `bevatron launch ... pretrain_bert.py ARGS`, which trains. "
+        "Names of flags may have _ for -. The exit code is that of the process that failed first, "
+        "128 + N when signal N "
         "killed "
         "it.",
     .flags = kLaunchFlagsFlags,
-    .positional = "VERB|PROGRAM [ARGS ...]",
+    .positional = "VERB|pretrain_gpt.py|pretrain_bert.py|PROGRAM [ARGS ...]",
     .min_positional = 0,
     .max_positional = 0};
 

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "checkpoint/checkpoint_survey.h"
+#include "config/megatron/megatron_flags.h"
 #include "config/parse/toml.h"
 #include "launch/elastic_supervisor.h"
 #include "launch/job_secret.h"
@@ -84,15 +85,19 @@ int count_processes(const LaunchRequest& request) {
                   : static_cast<int>(numa_nodes_in_use(read_topology(), allowed_cpus()).size());
 }
 
-// A verb is this program; what has a slash in it is another.
+// A verb is this program, and a script of Megatron-LM its training; what else has a slash in it is
+// another program.
 std::vector<std::string> full_command(const LaunchRequest& request) {
   std::vector<std::string> command = request.command;
-  if (command[0].find('/') != std::string::npos) return command;
-  BEV_CHECK(
-      !command[0].ends_with(".py"), Usage,
-      "{} is a script of Python; where torchrun runs pretrain_gpt.py, bevatron launch runs the "
-      "verb train with the same arguments",
-      command[0].substr(0, 200));
+  if (find_training_script(command[0]) != nullptr) {
+    command.insert(command.begin(), "train");
+  } else if (command[0].find('/') != std::string::npos) {
+    return command;
+  }
+  BEV_CHECK(!command[0].ends_with(".py"), Usage,
+            "{} is a script of Python, and not one of Megatron-LM's; where torchrun runs "
+            "pretrain_gpt.py or pretrain_bert.py, bevatron launch trains with the same arguments",
+            command[0].substr(0, 200));
   command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
   return command;
 }

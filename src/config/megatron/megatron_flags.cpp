@@ -90,6 +90,31 @@ bool is_standard(const MegatronFlag& flag, std::span<const std::string> values) 
          (empty && flag.standard.empty());
 }
 
+const TrainingScript* find_training_script(std::string_view path) {
+  static constexpr TrainingScript kScripts[] = {
+      {.name = "pretrain_bert.py", .family = "bert", .tokenizer = "bert-lower"},
+      {.name = "pretrain_gpt.py", .family = "gpt", .tokenizer = "gpt2"},
+      {.name = "pretrain_gpt2.py", .family = "gpt", .tokenizer = "gpt2"},
+      {.name = "pretrain_gpt_core.py", .family = "gpt", .tokenizer = "gpt2"},
+      {.name = "pretrain_hybrid.py"},
+      {.name = "pretrain_ict.py"},
+      {.name = "pretrain_mamba.py"},
+      {.name = "pretrain_realm.py"},
+      {.name = "pretrain_retro.py"},
+      {.name = "pretrain_t5.py"},
+      {.name = "pretrain_t5_core.py"},
+      {.name = "pretrain_vision_classify.py"},
+      {.name = "pretrain_vision_dino.py"},
+      {.name = "pretrain_vision_inpaint.py"},
+      {.name = "pretrain_vit.py"},
+      {.name = "pretrain_vlm.py"},
+  };
+  const std::string_view name = path.substr(path.rfind('/') + 1);
+  const auto* found = std::find_if(std::begin(kScripts), std::end(kScripts),
+                                   [&](const TrainingScript& s) { return s.name == name; });
+  return found == std::end(kScripts) ? nullptr : found;
+}
+
 namespace {
 
 void drop(CommandLine& line, std::string_view flag) {

@@ -83,6 +83,16 @@ std::span<const FlagTopic> vision_topics();
 std::span<const FlagTopic> reinforcement_topics();
 std::span<const FlagTopic> inference_topics();
 
+// A script of Megatron-LM that pretrains a family of models.
+struct TrainingScript {
+  std::string_view name;         // "pretrain_bert.py"
+  std::string_view family{};     // of model.family; empty: not in this version
+  std::string_view tokenizer{};  // of data.tokenizer, unless another is named
+};
+
+// By a path of the script. Null: not one of Megatron-LM's.
+const TrainingScript* find_training_script(std::string_view path);
+
 // Notations of Megatron's that are not ours, and what its flags mean together.
 
 struct CommandLine;

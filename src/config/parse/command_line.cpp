@@ -287,7 +287,37 @@ class Parser {
 
   static bool is_toml(std::string_view arg) { return arg.ends_with(".toml"); }
 
+  // A script chooses the family of the model; its tokenizer counts where no other is named.
+  void script(const std::string& arg) {
+    const TrainingScript* found = find_training_script(arg);
+    const std::string where = format("{} on the command line", shown(arg));
+    if (found == nullptr || line_.script != nullptr) {
+      add({.what = found == nullptr ? format("{} is no training script of Megatron-LM", shown(arg))
+                                    : "two training scripts are given",
+           .where = where,
+           .why = "a script of Python is not run: its name says which family of models is trained",
+           .legal = "one of pretrain_gpt.py and pretrain_bert.py, or no script"});
+      return;
+    }
+    line_.script = found;
+    if (found->family.empty()) {
+      findings_.doubtful.insert("model.family");
+      add({.what = format("{} does not work in this version", found->name),
+           .where = where,
+           .why = "this version trains GPT and BERT",
+           .legal = "pretrain_gpt.py or pretrain_bert.py"});
+      return;
+    }
+    const Field* family = find_field("model.family");
+    line_.assignments.push_back(
+        {.field = family,
+         .value = *parse_value(*family, found->family).value,
+         .origin = {.kind = OriginKind::Flag, .text = std::string(found->name)},
+         .alias = nullptr});
+  }
+
   void positional(const std::string& arg) {
+    if (arg.ends_with(".py")) return script(arg);
     if (line_.file.empty() && !arg.empty() && (is_toml(arg) || last_flag_.empty())) {
       line_.file = arg;
       return;

@@ -1,5 +1,5 @@
-// The arguments after the verb: one optional file, flags of fields, Megatron's flags, and the flags
-// a verb declares for itself.
+// The arguments after the verb: one optional file or script of Megatron-LM, flags of fields,
+// Megatron's flags, and the flags a verb declares for itself.
 #pragma once
 
 #include <map>
@@ -24,8 +24,11 @@ struct VerbFlag {
 // By name, with the value ("" where the flag takes none).
 using VerbFlagValues = std::map<std::string, std::string, std::less<>>;
 
+struct TrainingScript;
+
 struct CommandLine {
-  std::string file;  // empty: none given
+  std::string file;                        // empty: none given
+  const TrainingScript* script = nullptr;  // of Megatron-LM; null: none named
   std::vector<Assignment> assignments;
   VerbFlagValues own;
   std::vector<std::string> notes;  // one line per flag that has no effect or a new name

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "config/blend.h"
+#include "config/megatron/megatron_flags.h"
 #include "config/parse/notation.h"
 #include "config/parse/problem.h"
 #include "config/parse/toml.h"
@@ -37,6 +38,15 @@ void assign_flags(LoadedConfig& loaded, const std::vector<Assignment>& assignmen
       if (now == alias.only_from) assign(loaded, *given);
     }
   }
+}
+
+// Megatron-LM's scripts have one by default.
+void assign_tokenizer_of(const TrainingScript& script, LoadedConfig& loaded) {
+  const Field* field = find_field("data.tokenizer");
+  if (script.tokenizer.empty() || loaded.origins.contains(field->path)) return;
+  assign(loaded, {.field = field,
+                  .value = *parse_value(*field, script.tokenizer).value,
+                  .origin = {.kind = OriginKind::Default, .text = std::string(script.name)}});
 }
 
 std::string all_preset_names() {
@@ -103,6 +113,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const V
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);
+  if (line.script != nullptr) assign_tokenizer_of(*line.script, loaded);
   if (loaded.config.device.kind == DeviceKind::Auto) loaded.config.device.kind = automatic;
   read_blend_files(loaded, findings);
   apply_tokenizer(loaded, findings);

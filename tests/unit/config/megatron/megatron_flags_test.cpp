@@ -268,6 +268,24 @@ TEST(MegatronFlags, WindowsCountTheTokenItself) {
   expect_problem(small_model() + Args{"--window-size", "wide"}, {"--window-size", "wide"});
 }
 
+// A script chooses the family, and the tokenizer where no other is named.
+TEST(MegatronFlags, TrainingScripts) {
+  const auto config = [](const Args& args) { return load(args + small_model()).config; };
+  EXPECT_EQ(config({"pretrain_bert.py"}).model.family, ModelFamily::Bert);
+  EXPECT_EQ(config({"pretrain_bert.py"}).data.tokenizer, TokenizerKind::BertLower);
+  EXPECT_EQ(config({"examples/bert/pretrain_bert.py"}).model.family, ModelFamily::Bert);
+  EXPECT_EQ(config({"pretrain_gpt2.py"}).model.family, ModelFamily::Gpt);
+  EXPECT_EQ(config({"pretrain_gpt.py"}).data.tokenizer, TokenizerKind::Gpt2);
+  EXPECT_EQ(config({"pretrain_bert.py", "--tokenizer-type", "BertWordPieceCase"}).data.tokenizer,
+            TokenizerKind::BertCased);
+  EXPECT_EQ(config({}).data.tokenizer, TokenizerKind::None);
+  expect_problem(Args{"pretrain_t5.py"} + small_model(),
+                 {"pretrain_t5.py does not work in this version", "pretrain_bert.py"});
+  expect_problem(Args{"train.py"} + small_model(), {"train.py is no training script"});
+  expect_problem(Args{"pretrain_gpt.py", "pretrain_bert.py"} + small_model(),
+                 {"two training scripts"});
+}
+
 TEST(MegatronFlags, TokenizersByTheirWords) {
   const std::pair<const char*, TokenizerKind> words[] = {
       {"SentencePieceTokenizer", TokenizerKind::SentencePiece},
