@@ -10,6 +10,8 @@
 #include "base/file.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "convert/huggingface/huggingface.h"
+#include "convert/huggingface/huggingface_config.h"
+#include "train/resume.h"
 
 namespace bev {
 
@@ -39,7 +41,15 @@ std::filesystem::path RunDirectory::rank_log(int rank) const {
 }
 
 void RunDirectory::check(const Config& config, size_t model_bytes) const {
-  check_huggingface_output(model(), config);
+  if (const std::string misfit = huggingface_misfit(config); misfit.empty()) {
+    check_huggingface_output(model(), config);
+  } else {
+    BEV_CHECK(
+        !save_folder(config).empty(), Usage,
+        "{}\n  checkpoints can hold it: set --save FOLDER (checkpoint.save), or --train.output "
+        "\"\" to keep nothing",
+        misfit);
+  }
   const fs::path parent = existing_folder(path_);
   std::error_code ignored;
   BEV_CHECK(fs::is_directory(parent, ignored), Data,

@@ -24,9 +24,10 @@ class RunDirectory {
   std::filesystem::path rank_log(int rank) const;
   const std::filesystem::path& path() const { return path_; }
 
-  // What would go wrong later is said now, and nothing is written: a model that no format holds
-  // (Usage error), a folder that cannot be made or written, foreign files in the place of the
-  // configuration or the model, a disk without room for `model_bytes` (Data errors).
+  // What would go wrong later is said now, and nothing is written: a model that Hugging Face's
+  // format does not hold in a run without checkpoints (Usage error), a folder that cannot be made
+  // or written, foreign files in the place of the configuration or the model, a disk without room
+  // for `model_bytes` (Data errors).
   void check(const Config& config, size_t model_bytes) const;
 
   // Makes the folder, an empty metrics file and the configuration. Removes unfinished files of

@@ -9,6 +9,7 @@
 #include "config/resolve.h"
 #include "convert/convert.h"
 #include "convert/huggingface/huggingface.h"
+#include "convert/huggingface/huggingface_config.h"
 #include "device/gpu_peaks.h"
 #include "ops/make_device.h"
 #include "train/gather_model.h"
@@ -205,6 +206,12 @@ RankResult train_rank(const RunOutput& out, const TrainingData& data, Device& de
     result.saved = result.summary.ending == ExitReason::Corruption
                        ? "no model was written, since nobody knows which copy is right"
                        : "no model was written, since no update was applied";
+    return result;
+  }
+  if (const std::string misfit = huggingface_misfit(config); !misfit.empty()) {
+    result.saved = format("the checkpoints are in {}", save_folder(config).string());
+    if (console != nullptr)
+      console->log("wrote no {}: {}; {}\n", out.directory.model().string(), misfit, result.saved);
     return result;
   }
   const std::filesystem::path model = out.directory.model();

@@ -423,6 +423,15 @@ HuggingFaceFamily huggingface_family(const Config& config) {
   return family;
 }
 
+std::string huggingface_misfit(const Config& config) {
+  try {
+    (void)huggingface_family(config);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
 Json huggingface_config(const Config& config, DType dtype) {
   const HuggingFaceFamily family = huggingface_family(config);
   const ModelConfig& m = config.model;

@@ -45,6 +45,8 @@ constexpr std::array<ActivationName, 6> kGatedActivationNames{
 
 // The family that can hold the model. Throws a Usage error naming every field that does not fit.
 HuggingFaceFamily huggingface_family(const Config& config);
+// The words of that error; empty: a family holds the model.
+std::string huggingface_misfit(const Config& config);
 
 // The content of config.json for weights stored in `dtype`. REQUIRES: as huggingface_family.
 Json huggingface_config(const Config& config, DType dtype);

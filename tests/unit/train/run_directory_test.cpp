@@ -29,6 +29,16 @@ TEST(RunDirectory, CheckWritesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(dir.path()));
 }
 
+// Fails when a model that only checkpoints can hold is refused although there are some.
+TEST(RunDirectory, AModelWithoutHuggingFacesFormat) {
+  const test::TemporaryDirectory dir;
+  Config config = test::tiny_bert();  // norms before attention and MLP
+  const RunDirectory run(dir / "run");
+  expect_error(ErrorKind::Usage, "set --save FOLDER", [&] { run.check(config, 1000); });
+  config.checkpoint.save = (dir / "checkpoints").string();
+  run.check(config, 1000);
+}
+
 TEST(RunDirectory, PrepareMakesTheFolder) {
   const test::TemporaryDirectory dir;
   const RunDirectory run(dir / "a/b");
