@@ -44,7 +44,7 @@ struct ModelConfig {
     v("heads", s.heads, {.help = "query heads", .effect = M, .min = 1, .max = 1 << 16, .aliases = {{"--num-attention-heads"}}});
     v("kv_heads", s.kv_heads, {.help = "key/value heads; 0: as many as query heads", .effect = M, .min = 0, .max = 1 << 16, .aliases = {{"--num-query-groups"}, {"--group-query-attention", "1", {}, "0"}}});
     v("head_dim", s.head_dim, {.help = "size of one head; 0: width / heads", .effect = M, .min = 0, .max = 512, .aliases = {{"--kv-channels"}}});
-    v("ffn", s.ffn, {.help = "inner size of the MLP; 0: 4 x width, with a gated activation 8/3 x width in steps of 64", .effect = M, .min = 0, .max = 1 << 24, .aliases = {{"--ffn-hidden-size"}}});
+    v("ffn", s.ffn, {.help = "inner size of the MLP; 0: 4 x width, with a gated activation 8/3 x width in steps of 64", .effect = M, .min = 0, .max = 1 << 24, .aliases = {{"--ffn-hidden-size"}, {"--intermediate-size"}}});
     v("vocab", s.vocab, {.help = "tokens in the vocabulary, before padding", .effect = M, .min = 1, .max = 1 << 28, .aliases = {{"--vocab-size"}}});
     v("vocab_multiple", s.vocab_multiple, {.help = "the vocabulary is padded to a multiple of this times the tensor ranks", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--make-vocab-size-divisible-by"}, {"--no-pad-vocab-size", "1"}, {"--disable-pad-vocab-size", "1"}}});
     v("positions", s.positions, {.help = "longest sequence the model has positions for; 0: the training sequence length", .effect = M, .min = 0, .max = 1 << 28, .aliases = {{"--max-position-embeddings"}}});
@@ -63,7 +63,7 @@ struct ModelConfig {
     v("bias", s.bias, {.help = "which linear layers have a bias", .effect = M, .aliases = {{"--disable-bias-linear", "none"}, {"--add-qkv-bias", "qkv", {}, "none"}}});
     v("tied", s.tied, {.help = "the output layer is the token embedding", .effect = M, .aliases = {{"--untie-embeddings-and-output-weights", "false"}}});
     v("qk_norm", s.qk_norm, {.help = "normalise each query and key head", .effect = M, .aliases = {{"--qk-layernorm", "true"}}});
-    v("binary_head", s.binary_head, {.help = "bert: predict the order of two segments from the first token", .effect = M});
+    v("binary_head", s.binary_head, {.help = "bert: predict the order of two segments from the first token", .effect = M, .aliases = {{"--bert-no-binary-head", "false"}}});
     v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = parse_megatron_window}}});
     v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
     v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});

@@ -59,7 +59,8 @@ struct DataConfig {
   int64_t eod = -1;
   bool mask_eod = false, reset_positions = false, reset_attention = false;
   bool separate_sequences = false;
-  double mask_prob = 0.15;
+  double mask_prob = 0.15, short_seq_prob = 0.1;
+  int64_t max_predictions = 0;
   std::string skip;
 
   // Whether tokens see only a part of what stands before them.
@@ -90,7 +91,9 @@ struct DataConfig {
     v("reset_positions", s.reset_positions, {.help = "positions restart after an end of document", .effect = N, .aliases = {{"--reset-position-ids", "true"}}});
     v("reset_attention", s.reset_attention, {.help = "tokens see nothing before the last end of document", .effect = N, .aliases = {{"--reset-attention-mask", "true"}}});
     v("separate_sequences", s.separate_sequences, {.help = "tokens see nothing of another sequence of the file, and positions restart with each", .effect = N, .aliases = {{"--dataloader-inter-document-masking", "true"}}});
-    v("mask_prob", s.mask_prob, {.help = "bert: part of the tokens of a sequence that is masked, at most", .effect = N, .min = 0.001, .max = 1});
+    v("mask_prob", s.mask_prob, {.help = "bert: part of the tokens of a sequence that is masked, at most", .effect = N, .min = 0.001, .max = 1, .aliases = {{"--mask-prob"}}});
+    v("short_seq_prob", s.short_seq_prob, {.help = "bert: part of the samples that are made shorter than the sequence", .effect = N, .min = 0, .max = 1, .aliases = {{"--short-seq-prob"}}});
+    v("max_predictions", s.max_predictions, {.help = "bert: masked tokens of a sequence, at most; 0: mask_prob of its length", .effect = N, .min = 0, .max = 1 << 20, .aliases = {{"--max-preds-per-seq"}}});
     v("skip", s.skip, {.help = "samples that the training leaves out, counted from 0 in its order, such as 4096-4607,9000-9099", .effect = N});
   }
 };

@@ -9,6 +9,7 @@ namespace bev {
 BatchSpec batch_spec(const Config& config) {
   const int64_t length = config.train.sequence;
   if (config.model.family == ModelFamily::Gpt) return causal_batch(length, config.data.is_packed());
+  if (config.data.max_predictions > 0) return masked_batch(length, config.data.max_predictions);
   return masked_batch(
       length, static_cast<int64_t>(std::ceil(config.data.mask_prob * static_cast<double>(length))));
 }

@@ -13,6 +13,7 @@
 #include "config/blend.h"
 #include "config/resolve.h"
 #include "config/tokenizer_config.h"
+#include "data/bert_dataset.h"
 #include "data/blended_dataset.h"
 #include "data/megatron/megatron_blend.h"
 #include "data/megatron/megatron_dataset.h"
@@ -28,9 +29,15 @@ namespace {
 struct FilePart {
   std::shared_ptr<const TokenFile> file;
   SequenceRange range{};
+  SequenceRange documents{};  // BERT
+  int64_t windows = 0;        // samples of one epoch
 
   int64_t tokens() const { return file->stream_begin(range.end) - file->stream_begin(range.begin); }
-  int64_t windows(int64_t sequence) const { return (tokens() - 1) / sequence; }
+};
+
+struct OrderedPart {
+  std::shared_ptr<const Dataset> samples;
+  int64_t count = 0;
 };
 
 class Opener {
@@ -40,11 +47,13 @@ class Opener {
         scan_bytes_(scan_bytes),
         vocab_(resolve_model(config).vocab),
         wanted_(samples_needed(config)),
-        pad_(config.data.order == SampleOrder::Megatron ? padding() : -1) {}
+        is_bert_(config.model.family == ModelFamily::Bert),
+        pad_(config.data.order == SampleOrder::Megatron && !is_bert_ ? padding() : -1) {}
 
   TrainingData open() {
     const DataConfig& d = config_.data;
     if (d.mock) return mock();
+    if (is_bert_) vocabulary_ = open_vocabulary();
     if (!d.path.empty()) {
       divided(blend_of(d.path));
     } else {
@@ -71,9 +80,8 @@ class Opener {
     std::array<std::vector<FilePart>, 3> parts;
     for (const std::string& prefix : blend.prefixes) {
       const auto file = opened(prefix);
-      const auto ranges =
-          split_sequences(*weights, file->index().sequences(), config_.train.compat);
-      for (size_t i = 0; i < 3; ++i) parts[i].push_back({file, ranges[i]});
+      const auto ranges = split_sequences(*weights, divisible(*file), config_.train.compat);
+      for (size_t i = 0; i < 3; ++i) parts[i].push_back(file_part(file, ranges[i]));
     }
     for (const Split split : {Split::Train, Split::Valid, Split::Test}) {
       const auto i = static_cast<size_t>(split);
@@ -87,16 +95,50 @@ class Opener {
     std::vector<FilePart> parts;
     for (const std::string& prefix : blend.prefixes) {
       const auto file = opened(prefix);
-      parts.push_back({file, {0, file->index().sequences()}});
+      parts.push_back(file_part(file, {0, divisible(*file)}));
     }
     add_split(split, parts, blend);
   }
 
-  std::shared_ptr<const TokenFile> opened(const std::string& prefix) const {
+  // What a split divides: sequences, or documents of sentences.
+  int64_t divisible(const TokenFile& file) const {
+    return is_bert_ ? file.index().documents() : file.index().sequences();
+  }
+
+  FilePart file_part(const std::shared_ptr<const TokenFile>& file, SequenceRange range) const {
+    FilePart part{.file = file, .range = range};
+    if (is_bert_) {
+      const TokenIndex& index = file->index();
+      part.range = {index.document_begin(range.begin), index.document_begin(range.end)};
+      part.documents = range;
+    } else {
+      part.windows = (part.tokens() - 1) / config_.train.sequence;
+    }
+    return part;
+  }
+
+  std::shared_ptr<const MaskingVocabulary> open_vocabulary() const {
+    const DataConfig& d = config_.data;
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config_);
+    BEV_CHECK(tokenizer != nullptr, Usage,
+              "model.family bert needs the files of a tokenizer: set data.tokenizer and "
+              "data.vocab_file");
+    const std::string& source = d.vocab_file.empty() ? d.tokenizer_model : d.vocab_file;
+    auto vocabulary = masking_vocabulary(*tokenizer, source);
+    BEV_CHECK(
+        vocabulary.ids <= vocab_, Data,
+        "{}: the tokenizer has {} ids, but the model's vocabulary has {}, and any of them may "
+        "replace a masked token; set model.vocab to {} or more, or leave it out",
+        source, vocabulary.ids, vocab_, vocabulary.ids);
+    return std::make_shared<const MaskingVocabulary>(std::move(vocabulary));
+  }
+
+  std::shared_ptr<const TokenFile> opened(const std::string& prefix) {
     const auto file = std::make_shared<TokenFile>(
         prefix, config_.data.mmap ? TokenAccess::Mapped : TokenAccess::Pieces);
     const TokenIndex& index = file->index();
     BEV_CHECK(index.tokens() > 0, Data, "{}: the files hold no tokens", prefix);
+    if (is_bert_) check_sentences(prefix, index);
     if (static_cast<size_t>(index.tokens()) * size_of(index.type()) > scan_bytes_) return file;
     const int64_t largest = file->largest_id();
     BEV_CHECK(
@@ -105,6 +147,33 @@ class Opener {
         "file was made with another tokenizer. model.vocab {} would hold it",
         prefix, largest, vocab_, vocab_ - 1, largest + 1);
     return file;
+  }
+
+  // Documents that have no sample are counted in notes; without any other there is nothing to do.
+  void check_sentences(const std::string& prefix, const TokenIndex& index) {
+    BEV_CHECK(index.documents() > 0, Data,
+              "{}: the index has no borders of documents, but a sample of BERT is a run of "
+              "sentences of one document; `bevatron preprocess --split-sentences` writes them",
+              idx_path(prefix).string());
+    const BertSamplesSpec spec = bert_spec({.documents = {0, index.documents()}});
+    const SentenceCounts counts = count_sentences(index, spec);
+    BEV_CHECK(counts.usable > 0 || counts.too_few == 0, Data,
+              "{}: no document has two sentences, of which the pairs of BERT are made; legal are "
+              "token files of `bevatron preprocess --split-sentences`, or model.binary_head false "
+              "(--bert-no-binary-head)",
+              prefix);
+    const auto note = [&](int64_t count, std::string_view what) {
+      if (count > 0) data_.notes.push_back(format("{}: {} {}", prefix, with_commas(count), what));
+    };
+    const std::string of = format("of {} documents", with_commas(counts.documents));
+    note(counts.empty, of + " are empty and have no sample");
+    note(counts.too_few, of + " have a single sentence and no sample");
+    note(counts.overlong,
+         format("{} have no sample, as in Megatron-LM: a sentence of them has more than {} tokens; "
+                "data.order arithmetic cuts it",
+                of, kOverlongSentence));
+    note(counts.cut, format("sentences are longer than a sample of {} tokens and are cut",
+                            config_.train.sequence));
   }
 
   // Parts without a whole sample are an error in training, and left out with a note elsewhere.
@@ -131,6 +200,7 @@ class Opener {
   }
 
   bool has_sample(Split split, const FilePart& part, const Blend& blend) {
+    if (is_bert_) return has_sentences(split, part);
     const int64_t sequence = config_.train.sequence, tokens = part.tokens();
     // Megatron reads what is too short over and over, except where size is the weight.
     const bool repeats = config_.data.order == SampleOrder::Megatron &&
@@ -148,6 +218,37 @@ class Opener {
     return false;
   }
 
+  bool has_sentences(Split split, const FilePart& part) {
+    const SentenceCounts counts =
+        count_sentences(part.file->index(), bert_spec({.documents = part.documents}));
+    if (counts.usable > 0) return true;
+    const std::string prefix = part.file->prefix().string();
+    BEV_CHECK(
+        split != Split::Train, Data,
+        "{}: {} documents are left for training, and none of them has a sample ({} are empty, "
+        "{} have a single sentence, {} a sentence of more than {} tokens); more text or another "
+        "data.split is needed",
+        prefix, counts.documents, counts.empty, counts.too_few, counts.overlong, kOverlongSentence);
+    data_.notes.push_back(format(
+        "{}: {} documents are left for {}, and none of them has a sample: there will be none",
+        prefix, counts.documents, kSplitNames[static_cast<size_t>(split)]));
+    return false;
+  }
+
+  // Completes what is the same for all samples.
+  BertSamplesSpec bert_spec(BertSamplesSpec spec) const {
+    const DataConfig& d = config_.data;
+    spec.order = d.order;
+    spec.sequence = config_.train.sequence;
+    spec.pairs = config_.model.binary_head;
+    spec.short_probability = d.short_seq_prob;
+    spec.mask_probability = d.mask_prob;
+    spec.most_predictions = d.max_predictions;
+    spec.vocab = vocab_;
+    spec.vocabulary = vocabulary_;
+    return spec;
+  }
+
   EodRules document_ends() const {
     const DataConfig& d = config_.data;
     return {.eod = d.eod,
@@ -156,7 +257,26 @@ class Opener {
             .reset_attention = d.reset_attention};
   }
 
-  HeldSamples arithmetic_order(Split split, const std::vector<FilePart>& parts,
+  OrderedPart arithmetic_part(Split split, FilePart& part, uint64_t seed) const {
+    const bool shuffled = split == Split::Train;
+    if (is_bert_) {
+      const auto samples = std::make_shared<const BertDataset>(
+          part.file, bert_spec({.documents = part.documents, .shuffled = shuffled, .seed = seed}));
+      part.windows = samples->count();
+      return {samples, samples->count()};
+    }
+    const auto samples = std::make_shared<const TokenDataset>(
+        part.file, part.range,
+        TokenSamplesSpec{.sequence = config_.train.sequence,
+                         .vocab = vocab_,
+                         .shuffled = shuffled,
+                         .seed = seed,
+                         .ends = document_ends(),
+                         .separate_sequences = config_.data.separate_sequences});
+    return {samples, samples->windows()};
+  }
+
+  HeldSamples arithmetic_order(Split split, std::vector<FilePart>& parts,
                                std::vector<double> weights, bool blended) const {
     const auto seed = static_cast<uint64_t>(config_.train.seed);
     std::vector<std::shared_ptr<const Dataset>> samples;
@@ -164,16 +284,9 @@ class Opener {
     for (size_t i = 0; i < parts.size(); ++i) {
       // The same file may stand in a blend twice.
       const uint64_t own_seed = blended ? mix_key(mix_key(seed, "blend"), i) : seed;
-      const auto part = std::make_shared<const TokenDataset>(
-          parts[i].file, parts[i].range,
-          TokenSamplesSpec{.sequence = config_.train.sequence,
-                           .vocab = vocab_,
-                           .shuffled = split == Split::Train,
-                           .seed = own_seed,
-                           .ends = document_ends(),
-                           .separate_sequences = config_.data.separate_sequences});
-      samples.push_back(part);
-      windows.push_back(part->windows());
+      OrderedPart part = arithmetic_part(split, parts[i], own_seed);
+      samples.push_back(std::move(part.samples));
+      windows.push_back(part.count);
     }
     if (!blended) return {samples.front(), windows.front()};
     if (weights.empty()) weights.assign(windows.begin(), windows.end());
@@ -187,8 +300,17 @@ class Opener {
             count};
   }
 
-  std::shared_ptr<const MegatronDataset> megatron_part(const FilePart& part,
-                                                       std::optional<int64_t> wanted) const {
+  std::shared_ptr<const CountedDataset> megatron_part(FilePart& part,
+                                                      std::optional<int64_t> wanted) const {
+    if (is_bert_) {
+      if (wanted) wanted = std::max<int64_t>(1, *wanted);
+      const auto samples = std::make_shared<const BertDataset>(
+          part.file, bert_spec({.documents = part.documents,
+                                .wanted = wanted,
+                                .seed = static_cast<uint64_t>(config_.train.seed)}));
+      part.windows = samples->epoch_samples();
+      return samples;
+    }
     return std::make_shared<const MegatronDataset>(
         part.file, MegatronSamplesSpec{.index = {.range = part.range,
                                                  .sequence = config_.train.sequence,
@@ -208,7 +330,7 @@ class Opener {
     return padding_in_use(pad.value_or(-1), config_.data.eod);
   }
 
-  HeldSamples megatron_order(Split split, const std::vector<FilePart>& parts,
+  HeldSamples megatron_order(Split split, std::vector<FilePart>& parts,
                              const std::vector<double>& weights, bool blended) const {
     const int64_t wanted = wanted_[static_cast<size_t>(split)];
     if (!blended) {
@@ -245,21 +367,22 @@ class Opener {
                   const std::vector<double>& weights) {
     std::vector<double> shares = weights;
     if (shares.empty())
-      for (const FilePart& part : parts)
-        shares.push_back(static_cast<double>(part.windows(config_.train.sequence)));
+      for (const FilePart& part : parts) shares.push_back(static_cast<double>(part.windows));
     const double sum = std::accumulate(shares.begin(), shares.end(), 0.0);
     for (size_t i = 0; i < parts.size(); ++i) {
-      const int64_t windows = parts[i].windows(config_.train.sequence);
+      const int64_t windows = parts[i].windows;
       const double share = shares[i] / sum;
       const double read = share * static_cast<double>(wanted_[static_cast<size_t>(split)]);
+      const double epochs = is_bert_ ? read / static_cast<double>(windows)
+                                     : read * static_cast<double>(config_.train.sequence) /
+                                           static_cast<double>(parts[i].tokens());
       data_.parts.push_back({.split = split,
                              .prefix = parts[i].file->prefix(),
                              .range = parts[i].range,
                              .tokens = parts[i].tokens(),
                              .windows = windows,
                              .share = share,
-                             .epochs = read * static_cast<double>(config_.train.sequence) /
-                                       static_cast<double>(parts[i].tokens())});
+                             .epochs = epochs});
     }
   }
 
@@ -267,7 +390,9 @@ class Opener {
   size_t scan_bytes_;
   int64_t vocab_;
   std::array<int64_t, 3> wanted_;
+  bool is_bert_;
   int32_t pad_;
+  std::shared_ptr<const MaskingVocabulary> vocabulary_;  // BERT
   TrainingData data_;
 };
 

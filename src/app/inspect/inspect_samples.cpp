@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "config/tokenizer_config.h"
+#include "data/data_loader.h"
 #include "data/training_data.h"
 #include "text/utf8.h"
 
@@ -46,15 +47,24 @@ struct ShownSample {
   int64_t index;
   SampleSource source;
   HostBatch batch;
-  std::vector<int32_t> text;  // the tokens and the last label
+  // The tokens and the last label; of masked samples the tokens before the padding.
+  std::vector<int32_t> text;
+  bool has_order = false;  // the order of its segments is predicted
+
+  bool is_masked() const { return !batch.marked.empty(); }
 };
 
 ShownSample look_at(const Dataset& samples, int64_t index, const Config& config) {
   ShownSample shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
-  shown.batch.resize(1, config.train.sequence, config.data.is_packed());
+  shown.batch.resize(1, batch_spec(config));
   samples.read(index, shown.batch, 0);
   shown.text.assign(shown.batch.tokens.begin(), shown.batch.tokens.end());
-  shown.text.push_back(shown.batch.targets.back());
+  shown.has_order = shown.is_masked() && config.model.binary_head;
+  if (shown.is_masked()) {
+    shown.text.resize(static_cast<size_t>(shown.batch.lengths.front()));
+  } else {
+    shown.text.push_back(shown.batch.targets.back());
+  }
   return shown;
 }
 
@@ -62,7 +72,9 @@ ShownSample look_at(const Dataset& samples, int64_t index, const Config& config)
 class TextView {
  public:
   explicit TextView(const Config& config)
-      : tokenizer_(tokenizer_of(config)), eod_(config.data.eod) {}
+      : tokenizer_(tokenizer_of(config)),
+        // The [SEP] of BERT ends documents for other models only.
+        eod_(config.model.family == ModelFamily::Bert ? -1 : config.data.eod) {}
 
   bool knows_text() const { return tokenizer_ != nullptr; }
 
@@ -80,6 +92,12 @@ class TextView {
 
   std::string plain(std::span<const int32_t> ids) const {
     return replace_invalid_utf8(tokenizer_->decode(ids));
+  }
+
+  // "[MASK]", or the id where nobody knows its name.
+  std::string token(int32_t id) const {
+    const bool has_name = knows_text() && id < tokenizer_->vocab_size();
+    return has_name ? tokenizer_->token_name(id) : format("{}", id);
   }
 
  private:
@@ -109,7 +127,49 @@ std::string masked_positions(const std::vector<float>& weights) {
   return out;
 }
 
+std::string tokens_of(const SampleSource::Piece& piece) {
+  if (piece.tokens == 1) return format("token {}", piece.offset);
+  return format("tokens {} to {}", piece.offset, piece.offset + piece.tokens - 1);
+}
+
+// "4 [MASK] for fox, 9 kept over, 12 cat for house".
+std::string predictions_of(const ShownSample& shown, const TextView& view) {
+  const HostBatch& batch = shown.batch;
+  std::string out;
+  for (size_t i = 0; i < batch.marked.size(); ++i) {
+    if (batch.weight[i] == 0.0f) continue;
+    const int32_t read = batch.tokens[static_cast<size_t>(batch.marked[i])];
+    out += format("{}{} ", out.empty() ? "" : ", ", batch.marked[i]);
+    out += read == batch.targets[i]
+               ? format("kept {}", view.token(read))
+               : format("{} for {}", view.token(read), view.token(batch.targets[i]));
+  }
+  return out;
+}
+
+void print_masked_sample(const ShownSample& shown, const TextView& view) {
+  const HostBatch& batch = shown.batch;
+  const SampleSource& source = shown.source;
+  const auto predicted = static_cast<int64_t>(batch.valid_tokens());
+  fmt::print("sample {}  {}{}, {} of {} tokens used, {} predicted{}\n", shown.index,
+             source.file.empty() ? "made up" : source.file,
+             source.epoch ? format(", epoch {}", *source.epoch) : std::string(), shown.text.size(),
+             batch.length, predicted,
+             !shown.has_order           ? ""
+             : batch.label.front() == 0 ? ", segments in order"
+                                        : ", segments swapped");
+  const std::span<const int32_t> text(shown.text);
+  const auto second = static_cast<size_t>(std::find(batch.types.begin(), batch.types.end(), 1) -
+                                          batch.types.begin());
+  fmt::print("  {}\n", view.line(text.first(std::min(second, text.size()))));
+  if (second < text.size()) fmt::print("  {}\n", view.line(text.subspan(second)));
+  if (predicted > 0) fmt::print("  predicted  {}\n", predictions_of(shown, view));
+  for (const SampleSource::Piece& piece : source.pieces)
+    fmt::print("  sentence {}, {}\n", piece.sequence, tokens_of(piece));
+}
+
 void print_sample(const ShownSample& shown, const TextView& view) {
+  if (shown.is_masked()) return print_masked_sample(shown, view);
   const SampleSource& source = shown.source;
   fmt::print("sample {}  {}{}, {} tokens and the label of the last\n", shown.index,
              source.file.empty() ? "made up" : source.file,
@@ -119,10 +179,8 @@ void print_sample(const ShownSample& shown, const TextView& view) {
   if (source.pieces.empty()) fmt::print("  {}\n", view.line(left));
   for (const SampleSource::Piece& piece : source.pieces) {
     const size_t count = std::min(left.size(), static_cast<size_t>(piece.tokens));
-    const std::string tokens =
-        count == 1 ? format("token {}", piece.offset)
-                   : format("tokens {} to {}", piece.offset, piece.offset + piece.tokens - 1);
-    fmt::print("  sequence {}, {}\n    {}\n", piece.sequence, tokens, view.line(left.first(count)));
+    fmt::print("  sequence {}, {}\n    {}\n", piece.sequence, tokens_of(piece),
+               view.line(left.first(count)));
     left = left.subspan(count);
   }
   const std::string masked = masked_positions(shown.batch.weight);
@@ -135,15 +193,31 @@ Json json_of(const ShownSample& shown, const TextView& view) {
            {"file", shown.source.file},
            {"epoch", shown.source.epoch ? Json(*shown.source.epoch) : Json()},
            {"tokens", batch.tokens},
-           {"labels", batch.targets},
            {"position_ids", batch.positions}};
   Json& pieces = out["pieces"] = Json::array();
   for (const SampleSource::Piece& piece : shown.source.pieces)
     pieces.push_back(
         {{"sequence", piece.sequence}, {"offset", piece.offset}, {"tokens", piece.tokens}});
-  std::string mask;
-  for (const float weight : batch.weight) mask += weight == 0.0f ? '0' : '1';
-  out["loss_mask"] = mask;
+  if (shown.is_masked()) {
+    std::vector<int32_t> labels(batch.tokens.size(), -1);
+    std::string mask(labels.size(), '0');
+    for (size_t i = 0; i < batch.marked.size(); ++i) {
+      if (batch.weight[i] == 0.0f) continue;
+      const auto at = static_cast<size_t>(batch.marked[i]);
+      labels[at] = batch.targets[i];
+      mask[at] = '1';
+    }
+    out["labels"] = labels;
+    out["loss_mask"] = mask;
+    out["types"] = batch.types;
+    out["length"] = batch.lengths.front();
+    if (shown.has_order) out["is_random"] = batch.label.front();
+  } else {
+    std::string mask;
+    for (const float weight : batch.weight) mask += weight == 0.0f ? '0' : '1';
+    out["labels"] = batch.targets;
+    out["loss_mask"] = mask;
+  }
   if (!batch.document_start.empty()) out["document_start"] = batch.document_start;
   if (view.knows_text()) out["text"] = view.plain(shown.text);
   return out;
@@ -165,7 +239,8 @@ int inspect_samples(std::span<const std::string> args) {
       {.name = "inspect samples",
        .summary = "Shows what a training will see: samples with the place they come from, their "
                   "text, the borders of documents and what has no loss. It takes the "
-                  "configuration of the training; what samples do not depend on may be left out.",
+                  "configuration of the training; what samples do not depend on may be left out. "
+                  "Of a BERT it shows the segments, the masks and the tokens they stand for.",
        .own = kInspectSamplesFlags,
        .purpose = Purpose::Train,
        .complete = fill_required_fields},

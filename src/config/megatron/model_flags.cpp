@@ -58,6 +58,9 @@ constexpr MegatronFlag kInitialValues[] = {
     {"--mup-attn-scale-power", "X", "1"},
     {"--data-parallel-random-init"},
     {"--init-method-xavier-uniform"},
+};
+
+constexpr MegatronFlag kInitialValuesOfDeepModels[] = {
     {"--deep-init"},
 };
 
@@ -90,6 +93,8 @@ std::span<const FlagTopic> model_topics() {
        "initial weights are normal with model.init_std, output projections divided by sqrt(2 x "
        "layers)",
        kInitialValues},
+      {"initial values of deep models", FlagClass::Noted,
+       "output projections are always divided by sqrt(2 x layers)", kInitialValuesOfDeepModels},
       {"vocabulary size", FlagClass::Later,
        "the vocabulary is padded to a multiple of model.vocab_multiple", kVocabularySize},
       {"several predictions per token", FlagClass::Later,

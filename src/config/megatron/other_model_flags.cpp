@@ -8,15 +8,16 @@ namespace {
 // clang-format off: a line per flag reads as a table
 
 constexpr MegatronFlag kBert[] = {
-    {"--bert-no-binary-head"},
-    {"--mask-prob", "X", "0.15"},
-    {"--short-seq-prob", "X", "0.1"},
+    {"--pretrained-bert"},
+};
+
+constexpr MegatronFlag kBertEmbeddings[] = {
     {"--output-bert-embeddings"},
     {"--bert-embedder-type", "megatron|huggingface", "megatron"},
-    {"--pretrained-bert"},
-    {"--intermediate-size", "N"},
+};
+
+constexpr MegatronFlag kSentences[] = {
     {"--presplit-sentences"},
-    {"--max-preds-per-seq", "N"},
 };
 
 constexpr MegatronFlag kT5[] = {
@@ -30,7 +31,13 @@ constexpr MegatronFlag kT5[] = {
 
 std::span<const FlagTopic> bert_t5_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"BERT", FlagClass::Later, "BERT trains on mock data only so far (model.family bert)", kBert},
+      {"BERT", FlagClass::Later,
+       "weights of Hugging Face come with `bevatron convert` and --load --finetune", kBert},
+      {"embeddings of BERT", FlagClass::Later, "a training writes no embeddings of its samples",
+       kBertEmbeddings},
+      {"sentences", FlagClass::Noted,
+       "token files hold sentences as `bevatron preprocess --split-sentences` has found them",
+       kSentences},
       {"T5", FlagClass::Later, "this version has no encoder-decoder", kT5},
   };
   return kTopics;

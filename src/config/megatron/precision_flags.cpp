@@ -40,6 +40,9 @@ constexpr MegatronFlag kPrecisionOfSingleTensors[] = {
     {"--megatron-fsdp-main-params-dtype", "fp32|bf16|fp16|auto", "fp32"},
     {"--megatron-fsdp-main-grads-dtype", "fp32|bf16|fp16|auto", "auto"},
     {"--megatron-fsdp-grad-comm-dtype", "fp32|fp16|bf16|auto", "auto"},
+};
+
+constexpr MegatronFlag kPrecisionOfEmbeddings[] = {
     {"--fp32-embedding"},
     {"--fp32-layernorm"},
     {"--fp32-tokentypes"},
@@ -50,12 +53,9 @@ constexpr MegatronFlag kPrecisionAware[] = {
 };
 
 constexpr MegatronFlag kSumsInF32[] = {
-    {"--apply-query-key-layer-scaling"},
-    {"--disable-bf16-reduced-precision-matmul"},
-    {"--attention-softmax-in-fp32"},
-    {"--accumulate-allreduce-grads-in-fp32"},
-    {"--no-query-key-layer-scaling"},
-    {"--fp32-allreduce"},
+    {"--apply-query-key-layer-scaling"}, {"--disable-bf16-reduced-precision-matmul"},
+    {"--attention-softmax-in-fp32"},     {"--accumulate-allreduce-grads-in-fp32"},
+    {"--no-query-key-layer-scaling"},    {"--fp32-allreduce"},
 };
 
 constexpr MegatronFlag kReproducibleResults[] = {
@@ -79,6 +79,10 @@ std::span<const FlagTopic> precision_topics() {
        "master weights and the loss are f32, the residual stream has the "
        "precision of the activations",
        kPrecisionOfSingleTensors},
+      {"precision of embeddings and norms", FlagClass::Noted,
+       "sums of embeddings and norms are computed in f32 and rounded to the activations; master "
+       "weights are f32",
+       kPrecisionOfEmbeddings},
       {"precision-aware optimizer", FlagClass::Noted,
        "the precision of gradients and moments is set by their own flags", kPrecisionAware},
       {"sums in f32", FlagClass::Noted, "sums, softmax and gradients are always in f32 or better",

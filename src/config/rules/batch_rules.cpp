@@ -176,15 +176,6 @@ Found data_given(const RuleInput& f) {
                      "preprocess` makes them), or --mock-data"};
 }
 
-Found bert_needs_mock_data(const RuleInput& f) {
-  const bool is_bert = f.config.model.family == ModelFamily::Bert;
-  if (f.purpose != Purpose::Train || !is_bert || f.config.data.mock) return {};
-  return Problem{.what = "model.family bert needs data.mock true",
-                 .where = f.where({"model.family", "data.mock"}),
-                 .why = "this version reads no samples with masked tokens from token files",
-                 .legal = "--mock-data, or model.family gpt"};
-}
-
 Found one_source(const RuleInput& f) {
   const DataConfig& d = f.config.data;
   const int sources = (d.mock ? 1 : 0) + (d.path.empty() ? 0 : 1) +
@@ -259,7 +250,6 @@ std::vector<Rule> batch_rules() {
        counts_fit},
       {{"train.micro_batch", "train.sequence"}, micro_batch_fits},
       {{"data.mock", "data.path", "data.train_path"}, data_given, true},
-      {{"model.family", "data.mock"}, bert_needs_mock_data},
       {{"data.mock", "data.path", "data.train_path", "data.valid_path", "data.test_path"},
        one_source},
       {{"data.path", "data.split"}, split_is_weights},

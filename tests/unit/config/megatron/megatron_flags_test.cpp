@@ -195,6 +195,10 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--tokenizer-type",
         "--no-pad-vocab-size",
         "--rotary-base",
+        "--mask-prob",
+        "--short-seq-prob",
+        "--max-preds-per-seq",
+        "--bert-no-binary-head",
         "--init-method-std"}},
       {Expected::Later,
        {"--fp8-format",
@@ -212,7 +216,7 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--decoupled-lr",
         "--use-mup",
         "--sample-rate",
-        "--mask-prob",
+        "--pretrained-bert",
         "--decoder-seq-length",
         "--retro-add-retriever",
         "--perform-rl-step",
@@ -226,7 +230,8 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--log-timers-to-tensorboard", "--wandb-project", "--no-one-logger",
         "--train-sync-interval", "--profile", "--log-straggler", "--num-workers",
         "--overlap-p2p-communication", "--enable-cuda-graph", "--lazy-mpu-init",
-        "--transformer-impl", "--manual-gc", "--log-throughput"}}};
+        "--transformer-impl", "--manual-gc", "--log-throughput", "--fp32-embedding", "--deep-init",
+        "--presplit-sentences"}}};
   for (const auto& [expected, names] : classes) {
     for (const std::string_view name : names) {
       bool sets = false;
@@ -284,6 +289,18 @@ TEST(MegatronFlags, TrainingScripts) {
   expect_problem(Args{"train.py"} + small_model(), {"train.py is no training script"});
   expect_problem(Args{"pretrain_gpt.py", "pretrain_bert.py"} + small_model(),
                  {"two training scripts"});
+}
+
+TEST(MegatronFlags, FlagsOfBert) {
+  const Config c = load(Args{"pretrain_bert.py", "--mask-prob", "0.2", "--short-seq-prob", "0.05",
+                             "--max-preds-per-seq", "20", "--bert-no-binary-head"} +
+                        small_model())
+                       .config;
+  EXPECT_EQ(c.data.mask_prob, 0.2);
+  EXPECT_EQ(c.data.short_seq_prob, 0.05);
+  EXPECT_EQ(c.data.max_predictions, 20);
+  EXPECT_FALSE(c.model.binary_head);
+  EXPECT_EQ(load(small_model() + Args{"--intermediate-size", "99"}).config.model.ffn, 99);
 }
 
 TEST(MegatronFlags, TokenizersByTheirWords) {

@@ -302,5 +302,36 @@ TEST(Check, NearestLegalValues) {
   EXPECT_EQ(divisors_near(1, 3), "1");
 }
 
+// Samples of BERT from files: what they need, and that no GPT gets them.
+TEST(Check, BertReadsSentences) {
+  const Args length{"--train-iters", "100", "--lr", "1e-3"};
+  const Args bert = small_model() + length + Args{"pretrain_bert.py", "--data-path", "a_sentence"};
+  const Args vocabulary{"--vocab-file", "vocab.txt"};
+  expect_fine(bert + vocabulary, Purpose::Train);
+  expect_fine(bert, Purpose::Plan);
+  expect_problem(bert, {"the file of the tokenizer bert-lower is not given", "--vocab-file"},
+                 Purpose::Train);
+  expect_problem(bert + Args{"--tokenizer-type", "GPT2BPETokenizer"},
+                 {"tokenizer gpt2 has no tokens for masks", "BertWordPieceLowerCase"},
+                 Purpose::Train);
+  expect_problem(bert + Args{"--data.tokenizer", "none"}, {"needs a tokenizer"}, Purpose::Train);
+  expect_problem(bert + vocabulary + Args{"--seq-length", "4"}, {"4 tokens has no room"},
+                 Purpose::Train);
+  expect_problem(bert + vocabulary + Args{"--max-preds-per-seq", "129"},
+                 {"exceeds the sequence of 128"}, Purpose::Train);
+  expect_problem(bert + vocabulary + Args{"--eod-mask-loss", "--data.eod", "3"},
+                 {"data.mask_eod and data.reset_positions false"}, Purpose::Train);
+}
+
+TEST(Check, GptReadsNoSentences) {
+  const Args gpt = small_model() + Args{"--train-iters", "100", "--lr", "1e-3"};
+  for (const char* file : {"dir/a_text_sentence", "a_sentence.bin"})
+    expect_problem(gpt + Args{"--data-path", "0.5", "b", "0.5", file},
+                   {"a GPT is trained on sentences", file, "pretrain_bert.py"}, Purpose::Train);
+  expect_fine(gpt + Args{"--data-path", "a_text_document", "b_sentences"}, Purpose::Train);
+  expect_problem(gpt + Args{"--data-path", "a", "--tokenizer-type", "BertWordPieceCase"},
+                 {"tokenizer of BERT", "pretrain_bert.py"}, Purpose::Train);
+}
+
 }  // namespace
 }  // namespace bev
