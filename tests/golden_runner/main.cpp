@@ -110,12 +110,12 @@ Runner runner_of(const fs::path& dir) {
        {"lr_schedules.json", "vocab_padding.json", "rampup.json", "flags.json"}) {
     if (fs::exists(dir / file)) return run_megatron;
   }
-  if (is_masked_samples(dir)) return run_masked_samples;
+  // Some have files that others know, too.
+  if (const Runner runner = family_runner(dir); runner != nullptr) return runner;
   if (fs::exists(dir / "manifest.json")) return run_token_files;
   if (fs::exists(dir / "splits.json")) return run_samples;
   if (fs::exists(dir / "unicode_classes.json")) return run_tokenizers;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
-  if (const Runner runner = family_runner(dir); runner != nullptr) return runner;
   for (const fs::path& path : sorted_entries(dir))
     if (family_runner(path) != nullptr) return run_families;
   for (const fs::path& path : sorted_entries(dir)) {
