@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "data/data_loader.h"
+#include "model/family/family.h"
 #include "model/losses.h"
 #include "pipeline/rank_model.h"
 #include "support/small_run.h"
@@ -30,6 +31,21 @@ TEST(Bert, HasTheParametersOfMegatronLm) {
   EXPECT_EQ(parameters_of(12, 768, 12), 110'160'258);
   EXPECT_EQ(parameters_of(24, 1024, 16), 336'297'858);
   EXPECT_EQ(parameters_of(85, 1024, 16), 1'104'667'522);
+}
+
+// Fails when a loss is not called as Megatron-LM calls it, now and in 2019.
+TEST(Bert, NamesItsLossesAsMegatronLm) {
+  const auto names = [](NormPlacement placement, bool binary_head) {
+    Config config = tiny_bert();
+    config.model.norm_placement = placement;
+    config.model.binary_head = binary_head;
+    std::string all;
+    for (const LossSpec& loss : bert_spec(config).losses) all += loss.name + " ";
+    return all;
+  };
+  EXPECT_EQ(names(NormPlacement::Pre, true), "lm sop ");
+  EXPECT_EQ(names(NormPlacement::Post, true), "lm nsp ");
+  EXPECT_EQ(names(NormPlacement::Post, false), "lm ");
 }
 
 // Fails when attention sees padding.
