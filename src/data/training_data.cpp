@@ -100,7 +100,7 @@ class Opener {
     add_split(split, parts, blend);
   }
 
-  // What a split divides: sequences, or documents of sentences.
+  // Units that a split divides: sequences, or documents of sentences.
   int64_t divisible(const TokenFile& file) const {
     return is_bert_ ? file.index().documents() : file.index().sequences();
   }
@@ -158,7 +158,7 @@ class Opener {
     const BertSamplesSpec spec = bert_spec({.documents = {0, index.documents()}});
     const SentenceCounts counts = count_sentences(index, spec);
     BEV_CHECK(counts.usable > 0 || counts.too_few == 0, Data,
-              "{}: no document has two sentences, of which the pairs of BERT are made; legal are "
+              "{}: no document has two sentences, which a pair of BERT needs; expected "
               "token files of `bevatron preprocess --split-sentences`, or model.binary_head false "
               "(--bert-no-binary-head)",
               prefix);

@@ -43,8 +43,8 @@ Config config_of_use(const ModelFolder& folder, const InferenceSetup& use) {
 void require_ids_on_every_rank(const Config& config) {
   const int64_t ranks = config.parallel.tensor, vocab = config.model.vocab;
   BEV_CHECK((ranks - 1) * div_ceil(vocab, ranks) < vocab, Usage,
-            "a vocabulary of {} ids leaves none for the last of {} tensor ranks; legal are fewer",
-            vocab, ranks);
+            "a vocabulary of {} ids leaves none for the last of {} tensor ranks; use fewer", vocab,
+            ranks);
 }
 
 LoadedModel::LoadedModel(const ModelFolder& folder, const InferenceSetup& use, Device& device,

@@ -13,7 +13,7 @@ struct AttentionMask {
   int64_t window = 0;  // > 0: j > i + query_offset - window
   // i32 [queries], may be absent: j >= document_start[i]; packed documents
   ConstTensor document_start{};
-  // i32 [sequences], may be absent: i < query_lengths[sequence], j < key_lengths[sequence]; padding
+  // i32 [sequences], optional: i < query_lengths[sequence], j < key_lengths[sequence]; padding
   ConstTensor query_lengths{}, key_lengths{};
   int64_t query_offset = 0;
 };

@@ -291,7 +291,7 @@ class Gathered {
 }  // namespace
 
 std::optional<LastMetrics> read_metrics_tail(const std::filesystem::path& path) {
-  struct stat info {};
+  struct stat info{};
   if (::stat(path.c_str(), &info) != 0) return std::nullopt;
   BEV_CHECK(S_ISREG(info.st_mode), Data, "{} is not a regular file", path.string());
   const PositionedFile file(path);

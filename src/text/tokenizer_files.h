@@ -10,7 +10,7 @@ namespace bev {
 
 struct TokenizerFile {
   std::filesystem::path path;
-  std::string name;    // beside a model
+  std::string name;    // next to a model
   std::string text{};  // the content if there is no such file: path is empty
 };
 

@@ -24,7 +24,7 @@ class RunDirectory {
   std::filesystem::path rank_log(int rank) const;
   const std::filesystem::path& path() const { return path_; }
 
-  // What would go wrong later is said now, and nothing is written: a model that Hugging Face's
+  // Finds errors that would otherwise appear later, and writes nothing: a model that Hugging Face's
   // format does not hold in a run without checkpoints (Usage error), a folder that cannot be made
   // or written, foreign files in the place of the configuration or the model, a disk without room
   // for `model_bytes` (Data errors).

@@ -121,7 +121,7 @@ class SampleFile {
     std::vector<int32_t> labels(size, -1);
     for (size_t i = 0; i < size; ++i) {
       types[i] = batch.types[i] == 1 ? '1' : '0';
-      // main takes what is [PAD] for padding even where it was drawn for a masked token.
+      // main takes every [PAD] for padding, also one drawn to replace a masked token.
       const bool is_hole = compat_ == Compat::Main && batch.tokens[i] == vocabulary.pad;
       used[i] = static_cast<int64_t>(i) < batch.lengths[0] && !is_hole ? '1' : '0';
       if (batch.weight[i] == 0) continue;

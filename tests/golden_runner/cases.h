@@ -61,7 +61,7 @@ bool is_punkt(const std::filesystem::path& dir);
 void run_punkt(const std::filesystem::path& dir, const std::string& name, Report& report);
 
 // A folder with mappings.safetensors and numpy_random.json: samples of BERT (and T5) from sentence
-// files. The vocabulary bert/vocab.txt lies in data/ above the folder.
+// files. The vocabulary is data/bert/vocab.txt above the folder.
 bool is_masked_samples(const std::filesystem::path& dir);
 void run_masked_samples(const std::filesystem::path& dir, const std::string& name, Report& report);
 

@@ -79,14 +79,11 @@ struct FamilyFolder {
   Runner run;
 };
 constexpr FamilyFolder kFamilyFolders[] = {
-    {is_bert, run_bert},
-    {is_bert_megatron, run_bert_megatron},
-    {is_punkt, run_punkt},
-    {is_lamb, run_lamb},
-    {is_masked_samples, run_masked_samples},
+    {is_bert, run_bert}, {is_bert_megatron, run_bert_megatron},   {is_punkt, run_punkt},
+    {is_lamb, run_lamb}, {is_masked_samples, run_masked_samples},
 };
 
-// Null if it is none of them.
+// Null for other folders.
 Runner family_runner(const fs::path& dir) {
   for (const FamilyFolder& folder : kFamilyFolders)
     if (folder.is_it(dir)) return folder.run;

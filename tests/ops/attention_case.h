@@ -15,7 +15,7 @@ struct AttentionCase {
   bool causal = true;
   int64_t window = 0;
   bool documents = false;  // packed, through document_start
-  bool padding = false;    // through lengths; where there are as many queries, theirs too
+  bool padding = false;    // through lengths, of queries too if there are as many as keys
   int64_t query_offset = 0;
   double probability = 0;
   bool fused = false;  // q, k, v are views of one [tokens, (heads + 2 kv_heads) * head_dim]

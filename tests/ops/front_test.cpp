@@ -139,17 +139,13 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::norm(ex, {NormKind::LayerNorm, x, w, {}, 1e-5, x, {}, stat}); });  // no mean
   refuses([&] { ops::residual_norm(ex, {x, bad, {}, x, rms, w, {}, 1e-5, x, {}, stat}); });
   refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w, {}}); });  // dweight bf16
-  refuses([&] {
-    ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w32, {}, w});
-  });                                                                // bf16
-                                                                     // sums
-  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });  // no rows
+  refuses([&] { ops::norm_backward(ex, {rms, x, x, w, {}, stat, {}, x, w32, {}, w}); });  // bf16
+                                                                                          // sums
+  refuses([&] { ops::dropout(ex, {x, {.probability = 0.5}, x}); });                       // no rows
   refuses([&] { ops::dropout(ex, {x, {.probability = 1}, x}); });
   refuses([&] { ops::residual_add(ex, {x, x, {}, bad}); });
   refuses([&] { ops::attention(ex, {{q, kv, q, 1, 1, {}, {}}, q, lse}); });
-  refuses([&] {
-    ops::attention(ex, {{q, kv, kv, 3, 1, {}, {}}, q, lse});
-  });                                                                         // 4 tokens, 3
+  refuses([&] { ops::attention(ex, {{q, kv, kv, 3, 1, {}, {}}, q, lse}); });  // 4 tokens, 3
                                                                               // sequences
   refuses([&] { ops::attention(ex, {{kv, q, q, 1, 1, {}, {}}, kv, lse}); });  // 1 head, 2 kv heads
   refuses([&] { ops::attention_backward(ex, {{q, kv, kv, 1, 1, {}, {}}, q, q, lse, q, kv, q}); });
@@ -272,9 +268,8 @@ TEST_F(Front, CountsVisiblePairs) {
   EXPECT_EQ(pairs({.causal = true, .window = 3}), 1 + 2 + 6 * 3);
   EXPECT_EQ(pairs({.causal = true, .query_offset = -2}), 21);
   EXPECT_EQ(pairs({.causal = true, .query_offset = 100}), 64);
-  expect_cost(4 * 36 * 24, 2 * (2 * 192 + 2 * 96) + 4 * 64, [&] {
-    ops::attention(ex, {{q, kv, kv, 2, 1, {}, {}}, q, lse});
-  });
+  expect_cost(4 * 36 * 24, 2 * (2 * 192 + 2 * 96) + 4 * 64,
+              [&] { ops::attention(ex, {{q, kv, kv, 2, 1, {}, {}}, q, lse}); });
 }
 
 // The rule of docs/performance.md: half of the square, whatever the window; four GEMMs backward.
@@ -373,12 +368,10 @@ TEST_F(Front, CountsTheLoss) {
 TEST_F(Front, CountsUpdates) {
   const Tensor state = make({10}, kF32), decision = make({kUpdateDecisions}, DType::f64);
   constexpr double kDecision = 8 * kUpdateDecisions;
-  expect_cost(0, 20 + 3 * 80 + 40 + kDecision, [&] {
-    ops::adamw(ex, {make({10}), state, state, state, state, decision});
-  });
-  expect_cost(0, 2 * 20 + 80 + 40 + kDecision, [&] {
-    ops::sgd(ex, {make({10}), {}, state, state, decision});
-  });
+  expect_cost(0, 20 + 3 * 80 + 40 + kDecision,
+              [&] { ops::adamw(ex, {make({10}), state, state, state, state, decision}); });
+  expect_cost(0, 2 * 20 + 80 + 40 + kDecision,
+              [&] { ops::sgd(ex, {make({10}), {}, state, state, decision}); });
 }
 
 // 42 bytes per element: 24 in the first pass, 18 in the second.

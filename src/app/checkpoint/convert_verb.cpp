@@ -106,7 +106,7 @@ int from_megatron(std::span<const std::string> args) {
       {.name = "convert megatron-to-bev",
        .summary =
            "Makes a checkpoint OUT/release of a GPT or BERT that Megatron-LM trained, on any "
-           "number of tensor and pipeline ranks. DIR is what tools/megatron_export.py wrote: "
+           "number of tensor and pipeline ranks. DIR is the output of tools/megatron_export.py: "
            "megatron.json and a safetensors file per rank.",
        .flags = kFromMegatron,
        .positional = "DIR OUT",

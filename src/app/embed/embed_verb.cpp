@@ -119,7 +119,9 @@ void embed_lines(const FlagValues& flags, InferenceRanks& ranks) {
   const int64_t length = flags.integer("--length", most, BertText::kAdded, most);
   const std::string path = flags.path("--output"), source = flags.path("--text");
   const InferenceSetup use = ranks.use_of(folder, flags.integer("--batch", 32, 1, 65536), length);
-  { const BertText checked(folder); }
+  {
+    const BertText checked(folder);
+  }
   ranks.run(folder, use, [&](const RankContext& place) {
     // Only the first rank has what comes through stdin.
     const bool is_piped = source == "-";

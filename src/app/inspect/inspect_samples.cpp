@@ -94,7 +94,7 @@ class TextView {
     return replace_invalid_utf8(tokenizer_->decode(ids));
   }
 
-  // "[MASK]", or the id where nobody knows its name.
+  // "[MASK]", or the id if the tokenizer has no name for it.
   std::string token(int32_t id) const {
     const bool has_name = knows_text() && id < tokenizer_->vocab_size();
     return has_name ? tokenizer_->token_name(id) : format("{}", id);
@@ -240,7 +240,7 @@ int inspect_samples(std::span<const std::string> args) {
        .summary = "Shows what a training will see: samples with the place they come from, their "
                   "text, the borders of documents and what has no loss. It takes the "
                   "configuration of the training; what samples do not depend on may be left out. "
-                  "Of a BERT it shows the segments, the masks and the tokens they stand for.",
+                  "For a BERT it shows the segments, the masks and the tokens behind the masks.",
        .own = kInspectSamplesFlags,
        .purpose = Purpose::Train,
        .complete = fill_required_fields},

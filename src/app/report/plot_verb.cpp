@@ -236,7 +236,7 @@ void tell_gaps(const GivenRun& run, const RunMetrics& metrics) {
         metrics.unusable_lines == 1 ? "a line"
                                     : format("{} lines", with_commas(metrics.unusable_lines)),
         metrics.unusable_lines == 1 ? "is" : "are");
-  const auto has_any = [&](double IterationPoint::*member) {
+  const auto has_any = [&](double IterationPoint::* member) {
     return std::any_of(metrics.iterations.begin(), metrics.iterations.end(),
                        [&](const IterationPoint& p) { return std::isfinite(p.*member); });
   };

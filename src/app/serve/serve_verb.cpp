@@ -305,7 +305,7 @@ std::string checked(std::string key, const std::string& where) {
 std::string api_key(const FlagValues& flags, const Getenv& getenv) {
   if (flags.has("--api-key-file")) {
     const std::string path = flags.path("--api-key-file");
-    struct stat status {};
+    struct stat status{};
     BEV_CHECK(::stat(path.c_str(), &status) == 0, Usage, "--api-key-file {}: {}", path,
               std::strerror(errno));
     BEV_CHECK((status.st_mode & 077) == 0, Usage,

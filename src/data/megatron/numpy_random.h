@@ -16,7 +16,9 @@ template <class Engine>
 class NumpyDraws {
  public:
   explicit NumpyDraws(const Engine& engine) : engine_(engine) {}
-  explicit NumpyDraws(uint32_t seed) requires std::same_as<Engine, std::mt19937> : engine_(seed) {}
+  explicit NumpyDraws(uint32_t seed)
+    requires std::same_as<Engine, std::mt19937>
+      : engine_(seed) {}
 
   // In [0, 1), from 53 bits.
   double random() {

@@ -27,8 +27,7 @@ class Mapper {
       const size_t before = runs_.size();
       for (int64_t i = spec_.first_document; i < spec_.end_document; ++i)
         if (is_usable(i))
-          cut_document(
-              index_, i, spec_.least_sentences, [this] { return draw_target(); }, runs_);
+          cut_document(index_, i, spec_.least_sentences, [this] { return draw_target(); }, runs_);
       if (runs_.size() == before) break;  // no later epoch would add anything
     }
     shuffle();

@@ -353,9 +353,8 @@ TEST_F(RoundTrip, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
           [](Tensors& t) { t.erase("model.layers.1.mlp.up_proj.weight"); });
   refused("1 tensors belong to no parameter of the model, the first is \"model.extra\"",
           [](Tensors& t) { t["model.extra"] = t.at("model.norm.weight"); });
-  refused("is [4, 4], the model has [16]", [](Tensors& t) {
-    t.at("model.norm.weight").shape = {4, 4};
-  });
+  refused("is [4, 4], the model has [16]",
+          [](Tensors& t) { t.at("model.norm.weight").shape = {4, 4}; });
   refused("is stored as I32; weights are F64, F32, BF16 or F16",
           [](Tensors& t) { t.at("model.norm.weight").dtype = DType::i32; });
   refused("is F32 and \"model.layers.0.self_attn.k_proj.weight\" of model.safetensors is BF16",

@@ -53,7 +53,7 @@ class BertDatasetTest : public ::testing::Test {
   BertSamplesSpec spec_;
 };
 
-// [CLS] A [SEP] B [SEP], padding behind, and label 1 for the second sentence before the first.
+// [CLS] A [SEP] B [SEP], padding, and label 1 for the second sentence before the first.
 TEST_F(BertDatasetTest, TwoSegmentsInEitherOrder) {
   spec_.short_probability = 0;
   const BertDataset samples = dataset({{{10, 11}, {20, 21, 22}}});
@@ -158,7 +158,7 @@ TEST_F(BertDatasetTest, AnySampleIsFoundAtOnce) {
   }
 }
 
-// Megatron-LM's, computed by a program of its own from the same rules. The seed of sample 9 passes
+// Megatron-LM's, computed by a separate program from the same rules. The seed of sample 9 passes
 // 32 bits.
 TEST_F(BertDatasetTest, MegatronOrder) {
   spec_.order = SampleOrder::Megatron;
@@ -284,7 +284,7 @@ TEST_F(BertDataTest, DividesDocuments) {
   }
 }
 
-// Fails when the samples depend on the ranks that share the batch.
+// Fails when the samples depend on the number of data-parallel ranks.
 TEST_F(BertDataTest, RanksReadTheSamplesOfOne) {
   const TrainingData data = open_training_data(config_);
   DataLoader alone(data.train, DataLoader::shape_of(config_));

@@ -59,8 +59,7 @@ TEST(MaskedPerplexity, ScoresEachTokenOnceFromTheOthers) {
   add({10, 11}, {1});
   add({10, 11}, {2});
   double expected = 0;
-  pass.losses(
-      inputs, [&](size_t, size_t, double nats) { expected += nats; }, [](int64_t) {});
+  pass.losses(inputs, [&](size_t, size_t, double nats) { expected += nats; }, [](int64_t) {});
   EXPECT_NEAR(score.documents[0].nats, expected, 1e-9);
   EXPECT_NEAR(score.nats,
               score.documents[0].nats + score.documents[1].nats + score.documents[2].nats, 1e-12);

@@ -180,10 +180,8 @@ TEST(EncoderPass, RefusesIdsBeyondTheVocabulary) {
   LoadedModel model(folder, {.kind = DeviceKind::Reference, .threads = 1}, 1, 9);
   EncoderPass pass(model);
   const std::vector<EncoderInput> inputs{{.ids = {2, 29, 3}}};
-  expect_error(ErrorKind::Data, "the id 29, but the vocabulary of the model has 29 ids", [&] {
-    pass.hidden(
-        inputs, [](size_t, std::span<const float>) {}, [](int64_t) {});
-  });
+  expect_error(ErrorKind::Data, "the id 29, but the vocabulary of the model has 29 ids",
+               [&] { pass.hidden(inputs, [](size_t, std::span<const float>) {}, [](int64_t) {}); });
 }
 
 }  // namespace
