@@ -266,8 +266,24 @@ void look_for_inference(const Source& source) {
   }
 }
 
+// Only a family reads the configuration; modules read their specification.
+void look_for_configuration(const Source& source) {
+  if (source.path.starts_with("src/model/family/")) return;
+  for (const Include& include : includes(source.text)) {
+    if (include.path.starts_with("config/") && include.path != "config/choices.h")
+      source.report(include.line, include.path + " is a matter of src/model/family");
+  }
+  for (size_t i = 0; i < source.text.code.size(); ++i) {
+    for (const Identifier& name : identifiers(source.text.code[i])) {
+      if (name.text == "Config" || name.text == "DeviceKind")
+        source.report(static_cast<int>(i) + 1, name.text + " is a matter of src/model/family");
+    }
+  }
+}
+
 void look_at_model_words(const Source& source) {
   look_for_inference(source);
+  look_for_configuration(source);
   for (size_t i = 0; i < source.text.code.size(); ++i) {
     const std::string& line = source.text.code[i];
     const int number = static_cast<int>(i) + 1;
@@ -416,7 +432,8 @@ constexpr std::array kChecks = {
           check_layers},
     Check{
         "model_words",
-        "src/model knows no ranks, no communicators, no inference and no conditional compilation.",
+        "src/model knows no ranks, no communicators, no inference and no conditional compilation; "
+        "only families read the configuration.",
         check_model_words},
     Check{"vendor_includes", "A library that is not ours is included where its row says only.",
           check_vendor_includes},

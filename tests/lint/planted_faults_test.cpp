@@ -151,6 +151,17 @@ TEST(PlantedFault, ModelWordsFindsCommunicatorsAndConditionalCompilation) {
                     "src/model/a.h:6"}));
 }
 
+TEST(PlantedFault, ModelWordsFindsTheConfigurationOutsideFamilies) {
+  EXPECT_EQ(places("model_words", {{"src/model/a.h",
+                                    "#include \"config/choices.h\"\n"
+                                    "#include \"config/config.h\"\n"
+                                    "void f(const Config& config);\n"
+                                    "bool gpu(DeviceKind kind);  // not Config\n"},
+                                   {"src/model/family/gpt.cpp",
+                                    "#include \"config/config.h\"\nvoid f(const Config& c);\n"}}),
+            (Places{"src/model/a.h:2", "src/model/a.h:3", "src/model/a.h:4"}));
+}
+
 TEST(PlantedFault, ModelWordsFindsInferenceOutsideFamilies) {
   EXPECT_EQ(places("model_words", {{"src/model/a.h",
                                     "// Skipped when inferring.\n"
