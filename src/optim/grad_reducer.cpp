@@ -1,5 +1,6 @@
 #include "optim/grad_reducer.h"
 
+#include "base/check.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 #include "optim/param_norms.h"
@@ -38,8 +39,12 @@ void GradReducer::plan_reductions() {
     const Placement& placement = place.param->spec.place;
     if (placement.sums_over_tensor())
       add({place.begin, place.count}, groups_.over(GroupKey{placement.grid, {Axis::Tensor}}));
-    for (const Piece& piece : place.param->pieces)
-      if (piece.replicas > 1) add(rows_of(place, piece), groups_.kv_replica_group(piece.replicas));
+    for (const Piece& piece : place.param->pieces) {
+      if (piece.replicas == 1) continue;
+      BEV_CHECK(placement.grid == GridKind::Dense, Internal, "{} has copies among experts",
+                place.param->spec.name);
+      add(rows_of(place, piece), groups_.kv_replica_group(piece.replicas));
+    }
   }
   // Without the gap after the parameter, which may differ between holders.
   for (const FlatParam* place : shared_params(params_))

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 
@@ -38,6 +39,9 @@ ParamNorms::ParamNorms(const ParamStore& params, ProcessGroups& groups, NormScop
     return std::find(params.all().begin(), params.all().end(), place.param) - params.all().begin();
   };
   for (const FlatParam& place : params.flat()) {
+    // Rows are summed over ranks that must hold the same parameters.
+    BEV_CHECK(place.param->spec.place.grid == GridKind::Dense, Internal,
+              "the norm of {} on the grid of experts", place.param->spec.name);
     const FlatRange without_gap{place.begin, place.param->value.shape.elements()};
     for (const FlatRange& range : scope == NormScope::Whole ? counted_ranges(params, place)
                                                             : counted_in_shard(params, place)) {
