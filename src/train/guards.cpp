@@ -62,8 +62,16 @@ ReplicaCheck::ReplicaCheck(TrainingState& state) : state_(state) {
     }
     for (const OptimizerState& buffer : state.optimizer.states()) {
       if (layout.zero > 0) break;
-      add(groups.over(shard_group(GridKind::Dense)), tensors_.size());
-      tensors_.push_back({std::string(buffer.name), buffer.flat});
+      if (buffer.per_param) {
+        add(groups.over(shard_group(GridKind::Dense)), tensors_.size());
+        tensors_.push_back({std::string(buffer.name), buffer.flat});
+        continue;
+      }
+      for (const FlatSection& section : state.params.sections()) {
+        add(groups.over(section.group), tensors_.size());
+        tensors_.push_back(
+            {std::string(buffer.name), slice(buffer.flat, 0, section.begin, section.count)});
+      }
     }
     for (size_t i = 0; i < params.size(); ++i) {
       const Placement& place = params[i]->spec.place;
