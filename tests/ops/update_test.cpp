@@ -316,6 +316,28 @@ void expect_halts(DeviceKind kind) {
   EXPECT_EQ(decide(kind, kUpdateInfinity, rule, 8, kUpdateInfinity).state[kHalted], 0);
 }
 
+// Fails when a loss lacks its weight or its number of values, or only the first one is checked.
+void expect_judges_the_weighted_sum(DeviceKind kind) {
+  UpdateRule rule{.losses = 2};
+  rule.loss_weights = {1, 0.5};
+  const auto mean = [&](const std::vector<double>& sums) {
+    const DType dtype = kind == DeviceKind::Reference ? DType::f64 : DType::f32;
+    Trial run({.kind = kind, .storage = dtype, .exact_in = dtype});
+    std::vector<double> start(kUpdateStates);
+    reset_update_state(rule.scaling, start.data());
+    const std::vector<double> norm{1};
+    const Tensor state = run.updated_given({kUpdateStates}, start, Element::F64);
+    ops::decide_update(run.ex(), {.norm_squared = run.given({1}, norm, Element::F64),
+                                  .loss = run.given({4}, sums, Element::F64),
+                                  .rule = rule,
+                                  .state = state,
+                                  .decision = run.blank({kUpdateDecisions}, Element::F64)});
+    return run.read(state)[kLossMean];
+  };
+  EXPECT_DOUBLE_EQ(mean({6, 3, 5, 1}), 2 + 0.5 * 5);
+  EXPECT_DOUBLE_EQ(mean({6, 3, 0, 0}), 2);  // no value of the second loss
+}
+
 // Decisions one after the other, on losses and norms, from a fresh state.
 std::vector<Outcome> decide_all(DeviceKind kind, const UpdateRule& rule,
                                 const std::vector<std::pair<double, double>>& steps) {
@@ -419,6 +441,7 @@ void expect_decides(DeviceKind kind) {
   expect_clips(kind);
   expect_rate_follows_applied_steps(kind);
   expect_halts(kind);
+  expect_judges_the_weighted_sum(kind);
   expect_finds_spikes(kind);
   expect_scales_the_rate(kind);
   expect_scale_adapts(kind);

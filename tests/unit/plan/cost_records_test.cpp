@@ -186,5 +186,18 @@ TEST(CostRecords, NameTheStream) {
   EXPECT_EQ(records.front().stream, 0);
 }
 
+// Fails when the input of a column-parallel layer is gathered on the compute stream in backward,
+// where it should overlap with the GEMM of the input gradient.
+TEST(CostRecords, NameTheStreamOfTheSecondGather) {
+  const std::vector<OpCost> records = record_step(cost_config(
+      {"--parallel.ranks", "2", "--parallel.tensor", "2", "--parallel.sequence", "true"}));
+  int gathers = 0;
+  for (const OpCost& r : records) {
+    if (r.op != "all_gather" || r.phase != Phase::BackwardInput) continue;
+    gathers += r.stream == 3 ? 1 : 0;
+  }
+  EXPECT_EQ(gathers, 2 * 4) << "two column-parallel layers in each of four blocks";
+}
+
 }  // namespace
 }  // namespace bev
