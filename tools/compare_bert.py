@@ -39,7 +39,7 @@ def run_ours(args, work):
                             "--first", str(args.iterations * BATCH), "--json"],
                            check=True, capture_output=True, text=True).stdout
     lines = [json.loads(line) for line in open(f"{work}/ours/metrics.jsonl")]
-    return [x for x in lines if x["event"] == "iteration"], [json.loads(x) for x in shown.splitlines()]
+    return [x for x in lines if x["event"] == "iteration"], json.loads(shown)["samples"]
 
 
 def run_transformers(args, work, samples):
