@@ -72,7 +72,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   TrainingState assembly(config, *device, result.plan.arenas);
   assembly.initialize();
   DataLoader loader(std::make_shared<MockDataset>(result.plan.model.vocab, 1),
-                    DataLoader::shape_of(config));
+                    DataLoader::shape_of(config, assembly.spec.batch));
   LrSchedule schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
   StepRunner stepper(assembly, schedule);
   stepper.autotune(loader.next());

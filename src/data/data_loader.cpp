@@ -1,24 +1,15 @@
 #include "data/data_loader.h"
 
-#include <cmath>
-
 #include "base/integer.h"
 
 namespace bev {
 
-BatchSpec batch_spec(const Config& config) {
-  const int64_t length = config.train.sequence;
-  if (config.model.family == ModelFamily::Gpt) return causal_batch(length, config.data.is_packed());
-  if (config.data.max_predictions > 0) return masked_batch(length, config.data.max_predictions);
-  return masked_batch(
-      length, static_cast<int64_t>(std::ceil(config.data.mask_prob * static_cast<double>(length))));
-}
-
-DataLoader::Shape DataLoader::shape_of(const Config& config, int64_t share) {
+DataLoader::Shape DataLoader::shape_of(const Config& config, const BatchSpec& fields,
+                                       int64_t share) {
   const BatchShape batch = resolve_batch(config);
   return {.schedule = resolve_batch_schedule(config),
           .micro_batch = batch.micro_batch,
-          .fields = batch_spec(config),
+          .fields = fields,
           .share = share,
           .shares = data_ranks(config)};
 }

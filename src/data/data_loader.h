@@ -14,9 +14,6 @@
 
 namespace bev {
 
-// The fields of a batch of the configuration's model family.
-BatchSpec batch_spec(const Config& config);
-
 class DataLoader {
  public:
   struct Shape {
@@ -26,8 +23,8 @@ class DataLoader {
     int64_t share = 0, shares = 1;  // of every `shares` micro-batches, which one is read
   };
 
-  // `share`: of the data_ranks(config) that share the batch.
-  static Shape shape_of(const Config& config, int64_t share = 0);
+  // `fields`: of ModelSpec::batch. `share`: index among the data_ranks(config).
+  static Shape shape_of(const Config& config, const BatchSpec& fields, int64_t share = 0);
 
   struct Position {
     int64_t position = 0;  // the first sample that is not behind it

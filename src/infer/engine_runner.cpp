@@ -33,8 +33,9 @@ int64_t kv_heads_here(const RankModel& model) {
   return std::max<int64_t>(1, model.shape.kv_heads / model.groups.layout().tensor);
 }
 
-StageLayers range_of(const RankModel& model) {
-  return stage_layers(model.config, model.groups.layout(), model.groups.coordinate(Axis::Pipeline));
+StageParts parts_here(const RankModel& model) {
+  return split_stages(model.spec, model.config)
+      .at(static_cast<size_t>(model.groups.coordinate(Axis::Pipeline)));
 }
 
 KvShape cache_shape(const RankModel& model, const EngineLimits& limits) {
@@ -72,8 +73,8 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       most_pages_(div_ceil(limits.length, limits.page)),
       seen_words_(div_ceil(model.shape.vocab, 32)),
       classes_(model.shape.padded_vocab),
-      cache_(device_, range_of(model).count, cache_shape(model, limits)),
-      attention_(cache_, range_of(model).first),
+      cache_(device_, parts_here(model).blocks, cache_shape(model, limits)),
+      attention_(cache_, parts_here(model).first_block),
       stage_(model, attention_),
       keep_(device_, sizes.keep, "activations"),
       scratch_(device_, sizes.scratch, "scratch"),

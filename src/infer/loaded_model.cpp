@@ -6,7 +6,6 @@
 #include "convert/checkpoint_weights.h"
 #include "convert/huggingface/huggingface.h"
 #include "convert/weight_source.h"
-#include "data/data_loader.h"
 #include "ops/make_device.h"
 
 namespace bev {
@@ -17,11 +16,8 @@ namespace {
 ArenaSizes evaluation_memory(const Config& config, int rank) {
   DryRunModel dry_run(config, rank);
   Executor executor(dry_run.model, 1, {});
-  const BatchShape shape = resolve_batch(config);
-  const bool is_bert = config.model.family == ModelFamily::Bert;
   HostBatch batch;
-  batch.resize(shape.micro_batch,
-               is_bert ? batch_spec(config) : causal_batch(shape.sequence, false));
+  batch.resize(config.train.micro_batch, dry_run.model.spec.batch);
   executor.evaluate({&batch, 1});
   return executor.peaks();
 }
@@ -36,6 +32,8 @@ Config config_of_use(const ModelFolder& folder, const InferenceSetup& use) {
   config.train.micro_batch = use.sequences;
   config.train.global_batch = use.sequences * data_ranks(config);
   config.train.ramp_start = 0;
+  // Sequences are not packed.
+  config.data.reset_attention = config.data.separate_sequences = false;
   return config;
 }
 

@@ -18,7 +18,7 @@ void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
 }  // namespace
 
 Param& declare_table(ParamStore& params, const TableSpec& spec) {
-  Placement place{.stages = spec.stages, .tensor = spec.tensor};
+  Placement place{.tensor = spec.tensor};
   if (is_vocab_table(spec.role)) place.cut = Cut{.dim = 0, .axis = Axis::Tensor};
   return params.declare_alone({.name = spec.name,
                                .shape = {spec.rows, spec.width},

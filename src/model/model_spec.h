@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/choices.h"
+#include "data/batch.h"
 #include "model/losses.h"
 #include "param/param_spec.h"
 
@@ -26,17 +27,16 @@ struct DropoutSpec {
 struct NormSpec {
   NormKind kind{};
   double eps = 1e-5;
-  Replica tensor = Replica::Same;  // gradients of tensor ranks: each may see a part of the rows
+  Replica tensor = Replica::Same;  // gradients over a tensor region: a member may see some rows
 };
 
 // An embedding table, or the matrix of a head. Parts that name the same table share it.
 struct TableSpec {
   std::string name;
   int64_t rows = 0, width = 0;
-  Role role = Role::TokenTable;  // tables of tokens are cut by rows over tensor ranks
+  Role role = Role::TokenTable;  // tables of tokens are cut by rows over a tensor region
   Init init{};
   Replica tensor = Replica::Same;  // if it is not cut
-  std::vector<int> stages{};       // pipeline coordinates of its holders, if there are several
 };
 
 // Rotary positions.
@@ -91,6 +91,13 @@ struct EmbeddingSpec {
   std::optional<TableSpec> positions{}, types{};
   std::optional<FinalNormSpec> norm{};
   DropoutSpec dropout{};
+
+  std::vector<const TableSpec*> tables() const {
+    std::vector<const TableSpec*> all{&tokens};
+    for (const auto& table : {&positions, &types})
+      if (*table) all.push_back(&**table);
+    return all;
+  }
 };
 
 struct LmHeadSpec {
@@ -98,6 +105,8 @@ struct LmHeadSpec {
   int loss = 0;  // index into ModelSpec::losses
   double smoothing = 0, z_loss = 0;
   int64_t chunk = 0;  // tokens whose logits exist at the same time
+
+  std::vector<const TableSpec*> tables() const { return {&table}; }
 };
 
 // Predicts marked tokens: norm(activation(dense(x))) W^T + bias (Devlin et al. 2018).
@@ -107,6 +116,8 @@ struct MaskedLmHeadSpec {
   Activation activation{};
   NormSpec norm{};
   Init init{};
+
+  std::vector<const TableSpec*> tables() const { return logits.tables(); }
 };
 
 // Classifies sequences by their first token: linear(tanh(dense(x))).
@@ -126,6 +137,16 @@ struct PartSpec {
       is;
 };
 
+// The tables of a part, which other parts may name too.
+inline std::vector<const TableSpec*> tables_of(const PartSpec& part) {
+  return std::visit(
+      [](const auto& spec) {
+        if constexpr (requires { spec.tables(); }) return spec.tables();
+        return std::vector<const TableSpec*>{};
+      },
+      part.is);
+}
+
 // A residual stream [tokens, width].
 struct HiddenSpec {
   std::string name;
@@ -136,10 +157,11 @@ struct HiddenSpec {
 struct RecomputeSpec {
   int64_t blocks = 0;       // the first ones of a stage; negative: all
   int64_t group = 1;        // blocks of which only the first input is kept
-  bool distribute = false;  // tensor ranks keep a part of that input each
+  bool distribute = false;  // members of a tensor region keep a shard of that input each
 };
 
 struct ModelSpec {
+  BatchSpec batch{};  // fields of a micro-batch in training
   std::vector<HiddenSpec> hidden{};
   std::vector<LossSpec> losses{};
   std::vector<PartSpec> parts{};

@@ -12,8 +12,13 @@ namespace {
 
 constexpr size_t kMostHidden = 4;
 
-// States that a part before `part` touches and one from it on, too.
-std::vector<int> live_before(const ModelSpec& spec, size_t part) {
+bool contains(const std::vector<int>& states, int state) {
+  return std::find(states.begin(), states.end(), state) != states.end();
+}
+
+}  // namespace
+
+std::vector<int> live_hidden(const ModelSpec& spec, size_t part) {
   std::vector<int> live;
   for (int state = 0; state < static_cast<int>(spec.hidden.size()); ++state) {
     const auto touches = [&](const PartSpec& p) { return p.hidden == state; };
@@ -24,12 +29,6 @@ std::vector<int> live_before(const ModelSpec& spec, size_t part) {
   }
   return live;
 }
-
-bool contains(const std::vector<int>& states, int state) {
-  return std::find(states.begin(), states.end(), state) != states.end();
-}
-
-}  // namespace
 
 std::vector<RecomputeGroup> recompute_groups(const RecomputeSpec& recompute, size_t blocks) {
   const size_t recomputed =
@@ -46,8 +45,8 @@ Stage::Stage(ParamStore& params, const ModelSpec& spec, PartRange parts)
     : parts_(parts),
       dtype_(params.dtype()),
       distribute_(spec.recompute.distribute),
-      inputs_(live_before(spec, parts.first)),
-      outputs_(live_before(spec, parts.end)) {
+      inputs_(live_hidden(spec, parts.first)),
+      outputs_(live_hidden(spec, parts.end)) {
   BEV_CHECK(spec.hidden.size() <= kMostHidden, Internal, "{} hidden states", spec.hidden.size());
   for (const HiddenSpec& hidden : spec.hidden) widths_.push_back(hidden.width);
   for (size_t i = parts.first; i < parts.end; ++i) add(params, spec.parts[i]);

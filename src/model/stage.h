@@ -31,6 +31,10 @@ struct PartRange {
   size_t first = 0, end = 0;
 };
 
+// Hidden states that a part before `part` touches and that part or a later one, too: a stage that
+// begins with it receives them.
+std::vector<int> live_hidden(const ModelSpec& spec, size_t part);
+
 // Hidden states by their index in ModelSpec::hidden; absent ones have no tensor.
 using HiddenStates = std::span<const Tensor>;
 

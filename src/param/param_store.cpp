@@ -80,6 +80,8 @@ ParamStore::ParamStore(Device& device, const ParallelLayout& layout, int rank, D
 Param& ParamStore::declare(ParamSpec spec) {
   BEV_CHECK(find(spec.name) == nullptr, Internal, "parameter {} declared twice", spec.name);
   BEV_CHECK(flat_.empty(), Internal, "parameter {} declared after allocate()", spec.name);
+  if (const auto found = holders_.find(spec.name); found != holders_.end())
+    spec.place.stages = found->second;
   params_.push_back({.spec = std::move(spec)});
   Param& param = params_.back();
   param.pieces = local_pieces(param.spec, layout_, rank_);

@@ -77,6 +77,11 @@ class ParamStore {
   ParamStore(Device& device, const ParallelLayout& layout, int rank, DType dtype,
              ShardRuleOf rule = nullptr);
 
+  // The pipeline coordinates of the holders of parameters that several stages may declare, by name.
+  // REQUIRES: before any is declared; the same on all ranks.
+  void set_holders(std::map<std::string, std::vector<int>> holders) {
+    holders_ = std::move(holders);
+  }
   // Parameters declared from now on have their gradients finished together.
   int begin_bucket() { return ++bucket_; }
   // The reference stays valid. The value has memory only after allocate().
@@ -143,6 +148,7 @@ class ParamStore {
   int rank_;
   DType dtype_;
   ShardRuleOf rule_;
+  std::map<std::string, std::vector<int>> holders_;
   std::deque<Param> params_;
   std::vector<Param*> all_;
   std::vector<FlatParam> flat_;

@@ -3,42 +3,26 @@
 #include <map>
 #include <set>
 
-#include "model/family/family.h"
+#include "base/check.h"
 #include "ops/make_device.h"
 
 namespace bev {
 
 namespace {
 
-// The tables of a part.
-std::vector<TableSpec*> tables_of(PartSpec& part) {
-  if (auto* embedding = std::get_if<EmbeddingSpec>(&part.is)) {
-    std::vector<TableSpec*> tables{&embedding->tokens};
-    if (embedding->positions) tables.push_back(&*embedding->positions);
-    if (embedding->types) tables.push_back(&*embedding->types);
-    return tables;
-  }
-  if (auto* head = std::get_if<MaskedLmHeadSpec>(&part.is)) return {&head->logits.table};
-  if (auto* head = std::get_if<LmHeadSpec>(&part.is)) return {&head->table};
-  return {};
-}
-
-// Sets the holders of tables that parts on several pipeline ranks name.
-ModelSpec with_holders(ModelSpec spec, const Config& config, const ParallelLayout& layout) {
+// The pipeline coordinates of the holders of tables that have several.
+std::map<std::string, std::vector<int>> table_holders(const ModelSpec& spec,
+                                                      const std::vector<StageParts>& stages,
+                                                      int pipeline) {
   std::map<std::string, std::set<int>> holders;
-  for (int stage = 0; stage < layout.stages(); ++stage) {
-    const PartRange parts = parts_of(spec, stage_layers(config, layout, stage));
-    for (size_t i = parts.first; i < parts.end; ++i)
+  for (size_t stage = 0; stage < stages.size(); ++stage)
+    for (size_t i = stages[stage].parts.first; i < stages[stage].parts.end; ++i)
       for (const TableSpec* table : tables_of(spec.parts[i]))
-        holders[table->name].insert(stage % layout.pipeline);
-  }
-  for (PartSpec& part : spec.parts) {
-    for (TableSpec* table : tables_of(part)) {
-      const std::set<int>& ranks = holders.at(table->name);
-      if (ranks.size() > 1) table->stages.assign(ranks.begin(), ranks.end());
-    }
-  }
-  return spec;
+        holders[table->name].insert(static_cast<int>(stage) % pipeline);
+  std::map<std::string, std::vector<int>> shared;
+  for (const auto& [name, ranks] : holders)
+    if (ranks.size() > 1) shared[name].assign(ranks.begin(), ranks.end());
+  return shared;
 }
 
 // Parts of the stages that write gradients of each bucket.
@@ -56,20 +40,22 @@ std::vector<int64_t> bucket_users(const std::deque<Stage>& stages) {
 
 }  // namespace
 
-RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g, ShardRuleOf shard_rule)
+RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g, const ModelOptions& options)
     : config(c),
       device(d),
       groups(g),
       shape(resolve_model(c)),
-      spec(with_holders(model_spec(c), c, g.layout())),
-      params(d, g.layout(), g.rank(), resolve_dtype(c), shard_rule),
+      spec(options.spec(c)),
+      params(d, g.layout(), g.rank(), resolve_dtype(c), options.shard_rule),
       param_gather(params, g),
       env{.borders = {.tensor = TensorRegion(g.over({Axis::Tensor}), g.layout().sequence),
                       .attention = attention}} {
   const ParallelLayout& layout = g.layout();
+  const std::vector<StageParts> all = split_stages(spec, c);
+  params.set_holders(table_holders(spec, all, layout.pipeline));
   for (int chunk = 0; chunk < layout.chunks; ++chunk) {
     const int stage = chunk * layout.pipeline + g.coordinate(Axis::Pipeline);
-    stages.emplace_back(params, spec, parts_of(spec, stage_layers(c, layout, stage)));
+    stages.emplace_back(params, spec, all[static_cast<size_t>(stage)].parts);
   }
   params.allocate();
   env.flow.set_bucket_users(bucket_users(stages));
@@ -84,38 +70,38 @@ RankModel::RankModel(const Config& c, Device& d, std::unique_ptr<SingleRankWorld
 RankModel::RankModel(const Config& c, Device& d)
     : RankModel(c, d, std::make_unique<SingleRankWorld>()) {}
 
-StageLayers stage_layers(const Config& config, const ParallelLayout& layout, int stage) {
-  const ParallelConfig& p = config.parallel;
-  const int64_t stages = layout.stages(), last = stages - 1;
-  const bool is_first = stage == 0, is_last = stage == last;
-  const int64_t given_stages = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
-  const int64_t shared_stages = stages - given_stages;
-  const int64_t shared_layers = config.model.layers - p.first_layers - p.last_layers;
-  // Layers before stage s among those that share evenly.
-  const auto before = [&](int64_t s) {
-    const int64_t at = s - (p.first_layers > 0 && s > 0 ? 1 : 0);
-    return shared_stages > 0 ? shared_layers * at / shared_stages : 0;
-  };
-  const int64_t first = is_first ? 0 : p.first_layers + before(stage);
-  const int64_t end = is_last ? config.model.layers : p.first_layers + before(stage + 1);
-  const bool own_end = is_first && p.first_layers > 0 && !is_last;
-  return {.first = first,
-          .count = (own_end ? p.first_layers : end) - first,
-          .has_embedding = is_first,
-          .has_head = is_last};
-}
-
-PartRange parts_of(const ModelSpec& spec, const StageLayers& layers) {
+std::vector<StageParts> split_stages(const ModelSpec& spec, const Config& config) {
   std::vector<size_t> blocks;  // their parts
   for (size_t i = 0; i < spec.parts.size(); ++i)
     if (std::holds_alternative<BlockSpec>(spec.parts[i].is)) blocks.push_back(i);
-  const auto begin = [&](int64_t block) {
-    const auto index = static_cast<size_t>(block);
-    if (index < blocks.size()) return blocks[index];
-    return blocks.empty() ? spec.parts.size() : blocks.back() + 1;
+  const auto count = std::ssize(blocks);
+  const int64_t stages = layout_of(config).stages();
+  const int64_t first = config.parallel.first_layers, last = config.parallel.last_layers;
+  const int64_t own_front = first > 0 ? 1 : 0, own_back = last > 0 ? 1 : 0;  // stages
+  // The first block of a stage.
+  const auto begin = [&](int64_t stage) -> int64_t {
+    if (stage == 0) return 0;
+    if (stage == stages) return count;
+    const int64_t even_stages = stages - own_front - own_back;
+    if (even_stages == 0) return first;
+    return first + (count - first - last) * (stage - own_front) / even_stages;
   };
-  return {layers.has_embedding ? 0 : begin(layers.first),
-          layers.has_head ? spec.parts.size() : begin(layers.first + layers.count)};
+  std::vector<StageParts> all;
+  size_t part = 0;
+  for (int64_t stage = 0; stage < stages; ++stage) {
+    const int64_t end = begin(stage + 1);
+    const bool is_last = stage + 1 == stages;
+    BEV_CHECK(is_last || (begin(stage) < end && end < count), Internal,
+              "{} blocks for {} pipeline stages", count, stages);
+    const size_t end_part = is_last ? spec.parts.size() : blocks[static_cast<size_t>(end)];
+    all.push_back({.parts = {part, end_part},
+                   .first_block = begin(stage),
+                   .blocks = end - begin(stage),
+                   .is_first = stage == 0,
+                   .is_last = is_last});
+    part = end_part;
+  }
+  return all;
 }
 
 std::vector<ParamSpec> model_parameters(const Config& config) {

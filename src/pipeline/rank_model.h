@@ -8,6 +8,7 @@
 #include "comm/communicator.h"
 #include "config/config.h"
 #include "config/resolve.h"
+#include "model/family/family.h"
 #include "model/stage.h"
 #include "parallel/process_groups.h"
 #include "param/param_spec.h"
@@ -20,12 +21,18 @@ struct SingleRankWorld {
   ProcessGroups groups{ParallelLayout{}, world};
 };
 
+// Choices that no configuration makes.
+struct ModelOptions {
+  ModelSpec (*spec)(const Config& config) = model_spec;
+  ShardRuleOf shard_rule = nullptr;  // of ParamStore
+};
+
 class RankModel {
  public:
   // REQUIRES: a checked configuration whose layout is that of the groups; config, device and groups
   // must outlive this. The parameters hold zeros until they are initialised or loaded.
   RankModel(const Config& config, Device& device, ProcessGroups& groups,
-            ShardRuleOf shard_rule = nullptr);
+            const ModelOptions& options = {});
   // The whole model. REQUIRES: the configuration asks for one rank.
   RankModel(const Config& config, Device& device);
   RankModel(const RankModel&) = delete;
@@ -52,19 +59,17 @@ class RankModel {
   ModelEnv env;
 };
 
-// The blocks of a stage.
-struct StageLayers {
-  int64_t first = 0, count = 0;
-  bool has_embedding = true, has_head = true;
+// The parts of a stage, and the blocks among them.
+struct StageParts {
+  PartRange parts;
+  int64_t first_block = 0, blocks = 0;
+  bool is_first = true, is_last = true;  // of the model
 };
 
-// The layers of stage `stage` of layout.stages(): the first and the last have as many as the
-// configuration says, the others about the same number each.
-StageLayers stage_layers(const Config& config, const ParallelLayout& layout, int stage);
-
-// The parts of a stage: its blocks, with the parts before the first and after the last block of the
-// model on the first and last stage.
-PartRange parts_of(const ModelSpec& spec, const StageLayers& layers);
+// The stages of a model, by their number in the layout. The first and the last have as many blocks
+// as the configuration says, the others about the same number each. Parts between two blocks are on
+// the stage of the first one.
+std::vector<StageParts> split_stages(const ModelSpec& spec, const Config& config);
 
 // The parameters of a configuration's model, in the order of the model. REQUIRES: the configuration
 // asks for one rank.

@@ -70,7 +70,7 @@ uint16_t group_label(Axis axis) { return static_cast<uint16_t>(1 + static_cast<i
 // A step of `micros` micro-batches of one rank on the null device.
 struct DryRunStep {
   DryRunStep(const Config& source, int threads, int64_t micros, int rank,
-             ShardRuleOf shard_rule = nullptr)
+             const ModelOptions& options = {})
       : config(source),
         device(make_null_device(with_threads(source.device, threads))),
         world(rank, layout_of(source).world()),
@@ -80,8 +80,14 @@ struct DryRunStep {
     groups.over({Axis::Tensor}).set_label(group_label(Axis::Tensor));
     groups.over(shard_group(GridKind::Dense)).set_label(group_label(Axis::Data));
     groups.over({Axis::Pipeline}).set_label(group_label(Axis::Pipeline));
-    assembly = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{}, shard_rule);
+    assembly = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{}, options);
     stepper = std::make_unique<StepRunner>(*assembly, LrSchedule{});
+  }
+
+  HostBatch micro_batch() const {
+    HostBatch batch;
+    batch.resize(resolve_batch(config).micro_batch, assembly->spec.batch);
+    return batch;
   }
 
   StepCost step(const HostBatch& batch) const {
@@ -127,22 +133,15 @@ struct ModelCounts {
 };
 
 // The whole model on one rank, dry-run on one sequence. No layout changes these numbers.
-ModelCounts count_model(const Config& config) {
-  const DryRunStep whole(single_rank_config(config), 1, 1, 0);
+ModelCounts count_model(const Config& config, const ModelOptions& options) {
+  Config single = single_rank_config(config);
+  single.data.reset_attention = single.data.separate_sequences = false;
+  const DryRunStep whole(single, 1, 1, 0, options);
   HostBatch batch;
-  Config unpacked = config;
-  unpacked.data.reset_attention = unpacked.data.separate_sequences = false;
-  batch.resize(1, batch_spec(unpacked));
+  batch.resize(1, whole.assembly->spec.batch);
   const double flops = whole.step(batch).total.model_flops;
   return {.parameters = whole.assembly->params.elements(),
           .flops_per_token = flops / static_cast<double>(batch.tokens_count())};
-}
-
-HostBatch micro_batch_of(const Config& config, bool packed) {
-  const BatchShape shape = resolve_batch(config);
-  HostBatch batch;
-  batch.resize(shape.micro_batch, packed ? causal_batch(shape.sequence, true) : batch_spec(config));
-  return batch;
 }
 
 std::vector<LocalPiece> written_pieces(const TrainingState& assembly,
@@ -177,16 +176,15 @@ std::vector<MemoryUse> memory_with(const Plan& plan, int slots) {
 }
 
 std::vector<OpCost> record_step(const Config& config, int64_t micros, int rank) {
-  return DryRunStep(config, threads_of_rank(config), micros, rank)
-      .step(micro_batch_of(config, false))
-      .ops;
+  const DryRunStep dry_step(config, threads_of_rank(config), micros, rank);
+  return dry_step.step(dry_step.micro_batch()).ops;
 }
 
 Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
-  DryRunStep dry_step(config, threads, 1, options.rank, options.shard_rule);
+  DryRunStep dry_step(config, threads, 1, options.rank, options.model);
   TrainingState& assembly = *dry_step.assembly;
-  const ModelCounts whole = count_model(config);
+  const ModelCounts whole = count_model(config, options.model);
   Plan plan{.model = assembly.shape,
             .batch = resolve_batch(config),
             .iterations = resolve_iterations(config),
@@ -200,9 +198,9 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
             .modules = count_modules(assembly.params),
             .model_flops_per_token = whole.flops_per_token};
 
-  const HostBatch batch = micro_batch_of(config, options.packed);
+  const HostBatch batch = dry_step.micro_batch();
   const StepCost one = dry_step.step(batch);
-  const StepCost two = DryRunStep(config, threads, 2, options.rank, options.shard_rule).step(batch);
+  const StepCost two = DryRunStep(config, threads, 2, options.rank, options.model).step(batch);
   const StepCost step = extrapolate(one, two, plan.batch.micros);
   plan.step = step.total;
   plan.sent = step.sent;

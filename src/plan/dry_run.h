@@ -52,11 +52,10 @@ struct Plan {
 };
 
 struct DryRunOptions {
-  bool packed = false;  // batches carry document borders, whatever the configuration says
-  int rank = 0;         // whose plan it is
+  int rank = 0;  // whose plan it is
   // Of a step of the whole pipeline, where it has been verified before.
   const ScheduleReport* schedule = nullptr;
-  ShardRuleOf shard_rule = nullptr;  // of ParamStore
+  ModelOptions model{};
 };
 
 // REQUIRES: a checked configuration. Takes no memory to speak of, whatever the size of the model.

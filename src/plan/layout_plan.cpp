@@ -13,22 +13,17 @@ namespace {
 
 // All that memory and work of a stage depend on.
 struct StageKind {
-  int64_t layers = 0;
-  bool has_embedding = false, has_head = false;
+  std::vector<std::pair<size_t, int>> parts{};  // kind and hidden state
+  std::vector<int> inputs{}, outputs{};         // hidden states
 
   auto operator<=>(const StageKind&) const = default;
 };
 
-StageKind kind_of(const StageLayers& range) {
-  return {.layers = range.count, .has_embedding = range.has_embedding, .has_head = range.has_head};
-}
-
-std::vector<StageLayers> held_by(const Config& config, const ParallelLayout& layout, int stage) {
-  std::vector<StageLayers> held;
-  held.reserve(static_cast<size_t>(layout.chunks));
-  for (int chunk = 0; chunk < layout.chunks; ++chunk)
-    held.push_back(stage_layers(config, layout, chunk * layout.pipeline + stage));
-  return held;
+StageKind kind_of(const ModelSpec& spec, const PartRange& parts) {
+  StageKind kind{.inputs = live_hidden(spec, parts.first), .outputs = live_hidden(spec, parts.end)};
+  for (size_t i = parts.first; i < parts.end; ++i)
+    kind.parts.emplace_back(spec.parts[i].is.index(), spec.parts[i].hidden);
+  return kind;
 }
 
 ScheduleReport report_of(const Config& config) {
@@ -40,13 +35,24 @@ ScheduleReport report_of(const Config& config) {
 class Plans {
  public:
   Plans(const Config& config, const ScheduleReport& schedule)
-      : config_(config), layout_(layout_of(config)), schedule_(schedule) {}
+      : config_(config),
+        layout_(layout_of(config)),
+        schedule_(schedule),
+        spec_(model_spec(config)),
+        stages_(split_stages(spec_, config)) {}
+
+  // The stages of a pipeline rank.
+  std::vector<StageParts> held_by(int pipeline_rank) const {
+    std::vector<StageParts> held;
+    for (int chunk = 0; chunk < layout_.chunks; ++chunk)
+      held.push_back(stages_[static_cast<size_t>(chunk * layout_.pipeline + pipeline_rank)]);
+    return held;
+  }
 
   const Plan& of(int rank) {
     std::vector<StageKind> kinds;
-    const int stage = layout_.grid().coordinate(rank, Axis::Pipeline);
-    for (const StageLayers& range : held_by(config_, layout_, stage))
-      kinds.push_back(kind_of(range));
+    for (const StageParts& stage : held_by(layout_.grid().coordinate(rank, Axis::Pipeline)))
+      kinds.push_back(kind_of(spec_, stage.parts));
     const auto [found, is_new] = made_.try_emplace(kinds);
     if (is_new) found->second = dry_run(config_, {.rank = rank, .schedule = &schedule_});
     return found->second;
@@ -56,6 +62,8 @@ class Plans {
   const Config& config_;
   ParallelLayout layout_;
   const ScheduleReport& schedule_;
+  ModelSpec spec_;
+  std::vector<StageParts> stages_;
   std::map<std::vector<StageKind>, Plan> made_;
 };
 
@@ -111,13 +119,13 @@ LayoutPlan plan_layout(const Config& config, int rank) {
                     .ranks = {},
                     .schedule = schedule_kind(config),
                     .bubble = schedule.bubble,
-                    .held = held_by(config, layout, shown_stage)};
+                    .held = plans.held_by(shown_stage)};
   const int ranks_of_stage = result.ranks_of_stage();
   for (int stage = 0; stage < layout.pipeline; ++stage) {
     const Plan& plan = plans.of(stage * ranks_of_stage);
     const int slots = schedule.slots[static_cast<size_t>(stage)];
     int64_t layers = 0;
-    for (const StageLayers& range : held_by(config, layout, stage)) layers += range.count;
+    for (const StageParts& held : plans.held_by(stage)) layers += held.blocks;
     result.ranks.push_back({.stage = stage,
                             .rank = stage * ranks_of_stage,
                             .layers = layers,

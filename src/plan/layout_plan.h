@@ -23,9 +23,9 @@ struct LayoutPlan {
   Plan shown;                   // the rank whose details are asked for
   std::vector<RankPlan> ranks;  // by stage
   ScheduleKind schedule{};
-  double bubble = 0;              // idle over computing time; forward, and both halves of backward,
-                                  // take the same time
-  std::vector<StageLayers> held;  // by the rank that is shown
+  double bubble = 0;             // idle over computing time; forward, and both halves of backward,
+                                 // take the same time
+  std::vector<StageParts> held;  // by the rank that is shown
 
   int ranks_of_stage() const { return shown.layout.world() / shown.layout.pipeline; }
   const RankPlan& largest() const;  // by memory

@@ -23,10 +23,10 @@ constexpr std::array<NamedAxis, 4> kAxes{{{Axis::Tensor, "tensor"},
                                           {Axis::Data, "data"},
                                           {Axis::Pipeline, "pipeline"}}};
 
-std::string layers_in_words(const StageLayers& range) {
-  const int64_t last = range.first + range.count - 1;
-  if (range.count == 1) return format("layer {}", last);
-  return format("layers {} to {}", range.first, last);
+std::string layers_in_words(const StageParts& range) {
+  const int64_t last = range.first_block + range.blocks - 1;
+  if (range.blocks == 1) return format("layer {}", last);
+  return format("layers {} to {}", range.first_block, last);
 }
 
 std::string place_in_words(const LayoutPlan& plan) {
@@ -37,10 +37,9 @@ std::string place_in_words(const LayoutPlan& plan) {
     place += format("{}{} {} of {}", place.empty() ? "" : ", ", name,
                     grid.coordinate(plan.shown.rank, axis), grid.size(axis));
   }
-  for (const StageLayers& range : plan.held) {
-    held +=
-        format("{}{}{}{}", held.empty() ? "" : ", ", range.has_embedding ? "the embedding, " : "",
-               layers_in_words(range), range.has_head ? ", the head" : "");
+  for (const StageParts& range : plan.held) {
+    held += format("{}{}{}{}", held.empty() ? "" : ", ", range.is_first ? "the embedding, " : "",
+                   layers_in_words(range), range.is_last ? ", the head" : "");
   }
   return format("rank {} ({}) holds {}", plan.shown.rank, place, held);
 }

@@ -214,8 +214,7 @@ std::string StepDiagnosis::worst_samples(const SubmittedStep& step, const Sample
   const BatchShape batch = resolve_batch(state_.config);
   ProcessGroups& groups = state_.groups;
   Evaluation evaluation(state_.executor, {batch.sequence, batch.micro_batch, batch.micro_batch, 1},
-                        batch_spec(state_.config), groups.coordinate(Axis::Data),
-                        groups.layout().data);
+                        state_.spec.batch, groups.coordinate(Axis::Data), groups.layout().data);
   const StepSamples samples(*samples_, step.begin.position, skipped);
   const auto mean_loss = [&](int64_t first, int64_t count) {
     return total_loss(state_.spec.losses, evaluation.run(samples, first, count));
@@ -268,7 +267,8 @@ std::string StepDiagnosis::worst_tensor(const SubmittedStep& step, const SampleR
   Communicator& world = state_.groups.world();
   {
     DataLoader again(samples_,
-                     DataLoader::shape_of(state_.config, state_.groups.coordinate(Axis::Data)),
+                     DataLoader::shape_of(state_.config, state_.spec.batch,
+                                          state_.groups.coordinate(Axis::Data)),
                      step.begin, skipped);
     stepper_.recompute(again.next());
   }

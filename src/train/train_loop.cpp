@@ -48,8 +48,8 @@ TrainLoop::TrainLoop(TrainingState& state, TrainingData data, const TrainStart& 
       batch_(resolve_batch(state.config)),
       iterations_(iterations_from(state.config, start.position)),
       start_(start.position),
-      evaluation_(state.executor, batch_, batch_spec(state.config),
-                  state.groups.coordinate(Axis::Data), state.groups.layout().data),
+      evaluation_(state.executor, batch_, state.spec.batch, state.groups.coordinate(Axis::Data),
+                  state.groups.layout().data),
       stepper_(state, start.schedule
                           ? *start.schedule
                           : lr_schedule_from(state.config, batch_.global_batch, iterations_)),
@@ -63,9 +63,10 @@ TrainLoop::TrainLoop(TrainingState& state, TrainingData data, const TrainStart& 
 void TrainLoop::start_at(const RunPosition& position) {
   guards_.skip(position.skipped);
   const SampleRanges skipped = guards_.all_skipped();
-  loader_.emplace(data_.train,
-                  DataLoader::shape_of(state_.config, state_.groups.coordinate(Axis::Data)),
-                  place_of(position), skipped);
+  loader_.emplace(
+      data_.train,
+      DataLoader::shape_of(state_.config, state_.spec.batch, state_.groups.coordinate(Axis::Data)),
+      place_of(position), skipped);
   if (position.update) stepper_.resume(*position.update);
   summary_.iterations = saved_ = position.iteration;
   next_ = position.iteration + 1;

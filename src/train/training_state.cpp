@@ -9,8 +9,8 @@
 namespace bev {
 
 TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const ArenaSizes& sizes,
-                             ShardRuleOf shard_rule)
-    : RankModel(c, d, g, shard_rule),
+                             const ModelOptions& options)
+    : RankModel(c, d, g, options),
       grads(params, c.optim.gradients),
       reducer(params, grads, groups),
       optimizer(c.optim, params, grads, groups, static_cast<uint64_t>(c.train.seed)),

@@ -19,7 +19,7 @@ namespace bev {
 class TrainingState : public RankModel {
  public:
   TrainingState(const Config& config, Device& device, ProcessGroups& groups,
-                const ArenaSizes& sizes, ShardRuleOf shard_rule = nullptr);
+                const ArenaSizes& sizes, const ModelOptions& options = {});
   // On one rank.
   TrainingState(const Config& config, Device& device, const ArenaSizes& sizes);
 

@@ -34,10 +34,11 @@ FlatRange noise_in(const ParamSpec& spec, const ModelConfig& model) {
 }
 
 // The tensors of the whole model, filled with zeros.
-std::vector<LogicalTensor> logical_tensors(const Config& config) {
+std::vector<LogicalTensor> logical_tensors(const Config& config, const ModelOptions& options) {
   const Config whole = single_rank_config(config);
   const std::unique_ptr<Device> device = make_null_device(whole.device);
-  const RankModel model(whole, *device);
+  SingleRankWorld alone;
+  const RankModel model(whole, *device, alone.groups, options);
   std::vector<LogicalTensor> tensors;
   for (const Param* param : model.params.all()) {
     const ParamSpec& spec = param->spec;
@@ -126,9 +127,10 @@ void put_all(const ParamStore& params, const std::vector<Held>& all, StepOutcome
   }
 }
 
-std::vector<StepOutcome> empty_outcomes(const Config& config, int64_t steps) {
+std::vector<StepOutcome> empty_outcomes(const Config& config, int64_t steps,
+                                        const ModelOptions& options = {}) {
   std::vector<StepOutcome> outcomes(static_cast<size_t>(steps));
-  for (StepOutcome& outcome : outcomes) outcome.tensors = logical_tensors(config);
+  for (StepOutcome& outcome : outcomes) outcome.tensors = logical_tensors(config, options);
   return outcomes;
 }
 
@@ -191,13 +193,13 @@ void train_rank(
     const Config& config, Device& device, Communicator& world,
     std::shared_ptr<const Dataset> samples, int64_t steps,
     FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after,
-    ShardRuleOf shard_rule) {
+    const ModelOptions& options) {
   ProcessGroups groups(layout_of(config), world);
-  const Plan plan = dry_run(config, {.rank = world.rank(), .shard_rule = shard_rule});
-  TrainingState assembly(config, device, groups, plan.arenas, shard_rule);
+  const Plan plan = dry_run(config, {.rank = world.rank(), .model = options});
+  TrainingState assembly(config, device, groups, plan.arenas, options);
   assembly.initialize();
-  DataLoader loader(std::move(samples),
-                    DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
+  DataLoader loader(std::move(samples), DataLoader::shape_of(config, assembly.spec.batch,
+                                                             groups.coordinate(Axis::Data)));
   StepRunner stepper(assembly, lr_schedule_from(config, plan.batch.global_batch, plan.iterations));
   CommVolume sent;
   for (int64_t step = 0; step < steps; ++step) {
@@ -217,9 +219,10 @@ void train_rank(
             plan.memory_bytes());
 }
 
-std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, ShardRuleOf shard_rule) {
+std::vector<StepOutcome> train_layout(const Config& config, int64_t steps,
+                                      const ModelOptions& options) {
   const auto samples = std::make_shared<UnevenDataset>(config.model.vocab);
-  std::vector<StepOutcome> outcomes = empty_outcomes(config, steps);
+  std::vector<StepOutcome> outcomes = empty_outcomes(config, steps, options);
   std::vector<bool> is_reported(outcomes.size());
   std::mutex mutex;
   run_ranks(layout_of(config).world(), kRankLimit, [&](Communicator& world) {
@@ -236,7 +239,7 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Shard
       outcome.norm = here.norm;
       put_all(assembly.params, held, outcome);
     };
-    train_rank(config, *device, world, samples, steps, record, shard_rule);
+    train_rank(config, *device, world, samples, steps, record, options);
   });
   return outcomes;
 }

@@ -32,14 +32,14 @@ void train_rank(
     const Config& config, Device& device, Communicator& world,
     std::shared_ptr<const Dataset> samples, int64_t steps,
     FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after,
-    ShardRuleOf shard_rule = nullptr);
+    const ModelOptions& options = {});
 
 // The device of a rank of that configuration.
 std::unique_ptr<Device> rank_device(const Config& config);
 
 // All ranks of the layout, as threads, on UnevenDataset; an outcome per step.
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps,
-                                      ShardRuleOf shard_rule = nullptr);
+                                      const ModelOptions& options = {});
 
 // The same on ranks that exist: all of them call it together, and all get the outcome.
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Device& device,

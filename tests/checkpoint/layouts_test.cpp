@@ -98,15 +98,16 @@ TEST_P(LayoutPairs, ContinueLlama) { expect_continued(false, GetParam()); }
 
 // Two iterations with shards of whole parameters, saved.
 void save_whole_params(const Config& config) {
-  const ShardRuleOf rule = [](Role) { return ShardRule::WholeParams; };
+  const ModelOptions options{.shard_rule = [](Role) { return ShardRule::WholeParams; }};
   run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
     const std::unique_ptr<Device> device = make_device(config.device);
     ProcessGroups groups(layout_of(config), world);
-    const Plan plan = dry_run(config, {.rank = world.rank(), .shard_rule = rule});
-    TrainingState state(config, *device, groups, plan.arenas, rule);
+    const Plan plan = dry_run(config, {.rank = world.rank(), .model = options});
+    TrainingState state(config, *device, groups, plan.arenas, options);
     state.initialize();
-    DataLoader loader(std::make_shared<UnevenDataset>(config.model.vocab),
-                      DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
+    DataLoader loader(
+        std::make_shared<UnevenDataset>(config.model.vocab),
+        DataLoader::shape_of(config, state.spec.batch, groups.coordinate(Axis::Data)));
     const LrSchedule schedule = lr_schedule_from(config, plan.batch.global_batch, plan.iterations);
     StepRunner stepper(state, schedule);
     stepper.step(loader.next());

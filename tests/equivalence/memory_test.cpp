@@ -82,7 +82,7 @@ TEST_P(Memory, OneByteTooFewIsAnError) {
     StepRunner stepper(assembly,
                        lr_schedule_from(config, plan.batch.global_batch, plan.iterations));
     DataLoader loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
-                      DataLoader::shape_of(config));
+                      DataLoader::shape_of(config, assembly.spec.batch));
     try {
       stepper.step(loader.next());
       FAIL() << "the step fits into less than was planned";

@@ -34,7 +34,8 @@ TEST(WholeParams, TrainAsOneRank) {
       Config many = one;
       many.parallel = parse_layout(layout);
       for (const ShardRuleOf rule : {whole_params, whole_matrices}) {
-        for (const Difference& d : compare_runs(train_layout(many, 3, rule), expected).all())
+        for (const Difference& d :
+             compare_runs(train_layout(many, 3, {.shard_rule = rule}), expected).all())
           ASSERT_LE(d.ratio, kF64.of(d.quantity)) << layout << ", step " << d.step;
       }
     }
@@ -51,7 +52,7 @@ TEST(WholeParams, ReduceBf16Gradients) {
   run_ranks(4, std::chrono::seconds(60), [&](Communicator& world) {
     ProcessGroups groups(layout_of(config), world);
     const std::unique_ptr<Device> device = make_device(config.device);
-    RankModel model(config, *device, groups, whole_matrices);
+    RankModel model(config, *device, groups, {.shard_rule = whole_matrices});
     GradBuffer grads(model.params, StatePrecision::Bf16);
     GradReducer reducer(model.params, grads, groups);
     Arena none(*device, 0, "none");
@@ -72,9 +73,9 @@ TEST(WholeParams, ReduceBf16Gradients) {
 // The squared norms of all parameters that each rank has, by name.
 using Norms = std::map<std::string, double>;
 
-Norms norms_of_values(const Config& config, ProcessGroups& groups, ShardRuleOf rule) {
+Norms norms_of_values(const Config& config, ProcessGroups& groups, const ModelOptions& options) {
   const std::unique_ptr<Device> device = make_device(config.device);
-  RankModel model(config, *device, groups, rule);
+  RankModel model(config, *device, groups, options);
   model.params.initialize(1);
   const ParamNorms norms(model.params, groups);
   const std::span<Param* const> params = model.params.all();
@@ -91,32 +92,36 @@ Norms norms_of_values(const Config& config, ProcessGroups& groups, ShardRuleOf r
   return found;
 }
 
+void expect_norms_of_one_rank(const Config& one, const char* layout, int64_t context,
+                              ModelOptions options = {}) {
+  SingleRankWorld alone;
+  const Norms expected = norms_of_values(one, alone.groups, options);
+  EXPECT_GT(expected.at("embedding.tokens.weight"), 0);
+  Config many = one;
+  many.parallel = parse_layout(layout);
+  many.parallel.context = context;
+  for (const ShardRuleOf rule : {ShardRuleOf{}, ShardRuleOf{whole_params}}) {
+    options.shard_rule = rule;
+    run_ranks(layout_of(many).world(), std::chrono::seconds(60), [&](Communicator& world) {
+      ProcessGroups groups(layout_of(many), world);
+      for (const auto& [name, square] : norms_of_values(many, groups, options))
+        EXPECT_NEAR(square, expected.at(name), 1e-12 * expected.at(name))
+            << layout << ", rank " << world.rank() << ": " << name;
+    });
+  }
+}
+
 // Fails when two ranks count an element, or no rank does.
 TEST(ParamNorms, AreThoseOfOneRank) {
   for (Config one : {divisible_gpt(), divisible_llama()}) {
     one.model.tied = true;
-    SingleRankWorld alone;
-    const Norms expected = norms_of_values(one, alone.groups, nullptr);
-    EXPECT_GT(expected.at("embedding.tokens.weight"), 0);
-    const auto expect_equal = [&](const char* layout, int64_t context) {
-      Config many = one;
-      many.parallel = parse_layout(layout);
-      many.parallel.context = context;
-      for (const ShardRuleOf rule : {ShardRuleOf{}, ShardRuleOf{whole_params}}) {
-        run_ranks(layout_of(many).world(), std::chrono::seconds(60), [&](Communicator& world) {
-          ProcessGroups groups(layout_of(many), world);
-          for (const auto& [name, square] : norms_of_values(many, groups, rule))
-            EXPECT_NEAR(square, expected.at(name), 1e-12 * expected.at(name))
-                << layout << ", rank " << world.rank() << ": " << name;
-        });
-      }
-    };
     for (const char* layout :
          {"tp2", "tp4", "tp4.sp", "pp2", "pp4", "pp2.chunks2", "dp2", "dp2.zero1", "dp4.zero2",
           "dp2.zero3", "tp2.pp2.dp2.zero1", "tp4.dp2.zero2"})
-      expect_equal(layout, 1);
+      expect_norms_of_one_rank(one, layout, 1);
     // Two context-parallel ranks.
-    for (const char* layout : {"dp2", "dp2.zero1", "dp4.zero3"}) expect_equal(layout, 2);
+    for (const char* layout : {"dp2", "dp2.zero1", "dp4.zero3"})
+      expect_norms_of_one_rank(one, layout, 2);
   }
 }
 

@@ -4,9 +4,9 @@
 
 #include "checkpoint/safetensors.h"
 #include "convert/huggingface/huggingface.h"
-#include "data/data_loader.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/places.h"
+#include "model/family/family.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
 #include "support/tolerance.h"
@@ -108,7 +108,7 @@ class BertCases {
 
   HostBatch batch(const Config& config) const {
     HostBatch host;
-    host.resize(sequences_, batch_spec(config));
+    host.resize(sequences_, model_spec(config).batch);
     const std::vector<int32_t> ids = integers(inputs_, "input_ids");
     const std::vector<int32_t> mask = integers(inputs_, "attention_mask");
     const std::vector<int32_t> types = integers(inputs_, "token_type_ids");

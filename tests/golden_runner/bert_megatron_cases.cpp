@@ -11,10 +11,10 @@
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
 #include "convert/megatron/megatron_weights.h"
-#include "data/data_loader.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/places.h"
 #include "golden_runner/scratch_folder.h"
+#include "model/family/family.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
 #include "support/tolerance.h"
@@ -113,7 +113,7 @@ class BertMegatronCases {
   // One of the micro-batches of all steps.
   HostBatch batch(const Config& c, int64_t micro) const {
     HostBatch host;
-    host.resize(sequences_, batch_spec(c));
+    host.resize(sequences_, model_spec(c).batch);
     const int64_t first = micro * sequences_;
     const auto at = [&](const char* field, int64_t row) {
       return values_.at(field)[static_cast<size_t>(first * length_ + row)];

@@ -20,7 +20,8 @@ class SmallRun {
         plan(dry_run(config, options)),
         device(make_device(config.device)),
         assembly(config, *device, plan.arenas),
-        loader(std::make_shared<MockDataset>(plan.model.vocab, 7), DataLoader::shape_of(config)),
+        loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
+               DataLoader::shape_of(config, assembly.spec.batch)),
         stepper(assembly, lr_schedule_from(config, plan.batch.global_batch, plan.iterations)) {
     assembly.initialize();
   }

@@ -9,8 +9,8 @@
 #include "base/check.h"
 #include "base/json.h"
 #include "config/tokenizer_config.h"
-#include "data/data_loader.h"
 #include "data/training_data.h"
+#include "model/family/family.h"
 #include "text/utf8.h"
 
 namespace bev::app {
@@ -56,7 +56,7 @@ struct ShownSample {
 
 ShownSample look_at(const Dataset& samples, int64_t index, const Config& config) {
   ShownSample shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
-  shown.batch.resize(1, batch_spec(config));
+  shown.batch.resize(1, model_spec(config).batch);
   samples.read(index, shown.batch, 0);
   shown.text.assign(shown.batch.tokens.begin(), shown.batch.tokens.end());
   shown.has_order = shown.is_masked() && config.model.binary_head;

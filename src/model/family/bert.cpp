@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "config/resolve.h"
 #include "model/family/family.h"
 
@@ -8,6 +10,12 @@ namespace {
 // Segments of a sample.
 constexpr int64_t kTokenTypes = 2;
 
+// Tokens of a sample that may be predicted.
+int64_t most_predictions(const Config& c) {
+  if (c.data.max_predictions > 0) return c.data.max_predictions;
+  return static_cast<int64_t>(std::ceil(c.data.mask_prob * static_cast<double>(c.train.sequence)));
+}
+
 }  // namespace
 
 ModelSpec bert_spec(const Config& c) {
@@ -15,7 +23,8 @@ ModelSpec bert_spec(const Config& c) {
   const bool pre_norm = c.model.norm_placement == NormPlacement::Pre;
   const NormSpec norm = norm_spec(c, replica_between_regions(c));
   const Init init = Init::normal(c.model.init_std);
-  ModelSpec spec{.hidden = {{"hidden", m.width}},
+  ModelSpec spec{.batch = masked_batch(c.train.sequence, most_predictions(c)),
+                 .hidden = {{"hidden", m.width}},
                  .losses = {{"lm"}},
                  .recompute = recompute_spec(c.recompute)};
   const TableSpec tokens = table_spec(c, kTokenTable, m.padded_vocab, m.width, Role::TokenTable);

@@ -5,7 +5,8 @@ namespace bev {
 
 ModelSpec gpt_spec(const Config& c) {
   const ModelShape m = resolve_model(c);
-  ModelSpec spec{.hidden = {{"hidden", m.width}},
+  ModelSpec spec{.batch = causal_batch(c.train.sequence, c.data.is_packed()),
+                 .hidden = {{"hidden", m.width}},
                  .losses = {{"lm"}},
                  .recompute = recompute_spec(c.recompute)};
   const TableSpec tokens = table_spec(c, kTokenTable, m.padded_vocab, m.width, Role::TokenTable);

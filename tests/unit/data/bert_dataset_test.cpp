@@ -287,11 +287,12 @@ TEST_F(BertDataTest, DividesDocuments) {
 // Fails when the samples depend on the number of data-parallel ranks.
 TEST_F(BertDataTest, RanksReadTheSamplesOfOne) {
   const TrainingData data = open_training_data(config_);
-  DataLoader alone(data.train, DataLoader::shape_of(config_));
+  const BatchSpec fields = masked_batch(config_.train.sequence, config_.train.sequence);
+  DataLoader alone(data.train, DataLoader::shape_of(config_, fields));
   config_.parallel.ranks = 2;
   const auto one = alone.next();
   for (int64_t rank = 0; rank < 2; ++rank) {
-    DataLoader shared(data.train, DataLoader::shape_of(config_, rank));
+    DataLoader shared(data.train, DataLoader::shape_of(config_, fields, rank));
     const auto batches = shared.next();
     ASSERT_EQ(batches.size(), 1u);
     EXPECT_EQ(batches[0].tokens, one[static_cast<size_t>(rank)].tokens);

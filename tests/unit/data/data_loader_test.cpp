@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "data/mock_dataset.h"
+#include "model/family/family.h"
 #include "support/expect_error.h"
 #include "support/tiny_models.h"
 
@@ -157,7 +158,7 @@ TEST(Loader, EndsWhetherOrNotAnybodyAsked) {
 TEST(Loader, ShapeOfAConfiguration) {
   Config config = test::tiny_gpt();
   config.data.reset_attention = true;
-  const DataLoader::Shape shape = DataLoader::shape_of(config);
+  const DataLoader::Shape shape = DataLoader::shape_of(config, model_spec(config).batch);
   EXPECT_EQ(shape.micro_batch, 2);
   EXPECT_EQ(shape.schedule.largest(), 4);
   HostBatch batch;

@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "comm/thread_communicator.h"
-#include "data/data_loader.h"
+#include "data/batch.h"
 #include "ops/make_device.h"
 #include "support/expect_error.h"
 #include "unit/infer/tiny_berts.h"

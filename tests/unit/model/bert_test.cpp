@@ -1,7 +1,7 @@
 // BERT: sizes, padding, and which values count in its losses.
 #include <gtest/gtest.h>
 
-#include "data/data_loader.h"
+#include "data/batch.h"
 #include "model/family/family.h"
 #include "model/losses.h"
 #include "pipeline/rank_model.h"

@@ -95,7 +95,8 @@ TEST_P(ExecutorSends, StayUntilTheyAreAwaited) {
     TrainingState assembly(config, *device, groups, plan.arenas);
     assembly.initialize();
     DataLoader loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
-                      DataLoader::shape_of(config, groups.coordinate(Axis::Data)));
+                      DataLoader::shape_of(config, assembly.spec.batch,
+                                           groups.coordinate(Axis::Data)));
     const auto batches = loader.next();
     assembly.executor.train(batches);
     EXPECT_GE(log.all.size(), 8U);

@@ -98,7 +98,7 @@ TEST(LayoutPlan, ShowsTheRankThatIsAskedFor) {
   EXPECT_EQ(plan.shown.rank, 2);
   EXPECT_EQ(plan.shown.parameters, plan.ranks[2].parameters);
   ASSERT_EQ(plan.held.size(), 1);
-  EXPECT_EQ(plan.held[0].first, 4);
+  EXPECT_EQ(plan.held[0].first_block, 4);
   EXPECT_LT(plan.shown.parameters, plan.most_parameters());
   EXPECT_EQ(plan.shown.model_parameters, plan_of({}).shown.parameters);
 }

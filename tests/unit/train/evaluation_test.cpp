@@ -15,7 +15,7 @@ TEST(Evaluation, EqualsTheSumOfItsSamples) {
   config.model.hidden_dropout = config.model.attention_dropout = 0.5;  // not in an evaluation
   test::SmallRun run(config);
   const MockDataset samples(29, 3);
-  Evaluation evaluation(run.assembly.executor, run.plan.batch, batch_spec(run.config));
+  Evaluation evaluation(run.assembly.executor, run.plan.batch, run.assembly.spec.batch);
   std::vector<double> losses;
   for (int64_t i = 0; i < 11; ++i) {
     const LossSum one = evaluation.run(samples, i, 1).front();
@@ -41,7 +41,7 @@ TEST(Evaluation, DependsOnNoSizeOfBatches) {
     config.train.micro_batch = micro;
     config.train.global_batch = global;
     test::SmallRun run(config);
-    Evaluation evaluation(run.assembly.executor, run.plan.batch, batch_spec(run.config));
+    Evaluation evaluation(run.assembly.executor, run.plan.batch, run.assembly.spec.batch);
     losses.push_back(evaluation.run(samples, 2, 9).front().sum);
     EXPECT_NEAR(losses.back(), losses.front(), losses.front() * test::tolerance(DType::f64, 63));
   }
