@@ -128,13 +128,20 @@ struct ClassifierSpec {
   Init init{};
 };
 
-// A part of the model. It reads a hidden state and replaces it, or creates it (embedding), or ends
-// it (head).
+// Adds the context to the hidden state.
+struct AddSpec {};
+
+// A part of the model. It reads a hidden state and replaces it, or creates it (embedding), or only
+// reads it (head).
 struct PartSpec {
   int hidden = 0;  // index into ModelSpec::hidden
-  std::variant<EmbeddingSpec, BlockSpec, FinalNormSpec, LmHeadSpec, MaskedLmHeadSpec,
+  std::variant<EmbeddingSpec, BlockSpec, FinalNormSpec, AddSpec, LmHeadSpec, MaskedLmHeadSpec,
                ClassifierSpec>
       is;
+  // Another hidden state that it reads.
+  std::optional<int> context{};
+
+  bool touches(int state) const { return hidden == state || context == state; }
 };
 
 // The tables of a part, which other parts may name too.

@@ -21,7 +21,7 @@ bool contains(const std::vector<int>& states, int state) {
 std::vector<int> live_hidden(const ModelSpec& spec, size_t part) {
   std::vector<int> live;
   for (int state = 0; state < static_cast<int>(spec.hidden.size()); ++state) {
-    const auto touches = [&](const PartSpec& p) { return p.hidden == state; };
+    const auto touches = [&](const PartSpec& p) { return p.touches(state); };
     const auto middle = spec.parts.begin() + static_cast<ptrdiff_t>(part);
     if (std::any_of(spec.parts.begin(), middle, touches) &&
         std::any_of(middle, spec.parts.end(), touches))
@@ -73,6 +73,9 @@ void Stage::add(ParamStore& params, const PartSpec& part) {
     params.begin_bucket();
     steps_.push_back({Kind::Norm, part.hidden, norms_.size()});
     norms_.emplace_back(params, norm->name, norm->width, norm->norm);
+  } else if (std::holds_alternative<AddSpec>(part.is)) {
+    steps_.push_back(
+        {.kind = Kind::Add, .hidden = part.hidden, .index = 0, .context = part.context});
   } else if (const auto* head = std::get_if<LmHeadSpec>(&part.is)) {
     steps_.push_back({Kind::Head, part.hidden, heads_.size(), head_count_++});
     heads_.emplace_back(params, *head);
@@ -130,12 +133,16 @@ void Stage::group_blocks(const RecomputeSpec& recompute) {
 
 void Stage::link_steps() {
   for (size_t i = 0; i < steps_.size(); ++i) {
+    const int state = steps_[i].hidden;
     steps_[i].is_first = true;
+    bool is_read = false;
     for (size_t j = i; j-- > 0;) {
       const Step& before = steps_[j];
-      if (before.hidden != steps_[i].hidden || is_head(before.kind)) continue;
+      is_read = is_read || before.reads(state);
+      if (!before.writes(state)) continue;
       steps_[i].is_first = before.kind == Kind::Embedding;
-      if (before.kind == Kind::Blocks) steps_[i].block_before = groups_[before.index].end() - 1;
+      if (before.kind == Kind::Blocks && !is_read)
+        steps_[i].block_before = groups_[before.index].end() - 1;
       break;
     }
   }
@@ -154,6 +161,7 @@ void Stage::order_buckets() {
         break;
       case Kind::Blocks: blocks_of(step, false, forward_order_); break;
       case Kind::Norm: forward_order_.push_back(norms_[step.index].bucket()); break;
+      case Kind::Add: break;
       case Kind::Head: forward_order_.push_back(heads_[step.index].bucket()); break;
       case Kind::MaskedHead:
         for (const int bucket : masked_heads_[step.index].gather_order())
@@ -198,24 +206,36 @@ Stage::Saved Stage::make_saved() const {
   return saved;
 }
 
-bool Stage::passes_through(int hidden) const {
-  return contains(inputs_, hidden) &&
+bool Stage::sends_input_on(int hidden) const {
+  return contains(inputs_, hidden) && contains(outputs_, hidden) &&
          std::none_of(steps_.begin(), steps_.end(),
-                      [&](const Step& step) { return step.hidden == hidden; });
+                      [&](const Step& step) { return step.writes(hidden); });
 }
 
-// The step that reads the result of this one; null: it leaves the stage.
+bool Stage::passes_through(int hidden) const {
+  return sends_input_on(hidden) &&
+         std::none_of(steps_.begin(), steps_.end(),
+                      [&](const Step& step) { return step.reads(hidden); });
+}
+
+// The step that reads the result of this one as its hidden state; null: none in this stage.
 const Stage::Step* Stage::next_on(size_t step) const {
   for (size_t i = step + 1; i < steps_.size(); ++i)
     if (steps_[i].hidden == steps_[step].hidden) return &steps_[i];
   return nullptr;
 }
 
+bool Stage::is_context_after(size_t step) const {
+  return std::any_of(steps_.begin() + static_cast<ptrdiff_t>(step), steps_.end(),
+                     [&](const Step& later) { return later.context == steps_[step].hidden; });
+}
+
 bool Stage::backward_reads_input(const ModelEnv& env, int hidden) const {
-  const auto reader = std::find_if(steps_.begin(), steps_.end(),
-                                   [&](const Step& step) { return step.hidden == hidden; });
-  if (reader == steps_.end() || is_head(reader->kind)) return false;
-  return !is_distributed(env, *reader);
+  for (const Step& step : steps_) {
+    if (step.context == hidden) return true;
+    if (step.writes(hidden)) return !is_distributed(env, step);
+  }
+  return false;
 }
 
 void Stage::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const RecomputeGroup& group,
@@ -262,19 +282,26 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
   ArenaScope scope(ex.scratch);
   std::array<ConstTensor, kMostHidden> hidden{};
   for (const int i : inputs_) hidden[static_cast<size_t>(i)] = input[static_cast<size_t>(i)];
-  // The input of a group of which only shards are kept; the next such group overwrites it.
-  Tensor passing;
+  // By state: the input of a group of which only shards are kept. The next such group on the state
+  // overwrites it.
+  std::array<Tensor, kMostHidden> passing{};
   const auto result_of = [&](size_t i) {
     const Step& step = steps_[i];
-    const Step* reader = next_on(i);
+    const auto state = static_cast<size_t>(step.hidden);
+    const auto later = steps_.begin() + static_cast<ptrdiff_t>(i) + 1;
+    const bool is_result = contains(outputs_, step.hidden) &&
+                           std::none_of(later, steps_.end(),
+                                        [&](const Step& next) { return next.writes(step.hidden); });
+    if (is_result) return output[state];
+    const Step* reader = is_context_after(i) ? nullptr : next_on(i);
     const Shape shape = hidden_shape(env, micro, step.hidden);
-    if (reader == nullptr) return output[static_cast<size_t>(step.hidden)];
-    if (is_distributed(env, *reader)) {
-      if (!passing.present()) passing = ex.scratch.allocate(shape, dtype_, "stage.passing");
-      return passing;
+    if (reader != nullptr && is_distributed(env, *reader)) {
+      if (!passing[state].present())
+        passing[state] = ex.scratch.allocate(shape, dtype_, "stage.passing");
+      return passing[state];
     }
     // The backward of a head does not read its input.
-    if (step.kind == Kind::Norm && is_head(reader->kind))
+    if (step.kind == Kind::Norm && reader != nullptr && is_head(reader->kind))
       return ex.scratch.allocate(shape, dtype_, "stage.final_norm");
     return ex.keep.allocate(shape, dtype_,
                             step.kind == Kind::Embedding ? "stage.embedded" : "stage.hidden");
@@ -296,6 +323,9 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
       s.norm_inputs[step.index] = x;
       env.gather(ex, norm.bucket());
       norm.forward(ex, x, y, s.norms[step.index]);
+    } else if (step.kind == Kind::Add) {
+      const ConstTensor context = hidden[static_cast<size_t>(*step.context)];
+      ops::residual_add(ex, {.residual = x, .delta = context, .out = y});
     } else if (groups_[step.index].recomputed) {
       s.group_inputs[step.index] =
           is_distributed(env, step) ? env.borders.tensor.save_shard(ex, x) : x;
@@ -316,12 +346,8 @@ class Stage::BackwardPass {
     for (const int state : stage.outputs_)
       dy_[static_cast<size_t>(state)] = {doutput[static_cast<size_t>(state)]};
     for (const Step& step : stage.steps_) {
-      Tensor& dx = dx_[static_cast<size_t>(step.hidden)];
-      if (dx.present()) continue;
-      dx = contains(stage.inputs_, step.hidden) ? dinput[static_cast<size_t>(step.hidden)] : dx;
-      if (!dx.present())
-        dx = ex.scratch.allocate(stage.hidden_shape(env, micro, step.hidden), stage.dtype_,
-                                 "stage.dx");
+      make_dx(step.hidden, dinput);
+      if (step.context) make_dx(*step.context, dinput);
     }
   }
 
@@ -332,8 +358,9 @@ class Stage::BackwardPass {
       ops::residual_add(ex_, {.residual = dy.values, .delta = from_head, .out = from_head});
     dy = {from_head};
     in_dx_[static_cast<size_t>(step.hidden)] = false;
-    if (step.is_first && contains(stage_.inputs_, step.hidden)) copy_to_dx(step);
   }
+
+  void add(const Step& step) { add_to(*step.context, dy_of(step).values); }
 
   void norm(const Step& step, const Saved& s) {
     const NormModule& norm = stage_.norms_[step.index];
@@ -363,9 +390,15 @@ class Stage::BackwardPass {
   }
 
   void embedding(const Step& step, const Saved& s) {
-    copy_to_dx(step);
+    copy_to_dx(step.hidden);
     stage_.embeddings_[step.index].backward(
         ex_, env_, micro_, dx_[static_cast<size_t>(step.hidden)], s.embeddings[step.index]);
+  }
+
+  // The gradients of the stage's inputs.
+  void finish() {
+    for (const int state : stage_.inputs_)
+      if (!stage_.passes_through(state)) copy_to_dx(state);
   }
 
  private:
@@ -383,9 +416,36 @@ class Stage::BackwardPass {
             sums ? stage_.blocks_[*block_before].output_bias_grad(env_) : Tensor{}};
   }
 
-  // The gradient comes from a head or another stage, not from a module that wrote it there.
-  void copy_to_dx(const Step& step) {
-    const auto state = static_cast<size_t>(step.hidden);
+  void make_dx(int hidden, HiddenStates dinput) {
+    const auto state = static_cast<size_t>(hidden);
+    if (dx_[state].present()) return;
+    dx_[state] = contains(stage_.inputs_, hidden)
+                     ? dinput[state]
+                     : ex_.scratch.allocate(stage_.hidden_shape(env_, micro_, hidden),
+                                            stage_.dtype_, "stage.dx");
+  }
+
+  // Adds to the gradient of a state that a part has read besides its own. Deferred weight gradients
+  // may still read the values so far.
+  void add_to(int hidden, ConstTensor term) {
+    const auto state = static_cast<size_t>(hidden);
+    Gradient& dy = dy_[state];
+    const Tensor& dx = dx_[state];
+    const Tensor sum =
+        env_.flow.defers() ? ex_.keep.allocate(dx.shape, stage_.dtype_, "stage.dcontext") : dx;
+    if (dy.values.present()) {
+      ops::residual_add(ex_, {.residual = dy.values, .delta = term, .out = sum});
+    } else {
+      ops::copy(ex_, {.in = term, .out = sum});
+    }
+    dy = {sum};
+    in_dx_[state] = !env_.flow.defers();
+  }
+
+  // The gradient may come from a head, a context or another stage instead of a module that wrote it
+  // there.
+  void copy_to_dx(int hidden) {
+    const auto state = static_cast<size_t>(hidden);
     if (!in_dx_[state]) ops::copy(ex_, {.in = dy_[state].values, .out = dx_[state]});
     in_dx_[state] = true;
     dy_[state].values = dx_[state];
@@ -410,11 +470,13 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenSta
       case Kind::Embedding: pass.embedding(steps_[i], s); break;
       case Kind::Blocks: pass.blocks(steps_[i], s); break;
       case Kind::Norm: pass.norm(steps_[i], s); break;
+      case Kind::Add: pass.add(steps_[i]); break;
       case Kind::Head:
       case Kind::MaskedHead:
       case Kind::Classifier: pass.head(steps_[i], s); break;
     }
   }
+  pass.finish();
 }
 
 }  // namespace bev

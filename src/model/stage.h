@@ -1,5 +1,5 @@
 // A run of the model's parts. Between stages travel the hidden states that a later stage still
-// reads, of this rank's tokens.
+// reads, of the local tokens.
 #pragma once
 
 #include <cstddef>
@@ -66,7 +66,9 @@ class Stage {
   // Hidden states that enter and leave the stage.
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& outputs() const { return outputs_; }
-  // True if the state enters and leaves the stage and no part reads it.
+  // True if the state enters and leaves the stage and no part replaces it.
+  bool sends_input_on(int hidden) const;
+  // True if no part reads it, either.
   bool passes_through(int hidden) const;
   Shape hidden_shape(const ModelEnv& env, const MicroBatch& micro, int hidden) const {
     return {env.borders.tensor.local_row_count(micro.tokens_count()),
@@ -85,7 +87,7 @@ class Stage {
   bool backward_reads_input(const ModelEnv& env, int hidden) const;
 
  private:
-  enum class Kind : uint8_t { Embedding, Blocks, Norm, Head, MaskedHead, Classifier };
+  enum class Kind : uint8_t { Embedding, Blocks, Norm, Add, Head, MaskedHead, Classifier };
   static bool is_head(Kind kind) { return kind >= Kind::Head; }
   // One part, or a group of blocks.
   struct Step {
@@ -93,9 +95,13 @@ class Stage {
     int hidden;
     size_t index;     // into embeddings_, groups_, norms_, heads_, masked_heads_ or classifiers_
     size_t head = 0;  // of a head: index into Saved::head_grads
+    std::optional<int> context{};
     // The module that wrote the state before it, in this stage.
     bool is_first = false;                 // there is none, or it is the embedding
-    std::optional<size_t> block_before{};  // it is this block
+    std::optional<size_t> block_before{};  // it is this block, and no other part reads the state
+
+    bool reads(int state) const { return context == state || (is_head(kind) && hidden == state); }
+    bool writes(int state) const { return hidden == state && !is_head(kind); }
   };
   class BackwardPass;
 
@@ -108,7 +114,8 @@ class Stage {
   void order_buckets();
 
   const Step* next_on(size_t step) const;
-  // True if tensor ranks keep a shard of the group's input each.
+  bool is_context_after(size_t step) const;
+  // True if members of the region keep a shard of the group's input each.
   bool is_distributed(const ModelEnv& env, const Step& step) const {
     return step.kind == Kind::Blocks && distribute_ && env.borders.tensor.is_replicated() &&
            groups_[step.index].recomputed;

@@ -149,7 +149,7 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
       for (const int state : stage.inputs()) {
         const auto i = static_cast<size_t>(state);
         if (!env_.pass.training || stage.backward_reads_input(env_, state) ||
-            stage.passes_through(state)) {
+            stage.sends_input_on(state)) {
           slot.input[i] = hidden(slot, stage, state, "stage.input");
         } else {
           wait_sends(slot, slot.backward);
@@ -161,7 +161,7 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
     case Act::Forward:
       for (const int state : stage.outputs()) {
         const auto i = static_cast<size_t>(state);
-        slot.output[i] = stage.passes_through(state) ? slot.input[i]
+        slot.output[i] = stage.sends_input_on(state) ? slot.input[i]
                                                      : hidden(slot, stage, state, "stage.output");
       }
       stage.forward(ex, env_, slot.micro, slot.input, slot.output, slot.saved);

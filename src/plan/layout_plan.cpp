@@ -13,8 +13,8 @@ namespace {
 
 // All that memory and work of a stage depend on.
 struct StageKind {
-  std::vector<std::pair<size_t, int>> parts{};  // kind and hidden state
-  std::vector<int> inputs{}, outputs{};         // hidden states
+  std::vector<std::tuple<size_t, int, std::optional<int>>> parts{};  // kind, hidden state, context
+  std::vector<int> inputs{}, outputs{};                              // hidden states
 
   auto operator<=>(const StageKind&) const = default;
 };
@@ -22,7 +22,7 @@ struct StageKind {
 StageKind kind_of(const ModelSpec& spec, const PartRange& parts) {
   StageKind kind{.inputs = live_hidden(spec, parts.first), .outputs = live_hidden(spec, parts.end)};
   for (size_t i = parts.first; i < parts.end; ++i)
-    kind.parts.emplace_back(spec.parts[i].is.index(), spec.parts[i].hidden);
+    kind.parts.emplace_back(spec.parts[i].is.index(), spec.parts[i].hidden, spec.parts[i].context);
   return kind;
 }
 

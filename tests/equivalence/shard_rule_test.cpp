@@ -11,6 +11,7 @@
 #include "optim/grad_reducer.h"
 #include "optim/param_norms.h"
 #include "support/small_run.h"
+#include "support/two_state_models.h"
 #include "verify/layout_name.h"
 #include "verify/layout_run.h"
 #include "verify/run_comparison.h"
@@ -123,6 +124,15 @@ TEST(ParamNorms, AreThoseOfOneRank) {
     for (const char* layout : {"dp2", "dp2.zero1", "dp4.zero3"})
       expect_norms_of_one_rank(one, layout, 2);
   }
+}
+
+// Stages 0, 2 and 3 hold the table. Fails when one of them counts it besides the first, or does not
+// get the sum.
+TEST(ParamNorms, CountATableOfThreeStagesOnce) {
+  Config one = divisible_gpt();
+  one.model.layers = 4;
+  for (const char* layout : {"pp4", "dp2.pp4.zero1", "dp2.pp4.zero2"})
+    expect_norms_of_one_rank(one, layout, 1, {.spec = two_towers});
 }
 
 }  // namespace

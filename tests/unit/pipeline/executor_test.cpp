@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <deque>
 
@@ -13,6 +14,7 @@
 #include "plan/dry_run.h"
 #include "support/layout_name.h"
 #include "support/tiny_models.h"
+#include "support/two_state_models.h"
 #include "train/training_state.h"
 #include "verify/layout_name.h"
 
@@ -79,29 +81,32 @@ class ExecutorSends : public ::testing::TestWithParam<const char*> {};
 TEST_P(ExecutorSends, StayUntilTheyAreAwaited) {
   Config config = tiny_gpt();
   config.parallel = parse_layout(GetParam());
-  config.model.layers = config.parallel.pipeline * config.parallel.chunks;
+  config.model.layers = std::max<int64_t>(3, config.parallel.pipeline * config.parallel.chunks);
   config.train.micro_batch = 1;
   config.train.global_batch = 8;
   // Gradients replace inputs of which tensor ranks keep parts.
   const ParallelLayout layout = layout_of(config);
   if (layout.tensor > 1) config.recompute = {.granularity = Recompute::Full, .distribute = true};
-  for (int rank = 0; rank < layout.world(); ++rank) {
-    SCOPED_TRACE(rank);
-    const Plan plan = dry_run(config, {.rank = rank});
+  constexpr std::array kSpecs{model_spec, two_towers, encoder_decoder};
+  for (size_t i = 0; i < kSpecs.size() * static_cast<size_t>(layout.world()); ++i) {
+    const int rank = static_cast<int>(i / kSpecs.size());
+    const ModelOptions options{.spec = kSpecs[i % kSpecs.size()]};
+    SCOPED_TRACE(i);
+    const Plan plan = dry_run(config, {.rank = rank, .model = options});
     const std::unique_ptr<Device> device = make_device(config.device);
     SentLog log;
     WatchingCommunicator world(rank, layout.world(), log);
     ProcessGroups groups(layout, world);
-    TrainingState assembly(config, *device, groups, plan.arenas);
+    TrainingState assembly(config, *device, groups, plan.arenas, options);
     assembly.initialize();
-    DataLoader loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
-                      DataLoader::shape_of(config, assembly.spec.batch,
-                                           groups.coordinate(Axis::Data)));
+    DataLoader loader(
+        std::make_shared<MockDataset>(plan.model.vocab, 7),
+        DataLoader::shape_of(config, assembly.spec.batch, groups.coordinate(Axis::Data)));
     const auto batches = loader.next();
     assembly.executor.train(batches);
     EXPECT_GE(log.all.size(), 8U);
     assembly.executor.evaluate(batches);
-    for (size_t i = 0; i < log.all.size(); ++i) EXPECT_TRUE(log.all[i].awaited) << i + 1;
+    for (size_t m = 0; m < log.all.size(); ++m) EXPECT_TRUE(log.all[m].awaited) << m + 1;
   }
 }
 
