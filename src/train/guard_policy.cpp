@@ -51,7 +51,8 @@ GuardPolicy::GuardPolicy(TrainingState& state, StepRunner& stepper,
       checkpoints_(checkpoints),
       diagnosis_(state, stepper, std::move(samples)),
       configured_skips_(parse_sample_ranges(state.config.data.skip).ranges) {
-  if (state.config.guard.hash_interval > 0) replicas_.emplace(state);
+  if (state.config.guard.hash_interval > 0)
+    replicas_.emplace(state.params, state.optimizer, state.groups);
 }
 
 SampleRanges GuardPolicy::all_skipped() const {
@@ -105,7 +106,9 @@ bool GuardPolicy::is_check_due(int64_t iteration, bool is_saved) const {
 }
 
 std::string GuardPolicy::replica_difference() {
-  return replicas_ ? replicas_->find_difference() : "";
+  if (!replicas_) return "";
+  Exec ex = state_.executor.exec();
+  return replicas_->find_difference(ex);
 }
 
 GuardPolicy::Recovery GuardPolicy::recover_from_step() {

@@ -42,8 +42,9 @@ bool is_common(Communicator& ranks, int64_t here) {
 
 }  // namespace
 
-ReplicaCheck::ReplicaCheck(TrainingState& state) : state_(state) {
-  ProcessGroups& groups = state.groups;
+ReplicaCheck::ReplicaCheck(const ParamStore& store, const Optimizer& optimizer,
+                           ProcessGroups& groups)
+    : groups_(groups) {
   const ParallelLayout& layout = groups.layout();
   // Tensor `index` has a copy on every rank of the group.
   const auto add = [&](Communicator& group, size_t index) {
@@ -54,20 +55,20 @@ ReplicaCheck::ReplicaCheck(TrainingState& state) : state_(state) {
     shared.tensors.push_back(index);
   };
   // All ranks compare over groups of one kind before those of the next.
-  const std::span<Param* const> params = state.params.all();
-  if (!state.params.is_sharded()) {
+  const std::span<Param* const> params = store.all();
+  if (!store.is_sharded()) {
     for (const Param* param : params) {
       add(groups.over(shard_group(param->spec.place.grid)), tensors_.size());
       tensors_.push_back({param->spec.name, param->value});
     }
-    for (const OptimizerState& buffer : state.optimizer.states()) {
+    for (const OptimizerState& buffer : optimizer.states()) {
       if (layout.zero > 0) break;
       if (buffer.per_param) {
         add(groups.over(shard_group(GridKind::Dense)), tensors_.size());
         tensors_.push_back({std::string(buffer.name), buffer.flat});
         continue;
       }
-      for (const FlatSection& section : state.params.sections()) {
+      for (const FlatSection& section : store.sections()) {
         add(groups.over(section.group), tensors_.size());
         tensors_.push_back(
             {std::string(buffer.name), slice(buffer.flat, 0, section.begin, section.count)});
@@ -82,31 +83,30 @@ ReplicaCheck::ReplicaCheck(TrainingState& state) : state_(state) {
       if (place.is_shared()) add(groups.of_stages(place.stages), i);
     }
   }
-  memory_ = Buffer(state.device, std::max<size_t>(1, tensors_.size()) * sizeof(int64_t),
+  memory_ = Buffer(store.device(), std::max<size_t>(1, tensors_.size()) * sizeof(int64_t),
                    "hashes of weights");
 }
 
-std::vector<int64_t> ReplicaCheck::hashes() {
+std::vector<int64_t> ReplicaCheck::hashes(Exec& ex) {
   // Parameter gathers may still be in flight.
-  state_.device.comm_stream().synchronize();
-  Exec ex = state_.executor.exec();
+  ex.device.comm_stream().synchronize();
   std::vector<int64_t> hashes(tensors_.size(), 0);
   const size_t bytes = hashes.size() * sizeof(int64_t);
-  state_.device.upload(hashes.data(), memory_.data(), bytes);
+  ex.device.upload(hashes.data(), memory_.data(), bytes);
   for (size_t i = 0; i < tensors_.size(); ++i)
     ops::hash_bits(ex, {.x = tensors_[i].tensor,
                         .out = tensor_over(memory_.data() + i * sizeof(int64_t), DType::i64, {1})});
   ex.stream.synchronize();
-  state_.device.download(memory_.data(), hashes.data(), bytes);
+  ex.device.download(memory_.data(), hashes.data(), bytes);
   // Clear the sign bit: is_common() negates the hashes.
   for (int64_t& hash : hashes) hash &= INT64_MAX;
   return hashes;
 }
 
-std::string ReplicaCheck::find_difference() {
-  Communicator& world = state_.groups.world();
+std::string ReplicaCheck::find_difference(Exec& ex) {
+  Communicator& world = groups_.world();
   if (world.size() == 1) return "";
-  const std::vector<int64_t> hashed = hashes();
+  const std::vector<int64_t> hashed = hashes(ex);
   std::string text;
   // Every comparison is collective: continue after a difference was found.
   for (const Shared& shared : shared_) {
@@ -136,7 +136,7 @@ std::string ReplicaCheck::name_ranks(Communicator& ranks, const Hashed& hashed, 
   for (int rank = 0; rank < ranks.size(); ++rank) {
     const bool is_own = rank == ranks.rank();
     const int64_t of_rank = ranks.all_reduce_max_host(is_own ? hash : -1);
-    const int64_t number = ranks.all_reduce_max_host(is_own ? state_.groups.world().rank() : -1);
+    const int64_t number = ranks.all_reduce_max_host(is_own ? groups_.world().rank() : -1);
     holders[of_rank].push_back(static_cast<int>(number));
   }
   const auto most = std::max_element(

@@ -30,12 +30,12 @@ std::string describe_findings(int64_t iteration, const StepResult& result);
 // Sharded tensors have no replica to compare with.
 class ReplicaCheck {
  public:
-  // `state` must outlive this.
-  explicit ReplicaCheck(TrainingState& state);
+  // All must outlive this. All ranks of a world construct theirs together.
+  ReplicaCheck(const ParamStore& params, const Optimizer& optimizer, ProcessGroups& groups);
 
   // Names the tensor that differs, and the ranks that hold another copy; every rank gets the same
   // text. Empty: all replicas are equal. All ranks together. REQUIRES: no step is in flight.
-  std::string find_difference();
+  std::string find_difference(Exec& ex);
 
  private:
   // Tensors that all ranks of a communicator replicate.
@@ -47,11 +47,11 @@ class ReplicaCheck {
     std::string name;
     ConstTensor tensor;
   };
-  std::vector<int64_t> hashes();
+  std::vector<int64_t> hashes(Exec& ex);
   std::string compare(const Shared& shared, const std::vector<int64_t>& hashes);
   std::string name_ranks(Communicator& ranks, const Hashed& hashed, int64_t hash);
 
-  TrainingState& state_;
+  ProcessGroups& groups_;
   std::vector<Hashed> tensors_;
   std::vector<Shared> shared_;
   Buffer memory_;
