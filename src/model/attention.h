@@ -64,7 +64,7 @@ class Attention {
   const RopeTable* rope_;
   ColumnLinear qkv_;
   RowLinear out_;
-  int64_t heads_, kv_heads_;  // on this rank
+  int64_t heads_, kv_heads_;  // local ones
   std::optional<NormModule> q_norm_, k_norm_;
 };
 

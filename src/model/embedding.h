@@ -29,8 +29,8 @@ class Embedding {
     return norm_ ? std::optional(norm_->bucket()) : std::nullopt;
   }
 
-  // x [tokens, width] = dropout(norm(tokens[id] + positions[p] + types[t])); the tokens of this
-  // rank between regions.
+  // x [tokens, width] = dropout(norm(tokens[id] + positions[p] + types[t])); the local
+  // tokens between regions.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x, Saved& s) const;
   // Overwrites dx.
   void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx, const Saved& s) const;

@@ -13,7 +13,7 @@
 
 namespace bev {
 
-// All communication of a module. A module depends neither on its device nor on the number of ranks.
+// All communication of a module. A module does not depend on its device or on the parallel layout.
 struct Borders {
   TensorRegion tensor;
   AttentionCore& attention;
@@ -37,6 +37,14 @@ struct ModelEnv {
   // Before a module reads values of the bucket's parameters.
   void gather(Exec& ex, int bucket) const {
     if (param_gather != nullptr) param_gather->gather(ex, bucket);
+  }
+  // The value of a parameter whose bucket was gathered, valid across gathers of other
+  // buckets until the current arena scope ends.
+  ConstTensor keep_value(Exec& ex, const Param& param) const {
+    if (param_gather == nullptr) return param.value;
+    const Tensor copy = ex.scratch.allocate(param.value.shape, param.value.dtype, "kept_value");
+    ops::copy(ex, {.in = param.value, .out = copy});
+    return copy;
   }
 
   // `rows`: of the micro-batch, one per token.

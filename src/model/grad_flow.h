@@ -45,7 +45,7 @@ inline void compute(Exec& ex, DeferredWeightGrad& grad) {
 
 class GradFlow {
  public:
-  // `sink`: notified of buckets; null: none. `users`: parts of this rank's stages that write
+  // `sink`: notified of buckets; null: none. `users`: parts of the local stages that write
   // gradients of a bucket, by bucket.
   void observe(GradSink* sink) { sink_ = sink; }
   void set_bucket_users(std::vector<int64_t> users) { users_ = std::move(users); }

@@ -7,7 +7,7 @@ namespace {
 using ops::Epilogue;
 using ops::Transpose;
 
-// `dim`: the dim of the weight that the tensor region shards; none: every tensor rank has all.
+// `dim`: the dim of the weight that the tensor region shards; none: every member has all.
 LinearParams declare_linear(ParamStore& params, const LinearSpec& spec, std::optional<int> dim) {
   Placement place{.parts = spec.parts};
   if (dim) place.cut = Cut{.dim = *dim, .axis = Axis::Tensor};
@@ -20,7 +20,7 @@ LinearParams declare_linear(ParamStore& params, const LinearSpec& spec, std::opt
                  .shape = {spec.out},
                  .role = Role::Bias,
                  .init = {Init::Kind::Zeros}};
-  // If inputs are cut, every tensor rank sees the gradient of all tokens: Replica::Same.
+  // If inputs are cut, every member of the region sees the gradient of all tokens: Replica::Same.
   if (dim == 0) bias.place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}, .parts = spec.parts};
   return {weight, &params.declare(std::move(bias))};
 }

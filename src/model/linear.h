@@ -34,13 +34,13 @@ struct FusedActivation {
   bool present() const { return kind.has_value(); }
 };
 
-// Each tensor rank computes some outputs from all inputs.
+// Each member of the region computes some outputs from all inputs.
 class ColumnLinear {
  public:
   ColumnLinear(ParamStore& params, const LinearSpec& spec);
 
   const LinearParams& params() const { return params_; }
-  int64_t outputs() const { return params_.weight.value.shape[0]; }  // on this rank
+  int64_t outputs() const { return params_.weight.value.shape[0]; }  // local ones
 
   // x [rows, in] between regions, y [region rows, outputs()] = activation(gather(x) W^T + b).
   void forward(Exec& ex, const ModelEnv& env, ConstTensor x, Tensor y,
@@ -52,14 +52,14 @@ class ColumnLinear {
   LinearParams params_;
 };
 
-// Each tensor rank computes a part of every output from some inputs; the region sums the parts.
+// Each member of the region computes a term of every output from some inputs; the region sums them.
 class RowLinear {
  public:
   RowLinear(ParamStore& params, const LinearSpec& spec);
 
   const LinearParams& params() const { return params_; }
 
-  // x [region rows, inputs of this rank], y [rows, out] = scatter(x W^T) + b + residual. `residual`
+  // x [region rows, local inputs], y [rows, out] = scatter(x W^T) + b + residual. `residual`
   // is optional. REQUIRES: with a residual, env.borders.tensor.rows_unchanged().
   void forward(Exec& ex, const ModelEnv& env, ConstTensor x, ConstTensor residual, Tensor y) const;
   // dx = (gather(dy) W) * activation'(input); accumulates the gradients of weight and bias.
@@ -70,8 +70,8 @@ class RowLinear {
   LinearParams params_;
 };
 
-// Every tensor rank computes the whole layer from the same rows. For heads: weight gradients are
-// computed at once.
+// Every member of the region computes the whole layer from the same rows. For heads: weight
+// gradients are computed at once.
 class ReplicatedLinear {
  public:
   ReplicatedLinear(ParamStore& params, const LinearSpec& spec);

@@ -13,7 +13,7 @@ namespace {
 
 using ops::Transpose;
 
-// If this rank has the whole vocabulary, there are no statistics to combine.
+// If the vocabulary is not sharded, there are no statistics to combine.
 void cross_entropy_of(Exec& ex, const TensorRegion& region, ops::CrossEntropy rows) {
   if (region.vocab_is_sharded()) {
     const Tensor stats = ex.scratch.allocate({rows.logits.rows(), ops::kSoftmaxStats},
@@ -91,7 +91,7 @@ void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
 
 namespace {
 
-// The rows `ids` of a hidden state, on every tensor rank, in scratch.
+// The rows `ids` of a hidden state, on every member of the region, in scratch.
 Tensor take_rows(Exec& ex, const TensorRegion& region, int64_t tokens, ConstTensor x,
                  ConstTensor ids) {
   const Tensor rows = ex.scratch.allocate({ids.shape[0], x.shape[1]}, x.dtype, "head.rows");
@@ -101,7 +101,7 @@ Tensor take_rows(Exec& ex, const TensorRegion& region, int64_t tokens, ConstTens
   return rows;
 }
 
-// dx = drows at the rows `ids`, else 0. Every tensor rank has all of drows.
+// dx = drows at the rows `ids`, else 0. Every member of the region has all of drows.
 void put_rows(Exec& ex, const TensorRegion& region, int64_t tokens, ConstTensor drows,
               ConstTensor ids, Tensor dx) {
   const Tensor sums =
@@ -154,14 +154,7 @@ void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Con
   const auto make = [&](const char* name) {
     return ex.scratch.allocate(in.rows.shape, in.rows.dtype, name);
   };
-  // ZeRO 3 reuses the memory of the bucket when the next one is gathered.
-  ConstTensor bias = bias_.value;
-  if (env.param_gather != nullptr) {
-    const Tensor copy = ex.scratch.allocate(bias.shape, bias.dtype, "head.bias");
-    ops::copy(ex, {.in = bias, .out = copy});
-    bias = copy;
-  }
-
+  const ConstTensor bias = env.keep_value(ex, bias_);
   env.gather(ex, logits_.bucket());
   const Tensor dnormed = dx.present() ? make("head.dnormed") : Tensor{};
   Tensor dbias;

@@ -16,11 +16,11 @@ class LogitLoss {
  public:
   LogitLoss(ParamStore& params, const LmHeadSpec& spec);
 
-  const Param& weight() const { return weight_; }  // [vocab on this rank, width]
+  const Param& weight() const { return weight_; }  // [local vocab, width]
   int bucket() const { return weight_.bucket; }
 
   // Adds the losses of the rows to env.losses. x [rows, width]. With dx also accumulates the weight
-  // gradient and writes this rank's term of the gradient of x. bias [vocab on this rank], optional;
+  // gradient and writes this member's term of the gradient of x. bias [local vocab], optional;
   // dbias receives the sums of its gradient.
   void run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets, ConstTensor weights,
            ConstTensor bias, Tensor dbias, Tensor dx) const;
@@ -40,8 +40,8 @@ class LmHead {
   const Param& weight() const { return logits_.weight(); }
 
   // Adds the token losses to env.losses. With dx (training) also accumulates the weight gradient
-  // and writes the gradient of x. x, dx [tokens, width]: of this rank between regions. Every tensor
-  // rank adds the losses of all tokens.
+  // and writes the gradient of x. x, dx [tokens, width]: between regions. Every member of the
+  // region adds the losses of all tokens.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
 
  private:
@@ -65,13 +65,13 @@ class MaskedLmHead {
     Tensor rows{}, argument{}, activated{}, normed{};  // [ids, width], in scratch
     NormModule::Saved norm{};
   };
-  // Transforms the rows `ids` of the hidden state x of `tokens` tokens; all of them on every tensor
-  // rank.
+  // Transforms the rows `ids` of the hidden state x of `tokens` tokens; every member of the region
+  // transforms all of them.
   Transformed transform(Exec& ex, const ModelEnv& env, int64_t tokens, ConstTensor x,
                         ConstTensor ids) const;
 
-  // As LmHead::forward, for the marked rows of the micro-batch. Every tensor rank computes the
-  // dense layer and the norm for all of these rows.
+  // As LmHead::forward, for the marked rows of the micro-batch. Every member of the region computes
+  // the dense layer and the norm for all of these rows.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
 
  private:
@@ -80,7 +80,7 @@ class MaskedLmHead {
   Activation activation_;
   ReplicatedLinear dense_;
   NormModule norm_;
-  Param& bias_;  // [vocab on this rank]
+  Param& bias_;  // [local vocab]
 };
 
 // Classifies sequences by their first token (BERT's pooler and binary head).

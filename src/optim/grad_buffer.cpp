@@ -14,8 +14,8 @@ DType GradBuffer::dtype_of(const Param& param) const {
 
 GradBuffer::GradBuffer(ParamStore& params, StatePrecision precision)
     : params_(params), precision_(precision) {
-  if (is_divided()) {
-    keep_shares();
+  if (is_sharded()) {
+    keep_shards();
   } else {
     keep_all();
   }
@@ -65,7 +65,7 @@ void GradBuffer::keep_all() {
   }
 }
 
-void GradBuffer::keep_shares() {
+void GradBuffer::keep_shards() {
   // The parameters of a section have one dtype.
   std::vector<const Param*> first;
   for (const FlatParam& place : params_.flat()) {
@@ -79,31 +79,31 @@ void GradBuffer::keep_shares() {
     return static_cast<size_t>(elements) * size_of(dtype_of(*first[section]));
   };
   size_t bytes = 0;
-  std::vector<size_t> share_at;
+  std::vector<size_t> shard_at;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
-    share_at.push_back(bytes);
+    shard_at.push_back(bytes);
     bytes += bytes_in(i, params_.sections()[i].shard().count);
   }
   buffer_ = Buffer(params_.device(), bytes, "gradients");
-  const ParamStore::StagingLayout passing = params_.plan_staging(
+  const ParamStore::StagingLayout layout = params_.plan_staging(
       double_buffers(), [&](size_t i) { return bytes_in(i, params_.sections()[i].count); });
-  for (size_t i = 0; i < passing_memory_.size(); ++i) {
-    if (passing.bytes[i] > 0)
-      passing_memory_[i] = Buffer(params_.device(), passing.bytes[i], "gradient bucket");
+  for (size_t i = 0; i < staging_memory_.size(); ++i) {
+    if (layout.bytes[i] > 0)
+      staging_memory_[i] = Buffer(params_.device(), layout.bytes[i], "gradient bucket");
   }
   size_t at = 0;
   for (size_t i = 0; i < params_.sections().size(); ++i) {
     const FlatSection& section = params_.sections()[i];
     const FlatRange shard = section.shard();
     const DType dtype = dtype_of(*first[i]);
-    append_run(shard, dtype, offset(buffer_.data(), share_at[i]));
+    append_run(shard, dtype, offset(buffer_.data(), shard_at[i]));
     max_shard_bytes_ = std::max(max_shard_bytes_, bytes_in(i, shard.count));
     std::byte* memory =
-        passing_memory_[ParamStore::staging_slot(section.bucket, double_buffers())].data();
-    passing_.push_back(tensor_over(offset(memory, passing.begins[i]), dtype, {section.count}));
+        staging_memory_[ParamStore::staging_slot(section.bucket, double_buffers())].data();
+    staging_.push_back(tensor_over(offset(memory, layout.begins[i]), dtype, {section.count}));
     for (; at < params_.flat().size() && params_.flat()[at].begin < section.end(); ++at) {
       const FlatParam& place = params_.flat()[at];
-      const Tensor flat = slice(passing_.back(), 0, place.begin - section.begin,
+      const Tensor flat = slice(staging_.back(), 0, place.begin - section.begin,
                                 place.param->value.shape.elements());
       place.param->grad = tensor_over(flat.data, flat.dtype, place.param->value.shape);
     }
@@ -111,8 +111,8 @@ void GradBuffer::keep_shares() {
 }
 
 Tensor GradBuffer::staging(const FlatSection& section) const {
-  for (size_t i = 0; i < passing_.size(); ++i) {
-    if (params_.sections()[i].begin == section.begin) return passing_[i];
+  for (size_t i = 0; i < staging_.size(); ++i) {
+    if (params_.sections()[i].begin == section.begin) return staging_[i];
   }
   throw Error(ErrorKind::Internal, "no bucket has this section");
 }
@@ -126,8 +126,8 @@ Tensor GradBuffer::range(int64_t begin, int64_t count) const {
 
 void GradBuffer::begin_step(Exec& ex) {
   params_.begin_gradients();
-  if (is_divided()) {
-    for (const Tensor& share : runs_) ops::fill(ex, {.out = share, .value = 0});
+  if (is_sharded()) {
+    for (const Tensor& shard : runs_) ops::fill(ex, {.out = shard, .value = 0});
   }
   for (const Tensor& vectors : vectors_) ops::fill(ex, {.out = vectors, .value = 0});
 }

@@ -1,5 +1,5 @@
 // The gradients of this rank in the flat order of the parameters: all of them in one buffer, or
-// this rank's shares and memory for one bucket or two, through which they pass.
+// this rank's shards and staging memory for one bucket or two.
 #pragma once
 
 #include <array>
@@ -39,17 +39,17 @@ class GradBuffer {
  private:
   ParamStore& params_;
   StatePrecision precision_;
-  bool is_divided() const { return params_.layout().zero >= 2; }
+  bool is_sharded() const { return params_.layout().zero >= 2; }
   void append_run(FlatRange range, DType dtype, std::byte* data);
   void keep_all();
-  void keep_shares();
+  void keep_shards();
 
   Buffer buffer_;
-  std::array<Buffer, 2> passing_memory_;
+  std::array<Buffer, 2> staging_memory_;
   size_t max_shard_bytes_ = 0;
   std::vector<Tensor> runs_;     // of one dtype and adjacent in the store
   std::vector<int64_t> begins_;  // of the runs in the store
-  std::vector<Tensor> passing_;  // by section of the store
+  std::vector<Tensor> staging_;  // by section of the store
   std::vector<Tensor> vectors_;  // runs of them
 };
 

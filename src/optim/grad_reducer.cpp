@@ -122,7 +122,7 @@ void GradReducer::reduce_staged(Exec& ex, const FlatSection& section) {
   const FlatRange shard = section.shard();
   const Tensor sum = shard_.bytes() > 0
                          ? tensor_over(shard_.data(), whole.dtype, {shard.count})
-                         : ex.scratch.allocate({shard.count}, whole.dtype, "gradients.share");
+                         : ex.scratch.allocate({shard.count}, whole.dtype, "gradients.shard");
   groups_.over(section.group).reduce_scatter(ex, whole, section.bounds, sum);
   if (shard.count > 0) {
     const Tensor kept = reshape(grads_.range(shard.begin, shard.count), {1, shard.count});

@@ -15,10 +15,8 @@
 
 namespace bev {
 
-// Key of the CUDA graph of one micro-batch.
-
-// All that the work of a micro-batch depends on and that differs between micro-batches: equal keys,
-// equal kernels with equal arguments.
+// Key of the CUDA graph of one micro-batch: all that its work depends on and that differs between
+// micro-batches. Equal keys: equal kernels with equal arguments.
 struct MicroBatchKey {
   const std::byte* tokens;  // which of the memories for tokens
   const std::byte* document_start;

@@ -271,12 +271,12 @@ TEST(Store, BucketsPassThroughTwoMemoriesInTurn) {
     store.allocate();
     EXPECT_EQ(params[0]->value.data, params[2]->value.data);
     EXPECT_EQ(params[0]->value.data == params[1]->value.data, !overlaps);
-    const ParamStore::StagingLayout passing = store.plan_staging(overlaps, [&](size_t section) {
+    const ParamStore::StagingLayout staging = store.plan_staging(overlaps, [&](size_t section) {
       return static_cast<size_t>(store.sections()[section].count);
     });
-    EXPECT_EQ(passing.begins, (std::vector<size_t>{0, 0, 0}));
-    const size_t largest = *std::ranges::max_element(passing.bytes);
-    const size_t smallest = *std::ranges::min_element(passing.bytes);
+    EXPECT_EQ(staging.begins, (std::vector<size_t>{0, 0, 0}));
+    const size_t largest = *std::ranges::max_element(staging.bytes);
+    const size_t smallest = *std::ranges::min_element(staging.bytes);
     EXPECT_EQ(largest, 6U * 64);
     EXPECT_EQ(smallest, overlaps ? 4U * 64 : 0U);
   }
