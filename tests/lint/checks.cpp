@@ -241,13 +241,16 @@ Report check_layers(const fs::path& root) {
 
 // --- model_words ---
 
+// Whether the name is a call of a member function without arguments.
+bool is_member_call(std::string_view line, const Identifier& name) {
+  const std::string_view before = line.substr(0, name.begin);
+  return (before.ends_with(".") || before.ends_with("->")) &&
+         line.substr(name.begin + name.text.size()).starts_with("()");
+}
+
 // Whether the name is the question for a tensor's number of dims: t.rank(), t->rank(), kMaxRank.
 bool is_tensor_rank(std::string_view line, const Identifier& name) {
-  if (name.text == "kMaxRank") return true;
-  const std::string_view before = line.substr(0, name.begin);
-  const std::string_view behind = line.substr(name.begin + name.text.size());
-  return name.text == "rank" && (before.ends_with(".") || before.ends_with("->")) &&
-         behind.starts_with("()");
+  return name.text == "kMaxRank" || (name.text == "rank" && is_member_call(line, name));
 }
 
 // Inference has its own block in src/infer; comments count, too.
@@ -260,6 +263,24 @@ void look_for_inference(const Source& source) {
                              "weights_constant", "b_is_constant", "fusednorm"}) {
       if (line.find(word) != std::string::npos) {
         source.report(static_cast<int>(i) + 1, std::string(word) + " is a matter of src/infer");
+        break;
+      }
+    }
+  }
+}
+
+// A module depends neither on its device nor on the layout of ranks; comments count, too.
+void look_for_layout(const Source& source) {
+  if (source.path.starts_with("src/model/family/")) return;
+  for (size_t i = 0; i < source.text.raw.size(); ++i) {
+    const int number = static_cast<int>(i) + 1;
+    const std::string& line = source.text.raw[i];
+    for (const Identifier& name : identifiers(line)) {
+      const bool asks =
+          (name.text == "kind" || name.text == "layout") && is_member_call(line, name);
+      const bool says = name.text == "rank" || name.text == "ranks" || name.text == "pipeline";
+      if (asks || (says && !is_tensor_rank(line, name))) {
+        source.report(number, name.text + " is no matter of a module");
         break;
       }
     }
@@ -284,6 +305,7 @@ void look_for_configuration(const Source& source) {
 void look_at_model_words(const Source& source) {
   look_for_inference(source);
   look_for_configuration(source);
+  look_for_layout(source);
   for (size_t i = 0; i < source.text.code.size(); ++i) {
     const std::string& line = source.text.code[i];
     const int number = static_cast<int>(i) + 1;
@@ -430,11 +452,10 @@ Report check_ascii(const fs::path& root) {
 constexpr std::array kChecks = {
     Check{"layers", "A folder of src/ includes only itself and what its link line leads to.",
           check_layers},
-    Check{
-        "model_words",
-        "src/model knows no ranks, no communicators, no inference and no conditional compilation; "
-        "only families read the configuration.",
-        check_model_words},
+    Check{"model_words",
+          "src/model knows no ranks, no communicators, no device, no layout, no inference and no "
+          "conditional compilation; only families read the configuration.",
+          check_model_words},
     Check{"vendor_includes", "A library that is not ours is included where its row says only.",
           check_vendor_includes},
     Check{"no_forbidden_names", "Names say what a thing is.", check_no_forbidden_names},
@@ -457,6 +478,8 @@ constexpr std::array kChecks = {
           check_include_order},
     Check{"private_terms", "Names use the terms of the field.",
           [](const fs::path& root) { return check_private_terms(root, kPrivateTerms); }},
+    Check{"parameter_names", "Only src/model and src/convert spell the names of parameters.",
+          check_parameter_names},
     Check{"unity_names",
           "Sources that a unity build puts together share no name in their unnamed namespaces.",
           [](const fs::path& root) { return check_unity_names(root, kSeparateUnits); }},

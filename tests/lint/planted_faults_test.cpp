@@ -116,27 +116,65 @@ TEST(PlantedFault, LayersFindsALinkToALaterLine) {
             Places{"src/CMakeLists.txt:1"});
 }
 
-TEST(PlantedFault, ModelWordsAcceptsTensorRanksCommentsAndOtherFolders) {
+TEST(PlantedFault, ModelWordsAcceptsTensorRanksAndOtherFolders) {
   EXPECT_EQ(
       places("model_words", {{"src/model/norm.cpp",
-                              "// Every rank of the Communicator.\n"
-                              "/* rank\n   rank */ int dims = x.shape.rank();\n"
+                              "// Every member of the Communicator.\n"
+                              "int dims = x.shape.rank();\n"
                               "bool full = x.shape.rank() == kMaxRank;\n"
-                              "const char* text = \"rank\";\n"
+                              "if (step.kind == kind || layout(1)) return;\n"
                               "int frank = 0, ranking = 0;\n"},
+                             {"src/model/family/gpt.cpp", "// Each tensor rank.\n"},
                              {"src/comm/thread_communicator.cpp", "#if 1\nint rank;\n#endif\n"}}),
       Places{});
 }
 
 TEST(PlantedFault, ModelWordsFindsRankInAnyName) {
-  EXPECT_EQ(places("model_words", {{"src/model/a.cpp",
-                                    "int rank = 0;\n"
-                                    "int rank_ = 0;\n"
-                                    "int tensor_ranks = 0;\n"
-                                    "int local = grid.rank(3);\n"
-                                    "int mine = rank();\n"}}),
-            (Places{"src/model/a.cpp:1", "src/model/a.cpp:2", "src/model/a.cpp:3",
-                    "src/model/a.cpp:4", "src/model/a.cpp:5"}));
+  EXPECT_EQ(
+      places("model_words", {{"src/model/a.cpp",
+                              "int rank = 0;\n"
+                              "int rank_ = 0;\n"
+                              "int tensor_ranks = 0;\n"
+                              "int local = grid.rank(3);\n"
+                              "int mine = rank();\n"}}),
+      (Places{"src/model/a.cpp:1", "src/model/a.cpp:4", "src/model/a.cpp:5", "src/model/a.cpp:1",
+              "src/model/a.cpp:2", "src/model/a.cpp:3", "src/model/a.cpp:4", "src/model/a.cpp:5"}));
+}
+
+TEST(PlantedFault, ModelWordsFindsTheDeviceTheLayoutAndRanksInComments) {
+  EXPECT_EQ(
+      places("model_words", {{"src/model/a.cpp",
+                              "bool gpu = ex.device.kind() == other;\n"
+                              "bool sharded = params->layout().zero > 0;\n"
+                              "int stages = env.pipeline;\n"
+                              "int64_t vocab;  // on this rank\n"
+                              "int64_t kind = 0;\n"}}),
+      (Places{"src/model/a.cpp:1", "src/model/a.cpp:2", "src/model/a.cpp:3", "src/model/a.cpp:4"}));
+}
+
+TEST(PlantedFault, ParameterNamesFindsNamesOutsideModelAndConvert) {
+  const std::pair<const std::string, std::string> family{
+      "src/model/family/gpt.cpp",
+      "const char* table = \"embedding.tokens.weight\";\n"
+      "block.name = \"layers.\" + number;\n"
+      "spec.losses = {\"lm\"};\n"};
+  const std::pair<const std::string, std::string> linear{"src/model/linear.cpp",
+                                                         "name + \".weight\";\n"};
+  EXPECT_EQ(places("parameter_names", {family,
+                                       linear,
+                                       {"src/convert/names.cpp", "\"embedding.tokens.weight\";\n"},
+                                       {"src/optim/adamw.cpp",
+                                        "// \"layers.3.norm1.weight\"\n"
+                                        "bool decays = role != Role::Norm;\n"
+                                        "f(\"optim.weight\", \"lm\", \"embedding.sum\");\n"}}),
+            Places{});
+  EXPECT_EQ(places("parameter_names", {family,
+                                       linear,
+                                       {"src/optim/adamw.cpp",
+                                        "bool decays = !name.ends_with(\".weight\");\n"
+                                        "find(\"embedding.tokens.weight\");\n"
+                                        "find(\"layers.0.norm1.bias\");\n"}}),
+            (Places{"src/optim/adamw.cpp:1", "src/optim/adamw.cpp:2", "src/optim/adamw.cpp:3"}));
 }
 
 TEST(PlantedFault, ModelWordsFindsCommunicatorsAndConditionalCompilation) {

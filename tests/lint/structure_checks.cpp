@@ -100,6 +100,32 @@ void look_at_terms(std::span<const PrivateTerm> terms,
   }
 }
 
+// --- parameter names ---
+
+struct Literal {
+  std::string text;
+  size_t begin;
+};
+
+std::vector<Literal> literals(const std::string& source) {
+  const std::string text = blank_comments(source);
+  std::vector<Literal> found;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (!opens_literal(text, at)) continue;
+    const size_t end = after_literal(text, at);
+    found.push_back({text.substr(at + 1, end - at - 2), at});
+    at = end - 1;
+  }
+  return found;
+}
+
+// "layers.3.mlp", ".weight": lower-case words joined by dots.
+bool is_dotted(std::string_view text) {
+  return text.size() > 1 && text.find('.') != std::string_view::npos &&
+         text.find("..") == std::string_view::npos &&
+         text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_.") == std::string_view::npos;
+}
+
 // --- unity names ---
 
 bool is_separate(std::string_view path, std::span<const std::string_view> separate) {
@@ -209,6 +235,30 @@ Report check_private_terms(const fs::path& root, std::span<const PrivateTerm> te
   for (const PrivateTerm& term : terms) phrases.push_back(words_of(term.phrase));
   return for_each_source(root, {"src"},
                          [&](const Source& source) { look_at_terms(terms, phrases, source); });
+}
+
+Report check_parameter_names(const fs::path& root) {
+  std::vector<std::string> names;  // "layers." begins names
+  for (const fs::path& path : files_below(root / "src/model")) {
+    const std::string from = path_from(root, path);
+    if (!from.starts_with("src/model/family/") && from != "src/model/model_spec.h") continue;
+    for (const Literal& literal : literals(read_file(path)))
+      if (is_dotted(literal.text)) names.push_back(literal.text);
+  }
+  const auto is_name = [&](const std::string& text) {
+    if (text.starts_with(".")) return text.ends_with(".weight") || text.ends_with(".bias");
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+      return text == name || (name.back() == '.' && text.starts_with(name));
+    });
+  };
+  return for_each_source(root, {"src"}, [&](const Source& source) {
+    if (source.path.starts_with("src/model/") || source.path.starts_with("src/convert/")) return;
+    const std::string text = read_file(root / source.path);
+    for (const Literal& literal : literals(text))
+      if (is_name(literal.text))
+        source.report(line_at(text, literal.begin),
+                      literal.text + " names a parameter: ask for its role");
+  });
 }
 
 Report check_unity_names(const fs::path& root, std::span<const std::string_view> separate) {

@@ -33,6 +33,11 @@ struct PrivateTerm {
 };
 Report check_private_terms(const std::filesystem::path& root, std::span<const PrivateTerm> terms);
 
+// Only src/model, which declares parameters, and src/convert, which translates their names, spell
+// them; other folders ask for a role. A name is a literal of src/model/family with a dot, what
+// begins with one that ends with a dot, or an ending: ".norm1.weight".
+Report check_parameter_names(const std::filesystem::path& root);
+
 // Sources of one library do not define the same name in unnamed namespaces, since unity builds
 // compile them together. `separate` are the folders and endings of sources compiled alone.
 Report check_unity_names(const std::filesystem::path& root,
