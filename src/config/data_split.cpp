@@ -15,6 +15,9 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
 }  // namespace
 
 std::optional<SplitWeights> parse_split(std::string_view text) {
+  const bool is_quoted = text.size() > 2 && (text.front() == '\'' || text.front() == '"') &&
+                         text.front() == text.back();
+  if (is_quoted) text = text.substr(1, text.size() - 2);
   SplitWeights weights{};
   double sum = 0;
   for (size_t part = 0;; ++part) {

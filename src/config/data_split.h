@@ -20,8 +20,8 @@ inline constexpr std::array<std::string_view, 3> kSplitNames{"training", "valida
 
 using SplitWeights = std::array<double, 3>;
 
-// "969,30,1" or "98/2/0": up to three weights of at least 0, not all 0, missing ones 0. None when
-// the text is something else.
+// "969,30,1" or "98/2/0": up to three weights of at least 0, not all 0, missing ones 0. They may be
+// in quotes, as scripts of Megatron-LM pass them. None when the text is something else.
 std::optional<SplitWeights> parse_split(std::string_view text);
 
 // The ranges of the three splits. Today's Megatron rounds the running sums of the weights; the

@@ -11,8 +11,12 @@ TEST(Split, Weights) {
   EXPECT_EQ(parse_split("0.9/0.05/0.05"), (SplitWeights{0.9, 0.05, 0.05}));
   EXPECT_EQ(parse_split("99"), (SplitWeights{99, 0, 0}));
   EXPECT_EQ(parse_split("0,1"), (SplitWeights{0, 1, 0}));
-  for (const char* text : {"", " ", ",", "1,", "1,,1", "0", "0,0,0", "-1,2", "1;2", "1 2", "a",
-                           "1,2,3,4", "nan", "inf", "1e999", "1e308,1e308", "1,2,3,", "1,2,3 x"})
+  EXPECT_EQ(parse_split("'99,1,0'"), (SplitWeights{99, 1, 0}));
+  EXPECT_EQ(parse_split("\"99,1,0\""), (SplitWeights{99, 1, 0}));
+  for (const char* text :
+       {"",       " ",       ",",      "1,",      "1,,1",   "0",   "0,0,0", "-1,2",
+        "1;2",    "1 2",     "a",      "1,2,3,4", "nan",    "inf", "1e999", "1e308,1e308",
+        "1,2,3,", "1,2,3 x", "'1,2,3", "1,2'",    "'1,2\"", "''"})
     EXPECT_FALSE(parse_split(text)) << text;
 }
 
