@@ -101,6 +101,14 @@ struct EnumNames<RopeScaling> {
   static constexpr std::array<std::string_view, 2> names{"none", "llama3"};
 };
 
+// The mean of a step's loss. Token: over all counted values of the global batch. MicroBatch: over
+// the means of its micro-batches.
+enum class LossAverage : uint8_t { Token, MicroBatch };
+template <>
+struct EnumNames<LossAverage> {
+  static constexpr std::array<std::string_view, 2> names{"token", "micro-batch"};
+};
+
 // Torch spreads e over all classes, Megatron e * V / (V - 1).
 enum class Smoothing : uint8_t { Torch, Megatron };
 template <>

@@ -175,6 +175,7 @@ struct OptimConfig {
 };
 
 struct LossConfig {
+  LossAverage average = LossAverage::Token;
   double label_smoothing = 0;
   Smoothing smoothing = Smoothing::Torch;
   double z_loss = 0;
@@ -185,6 +186,7 @@ struct LossConfig {
 
   template <class S, class V>
   static void describe(S& s, V& v) {
+    v("average", s.average, {.help = "token: mean over all counted tokens of the global batch; micro-batch: mean of the means of its micro-batches, Megatron-LM's rule and the default of pretrain_bert.py. The two differ if micro-batches have different numbers of counted tokens", .effect = Effect::Numerics, .aliases = {{"--calculate-per-token-loss", "token"}}});
     v("label_smoothing", s.label_smoothing, {.help = "probability spread over all tokens", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--label-smoothing"}}});
     v("smoothing", s.smoothing, {.help = "whose definition of label smoothing", .effect = Effect::Numerics});
     v("z_loss", s.z_loss, {.help = "weight of the squared log-normaliser", .effect = Effect::Numerics, .min = 0, .max = 10});

@@ -65,7 +65,10 @@ void LogitLoss::run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets,
                       .grad_scale = env.losses.factor(loss_),
                       .loss = loss,
                       .dlogits = dx.present() ? chunk : Tensor{}});
-    ops::weighted_sum(ex, {.x = loss, .weight = row_weights, .out = env.losses.sum(loss_)});
+    ops::weighted_sum(ex, {.x = loss,
+                           .weight = row_weights,
+                           .scale = env.losses.share(loss_),
+                           .out = env.losses.sum(loss_)});
     if (!dx.present()) continue;
     ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(dx, 0, begin, count)});
     // At once: deferred gradients would keep the logits of all chunks.
@@ -214,7 +217,10 @@ void Classifier::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
                           .grad_scale = env.losses.factor(loss_),
                           .loss = loss,
                           .dlogits = dx.present() ? logits : Tensor{}});
-  ops::weighted_sum(ex, {.x = loss, .weight = micro.label_weight, .out = env.losses.sum(loss_)});
+  ops::weighted_sum(ex, {.x = loss,
+                         .weight = micro.label_weight,
+                         .scale = env.losses.share(loss_),
+                         .out = env.losses.sum(loss_)});
   if (!dx.present()) return;
   env.flow.begin_bucket(ex, bucket_);
   const Tensor dpooled = ex.scratch.allocate(rows.shape, x.dtype, "classifier.dpooled");

@@ -13,7 +13,7 @@
 
 namespace bev {
 
-// The values that the mean of a loss averages.
+// The values of which a loss is the mean.
 enum class LossUnit : uint8_t { Token, Sequence, Pair, MicroBatch };
 
 struct LossSpec {
@@ -33,13 +33,19 @@ struct Losses {
   // f64 [losses], optional: weight * loss scale / count over the whole batch, which multiplies the
   // gradient of a loss.
   ConstTensor factors{};
+  // f64 [losses], optional: factor of the values of a loss, and of their number, in its sums.
+  ConstTensor shares{};
   Tensor sums{};  // f64 [2 losses]: the sum of each loss and the number of its values; added to
 
   // Of one loss.
-  ConstTensor factor(int loss) const {
-    return factors.present() ? slice(factors, 0, loss, 1) : ConstTensor{};
-  }
+  ConstTensor factor(int loss) const { return entry(factors, loss); }
+  ConstTensor share(int loss) const { return entry(shares, loss); }
   Tensor sum(int loss) const { return slice(sums, 0, 2 * loss, 2); }
+
+ private:
+  static ConstTensor entry(const ConstTensor& all, int loss) {
+    return all.present() ? slice(all, 0, loss, 1) : ConstTensor{};
+  }
 };
 
 struct LossSum {

@@ -66,6 +66,8 @@ class Stage {
   // Hidden states that enter and leave the stage.
   const std::vector<int>& inputs() const { return inputs_; }
   const std::vector<int>& outputs() const { return outputs_; }
+  // True if the stage computes losses.
+  bool has_heads() const { return head_count_ > 0; }
   // True if the state enters and leaves the stage and no part replaces it.
   bool sends_input_on(int hidden) const;
   // True if no part reads it, either.

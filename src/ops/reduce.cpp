@@ -21,6 +21,7 @@ void weighted_sum(Exec& ex, const WeightedSum& s) {
   args.floating("x", s.x);
   args.read("x", s.x, s.x.shape, accumulation_of(s.x.dtype));
   args.read("weight", s.weight, s.x.shape, DType::f32);
+  if (s.scale.present()) args.read("scale", s.scale, {1}, DType::f64);
   args.update("out", s.out, {2}, DType::f64);
   ex.device.ops().weighted_sum(ex, s);
 }

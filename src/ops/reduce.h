@@ -17,10 +17,11 @@ struct SquaredNorm {
 };
 void squared_norm(Exec& ex, const SquaredNorm& s);
 
-// out[0] += sum of x * weight, out[1] += sum of weight.  x [n] accumulation type, weight f32 [n],
-// out f64 [2]
+// out[0] += scale * sum of x * weight, out[1] += scale * sum of weight.  x [n] accumulation type,
+// weight f32 [n], scale f64 [1], optional: 1; out f64 [2]
 struct WeightedSum {
   ConstTensor x, weight;
+  ConstTensor scale{};
   Tensor out;
 };
 void weighted_sum(Exec& ex, const WeightedSum& s);

@@ -95,7 +95,13 @@ class Executor {
   // True if the work of a micro-batch may be captured in a CUDA graph: it has no communication, and
   // no trace, timer or cost log is set.
   bool can_capture(const Program& program) const;
+  bool averages_micro_batches() const {
+    return model_.config.loss.average == LossAverage::MicroBatch;
+  }
   void count_losses(std::span<const HostBatch> batches);
+  // Before the forward of a micro-batch: with micro-batches averaged, its mean losses count as one
+  // value each. Work of the main stream that comes later uses these factors.
+  void weigh_losses(const Stage& stage, const HostBatch& batch);
   void run_with_graphs(const Program& program, std::span<const HostBatch> batches);
   void run(const Program& program, std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
@@ -115,8 +121,11 @@ class Executor {
   std::vector<Slot> slots_;
   BatchUploader feed_;
   Arena scratch_, recompute_;
-  Buffer losses_;  // sums and counts, then counts over the whole batch, then factors
-  Tensor loss_counts_, loss_factors_;
+  // Sums and counts, then counts over the whole batch, factors and shares.
+  Buffer losses_;
+  // f64 [losses]; of values, or of micro-batches with values if those are averaged.
+  Tensor loss_counts_;
+  Tensor loss_factors_, loss_shares_;
   ConstTensor loss_scale_{};
   GraphCache<MicroBatchKey> graphs_;
   CostLog* cost_ = nullptr;

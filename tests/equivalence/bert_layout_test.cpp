@@ -43,6 +43,20 @@ TEST_P(BertLayouts, TrainAsOneRank) {
   }
 }
 
+// Micro-batches with different numbers of masked tokens, some without any value of a loss, count
+// equally. Fails when the mean of a micro-batch is taken over the values of another one in flight,
+// or when each rank counts only its own micro-batches.
+TEST_P(BertLayouts, AverageMicroBatchesAsOneRank) {
+  Config many = divisible_bert();
+  many.loss.average = LossAverage::MicroBatch;
+  many.parallel = parse_layout(GetParam());
+  many = with_layers_for_all_stages(many);
+  Config one = many;
+  one.parallel = {};
+  for (const Difference& d : compare_runs(train_layout(many, 2), train_layout(one, 2)).all())
+    ASSERT_LE(d.ratio, kF64.of(d.quantity)) << "step " << d.step;
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, BertLayouts,
                          ::testing::Values("tp2", "tp4", "tp2.sp", "tp4.sp", "dp2", "dp4.zero1",
                                            "dp4.zero2", "dp4.zero3", "dp2.zero3.overlap", "pp2",

@@ -28,6 +28,7 @@ const std::map<std::string_view, std::string_view> kOtherDefaults{
     {"--recompute-method", "none, which full recomputation refuses; ours takes all blocks"},
     {"--async-save", "off; ours writes while the training goes on"},
     {"--check-for-spiky-loss", "off; ours looks for spikes and logs them"},
+    {"--calculate-per-token-loss", "off; ours is on except with pretrain_bert.py"},
 };
 // Defaults of the first version that would ask for something missing.
 const std::set<std::string_view> kOldDefaults{"--tokenizer-type"};

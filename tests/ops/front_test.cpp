@@ -165,7 +165,8 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   refuses([&] { ops::fill(ex, {Tensor{}, 0}); });
   refuses([&] { ops::squared_norm(ex, {x, stat}); });
   refuses([&] { ops::squared_norm(ex, {slice(x, 1, 0, 3), f64}); });  // gaps
-  refuses([&] { ops::weighted_sum(ex, {flat, stat, pair}); });        // bf16
+  refuses([&] { ops::weighted_sum(ex, {flat, stat, {}, pair}); });    // bf16
+  refuses([&] { ops::weighted_sum(ex, {stat, stat, pair, pair}); });  // two scales
   refuses([&] { ops::hash_bits(ex, {x, f64}); });
   refuses([&] { ops::hash_bits(ex, {slice(x, 1, 0, 3), make({1}, DType::i64)}); });  // gaps
   const Tensor cache = make({8, 1, 6}), pages = make({4, 2}, DType::i32);
@@ -428,7 +429,8 @@ TEST_F(Front, DoesNotAllocate) {
   ops::copy(ex, {x, x});
   ops::fill(ex, {x, 1});
   ops::squared_norm(ex, {x, f64});
-  ops::weighted_sum(ex, {stat, stat, pair});
+  ops::weighted_sum(ex, {stat, stat, f64, pair});
+  ops::weighted_sum(ex, {stat, stat, {}, pair});
   ops::hash_bits(ex, {x, hash});
   ops::kv_cache_write(ex, {kv, kv, i32, cache, cache});
   ops::decode_attention(ex, {q, kv, kv, i32, pages, 4, 1, 0, cache, cache, q});

@@ -44,6 +44,7 @@ TEST(Reduce, CudaSquaredNormAgrees) {
 
 struct Weighted {
   int64_t n;
+  bool is_scaled = false;
 
   void operator()(Trial& run) const {
     const Tensor out = run.updated("out", {2}, Element::F64);
@@ -51,19 +52,26 @@ struct Weighted {
                 {.reduction = n, .magnitude = std::sqrt(static_cast<double>(n))});
     run.compare("weights", slice(out, 0, 1, 1),
                 {.reduction = n, .magnitude = std::sqrt(static_cast<double>(n))});
-    ops::weighted_sum(run.ex(), {.x = run.input("x", {n}, Element::Sum),
-                                 .weight = run.input("weight", {n}, Element::F32),
-                                 .out = out});
+    ops::weighted_sum(run.ex(),
+                      {.x = run.input("x", {n}, Element::Sum),
+                       .weight = run.input("weight", {n}, Element::F32),
+                       .scale = is_scaled ? run.input("scale", {1}, Element::F64) : Tensor{},
+                       .out = out});
   }
 };
 
-// Fails when the weights are summed into the first entry, or out is overwritten.
+// Fails when the weights are summed into the first entry, out is overwritten, or a scale changes
+// only one of the sums.
 TEST(Reduce, CpuWeightedSumAgrees) {
-  for (const int64_t n : kReduceLengths) expect_cpu_agrees(label("n={}", n), Weighted{n});
+  for (const int64_t n : kReduceLengths)
+    for (const bool is_scaled : {false, true})
+      expect_cpu_agrees(label("n={} scaled={}", n, is_scaled), Weighted{n, is_scaled});
 }
 
 TEST(Reduce, CudaWeightedSumAgrees) {
-  for (const int64_t n : kReduceLengths) expect_cuda_agrees(label("n={}", n), Weighted{n});
+  for (const int64_t n : kReduceLengths)
+    for (const bool is_scaled : {false, true})
+      expect_cuda_agrees(label("n={} scaled={}", n, is_scaled), Weighted{n, is_scaled});
   const int64_t many = 700001;
   expect_cuda_agrees(label("n={}", many), Weighted{many}, Storage::Alike);
 }
@@ -92,6 +100,13 @@ TEST(Reduce, ReferenceSumsAreExact) {
       {.x = run.given({3}, x), .weight = run.given({3}, weight, Element::F32), .out = sums});
   EXPECT_EQ(run.read(sums)[0], 23);
   EXPECT_EQ(run.read(sums)[1], 23);
+  const std::vector<double> half{0.5};
+  ops::weighted_sum(run.ex(), {.x = run.given({3}, x),
+                               .weight = run.given({3}, weight, Element::F32),
+                               .scale = run.given({1}, half, Element::F64),
+                               .out = sums});
+  EXPECT_EQ(run.read(sums)[0], 29.5);
+  EXPECT_EQ(run.read(sums)[1], 24.5);
 }
 
 }  // namespace

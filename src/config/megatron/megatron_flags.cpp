@@ -92,7 +92,11 @@ bool is_standard(const MegatronFlag& flag, std::span<const std::string> values) 
 
 const TrainingScript* find_training_script(std::string_view path) {
   static constexpr TrainingScript kScripts[] = {
-      {.name = "pretrain_bert.py", .family = "bert", .tokenizer = "bert-lower"},
+      // Its masked tokens differ in number from one micro-batch to the next.
+      {.name = "pretrain_bert.py",
+       .family = "bert",
+       .tokenizer = "bert-lower",
+       .average = "micro-batch"},
       {.name = "pretrain_gpt.py", .family = "gpt", .tokenizer = "gpt2"},
       {.name = "pretrain_gpt2.py", .family = "gpt", .tokenizer = "gpt2"},
       {.name = "pretrain_gpt_core.py", .family = "gpt", .tokenizer = "gpt2"},

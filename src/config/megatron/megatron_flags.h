@@ -85,9 +85,11 @@ std::span<const FlagTopic> inference_topics();
 
 // A script of Megatron-LM that pretrains a family of models.
 struct TrainingScript {
-  std::string_view name;         // "pretrain_bert.py"
-  std::string_view family{};     // of model.family; empty: not in this version
-  std::string_view tokenizer{};  // of data.tokenizer, unless another is named
+  std::string_view name;      // "pretrain_bert.py"
+  std::string_view family{};  // of model.family; empty: not in this version
+  // Values of data.tokenizer and loss.average unless the user sets them; empty: the fields' own.
+  std::string_view tokenizer{};
+  std::string_view average{};
 };
 
 // By a path of the script. Null: not one of Megatron-LM's.

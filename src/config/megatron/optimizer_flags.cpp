@@ -1,4 +1,4 @@
-// Flags about optimizers, groups of parameters, batch sizes and the mean of the loss.
+// Flags about optimizers, groups of parameters and batch sizes.
 #include "config/megatron/megatron_flags.h"
 
 namespace bev {
@@ -38,10 +38,6 @@ constexpr MegatronFlag kBatchSizeOverTime[] = {
     {"--decrease-batch-size-if-needed"},
 };
 
-constexpr MegatronFlag kMeanOfTheLoss[] = {
-    {"--calculate-per-token-loss"},
-};
-
 // clang-format on
 
 }  // namespace
@@ -55,8 +51,6 @@ std::span<const FlagTopic> optimizer_topics() {
        kGroupsOfParameters},
       {"batch size over time", FlagClass::Later,
        "the batch is constant, or rises as --rampup-batch-size says", kBatchSizeOverTime},
-      {"mean of the loss", FlagClass::Noted,
-       "the loss is always the mean over all counted tokens of a step", kMeanOfTheLoss},
   };
   return kTopics;
 }

@@ -40,13 +40,17 @@ void assign_flags(LoadedConfig& loaded, const std::vector<Assignment>& assignmen
   }
 }
 
-// Megatron-LM's scripts have one by default.
-void assign_tokenizer_of(const TrainingScript& script, LoadedConfig& loaded) {
-  const Field* field = find_field("data.tokenizer");
-  if (script.tokenizer.empty() || loaded.origins.contains(field->path)) return;
-  assign(loaded, {.field = field,
-                  .value = *parse_value(*field, script.tokenizer).value,
-                  .origin = {.kind = OriginKind::Default, .text = std::string(script.name)}});
+// Defaults that depend on the script of Megatron-LM.
+void assign_defaults_of(const TrainingScript& script, LoadedConfig& loaded) {
+  const auto assign_default = [&](std::string_view path, std::string_view value) {
+    const Field* field = find_field(path);
+    if (value.empty() || loaded.origins.contains(field->path)) return;
+    assign(loaded, {.field = field,
+                    .value = *parse_value(*field, value).value,
+                    .origin = {.kind = OriginKind::Default, .text = std::string(script.name)}});
+  };
+  assign_default("data.tokenizer", script.tokenizer);
+  assign_default("loss.average", script.average);
 }
 
 std::string all_preset_names() {
@@ -113,7 +117,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const V
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);
-  if (line.script != nullptr) assign_tokenizer_of(*line.script, loaded);
+  if (line.script != nullptr) assign_defaults_of(*line.script, loaded);
   if (loaded.config.device.kind == DeviceKind::Auto) loaded.config.device.kind = automatic;
   read_blend_files(loaded, findings);
   apply_tokenizer(loaded, findings);

@@ -48,8 +48,9 @@ void weighted_sum(Exec&, const ops::WeightedSum& s) {
     sum += static_cast<double>(x[i]) * static_cast<double>(weight[i]);
     weights += static_cast<double>(weight[i]);
   }
-  out[0] += sum;
-  out[1] += weights;
+  const double scale = s.scale.present() ? *reinterpret_cast<const double*>(s.scale.data) : 1.0;
+  out[0] += scale * sum;
+  out[1] += scale * weights;
 }
 
 namespace {

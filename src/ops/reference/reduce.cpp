@@ -18,8 +18,9 @@ void squared_norm(Exec&, const ops::SquaredNorm& s) {
 
 void weighted_sum(Exec&, const ops::WeightedSum& s) {
   require_f64("weighted_sum", s.x.dtype);
+  const double scale = s.scale.present() ? at(s.scale, int64_t{0}) : 1;
   for (int64_t i = 0; i < s.x.shape[0]; ++i) {
-    const auto weight = static_cast<double>(element<float>(s.weight, i));
+    const double weight = scale * static_cast<double>(element<float>(s.weight, i));
     at(s.out, int64_t{0}) += at(s.x, i) * weight;
     at(s.out, int64_t{1}) += weight;
   }

@@ -60,12 +60,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Block i: out[i] += the sum of parts [i * count, (i + 1) * count).
-__global__ void __launch_bounds__(kThreads) add_parts(const double* parts, int count, double* out) {
+// Block i: out[i] += scale * the sum of parts [i * count, (i + 1) * count). Null: 1.
+__global__ void __launch_bounds__(kThreads)
+    add_parts(const double* parts, int count, const double* scale, double* out) {
   __shared__ double shared[kWarps];
   double sum = 0;
   for (int i = threadIdx.x; i < count; i += kThreads) sum += parts[blockIdx.x * count + i];
   sum = block_sum(sum, shared);
+  if (scale != nullptr) sum *= *scale;
   if (threadIdx.x == 0) out[blockIdx.x] += sum;
 }
 
@@ -138,7 +140,7 @@ void squared_norm(Exec& ex, const ops::SquaredNorm& s) {
         data_of<T>(flat), count, are_wide(flat), parts);
   });
   check_launch("squared_norm");
-  add_parts<<<1, kThreads, 0, stream_of(ex)>>>(parts, blocks, data_of<double>(s.out));
+  add_parts<<<1, kThreads, 0, stream_of(ex)>>>(parts, blocks, nullptr, data_of<double>(s.out));
   check_launch("squared_norm");
 }
 
@@ -152,7 +154,8 @@ void weighted_sum(Exec& ex, const ops::WeightedSum& s) {
   sum_weighted<<<static_cast<unsigned>(blocks), kThreads, 0, stream_of(ex)>>>(
       data_of<float>(s.x), data_of<float>(s.weight), count, parts);
   check_launch("weighted_sum");
-  add_parts<<<2, kThreads, 0, stream_of(ex)>>>(parts, blocks, data_of<double>(s.out));
+  const auto* scale = s.scale.present() ? data_of<double>(s.scale) : nullptr;
+  add_parts<<<2, kThreads, 0, stream_of(ex)>>>(parts, blocks, scale, data_of<double>(s.out));
   check_launch("weighted_sum");
 }
 
