@@ -302,6 +302,42 @@ std::optional<Args> pretraining_options(const Json& command) {
   return std::nullopt;
 }
 
+// Flags, scripts and choices in Megatron-LM's example scripts that this version refuses: the start
+// of the problem.
+constexpr std::string_view kRefusedInExamples[] = {
+    "pretrain_t5.py ",
+    "--apply-layernorm-1p ",
+    "--decoder-num-layers ",
+    "--decoder-seq-length ",
+    "--decoupled-lr ",
+    "--decoupled-min-lr ",
+    "--expert-model-parallel-size ",
+    "--fp8-amax-compute-algo ",
+    "--fp8-amax-history-len ",
+    "--fp8-format ",
+    "--fp8-param-gather ",
+    "--moe-aux-loss-coeff ",
+    "--num-experts ",
+    "--tokenizer-type BertWordPieceTokenizer ",
+    "--train-data wikipedia ",
+};
+
+// Fields whose problems are those of this machine, which lacks the files and ranks of the examples.
+// Without its vocabulary a model has no size.
+constexpr std::string_view kMissingHere[] = {"data.vocab_file", "data.tokenizer_model",
+                                             "model.vocab", "parallel.ranks"};
+
+bool is_refused_in_examples(const Problem& problem) {
+  return std::any_of(std::begin(kRefusedInExamples), std::end(kRefusedInExamples),
+                     [&](std::string_view refused) { return problem.what.starts_with(refused); });
+}
+
+bool is_missing_here(const Problem& problem) {
+  return std::any_of(std::begin(kMissingHere), std::end(kMissingHere), [&](std::string_view field) {
+    return (problem.what + problem.where).find(field) != std::string::npos;
+  });
+}
+
 bool is_missing(const Problem& problem) {
   return problem.what.find("in this version") != std::string::npos;
 }
@@ -353,6 +389,37 @@ void run_commands(const std::filesystem::path& file, const std::string& name, Re
     report.check(case_name + suffix, kHost, 0, 0);
   }
   report.skip(name, format("{} commands are scripts or other programs", scripts));
+}
+
+void run_example_commands(const std::filesystem::path& file, const std::string& name,
+                          Report& report) {
+  const Json commands = read_json(file.string());
+  int others = 0;
+  for (const Json& command : commands.at("commands")) {
+    const std::string case_name = format("{}: {}", name, command.at("script").get<std::string>());
+    const std::optional<Args> options = pretraining_options(command);
+    if (!options) {
+      ++others;
+      continue;
+    }
+    // As on a machine with GPUs, for which the scripts are written.
+    Findings findings;
+    const LoadedConfig loaded =
+        load_unchecked(*options, {}, Purpose::Plan, findings, nullptr, DeviceKind::Cuda);
+    std::string refused, wrong;
+    for (const Problem& problem : findings.problems) {
+      if (is_missing_here(problem)) continue;
+      std::string& list = is_refused_in_examples(problem) ? refused : wrong;
+      list += (list.empty() ? "" : "; ") + problem.what;
+    }
+    if (!wrong.empty()) {
+      report.fail(case_name, kHost, wrong);
+      continue;
+    }
+    const std::string outcome = refused.empty() ? "accepted" : "refused: " + refused;
+    report.check(format("{}, {} notes, {}", case_name, loaded.notes.size(), outcome), kHost, 0, 0);
+  }
+  report.skip(name, format("{} commands are other programs than a pretraining", others));
 }
 
 }  // namespace bev::golden
