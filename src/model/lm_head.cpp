@@ -197,18 +197,24 @@ Classifier::Classifier(ParamStore& params, const ClassifierSpec& spec)
                        .out = spec.classes,
                        .init = spec.init}) {}
 
+Classifier::Classified Classifier::classify(Exec& ex, const ModelEnv& env, int64_t tokens,
+                                            ConstTensor x, ConstTensor ids) const {
+  Classified out{.rows = take_rows(ex, env.borders.tensor, tokens, x, ids)};
+  out.argument = ex.scratch.allocate(out.rows.shape, x.dtype, "classifier.argument");
+  out.pooled = ex.scratch.allocate(out.rows.shape, x.dtype, "classifier.pooled");
+  pooler_.forward(ex, out.rows, out.pooled, {.kind = Activation::Tanh, .input = out.argument});
+  out.logits = ex.scratch.allocate({ids.shape[0], classes_}, x.dtype, "classifier.logits");
+  output_.forward(ex, out.pooled, out.logits);
+  return out;
+}
+
 void Classifier::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
                          Tensor dx) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
   const int64_t tokens = micro.tokens_count(), sequences = micro.sequences;
   env.gather(ex, bucket_);
-  const Tensor rows = take_rows(ex, region, tokens, x, micro.pooled);
-  const Tensor argument = ex.scratch.allocate(rows.shape, x.dtype, "classifier.argument");
-  const Tensor pooled = ex.scratch.allocate(rows.shape, x.dtype, "classifier.pooled");
-  pooler_.forward(ex, rows, pooled, {.kind = Activation::Tanh, .input = argument});
-  const Tensor logits = ex.scratch.allocate({sequences, classes_}, x.dtype, "classifier.logits");
-  output_.forward(ex, pooled, logits);
+  const auto [rows, argument, pooled, logits] = classify(ex, env, tokens, x, micro.pooled);
   const Tensor loss = ex.scratch.allocate({sequences}, accumulation_of(x.dtype), "classifier.loss");
   ops::cross_entropy(ex, {.logits = logits,
                           .targets = micro.label,

@@ -89,6 +89,17 @@ class Classifier {
   Classifier(ParamStore& params, const ClassifierSpec& spec);
 
   int bucket() const { return bucket_; }
+
+  // The logits of the sequences, output(tanh(pooler(row))), with what their backward reads.
+  struct Classified {
+    Tensor rows{}, argument{}, pooled{};  // [ids, width], in scratch
+    Tensor logits{};                      // [ids, classes], in scratch
+  };
+  // Classifies the rows `ids` of the hidden state x of `tokens` tokens; all of them on every tensor
+  // rank.
+  Classified classify(Exec& ex, const ModelEnv& env, int64_t tokens, ConstTensor x,
+                      ConstTensor ids) const;
+
   // Adds the losses of the sequences to env.losses; with dx (training) also accumulates gradients
   // and writes the gradient of x.
   void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;

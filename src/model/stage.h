@@ -59,6 +59,7 @@ class Stage {
   const std::deque<NormModule>& norms() const { return norms_; }
   const std::deque<LmHead>& heads() const { return heads_; }
   const std::deque<MaskedLmHead>& masked_heads() const { return masked_heads_; }
+  const std::deque<Classifier>& classifiers() const { return classifiers_; }
 
   // With room for all parts, so that a step does not allocate.
   Saved make_saved() const;

@@ -1,9 +1,11 @@
-// BERT against transformers: losses and gradients of BertForPreTraining.
+// BERT against transformers: states, logits, losses and gradients of BertForPreTraining.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "checkpoint/safetensors.h"
 #include "convert/huggingface/huggingface.h"
+#include "golden_runner/bert_forward.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/places.h"
 #include "model/family/family.h"
@@ -53,6 +55,7 @@ class BertCases {
     compare_loss(forward, "mlm_loss", sums[0].mean());
     compare_loss(forward, "nsp_loss", sums[1].mean());
     compare_loss(forward, "loss", total_loss(state.spec.losses, sums));
+    compare_states(forward, state, batches.front());
 
     const SafetensorsReader grads(dir_ / "grads.safetensors");
     std::set<std::string> seen;
@@ -139,6 +142,26 @@ class BertCases {
     const std::vector<double> got{ours};
     report_.check(name_ + "/forward/" + key, place_.name(),
                   relative_error(got, file.read_f64(file.at(key))), bound());
+  }
+
+  // States of all layers, the pooler's output and logits.
+  void compare_states(const SafetensorsReader& file, RankModel& model, const HostBatch& batch) {
+    static const std::map<std::string, std::string> kOurNames{
+        {"prediction_logits", "lm_logits"}, {"seq_relationship_logits", "binary_logits"}};
+    const BertTensors ours = bert_forward(model, batch);
+    for (const StoredTensor& stored : file.tensors()) {
+      if (stored.name.ends_with("loss")) continue;
+      const std::string case_name = name_ + "/forward/" + stored.name;
+      const auto renamed = kOurNames.find(stored.name);
+      const auto found = ours.find(renamed == kOurNames.end() ? stored.name : renamed->second);
+      if (found == ours.end()) {
+        report_.fail(case_name, place_.name(), "we have no such tensor");
+        continue;
+      }
+      std::vector<double> expected = file.read_f64(stored);
+      if (stored.shape.rank() == 3) expected = without_padding(expected, batch);
+      report_.check(case_name, place_.name(), relative_error(found->second, expected), bound());
+    }
   }
 
   fs::path dir_;

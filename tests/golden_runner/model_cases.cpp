@@ -17,9 +17,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kReferenceBound = 1e-10;
-// Adam divides tiny gradients by their own size, so that single entries magnify rounding; the whole
-// tensor does not.
-constexpr double kAdamRmsBound = 1e-4;
 
 class ModelCases {
  public:
@@ -207,32 +204,6 @@ class ModelCases {
     if (!fs::exists(dir_ / "grads.safetensors")) return;
     ModelRun run(dir_, tokens_, place_, {.lr = 1});
     compare_file("grads", run.gradients(tokens_.step(0)), true, relative_error, bound(2));
-  }
-
-  static OptimConfig optim_of(const std::string& kind, const Json& hyper) {
-    OptimConfig o;
-    o.weight_decay = hyper.at("weight_decay").get<double>();
-    o.clip = hyper.at("clip_grad").get<double>();
-    if (kind == "sgd") {
-      o.kind = OptimizerKind::Sgd;
-      o.lr = hyper.at("lr").get<double>();
-      o.momentum = hyper.at("momentum").get<double>();
-      o.decay = LrDecay::Constant;
-      return o;
-    }
-    o.lr = hyper.at("max_lr").get<double>();
-    o.min_lr = hyper.at("min_lr").get<double>();
-    o.warmup_init = hyper.at("init_lr").get<double>();
-    o.warmup_iterations = hyper.at("warmup_steps").get<int64_t>();
-    o.decay_iterations = hyper.at("decay_steps").get<int64_t>();
-    const auto& styles = EnumNames<LrDecay>::names;
-    const auto style = std::find(styles.begin(), styles.end(),
-                                 hyper.at("decay_style").get_ref<const std::string&>());
-    o.decay = static_cast<LrDecay>(style - styles.begin());
-    o.beta1 = hyper.at("beta1").get<double>();
-    o.beta2 = hyper.at("beta2").get<double>();
-    o.eps = hyper.at("eps").get<double>();
-    return o;
   }
 
   void training(const std::string& kind) {

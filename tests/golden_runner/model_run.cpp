@@ -1,5 +1,6 @@
 #include "golden_runner/model_run.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -154,22 +155,53 @@ double ModelRun::mean_loss(const std::vector<HostBatch>& batches) {
   return assembly_.executor.evaluate(batches).front().mean();
 }
 
-double ModelRun::clip_coefficient(double grad_norm) {
-  const Output squared(*device_, DType::f64, {1}), loss(*device_, DType::f64, {2});
-  const Output state(*device_, DType::f64, {kUpdateStates});
-  const Output decision(*device_, DType::f64, {kUpdateDecisions});
+OptimConfig optim_of(const std::string& kind, const Json& hyper) {
+  OptimConfig o;
+  o.weight_decay = hyper.at("weight_decay").get<double>();
+  o.clip = hyper.at("clip_grad").get<double>();
+  if (kind == "sgd") {
+    o.kind = OptimizerKind::Sgd;
+    o.lr = hyper.at("lr").get<double>();
+    o.momentum = hyper.at("momentum").get<double>();
+    o.decay = LrDecay::Constant;
+    return o;
+  }
+  o.lr = hyper.at("max_lr").get<double>();
+  o.min_lr = hyper.at("min_lr").get<double>();
+  o.warmup_init = hyper.at("init_lr").get<double>();
+  o.warmup_iterations = hyper.at("warmup_steps").get<int64_t>();
+  o.decay_iterations = hyper.at("decay_steps").get<int64_t>();
+  const auto& styles = EnumNames<LrDecay>::names;
+  const auto style = std::find(styles.begin(), styles.end(),
+                               hyper.at("decay_style").get_ref<const std::string&>());
+  o.decay = static_cast<LrDecay>(style - styles.begin());
+  o.beta1 = hyper.at("beta1").get<double>();
+  o.beta2 = hyper.at("beta2").get<double>();
+  o.eps = hyper.at("eps").get<double>();
+  return o;
+}
+
+double clip_coefficient(Exec& ex, double clip, double grad_norm) {
+  Device& device = ex.device;
+  const Output squared(device, DType::f64, {1}), loss(device, DType::f64, {2});
+  const Output state(device, DType::f64, {kUpdateStates});
+  const Output decision(device, DType::f64, {kUpdateDecisions});
   const double value = grad_norm * grad_norm;
-  device_->upload(&value, squared.tensor.data, sizeof(value));
-  Exec ex = assembly_.executor.exec();
+  device.upload(&value, squared.tensor.data, sizeof(value));
   double start[kUpdateStates];
   reset_update_state({}, start);
-  device_->upload(start, state.tensor.data, sizeof start);
+  device.upload(start, state.tensor.data, sizeof start);
   ops::decide_update(ex, {.norm_squared = squared.tensor,
                           .loss = loss.tensor,
-                          .rule = {.max_norm = config_.optim.clip},
+                          .rule = {.max_norm = clip},
                           .state = state.tensor,
                           .decision = decision.tensor});
-  return decision.read(*device_, "decision").values[kFactor];
+  return decision.read(device, "decision").values[kFactor];
+}
+
+double ModelRun::clip_coefficient(double grad_norm) {
+  Exec ex = assembly_.executor.exec();
+  return golden::clip_coefficient(ex, config_.optim.clip, grad_norm);
 }
 
 std::vector<std::string> ModelRun::names(bool decayed) {

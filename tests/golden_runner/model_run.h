@@ -28,6 +28,16 @@ struct Tokens {
   std::vector<HostBatch> step(int64_t index) const;
 };
 
+// The optimizer of adamw.json or sgd.json, by their `hyper`.
+OptimConfig optim_of(const std::string& kind, const Json& hyper);
+
+// The factor that the optimizer applies to gradients of this norm, which it clips at `clip`.
+double clip_coefficient(Exec& ex, double clip, double grad_norm);
+
+// Of parameters after steps of Adam in f32. Adam divides tiny gradients by their own size, so that
+// single entries magnify rounding; the whole tensor does not.
+inline constexpr double kAdamRmsBound = 1e-4;
+
 class ModelRun {
  public:
   // `optim`: the training that follows; its lengths are in steps.
@@ -42,7 +52,6 @@ class ModelRun {
 
   StepResult step(const std::vector<HostBatch>& batches) { return stepper_.step(batches); }
   double mean_loss(const std::vector<HostBatch>& batches);
-  // The factor the optimizer applies to gradients of this norm.
   double clip_coefficient(double grad_norm);
 
   std::vector<NamedValues> weights();
