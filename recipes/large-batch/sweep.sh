@@ -5,14 +5,14 @@
 #   recipes/large-batch/sweep.sh [flags of pretrain_bert.py ...]
 #
 # From the environment: BATCHES ("512 1024 2048 4096 8192 16384"), OPTIMIZERS ("lamb"), TENSORS ("1"), and those of
-# bert4.sh. A run that has finished is not repeated: each continues from its checkpoints.
+# bert.sh. A run that has finished is not repeated: each continues from its checkpoints.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 runs=${RUNS:-runs}
 for optimizer in ${OPTIMIZERS:-lamb}; do
   for tensor in ${TENSORS:-1}; do
     for batch in ${BATCHES:-512 1024 2048 4096 8192 16384}; do
-      BATCH=$batch OPTIMIZER=$optimizer TENSOR=$tensor RUNS=$runs "$here/bert4.sh" 127.0.0.1 1 0 "$@"
+      BATCH=$batch OPTIMIZER=$optimizer TENSOR=$tensor RUNS=$runs "$here/bert.sh" 127.0.0.1 1 0 "$@"
     done
   done
 done
