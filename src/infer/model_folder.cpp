@@ -7,6 +7,7 @@
 #include "config/tokenizer_config.h"
 #include "convert/huggingface/huggingface.h"
 #include "text/tokenizer_files.h"
+#include "train/resume.h"
 #include "train/run_directory.h"
 
 namespace bev {
@@ -41,11 +42,27 @@ void use_tokenizer_beside(ModelFolder& folder) {
                  folder.config.data);
 }
 
-void open_as_huggingface(const fs::path& dir, ModelFolder& folder) {
+// The folder outside `dir` in which the run of `dir` keeps its checkpoints; empty: there is none.
+fs::path save_folder_of_run(const fs::path& dir) {
+  const fs::path file = RunDirectory(dir).config_file();
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return {};
+  Findings unused;
+  const std::vector<std::string> args{file.string()};
+  return save_folder(load_unchecked(args, {}, Purpose::Plan, unused).config);
+}
+
+void open_as_huggingface(const fs::path& dir, const fs::path& save, ModelFolder& folder) {
   folder.is_run = RunDirectory::is_run(dir);
   folder.weights = folder.is_run ? RunDirectory(dir).model() : dir;
   std::error_code ignored;
-  BEV_CHECK(fs::exists(folder.weights / "config.json", ignored), Data,
+  const bool has_model = fs::exists(folder.weights / "config.json", ignored);
+  BEV_CHECK(
+      has_model || save.empty(), Data,
+      "{} holds no model, and {}, where its run saves checkpoints (checkpoint.save), holds no "
+      "checkpoint\n  if the checkpoints were moved, name their folder",
+      dir.string(), save.string());
+  BEV_CHECK(has_model, Data,
             "{} holds no model: it has neither model/ of a finished `bevatron train` nor the "
             "config.json of a Hugging Face model nor checkpoints",
             dir.string());
@@ -91,8 +108,11 @@ ModelFolder open_model_folder(const fs::path& dir) {
   const bool has_model = RunDirectory::is_run(dir) || fs::exists(dir / "config.json", ignored);
   if (!has_model && !find_checkpoints(dir).empty()) {
     open_as_checkpoint(dir, folder);
+  } else if (const fs::path save = has_model ? fs::path() : save_folder_of_run(dir);
+             !save.empty() && !find_checkpoints(save).empty()) {
+    open_as_checkpoint(save, folder);
   } else {
-    open_as_huggingface(dir, folder);
+    open_as_huggingface(dir, save, folder);
   }
   BEV_CHECK(folder.config.data.eod < folder.config.model.vocab, Data,
             "{}: data.eod is {}, but the vocabulary of the model beside it has {} ids",

@@ -12,7 +12,8 @@ namespace bev {
 
 // What a folder says about its model: a folder of a run (config.toml, model/), one in Hugging
 // Face's format (config.json, *.safetensors), or checkpoints of ours: one, a folder of them, or a
-// run that has no model/ yet. Of several checkpoints the newest good one counts.
+// run without model/, whose checkpoints may lie elsewhere (checkpoint.save). The newest good
+// checkpoint is used.
 struct ModelFolder {
   std::filesystem::path weights;  // the folder with config.json, or the checkpoint
   Config config;                  // the model as stored; the rest as trained, else defaults

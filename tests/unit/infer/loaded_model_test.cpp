@@ -134,5 +134,21 @@ TEST(ModelFolder, OfARunWithCheckpoints) {
   EXPECT_TRUE(stored.folder().is_checkpoint);
 }
 
+// Fails when a run that keeps its checkpoints elsewhere is no model, or comes before its model/.
+TEST(ModelFolder, OfARunWithCheckpointsElsewhere) {
+  const test::StoredModel stored;
+  const test::TemporaryDirectory dir;
+  const auto run = [&] { return open_model_folder(dir / "run"); };
+  Config config = stored.config;
+  config.checkpoint.save = (dir / "saved").string();
+  RunDirectory(dir / "run").prepare(print_config(config));
+  expect_error(ErrorKind::Data, "saved, where its run saves checkpoints", run);
+  huggingface_to_checkpoint(stored.path() / "model", dir / "saved", {});
+  EXPECT_TRUE(run().is_checkpoint);
+  EXPECT_EQ(run().weights, dir / "saved/release");
+  std::filesystem::copy(stored.path() / "model", dir / "run/model");
+  EXPECT_FALSE(run().is_checkpoint);
+}
+
 }  // namespace
 }  // namespace bev
