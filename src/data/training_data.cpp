@@ -149,6 +149,22 @@ class Opener {
     return file;
   }
 
+  // Documents of a single sequence each were not split into sentences: a pair needs two, and
+  // without pairs a sample would hold the beginning of a document and nothing the rest.
+  void check_pairs(const std::string& prefix, const TokenIndex& index,
+                   const BertSamplesSpec& spec) const {
+    const bool is_document_file = prefix.ends_with("_document");
+    if (!spec.pairs && !is_document_file) return;
+    BertSamplesSpec pairs = spec;
+    pairs.pairs = true;
+    const SentenceCounts counts = count_sentences(index, pairs);
+    BEV_CHECK(counts.usable > 0 || counts.too_few == 0, Data,
+              "{}: no document has two sentences; BERT needs sentences\n  make the file with "
+              "`bevatron preprocess --split-sentences`{}; `bevatron train pretrain_gpt.py ...` "
+              "trains a GPT on documents",
+              prefix, is_document_file ? "" : ", or train without pairs (--bert-no-binary-head)");
+  }
+
   // Documents that have no sample are counted in notes; without any other there is nothing to do.
   void check_sentences(const std::string& prefix, const TokenIndex& index) {
     BEV_CHECK(index.documents() > 0, Data,
@@ -157,11 +173,7 @@ class Opener {
               idx_path(prefix).string());
     const BertSamplesSpec spec = bert_spec({.documents = {0, index.documents()}});
     const SentenceCounts counts = count_sentences(index, spec);
-    BEV_CHECK(counts.usable > 0 || counts.too_few == 0, Data,
-              "{}: no document has two sentences, which a pair of BERT needs; expected "
-              "token files of `bevatron preprocess --split-sentences`, or model.binary_head false "
-              "(--bert-no-binary-head)",
-              prefix);
+    check_pairs(prefix, index, spec);
     const auto note = [&](int64_t count, std::string_view what) {
       if (count > 0) data_.notes.push_back(format("{}: {} {}", prefix, with_commas(count), what));
     };

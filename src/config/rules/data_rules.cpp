@@ -65,6 +65,11 @@ Found skip_is_ranges(const RuleInput& f) {
                  .legal = std::string(kLegalSampleRanges)};
 }
 
+constexpr std::string_view kBertCommand =
+    "model.family bert, which `bevatron train pretrain_bert.py ...` sets";
+constexpr std::string_view kGptCommand =
+    "model.family gpt, which `bevatron train pretrain_gpt.py ...` sets";
+
 // Which tokenizers have [MASK] and its like the files say; these have not.
 Found bert_has_a_vocabulary(const RuleInput& f) {
   const DataConfig& d = f.config.data;
@@ -75,9 +80,10 @@ Found bert_has_a_vocabulary(const RuleInput& f) {
                    .where = f.where({"model.family", "data.tokenizer", "data.vocab_file",
                                      "data.tokenizer_model"}),
                    .why = "samples of BERT hold [CLS], [SEP] and [MASK], whose ids it has",
-                   .legal =
-                       "--tokenizer-type BertWordPieceLowerCase --vocab-file vocab.txt, another "
-                       "tokenizer with these tokens, or --mock-data"};
+                   .legal = format("--tokenizer-type BertWordPieceLowerCase --vocab-file "
+                                   "vocab.txt, another tokenizer with these tokens, or "
+                                   "--mock-data; to train a GPT: {}",
+                                   kGptCommand)};
   };
   switch (d.tokenizer) {
     case TokenizerKind::None: return problem("model.family bert needs a tokenizer");
@@ -94,9 +100,6 @@ Found bert_has_a_vocabulary(const RuleInput& f) {
         format("the file of the tokenizer {} is not given", name_of_choice(d.tokenizer)));
   return {};
 }
-
-constexpr std::string_view kBertCommand =
-    "model.family bert, which `bevatron train pretrain_bert.py ...` sets";
 
 Found gpt_has_no_bert_tokenizer(const RuleInput& f) {
   const TokenizerKind kind = f.config.data.tokenizer;

@@ -319,7 +319,16 @@ TEST_F(BertDataTest, BadFiles) {
   expect_error(ErrorKind::Data, "no document has two sentences", open);
   config_.model.binary_head = false;
   open();
-  config_.model.binary_head = true;
+  // A file of documents is not trained on by accident, unless it holds sentences.
+  config_.data.path = {(dir_ / "a_document").string()};
+  test::write_documents(dir_ / "a_document", Documents(3, {sentence_of(9)}));
+  for (const bool pairs : {false, true}) {
+    config_.model.binary_head = pairs;
+    expect_error(ErrorKind::Data, "`bevatron train pretrain_gpt.py ...`", open);
+  }
+  test::write_documents(dir_ / "a_document", Documents(3, {sentence_of(9), sentence_of(3)}));
+  open();
+  config_.data.path = {(dir_ / "a_sentence").string()};
   test::write_bytes(dir_ / "a_sentence.idx",
                     test::RawIndex{.documents = {0}, .entries = 1}.bytes());
   test::write_bytes(dir_ / "a_sentence.bin", std::string(10, '\5'));

@@ -312,7 +312,8 @@ TEST(Check, BertReadsSentences) {
   expect_problem(bert, {"the file of the tokenizer bert-lower is not given", "--vocab-file"},
                  Purpose::Train);
   expect_problem(bert + Args{"--tokenizer-type", "GPT2BPETokenizer"},
-                 {"tokenizer gpt2 has no tokens for masks", "BertWordPieceLowerCase"},
+                 {"tokenizer gpt2 has no tokens for masks", "BertWordPieceLowerCase",
+                  "`bevatron train pretrain_gpt.py ...`"},
                  Purpose::Train);
   expect_problem(bert + Args{"--data.tokenizer", "none"}, {"needs a tokenizer"}, Purpose::Train);
   expect_problem(bert + vocabulary + Args{"--seq-length", "4"}, {"4 tokens has no room"},
