@@ -18,7 +18,7 @@ struct ModelConfig {
   NormKind norm = NormKind::LayerNorm;
   NormPlacement norm_placement = NormPlacement::Pre;
   double norm_eps = 1e-5;
-  Activation activation = Activation::GeluTanh;
+  Activation activation = Activation::GeluTanh, head_activation = Activation::GeluErf;
   PositionKind position = PositionKind::Learned;
   double rope_base = 10000, rope_fraction = 1;
   RopeScaling rope_scaling = RopeScaling::None;
@@ -30,6 +30,7 @@ struct ModelConfig {
   int64_t window = 0;
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   double init_std = 0.02;
+  bool deep_init = false;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -52,6 +53,7 @@ struct ModelConfig {
     v("norm_placement", s.norm_placement, {.help = "bert: pre: norms before attention and MLP, and a final norm; post: after the residual sums and the embedding", .effect = M});
     v("norm_eps", s.norm_eps, {.help = "added to the variance", .effect = M, .min = 0, .max = 1, .aliases = {{"--norm-epsilon"}, {"--layernorm-epsilon"}}});
     v("activation", s.activation, {.help = "non-linearity of the MLP", .effect = M, .aliases = {{"--swiglu", "swiglu"}, {"--squared-relu", "squared-relu"}, {"--no-bias-gelu-fusion", "gelu-erf", {}, "gelu-tanh"}, {"--openai-gelu", "gelu-tanh", {}, "gelu-erf"}}});
+    v("head_activation", s.head_activation, {.help = "bert: non-linearity of the LM head's dense layer; --openai-gelu sets gelu-tanh", .effect = M});
     v("position", s.position, {.help = "how positions enter", .effect = M, .aliases = {{.flag = "--position-embedding-type", .values = {"learned_absolute", "rope", "none"}, .later = "yarn mrope relative"}, {"--use-rotary-position-embeddings", "rope"}, {"--no-position-embedding", "none", {}, "learned"}}});
     v("rope_base", s.rope_base, {.help = "base of the rotary frequencies", .effect = N, .min = 1, .max = 1e15, .aliases = {{"--rotary-base"}}});
     v("rope_fraction", s.rope_fraction, {.help = "part of each head that is rotated", .effect = M, .min = 0, .max = 1, .aliases = {{"--rotary-percent"}}});
@@ -68,6 +70,7 @@ struct ModelConfig {
     v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
     v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});
     v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});
+    v("deep_init", s.deep_init, {.help = "bert with norm_placement post: divide initial output projections by sqrt(2 x layers) as well; other models always do", .aliases = {{"--deep-init", "true"}}});
     // clang-format on
   }
 };

@@ -60,10 +60,6 @@ constexpr MegatronFlag kInitialValues[] = {
     {"--init-method-xavier-uniform"},
 };
 
-constexpr MegatronFlag kInitialValuesOfDeepModels[] = {
-    {"--deep-init"},
-};
-
 constexpr MegatronFlag kVocabularySize[] = {
     {"--padded-vocab-size", "N"},
 };
@@ -93,8 +89,6 @@ std::span<const FlagTopic> model_topics() {
        "initial weights are normal with model.init_std, output projections divided by sqrt(2 x "
        "layers)",
        kInitialValues},
-      {"initial values of deep models", FlagClass::Noted,
-       "output projections are always divided by sqrt(2 x layers)", kInitialValuesOfDeepModels},
       {"vocabulary size", FlagClass::Later,
        "the vocabulary is padded to a multiple of model.vocab_multiple", kVocabularySize},
       {"several predictions per token", FlagClass::Later,

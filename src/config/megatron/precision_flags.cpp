@@ -80,8 +80,8 @@ std::span<const FlagTopic> precision_topics() {
        "precision of the activations",
        kPrecisionOfSingleTensors},
       {"precision of embeddings and norms", FlagClass::Noted,
-       "sums of embeddings and norms are computed in f32 and rounded to the activations; master "
-       "weights are f32",
+       "no effect: tables and norm weights have the type of the activations, in which the tables "
+       "are added; norms compute in f32 and round their output; master weights are f32",
        kPrecisionOfEmbeddings},
       {"precision-aware optimizer", FlagClass::Noted,
        "the precision of gradients and moments is set by their own flags", kPrecisionAware},

@@ -53,6 +53,20 @@ void assign_defaults_of(const TrainingScript& script, LoadedConfig& loaded) {
   assign_default("loss.average", script.average);
 }
 
+// The LM head of a BERT has the exact GELU whatever the layers have, except with this flag.
+void assign_head_activation(const std::vector<Assignment>& flags, LoadedConfig& loaded) {
+  const Field* field = find_field("model.head_activation");
+  const Assignment* given = nullptr;
+  for (const Assignment& a : flags) {
+    if (a.field == field) return;
+    if (a.alias != nullptr && a.alias->flag == "--openai-gelu") given = &a;
+  }
+  if (given == nullptr || loaded.config.model.family != ModelFamily::Bert) return;
+  assign(
+      loaded,
+      {.field = field, .value = *parse_value(*field, "gelu-tanh").value, .origin = given->origin});
+}
+
 std::string all_preset_names() {
   std::string list;
   for (const Preset& preset : presets())
@@ -117,6 +131,7 @@ LoadedConfig load_unchecked(std::span<const std::string> args, std::span<const V
   assign_preset(loaded, file, line.assignments, findings);
   for (const Assignment& a : file) assign(loaded, a);
   assign_flags(loaded, line.assignments);
+  assign_head_activation(line.assignments, loaded);
   if (line.script != nullptr) assign_defaults_of(*line.script, loaded);
   if (loaded.config.device.kind == DeviceKind::Auto) loaded.config.device.kind = automatic;
   read_blend_files(loaded, findings);

@@ -145,16 +145,18 @@ Found bert_options(const RuleInput& f) {
   require(m.position == PositionKind::Learned, "model.position", "learned");
   require(m.tied, "model.tied", "true");
   require(m.window == 0, "model.window", "0");
+  require(!is_gated(m.head_activation), "model.head_activation", "one without a gate");
   const DataConfig& d = f.config.data;
   require(!d.is_packed(), "data.reset_attention and data.separate_sequences", "false");
   require(!d.mask_eod && !d.reset_positions, "data.mask_eod and data.reset_positions", "false");
   if (misfits.empty()) return {};
-  return Problem{.what = "model.family bert does not have these options",
-                 .where = f.where({"model.family", "model.position", "model.tied", "model.window",
-                                   "data.reset_attention", "data.separate_sequences",
-                                   "data.mask_eod", "data.reset_positions"}),
-                 .why = "BERT has learned positions, a tied LM head and attention to all tokens",
-                 .legal = misfits};
+  return Problem{
+      .what = "model.family bert does not have these options",
+      .where = f.where({"model.family", "model.position", "model.tied", "model.window",
+                        "model.head_activation", "data.reset_attention", "data.separate_sequences",
+                        "data.mask_eod", "data.reset_positions"}),
+      .why = "BERT has learned positions, a tied LM head and attention to all tokens",
+      .legal = misfits};
 }
 
 Found gpt_has_pre_norm(const RuleInput& f) {
@@ -200,8 +202,8 @@ std::vector<Rule> model_rules() {
       {{"model.rope_scaling", "model.position"}, scaling_needs_rope},
       {{"model.rope_scaling", "model.rope_low", "model.rope_high"}, scaling_bounds_in_order},
       {{"model.width", "model.ffn", "model.activation"}, inner_size_not_zero},
-      {{"model.family", "model.position", "model.tied", "model.window", "data.reset_attention",
-        "data.separate_sequences", "data.mask_eod", "data.reset_positions"},
+      {{"model.family", "model.position", "model.tied", "model.window", "model.head_activation",
+        "data.reset_attention", "data.separate_sequences", "data.mask_eod", "data.reset_positions"},
        bert_options},
       {{"model.family", "model.norm_placement"}, gpt_has_pre_norm},
       {{"model.layers", "model.width", "model.heads", "model.head_dim", "model.ffn", "model.vocab",

@@ -291,6 +291,8 @@ void require_bert(const ModelConfig& m, const ModelShape& shape, Misfits& misfit
   misfits.require(m.bias == BiasKind::All, "model.bias", word(m.bias), "all biases");
   misfits.require(m.activation == Activation::GeluErf, "model.activation", word(m.activation),
                   "gelu-erf");
+  misfits.require(m.head_activation == Activation::GeluErf, "model.head_activation",
+                  word(m.head_activation), "gelu-erf");
   misfits.require(shape.kv_heads == shape.heads, "model.kv_heads", std::to_string(shape.kv_heads),
                   format("as many as heads, {}", shape.heads));
   misfits.require(shape.heads * shape.head_dim == shape.width, "model.head_dim",

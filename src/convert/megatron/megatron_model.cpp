@@ -148,19 +148,16 @@ void read_shards(const JsonFields& f, MegatronModel& model) {
 // Makes the model a BERT if the shards hold the head of one.
 void recognise_bert(const std::filesystem::path& dir, const JsonFields& args,
                     MegatronModel& model) {
-  bool has_lm_head = false, has_binary_head = false, has_types = false;
+  bool has_lm_head = false, has_binary_head = false;
   for (const MegatronShard& shard : model.shards) {
     const ArrayFile file(dir / shard.file);
     for (const StoredTensor& array : file.arrays()) {
       const std::string_view name = array.name;
       has_lm_head = has_lm_head || name.ends_with(".lm_head.dense.weight");
       has_binary_head = has_binary_head || name.ends_with(".binary_head.weight");
-      has_types = has_types || name.ends_with(".tokentype_embeddings.weight");
     }
   }
   if (!has_lm_head) return;
-  if (args.flag_or("openai_gelu", false))
-    args.refuse("openai_gelu", "the LM head of a BERT has the exact gelu");
   ModelConfig& m = model.model;
   if (m.position != PositionKind::Learned)
     args.refuse("position_embedding_type", "a BERT has learned_absolute");
@@ -169,7 +166,7 @@ void recognise_bert(const std::filesystem::path& dir, const JsonFields& args,
   m.family = ModelFamily::Bert;
   m.norm_placement = NormPlacement::Pre;
   m.binary_head = has_binary_head;
-  model.has_types = has_types;
+  if (args.flag_or("openai_gelu", false)) m.head_activation = Activation::GeluTanh;
 }
 
 }  // namespace

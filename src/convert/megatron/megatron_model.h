@@ -30,7 +30,6 @@ struct MegatronModel {
   int64_t tensor = 1, pipeline = 1, chunks = 1;
   int64_t iteration = 0;
   std::vector<MegatronShard> shards;  // [pipeline][tensor]
-  bool has_types = true;              // false: a BERT without token types (--bert-no-binary-head)
 };
 
 // Data error when the file is not what it should be; Usage error naming a setting of Megatron-LM

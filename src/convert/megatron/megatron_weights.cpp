@@ -141,13 +141,6 @@ const MegatronWeights::Ranks& MegatronWeights::ranks_of(const ParamSpec& spec) {
 }
 
 std::vector<ArrayPatch> MegatronWeights::patches(const ParamSpec& spec) {
-  if (spec.role == Role::TypeTable && !model_.has_types) {
-    // All tokens are of one type, and zeros add nothing.
-    const Found& table = arrays_.at(kTokenTable).front();
-    return {{.where = {.columns = whole_of(spec.shape).columns},
-             .file = table.file,
-             .array = table.array}};
-  }
   const Ranks& ranks = ranks_of(spec);
   const std::string kind = param_kind(spec.name);
   const CutKind cut = cut_of(spec);

@@ -32,8 +32,11 @@ ModelSpec bert_spec(const Config& c) {
       .tokens = tokens,
       .positions =
           table_spec(c, "embedding.positions.weight", m.positions, m.width, Role::PositionTable),
-      .types = table_spec(c, "embedding.types.weight", kTokenTypes, m.width, Role::TypeTable),
       .dropout = dropout_spec(c, c.model.hidden_dropout, 0, DropoutSite::Embedding)};
+  // Megatron-LM's BERT has token types for pairs only; that of Hugging Face always has them.
+  if (c.model.binary_head || !pre_norm)
+    embedding.types =
+        table_spec(c, "embedding.types.weight", kTokenTypes, m.width, Role::TypeTable);
   if (!pre_norm) embedding.norm = FinalNormSpec{"embedding.norm", m.width, norm};
   spec.parts.push_back({0, embedding});
   for (int64_t i = 0; i < m.layers; ++i) {
@@ -49,7 +52,7 @@ ModelSpec bert_spec(const Config& c) {
                                                        .smoothing = smoothing(c, m.padded_vocab),
                                                        .z_loss = c.loss.z_loss,
                                                        .chunk = head_chunk(c)},
-                                            .activation = Activation::GeluErf,
+                                            .activation = c.model.head_activation,
                                             .norm = norm_spec(c, Replica::Same),
                                             .init = init}});
   if (!c.model.binary_head) return spec;

@@ -17,6 +17,14 @@ bool recomputes(const Config& c, bool kind) {
   return c.recompute.granularity == Recompute::Selective && kind;
 }
 
+// Projections whose output is added to the residual stream. The first BERT of Megatron-LM,
+// post-norm, scales them with --deep-init only; that of Hugging Face does not scale them.
+Init output_init(const Config& c, const ModelShape& m) {
+  const bool is_scaled = c.model.norm_placement == NormPlacement::Pre || c.model.deep_init;
+  return is_scaled ? Init::scaled_normal(c.model.init_std, m.layers)
+                   : Init::normal(c.model.init_std);
+}
+
 AttentionSpec attention_spec(const Config& c, const ModelShape& m, int64_t block) {
   AttentionSpec spec{
       .width = m.width,
@@ -30,7 +38,7 @@ AttentionSpec attention_spec(const Config& c, const ModelShape& m, int64_t block
       .rope = rope_spec(c),
       .dropout = dropout_spec(c, c.model.attention_dropout, block, DropoutSite::Probabilities),
       .init = Init::normal(c.model.init_std),
-      .output_init = Init::scaled_normal(c.model.init_std, m.layers)};
+      .output_init = output_init(c, m)};
   // Each tensor rank sees the gradients of the heads that it holds.
   if (c.model.qk_norm) spec.qk_norm = norm_spec(c, Replica::Sum);
   return spec;
@@ -43,7 +51,7 @@ MlpSpec mlp_spec(const Config& c, const ModelShape& m) {
           .bias = c.model.bias == BiasKind::All,
           .recompute_activation = recomputes(c, c.recompute.activation),
           .init = Init::normal(c.model.init_std),
-          .output_init = Init::scaled_normal(c.model.init_std, m.layers)};
+          .output_init = output_init(c, m)};
 }
 
 }  // namespace

@@ -163,7 +163,7 @@ struct Cutter {
       if (has("embedding.positions.weight"))
         put(outer + "embedding.position_embeddings.weight", "embedding.positions.weight",
             rows_of("embedding.positions.weight"));
-      if (has("embedding.types.weight") && about.has_types)
+      if (has("embedding.types.weight"))
         put(outer + "embedding.tokentype_embeddings.weight", "embedding.types.weight",
             rows_of("embedding.types.weight"));
     }

@@ -17,7 +17,6 @@ struct MegatronCase {
   double version = 3;
   enum class Names : uint8_t { Old, Legacy, Core } names = Names::Core;
   int64_t padded_vocab = 0;
-  bool has_types = true;  // of a BERT
 };
 
 // Writes the shards and megatron.json; returns what stands in that file.

@@ -143,24 +143,33 @@ TEST_F(MegatronImport, BertsOfAllVersions) {
   }
 }
 
-// --bert-no-binary-head trains without token types: zeros add nothing.
-TEST_F(MegatronImport, ABertWithoutTokenTypesHasZeros) {
+// Fails when the import of a BERT that was trained with --bert-no-binary-head invents token types.
+TEST_F(MegatronImport, ABertWithoutBinaryHeadHasNoTokenTypes) {
   const TemporaryDirectory dir;
-  MegatronCase about{.config = bert(), .tensor = 2, .padded_vocab = 32, .has_types = false};
+  MegatronCase about{.config = bert(), .tensor = 2, .padded_vocab = 32};
   about.config.model.binary_head = false;
   write_megatron_shards(dir / "m", about);
   megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
   const CheckpointReader stored(dir.path() / "bev" / "release");
-  const CheckpointReader::Tensor* types = stored.find("embedding.types.weight");
-  ASSERT_NE(types, nullptr);
-  EXPECT_EQ(types->dtype, DType::bf16);
-  std::vector<std::byte> bytes(types->bytes());
-  stored.read(*types, whole_of(types->shape), DType::bf16, bytes.data());
-  EXPECT_EQ(bytes, std::vector<std::byte>(bytes.size()));
+  EXPECT_EQ(stored.find("embedding.types.weight"), nullptr);
   const ModelConfig model = read_checkpoint_config(stored).model;
   EXPECT_EQ(model.family, ModelFamily::Bert);
   EXPECT_EQ(model.norm_placement, NormPlacement::Pre);
+  EXPECT_EQ(model.head_activation, Activation::GeluErf);
   EXPECT_FALSE(model.binary_head);
+}
+
+// Fails when --openai-gelu is forgotten for the LM head.
+TEST_F(MegatronImport, TheGeluOfABertsLmHead) {
+  const TemporaryDirectory dir;
+  Json json = write_megatron_shards(dir / "m", {.config = bert(), .padded_vocab = 32});
+  json["args"]["openai_gelu"] = true;
+  std::ofstream(dir / "m/megatron.json") << json.dump();
+  megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
+  const CheckpointReader stored(dir.path() / "bev" / "release");
+  const ModelConfig model = read_checkpoint_config(stored).model;
+  EXPECT_EQ(model.activation, Activation::GeluTanh);
+  EXPECT_EQ(model.head_activation, Activation::GeluTanh);
 }
 
 TEST_F(MegatronImport, BertsWithForeignSettingsAreRefused) {
@@ -173,7 +182,6 @@ TEST_F(MegatronImport, BertsWithForeignSettingsAreRefused) {
       megatron_to_checkpoint(dir / "m", dir / "bev", std::nullopt, blocks_of_100_bytes());
     });
   };
-  refused("openai_gelu", "openai_gelu", true);
   refused("position_embedding_type", "position_embedding_type", "rope");
   refused("untie_embeddings_and_output_weights", "untie_embeddings_and_output_weights", true);
 }

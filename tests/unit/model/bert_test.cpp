@@ -1,6 +1,9 @@
 // BERT: sizes, padding, and which values count in its losses.
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <set>
+
 #include "data/batch.h"
 #include "model/family/family.h"
 #include "model/losses.h"
@@ -11,8 +14,9 @@
 namespace bev::test {
 namespace {
 
-int64_t parameters_of(int64_t layers, int64_t width, int64_t heads) {
+int64_t parameters_of(int64_t layers, int64_t width, int64_t heads, bool binary_head = true) {
   Config c;
+  c.model.binary_head = binary_head;
   c.model.family = ModelFamily::Bert;
   c.model.layers = layers;
   c.model.width = width;
@@ -31,6 +35,58 @@ TEST(Bert, HasTheParametersOfMegatronLm) {
   EXPECT_EQ(parameters_of(12, 768, 12), 110'160'258);
   EXPECT_EQ(parameters_of(24, 1024, 16), 336'297'858);
   EXPECT_EQ(parameters_of(85, 1024, 16), 1'104'667'522);
+}
+
+// Fails when a BERT without binary head keeps the pooler, or token types where Megatron-LM has
+// none; that of Hugging Face has them.
+TEST(Bert, WithoutBinaryHead) {
+  constexpr int64_t kVocab = 30592, kPositions = 512, kWidth = 128, kLayers = 4;
+  EXPECT_EQ(parameters_of(kLayers, kWidth, 16, false),
+            (kVocab + kPositions) * kWidth + kLayers * (12 * kWidth * kWidth + 13 * kWidth) +
+                2 * kWidth + kWidth * kWidth + kWidth + 2 * kWidth + kVocab);
+  Config config = tiny_bert();
+  config.model.binary_head = false;
+  const auto has_types = [&] {
+    for (const ParamSpec& spec : model_parameters(config))
+      if (spec.role == Role::TypeTable) return true;
+    return false;
+  };
+  EXPECT_FALSE(has_types());
+  config.model.norm_placement = NormPlacement::Post;
+  EXPECT_TRUE(has_types());
+}
+
+// Fails when initial output projections of a post-norm BERT are scaled without --deep-init, or
+// those of another model are not.
+TEST(Bert, ScalesItsOutputProjectionsAsMegatronLm) {
+  Config config = tiny_bert();
+  const auto deviations = [&] {
+    std::set<double> found;
+    for (const ParamSpec& spec : model_parameters(config))
+      if (spec.name.ends_with("attention.out.weight") || spec.name.ends_with("mlp.down.weight"))
+        found.insert(spec.init.std);
+    return found;
+  };
+  const double plain = config.model.init_std;
+  const double scaled = plain / std::sqrt(2.0 * static_cast<double>(config.model.layers));
+  EXPECT_EQ(deviations(), std::set{scaled});
+  config.model.norm_placement = NormPlacement::Post;
+  EXPECT_EQ(deviations(), std::set{plain});
+  config.model.deep_init = true;
+  EXPECT_EQ(deviations(), std::set{scaled});
+}
+
+// Fails when the LM head ignores its activation.
+TEST(Bert, TheLmHeadHasItsOwnActivation) {
+  Config config = tiny_bert();
+  const auto loss = [&] {
+    SmallRun run(config);
+    return run.assembly.executor.evaluate(run.loader.next())[0].sum;
+  };
+  const double exact = loss();
+  config.model.head_activation = Activation::GeluTanh;
+  EXPECT_NE(loss(), exact);
+  EXPECT_NEAR(loss(), exact, 1e-2 * exact);
 }
 
 // Fails when a loss is not called as Megatron-LM calls it, now and in 2019.
