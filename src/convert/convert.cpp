@@ -1,6 +1,7 @@
 #include "convert/convert.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/check.h"
 #include "checkpoint/checkpoint_folder.h"
@@ -50,6 +51,29 @@ std::vector<TokenizerFile> tokenizer_files_in(const fs::path& dir) {
   return files;
 }
 
+// A model of Hugging Face. Heads that a BertModel lacks are drawn as in a new run.
+class WeightsWithHeads final : public WeightSource {
+ public:
+  WeightsWithHeads(HuggingFaceWeights& stored, uint64_t seed) : stored_(stored), seed_(seed) {}
+
+  DType dtype_of(const ParamSpec& spec) override {
+    if (stored_.lacks(spec)) drawn_.insert(spec.name);
+    return stored_.dtype_of(spec);
+  }
+  void read(const ParamSpec& spec, const Rectangle& where, DType dtype, std::byte* to) override {
+    if (drawn_.contains(spec.name)) return initial_values(spec, seed_, where, dtype, to);
+    stored_.read(spec, where, dtype, to);
+  }
+  void check_all_used() override { stored_.check_all_used(); }
+
+  const std::set<std::string>& drawn() const { return drawn_; }
+
+ private:
+  HuggingFaceWeights& stored_;
+  uint64_t seed_;
+  std::set<std::string> drawn_;
+};
+
 // Of a model that comes without a training.
 Config config_of(const ModelConfig& model) {
   constexpr int64_t kUsualSequence = 1024;
@@ -85,17 +109,23 @@ Conversion huggingface_to_checkpoint(const fs::path& from, const fs::path& root,
   BEV_CHECK(fs::is_directory(from, ignored), Data, "there is no folder {}", from.string());
   check_weights_checkpoint_place(root);
   const ErrorContext context(format("reading the model in {}", from.string()));
-  HuggingFaceWeights source(from);
-  source.check_tied_head();
+  HuggingFaceWeights stored(from, MissingHeads::Zeros);
+  stored.check_tied_head();
+  WeightsWithHeads source(stored, static_cast<uint64_t>(TrainConfig().seed));
   Conversion result = to_checkpoint(
-      source.description().model, source, from, root,
-      format("weights of a {} model of Hugging Face", name_of(source.description().family)),
+      stored.description().model, source, from, root,
+      format("weights of a {} model of Hugging Face", name_of(stored.description().family)),
       options);
-  if (!source.left_out().empty())
+  if (!source.drawn().empty())
+    result.notes.push_back(
+        format("drawn as in a new run: {}; config.json says BertModel, which stores "
+               "no heads, so the checkpoint predicts nothing before it is trained",
+               fmt::join(source.drawn(), ", ")));
+  if (!stored.left_out().empty())
     result.notes.push_back(
         format("left out {}: config.json says BertForMaskedLM, which has no binary head; with "
                "architectures BertForPreTraining they are converted too",
-               fmt::join(source.left_out(), ", ")));
+               fmt::join(stored.left_out(), ", ")));
   return result;
 }
 

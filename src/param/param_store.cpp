@@ -49,6 +49,10 @@ void fill_normal(const Param& param, T* first_value, uint64_t key, int64_t row_b
   }
 }
 
+uint64_t key_of(const ParamSpec& spec, uint64_t seed) {
+  return mix_key(mix_key(0, seed), spec.name);
+}
+
 // The order of kinds within a section.
 int flat_kind(const ParamSpec& spec) {
   if (spec.is_matrix() || spec.place.cut) return 0;
@@ -56,6 +60,23 @@ int flat_kind(const ParamSpec& spec) {
 }
 
 }  // namespace
+
+void initial_values(const ParamSpec& spec, uint64_t seed, const Rectangle& where, DType dtype,
+                    std::byte* to) {
+  const int64_t columns = whole_of(spec.shape).columns;
+  visit_floating(dtype, "initialize", [&]<class T>() {
+    T* values = reinterpret_cast<T*>(to);
+    if (spec.init.kind != Init::Kind::Normal) {
+      std::fill_n(values, where.elements(),
+                  static_cast<T>(spec.init.kind == Init::Kind::Ones ? 1.0f : 0.0f));
+      return;
+    }
+    for (int64_t row = 0; row < where.rows; ++row)
+      fill_run(values + row * where.columns,
+               static_cast<uint64_t>((where.row + row) * columns + where.column), where.columns,
+               static_cast<float>(spec.init.std), key_of(spec, seed));
+  });
+}
 
 std::string param_kind(const std::string& name) {
   std::string kind;
@@ -274,7 +295,7 @@ void ParamStore::allocate() {
 
 // Fills `data`, host memory of the size of the value.
 void ParamStore::fill(Param& param, std::byte* data, uint64_t seed, ThreadPool& pool) const {
-  const uint64_t key = mix_key(mix_key(0, seed), param.spec.name);
+  const uint64_t key = key_of(param.spec, seed);
   const int64_t columns = param.value.shape.elements() / param.value.shape[0];
   visit_floating(dtype_, "initialize", [&]<class T>() {
     pool.split(param.value.shape[0], 1, [&](int64_t begin, int64_t end) {

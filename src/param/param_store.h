@@ -70,6 +70,10 @@ struct FlatSection : FlatRange {
   FlatRange shard() const { return {begin + bounds[index], bounds[index + 1] - bounds[index]}; }
 };
 
+// The elements of a rectangle of the parameter before training, row by row without gaps.
+void initial_values(const ParamSpec& spec, uint64_t seed, const Rectangle& where, DType dtype,
+                    std::byte* to);
+
 class ParamStore {
  public:
   // The device must outlive the store. `rule` is null: Equal for all roles. Parameters on several
@@ -92,8 +96,8 @@ class ParamStore {
   // One buffer for all values, in the flat order.
   void allocate();
 
-  // Fills the values. The values do not depend on the layout: each element is drawn by the name of
-  // the parameter and its logical index.
+  // Fills the values, as initial_values(). They do not depend on the layout: each element is drawn
+  // by the name of the parameter and its logical index.
   void initialize(uint64_t seed);
 
   // Starts a step: matrices have no gradient yet, vectors have a zero gradient.

@@ -79,9 +79,7 @@ std::vector<ArrayPatch> HuggingFaceWeights::patches(const ParamSpec& spec) {
   std::vector<ArrayPatch> result;
   const int64_t columns = whole_of(spec.shape).columns;
   for (const HuggingFaceTensor& tensor : huggingface_tensors(description_.family, spec)) {
-    if (!description_.has_heads && is_bert_head(spec.name)) {
-      // A pooler without the binary head is no use either.
-      (void)find(tensor.name);
+    if (lacks(spec)) {
       BEV_CHECK(
           heads_ == MissingHeads::Zeros, Data,
           "{}: config.json says BertModel, which stores no {}; expected BertForPreTraining or "
@@ -104,6 +102,13 @@ std::vector<ArrayPatch> HuggingFaceWeights::patches(const ParamSpec& spec) {
                       .transposed = tensor.transposed});
   }
   return result;
+}
+
+bool HuggingFaceWeights::lacks(const ParamSpec& spec) {
+  if (description_.has_heads || !is_bert_head(spec.name)) return false;
+  for (const HuggingFaceTensor& tensor : huggingface_tensors(description_.family, spec))
+    if (find(tensor.name).array != nullptr) return false;
+  return true;
 }
 
 void HuggingFaceWeights::check_tied_head() {

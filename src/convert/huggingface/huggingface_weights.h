@@ -26,6 +26,9 @@ class HuggingFaceWeights final : public ArrayWeights {
   // A tied model may store its head as well, if only as a copy of the embedding. Data error when it
   // is something else.
   void check_tied_head();
+  // Whether the parameter belongs to a head that the file of a BertModel does not store, and reads
+  // as zeros.
+  bool lacks(const ParamSpec& spec);
   // Tensors that the architecture of config.json has no use for: the pooler and the binary head in
   // the file of a BertForMaskedLM. Known after check_all_used().
   const std::vector<std::string>& left_out() const { return left_out_; }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <fstream>
 #include <functional>
@@ -12,6 +13,7 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoint_survey.h"
 #include "config/parse/toml.h"
+#include "convert/checkpoint_weights.h"
 #include "convert/convert.h"
 #include "convert/huggingface/huggingface.h"
 #include "ops/make_device.h"
@@ -290,8 +292,7 @@ TEST_F(RoundTrip, AMaskedLmLeavesOutTheBinaryHeadOfItsFile) {
   EXPECT_TRUE(back.contains("cls.predictions.bias"));
 }
 
-// A BertModel has no LM head: what needs one refuses it, and its encoder loads under both
-// spellings of its names.
+// A BertModel has no LM head: its encoder loads under both spellings of its names.
 TEST_F(RoundTrip, ABertModelIsAnEncoderAlone) {
   make_model(dir / "hf", post_norm_bert(), DType::f32);
   set_architecture(dir / "hf", "BertModel");
@@ -321,10 +322,45 @@ TEST_F(RoundTrip, ABertModelIsAnEncoderAlone) {
   for (const auto& [name, values] : prefixed)
     EXPECT_EQ(std::memcmp(values.data(), bare.at(name).data(), values.size() * sizeof(double)), 0)
         << name;
-  expect_import_refused(ErrorKind::Data, "config.json says BertModel, which stores no cls.");
   // An unexpected tensor is refused there, too.
   edit([](Tensors& t) { t["extra"] = t.at("embeddings.LayerNorm.weight"); });
   expect_error(ErrorKind::Data, "the first is \"extra\"", loaded);
+}
+
+// Fails when no run can start from a BertModel, its heads start differently from those of a
+// new run, or its pooler is lost.
+TEST_F(RoundTrip, ABertModelGetsTheHeadsOfANewTraining) {
+  make_model(dir / "hf", post_norm_bert(), DType::f32);
+  set_architecture(dir / "hf", "BertModel");
+  edit([](Tensors& t) {
+    std::erase_if(t, [](const auto& e) { return e.first.starts_with("cls."); });
+  });
+  const Conversion result =
+      huggingface_to_checkpoint(dir / "hf", dir / "bev", {.block_bytes = 100});
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("binary_head.output.weight"), std::string::npos);
+  EXPECT_EQ(result.notes[0].find("binary_head.pooler.weight"), std::string::npos);
+
+  const CheckpointReader stored(dir.path() / "bev" / "release");
+  const Config config = read_checkpoint_config(stored);
+  const auto device = make_device(DeviceKind::Reference, 1);
+  RankModel imported(config, *device), fresh(config, *device), encoder(config, *device);
+  CheckpointWeights weights(stored, config.model.vocab);
+  load_weights(weights, imported.params);
+  load_huggingface(dir / "hf", encoder.params, MissingHeads::Zeros);
+  fresh.params.initialize(static_cast<uint64_t>(config.train.seed));
+  for (const Param* param : imported.params.all()) {
+    const std::string& name = param->spec.name;
+    const bool is_new = name.starts_with("lm_head.") || name.starts_with("binary_head.output.");
+    const Param* expected = (is_new ? fresh : encoder).params.find(name);
+    const std::vector<double> got = test::values_of(param->value);
+    const std::vector<double> values = test::values_of(expected->value);
+    // Bits, because some of the stored values are not numbers.
+    for (size_t i = 0; i < got.size(); ++i)
+      ASSERT_EQ(std::bit_cast<uint32_t>(static_cast<float>(got[i])),
+                std::bit_cast<uint32_t>(static_cast<float>(values[i])))
+          << name;
+  }
 }
 
 TEST_F(RoundTrip, ATiedModelMayStoreItsHead) {
