@@ -96,6 +96,27 @@ TEST(TensorBoardWriter, TagsAndValues) {
   EXPECT_EQ(curves_of(dir / "new/tb"), expected);
 }
 
+// Fails when a loss of a BERT has no tags, or those of another loss.
+TEST(TensorBoardWriter, EveryLossOfABert) {
+  const test::TemporaryDirectory dir;
+  {
+    TensorBoardWriter log({}, dir.path(), 1, "");
+    Progress step = iteration(1, 3);
+    step.result.losses = {{"lm", 2.5}, {"sop", 0.5}};
+    log.add(step);
+    Validation both = validation(1, 4);
+    both.losses = {{"lm", 3}, {"sop", 1}};
+    log.add(both);
+  }
+  const Curves curves = curves_of(dir.path());
+  EXPECT_EQ(curves.at("lm loss"), (Curve{{1, 2.5f}}));
+  EXPECT_EQ(curves.at("sop loss"), (Curve{{1, 0.5f}}));
+  EXPECT_EQ(curves.at("sop loss vs samples"), (Curve{{8, 0.5f}}));
+  EXPECT_EQ(curves.at("lm loss validation"), (Curve{{1, 3}}));
+  EXPECT_EQ(curves.at("sop loss validation"), (Curve{{1, 1}}));
+  EXPECT_EQ(curves.at("sop loss validation ppl"), (Curve{{1, std::exp(1.0f)}}));
+}
+
 TEST(TensorBoardWriter, BeginsWithVersionAndConfiguration) {
   const test::TemporaryDirectory dir;
   const TensorBoardWriter log({}, dir.path(), 1, "x = 1\n[y]\n");
