@@ -8,7 +8,7 @@
 #   OPTIMIZER  lamb (default), mylamb, mylamb2, mylamb3, lambtp, adam, ...
 #   BATCH      sequences of a step [default: 1024, 8192, 32768, 8192, by shape]
 #   SAMPLES    sequences of the run [default: 16384000, 52428800, 512000000, 81920000]
-#   WARMUP     fraction of the steps [default: 320 steps, 0.16, 0.2, 0.1]
+#   WARMUP     fraction of the steps [default: 320 steps but at most 0.5, 0.16, 0.2, 0.1]
 #   TENSOR     tensor-parallel size [default: 1]
 #   NORMS      norms of LAMB if TENSOR > 1: tensor-shard (default, as in the study) or whole
 #   GPUS       ranks of each machine [default: 4, 4, 8, 8]
