@@ -31,7 +31,7 @@ constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 22>{
     {"--json-keys", "KEY ...", "jsonl: the keys whose texts are taken [default: text]"},
     {"--documents", "NAME", "plain text: line, paragraph or file is a document [default: line]"},
     {"--append-eod", "", "end every document with the end-of-document token"},
-    {"--split-sentences", "", "every sentence is a sequence; the files are called _sentence"},
+    {"--split-sentences", "", "every sentence is a sequence; names end with _sentence"},
     {"--keep-newlines", "",
      "with --split-sentences: white space stays with the sentence before it"},
     {"--punkt", "FOLDER",

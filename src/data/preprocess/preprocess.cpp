@@ -167,9 +167,10 @@ class Preprocessor {
 }  // namespace
 
 std::filesystem::path output_prefix(const PreprocessOptions& options, const std::string& key) {
-  if (options.kind == InputKind::Text) return options.prefix;
-  return format("{}_{}_{}", options.prefix.string(), key,
-                options.split_sentences ? "sentence" : "document");
+  const std::string prefix = options.prefix.string();
+  if (options.kind == InputKind::Text)
+    return options.split_sentences ? prefix + "_sentence" : prefix;
+  return format("{}_{}_{}", prefix, key, options.split_sentences ? "sentence" : "document");
 }
 
 PreprocessReport preprocess(const PreprocessOptions& options, const Tokenizer& tokenizer,

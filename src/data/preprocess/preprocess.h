@@ -42,7 +42,8 @@ struct PreprocessReport {
   std::vector<std::string> first_rejected;
 };
 
-// PREFIX_KEY_document for jsonl, _sentence when sentences are split; PREFIX for plain text.
+// PREFIX_KEY_document for jsonl, PREFIX for plain text; PREFIX_KEY_sentence and PREFIX_sentence if
+// sentences are split.
 std::filesystem::path output_prefix(const PreprocessOptions& options, const std::string& key);
 
 // `progress` is called after every chunk; false ends the run. Files appear when all is done. Too

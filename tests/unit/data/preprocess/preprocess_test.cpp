@@ -107,7 +107,7 @@ TEST_F(PreprocessTest, PunktGetsPartsOfLongDocuments) {
   o.inputs = {file("a.txt", numbers + "2\n")};
   o.kind = InputKind::Text;
   run(o);
-  const std::vector<Document> whole = documents_of(directory_ / "out");
+  const std::vector<Document> whole = documents_of(directory_ / "out_sentence");
   ASSERT_EQ(whole.size(), 1u);
   EXPECT_EQ(whole[0].size(), 1u);
 }
