@@ -201,6 +201,22 @@ std::optional<double> free_bytes(const fs::path& path) {
   return static_cast<double>(disk.f_bavail) * static_cast<double>(disk.f_frsize);
 }
 
+void require_writable(const std::string& name, const fs::path& path) {
+  const fs::path parent = existing_folder(path);
+  std::error_code ignored;
+  BEV_CHECK(fs::is_directory(parent, ignored), Data,
+            "{}: {} is not a folder; another name is needed", name, parent.string());
+  BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data, "{}: cannot write into {}: {}", name,
+            parent.string(), std::strerror(errno));
+}
+
+void require_disk_space(const std::string& name, const fs::path& path, double bytes,
+                        const char* what_takes) {
+  const std::optional<double> free = free_bytes(path);
+  BEV_CHECK(!free || *free >= bytes, Data, "{}: the disk has {} free, but {} {}", name,
+            as_bytes(*free), what_takes, as_bytes(bytes));
+}
+
 FolderLock::FolderLock(const std::filesystem::path& folder, double patience_seconds) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);

@@ -66,6 +66,12 @@ std::filesystem::path existing_folder(const std::filesystem::path& path);
 // Bytes that the disk under existing_folder() has free for this user; none where nobody knows.
 std::optional<double> free_bytes(const std::filesystem::path& path);
 
+// Data errors that begin with `name`, found before a run writes to `path`: its folder cannot be
+// made or written; the disk has fewer free bytes than "a checkpoint takes".
+void require_writable(const std::string& name, const std::filesystem::path& path);
+void require_disk_space(const std::string& name, const std::filesystem::path& path, double bytes,
+                        const char* what_takes);
+
 // One run at a time writes into a folder of checkpoints: a job that is queued again while the old
 // one still lives would remove what that one is writing.
 

@@ -76,10 +76,7 @@ fs::path CheckpointSaver::part_file(int rank) const {
 }
 
 void CheckpointSaver::start_draft() const {
-  const std::optional<double> free = free_bytes(folder_.root());
-  BEV_CHECK(!free || *free >= options_.bytes, Data,
-            "the disk under {} has {} free, but a checkpoint takes {}", folder_.root().string(),
-            as_bytes(*free), as_bytes(options_.bytes));
+  require_disk_space(folder_.root().string(), folder_.root(), options_.bytes, "a checkpoint takes");
   folder_.start_draft(manifest_.iteration);
 }
 

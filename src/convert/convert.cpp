@@ -31,10 +31,8 @@ Conversion survey(std::span<const ParamSpec> specs, WeightSource& source,
     result.bytes += spec.shape.elements() * static_cast<int64_t>(size_of(dtype.value_or(stored)));
   }
   source.check_all_used();
-  const std::optional<double> free = free_bytes(output);
-  BEV_CHECK(!free || *free >= static_cast<double>(result.bytes), Data,
-            "{}: the disk has {} free, but the weights take {}", output.string(), as_bytes(*free),
-            as_bytes(static_cast<double>(result.bytes)));
+  require_disk_space(output.string(), output, static_cast<double>(result.bytes),
+                     "the weights take");
   return result;
 }
 

@@ -5,10 +5,10 @@
 
 #include "checkpoint/checkpoint_saver.h"
 #include "comm/communicator.h"
+#include "data/data_loader.h"
 #include "ops/make_device.h"
 #include "pipeline/schedule.h"
 #include "train/gather_model.h"
-#include "train/resume.h"
 #include "train/run_checkpoints.h"
 #include "train/step_runner.h"
 #include "train/training_state.h"

@@ -1,10 +1,6 @@
 #include "train/resume.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/check.h"
 #include "checkpoint/restore.h"
@@ -12,6 +8,7 @@
 #include "config/resolve.h"
 #include "convert/checkpoint_weights.h"
 #include "optim/lr_schedule_config.h"
+#include "train/run_checkpoints.h"
 
 namespace bev {
 
@@ -55,14 +52,6 @@ void require_existence(const CheckpointConfig& c, const std::vector<CheckpointPl
 }
 
 }  // namespace
-
-fs::path save_folder(const Config& config) {
-  const CheckpointConfig& c = config.checkpoint;
-  if (!c.save.empty()) return c.save;
-  const bool wanted = c.interval > 0 || !c.schedule.empty();
-  return wanted && !config.train.output.empty() ? fs::path(config.train.output) / "checkpoints"
-                                                : fs::path();
-}
 
 ResumePoints find_resume_points(const CheckpointConfig& c) {
   if (c.load.empty()) return {};
@@ -202,27 +191,6 @@ bool continues_output(const Config& config) {
   std::error_code error;
   const fs::path inside = fs::relative(c.load, config.train.output, error);
   return !error && !inside.empty() && *inside.begin() != "..";
-}
-
-void check_save_folder(const Config& config, double bytes) {
-  const fs::path folder = save_folder(config);
-  if (folder.empty()) return;
-  const fs::path parent = existing_folder(folder);
-  BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data,
-            "checkpoint.save {}: cannot write into {}: {}", folder.string(), parent.string(),
-            std::strerror(errno));
-  const std::optional<double> free = free_bytes(parent);
-  BEV_CHECK(!free || *free >= bytes, Data,
-            "checkpoint.save {}: the disk has {} free, but a checkpoint takes {}", folder.string(),
-            as_bytes(*free), as_bytes(bytes));
-  const std::vector<CheckpointPlace> there = CheckpointFolder(folder).list();
-  if (there.empty()) return;
-  BEV_CHECK(continues_itself(config), Usage,
-            "{} holds checkpoints of an earlier run, up to iteration {}, with which those of this "
-            "run would be mixed; --load {}{} continues it, another checkpoint.save (or "
-            "train.output) starts anew",
-            folder.string(), there.back().iteration, folder.string(),
-            config.checkpoint.finetune ? " without --finetune" : "");
 }
 
 }  // namespace bev

@@ -11,9 +11,6 @@
 
 namespace bev {
 
-// Where a configuration keeps its checkpoints; empty: nowhere.
-std::filesystem::path save_folder(const Config& config);
-
 struct ResumePoints {
   std::vector<CheckpointPlace> places;  // newest first, which has a good manifest and headers
   std::vector<std::string> alerts;      // about newer ones that cannot be used, one line each
@@ -55,10 +52,5 @@ bool continues_itself(const Config& config);
 
 // Whether the run goes on with the log of the folder it writes to.
 bool continues_output(const Config& config);
-
-// What would go wrong at the first save is said before the run. Usage error where the folder holds
-// checkpoints with which a run that does not continue from them would mix its own; Data error where
-// it cannot be written, or the disk has no room for one checkpoint of `bytes`.
-void check_save_folder(const Config& config, double bytes);
 
 }  // namespace bev

@@ -2,13 +2,17 @@
 
 #include <ctime>
 
+#include "base/check.h"
 #include "checkpoint/retention.h"
 #include "config/config_diff.h"
 #include "ops/make_device.h"
 #include "optim/lr_schedule_config.h"
 #include "train/gather_model.h"
+#include "train/resume.h"
 
 namespace bev {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -26,6 +30,30 @@ Manifest common_manifest(const TrainingState& state, const RunCheckpoints::Setup
 }
 
 }  // namespace
+
+fs::path save_folder(const Config& config) {
+  const CheckpointConfig& c = config.checkpoint;
+  if (!c.save.empty()) return c.save;
+  const bool wanted = c.interval > 0 || !c.schedule.empty();
+  return wanted && !config.train.output.empty() ? fs::path(config.train.output) / "checkpoints"
+                                                : fs::path();
+}
+
+void check_save_folder(const Config& config, double bytes) {
+  const fs::path folder = save_folder(config);
+  if (folder.empty()) return;
+  const std::string field = format("checkpoint.save {}", folder.string());
+  require_writable(field, folder);
+  require_disk_space(field, folder, bytes, "a checkpoint takes");
+  const std::vector<CheckpointPlace> there = CheckpointFolder(folder).list();
+  if (there.empty()) return;
+  BEV_CHECK(continues_itself(config), Usage,
+            "{} holds checkpoints of an earlier run, up to iteration {}, with which those of this "
+            "run would be mixed; --load {}{} continues it, another checkpoint.save (or "
+            "train.output) starts anew",
+            folder.string(), there.back().iteration, folder.string(),
+            config.checkpoint.finetune ? " without --finetune" : "");
+}
 
 double checkpoint_bytes(const Config& config) {
   const Config whole = single_rank_config(config);

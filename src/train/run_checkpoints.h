@@ -13,6 +13,14 @@
 
 namespace bev {
 
+// The folder of a run's checkpoints; empty: the run saves none.
+std::filesystem::path save_folder(const Config& config);
+
+// Finds errors that would otherwise appear at the first save. Usage error: the folder holds
+// checkpoints of an earlier run that this run does not continue. Data error: the folder cannot be
+// written, or its disk has no room for one checkpoint of `bytes`.
+void check_save_folder(const Config& config, double bytes);
+
 // Size of a checkpoint on disk, without headers. REQUIRES: a checked configuration that trains.
 double checkpoint_bytes(const Config& config);
 

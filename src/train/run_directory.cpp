@@ -1,7 +1,5 @@
 #include "train/run_directory.h"
 
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstring>
 #include <fstream>
@@ -11,7 +9,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "convert/huggingface/huggingface.h"
 #include "convert/huggingface/huggingface_config.h"
-#include "train/resume.h"
+#include "train/run_checkpoints.h"
 
 namespace bev {
 
@@ -50,21 +48,13 @@ void RunDirectory::check(const Config& config, size_t model_bytes) const {
         "\"\" to keep nothing",
         misfit);
   }
-  const fs::path parent = existing_folder(path_);
+  const std::string field = format("train.output {}", path_.string());
+  require_writable(field, path_);
   std::error_code ignored;
-  BEV_CHECK(fs::is_directory(parent, ignored), Data,
-            "train.output {}: {} is not a folder; another name is needed", path_.string(),
-            parent.string());
-  BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data,
-            "train.output {}: cannot write into {}: {}", path_.string(), parent.string(),
-            std::strerror(errno));
   BEV_CHECK(!fs::exists(config_file(), ignored) || fs::exists(metrics_file(), ignored), Data,
             "train.output {}: {} is not of a run, and would be replaced; another name is needed",
             path_.string(), config_file().string());
-  const std::optional<double> free = free_bytes(parent);
-  BEV_CHECK(!free || *free >= static_cast<double>(model_bytes), Data,
-            "train.output {}: the disk has {} free, but the trained model takes {}", path_.string(),
-            as_bytes(*free), as_bytes(static_cast<double>(model_bytes)));
+  require_disk_space(field, path_, static_cast<double>(model_bytes), "the trained model takes");
 }
 
 void RunDirectory::prepare(const std::string& config_text) const {

@@ -256,8 +256,7 @@ TEST_P(SaveOnDisk, WithoutRoom) {
     while (ballast << block << std::flush) continue;
   }
   ASSERT_GE(count(job.err(), too_little), 1u) << job.err();
-  EXPECT_NE(job.err().find("the disk under " + run.checkpoints().string() + " has "),
-            std::string::npos)
+  EXPECT_NE(job.err().find(run.checkpoints().string() + ": the disk has "), std::string::npos)
       << job.err();
   EXPECT_NE(job.err().find(kGoesOn), std::string::npos) << job.err();
   EXPECT_GE(checkpoints_in(disk.path()).size(), 1u);

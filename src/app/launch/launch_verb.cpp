@@ -35,7 +35,7 @@
 #include "net/socket.h"
 #include "ops/make_device.h"
 #include "parallel/parallel_layout.h"
-#include "train/resume.h"
+#include "train/run_checkpoints.h"
 #include "train/run_directory.h"
 
 namespace bev::app {

@@ -13,6 +13,7 @@
 #include "optim/lr_schedule_config.h"
 #include "plan/memory_fit.h"
 #include "train/resume.h"
+#include "train/run_checkpoints.h"
 #include "train/run_directory.h"
 
 namespace bev::app {
