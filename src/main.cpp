@@ -66,13 +66,13 @@ extern "C" void report_lost_file(int) {
 
 int print_error(const bev::Error& error) {
   const int code = bev::exit_code(error.kind);
-  bev::app::say("bevatron: error: {}\n", error.what());
+  bev::app::print_stderr("bevatron: error: {}\n", error.what());
   for (auto activity = error.context.rbegin(); activity != error.context.rend(); ++activity)
-    bev::app::say("  while {}\n", *activity);
+    bev::app::print_stderr("  while {}\n", *activity);
   if (error.kind == bev::ErrorKind::Internal)
-    bev::app::say("  at {}:{}; this is a bug of bevatron, please report it\n",
-                  error.where.file_name(), error.where.line());
-  bev::app::say("  ({} error, exit code {})\n", bev::name_of(error.kind), code);
+    bev::app::print_stderr("  at {}:{}; this is a bug in bevatron, please report it\n",
+                           error.where.file_name(), error.where.line());
+  bev::app::print_stderr("  ({} error, exit code {})\n", bev::name_of(error.kind), code);
   return code;
 }
 

@@ -84,7 +84,7 @@ class ByteReader {
     return value;
   }
   void expect_end() const {
-    BEV_CHECK(rest_.empty(), Comm, "{} bytes behind the end of a message", rest_.size());
+    BEV_CHECK(rest_.empty(), Comm, "{} bytes after the end of a message", rest_.size());
   }
 
  private:

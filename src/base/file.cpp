@@ -314,10 +314,10 @@ void flush_directory(const fs::path& path) {
 }  // namespace
 
 AtomicDirectory::AtomicDirectory(const fs::path& target) : target_(real_place(target)) {
-  const fs::path beside = target_.parent_path();
-  temporary_ = beside / format(".{}.partial.{}", target_.filename().string(), ::getpid());
+  const fs::path parent = target_.parent_path();
+  temporary_ = parent / format(".{}.partial.{}", target_.filename().string(), ::getpid());
   std::error_code error;
-  fs::create_directories(beside, error);
+  fs::create_directories(parent, error);
   if (!error) fs::remove_all(temporary_, error);
   if (!error) fs::create_directory(temporary_, error);
   BEV_CHECK(!error, Data, "cannot write {}: {}", target_.string(), error.message());

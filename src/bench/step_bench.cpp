@@ -51,12 +51,12 @@ std::vector<double> time_steps(StepRunner& stepper, DataLoader& loader, bool asy
 
 // On an asynchronous device, a step before keeps the device busy: as in training, the traced work
 // is issued in time and the device does not wait for the host.
-StepBreakdown trace_step(TrainingState& assembly, StepRunner& stepper, DataLoader& loader) {
-  if (assembly.device.is_asynchronous()) stepper.submit(loader.next());
-  Trace trace(assembly.device);
-  assembly.executor.trace_into(&trace);
+StepBreakdown trace_step(TrainingState& state, StepRunner& stepper, DataLoader& loader) {
+  if (state.device.is_asynchronous()) stepper.submit(loader.next());
+  Trace trace(state.device);
+  state.executor.trace_into(&trace);
   stepper.submit(loader.next());
-  assembly.executor.trace_into(nullptr);
+  state.executor.trace_into(nullptr);
   while (stepper.in_flight() > 0) stepper.collect();
   return break_down(trace.spans());
 }
@@ -69,12 +69,12 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   result.resident_before = process_memory("VmHWM");
   result.plan = dry_run(config);
   const std::unique_ptr<Device> device = make_device(config.device);
-  TrainingState assembly(config, *device, result.plan.arenas);
-  assembly.initialize();
+  TrainingState state(config, *device, result.plan.arenas);
+  state.initialize();
   DataLoader loader(std::make_shared<MockDataset>(result.plan.model.vocab, 1),
                     DataLoader::shape_of(config, assembly.spec.batch));
   LrSchedule schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
-  StepRunner stepper(assembly, schedule);
+  StepRunner stepper(state, schedule);
   stepper.autotune(loader.next());
   result.seconds_to_first_step = seconds_now() - start;
   result.autotune = device->autotune_summary();
@@ -83,9 +83,9 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
 
   CostLog costs;
   const double first = seconds_now();
-  assembly.executor.count_into(&costs);
+  state.executor.count_into(&costs);
   stepper.step(loader.next());
-  assembly.executor.count_into(nullptr);
+  state.executor.count_into(nullptr);
   result.first_step = seconds_now() - first;
   result.peak_resident_bytes = process_memory("VmHWM");
 
@@ -117,7 +117,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
     attention_alone.push_back(floor->time_attention());
   }
   result.step = summarize(std::move(steps));
-  if (options.breakdown) result.breakdown = trace_step(assembly, stepper, loader);
+  if (options.breakdown) result.breakdown = trace_step(state, stepper, loader);
   floor.reset();  // frees its memory
   result.peak = measure_peak(*device);
   if (options.floor) {

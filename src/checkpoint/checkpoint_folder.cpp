@@ -45,7 +45,7 @@ void flush_folder(const fs::path& path) {
   ::close(folder);
 }
 
-fs::path beside(const fs::path& place, std::string_view suffix) {
+fs::path sibling(const fs::path& place, std::string_view suffix) {
   return place.parent_path() / format(".{}{}", place.filename().string(), suffix);
 }
 
@@ -57,7 +57,7 @@ bool put_in_place_of(const fs::path& draft, const fs::path& place) {
     return true;
   }
   // Network file systems cannot exchange names.
-  const fs::path aside = beside(place, kReplaced);
+  const fs::path aside = sibling(place, kReplaced);
   fs::remove_all(aside, ignored);
   if (::rename(place.c_str(), aside.c_str()) != 0) return false;
   if (::rename(draft.c_str(), place.c_str()) != 0) {
@@ -77,7 +77,7 @@ fs::path CheckpointFolder::place_of(int64_t iteration) const {
 }
 
 fs::path CheckpointFolder::draft_of(int64_t iteration) const {
-  return beside(place_of(iteration), kWriting);
+  return sibling(place_of(iteration), kWriting);
 }
 
 std::vector<CheckpointPlace> CheckpointFolder::list() const {
@@ -133,7 +133,7 @@ std::string CheckpointFolder::commit_draft(int64_t iteration) const {
 }
 
 void CheckpointFolder::remove(int64_t iteration) const {
-  const fs::path place = place_of(iteration), aside = beside(place, kRemoving);
+  const fs::path place = place_of(iteration), aside = sibling(place, kRemoving);
   std::error_code error;
   fs::remove_all(aside, error);
   fs::rename(place, aside, error);

@@ -156,11 +156,11 @@ void CheckpointReader::read(const Tensor& tensor, const Rectangle& where, DType 
 }
 
 void CheckpointReader::verify(const std::function<void(size_t bytes)>& progress) const {
-  const auto tell = [&](size_t bytes) {
+  const auto report = [&](size_t bytes) {
     if (progress) progress(bytes);
   };
   for (const CheckpointFile& entry : manifest_.files)
-    if (!entry.holds_pieces) tell(read_file(entry.name).size());
+    if (!entry.holds_pieces) report(read_file(entry.name).size());
   std::vector<std::pair<const Tensor*, const Part*>> order;
   for (const auto& [name, tensor] : tensors_)
     for (const Part& part : tensor.parts)
@@ -171,7 +171,7 @@ void CheckpointReader::verify(const std::function<void(size_t bytes)>& progress)
   for (const auto& [tensor, part] : order) {
     const size_t row_bytes = static_cast<size_t>(part->where.columns) * size_of(tensor->dtype);
     visit_rows(*tensor, *part, 0, part->where.rows, [&](int64_t, int64_t rows, const std::byte*) {
-      tell(static_cast<size_t>(rows) * row_bytes);
+      report(static_cast<size_t>(rows) * row_bytes);
     });
   }
 }

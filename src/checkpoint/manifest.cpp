@@ -166,11 +166,11 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 
 Manifest read_manifest(const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / kManifestName;
-  const std::filesystem::path beside = path.string() + std::string(kChecksumSuffix);
+  const std::filesystem::path checksum_file = path.string() + std::string(kChecksumSuffix);
   const std::string text = read_text(path, kLimits.bytes);
-  const std::string stated = read_text(beside, 4096);
+  const std::string stated = read_text(checksum_file, 4096);
   BEV_CHECK(stated == checksum_line(text), Data, "{} is damaged: it does not match {}",
-            path.string(), beside.filename().string());
+            path.string(), checksum_file.filename().string());
   return parse_manifest(parse_json(text, path.string(), kLimits), path.string());
 }
 

@@ -71,18 +71,19 @@ T flattened(const T& t) {
   return reshape(t, {t.shape.elements()});
 }
 
-// Says what goes on while it lives. An error ends it too: the words belong to the communicator.
-class Told {
+// Reports a collective as the current activity while it lives. An error ends it too: the text
+// belongs to the communicator.
+class ActivityScope {
  public:
-  Told(Activity* activity, const char* what, size_t bytes, const std::string* peers)
+  ActivityScope(Activity* activity, const char* what, size_t bytes, const std::string* peers)
       : activity_(activity) {
     if (activity_ != nullptr) activity_->begin(what, bytes, peers);
   }
-  ~Told() {
+  ~ActivityScope() {
     if (activity_ != nullptr) activity_->end();
   }
-  Told(const Told&) = delete;
-  Told& operator=(const Told&) = delete;
+  ActivityScope(const ActivityScope&) = delete;
+  ActivityScope& operator=(const ActivityScope&) = delete;
 
  private:
   Activity* activity_;
@@ -108,7 +109,7 @@ void Communicator::count(Exec& ex, const char* call, const ConstTensor& operand,
   record.bytes_sent = bytes;
 }
 
-void Communicator::tell(Activity& activity, std::string peers) {
+void Communicator::report_to(Activity& activity, std::string peers) {
   activity_ = &activity;
   peers_ = std::move(peers);
 }
@@ -116,7 +117,7 @@ void Communicator::tell(Activity& activity, std::string peers) {
 void Communicator::pass(Exec& ex, const char* what, size_t bytes,
                         FunctionRef<void(Exec& ex)> exchange) {
   if (size_ == 1) return exchange(ex);
-  const Told told(activity_, what, bytes, &peers_);
+  const ActivityScope scope(activity_, what, bytes, &peers_);
   // What it is made of does not show for itself.
   Exec inner = ex;
   inner.trace = nullptr;

@@ -84,8 +84,8 @@ class Communicator {
 
  protected:
   Communicator(int rank, int size);
-  // From now on `activity`, which outlives this, says what this rank is doing with `peers`.
-  void tell(Activity& activity, std::string peers);
+  // From now on, collectives with `peers` are reported to `activity`, which outlives this.
+  void report_to(Activity& activity, std::string peers);
 
  private:
   virtual void do_all_reduce(Exec& ex, Tensor inout, ReduceOp op) = 0;

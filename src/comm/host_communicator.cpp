@@ -83,7 +83,7 @@ HostCommunicator::HostCommunicator(std::shared_ptr<Process> process, std::vector
             "a group of {} processes; sums are made of at most {} parts", size(),
             ops::kMostCombined);
   std::sort(ascending_.begin(), ascending_.end());
-  tell(process_->control.activity(), peers_);
+  report_to(process_->control.activity(), peers_);
   const std::string name = format("{}, number {}", peers_, process_->made[world_ranks_]++);
   try {
     group_ = process_->engine.group(world_ranks_, name);

@@ -23,11 +23,10 @@ void widen_gpu_queues();
 
 // The world of this process. All ranks call it together, each on the thread that made its device
 // and will use the result. Device and control must outlive the result and what is split from it.
-// Control is also called from a thread that looks for errors of NCCL: its blame() must be safe to
-// call from there.
+// A thread that looks for errors of NCCL calls fail_with() of `control`.
 //
 // `words` becomes a description: "NCCL 2.28.9, GPU 0000:18:00.0". A Usage error where two ranks
-// share a GPU, a Comm error where NCCL cannot be used. `limit`: a call that lasts longer is blamed.
+// share a GPU, a Comm error where NCCL cannot be used. A call that lasts longer than `limit` fails.
 std::unique_ptr<Communicator> make_nccl_world(
     Device& device, CoordinationClient& control, std::string& words,
     std::chrono::seconds limit = std::chrono::seconds(600));

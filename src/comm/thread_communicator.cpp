@@ -228,18 +228,18 @@ void ThreadGroup::give_up(int member, const char* what, Limit limit, const std::
 std::vector<ThreadGroup::Mark> ThreadGroup::arrive(std::unique_lock<std::mutex>& lock, int member,
                                                    const char* what, const Mark& mark, Limit limit,
                                                    bool whole) {
-  std::vector<Mark>& marks = marks_[meetings_ % marks_.size()];
+  std::vector<Mark>& marks = marks_[rounds_ % marks_.size()];
   marks[static_cast<size_t>(member)] = mark;
   present_[static_cast<size_t>(member)] = true;
   if (++arrived_ == size()) {
     arrived_ = 0;
     present_.assign(present_.size(), false);
-    ++meetings_;
+    ++rounds_;
     fate_->bell.notify_all();
     return marks;
   }
-  const uint64_t meeting = meetings_;
-  const auto over = [&] { return meetings_ != meeting || (whole && fate_->culprit >= 0); };
+  const uint64_t round = rounds_;
+  const auto over = [&] { return rounds_ != round || (whole && fate_->culprit >= 0); };
   if (!fate_->bell.wait_for(lock, limit, over)) {
     std::string missing;
     for (int m = 0; m < size(); ++m) {
@@ -248,7 +248,7 @@ std::vector<ThreadGroup::Mark> ThreadGroup::arrive(std::unique_lock<std::mutex>&
     }
     give_up(member, what, limit, missing);
   }
-  if (meetings_ == meeting) require_whole(member, what);
+  if (rounds_ == round) require_whole(member, what);
   return marks;
 }
 

@@ -18,8 +18,8 @@
 
 namespace bev {
 
-// Where ranks that are threads of one process meet: what they publish for each other, and the news
-// that one of them has failed.
+// Synchronization of ranks that are threads of one process: what they publish for each other, and
+// the failure of one of them.
 
 // Shared by all groups of a world: one lock, one bell, and who failed first.
 struct ThreadFate {
@@ -104,11 +104,11 @@ class ThreadGroup {
   std::shared_ptr<ThreadFate> fate_;
   std::vector<int> world_ranks_;
   std::vector<Call> calls_;
-  std::vector<bool> present_;  // in the meeting that is being held
-  // Of that meeting and, while some of its members have not looked yet, the one before.
+  std::vector<bool> present_;  // in the current round
+  // By round modulo 2: some members may still read the previous round.
   std::array<std::vector<Mark>, 2> marks_;
   int arrived_ = 0;
-  uint64_t meetings_ = 0;
+  uint64_t rounds_ = 0;
   std::map<std::tuple<int, int, Channel>, Pipe> pipes_;  // from, to
   std::map<std::pair<std::vector<int>, int>, std::shared_ptr<ThreadGroup>> parts_;
   std::vector<std::map<std::vector<int>, int>> splits_;  // of each member

@@ -1,4 +1,4 @@
-// The thread of a rank that listens to the server and tells it that this rank is alive.
+// The thread of a rank that receives from the server and sends it heartbeats.
 #include <poll.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ void CoordinationClient::watch_once() {
   if (entries[0].revents != 0) wake_.clear();
   if (entries[1].revents != 0) receive();
   const Time now = steady_clock::now();
-  beat(now);
+  send_heartbeat(now);
   check_heartbeats(now);
   close_sending();
 }
@@ -70,7 +70,8 @@ void CoordinationClient::receive() {
     why = format("its connection broke: {}", error.what());
   }
   if (connection_->bytes_read() != before &&
-      silence_.heard(awake_.at(steady_clock::now())) == HeartbeatMonitor::News::Again)
+      heartbeat_monitor_.received(awake_.at(steady_clock::now())) ==
+          HeartbeatMonitor::Change::Resumed)
     note_of_first(format("{} is heard of again", place_text(place(0))));
   if (why.empty()) return;
   is_reading_ = false;
@@ -78,9 +79,9 @@ void CoordinationClient::receive() {
 }
 
 // What is left over from callers goes first.
-void CoordinationClient::beat(Time now) {
+void CoordinationClient::send_heartbeat(Time now) {
   const Lock lock(mutex_);
-  if (said_all_ || !is_reading_) return;
+  if (sent_all_ || !is_reading_) return;
   if (wants_out_) {
     try {
       wants_out_ = !connection_->flush();
@@ -88,8 +89,8 @@ void CoordinationClient::beat(Time now) {
       wants_out_ = false;  // receive() finds the same
     }
   }
-  if (now < next_beat_ || is_ended()) return;
-  next_beat_ = now + options_.heartbeat;
+  if (now < next_heartbeat_ || is_ended()) return;
+  next_heartbeat_ = now + options_.heartbeat;
   send(HeartbeatMessage{cut(activity_.text())});
 }
 
@@ -97,25 +98,25 @@ void CoordinationClient::check_heartbeats(Time now) {
   const std::chrono::nanoseconds awake = awake_.at(now);
   {
     const Lock lock(mutex_);
-    // The first rank need not be told of itself.
+    // The first rank need not watch itself.
     if (is_ended() || !is_reading_ || rank() == 0) return;
   }
-  const std::string time = seconds_text(silence_.silent_for(awake));
-  const HeartbeatMonitor::News news = silence_.look(awake);
-  if (news == HeartbeatMonitor::News::Silent)
+  const std::string time = seconds_text(heartbeat_monitor_.since_received(awake));
+  const HeartbeatMonitor::Change change = heartbeat_monitor_.look(awake);
+  if (change == HeartbeatMonitor::Change::Late)
     note_of_first(format("{} has been silent for {}; it was doing: {}", place_text(place(0)), time,
                          doing_of_first_));
-  if (news == HeartbeatMonitor::News::Over)
+  if (change == HeartbeatMonitor::Change::Lost)
     fail({.who = place(0),
           .doing = doing_of_first_,
           .why = format("it has been silent for {}", time)});
 }
 
 void CoordinationClient::take(CoordinationMessage message) {
-  if (auto* beat = std::get_if<HeartbeatMessage>(&message)) {
-    doing_of_first_ = std::move(beat->doing);
-  } else if (const auto* said = std::get_if<LogMessage>(&message)) {
-    options_.log(said->text);
+  if (auto* heartbeat = std::get_if<HeartbeatMessage>(&message)) {
+    doing_of_first_ = std::move(heartbeat->doing);
+  } else if (const auto* log = std::get_if<LogMessage>(&message)) {
+    options_.log(log->text);
   } else if (const auto* failed = std::get_if<FailedMessage>(&message)) {
     fail(failed->failure);
   } else if (std::holds_alternative<AllFinishedMessage>(message)) {
@@ -156,11 +157,11 @@ void CoordinationClient::fail(const Failure& failure) {
   for (auto& [request, waiter] : waiters_) waiter->answered.notify_one();
 }
 
-// After the end, good or bad, nothing more is said, so that the server can close too.
+// After the end, good or bad, nothing more is sent, so that the server can close too.
 void CoordinationClient::close_sending() {
   const Lock lock(mutex_);
-  if (!is_ended() || said_all_ || wants_out_) return;
-  said_all_ = true;
+  if (!is_ended() || sent_all_ || wants_out_) return;
+  sent_all_ = true;
   connection_->close_sending();
 }
 

@@ -37,7 +37,8 @@ CoordinationClient::CoordinationClient(Options options)
     : options_(std::move(options)),
       next_exchange_(kFirstExchange),
       awake_(2 * options_.heartbeat),
-      silence_(options_.heartbeat_timeout, options_.limit, awake_.at(steady_clock::now())) {
+      heartbeat_monitor_(options_.heartbeat_timeout, options_.limit,
+                         awake_.at(steady_clock::now())) {
   BEV_CHECK(options_.size >= 1 && options_.rank >= 0 && options_.rank < options_.size, Internal,
             "there is no rank {} among {} ranks", options_.rank, options_.size);
   BEV_CHECK(!options_.secret.empty(), Internal, "a job without a secret");
@@ -49,7 +50,7 @@ CoordinationClient::CoordinationClient(Options options)
             options_.heartbeat.count());
   if (!options_.log) options_.log = [](const std::string&) {};
   join();
-  silence_.heard(awake_.at(steady_clock::now()));
+  heartbeat_monitor_.received(awake_.at(steady_clock::now()));
   thread_ = std::thread([this] { watch(); });
 }
 

@@ -114,7 +114,7 @@ class CoordinationClient final : public KeyValueStore {
   void watch();
   void watch_once();
   void receive();
-  void beat(Time now);
+  void send_heartbeat(Time now);
   void check_heartbeats(Time now);
   void take(CoordinationMessage message);
   void answer(uint64_t request, CoordinationMessage message);
@@ -144,11 +144,11 @@ class CoordinationClient final : public KeyValueStore {
   std::vector<std::string> early_messages_;
   bool is_reading_ = true;
   bool has_failed_ = false;
-  bool said_all_ = false;
+  bool sent_all_ = false;
   std::string doing_of_first_ = "nothing that it told of";
   AwakeClock awake_;
-  HeartbeatMonitor silence_;
-  Time next_beat_{};
+  HeartbeatMonitor heartbeat_monitor_;
+  Time next_heartbeat_{};
   std::thread thread_;
 };
 

@@ -1,4 +1,4 @@
-// What ranks and the first rank's server say to each other, as bytes.
+// Messages between the ranks and the server of the first rank, as bytes.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ struct AbandonMessage {
 };
 struct FinishMessage {};
 
-// Either way: it is alive, and so is the text of what it does.
+// In both directions: the sender is alive; what it is doing.
 struct HeartbeatMessage {
   std::string doing;
 };

@@ -56,25 +56,25 @@ void CoordinationServer::run() {
 }
 
 std::vector<RankTimes> CoordinationServer::times() const {
-  const std::lock_guard lock(hub_mutex_);
-  return hub_ == nullptr ? std::vector<RankTimes>(ranks_.size()) : hub_->times();
+  const std::lock_guard lock(job_state_mutex_);
+  return job_state_ == nullptr ? std::vector<RankTimes>(ranks_.size()) : job_state_->times();
 }
 
 void CoordinationServer::take(Peer& peer, const std::string& bytes, Time now) {
   if (peer.number < 0) return greet(peer, decode(bytes));
-  BEV_CHECK(hub_ != nullptr, Comm, "it speaks before all have joined");
-  hub_->take(peer.number, decode(bytes), now);
+  BEV_CHECK(job_state_ != nullptr, Comm, "it speaks before all have joined");
+  job_state_->take(peer.number, decode(bytes), now);
 }
 
-void CoordinationServer::heard(Peer& peer, Time now) {
-  if (hub_ != nullptr) hub_->heard(peer.number, now);
+void CoordinationServer::received(Peer& peer, Time now) {
+  if (job_state_ != nullptr) job_state_->received(peer.number, now);
 }
 
 void CoordinationServer::greet(Peer& peer, const CoordinationMessage& message) {
   const auto* hello = std::get_if<HelloMessage>(&message);
   BEV_CHECK(hello != nullptr, Comm, "it does not say which rank it is");
   std::string why = roster_.objection(*hello);
-  if (hub_ != nullptr && hello->job == options_.job)
+  if (job_state_ != nullptr && hello->job == options_.job)
     why = "this job is complete: all its ranks have joined";
   if (why.empty() && gave_up_) why = "the others have given up waiting";
   if (!why.empty()) return refuse(peer, cut(why), parcel_of(RefusedMessage{cut(why)}));
@@ -89,23 +89,24 @@ void CoordinationServer::greet(Peer& peer, const CoordinationMessage& message) {
 }
 
 void CoordinationServer::begin_job() {
-  auto hub = std::make_shared<JobState>(roster_.places(),
-                                        JobState::Limits{.heartbeat = options_.heartbeat,
-                                                         .silence = options_.heartbeat_timeout,
-                                                         .limit = options_.limit},
-                                        [this](int rank, Parcel parcel) {
-                                          if (Peer* peer = ranks_[static_cast<size_t>(rank)])
-                                            send(*peer, std::move(parcel));
-                                        });
+  auto job =
+      std::make_shared<JobState>(roster_.places(),
+                                 JobState::Limits{.heartbeat = options_.heartbeat,
+                                                  .heartbeat_timeout = options_.heartbeat_timeout,
+                                                  .limit = options_.limit},
+                                 [this](int rank, Parcel parcel) {
+                                   if (Peer* peer = ranks_[static_cast<size_t>(rank)])
+                                     send(*peer, std::move(parcel));
+                                 });
   const Parcel joined = parcel_of(JoinedMessage{roster_.places()});
   for (Peer* peer : ranks_) send(*peer, joined);
-  const std::lock_guard lock(hub_mutex_);
-  hub_ = std::move(hub);
+  const std::lock_guard lock(job_state_mutex_);
+  job_state_ = std::move(job);
 }
 
 void CoordinationServer::lost(const Peer& peer) {
   ranks_[static_cast<size_t>(peer.number)] = nullptr;
-  if (hub_ != nullptr) return hub_->lost(peer.number, peer.broken);
+  if (job_state_ != nullptr) return job_state_->lost(peer.number, peer.broken);
   const RankIdentity place = roster_.places()[static_cast<size_t>(peer.number)];
   roster_.leave(peer.number);
   if (!gave_up_)
@@ -114,7 +115,7 @@ void CoordinationServer::lost(const Peer& peer) {
 }
 
 void CoordinationServer::tick(Time now) {
-  if (hub_ != nullptr) return hub_->tick(now, activity_.text());
+  if (job_state_ != nullptr) return job_state_->tick(now, activity_.text());
   if (gave_up_) return;
   const std::string missing = roster_.missing_text();
   if (now - started_ >= options_.join_limit) {

@@ -29,7 +29,7 @@ class CoordinationServer final : private PeerServer {
 
  private:
   void take(Peer& peer, const std::string& bytes, Time now) override;
-  void heard(Peer& peer, Time now) override;
+  void received(Peer& peer, Time now) override;
   void lost(const Peer& peer) override;
   void tick(Time now) override;
 
@@ -41,12 +41,12 @@ class CoordinationServer final : private PeerServer {
   const Activity& activity_;
   std::atomic<bool> stopped_{false};
   RendezvousRoster roster_;
-  std::shared_ptr<JobState> hub_;  // set when all ranks have joined
-  std::vector<Peer*> ranks_;       // by rank
+  std::shared_ptr<JobState> job_state_;  // set when all ranks have joined
+  std::vector<Peer*> ranks_;             // by rank
   Time started_ = std::chrono::steady_clock::now(), next_note_;
   bool gave_up_ = false;
-  mutable std::mutex hub_mutex_;  // guards the pointer hub_, which times() reads
-  std::thread thread_;            // owns all members but stopped_ and hub_mutex_
+  mutable std::mutex job_state_mutex_;  // guards the pointer job_state_, which times() reads
+  std::thread thread_;                  // owns all members but stopped_ and job_state_mutex_
 };
 
 }  // namespace bev

@@ -1,4 +1,4 @@
-// Whether somebody is still heard of.
+// Whether a peer is alive: it must send something before a timeout.
 #pragma once
 
 #include <algorithm>
@@ -27,29 +27,31 @@ class AwakeClock {
 
 class HeartbeatMonitor {
  public:
-  enum class News { None, Silent, Again, Over };
+  enum class Change { None, Late, Resumed, Lost };
 
-  // Silent is said after `silence`, Over after `limit`.
-  HeartbeatMonitor(std::chrono::nanoseconds silence, std::chrono::nanoseconds limit,
+  // A peer is late after `timeout`, and lost after `limit`.
+  HeartbeatMonitor(std::chrono::nanoseconds timeout, std::chrono::nanoseconds limit,
                    std::chrono::nanoseconds now)
-      : silence_(silence), limit_(limit), heard_(now) {}
+      : timeout_(timeout), limit_(limit), last_received_(now) {}
 
-  // Something was heard. Again: for the first time since it was called silent.
-  News heard(std::chrono::nanoseconds now) {
-    heard_ = now;
-    return std::exchange(silent_, false) ? News::Again : News::None;
+  // Any bytes of the peer have arrived. Resumed: the first after it was late.
+  Change received(std::chrono::nanoseconds now) {
+    last_received_ = now;
+    return std::exchange(is_late_, false) ? Change::Resumed : Change::None;
   }
-  News look(std::chrono::nanoseconds now) {
-    if (silent_for(now) >= limit_) return News::Over;
-    if (silent_ || silent_for(now) < silence_) return News::None;
-    silent_ = true;
-    return News::Silent;
+  Change look(std::chrono::nanoseconds now) {
+    if (since_received(now) >= limit_) return Change::Lost;
+    if (is_late_ || since_received(now) < timeout_) return Change::None;
+    is_late_ = true;
+    return Change::Late;
   }
-  std::chrono::nanoseconds silent_for(std::chrono::nanoseconds now) const { return now - heard_; }
+  std::chrono::nanoseconds since_received(std::chrono::nanoseconds now) const {
+    return now - last_received_;
+  }
 
  private:
-  std::chrono::nanoseconds silence_, limit_, heard_;
-  bool silent_ = false;
+  std::chrono::nanoseconds timeout_, limit_, last_received_;
+  bool is_late_ = false;
 };
 
 }  // namespace bev

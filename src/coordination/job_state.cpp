@@ -42,7 +42,8 @@ JobState::JobState(const std::vector<RankIdentity>& places, const Limits& limits
   const std::chrono::nanoseconds now = awake_.at(std::chrono::steady_clock::now());
   for (const RankIdentity& place : places)
     members_.push_back(
-        {.place = place, .watch = HeartbeatMonitor(limits.silence, limits.limit, now)});
+        {.place = place,
+         .heartbeat = HeartbeatMonitor(limits.heartbeat_timeout, limits.limit, now)});
 }
 
 void JobState::send(int rank, const CoordinationMessage& message) {
@@ -61,8 +62,8 @@ void JobState::deny(const Barrier::Arrival& who, const std::string& why, bool is
   send(who.rank, ErrorReply{.request = who.request, .is_bug = is_bug, .why = cut(why)});
 }
 
-void JobState::deny_all(Barrier& meeting, const std::string& why) {
-  for (const Barrier::Arrival& each : meeting.disperse()) deny(each, why);
+void JobState::deny_all(Barrier& barrier, const std::string& why) {
+  for (const Barrier::Arrival& each : barrier.disperse()) deny(each, why);
 }
 
 void JobState::take(int rank, CoordinationMessage message, Time now) {
@@ -84,7 +85,7 @@ void JobState::take(int rank, const GroupMessage& message, Time) {
   BEV_CHECK(member(rank).groups.size() < kGroupsMost, Comm, "rank {} names more than {} groups",
             rank, kGroupsMost);
   std::unique_ptr<Group>& group = groups_[ranks];
-  if (group == nullptr) group = std::make_unique<Group>(Group{.meeting = Barrier(ranks)});
+  if (group == nullptr) group = std::make_unique<Group>(Group{.barrier = Barrier(ranks)});
   member(rank).groups.push_back(group.get());
 }
 
@@ -93,11 +94,11 @@ void JobState::take(int rank, const AllReduceMaxMessage& message, Time now) {
             message.group);
   Group& group = *member(rank).groups[message.group];
   if (!group.broken.empty()) return deny({rank, message.request}, group.broken);
-  const bool first = !group.meeting.since();
-  group.meeting.arrive(rank, message.request, now);
+  const bool first = !group.barrier.since();
+  group.barrier.arrive(rank, message.request, now);
   group.largest = first ? message.value : std::max(group.largest, message.value);
-  if (!group.meeting.is_complete()) return;
-  for (const Barrier::Arrival& each : group.meeting.disperse())
+  if (!group.barrier.is_complete()) return;
+  for (const Barrier::Arrival& each : group.barrier.disperse())
     send(each.rank, AllReduceMaxReply{.request = each.request, .value = group.largest});
 }
 
@@ -169,9 +170,9 @@ void JobState::take(int rank, HeartbeatMessage message, Time) {
   if (!member(rank).is_finished) member(rank).doing = std::move(message.doing);
 }
 
-void JobState::heard(int rank, Time now) {
+void JobState::received(int rank, Time now) {
   Member& it = member(rank);
-  if (it.watch.heard(awake_.at(now)) == HeartbeatMonitor::News::Again && !is_over())
+  if (it.heartbeat.received(awake_.at(now)) == HeartbeatMonitor::Change::Resumed && !is_over())
     send_all(LogMessage{format("{} is heard of again", place_text(it.place))});
 }
 
@@ -198,8 +199,8 @@ void JobState::declare(int rank, const std::string& doing, const std::string& wh
 void JobState::tick(Time now, const std::string& doing) {
   const std::chrono::nanoseconds awake = awake_.at(now);
   if (is_over()) return;
-  if (!next_beat_ || now >= *next_beat_) {
-    next_beat_ = now + limits_.heartbeat;
+  if (!next_heartbeat_ || now >= *next_heartbeat_) {
+    next_heartbeat_ = now + limits_.heartbeat;
     send_all(HeartbeatMessage{cut(doing)});
   }
   check_heartbeats(awake);
@@ -209,24 +210,24 @@ void JobState::tick(Time now, const std::string& doing) {
 void JobState::check_heartbeats(std::chrono::nanoseconds now) {
   for (Member& each : members_) {
     if (each.is_finished || each.is_gone) continue;
-    const std::string time = seconds_text(each.watch.silent_for(now));
-    const HeartbeatMonitor::News news = each.watch.look(now);
-    if (news == HeartbeatMonitor::News::Silent)
+    const std::string time = seconds_text(each.heartbeat.since_received(now));
+    const HeartbeatMonitor::Change change = each.heartbeat.look(now);
+    if (change == HeartbeatMonitor::Change::Late)
       send_all(LogMessage{cut(format("{} has been silent for {}; it was doing: {}",
                                      place_text(each.place), time, each.doing))});
-    if (news == HeartbeatMonitor::News::Over)
+    if (change == HeartbeatMonitor::Change::Lost)
       return declare(each.place.rank, each.doing, format("it has been silent for {}", time));
   }
 }
 
 void JobState::look_for_waits(Time now) {
-  const auto is_overdue = [&](const Barrier& meeting) {
-    return meeting.since() && now - *meeting.since() >= limits_.limit;
+  const auto is_overdue = [&](const Barrier& barrier) {
+    return barrier.since() && now - *barrier.since() >= limits_.limit;
   };
   for (auto& [ranks, group] : groups_) {
-    if (!is_overdue(group->meeting)) continue;
-    group->broken = overdue_text(group->meeting, "an agreement");
-    deny_all(group->meeting, group->broken);
+    if (!is_overdue(group->barrier)) continue;
+    group->broken = overdue_text(group->barrier, "an agreement");
+    deny_all(group->barrier, group->broken);
   }
   if (is_overdue(exchange_)) {
     exchange_broken_ = overdue_text(exchange_, "an exchange");
@@ -237,9 +238,9 @@ void JobState::look_for_waits(Time now) {
          format("no rank has put key '{}' within {}", wait.key, seconds_text(limits_.limit)));
 }
 
-std::string JobState::overdue_text(const Barrier& meeting, const char* what) const {
-  const std::vector<int> missing = meeting.missing();
-  std::string text = format("{} among {} has waited {} for {}:", what, ranks_text(meeting.ranks()),
+std::string JobState::overdue_text(const Barrier& barrier, const char* what) const {
+  const std::vector<int> missing = barrier.missing();
+  std::string text = format("{} among {} has waited {} for {}:", what, ranks_text(barrier.ranks()),
                             seconds_text(limits_.limit), ranks_text(missing));
   for (size_t i = 0; i < std::min(missing.size(), kNamedMost); ++i) {
     const Member& each = members_[static_cast<size_t>(missing[i])];

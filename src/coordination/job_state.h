@@ -45,7 +45,7 @@ class KeyValueTable {
   std::vector<Wait> waits_;
 };
 
-// Some ranks that come together again and again.
+// Ranks that wait for each other, any number of times.
 
 class Barrier {
  public:
@@ -79,7 +79,7 @@ class JobState {
  public:
   using Time = std::chrono::steady_clock::time_point;
   struct Limits {
-    std::chrono::milliseconds heartbeat, silence, limit;
+    std::chrono::milliseconds heartbeat, heartbeat_timeout, limit;
   };
 
   // `send` may not call back.
@@ -88,8 +88,8 @@ class JobState {
 
   // A Comm error: no rank of this program says that.
   void take(int rank, CoordinationMessage message, Time now);
-  // Any bytes have come.
-  void heard(int rank, Time now);
+  // Any bytes of the rank have arrived.
+  void received(int rank, Time now);
   // Its connection is no more.
   void lost(int rank, const std::string& why);
   // From time to time. `doing`: of the rank whose process this is.
@@ -102,13 +102,13 @@ class JobState {
 
  private:
   struct Group {
-    Barrier meeting;
+    Barrier barrier;
     int64_t largest = 0;
-    std::string broken{};  // why nobody can meet there any more
+    std::string broken{};  // why it can no longer be used
   };
   struct Member {
     RankIdentity place;
-    HeartbeatMonitor watch;
+    HeartbeatMonitor heartbeat;
     std::string doing = "nothing that it told of";
     std::vector<Group*> groups{};  // as it numbers them
     bool is_finished = false, is_gone = false;
@@ -131,12 +131,12 @@ class JobState {
   void send(int rank, const CoordinationMessage& message);
   void send_all(const CoordinationMessage& message);
   void deny(const Barrier::Arrival& who, const std::string& why, bool is_bug = false);
-  void deny_all(Barrier& meeting, const std::string& why);
+  void deny_all(Barrier& barrier, const std::string& why);
   void end_exchange();
   void declare(int rank, const std::string& doing, const std::string& why);
   void check_heartbeats(std::chrono::nanoseconds now);
   void look_for_waits(Time now);
-  std::string overdue_text(const Barrier& meeting, const char* what) const;
+  std::string overdue_text(const Barrier& barrier, const char* what) const;
 
   Limits limits_;
   std::function<void(int rank, Parcel parcel)> send_;
@@ -148,7 +148,7 @@ class JobState {
   std::string exchange_broken_;
   KeyValueTable keys_;
   AwakeClock awake_;
-  std::optional<Time> next_beat_;
+  std::optional<Time> next_heartbeat_;
   bool is_failed_ = false, is_finished_ = false;
   mutable std::mutex times_mutex_;
   std::vector<RankTimes> times_;

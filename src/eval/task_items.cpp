@@ -11,11 +11,12 @@
 namespace bev {
 
 ScoringItem ending_item(std::string_view context, std::string_view ending, Tokenizer& tokenizer) {
-  std::vector<int32_t> alone;
-  tokenizer.encode_begun(context, alone);
+  std::vector<int32_t> context_ids;
+  tokenizer.encode_begun(context, context_ids);
   ScoringItem item;
   tokenizer.encode_begun(std::string(context).append(ending), item.ids);
-  const auto differs = std::mismatch(item.ids.begin(), item.ids.end(), alone.begin(), alone.end());
+  const auto differs =
+      std::mismatch(item.ids.begin(), item.ids.end(), context_ids.begin(), context_ids.end());
   item.first = differs.first - item.ids.begin();
   return item;
 }

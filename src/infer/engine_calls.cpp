@@ -138,13 +138,13 @@ void EngineCalls::share(std::vector<std::byte>& message) {
   broadcast(rest_, std::span(message).subspan(first), left);
 }
 
-void EngineCalls::tell(EngineCall::Kind kind, std::span<const EngineRow> rows, int32_t from,
+void EngineCalls::send(EngineCall::Kind kind, std::span<const EngineRow> rows, int32_t from,
                        int32_t to) {
   std::vector<std::byte> message = message_of(kind, rows, std::exchange(collected_, 0), from, to);
   share(message);
 }
 
-EngineCall EngineCalls::hear() {
+EngineCall EngineCalls::receive() {
   std::vector<std::byte> message;
   share(message);
   Reader reader(message);

@@ -38,12 +38,12 @@ class EngineCalls {
 
   // The first rank says it, the others hear it. One broadcast, where the call is no longer than a
   // step of all rows; else two.
-  void tell(EngineCall::Kind kind, std::span<const EngineRow> rows = {}, int32_t from = 0,
+  void send(EngineCall::Kind kind, std::span<const EngineRow> rows = {}, int32_t from = 0,
             int32_t to = 0);
   // The first rank has collected a step. The others do it before the next call: nobody waits for
   // them.
   void note_collected() { ++collected_; }
-  EngineCall hear();
+  EngineCall receive();
 
  private:
   // The message of the first rank, on all.

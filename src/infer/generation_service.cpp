@@ -133,7 +133,7 @@ ServiceCounts QueuedService::counts() const {
   const std::lock_guard lock(mutex_);
   ServiceCounts counts = counts_;
   counts.waiting = waiting_;
-  counts.running = std::ssize(admitted_) + (alone_ != nullptr ? 1 : 0);
+  counts.running = std::ssize(admitted_) + (search_ != nullptr ? 1 : 0);
   return counts;
 }
 
@@ -164,7 +164,7 @@ void QueuedService::run() {
 
 void QueuedService::wait(std::unique_lock<std::mutex>& lock) {
   const auto has_work = [&] {
-    return is_stopping_ || waiting_ > 0 || alone_ != nullptr || !cancelled_.empty() || !is_idle_;
+    return is_stopping_ || waiting_ > 0 || search_ != nullptr || !cancelled_.empty() || !is_idle_;
   };
   if (!options_.when_idle) return wake_.wait(lock, has_work);
   while (!wake_.wait_for(lock, options_.idle_interval, has_work)) {
@@ -194,12 +194,12 @@ void QueuedService::work() {
       lock.lock();
     }
     settle(busy);
-    if (alone_ != nullptr && admitted_.empty() && is_idle_) search_alone(lock);
+    if (search_ != nullptr && admitted_.empty() && is_idle_) run_search(lock);
   }
 }
 
-void QueuedService::search_alone(std::unique_lock<std::mutex>& lock) {
-  const Shared request = alone_;
+void QueuedService::run_search(std::unique_lock<std::mutex>& lock) {
+  const Shared request = search_;
   lock.unlock();
   const double began = seconds_now();
   std::vector<Beam> beams;
@@ -217,7 +217,7 @@ void QueuedService::search_alone(std::unique_lock<std::mutex>& lock) {
     if (is_wanted) request->beam_sink(beams.empty() ? nullptr : &beams);
   }
   lock.lock();
-  alone_ = nullptr;
+  search_ = nullptr;
   if (is_wanted) {
     ++counts_.finished;
     counts_.prompt_tokens += std::ssize(request->wanted.prompt);
@@ -255,11 +255,11 @@ QueuedService::Shared QueuedService::take_turn() {
 }
 
 void QueuedService::admit() {
-  while (alone_ == nullptr && std::ssize(admitted_) < options_.rows) {
+  while (search_ == nullptr && std::ssize(admitted_) < options_.rows) {
     const Shared next = take_turn();
     if (next == nullptr) return;
     if (next->beam_sink) {
-      alone_ = next;
+      search_ = next;
       return;
     }
     counts_.prompt_tokens += std::ssize(next->wanted.prompt);
@@ -302,7 +302,7 @@ void QueuedService::fail(const std::exception_ptr& error, const std::string& why
     for (const auto& [number, request] : admitted_) open.push_back(request);
     for (const auto& [group, queue] : groups_) open.insert(open.end(), queue.begin(), queue.end());
     admitted_.clear();
-    if (alone_ != nullptr) open.push_back(std::exchange(alone_, nullptr));
+    if (search_ != nullptr) open.push_back(std::exchange(search_, nullptr));
     groups_.clear();
     turns_.clear();
     waiting_ = 0;

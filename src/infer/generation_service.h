@@ -120,11 +120,11 @@ class QueuedService final : public GenerationService {
   void admit();
   Answer take(const std::shared_ptr<Request>& request, std::string refusal, uint64_t group);
   std::string why_not_search(std::span<const int32_t> prompt, const BeamOptions& options) const;
-  void search_alone(std::unique_lock<std::mutex>& lock);
+  void run_search(std::unique_lock<std::mutex>& lock);
   // Whether somebody still wants the result of a search that has made one more token.
   bool search_goes_on(Request& request);
   void settle(double busy_seconds);
-  bool has_settled() const { return waiting_ == 0 && admitted_.empty() && alone_ == nullptr; }
+  bool has_settled() const { return waiting_ == 0 && admitted_.empty() && search_ == nullptr; }
   void fail(const std::exception_ptr& error, const std::string& why);
   void deliver(Request& request, const TokenEvent& event);
 
@@ -142,7 +142,7 @@ class QueuedService final : public GenerationService {
   std::deque<uint64_t> turns_;                     // the same, whose turn is next first
   std::unordered_map<int64_t, Shared> admitted_;   // by the batcher's number
   std::vector<int64_t> cancelled_;                 // numbers, to be told to the batcher
-  Shared alone_;                                   // a search whose turn it is
+  Shared search_;                                  // a beam search whose turn it is
   int64_t waiting_ = 0;
   bool is_stopping_ = false, is_draining_ = false, is_idle_ = true;
   ServiceCounts counts_;

@@ -50,7 +50,7 @@ InferenceEngine::InferenceEngine(LoadedModel& model, const EngineLimits& limits)
 InferenceEngine::~InferenceEngine() {
   if (calls_ == nullptr) return;
   try {
-    calls_->tell(EngineCall::Kind::End);
+    calls_->send(EngineCall::Kind::End);
   } catch (const std::exception&) {
     // Those who follow have failed, which whoever waits for them has heard.
   }
@@ -63,22 +63,22 @@ bool InferenceEngine::fits(int64_t prompts, int64_t longest) const {
 }
 
 void InferenceEngine::prefill(std::span<const EngineRow> rows) {
-  if (calls_) calls_->tell(EngineCall::Kind::Prefill, rows);
+  if (calls_) calls_->send(EngineCall::Kind::Prefill, rows);
   runner_->prefill(rows);
 }
 
 std::vector<double> InferenceEngine::score(std::span<const EngineRow> rows) {
-  if (calls_) calls_->tell(EngineCall::Kind::Score, rows);
+  if (calls_) calls_->send(EngineCall::Kind::Score, rows);
   return runner_->score(rows);
 }
 
 void InferenceEngine::decode(std::span<const EngineRow> rows) {
-  if (calls_) calls_->tell(EngineCall::Kind::Decode, rows);
+  if (calls_) calls_->send(EngineCall::Kind::Decode, rows);
   runner_->decode(rows, 0);
 }
 
 void InferenceEngine::decode_ahead(std::span<const EngineRow> rows) {
-  if (calls_) calls_->tell(EngineCall::Kind::DecodeFurther, rows);
+  if (calls_) calls_->send(EngineCall::Kind::DecodeFurther, rows);
   runner_->decode(rows, 1);
 }
 
@@ -88,12 +88,12 @@ std::span<const SampledToken> InferenceEngine::collect() {
 }
 
 std::vector<float> InferenceEngine::logits() {
-  if (calls_) calls_->tell(EngineCall::Kind::Logits);
+  if (calls_) calls_->send(EngineCall::Kind::Logits);
   return runner_->logits();
 }
 
 void InferenceEngine::copy_page(int32_t from, int32_t to) {
-  if (calls_) calls_->tell(EngineCall::Kind::CopyPage, {}, from, to);
+  if (calls_) calls_->send(EngineCall::Kind::CopyPage, {}, from, to);
   runner_->copy_page(from, to);
 }
 
@@ -103,13 +103,13 @@ void InferenceEngine::lead_ranks() {
 }
 
 void InferenceEngine::ping_followers() {
-  if (calls_) calls_->tell(EngineCall::Kind::Nothing);
+  if (calls_) calls_->send(EngineCall::Kind::Nothing);
 }
 
 void InferenceEngine::follow_leader() {
   EngineCalls calls(model_.world(), model_.device(), limits());
   for (;;) {
-    const EngineCall call = calls.hear();
+    const EngineCall call = calls.receive();
     for (int32_t i = 0; i < call.collected; ++i) runner_->collect();
     std::vector<EngineRow> rows;
     for (const EngineCall::Row& row : call.rows) rows.push_back(row.row());

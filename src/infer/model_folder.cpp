@@ -37,8 +37,8 @@ void find_tokenizer(const fs::path& dir, ModelFolder& folder) {
 }
 
 // The files may have moved since the training; those beside the model are a copy.
-void use_tokenizer_beside(ModelFolder& folder) {
-  name_tokenizer(tokenizer_beside(tokenizer_spec(folder.config), folder.weights),
+void use_tokenizer_in_folder(ModelFolder& folder) {
+  name_tokenizer(tokenizer_in_folder(tokenizer_spec(folder.config), folder.weights),
                  folder.config.data);
 }
 
@@ -69,7 +69,7 @@ void open_as_huggingface(const fs::path& dir, const fs::path& save, ModelFolder&
   if (folder.is_run) {
     const std::vector<std::string> args{RunDirectory(dir).config_file().string()};
     folder.config = load(args).config;
-    use_tokenizer_beside(folder);
+    use_tokenizer_in_folder(folder);
   } else {
     find_tokenizer(dir, folder);
   }
@@ -89,7 +89,7 @@ void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
   if (folder.config.data.tokenizer == TokenizerKind::None) {
     find_tokenizer(folder.weights, folder);
   } else {
-    use_tokenizer_beside(folder);
+    use_tokenizer_in_folder(folder);
   }
 }
 

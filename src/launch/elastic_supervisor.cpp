@@ -25,17 +25,17 @@ NodeHello hello_of(const LaunchJob& job, const ElasticJob& elastic) {
 }
 
 // The launcher of the first machine.
-class FirstMachine {
+class FirstNode {
  public:
-  FirstMachine(const LaunchJob& job, const ElasticJob& elastic, const LaunchNote& note)
+  FirstNode(const LaunchJob& job, const ElasticJob& elastic, const LaunchNote& note)
       : job_(job),
         elastic_(elastic),
         note_(note),
-        host_({.host = job.master_host,
-               .port = job.master_port + 1,
-               .secret = job.secret,
-               .own = hello_of(job, elastic),
-               .note = note}) {}
+        server_({.host = job.master_host,
+                 .port = job.master_port + 1,
+                 .secret = job.secret,
+                 .own = hello_of(job, elastic),
+                 .note = note}) {}
 
   int run() {
     try {
@@ -48,16 +48,16 @@ class FirstMachine {
                                                  : format("ended by {} at the first machine",
                                                           signal_name(end.asked_by))});
         const RestartPolicy::Verdict verdict = policy_->after(end);
-        const int left = 1 + static_cast<int>(host_.waiting().size());
+        const int left = 1 + static_cast<int>(server_.waiting().size());
         const std::string words = format("{}\n  {}{}", end.report, here_text(left), verdict.words);
         if (!verdict.again) return end_job({.code = end.code, .words = words});
-        say_everywhere(words);
-        if (const int signal = pause(signals_, verdict.wait, &host_))
+        notify_nodes(words);
+        if (const int signal = pause(signals_, verdict.wait, &server_))
           return end_job(by_signal(signal));
       }
     } catch (const Error& error) {
-      host_.end_job({.code = exit_code(error.kind),
-                     .words = format("the first machine cannot go on: {}", error.what())});
+      server_.end_job({.code = exit_code(error.kind),
+                       .words = format("the first machine cannot continue: {}", error.what())});
       throw;
     }
   }
@@ -70,13 +70,13 @@ class FirstMachine {
 
   int end_job(const NodeJobEnd& over) {
     if (over.code != 0) note_(over.words);
-    host_.end_job(over);
+    server_.end_job(over);
     return over.code;
   }
 
-  void say_everywhere(const std::string& text) {
+  void notify_nodes(const std::string& text) {
     note_(text);
-    host_.tell(text);
+    server_.notify(text);
   }
 
   std::string count_text(int machines) const {
@@ -95,8 +95,8 @@ class FirstMachine {
                         seconds_now());
     int noted = 0;
     for (;;) {
-      host_.look();
-      const std::vector<NodeHello> others = host_.waiting();
+      server_.look();
+      const std::vector<NodeHello> others = server_.waiting();
       const int present = 1 + static_cast<int>(others.size());
       const bool was_last_call = call.is_last_call();
       const RendezvousWait::Verdict verdict = call.judge(present, seconds_now());
@@ -119,13 +119,13 @@ class FirstMachine {
         note_(
             format("{}, which cannot do it; waiting for others: {}", here_text(present), refusal_));
       } else if (call.is_last_call() && !was_last_call) {
-        say_everywhere(format("{}; others have {} s to come", here_text(present),
-                              in_seconds(elastic_.last_call)));
+        notify_nodes(format("{}; others have {} s to come", here_text(present),
+                            in_seconds(elastic_.last_call)));
       } else if (present < elastic_.least && noted != present) {
         note_(format("{}; waiting for at least {}", here_text(present), elastic_.least));
       }
       noted = present;
-      if (const int signal = wait_once(signals_, &host_, 100)) return by_signal(signal);
+      if (const int signal = wait_once(signals_, &server_, 100)) return by_signal(signal);
     }
   }
 
@@ -134,16 +134,16 @@ class FirstMachine {
     std::vector<int> processes{job_.local_size};
     for (const NodeHello& other : others)
       if (static_cast<int>(processes.size()) < elastic_.most) processes.push_back(other.processes);
-    const MachineChoice choice = elastic_.choose(processes);
+    const NodeChoice choice = elastic_.choose(processes);
     refusal_ = choice.why;
-    if (choice.machines == 0) return false;
-    const auto count = static_cast<size_t>(choice.machines);
-    job_.size = std::accumulate(processes.begin(), processes.begin() + choice.machines, 0);
+    if (choice.nodes == 0) return false;
+    const auto count = static_cast<size_t>(choice.nodes);
+    job_.size = std::accumulate(processes.begin(), processes.begin() + choice.nodes, 0);
     places_.clear();
     int first_rank = job_.local_size;
     for (size_t node = 1; node < count; ++node) {
       places_[others[node - 1].number] = {.node = static_cast<int>(node),
-                                          .nodes = choice.machines,
+                                          .nodes = choice.nodes,
                                           .first_rank = first_rank,
                                           .ranks = job_.size,
                                           .restart = number};
@@ -153,7 +153,7 @@ class FirstMachine {
       job_.progress = choice.progress;
       policy_.emplace(job_);
     }
-    say_everywhere(start_words(others, count, choice.data_ranks, number));
+    notify_nodes(start_words(others, count, choice.data_ranks, number));
     data_ranks_ = choice.data_ranks;
     return true;
   }
@@ -169,23 +169,23 @@ class FirstMachine {
       text += format(", data-parallel {}", data_ranks);
     std::vector<std::string> spares;
     for (size_t i = count - 1; i < others.size(); ++i)
-      spares.push_back(host_.name_of(others[i].number));
+      spares.push_back(server_.name_of(others[i].number));
     if (!spares.empty()) text += format("; in reserve: {}", fmt::join(spares, ", "));
     return text;
   }
 
   // Ranks of all machines, until all have ended.
   AttemptEnd attempt(int number) {
-    host_.start(places_);
-    AttemptEnd end = Attempt(job_, number, signals_, note_, &host_).run();
-    if (end.code != 0) host_.stop("a rank of the first machine has failed");
+    server_.start(places_);
+    AttemptEnd end = Attempt(job_, number, signals_, note_, &server_).run();
+    if (end.code != 0) server_.stop("a rank of the first machine has failed");
     const double patience = in_seconds(job_.until_asked) + in_seconds(job_.until_killed) + 10;
     std::optional<double> until;
-    while (!host_.all_ended()) {
-      if (const int signal = wait_once(signals_, &host_, 100)) end.asked_by = signal;
-      const bool has_failed = end.code != 0 || !host_.end_wanted().empty() || end.asked_by != 0;
+    while (!server_.all_ended()) {
+      if (const int signal = wait_once(signals_, &server_, 100)) end.asked_by = signal;
+      const bool has_failed = end.code != 0 || !server_.end_wanted().empty() || end.asked_by != 0;
       if (has_failed && !until) until = seconds_now() + patience;
-      if (until && seconds_now() >= *until) host_.give_up_the_silent();
+      if (until && seconds_now() >= *until) server_.drop_unresponsive();
     }
     return of_all(std::move(end));
   }
@@ -199,11 +199,11 @@ class FirstMachine {
     };
     const bool is_own = is_cause(end.code, end.words);
     bool is_found = is_own;
-    for (const auto& [number, other] : host_.ends()) {
+    for (const auto& [number, other] : server_.ends()) {
       if (other.code == 0 || other.words.empty()) continue;
-      const bool is_gone = other.words.starts_with(host_.name_of(number));
+      const bool is_gone = other.words.starts_with(server_.name_of(number));
       const std::string words =
-          is_gone ? other.words : format("{}: {}", host_.name_of(number), other.words);
+          is_gone ? other.words : format("{}: {}", server_.name_of(number), other.words);
       end.report += (end.report.empty() ? "" : "\n  ") + words;
       if (is_found || (!is_cause(other.code, other.words) && !is_gone)) continue;
       is_found = is_cause(other.code, other.words);
@@ -211,7 +211,7 @@ class FirstMachine {
       end.words = words;
       end.by_people = other.by_people;
     }
-    for (const auto& [number, other] : host_.ends())
+    for (const auto& [number, other] : server_.ends())
       if (end.code == 0) end.code = other.code;
     return end;
   }
@@ -220,38 +220,38 @@ class FirstMachine {
   const ElasticJob& elastic_;
   const LaunchNote& note_;
   SignalQueue signals_;
-  NodeServer host_;
+  NodeServer server_;
   std::optional<RestartPolicy> policy_;
   std::map<int, NodeAssignment> places_;
   int data_ranks_ = 0;  // of the last attempt
   std::string refusal_;
 };
 
-int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& note) {
+int supervise_other_node(LaunchJob job, const ElasticJob& elastic, const LaunchNote& note) {
   SignalQueue signals;
-  NodeClient guest;
-  if (const int signal = guest.join({.host = job.master_host,
-                                     .port = job.master_port + 1,
-                                     .secret = job.secret,
-                                     .hello = hello_of(job, elastic),
-                                     .limit = elastic.join_timeout,
-                                     .note = note},
-                                    signals))
+  NodeClient client;
+  if (const int signal = client.join({.host = job.master_host,
+                                      .port = job.master_port + 1,
+                                      .secret = job.secret,
+                                      .hello = hello_of(job, elastic),
+                                      .limit = elastic.join_timeout,
+                                      .note = note},
+                                     signals))
     return 128 + signal;
   for (;;) {
-    if (const int signal = wait_once(signals, &guest, 1000)) return 128 + signal;
-    if (guest.over()) {
-      if (guest.over()->code != 0) note(guest.over()->words);
-      return guest.over()->code;
+    if (const int signal = wait_once(signals, &client, 1000)) return 128 + signal;
+    if (client.over()) {
+      if (client.over()->code != 0) note(client.over()->words);
+      return client.over()->code;
     }
-    const std::optional<NodeAssignment> place = guest.take_place();
+    const std::optional<NodeAssignment> place = client.take_place();
     if (!place) continue;
     job.node = place->node;
     job.first_rank = place->first_rank;
     job.size = place->ranks;
-    const AttemptEnd end = Attempt(job, place->restart, signals, note, &guest).run();
+    const AttemptEnd end = Attempt(job, place->restart, signals, note, &client).run();
     if (!end.report.empty()) note(end.report);
-    guest.report(
+    client.report(
         {.code = end.code, .by_people = end.by_people, .seconds = end.seconds, .words = end.words});
     if (end.code != 0 && end.asked_by != 0) {
       note(format("ended by {}; the other machines go on", signal_name(end.asked_by)));
@@ -265,8 +265,8 @@ int supervise_guest(LaunchJob job, const ElasticJob& elastic, const LaunchNote& 
 int supervise_elastic(const LaunchJob& job, const ElasticJob& elastic, const LaunchNote& note) {
   BEV_CHECK(job.outputs.size() == static_cast<size_t>(job.local_size), Internal,
             "{} outputs for {} ranks", job.outputs.size(), job.local_size);
-  return elastic.number == 0 ? FirstMachine(job, elastic, note).run()
-                             : supervise_guest(job, elastic, note);
+  return elastic.number == 0 ? FirstNode(job, elastic, note).run()
+                             : supervise_other_node(job, elastic, note);
 }
 
 RendezvousWait::Verdict RendezvousWait::judge(int present, double now) {

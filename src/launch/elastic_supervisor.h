@@ -12,9 +12,9 @@
 
 namespace bev {
 
-// What some machines can do together.
-struct MachineChoice {
-  int machines = 0;          // how many of them take part; 0: no number of them can
+// How many of the present machines form a job, and what that job can do.
+struct NodeChoice {
+  int nodes = 0;             // how many machines take part; 0: no number of them can
   int data_ranks = 0;        // ranks that share each batch then; 0: nobody knows
   std::string why{};         // none can: the words of the program
   ProgressWatch progress{};  // of what they do
@@ -26,7 +26,7 @@ struct ElasticJob {
   std::chrono::milliseconds last_call{30'000}, join_timeout{600'000};
   // Of machines with so many processes each, in this order, the first that can take part: as many
   // as possible. Asked by the first machine.
-  std::function<MachineChoice(const std::vector<int>& processes)> choose{};
+  std::function<NodeChoice(const std::vector<int>& processes)> choose{};
 };
 
 // Does what supervise() does for the ranks of this machine, in attempts that the first machine's

@@ -28,7 +28,7 @@ int NodeClient::join(const Options& options, const SignalQueue& signals) {
   milliseconds pause_for = kFirstPause;
   for (std::string why;;) {
     connection_ = connect_securely(options.host, options.port, HmacKey(options.secret),
-                                   kMachineMessageMost, started + options.limit,
+                                   kNodeMessageMost, started + options.limit,
                                    format("cannot join the first machine at {}", there_), why);
     if (connection_ != nullptr) break;
     const auto now = steady_clock::now();
@@ -43,8 +43,8 @@ int NodeClient::join(const Options& options, const SignalQueue& signals) {
     if (const int signal = pause(signals, pause_for)) return signal;
     pause_for = std::min(2 * pause_for, kLongestPause);
   }
-  heard_ = steady_clock::now();
-  say(options.hello);
+  last_received_ = steady_clock::now();
+  send(options.hello);
   note_(format("at the first machine, {}, as machine {}", there_, options.hello.number));
   return 0;
 }
@@ -55,18 +55,18 @@ void NodeClient::look() {
   try {
     const uint64_t before = connection_->bytes_read();
     const Reading reading =
-        connection_->receive([&](const std::string& bytes) { take(decode_machine(bytes)); });
-    if (connection_->bytes_read() != before) heard_ = now;
+        connection_->receive([&](const std::string& bytes) { take(decode_node_message(bytes)); });
+    if (connection_->bytes_read() != before) last_received_ = now;
     connection_->flush();
     if (reading == Reading::Closed) lose("its connection closed");
   } catch (const Error& error) {
     lose(error.what());
   }
-  if (now - heard_ >= kMachineSilence)
-    lose(format("nothing has been heard of it for {} s", kMachineSilence.count()));
-  if (now < next_beat_) return;
-  next_beat_ = now + kMachineBeat;
-  say(NodeHeartbeat{});
+  if (now - last_received_ >= kNodeTimeout)
+    lose(format("no heartbeat for {} s", kNodeTimeout.count()));
+  if (now < next_heartbeat_) return;
+  next_heartbeat_ = now + kNodeHeartbeat;
+  send(NodeHeartbeat{});
 }
 
 void NodeClient::take(const NodeMessage& message) {
@@ -86,10 +86,10 @@ void NodeClient::take(const NodeMessage& message) {
   }
 }
 
-void NodeClient::say(const NodeMessage& message) {
+void NodeClient::send(const NodeMessage& message) {
   if (over_) return;
   try {
-    connection_->send(std::make_shared<const std::string>(encode_machine(message)));
+    connection_->send(std::make_shared<const std::string>(encode_node_message(message)));
     connection_->flush();
   } catch (const Error& error) {
     lose(error.what());

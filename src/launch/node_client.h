@@ -23,8 +23,8 @@ class NodeClient final : public PollSource {
     LaunchNote note;
   };
 
-  // Connects and says who it is, again and again within the limit. Returns the signal that ended
-  // the wait early, 0 when none did. A Comm error says why there is no connection.
+  // Connects and sends its hello; tries again within the limit. Returns the signal that ended the
+  // wait early, 0 when none did. A Comm error says why there is no connection.
   int join(const Options& options, const SignalQueue& signals);
 
   // REQUIRES of all below: joined.
@@ -35,13 +35,13 @@ class NodeClient final : public PollSource {
   // Where this machine takes part in the next attempt, once.
   std::optional<NodeAssignment> take_place();
   // How its ranks ended.
-  void report(const NodeEnd& end) { say(end); }
+  void report(const NodeEnd& end) { send(end); }
   // Set when the job has ended, or the first machine is gone.
   const std::optional<NodeJobEnd>& over() const { return over_; }
 
  private:
   void take(const NodeMessage& message);
-  void say(const NodeMessage& message);
+  void send(const NodeMessage& message);
   void lose(const std::string& why);
 
   std::string there_;
@@ -50,7 +50,7 @@ class NodeClient final : public PollSource {
   std::optional<NodeAssignment> place_;
   std::optional<NodeJobEnd> over_;
   std::string stop_;
-  std::chrono::steady_clock::time_point heard_{}, next_beat_{};
+  std::chrono::steady_clock::time_point last_received_{}, next_heartbeat_{};
 };
 
 }  // namespace bev

@@ -42,14 +42,14 @@ void check(const NodeAssignment& m) {
 
 }  // namespace
 
-std::string encode_machine(const NodeMessage& message) {
+std::string encode_node_message(const NodeMessage& message) {
   ByteWriter out;
   out(kMark, static_cast<uint8_t>(message.index()));
   std::visit([&](const auto& m) { code(out, m); }, message);
   return out.take();
 }
 
-NodeMessage decode_machine(std::string_view bytes) {
+NodeMessage decode_node_message(std::string_view bytes) {
   ByteReader in(bytes);
   BEV_CHECK(in.number<uint32_t>() == kMark, Comm, "it does not speak as a launcher");
   const auto kind = in.number<uint8_t>();

@@ -1,5 +1,5 @@
-// What launchers of several machines tell each other, when they find out before each attempt who
-// takes part in it.
+// Messages between the launchers of several machines, which agree before each attempt which of them
+// take part.
 #pragma once
 
 #include <chrono>
@@ -18,7 +18,7 @@ struct NodeHello {
   std::string host{}, job{};
 };
 
-// The same, about its ranks in an attempt.
+// From a launcher to that of the first machine: how its ranks ended in an attempt.
 struct NodeEnd {
   int32_t code = 0;
   bool by_people = false;
@@ -33,7 +33,7 @@ struct NodeAssignment {
   int32_t restart = 0;
 };
 
-// What people should read.
+// A line that the launcher prints.
 struct NodeNote {
   std::string text{};
 };
@@ -49,23 +49,21 @@ struct NodeJobEnd {
   std::string words{};
 };
 
-// In both directions, so that silence means something.
+// In both directions: the sender is alive.
 struct NodeHeartbeat {};
 
 using NodeMessage =
     std::variant<NodeHello, NodeEnd, NodeAssignment, NodeNote, NodeStop, NodeJobEnd, NodeHeartbeat>;
 
-inline constexpr size_t kMachineMessageMost = size_t{64} << 10;
+inline constexpr size_t kNodeMessageMost = size_t{64} << 10;
 
 // Long texts are cut.
-std::string encode_machine(const NodeMessage& message);
+std::string encode_node_message(const NodeMessage& message);
 // A Comm error where the bytes are none.
-NodeMessage decode_machine(std::string_view bytes);
+NodeMessage decode_node_message(std::string_view bytes);
 
-// How launchers know that the others are still there.
-
-// So often each says something, and after such a silence it is gone: a cable may have been pulled,
-// of which nobody is told.
-inline constexpr std::chrono::seconds kMachineBeat{5}, kMachineSilence{60};
+// Heartbeat interval, and the timeout after which a machine is presumed dead: a pulled cable closes
+// no connection.
+inline constexpr std::chrono::seconds kNodeHeartbeat{5}, kNodeTimeout{60};
 
 }  // namespace bev

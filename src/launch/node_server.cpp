@@ -15,18 +15,18 @@ constexpr std::chrono::milliseconds kJobEndLimit{2000};
 int comm_code() { return exit_code(ErrorKind::Comm); }
 
 std::shared_ptr<const std::string> bytes_of(const NodeMessage& message) {
-  return std::make_shared<const std::string>(encode_machine(message));
+  return std::make_shared<const std::string>(encode_node_message(message));
 }
 
 }  // namespace
 
 NodeServer::NodeServer(Options options)
     : PeerServer(listen_on(options.host, options.port), options.secret,
-                 {.message_bytes = kMachineMessageMost}, options.note),
+                 {.message_bytes = kNodeMessageMost}, options.note),
       options_(std::move(options)) {}
 
 void NodeServer::take(Peer& peer, const std::string& bytes, Time) {
-  const NodeMessage message = decode_machine(bytes);
+  const NodeMessage message = decode_node_message(bytes);
   if (const auto* hello = std::get_if<NodeHello>(&message)) {
     BEV_CHECK(peer.number < 0, Comm, "it says twice which machine it is");
     greet(peer, *hello);
@@ -92,13 +92,13 @@ void NodeServer::ended(int number, const NodeEnd& end) {
 }
 
 void NodeServer::tick(Time now) {
-  const bool is_beat = now >= next_beat_;
-  if (is_beat) next_beat_ = now + kMachineBeat;
+  const bool is_heartbeat_due = now >= next_heartbeat_;
+  if (is_heartbeat_due) next_heartbeat_ = now + kNodeHeartbeat;
   for (const auto& [id, peer] : peers()) {
     if (peer->number < 0) continue;
-    if (now - peer->heard >= kMachineSilence)
-      break_off(*peer, format("nothing has been heard of it for {} s", kMachineSilence.count()));
-    if (is_beat) send(*peer, bytes_of(NodeHeartbeat{}));
+    if (now - peer->last_received >= kNodeTimeout)
+      break_off(*peer, format("no heartbeat for {} s", kNodeTimeout.count()));
+    if (is_heartbeat_due) send(*peer, bytes_of(NodeHeartbeat{}));
   }
 }
 
@@ -132,7 +132,7 @@ void NodeServer::stop(const std::string& why) {
     if (Peer* peer = peer_of(number)) send(*peer, bytes_of(NodeStop{why}));
 }
 
-void NodeServer::give_up_the_silent() {
+void NodeServer::drop_unresponsive() {
   while (!running_.empty()) {
     const int number = running_.begin()->first;
     if (Peer* peer = peer_of(number)) break_off(*peer, "it does not say how its ranks ended");
@@ -153,7 +153,7 @@ NodeServer::Peer* NodeServer::peer_of(int number) const {
   return nullptr;
 }
 
-void NodeServer::tell(const std::string& text) {
+void NodeServer::notify(const std::string& text) {
   for (const auto& [id, peer] : peers())
     if (peer->number >= 0) send(*peer, bytes_of(NodeNote{text}));
   settle();

@@ -1,5 +1,5 @@
-// The first machine's launcher, as those of the others see it: lets them in, keeps strangers out,
-// tells them where they take part and learns how their ranks end.
+// The server of the first machine's launcher: admits the launchers of the other machines, sends
+// them their part in each attempt, and collects how their ranks end.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@ class NodeServer final : public PollSource, private PeerServer {
   struct Options {
     std::string host;  // of this machine, as the others reach it
     int port = 0;
-    std::string secret;  // who has another is not let in
-    NodeHello own;       // the others must want the same job
+    std::string secret;  // launchers with another one are rejected
+    NodeHello own;       // the job of the others must be the same
     LaunchNote note;
   };
 
@@ -35,20 +35,20 @@ class NodeServer final : public PollSource, private PeerServer {
   std::vector<NodeHello> waiting() const;
   // An attempt begins, with these; places by number of the machine.
   void start(const std::map<int, NodeAssignment>& places);
-  // The attempt has failed: those who still take part are told, once.
+  // The attempt has failed: notifies the machines that still take part, once.
   void stop(const std::string& why);
   // Whether nobody but the first machine takes part any more.
   bool all_ended() const { return running_.empty(); }
-  // Those who have not told how they ended are given up.
-  void give_up_the_silent();
+  // Machines that have not reported how their ranks ended count as lost.
+  void drop_unresponsive();
   // How the attempt ended elsewhere, by number of the machine.
   const std::map<int, NodeEnd>& ends() const { return ends_; }
   // "machine 2 (host b)"
   std::string name_of(int number) const;
 
-  // Lines for people at all machines that are here.
-  void tell(const std::string& text);
-  // Ends the job everywhere; returns when all have heard it, or soon.
+  // Prints lines at all machines that are here.
+  void notify(const std::string& text);
+  // Ends the job everywhere; returns when all have received it, or soon.
   void end_job(const NodeJobEnd& over);
 
  private:
@@ -67,7 +67,7 @@ class NodeServer final : public PollSource, private PeerServer {
   std::map<int, NodeEnd> ends_;
   std::string failure_;
   bool is_stopped_ = false;
-  Time next_beat_{};
+  Time next_heartbeat_{};
 };
 
 }  // namespace bev

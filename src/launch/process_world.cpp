@@ -24,31 +24,31 @@ std::chrono::milliseconds from_seconds(double seconds) {
 
 // As messages name it. Machines, or containers, of one name are told apart by their addresses.
 std::string own_host(const std::string& address) {
-  const bool is_one_machine = address.starts_with("127.") || address == "::1";
-  return host_name() + (is_one_machine ? "" : " at " + address);
+  const bool is_one_node = address.starts_with("127.") || address == "::1";
+  return host_name() + (is_one_node ? "" : " at " + address);
 }
 
-// Several fit into the time after which somebody is called silent.
+// Several fit into the time after which a rank is reported as late.
 std::chrono::milliseconds heartbeat_for(double warning_seconds) {
   using std::chrono::milliseconds;
   return std::clamp(from_seconds(warning_seconds / 5), milliseconds(50), milliseconds(1000));
 }
 
 // Where the first rank listens, and the secret of the job.
-struct Meeting {
+struct Rendezvous {
   std::string host;
   int port = 0;
   std::string secret;
 };
 
-std::string written(const Meeting& meeting) {
-  return format("{} {} {}", meeting.host, meeting.port, meeting.secret);
+std::string rendezvous_text(const Rendezvous& rendezvous) {
+  return format("{} {} {}", rendezvous.host, rendezvous.port, rendezvous.secret);
 }
 
-Meeting read_meeting(const std::string& text) {
-  Meeting meeting;
-  std::istringstream(text) >> meeting.host >> meeting.port >> meeting.secret;
-  return meeting;
+Rendezvous read_rendezvous(const std::string& text) {
+  Rendezvous rendezvous;
+  std::istringstream(text) >> rendezvous.host >> rendezvous.port >> rendezvous.secret;
+  return rendezvous;
 }
 
 }  // namespace
@@ -71,31 +71,31 @@ void ProcessWorld::connect(const Options& options) {
   const bool is_first = environment_.rank == 0;
   const std::string named = parallel_.interface.empty() ? "" : local_address(parallel_.interface);
   std::optional<ListenPort> listener;
-  Meeting meeting;
+  Rendezvous rendezvous;
   if (environment_.by == LaunchedBy::Mpirun) {
     if (is_first) {
-      const bool is_one_machine = environment_.local_size == environment_.size;
-      meeting.host = !named.empty()   ? named
-                     : is_one_machine ? "127.0.0.1"
-                                      : local_address(host_name());
-      listener.emplace(meeting.host, 0);
-      meeting.port = listener->port();
-      meeting.secret = random_secret();
+      const bool is_one_node = environment_.local_size == environment_.size;
+      rendezvous.host = !named.empty() ? named
+                        : is_one_node  ? "127.0.0.1"
+                                       : local_address(host_name());
+      listener.emplace(rendezvous.host, 0);
+      rendezvous.port = listener->port();
+      rendezvous.secret = random_secret();
     }
-    meeting = read_meeting(mpi_broadcast(written(meeting)));
+    rendezvous = read_rendezvous(mpi_broadcast(rendezvous_text(rendezvous)));
   } else {
-    meeting = {environment_.master_host, environment_.master_port, job_secret(::getenv)};
-    if (is_first) listener.emplace(named.empty() ? meeting.host : named, meeting.port);
+    rendezvous = {environment_.master_host, environment_.master_port, job_secret(::getenv)};
+    if (is_first) listener.emplace(named.empty() ? rendezvous.host : named, rendezvous.port);
   }
-  control_at_ = format("{}:{}", meeting.host, meeting.port);
-  own_address_ = named.empty() ? address_towards(meeting.host) : named;
+  control_at_ = format("{}:{}", rendezvous.host, rendezvous.port);
+  own_address_ = named.empty() ? address_towards(rendezvous.host) : named;
   control_ = std::make_unique<CoordinationClient>(CoordinationClient::Options{
       .rank = environment_.rank,
       .size = environment_.size,
-      .host = meeting.host,
-      .port = meeting.port,
+      .host = rendezvous.host,
+      .port = rendezvous.port,
       .listener = std::move(listener),
-      .secret = meeting.secret,
+      .secret = rendezvous.secret,
       .job = environment_.job,
       .own_host = own_host(own_address_),
       .join_limit = from_seconds(60 * parallel_.timeout_minutes),

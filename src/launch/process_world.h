@@ -1,4 +1,5 @@
-// This process as one rank of a job: found by what its launcher says, connected to the others.
+// This process as one rank of a job: found by the variables of its launcher, connected to the
+// other ranks.
 #pragma once
 
 #include <functional>
@@ -20,12 +21,12 @@ class ProcessWorld {
  public:
   struct Options {
     ParallelConfig parallel{};
-    // As those of Control.
+    // As in CoordinationClient::Options: log, note_of_first.
     std::function<void(const std::string&)> note, note_of_first{};
     // Called from another thread while this one may be stuck: ends the process.
     std::function<void(const Failure&)> on_failure;
   };
-  // Meets the others. All ranks of the job do it at the same time.
+  // Connects to the other ranks. All ranks of the job call it at the same time.
   ProcessWorld(const RankEnvironment& environment, const Options& options);
   ~ProcessWorld();
 

@@ -200,10 +200,10 @@ std::pair<Named, Named> local_numbers(const Environment& env, int rank, int size
                                       const std::optional<RankEnvironment>& slurm) {
   const auto local_rank = env.rank("LOCAL_RANK"), local_size = env.count("LOCAL_WORLD_SIZE");
   const bool is_slurm = slurm && slurm->rank == rank && slurm->size == size;
-  const bool is_one_machine = is_loopback(env.text("MASTER_ADDR"));
+  const bool is_one_node = is_loopback(env.text("MASTER_ADDR"));
   std::optional<int> in_all = local_size;
   if (!in_all && is_slurm) in_all = slurm->local_size;
-  if (!in_all && is_one_machine) in_all = size;
+  if (!in_all && is_one_node) in_all = size;
   // Neither variable is set if every machine, such as a pod, has one process.
   if (!in_all && !local_rank) in_all = 1;
   BEV_CHECK(in_all.has_value(), Usage,

@@ -99,7 +99,7 @@ void PeerServer::accept_some(Time now) {
         .connection =
             SecureConnection(std::move(socket), LinkRole::Server, secret_, limits_.message_bytes),
         .from = Address(data, size).text(),
-        .heard = now});
+        .last_received = now});
     try {
       watch(peer->connection.descriptor(), id, false, true);
     } catch (const Error& error) {
@@ -144,7 +144,7 @@ void PeerServer::read(Peer& peer, Time now) {
     const Reading reading = peer.connection.receive([&](const std::string& bytes) {
       if (!peer.was_refused && peer.broken.empty()) take(peer, bytes, now);
     });
-    if (peer.number >= 0 && peer.connection.bytes_read() != before) heard(peer, now);
+    if (peer.number >= 0 && peer.connection.bytes_read() != before) received(peer, now);
     if (peer.number < 0) flush(peer);
     if (reading == Reading::Closed) break_off(peer, "its connection closed");
   } catch (const Error& error) {
@@ -212,7 +212,7 @@ void PeerServer::look_after_strangers(Time now) {
     watch(listener_.get(), kListenerId, false, false);
   }
   for (const auto& [id, peer] : peers_)
-    if (peer->number < 0 && now - peer->heard >= kStrangerLimit)
+    if (peer->number < 0 && now - peer->last_received >= kStrangerLimit)
       break_off(*peer, format("it did not say who it is within {} s", kStrangerLimit.count()));
   refusals_.tick(now);
 }

@@ -29,7 +29,7 @@ class PeerServer {
     uint64_t id = 0;
     SecureConnection connection;
     std::string from;          // its address
-    Time heard{};              // when it connected; then, by default, when it last sent something
+    Time last_received{};      // when it connected; then, by default, when it last sent something
     int number = -1;           // rank or machine that it was admitted as; -1: not yet
     bool was_refused = false;  // it was notified and is expected to close
     bool wants_out = false;    // epoll also waits until it is writable
@@ -48,7 +48,7 @@ class PeerServer {
   // Handles a message of a peer. An Error closes the connection.
   virtual void take(Peer& peer, const std::string& bytes, Time now) = 0;
   // Called when bytes of an admitted peer have arrived.
-  virtual void heard(Peer& peer, Time now) { peer.heard = now; }
+  virtual void received(Peer& peer, Time now) { peer.last_received = now; }
   // Called when the connection of an admitted peer has ended; `broken` gives the reason.
   virtual void lost(const Peer& peer) = 0;
   // Called every Limits::tick.

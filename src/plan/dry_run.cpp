@@ -80,13 +80,13 @@ struct DryRunStep {
     groups.over({Axis::Tensor}).set_label(group_label(Axis::Tensor));
     groups.over(shard_group(GridKind::Dense)).set_label(group_label(Axis::Data));
     groups.over({Axis::Pipeline}).set_label(group_label(Axis::Pipeline));
-    assembly = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{}, options);
-    stepper = std::make_unique<StepRunner>(*assembly, LrSchedule{});
+    state = std::make_unique<TrainingState>(config, *device, groups, ArenaSizes{}, options);
+    stepper = std::make_unique<StepRunner>(*state, LrSchedule{});
   }
 
   HostBatch micro_batch() const {
     HostBatch batch;
-    batch.resize(resolve_batch(config).micro_batch, assembly->spec.batch);
+    batch.resize(resolve_batch(config).micro_batch, state->spec.batch);
     return batch;
   }
 
@@ -94,9 +94,9 @@ struct DryRunStep {
     const auto micros = static_cast<size_t>(resolve_batch(config).micros);
     const std::vector<HostBatch> batches(micros, batch);
     CostLog log;
-    assembly->executor.count_into(&log);
+    state->executor.count_into(&log);
     stepper->step(batches);
-    assembly->executor.count_into(nullptr);
+    state->executor.count_into(nullptr);
     return {.ops = {log.records().begin(), log.records().end()},
             .total = total_of(log.records()),
             .sent = groups.sent()};
@@ -106,7 +106,7 @@ struct DryRunStep {
   std::unique_ptr<Device> device;
   PlanningCommunicator world;
   ProcessGroups groups;
-  std::unique_ptr<TrainingState> assembly;
+  std::unique_ptr<TrainingState> state;
   std::unique_ptr<StepRunner> stepper;
 };
 
@@ -138,17 +138,17 @@ ModelCounts count_model(const Config& config, const ModelOptions& options) {
   single.data.reset_attention = single.data.separate_sequences = false;
   const DryRunStep whole(single, 1, 1, 0, options);
   HostBatch batch;
-  batch.resize(1, whole.assembly->spec.batch);
+  batch.resize(1, whole.state->spec.batch);
   const double flops = whole.step(batch).total.model_flops;
-  return {.parameters = whole.assembly->params.elements(),
+  return {.parameters = whole.state->params.elements(),
           .flops_per_token = flops / static_cast<double>(batch.tokens_count())};
 }
 
-std::vector<LocalPiece> written_pieces(const TrainingState& assembly,
+std::vector<LocalPiece> written_pieces(const TrainingState& state,
                                        const CheckpointConfig& config) {
-  std::vector<LocalPiece> pieces = weights_to_save(assembly.params);
+  std::vector<LocalPiece> pieces = weights_to_save(state.params);
   if (!config.save_optimizer) return pieces;
-  for (LocalPiece& held : written_states(assembly.params, assembly.optimizer))
+  for (LocalPiece& held : written_states(state.params, state.optimizer))
     pieces.push_back(std::move(held));
   return pieces;
 }
@@ -183,9 +183,9 @@ std::vector<OpCost> record_step(const Config& config, int64_t micros, int rank) 
 Plan dry_run(const Config& config, const DryRunOptions& options) {
   const int threads = threads_of_rank(config);
   DryRunStep dry_step(config, threads, 1, options.rank, options.model);
-  TrainingState& assembly = *dry_step.assembly;
+  TrainingState& state = *dry_step.state;
   const ModelCounts whole = count_model(config, options.model);
-  Plan plan{.model = assembly.shape,
+  Plan plan{.model = state.shape,
             .batch = resolve_batch(config),
             .iterations = resolve_iterations(config),
             .device = config.device.kind,
@@ -194,8 +194,8 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
             .layout = layout_of(config),
             .rank = options.rank,
             .model_parameters = whole.parameters,
-            .parameters = assembly.params.elements(),
-            .modules = count_modules(assembly.params),
+            .parameters = state.params.elements(),
+            .modules = count_modules(state.params),
             .model_flops_per_token = whole.flops_per_token};
 
   const HostBatch batch = dry_step.micro_batch();
@@ -204,9 +204,9 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   const StepCost step = extrapolate(one, two, plan.batch.micros);
   plan.step = step.total;
   plan.sent = step.sent;
-  plan.activations = contents_by_name(assembly.executor.keep());
-  plan.scratch = contents_by_name(assembly.executor.scratch());
-  assembly.executor.evaluate({&batch, 1});
+  plan.activations = contents_by_name(state.executor.keep());
+  plan.scratch = contents_by_name(state.executor.scratch());
+  state.executor.evaluate({&batch, 1});
 
   // On host devices, the copy that an asynchronous checkpoint is written from is in the same
   // memory.
@@ -214,9 +214,9 @@ Plan dry_run(const Config& config, const DryRunOptions& options) {
   if (!save_folder(config).empty()) {
     plan.checkpoint_bytes = checkpoint_bytes(config);
     if (config.checkpoint.asynchronous && plan.device != DeviceKind::Cuda)
-      copy.emplace(*dry_step.device, written_pieces(assembly, config.checkpoint));
+      copy.emplace(*dry_step.device, written_pieces(state, config.checkpoint));
   }
-  plan.arenas = assembly.executor.peaks();
+  plan.arenas = state.executor.peaks();
   plan.memory = dry_step.device->memory();
   add_use(plan.memory, "scratch", plan.arenas.scratch);
   add_use(plan.memory, "recomputation", plan.arenas.recompute);

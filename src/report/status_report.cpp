@@ -29,8 +29,8 @@ RunState state_of(const RunInfo& facts, double now) {
   if (s.phase == RunPhase::Ended) return RunState::Ended;
   if (s.phase == RunPhase::Failed) return RunState::Failed;
   if (facts.life == ProcessState::Gone) return RunState::Crashed;
-  const double silence = facts.life == ProcessState::Alive ? kSilentSeconds : kSilentElsewhere;
-  if (now - s.updated > silence) return RunState::Silent;
+  const double limit = facts.life == ProcessState::Alive ? kSilentSeconds : kSilentElsewhere;
+  if (now - s.updated > limit) return RunState::Silent;
   return static_cast<RunState>(s.phase);
 }
 
@@ -96,7 +96,7 @@ class Words {
   }
 
   std::string state_text() const {
-    const std::string silence = passed(status_.updated, now_);
+    const std::string idle = passed(status_.updated, now_);
     const std::string phase = status_.phase == RunPhase::Starting ? "" : format(", {}", position());
     switch (state_) {
       case RunState::Starting: return format("starting, for {}", passed(status_.phase_since, now_));
@@ -113,15 +113,16 @@ class Words {
         return format("failed: {} (exit code {}), after {}", status_.ending, status_.exit_code,
                       position());
       case RunState::Crashed:
-        return format("crashed: its process is gone, last seen {} ago {}{}", silence,
+        return format("crashed: its process no longer exists, last seen {} ago {}{}", idle,
                       name_of(status_.phase), phase);
       case RunState::Silent:
         if (facts_.life == ProcessState::Alive)
           return format(
-              "not heard of for {}, though its process is there: stopped, or waiting for the disk; "
+              "no status update for {}, though its process is there: stopped, or waiting for the "
+              "disk; "
               "last seen {}{}",
-              silence, name_of(status_.phase), phase);
-        return format("on host {}, not heard of for {}, last seen {}{}", status_.host, silence,
+              idle, name_of(status_.phase), phase);
+        return format("on host {}, no status update for {}, last seen {}{}", status_.host, idle,
                       name_of(status_.phase), phase);
       case RunState::Unknown: break;
     }

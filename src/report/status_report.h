@@ -51,7 +51,7 @@ enum class RunState : uint8_t {
   Saving,
   Ended,
   Failed,
-  Crashed,  // its process is gone and has said nothing about its end
+  Crashed,  // its process no longer exists and reported no end
   Silent,   // nothing was heard of it for a while, and nobody knows whether it lives
   Unknown,  // there is no status
 };

@@ -304,8 +304,8 @@ void ModelServer::tick() {
     has_failed_ = true;
     failed_at_ = now;
   }
-  const bool has_told = has_failed_ && now - failed_at_ >= options_.failure_limit;
-  if (!has_told && !(options_.is_asked_to_end && options_.is_asked_to_end())) return;
+  const bool has_waited = has_failed_ && now - failed_at_ >= options_.failure_limit;
+  if (!has_waited && !(options_.is_asked_to_end && options_.is_asked_to_end())) return;
   is_ending_ = true;
   drain();
 }

@@ -24,7 +24,7 @@ CompletionJob::CompletionJob(const ServedModel& model, CompletionRequest request
       created_(std::time(nullptr)),
       began_(seconds_now()),
       texts_(*model.service, *model.tokenizer, std::move(post),
-             [this](const TextUpdate& update) { hear(update); }) {}
+             [this](const TextUpdate& update) { on_update(update); }) {}
 
 // Returns what is wrong with it.
 std::string CompletionJob::encode(const RequestPrompt& prompt, std::vector<int32_t>& ids) const {
@@ -115,7 +115,7 @@ void CompletionJob::begin_choice(Choice& choice, const TokenEvent& event) {
   choice.text = std::move(choice.echo);
 }
 
-void CompletionJob::hear(const TextUpdate& update) {
+void CompletionJob::on_update(const TextUpdate& update) {
   if (is_over_) return;
   Choice& choice = choices_[update.text];
   if (update.event->finish == FinishReason::Failed)

@@ -40,7 +40,7 @@ class CompletionJob final : public TimedJob {
   };
 
   std::string encode(const RequestPrompt& prompt, std::vector<int32_t>& ids) const;
-  void hear(const TextUpdate& update);
+  void on_update(const TextUpdate& update);
   void begin_choice(Choice& choice, const TokenEvent& event);
   void add_token(Choice& choice, const ScoredToken& token, bool is_scored,
                  const std::vector<ScoredToken>& alternatives);

@@ -18,7 +18,7 @@ MegatronJob::MegatronJob(const ServedModel& model, MegatronRequest request, Http
       metrics_(metrics),
       began_(seconds_now()),
       texts_(*model.service, *model.tokenizer, std::move(post),
-             [this](const TextUpdate& update) { hear(update); }) {}
+             [this](const TextUpdate& update) { on_update(update); }) {}
 
 std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
                                       const RequestPrompt& prompt, std::vector<int32_t>& ids) {
@@ -62,7 +62,7 @@ std::optional<ApiError> MegatronJob::start(uint64_t number) {
   return texts_.submit(std::move(wanted), number);
 }
 
-void MegatronJob::hear(const TextUpdate& update) {
+void MegatronJob::on_update(const TextUpdate& update) {
   if (is_over_) return;
   const TokenEvent& event = *update.event;
   if (event.finish == FinishReason::Failed)

@@ -28,7 +28,7 @@ class MegatronJob final : public TimedJob {
     std::string text{};
   };
 
-  void hear(const TextUpdate& update);
+  void on_update(const TextUpdate& update);
   void finish();
   void fail(const ApiError& error);
   void note();

@@ -87,7 +87,7 @@ bool holds_vocabulary(const fs::path& folder) {
   });
 }
 
-TokenizerSpec tokenizer_beside(TokenizerSpec spec, const fs::path& folder) {
+TokenizerSpec tokenizer_in_folder(TokenizerSpec spec, const fs::path& folder) {
   const auto use = [&](std::string& path, std::string_view name) {
     std::error_code ignored;
     if (const fs::path here = folder / name; fs::is_regular_file(here, ignored))

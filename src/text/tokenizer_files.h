@@ -26,6 +26,6 @@ bool is_tokenizer_file(std::string_view name);
 bool holds_vocabulary(const std::filesystem::path& folder);
 
 // The same tokenizer with the files of the folder, where they are there.
-TokenizerSpec tokenizer_beside(TokenizerSpec spec, const std::filesystem::path& folder);
+TokenizerSpec tokenizer_in_folder(TokenizerSpec spec, const std::filesystem::path& folder);
 
 }  // namespace bev

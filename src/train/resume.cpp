@@ -141,13 +141,12 @@ ResumePlan continue_from(const Manifest& manifest, const Config& config,
   return result;
 }
 
-void restore(const CheckpointReader& stored, const ResumePlan& continuation,
-             TrainingState& assembly) {
-  const int64_t vocab = assembly.shape.vocab;
+void restore(const CheckpointReader& stored, const ResumePlan& continuation, TrainingState& state) {
+  const int64_t vocab = state.shape.vocab;
   if (continuation.with_optimizer) {
-    restore_state(stored, assembly.params, assembly.optimizer, vocab);
+    restore_state(stored, state.params, state.optimizer, vocab);
   } else {
-    restore_weights(stored, assembly.params, assembly.optimizer, vocab);
+    restore_weights(stored, state.params, state.optimizer, vocab);
   }
 }
 

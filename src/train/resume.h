@@ -28,7 +28,7 @@ Config with_padding_of(const ResumePoints& points, Config config);
 
 // A configuration that continues from a checkpoint.
 struct ResumePlan {
-  Config config;  // for the assembly: with the seed that draws go on with
+  Config config;  // for TrainingState: with the seed that draws continue with
   TrainStart start;
   bool with_optimizer = true;
   std::string differences{};           // for people: what this run does otherwise; lines
@@ -39,8 +39,7 @@ struct ResumePlan {
 ResumePlan continue_from(const Manifest& manifest, const Config& config, const std::string& source);
 
 // Fills what a rank holds. Data error where the checkpoint is damaged.
-void restore(const CheckpointReader& stored, const ResumePlan& continuation,
-             TrainingState& assembly);
+void restore(const CheckpointReader& stored, const ResumePlan& continuation, TrainingState& state);
 
 // What a run that starts after `iteration` must not find in its folder: checkpoints of later
 // iterations, of another course of the training. Those of the folder the run continues from are

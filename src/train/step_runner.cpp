@@ -43,10 +43,10 @@ UpdateRule update_rule_from(const Config& config, const LrSchedule& schedule) {
           .schedule = schedule};
 }
 
-StepRunner::StepRunner(TrainingState& assembly, const LrSchedule& schedule)
-    : assembly_(assembly),
-      rule_(update_rule_from(assembly.config, schedule)),
-      scalars_(assembly.device, (1 + kUpdateStates + kUpdateDecisions) * sizeof(double),
+StepRunner::StepRunner(TrainingState& training, const LrSchedule& schedule)
+    : training_(training),
+      rule_(update_rule_from(training.config, schedule)),
+      scalars_(training.device, (1 + kUpdateStates + kUpdateDecisions) * sizeof(double),
                "scalars") {
   const auto at = [&](int64_t begin, int64_t count) {
     std::byte* data = scalars_.data();
@@ -56,30 +56,30 @@ StepRunner::StepRunner(TrainingState& assembly, const LrSchedule& schedule)
   norm_squared_ = at(0, 1);
   state_ = at(1, kUpdateStates);
   decision_ = at(1 + kUpdateStates, kUpdateDecisions);
-  rule_.losses = static_cast<int>(assembly.spec.losses.size());
-  rule_.loss_weights = loss_weights(assembly.spec.losses);
-  assembly_.executor.set_loss_scale(slice(state_, 0, kLossScale, 1));
-  if (assembly_.device.kind() == DeviceKind::Null) return;
-  if (assembly_.groups.world().size() > 1) {
-    waits_.emplace(assembly_.device);
-    assembly_.executor.set_wait_timer(&*waits_);
+  rule_.losses = static_cast<int>(training.spec.losses.size());
+  rule_.loss_weights = loss_weights(training.spec.losses);
+  training_.executor.set_loss_scale(slice(state_, 0, kLossScale, 1));
+  if (training_.device.kind() == DeviceKind::Null) return;
+  if (training_.groups.world().size() > 1) {
+    waits_.emplace(training_.device);
+    training_.executor.set_wait_timer(&*waits_);
   }
-  reports_ = PinnedBuffer(assembly_.device, kMostInFlight * sizeof(Report));
+  reports_ = PinnedBuffer(training_.device, kMostInFlight * sizeof(Report));
   double start[kUpdateStates];
   reset_update_state(rule_.scaling, start);
-  assembly_.device.upload(start, state_.data, sizeof start);
+  training_.device.upload(start, state_.data, sizeof start);
 }
 
 std::array<double, kUpdateStates> StepRunner::state() const {
   BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
   std::array<double, kUpdateStates> state{};
-  assembly_.device.download(state_.data, state.data(), sizeof state);
+  training_.device.download(state_.data, state.data(), sizeof state);
   return state;
 }
 
 void StepRunner::resume(std::array<double, kUpdateStates> state) {
   if (!rule_.scaling.adapts) state[kLossScale] = rule_.scaling.initial;
-  assembly_.device.upload(state.data(), state_.data, sizeof state);
+  training_.device.upload(state.data(), state_.data, sizeof state);
   applied_steps_ = static_cast<int64_t>(state[kAppliedSteps]);
   scheduled_samples_ = static_cast<int64_t>(state[kScheduledSamples]);
 }
@@ -87,16 +87,16 @@ void StepRunner::resume(std::array<double, kUpdateStates> state) {
 void StepRunner::set_lr_scale(double factor) {
   std::array<double, kUpdateStates> changed = state();
   changed[kLrScale] = factor;
-  assembly_.device.upload(changed.data(), state_.data, sizeof changed);
+  training_.device.upload(changed.data(), state_.data, sizeof changed);
 }
 
 void StepRunner::recompute(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() == 0, Internal, "{} steps are in flight", in_flight());
-  Exec ex = assembly_.executor.exec();
-  assembly_.reducer.begin_step(ex);
-  assembly_.executor.train(batches);
-  assembly_.reducer.reduce(ex);
-  assembly_.param_gather.invalidate(ex);
+  Exec ex = training_.executor.exec();
+  training_.reducer.begin_step(ex);
+  training_.executor.train(batches);
+  training_.reducer.reduce(ex);
+  training_.param_gather.invalidate(ex);
   ex.stream.synchronize();
 }
 
@@ -106,13 +106,13 @@ StepRunner::Report* StepRunner::report(int64_t number) const {
 
 void StepRunner::autotune(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() == 0, Internal, "autotuning while {} steps are in flight", in_flight());
-  if (!assembly_.device.is_asynchronous()) return;
+  if (!training_.device.is_asynchronous()) return;
   // The second one adds where the first overwrites.
   const auto some = batches.first(std::min<size_t>(2, batches.size()));
-  AutotuneScope autotune(assembly_.device);
-  Exec ex = assembly_.executor.exec();
-  assembly_.reducer.begin_step(ex);
-  assembly_.executor.train(some);
+  AutotuneScope autotune(training_.device);
+  Exec ex = training_.executor.exec();
+  training_.reducer.begin_step(ex);
+  training_.executor.train(some);
   ex.stream.synchronize();
   autotune.finish();
 }
@@ -120,41 +120,41 @@ void StepRunner::autotune(std::span<const HostBatch> batches) {
 void StepRunner::submit(std::span<const HostBatch> batches) {
   BEV_CHECK(in_flight() < kMostInFlight, Internal, "{} steps are in flight", in_flight());
   UpdateRule rule = rule_;
-  const int sharing = assembly_.groups.layout().data;
+  const int sharing = training_.groups.layout().data;
   for (const HostBatch& batch : batches) rule.samples += batch.sequences * sharing;
   Ticket& ticket = tickets_[static_cast<size_t>(submitted_ % kMostInFlight)];
   if (waits_) waits_->next_step();
-  Exec ex = assembly_.executor.exec();
-  ticket.begun = TimerEvent(assembly_.device, ex.stream);
-  assembly_.reducer.begin_step(ex);
-  assembly_.executor.train(batches);
-  const bool is_timed = assembly_.config.log.timing > 0;
-  if (is_timed) ticket.trained = TimerEvent(assembly_.device, ex.stream);
+  Exec ex = training_.executor.exec();
+  ticket.begun = TimerEvent(training_.device, ex.stream);
+  training_.reducer.begin_step(ex);
+  training_.executor.train(batches);
+  const bool is_timed = training_.config.log.timing > 0;
+  if (is_timed) ticket.trained = TimerEvent(training_.device, ex.stream);
 
-  const Tensor loss = assembly_.executor.loss_sums();
-  Communicator& all = assembly_.groups.over({Axis::Context, Axis::Data, Axis::Pipeline});
+  const Tensor loss = training_.executor.loss_sums();
+  Communicator& all = training_.groups.over({Axis::Context, Axis::Data, Axis::Pipeline});
   if (all.size() > 1) all.all_reduce(ex, loss);
-  assembly_.reducer.reduce(ex);
-  if (is_timed) ticket.reduced = TimerEvent(assembly_.device, ex.stream);
-  assembly_.reducer.squared_norm(ex, norm_squared_);
+  training_.reducer.reduce(ex);
+  if (is_timed) ticket.reduced = TimerEvent(training_.device, ex.stream);
+  training_.reducer.squared_norm(ex, norm_squared_);
   ops::decide_update(ex, {.norm_squared = norm_squared_,
                           .loss = loss,
                           .rule = rule,
                           .state = state_,
                           .decision = decision_});
-  assembly_.optimizer.step(ex, decision_);
-  assembly_.param_gather.invalidate(ex);
+  training_.optimizer.step(ex, decision_);
+  training_.param_gather.invalidate(ex);
 
   ticket.samples = rule.samples;
   if (reports_.data() != nullptr) {
     Report* to = report(submitted_);
     const auto back = [&](const ConstTensor& from, void* host) {
-      assembly_.device.download_on(ex.stream, from.data, static_cast<std::byte*>(host),
+      training_.device.download_on(ex.stream, from.data, static_cast<std::byte*>(host),
                                    bytes_of(from));
     };
     back(loss, to->losses.data());
     back(decision_, to->decision);
-    ticket.done = TimerEvent(assembly_.device, ex.stream);
+    ticket.done = TimerEvent(training_.device, ex.stream);
   }
   ++submitted_;
 }
@@ -180,7 +180,7 @@ StepResult StepRunner::collect() {
     ++applied_steps_;
     scheduled_samples_ += ticket.samples;
   }
-  const std::vector<LossSpec>& losses = assembly_.spec.losses;
+  const std::vector<LossSpec>& losses = training_.spec.losses;
   return {.loss = total_loss(losses, r.losses),
           .losses = LossMeans(losses, r.losses),
           .grad_norm = r.decision[kNorm],

@@ -43,8 +43,8 @@ UpdateRule update_rule_from(const Config& config, const LrSchedule& schedule);
 
 class StepRunner {
  public:
-  StepRunner(TrainingState& assembly, const LrSchedule& schedule);
-  ~StepRunner() { assembly_.executor.set_wait_timer(nullptr); }
+  StepRunner(TrainingState& training, const LrSchedule& schedule);
+  ~StepRunner() { training_.executor.set_wait_timer(nullptr); }
   StepRunner(const StepRunner&) = delete;
   StepRunner& operator=(const StepRunner&) = delete;
 
@@ -97,7 +97,7 @@ class StepRunner {
   };
   Report* report(int64_t number) const;
 
-  TrainingState& assembly_;
+  TrainingState& training_;
   UpdateRule rule_;
   Buffer scalars_;
   Tensor norm_squared_, state_, decision_;

@@ -61,17 +61,17 @@ std::vector<double> values_of(Device& device, const ConstTensor& t) {
 }
 
 // The elements that a rank has something to say about.
-FlatRange share_with(const ParamStore& params, const FlatParam& place, bool is_divided) {
-  return is_divided ? params.section_of(place.begin).shard() : FlatRange{0, params.flat_elements()};
+FlatRange share_with(const ParamStore& params, const FlatParam& place, bool is_sharded) {
+  return is_sharded ? params.section_of(place.begin).shard() : FlatRange{0, params.flat_elements()};
 }
 
-// Writes what this rank owns of a tensor into its logical place. `is_divided`: ranks that share the
-// batch hold parts of it instead of copies.
+// Writes what this rank owns of a tensor into its logical place. `is_sharded`: data-parallel ranks
+// hold parts of it instead of copies.
 void put_owned(const ParamStore& params, const FlatParam& place, const std::vector<double>& local,
-               bool is_divided, std::vector<double>& logical) {
+               bool is_sharded, std::vector<double>& logical) {
   const ParamSpec& spec = place.param->spec;
-  if (!is_divided && params.shard_index(spec.place.grid) != 0) return;
-  const FlatRange share = share_with(params, place, is_divided);
+  if (!is_sharded && params.shard_index(spec.place.grid) != 0) return;
+  const FlatRange share = share_with(params, place, is_sharded);
   visit_runs(owned_pieces(spec, params.layout(), params.rank()), place.param->value.shape,
              spec.shape, [&](int64_t from, int64_t to, int64_t count) {
                const int64_t begin = std::max(share.begin - place.begin, from);
@@ -82,17 +82,16 @@ void put_owned(const ParamStore& params, const FlatParam& place, const std::vect
 }
 
 // The gradient of a parameter as this rank has it; zero where another rank has the share.
-std::vector<double> gradient_of(const TrainingState& assembly, const FlatParam& place) {
-  const ParamStore& params = assembly.params;
-  if (params.layout().zero < 2) return values_of(assembly.device, place.param->grad);
+std::vector<double> gradient_of(const TrainingState& state, const FlatParam& place) {
+  const ParamStore& params = state.params;
+  if (params.layout().zero < 2) return values_of(state.device, place.param->grad);
   std::vector<double> local(static_cast<size_t>(place.param->value.shape.elements()));
   for (const FlatSection& section : params.sections()) {
     const FlatRange share = section.shard();
     const int64_t begin = std::max(share.begin, place.begin);
     const int64_t end = std::min(share.end(), place.begin + static_cast<int64_t>(local.size()));
     if (begin >= end) continue;
-    const std::vector<double> part =
-        values_of(assembly.device, assembly.grads.range(begin, end - begin));
+    const std::vector<double> part = values_of(state.device, state.grads.range(begin, end - begin));
     std::copy(part.begin(), part.end(), local.begin() + (begin - place.begin));
   }
   return local;
@@ -105,24 +104,23 @@ struct Held {
 };
 
 // All ranks call it together: divided parameters are gathered.
-std::vector<Held> held_by(TrainingState& assembly) {
+std::vector<Held> held_by(TrainingState& state) {
   std::vector<Held> all;
-  Exec ex = assembly.executor.exec();
-  for (const FlatParam& place : assembly.params.flat()) {
-    assembly.param_gather.gather(ex, place.param->bucket);
-    all.push_back(
-        {&place, values_of(assembly.device, place.param->value), gradient_of(assembly, place)});
+  Exec ex = state.executor.exec();
+  for (const FlatParam& place : state.params.flat()) {
+    state.param_gather.gather(ex, place.param->bucket);
+    all.push_back({&place, values_of(state.device, place.param->value), gradient_of(state, place)});
   }
   return all;
 }
 
 void put_all(const ParamStore& params, const std::vector<Held>& all, StepOutcome& outcome) {
-  const bool is_divided = params.layout().zero > 0;
+  const bool is_sharded = params.layout().zero > 0;
   for (const Held& held : all) {
     for (LogicalTensor& tensor : outcome.tensors) {
       if (tensor.name != held.place->param->spec.name) continue;
       put_owned(params, *held.place, held.value, false, tensor.value);
-      put_owned(params, *held.place, held.grad, is_divided, tensor.grad);
+      put_owned(params, *held.place, held.grad, is_sharded, tensor.grad);
     }
   }
 }
@@ -153,7 +151,7 @@ void require_agreement(int64_t step, int rank, const StepOutcome& here, const St
 
 // Adds what the other ranks have put into theirs to this outcome: places that others own are zero.
 // Returns the loss and the norm of the first rank.
-StepOutcome gathered(TrainingState& assembly, Communicator& world, StepOutcome& outcome) {
+StepOutcome gathered(TrainingState& state, Communicator& world, StepOutcome& outcome) {
   std::vector<std::vector<double>*> parts;
   for (LogicalTensor& tensor : outcome.tensors) {
     parts.push_back(&tensor.grad);
@@ -165,7 +163,7 @@ StepOutcome gathered(TrainingState& assembly, Communicator& world, StepOutcome& 
   std::vector<double> all;
   for (const std::vector<double>* part : parts) all.insert(all.end(), part->begin(), part->end());
 
-  Exec ex = assembly.executor.exec();
+  Exec ex = state.executor.exec();
   const size_t bytes = all.size() * sizeof(double);
   const Buffer buffer(ex.device, bytes, "comparison");
   ex.device.upload(all.data(), buffer.data(), bytes);
@@ -192,15 +190,15 @@ std::unique_ptr<Device> rank_device(const Config& config) {
 void train_rank(
     const Config& config, Device& device, Communicator& world,
     std::shared_ptr<const Dataset> samples, int64_t steps,
-    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after,
+    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& state)> after,
     const ModelOptions& options) {
   ProcessGroups groups(layout_of(config), world);
   const Plan plan = dry_run(config, {.rank = world.rank(), .model = options});
-  TrainingState assembly(config, device, groups, plan.arenas, options);
-  assembly.initialize();
-  DataLoader loader(std::move(samples), DataLoader::shape_of(config, assembly.spec.batch,
+  TrainingState state(config, device, groups, plan.arenas, options);
+  state.initialize();
+  DataLoader loader(std::move(samples), DataLoader::shape_of(config, state.spec.batch,
                                                              groups.coordinate(Axis::Data)));
-  StepRunner stepper(assembly, lr_schedule_from(config, plan.batch.global_batch, plan.iterations));
+  StepRunner stepper(state, lr_schedule_from(config, plan.batch.global_batch, plan.iterations));
   CommVolume sent;
   for (int64_t step = 0; step < steps; ++step) {
     const CommVolume before = groups.sent();
@@ -209,7 +207,7 @@ void train_rank(
     sent.tensor += then.tensor - before.tensor;
     sent.data += then.data - before.data;
     sent.pipeline += then.pipeline - before.pipeline;
-    after(step, result, assembly);
+    after(step, result, state);
   }
   require_planned(sent.tensor, plan.sent.tensor, steps, "tensor", world.rank());
   require_planned(sent.data, plan.sent.data, steps, "data", world.rank());
@@ -227,8 +225,8 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps,
   std::mutex mutex;
   run_ranks(layout_of(config).world(), kRankLimit, [&](Communicator& world) {
     const std::unique_ptr<Device> device = rank_device(config);
-    const auto record = [&](int64_t step, const StepResult& result, TrainingState& assembly) {
-      const std::vector<Held> held = held_by(assembly);
+    const auto record = [&](int64_t step, const StepResult& result, TrainingState& state) {
+      const std::vector<Held> held = held_by(state);
       const std::lock_guard lock(mutex);
       StepOutcome& outcome = outcomes[static_cast<size_t>(step)];
       const StepOutcome here{.loss = result.loss, .norm = result.grad_norm, .tensors = {}};
@@ -237,7 +235,7 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps,
       is_reported[static_cast<size_t>(step)] = true;
       outcome.loss = here.loss;
       outcome.norm = here.norm;
-      put_all(assembly.params, held, outcome);
+      put_all(state.params, held, outcome);
     };
     train_rank(config, *device, world, samples, steps, record, options);
   });
@@ -247,12 +245,12 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps,
 std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Device& device,
                                       Communicator& world) {
   std::vector<StepOutcome> outcomes = empty_outcomes(config, steps);
-  const auto record = [&](int64_t step, const StepResult& result, TrainingState& assembly) {
+  const auto record = [&](int64_t step, const StepResult& result, TrainingState& state) {
     StepOutcome& outcome = outcomes[static_cast<size_t>(step)];
     outcome.loss = result.loss;
     outcome.norm = result.grad_norm;
-    put_all(assembly.params, held_by(assembly), outcome);
-    require_agreement(step, world.rank(), outcome, gathered(assembly, world, outcome));
+    put_all(state.params, held_by(state), outcome);
+    require_agreement(step, world.rank(), outcome, gathered(state, world, outcome));
   };
   train_rank(config, device, world, std::make_shared<UnevenDataset>(config.model.vocab), steps,
              record);

@@ -31,7 +31,7 @@ struct StepOutcome {
 void train_rank(
     const Config& config, Device& device, Communicator& world,
     std::shared_ptr<const Dataset> samples, int64_t steps,
-    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& assembly)> after,
+    FunctionRef<void(int64_t step, const StepResult& result, TrainingState& state)> after,
     const ModelOptions& options = {});
 
 // The device of a rank of that configuration.

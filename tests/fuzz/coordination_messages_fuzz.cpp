@@ -36,17 +36,18 @@ std::optional<bev::CoordinationMessage> decode(std::string_view bytes) {
 }
 
 void speak(std::string_view bytes) {
-  std::vector<bev::RankPlace> places;
+  std::vector<bev::RankIdentity> places;
   for (int rank = 0; rank < kRanks; ++rank)
     places.push_back({.rank = rank, .host = "h", .pid = rank});
   using std::chrono::milliseconds;
-  bev::Hub hub(
-      places,
-      {.heartbeat = milliseconds(10), .silence = milliseconds(50), .limit = milliseconds(200)},
-      [](int rank, const bev::Parcel& parcel) {
-        require(rank >= 0 && rank < kRanks);
-        require(bev::encode(bev::decode(*parcel)) == *parcel);
-      });
+  bev::JobState job_state(places,
+                          {.heartbeat = milliseconds(10),
+                           .heartbeat_timeout = milliseconds(50),
+                           .limit = milliseconds(200)},
+                          [](int rank, const bev::Parcel& parcel) {
+                            require(rank >= 0 && rank < kRanks);
+                            require(bev::encode(bev::decode(*parcel)) == *parcel);
+                          });
   auto now = std::chrono::steady_clock::now();
   std::set<int> lost;
   while (bytes.size() >= 3) {
@@ -55,21 +56,21 @@ void speak(std::string_view bytes) {
     const size_t size = static_cast<unsigned char>(bytes[1]) | (bytes[2] & 0x1F) << 8;
     const std::string_view message = bytes.substr(3, size);
     bytes.remove_prefix(3 + message.size());
-    if (pause) hub.tick(now += milliseconds(7), "computing");
+    if (pause) job_state.tick(now += milliseconds(7), "computing");
     if (lost.contains(rank)) continue;
-    hub.heard(rank, now);
+    job_state.received(rank, now);
     std::optional<bev::CoordinationMessage> decoded = decode(message);
     try {
-      if (decoded) hub.take(rank, std::move(*decoded), now);
+      if (decoded) job_state.take(rank, std::move(*decoded), now);
     } catch (const bev::Error& error) {
       require(error.kind == bev::ErrorKind::Comm);
       decoded.reset();
     }
     if (decoded) continue;
     lost.insert(rank);
-    hub.lost(rank, "nonsense");
+    job_state.lost(rank, "nonsense");
   }
-  for (int i = 0; i < 50; ++i) hub.tick(now += milliseconds(7), "computing");
+  for (int i = 0; i < 50; ++i) job_state.tick(now += milliseconds(7), "computing");
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try {
-    if (bev::encode_machine(bev::decode_machine(bytes)) != bytes) std::abort();
+    if (bev::encode_node_message(bev::decode_node_message(bytes)) != bytes) std::abort();
   } catch (const bev::Error& error) {
     if (error.kind != bev::ErrorKind::Comm) std::abort();
   }

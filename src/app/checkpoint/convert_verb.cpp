@@ -39,7 +39,7 @@ class Progress {
 };
 
 void print_result(const Conversion& result) {
-  for (const std::string& note : result.notes) say("note: {}\n", note);
+  for (const std::string& note : result.notes) print_stderr("note: {}\n", note);
   fmt::print("{}: {} parameters, {}\n", result.output.string(), with_commas(result.parameters),
              as_bytes(static_cast<double>(result.bytes)));
 }

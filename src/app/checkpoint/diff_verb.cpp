@@ -81,11 +81,11 @@ bool compare_tensors(const TensorSource& first, const TensorSource& second, doub
   for (const std::string& name : names.only_second)
     fmt::print("only in B: {} {}\n", name, type_and_shape(second.tensors().at(name)));
   const auto differing = static_cast<int64_t>(names.both.size()) - same - close;
-  const size_t alone = names.only_first.size() + names.only_second.size();
+  const size_t unmatched = names.only_first.size() + names.only_second.size();
   fmt::print(
       "{} tensors are equal, {} differ within the tolerance, {} beyond it, {} are in one only\n",
-      same, close, differing, alone);
-  return differing == 0 && alone == 0;
+      same, close, differing, unmatched);
+  return differing == 0 && unmatched == 0;
 }
 
 using Facts = std::map<std::string, std::string>;

@@ -25,8 +25,8 @@ Console::~Console() {
   if (file_ >= 0) ::close(file_);
 }
 
-void Console::say_text(const std::string& text) const {
-  if (prints_) say("{}", text);
+void Console::log_text(const std::string& text) const {
+  if (prints_) print_stderr("{}", text);
   log_to_file(text);
 }
 
@@ -43,7 +43,7 @@ void Console::print_record(const std::string& line) const {
 void Console::alert(const Console* console, int rank, const std::string& text) {
   const std::string line = rank == 0 ? format("bevatron: alert: {}\n", text)
                                      : format("bevatron: alert: rank {}: {}\n", rank, text);
-  say("{}", line);
+  print_stderr("{}", line);
   if (console != nullptr) console->log_to_file(line);
 }
 

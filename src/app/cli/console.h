@@ -25,7 +25,7 @@ class Console {
   // A log line, on stderr.
   template <class... Args>
   void log(fmt::format_string<Args...> text, Args&&... args) const {
-    say_text(fmt::format(text, std::forward<Args>(args)...));
+    log_text(fmt::format(text, std::forward<Args>(args)...));
   }
   // A record of the run, on stdout: a line without its newline. A failed write does not end the
   // run; main checks stdout before it exits.
@@ -36,7 +36,7 @@ class Console {
   void log_to_file(const std::string& text) const;
 
  private:
-  void say_text(const std::string& text) const;
+  void log_text(const std::string& text) const;
 
   bool prints_;
   int file_ = -1;
@@ -54,7 +54,7 @@ size_t terminal_columns(int descriptor);
 
 // Prints to stderr. Write errors are ignored: a full disk does not end a run.
 template <class... Args>
-void say(fmt::format_string<Args...> text, Args&&... args) {
+void print_stderr(fmt::format_string<Args...> text, Args&&... args) {
   const std::string line = fmt::format(text, std::forward<Args>(args)...);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }

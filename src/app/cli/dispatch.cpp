@@ -114,7 +114,8 @@ int dispatch(std::span<const Verb> verbs, std::span<const std::string> args) {
   if (args.empty()) {
     std::string names;
     for (const Verb& verb : verbs) names += format("{} | ", verb.name);
-    say("usage: bevatron {}help [CONFIG.toml] [--section.field VALUE ...]\n"
+    print_stderr(
+        "usage: bevatron {}help [CONFIG.toml] [--section.field VALUE ...]\n"
         "`bevatron help` explains\n",
         names);
     return exit_code(ErrorKind::Usage);

@@ -37,7 +37,7 @@ ProgressLine::ProgressLine(std::string_view task, int64_t total, std::string_vie
       shown_at_(start_ + 1.8) {}
 
 ProgressLine::~ProgressLine() {
-  if (shown_) say("\r\033[K");
+  if (shown_) print_stderr("\r\033[K");
 }
 
 double ProgressLine::seconds() const { return seconds_now() - start_; }
@@ -55,7 +55,7 @@ void ProgressLine::update(int64_t done, FunctionRef<std::string()> more) {
   std::string line = progress_text(task_, done, total_, unit_, now - start_) + more();
   const size_t columns = terminal_columns(STDERR_FILENO);
   if (columns > 0 && line.size() >= columns) line.resize(columns - 1);
-  say("\r\033[K{}", line);
+  print_stderr("\r\033[K{}", line);
   std::fflush(stderr);
 }
 

@@ -57,7 +57,7 @@ std::optional<LoadedConfig> config_for(const ConfigVerb& verb, std::span<const s
   }
   LoadedConfig loaded = load(all, all_flags(verb), verb.purpose, verb.complete, automatic_device());
   if (verb.prints)
-    for (const std::string& note : loaded.notes) say("bevatron: note: {}\n", note);
+    for (const std::string& note : loaded.notes) print_stderr("bevatron: note: {}\n", note);
   if (loaded.has(kPrintConfig.name)) {
     if (verb.prints) fmt::print("{}", print_config(loaded.config, loaded.origins));
     return std::nullopt;

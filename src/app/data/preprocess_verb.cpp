@@ -134,7 +134,8 @@ std::shared_ptr<const PunktParameters> punkt_from(const FlagValues& flags) {
             "use --punkt FOLDER, or install NLTK's punkt_tab",
             language);
   if (!flags.has("--punkt"))
-    say("bevatron: note: no Punkt parameters found; sentences are split by built-in rules for "
+    print_stderr(
+        "bevatron: note: no Punkt parameters found; sentences are split by built-in rules for "
         "English (--punkt FOLDER uses NLTK's)\n");
   return nullptr;
 }
@@ -213,12 +214,12 @@ void print_report(const PreprocessReport& report, double seconds, bool json) {
   fmt::print("\n");
 }
 
-void say_rejected(const PreprocessReport& report) {
+void report_rejected(const PreprocessReport& report) {
   if (report.counts.rejected == 0) return;
   const int64_t count = report.counts.rejected;
-  say("bevatron: note: {} line{} could not be used; see {}\n", with_commas(count),
-      count == 1 ? "" : "s", report.rejected_path.string());
-  for (const std::string& line : report.first_rejected) say("  {}\n", line);
+  print_stderr("bevatron: note: {} line{} could not be used; see {}\n", with_commas(count),
+               count == 1 ? "" : "s", report.rejected_path.string());
+  for (const std::string& line : report.first_rejected) print_stderr("  {}\n", line);
 }
 
 }  // namespace
@@ -249,11 +250,11 @@ int preprocess(std::span<const std::string> args) {
         return !stop.asked();
       });
   if (report.stopped) {
-    say("bevatron: interrupted; no token file was written\n");
+    print_stderr("bevatron: interrupted; no token file was written\n");
     return 130;
   }
   print_report(report, progress.seconds(), flags->has("--json"));
-  say_rejected(report);
+  report_rejected(report);
   return 0;
 }
 

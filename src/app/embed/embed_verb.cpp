@@ -90,7 +90,8 @@ void note_cuts(const TextsToEmbed& texts, int64_t length) {
     tokens += cut;
   }
   if (count > 0)
-    say("note: {} of {} lines are longer than {} tokens: the {} tokens beyond are left out\n",
+    print_stderr(
+        "note: {} of {} lines are longer than {} tokens: the {} tokens beyond are left out\n",
         with_commas(count), with_commas(std::ssize(texts.cut)), length, with_commas(tokens));
 }
 
@@ -109,7 +110,7 @@ void embed_lines(const FlagValues& flags, InferenceRanks& ranks) {
             "missing --text: nothing to embed; use --text FILE, or --text - for stdin");
   const ModelFolder folder = open_model_folder(flags.positional().front());
   if (ranks.prints())
-    for (const std::string& line : folder.passed_over) say("note: {}\n", line);
+    for (const std::string& line : folder.passed_over) print_stderr("note: {}\n", line);
   BEV_CHECK(folder.is_bert(), Usage,
             "{} holds a causal language model, whose states see only what is before them; "
             "embeddings need a BERT",

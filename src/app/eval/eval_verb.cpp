@@ -115,7 +115,7 @@ class EvalRun {
         folder_(open_model_folder(flags.positional().front())),
         tokenizer_(tokenizer_of(folder_.config)) {
     if (ranks.prints())
-      for (const std::string& line : folder_.passed_over) say("note: {}\n", line);
+      for (const std::string& line : folder_.passed_over) print_stderr("note: {}\n", line);
     const int64_t trained =
         folder_.config.train.sequence > 0 ? folder_.config.train.sequence : 1024;
     length_ = flags.integer("--length", longest_sequence(folder_, trained), 1,

@@ -222,7 +222,7 @@ class Generation {
     const GenerationTotals totals =
         generate_texts(batcher, tokenizer_.get(), settings_.stops, requests, listener);
     progress.reset();
-    if (place.is_first && shows_rate()) say("{}\n", rate_text(totals));
+    if (place.is_first && shows_rate()) print_stderr("{}\n", rate_text(totals));
   }
 
   // Whether the only text appears as it is made.
@@ -263,7 +263,7 @@ int generate(std::span<const std::string> args) {
                               ModelFolder folder = open_model_folder(flags.positional().front());
                               if (ranks.prints())
                                 for (const std::string& line : folder.passed_over)
-                                  say("note: {}\n", line);
+                                  print_stderr("note: {}\n", line);
                               if (folder.is_bert()) return generate_masked(flags, ranks, folder);
                               Generation(flags, ranks, std::move(folder)).run();
                             });

@@ -22,13 +22,13 @@ void InteractiveGeneration::put(std::string_view text) const {
   std::fflush(parts_.out);
 }
 
-void InteractiveGeneration::tell(const std::string& text) const {
-  if (is_first()) say("{}", text);
+void InteractiveGeneration::print(const std::string& text) const {
+  if (is_first()) print_stderr("{}", text);
 }
 
 void InteractiveGeneration::run() {
   if (::isatty(::fileno(parts_.in)) == 1)
-    tell("A line is continued, an empty one starts a text. /help says more, Ctrl-D leaves.\n");
+    print("A line is continued, an empty one starts a text. /help says more, Ctrl-D leaves.\n");
   while (do_command(shared_command())) {
   }
 }
@@ -44,7 +44,7 @@ std::optional<std::string> InteractiveGeneration::typed_line() {
       case LineEditor::Outcome::Interrupted:
         parts_.interrupt.forget();
         put("\n");
-        if (entry.text.empty()) say("Ctrl-D or /quit leaves\n");
+        if (entry.text.empty()) print_stderr("Ctrl-D or /quit leaves\n");
         break;
     }
   }
@@ -52,28 +52,28 @@ std::optional<std::string> InteractiveGeneration::typed_line() {
 
 InteractiveCommand InteractiveGeneration::shared_command() {
   constexpr std::string_view kEnd = "end", kLine = "line";
-  std::string news;
+  std::string shared_line;
   if (is_first()) {
     const std::optional<std::string> line = typed_line();
-    news = line ? format("{}{}", kLine, *line) : kEnd;
+    shared_line = line ? format("{}{}", kLine, *line) : kEnd;
   }
-  if (parts_.world.size() > 1) news = broadcast_text(parts_.world, news, 0);
-  if (news == kEnd) return {.kind = InteractiveCommand::Kind::Leave};
-  return interactive_command(std::string_view(news).substr(kLine.size()));
+  if (parts_.world.size() > 1) shared_line = broadcast_text(parts_.world, shared_line, 0);
+  if (shared_line == kEnd) return {.kind = InteractiveCommand::Kind::Leave};
+  return interactive_command(std::string_view(shared_line).substr(kLine.size()));
 }
 
 bool InteractiveGeneration::do_command(const InteractiveCommand& command) {
   using Kind = InteractiveCommand::Kind;
   switch (command.kind) {
     case Kind::Leave: return false;
-    case Kind::Help: tell(std::string(kInteractiveHelp)); break;
-    case Kind::Show: tell(settings_text(settings_)); break;
+    case Kind::Help: print(std::string(kInteractiveHelp)); break;
+    case Kind::Show: print(settings_text(settings_)); break;
     case Kind::Unknown:
-      tell(format("{}: there is no such command; /help lists all\n", in_quotes(command.text)));
+      print(format("{}: unknown command; /help lists all\n", in_quotes(command.text)));
       break;
     case Kind::Set: {
       const std::string problem = change_setting(settings_, command.name, command.value);
-      if (!problem.empty()) tell(problem + "\n");
+      if (!problem.empty()) print(problem + "\n");
       // The same seed gives the same answers again.
       if (problem.empty() && command.name == "seed") answers_ = 0;
       break;
@@ -82,7 +82,7 @@ bool InteractiveGeneration::do_command(const InteractiveCommand& command) {
       if (last_) {
         answer(*last_);
       } else {
-        tell("there is no prompt yet\n");
+        print("there is no prompt yet\n");
       }
       break;
     case Kind::Prompt: answer(command.text); break;
@@ -102,7 +102,7 @@ void InteractiveGeneration::answer(const std::string& text) {
     encode_prompt(prompt, parts_.folder, &parts_.tokenizer);
     requests.push_back(request_for(prompt, settings_, answers_));
   } catch (const Error& error) {
-    tell(format("{}\n", error.what()));
+    print(format("{}\n", error.what()));
     return;
   }
   last_ = text;
@@ -119,7 +119,7 @@ void InteractiveGeneration::answer(const std::string& text) {
   if (!is_first()) return;
   put("\n");
   parts_.interrupt.forget();
-  if (parts_.shows_rate) say("{}\n", rate_text(totals));
+  if (parts_.shows_rate) print_stderr("{}\n", rate_text(totals));
 }
 
 namespace {
@@ -142,12 +142,12 @@ InteractiveCommand interactive_command(std::string_view line) {
   if (line.starts_with("//")) return {.kind = Kind::Prompt, .text = std::string(line.substr(1))};
   std::string_view rest = line;
   const std::string verb = next_word(rest), name = next_word(rest), value = next_word(rest);
-  const bool is_alone = name.empty();
+  const bool is_verb_only = name.empty();
   const bool is_whole = rest.find_first_not_of(kBlanks) == std::string_view::npos;
-  if (verb == "/again" && is_alone) return {.kind = Kind::Again};
-  if (verb == "/help" && is_alone) return {.kind = Kind::Help};
-  if (verb == "/quit" && is_alone) return {.kind = Kind::Leave};
-  if (verb == "/set" && is_alone) return {.kind = Kind::Show};
+  if (verb == "/again" && is_verb_only) return {.kind = Kind::Again};
+  if (verb == "/help" && is_verb_only) return {.kind = Kind::Help};
+  if (verb == "/quit" && is_verb_only) return {.kind = Kind::Leave};
+  if (verb == "/set" && is_verb_only) return {.kind = Kind::Show};
   if (verb == "/set" && !value.empty() && is_whole)
     return {.kind = Kind::Set, .text = {}, .name = name, .value = value};
   return {.kind = Kind::Unknown, .text = std::string(line)};

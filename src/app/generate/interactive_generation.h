@@ -70,7 +70,7 @@ class InteractiveGeneration {
   std::optional<std::string> typed_line();
   void answer(const std::string& text);
   bool goes_on();
-  void tell(const std::string& text) const;
+  void print(const std::string& text) const;
   void put(std::string_view text) const;
 
   Parts parts_;

@@ -96,9 +96,9 @@ class Work {
     if (text.stream) give(text, text.stream->finish());
     text.made.end = why;
     text.has_ended = true;
-    for (; told_ < texts_.size() && texts_[told_].has_ended; ++told_) {
-      if (listener_.on_text) listener_.on_text(told_, texts_[told_].made);
-      texts_[told_] = {.has_ended = true};
+    for (; reported_ < texts_.size() && texts_[reported_].has_ended; ++reported_) {
+      if (listener_.on_text) listener_.on_text(reported_, texts_[reported_].made);
+      texts_[reported_] = {.has_ended = true};
     }
   }
 
@@ -117,7 +117,7 @@ class Work {
   const std::vector<GenerationRequest>& requests_;
   const GenerationListener& listener_;
   std::vector<Text> texts_;
-  size_t told_ = 0;
+  size_t reported_ = 0;
   double start_;
   GenerationTotals totals_;
 };

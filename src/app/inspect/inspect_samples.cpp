@@ -255,11 +255,12 @@ int inspect_samples(std::span<const std::string> args) {
   BEV_CHECK(split < kSplits.size(), Usage, "--part {}: train, valid or test is wanted", name);
 
   const TrainingData data = open_training_data(config, 0);
-  for (const std::string& note : data.notes) say("bevatron: note: {}\n", note);
+  for (const std::string& note : data.notes) print_stderr("bevatron: note: {}\n", note);
   const bool has_length =
       loaded->origins.contains("train.iterations") || loaded->origins.contains("train.samples");
   if (config.data.order == SampleOrder::Megatron && !has_length)
-    say("bevatron: note: Megatron-LM's order depends on the length of the training, which is not "
+    print_stderr(
+        "bevatron: note: Megatron-LM's order depends on the length of the training, which is not "
         "given; this is the order of one epoch\n");
   const Dataset& samples = samples_of(data, split, from + count);
   const TextView view(config);

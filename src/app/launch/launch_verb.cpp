@@ -58,7 +58,7 @@ std::optional<LaunchedTraining> ask_for_training(const std::vector<std::string>&
 
 // How far a training has come, by its checkpoints. Nothing is known where the folder is not there
 // on a machine that does not write it.
-ProgressWatch progress_of(const LaunchedTraining& training, bool is_first_machine);
+ProgressWatch progress_of(const LaunchedTraining& training, bool is_first_node);
 
 namespace {
 
@@ -112,7 +112,7 @@ std::filesystem::path log_folder(const LaunchRequest& request,
   std::string pattern = (std::filesystem::temp_directory_path() / "bevatron-logs-XXXXXX").string();
   BEV_CHECK(::mkdtemp(pattern.data()) != nullptr, Data, "cannot make the folder {} for logs: {}",
             pattern, std::strerror(errno));
-  say("bevatron launch: logs go to {}\n", pattern);
+  print_stderr("bevatron launch: logs go to {}\n", pattern);
   return pattern;
 }
 
@@ -154,16 +154,16 @@ ProgressWatch progress_of_command(const LaunchJob& job) {
 
 // As many of the first machines as the configuration allows; programs that are not ours can do with
 // any number.
-MachineChoice choose_machines(const LaunchJob& job, int least, const std::vector<int>& processes) {
-  MachineChoice none;
+NodeChoice choose_nodes(const LaunchJob& job, int least, const std::vector<int>& processes) {
+  NodeChoice none;
   for (auto count = static_cast<int>(processes.size()); count >= least; --count) {
     std::string why;
     const int ranks = std::accumulate(processes.begin(), processes.begin() + count, 0);
     if (const auto training = ask_for_training(job.command, ranks, job.local_size, why))
-      return {.machines = count,
+      return {.nodes = count,
               .data_ranks = training->data_ranks,
               .progress = progress_of(*training, true)};
-    if (why.empty()) return {.machines = count};
+    if (why.empty()) return {.nodes = count};
     if (none.why.empty()) none.why = why;
   }
   return none;
@@ -178,7 +178,7 @@ int launch_elastic(const LaunchRequest& request, const LaunchJob& job, const Lau
                             .join_timeout = request.join_timeout,
                             .choose =
                                 [&](const std::vector<int>& processes) {
-                                  return choose_machines(job, request.least_nodes, processes);
+                                  return choose_nodes(job, request.least_nodes, processes);
                                 }},
                            note);
 }
@@ -188,9 +188,11 @@ int launch_elastic(const LaunchRequest& request, const LaunchJob& job, const Lau
 int launch(std::span<const std::string> args) {
   const auto request = launch_request(args, ::getenv);
   if (!request) return 0;
-  for (const std::string& note : request->notes) say("bevatron launch: note: {}\n", note);
+  for (const std::string& note : request->notes) print_stderr("bevatron launch: note: {}\n", note);
   LaunchJob job = make_job(*request);
-  const LaunchNote note = [](const std::string& text) { say("bevatron launch: {}\n", text); };
+  const LaunchNote note = [](const std::string& text) {
+    print_stderr("bevatron launch: {}\n", text);
+  };
   if (request->is_elastic()) return launch_elastic(*request, job, note);
   if (job.max_restarts > 0) job.progress = progress_of_command(job);
   return supervise(job, note);
@@ -262,12 +264,11 @@ std::optional<LaunchedTraining> ask_for_training(const std::vector<std::string>&
   return training;
 }
 
-ProgressWatch progress_of(const LaunchedTraining& training, bool is_first_machine) {
+ProgressWatch progress_of(const LaunchedTraining& training, bool is_first_node) {
   if (training.checkpoints.empty()) return {};
-  const auto newest = [folder = training.checkpoints,
-                       is_first_machine]() -> std::optional<int64_t> {
+  const auto newest = [folder = training.checkpoints, is_first_node]() -> std::optional<int64_t> {
     std::error_code error;
-    if (!is_first_machine && !std::filesystem::is_directory(folder, error)) return std::nullopt;
+    if (!is_first_node && !std::filesystem::is_directory(folder, error)) return std::nullopt;
     if (CheckpointFolder(folder).list().empty()) return 0;
     try {
       return newest_good(folder).iteration;

@@ -29,7 +29,7 @@ namespace {
   const std::string text =
       format("bevatron: error: rank {}: {}\n  ({} error, exit code {})\n", rank, failure.text(),
              name_of(ErrorKind::Comm), exit_code(ErrorKind::Comm));
-  say("{}", text);
+  print_stderr("{}", text);
   console.log_to_file(text);
   ::_exit(exit_code(ErrorKind::Comm));
 }
@@ -44,7 +44,7 @@ ProcessWorld::Options options_for(const Config& config, const Console& console, 
           .note_of_first =
               [&console, rank](const std::string& text) {
                 const std::string line = format("bevatron: note: rank {}: {}\n", rank, text);
-                say("{}", line);
+                print_stderr("{}", line);
                 console.log_to_file(line);
               },
           .on_failure = [&console,
@@ -102,8 +102,8 @@ int report_once(const RankEnvironment& environment, const Error& error) {
   if (all_have_it) {
     await_first_words();
   } else {
-    say("bevatron: error: rank {}: {} ({} error, exit code {})\n", environment.rank,
-        headlines(error.what()), name_of(error.kind), exit_code(error.kind));
+    print_stderr("bevatron: error: rank {}: {} ({} error, exit code {})\n", environment.rank,
+                 headlines(error.what()), name_of(error.kind), exit_code(error.kind));
   }
   return exit_code(error.kind);
 }
@@ -116,13 +116,13 @@ std::optional<RankEnvironment> own_environment() {
   return environment;
 }
 
-RankEnvironment alone_environment() {
-  RankEnvironment alone;
-  alone.by = LaunchedBy::Variables;
-  alone.master_host = "127.0.0.1";
-  alone.words = "itself";
-  assign_gpu(alone);
-  return alone;
+RankEnvironment single_rank_environment() {
+  RankEnvironment environment;
+  environment.by = LaunchedBy::Variables;
+  environment.master_host = "127.0.0.1";
+  environment.words = "itself";
+  assign_gpu(environment);
+  return environment;
 }
 
 LaunchedRank::LaunchedRank(const RankEnvironment& environment, const Config& config,

@@ -18,7 +18,7 @@ namespace bev::app {
 std::optional<RankEnvironment> own_environment();
 
 // That of a job of one process, whose engine somebody wants to see at work.
-RankEnvironment alone_environment();
+RankEnvironment single_rank_environment();
 
 // For an error before the ranks have met, such as a flag that does not exist. Where their launcher
 // has given all of them the same command line, the first on a machine says it and the others

@@ -41,7 +41,7 @@ void draw_timeline(const Config& config, const std::string& file) {
                        format("{}, {} micro-batches: {}", name_of_choice(schedule_kind(config)),
                               micros, describe(layout))));
   out.commit();
-  say("wrote {}\n", file);
+  print_stderr("wrote {}\n", file);
 }
 
 }  // namespace

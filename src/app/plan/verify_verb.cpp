@@ -109,9 +109,9 @@ std::string rank_text(const Config& config) {
 }
 
 void print_model(const Config& whole, const Config& run) {
-  say("kept      {}\n", options_text(run));
+  print_stderr("kept      {}\n", options_text(run));
   const std::string changes = shrunk_text(whole, run);
-  if (!changes.empty()) say("shrunk    {}\n", changes);
+  if (!changes.empty()) print_stderr("shrunk    {}\n", changes);
 }
 
 LayoutPair checked_pair(const LoadedConfig& loaded, const Config& config) {
@@ -147,8 +147,9 @@ struct Trial {
 };
 
 void print_trial(const Trial& t) {
-  say("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(t.pair.first),
-      rank_text(t.pair.second), t.steps, name_of_choice(t.pair.first.device.kind), t.tolerance);
+  print_stderr("layouts   {} against {}, {} steps on {}, tolerance {:g}\n", rank_text(t.pair.first),
+               rank_text(t.pair.second), t.steps, name_of_choice(t.pair.first.device.kind),
+               t.tolerance);
   print_model(t.whole, t.pair.first);
 }
 

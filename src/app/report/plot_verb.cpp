@@ -229,13 +229,14 @@ RunMetrics metrics_of(const GivenRun& run, const PlotOptions& options) {
   return metrics;
 }
 
-// What is missing in a file that can be drawn all the same.
-void tell_gaps(const GivenRun& run, const RunMetrics& metrics) {
+// Reports what is missing in a file that can still be drawn.
+void report_gaps(const GivenRun& run, const RunMetrics& metrics) {
   if (metrics.unusable_lines > 0)
-    say("{}: {} that cannot be read {} left out\n", run.metrics.string(),
-        metrics.unusable_lines == 1 ? "a line"
-                                    : format("{} lines", with_commas(metrics.unusable_lines)),
-        metrics.unusable_lines == 1 ? "is" : "are");
+    print_stderr("{}: {} that cannot be read {} left out\n", run.metrics.string(),
+                 metrics.unusable_lines == 1
+                     ? "a line"
+                     : format("{} lines", with_commas(metrics.unusable_lines)),
+                 metrics.unusable_lines == 1 ? "is" : "are");
   const auto has_any = [&](double IterationPoint::* member) {
     return std::any_of(metrics.iterations.begin(), metrics.iterations.end(),
                        [&](const IterationPoint& p) { return std::isfinite(p.*member); });
@@ -246,7 +247,8 @@ void tell_gaps(const GivenRun& run, const RunMetrics& metrics) {
         std::pair("grad_norm", &IterationPoint::grad_norm),
         std::pair("tokens_per_second", &IterationPoint::tokens_per_second)})
     if (!has_any(member))
-      say("{} has no {} that is a number: that curve is missing\n", run.metrics.string(), name);
+      print_stderr("{} has no {} that is a number: that curve is missing\n", run.metrics.string(),
+                   name);
 }
 
 }  // namespace
@@ -276,7 +278,7 @@ ChosenRuns choose_runs(const std::vector<std::string>& arguments, const PlotOpti
     GivenRun run = given_run(argument);
     try {
       RunMetrics metrics = metrics_of(run, options);
-      tell_gaps(run, metrics);
+      report_gaps(run, metrics);
       if (!names.insert(run.name).second) run.name = argument;
       chosen.runs.push_back({.name = run.name, .metrics = std::move(metrics)});
       chosen.given.push_back(std::move(run));
@@ -286,7 +288,7 @@ ChosenRuns choose_runs(const std::vector<std::string>& arguments, const PlotOpti
     }
   }
   if (chosen.runs.empty()) throw Error(errors.front());
-  for (const Error& error : errors) say("left out: {}\n", error.what());
+  for (const Error& error : errors) print_stderr("left out: {}\n", error.what());
   return chosen;
 }
 

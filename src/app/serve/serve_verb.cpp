@@ -108,9 +108,9 @@ void log_request(const HttpRecord& record) {
   const std::time_t now = std::time(nullptr);
   std::tm local{};
   ::localtime_r(&now, &local);
-  say("{:02}:{:02}:{:02} {} {} {}{}{} {:.1f} ms\n", local.tm_hour, local.tm_min, local.tm_sec,
-      record.method, record.path.substr(0, 100), record.status, record.note.empty() ? "" : " ",
-      record.note, 1000 * record.seconds);
+  print_stderr("{:02}:{:02}:{:02} {} {} {}{}{} {:.1f} ms\n", local.tm_hour, local.tm_min,
+               local.tm_sec, record.method, record.path.substr(0, 100), record.status,
+               record.note.empty() ? "" : " ", record.note, 1000 * record.seconds);
 }
 
 EngineLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder) {
@@ -173,7 +173,7 @@ struct Serving {
     BEV_CHECK(tokenizer != nullptr, Usage, "{}; a server needs one", why_no_tokenizer(folder));
     if (folder.is_bert()) check_bert(flags, ranks);
     if (!ranks.prints()) return;
-    for (const std::string& line : folder.passed_over) say("note: {}\n", line);
+    for (const std::string& line : folder.passed_over) print_stderr("note: {}\n", line);
     // What others have already taken is known at once.
     listener = listen_on(host, port, EveryAddress::Allowed);
   }

@@ -186,7 +186,8 @@ void continue_after_restart(Config& config, Origins& origins,
   if (begins_elsewhere && find_checkpoints(folder).empty()) return;
   const bool is_first = !environment || environment->rank == 0;
   if (is_first && begins_elsewhere)
-    say("bevatron: note: restart {}: this run continues from its own checkpoints in {}, not from "
+    print_stderr(
+        "bevatron: note: restart {}: this run continues from its own checkpoints in {}, not from "
         "{}\n",
         restarts, folder.string(), c.load);
   const Origin origin{.kind = OriginKind::Flag, .text = format("restart {}", restarts)};

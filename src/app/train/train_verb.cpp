@@ -219,7 +219,7 @@ int train(std::span<const std::string> args) {
       return train_launched(*environment, *loaded, *stop);
     }
     if (loaded->config.parallel.backend != CommBackend::Auto)
-      return train_launched(alone_environment(), *loaded, *stop);
+      return train_launched(single_rank_environment(), *loaded, *stop);
   }
   BEV_CHECK(environment || loaded->config.parallel.ranks <= kMostThreads, Usage,
             "{} ranks, each a thread of this process; legal are 1 to {}, and more where a launcher "

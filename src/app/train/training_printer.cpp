@@ -34,7 +34,7 @@ void TrainingPrinter::iteration(const Progress& p) {
     print_interval(p);
     shown_at_ = now;
   } else if (live_ && now - shown_at_ > 0.2) {
-    say("\r\033[K{}", live_line(p, terminal_columns(STDERR_FILENO)));
+    print_stderr("\r\033[K{}", live_line(p, terminal_columns(STDERR_FILENO)));
     std::fflush(stderr);
     live_shown_ = true;
     shown_at_ = now;
@@ -71,7 +71,7 @@ void TrainingPrinter::print(const std::string& line) {
 
 void TrainingPrinter::clear_live() {
   if (!live_shown_) return;
-  say("\r\033[K");
+  print_stderr("\r\033[K");
   std::fflush(stderr);
   live_shown_ = false;
 }

@@ -88,7 +88,7 @@ NcclCommunicator::NcclCommunicator(std::shared_ptr<NcclPool> links, std::vector<
       links_(std::move(links)),
       ranks_(std::move(ranks)),
       ascending_(sorted(ranks_)) {
-  tell(links_->control().activity(), peer_words(ranks_, rank));
+  report_to(links_->control().activity(), peer_words(ranks_, rank));
 }
 
 std::unique_ptr<Communicator> NcclCommunicator::split(std::span<const int> ranks) {

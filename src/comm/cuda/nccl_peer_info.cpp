@@ -18,35 +18,35 @@ std::string machine_name() {
   return format("{} {}", host_name(), system_line("/proc/sys/kernel/random/boot_id"));
 }
 
-std::string to_text(const NcclPeerInfo& claim) {
-  return format("{}\n{}\n{}\n{}\n", claim.world, claim.version, claim.machine, claim.gpu);
+std::string to_text(const NcclPeerInfo& info) {
+  return format("{}\n{}\n{}\n{}\n", info.world, info.version, info.machine, info.gpu);
 }
 
-NcclPeerInfo claim_from(const std::string& text) {
+NcclPeerInfo parse_peer_info(const std::string& text) {
   std::istringstream lines(text);
-  NcclPeerInfo claim;
-  for (std::string* field : {&claim.world, &claim.version, &claim.machine, &claim.gpu}) {
+  NcclPeerInfo info;
+  for (std::string* field : {&info.world, &info.version, &info.machine, &info.gpu}) {
     BEV_CHECK(std::getline(lines, *field) && !field->empty(), Comm,
               "a rank says about its GPU, which is not what this program says: '{}'",
               text.substr(0, 200));
   }
-  return claim;
+  return info;
 }
 
-void check_claims(const std::vector<NcclPeerInfo>& claims) {
+void check_peer_infos(const std::vector<NcclPeerInfo>& infos) {
   std::map<std::pair<std::string, std::string>, size_t> owners;
-  for (size_t rank = 0; rank < claims.size(); ++rank) {
-    const NcclPeerInfo& claim = claims[rank];
-    BEV_CHECK(claim.version == claims.front().version, Usage,
+  for (size_t rank = 0; rank < infos.size(); ++rank) {
+    const NcclPeerInfo& info = infos[rank];
+    BEV_CHECK(info.version == infos.front().version, Usage,
               "rank 0 has NCCL {} and rank {} has {}: all ranks need the same",
-              claims.front().version, rank, claim.version);
-    const auto [owner, is_new] = owners.try_emplace({claim.machine, claim.gpu}, rank);
+              infos.front().version, rank, info.version);
+    const auto [owner, is_new] = owners.try_emplace({info.machine, info.gpu}, rank);
     BEV_CHECK(is_new, Usage,
               "ranks {} and {} are on the same GPU, {} of {}, and NCCL allows one rank per GPU: "
               "start as many processes on a machine as it has GPUs, each with one of its own "
               "(local rank, CUDA_VISIBLE_DEVICES). Only tests want to share one: each process "
               "then has its own NCCL_HOSTID",
-              owner->second, rank, claim.gpu, claim.machine);
+              owner->second, rank, info.gpu, info.machine);
   }
 }
 

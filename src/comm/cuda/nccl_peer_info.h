@@ -1,4 +1,4 @@
-// What each process of a world says about itself before NCCL starts, and what must hold among them.
+// Each process of a world sends its NcclPeerInfo to the others before NCCL starts.
 #pragma once
 
 #include <string>
@@ -16,11 +16,11 @@ struct NcclPeerInfo {
 // This machine as NCCL tells machines apart: NCCL_HOSTID where it is set.
 std::string machine_name();
 
-std::string to_text(const NcclPeerInfo& claim);
+std::string to_text(const NcclPeerInfo& info);
 // A Comm error where the text is none.
-NcclPeerInfo claim_from(const std::string& text);
+NcclPeerInfo parse_peer_info(const std::string& text);
 
-// Claims by rank. A Usage error where two ranks have one GPU or different versions of NCCL.
-void check_claims(const std::vector<NcclPeerInfo>& claims);
+// By rank. A Usage error where two ranks have one GPU or different versions of NCCL.
+void check_peer_infos(const std::vector<NcclPeerInfo>& infos);
 
 }  // namespace bev::cuda

@@ -97,7 +97,7 @@ NcclPool::NcclPool(CudaDevice& device, CoordinationClient& control, std::chrono:
   std::array<char, 64> bus{};
   check_cuda(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), ordinal_), "asking");
   gpu_ = bus.data();
-  meet();
+  exchange_peer_info();
   check_cuda(cudaStreamCreateWithFlags(&first_, cudaStreamNonBlocking), "making a stream");
   void* byte = nullptr;
   check_cuda(cudaMalloc(&byte, 1), "allocating memory");
@@ -128,7 +128,7 @@ NcclPool::~NcclPool() {
 }
 
 // Two ranks on one GPU, or of two versions, are found here: NCCL's own words for it are no help.
-void NcclPool::meet() {
+void NcclPool::exchange_peer_info() {
   std::random_device random;
   const NcclPeerInfo here{.world = format("{:08x}{:08x}", random(), random()),
                           .version = nccl_.version,
@@ -136,8 +136,8 @@ void NcclPool::meet() {
                           .gpu = gpu_};
   std::vector<NcclPeerInfo> all;
   for (const std::string& text : control_.all_gather(to_text(here)))
-    all.push_back(claim_from(text));
-  check_claims(all);
+    all.push_back(parse_peer_info(text));
+  check_peer_infos(all);
   prefix_ = "nccl " + all.front().world;
 }
 

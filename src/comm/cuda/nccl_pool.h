@@ -103,7 +103,7 @@ class NcclPool {
  private:
   using LaneKey = std::tuple<int, int, Channel>;
 
-  void meet();
+  void exchange_peer_info();
   ncclUniqueId id_under(const std::string& key, bool is_first);
   NcclComm& join(std::vector<int> ranks, ncclUniqueId id, int most_ctas);
   void open(NcclPipe& lane, int from, int to, Channel channel);

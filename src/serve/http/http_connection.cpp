@@ -22,17 +22,17 @@ constexpr size_t kReadAtOnce = size_t{64} << 10;
 // Of requests that came before their turn.
 constexpr size_t kReadAhead = size_t{64} << 10;
 
-// The system is slower to give up than we are: it decides only about what it has taken from us.
-constexpr std::chrono::milliseconds kLeastSilence{10000};
+// Above our own limits: the system decides only about bytes that it has accepted.
+constexpr std::chrono::milliseconds kLeastWriteLimit{10000};
 
-// A client whose cable was cut says nothing: the system asks it now and then.
-void expect_silence(int socket, std::chrono::milliseconds write) {
+// A client whose cable was cut closes no connection: the system probes it.
+void enable_keepalive(int socket, std::chrono::milliseconds write) {
   const int on = 1, idle = 30, interval = 10, count = 3;
   ::setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
   ::setsockopt(socket, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-  const auto limit = static_cast<unsigned>(std::max(write, kLeastSilence).count());
+  const auto limit = static_cast<unsigned>(std::max(write, kLeastWriteLimit).count());
   ::setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &limit, sizeof limit);
 }
 
@@ -47,7 +47,7 @@ HttpConnection::HttpConnection(Socket socket, const HttpLimits& limits, HttpHand
       parser_(limits.sizes),
       deadline_(now + limits.receive) {
   make_quick(socket_.get());
-  expect_silence(socket_.get(), limits.write);
+  enable_keepalive(socket_.get(), limits.write);
 }
 
 HttpConnection::~HttpConnection() { lose(); }

@@ -21,7 +21,7 @@ size_t contraction_length(const char* at, const char* end) {
 
 }  // namespace
 
-bool Gpt2Pieces::next(std::string_view& piece) {
+bool Gpt2PreTokenizer::next(std::string_view& piece) {
   if (at_ == end_) return false;
   const char* begin = at_;
   const char* at = begin;
@@ -41,12 +41,12 @@ bool Gpt2Pieces::next(std::string_view& piece) {
   return true;
 }
 
-CharClass Gpt2Pieces::class_at(const char* at) const {
+CharClass Gpt2PreTokenizer::class_at(const char* at) const {
   if (is_ascii(*at)) return kAsciiClass[static_cast<unsigned char>(*at)];
   return classes_.of(utf8_character(at).code);
 }
 
-const char* Gpt2Pieces::behind_letters(const char* at) const {
+const char* Gpt2PreTokenizer::behind_letters(const char* at) const {
   while (end_ - at >= 8) {
     const size_t letters = letters_of_eight(at);
     at += letters;
@@ -59,7 +59,7 @@ const char* Gpt2Pieces::behind_letters(const char* at) const {
   return behind_all(CharClass::Letter, at);
 }
 
-const char* Gpt2Pieces::behind_all(CharClass char_class, const char* at) const {
+const char* Gpt2PreTokenizer::behind_all(CharClass char_class, const char* at) const {
   while (at < end_) {
     if (is_ascii(*at)) {
       if (kAsciiClass[static_cast<unsigned char>(*at)] != char_class) break;
@@ -75,7 +75,7 @@ const char* Gpt2Pieces::behind_all(CharClass char_class, const char* at) const {
 
 // The last white space before something else is a piece of its own, or begins the next one; white
 // space at the end of the text stays together.
-const char* Gpt2Pieces::behind_white_space(const char* at) const {
+const char* Gpt2PreTokenizer::behind_white_space(const char* at) const {
   const char* begin = at;
   const char* last = at;
   while (at < end_ && class_at(at) == CharClass::Space) {
@@ -108,7 +108,7 @@ size_t any_case_contraction(const char* at, const char* end) {
 
 }  // namespace
 
-bool Llama3Pieces::next(std::string_view& piece) {
+bool Llama3PreTokenizer::next(std::string_view& piece) {
   if (at_ == end_) return false;
   const char* begin = at_;
   at_ = behind_piece(begin);
@@ -116,7 +116,7 @@ bool Llama3Pieces::next(std::string_view& piece) {
   return true;
 }
 
-const char* Llama3Pieces::behind_piece(const char* at) const {
+const char* Llama3PreTokenizer::behind_piece(const char* at) const {
   if (*at == '\'')
     if (const size_t length = any_case_contraction(at, end_)) return at + length;
   const Character first = character_at(at);
@@ -132,13 +132,13 @@ const char* Llama3Pieces::behind_piece(const char* at) const {
   return behind_white_space(at);
 }
 
-Llama3Pieces::Character Llama3Pieces::character_at(const char* at) const {
+Llama3PreTokenizer::Character Llama3PreTokenizer::character_at(const char* at) const {
   if (is_ascii(*at)) return {kAsciiClass[static_cast<unsigned char>(*at)], 1};
   const Utf8Character next = utf8_character(at);
   return {classes_.of(next.code), next.length};
 }
 
-const char* Llama3Pieces::behind_letters(const char* at) const {
+const char* Llama3PreTokenizer::behind_letters(const char* at) const {
   while (end_ - at >= 8) {
     const size_t letters = letters_of_eight(at);
     at += letters;
@@ -156,7 +156,7 @@ const char* Llama3Pieces::behind_letters(const char* at) const {
   return at;
 }
 
-const char* Llama3Pieces::behind_numbers(const char* at) const {
+const char* Llama3PreTokenizer::behind_numbers(const char* at) const {
   for (int i = 0; i < numbers_ && at < end_; ++i) {
     const Character next = character_at(at);
     if (next.char_class != CharClass::Number) break;
@@ -165,7 +165,7 @@ const char* Llama3Pieces::behind_numbers(const char* at) const {
   return at;
 }
 
-const char* Llama3Pieces::behind_others(const char* at) const {
+const char* Llama3PreTokenizer::behind_others(const char* at) const {
   while (at < end_) {
     const Character next = character_at(at);
     if (next.char_class != CharClass::Other) break;
@@ -177,7 +177,7 @@ const char* Llama3Pieces::behind_others(const char* at) const {
 
 // Up to the last line end; without one, white space at the end of the text stays together, and
 // before something else the last of it is left to the next piece.
-const char* Llama3Pieces::behind_white_space(const char* at) const {
+const char* Llama3PreTokenizer::behind_white_space(const char* at) const {
   const char *begin = at, *last = at, *line_end = nullptr;
   while (at < end_) {
     const Character next = character_at(at);

@@ -12,10 +12,10 @@
 
 namespace bev {
 
-class Gpt2Pieces {
+class Gpt2PreTokenizer {
  public:
   // REQUIRES: text is valid UTF-8 and outlives this.
-  explicit Gpt2Pieces(std::string_view text)
+  explicit Gpt2PreTokenizer(std::string_view text)
       : at_(text.data()), end_(text.data() + text.size()), classes_(UnicodeClasses::table()) {}
 
   // The next piece, never empty; false at the end of the text.
@@ -39,10 +39,10 @@ class Gpt2Pieces {
 //
 // The pieces follow each other without gaps. Time is linear in the text.
 
-class Llama3Pieces {
+class Llama3PreTokenizer {
  public:
   // REQUIRES: text is valid UTF-8 and outlives this; numbers > 0.
-  Llama3Pieces(std::string_view text, int numbers)
+  Llama3PreTokenizer(std::string_view text, int numbers)
       : at_(text.data()),
         end_(text.data() + text.size()),
         numbers_(numbers),

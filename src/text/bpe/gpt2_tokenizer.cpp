@@ -36,7 +36,7 @@ void Gpt2Tokenizer::encode_valid(std::string_view text, std::vector<int32_t>& id
 
 void Gpt2Tokenizer::encode_pieces(std::string_view text, std::vector<int32_t>& ids) {
   encoder_.encode(
-      Gpt2Pieces(text), text.data() + text.size(),
+      Gpt2PreTokenizer(text), text.data() + text.size(),
       [&](std::string_view piece) { return merge_piece(piece); }, ids);
 }
 

@@ -120,7 +120,7 @@ PieceCounts count_pieces(std::span<const std::string_view> texts, TextUnit unit,
 
 void count_gpt2_pieces(std::string_view unit, PieceCounts& counts) {
   const char* end = unit.data() + unit.size();
-  Gpt2Pieces pieces(unit);
+  Gpt2PreTokenizer pieces(unit);
   std::string_view piece;
   while (pieces.next(piece)) counts.add(piece, static_cast<size_t>(end - piece.data()));
 }

@@ -49,7 +49,7 @@ TokenFinder::TokenFinder(const std::vector<AddedToken>& tokens,
   }
 }
 
-bool TokenFinder::stands_alone(std::string_view text, size_t begin, size_t end) const {
+bool TokenFinder::is_separate_word(std::string_view text, size_t begin, size_t end) const {
   return (begin == 0 || !is_word(text, character_before(text, begin))) &&
          (end == text.size() || !is_word(text, end));
 }
@@ -72,7 +72,7 @@ bool TokenFinder::next(std::string_view text, size_t from, size_t done, Match& m
     if (number < 0) continue;
     const AddedToken& token = tokens_[static_cast<size_t>(number)];
     match = {at, at + length, token.id};
-    if (token.single_word && !stands_alone(text, match.begin, match.end)) {
+    if (token.single_word && !is_separate_word(text, match.begin, match.end)) {
       // The search goes on behind it, not within it.
       at += length - 1;
       continue;

@@ -39,7 +39,7 @@ class TokenFinder {
   bool empty() const { return trie_.empty(); }
 
  private:
-  bool stands_alone(std::string_view text, size_t begin, size_t end) const;
+  bool is_separate_word(std::string_view text, size_t begin, size_t end) const;
 
   std::vector<AddedToken> tokens_;
   ByteTrie trie_;        // numbers are places in tokens_

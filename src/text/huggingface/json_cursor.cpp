@@ -15,75 +15,75 @@ std::string shortened(const Json& value) {
 
 }  // namespace
 
-std::string JsonPlace::where() const {
+std::string JsonCursor::where() const {
   return path_.empty() ? file_ : format("{}: {}", file_, path_);
 }
 
-bool JsonPlace::has(const std::string& key) const {
+bool JsonCursor::has(const std::string& key) const {
   return value_->is_object() && value_->contains(key) && !value_->at(key).is_null();
 }
 
-JsonPlace JsonPlace::get(const std::string& key) const {
+JsonCursor JsonCursor::get(const std::string& key) const {
   expect_object();
   const auto found = value_->find(key);
   return {found == value_->end() ? kNull : *found, file_, path_.empty() ? key : path_ + "." + key};
 }
 
-JsonPlace JsonPlace::at(const std::string& key) const {
+JsonCursor JsonCursor::at(const std::string& key) const {
   expect_object();
   BEV_CHECK(value_->contains(key), Data, "{}: {} is missing", where(), in_quotes(key));
   return get(key);
 }
 
-JsonPlace JsonPlace::at(size_t index) const {
+JsonCursor JsonCursor::at(size_t index) const {
   BEV_CHECK(value_->is_array() && index < value_->size(), Data, "{}: element {} is missing",
             where(), index);
   return {(*value_)[index], file_, format("{}[{}]", path_, index)};
 }
 
-std::string JsonPlace::string() const {
+std::string JsonCursor::string() const {
   if (!value_->is_string()) refuse("a string");
   return value_->get<std::string>();
 }
 
-bool JsonPlace::boolean() const {
+bool JsonCursor::boolean() const {
   if (!value_->is_boolean()) refuse("true or false");
   return value_->get<bool>();
 }
 
-int64_t JsonPlace::integer() const {
+int64_t JsonCursor::integer() const {
   if (!value_->is_number_integer() ||
       (value_->is_number_unsigned() && value_->get<uint64_t>() > INT64_MAX))
     refuse("an integer");
   return value_->get<int64_t>();
 }
 
-double JsonPlace::number() const {
+double JsonCursor::number() const {
   if (!value_->is_number()) refuse("a number");
   return value_->get<double>();
 }
 
-char32_t JsonPlace::character() const {
+char32_t JsonCursor::character() const {
   const std::string text = string();
   if (text.empty() || utf8_character(text.data()).length != text.size())
     refuse("a string of one character");
   return utf8_character(text.data()).code;
 }
 
-size_t JsonPlace::size() const {
+size_t JsonCursor::size() const {
   if (!value_->is_array()) refuse("a list");
   return value_->size();
 }
 
-void JsonPlace::expect_object() const {
+void JsonCursor::expect_object() const {
   if (!value_->is_object()) refuse("an object");
 }
 
-bool JsonPlace::boolean_or(const std::string& key, bool otherwise) const {
+bool JsonCursor::boolean_or(const std::string& key, bool otherwise) const {
   return has(key) ? get(key).boolean() : otherwise;
 }
 
-void JsonPlace::refuse(std::string_view known) const {
+void JsonCursor::refuse(std::string_view known) const {
   throw Error(ErrorKind::Data,
               format("{}: {} is not known here; known: {}", where(), shortened(*value_), known));
 }

@@ -11,10 +11,10 @@
 
 namespace bev {
 
-class JsonPlace {
+class JsonCursor {
  public:
   // REQUIRES: the value outlives this.
-  JsonPlace(const Json& value, std::string file, std::string path = "")
+  JsonCursor(const Json& value, std::string file, std::string path = "")
       : value_(&value), file_(std::move(file)), path_(std::move(path)) {}
 
   const Json& value() const { return *value_; }
@@ -26,9 +26,9 @@ class JsonPlace {
   bool has(const std::string& key) const;  // and it is not null
 
   // A member, or a Data error. `get` of one that may be missing is null.
-  JsonPlace at(const std::string& key) const;
-  JsonPlace get(const std::string& key) const;
-  JsonPlace at(size_t index) const;
+  JsonCursor at(const std::string& key) const;
+  JsonCursor get(const std::string& key) const;
+  JsonCursor at(size_t index) const;
 
   // The value as a type, or a Data error.
   std::string string() const;

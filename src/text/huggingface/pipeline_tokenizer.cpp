@@ -150,9 +150,9 @@ void PipelineTokenizer::encode_normalized(std::string_view text, bool at_start,
   const char* end = text.data() + text.size();
   switch (parts.pattern->kind) {
     case PiecePattern::Kind::Whole: return encode_all(WholePiece(text), end);
-    case PiecePattern::Kind::Gpt2: return encode_all(Gpt2Pieces(text), end);
+    case PiecePattern::Kind::Gpt2: return encode_all(Gpt2PreTokenizer(text), end);
     case PiecePattern::Kind::Llama3:
-      return encode_all(Llama3Pieces(text, parts.pattern->numbers), end);
+      return encode_all(Llama3PreTokenizer(text, parts.pattern->numbers), end);
   }
 }
 

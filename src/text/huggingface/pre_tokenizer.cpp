@@ -33,9 +33,9 @@ class PatternStep final : public PieceStep {
     split_each(list, [&](std::string_view piece, auto&& add) {
       switch (pattern_.kind) {
         case PiecePattern::Kind::Whole: return add(0, piece.size());
-        case PiecePattern::Kind::Gpt2: return add_all(Gpt2Pieces(piece), piece, add);
+        case PiecePattern::Kind::Gpt2: return add_all(Gpt2PreTokenizer(piece), piece, add);
         case PiecePattern::Kind::Llama3:
-          return add_all(Llama3Pieces(piece, pattern_.numbers), piece, add);
+          return add_all(Llama3PreTokenizer(piece, pattern_.numbers), piece, add);
       }
     });
   }

@@ -22,31 +22,31 @@ int64_t given_id(const std::string& content, const TokenNames& names, int64_t la
   return std::max(names.count(), largest_added + 1);
 }
 
-std::vector<AddedToken> read_added(const JsonPlace& section, const TokenNames& names) {
+std::vector<AddedToken> read_added(const JsonCursor& section, const TokenNames& names) {
   std::vector<AddedToken> tokens;
   if (section.is_null()) return tokens;
   std::set<std::string> contents;
   int64_t largest = -1;
   for (size_t i = 0; i < section.size(); ++i) {
-    const JsonPlace place = section.at(i);
+    const JsonCursor cursor = section.at(i);
     AddedToken token{.id = 0,
-                     .content = place.at("content").string(),
-                     .special = place.at("special").boolean(),
-                     .normalized = place.at("normalized").boolean(),
-                     .single_word = place.at("single_word").boolean(),
-                     .strip_left = place.at("lstrip").boolean(),
-                     .strip_right = place.at("rstrip").boolean()};
+                     .content = cursor.at("content").string(),
+                     .special = cursor.at("special").boolean(),
+                     .normalized = cursor.at("normalized").boolean(),
+                     .single_word = cursor.at("single_word").boolean(),
+                     .strip_left = cursor.at("lstrip").boolean(),
+                     .strip_right = cursor.at("rstrip").boolean()};
     if (token.content.empty()) continue;
     BEV_CHECK(contents.insert(token.content).second, Data, "{}: the token {} is added twice",
-              place.where(), in_quotes(token.content));
-    const int64_t said = place.at("id").integer();
+              cursor.where(), in_quotes(token.content));
+    const int64_t stated = cursor.at("id").integer();
     const int64_t given = given_id(token.content, names, largest);
-    BEV_CHECK(said == given, Data,
+    BEV_CHECK(stated == given, Data,
               "{}: the id of {} is {}; the vocabulary and the added tokens before it make it {}",
-              place.where(), in_quotes(token.content), said, given);
+              cursor.where(), in_quotes(token.content), stated, given);
     const bool clash = !names.find(token.content) && names.name(static_cast<int32_t>(given));
     BEV_CHECK(!clash && given < TokenNames::kLimit, Data,
-              "{}: the id {} of {} is beyond {} or another token's", place.where(), given,
+              "{}: the id {} of {} is beyond {} or another token's", cursor.where(), given,
               in_quotes(token.content), TokenNames::kLimit - 1);
     token.id = static_cast<int32_t>(given);
     largest = std::max(largest, given);
@@ -60,7 +60,7 @@ std::vector<AddedToken> read_added(const JsonPlace& section, const TokenNames& n
 // The special tokens by their usual names, or by what tokenizer_config.json says.
 class RoleFinder {
  public:
-  RoleFinder(const TokenizerParts& parts, const JsonPlace* config)
+  RoleFinder(const TokenizerParts& parts, const JsonCursor* config)
       : parts_(parts), config_(config) {}
 
   std::optional<int32_t> find(const std::string& key,
@@ -74,19 +74,19 @@ class RoleFinder {
 
  private:
   // A string, or an object that describes the token.
-  std::optional<int32_t> named(const JsonPlace& place) const {
+  std::optional<int32_t> named(const JsonCursor& cursor) const {
     const std::string name =
-        place.value().is_object() ? place.at("content").string() : place.string();
+        cursor.value().is_object() ? cursor.at("content").string() : cursor.string();
     for (const AddedToken& token : parts_.added)
       if (token.content == name) return token.id;
     return parts_.model->names().find(name);
   }
 
   const TokenizerParts& parts_;
-  const JsonPlace* config_;
+  const JsonCursor* config_;
 };
 
-void read_roles(TokenizerParts& parts, const JsonPlace* config) {
+void read_roles(TokenizerParts& parts, const JsonCursor* config) {
   const RoleFinder finder(parts, config);
   const auto role = [&](TokenRole which) -> std::optional<int32_t>& {
     return parts.roles[static_cast<size_t>(which)];
@@ -103,36 +103,36 @@ void read_roles(TokenizerParts& parts, const JsonPlace* config) {
 
 // Whether a piece begins the text is told from the text that the user gave. After a normalizer that
 // may remove its beginning that is not known.
-void check_prepend_first(const JsonPlace& section, const TokenizerParts& parts) {
+void check_prepend_first(const JsonCursor& section, const TokenizerParts& parts) {
   const bool may_drop =
       std::any_of(parts.normalizers.begin(), parts.normalizers.end(),
                   [](const auto& normalizer) { return normalizer->may_drop_the_start(); });
   if (!may_drop || section.is_null()) return;
-  for (const JsonPlace& step : flattened(section, "pretokenizers"))
+  for (const JsonCursor& step : flattened(section, "pretokenizers"))
     if (type_of(step) == "Metaspace" && read_prepend(step) == Prepend::First)
       step.get("prepend_scheme").refuse("always or never, with the normalizer of this file");
 }
 
 }  // namespace
 
-std::vector<JsonPlace> flattened(const JsonPlace& section, const std::string& list) {
+std::vector<JsonCursor> flattened(const JsonCursor& section, const std::string& list) {
   if (type_of(section) != "Sequence") return {section};
-  std::vector<JsonPlace> all;
-  const JsonPlace elements = section.at(list);
+  std::vector<JsonCursor> all;
+  const JsonCursor elements = section.at(list);
   for (size_t i = 0; i < elements.size(); ++i)
-    for (const JsonPlace& each : flattened(elements.at(i), list)) all.push_back(each);
+    for (const JsonCursor& each : flattened(elements.at(i), list)) all.push_back(each);
   return all;
 }
 
-std::string type_of(const JsonPlace& section) { return section.at("type").string(); }
+std::string type_of(const JsonCursor& section) { return section.at("type").string(); }
 
-JsonPattern pattern_of(const JsonPlace& place) {
-  if (place.has("String")) return {false, place.get("String").string()};
-  if (place.has("Regex")) return {true, place.get("Regex").string()};
-  place.refuse("an object with String or Regex");
+JsonPattern pattern_of(const JsonCursor& cursor) {
+  if (cursor.has("String")) return {false, cursor.get("String").string()};
+  if (cursor.has("Regex")) return {true, cursor.get("Regex").string()};
+  cursor.refuse("an object with String or Regex");
 }
 
-Prepend read_prepend(const JsonPlace& section) {
+Prepend read_prepend(const JsonCursor& section) {
   if (!section.has("prepend_scheme"))
     return section.boolean_or("add_prefix_space", true) ? Prepend::Always : Prepend::Never;
   const std::string scheme = section.get("prepend_scheme").string();
@@ -142,14 +142,14 @@ Prepend read_prepend(const JsonPlace& section) {
   section.get("prepend_scheme").refuse("always, first, never");
 }
 
-std::shared_ptr<const TokenizerParts> parse_tokenizer_json(const JsonPlace& file,
-                                                           const JsonPlace* config) {
+std::shared_ptr<const TokenizerParts> parse_tokenizer_json(const JsonCursor& file,
+                                                           const JsonCursor* config) {
   file.expect_object();
   if (file.has("version") && file.get("version").string() != "1.0")
     file.get("version").refuse("1.0");
   auto parts = std::make_shared<TokenizerParts>();
   parts->normalizers = read_normalizers(file.get("normalizer"));
-  const JsonPlace pre_tokenizer = file.get("pre_tokenizer");
+  const JsonCursor pre_tokenizer = file.get("pre_tokenizer");
   const bool bytes = read_piece_steps(pre_tokenizer, *parts);
   check_prepend_first(pre_tokenizer, *parts);
   parts->model = read_model(file.at("model"), bytes);
@@ -177,7 +177,7 @@ std::shared_ptr<const TokenizerParts> read_tokenizer_json(const fs::path& path) 
   const Json content = read_json(file, kLimits);
   if (!fs::exists(config_file)) return parse_tokenizer_json({content, file.string()});
   const Json config_content = read_json(config_file, kLimits);
-  const JsonPlace config(config_content, config_file.string());
+  const JsonCursor config(config_content, config_file.string());
   config.expect_object();
   return parse_tokenizer_json({content, file.string()}, &config);
 }
@@ -186,18 +186,18 @@ std::shared_ptr<const TokenizerParts> read_tokenizer_json(const fs::path& path) 
 
 namespace {
 
-std::unique_ptr<Normalizer> read_bert(const JsonPlace& place) {
-  const bool lower = place.boolean_or("lowercase", true);
-  return bert_normalizer({.clean = place.boolean_or("clean_text", true),
-                          .space_chinese = place.boolean_or("handle_chinese_chars", true),
-                          .strip_accents = place.boolean_or("strip_accents", lower),
+std::unique_ptr<Normalizer> read_bert(const JsonCursor& cursor) {
+  const bool lower = cursor.boolean_or("lowercase", true);
+  return bert_normalizer({.clean = cursor.boolean_or("clean_text", true),
+                          .space_chinese = cursor.boolean_or("handle_chinese_chars", true),
+                          .strip_accents = cursor.boolean_or("strip_accents", lower),
                           .lower_case = lower});
 }
 
-std::unique_ptr<Normalizer> read_replace(const JsonPlace& place) {
-  const JsonPlace at = place.at("pattern");
+std::unique_ptr<Normalizer> read_replace(const JsonCursor& cursor) {
+  const JsonCursor at = cursor.at("pattern");
   const JsonPattern pattern = pattern_of(at);
-  std::string to = place.at("content").string();
+  std::string to = cursor.at("content").string();
   if (pattern.is_regex) {
     if (pattern.text != " {2,}") at.refuse("a String, or the Regex \" {2,}\"");
     return replace_blanks_normalizer(std::move(to));
@@ -206,33 +206,34 @@ std::unique_ptr<Normalizer> read_replace(const JsonPlace& place) {
   return replace_normalizer(pattern.text, std::move(to));
 }
 
-std::unique_ptr<Normalizer> read_one(const JsonPlace& place) {
-  const std::string type = type_of(place);
-  if (type == "BertNormalizer") return read_bert(place);
+std::unique_ptr<Normalizer> read_one(const JsonCursor& cursor) {
+  const std::string type = type_of(cursor);
+  if (type == "BertNormalizer") return read_bert(cursor);
   if (type == "NFC") return form_normalizer(UnicodeForm::Composed);
   if (type == "NFD") return form_normalizer(UnicodeForm::Decomposed);
   if (type == "Lowercase") return form_normalizer(UnicodeForm::LowerCase);
   if (type == "StripAccents") return form_normalizer(UnicodeForm::WithoutMarks);
   if (type == "Strip")
-    return strip_normalizer(place.boolean_or("strip_left", true),
-                            place.boolean_or("strip_right", true));
-  if (type == "Prepend") return prepend_normalizer(place.at("prepend").string());
-  if (type == "Replace") return read_replace(place);
+    return strip_normalizer(cursor.boolean_or("strip_left", true),
+                            cursor.boolean_or("strip_right", true));
+  if (type == "Prepend") return prepend_normalizer(cursor.at("prepend").string());
+  if (type == "Replace") return read_replace(cursor);
   if (type == "Precompiled") {
-    const JsonPlace map = place.at("precompiled_charsmap");
+    const JsonCursor map = cursor.at("precompiled_charsmap");
     return charsmap_normalizer(bytes_of_base64(map.string(), map.where()), map.where());
   }
-  place.get("type").refuse(
+  cursor.get("type").refuse(
       "BertNormalizer, NFC, NFD, Lowercase, StripAccents, Strip, Prepend, Replace, Precompiled, "
       "Sequence");
 }
 
 }  // namespace
 
-std::vector<std::unique_ptr<const Normalizer>> read_normalizers(const JsonPlace& section) {
+std::vector<std::unique_ptr<const Normalizer>> read_normalizers(const JsonCursor& section) {
   std::vector<std::unique_ptr<const Normalizer>> all;
   if (section.is_null()) return all;
-  for (const JsonPlace& place : flattened(section, "normalizers")) all.push_back(read_one(place));
+  for (const JsonCursor& cursor : flattened(section, "normalizers"))
+    all.push_back(read_one(cursor));
   return all;
 }
 

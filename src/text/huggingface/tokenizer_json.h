@@ -15,8 +15,8 @@ namespace bev {
 
 // `config` is the content of tokenizer_config.json, where there is one: it names the tokens that
 // begin and end a text and so on. Without it they are those with the usual names.
-std::shared_ptr<const TokenizerParts> parse_tokenizer_json(const JsonPlace& file,
-                                                           const JsonPlace* config = nullptr);
+std::shared_ptr<const TokenizerParts> parse_tokenizer_json(const JsonCursor& file,
+                                                           const JsonCursor* config = nullptr);
 
 // Of the file, or of the tokenizer.json in a folder, with the tokenizer_config.json beside it.
 std::shared_ptr<const TokenizerParts> read_tokenizer_json(const std::filesystem::path& path);
@@ -24,31 +24,31 @@ std::shared_ptr<const TokenizerParts> read_tokenizer_json(const std::filesystem:
 // The sections of tokenizer.json, each read by a file of its own. A section that is null is empty.
 
 // The elements of a Sequence under `list`, of Sequences in it too; otherwise the section itself.
-std::vector<JsonPlace> flattened(const JsonPlace& section, const std::string& list);
+std::vector<JsonCursor> flattened(const JsonCursor& section, const std::string& list);
 
 // The value of "type".
-std::string type_of(const JsonPlace& section);
+std::string type_of(const JsonCursor& section);
 
 // {"String": "x"}, or {"Regex": " {2,}"} and the like.
 struct JsonPattern {
   bool is_regex;
   std::string text;
 };
-JsonPattern pattern_of(const JsonPlace& place);
+JsonPattern pattern_of(const JsonCursor& cursor);
 
-std::vector<std::unique_ptr<const Normalizer>> read_normalizers(const JsonPlace& section);
+std::vector<std::unique_ptr<const Normalizer>> read_normalizers(const JsonCursor& section);
 
 // Steps and, where they are one, the pattern. Returns whether the model sees bytes.
-bool read_piece_steps(const JsonPlace& section, TokenizerParts& parts);
+bool read_piece_steps(const JsonCursor& section, TokenizerParts& parts);
 
-std::shared_ptr<const TokenModel> read_model(const JsonPlace& section, bool bytes);
+std::shared_ptr<const TokenModel> read_model(const JsonCursor& section, bool bytes);
 
 // REQUIRES: has(id) says whether there is such a token.
-TextTemplate read_template(const JsonPlace& section, const std::function<bool(int64_t)>& has);
+TextTemplate read_template(const JsonCursor& section, const std::function<bool(int64_t)>& has);
 
-std::vector<std::unique_ptr<const TokenDecoder>> read_decoders(const JsonPlace& section);
+std::vector<std::unique_ptr<const TokenDecoder>> read_decoders(const JsonCursor& section);
 
 // How Metaspace puts its character in front: "prepend_scheme", or the older "add_prefix_space".
-Prepend read_prepend(const JsonPlace& section);
+Prepend read_prepend(const JsonCursor& section);
 
 }  // namespace bev

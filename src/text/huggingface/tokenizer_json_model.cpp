@@ -8,20 +8,20 @@ namespace bev {
 
 namespace {
 
-TokenNames read_names(const JsonPlace& vocab) {
+TokenNames read_names(const JsonCursor& vocab) {
   vocab.expect_object();
   TokenNames names;
   for (const auto& [name, id] : vocab.value().items()) {
     BEV_CHECK(id.is_number_integer(), Data, "{}: the id of token {} is no integer", vocab.where(),
               in_quotes(name));
-    names.add(name, JsonPlace(id, vocab.file(), vocab.path()).integer(), vocab.file(),
+    names.add(name, JsonCursor(id, vocab.file(), vocab.path()).integer(), vocab.file(),
               vocab.path());
   }
   return names;
 }
 
 // A text that must be missing or empty: what it would mean is not done.
-void expect_empty(const JsonPlace& section, const std::string& key) {
+void expect_empty(const JsonCursor& section, const std::string& key) {
   if (section.has(key) && !section.get(key).string().empty())
     section.get(key).refuse("null or an empty text");
 }
@@ -31,15 +31,15 @@ struct Pair {
 };
 
 // "a b", or ["a", "b"].
-Pair read_pair(const JsonPlace& place) {
-  if (place.value().is_array()) {
-    if (place.size() != 2) place.refuse("two tokens");
-    return {place.at(size_t{0}).string(), place.at(size_t{1}).string()};
+Pair read_pair(const JsonCursor& cursor) {
+  if (cursor.value().is_array()) {
+    if (cursor.size() != 2) cursor.refuse("two tokens");
+    return {cursor.at(size_t{0}).string(), cursor.at(size_t{1}).string()};
   }
-  const std::string text = place.string();
+  const std::string text = cursor.string();
   const size_t blank = text.find(' ');
   if (blank == std::string::npos || text.find(' ', blank + 1) != std::string::npos)
-    place.refuse("two tokens with a blank between them");
+    cursor.refuse("two tokens with a blank between them");
   return {text.substr(0, blank), text.substr(blank + 1)};
 }
 
@@ -54,17 +54,17 @@ bool has_mark_inside(std::string_view name) {
   return name.find(kWordMark) != std::string_view::npos;
 }
 
-Merges read_merges(const JsonPlace& list, const TokenNames& names) {
+Merges read_merges(const JsonCursor& list, const TokenNames& names) {
   const size_t count = list.size();
   BEV_CHECK(count <= static_cast<size_t>(TokenNames::kLimit), Data,
             "{}: {} merges; at most {} are read", list.where(), count, TokenNames::kLimit);
   Merges merges{MergeTable(count), true};
   for (size_t i = 0; i < count; ++i) {
-    const JsonPlace place = list.at(i);
-    const Pair pair = read_pair(place);
+    const JsonCursor cursor = list.at(i);
+    const Pair pair = read_pair(cursor);
     const auto id_of = [&](const std::string& name, const char* which) {
       const std::optional<int32_t> id = names.find(name);
-      BEV_CHECK(id, Data, "{}: the {} token {} is not in the vocabulary", place.where(), which,
+      BEV_CHECK(id, Data, "{}: the {} token {} is not in the vocabulary", cursor.where(), which,
                 in_quotes(name));
       return *id;
     };
@@ -72,7 +72,7 @@ Merges read_merges(const JsonPlace& list, const TokenNames& names) {
     const std::string merged = pair.left + pair.right;
     const Merge merge = make_merge(static_cast<uint32_t>(i), id_of(merged, "merged"));
     BEV_CHECK(merges.table.insert(left, right, merge), Data, "{}: {} and {} were merged before",
-              place.where(), in_quotes(pair.left), in_quotes(pair.right));
+              cursor.where(), in_quotes(pair.left), in_quotes(pair.right));
     merges.words_are_apart = merges.words_are_apart && !has_mark_inside(merged);
   }
   return merges;
@@ -85,7 +85,7 @@ bool has_all_bytes(const TokenNames& names) {
 }
 
 // The token for what is unknown; none where the file names none, or one that can never be needed.
-std::optional<int32_t> read_unknown(const JsonPlace& section, const TokenNames& names,
+std::optional<int32_t> read_unknown(const JsonCursor& section, const TokenNames& names,
                                     bool needed) {
   if (!section.has("unk_token")) return std::nullopt;
   const std::optional<int32_t> id = names.find(section.get("unk_token").string());
@@ -93,7 +93,7 @@ std::optional<int32_t> read_unknown(const JsonPlace& section, const TokenNames& 
   return id;
 }
 
-std::shared_ptr<const TokenModel> read_bpe(const JsonPlace& section, bool bytes) {
+std::shared_ptr<const TokenModel> read_bpe(const JsonCursor& section, bool bytes) {
   expect_empty(section, "continuing_subword_prefix");
   expect_empty(section, "end_of_word_suffix");
   if (section.has("dropout") && section.get("dropout").number() != 0.0)
@@ -112,12 +112,12 @@ std::shared_ptr<const TokenModel> read_bpe(const JsonPlace& section, bool bytes)
                                           apart);
 }
 
-std::shared_ptr<const TokenModel> read_unigram(const JsonPlace& section) {
-  const JsonPlace vocab = section.at("vocab");
+std::shared_ptr<const TokenModel> read_unigram(const JsonCursor& section) {
+  const JsonCursor vocab = section.at("vocab");
   TokenNames names;
   std::vector<double> scores;
   for (size_t i = 0; i < vocab.size(); ++i) {
-    const JsonPlace entry = vocab.at(i);
+    const JsonCursor entry = vocab.at(i);
     if (entry.size() != 2) entry.refuse("a token and its score");
     names.add(entry.at(size_t{0}).string(), static_cast<int64_t>(i), vocab.file(), entry.path());
     scores.push_back(entry.at(size_t{1}).number());
@@ -134,7 +134,7 @@ std::shared_ptr<const TokenModel> read_unigram(const JsonPlace& section) {
                                               vocab.where());
 }
 
-std::shared_ptr<const TokenModel> read_wordpiece(const JsonPlace& section) {
+std::shared_ptr<const TokenModel> read_wordpiece(const JsonCursor& section) {
   TokenNames names = read_names(section.at("vocab"));
   const std::optional<int32_t> unknown = names.find(section.at("unk_token").string());
   if (!unknown) section.get("unk_token").refuse("a token of the vocabulary");
@@ -152,7 +152,7 @@ std::shared_ptr<const TokenModel> read_wordpiece(const JsonPlace& section) {
 }
 
 // Older files do not say what the model is.
-std::string model_type(const JsonPlace& section) {
+std::string model_type(const JsonCursor& section) {
   if (section.has("type")) return section.get("type").string();
   if (section.has("merges")) return "BPE";
   if (section.has("vocab") && section.get("vocab").value().is_array()) return "Unigram";
@@ -162,7 +162,7 @@ std::string model_type(const JsonPlace& section) {
 
 }  // namespace
 
-std::shared_ptr<const TokenModel> read_model(const JsonPlace& section, bool bytes) {
+std::shared_ptr<const TokenModel> read_model(const JsonCursor& section, bool bytes) {
   section.expect_object();
   const std::string type = model_type(section);
   if (type == "BPE") return read_bpe(section, bytes);

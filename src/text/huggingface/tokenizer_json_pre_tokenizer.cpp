@@ -28,49 +28,49 @@ struct Numbers {
 constexpr std::array<Numbers, 3> kNumbers = {
     {{R"(\p{N}{1,3})", 3}, {R"(\p{N})", 1}, {R"(\p{N}{1,2})", 2}}};
 
-PiecePattern known_pattern(const JsonPlace& place, std::string_view text) {
+PiecePattern known_pattern(const JsonCursor& cursor, std::string_view text) {
   if (text == kGpt2) return {.kind = PiecePattern::Kind::Gpt2};
   for (const Spelling& spelling : kLlama3)
     for (const Numbers& numbers : kNumbers)
       if (text == std::string(spelling.begin).append(numbers.text).append(spelling.end))
         return {.kind = PiecePattern::Kind::Llama3, .numbers = numbers.most};
-  place.refuse("a String, or the regular expressions of GPT-2, GPT-4, Llama 3 and Qwen 2");
+  cursor.refuse("a String, or the regular expressions of GPT-2, GPT-4, Llama 3 and Qwen 2");
 }
 
-Separator separator_of(const JsonPlace& place) {
-  const std::string name = place.string();
+Separator separator_of(const JsonCursor& cursor) {
+  const std::string name = cursor.string();
   if (name == "Removed") return Separator::Removed;
   if (name == "Isolated") return Separator::Isolated;
   if (name == "MergedWithPrevious") return Separator::WithPrevious;
   if (name == "MergedWithNext") return Separator::WithNext;
   if (name == "Contiguous") return Separator::Contiguous;
-  place.refuse("Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
+  cursor.refuse("Removed, Isolated, MergedWithPrevious, MergedWithNext, Contiguous");
 }
 
 class StepReader {
  public:
   explicit StepReader(TokenizerParts& parts) : parts_(parts) {}
 
-  void read(const JsonPlace& place) {
-    const std::string type = type_of(place);
+  void read(const JsonCursor& cursor) {
+    const std::string type = type_of(cursor);
     // ByteLevel writes bytes as characters; a step behind it would see those.
-    if (bytes_) place.get("type").refuse("nothing behind ByteLevel");
-    if (type == "ByteLevel") return byte_level(place);
-    if (type == "Split") return split(place);
-    if (type == "Metaspace") return add(read_metaspace(place));
+    if (bytes_) cursor.get("type").refuse("nothing after ByteLevel");
+    if (type == "ByteLevel") return byte_level(cursor);
+    if (type == "Split") return split(cursor);
+    if (type == "Metaspace") return add(read_metaspace(cursor));
     if (type == "WhitespaceSplit")
       return add(split_at_class(SeparatorClass::WhiteSpace, Separator::Removed));
     if (type == "BertPreTokenizer") return add(split_for_bert());
     if (type == "Digits") {
-      const bool each = place.boolean_or("individual_digits", false);
+      const bool each = cursor.boolean_or("individual_digits", false);
       return add(split_at_class(SeparatorClass::Number,
                                 each ? Separator::Isolated : Separator::Contiguous));
     }
     if (type == "Punctuation")
       return add(split_at_class(
           SeparatorClass::Punctuation,
-          place.has("behavior") ? separator_of(place.get("behavior")) : Separator::Isolated));
-    place.get("type").refuse(
+          cursor.has("behavior") ? separator_of(cursor.get("behavior")) : Separator::Isolated));
+    cursor.get("type").refuse(
         "ByteLevel, Split, Metaspace, WhitespaceSplit, BertPreTokenizer, Digits, Punctuation, "
         "Sequence");
   }
@@ -97,27 +97,27 @@ class StepReader {
     pattern_ = pattern;
   }
 
-  void byte_level(const JsonPlace& place) {
+  void byte_level(const JsonCursor& cursor) {
     bytes_ = true;
-    if (place.boolean_or("add_prefix_space", true)) {
+    if (cursor.boolean_or("add_prefix_space", true)) {
       parts_.steps.push_back(prefix_blank());
       other_ = other_ || pattern_.has_value();  // a blank before each of several pieces
       blank_ = true;
     }
-    if (place.boolean_or("use_regex", true)) add_pattern({.kind = PiecePattern::Kind::Gpt2});
+    if (cursor.boolean_or("use_regex", true)) add_pattern({.kind = PiecePattern::Kind::Gpt2});
   }
 
-  void split(const JsonPlace& place) {
-    const JsonPattern pattern = pattern_of(place.at("pattern"));
-    const JsonPlace behavior = place.at("behavior");
+  void split(const JsonCursor& cursor) {
+    const JsonPattern pattern = pattern_of(cursor.at("pattern"));
+    const JsonCursor behavior = cursor.at("behavior");
     const Separator separator = separator_of(behavior);
-    const bool invert = place.boolean_or("invert", false);
+    const bool invert = cursor.boolean_or("invert", false);
     if (!pattern.is_regex) {
-      if (invert) place.get("invert").refuse("false, with a String");
-      if (pattern.text.empty()) place.at("pattern").refuse("a String that is not empty");
+      if (invert) cursor.get("invert").refuse("false, with a String");
+      if (pattern.text.empty()) cursor.at("pattern").refuse("a String that is not empty");
       return add(split_at_text(pattern.text, separator));
     }
-    const PiecePattern known = known_pattern(place.at("pattern"), pattern.text);
+    const PiecePattern known = known_pattern(cursor.at("pattern"), pattern.text);
     // Every character is in a match, so these two are the same.
     const bool pieces = (separator == Separator::Isolated && !invert) ||
                         (separator == Separator::Removed && invert);
@@ -125,9 +125,9 @@ class StepReader {
     add_pattern(known);
   }
 
-  std::unique_ptr<PieceStep> read_metaspace(const JsonPlace& place) const {
-    return metaspace(place.at("replacement").character(), read_prepend(place),
-                     place.boolean_or("split", true));
+  std::unique_ptr<PieceStep> read_metaspace(const JsonCursor& cursor) const {
+    return metaspace(cursor.at("replacement").character(), read_prepend(cursor),
+                     cursor.boolean_or("split", true));
   }
 
   TokenizerParts& parts_;
@@ -137,10 +137,10 @@ class StepReader {
 
 }  // namespace
 
-bool read_piece_steps(const JsonPlace& section, TokenizerParts& parts) {
+bool read_piece_steps(const JsonCursor& section, TokenizerParts& parts) {
   StepReader reader(parts);
   if (!section.is_null())
-    for (const JsonPlace& place : flattened(section, "pretokenizers")) reader.read(place);
+    for (const JsonCursor& cursor : flattened(section, "pretokenizers")) reader.read(cursor);
   reader.finish();
   return reader.bytes();
 }

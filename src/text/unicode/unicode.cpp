@@ -161,8 +161,8 @@ std::vector<Character> composed_characters(std::string_view text) {
   for (const Character& next : decomposed_characters(text)) {
     if (starter) {
       // Between the two must stand nothing, or only marks of lower classes.
-      const bool beside = *starter + 1 == kept.size();
-      const bool reachable = beside || kept.back().combining_class < next.combining_class;
+      const bool adjacent = *starter + 1 == kept.size();
+      const bool reachable = adjacent || kept.back().combining_class < next.combining_class;
       if (const char32_t joined = reachable ? forms.compose(kept[*starter].code, next.code) : 0) {
         kept[*starter].code = joined;
         continue;

@@ -50,7 +50,7 @@ TEST(Measure, CudaRunsAreFinishedWork) {
   EXPECT_GT(t.calls, 1);
 }
 
-TEST(Rig, IsAsLargeAsTheWorkNeeds) {
+TEST(OpRig, IsAsLargeAsTheWorkNeeds) {
   const std::unique_ptr<Device> device = make_device(DeviceKind::Cpu, 1);
   const auto work = [](OpRig& rig) {
     const Tensor x = rig.make_varied({1000, 1100}, DType::f32);

@@ -15,7 +15,7 @@ using test::expect_error;
 using test::small_checkpoint;
 using test::TemporaryDirectory;
 
-TEST(Survey, TellsGoodFromBad) {
+TEST(CheckpointSurvey, TellsGoodFromBad) {
   const TemporaryDirectory root;
   small_checkpoint(100, 2).write(root.path());
   const fs::path second = small_checkpoint(200, 2).write(root.path());
@@ -43,7 +43,7 @@ TEST(Survey, TellsGoodFromBad) {
   expect_error(ErrorKind::Data, "weights-00001", [&] { newest_good(second); });
 }
 
-TEST(Survey, SaysWhyThereIsNone) {
+TEST(CheckpointSurvey, SaysWhyThereIsNone) {
   const TemporaryDirectory root;
   expect_error(ErrorKind::Data, "holds no checkpoints", [&] { survey(root.path()); });
   expect_error(ErrorKind::Data, "holds no checkpoints", [&] { newest_good(root / "none"); });

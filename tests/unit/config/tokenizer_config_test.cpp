@@ -28,7 +28,7 @@ VocabAndEod facts_of(const Args& args) {
   return {loaded.config.model.vocab, loaded.config.data.eod};
 }
 
-TEST(TokenizerFacts, Bytes) {
+TEST(TokenizerConfig, Bytes) {
   EXPECT_EQ(facts_of(without_vocab() + Args{"--data.tokenizer", "byte"}), (VocabAndEod{257, 256}));
   EXPECT_EQ(facts_of(without_vocab() +
                      Args{"--data.tokenizer", "byte", "--vocab-size", "300", "--data.eod", "7"}),
@@ -37,7 +37,7 @@ TEST(TokenizerFacts, Bytes) {
                  {"256", "257"});
 }
 
-TEST(TokenizerFacts, NullTokenizer) {
+TEST(TokenizerConfig, NullTokenizer) {
   const Args null =
       without_vocab() + Args{"--tokenizer-type", "NullTokenizer", "--vocab-size", "1000"};
   EXPECT_EQ(facts_of(null), (VocabAndEod{1000, 999}));
@@ -45,7 +45,7 @@ TEST(TokenizerFacts, NullTokenizer) {
   EXPECT_EQ(facts_of(null + Args{"--compat", "classic"}), (VocabAndEod{1001, 1000}));
 }
 
-TEST(TokenizerFacts, Gpt2) {
+TEST(TokenizerConfig, Gpt2) {
   const Args gpt2 = without_vocab() + Args{"--tokenizer-type", "GPT2BPETokenizer"};
   EXPECT_EQ(facts_of(gpt2), (VocabAndEod{50257, 50256}));
   const TemporaryFile vocab(R"({"a": 0, "<|endoftext|>": 1, "b": 2})", "vocab.json");
@@ -53,13 +53,13 @@ TEST(TokenizerFacts, Gpt2) {
 }
 
 // Its row of the embedding would be missing.
-TEST(TokenizerFacts, EndOfDocumentIsInTheVocabulary) {
+TEST(TokenizerConfig, EndOfDocumentIsInTheVocabulary) {
   expect_problem(small_model() + Args{"--data.eod", "1000"},
                  {"1000", "--data.eod", "data.eod below 1000"});
   EXPECT_EQ(facts_of(small_model() + Args{"--data.eod", "999"}), (VocabAndEod{1000, 999}));
 }
 
-TEST(TokenizerFacts, VocabularyThatCannotBeRead) {
+TEST(TokenizerConfig, VocabularyThatCannotBeRead) {
   const Args gpt2 = without_vocab() + Args{"--tokenizer-type", "GPT2BPETokenizer"};
   expect_problem(gpt2 + Args{"--vocab-file", "/no/such/vocab.json"},
                  {"vocab_file", "/no/such/vocab.json", "vocab.json of a GPT-2 tokenizer"});
@@ -69,7 +69,7 @@ TEST(TokenizerFacts, VocabularyThatCannotBeRead) {
   }
 }
 
-TEST(TokenizerFacts, NoneLeavesEverything) {
+TEST(TokenizerConfig, NoneLeavesEverything) {
   EXPECT_EQ(facts_of(small_model()), (VocabAndEod{1000, -1}));
   EXPECT_EQ(facts_of(small_model() + Args{"--data.tokenizer", "external", "--data.eod", "3"}),
             (VocabAndEod{1000, 3}));

@@ -34,7 +34,7 @@ std::vector<CoordinationMessage> one_of_each() {
           AllFinishedMessage{}};
 }
 
-TEST(ControlMessages, ComeBackAsTheyWere) {
+TEST(CoordinationMessages, ComeBackAsTheyWere) {
   const std::vector<CoordinationMessage> all = one_of_each();
   ASSERT_EQ(all.size(), std::variant_size_v<CoordinationMessage::variant>);
   for (size_t i = 0; i < all.size(); ++i) {
@@ -52,18 +52,18 @@ TEST(ControlMessages, ComeBackAsTheyWere) {
 }
 
 // Fails when a reader takes bytes that are not there, or does not look behind the end.
-TEST(ControlMessages, CutAndPaddedBytesAreRefused) {
+TEST(CoordinationMessages, CutAndPaddedBytesAreRefused) {
   for (const CoordinationMessage& message : one_of_each()) {
     const std::string bytes = encode(message);
     for (size_t size = 0; size < bytes.size(); ++size)
       expect_error(ErrorKind::Comm, "", [&] { (void)decode(bytes.substr(0, size)); });
-    expect_error(ErrorKind::Comm, "behind the end", [&] { (void)decode(bytes + '\0'); });
+    expect_error(ErrorKind::Comm, "after the end", [&] { (void)decode(bytes + '\0'); });
   }
   expect_error(ErrorKind::Comm, "unknown type", [] { (void)decode("\xff"); });
 }
 
 // What a number promises is compared with what is there before it is allocated.
-TEST(ControlMessages, CountsAndLengthsAreBounded) {
+TEST(CoordinationMessages, CountsAndLengthsAreBounded) {
   const std::string many = "\xff\xff\xff\xff";
   expect_error(ErrorKind::Comm, "entries", [&] { (void)decode("\x01" + many); });
   std::string hello = encode(HelloMessage{});
@@ -74,7 +74,7 @@ TEST(ControlMessages, CountsAndLengthsAreBounded) {
   expect_error(ErrorKind::Comm, "value 1 of 1", [&] { (void)decode(exchanged); });
 }
 
-TEST(ControlMessages, LongTextsAreCut) {
+TEST(CoordinationMessages, LongTextsAreCut) {
   EXPECT_EQ(cut("short"), "short");
   const std::string text = cut(std::string(kTextMost + 1, 'x'));
   EXPECT_EQ(text.size(), kTextMost);

@@ -37,7 +37,7 @@ void work_forever(CoordinationClient& control, const Processes::Say& say) {
   for (;;) ::pause();
 }
 
-TEST(ControlFailure, AKilledRankIsNamedAtOnce) {
+TEST(RankFailure, AKilledRankIsNamedAtOnce) {
   Processes ranks(4, {}, work_forever);
   ASSERT_TRUE(ranks.hear("works", 4)) << ranks.heard();
   const auto begin = steady_clock::now();
@@ -59,7 +59,7 @@ TEST(ControlFailure, AKilledRankIsNamedAtOnce) {
   EXPECT_TRUE(std::regex_search(ranks.heard(), loss)) << ranks.heard();
 }
 
-TEST(ControlFailure, TheDeathOfTheFirstRankIsSeenByAll) {
+TEST(RankFailure, TheDeathOfTheFirstRankIsSeenByAll) {
   Processes ranks(3, {}, work_forever);
   ASSERT_TRUE(ranks.hear("works", 3)) << ranks.heard();
   ranks.signal(0, SIGKILL);
@@ -108,7 +108,7 @@ TEST_P(StoppedRank, IsGivenUpInTheEnd) {
 INSTANTIATE_TEST_SUITE_P(ControlFailure, StoppedRank, testing::Values(0, 1));
 
 // The process of the first rank may end with the news; all others must have it before.
-TEST(ControlFailure, AbandonReachesAll) {
+TEST(RankFailure, AbandonReachesAll) {
   for (const int culprit : {0, 2}) {
     Processes ranks(4, {}, [&](CoordinationClient& control, const Processes::Say&) {
       const std::vector<int> all{0, 1, 2, 3};
@@ -129,7 +129,7 @@ TEST(ControlFailure, AbandonReachesAll) {
 }
 
 // on_failure() is told once, and not of what a rank did itself.
-TEST(ControlFailure, OnlyTheFirstFailureCounts) {
+TEST(RankFailure, OnlyTheFirstFailureCounts) {
   Job job(4);
   std::atomic<int> ready = 0;
   job.run([&](CoordinationClient& control) {
@@ -150,7 +150,7 @@ TEST(ControlFailure, OnlyTheFirstFailureCounts) {
   }
 }
 
-TEST(ControlFailure, LeavingEarlyIsAFailure) {
+TEST(RankFailure, LeavingEarlyIsAFailure) {
   for (const int culprit : {0, 1}) {
     Job job(3);
     job.run([&](CoordinationClient& control) {
@@ -169,7 +169,7 @@ TEST(ControlFailure, LeavingEarlyIsAFailure) {
 }
 
 // Whoever waits in finish() is let go.
-TEST(ControlFailure, FinishEndsWhenAnotherFails) {
+TEST(RankFailure, FinishEndsWhenAnotherFails) {
   Job job(3);
   job.run([&](CoordinationClient& control) {
     control.barrier(job.all());
@@ -185,7 +185,7 @@ TEST(ControlFailure, FinishEndsWhenAnotherFails) {
   EXPECT_EQ(job.failures[1].count("late"), 1);
 }
 
-TEST(ControlFailure, FinishEndsAtTheLimit) {
+TEST(RankFailure, FinishEndsAtTheLimit) {
   Job job(2);
   job.change = [](CoordinationClient::Options& o) { o.limit = milliseconds(700); };
   std::atomic<bool> over = false;
@@ -206,7 +206,7 @@ TEST(ControlFailure, FinishEndsAtTheLimit) {
 }
 
 // A library notices first: the rank that is gone is named, not the one that noticed.
-TEST(ControlFailure, BlameWaitsForTheNews) {
+TEST(RankFailure, BlameWaitsForTheNews) {
   Processes ranks(3, {}, [](CoordinationClient& control, const Processes::Say& say) {
     const std::vector<int> all{0, 1, 2};
     control.barrier(all);
@@ -221,7 +221,7 @@ TEST(ControlFailure, BlameWaitsForTheNews) {
   EXPECT_TRUE(ranks.hear("learns: rank 1 (host host-1", 2)) << ranks.heard();
 }
 
-TEST(ControlFailure, BlameOfNobodyIsAnOwnFailure) {
+TEST(RankFailure, BlameOfNobodyIsAnOwnFailure) {
   Job job(2);
   job.run([&](CoordinationClient& control) {
     control.barrier(job.all());

@@ -17,7 +17,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 using test::expect_error;
 
-TEST(ControlWords, RanksPlacesAndTimes) {
+TEST(RankText, RanksPlacesAndTimes) {
   EXPECT_EQ(ranks_text(std::vector{3}), "rank 3");
   EXPECT_EQ(ranks_text(std::vector{3, 5, 6, 7}), "ranks 3, 5-7");
   EXPECT_EQ(ranks_text(std::vector{0, 1, 9}), "ranks 0, 1, 9");
@@ -53,7 +53,7 @@ HelloMessage hello(int rank, int size = 4, const std::string& job = "a") {
   return {.rank = rank, .size = size, .job = job, .host = "h", .pid = 1};
 }
 
-TEST(Roster, LetsInWhoBelongs) {
+TEST(RendezvousRoster, LetsInWhoBelongs) {
   RendezvousRoster roster(4, "a");
   EXPECT_EQ(roster.missing_text(), "ranks 0-3 of 4");
   EXPECT_EQ(roster.objection(hello(2)), "");
@@ -70,23 +70,23 @@ TEST(Roster, LetsInWhoBelongs) {
   EXPECT_TRUE(roster.is_complete());
 }
 
-TEST(Meeting, EndsWhenAllAreThere) {
+TEST(Barrier, EndsWhenAllAreThere) {
   const auto now = steady_clock::now();
-  Barrier meeting({1, 4, 6});
-  EXPECT_FALSE(meeting.since().has_value());
-  meeting.arrive(4, 40, now);
-  EXPECT_EQ(meeting.since(), now);
-  expect_error(ErrorKind::Comm, "twice", [&] { meeting.arrive(4, 41, now); });
-  expect_error(ErrorKind::Comm, "no member", [&] { meeting.arrive(5, 50, now); });
-  EXPECT_EQ(meeting.missing(), (std::vector{1, 6}));
-  meeting.arrive(6, 60, now);
-  meeting.arrive(1, 10, now);
-  ASSERT_TRUE(meeting.is_complete());
-  const std::vector<Barrier::Arrival> all = meeting.disperse();
+  Barrier barrier({1, 4, 6});
+  EXPECT_FALSE(barrier.since().has_value());
+  barrier.arrive(4, 40, now);
+  EXPECT_EQ(barrier.since(), now);
+  expect_error(ErrorKind::Comm, "twice", [&] { barrier.arrive(4, 41, now); });
+  expect_error(ErrorKind::Comm, "no member", [&] { barrier.arrive(5, 50, now); });
+  EXPECT_EQ(barrier.missing(), (std::vector{1, 6}));
+  barrier.arrive(6, 60, now);
+  barrier.arrive(1, 10, now);
+  ASSERT_TRUE(barrier.is_complete());
+  const std::vector<Barrier::Arrival> all = barrier.disperse();
   EXPECT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0].request, 10U);
-  EXPECT_FALSE(meeting.is_complete());
-  EXPECT_FALSE(meeting.since().has_value());
+  EXPECT_FALSE(barrier.is_complete());
+  EXPECT_FALSE(barrier.since().has_value());
 }
 
 TEST(KeyValueTable, OneValueForAKey) {
@@ -108,15 +108,15 @@ TEST(KeyValueTable, OneValueForAKey) {
 }
 
 TEST(HeartbeatMonitor, SaysEachThingOnce) {
-  using News = HeartbeatMonitor::News;
+  using Change = HeartbeatMonitor::Change;
   HeartbeatMonitor watch(seconds(30), seconds(600), seconds(0));
-  EXPECT_EQ(watch.look(seconds(29)), News::None);
-  EXPECT_EQ(watch.look(seconds(30)), News::Silent);
-  EXPECT_EQ(watch.look(seconds(31)), News::None);
-  EXPECT_EQ(watch.heard(seconds(40)), News::Again);
-  EXPECT_EQ(watch.heard(seconds(41)), News::None);
-  EXPECT_EQ(watch.look(seconds(71)), News::Silent);
-  EXPECT_EQ(watch.look(seconds(641)), News::Over);
+  EXPECT_EQ(watch.look(seconds(29)), Change::None);
+  EXPECT_EQ(watch.look(seconds(30)), Change::Late);
+  EXPECT_EQ(watch.look(seconds(31)), Change::None);
+  EXPECT_EQ(watch.received(seconds(40)), Change::Resumed);
+  EXPECT_EQ(watch.received(seconds(41)), Change::None);
+  EXPECT_EQ(watch.look(seconds(71)), Change::Late);
+  EXPECT_EQ(watch.look(seconds(641)), Change::Lost);
 }
 
 // Fails when a process that was stopped believes that all others have been silent.

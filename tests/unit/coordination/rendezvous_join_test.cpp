@@ -33,7 +33,7 @@ void agree_and_finish(const Job& job, CoordinationClient& control) {
   control.finish();
 }
 
-TEST(ControlJoining, InAnyOrder) {
+TEST(RendezvousJoin, InAnyOrder) {
   for (const bool first_is_late : {false, true}) {
     Job job(4);
     std::vector<std::thread> threads;
@@ -51,7 +51,7 @@ TEST(ControlJoining, InAnyOrder) {
 }
 
 // The address exists, the listener does not yet.
-TEST(ControlJoining, TheFirstRankListensLate) {
+TEST(RendezvousJoin, TheFirstRankListensLate) {
   int port = 0;
   {
     const ListenPort taken("127.0.0.1", 0);
@@ -70,7 +70,7 @@ TEST(ControlJoining, TheFirstRankListensLate) {
   EXPECT_EQ(job.all_errors(), "");
 }
 
-TEST(ControlJoining, NobodyListens) {
+TEST(RendezvousJoin, NobodyListens) {
   Job job(2);
   job.change = [](CoordinationClient::Options& o) {
     o.port = ListenPort("127.0.0.1", 0).port();
@@ -81,7 +81,7 @@ TEST(ControlJoining, NobodyListens) {
       << job.all_errors();
 }
 
-TEST(ControlJoining, MissingRanksAreNamed) {
+TEST(RendezvousJoin, MissingRanksAreNamed) {
   Job job(8);
   job.change = [](CoordinationClient::Options& o) { o.join_limit = milliseconds(800); };
   job.run({0, 1, 2, 4}, [](CoordinationClient&) { ADD_FAILURE(); });
@@ -90,7 +90,7 @@ TEST(ControlJoining, MissingRanksAreNamed) {
 }
 
 // The job goes on without those who do not belong to it.
-TEST(ControlJoining, WhoDoesNotBelongIsRefusedWithTheReason) {
+TEST(RendezvousJoin, WhoDoesNotBelongIsRefusedWithTheReason) {
   Job job(3);
   Job other(3);
   std::vector<std::thread> threads;
@@ -135,7 +135,7 @@ TEST(ControlJoining, WhoDoesNotBelongIsRefusedWithTheReason) {
 }
 
 // A rank that dies before all are there may come again.
-TEST(ControlJoining, ARankMayComeAgain) {
+TEST(RendezvousJoin, ARankMayComeAgain) {
   Job job(3);
   std::thread first([&] {
     job.run_rank(0, [&](CoordinationClient& control) { agree_and_finish(job, control); });
@@ -155,7 +155,7 @@ TEST(ControlJoining, ARankMayComeAgain) {
 }
 
 // Strangers of all kinds, while a job joins and works.
-TEST(ControlJoining, StrangersChangeNothing) {
+TEST(RendezvousJoin, StrangersChangeNothing) {
   Job job(3);
   std::vector<Socket> silent;
   for (int i = 0; i < 100; ++i) silent.push_back(stranger(job.port()));
@@ -192,7 +192,7 @@ TEST(ControlJoining, StrangersChangeNothing) {
 }
 
 // The oldest goes, long before its time is over.
-TEST(ControlJoining, TooManyStrangersAtOnce) {
+TEST(RendezvousJoin, TooManyStrangersAtOnce) {
   Job job(1);
   std::vector<Socket> silent;
   for (int i = 0; i < 300; ++i) silent.push_back(stranger(job.port()));
@@ -204,7 +204,7 @@ TEST(ControlJoining, TooManyStrangersAtOnce) {
 }
 
 // A server with another secret learns nothing but a hello.
-TEST(ControlJoining, NothingIsToldToAServerWithAnotherSecret) {
+TEST(RendezvousJoin, NothingIsToldToAServerWithAnotherSecret) {
   Job impostor(2);
   impostor.change = [](CoordinationClient::Options& o) {
     o.secret = "guessed";
@@ -219,7 +219,7 @@ TEST(ControlJoining, NothingIsToldToAServerWithAnotherSecret) {
   EXPECT_EQ(impostor.notes[0].count("it has another secret"), 1) << impostor.notes[0].text();
 }
 
-TEST(ControlJoining, AnotherProgramListens) {
+TEST(RendezvousJoin, AnotherProgramListens) {
   const Socket listener = listen_on("127.0.0.1", 0);
   Job job(2);
   job.change = [&](CoordinationClient::Options& o) {

@@ -16,7 +16,7 @@ namespace {
 using test::expect_error;
 using test::Sequence;
 
-class TokenSamplesTest : public ::testing::Test {
+class TokenDatasetTest : public ::testing::Test {
  protected:
   std::shared_ptr<const TokenFile> file_with(const std::vector<Sequence>& sequences) {
     test::write_tokens(dir_ / "a", sequences);
@@ -42,7 +42,7 @@ HostBatch batch_of(const Dataset& samples, const std::vector<int64_t>& indices, 
   return batch;
 }
 
-TEST_F(TokenSamplesTest, WindowsShareOneToken) {
+TEST_F(TokenDatasetTest, WindowsShareOneToken) {
   // 3 windows of 4 take 13 tokens; the 14th to 16th are too few for another.
   const TokenDataset samples(counting(16), {0, 1}, {.sequence = 4, .vocab = 16, .shuffled = false});
   EXPECT_EQ(samples.windows(), 3);
@@ -57,7 +57,7 @@ TEST_F(TokenSamplesTest, WindowsShareOneToken) {
   EXPECT_EQ(batch.rows, rows);
 }
 
-TEST_F(TokenSamplesTest, ATokenMoreMakesAWindowMore) {
+TEST_F(TokenDatasetTest, ATokenMoreMakesAWindowMore) {
   for (const auto& [tokens, windows] : {std::pair{5, 1}, {8, 1}, {9, 2}, {12, 2}, {13, 3}}) {
     const TokenDataset samples(counting(tokens), {0, 1}, {.sequence = 4, .vocab = 16});
     EXPECT_EQ(samples.windows(), windows) << tokens;
@@ -69,7 +69,7 @@ TEST_F(TokenSamplesTest, ATokenMoreMakesAWindowMore) {
   }
 }
 
-TEST_F(TokenSamplesTest, EachWindowOncePerEpoch) {
+TEST_F(TokenDatasetTest, EachWindowOncePerEpoch) {
   const TokenDataset samples(counting(101), {0, 1}, {.sequence = 4, .vocab = 128, .seed = 3});
   ASSERT_EQ(samples.windows(), 25);
   std::vector<std::vector<int32_t>> epochs;
@@ -84,7 +84,7 @@ TEST_F(TokenSamplesTest, EachWindowOncePerEpoch) {
   }
 }
 
-TEST_F(TokenSamplesTest, StaysInItsSequences) {
+TEST_F(TokenDatasetTest, StaysInItsSequences) {
   const auto file = file_with({{90, 91}, {1, 2, 3}, {}, {4, 5, 6}, {92}});
   const TokenDataset samples(file, {1, 4}, {.sequence = 2, .vocab = 100, .shuffled = false});
   EXPECT_EQ(samples.tokens(), 6);
@@ -96,13 +96,13 @@ TEST_F(TokenSamplesTest, StaysInItsSequences) {
             "sample 1: 2 tokens of " + (dir_ / "a").string() + " from token 2 of sequence 1 on");
 }
 
-TEST_F(TokenSamplesTest, BadIdsAreFoundInTargetsToo) {
+TEST_F(TokenDatasetTest, BadIdsAreFoundInTargetsToo) {
   const TokenDataset samples(counting(5), {0, 1}, {.sequence = 4, .vocab = 4});
   expect_error(ErrorKind::Data, "token 4 of sequence 0 is 4", [&] { batch_of(samples, {0}, 4); });
 }
 
 // By hand: 9 ends a document; it belongs to the document it ends, what follows starts anew.
-TEST_F(TokenSamplesTest, EodRules) {
+TEST_F(TokenDatasetTest, EodRules) {
   const auto file = file_with({{1, 9, 2, 3, 9, 9, 4, 5, 9}});
   const auto batch_with = [&](bool mask, bool positions, bool attention) {
     const TokenDataset samples(file, {0, 1},
@@ -129,7 +129,7 @@ TEST_F(TokenSamplesTest, EodRules) {
 }
 
 // A sample of Megatron-LM's own with all three flags.
-TEST_F(TokenSamplesTest, DocumentEndsAsInMegatron) {
+TEST_F(TokenDatasetTest, DocumentEndsAsInMegatron) {
   const auto file = file_with(
       {{5642,  286, 10470, 837, 407, 284, 262, 2426, 764, 366, 220, 198, 220, 198, 50256, 796, 796,
         25353, 796, 796,   220, 198, 220, 198, 220,  198, 796, 796, 796, 350, 385, 272,   2448}});
@@ -147,7 +147,7 @@ TEST_F(TokenSamplesTest, DocumentEndsAsInMegatron) {
 }
 
 // What an earlier sample left in the batch does not stay.
-TEST_F(TokenSamplesTest, BatchesAreFilledAnew) {
+TEST_F(TokenDatasetTest, BatchesAreFilledAnew) {
   const auto file = file_with({{1, 9, 2, 3, 4}});
   const TokenDataset samples(
       file, {0, 1},

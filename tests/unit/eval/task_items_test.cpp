@@ -19,7 +19,7 @@ namespace {
 using Ids = std::vector<int32_t>;
 
 PipelineTokenizer tokenizer_of(const Json& file) {
-  return PipelineTokenizer(parse_tokenizer_json(JsonPlace(file, "t.json")));
+  return PipelineTokenizer(parse_tokenizer_json(JsonCursor(file, "t.json")));
 }
 
 // Of Llama 2's kind: a blank and <s> 1 in front of every text; the blank is 2, a 3, b 4, blank and

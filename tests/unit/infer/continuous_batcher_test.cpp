@@ -67,7 +67,7 @@ std::vector<GenerationRequest> many() {
 }
 
 // A text alone is the same text in a batch, to the bit, whatever comes and goes beside it.
-TEST(Batcher, TextsDoNotDependOnEachOther) {
+TEST(ContinuousBatcher, TextsDoNotDependOnEachOther) {
   for (const Config& config : {test::tiny_gpt(), test::tiny_llama()}) {
     const test::StoredModel stored(config);
     const std::vector<GenerationRequest> requests = many();
@@ -95,7 +95,7 @@ TEST(Batcher, TextsDoNotDependOnEachOther) {
 }
 
 // Draws are keyed by seed, sample and position.
-TEST(Batcher, SeedsAndSamplesDiffer) {
+TEST(ContinuousBatcher, SeedsAndSamplesDiffer) {
   const test::StoredModel stored;
   const Answer first = alone(stored, sampled({3, 1}, 7, 0));
   EXPECT_EQ(alone(stored, sampled({3, 1}, 7, 0)).ids, first.ids);
@@ -105,7 +105,7 @@ TEST(Batcher, SeedsAndSamplesDiffer) {
   EXPECT_NE(alone(stored, other).ids, first.ids);
 }
 
-TEST(Batcher, EndsWithTheEnd) {
+TEST(ContinuousBatcher, EndsWithTheEnd) {
   const test::StoredModel stored;
   const Answer free = alone(stored, sampled({3, 1}, 7));
   ASSERT_EQ(free.ids.size(), 7u);
@@ -117,7 +117,7 @@ TEST(Batcher, EndsWithTheEnd) {
   EXPECT_EQ(ended.finish, FinishReason::End);
 }
 
-TEST(Batcher, CancelledTextsMakeRoom) {
+TEST(ContinuousBatcher, CancelledTextsMakeRoom) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 3});
@@ -141,7 +141,7 @@ TEST(Batcher, CancelledTextsMakeRoom) {
 }
 
 // From inside a sink, also of the only text.
-TEST(Batcher, SinksMayCancel) {
+TEST(ContinuousBatcher, SinksMayCancel) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 3});
@@ -160,7 +160,7 @@ TEST(Batcher, SinksMayCancel) {
   EXPECT_EQ(batcher.free_pages(), decoder.limits().pages);
 }
 
-TEST(Batcher, PromptsAndAlternatives) {
+TEST(ContinuousBatcher, PromptsAndAlternatives) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 3});
@@ -190,7 +190,7 @@ TEST(Batcher, PromptsAndAlternatives) {
   EXPECT_EQ(events[0].prompt.size(), 2u);
 }
 
-TEST(Batcher, SaysWhyNot) {
+TEST(ContinuousBatcher, SaysWhyNot) {
   const test::StoredModel stored;
   LoadedModel model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9, .pages = 2, .page = 3});
@@ -207,7 +207,7 @@ TEST(Batcher, SaysWhyNot) {
 }
 
 // One rank has the requests, the others do what it does.
-TEST(Batcher, LeadsOtherRanks) {
+TEST(ContinuousBatcher, LeadsOtherRanks) {
   const test::StoredModel stored;
   const std::vector<GenerationRequest> requests = many();
   for (const auto& [tensor, pipeline] : {std::pair{2, 1}, {1, 2}, {2, 2}}) {

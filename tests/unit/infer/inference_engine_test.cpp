@@ -50,7 +50,7 @@ Config windowed() {
 }
 
 // Prompts of different lengths, in pages that are scattered and shared by nobody.
-TEST(Decoder, AgreesWithWholeSequences) {
+TEST(InferenceEngine, AgreesWithWholeSequences) {
   for (const Config& config : {test::tiny_gpt(), test::tiny_llama(), windowed()}) {
     const test::StoredModel stored(config);
     LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
@@ -72,7 +72,7 @@ TEST(Decoder, AgreesWithWholeSequences) {
 }
 
 // Rows may come, go and change places: what counts is in the cache.
-TEST(Decoder, RowsChangePlaces) {
+TEST(InferenceEngine, RowsChangePlaces) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 4});
@@ -89,7 +89,7 @@ TEST(Decoder, RowsChangePlaces) {
   expect_likeliest(whole, decoder.collect(), both);
 }
 
-TEST(Decoder, CopiedPages) {
+TEST(InferenceEngine, CopiedPages) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9, .page = 4, .prefill_tokens = 9});
@@ -106,7 +106,7 @@ TEST(Decoder, CopiedPages) {
   }
 }
 
-TEST(Decoder, ScoresPrompts) {
+TEST(InferenceEngine, ScoresPrompts) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9});
@@ -122,7 +122,7 @@ TEST(Decoder, ScoresPrompts) {
     }
 }
 
-TEST(Decoder, LogitsOfTheCollectedStep) {
+TEST(InferenceEngine, LogitsOfTheCollectedStep) {
   const test::StoredModel stored;
   LoadedModel whole = stored.load(1, 9), model = stored.load(1, 9);
   InferenceEngine decoder(model, {.rows = 2, .length = 9});
@@ -166,7 +166,7 @@ std::vector<std::vector<SampledToken>> continued(const test::StoredModel& stored
   return steps;
 }
 
-TEST(Decoder, LayoutsAgree) {
+TEST(InferenceEngine, LayoutsAgree) {
   for (const Config& config : {test::tiny_gpt(), test::tiny_llama()}) {
     const test::StoredModel stored(config);
     const auto alone = continued(stored, 1, 1);

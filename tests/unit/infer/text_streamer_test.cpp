@@ -83,7 +83,7 @@ Json wordpiece_json() {
 }
 
 std::unique_ptr<Tokenizer> of_json(const Json& file) {
-  return std::make_unique<PipelineTokenizer>(parse_tokenizer_json(JsonPlace(file, "t.json")));
+  return std::make_unique<PipelineTokenizer>(parse_tokenizer_json(JsonCursor(file, "t.json")));
 }
 
 // Letters, a blank, two blanks, and all bytes.

@@ -12,10 +12,10 @@ using test::expect_error;
 
 template <class T>
 T there_and_back(const T& message) {
-  return std::get<T>(decode_machine(encode_machine(message)));
+  return std::get<T>(decode_node_message(encode_node_message(message)));
 }
 
-TEST(MachineMessages, ArriveAsTheyWere) {
+TEST(NodeMessages, ArriveAsTheyWere) {
   const auto hello = there_and_back(
       NodeHello{.number = 3, .processes = 8, .least = 2, .most = 4, .host = "b", .job = "name"});
   EXPECT_EQ(hello.number, 3);
@@ -43,25 +43,26 @@ TEST(MachineMessages, ArriveAsTheyWere) {
   there_and_back(NodeHeartbeat{});
 }
 
-TEST(MachineMessages, LongTextsAreCut) {
+TEST(NodeMessages, LongTextsAreCut) {
   EXPECT_LE(there_and_back(NodeNote{std::string(100'000, 'x')}).text.size(), kTextMost);
 }
 
-TEST(MachineMessages, NonsenseIsRefused) {
-  const std::string good = encode_machine(NodeEnd{.code = 1, .words = "w"});
+TEST(NodeMessages, NonsenseIsRefused) {
+  const std::string good = encode_node_message(NodeEnd{.code = 1, .words = "w"});
   for (size_t size = 0; size < good.size(); ++size)
-    expect_error(ErrorKind::Comm, "", [&] { decode_machine(good.substr(0, size)); });
-  expect_error(ErrorKind::Comm, "behind the end", [&] { decode_machine(good + "x"); });
+    expect_error(ErrorKind::Comm, "", [&] { decode_node_message(good.substr(0, size)); });
+  expect_error(ErrorKind::Comm, "after the end", [&] { decode_node_message(good + "x"); });
   std::string strange = good;
   strange[4] = 99;
-  expect_error(ErrorKind::Comm, "kind 99", [&] { decode_machine(strange); });
+  expect_error(ErrorKind::Comm, "kind 99", [&] { decode_node_message(strange); });
   expect_error(ErrorKind::Comm, "0 processes",
-               [] { decode_machine(encode_machine(NodeHello{.processes = 0})); });
-  expect_error(ErrorKind::Comm, "machine 2 of 2",
-               [] { decode_machine(encode_machine(NodeAssignment{.node = 2, .nodes = 2})); });
+               [] { decode_node_message(encode_node_message(NodeHello{.processes = 0})); });
+  expect_error(ErrorKind::Comm, "machine 2 of 2", [] {
+    decode_node_message(encode_node_message(NodeAssignment{.node = 2, .nodes = 2}));
+  });
   // A rank that takes the port of launchers for its own.
   expect_error(ErrorKind::Comm, "as a launcher",
-               [] { decode_machine(encode(HelloMessage{1, 2, "job", "host", 7})); });
+               [] { decode_node_message(encode(HelloMessage{1, 2, "job", "host", 7})); });
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ TEST(LineCutter, BytesOfAnyKindPass) {
   EXPECT_EQ(cut(10, {bytes + "\n"}), Lines{bytes});
 }
 
-TEST(Console, NobodyReadsAndNothingHappens) {
+TEST(RelayStream, NobodyReadsAndNothingHappens) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   ::close(pipe[0]);
@@ -56,7 +56,7 @@ TEST(Console, NobodyReadsAndNothingHappens) {
   ::close(pipe[1]);
 }
 
-TEST(Console, WritesNoMoreThanAPipeTakes) {
+TEST(RelayStream, WritesNoMoreThanAPipeTakes) {
   std::array<int, 2> pipe{};
   ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
   RelayStream console(pipe[1]);

@@ -32,7 +32,7 @@ struct Draws {
 
 // Fails when a multiple is cut instead of rounded, or a probability next to 0 or 1 leaves the
 // range.
-TEST(AttentionDraws, ThresholdIsTheNearestMultiple) {
+TEST(AttentionDropout, ThresholdIsTheNearestMultiple) {
   EXPECT_EQ(attention_threshold(0), 0u);
   EXPECT_EQ(attention_threshold(0x0.fp-17), 0u);
   EXPECT_EQ(attention_threshold(0x1p-17), 1u);
@@ -43,7 +43,7 @@ TEST(AttentionDraws, ThresholdIsTheNearestMultiple) {
 }
 
 // Fails when the factor is that of the probability asked for.
-TEST(AttentionDraws, FactorIsThatOfTheThreshold) {
+TEST(AttentionDropout, FactorIsThatOfTheThreshold) {
   EXPECT_EQ(attention_keep_factor(0), 1);
   EXPECT_EQ(attention_keep_factor(0x1p-18), 1);
   EXPECT_EQ(attention_keep_factor(0.5), 2);
@@ -52,7 +52,7 @@ TEST(AttentionDraws, FactorIsThatOfTheThreshold) {
 }
 
 // Five standard deviations. Fails when halves of words overlap or are cut short.
-TEST(AttentionDraws, KeepTheRightFraction) {
+TEST(AttentionDropout, KeepTheRightFraction) {
   const Draws draws;
   const auto count = static_cast<double>(draws.values.size());
   for (const double probability : {0.0001, 0.1, 0.5, 0.9, 0.99999}) {
@@ -67,7 +67,7 @@ TEST(AttentionDraws, KeepTheRightFraction) {
 }
 
 // Five standard deviations. Fails when keys, heads or rows share bits.
-TEST(AttentionDraws, NeighboursAreNotCorrelated) {
+TEST(AttentionDropout, NeighboursAreNotCorrelated) {
   const Draws draws;
   const auto correlation = [&](size_t rows, size_t heads, size_t keys) {
     double sum = 0, count = 0;

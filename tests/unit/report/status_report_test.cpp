@@ -172,14 +172,16 @@ TEST_F(StatusReportTest, OfARunWhoseProcessIsGone) {
   EXPECT_EQ(report.state, RunState::Crashed);
   // The record has an iteration more than the status.
   EXPECT_EQ(row(report, "state"),
-            "crashed: its process is gone, last seen 3 min 20 s ago training, iteration 1,201 of "
+            "crashed: its process no longer exists, last seen 3 min 20 s ago training, iteration "
+            "1,201 of "
             "10,000 (12.0 %)");
   EXPECT_EQ(row(report, "loss").substr(0, 6), "9.0000");
   EXPECT_EQ(row(report, "health"), "no update skipped, no spike, no rollback");
   EXPECT_EQ(row(report, "left"), "");
   EXPECT_EQ(report.next, "bevatron train my-run/config.toml --load my-run");
   facts.status->phase = RunPhase::Starting;
-  EXPECT_EQ(row(facts, "state"), "crashed: its process is gone, last seen 3 min 20 s ago starting");
+  EXPECT_EQ(row(facts, "state"),
+            "crashed: its process no longer exists, last seen 3 min 20 s ago starting");
 }
 
 TEST_F(StatusReportTest, OfARunOnAnotherMachine) {
@@ -192,9 +194,10 @@ TEST_F(StatusReportTest, OfARunOnAnotherMachine) {
   const StatusReport report = describe(facts, kNow);
   EXPECT_EQ(report.state, RunState::Silent);
   EXPECT_FALSE(is_over(report.state));
-  EXPECT_EQ(row(report, "state"),
-            "on host node7, not heard of for 5 min 00 s, last seen training, iteration 1,200 of "
-            "10,000 (12.0 %)");
+  EXPECT_EQ(
+      row(report, "state"),
+      "on host node7, no status update for 5 min 00 s, last seen training, iteration 1,200 of "
+      "10,000 (12.0 %)");
   EXPECT_EQ(report.next, "") << "it may still be going on";
   facts.status->updated = kNow + 300;
   EXPECT_NE(notes(facts).find("the clock of node7 is 5 min 00 s ahead"), std::string::npos);
@@ -207,9 +210,10 @@ TEST_F(StatusReportTest, OfAProcessThatStandsStill) {
   facts.status->updated = kNow - 31;
   EXPECT_EQ(describe(facts, kNow).state, RunState::Silent);
   facts.status->updated = kNow - 300;
-  EXPECT_EQ(row(facts, "state"),
-            "not heard of for 5 min 00 s, though its process is there: stopped, or waiting for the "
-            "disk; last seen training, iteration 1,200 of 10,000 (12.0 %)");
+  EXPECT_EQ(
+      row(facts, "state"),
+      "no status update for 5 min 00 s, though its process is there: stopped, or waiting for the "
+      "disk; last seen training, iteration 1,200 of 10,000 (12.0 %)");
 }
 
 TEST_F(StatusReportTest, AnIterationThatTakesMuchLongerThanUsual) {

@@ -49,7 +49,7 @@ Pairs naive_merges(const Texts& texts, TextUnit unit, size_t limit, int64_t min_
     for (size_t begin = 0; begin < text.size();) {
       const size_t newline = unit == TextUnit::Line ? text.find('\n', begin) : std::string::npos;
       const size_t end = newline == std::string::npos ? text.size() : newline + 1;
-      Gpt2Pieces pieces(std::string_view(text).substr(begin, end - begin));
+      Gpt2PreTokenizer pieces(std::string_view(text).substr(begin, end - begin));
       for (std::string_view piece; pieces.next(piece);) ++counts[std::string(piece)];
       begin = end;
     }
@@ -238,7 +238,7 @@ TEST(BpeTrainer, TrainedFilesEncodeAsTrained) {
   EXPECT_EQ(tokenizer.decode(ids), text);
 }
 
-TEST(PieceCounts, CountsPiecesOfEveryLength) {
+TEST(PieceCounter, CountsPiecesOfEveryLength) {
   PieceCounts counts;
   std::map<std::string, int64_t> expected;
   std::mt19937 draw(5);

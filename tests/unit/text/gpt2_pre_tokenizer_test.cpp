@@ -16,7 +16,7 @@ using Strings = std::vector<std::string>;
 Strings pieces_of(const std::string& text) {
   // In memory of exactly its size, so that reading behind it is found.
   const std::vector<char> exact(text.begin(), text.end());
-  Gpt2Pieces pieces({exact.data(), exact.size()});
+  Gpt2PreTokenizer pieces({exact.data(), exact.size()});
   Strings all;
   for (std::string_view piece; pieces.next(piece);) all.emplace_back(piece);
   return all;
@@ -54,7 +54,7 @@ struct Cut {
 };
 
 // The right sides are what GPT-2's regular expression finds.
-TEST(Gpt2Pieces, LiteralCases) {
+TEST(Gpt2PreTokenizer, LiteralCases) {
   const std::vector<Cut> cuts = {
       {"", {}},
       {"a", {"a"}},
@@ -118,7 +118,7 @@ TEST(Gpt2Pieces, LiteralCases) {
   for (const Cut& cut : cuts) EXPECT_EQ(pieces_of(cut.text), cut.pieces) << '"' << cut.text << '"';
 }
 
-TEST(Gpt2Pieces, ZeroBytesAreCharacters) {
+TEST(Gpt2PreTokenizer, ZeroBytesAreCharacters) {
   EXPECT_EQ(pieces_of(std::string("a\0\0b", 4)), (Strings{"a", std::string(2, '\0'), "b"}));
 }
 
@@ -168,7 +168,7 @@ class NaivePieces {
   size_t at_ = 0;
 };
 
-TEST(Gpt2Pieces, SameAsTheRegularExpressionOnRandomTexts) {
+TEST(Gpt2PreTokenizer, SameAsTheRegularExpressionOnRandomTexts) {
   constexpr std::array kAlphabet = {
       U'a', U's',      U't',      U'r',      U'e',      U'v',          U'm',          U'l',
       U'd', U'Q',      U'\'',     U'\'',     U' ',      U' ',          U' ',          U'\n',

@@ -15,13 +15,13 @@ using Pieces = std::vector<std::string>;
 Pieces pieces_of(std::string_view text, int numbers = 3) {
   // In memory of exactly its size, so that reading behind it is found.
   const std::vector<char> exact(text.begin(), text.end());
-  Llama3Pieces pieces({exact.data(), exact.size()}, numbers);
+  Llama3PreTokenizer pieces({exact.data(), exact.size()}, numbers);
   Pieces all;
   for (std::string_view piece; pieces.next(piece);) all.emplace_back(piece);
   return all;
 }
 
-TEST(Llama3Pieces, ByHand) {
+TEST(Llama3PreTokenizer, ByHand) {
   EXPECT_EQ(pieces_of(""), Pieces{});
   EXPECT_EQ(pieces_of("Hello world"), (Pieces{"Hello", " world"}));
   EXPECT_EQ(pieces_of("it's IT'S we'LL a'\u017Fb"),
@@ -106,7 +106,7 @@ class Naive {
   size_t numbers_;
 };
 
-TEST(Llama3Pieces, AsTheRegularExpressionSays) {
+TEST(Llama3PreTokenizer, AsTheRegularExpressionSays) {
   std::mt19937 random(9);
   for (int round = 0; round < 4000; ++round) {
     std::string text = test::random_text(random, 24);

@@ -24,7 +24,7 @@ Pieces of(const std::unique_ptr<PieceStep>& step, const std::string& given) {
   return pieces;
 }
 
-TEST(PieceSteps, Patterns) {
+TEST(PreTokenizer, Patterns) {
   EXPECT_EQ(of(split_by_pattern({}), "a b|c"), (Pieces{"a b", "c"}));
   EXPECT_EQ(of(split_by_pattern({.kind = PiecePattern::Kind::Gpt2}), "it's 12345|x y"),
             (Pieces{"it", "'s", " 12345", "x", " y"}));
@@ -32,7 +32,7 @@ TEST(PieceSteps, Patterns) {
             (Pieces{"IT", "'S", " ", "12", "3"}));
 }
 
-TEST(PieceSteps, Separators) {
+TEST(PreTokenizer, Separators) {
   const auto at_dash = [](Separator separator) { return split_at_text("-", separator); };
   EXPECT_EQ(of(at_dash(Separator::Removed), "-a--b-"), (Pieces{"a", "b"}));
   EXPECT_EQ(of(at_dash(Separator::Isolated), "-a--b-"), (Pieces{"-", "a", "-", "-", "b", "-"}));
@@ -44,7 +44,7 @@ TEST(PieceSteps, Separators) {
             (Pieces{"a", "ab", "ab", "x", "ab"}));
 }
 
-TEST(PieceSteps, Classes) {
+TEST(PreTokenizer, Classes) {
   EXPECT_EQ(of(split_at_class(SeparatorClass::WhiteSpace, Separator::Removed), " a\u00A0b\t\nc "),
             (Pieces{"a", "b", "c"}));
   EXPECT_EQ(of(split_at_class(SeparatorClass::Number, Separator::Isolated), "a12\u00BD"),
@@ -55,17 +55,17 @@ TEST(PieceSteps, Classes) {
             (Pieces{"a", ",", "b", "\u3002", "$"}));
 }
 
-TEST(PieceSteps, Bert) {
+TEST(PreTokenizer, Bert) {
   EXPECT_EQ(of(split_for_bert(), "don't  stop|a\u00A0b\u3002$\u20AC"),
             (Pieces{"don", "'", "t", "stop", "a", "b", "\u3002", "$", "\u20AC"}));
   EXPECT_EQ(of(split_for_bert(), " \n"), Pieces{});
 }
 
-TEST(PieceSteps, PrefixBlank) {
+TEST(PreTokenizer, PrefixBlank) {
   EXPECT_EQ(of(prefix_blank(), "a| b|\tc"), (Pieces{" a", " b", " \tc"}));
 }
 
-TEST(PieceSteps, Metaspace) {
+TEST(PreTokenizer, Metaspace) {
   const auto step = [](Prepend prepend, bool split) { return metaspace(0x2581, prepend, split); };
   EXPECT_EQ(of(step(Prepend::Always, true), "Hey  you|so"),
             (Pieces{"\u2581Hey", "\u2581", "\u2581you", "\u2581so"}));
@@ -78,7 +78,7 @@ TEST(PieceSteps, Metaspace) {
   EXPECT_EQ(of(metaspace('_', Prepend::Always, true), "a b"), (Pieces{"_a", "_b"}));
 }
 
-TEST(PieceSteps, BeforeWords) {
+TEST(PreTokenizer, BeforeWords) {
   EXPECT_EQ(of(split_before_words(), "\u2581a\u2581\u2581b|c\u2581"),
             (Pieces{"\u2581a", "\u2581\u2581b", "c", "\u2581"}));
 }

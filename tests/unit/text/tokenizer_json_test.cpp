@@ -116,9 +116,9 @@ Json wordpiece() {
 }
 
 std::shared_ptr<const TokenizerParts> parts_of(const Json& file, const Json* config = nullptr) {
-  const JsonPlace place(file, "t.json");
+  const JsonCursor place(file, "t.json");
   if (config == nullptr) return parse_tokenizer_json(place);
-  const JsonPlace config_place(*config, "tokenizer_config.json");
+  const JsonCursor config_place(*config, "tokenizer_config.json");
   return parse_tokenizer_json(place, &config_place);
 }
 
@@ -428,7 +428,7 @@ TEST(TokenizerJson, HostileParts) {
       {"type", "Sequence"},
       {"pretokenizers",
        {{{"type", "ByteLevel"}, {"add_prefix_space", false}}, {{"type", "WhitespaceSplit"}}}}};
-  test::expect_error(ErrorKind::Data, "known: nothing behind ByteLevel", [&] { parts_of(behind); });
+  test::expect_error(ErrorKind::Data, "known: nothing after ByteLevel", [&] { parts_of(behind); });
 }
 
 }  // namespace

@@ -140,7 +140,7 @@ void expect_weights_after(const std::vector<int64_t>& steps, TrainingState& trai
   EXPECT_TRUE(test::same_bits(trained.params, by_hand.assembly.params, &Param::value));
 }
 
-TEST(Trainer, StepsThroughTheSamples) {
+TEST(TrainLoop, StepsThroughTheSamples) {
   TrainerRun run(tiny(3));
   const TrainSummary summary = run.run();
   EXPECT_EQ(summary.ending, ExitReason::Complete);
@@ -164,7 +164,7 @@ TEST(Trainer, StepsThroughTheSamples) {
   expect_weights_after({0, 4, 8}, run.assembly);
 }
 
-TEST(Trainer, ValidatesAtTheRightIterations) {
+TEST(TrainLoop, ValidatesAtTheRightIterations) {
   for (const auto& [iterations, expected] :
        {std::pair{5, std::vector<int64_t>{2, 4, 5, 5}}, {4, std::vector<int64_t>{2, 4}}}) {
     Config c = tiny(iterations);
@@ -190,7 +190,7 @@ TEST(Trainer, ValidatesAtTheRightIterations) {
   }
 }
 
-TEST(Trainer, ValidationChangesNothing) {
+TEST(TrainLoop, ValidationChangesNothing) {
   Config c = tiny(4);
   TrainerRun plain(c);
   plain.run();
@@ -202,7 +202,7 @@ TEST(Trainer, ValidationChangesNothing) {
   EXPECT_TRUE(test::same_bits(plain.assembly.params, validated.assembly.params, &Param::value));
 }
 
-TEST(Trainer, NoValidationWhenNoneIsWanted) {
+TEST(TrainLoop, NoValidationWhenNoneIsWanted) {
   Config c = tiny(2);
   c.eval.interval = 1;
   c.eval.iterations = 0;
@@ -212,7 +212,7 @@ TEST(Trainer, NoValidationWhenNoneIsWanted) {
   EXPECT_TRUE(run.seen.validations.empty());
 }
 
-TEST(Trainer, EndsAtTheInterval) {
+TEST(TrainLoop, EndsAtTheInterval) {
   Config c = tiny(10);
   c.train.exit_interval = 3;
   TrainerRun run(c);
@@ -227,7 +227,7 @@ TEST(Trainer, EndsAtTheInterval) {
 }
 
 // Fails when the iterations of earlier runs count, or those of this one do not.
-TEST(Trainer, EndsAfterSoManyOfItsOwn) {
+TEST(TrainLoop, EndsAfterSoManyOfItsOwn) {
   Config c = tiny(10);
   c.train.exit_after = 2;
   TrainerRun run(c);
@@ -239,7 +239,7 @@ TEST(Trainer, EndsAfterSoManyOfItsOwn) {
 }
 
 // Fails when samples that were left out count as consumed.
-TEST(Trainer, EndsAfterSoManySamples) {
+TEST(TrainLoop, EndsAfterSoManySamples) {
   Config c = tiny(10);
   c.train.exit_samples = 9;
   c.data.skip = "3-6";
@@ -250,7 +250,7 @@ TEST(Trainer, EndsAfterSoManySamples) {
 }
 
 // Fails when every further start trains one more iteration.
-TEST(Trainer, EndsAtOnceWithEnoughSamples) {
+TEST(TrainLoop, EndsAtOnceWithEnoughSamples) {
   Config c = tiny(10);
   c.train.exit_samples = 8;
   TrainerRun run(c);
@@ -262,7 +262,7 @@ TEST(Trainer, EndsAtOnceWithEnoughSamples) {
 
 // A file `stop` that is there when an interval ends the run, and one that comes while the last
 // validation runs. Fails when it stays for the next run.
-TEST(Trainer, TakesAWishToStopInAnyCase) {
+TEST(TrainLoop, TakesAWishToStopInAnyCase) {
   for (const bool at_end : {false, true}) {
     Config c = tiny(3);
     c.train.exit_interval = at_end ? 0 : 2;
@@ -277,7 +277,7 @@ TEST(Trainer, TakesAWishToStopInAnyCase) {
 }
 
 // Fails when what a checkpoint says about samples that guards left out is not heeded.
-TEST(Trainer, LeavesOutWhatGuardsDid) {
+TEST(TrainLoop, LeavesOutWhatGuardsDid) {
   TrainerRun run(tiny(2));
   run.run_from({.iteration = 1,
                 .consumed_samples = 4,
@@ -286,7 +286,7 @@ TEST(Trainer, LeavesOutWhatGuardsDid) {
   expect_weights_after({8}, run.assembly);
 }
 
-TEST(Trainer, LeavesSamplesOut) {
+TEST(TrainLoop, LeavesSamplesOut) {
   Config c = tiny(2);
   c.data.skip = "4-7";
   TrainerRun run(c);
@@ -296,7 +296,7 @@ TEST(Trainer, LeavesSamplesOut) {
 }
 
 // Fails when something is trained, or nothing is validated.
-TEST(Trainer, OnlyValidatesWhenToldSo) {
+TEST(TrainLoop, OnlyValidatesWhenToldSo) {
   Config c = tiny(10);
   c.train.skip_train = true;
   TrainerRun run(c);
@@ -312,7 +312,7 @@ TEST(Trainer, OnlyValidatesWhenToldSo) {
 
 // Fails when a validation that takes longer than whoever asks for the end waits is not given up, or
 // its half counts.
-TEST(Trainer, GivesUpAValidationWhenAsked) {
+TEST(TrainLoop, GivesUpAValidationWhenAsked) {
   Config c = tiny(10);
   c.eval.interval = 2;
   c.eval.iterations = 1000;
@@ -327,7 +327,7 @@ TEST(Trainer, GivesUpAValidationWhenAsked) {
   EXPECT_LT(counted->reads, 40);
 }
 
-TEST(Trainer, EndsBeforeTheFirstStepWhenAsked) {
+TEST(TrainLoop, EndsBeforeTheFirstStepWhenAsked) {
   TrainerRun run(tiny(10));
   const TrainSummary summary = run.run([](const Seen&) { return true; });
   EXPECT_EQ(summary.ending, ExitReason::Signal);
@@ -337,7 +337,7 @@ TEST(Trainer, EndsBeforeTheFirstStepWhenAsked) {
 
 // Fails when a request is not acknowledged at the next step, or acknowledged twice; when the rate
 // changes before it was asked for, or the weights after it are not those of another rate.
-TEST(Trainer, GrantsWishes) {
+TEST(TrainLoop, GrantsWishes) {
   Config c = tiny(6);
   c.eval.iterations = 1;
   TrainerRun run(c);
@@ -370,7 +370,7 @@ TEST(Trainer, GrantsWishes) {
   EXPECT_NE(run.seen.iterations[4].result.loss, plain.seen.iterations[4].result.loss);
 }
 
-TEST(Trainer, EndsAfterTheTime) {
+TEST(TrainLoop, EndsAfterTheTime) {
   Config c = tiny(10);
   c.train.exit_minutes = 1e-9;
   const TrainSummary summary = TrainerRun(c).run();
@@ -381,7 +381,7 @@ TEST(Trainer, EndsAfterTheTime) {
 }
 
 // Fails when every iteration is traced, or none, or an op's time ends before it begins.
-TEST(Trainer, TracesOneIteration) {
+TEST(TrainLoop, TracesOneIteration) {
   Config c = tiny(5);
   c.log.trace = "trace.json";
   c.log.trace_iteration = 2;
@@ -400,7 +400,7 @@ TEST(Trainer, TracesOneIteration) {
     EXPECT_TRUE(ops.contains(op)) << op;
 }
 
-TEST(Trainer, EndsWhenAsked) {
+TEST(TrainLoop, EndsWhenAsked) {
   TrainerRun run(tiny(10));
   const TrainSummary summary = run.run([](const Seen& s) { return s.iterations.size() == 2; });
   EXPECT_EQ(summary.ending, ExitReason::Signal);
@@ -410,7 +410,7 @@ TEST(Trainer, EndsWhenAsked) {
   expect_weights_after({0, 4}, run.assembly);
 }
 
-TEST(Trainer, NonFiniteStopsWithTheWeightsOfTheLastUpdate) {
+TEST(TrainLoop, NonFiniteStopsWithTheWeightsOfTheLastUpdate) {
   TrainerRun run(tiny(10));
   run.data.train = std::make_shared<Fussy>(kNever, 9);  // the second sample of iteration 3
   const TrainSummary summary = run.run();
@@ -430,7 +430,7 @@ TEST(Trainer, NonFiniteStopsWithTheWeightsOfTheLastUpdate) {
   expect_weights_after({0, 4}, run.assembly);
 }
 
-TEST(Trainer, NonFiniteIsSkippedWhenAskedTo) {
+TEST(TrainLoop, NonFiniteIsSkippedWhenAskedTo) {
   Config c = tiny(4);
   c.guard.nonfinite = OnNonFinite::Skip;
   TrainerRun run(c);
@@ -445,7 +445,7 @@ TEST(Trainer, NonFiniteIsSkippedWhenAskedTo) {
   expect_weights_after({0, 8, 12}, run.assembly);
 }
 
-TEST(Trainer, UnreadableSamplesEndTheRun) {
+TEST(TrainLoop, UnreadableSamplesEndTheRun) {
   TrainerRun run(tiny(10));
   run.data.train = std::make_shared<Fussy>(10);
   const TrainSummary summary = run.run();
@@ -455,7 +455,7 @@ TEST(Trainer, UnreadableSamplesEndTheRun) {
   expect_weights_after({0, 4}, run.assembly);
 }
 
-TEST(Trainer, UnreadableSamplesAtOnce) {
+TEST(TrainLoop, UnreadableSamplesAtOnce) {
   TrainerRun run(tiny(10));
   run.data.train = std::make_shared<Fussy>(0);
   const TrainSummary summary = run.run();
@@ -465,7 +465,7 @@ TEST(Trainer, UnreadableSamplesAtOnce) {
 }
 
 // What was trained is not lost with an exception.
-TEST(Trainer, UnreadableValidationEndsTheRun) {
+TEST(TrainLoop, UnreadableValidationEndsTheRun) {
   Config c = tiny(4);
   c.eval.interval = 2;
   TrainerRun during(c);
@@ -486,7 +486,7 @@ TEST(Trainer, UnreadableValidationEndsTheRun) {
   EXPECT_TRUE(late.valid_loss);
 }
 
-TEST(Trainer, RampEqualsStepsByHand) {
+TEST(TrainLoop, RampEqualsStepsByHand) {
   Config c = tiny(0);
   c.train.samples = 40;
   c.train.global_batch = 8;
@@ -536,7 +536,7 @@ class Remembering final : public Dataset {
 
 // Megatron validates with new samples each time, and at the end once more; test starts with its
 // first.
-TEST(Trainer, ValidationGoesOn) {
+TEST(TrainLoop, ValidationGoesOn) {
   for (const bool goes_on : {false, true}) {
     Config c = tiny(6);
     c.eval.interval = 2;

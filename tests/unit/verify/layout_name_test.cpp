@@ -7,7 +7,7 @@
 namespace bev {
 namespace {
 
-TEST(LayoutText, EveryPartSetsItsField) {
+TEST(LayoutName, EveryPartSetsItsField) {
   const ParallelConfig p = parse_layout("tp2.sp.pp4.dp3.zero1.chunks5.first6.last7.interleaved");
   EXPECT_EQ(p.tensor, 2);
   EXPECT_TRUE(p.sequence);
@@ -20,25 +20,25 @@ TEST(LayoutText, EveryPartSetsItsField) {
   EXPECT_EQ(p.schedule, ScheduleKind::Interleaved);
 }
 
-TEST(LayoutText, NothingIsOneRank) {
+TEST(LayoutName, NothingIsOneRank) {
   for (const char* text : {"", "one", "tp1", "dp1.pp1", "1f1b", "zero0"})
     EXPECT_EQ(layout_text(parse_layout(text)), "one") << text;
 }
 
 // Fails when an order or a separator matters.
-TEST(LayoutText, PartsComeInAnyOrder) {
+TEST(LayoutName, PartsComeInAnyOrder) {
   EXPECT_EQ(layout_text(parse_layout("zero-bubble,pp2,sp.dp4.tp8,zero1")),
             "tp8.sp.pp2.dp4.zero1.zero-bubble");
 }
 
-TEST(LayoutText, IsReadBackToTheSame) {
+TEST(LayoutName, IsReadBackToTheSame) {
   for (const char* text :
        {"one", "tp2", "tp2.sp", "pp4.gpipe", "dp2.zero1", "pp2.chunks2", "tp4.sp.pp2.dp2.zero1",
         "pp3.first1.last2.zero-bubble", "tp2.pp2.dp16.chunks3.interleaved"})
     EXPECT_EQ(layout_text(parse_layout(text)), text);
 }
 
-TEST(LayoutText, RefusalsSayWhatIsLegal) {
+TEST(LayoutName, RefusalsSayWhatIsLegal) {
   for (const char* text : {"tp", "tpx", "tp-2", "two", "tp2.", ".tp2", "tp2..pp2", "tp2 pp2", "sp2",
                            "one.tp2", "tp99999999999999999999x"})
     test::expect_error(ErrorKind::Usage, "tpN (N ranks share each matrix), ppN",

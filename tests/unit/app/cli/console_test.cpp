@@ -8,7 +8,7 @@
 namespace bev::app {
 namespace {
 
-TEST(Voice, OfARankThatDoesNotPrintGoesIntoItsFile) {
+TEST(Console, OfARankThatDoesNotPrintGoesIntoItsFile) {
   const test::TemporaryDirectory folder;
   const auto file = folder.path() / "logs" / "rank-00003.log";
   ::testing::internal::CaptureStdout();
@@ -24,7 +24,7 @@ TEST(Voice, OfARankThatDoesNotPrintGoesIntoItsFile) {
   EXPECT_EQ(read_text(file), "news 1\na line\nmore\n");
 }
 
-TEST(Voice, OfARankThatPrintsGoesToBoth) {
+TEST(Console, OfARankThatPrintsGoesToBoth) {
   const test::TemporaryDirectory folder;
   const auto file = folder.path() / "rank.log";
   ::testing::internal::CaptureStdout();

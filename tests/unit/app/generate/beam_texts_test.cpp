@@ -7,7 +7,7 @@
 namespace bev::app {
 namespace {
 
-class BeamTexts : public testing::Test {
+class BeamSearchTexts : public testing::Test {
  protected:
   std::vector<GeneratedText> find(const Tokenizer* tokenizer,
                                   const std::vector<std::string>& stops = {}, int32_t end = -1) {
@@ -21,7 +21,7 @@ class BeamTexts : public testing::Test {
   NullTokenizer numbers_{stored_.config.model.vocab, 0};
 };
 
-TEST_F(BeamTexts, AsOthers) {
+TEST_F(BeamSearchTexts, AsOthers) {
   const std::vector<GeneratedText> texts = find(nullptr);
   ASSERT_EQ(texts.size(), 3u);
   for (const GeneratedText& text : texts) {
@@ -33,7 +33,7 @@ TEST_F(BeamTexts, AsOthers) {
   EXPECT_GE(texts[0].beam->score, texts[1].beam->score);
 }
 
-TEST_F(BeamTexts, UpToAStopString) {
+TEST_F(BeamSearchTexts, UpToAStopString) {
   const std::string whole = find(&numbers_).front().text;
   ASSERT_EQ(whole[0], ' ') << "it continues a text";
   const size_t blank = whole.find(' ', 1);
@@ -44,7 +44,7 @@ TEST_F(BeamTexts, UpToAStopString) {
   EXPECT_EQ(cut.end, TextEnd::Stop);
 }
 
-TEST_F(BeamTexts, Ends) {
+TEST_F(BeamSearchTexts, Ends) {
   const int32_t end = find(nullptr).front().tokens[1].id;
   bool has_ended = false;
   for (const GeneratedText& text : find(nullptr, {}, end)) {

@@ -17,7 +17,7 @@ namespace {
 using test::expect_error;
 using test::Sequence;
 
-class MegatronSamplesTest : public ::testing::Test {
+class MegatronDatasetTest : public ::testing::Test {
  protected:
   std::shared_ptr<const TokenFile> file_with(const std::vector<Sequence>& sequences) {
     test::write_tokens(dir_ / "a", sequences);
@@ -58,7 +58,7 @@ Sequence stream_of(const MegatronIndex& index, const TokenFile& file) {
 }
 
 // Sample j is the s + 1 tokens from token j s on: each token of the stream is once an input.
-TEST_F(MegatronSamplesTest, SamplesCutTheStreamOfDocuments) {
+TEST_F(MegatronDatasetTest, SamplesCutTheStreamOfDocuments) {
   const auto file = different();  // 85 tokens
   for (const int64_t sequence : {1, 4, 7, 84}) {
     for (const int64_t wanted : {1, 20, 100}) {
@@ -90,7 +90,7 @@ TEST_F(MegatronSamplesTest, SamplesCutTheStreamOfDocuments) {
 }
 
 // 12 samples an epoch. A last epoch of which less than 80 % is wanted is shuffled apart.
-TEST_F(MegatronSamplesTest, LastEpochApart) {
+TEST_F(MegatronDatasetTest, LastEpochApart) {
   const auto file = different();
   for (const auto& [wanted, apart] : {std::pair<int64_t, bool>{29, true}, {36, false}}) {
     const MegatronIndex index =
@@ -103,7 +103,7 @@ TEST_F(MegatronSamplesTest, LastEpochApart) {
   }
 }
 
-TEST_F(MegatronSamplesTest, PartialSamplesArePadded) {
+TEST_F(MegatronDatasetTest, PartialSamplesArePadded) {
   const auto file = file_with({{1, 2, 3, 4, 5, 6}});
   MegatronSamplesSpec spec{
       .index = {.range = {0, 1}, .sequence = 4, .wanted = std::nullopt, .drop_partial = false},
@@ -125,7 +125,7 @@ TEST_F(MegatronSamplesTest, PartialSamplesArePadded) {
   EXPECT_EQ(padding_in_use(3, 4), 3);
 }
 
-TEST_F(MegatronSamplesTest, SequencesApart) {
+TEST_F(MegatronDatasetTest, SequencesApart) {
   const auto file = different();
   const MegatronDataset samples(file, {.index = {.range = {0, 11}, .sequence = 20, .seed = 5},
                                        .vocab = 85,
@@ -147,7 +147,7 @@ TEST_F(MegatronSamplesTest, SequencesApart) {
   }
 }
 
-TEST_F(MegatronSamplesTest, SaysWhereASampleIs) {
+TEST_F(MegatronDatasetTest, SaysWhereASampleIs) {
   const auto file = file_with({{1, 2, 3}, {}, {4, 5, 6}});
   const MegatronDataset samples(file, {.index = {.range = {0, 3}, .sequence = 5}, .vocab = 10});
   const SampleSource source = samples.source(0);
@@ -160,7 +160,7 @@ TEST_F(MegatronSamplesTest, SaysWhereASampleIs) {
 }
 
 // Less text than one sample is read over and over, if samples are wanted.
-TEST_F(MegatronSamplesTest, ShorterThanASample) {
+TEST_F(MegatronDatasetTest, ShorterThanASample) {
   const auto file = file_with({{1, 2, 3}});
   const MegatronDataset samples(
       file, {.index = {.range = {0, 1}, .sequence = 7, .wanted = 2}, .vocab = 10});
@@ -173,7 +173,7 @@ TEST_F(MegatronSamplesTest, ShorterThanASample) {
             0);
 }
 
-TEST_F(MegatronSamplesTest, WhatCannotBeOrdered) {
+TEST_F(MegatronDatasetTest, WhatCannotBeOrdered) {
   const auto file = file_with({{1, 2, 3}, {}});
   expect_error(ErrorKind::Data, "sequences 1 to 2 have no tokens",
                [&] { build_megatron_index(*file, {.range = {1, 2}, .sequence = 3}); });

@@ -35,7 +35,7 @@ struct Fused {
 };
 
 // Fails when an argument that changes the result is not looked at.
-TEST(AttentionChoice, CudnnServesTheUsualAndNothingElse) {
+TEST(AttentionDispatch, CudnnServesTheUsualAndNothingElse) {
   const auto served = [](const ops::AttentionBackward& a, const DevicePolicy& policy = kFast) {
     return cudnn_may_serve(a, policy);
   };
@@ -65,7 +65,7 @@ TEST(AttentionChoice, CudnnServesTheUsualAndNothingElse) {
 
 // Fails when the books of the plan are smaller than what our own kernels use, which serve when the
 // library refuses at run time.
-TEST(AttentionChoice, WorkspaceIsEnoughForBoth) {
+TEST(AttentionDispatch, WorkspaceIsEnoughForBoth) {
   const ops::AttentionBackward grouped = Fused{}();
   EXPECT_EQ(workspace_bytes(grouped, kDeterministic), size_t{64 * 8 * 8});
   const size_t megabyte = size_t{1} << 20;
@@ -78,7 +78,7 @@ TEST(AttentionChoice, WorkspaceIsEnoughForBoth) {
 
 // Fails when the sums of dq are booked where none are made, are not booked where they are, or are
 // booked without the columns and bytes that fill up a chunk and an alignment.
-TEST(AttentionChoice, OnePassHasItsSums) {
+TEST(AttentionDispatch, OnePassHasItsSums) {
   const auto bytes = [](const Fused& fused, const DevicePolicy& policy = kFast) {
     ops::AttentionBackward a = fused();
     a.dropout.probability = 0.1;  // cuDNN may not serve

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 using test::expect_error;
 using test::Job;
 
-TEST(Control, RanksKnowEachOther) {
+TEST(CoordinationClient, RanksKnowEachOther) {
   Job job(4);
   job.run([&](CoordinationClient& control) {
     EXPECT_EQ(control.size(), 4);
@@ -30,7 +30,7 @@ TEST(Control, RanksKnowEachOther) {
   EXPECT_EQ(job.all_failures(), "");
 }
 
-TEST(Control, ExchangeGivesAllByRank) {
+TEST(CoordinationClient, ExchangeGivesAllByRank) {
   Job job(5);
   job.run([&](CoordinationClient& control) {
     for (int round = 0; round < 20; ++round) {
@@ -46,7 +46,7 @@ TEST(Control, ExchangeGivesAllByRank) {
 }
 
 // More than fits in a frame or in the buffers of a socket.
-TEST(Control, BigExchange) {
+TEST(CoordinationClient, BigExchange) {
   Job job(4);
   job.run([&](CoordinationClient& control) {
     const auto value = [](int rank) {
@@ -60,7 +60,7 @@ TEST(Control, BigExchange) {
   EXPECT_EQ(job.all_errors(), "");
 }
 
-TEST(Control, MoreThanAnExchangeMayCarryIsRefused) {
+TEST(CoordinationClient, MoreThanAnExchangeMayCarryIsRefused) {
   Job job(1);
   job.run([&](CoordinationClient& control) {
     expect_error(ErrorKind::Internal, "268435456",
@@ -70,7 +70,7 @@ TEST(Control, MoreThanAnExchangeMayCarryIsRefused) {
   EXPECT_EQ(job.all_errors(), "");
 }
 
-TEST(Control, LargestOfManyGroupsAtOnce) {
+TEST(CoordinationClient, LargestOfManyGroupsAtOnce) {
   Job job(6);
   job.run([&](CoordinationClient& control) {
     const int me = control.rank();
@@ -92,7 +92,7 @@ TEST(Control, LargestOfManyGroupsAtOnce) {
   EXPECT_EQ(job.all_errors(), "");
 }
 
-TEST(Control, GroupsWithoutThisRankAreABug) {
+TEST(CoordinationClient, GroupsWithoutThisRankAreABug) {
   Job job(2);
   job.run([&](CoordinationClient& control) {
     const std::vector<int> wrong[] = {{1 - control.rank()}, {}, {1, 0}, {0, 1, 2}, {-1, 0, 1}};
@@ -105,7 +105,7 @@ TEST(Control, GroupsWithoutThisRankAreABug) {
 }
 
 // Several threads of one rank may be in agreements of different groups.
-TEST(Control, ThreadsOfARankMeetDifferentGroups) {
+TEST(CoordinationClient, ThreadsOfARankMeetDifferentGroups) {
   Job job(2);
   job.run([&](CoordinationClient& control) {
     const std::vector<int> ranks{0, 1};
@@ -123,7 +123,7 @@ TEST(Control, ThreadsOfARankMeetDifferentGroups) {
   EXPECT_EQ(job.all_errors(), "");
 }
 
-TEST(Control, GetWaitsForPut) {
+TEST(CoordinationClient, GetWaitsForPut) {
   Job job(3);
   job.run([&](CoordinationClient& control) {
     if (control.rank() == 1) {
@@ -139,7 +139,7 @@ TEST(Control, GetWaitsForPut) {
   EXPECT_EQ(job.all_errors(), "");
 }
 
-TEST(Control, TheFirstRankKnowsTheTimesOfAll) {
+TEST(CoordinationClient, TheFirstRankKnowsTheTimesOfAll) {
   Job job(3);
   job.run([&](CoordinationClient& control) {
     EXPECT_TRUE(control.rank() != 0 || control.times().at(2).step == 0);
@@ -163,7 +163,7 @@ TEST(Control, TheFirstRankKnowsTheTimesOfAll) {
 }
 
 // Whoever waits too long learns for whom, and what that one was doing.
-TEST(Control, AWaitThatIsTooLongNamesTheMissing) {
+TEST(CoordinationClient, AWaitThatIsTooLongNamesTheMissing) {
   Job job(3);
   job.change = [](CoordinationClient::Options& o) { o.limit = milliseconds(400); };
   std::atomic<int> left = 2;
@@ -188,7 +188,7 @@ TEST(Control, AWaitThatIsTooLongNamesTheMissing) {
 }
 
 // A rank that has finished may go while others work; the first serves until the last has.
-TEST(Control, FinishInAnyOrder) {
+TEST(CoordinationClient, FinishInAnyOrder) {
   for (const int last : {0, 1, 2}) {
     Job job(3);
     std::atomic<int> ended = 0;
@@ -209,7 +209,7 @@ TEST(Control, FinishInAnyOrder) {
   }
 }
 
-TEST(Control, OneRankAlone) {
+TEST(CoordinationClient, OneRankAlone) {
   Job job(1);
   job.run([&](CoordinationClient& control) {
     EXPECT_EQ(control.all_gather("a"), std::vector<std::string>{"a"});

@@ -115,13 +115,13 @@ void check(const DeviceConfig& device, double tolerance) {
   }
 }
 
-TEST(DeviceDecoder, CpuAgrees) {
+TEST(DeviceInferenceEngine, CpuAgrees) {
   check({.kind = DeviceKind::Cpu, .threads = 2, .precision = Precision::F32}, 1e-5);
 }
-TEST(DeviceDecoder, CpuAgreesInBf16) {
+TEST(DeviceInferenceEngine, CpuAgreesInBf16) {
   check({.kind = DeviceKind::Cpu, .threads = 2, .precision = Precision::Bf16}, 0.1);
 }
-TEST(DeviceDecoder, CudaAgrees) {
+TEST(DeviceInferenceEngine, CudaAgrees) {
   if (const std::string why = why_no_cuda(); !why.empty()) GTEST_SKIP() << why;
   check({.kind = DeviceKind::Cuda, .precision = Precision::F32}, 1e-4);
   check({.kind = DeviceKind::Cuda, .precision = Precision::Bf16}, 0.1);
