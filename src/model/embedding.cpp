@@ -20,11 +20,11 @@ void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
 Param& declare_table(ParamStore& params, const TableSpec& spec) {
   Placement place{.tensor = spec.tensor};
   if (is_vocab_table(spec.role)) place.cut = Cut{.dim = 0, .axis = Axis::Tensor};
-  return params.declare_alone({.name = spec.name,
-                               .shape = {spec.rows, spec.width},
-                               .role = spec.role,
-                               .place = place,
-                               .init = spec.init});
+  return params.declare_in_own_bucket({.name = spec.name,
+                                       .shape = {spec.rows, spec.width},
+                                       .role = spec.role,
+                                       .place = place,
+                                       .init = spec.init});
 }
 
 Embedding::Embedding(ParamStore& params, const EmbeddingSpec& spec)

@@ -98,11 +98,11 @@ void GradReducer::reduce_section(Exec& ex, const FlatSection& section) {
 
 void GradReducer::reduce(Exec& ex) {
   if (!streams_buckets()) {
-    Exec beside = comm_exec(ex);
+    Exec comm_ex = comm_exec(ex);
     for (const FlatSection& section : params_.sections()) {
-      if (!reduced_.contains(section.bucket)) reduce_section(beside, section);
+      if (!reduced_.contains(section.bucket)) reduce_section(comm_ex, section);
     }
-    if (overlaps()) reduced_event_ = beside.stream.record();
+    if (overlaps()) reduced_event_ = comm_ex.stream.record();
   }
   ex.wait("wait for gradients", reduced_event_);
   for (const Sum& sum : sums_)
@@ -133,18 +133,18 @@ void GradReducer::reduce_staged(Exec& ex, const FlatSection& section) {
 
 void GradReducer::end_bucket_grads(Exec& ex, int bucket, bool finished) {
   if (!streams_buckets() && !finished) return;
-  Exec beside = comm_exec(ex);
+  Exec comm_ex = comm_exec(ex);
   for (const FlatSection& section : params_.sections()) {
     if (section.bucket != bucket) continue;
     if (streams_buckets()) {
-      reduce_staged(beside, section);
+      reduce_staged(comm_ex, section);
     } else {
-      reduce_section(beside, section);
+      reduce_section(comm_ex, section);
     }
   }
   reduced_.insert(bucket);
   if (!overlaps()) return;
-  reduced_event_ = beside.stream.record();
+  reduced_event_ = comm_ex.stream.record();
   cleared_[ParamStore::staging_slot(bucket, grads_.double_buffers())] = reduced_event_;
 }
 

@@ -29,9 +29,9 @@ void ParamGather::prefetch_bucket(Exec& ex, int bucket) {
   const int next = coming_.front();
   Slot& slot = slot_of(next);
   if (&slot == &slot_of(bucket) || slot.bucket == next) return;
-  Exec beside = ex.on_stream(ex.device.comm_stream());
-  gather_now(beside, next);
-  slot = {next, beside.stream.record()};
+  Exec comm_ex = ex.on_stream(ex.device.comm_stream());
+  gather_now(comm_ex, next);
+  slot = {next, comm_ex.stream.record()};
 }
 
 void ParamGather::gather(Exec& ex, int bucket) {
@@ -58,13 +58,13 @@ void ParamGather::invalidate(Exec& ex) {
     return;
   }
   if (params_.layout().zero == 0) return;
-  Exec beside = overlaps() ? ex.on_stream(ex.device.comm_stream()) : ex;
+  Exec comm_ex = overlaps() ? ex.on_stream(ex.device.comm_stream()) : ex;
   int last = kNone;
   for (const FlatSection& section : params_.sections()) {
     if (section.bucket == last) continue;
     last = section.bucket;
-    gather_now(beside, last);
-    if (overlaps()) in_flight_[last] = beside.stream.record();
+    gather_now(comm_ex, last);
+    if (overlaps()) in_flight_[last] = comm_ex.stream.record();
   }
 }
 

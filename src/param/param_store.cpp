@@ -113,7 +113,7 @@ Param& ParamStore::declare(ParamSpec spec) {
   return param;
 }
 
-Param& ParamStore::declare_alone(ParamSpec spec) {
+Param& ParamStore::declare_in_own_bucket(ParamSpec spec) {
   if (Param* here = find(spec.name)) return *here;
   begin_bucket();
   return declare(std::move(spec));

@@ -91,7 +91,7 @@ class ParamStore {
   // The reference stays valid. The value has memory only after allocate().
   Param& declare(ParamSpec spec);
   // In its own bucket; the parameter of this name if it is declared already (a tied head).
-  Param& declare_alone(ParamSpec spec);
+  Param& declare_in_own_bucket(ParamSpec spec);
 
   // One buffer for all values, in the flat order.
   void allocate();

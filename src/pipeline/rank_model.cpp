@@ -62,9 +62,9 @@ RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g, const ModelOp
   if (param_gather.gathers_on_demand()) env.param_gather = &param_gather;
 }
 
-RankModel::RankModel(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> alone)
-    : RankModel(c, d, alone->groups) {
-  alone_ = std::move(alone);
+RankModel::RankModel(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> world)
+    : RankModel(c, d, world->groups) {
+  single_rank_world_ = std::move(world);
 }
 
 RankModel::RankModel(const Config& c, Device& d)

@@ -39,11 +39,11 @@ class RankModel {
   RankModel& operator=(const RankModel&) = delete;
 
  protected:
-  std::unique_ptr<SingleRankWorld> alone_;  // the world of a whole model; first, since all else
-                                            // refers to it
+  // The world of a model on one rank. First, since all else refers to it.
+  std::unique_ptr<SingleRankWorld> single_rank_world_;
 
  private:
-  RankModel(const Config& config, Device& device, std::unique_ptr<SingleRankWorld> alone);
+  RankModel(const Config& config, Device& device, std::unique_ptr<SingleRankWorld> world);
 
  public:
   const Config& config;

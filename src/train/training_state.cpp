@@ -20,10 +20,10 @@ TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const
     executor.prepare(div_exact(batch, c.train.micro_batch * data_ranks(c)));
 }
 
-TrainingState::TrainingState(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> alone,
+TrainingState::TrainingState(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> world,
                              const ArenaSizes& sizes)
-    : TrainingState(c, d, alone->groups, sizes) {
-  alone_ = std::move(alone);
+    : TrainingState(c, d, world->groups, sizes) {
+  single_rank_world_ = std::move(world);
 }
 
 TrainingState::TrainingState(const Config& c, Device& d, const ArenaSizes& sizes)

@@ -29,7 +29,7 @@ class TrainingState : public RankModel {
   void reinitialize();
 
  private:
-  TrainingState(const Config& config, Device& device, std::unique_ptr<SingleRankWorld> alone,
+  TrainingState(const Config& config, Device& device, std::unique_ptr<SingleRankWorld> world,
                 const ArenaSizes& sizes);
 
  public:

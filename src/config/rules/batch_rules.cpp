@@ -209,8 +209,9 @@ Found eod_known(const RuleInput& f) {
 
 Found eod_in_vocabulary(const RuleInput& f) {
   const int64_t eod = f.config.data.eod, vocab = f.config.model.vocab;
-  const bool said_below = f.config.data.tokenizer == TokenizerKind::Byte && vocab < kByteVocab;
-  if (vocab <= 0 || eod < vocab || said_below) return {};
+  const bool is_reported_below =
+      f.config.data.tokenizer == TokenizerKind::Byte && vocab < kByteVocab;
+  if (vocab <= 0 || eod < vocab || is_reported_below) return {};
   return Problem{.what = format("the id {} that ends a document is not in the vocabulary", eod),
                  .where = f.where({"data.eod", "model.vocab"}),
                  .why = format("the model has no row for it: ids go from 0 to {}", vocab - 1),

@@ -41,7 +41,7 @@ std::vector<Problem> check_config(const Config& config, Purpose purpose, const O
   const RuleInput facts{config, purpose, origins};
   std::vector<Problem> problems;
   for (const Rule& rule : all_rules()) {
-    if (reads_doubtful(rule, findings) || (rule.says_missing && findings.incomplete)) continue;
+    if (reads_doubtful(rule, findings) || (rule.reports_missing && findings.incomplete)) continue;
     if (auto problem = rule.apply(facts)) problems.push_back(std::move(*problem));
   }
   return problems;

@@ -122,7 +122,7 @@ Found chunk_layers_divide(const RuleInput& f) {
       .legal = format("chunk_layers {}", divisors_near(here, p.chunk_layers))};
 }
 
-Found chunks_said_once(const RuleInput& f) {
+Found chunks_given_once(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   if (p.chunk_layers == 0 || (p.chunks == 1 && p.first_layers == 0 && p.last_layers == 0))
     return {};
@@ -266,7 +266,7 @@ std::vector<Rule> parallel_rules() {
       {{"model.layers", "parallel.pipeline", "parallel.chunk_layers"}, chunk_layers_divide},
       {{"parallel.chunk_layers", "parallel.chunks", "parallel.first_layers",
         "parallel.last_layers"},
-       chunks_said_once},
+       chunks_given_once},
       {{"model.layers", "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers",
         "parallel.first_layers", "parallel.last_layers"},
        stages_have_layers},

@@ -25,7 +25,8 @@ struct RuleInput {
 struct Rule {
   std::vector<std::string_view> reads;
   std::optional<Problem> (*apply)(const RuleInput& facts);
-  bool says_missing = false;  // reports a missing value: skipped if a file or preset was unreadable
+  bool reports_missing = false;  // reports a missing value: skipped if a file or preset was
+                                 // unreadable
 };
 
 // check_config() runs all rules, except those that read a doubtful field (Findings). A rule must

@@ -146,8 +146,8 @@ TEST(Store, ATiedParameterIsDeclaredOnce) {
   const auto device = make_device(DeviceKind::Reference, 1);
   ParamStore store(*device, {}, 0, DType::f64);
   const ParamSpec spec{.name = "table", .shape = {6, 4}};
-  Param& table = store.declare_alone(spec);
-  EXPECT_EQ(&store.declare_alone(spec), &table);
+  Param& table = store.declare_in_own_bucket(spec);
+  EXPECT_EQ(&store.declare_in_own_bucket(spec), &table);
   store.allocate();
   EXPECT_EQ(store.elements(), 24);
 }
@@ -203,7 +203,7 @@ TEST(Store, WholeParamsAreDealtToTheLeastLoadedShard) {
   };
   for (int rank = 0; rank < 3; ++rank) {
     ParamStore store(*device, layout, rank, DType::f64, whole_matrices);
-    store.declare_alone({.name = "table", .shape = {6, 4}, .place = {.stages = {0, 1}}});
+    store.declare_in_own_bucket({.name = "table", .shape = {6, 4}, .place = {.stages = {0, 1}}});
     store.begin_bucket();
     Param& a = store.declare({.name = "a", .shape = {2, 64}});
     Param& b = store.declare({.name = "b", .shape = {5, 60}});
