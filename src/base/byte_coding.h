@@ -6,6 +6,7 @@
 //   }
 #pragma once
 
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstdint>
@@ -50,8 +51,10 @@ class ByteWriter {
     if constexpr (std::same_as<decltype(value), double>) {
       write(std::bit_cast<uint64_t>(value));
     } else {
-      for (size_t i = 0; i < sizeof value; ++i)
-        bytes_ += static_cast<char>(static_cast<uint64_t>(value) >> (8 * i) & 0xFF);
+      std::array<char, sizeof value> bytes;
+      for (size_t i = 0; i < bytes.size(); ++i)
+        bytes[i] = static_cast<char>(static_cast<uint64_t>(value) >> (8 * i) & 0xFF);
+      bytes_.append(bytes.data(), bytes.size());
     }
   }
   void write(std::string_view text) {

@@ -38,6 +38,13 @@ class TextTable {
     text += '\n';
   }
 
+  // The same of cells that are text, where their number is known at run time only.
+  void operator()(const std::vector<std::string>& cells) {
+    for (size_t i = 0; i < cells.size(); ++i)
+      text += fmt::format(fmt::runtime(columns_.at(i).text), cells[i]);
+    text += '\n';
+  }
+
   std::string text;  // the rows so far; other lines may be added
 
  private:

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/integer.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "bench/measure.h"
 #include "comm/host_communicator.h"
 #include "comm/nccl_world.h"
@@ -233,17 +234,23 @@ std::string comm_bench_table(const CommBench& bench, const CommPlace& place) {
   text += format("agreement  {:.1f} us: the largest of a number from each rank, on the host\n\n",
                  1e6 * bench.agreement.median);
   const bool compared = !bench.library.empty();
-  text += format("{:<15} {:>13} {:>12} {:>9} {:>9}", name_of(bench.dtype), "bytes", "time us",
-                 "GB/s", "bus GB/s");
-  text += compared ? format(" {:>13} {:>13}\n", "library GB/s", "ours/library") : "\n";
+  TextTable row("{:<15} {:>13} {:>12.1f} {:>9.3f} {:>9.3f} {:>13.3f} {:>13.3f}");
+  if (compared)
+    row(name_of(bench.dtype), "bytes", "time us", "GB/s", "bus GB/s", "library GB/s",
+        "ours/library");
+  else
+    row(name_of(bench.dtype), "bytes", "time us", "GB/s", "bus GB/s");
   for (const CommTiming& t : bench.exchanges) {
-    text += format("{:<15} {:>13} {:>12.1f} {:>9.3f} {:>9.3f}", name_of(t.exchange),
-                   with_commas(static_cast<int64_t>(t.bytes)), 1e6 * t.time.median, 1e-9 * t.rate(),
-                   1e-9 * t.bus_rate(bench.ranks));
-    if (t.library) text += format(" {:>13.3f} {:>13.3f}", 1e-9 * t.library_rate(), t.of_library());
-    text += "\n";
+    const std::string bytes = with_commas(static_cast<int64_t>(t.bytes));
+    const double time = 1e6 * t.time.median, rate = 1e-9 * t.rate();
+    const double bus_rate = 1e-9 * t.bus_rate(bench.ranks);
+    if (t.library)
+      row(name_of(t.exchange), bytes, time, rate, bus_rate, 1e-9 * t.library_rate(),
+          t.of_library());
+    else
+      row(name_of(t.exchange), bytes, time, rate, bus_rate);
   }
-  text += format("\ntime: {}\n", timing_words(bench));
+  text += row.text + format("\ntime: {}\n", timing_words(bench));
   std::vector<std::string> shares;
   for (const Collective exchange : kExchanges)
     shares.push_back(format("{} {:.3g}", name_of(exchange), bus_factor(exchange, bench.ranks)));

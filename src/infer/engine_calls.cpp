@@ -1,67 +1,25 @@
 #include "infer/engine_calls.h"
 
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
 #include <utility>
 
-#include "base/check.h"
+#include "base/byte_coding.h"
 #include "base/integer.h"
 
 namespace bev {
 
 namespace {
 
-class Writer {
- public:
-  template <class T>
-  void put(const T& value) {
-    static_assert(std::is_trivially_copyable_v<T>);
-    append(&value, sizeof(T));
-  }
-  void put_all(std::span<const int32_t> values) {
-    put(std::ssize(values));
-    append(values.data(), values.size_bytes());
-  }
+constexpr size_t kRowLeast = 64;  // bytes of a row in a message, at least
 
-  std::vector<std::byte> bytes;
+void code(auto& coder, Coded<SamplingOptions> auto& o) {
+  coder(o.temperature, o.top_k, o.top_p, o.top_p_decay, o.top_p_bound, o.min_p,
+        o.repetition_penalty);
+}
 
- private:
-  void append(const void* from, size_t count) {
-    if (count == 0) return;
-    const size_t before = bytes.size();
-    bytes.resize(before + count);
-    std::memcpy(bytes.data() + before, from, count);
-  }
-};
-
-class Reader {
- public:
-  explicit Reader(std::span<const std::byte> bytes) : rest_(bytes) {}
-
-  template <class T>
-  T get() {
-    T value;
-    copy(&value, sizeof(T));
-    return value;
-  }
-  std::vector<int32_t> get_all() {
-    const auto count = static_cast<size_t>(get<ptrdiff_t>());
-    BEV_CHECK(count <= rest_.size() / sizeof(int32_t), Internal, "a call of a decoder is cut off");
-    std::vector<int32_t> values(count);
-    copy(values.data(), count * sizeof(int32_t));
-    return values;
-  }
-
- private:
-  void copy(void* to, size_t bytes) {
-    BEV_CHECK(bytes <= rest_.size(), Internal, "a call of a decoder is cut off");
-    if (bytes > 0) std::memcpy(to, rest_.data(), bytes);
-    rest_ = rest_.subspan(bytes);
-  }
-
-  std::span<const std::byte> rest_;
-};
+void code_ids(auto& coder, auto&& ids) {
+  coder.list(ids, sizeof(int32_t), [&](auto& id) { coder(id); });
+}
 
 // Of tokens that are in the cache, only how many there are counts, unless choices depend on them.
 bool needs_all_tokens(EngineCall::Kind kind, const EngineRow& row) {
@@ -69,32 +27,21 @@ bool needs_all_tokens(EngineCall::Kind kind, const EngineRow& row) {
          row.choice.repetition_penalty != 1;
 }
 
-// What a message begins with.
-struct MessageHead {
-  int64_t bytes = 0;  // of the message
-  int64_t rows = 0;
-  int32_t collected = 0, from = 0, to = 0;
-  EngineCall::Kind kind{};
-};
-
-std::vector<std::byte> message_of(EngineCall::Kind kind, std::span<const EngineRow> rows,
-                                  int32_t collected, int32_t from, int32_t to) {
-  MessageHead head{
-      .rows = std::ssize(rows), .collected = collected, .from = from, .to = to, .kind = kind};
-  Writer writer;
-  writer.put(head);
-  for (const EngineRow& row : rows) {
+// The number of bytes that follow it, then the call.
+std::string message_of(EngineCall::Kind kind, std::span<const EngineRow> rows, int32_t collected,
+                       int32_t from, int32_t to) {
+  ByteWriter call;
+  call(static_cast<uint8_t>(kind), collected, from, to);
+  call.list(rows, kRowLeast, [&](const EngineRow& row) {
     const bool all = needs_all_tokens(kind, row) || row.tokens.empty();
-    writer.put(std::ssize(row.tokens));
-    writer.put(all);
-    writer.put_all(all ? row.tokens : row.tokens.last(1));
-    writer.put_all(row.pages);
-    writer.put(row.choice);
-    writer.put(row.key);
-  }
-  head.bytes = std::ssize(writer.bytes);
-  std::memcpy(writer.bytes.data(), &head, sizeof(head));
-  return std::move(writer.bytes);
+    call(row.key, static_cast<int64_t>(row.tokens.size()), all);
+    code_ids(call, all ? row.tokens : row.tokens.last(1));
+    code_ids(call, row.pages);
+    code(call, row.choice);
+  });
+  ByteWriter message;
+  message(call.take());
+  return message.take();
 }
 
 // What every message takes at least. A step of all rows and short prompts fit into it, unless that
@@ -125,42 +72,43 @@ void EngineCalls::broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t s
   if (world_.rank() != 0) device_.download(buffer.data(), bytes.data(), bytes.size());
 }
 
-void EngineCalls::share(std::vector<std::byte>& message) {
+void EngineCalls::share(std::string& message) {
   const size_t first = first_.bytes();
   if (world_.rank() != 0) message.resize(first);
-  broadcast(first_, std::span(message).first(std::min(first, message.size())), first);
-  const auto length = static_cast<size_t>(Reader(message).get<MessageHead>().bytes);
+  const auto bytes = [&] { return std::as_writable_bytes(std::span(message)); };
+  broadcast(first_, bytes().first(std::min(first, message.size())), first);
+  const size_t length = sizeof(uint32_t) + ByteReader(message).number<uint32_t>();
   message.resize(length);
   if (length <= first) return;
   const size_t left = length - first;
   if (left > rest_.bytes())
     rest_ = Buffer(device_, std::max<size_t>(left, 2 * rest_.bytes()), "batches");
-  broadcast(rest_, std::span(message).subspan(first), left);
+  broadcast(rest_, bytes().subspan(first), left);
 }
 
 void EngineCalls::send(EngineCall::Kind kind, std::span<const EngineRow> rows, int32_t from,
                        int32_t to) {
-  std::vector<std::byte> message = message_of(kind, rows, std::exchange(collected_, 0), from, to);
+  std::string message = message_of(kind, rows, std::exchange(collected_, 0), from, to);
   share(message);
 }
 
 EngineCall EngineCalls::receive() {
-  std::vector<std::byte> message;
+  std::string message;
   share(message);
-  Reader reader(message);
-  const MessageHead head = reader.get<MessageHead>();
-  EngineCall call{.kind = head.kind, .collected = head.collected, .from = head.from, .to = head.to};
-  for (int64_t i = 0; i < head.rows; ++i) {
-    EngineCall::Row row;
-    const auto length = reader.get<ptrdiff_t>();
-    const bool all = reader.get<bool>();
-    row.tokens = reader.get_all();
+  ByteReader reader(std::string_view(message).substr(sizeof(uint32_t)));
+  EngineCall call;
+  call.kind = static_cast<EngineCall::Kind>(reader.number<uint8_t>());
+  reader(call.collected, call.from, call.to);
+  reader.list(call.rows, kRowLeast, [&](EngineCall::Row& row) {
+    int64_t length = 0;
+    bool all = false;
+    reader(row.key, length, all);
+    code_ids(reader, row.tokens);
     if (!all) row.tokens.insert(row.tokens.begin(), static_cast<size_t>(length - 1), 0);
-    row.pages = reader.get_all();
-    row.choice = reader.get<SamplingOptions>();
-    row.key = reader.get<int64_t>();
-    call.rows.push_back(std::move(row));
-  }
+    code_ids(reader, row.pages);
+    code(reader, row.choice);
+  });
+  reader.expect_end();
   return call;
 }
 

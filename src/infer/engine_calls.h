@@ -1,5 +1,7 @@
-// The calls of a decoder, told by one rank to all others.
+// The calls of an inference engine, which the first rank broadcasts to the others.
 #pragma once
+
+#include <string>
 
 #include "infer/inference_engine.h"
 
@@ -16,7 +18,7 @@ struct EngineCall {
     CopyPage,
     End
   };
-  // A EngineRow that owns what it names.
+  // An EngineRow that owns its tokens and pages.
   struct Row {
     std::vector<int32_t> tokens{}, pages{};
     SamplingOptions choice{};
@@ -32,12 +34,12 @@ struct EngineCall {
 
 class EngineCalls {
  public:
-  // All ranks of the world make one at the same time, with the limits of their decoders; the world
+  // All ranks of the world make one at the same time, with the limits of their engines. The world
   // must outlive this.
   EngineCalls(Communicator& world, Device& device, const EngineLimits& limits);
 
-  // The first rank says it, the others hear it. One broadcast, where the call is no longer than a
-  // step of all rows; else two.
+  // The first rank sends, the others receive. One broadcast if the call is no longer than a step of
+  // all rows, else two.
   void send(EngineCall::Kind kind, std::span<const EngineRow> rows = {}, int32_t from = 0,
             int32_t to = 0);
   // The first rank has collected a step. The others do it before the next call: nobody waits for
@@ -47,7 +49,7 @@ class EngineCalls {
 
  private:
   // The message of the first rank, on all.
-  void share(std::vector<std::byte>& message);
+  void share(std::string& message);
   void broadcast(Buffer& buffer, std::span<std::byte> bytes, size_t sent);
 
   Communicator& world_;

@@ -1,9 +1,9 @@
 #include "launch/slurm_lists.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/check.h"
+#include "base/number_list.h"
 
 namespace bev {
 
@@ -45,12 +45,7 @@ class Reader {
     return text_.substr(begin, next_ - begin);
   }
 
-  int number() {
-    const std::string_view text = digits();
-    int value = 0;
-    std::from_chars(text.data(), text.data() + text.size(), value);
-    return value;
-  }
+  int number() { return *parse_number<int>(digits()); }
 
   std::string_view name_part() {
     const size_t begin = next_;
@@ -80,7 +75,7 @@ std::vector<std::string> bracket_numbers(Reader& reader) {
   std::vector<std::string> numbers;
   do {
     const std::string_view first = reader.digits();
-    const int begin = std::stoi(std::string(first));
+    const int begin = *parse_number<int>(first);
     const int end = reader.take('-') ? reader.number() : begin;
     if (end < begin) reader.refuse("a range runs backwards");
     reader.check_count(numbers.size() + static_cast<size_t>(end - begin) + 1);

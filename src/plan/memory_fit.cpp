@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/text_table.h"
 #include "ops/make_device.h"
 
 namespace bev {
@@ -82,9 +83,10 @@ void require_fit(const Config& config, const LayoutPlan& plan, int sharing) {
   std::vector<MemoryUse> uses = largest.memory;
   std::sort(uses.begin(), uses.end(),
             [](const MemoryUse& a, const MemoryUse& b) { return a.bytes > b.bytes; });
-  for (const MemoryUse& use : uses) {
-    text += format("\n  {:<16} {:>12}", use.purpose, as_bytes(static_cast<double>(use.bytes)));
-  }
+  TextTable row("  {:<16} {:>12}");
+  for (const MemoryUse& use : uses) row(use.purpose, as_bytes(static_cast<double>(use.bytes)));
+  text += "\n" + row.text;
+  text.pop_back();
   const std::vector<FitSuggestion> remedies = find_remedies(config, limit, sharing);
   for (const FitSuggestion& remedy : remedies) {
     text +=

@@ -62,12 +62,6 @@ std::vector<std::string> main_purposes(const LayoutPlan& plan) {
   return purposes;
 }
 
-std::string bytes_cell(size_t bytes, size_t width) {
-  return format("  {:>{}}", as_bytes(static_cast<double>(bytes)), width);
-}
-
-size_t width_of(std::string_view purpose) { return std::max<size_t>(10, purpose.size()); }
-
 std::string_view mark_of(const RankPlan& rank, const LayoutPlan& plan) {
   const size_t most = plan.largest().memory_bytes(), least = plan.smallest().memory_bytes();
   if (rank.memory_bytes() == most) return most == least ? "" : "  most";
@@ -98,26 +92,33 @@ void layout_rows(TextTable& row, const LayoutPlan& plan) {
 // memory of every rank share one column.
 std::string stage_rows(const LayoutPlan& plan) {
   const std::vector<std::string> purposes = main_purposes(plan);
-  std::string text = "memory by stage\n";
-  text += format("  {:>5}  {:>6}  {:>6}  {:>15}  {:>5}", "stage", "rank", "layers", "parameters",
-                 "slots");
-  for (const std::string& purpose : purposes)
-    text += format("  {:>{}}", purpose, width_of(purpose));
-  text += format("  {:>{}}  {:>{}}\n", kRest, width_of(kRest), "total", width_of("total"));
+  std::vector<std::string> heading{"stage", "rank", "layers", "parameters", "slots"};
+  heading.insert(heading.end(), purposes.begin(), purposes.end());
+  heading.emplace_back(kRest);
+  heading.emplace_back("total");
+  std::string layout = "  {:>5}  {:>6}  {:>6}  {:>15}  {:>5}";
+  for (size_t i = 5; i < heading.size(); ++i)
+    layout += format("  {{:>{}}}", std::max<size_t>(10, heading[i].size()));
+  TextTable row(layout + "{}");
+  row.text = "memory by stage\n";
+  row(heading);
   for (const RankPlan& rank : plan.ranks) {
-    text += format("  {:>5}  {:>6}  {:>6}  {:>15}  {:>5}", rank.stage, rank.rank, rank.layers,
-                   with_commas(rank.parameters), rank.slots);
+    std::vector<std::string> cells{format("{}", rank.stage), format("{}", rank.rank),
+                                   format("{}", rank.layers), with_commas(rank.parameters),
+                                   format("{}", rank.slots)};
     size_t rest = rank.memory_bytes();
+    const auto add = [&](size_t bytes) { cells.push_back(as_bytes(static_cast<double>(bytes))); };
     for (const std::string& purpose : purposes) {
       const size_t bytes = bytes_for(rank, purpose);
       rest -= bytes;
-      text += bytes_cell(bytes, width_of(purpose));
+      add(bytes);
     }
-    text += bytes_cell(rest, width_of(kRest));
-    text += bytes_cell(rank.memory_bytes(), width_of("total"));
-    text += format("{}\n", mark_of(rank, plan));
+    add(rest);
+    add(rank.memory_bytes());
+    cells.emplace_back(mark_of(rank, plan));
+    row(cells);
   }
-  return text;
+  return row.text;
 }
 
 // Bytes that the shown rank sends in a step, by axis, and the maximum over all ranks; axes without

@@ -138,12 +138,6 @@ struct Reader {
 
 std::string_view name_of(RunPhase phase) { return kPhases[static_cast<size_t>(phase)]; }
 
-double unix_seconds() {
-  using std::chrono::duration;
-  using std::chrono::system_clock;
-  return duration<double>(system_clock::now().time_since_epoch()).count();
-}
-
 std::string harmless(std::string_view text, size_t most) {
   // Cut before a character, not within one.
   if (text.size() > most) {

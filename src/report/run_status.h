@@ -85,9 +85,6 @@ std::optional<RunStatus> read_status(const std::filesystem::path& path);
 // The text for a terminal: control characters become blanks, what is behind `most` bytes is cut.
 std::string harmless(std::string_view text, size_t most);
 
-// Seconds since 1970.
-double unix_seconds();
-
 // Keeps status.json up to date while a run goes on.
 
 // In seconds.

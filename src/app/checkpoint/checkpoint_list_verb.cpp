@@ -5,8 +5,8 @@
 
 #include "app/checkpoint/checkpoint_verbs.h"
 #include "app/cli/cli_flags.h"
+#include "base/clock.h"
 #include "base/text_table.h"
-#include "report/run_status.h"
 
 namespace bev::app {
 

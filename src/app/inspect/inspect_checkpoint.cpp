@@ -7,6 +7,7 @@
 #include "app/cli/progress_line.h"
 #include "app/inspect/inspect_verbs.h"
 #include "base/format.h"
+#include "base/text_table.h"
 #include "config/parse/field.h"
 #include "config/parse/value.h"
 #include "convert/tensor_comparison.h"
@@ -81,8 +82,10 @@ void print_contents(const CheckpointReader& checkpoint) {
   }
   print_row("files",
             format("{}, {}", m.files.size(), as_bytes(static_cast<double>(checkpoint.bytes()))));
+  TextTable row("  {:<44} {:>12}");
   for (const CheckpointFile& file : m.files)
-    fmt::print("  {:<44} {:>12}\n", file.name, as_bytes(static_cast<double>(file.bytes)));
+    row(file.name, as_bytes(static_cast<double>(file.bytes)));
+  fmt::print("{}", row.text);
 }
 
 void print_history(const Manifest& m) {
@@ -124,21 +127,23 @@ void print_tensors(const CheckpointReader& checkpoint,
                    const std::vector<TensorStatistics>& statistics) {
   size_t width = 6;
   for (const auto& [name, tensor] : checkpoint.tensors()) width = std::max(width, name.size());
-  fmt::print("{:<{}}  {:<5} {:>16} {:>6}{}\n", "tensor", width, "type", "shape", "pieces",
-             statistics.empty()
-                 ? ""
-                 : format(" {:>11} {:>11} {:>11} {:>10}", "norm", "min", "max", "not finite"));
+  TextTable row("{:<*}  {:<5} {:>16} {:>6} {:>11.5g} {:>11.4g} {:>11.4g} {:>10}", width);
+  if (statistics.empty())
+    row("tensor", "type", "shape", "pieces");
+  else
+    row("tensor", "type", "shape", "pieces", "norm", "min", "max", "not finite");
   size_t i = 0;
   for (const auto& [name, tensor] : checkpoint.tensors()) {
-    std::string numbers;
-    if (!statistics.empty()) {
+    const std::string shape = to_string(tensor.shape);
+    if (statistics.empty()) {
+      row(name, name_of(tensor.dtype), shape, tensor.parts.size());
+    } else {
       const TensorStatistics& s = statistics[i++];
-      numbers = format(" {:>11.5g} {:>11.4g} {:>11.4g} {:>10}", s.norm, s.smallest, s.largest,
-                       s.non_finite);
+      row(name, name_of(tensor.dtype), shape, tensor.parts.size(), s.norm, s.smallest, s.largest,
+          s.non_finite);
     }
-    fmt::print("{:<{}}  {:<5} {:>16} {:>6}{}\n", name, width, name_of(tensor.dtype),
-               to_string(tensor.shape), tensor.parts.size(), numbers);
   }
+  fmt::print("{}", row.text);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/crypto.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "data/token_file.h"
 
 namespace bev::app {
@@ -84,15 +85,16 @@ std::string checksum(const std::filesystem::path& path) { return sha256(MappedFi
 void print_histogram(const std::vector<Bin>& histogram) {
   int64_t most = 1;
   for (const Bin& bin : histogram) most = std::max(most, bin.documents);
+  TextTable row("  {:>24} tokens {:>14}  {}");
   for (const Bin& bin : histogram) {
     if (bin.documents == 0) continue;
     const auto bar = static_cast<size_t>((40 * bin.documents + most - 1) / most);
     const std::string range = bin.from == bin.to
                                   ? with_commas(bin.from)
                                   : format("{} to {}", with_commas(bin.from), with_commas(bin.to));
-    fmt::print("  {:>24} tokens {:>14}  {}\n", range, with_commas(bin.documents),
-               std::string(bar, '#'));
+    row(range, with_commas(bin.documents), std::string(bar, '#'));
   }
+  fmt::print("{}", row.text);
 }
 
 void print_text(const TokenFile& file, const TokenFileSummary& f,

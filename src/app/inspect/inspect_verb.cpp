@@ -9,6 +9,7 @@
 #include "app/inspect/inspect_verbs.h"
 #include "base/check.h"
 #include "base/json.h"
+#include "base/text_table.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/safetensors.h"
 #include "config/parse/load.h"
@@ -41,8 +42,10 @@ void inspect_safetensors(const fs::path& path) {
   print_row("tensors", by_type);
   print_row("elements",
             format("{} in {}", with_commas(elements), as_bytes(static_cast<double>(bytes))));
+  TextTable row("  {:<56} {:<5} {}");
   for (const StoredTensor& tensor : reader.tensors())
-    fmt::print("  {:<56} {:<5} {}\n", tensor.name, tensor.dtype_name, to_string(tensor.shape));
+    row(tensor.name, tensor.dtype_name, to_string(tensor.shape));
+  fmt::print("{}", row.text);
 }
 
 void inspect_model(const fs::path& path) {

@@ -9,7 +9,9 @@
 #include "app/cli/cli_flags.h"
 #include "app/cli/console.h"
 #include "app/cli/verbs.h"
+#include "base/clock.h"
 #include "base/format.h"
+#include "base/text_table.h"
 #include "report/status_report.h"
 
 namespace bev::app {
@@ -28,10 +30,10 @@ constexpr std::array<VerbFlag, 2> kStatusFlags{{
 }};
 
 std::string table_of(const StatusReport& report) {
-  std::string text;
-  for (const StatusRow& row : report.rows) text += format("{:<14} {}\n", row.name, row.text);
-  for (const std::string& note : report.notes) text += format("note: {}\n", note);
-  return text;
+  TextTable table("{:<14} {}");
+  for (const StatusRow& row : report.rows) table(row.name, row.text);
+  for (const std::string& note : report.notes) table.text += format("note: {}\n", note);
+  return table.text;
 }
 
 std::string json_of(const RunInfo& facts, int indent) {

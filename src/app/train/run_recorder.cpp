@@ -1,6 +1,7 @@
 #include "app/train/run_recorder.h"
 
 #include "app/cli/build_info.h"
+#include "base/clock.h"
 #include "config/resolve.h"
 #include "train/resume.h"
 

@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/clock.h"
 #include "base/format.h"
-#include "report/run_status.h"
 
 namespace bev {
 

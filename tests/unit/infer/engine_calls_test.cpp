@@ -63,19 +63,19 @@ struct Rank {
   int taken() { return std::exchange(world.broadcasts, 0); }
 };
 
-void with_two_ranks(const EngineLimits& limits, FunctionRef<void(Rank rank)> tells,
-                    FunctionRef<void(Rank rank)> hears) {
+void with_two_ranks(const EngineLimits& limits, FunctionRef<void(Rank rank)> leads,
+                    FunctionRef<void(Rank rank)> follows) {
   run_ranks(2, std::chrono::minutes(1), [&](Communicator& real) {
     CountedWorld world(real);
     const std::unique_ptr<Device> device = make_device(kDevice);
     EngineCalls calls(world, *device, limits);
-    (real.rank() == 0 ? tells : hears)({world, calls});
+    (real.rank() == 0 ? leads : follows)({world, calls});
   });
 }
 
 using Kind = EngineCall::Kind;
 
-TEST(EngineCalls, AreHeardAsTheyAreTold) {
+TEST(EngineCalls, AreReceivedAsTheyAreSent) {
   const Ids prompt(2000, 7), text{3, 1, 4}, pages{2, 0, 1};
   const EngineRow drawn{
       .tokens = text, .pages = pages, .choice = {.temperature = 0.5, .top_k = 3}, .key = -5};
@@ -85,18 +85,18 @@ TEST(EngineCalls, AreHeardAsTheyAreTold) {
   with_two_ranks(
       {.rows = 2, .length = 2100, .page = 700},
       [&](Rank rank) {
-        rank.calls.tell(Kind::Prefill, std::vector<EngineRow>{{.tokens = prompt}, drawn});
-        rank.calls.tell(Kind::DecodeFurther, both);
-        rank.calls.tell(Kind::CopyPage, {}, 6, 9);
+        rank.calls.send(Kind::Prefill, std::vector<EngineRow>{{.tokens = prompt}, drawn});
+        rank.calls.send(Kind::DecodeFurther, both);
+        rank.calls.send(Kind::CopyPage, {}, 6, 9);
       },
       [&](Rank rank) {
-        const EngineCall first = rank.calls.hear();
+        const EngineCall first = rank.calls.receive();
         EXPECT_EQ(first.kind, Kind::Prefill);
         ASSERT_EQ(first.rows.size(), 2u);
         EXPECT_EQ(first.rows[0].tokens, prompt);
         EXPECT_EQ(first.rows[1].tokens, text);
         EXPECT_EQ(first.rows[1].pages, pages);
-        const EngineCall step = rank.calls.hear();
+        const EngineCall step = rank.calls.receive();
         EXPECT_EQ(step.kind, Kind::DecodeFurther);
         ASSERT_EQ(step.rows.size(), 2u);
         // Those before the last are in the cache.
@@ -105,7 +105,7 @@ TEST(EngineCalls, AreHeardAsTheyAreTold) {
         EXPECT_EQ(step.rows[0].choice.top_k, 3);
         EXPECT_EQ(step.rows[0].key, -5);
         EXPECT_EQ(step.rows[1].tokens, text);
-        const EngineCall copy = rank.calls.hear();
+        const EngineCall copy = rank.calls.receive();
         EXPECT_EQ(copy.kind, Kind::CopyPage);
         EXPECT_TRUE(copy.rows.empty());
         EXPECT_EQ(copy.from, 6);
@@ -120,32 +120,32 @@ TEST(EngineCalls, AStepTakesOneBroadcast) {
       {.rows = 20, .length = 100, .page = 2},
       [&](Rank rank) {
         for (const Kind kind : {Kind::Decode, Kind::DecodeFurther, Kind::Nothing}) {
-          rank.calls.tell(kind, kind == Kind::Nothing ? std::vector<EngineRow>{} : rows);
+          rank.calls.send(kind, kind == Kind::Nothing ? std::vector<EngineRow>{} : rows);
           EXPECT_EQ(rank.taken(), 1);
         }
-        rank.calls.tell(Kind::Prefill, rows);
+        rank.calls.send(Kind::Prefill, rows);
         EXPECT_EQ(rank.taken(), 2);
         // The second was as long as what was left over.
         EXPECT_EQ(rank.world.last_bytes, 20 * 98 * sizeof(int32_t));
       },
       [](Rank rank) {
-        for (int call = 0; call < 4; ++call) rank.calls.hear();
+        for (int call = 0; call < 4; ++call) rank.calls.receive();
       });
 }
 
-TEST(EngineCalls, CollectingIsToldWithTheNextCall) {
+TEST(EngineCalls, CollectingIsSentWithTheNextCall) {
   with_two_ranks(
       {.rows = 1, .length = 4, .page = 2},
       [](Rank rank) {
         rank.calls.note_collected();
         rank.calls.note_collected();
         EXPECT_EQ(rank.taken(), 0);
-        rank.calls.tell(Kind::Nothing);
-        rank.calls.tell(Kind::Nothing);
+        rank.calls.send(Kind::Nothing);
+        rank.calls.send(Kind::Nothing);
       },
       [](Rank rank) {
-        EXPECT_EQ(rank.calls.hear().collected, 2);
-        EXPECT_EQ(rank.calls.hear().collected, 0);
+        EXPECT_EQ(rank.calls.receive().collected, 2);
+        EXPECT_EQ(rank.calls.receive().collected, 0);
       });
 }
 
@@ -156,22 +156,22 @@ TEST(EngineCalls, ShortOnesStayShort) {
   with_two_ranks(
       {.rows = 100, .length = 1000, .page = 1},
       [&](Rank rank) {
-        rank.calls.tell(Kind::Nothing);
+        rank.calls.send(Kind::Nothing);
         EXPECT_EQ(rank.taken(), 1);
         EXPECT_LE(rank.world.last_bytes, 65536u);
-        rank.calls.tell(Kind::Decode, rows);
+        rank.calls.send(Kind::Decode, rows);
         EXPECT_EQ(rank.taken(), 2);
       },
       [&](Rank rank) {
-        rank.calls.hear();
-        const EngineCall call = rank.calls.hear();
+        rank.calls.receive();
+        const EngineCall call = rank.calls.receive();
         ASSERT_EQ(call.rows.size(), 100u);
         for (const EngineCall::Row& row : call.rows) EXPECT_EQ(row.pages, pages);
       });
 }
 
 // A text of a prompt and so many steps costs as many broadcasts, and one for the end.
-TEST(EngineCalls, OfALedDecoder) {
+TEST(EngineCalls, OfALedEngine) {
   const test::StoredModel stored;
   InferenceSetup use{.device = kDevice, .length = 9};
   use.parallel.ranks = use.parallel.tensor = 2;
