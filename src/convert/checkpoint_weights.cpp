@@ -110,14 +110,14 @@ std::vector<std::vector<Planned>> plan_files(std::span<const ParamSpec> specs, W
 }
 
 CheckpointFile write_file(const fs::path& path, const std::vector<Planned>& tensors,
-                          WeightSource& source, const WeightsCheckpoint& about) {
+                          WeightSource& source, const ReleaseOptions& options) {
   std::vector<TensorPiece> pieces;
   for (const Planned& planned : tensors) pieces.push_back(planned.piece);
   PieceFileWriter file(path, std::move(pieces));
   std::vector<std::byte> block;
   for (const auto& [spec, piece] : tensors) {
     const size_t row_bytes = static_cast<size_t>(piece.where.columns) * size_of(piece.dtype);
-    const auto step = static_cast<int64_t>(std::max<size_t>(1, about.block_bytes / row_bytes));
+    const auto step = static_cast<int64_t>(std::max<size_t>(1, options.block_bytes / row_bytes));
     for (int64_t row = 0; row < piece.where.rows; row += step) {
       const Rectangle part{.row = row,
                            .rows = std::min(step, piece.where.rows - row),
@@ -125,7 +125,7 @@ CheckpointFile write_file(const fs::path& path, const std::vector<Planned>& tens
       block.resize(static_cast<size_t>(part.rows) * row_bytes);
       source.read(*spec, part, piece.dtype, block.data());
       file.write(block);
-      if (about.on_progress) about.on_progress(block.size());
+      if (options.on_progress) options.on_progress(block.size());
     }
   }
   return file.finish();
@@ -143,7 +143,7 @@ CheckpointFile write_text(const fs::path& path, const std::string& text) {
 
 }  // namespace
 
-void check_weights_checkpoint_place(const fs::path& root) {
+void check_release_place(const fs::path& root) {
   const CheckpointFolder folder(root);
   std::error_code ignored;
   if (!fs::exists(root, ignored)) return;
@@ -163,25 +163,25 @@ void check_weights_checkpoint_place(const fs::path& root) {
             "{} is not replaced: it has no {}", place.string(), kManifestName);
 }
 
-void write_weights_checkpoint(const fs::path& root, const Config& config,
-                              std::span<const ParamSpec> specs, WeightSource& source,
-                              const WeightsCheckpoint& about) {
+void write_release(const fs::path& root, const Config& config, std::span<const ParamSpec> specs,
+                   WeightSource& source, const ReleaseOptions& options) {
   const ErrorContext context(format("writing the checkpoint to {}", root.string()));
-  check_weights_checkpoint_place(root);
-  const std::vector<std::vector<Planned>> files = plan_files(specs, source, about.most_file_bytes);
+  check_release_place(root);
+  const std::vector<std::vector<Planned>> files =
+      plan_files(specs, source, options.most_file_bytes);
   Manifest manifest;
   manifest.time = std::time(nullptr);
   manifest.history.push_back({.after_iteration = 0,
                               .time = manifest.time,
-                              .program = about.program,
-                              .layout = about.origin,
+                              .program = options.program,
+                              .layout = options.origin,
                               .changes = {}});
   Origins origins;
   for (const Field& field : fields()) {
     const Value value = get_value(config, field.path);
     manifest.config[field.path] = toml_text(field, value);
     if (value != field.standard)
-      origins[field.path] = {.kind = OriginKind::File, .text = about.origin};
+      origins[field.path] = {.kind = OriginKind::File, .text = options.origin};
   }
   for (const ParamSpec& spec : specs) manifest.parameters += spec.shape.elements();
 
@@ -191,10 +191,10 @@ void write_weights_checkpoint(const fs::path& root, const Config& config,
   for (size_t i = 0; i < files.size(); ++i)
     manifest.files.push_back(
         write_file(draft.path() / format("weights-{:05d}-of-{:05d}.safetensors", i, files.size()),
-                   files[i], source, about));
+                   files[i], source, options));
   manifest.files.push_back(
       write_text(draft.path() / kCheckpointConfig, print_config(config, origins)));
-  for (const TokenizerFile& file : about.files)
+  for (const TokenizerFile& file : options.files)
     manifest.files.push_back(write_text(draft.path() / file.name, read_text(file.path)));
   write_manifest(draft.path(), manifest);
   draft.commit();

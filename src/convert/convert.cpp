@@ -90,12 +90,12 @@ Conversion to_checkpoint(const ModelConfig& model, WeightSource& source, const f
   const std::vector<ParamSpec> specs = model_parameters(config);
   Conversion result = survey(specs, source, std::nullopt, CheckpointFolder(root).place_of(-1));
   if (options.on_start) options.on_start(result.bytes);
-  write_weights_checkpoint(root, config, specs, source,
-                           {.program = options.program,
-                            .origin = std::move(origin),
-                            .files = tokenizer_files_in(from),
-                            .block_bytes = options.block_bytes,
-                            .on_progress = options.on_progress});
+  write_release(root, config, specs, source,
+                {.program = options.program,
+                 .origin = std::move(origin),
+                 .files = tokenizer_files_in(from),
+                 .block_bytes = options.block_bytes,
+                 .on_progress = options.on_progress});
   return result;
 }
 
@@ -105,7 +105,7 @@ Conversion huggingface_to_checkpoint(const fs::path& from, const fs::path& root,
                                      const ConversionOptions& options) {
   std::error_code ignored;
   BEV_CHECK(fs::is_directory(from, ignored), Data, "there is no folder {}", from.string());
-  check_weights_checkpoint_place(root);
+  check_release_place(root);
   const ErrorContext context(format("reading the model in {}", from.string()));
   HuggingFaceWeights stored(from, MissingHeads::Zeros);
   stored.check_tied_head();
@@ -131,7 +131,7 @@ Conversion megatron_to_checkpoint(const fs::path& from, const fs::path& root,
                                   std::optional<int64_t> vocab, const ConversionOptions& options) {
   std::error_code ignored;
   BEV_CHECK(fs::is_directory(from, ignored), Data, "there is no folder {}", from.string());
-  check_weights_checkpoint_place(root);
+  check_release_place(root);
   const ErrorContext context(format("reading the model in {}", from.string()));
   MegatronModel model = read_megatron_model(from);
   if (vocab) model.model.vocab = *vocab;

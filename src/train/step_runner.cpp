@@ -167,7 +167,7 @@ StepResult StepRunner::collect() {
   // Waits for the step: its report is there afterwards.
   const double seconds =
       ticket.done.seconds_since(last_done_.present() ? last_done_ : ticket.begun);
-  StepTimes times;
+  PhaseSeconds times;
   if (ticket.trained.present())
     times = {.forward_backward = ticket.trained.seconds_since(ticket.begun),
              .gradients = ticket.reduced.seconds_since(ticket.trained),

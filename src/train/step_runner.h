@@ -15,7 +15,7 @@
 namespace bev {
 
 // Where the time of a step went on the device, in seconds; zeros where nobody asked.
-struct StepTimes {
+struct PhaseSeconds {
   double forward_backward = 0, gradients = 0, optimizer = 0;
 };
 
@@ -28,7 +28,7 @@ struct StepResult {
   double loss_scale = 1;  // this step's
   double seconds = 0;     // on the device, since the step before ended (pause(): since it began)
   double waited = 0;      // of those, for other ranks
-  StepTimes times{};
+  PhaseSeconds times{};
   bool applied = false;  // false: parameters and moments are untouched
   // What was found wrong (UpdateFinding), and above what a loss or a norm is a spike (0: it is too
   // early to tell).

@@ -42,7 +42,7 @@ std::string hint_for(std::string_view name, std::span<const VerbFlag> flags) {
 // Sorts arguments into flags with values and the rest, and collects what is wrong.
 class Sorter {
  public:
-  Sorter(const FlagVerb& verb, std::span<const std::string> args)
+  Sorter(const VerbSpec& verb, std::span<const std::string> args)
       : verb_(verb), scan_(args, is_verb_flag) {}
 
   void sort() {
@@ -116,7 +116,7 @@ class Sorter {
         {.what = std::move(what), .where = {}, .why = std::move(why), .legal = std::move(legal)});
   }
 
-  const FlagVerb& verb_;
+  const VerbSpec& verb_;
   ArgScanner scan_;
   std::vector<Problem> problems_;
   bool unknown_ = false;
@@ -146,7 +146,7 @@ Number checked(std::string_view flag, const std::string& text, std::optional<Num
 
 }  // namespace
 
-FlagValues::FlagValues(const FlagVerb& verb, std::span<const std::string> args)
+FlagValues::FlagValues(const VerbSpec& verb, std::span<const std::string> args)
     : flags_(verb.flags) {
   Sorter sorter(verb, args);
   sorter.sort();
@@ -232,7 +232,7 @@ void FlagValues::require_with(std::string_view flag, std::string_view needed) co
            format("{} {} {}", flag, needed, declared(needed).value));
 }
 
-std::string help_text(const FlagVerb& verb, size_t columns) {
+std::string help_text(const VerbSpec& verb, size_t columns) {
   std::string use = format("usage: bevatron {} [--flag VALUE ...]", verb.name);
   if (!verb.positional.empty()) use += format(" {}", verb.positional);
   std::vector<VerbFlag> flags(verb.flags.begin(), verb.flags.end());
@@ -241,7 +241,7 @@ std::string help_text(const FlagVerb& verb, size_t columns) {
                 own_flags_help(flags, columns));
 }
 
-std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::string> args,
+std::optional<FlagValues> flags_for(const VerbSpec& verb, std::span<const std::string> args,
                                     bool prints) {
   for (const std::string& arg : args) {
     if (arg == "--") break;

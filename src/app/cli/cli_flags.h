@@ -21,7 +21,7 @@
 
 namespace bev::app {
 
-struct FlagVerb {
+struct VerbSpec {
   std::string_view name;            // "corpus"
   std::string_view summary;         // what it does, a sentence or two
   std::span<const VerbFlag> flags;  // --help is added
@@ -37,7 +37,7 @@ class FlagValues {
  public:
   // Everything wrong with the arguments is one Usage error; an unknown flag names the nearest.
   // REQUIRES: `verb.flags` outlives this.
-  FlagValues(const FlagVerb& verb, std::span<const std::string> args);
+  FlagValues(const VerbSpec& verb, std::span<const std::string> args);
 
   bool has(std::string_view flag) const;
   const std::vector<std::string>& positional() const { return positional_; }
@@ -72,10 +72,10 @@ class FlagValues {
 
 // The arguments of the verb. Empty when --help or -h asked for the help: it has been printed, where
 // this process `prints`, and the verb is done.
-std::optional<FlagValues> flags_for(const FlagVerb& verb, std::span<const std::string> args,
+std::optional<FlagValues> flags_for(const VerbSpec& verb, std::span<const std::string> args,
                                     bool prints = true);
 
 // What --help prints.
-std::string help_text(const FlagVerb& verb, size_t columns);
+std::string help_text(const VerbSpec& verb, size_t columns);
 
 }  // namespace bev::app

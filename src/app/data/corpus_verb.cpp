@@ -33,7 +33,7 @@ constexpr std::array<VerbFlag, 8> kCorpusFlags{{
     {"--json", "", "print JSON with stable keys instead of tables"},
 }};
 
-constexpr FlagVerb kCorpusVerb{
+constexpr VerbSpec kCorpusVerb{
     .name = "corpus",
     .summary =
         "Writes small stories from a random grammar whose entropy is known exactly: no model can "

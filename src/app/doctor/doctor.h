@@ -46,7 +46,7 @@ enum class Severity : uint8_t {
 };
 std::string_view name_of(Severity severity);
 
-struct Finding {
+struct MachineIssue {
   Severity severity{};
   std::string_view code;  // stable, for scripts: "driver-too-old"
   std::string what;       // is so
@@ -54,9 +54,9 @@ struct Finding {
 };
 
 // In the order of importance to a reader: faults first.
-std::vector<Finding> diagnose(const HostInfo& host, const CudaInfo& cuda);
+std::vector<MachineIssue> diagnose(const HostInfo& host, const CudaInfo& cuda);
 
-bool has_fault(const std::vector<Finding>& findings);
+bool has_fault(const std::vector<MachineIssue>& findings);
 
 // Whether code built for these architectures ("90-real", "80-virtual", "90a-real") runs on a GPU of
 // this compute capability. `ptx_works`: whether the driver can translate PTX of this build.
@@ -79,7 +79,7 @@ struct Examination {
   HostInfo host{};
   CudaInfo cuda{};
   std::optional<MeasuredDevice> cpu{}, gpu{};  // absent: not measured
-  std::vector<Finding> findings{};
+  std::vector<MachineIssue> findings{};
 };
 
 std::string doctor_text(const Examination& e);

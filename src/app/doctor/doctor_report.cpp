@@ -180,7 +180,7 @@ std::string doctor_text(const Examination& e) {
   add_cpu(sheet, e.host, e.cpu);
   add_libraries(sheet, e.cuda);
   add_gpus(sheet, e);
-  for (const Finding& finding : e.findings) {
+  for (const MachineIssue& finding : e.findings) {
     sheet.add(name_of(finding.severity),
               format("{}{}{}", finding.what, finding.fix.empty() ? "" : "; ", finding.fix));
   }
@@ -189,7 +189,7 @@ std::string doctor_text(const Examination& e) {
 
 std::string doctor_json(const Examination& e) {
   Json findings = Json::array();
-  for (const Finding& f : e.findings) {
+  for (const MachineIssue& f : e.findings) {
     findings.push_back({{"severity", name_of(f.severity)},
                         {"code", f.code},
                         {"what", f.what},

@@ -18,7 +18,7 @@ constexpr std::array<VerbFlag, 2> kDoctorFlags{{
     {"--quick", "", "measure nothing"},
 }};
 
-constexpr FlagVerb kDoctorVerb{
+constexpr VerbSpec kDoctorVerb{
     .name = "doctor",
     .summary =
         "Says what this machine has for training (processor, GPUs, driver, NVIDIA's "

@@ -30,21 +30,22 @@ std::string driver_to_install(int cuda_version) {
 }
 
 // Why CUDA sees no GPU. Each rule answers or leaves it to the next one.
-using Rule = std::optional<Finding> (*)(const Machine& m);
+using Rule = std::optional<MachineIssue> (*)(const Machine& m);
 
-std::optional<Finding> build_without_cuda(const Machine& m) {
+std::optional<MachineIssue> build_without_cuda(const Machine& m) {
   if (m.cuda.is_built) return {};
-  return Finding{Severity::Fault, "no-cuda-in-build",
-                 "there is an NVIDIA GPU, but this program was built without CUDA",
-                 "install a CUDA toolkit (nvcc) and build again, or use a bundle that was built "
-                 "with one"};
+  return MachineIssue{
+      Severity::Fault, "no-cuda-in-build",
+      "there is an NVIDIA GPU, but this program was built without CUDA",
+      "install a CUDA toolkit (nvcc) and build again, or use a bundle that was built "
+      "with one"};
 }
 
-std::optional<Finding> no_permission(const Machine& m) {
+std::optional<MachineIssue> no_permission(const Machine& m) {
   for (const DeviceFile& file : m.host.device_files) {
     if (file.is_usable) continue;
     const bool by_group = (file.mode & 0060) == 0060;
-    return Finding{
+    return MachineIssue{
         Severity::Fault, "no-permission",
         format("{} may not be used by {}: it belongs to {}:{}, mode {:04o}", file.path, m.host.user,
                file.owner, file.group, file.mode),
@@ -56,35 +57,36 @@ std::optional<Finding> no_permission(const Machine& m) {
   return {};
 }
 
-std::optional<Finding> container_without_gpu(const Machine& m) {
+std::optional<MachineIssue> container_without_gpu(const Machine& m) {
   if (!m.host.is_container || !m.host.device_files.empty() || !m.host.has_kernel_module) return {};
-  return Finding{Severity::Fault, "container-without-gpu",
-                 "this container was started without its GPUs: there is no /dev/nvidia0",
-                 "docker run --gpus all (with the NVIDIA container toolkit on the host), or podman "
-                 "run --device nvidia.com/gpu=all"};
+  return MachineIssue{
+      Severity::Fault, "container-without-gpu",
+      "this container was started without its GPUs: there is no /dev/nvidia0",
+      "docker run --gpus all (with the NVIDIA container toolkit on the host), or podman "
+      "run --device nvidia.com/gpu=all"};
 }
 
-std::optional<Finding> no_driver(const Machine& m) {
+std::optional<MachineIssue> no_driver(const Machine& m) {
   if (m.host.has_kernel_module || !m.host.device_files.empty()) return {};
-  return Finding{Severity::Fault, "no-driver",
-                 "there is an NVIDIA GPU, but its driver is not loaded",
-                 format("install {}{} and restart", driver_to_install(m.cuda.built_with),
-                        m.host.is_container ? " on the host" : "")};
+  return MachineIssue{Severity::Fault, "no-driver",
+                      "there is an NVIDIA GPU, but its driver is not loaded",
+                      format("install {}{} and restart", driver_to_install(m.cuda.built_with),
+                             m.host.is_container ? " on the host" : "")};
 }
 
-std::optional<Finding> no_driver_library(const Machine& m) {
+std::optional<MachineIssue> no_driver_library(const Machine& m) {
   if (m.cuda.driver_cuda > 0) return {};
-  return Finding{Severity::Fault, "no-driver-library",
-                 "the driver is loaded, but its library libcuda.so.1 is not found",
-                 m.host.is_container
-                     ? "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
-                     : "install the driver's library (Ubuntu: libnvidia-compute-NNN, Debian: "
-                       "libcuda1), or put its folder on LD_LIBRARY_PATH"};
+  return MachineIssue{Severity::Fault, "no-driver-library",
+                      "the driver is loaded, but its library libcuda.so.1 is not found",
+                      m.host.is_container
+                          ? "start the container with NVIDIA_DRIVER_CAPABILITIES=compute,utility"
+                          : "install the driver's library (Ubuntu: libnvidia-compute-NNN, Debian: "
+                            "libcuda1), or put its folder on LD_LIBRARY_PATH"};
 }
 
-std::optional<Finding> driver_too_old(const Machine& m) {
+std::optional<MachineIssue> driver_too_old(const Machine& m) {
   if (m.cuda.error != "cudaErrorInsufficientDriver") return {};
-  return Finding{
+  return MachineIssue{
       Severity::Fault, "driver-too-old",
       format("the driver{} is for CUDA {}, this program for {}",
              m.cuda.driver.empty() ? "" : " " + m.cuda.driver,
@@ -93,27 +95,28 @@ std::optional<Finding> driver_too_old(const Machine& m) {
              cuda_version_text(m.cuda.driver_cuda))};
 }
 
-std::optional<Finding> driver_mismatch(const Machine& m) {
+std::optional<MachineIssue> driver_mismatch(const Machine& m) {
   if (m.cuda.error != "cudaErrorSystemDriverMismatch" &&
       m.cuda.nvml.why.find("version mismatch") == std::string::npos)
     return {};
-  return Finding{Severity::Fault, "driver-mismatch",
-                 "the driver's library and its kernel module are of different versions",
-                 "restart the machine: the driver was updated while it was loaded"};
+  return MachineIssue{Severity::Fault, "driver-mismatch",
+                      "the driver's library and its kernel module are of different versions",
+                      "restart the machine: the driver was updated while it was loaded"};
 }
 
-std::optional<Finding> fabric_not_ready(const Machine& m) {
+std::optional<MachineIssue> fabric_not_ready(const Machine& m) {
   if (m.cuda.error != "cudaErrorSystemNotReady") return {};
-  return Finding{Severity::Fault, "fabric-not-ready",
-                 "the GPUs are joined by NVSwitch, and the service that sets it up is not running",
-                 "sudo systemctl start nvidia-fabricmanager (of the driver's version)"};
+  return MachineIssue{
+      Severity::Fault, "fabric-not-ready",
+      "the GPUs are joined by NVSwitch, and the service that sets it up is not running",
+      "sudo systemctl start nvidia-fabricmanager (of the driver's version)"};
 }
 
-std::optional<Finding> gpus_hidden(const Machine& m) {
+std::optional<MachineIssue> gpus_hidden(const Machine& m) {
   if (!m.host.visible_devices || m.cuda.error != "cudaErrorNoDevice") return {};
   const std::string& value = *m.host.visible_devices;
   const int count = std::max(m.cuda.installed_gpus, m.host.nvidia_cards);
-  return Finding{
+  return MachineIssue{
       Severity::Fault, "gpus-hidden",
       value.empty()
           ? "CUDA_VISIBLE_DEVICES is set and empty, which hides every GPU"
@@ -122,29 +125,30 @@ std::optional<Finding> gpus_hidden(const Machine& m) {
                 : "unset CUDA_VISIBLE_DEVICES, or set it to 0"};
 }
 
-std::optional<Finding> address_space_limited(const Machine& m) {
+std::optional<MachineIssue> address_space_limited(const Machine& m) {
   if (m.host.address_space_limit == 0) return {};
-  return Finding{Severity::Fault, "address-space-limited",
-                 format("this process may use {} of addresses (ulimit -v); CUDA reserves more than "
-                        "the memory of all GPUs and the machine together",
-                        as_bytes(static_cast<double>(m.host.address_space_limit))),
-                 "ulimit -v unlimited, or ask for it where jobs are started"};
+  return MachineIssue{
+      Severity::Fault, "address-space-limited",
+      format("this process may use {} of addresses (ulimit -v); CUDA reserves more than "
+             "the memory of all GPUs and the machine together",
+             as_bytes(static_cast<double>(m.host.address_space_limit))),
+      "ulimit -v unlimited, or ask for it where jobs are started"};
 }
 
-std::optional<Finding> no_device_files(const Machine& m) {
+std::optional<MachineIssue> no_device_files(const Machine& m) {
   if (!m.host.device_files.empty() || !m.host.has_kernel_module) return {};
-  return Finding{Severity::Fault, "no-device-files",
-                 "the driver is loaded, but there is no /dev/nvidia0",
-                 "sudo nvidia-modprobe -c 0 -u makes the files; dmesg says whether the driver "
-                 "refused the GPU"};
+  return MachineIssue{Severity::Fault, "no-device-files",
+                      "the driver is loaded, but there is no /dev/nvidia0",
+                      "sudo nvidia-modprobe -c 0 -u makes the files; dmesg says whether the driver "
+                      "refused the GPU"};
 }
 
-std::optional<Finding> cuda_error(const Machine& m) {
-  return Finding{Severity::Fault, "cuda-error",
-                 m.cuda.error.empty()
-                     ? "CUDA reports no GPU, and no error"
-                     : format("CUDA says: {} ({})", m.cuda.error_text, m.cuda.error),
-                 "nvidia-smi and dmesg say more; a restart of the machine resets the GPU"};
+std::optional<MachineIssue> cuda_error(const Machine& m) {
+  return MachineIssue{Severity::Fault, "cuda-error",
+                      m.cuda.error.empty()
+                          ? "CUDA reports no GPU, and no error"
+                          : format("CUDA says: {} ({})", m.cuda.error_text, m.cuda.error),
+                      "nvidia-smi and dmesg say more; a restart of the machine resets the GPU"};
 }
 
 constexpr Rule kWhyNoGpu[] = {build_without_cuda,    container_without_gpu, no_driver,
@@ -152,7 +156,7 @@ constexpr Rule kWhyNoGpu[] = {build_without_cuda,    container_without_gpu, no_d
                               fabric_not_ready,      no_permission,         gpus_hidden,
                               address_space_limited, no_device_files,       cuda_error};
 
-Finding why_no_gpu(const Machine& m) {
+MachineIssue why_no_gpu(const Machine& m) {
   if (!is_gpu_present(m)) return {Severity::Note, "no-gpu", "no NVIDIA GPU was found"};
   for (const Rule rule : kWhyNoGpu) {
     if (auto finding = rule(m)) return *finding;
@@ -170,7 +174,7 @@ int other_gpu(const CudaInfo& cuda, int64_t wanted_free) {
   return -1;
 }
 
-void look_at_capability(const CudaInfo& cuda, std::vector<Finding>& findings) {
+void look_at_capability(const CudaInfo& cuda, std::vector<MachineIssue>& findings) {
   const GpuInfo& gpu = cuda.gpus.front();
   const int capability = gpu.compute_capability;
   const bool ptx_works = cuda.driver_cuda >= cuda.built_with;
@@ -207,7 +211,7 @@ std::string process_list(const std::vector<GpuProcess>& processes) {
   return list;
 }
 
-void look_at_memory(const CudaInfo& cuda, std::vector<Finding>& findings) {
+void look_at_memory(const CudaInfo& cuda, std::vector<MachineIssue>& findings) {
   const GpuInfo& gpu = cuda.gpus.front();
   const bool is_known = gpu.memory_free > 0 && gpu.memory_total > 0;
   const bool nearly_full = is_known && gpu.memory_free < gpu.memory_total / 10;
@@ -235,7 +239,7 @@ std::string library_fix(std::string_view packages, const HostInfo& host) {
 }
 
 // Without cuDNN attention runs in our own kernels, slower.
-void look_at_cudnn(const Machine& m, std::vector<Finding>& findings) {
+void look_at_cudnn(const Machine& m, std::vector<MachineIssue>& findings) {
   const LibraryInfo& cudnn = m.cuda.cudnn;
   const int major = m.cuda.built_with / 1000;
   const auto warn = [&](std::string_view code, std::string what, std::string fix) {
@@ -263,7 +267,7 @@ void look_at_cudnn(const Machine& m, std::vector<Finding>& findings) {
   }
 }
 
-void look_at_libraries(const Machine& m, std::vector<Finding>& findings) {
+void look_at_libraries(const Machine& m, std::vector<MachineIssue>& findings) {
   const int major = m.cuda.built_with / 1000, minor = m.cuda.built_with / 10 % 100;
   if (!m.cuda.cublaslt.is_loaded())
     findings.push_back(
@@ -278,7 +282,7 @@ void look_at_libraries(const Machine& m, std::vector<Finding>& findings) {
          "install the driver's nvidia-utils"});
 }
 
-void look_at_gpus(const Machine& m, std::vector<Finding>& findings) {
+void look_at_gpus(const Machine& m, std::vector<MachineIssue>& findings) {
   look_at_capability(m.cuda, findings);
   look_at_memory(m.cuda, findings);
   look_at_libraries(m, findings);
@@ -300,9 +304,9 @@ std::string_view name_of(Severity severity) {
   return "";
 }
 
-std::vector<Finding> diagnose(const HostInfo& host, const CudaInfo& cuda) {
+std::vector<MachineIssue> diagnose(const HostInfo& host, const CudaInfo& cuda) {
   const Machine machine{host, cuda};
-  std::vector<Finding> findings;
+  std::vector<MachineIssue> findings;
   if (cuda.gpus.empty()) {
     findings.push_back(why_no_gpu(machine));
   } else {
@@ -314,14 +318,15 @@ std::vector<Finding> diagnose(const HostInfo& host, const CudaInfo& cuda) {
                                as_bytes(static_cast<double>(host.memory_free)),
                                as_bytes(static_cast<double>(host.memory_total))),
                         "end what else uses it; `bevatron plan` says what a run takes"});
-  std::stable_sort(findings.begin(), findings.end(),
-                   [](const Finding& a, const Finding& b) { return a.severity > b.severity; });
+  std::stable_sort(
+      findings.begin(), findings.end(),
+      [](const MachineIssue& a, const MachineIssue& b) { return a.severity > b.severity; });
   return findings;
 }
 
-bool has_fault(const std::vector<Finding>& findings) {
+bool has_fault(const std::vector<MachineIssue>& findings) {
   return std::any_of(findings.begin(), findings.end(),
-                     [](const Finding& f) { return f.severity == Severity::Fault; });
+                     [](const MachineIssue& f) { return f.severity == Severity::Fault; });
 }
 
 bool has_code_for(const std::vector<std::string>& built_for, int compute_capability,

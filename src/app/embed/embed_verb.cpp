@@ -40,7 +40,7 @@ constexpr std::array kEmbedFlags{
     kPrecisionFlag,
 };
 
-constexpr FlagVerb kEmbedVerb{
+constexpr VerbSpec kEmbedVerb{
     .name = "embed",
     .summary =
         "Writes an embedding of each line of a text: the last hidden states of a BERT, pooled to "

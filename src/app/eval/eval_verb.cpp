@@ -60,7 +60,7 @@ constexpr std::array<VerbFlag, 22> kEvalFlags{{
     {"--json", "", "print JSON with stable keys"},
 }};
 
-constexpr FlagVerb kEvalVerb{
+constexpr VerbSpec kEvalVerb{
     .name = "eval",
     .summary =
         "Scores a trained model on a text or a task. DIR is the folder of a `bevatron train`, one "

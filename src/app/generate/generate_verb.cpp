@@ -73,7 +73,7 @@ constexpr std::array kGenerateFlags{
     kPrecisionFlag,
 };
 
-constexpr FlagVerb kGenerateVerb{
+constexpr VerbSpec kGenerateVerb{
     .name = "generate",
     .summary =
         "Continues prompts with a trained model; a BERT fills their masks: --prompt \"Paris is the "

@@ -113,7 +113,7 @@ void InferenceRanks::run_threads(const Config& config,
             });
 }
 
-int run_inference_verb(const FlagVerb& verb, std::span<const std::string> args,
+int run_inference_verb(const VerbSpec& verb, std::span<const std::string> args,
                        FunctionRef<void(const FlagValues& flags, InferenceRanks& ranks)> body) {
   const std::optional<RankEnvironment> environment = own_environment();
   std::optional<InferenceRanks> ranks;

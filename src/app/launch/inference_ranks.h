@@ -64,7 +64,7 @@ class InferenceRanks {
 
  private:
   friend int run_inference_verb(
-      const FlagVerb& verb, std::span<const std::string> args,
+      const VerbSpec& verb, std::span<const std::string> args,
       FunctionRef<void(const FlagValues& flags, InferenceRanks& ranks)> body);
 
   void run_process(const Config& config, FunctionRef<void(const RankContext& place)> body);
@@ -81,7 +81,7 @@ class InferenceRanks {
 // Reads the arguments and calls body; returns the exit code. Of processes that a launcher started,
 // one prints the help, and one says what all of them find wrong. REQUIRES: nothing has used CUDA
 // yet.
-int run_inference_verb(const FlagVerb& verb, std::span<const std::string> args,
+int run_inference_verb(const VerbSpec& verb, std::span<const std::string> args,
                        FunctionRef<void(const FlagValues& flags, InferenceRanks& ranks)> body);
 
 }  // namespace bev::app

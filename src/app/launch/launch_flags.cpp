@@ -53,7 +53,7 @@ constexpr std::array<VerbFlag, 21> kLaunchFlagsFlags{{
     {"--no-python", "", "accepted: nothing here is Python"},
 }};
 
-constexpr FlagVerb kLaunch{
+constexpr VerbSpec kLaunch{
     .name = "launch",
     .summary =
         "Starts several processes of bevatron, or of another program, on this machine, each with "

@@ -52,7 +52,7 @@ constexpr std::array<VerbFlag, 9> kTokenizerTrainFlags{{
     {"--json", "", "print JSON with stable keys instead of text"},
 }};
 
-constexpr FlagVerb kTokenizerTrainVerb{
+constexpr VerbSpec kTokenizerTrainVerb{
     .name = "tokenizer train",
     .summary =
         "Learns a vocabulary from plain text files, one line at a time. The files it writes are "

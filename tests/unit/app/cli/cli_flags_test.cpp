@@ -22,10 +22,10 @@ constexpr std::array<VerbFlag, 7> kFlags{{
     {"--watch", "[SECONDS]", "look again"},
 }};
 
-constexpr FlagVerb kVerb{.name = "demo", .summary = "Shows flags.", .flags = kFlags};
+constexpr VerbSpec kVerb{.name = "demo", .summary = "Shows flags.", .flags = kFlags};
 
-FlagVerb with_positional(size_t min, size_t max) {
-  FlagVerb verb = kVerb;
+VerbSpec with_positional(size_t min, size_t max) {
+  VerbSpec verb = kVerb;
   verb.positional = "DIR ...";
   verb.min_positional = min;
   verb.max_positional = max;

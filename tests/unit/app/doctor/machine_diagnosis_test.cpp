@@ -54,7 +54,7 @@ struct Healthy {
     cuda.error = error;
     cuda.error_text = "the text of the error";
   }
-  std::vector<Finding> findings() const { return diagnose(host, cuda); }
+  std::vector<MachineIssue> findings() const { return diagnose(host, cuda); }
 };
 
 struct Expected {
@@ -65,9 +65,9 @@ struct Expected {
 
 // Exactly this one is found.
 void expect_only(const Healthy& machine, const Expected& expected) {
-  const std::vector<Finding> findings = machine.findings();
+  const std::vector<MachineIssue> findings = machine.findings();
   ASSERT_EQ(findings.size(), 1u) << (findings.empty() ? "none" : findings[0].what);
-  const Finding& f = findings.front();
+  const MachineIssue& f = findings.front();
   EXPECT_EQ(f.severity, expected.severity) << f.what;
   EXPECT_EQ(f.code, expected.code);
   const std::string text = f.what + "; " + f.fix;
@@ -307,7 +307,7 @@ TEST(Diagnosis, FaultsComeFirst) {
   m.cuda.gpus[0].persistence = false;
   m.cuda.cudnn = {.name = "cuDNN", .why = "no file"};
   m.cuda.cublaslt = {.name = "cuBLASLt", .why = "no file"};
-  const std::vector<Finding> findings = m.findings();
+  const std::vector<MachineIssue> findings = m.findings();
   ASSERT_EQ(findings.size(), 3u);
   EXPECT_EQ(findings[0].code, "no-cublaslt");
   EXPECT_EQ(findings[1].code, "no-cudnn");

@@ -20,7 +20,7 @@ constexpr std::array kPromptFlags{
     kMegatronTokensFlag, kGreedyFlag,       kTemperatureFlag, kTopKFlag,        kTopPFlag,
     kMegatronTopKFlag,   kMegatronTopPFlag, kMinPFlag,        kRepetitionFlag,  kSeedFlag,
     kStopFlag,           kIgnoreEodFlag,    kContextFlag,     kLogprobsFlag};
-constexpr FlagVerb kGenerateVerb{
+constexpr VerbSpec kGenerateVerb{
     .name = "generate", .summary = "Generates.", .flags = kPromptFlags};
 
 FlagValues flags(const Args& args) { return {kGenerateVerb, args}; }

@@ -16,7 +16,7 @@ using test::expect_error;
 constexpr std::array<VerbFlag, 7> kRankFlags{{kTensorFlag, kMegatronTensorFlag, kPipelineFlag,
                                               kMegatronPipelineFlag, kThreadsFlag, kDeviceFlag,
                                               kPrecisionFlag}};
-constexpr FlagVerb kRankVerb{.name = "try", .summary = "", .flags = kRankFlags};
+constexpr VerbSpec kRankVerb{.name = "try", .summary = "", .flags = kRankFlags};
 
 InferenceRanks ranks_of(std::vector<std::string> args,
                         std::optional<RankEnvironment> environment = {}) {
