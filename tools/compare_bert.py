@@ -62,14 +62,14 @@ def run_transformers(args, work, samples):
                     attention_mask=(torch.arange(SEQUENCE)[None] < lengths[:, None]).long())
         labels = column("labels")
         lm = cross_entropy(out.prediction_logits[labels >= 0], labels[labels >= 0])
-        sop = cross_entropy(out.seq_relationship_logits, column("is_random"))
+        nsp = cross_entropy(out.seq_relationship_logits, column("is_random"))
         for group in optimizer.param_groups:
             group["lr"] = LR * min(1, step / WARMUP)
-        (lm + sop).backward()
+        (lm + nsp).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        losses.append((lm.item(), sop.item()))
+        losses.append((lm.item(), nsp.item()))
     return losses, f"transformers {transformers.__version__}, torch {torch.__version__}"
 
 
@@ -85,12 +85,12 @@ def main():
     work = pathlib.Path(args.work or tempfile.mkdtemp())
     ours, samples = run_ours(args, work)
     theirs, versions = run_transformers(args, work, samples)
-    mine = [(x["lm_loss"], x["sop_loss"]) for x in ours]
-    print(f"{'iteration':>9} {'lm ours':>9} {'theirs':>9} {'sop ours':>9} {'theirs':>9}   {versions}")
+    mine = [(x["lm_loss"], x["nsp_loss"]) for x in ours]
+    print(f"{'iteration':>9} {'lm ours':>9} {'theirs':>9} {'nsp ours':>9} {'theirs':>9}   {versions}")
     for i in sorted({0, 1, 9, 49, *range(99, args.iterations, 100), args.iterations - 1}):
         if i < args.iterations:
             print(f"{i + 1:>9} {mine[i][0]:9.5f} {theirs[i][0]:9.5f} {mine[i][1]:9.5f} {theirs[i][1]:9.5f}")
-    for k, name in enumerate(["lm loss", "sop loss"]):
+    for k, name in enumerate(["lm loss", "nsp loss"]):
         worst = max(range(args.iterations), key=lambda i: abs(mine[i][k] - theirs[i][k]))
         print(f"{name}: largest difference {abs(mine[worst][k] - theirs[worst][k]):.2e}, at iteration {worst + 1}")
 
