@@ -72,7 +72,7 @@ StepBench bench_step(const Config& config, const StepBenchOptions& options) {
   TrainingState state(config, *device, result.plan.arenas);
   state.initialize();
   DataLoader loader(std::make_shared<MockDataset>(result.plan.model.vocab, 1),
-                    DataLoader::shape_of(config, assembly.spec.batch));
+                    DataLoader::shape_of(config, state.spec.batch));
   LrSchedule schedule{.max_lr = 1e-4, .style = LrDecay::Constant};
   StepRunner stepper(state, schedule);
   stepper.autotune(loader.next());
