@@ -21,13 +21,14 @@ TrainingState::TrainingState(const Config& c, Device& d, ProcessGroups& g, const
 }
 
 TrainingState::TrainingState(const Config& c, Device& d, std::unique_ptr<SingleRankWorld> world,
-                             const ArenaSizes& sizes)
-    : TrainingState(c, d, world->groups, sizes) {
+                             const ArenaSizes& sizes, const ModelOptions& options)
+    : TrainingState(c, d, world->groups, sizes, options) {
   single_rank_world_ = std::move(world);
 }
 
-TrainingState::TrainingState(const Config& c, Device& d, const ArenaSizes& sizes)
-    : TrainingState(c, d, std::make_unique<SingleRankWorld>(), sizes) {}
+TrainingState::TrainingState(const Config& c, Device& d, const ArenaSizes& sizes,
+                             const ModelOptions& options)
+    : TrainingState(c, d, std::make_unique<SingleRankWorld>(), sizes, options) {}
 
 void TrainingState::initialize() {
   params.initialize(static_cast<uint64_t>(config.train.seed));

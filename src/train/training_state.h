@@ -21,7 +21,8 @@ class TrainingState : public RankModel {
   TrainingState(const Config& config, Device& device, ProcessGroups& groups,
                 const ArenaSizes& sizes, const ModelOptions& options = {});
   // On one rank.
-  TrainingState(const Config& config, Device& device, const ArenaSizes& sizes);
+  TrainingState(const Config& config, Device& device, const ArenaSizes& sizes,
+                const ModelOptions& options = {});
 
   // Fresh weights from the seed.
   void initialize();
@@ -30,7 +31,7 @@ class TrainingState : public RankModel {
 
  private:
   TrainingState(const Config& config, Device& device, std::unique_ptr<SingleRankWorld> world,
-                const ArenaSizes& sizes);
+                const ArenaSizes& sizes, const ModelOptions& options);
 
  public:
   GradBuffer grads;

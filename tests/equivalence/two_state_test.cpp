@@ -43,9 +43,8 @@ class TwoStates : public ::testing::TestWithParam<const char*> {
 // holders.
 TEST_P(TwoStates, TrainTowersAsOneRank) { expect_as_one_rank({.spec = two_towers}, 4); }
 
-// Fails when a stage does not send on a state that it only reads, overwrites the gradient of the
-// encoder's output instead of adding to it, adds the sums of an incomplete gradient to a bias, or
-// loses a state that a head reads last in its stage.
+// Fails when a stage does not send on a state that it only reads, does not add to the gradient that
+// it receives for it, or loses a state that a head reads last in its stage.
 TEST_P(TwoStates, TrainEncoderAndDecoderAsOneRank) {
   expect_as_one_rank({.spec = encoder_decoder}, 6);
 }

@@ -15,11 +15,11 @@ namespace bev::test {
 
 class SmallRun {
  public:
-  explicit SmallRun(const Config& c, const DryRunOptions& options = {})
+  explicit SmallRun(const Config& c, const ModelOptions& options = {})
       : config(without_memory(c)),
-        plan(dry_run(config, options)),
+        plan(dry_run(config, {.model = options})),
         device(make_device(config.device)),
-        assembly(config, *device, plan.arenas),
+        assembly(config, *device, plan.arenas, options),
         loader(std::make_shared<MockDataset>(plan.model.vocab, 7),
                DataLoader::shape_of(config, assembly.spec.batch)),
         stepper(assembly, lr_schedule_from(config, plan.batch.global_batch, plan.iterations)) {
