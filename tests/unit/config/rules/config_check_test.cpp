@@ -316,6 +316,8 @@ TEST(Check, BertReadsSentences) {
                   "`bevatron train pretrain_gpt.py ...`"},
                  Purpose::Train);
   expect_problem(bert + Args{"--data.tokenizer", "none"}, {"needs a tokenizer"}, Purpose::Train);
+  expect_problem(bert + vocabulary + Args{"--model.head_activation", "swiglu"},
+                 {"model.head_activation one without a gate"}, Purpose::Train);
   expect_problem(bert + vocabulary + Args{"--seq-length", "4"}, {"4 tokens has no room"},
                  Purpose::Train);
   expect_problem(bert + vocabulary + Args{"--max-preds-per-seq", "129"},
