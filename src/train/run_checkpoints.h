@@ -13,7 +13,7 @@
 
 namespace bev {
 
-// The folder of a run's checkpoints; empty: the run saves none.
+// The checkpoint folder of a run; empty: the run saves none.
 std::filesystem::path save_folder(const Config& config);
 
 // Finds errors that would otherwise appear at the first save. Usage error: the folder holds

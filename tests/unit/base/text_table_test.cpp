@@ -26,5 +26,12 @@ TEST(TextTable, RowsMayEndEarlyAndOtherLinesMayStandBetween) {
   EXPECT_EQ(row.text, "heading\n  a       1.2  a note\n  b       2.0\n  c   \nend\n");
 }
 
+TEST(TextTable, CellsWhoseNumberIsKnownAtRunTime) {
+  TextTable row("{:<4} {:>5}  {:>3.1f}{}");
+  row(std::vector<std::string>{"name", "bytes", "s", ""});
+  row(std::vector<std::string>{"a", "12", "3", " most"});
+  EXPECT_EQ(row.text, "name bytes    s\na       12    3 most\n");
+}
+
 }  // namespace
 }  // namespace bev
