@@ -95,8 +95,8 @@ class Classifier {
     Tensor rows{}, argument{}, pooled{};  // [ids, width], in scratch
     Tensor logits{};                      // [ids, classes], in scratch
   };
-  // Classifies the rows `ids` of the hidden state x of `tokens` tokens; all of them on every tensor
-  // rank.
+  // Classifies the rows `ids` of the hidden state x of `tokens` tokens; every member of the region
+  // classifies all of them.
   Classified classify(Exec& ex, const ModelEnv& env, int64_t tokens, ConstTensor x,
                       ConstTensor ids) const;
 
