@@ -15,7 +15,7 @@ import pathlib
 import subprocess
 import tempfile
 
-SEQUENCE, BATCH, WARMUP, LR, DECAY = 128, 16, 30, 1e-3, 0.01
+SEQUENCE, BATCH, WARMUP, LR, DECAY = 128, 16, 30, 3e-4, 0.01
 MODEL = ["--model.family", "bert", "--model.norm_placement", "post", "--model.activation", "gelu-erf",
          "--num-layers", "4", "--hidden-size", "128", "--num-attention-heads", "4",
          "--seq-length", str(SEQUENCE), "--max-position-embeddings", str(SEQUENCE),
