@@ -5,10 +5,12 @@
 
 #include "app/train/run_start.h"
 #include "comm/thread_communicator.h"
+#include "data/training_data.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
 #include "support/tiny_models.h"
 #include "train/run_checkpoints.h"
+#include "unit/data/sentence_files.h"
 #include "verify/layout_name.h"
 #include "verify/layout_run.h"
 
@@ -66,6 +68,22 @@ Meaning meaning_of(const std::string& name, const Shape& shape, const Config& co
 
 Config divisible_gpt() { return divisible(tiny_gpt()); }
 Config divisible_llama() { return divisible(tiny_llama()); }
+
+Config sentence_bert(const std::filesystem::path& folder, SampleOrder order) {
+  write_small_corpus(folder);
+  Config c = divisible(tiny_bert());
+  c.model.norm_placement = NormPlacement::Post;
+  c.model.positions = c.train.sequence = 16;
+  c.optim.kind = OptimizerKind::Lamb;
+  c.optim.eps = 1e-4;  // the gradient of the keys' bias is rounding noise
+  c.data.mock = false;
+  c.data.path = {(folder / "a_sentence").string()};
+  c.data.split = "1";
+  c.data.order = order;
+  c.data.tokenizer = TokenizerKind::BertLower;
+  c.data.vocab_file = (folder / "vocab.txt").string();
+  return c;
+}
 
 Config under(Config config, const std::string& layout) {
   config.parallel = parse_layout(layout);
@@ -154,7 +172,11 @@ RunOutcome run_checkpointed(const Config& given, std::shared_ptr<const Dataset> 
   const ResumePoints points = find_resume_points(given.checkpoint);
   const Config config = with_padding_of(points, given);
   TrainingData data;
-  data.train = samples ? samples : std::make_shared<UnevenDataset>(config.model.vocab);
+  if (!samples && !config.data.mock) {
+    data = open_training_data(config);
+  } else {
+    data.train = samples ? samples : std::make_shared<UnevenDataset>(config.model.vocab);
+  }
   run_ranks(layout_of(config).world(), std::chrono::seconds(120), [&](Communicator& world) {
     const std::unique_ptr<Device> device = make_device(config.device);
     ProcessGroups groups(layout_of(config), world);

@@ -16,6 +16,9 @@ namespace bev::test {
 // device. The vocabulary is odd: what it is padded to depends on the layout.
 Config divisible_gpt();
 Config divisible_llama();
+// A post-norm BERT with LAMB on a file of sentences, of which a run reads several epochs; writes
+// the file into the folder.
+Config sentence_bert(const std::filesystem::path& folder, SampleOrder order);
 
 struct RunOutcome {
   TrainSummary summary;
@@ -29,7 +32,8 @@ using Disturbance =
     std::function<void(int rank, const Progress& progress, TrainingState& assembly)>;
 
 // Runs the iterations of the configuration that are left, from checkpoint.load where it is given,
-// and saves as it says. Throws what the ranks throw. `samples`: absent: UnevenDataset.
+// and saves as it says. Throws what the ranks throw. `samples`: absent: those that the
+// configuration names, or UnevenDataset with data.mock.
 RunOutcome run_checkpointed(const Config& config, std::shared_ptr<const Dataset> samples = {},
                             const Disturbance& disturb = {});
 

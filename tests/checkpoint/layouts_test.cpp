@@ -28,11 +28,13 @@ const std::vector<std::string>& layouts() {
 
 constexpr double kBound = 1e-12;
 
+enum class Training : uint8_t { Gpt, Llama, Bert, BertInMegatronsOrder };
+
 // Half of a training under one layout, and where all others find it.
 class Halves {
  public:
-  explicit Halves(const Config& config) : config_(config) {
-    run_checkpointed(first_part(under(config, "dp1"), whole_ / "run", 0));
+  explicit Halves(Training training) : config_(config_of(training)) {
+    run_checkpointed(first_part(under(config_, "dp1"), whole_ / "run", 0));
   }
 
   const Config& config() const { return config_; }
@@ -48,14 +50,24 @@ class Halves {
   }
 
  private:
+  Config config_of(Training training) const {
+    switch (training) {
+      case Training::Gpt: return divisible_gpt();
+      case Training::Llama: return divisible_llama();
+      case Training::Bert: return sentence_bert(data_.path(), SampleOrder::Arithmetic);
+      case Training::BertInMegatronsOrder: break;
+    }
+    return sentence_bert(data_.path(), SampleOrder::Megatron);
+  }
+
+  TemporaryDirectory data_, whole_, parts_;
   Config config_;
-  TemporaryDirectory whole_, parts_;
 };
 
-Halves& halves_of(bool gpt) {
-  static std::map<bool, std::unique_ptr<Halves>> all;
-  std::unique_ptr<Halves>& halves = all[gpt];
-  if (!halves) halves = std::make_unique<Halves>(gpt ? divisible_gpt() : divisible_llama());
+Halves& halves_of(Training training) {
+  static std::map<Training, std::unique_ptr<Halves>> all;
+  std::unique_ptr<Halves>& halves = all[training];
+  if (!halves) halves = std::make_unique<Halves>(training);
   return *halves;
 }
 
@@ -77,8 +89,8 @@ std::string name_of_pair(const testing::TestParamInfo<Pair>& info) {
 
 class LayoutPairs : public testing::TestWithParam<Pair> {};
 
-void expect_continued(bool gpt, const Pair& pair) {
-  Halves& halves = halves_of(gpt);
+void expect_continued(Training training, const Pair& pair) {
+  Halves& halves = halves_of(training);
   const Config config = halves.config();
   const TemporaryDirectory folder;
   std::filesystem::copy(place_of(halves.saved_under(pair.from), 2), place_of(folder.path(), 2),
@@ -93,8 +105,12 @@ void expect_continued(bool gpt, const Pair& pair) {
   EXPECT_EQ(continued.manifest().scheduled_samples, halves.whole().manifest().scheduled_samples);
 }
 
-TEST_P(LayoutPairs, ContinueGpt) { expect_continued(true, GetParam()); }
-TEST_P(LayoutPairs, ContinueLlama) { expect_continued(false, GetParam()); }
+TEST_P(LayoutPairs, ContinueGpt) { expect_continued(Training::Gpt, GetParam()); }
+TEST_P(LayoutPairs, ContinueLlama) { expect_continued(Training::Llama, GetParam()); }
+TEST_P(LayoutPairs, ContinueBert) { expect_continued(Training::Bert, GetParam()); }
+TEST_P(LayoutPairs, ContinueBertInMegatronsOrder) {
+  expect_continued(Training::BertInMegatronsOrder, GetParam());
+}
 
 // Two iterations with shards of whole parameters, saved.
 void save_whole_params(const Config& config) {
@@ -127,7 +143,7 @@ void save_whole_params(const Config& config) {
 
 // Fails when pieces of a checkpoint follow equal shards.
 TEST(WholeParamCheckpoints, ContinueWithEqualShards) {
-  Halves& halves = halves_of(true);
+  Halves& halves = halves_of(Training::Gpt);
   for (const char* layout : {"dp2.zero1", "dp4.zero3", "tp2.dp2.zero2"}) {
     const TemporaryDirectory folder;
     save_whole_params(first_part(under(halves.config(), layout), folder.path(), 2));

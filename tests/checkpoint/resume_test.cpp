@@ -79,6 +79,28 @@ TEST_P(Resume, ContinuesBitForBit) { expect_continues_bit_for_bit(GetParam().con
 
 INSTANTIATE_TEST_SUITE_P(Trainings, Resume, testing::ValuesIn(cases()), name_of_case);
 
+class ResumedBert : public testing::TestWithParam<SampleOrder> {};
+
+// Fails when the place in a file of sentences, its epoch or the moments of LAMB are lost.
+TEST_P(ResumedBert, ContinuesBitForBit) {
+  const TemporaryDirectory files;
+  const Config bert = sentence_bert(files.path(), GetParam());
+  for (const char* layout : {"one", "tp2.sp.dp2.zero2", "dp2.pp2.chunks2.interleaved.zero3"}) {
+    SCOPED_TRACE(layout);
+    expect_continues_bit_for_bit(under(bert, layout));
+  }
+  Config mixed = under(bert, "dp2.zero1");
+  mixed.device.kind = DeviceKind::Cpu;
+  mixed.device.precision = Precision::Bf16;
+  expect_continues_bit_for_bit(mixed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ResumedBert,
+                         testing::Values(SampleOrder::Arithmetic, SampleOrder::Megatron),
+                         [](const auto& order) {
+                           return std::string(name_of_choice(order.param));
+                         });
+
 TEST(ResumeChoices, FinetuneTakesTheWeightsAlone) {
   const TemporaryDirectory first, second;
   Config config = divisible_gpt();

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "processes/saved_run.h"
+#include "unit/data/sentence_files.h"
 
 namespace bev::test {
 namespace {
@@ -17,7 +18,20 @@ struct Story {
   std::string layout;
   unsigned seed;
   int moments;
+  std::string order{};  // of samples of BERT; empty: a GPT with mock data
 };
+
+// A BERT with LAMB on a file of sentences, of which a run reads several epochs.
+std::vector<std::string> bert_flags(const std::string& order) {
+  static const TemporaryDirectory files;
+  if (!std::filesystem::exists(files / "vocab.txt")) write_small_corpus(files.path());
+  return {"--model.family", "bert", "--data.mock", "false", "--data-path",
+          (files / "a_sentence").string(), "--split", "1", "--data.order", order,
+          "--tokenizer-type", "BertWordPieceLowerCase", "--vocab-file",
+          (files / "vocab.txt").string(), "--optimizer", "lamb",
+          // A model that Hugging Face's format holds.
+          "--model.norm_placement", "post", "--model.activation", "gelu-erf"};
+}
 
 std::vector<std::string> flags_of(const Story& story) {
   std::vector<std::string> flags{"--checkpoint.keep", "2", "--eval-iters", "0"};
@@ -28,6 +42,7 @@ std::vector<std::string> flags_of(const Story& story) {
       {"pp2", {"--pipeline-model-parallel-size", "2"}},
       {"tp2_zero3", {"--tensor-model-parallel-size", "2", "--parallel.zero", "3"}}};
   flags = flags + layouts.at(story.layout);
+  if (!story.order.empty()) flags = flags + bert_flags(story.order);
   // Both ways of saving: while the training goes on, and while it waits.
   if (story.seed % 3 == 0)
     flags = flags + std::vector<std::string>{"--checkpoint.asynchronous", "false"};
@@ -35,8 +50,9 @@ std::vector<std::string> flags_of(const Story& story) {
 }
 
 std::string name_of_story(const testing::TestParamInfo<Story>& info) {
-  return name_of(info.param.ranks) + "_" + info.param.layout + "_seed" +
-         std::to_string(info.param.seed);
+  const Story& story = info.param;
+  return name_of(story.ranks) + "_" + story.layout + "_seed" + std::to_string(story.seed) +
+         (story.order.empty() ? "" : "_bert_" + story.order);
 }
 
 constexpr int64_t kSavedIterations = 24;
@@ -132,7 +148,9 @@ TEST_P(KilledSaving, GoesOnFromTheNewestAsIfNothingHadBeen) {
 
 INSTANTIATE_TEST_SUITE_P(Of, KilledSaving,
                          testing::Values(Story{Ranks::Threads, "tp2_zero3", 1, 10},
-                                         Story{Ranks::Launch, "zero1", 3, 10}),
+                                         Story{Ranks::Launch, "zero1", 3, 10},
+                                         Story{Ranks::Threads, "tp2_zero3", 4, 4, "arithmetic"},
+                                         Story{Ranks::Launch, "zero1", 6, 4, "megatron"}),
                          name_of_story);
 
 std::vector<Story> many_stories() {

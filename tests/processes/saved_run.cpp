@@ -92,8 +92,11 @@ std::vector<std::string> SavedRun::curve() const {
     const Json json = Json::parse(line, nullptr, false);
     EXPECT_TRUE(json.is_object()) << line;
     if (!json.is_object() || json.value("event", "") != "iteration") continue;
-    all.push_back(json.at("iteration").dump() + " " + json.at("lm_loss").dump() + " " +
-                  json.at("learning_rate").dump() + " " + json.at("grad_norm").dump());
+    std::string text = json.at("iteration").dump();
+    for (const auto& [key, value] : json.items())
+      if (key == "learning_rate" || key == "grad_norm" || key.ends_with("loss"))
+        text += " " + key + " " + value.dump();
+    all.push_back(std::move(text));
   }
   return all;
 }

@@ -38,7 +38,7 @@ class SavedRun {
   // The checkpoint of the highest iteration, 0: there is none. Every one that is visible must be
   // good; an error of the test where it is not.
   int64_t newest_good() const;
-  // What metrics.jsonl has of each iteration: "iteration loss learning-rate", as it lies there.
+  // A line for each iteration in metrics.jsonl: number, losses, learning rate and gradient norm.
   std::vector<std::string> curve() const;
 
  private:

@@ -49,4 +49,14 @@ inline Sequence sentence_of(size_t length, int32_t first = 0) {
   return sentence;
 }
 
+// Twelve documents of three sentences, a_sentence.bin and .idx, with their vocab.txt.
+inline void write_small_corpus(const std::filesystem::path& folder) {
+  Documents documents;
+  for (int32_t d = 0; d < 12; ++d)
+    documents.push_back({sentence_of(static_cast<size_t>(1 + d % 7), d), sentence_of(9, 2 * d),
+                         sentence_of(static_cast<size_t>(2 + d % 3), 3 * d)});
+  write_documents(folder / "a_sentence", documents);
+  write_small_vocabulary(folder / "vocab.txt");
+}
+
 }  // namespace bev::test
