@@ -138,6 +138,26 @@ void require_planned(double sent, double step, int64_t steps, const char* axis, 
             steps, step);
 }
 
+// Cuts sequence `at` of masked tokens down to a short pair of segments; the rest becomes padding.
+void cut_short(HostBatch& batch, int64_t at, int64_t most) {
+  int32_t& length = batch.lengths[static_cast<size_t>(at)];
+  length = static_cast<int32_t>(std::min<int64_t>(length, most));
+  const int64_t first = at * batch.length, each = batch.targets_each();
+  for (int64_t position = 0; position < batch.length; ++position) {
+    const auto row = static_cast<size_t>(first + position);
+    const bool is_padding = position >= length;
+    if (is_padding) batch.tokens[row] = 0;
+    batch.types[row] = !is_padding && position >= length / 2 ? 1 : 0;
+  }
+  for (int64_t i = at * each; i < (at + 1) * each; ++i) {
+    const auto entry = static_cast<size_t>(i);
+    if (batch.marked[entry] < first + length) continue;
+    batch.marked[entry] = static_cast<int32_t>(first);
+    batch.targets[entry] = 0;
+    batch.weight[entry] = 0;
+  }
+}
+
 bool same_bits(double a, double b) {
   return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
@@ -259,6 +279,7 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Devic
 
 void UnevenDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   tokens_.read(index, batch, at);
+  if (!batch.lengths.empty() && index % 3 == 1) cut_short(batch, at, 3 + index % 4);
   const int64_t each = batch.targets_each();
   for (int64_t i = 0; i < each; ++i) {
     const bool counts = index % 5 != 3 && (i * 7 + index * index) % 4 >= index % 3;

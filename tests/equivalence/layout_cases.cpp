@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ostream>
+#include <tuple>
 
 #include "equivalence/layout_factors.h"
 #include "support/layout_name.h"
@@ -49,48 +50,103 @@ struct Options {
   Config config;
 };
 
-// Together they have every pair of model, embedding, dropout, recomputation and optimizer.
-std::vector<Options> option_sets() {
-  std::vector<Options> all;
-  const auto add = [&](const char* name, Config config, auto change) {
-    change(config);
-    all.push_back({name, config});
-  };
-  const auto without_dropout = [](Config& c) {
-    c.model.hidden_dropout = c.model.attention_dropout = 0;
-  };
-  add("gpt_tied_dropout", divisible_gpt(), [](Config&) {});
-  add("llama_untied_dropout", divisible_llama(), [](Config&) {});
-  add("gpt_tied_sgd", divisible_gpt(), [&](Config& c) {
-    without_dropout(c);
+void remove_dropout(Config& c) { c.model.hidden_dropout = c.model.attention_dropout = 0; }
+
+template <class Change>
+void add(std::vector<Options>& sets, const char* name, Config config, Change change) {
+  change(config);
+  sets.push_back({name, config});
+}
+
+// The sets of a model family have every pair of model, embedding, dropout, recomputation and
+// optimizer.
+std::vector<Options> decoder_options() {
+  std::vector<Options> sets;
+  add(sets, "gpt_tied_dropout", divisible_gpt(), [](Config&) {});
+  add(sets, "llama_untied_dropout", divisible_llama(), [](Config&) {});
+  add(sets, "gpt_tied_sgd", divisible_gpt(), [](Config& c) {
+    remove_dropout(c);
     c.optim.kind = OptimizerKind::Sgd;
   });
-  add("llama_tied_dropout_qk_norm_recomputed", divisible_llama(), [](Config& c) {
+  add(sets, "llama_tied_dropout_qk_norm_recomputed", divisible_llama(), [](Config& c) {
     c.model.tied = true;
     c.model.qk_norm = true;
     c.recompute.granularity = Recompute::Full;
   });
-  add("gpt_tied_dropout_smoothed_selective", divisible_gpt(), [](Config& c) {
+  add(sets, "gpt_tied_dropout_smoothed_selective", divisible_gpt(), [](Config& c) {
     c.recompute.granularity = Recompute::Selective;
     c.loss.label_smoothing = 0.1;
     c.loss.z_loss = 0.01;
   });
-  add("gpt_untied_sgd_recomputed", divisible_gpt(), [&](Config& c) {
-    without_dropout(c);
+  add(sets, "gpt_untied_sgd_recomputed", divisible_gpt(), [](Config& c) {
+    remove_dropout(c);
     c.model.tied = false;
     c.recompute.granularity = Recompute::Full;
     c.optim.kind = OptimizerKind::Sgd;
   });
-  add("llama_untied_selective", divisible_llama(), [&](Config& c) {
-    without_dropout(c);
+  add(sets, "llama_untied_selective", divisible_llama(), [](Config& c) {
+    remove_dropout(c);
     c.recompute.granularity = Recompute::Selective;
   });
-  add("llama_tied_dropout_sgd_selective", divisible_llama(), [](Config& c) {
+  add(sets, "llama_tied_dropout_sgd_selective", divisible_llama(), [](Config& c) {
     c.model.tied = true;
     c.recompute.granularity = Recompute::Selective;
     c.optim.kind = OptimizerKind::Sgd;
   });
-  return all;
+  const Config gpt_lamb = with_optimizer(divisible_gpt(), OptimizerKind::Lamb);
+  const Config llama_lamb = with_optimizer(divisible_llama(), OptimizerKind::Lamb);
+  add(sets, "gpt_tied_dropout_lamb", gpt_lamb, [](Config&) {});
+  add(sets, "llama_untied_lamb_selective", llama_lamb, [](Config& c) {
+    remove_dropout(c);
+    c.recompute.granularity = Recompute::Selective;
+  });
+  add(sets, "gpt_untied_dropout_lamb_recomputed", gpt_lamb, [](Config& c) {
+    c.model.tied = false;
+    c.recompute.granularity = Recompute::Full;
+  });
+  return sets;
+}
+
+std::vector<Options> bert_options() {
+  std::vector<Options> sets;
+  const auto post_norm = [](Config& c) { c.model.norm_placement = NormPlacement::Post; };
+  const auto selective = [](Config& c) { c.recompute.granularity = Recompute::Selective; };
+  // A hidden state between two blocks of a group is recomputed too.
+  const auto in_groups = [](Config& c) {
+    c.recompute = {.granularity = Recompute::Full, .method = RecomputeMethod::Uniform, .layers = 2};
+  };
+  const Config adam = divisible_bert(), sgd = with_optimizer(adam, OptimizerKind::Sgd),
+               lamb = with_optimizer(adam, OptimizerKind::Lamb);
+  add(sets, "bert_dropout", adam, [](Config&) {});
+  add(sets, "bert_post_norm_selective", adam, [&](Config& c) {
+    remove_dropout(c);
+    post_norm(c);
+    selective(c);
+  });
+  add(sets, "bert_recomputed", adam, [&](Config& c) {
+    remove_dropout(c);
+    in_groups(c);
+  });
+  add(sets, "bert_post_norm_sgd", sgd, [&](Config& c) {
+    remove_dropout(c);
+    post_norm(c);
+  });
+  add(sets, "bert_dropout_sgd_selective", sgd, selective);
+  add(sets, "bert_post_norm_dropout_sgd_recomputed_without_binary_head", sgd, [&](Config& c) {
+    post_norm(c);
+    in_groups(c);
+    c.model.binary_head = false;
+  });
+  add(sets, "bert_lamb", lamb, remove_dropout);
+  add(sets, "bert_post_norm_dropout_lamb_selective", lamb, [&](Config& c) {
+    post_norm(c);
+    selective(c);
+  });
+  add(sets, "bert_post_norm_dropout_lamb_recomputed", lamb, [&](Config& c) {
+    post_norm(c);
+    in_groups(c);
+  });
+  return sets;
 }
 
 LayoutCase case_of(std::string_view layout, const Options& options) {
@@ -102,13 +158,21 @@ LayoutCase case_of(std::string_view layout, const Options& options) {
   return {std::string(layout), layout_name(std::string(layout)) + "_on_" + options.name, one, many};
 }
 
+struct Candidate {
+  LayoutCase layout_case;
+  FactorValues values;
+};
+
 // Of the cases that are left, the one with the most pairs that are not covered yet goes over.
-void move_best(std::vector<LayoutCase>& from, PairCoverage& covered, std::vector<LayoutCase>& to) {
-  const auto gain = [&](const LayoutCase& c) { return covered.gain(values_in(c.many)); };
-  const auto best = std::max_element(
-      from.begin(), from.end(), [&](const auto& a, const auto& b) { return gain(a) < gain(b); });
-  covered.add(values_in(best->many));
-  to.push_back(std::move(*best));
+void move_best(std::vector<Candidate>& from, PairCoverage& covered, std::vector<LayoutCase>& to) {
+  auto best = from.begin();
+  size_t most = 0;
+  for (auto candidate = from.begin(); candidate != from.end(); ++candidate) {
+    const size_t gain = covered.gain(candidate->values);
+    if (gain > most) std::tie(best, most) = std::pair(candidate, gain);
+  }
+  covered.add(best->values);
+  to.push_back(std::move(best->layout_case));
   from.erase(best);
 }
 
@@ -116,18 +180,33 @@ struct Tiers {
   std::vector<LayoutCase> quick, slow;
 };
 
-Tiers tiers() {
-  Tiers result;
+// Adds the cases of one model family. `every_layout`: the quick ones have each layout.
+void add_family(const std::vector<Options>& option_sets, bool every_layout, Tiers& tiers) {
   PairCoverage covered, all;
+  std::vector<Candidate> left;
   for (const std::string_view layout : layouts()) {
-    std::vector<LayoutCase> of_layout;
-    for (const Options& options : option_sets()) of_layout.push_back(case_of(layout, options));
-    for (const LayoutCase& c : of_layout) all.add(values_in(c.many));
-    move_best(of_layout, covered, result.quick);
-    std::move(of_layout.begin(), of_layout.end(), std::back_inserter(result.slow));
+    std::vector<Candidate> of_layout;
+    for (const Options& options : option_sets) {
+      LayoutCase c = case_of(layout, options);
+      FactorValues values = values_in(c.many);
+      all.add(values);
+      of_layout.push_back({std::move(c), std::move(values)});
+    }
+    if (every_layout) move_best(of_layout, covered, tiers.quick);
+    std::ranges::move(of_layout, std::back_inserter(left));
   }
-  while (!covered.missing(all).empty()) move_best(result.slow, covered, result.quick);
-  return result;
+  while (!covered.missing(all).empty()) move_best(left, covered, tiers.quick);
+  for (Candidate& candidate : left) tiers.slow.push_back(std::move(candidate.layout_case));
+}
+
+const Tiers& tiers() {
+  static const Tiers all = [] {
+    Tiers result;
+    add_family(decoder_options(), true, result);
+    add_family(bert_options(), false, result);
+    return result;
+  }();
+  return all;
 }
 
 }  // namespace
@@ -136,11 +215,34 @@ Config divisible_gpt() { return divisible(tiny_gpt()); }
 
 Config divisible_llama() { return divisible(tiny_llama()); }
 
-Config divisible_bert() { return divisible(tiny_bert()); }
+Config divisible_bert() {
+  Config c = divisible(tiny_bert());
+  c.model.positions = c.train.sequence = 12;
+  c.train.micro_batch = 2;
+  c.train.global_batch = 16;
+  return c;
+}
 
 Config with_layers_for_all_stages(Config config) {
   const int64_t stages = config.parallel.pipeline * config.parallel.chunks;
-  config.model.layers = std::max(config.model.layers, stages);
+  const bool in_groups = config.recompute.method == RecomputeMethod::Uniform;
+  const int64_t group = in_groups ? std::max<int64_t>(config.recompute.layers, 1) : 1;
+  config.model.layers = std::max(config.model.layers, stages * group);
+  return config;
+}
+
+// The gradient of the keys' bias is rounding noise, which a small eps would scale up to the size of
+// other updates, and so into the norm of the whole bias. A constant rate would return a bias of two
+// elements, whose clamped steps have one size, to rounding noise around 0.
+Config with_optimizer(Config config, OptimizerKind kind) {
+  config.optim.kind = kind;
+  if (!is_lamb(kind)) return config;
+  config.optim.eps = 1e-4;
+  config.optim.decay = LrDecay::Linear;
+  config.optim.decay_iterations = 10;
+  if (kind == OptimizerKind::Lamb) config.optim.lamb_clip = 0.3;  // below optim.clip
+  if (kind == OptimizerKind::LambTp) config.optim.lambtp_solution = 1;
+  config.model.vocab = 128;  // the largest parameter, which the stages between the ends do not have
   return config;
 }
 
@@ -241,6 +343,13 @@ std::vector<LayoutCase> cuda_layout_cases(Precision precision) {
   Config recomputed = on_gpu(tiny_llama(), precision);
   recomputed.model.ffn = 96;
   recomputed.recompute.granularity = Recompute::Full;
+  Config bert = on_gpu(tiny_bert(), precision);
+  bert.train.micro_batch = 2;
+  bert.train.global_batch = 16;
+  Config post_norm = bert;
+  post_norm.model.norm_placement = NormPlacement::Post;
+  post_norm.recompute.granularity = Recompute::Full;
+  if (precision == Precision::F32) post_norm = with_optimizer(post_norm, OptimizerKind::Lamb);
   std::vector<LayoutCase> cases;
   for (const char* layout :
        {"tp2", "tp4.sp", "dp2", "dp2.overlap", "dp2.zero1", "dp4.zero1.overlap", "dp2.zero2",
@@ -249,6 +358,8 @@ std::vector<LayoutCase> cuda_layout_cases(Precision precision) {
         "tp2.dp2.pp2.chunks2.zero3.overlap"}) {
     cases.push_back(case_of(layout, {"gpt_tied_dropout", on_gpu(tiny_gpt(), precision)}));
     cases.push_back(case_of(layout, {"llama_untied_recomputed", recomputed}));
+    cases.push_back(case_of(layout, {"bert_dropout", bert}));
+    cases.push_back(case_of(layout, {"bert_post_norm_recomputed", post_norm}));
   }
   for (LayoutCase& c : cases) c.name += precision == Precision::F32 ? "_f32" : "_bf16";
   return cases;

@@ -13,9 +13,13 @@ namespace bev::test {
 // Tiny models of which every axis can be cut in four.
 Config divisible_gpt();
 Config divisible_llama();  // with grouped heads
+// Padded sentence pairs of several lengths in each micro-batch.
 Config divisible_bert();
-// `config` with at least a layer for each of its stages.
+// `config` with at least a layer, or a group of layers that are recomputed together, for each of
+// its stages.
 Config with_layers_for_all_stages(Config config);
+// `config` with that optimizer, and what LAMB needs to be compared within rounding.
+Config with_optimizer(Config config, OptimizerKind kind);
 
 // As parse_layout() reads them: every axis alone, every two together, mixtures of up to 16 ranks.
 const std::vector<std::string_view>& layouts();
@@ -28,7 +32,8 @@ struct LayoutCase {
 void PrintTo(const LayoutCase& layout_case, std::ostream* out);  // found by GoogleTest
 
 // Every layout with every combination of options that is tried, in two parts. The first has every
-// layout, and every pair of values (layout_factors.h) that the whole has.
+// layout with a GPT or Llama, and of both model families every pair of values (layout_factors.h)
+// that the whole has.
 std::vector<LayoutCase> quick_layout_cases();
 std::vector<LayoutCase> slow_layout_cases();
 

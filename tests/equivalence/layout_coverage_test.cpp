@@ -5,21 +5,25 @@
 #include <set>
 
 #include "base/format.h"
+#include "data/data_loader.h"
 #include "equivalence/layout_cases.h"
 #include "equivalence/layout_factors.h"
 #include "parallel/parallel_layout.h"
 #include "verify/layout_name.h"
+#include "verify/layout_run.h"
 
 namespace bev::test {
 namespace {
 
 constexpr int64_t kMostRanks = 16;
 
-std::string missing_from(const std::vector<LayoutCase>& cases) {
+// Legal pairs of a model family that none of its cases has.
+std::string missing_from(const std::vector<LayoutCase>& cases, ModelFamily family) {
   PairCoverage covered;
-  for (const LayoutCase& c : cases) covered.add(values_in(c.many));
+  for (const LayoutCase& c : cases)
+    if (c.many.model.family == family) covered.add(values_in(c.many));
   std::string text;
-  for (const ValuePair& pair : covered.missing(legal_pairs(kMostRanks)))
+  for (const ValuePair& pair : covered.missing(legal_pairs(family, kMostRanks)))
     text += format("  {}\n", text_of(pair));
   return text;
 }
@@ -41,8 +45,19 @@ Axes axes_of(std::string_view text) {
 }
 
 TEST(LayoutCoverage, QuickCasesHaveEveryLegalPair) {
-  const std::string missing = missing_from(quick_layout_cases());
-  EXPECT_TRUE(missing.empty()) << "legal pairs that no case has:\n" << missing;
+  for (const ModelFamily family : {ModelFamily::Gpt, ModelFamily::Bert}) {
+    const std::string missing = missing_from(quick_layout_cases(), family);
+    EXPECT_TRUE(missing.empty()) << "legal pairs that no case of " << name_of_choice(family)
+                                 << " has:\n"
+                                 << missing;
+  }
+}
+
+TEST(LayoutCoverage, QuickCasesHaveTwentyLayoutsOfBert) {
+  std::set<std::string> of_bert;
+  for (const LayoutCase& c : quick_layout_cases())
+    if (c.many.model.family == ModelFamily::Bert) of_bert.insert(c.layout);
+  EXPECT_GE(of_bert.size(), 20U);
 }
 
 TEST(LayoutCoverage, EveryAxisStandsAloneAndWithEveryOther) {
@@ -78,7 +93,40 @@ TEST(LayoutCoverage, NamesWhatIsMissing) {
   std::erase_if(cases, [](const LayoutCase& c) {
     return c.many.parallel.tensor == 4 && c.many.parallel.pipeline == 4;
   });
-  EXPECT_NE(missing_from(cases).find("tensor 4 with pipeline 4\n"), std::string::npos);
+  EXPECT_NE(missing_from(cases, ModelFamily::Gpt).find("tensor 4 with pipeline 4\n"),
+            std::string::npos);
+}
+
+// The samples of BERT: a difference of two layouts shows only where sequences, micro-batches and
+// losses differ.
+TEST(LayoutCoverage, BertBatchesAreUneven) {
+  const Config config = divisible_bert();
+  DataLoader loader(std::make_shared<UnevenDataset>(config.model.vocab),
+                    DataLoader::shape_of(config));
+  std::set<int32_t> lengths;
+  std::set<double> masked, labelled;
+  int64_t micro_batches = 0, with_two_lengths = 0;
+  for (int step = 0; step < 3; ++step) {
+    for (const HostBatch& batch : loader.next()) {
+      ASSERT_EQ(batch.sequences, 2);
+      lengths.insert(batch.lengths.begin(), batch.lengths.end());
+      masked.insert(batch.valid_tokens());
+      labelled.insert(batch.valid_sequences());
+      with_two_lengths += batch.lengths[0] != batch.lengths[1] ? 1 : 0;
+      ++micro_batches;
+      for (int64_t i = 0; i < std::ssize(batch.marked); ++i) {
+        const int64_t sequence = i / batch.targets_each();
+        EXPECT_LT(batch.marked[static_cast<size_t>(i)],
+                  sequence * batch.length + batch.lengths[static_cast<size_t>(sequence)]);
+      }
+    }
+  }
+  EXPECT_LE(*lengths.begin(), config.train.sequence / 3) << "a short pair";
+  EXPECT_EQ(*lengths.rbegin(), config.train.sequence) << "a pair without padding";
+  EXPECT_GE(lengths.size(), 5U);
+  EXPECT_GE(with_two_lengths, micro_batches / 2);
+  EXPECT_GE(masked.size(), 4U) << "numbers of masked tokens of micro-batches";
+  EXPECT_EQ(labelled, (std::set<double>{1, 2})) << "sequences with a label";
 }
 
 TEST(LayoutCoverage, TiersHaveNoCaseTwice) {

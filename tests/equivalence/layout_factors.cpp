@@ -14,6 +14,23 @@ namespace {
 size_t place_of_ranks(int64_t ranks) { return ranks == 1 ? 0 : ranks == 2 ? 1 : 2; }
 int64_t ranks_at(size_t place) { return int64_t{1} << place; }
 
+enum ModelValue : size_t { kGpt, kLlama, kBert, kPostNormBert };
+
+void set_model(Config& c, size_t value) {
+  switch (value) {
+    case kGpt: c = divisible_gpt(); break;
+    case kLlama: c = divisible_llama(); break;
+    default: c = divisible_bert();
+  }
+  if (value == kPostNormBert) c.model.norm_placement = NormPlacement::Post;
+}
+
+size_t model_in(const Config& c) {
+  if (c.model.family == ModelFamily::Bert)
+    return c.model.norm_placement == NormPlacement::Pre ? kBert : kPostNormBert;
+  return c.model.position == PositionKind::Rope ? kLlama : kGpt;
+}
+
 // While values are set, `threads` counts the ranks that share the batch.
 void set_schedule(Config& c, size_t value) {
   c.parallel.schedule = static_cast<ScheduleKind>(value);
@@ -46,10 +63,7 @@ Config configured(const FactorValues& values) {
 // The model comes first: it replaces the whole configuration.
 const std::vector<Factor>& layout_factors() {
   static const std::vector<Factor> all{
-      {"model",
-       {"gpt", "llama"},
-       [](Config& c, size_t v) { c = v == 0 ? divisible_gpt() : divisible_llama(); },
-       [](const Config& c) -> size_t { return c.model.position == PositionKind::Rope ? 1 : 0; }},
+      {"model", {"gpt", "llama", "bert", "post-norm bert"}, set_model, model_in},
       {"tensor",
        {"1", "2", "4"},
        [](Config& c, size_t v) { c.parallel.tensor = ranks_at(v); },
@@ -95,8 +109,8 @@ const std::vector<Factor>& layout_factors() {
        [](Config& c, size_t v) { c.recompute.granularity = static_cast<Recompute>(v); },
        [](const Config& c) { return static_cast<size_t>(c.recompute.granularity); }},
       {"optimizer",
-       {"adam", "sgd"},
-       [](Config& c, size_t v) { c.optim.kind = static_cast<OptimizerKind>(v); },
+       {"adam", "sgd", "lamb"},
+       [](Config& c, size_t v) { c = with_optimizer(c, static_cast<OptimizerKind>(v)); },
        [](const Config& c) { return static_cast<size_t>(c.optim.kind); }},
   };
   return all;
@@ -108,12 +122,14 @@ FactorValues values_in(const Config& config) {
   return values;
 }
 
-PairCoverage legal_pairs(int64_t most_ranks) {
+PairCoverage legal_pairs(ModelFamily family, int64_t most_ranks) {
   PairCoverage legal;
   FactorValues values(layout_factors().size());
   do {
+    if (legal.gain(values) == 0) continue;
     const Config c = configured(values);
-    if (c.parallel.ranks <= most_ranks && check_config(c).empty()) legal.add(values);
+    const bool belongs = c.model.family == family && c.parallel.ranks <= most_ranks;
+    if (belongs && check_config(c).empty()) legal.add(values);
   } while (advance(values));
   return legal;
 }

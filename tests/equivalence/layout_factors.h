@@ -1,5 +1,5 @@
-// In what the cases of the layout tests differ: how the work is divided, and the options that meet
-// that division.
+// In what the cases of the layout tests differ: how the work is divided, the model, and the options
+// that meet that division.
 #pragma once
 
 #include <string>
@@ -21,8 +21,9 @@ const std::vector<Factor>& layout_factors();
 
 FactorValues values_in(const Config& config);
 
-// What pairs occur in a configuration that check() accepts, of at most so many ranks.
-PairCoverage legal_pairs(int64_t most_ranks);
+// The pairs in configurations of that model family that check_config() accepts, of at most
+// `most_ranks` ranks.
+PairCoverage legal_pairs(ModelFamily family, int64_t most_ranks);
 
 // "tensor 2 with schedule gpipe"
 std::string text_of(const ValuePair& pair);

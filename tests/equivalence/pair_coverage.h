@@ -2,9 +2,8 @@
 // two together: a list of cases is judged by the pairs of values that occur in it.
 #pragma once
 
-#include <compare>
+#include <bitset>
 #include <cstddef>
-#include <set>
 #include <vector>
 
 namespace bev::test {
@@ -14,20 +13,24 @@ using FactorValues = std::vector<size_t>;
 
 struct ValuePair {
   size_t factor[2], value[2];
-  auto operator<=>(const ValuePair&) const = default;
 };
 
+// At most 16 factors of at most 16 values.
 class PairCoverage {
  public:
-  // Returns how many pairs were new.
-  size_t add(const FactorValues& values);
-  // How many would be.
+  void add(const FactorValues& values);
+  // Pairs of these values that are missing here.
   size_t gain(const FactorValues& values) const;
   // Those of `other` that do not occur here.
   std::vector<ValuePair> missing(const PairCoverage& other) const;
 
  private:
-  std::set<ValuePair> pairs_;
+  static constexpr size_t kMost = 16;
+  static size_t place_of(const ValuePair& pair);
+  template <class F>
+  static void each_pair(const FactorValues& values, F f);
+
+  std::bitset<kMost * kMost * kMost * kMost> pairs_;
 };
 
 }  // namespace bev::test

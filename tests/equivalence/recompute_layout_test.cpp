@@ -40,14 +40,23 @@ class RecomputedLayouts : public ::testing::TestWithParam<const char*> {
 
 constexpr auto kUniform = RecomputeMethod::Uniform, kBlock = RecomputeMethod::Block;
 
+// Its weight gradients, which a schedule may defer, read the hidden states between its blocks.
+Config post_norm_bert() {
+  Config c = divisible_bert();
+  c.model.norm_placement = NormPlacement::Post;
+  return c;
+}
+
 TEST_P(RecomputedLayouts, InGroups) {
   expect_same_as_kept(divisible_gpt(), full(kUniform, 2));
   expect_same_as_kept(divisible_llama(), full(kUniform, 3));
+  expect_same_as_kept(post_norm_bert(), full(kUniform, 2));
 }
 
 TEST_P(RecomputedLayouts, TheFirstOfEachStage) {
   expect_same_as_kept(divisible_gpt(), full(kBlock, 2));
   expect_same_as_kept(divisible_llama(), full(kBlock, 1));
+  expect_same_as_kept(post_norm_bert(), full(kBlock, 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, RecomputedLayouts,
