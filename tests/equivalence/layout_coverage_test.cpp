@@ -102,7 +102,7 @@ TEST(LayoutCoverage, NamesWhatIsMissing) {
 TEST(LayoutCoverage, BertBatchesAreUneven) {
   const Config config = divisible_bert();
   DataLoader loader(std::make_shared<UnevenDataset>(config.model.vocab),
-                    DataLoader::shape_of(config));
+                    DataLoader::shape_of(config, model_spec(config).batch));
   std::set<int32_t> lengths;
   std::set<double> masked, labelled;
   int64_t micro_batches = 0, with_two_lengths = 0;

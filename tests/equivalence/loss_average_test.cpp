@@ -14,8 +14,7 @@ namespace {
 class AveragedLoss : public ::testing::TestWithParam<const char*> {};
 
 // Micro-batches with different numbers of masked tokens, some without any value of a loss, count
-// equally. Fails when the mean of a micro-batch is taken over the values of another one in flight,
-// or when each rank counts only its own micro-batches.
+// equally. Fails when each data-parallel rank counts only its own micro-batches.
 TEST_P(AveragedLoss, IsThatOfOneRank) {
   Config many = divisible_bert();
   many.loss.average = LossAverage::MicroBatch;
