@@ -3,6 +3,7 @@
 
 #include "checkpoint/resume_check.h"
 #include "ops/make_device.h"
+#include "support/temporary_directory.h"
 
 namespace bev::test {
 namespace {
@@ -32,6 +33,13 @@ TEST_F(CudaResume, ContinuesBf16) {
 
 TEST_F(CudaResume, ContinuesF32) {
   expect_continues_bit_for_bit(on_cuda(divisible_llama(), Precision::F32));
+}
+
+TEST_F(CudaResume, ContinuesBertWithLamb) {
+  const TemporaryDirectory files;
+  for (const Precision precision : {Precision::Bf16, Precision::F32})
+    expect_continues_bit_for_bit(
+        on_cuda(sentence_bert(files.path(), SampleOrder::Megatron), precision));
 }
 
 // Short moments are rounded by draws that the step's number decides.

@@ -32,6 +32,20 @@ std::vector<TinyModel> models() {
   Config dropout = medium(tiny_gpt());
   dropout.model.hidden_dropout = dropout.model.attention_dropout = 0.1;
   all.push_back({"medium_gpt_dropout", dropout});
+  Config bert = medium(tiny_bert());
+  bert.optim.lr = 1e-3;  // at 0.01 its losses jump, and differences grow with them
+  bert.train.micro_batch = 2;
+  bert.train.global_batch = 4;
+  all.push_back({"medium_bert", bert});
+  // The smallest BERT of the study of large batches, of 4 layers x 128: heads of 8.
+  Config narrow = bert;
+  narrow.model.layers = 4;
+  narrow.model.heads = 16;
+  all.push_back({"bert_with_heads_of_8", narrow});
+  narrow.model.norm_placement = NormPlacement::Post;
+  narrow.model.activation = Activation::GeluErf;
+  narrow.model.hidden_dropout = narrow.model.attention_dropout = 0.1;
+  all.push_back({"post_norm_bert_with_heads_of_8_dropout", narrow});
   return all;
 }
 
