@@ -22,8 +22,8 @@ struct Bounds {
 // times the terms of a sum over the sum. The terms of a loss are all positive. Those of a gradient
 // cancel, most of all in the weights of norms, whose gradients sum 64 tokens behind up to 8 layers.
 // A weight is off by at most the learning rate times what its gradients are off by over eps. The
-// largest of all cases: in f64 5e-16, 6e-14 and 3e-13; in f32, with the portable, AVX2 and AVX-512
-// kernels, 4e-7, 8e-5 and 1.4e-5. A sample that a rank forgets makes some 1e-2.
+// largest of all cases: in f64 7e-16, 4e-13 and 3e-13; in f32, with the portable, AVX2 and AVX-512
+// kernels, 4e-7, 8e-5 and 2.2e-5. A sample that a rank forgets makes some 1e-2.
 inline constexpr Bounds kF64{1e-12, 1e-12, 1e-12}, kF32{2e-6, 4e-4, 1e-4};
 
 // On a GPU. In bf16 tensor ranks round their parts of a sum. The largest on an H200: 5e-8, 2.4e-6
