@@ -8,6 +8,7 @@
 #include "data/data_loader.h"
 #include "equivalence/layout_cases.h"
 #include "equivalence/layout_factors.h"
+#include "model/family/family.h"
 #include "parallel/parallel_layout.h"
 #include "verify/layout_name.h"
 #include "verify/layout_run.h"
