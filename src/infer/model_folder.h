@@ -19,8 +19,8 @@ struct ModelFolder {
   Config config;                  // the model as stored; the rest as trained, else defaults
   bool is_run = false;            // the configuration is that of a training
   bool is_checkpoint = false;
-  bool is_fresh = false;    // there is no folder: weights are drawn as those of a training that
-                            // begins
+  bool is_fresh = false;    // no folder is named: initial weights, as at the start of a training
+                            // run
   bool has_lm_head = true;  // false: a BertModel of Hugging Face, an encoder alone
   std::string tokenizer_problem{};         // why the tokenizer beside the model cannot be used
   std::vector<std::string> passed_over{};  // why newer checkpoints are not used, a sentence each

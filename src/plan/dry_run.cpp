@@ -144,8 +144,7 @@ ModelCounts count_model(const Config& config, const ModelOptions& options) {
           .flops_per_token = flops / static_cast<double>(batch.tokens_count())};
 }
 
-std::vector<LocalPiece> written_pieces(const TrainingState& state,
-                                       const CheckpointConfig& config) {
+std::vector<LocalPiece> written_pieces(const TrainingState& state, const CheckpointConfig& config) {
   std::vector<LocalPiece> pieces = weights_to_save(state.params);
   if (!config.save_optimizer) return pieces;
   for (LocalPiece& held : written_states(state.params, state.optimizer))

@@ -13,7 +13,7 @@
 
 namespace bev {
 
-// The checkpoint folder of a run; empty: the run saves none.
+// Where a run saves checkpoints; empty: it saves none.
 std::filesystem::path save_folder(const Config& config);
 
 // Finds errors that would otherwise appear at the first save. Usage error: the folder holds

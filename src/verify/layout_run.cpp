@@ -216,8 +216,8 @@ void train_rank(
   const Plan plan = dry_run(config, {.rank = world.rank(), .model = options});
   TrainingState state(config, device, groups, plan.arenas, options);
   state.initialize();
-  DataLoader loader(std::move(samples), DataLoader::shape_of(config, state.spec.batch,
-                                                             groups.coordinate(Axis::Data)));
+  DataLoader loader(std::move(samples),
+                    DataLoader::shape_of(config, state.spec.batch, groups.coordinate(Axis::Data)));
   StepRunner stepper(state, lr_schedule_from(config, plan.batch.global_batch, plan.iterations));
   CommVolume sent;
   for (int64_t step = 0; step < steps; ++step) {
