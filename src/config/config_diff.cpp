@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kOptimizerPath = "optim.kind";
 constexpr std::string_view kPositionsPath = "model.positions";
+constexpr std::string_view kMicroBatchPath = "train.micro_batch";
 
 constexpr std::array<std::string_view, 16> kScheduleFields{
     "optim.lr",
@@ -71,6 +72,9 @@ Effect effect_of(const Field& field, const Config& before, const Config& now) {
   const bool learned =
       before.model.position == PositionKind::Learned || now.model.position == PositionKind::Learned;
   if (field.path == kPositionsPath && !learned) return Effect::Runtime;
+  // The mean over micro-batches depends on their size.
+  if (field.path == kMicroBatchPath && now.loss.average == LossAverage::MicroBatch)
+    return Effect::Numerics;
   return field.about.effect;
 }
 

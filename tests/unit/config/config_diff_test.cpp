@@ -109,6 +109,16 @@ TEST(Resume, PositionsAreWeightsOnlyWhereTheyAreLearned) {
             "without an effect on the curve: model.positions\n");
 }
 
+TEST(Resume, MicroBatchesChangeTheCurveWhereTheirMeansAreAveraged) {
+  const Args micro{"--micro-batch-size", "1", "--global-batch-size", "4"};
+  const Args average{"--loss.average", "micro-batch"};
+  const Args batch{"--global-batch-size", "4"};
+  EXPECT_EQ(describe(between(loaded(batch), loaded(micro))),
+            "without an effect on the curve: train.micro_batch\n");
+  EXPECT_EQ(describe(between(loaded(batch + average), loaded(micro + average))),
+            "the curve changes: train.micro_batch = 1 (was 2)\n");
+}
+
 TEST(Resume, FieldsOfOtherVersions) {
   StoredConfig stored = stored_config(loaded());
   stored.erase("optim.beta2");
