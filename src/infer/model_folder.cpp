@@ -1,13 +1,13 @@
 #include "infer/model_folder.h"
 
 #include "base/check.h"
+#include "base/format.h"
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_survey.h"
 #include "config/parse/load.h"
 #include "config/tokenizer_config.h"
 #include "convert/huggingface/huggingface.h"
 #include "text/tokenizer_files.h"
-#include "train/resume.h"
 #include "train/run_directory.h"
 
 namespace bev {
@@ -42,14 +42,14 @@ void use_tokenizer_in_folder(ModelFolder& folder) {
                  folder.config.data);
 }
 
-// The folder outside `dir` in which the run of `dir` keeps its checkpoints; empty: there is none.
+// checkpoint.save of the run in `dir`; empty: not set, or `dir` is no run.
 fs::path save_folder_of_run(const fs::path& dir) {
   const fs::path file = RunDirectory(dir).config_file();
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return {};
   Findings unused;
   const std::vector<std::string> args{file.string()};
-  return save_folder(load_unchecked(args, {}, Purpose::Plan, unused).config);
+  return load_unchecked(args, {}, Purpose::Plan, unused).config.checkpoint.save;
 }
 
 void open_as_huggingface(const fs::path& dir, const fs::path& save, ModelFolder& folder) {
@@ -106,11 +106,14 @@ ModelFolder open_model_folder(const fs::path& dir) {
   std::error_code ignored;
   BEV_CHECK(fs::is_directory(dir, ignored), Data, "there is no folder {}", dir.string());
   const bool has_model = RunDirectory::is_run(dir) || fs::exists(dir / "config.json", ignored);
-  if (!has_model && !find_checkpoints(dir).empty()) {
-    open_as_checkpoint(dir, folder);
-  } else if (const fs::path save = has_model ? fs::path() : save_folder_of_run(dir);
-             !save.empty() && !find_checkpoints(save).empty()) {
+  // A checkpoint has the configuration of its run, too, but names itself.
+  const fs::path save = has_model || is_checkpoint(dir) ? fs::path() : save_folder_of_run(dir);
+  if (!save.empty() && !find_checkpoints(save).empty()) {
     open_as_checkpoint(save, folder);
+    folder.passed_over.push_back(format("using {} (checkpoint.save of {})", folder.weights.string(),
+                                        RunDirectory(dir).config_file().string()));
+  } else if (!has_model && !find_checkpoints(dir).empty()) {
+    open_as_checkpoint(dir, folder);
   } else {
     open_as_huggingface(dir, save, folder);
   }

@@ -54,9 +54,10 @@ struct ShownSample {
   bool is_masked() const { return !batch.marked.empty(); }
 };
 
-ShownSample look_at(const Dataset& samples, int64_t index, const Config& config) {
+ShownSample look_at(const Dataset& samples, int64_t index, const Config& config,
+                    const BatchSpec& fields) {
   ShownSample shown{.index = index, .source = samples.source(index), .batch = {}, .text = {}};
-  shown.batch.resize(1, model_spec(config).batch);
+  shown.batch.resize(1, fields);
   samples.read(index, shown.batch, 0);
   shown.text.assign(shown.batch.tokens.begin(), shown.batch.tokens.end());
   shown.has_order = shown.is_masked() && config.model.binary_head;
@@ -264,9 +265,10 @@ int inspect_samples(std::span<const std::string> args) {
         "given; this is the order of one epoch\n");
   const Dataset& samples = samples_of(data, split, from + count);
   const TextView view(config);
+  const BatchSpec fields = model_spec(config).batch;
   Json list = Json::array();
   for (int64_t i = from; i < from + count; ++i) {
-    const ShownSample shown = look_at(samples, i, config);
+    const ShownSample shown = look_at(samples, i, config, fields);
     if (loaded->has("--json")) {
       list.push_back(json_of(shown, view));
     } else {
