@@ -30,8 +30,8 @@ LossWeights loss_weights(std::span<const LossSpec> losses);
 
 // Tensors of the losses in one pass.
 struct Losses {
-  // f64 [losses], optional: weight * loss scale / count over the whole batch, which multiplies the
-  // gradient of a loss.
+  // f64 [losses], optional: multiply the gradient of a loss. weight * loss scale / count over the
+  // whole batch; if micro-batches are averaged, weight * loss scale * share / their number.
   ConstTensor factors{};
   // f64 [losses], optional: factor of the values of a loss, and of their number, in its sums.
   ConstTensor shares{};

@@ -56,6 +56,8 @@ Stage::Stage(ParamStore& params, const ModelSpec& spec, PartRange parts)
 }
 
 void Stage::add(ParamStore& params, const PartSpec& part) {
+  BEV_CHECK(part.context.has_value() == std::holds_alternative<AddSpec>(part.is), Internal,
+            "a sum needs a context; no other part reads one");
   if (const auto* embedding = std::get_if<EmbeddingSpec>(&part.is)) {
     steps_.push_back({Kind::Embedding, part.hidden, embeddings_.size()});
     embeddings_.emplace_back(params, *embedding);
@@ -289,10 +291,9 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
     const Step& step = steps_[i];
     const auto state = static_cast<size_t>(step.hidden);
     const auto later = steps_.begin() + static_cast<ptrdiff_t>(i) + 1;
-    const bool is_result = contains(outputs_, step.hidden) &&
-                           std::none_of(later, steps_.end(),
-                                        [&](const Step& next) { return next.writes(step.hidden); });
-    if (is_result) return output[state];
+    const bool is_replaced = std::any_of(
+        later, steps_.end(), [&](const Step& next) { return next.writes(step.hidden); });
+    if (contains(outputs_, step.hidden) && !is_replaced) return output[state];
     const Step* reader = is_context_after(i) ? nullptr : next_on(i);
     const Shape shape = hidden_shape(env, micro, step.hidden);
     if (reader != nullptr && is_distributed(env, *reader)) {
@@ -300,8 +301,8 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
         passing[state] = ex.scratch.allocate(shape, dtype_, "stage.passing");
       return passing[state];
     }
-    // The backward of a head does not read its input.
-    if (step.kind == Kind::Norm && reader != nullptr && is_head(reader->kind))
+    // The backward of a head does not read its input; that of another part does.
+    if (step.kind == Kind::Norm && !is_replaced && reader != nullptr && is_head(reader->kind))
       return ex.scratch.allocate(shape, dtype_, "stage.final_norm");
     return ex.keep.allocate(shape, dtype_,
                             step.kind == Kind::Embedding ? "stage.embedded" : "stage.hidden");

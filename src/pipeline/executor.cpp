@@ -137,8 +137,6 @@ void Executor::execute(const Instr& instr, std::span<const HostBatch> batches) {
   Exec ex = exec_in(slot);
   const int ranks = model_.groups.layout().pipeline, rank = pipeline_.rank();
   const int before = (rank + ranks - 1) % ranks, behind = (rank + 1) % ranks;
-  const int number = instr.chunk * ranks + rank;
-  if (cost_ != nullptr) cost_->set_place(phase_of(instr.act), number);
   switch (instr.act) {
     case Act::Load:
       empty(slot);
@@ -207,6 +205,9 @@ void Executor::run(const Program& program, std::span<const HostBatch> batches) {
   }
   try {
     for (const Instr& instr : program) {
+      if (cost_ != nullptr)
+        cost_->set_place(phase_of(instr.act),
+                         instr.chunk * model_.groups.layout().pipeline + pipeline_.rank());
       if (instr.act == Act::Forward) weigh_losses(model_.stages[instr.chunk], batches[instr.micro]);
       execute(instr, batches);
     }
