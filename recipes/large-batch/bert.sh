@@ -44,6 +44,7 @@ case $shape in
     ;;
   *) fail "SHAPE=$shape: expected 4x128, 12x768, 24x1024 or 85x1024" ;;
 esac
+[[ $tensor =~ ^[1-9][0-9]*$ ]] || fail "TENSOR=$tensor: expected a number from 1"
 ((gpus % tensor == 0)) || fail "TENSOR=$tensor does not divide GPUS=$gpus; set GPUS to a multiple of $tensor"
 ranks=$((gpus * nodes / tensor))
 share=$((batch / ranks))
