@@ -5,7 +5,6 @@
 
 #include "checkpoint/checkpoint_saver.h"
 #include "comm/communicator.h"
-#include "data/data_loader.h"
 #include "ops/make_device.h"
 #include "pipeline/schedule.h"
 #include "train/gather_model.h"

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <compare>
 #include <map>
+#include <optional>
+#include <tuple>
 
 #include "pipeline/rank_model.h"
 #include "pipeline/schedule.h"

@@ -37,8 +37,8 @@ FlatRange noise_in(const ParamSpec& spec, const ModelConfig& model) {
 std::vector<LogicalTensor> logical_tensors(const Config& config, const ModelOptions& options) {
   const Config whole = single_rank_config(config);
   const std::unique_ptr<Device> device = make_null_device(whole.device);
-  SingleRankWorld alone;
-  const RankModel model(whole, *device, alone.groups, options);
+  SingleRankWorld world;
+  const RankModel model(whole, *device, world.groups, options);
   std::vector<LogicalTensor> tensors;
   for (const Param* param : model.params.all()) {
     const ParamSpec& spec = param->spec;

@@ -48,7 +48,6 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Devic
 // Made-up samples of which some tokens do not count: more in some samples than in others, and none
 // in a few. A mean over the wrong tokens, or over ranks instead of tokens, is then another number.
 // Every third pair of segments is short, with padding in most of its sequence.
-
 class UnevenDataset final : public Dataset {
  public:
   explicit UnevenDataset(int64_t vocab) : tokens_(vocab, 7) {}

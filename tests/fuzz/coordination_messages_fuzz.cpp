@@ -1,5 +1,5 @@
 // libFuzzer: any bytes as a message between ranks are refused with a Comm error or mean what
-// encodes to the same bytes; and whatever ranks of a job say to the hub, it answers with messages
+// encodes to the same bytes; and JobState answers any messages of ranks with messages
 // or refuses with a Comm error. The input is a row of messages, each with a byte for its rank and
 // two for its size in front.
 #include <algorithm>
