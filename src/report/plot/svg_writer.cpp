@@ -75,7 +75,7 @@ class Drawing {
       body_ += format("<path class=\"line {}\"{} d=\"M{},{}h20\"/>\n", stroke_class(run),
                       dashes(run), coordinate(kMargin + 1), coordinate(y_ - 4));
       if (has_names) label(kMargin + 30, y_, "name", shortened(figure_.runs[run].name, 48));
-      label(kMargin + 30 + (has_names ? 12 + 7.2 * static_cast<double>(longest) : 0), y_, "",
+      label(kMargin + 30 + (has_names ? 12 + 8.6 * static_cast<double>(longest) : 0), y_, "",
             figure_.runs[run].remark);
     }
   }
