@@ -204,8 +204,8 @@ std::optional<double> free_bytes(const fs::path& path) {
 void require_writable(const std::string& name, const fs::path& path) {
   const fs::path parent = existing_folder(path);
   std::error_code ignored;
-  BEV_CHECK(fs::is_directory(parent, ignored), Data,
-            "{}: {} is not a folder; another name is needed", name, parent.string());
+  BEV_CHECK(fs::is_directory(parent, ignored), Data, "{}: {} is not a folder; choose another name",
+            name, parent.string());
   BEV_CHECK(::access(parent.c_str(), W_OK | X_OK) == 0, Data, "{}: cannot write into {}: {}", name,
             parent.string(), std::strerror(errno));
 }

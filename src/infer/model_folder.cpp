@@ -42,7 +42,7 @@ void use_tokenizer_in_folder(ModelFolder& folder) {
                  folder.config.data);
 }
 
-// checkpoint.save of the run in `dir`; empty: not set, or `dir` is no run.
+// checkpoint.save of the run in `dir`; empty: not set, or `dir` has no config.toml.
 fs::path save_folder_of_run(const fs::path& dir) {
   const fs::path file = RunDirectory(dir).config_file();
   std::error_code ignored;

@@ -50,7 +50,7 @@ void check_save_folder(const Config& config, double bytes) {
   BEV_CHECK(continues_itself(config), Usage,
             "{} holds checkpoints of an earlier run, up to iteration {}, with which those of this "
             "run would be mixed; --load {}{} continues it, another checkpoint.save (or "
-            "train.output) starts anew",
+            "train.output) starts from scratch",
             folder.string(), there.back().iteration, folder.string(),
             config.checkpoint.finetune ? " without --finetune" : "");
 }
