@@ -19,9 +19,9 @@ template <std::integral T>
 std::optional<T> parse_number(std::string_view text, T least = 0,
                               T most = std::numeric_limits<T>::max()) {
   T value{};
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  const bool is_good = error == std::errc() && stopped == end && value >= least && value <= most;
+  const auto [stopped, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_whole = error == std::errc() && stopped == text.data() + text.size();
+  const bool is_good = is_whole && value >= least && value <= most;
   return is_good ? std::optional(value) : std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 #include "train/run_checkpoints.h"
 
 #include <ctime>
+#include <optional>
 
 #include "base/check.h"
 #include "checkpoint/retention.h"
@@ -27,6 +28,14 @@ Manifest common_manifest(const TrainingState& state, const RunCheckpoints::Setup
   manifest.parameters = setup.parameters;
   manifest.history = setup.history;
   return manifest;
+}
+
+std::optional<Manifest> readable_manifest(const fs::path& checkpoint) {
+  try {
+    return read_manifest(checkpoint);
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace
@@ -94,12 +103,9 @@ std::string RunCheckpoints::tidy() const {
   std::vector<KeptCheckpoint> good;
   for (const CheckpointPlace& place : folder.list()) {
     if (place.is_release()) continue;
-    try {
-      const Manifest manifest = read_manifest(place.path);
-      good.push_back({place.iteration, manifest.valid_loss, manifest.is_permanent});
-    } catch (const Error&) {
-      // A damaged checkpoint is neither counted nor removed: the user can inspect it.
-    }
+    // A damaged checkpoint is neither counted nor removed: the user can inspect it.
+    if (const std::optional<Manifest> manifest = readable_manifest(place.path))
+      good.push_back({place.iteration, manifest->valid_loss, manifest->is_permanent});
   }
   std::string problem;
   for (const int64_t iteration : removable(good, config_)) {
