@@ -1,4 +1,5 @@
-// Message handling of the coordination server, independent of sockets: barriers, keys, heartbeats.
+// Message handling of the coordination server, independent of sockets: barriers, keys, heartbeats,
+// and the failure of a rank, which ends the job (rank_failure.cpp).
 #pragma once
 
 #include <chrono>
