@@ -55,16 +55,4 @@ class ProcessWorld {
   std::string control_at_, own_address_, engine_words_;
 };
 
-// What all ranks of a job must have alike, found out before the first step.
-
-// All ranks call it together. `here` of the ranks is compared by hash; where it differs from the
-// first rank's, every rank throws a Usage error with the lines that differ. `what`: "the
-// configuration".
-void require_same_on_ranks(CoordinationClient& control, const std::string& what,
-                           const std::string& here);
-
-// The lines of `other` that `first` does not have, and the other way round, at most `most` of each:
-// "  - lr = 0.1\n  + lr = 0.2".
-std::string line_difference(const std::string& first, const std::string& other, size_t most);
-
 }  // namespace bev

@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "ops/update_rule.h"
-#include "report/run_status.h"
+#include "report/status_file.h"
 
 namespace bev {
 

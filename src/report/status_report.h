@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/process.h"
 #include "report/metrics_reader.h"
-#include "report/run_status.h"
+#include "report/status_file.h"
 
 namespace bev::app {
 

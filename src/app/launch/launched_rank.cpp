@@ -16,6 +16,7 @@
 #include "comm/nccl_world.h"
 #include "launch/process_world.h"
 #include "launch/rank_binding.h"
+#include "launch/rank_consistency.h"
 #include "net/address.h"
 #include "ops/make_device.h"
 

@@ -10,7 +10,7 @@
 #include "checkpoint/checkpoint_saver.h"
 #include "plan/dry_run.h"
 #include "report/metrics_writer.h"
-#include "report/run_status.h"
+#include "report/status_file.h"
 #include "report/tensorboard/tensorboard_writer.h"
 #include "train/control_folder.h"
 #include "train/run_directory.h"

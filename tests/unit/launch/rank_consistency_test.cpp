@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "launch/process_world.h"
+#include "launch/rank_consistency.h"
 
 namespace bev {
 namespace {

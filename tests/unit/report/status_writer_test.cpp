@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "report/run_status.h"
+#include "report/status_file.h"
 #include "support/temporary_directory.h"
 
 namespace bev {

@@ -1,4 +1,4 @@
-#include "report/run_status.h"
+#include "report/status_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "report/run_status.h"
+#include "report/status_file.h"
 
 namespace {
 

@@ -1,5 +1,5 @@
 // status.json: what a run is doing, for whoever looks into its folder. Everything in it is written
-// and read through one list of members (run_status.cpp).
+// and read through one list of members (status_file.cpp).
 #pragma once
 
 #include <condition_variable>
