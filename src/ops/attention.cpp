@@ -18,6 +18,10 @@ Shape lse_shape(int64_t sequences, const AttentionExtents& size) {
   return {sequences, size.heads, size.queries / sequences};
 }
 
+Shape bias_shape(int64_t sequences, const AttentionExtents& size) {
+  return {size.heads, size.queries / sequences, size.keys / sequences};
+}
+
 // Pairs of one sequence that causality and the window leave; what mask tensors hide is not known to
 // the host.
 double visible_pairs(const AttentionMask& mask, int64_t queries, int64_t keys) {
@@ -76,6 +80,7 @@ AttentionExtents check_inputs(const Operands& args, const Args& a) {
   if (a.dropout.probability > 0) {
     args.read("dropout.rows", a.dropout.rows, {size.queries}, DType::i64);
   }
+  if (a.bias.present()) args.read("bias", a.bias, bias_shape(a.sequences, size), size.dtype);
   return size;
 }
 
@@ -99,6 +104,10 @@ void attention_backward(Exec& ex, const AttentionBackward& a) {
   args.write("dq", a.dq, a.q.shape, size.dtype);
   args.write("dk", a.dk, a.k.shape, size.dtype);
   args.write("dv", a.dv, a.k.shape, size.dtype);
+  if (a.dbias.present()) {
+    args.require(a.bias.present(), "dbias is given, but no bias");
+    args.update("dbias", a.dbias, bias_shape(a.sequences, size), accumulation_of(size.dtype));
+  }
   // dA, dv, dq, dk, and the scores, which are computed again.
   record_attention(args, a.mask, a.sequences, size, 5, 4);
   ex.device.ops().attention_backward(ex, a);
@@ -147,6 +156,12 @@ void decode_attention(Exec& ex, const DecodeAttention& d) {
   args.read("pages", d.pages, {sequences, d.pages.shape[1]}, DType::i32);
   args.contiguous("pages", d.pages);
   args.write("out", d.out, d.q.shape, d.k.dtype);
+  if (d.bias.present()) {
+    args.rank("bias", d.bias, 2);
+    args.read("bias", d.bias, {d.q.shape[1], d.bias.shape[1]}, d.k.dtype);
+    args.require(d.bias.shape[1] >= d.pages.shape[1] * d.page,
+                 "the bias has fewer columns than a sequence has places");
+  }
   // The lengths are not known to the host: the most there may be.
   const auto most = static_cast<double>(sequences * d.pages.shape[1] * d.page);
   const double flops = 4 * most * static_cast<double>(d.q.shape[1] * d.q.shape[2]);

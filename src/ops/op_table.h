@@ -10,6 +10,7 @@
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/reduce.h"
+#include "ops/relative_bias.h"
 #include "ops/rope.h"
 #include "ops/sampling.h"
 #include "ops/update.h"

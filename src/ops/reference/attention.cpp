@@ -81,6 +81,14 @@ void add(const Tensor& out, int64_t i, int64_t h, double factor, const ConstTens
   for (int64_t d = 0; d < out.shape[2]; ++d) at(out, i, h, d) += factor * at(in, j, g, d);
 }
 
+// The score of key j of the query's sequence.
+template <class Args>
+double score_of(const Args& a, const Query& query, int64_t j) {
+  const double product =
+      a.scale * dot(a.q, query.index, query.head, a.k, query.first_key + j, query.kv_head);
+  return a.bias.present() ? product + at(a.bias, query.head, query.inside, j) : product;
+}
+
 void clear(const Tensor& t) {
   for (int64_t i = 0; i < t.shape[0]; ++i) {
     for (int64_t h = 0; h < t.shape[1]; ++h) {
@@ -102,7 +110,7 @@ void attention(Exec&, const ops::Attention& a) {
       double& score = scores[static_cast<size_t>(j)];
       score = -kInfinity;
       if (!sees(a.mask, query, j)) continue;
-      score = a.scale * dot(a.q, query.index, query.head, a.k, query.first_key + j, query.kv_head);
+      score = score_of(a, query, j);
       max = std::max(max, score);
     }
     if (max == -kInfinity) {
@@ -133,14 +141,15 @@ void attention_backward(Exec&, const ops::AttentionBackward& a) {
     for (int64_t key = 0; key < query.keys; ++key) {
       if (!sees(a.mask, query, key)) continue;
       const int64_t j = query.first_key + key;
-      const double p = std::exp(a.scale * dot(a.q, i, h, a.k, j, g) -
-                                at(a.lse, query.sequence, h, query.inside));
+      const double p =
+          std::exp(score_of(a, query, key) - at(a.lse, query.sequence, h, query.inside));
       const double d = factor(a.dropout, query, key);
       const double dp = d * dot(a.dout, i, h, a.v, j, g);
       const double ds = p * (dp - delta);
       add(a.dv, j, g, p * d, a.dout, i, h);
       add(a.dq, i, h, a.scale * ds, a.k, j, g);
       add(a.dk, j, g, a.scale * ds, a.q, i, h);
+      if (a.dbias.present()) at(a.dbias, h, query.inside, key) += ds;
     }
   });
 }
@@ -185,7 +194,8 @@ void decode_attention(Exec&, const ops::DecodeAttention& a) {
         double score = 0;
         for (int64_t d = 0; d < dims; ++d)
           score += at(a.q, i, h, d) * at(ConstTensor(a.keys), place(t), h / group, d);
-        weights.push_back(a.scale * score);
+        const int64_t column = a.bias.present() ? a.bias.shape[1] - length + t : 0;
+        weights.push_back(a.scale * score + (a.bias.present() ? at(a.bias, h, column) : 0));
       }
       if (weights.empty()) continue;
       const double max = *std::max_element(weights.begin(), weights.end());
