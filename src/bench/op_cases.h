@@ -1,5 +1,5 @@
 // The cases of `bench op`: every op of a training step, at each shape and in each variant that the
-// configured step has.
+// configured step has. Attention is also timed as in an encoder, with the bias of T5.
 #pragma once
 
 #include <functional>
@@ -99,6 +99,8 @@ std::vector<OpCase> dropout_cases(const CaseOperands& o);
 // attention_cases.cpp
 std::vector<OpCase> attention_cases(const CaseOperands& o);
 std::vector<OpCase> attention_backward_cases(const CaseOperands& o);
+std::vector<OpCase> relative_bias_cases(const CaseOperands& o);
+std::vector<OpCase> relative_bias_backward_cases(const CaseOperands& o);
 std::vector<OpCase> rope_cases(const CaseOperands& o);
 
 // op_cases.cpp

@@ -140,6 +140,8 @@ constexpr std::array kClasses{
     OpClass{"matmul", "products"},
     OpClass{"attention", "attention"},
     OpClass{"attention_backward", "attention"},
+    OpClass{"relative_bias", "attention"},
+    OpClass{"relative_bias_backward", "attention"},
     OpClass{"rope", "rope"},
     OpClass{"norm", "norm"},
     OpClass{"residual_norm", "norm"},

@@ -14,24 +14,27 @@ struct AttentionCase {
   int64_t sequences = 1;
   bool causal = true;
   int64_t window = 0;
-  bool documents = false;  // packed, through document_start
-  bool padding = false;    // through lengths, of queries too if there are as many as keys
+  bool documents = false;      // packed, through document_start
+  bool padding = false;        // through lengths, of queries too if there are as many as keys
+  bool query_padding = false;  // through lengths that are not those of the keys
   int64_t query_offset = 0;
   double probability = 0;
+  bool biased = false;
   bool fused = false;  // q, k, v are views of one [tokens, (heads + 2 kv_heads) * head_dim]
 
   double scale() const { return 1 / std::sqrt(static_cast<double>(head_dim)); }
   Shape q_shape() const { return {sequences * queries, heads, head_dim}; }
   Shape kv_shape() const { return {sequences * keys, kv_heads, head_dim}; }
+  Shape bias_shape() const { return {heads, queries, keys}; }
   Shape lse_shape() const { return {sequences, heads, queries}; }
   Shape fused_shape() const { return {sequences * queries, (heads + 2 * kv_heads) * head_dim}; }
 
   std::string name() const {
     return label(
         "queries={} keys={} heads={}/{} head_dim={} sequences={} causal={} window={} documents={} "
-        "padding={} offset={} dropout={} fused={}",
+        "padding={},{} offset={} dropout={} bias={} fused={}",
         queries, keys, heads, kv_heads, head_dim, sequences, causal, window, documents, padding,
-        query_offset, probability, fused);
+        query_padding, query_offset, probability, biased, fused);
   }
 
   // Documents of lengths 1 to 6; the query of every 11th position sees nothing at all when causal.
@@ -56,6 +59,10 @@ struct AttentionCase {
       if (sequences > 1) lengths.back() = 0;
       mask.key_lengths = run.integers({sequences}, DType::i32, lengths);
       if (queries == keys) mask.query_lengths = mask.key_lengths;
+    }
+    if (query_padding) {
+      const std::vector<int64_t> lengths = random_integers(7, sequences, 0, queries + 1);
+      mask.query_lengths = run.integers({sequences}, DType::i32, lengths);
     }
     return mask;
   }
@@ -87,6 +94,11 @@ struct AttentionCase {
     return {run.blank(q_shape()), run.blank(kv_shape()), run.blank(kv_shape())};
   }
 
+  // As large as the scores. Writable like the inputs.
+  Tensor bias(Trial& run) const {
+    return biased ? writable(run.input("bias", bias_shape())) : Tensor{};
+  }
+
   ops::Attention forward(Trial& run, const Inputs& in) const {
     return {{.q = in.q,
              .k = in.k,
@@ -94,7 +106,8 @@ struct AttentionCase {
              .sequences = sequences,
              .scale = scale(),
              .mask = mask(run),
-             .dropout = dropout(run)},
+             .dropout = dropout(run),
+             .bias = bias(run)},
             run.blank(q_shape()),
             run.blank(lse_shape(), Element::Sum)};
   }

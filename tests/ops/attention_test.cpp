@@ -35,9 +35,79 @@ struct AttentionBackward : AttentionCase {
     run.compare("dq", d.q, bound);
     run.compare("dk", d.k, bound);
     run.compare("dv", d.v, bound);
+    if (biased) {
+      b.dbias = run.updated("dbias", bias_shape(), Element::Sum);
+      run.compare("dbias", b.dbias,
+                  {.reduction = sequences * head_dim, .ops = 2, .magnitude = 0.5});
+    }
     ops::attention_backward(run.ex(), b);
   }
 };
+
+// Self attention of an encoder and a decoder of T5, and its cross attention, at awkward sizes.
+std::vector<AttentionCase> biased_cases() {
+  std::vector<AttentionCase> all{
+      {.biased = true},
+      {.queries = 0, .keys = 0, .heads = 2, .kv_heads = 2, .head_dim = 4, .biased = true},
+      {.queries = 7, .keys = 5, .heads = 3, .kv_heads = 3, .head_dim = 6, .causal = false},
+  };
+  for (const int64_t head_dim : {6, 64}) {
+    for (const double probability : {0.0, 0.1}) {
+      AttentionCase encoder{.queries = 67,
+                            .keys = 67,
+                            .heads = 3,
+                            .kv_heads = 3,
+                            .head_dim = head_dim,
+                            .sequences = 3,
+                            .causal = false,
+                            .padding = true,
+                            .probability = probability,
+                            .biased = true,
+                            .fused = true};
+      AttentionCase decoder = encoder;
+      decoder.causal = true;
+      decoder.padding = false;
+      // The keys are longer or shorter than the queries, and some are padding.
+      AttentionCase cross = encoder;
+      cross.fused = cross.biased = false;
+      cross.query_padding = true;
+      cross.queries = 37;
+      AttentionCase biased_cross = cross;
+      biased_cross.biased = true;
+      biased_cross.queries = 130;
+      for (const AttentionCase& c : {encoder, decoder, cross, biased_cross}) all.push_back(c);
+    }
+  }
+  // Rows of the bias that are aligned, as libraries want them.
+  AttentionCase aligned{.queries = 72,
+                        .keys = 72,
+                        .heads = 2,
+                        .kv_heads = 1,
+                        .head_dim = 64,
+                        .sequences = 3,
+                        .biased = true,
+                        .fused = true};
+  all.push_back(aligned);
+  aligned.causal = false;
+  aligned.padding = true;
+  all.push_back(aligned);
+  aligned.fused = false;
+  aligned.queries = 136;
+  all.push_back(aligned);
+  aligned.query_padding = true;
+  all.push_back(aligned);
+  // Grouped heads, a window, and the last queries of a longer sequence.
+  all.push_back({.queries = 70,
+                 .keys = 131,
+                 .heads = 4,
+                 .kv_heads = 2,
+                 .head_dim = 16,
+                 .sequences = 2,
+                 .window = 40,
+                 .query_offset = 61,
+                 .biased = true});
+  return all;
+}
 
 std::vector<AttentionCase> attention_cases() {
   std::vector<AttentionCase> all{
@@ -113,8 +183,9 @@ std::vector<AttentionCase> attention_cases() {
       }
     }
   }
+  for (const AttentionCase& c : biased_cases()) all.push_back(c);
   AttentionCase everything = base;
-  everything.documents = everything.padding = everything.fused = true;
+  everything.documents = everything.padding = everything.fused = everything.biased = true;
   everything.window = 4;
   everything.probability = 0.4;
   all.push_back(everything);
@@ -231,11 +302,34 @@ std::vector<AttentionCase> attention_large_cases() {
                  .window = 90,
                  .query_offset = -70,
                  .probability = 0.1});
+  // A bias, with every kernel: several tiles of it, several sequences for a block.
+  for (const int64_t head_dim : {6, 64, 128, 200, 300}) {
+    for (const double probability : {0.0, 0.1}) {
+      AttentionCase c{.queries = 200,
+                      .keys = 136,
+                      .heads = 2,
+                      .kv_heads = 1,
+                      .head_dim = head_dim,
+                      .sequences = 5,
+                      .causal = false,
+                      .padding = true,
+                      .query_padding = true,
+                      .probability = probability,
+                      .biased = true};
+      all.push_back(c);
+      c.queries = c.keys = 129;
+      c.causal = true;
+      c.query_padding = false;
+      c.documents = true;
+      all.push_back(c);
+    }
+  }
   return all;
 }
 
-// Fails when a tile that only some queries see is skipped, the tail of a tile is not masked, a draw
-// belongs to another key of its block of eight, or memory of the last tile shows.
+// Fails when a tile of the bias is read or added at another place, a sequence is left out of its
+// gradient; when a tile that only some queries see is skipped, the tail of a tile is not masked, a
+// draw belongs to another key of its block of eight, or memory of the last tile shows.
 TEST(Attention, CudaForwardAgreesAroundTiles) {
   for (const AttentionCase& c : attention_large_cases()) {
     expect_cuda_agrees(c.name(), AttentionForward{c}, Storage::Alike, Policy::Deterministic);
@@ -248,7 +342,8 @@ TEST(Attention, CudaBackwardAgreesAroundTiles) {
 }
 
 bool cudnn_may_serve(const AttentionCase& c) {
-  return c.probability == 0 && !c.documents && !c.padding && c.head_dim <= 128;
+  return c.probability == 0 && !c.documents && !c.padding && c.head_dim <= 128 &&
+         c.head_dim % 8 == 0;
 }
 
 // Also fails when dq of the last queries is not added, or that of a tile is added before all of it
@@ -302,13 +397,21 @@ void expect_gradients_match(const AttentionCase& c) {
     return inner(dout, forward.out);
   };
   loss();
-  ops::attention_backward(run.ex(), AttentionCase::backward(forward, dout, d));
+  ops::AttentionBackward backward = AttentionCase::backward(forward, dout, d);
+  Tensor dbias;
+  if (c.biased) {
+    backward.dbias = dbias = run.blank(c.bias_shape());
+    ops::fill(run.ex(), {.out = dbias, .value = 0});
+  }
+  ops::attention_backward(run.ex(), backward);
   expect_gradient("q", in.q, d.q, loss);
   expect_gradient("k", in.k, d.k, loss);
   expect_gradient("v", in.v, d.v, loss);
+  if (c.biased) expect_gradient("bias", writable(forward.bias), dbias, loss);
 }
 
-// Fails when delta is left out, the scale is missing in dq or dk, or dropout is not in dP.
+// Fails when delta is left out, the scale is missing in dq or dk, or dropout is not in dP; when
+// dbias has the scale, or what one sequence adds replaces what another did.
 TEST(Attention, GradientsMatchDifferences) {
   const AttentionCase base{.queries = 5, .keys = 5, .heads = 4, .kv_heads = 2, .head_dim = 3};
   AttentionCase c = base;
@@ -331,6 +434,13 @@ TEST(Attention, GradientsMatchDifferences) {
   c.queries = 3;
   c.query_offset = 2;
   c.probability = 0.5;
+  expect_gradients_match(c);
+  c.biased = true;
+  expect_gradients_match(c);
+  c.sequences = 3;
+  c.causal = false;
+  c.padding = c.query_padding = true;
+  c.keys = 6;
   expect_gradients_match(c);
 }
 

@@ -7,6 +7,7 @@
 
 #include "ops/attention.h"
 #include "ops/harness.h"
+#include "ops/relative_bias.h"
 
 namespace bev::test {
 namespace {
@@ -51,10 +52,12 @@ struct DecodeCase {
   int64_t window = 0;
   int64_t spare_pages = 0;  // that a sequence may still fill
   bool settled = false;
+  bool biased = false;
 
   std::string name() const {
-    return label("heads={}/{} head_dim={} lengths={} page={} window={} spare={} settled={}", heads,
-                 kv_heads, head_dim, fmt::join(lengths, ","), page, window, spare_pages, settled);
+    return label("heads={}/{} head_dim={} lengths={} page={} window={} spare={} settled={} bias={}",
+                 heads, kv_heads, head_dim, fmt::join(lengths, ","), page, window, spare_pages,
+                 settled, biased);
   }
   void operator()(Trial& run) const {
     const auto sequences = static_cast<int64_t>(lengths.size());
@@ -77,6 +80,8 @@ struct DecodeCase {
     run.compare("values", values);
     const Tensor out = run.output("out", {sequences, heads, head_dim}, Element::Value,
                                   {.reduction = std::max<int64_t>(1, longest), .ops = 2});
+    // More columns than the longest sequence may have.
+    const ConstTensor bias = biased ? run.input("bias", {heads, most * page + 3}) : ConstTensor{};
     const ConstTensor list = run.integers({sequences * most}, DType::i32, pages);
     ops::decode_attention(run.ex(), {.q = in.q,
                                      .k = in.k,
@@ -89,6 +94,7 @@ struct DecodeCase {
                                      .keys = keys,
                                      .values = values,
                                      .out = out,
+                                     .bias = bias,
                                      .cache_is_constant = settled});
   }
 };
@@ -114,6 +120,15 @@ std::vector<DecodeCase> decode_attention_small_cases() {
       {.heads = 4, .kv_heads = 2, .head_dim = 32, .lengths = {90, 20, 3}, .page = 8, .window = 17},
       {.heads = 2, .kv_heads = 1, .head_dim = 8, .lengths = {9, 4}, .page = 2, .window = 1},
       {.heads = 2, .kv_heads = 1, .head_dim = 8, .lengths = {9, 4}, .page = 2, .window = 1000},
+      {.heads = 4, .kv_heads = 4, .head_dim = 6, .lengths = {1, 0, 70, 33}, .biased = true},
+      {.heads = 4,
+       .kv_heads = 2,
+       .head_dim = 32,
+       .lengths = {90, 20, 3},
+       .page = 8,
+       .window = 17,
+       .spare_pages = 2,
+       .biased = true},
   };
 }
 
@@ -183,6 +198,21 @@ TEST(DecodeAttention, CudaAgreesAcrossBlocksThroughAWindow) {
   }
 }
 
+// Fails when a block or a query head adds the bias of another, or a column beside the token's.
+TEST(DecodeAttention, CudaAgreesAcrossBlocksWithABias) {
+  for (const int64_t kv_heads : {1, 4}) {
+    for (const int64_t head_dim : {6, 64, 128}) {
+      DecodeCase c{.heads = 4, .kv_heads = kv_heads, .head_dim = head_dim, .page = 16};
+      c.lengths = {1, 0, 129, 512, 1025};
+      c.biased = true;
+      expect_cuda_decodes(c, Storage::Alike);
+    }
+  }
+  DecodeCase many{.heads = 2, .kv_heads = 2, .head_dim = 16, .page = 64, .biased = true};
+  many.lengths = {700, 5000};
+  expect_cuda_decodes(many, Storage::Alike);
+}
+
 // More blocks than a cluster has. Fails when a part is left out, or one that has no keys weighs
 // something.
 TEST(DecodeAttention, CudaAgreesOverManyKeys) {
@@ -234,6 +264,7 @@ TEST(KvCacheWrite, CudaAgrees) {
 // A sequence token by token, the first of them at once, against attention over all of it.
 struct TokenByToken {
   int64_t window = 0;
+  bool biased = false;
 
   static constexpr int64_t kTokens = 23, kPrompt = 9, kPage = 4, kDim = 6, kQHeads = 4,
                            kKvHeads = 2;
@@ -244,12 +275,25 @@ struct TokenByToken {
     const Tensor rows = writable(run.input("qkv", {kTokens, (kQHeads + 2 * kKvHeads) * kDim}));
     const Heads in = split(rows, kQHeads, kKvHeads, kDim);
     const Tensor whole = run.blank({kTokens, kQHeads, kDim});
+    const ConstTensor table = run.input("table", {8, kQHeads});
+    // Of all queries, and of one with as many columns as there are places.
+    const auto bias = [&](int64_t queries, int64_t positions) -> ConstTensor {
+      if (!biased) return {};
+      const Tensor t = run.blank({kQHeads, queries, positions});
+      ops::relative_bias(ex, {.table = table,
+                              .positions = {.max_distance = 20,
+                                            .bidirectional = false,
+                                            .query_offset = positions - queries},
+                              .bias = t});
+      return t;
+    };
     ops::attention(ex, {{.q = in.q,
                          .k = in.k,
                          .v = in.v,
                          .sequences = 1,
                          .scale = 0.3,
-                         .mask = {.causal = true, .window = window}},
+                         .mask = {.causal = true, .window = window},
+                         .bias = bias(kTokens, kTokens)},
                         whole,
                         run.blank({1, kQHeads, kTokens}, Element::Sum)});
 
@@ -258,6 +302,8 @@ struct TokenByToken {
     const ConstTensor pages = run.integers({1, most}, DType::i32, order);
     const Tensor keys = cache(run, "keys", most * kPage, kKvHeads, kDim);
     const Tensor values = cache(run, "values", most * kPage, kKvHeads, kDim);
+    const ConstTensor row = bias(1, most * kPage);
+    const ConstTensor newest = biased ? reshape(row, {kQHeads, most * kPage}) : row;
     std::vector<int64_t> places;
     for (int64_t t = 0; t < kPrompt; ++t)
       places.push_back(order[static_cast<size_t>(t / kPage)] * kPage + t % kPage);
@@ -279,7 +325,8 @@ struct TokenByToken {
                                  .window = window,
                                  .keys = keys,
                                  .values = values,
-                                 .out = out});
+                                 .out = out,
+                                 .bias = newest});
       const std::vector<double> found = run.read(out), expected = run.read(slice(whole, 0, t, 1));
       for (size_t e = 0; e < found.size(); ++e)
         EXPECT_NEAR(found[e], expected[e], 1e-12) << "token " << t << " element " << e;
@@ -291,8 +338,10 @@ struct TokenByToken {
 // there for the next.
 TEST(DecodeAttention, EqualsAttentionOfTheWholeSequence) {
   for (const int64_t window : {0, 1, 5}) {
-    SCOPED_TRACE(window);
-    TokenByToken{window}.check();
+    for (const bool biased : {false, true}) {
+      SCOPED_TRACE(label("window={} bias={}", window, biased));
+      TokenByToken{window, biased}.check();
+    }
   }
 }
 

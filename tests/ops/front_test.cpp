@@ -149,6 +149,30 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
                                                                               // sequences
   refuses([&] { ops::attention(ex, {{kv, q, q, 1, 1, {}, {}}, kv, lse}); });  // 1 head, 2 kv heads
   refuses([&] { ops::attention_backward(ex, {{q, kv, kv, 1, 1, {}, {}}, q, q, lse, q, kv, q}); });
+  const auto biased = [&](const Tensor& bias, const Tensor& dbias) {
+    ops::AttentionBackward a{{q, kv, kv, 1, 1, {}, {}}, q, q, lse, q, kv, kv};
+    a.bias = bias;
+    a.dbias = dbias;
+    return refusal([&] { ops::attention_backward(ex, a); });
+  };
+  const Tensor pairs = make({2, 4, 4}), pairs32 = make({2, 4, 4}, kF32);
+  EXPECT_EQ(biased(pairs, {}), "");
+  EXPECT_EQ(biased(pairs, pairs32), "");
+  EXPECT_NE(biased(pairs32, {}), "");
+  EXPECT_NE(biased(make({1, 4, 4}), {}), "");
+  EXPECT_NE(biased(pairs, pairs), "");
+  EXPECT_NE(biased({}, pairs32), "");  // a gradient of nothing
+  const auto looks_up = [&](const Tensor& table, int64_t most) {
+    return refusal([&] { ops::relative_bias(ex, {table, {.max_distance = most}, pairs}); });
+  };
+  EXPECT_EQ(looks_up(make({8, 2}), 20), "");
+  EXPECT_NE(looks_up(make({8, 3}), 20), "");
+  EXPECT_NE(looks_up(make({8, 2}, kF32), 20), "");
+  EXPECT_NE(looks_up(make({8, 2}), 2), "");  // as many distances as have a bucket each
+  EXPECT_NE(looks_up(make({3, 2}), 20), "");
+  EXPECT_NE(looks_up(make({ops::kMostRelativeBuckets + 1, 2}), 2000), "");
+  refuses([&] { ops::relative_bias_backward(ex, {pairs, {}, make({32, 2}, kF32)}); });  // bf16
+  refuses([&] { ops::relative_bias_backward(ex, {pairs32, {}, make({32, 3}, kF32)}); });
   refuses([&] { ops::rope(ex, {q, i32, make({9, 4}, kF32), make({9, 4}, kF32)}); });  // 8 of 6 dims
   refuses([&] { ops::rope(ex, {q, i32, make({9, 3}), make({9, 3})}); });              // bf16 angles
   refuses([&] { ops::activate(ex, {Activation::SwiGlu, x, x}); });
@@ -183,6 +207,9 @@ TEST_F(Front, EveryOpRefusesAWrongOperand) {
   EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.window = -1; }), "");
   EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.keys = make({8, 2, 6}); }), "");
   EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.pages = make({4}, DType::i32); }), "");
+  EXPECT_EQ(decodes([](ops::DecodeAttention& d) { d.bias = make({2, 8}); }), "");
+  EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.bias = make({2, 7}); }), "");  // 8 places
+  EXPECT_NE(decodes([](ops::DecodeAttention& d) { d.bias = make({1, 8}); }), "");
   const Tensor options = make({4, ops::kChoiceColumns}, DType::f64),
                draws = make({4, 2}, DType::i64);
   const auto chooses = [&](auto change) {
@@ -418,6 +445,8 @@ TEST_F(Front, DoesNotAllocate) {
   ops::residual_add(ex, {x, x, drops, x});
   ops::attention(ex, {{q, kv, kv, 2, 1, {.document_start = i32}, {}}, q, lse});
   ops::attention_backward(ex, {{q, kv, kv, 2, 1, {}, {}}, q, q, lse, q, kv, kv});
+  ops::relative_bias(ex, {make({8, 2}), {}, make({2, 4, 4})});
+  ops::relative_bias_backward(ex, {lse, {}, make({8, 2}, kF32)});
   ops::rope(ex, {q, i32, angles, angles});
   ops::activate(ex, {Activation::SwiGlu, wide, x});
   ops::activate_backward(ex, {Activation::SwiGlu, x, wide, wide});

@@ -126,10 +126,15 @@ std::vector<std::string> shapes_of(const Config& config, std::string_view name) 
 
 TEST(OpCases, DropoutIsACaseOfItsOwn) {
   Config config = test::tiny_gpt();
-  EXPECT_EQ(shapes_of(config, "attention"), (std::vector<std::string>{"2 x 7, 2 heads x 8"}));
+  EXPECT_EQ(shapes_of(config, "attention"),
+            (std::vector<std::string>{"2 x 7, 2 heads x 8", "2 x 7, 2 heads x 8, not causal",
+                                      "2 x 7, 2 heads x 8, not causal, bias"}));
+  EXPECT_EQ(shapes_of(config, "attention_backward").size(), 4u);
   EXPECT_TRUE(shapes_of(config, "dropout").empty());
   config.model.hidden_dropout = config.model.attention_dropout = 0.1;
-  for (const char* op : {"attention", "attention_backward", "residual_norm", "residual_add"})
+  EXPECT_EQ(shapes_of(config, "attention").size(), 6u);
+  EXPECT_EQ(shapes_of(config, "attention_backward").size(), 8u);
+  for (const char* op : {"residual_norm", "residual_add"})
     EXPECT_EQ(shapes_of(config, op).size(), 2u) << op;
   EXPECT_EQ(shapes_of(config, "dropout").size(), 1u);
 }

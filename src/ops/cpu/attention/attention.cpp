@@ -20,6 +20,12 @@ HeadRows<T> heads_of(const View& t, int64_t first_token) {
   return {reinterpret_cast<T*>(t.data) + first_token * t.stride[0], t.stride[0], t.stride[1]};
 }
 
+template <class T, class View>
+PairRows<T> pairs_of(const View& t) {
+  if (!t.present()) return {};
+  return {reinterpret_cast<T*>(t.data), t.stride[0], t.stride[1]};
+}
+
 template <class T>
 T* entry(const ConstTensor& t, int64_t index) {
   return t.present() ? reinterpret_cast<T*>(t.data) + index : nullptr;
@@ -82,9 +88,11 @@ AttentionGradient<T> gradient_of(const Sequences<ops::AttentionBackward>& all, i
           .k = heads_of<const T>(a.k, key),
           .v = heads_of<const T>(a.v, key),
           .out = heads_of<const T>(a.out, query),
+          .bias = pairs_of<const T>(a.bias),
           .dq = heads_of<T>(a.dq, query),
           .dk = heads_of<T>(a.dk, key),
           .dv = heads_of<T>(a.dv, key),
+          .dbias = pairs_of<float>(a.dbias),
           .lse = reinterpret_cast<const float*>(a.lse.data) + sequence * a.lse.stride[0],
           .lse_stride = a.lse.stride[1]};
 }
@@ -100,15 +108,23 @@ int64_t tiles_per_task(HostDevice& host, int64_t heads, int64_t tiles, int64_t h
   return share;
 }
 
+// Sequences whose keys one task takes: all of them if they add to one gradient of the bias.
+int64_t sequences_per_task(const ops::AttentionBackward& a) {
+  return a.dbias.present() ? a.sequences : 1;
+}
+
 // One pass over the pairs of tiles: a task owns a kv head, its query heads, and so all it adds to.
 template <class T>
 void backward_by_kv_head(HostDevice& host, const Sequences<ops::AttentionBackward>& all) {
   const AttentionSizes& size = all.size;
-  host.threads().each(all.a.sequences * size.kv_heads, [&](int64_t task, int thread) {
-    const AttentionGradient<T> g = gradient_of<T>(all, task / size.kv_heads);
-    const int64_t kv_head = task % size.kv_heads;
-    for (int64_t key = 0; key < size.keys; key += kKeyTile) {
-      kernels_of<T>().attention_backward_keys(g, kv_head, key, true, memory_of(host, thread));
+  const int64_t share = sequences_per_task(all.a);
+  host.threads().each(all.a.sequences / share * size.kv_heads, [&](int64_t task, int thread) {
+    const int64_t kv_head = task % size.kv_heads, first = task / size.kv_heads * share;
+    for (int64_t sequence = first; sequence < first + share; ++sequence) {
+      const AttentionGradient<T> g = gradient_of<T>(all, sequence);
+      for (int64_t key = 0; key < size.keys; key += kKeyTile) {
+        kernels_of<T>().attention_backward_keys(g, kv_head, key, true, memory_of(host, thread));
+      }
     }
   });
 }
@@ -126,14 +142,17 @@ void backward_by_tile(HostDevice& host, const Sequences<ops::AttentionBackward>&
   const int64_t query_tiles = div_ceil(size.queries, kQueryTile);
   const int64_t key_tiles = div_ceil(size.keys, kKeyTile);
   const int64_t query_tasks = all.a.sequences * size.heads * query_tiles;
-  const int64_t key_tasks = all.a.sequences * size.kv_heads * key_tiles;
+  const int64_t share = sequences_per_task(all.a);
+  const int64_t key_tasks = all.a.sequences / share * size.kv_heads * key_tiles;
   host.threads().each(query_tasks + key_tasks, [&](int64_t task, int thread) {
     const TileMemory memory = memory_of(host, thread);
     if (task < key_tasks) {
-      const int64_t head = task / key_tiles;
-      const AttentionGradient<T> g = gradient_of<T>(all, head / size.kv_heads);
-      kernels_of<T>().attention_backward_keys(g, head % size.kv_heads, task % key_tiles * kKeyTile,
-                                              false, memory);
+      const int64_t head = task / key_tiles, first = head / size.kv_heads * share;
+      for (int64_t sequence = first; sequence < first + share; ++sequence) {
+        const AttentionGradient<T> g = gradient_of<T>(all, sequence);
+        kernels_of<T>().attention_backward_keys(g, head % size.kv_heads,
+                                                task % key_tiles * kKeyTile, false, memory);
+      }
     } else {
       task -= key_tasks;
       const int64_t head = task / query_tiles;
@@ -172,6 +191,7 @@ void attention(Exec& ex, const ops::Attention& a) {
           .q = heads_of<const T>(a.q, query),
           .k = heads_of<const T>(a.k, key),
           .v = heads_of<const T>(a.v, key),
+          .bias = pairs_of<const T>(a.bias),
           .out = heads_of<T>(a.out, query),
           .lse = reinterpret_cast<float*>(a.lse.data) + sequence * a.lse.stride[0],
           .lse_stride = a.lse.stride[1]};
@@ -187,7 +207,8 @@ void attention_backward(Exec& ex, const ops::AttentionBackward& a) {
     HostDevice& host = host_of(ex);
     // dq in f32 is its own accumulator. Without keys one pass would not write dq.
     if (std::is_same_v<T, float> && all.size.keys > 0 &&
-        one_pass_is_shorter(a.sequences * all.size.kv_heads, host.threads().threads())) {
+        one_pass_is_shorter(a.sequences / sequences_per_task(a) * all.size.kv_heads,
+                            host.threads().threads())) {
       backward_by_kv_head<T>(host, all);
     } else {
       backward_by_tile<T>(host, all);

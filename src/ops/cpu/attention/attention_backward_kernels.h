@@ -41,6 +41,7 @@ class GradientTile {
           load_queries(head, query, queries);
           make_ds(view);
           add_keys(view);
+          if (a_.dbias.data != nullptr) add_bias_gradient(view);
         }
         if (add_dq) put_dq(view, seen, head, query);
       }
@@ -121,6 +122,25 @@ class GradientTile {
     }
   }
 
+  // p_ = bias
+  void load_bias(const TileView<V>& view) {
+    for (int64_t i = 0; i < view.queries; ++i) {
+      const T* row = a_.bias.at(head_, query_begin_ + i, key_begin_);
+      each_vector<V>(view.keys, [&](int64_t j, auto lanes) {
+        lanes.load(row + j).store(p_ + i * kKeyTile + j);
+      });
+    }
+  }
+
+  void add_bias_gradient(const TileView<V>& view) {
+    for (int64_t i = 0; i < view.queries; ++i) {
+      float* row = a_.dbias.at(head_, query_begin_ + i, key_begin_);
+      each_vector<V>(view.keys, [&](int64_t j, auto lanes) {
+        lanes.store(lanes.load(row + j) + V::load(ds_ + i * kKeyTile + j), row + j);
+      });
+    }
+  }
+
   // p_ = dropout(P), ds_ = dS; zero where a query sees no key.
   void make_ds(const TileView<V>& view) {
     const int64_t key_vectors = (view.keys + V::kWidth - 1) / V::kWidth;
@@ -129,14 +149,19 @@ class GradientTile {
       const TileSpan seen = view.keys_of_block[begin / view.kRows];
       return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0, a_.size.head_dim};
     };
-    tile_matmul<V, false>({.a = q_,
-                           .a_row = padded_,
-                           .a_step = 1,
-                           .b = k_columns_,
-                           .b_step = kKeyTile,
-                           .c = p_,
-                           .c_row = kKeyTile},
-                          view.queries, key_vectors, ranges);
+    const TileMatmul scores{.a = q_,
+                            .a_row = padded_,
+                            .a_step = 1,
+                            .b = k_columns_,
+                            .b_step = kKeyTile,
+                            .c = p_,
+                            .c_row = kKeyTile};
+    if (a_.bias.data != nullptr) {
+      load_bias(view);
+      tile_matmul<V, true>(scores, view.queries, key_vectors, ranges);
+    } else {
+      tile_matmul<V, false>(scores, view.queries, key_vectors, ranges);
+    }
     tile_matmul<V, false>({.a = dout_,
                            .a_row = padded_,
                            .a_step = 1,

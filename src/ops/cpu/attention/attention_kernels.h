@@ -44,23 +44,31 @@ class ForwardTile {
     return TileView<V>(seen_, queries_, key_begin, keys);
   }
 
-  // Adds the keys of a tile that is not empty: k and v [keys, padded], scores scratch of a tile.
+  // Adds the keys of a tile that is not empty: k and v [keys, padded], scores and bias_rows scratch
+  // of a tile each.
   void add_keys(const TileView<V>& view, int64_t key_begin, const float* k, const float* v,
-                float* scores) {
+                float* scores, float* bias_rows) {
     const int64_t keys = view.keys, head_dim = a_->size.head_dim;
-    tile_matmul<V, false>({.a = k,
-                           .a_row = padded_,
-                           .a_step = 1,
-                           .b = q_columns_,
-                           .b_step = kQueryTile,
-                           .c = scores,
-                           .c_row = kQueryTile},
-                          keys, vectors_, [&](int64_t row) -> TileRange {
-                            if (view.is_full) return {0, vectors_, 0, head_dim};
-                            const TileSpan seen = view.queries_of_block[row / view.kRows];
-                            return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0,
-                                    head_dim};
-                          });
+    const TileMatmul products{.a = k,
+                              .a_row = padded_,
+                              .a_step = 1,
+                              .b = q_columns_,
+                              .b_step = kQueryTile,
+                              .c = scores,
+                              .c_row = kQueryTile};
+    const auto queries_seen = [&](int64_t row) -> TileRange {
+      if (view.is_full) return {0, vectors_, 0, head_dim};
+      const TileSpan seen = view.queries_of_block[row / view.kRows];
+      return {seen.from / V::kWidth, (seen.to + V::kWidth - 1) / V::kWidth, 0, head_dim};
+    };
+    if (a_->bias.data != nullptr) {
+      pack_rows<V>(a_->bias.at(head_, query_begin_, key_begin), a_->bias.query_stride, queries_,
+                   keys, 1.0f, bias_rows);
+      transpose_rows<V, kQueryTile>(bias_rows, queries_, padded_to<V>(keys), scores);
+      tile_matmul<V, true>(products, keys, vectors_, queries_seen);
+    } else {
+      tile_matmul<V, false>(products, keys, vectors_, queries_seen);
+    }
     for (int64_t vector = 0; vector < vectors_; ++vector) {
       if (view.is_full) {
         soften<false>(view, vector, {0, keys}, scores);
@@ -212,6 +220,7 @@ void attention_forward(const AttentionForward<T>& a, int64_t head, int64_t query
   float* k_rows = take<V>(memory, kKeyTile * padded);
   float* v_rows = take<V>(memory, kKeyTile * padded);
   float* scores = take<V>(memory, kKeyTile * kQueryTile);
+  float* bias_rows = take<V>(memory, kQueryTile * kKeyTile);
   ForwardTile<V, T> tile[kQueryTilesPerTask];
   int64_t first_key = a.size.keys, last_key = 0;
   for (int64_t t = 0; t < tiles; ++t) {
@@ -233,7 +242,7 @@ void attention_forward(const AttentionForward<T>& a, int64_t head, int64_t query
         pack_rows<V>(v, a.v.token_stride, keys, a.size.head_dim, 1.0f, v_rows);
         is_packed = true;
       }
-      tile[t].add_keys(view, key, k_rows, v_rows, scores);
+      tile[t].add_keys(view, key, k_rows, v_rows, scores, bias_rows);
     }
   }
   for (int64_t t = 0; t < tiles; ++t) tile[t].write();

@@ -38,6 +38,17 @@ struct TileDropout {
   float scale;
 };
 
+// A [heads, queries, keys] tensor, or null; strides in elements.
+template <class T>
+struct PairRows {
+  T* data;
+  int64_t head_stride, query_stride;
+
+  T* at(int64_t head, int64_t query, int64_t key) const {
+    return data + head * head_stride + query * query_stride + key;
+  }
+};
+
 struct AttentionSizes {
   int64_t queries, keys, heads, kv_heads, head_dim;
   float scale;
@@ -49,6 +60,7 @@ struct AttentionForward {
   TileMask mask;
   TileDropout dropout;
   HeadRows<const T> q, k, v;
+  PairRows<const T> bias;
   HeadRows<T> out;
   float* lse;  // [heads, queries]
   int64_t lse_stride;
@@ -60,7 +72,9 @@ struct AttentionGradient {
   TileMask mask;
   TileDropout dropout;
   HeadRows<const T> dout, q, k, v, out;
+  PairRows<const T> bias;
   HeadRows<T> dq, dk, dv;
+  PairRows<float> dbias;
   const float* lse;
   int64_t lse_stride;
 };
@@ -81,6 +95,8 @@ struct DecodeProblem {
   const int32_t* pages;
   int64_t page;
   int64_t first, length;  // tokens [first, length) are seen
+  const T* bias;          // of token 0; null: none
+  int64_t bias_head_stride;
   T* out;
   int64_t out_head_stride;
 };

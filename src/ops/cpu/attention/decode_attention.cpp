@@ -66,6 +66,8 @@ class Decoding {
                                         .page = a_.page,
                                         .first = first(sequence),
                                         .length = length(sequence),
+                                        .bias = bias(sequence, head),
+                                        .bias_head_stride = a_.bias.stride[0],
                                         .out = cache_entry<T>(a_.out, sequence, head),
                                         .out_head_stride = a_.out.stride[1]},
                                        memory);
@@ -78,6 +80,11 @@ class Decoding {
   }
   int64_t first(int64_t sequence) const {
     return a_.window > 0 ? std::max<int64_t>(0, length(sequence) - a_.window) : 0;
+  }
+
+  const T* bias(int64_t sequence, int64_t head) const {
+    if (!a_.bias.present()) return nullptr;
+    return cache_entry<T>(a_.bias, head, a_.bias.shape[1] - length(sequence));
   }
 
   const ops::DecodeAttention& a_;

@@ -30,6 +30,7 @@ class DecodeHeads {
       const int64_t count = rest < kDecodePlaces ? rest : kDecodePlaces;
       locate(begin, count);
       score(count);
+      if (d_.bias != nullptr) add_bias(begin, count);
       for (int64_t h = 0; h < d_.heads; ++h) {
         const float kept = weigh(h, count);
         add_values(h, count, kept);
@@ -81,6 +82,16 @@ class DecodeHeads {
         });
         store_lane_sums(s0, s1, s2, s3, weights_ + h * kDecodePlaces + i);
       }
+    }
+  }
+
+  void add_bias(int64_t begin, int64_t count) {
+    for (int64_t h = 0; h < d_.heads; ++h) {
+      float* weights = weights_ + h * kDecodePlaces;
+      const T* bias = d_.bias + h * d_.bias_head_stride + begin;
+      each_vector<V>(count, [&](int64_t i, auto lanes) {
+        lanes.store(lanes.load(weights + i) + lanes.load(bias + i), weights + i);
+      });
     }
   }
 

@@ -30,11 +30,16 @@ std::string ours(const ops::AttentionBackward& a, const DevicePolicy& policy) {
                                                : "own, tensor cores, two passes";
 }
 
+const char* cudnn_with(const ops::Attention&) { return "cuDNN"; }
+const char* cudnn_with(const ops::AttentionBackward& a) {
+  return a.dbias.present() ? "cuDNN, gradient of the bias own" : "cuDNN";
+}
+
 template <class Args>
 void note(Device& device, const char* op, const Args& a, const std::string& why) {
   if (!device.dispatch().enabled()) return;
   if (why.empty()) {
-    device.dispatch().note(op, "cuDNN");
+    device.dispatch().note(op, cudnn_with(a));
   } else {
     device.dispatch().note(op, ours(a, device.policy()), "cuDNN: " + why);
   }
@@ -70,6 +75,7 @@ void attention_backward(Exec& ex, const ops::AttentionBackward& a) {
   const Tensor workspace = workspace_of(ex, a, "attention_backward");
   if (why.empty()) {
     gpu.cudnn()->backward(ex, a, workspace);
+    if (a.dbias.present()) flash_bias_gradient(ex, a, workspace);
   } else {
     flash_backward(ex, a, workspace);
   }

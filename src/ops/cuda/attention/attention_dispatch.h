@@ -31,7 +31,8 @@ inline bool keeps_alignment(const ConstTensor& t) {
   return t.stride[0] % 8 == 0 && t.stride[1] % 8 == 0;
 }
 
-// Why cuDNN may not serve these arguments; empty when it may. The order of these is the order in
+// Why cuDNN may not serve these arguments; empty when it may. The gradient of the bias is ours in
+// any case: cuDNN would keep dS of all sequences in memory. The order of these is the order in
 // which a user would want to know.
 template <class Args>
 const char* why_not_cudnn_for(const Args& a, const DevicePolicy& policy) {
@@ -44,11 +45,16 @@ const char* why_not_cudnn_for(const Args& a, const DevicePolicy& policy) {
     return "lengths of queries or of keys alone";
   }
   if (a.q.shape[0] == 0) return "no queries";
-  if (a.q.shape[0] != a.k.shape[0]) return "queries and keys differ in number";
+  if (a.k.shape[0] == 0) return "no keys";
+  if (a.mask.causal && a.q.shape[0] != a.k.shape[0]) {
+    return "a causal mask, and queries and keys differ in number";
+  }
   if (a.mask.query_offset != 0) return "queries do not start at the first key";
   if (!a.mask.causal && a.mask.window > 0) return "a window that is not causal";
+  if (a.bias.present() && a.mask.window > 0) return "a bias and a window";
   if (head_dim % 8 != 0 || head_dim > 128) return "the head size";
   if (!keeps_alignment(a.q) || !keeps_alignment(a.k) || !keeps_alignment(a.v)) return "strides";
+  if (a.bias.present() && !keeps_alignment(a.bias)) return "strides of the bias";
   return "";
 }
 

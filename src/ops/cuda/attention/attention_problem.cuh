@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <type_traits>
 
 #include "base/philox.h"
 #include "ops/attention.h"
@@ -32,6 +33,22 @@ HeadRows<const T> head_rows(const ConstTensor& t) {
 template <class T>
 HeadRows<T> head_rows(const Tensor& t) {
   return {data_of<T>(t), t.stride[0], t.stride[1]};
+}
+
+// [heads, queries, keys] with adjacent elements, the same for all sequences, or null; strides in
+// elements.
+template <class T>
+struct BiasRows {
+  T* data = nullptr;
+  int64_t head = 0, query = 0;
+
+  __device__ __forceinline__ T* at(int h, int i) const { return data + h * head + i * query; }
+};
+
+template <class T, class View>
+BiasRows<T> bias_rows(const View& t) {
+  if (!t.present()) return {};
+  return {data_of<std::remove_const_t<T>>(t), t.stride[0], t.stride[1]};
 }
 
 // The keys or queries [begin, end) of a sequence.

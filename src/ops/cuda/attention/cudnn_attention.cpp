@@ -28,11 +28,24 @@ namespace {
 namespace fe = cudnn_frontend;
 
 // The names of the tensors in a graph.
-enum Uid : int64_t { kQ = 1, kK, kV, kOut, kLse, kDOut, kDQ, kDK, kDV, kQueryLengths, kKeyLengths };
+enum Uid : int64_t {
+  kQ = 1,
+  kK,
+  kV,
+  kOut,
+  kLse,
+  kDOut,
+  kDQ,
+  kDK,
+  kDV,
+  kQueryLengths,
+  kKeyLengths,
+  kBias
+};
 
 // What forward and backward have in common; the tensors that only backward has are absent else.
 struct Problem {
-  ConstTensor q, k, v, out, lse;
+  ConstTensor q, k, v, out, lse, bias;
   int64_t sequences;
   double scale;
   const ops::AttentionMask& mask;
@@ -44,6 +57,7 @@ struct Problem {
         v(a.v),
         out(a.out),
         lse(a.lse),
+        bias(a.bias),
         sequences(a.sequences),
         scale(a.scale),
         mask(a.mask) {}
@@ -53,6 +67,7 @@ struct Problem {
         v(a.v),
         out(a.out),
         lse(a.lse),
+        bias(a.bias),
         sequences(a.sequences),
         scale(a.scale),
         mask(a.mask),
@@ -71,7 +86,7 @@ struct Problem {
 };
 
 // Everything a plan depends on. The addresses do not belong to it, being 16-byte aligned.
-using Key = PlanKey<28>;
+using Key = PlanKey<31>;
 
 Key key_of(const Problem& p) {
   Key key{p.sequences,
@@ -85,8 +100,11 @@ Key key_of(const Problem& p) {
           p.mask.window,
           std::bit_cast<int64_t>(p.scale),
           static_cast<int64_t>(p.is_backward()),
-          static_cast<int64_t>(p.mask.key_lengths.present())};
-  size_t next = 12;
+          static_cast<int64_t>(p.mask.key_lengths.present()),
+          static_cast<int64_t>(p.bias.present()),
+          p.bias.stride[0],
+          p.bias.stride[1]};
+  size_t next = 15;
   for (const ConstTensor* view : p.views()) {
     key[next++] = view->stride[0];
     key[next++] = view->stride[1];
@@ -104,6 +122,7 @@ const char* refusal(const Problem& p) {
   for (const ConstTensor* view : p.views()) {
     if (view->present() && !is_aligned(view->data)) return "operands not aligned to 16 bytes";
   }
+  if (p.bias.present() && !is_aligned(p.bias.data)) return "bias not aligned to 16 bytes";
   return nullptr;
 }
 
@@ -153,6 +172,16 @@ fe::graph::Tensor_attributes lengths_view(const char* name, Uid uid, int64_t seq
   return view;
 }
 
+// [1, heads, queries, keys]: the sequences share it.
+fe::graph::Tensor_attributes bias_view(const ConstTensor& bias) {
+  fe::graph::Tensor_attributes view;
+  view.set_name("bias")
+      .set_uid(kBias)
+      .set_dim({1, bias.shape[0], bias.shape[1], bias.shape[2]})
+      .set_stride({bias.shape[0] * bias.stride[0], bias.stride[0], bias.stride[1], 1});
+  return view;
+}
+
 template <class Options>
 Options options_of(fe::graph::Graph& graph, const Problem& p) {
   Options options;
@@ -165,6 +194,7 @@ Options options_of(fe::graph::Graph& graph, const Problem& p) {
   if (p.mask.window > 0) {
     options.set_diagonal_band_left_bound(static_cast<int>(p.mask.window));
   }
+  if (p.bias.present()) options.set_bias(graph.tensor(bias_view(p.bias)));
   if (p.mask.key_lengths.present()) {
     options.set_padding_mask(true)
         .set_seq_len_q(graph.tensor(lengths_view("query_lengths", kQueryLengths, p.sequences)))
@@ -276,6 +306,7 @@ struct CudnnAttention::State {
     bind(kDV, p.dv);
     bind(kQueryLengths, p.mask.query_lengths);
     bind(kKeyLengths, p.mask.key_lengths);
+    bind(kBias, p.bias);
     BEV_CHECK(fe::detail::set_stream(handle, stream_of(ex)) == CUDNN_STATUS_SUCCESS, Device,
               "cuDNN does not take the stream");
     fe::error_t status = plan.graph.execute(handle, plan.addresses, workspace.data);

@@ -51,10 +51,18 @@ bool one_pass_fits(const ops::AttentionBackward& a);
 void flash_one_pass(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows,
                     void* memory);
 
+// The gradient of the bias alone.
+
+// REQUIRES: dbias is present. `workspace`: what the whole backward takes.
+void flash_bias_gradient(Exec& ex, const ops::AttentionBackward& a, const Tensor& workspace);
+// `rows`: see SoftmaxDelta.
+void add_bias_gradient(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows);
+
 // Attention in plain f32 arithmetic: for f32, and for what the tensor cores do not serve.
 
 void simt_forward(Exec& ex, const ops::Attention& a);
 // `rows`: see SoftmaxDelta.
 void simt_backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows);
+void simt_bias_gradient(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows);
 
 }  // namespace bev::cuda

@@ -170,6 +170,11 @@ __global__ void __launch_bounds__(QueryPass<D>::kThreads, QueryPass<D>::kBlocksP
     const KeyTile keys{stage(n)}, values{stage(n) + KeyTile::kBytes};
 
     float s[kTiles][4] = {};
+    if (a.bias.data != nullptr) {
+      BiasOfQueries<T, kTiles> bias;
+      bias.load(p, a.bias, a.bias_pairs, head, query0 + warp * 16, key0, lane);
+      bias.add_to(s, 1 / p.scale);
+    }
     add_product_of_rows<T, D>(s, queries, keys, lane);
 #pragma unroll
     for (int tile8 = 0; tile8 < kTiles; ++tile8) {
@@ -229,7 +234,7 @@ template <class T, int D, bool kDropout>
 void launch_backward(Exec& ex, const BackwardArgs<T>& args) {
   const AttentionProblem& p = args.p;
   using Keys = KeyPass<D, false>;
-  launch("attention_backward", flash_key_kernel<T, D, kDropout, false>,
+  launch("attention_backward", flash_key_kernel<T, D, kDropout, false, true>,
          ceil_div(p.keys, Keys::kKeys) * p.sequences * p.kv_heads, Keys::kThreads,
          Keys::kSharedBytes, stream_of(ex), args, DqAccumulator{});
   using Queries = QueryPass<D>;
@@ -263,6 +268,13 @@ void flash_backward(Exec& ex, const ops::AttentionBackward& a, const Tensor& wor
   } else {
     backward<__half>(ex, a, rows);
   }
+  if (a.dbias.present()) add_bias_gradient(ex, a, rows);
+}
+
+void flash_bias_gradient(Exec& ex, const ops::AttentionBackward& a, const Tensor& workspace) {
+  auto* rows = reinterpret_cast<SoftmaxDelta*>(workspace.data);
+  compute_query_sums(ex, a, rows);
+  add_bias_gradient(ex, a, rows);
 }
 
 }  // namespace bev::cuda

@@ -49,9 +49,11 @@ template <class T>
 struct BackwardArgs {
   AttentionProblem p;
   HeadRows<const T> dout, q, k, v;
+  BiasRows<const T> bias;
   HeadRows<T> dq, dk, dv;
   const SoftmaxDelta* rows;
-  bool wide, pairs;  // the inputs have wide rows; the results can be written in pairs
+  // The inputs have wide rows; the results can be written in pairs, the bias read.
+  bool wide, pairs, bias_pairs;
 };
 
 template <class T>
@@ -61,13 +63,15 @@ BackwardArgs<T> backward_args(const ops::AttentionBackward& a, const SoftmaxDelt
           .q = head_rows<T>(a.q),
           .k = head_rows<T>(a.k),
           .v = head_rows<T>(a.v),
+          .bias = bias_rows<const T>(a.bias),
           .dq = head_rows<T>(a.dq),
           .dk = head_rows<T>(a.dk),
           .dv = head_rows<T>(a.dv),
           .rows = rows,
           .wide = has_wide_rows(a.q) && has_wide_rows(a.k) && has_wide_rows(a.v) &&
                   has_wide_rows(a.dout),
-          .pairs = has_paired_rows(a.dq) && has_paired_rows(a.dk) && has_paired_rows(a.dv)};
+          .pairs = has_paired_rows(a.dq) && has_paired_rows(a.dk) && has_paired_rows(a.dv),
+          .bias_pairs = has_paired_rows(a.bias)};
 }
 
 template <int D, bool kOnePass>
@@ -144,9 +148,10 @@ __device__ __forceinline__ void add_query_gradient(const DqAccumulator& gradient
   }
 }
 
+// kBias: there may be a bias.
 // `gradient` is used in one pass only. With dropout, dS and the gradient are then 1 / keep_factor
 // of what they are elsewhere: two instructions less for each score.
-template <class T, int D, bool kDropout, bool kOnePass>
+template <class T, int D, bool kDropout, bool kOnePass, bool kBias>
 __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
                                   KeyPass<D, kOnePass>::kBlocksPerProcessor)
     flash_key_kernel(const __grid_constant__ BackwardArgs<T> a,
@@ -293,8 +298,13 @@ __global__ void __launch_bounds__(KeyPass<D, kOnePass>::kThreads,
       if (!unseen) {
         const SoftmaxDelta* const sums =
             reinterpret_cast<const SoftmaxDelta*>(at + Size::kSumsAt) + row;
+        BiasOfKeys<T, 2 * kGroups, kTiles> bias;
+        if (kBias && a.bias.data != nullptr) {
+          bias.load(p, a.bias, a.bias_pairs, now.head, now.query0 + row, own_key0, lane);
+        }
         float s[kGroups][kTiles][4] = {};
         add_products_of_rows<T, D>(s, own_keys, queries, row, lane);
+        if (kBias && a.bias.data != nullptr) bias.add_to(s, 1 / p.scale);
 #pragma unroll
         for (int tile8 = 0; tile8 < kTiles; ++tile8) {
           const float lse2[2] = {sums[tile8 * 8 + 2 * t].lse2, sums[tile8 * 8 + 2 * t + 1].lse2};

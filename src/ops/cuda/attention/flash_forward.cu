@@ -15,10 +15,11 @@ template <class T>
 struct ForwardArgs {
   AttentionProblem p;
   HeadRows<const T> q, k, v;
+  BiasRows<const T> bias;
   HeadRows<T> out;
   float* lse;
   int64_t lse_sequence, lse_head;
-  bool wide, pairs;  // q, k and v have wide rows; out can be written in pairs
+  bool wide, pairs, bias_pairs;  // q, k and v have wide rows; out and bias are accessed in pairs
 };
 
 // D: columns of the tiles, at least head_dim. Each warp owns 16 queries.
@@ -37,7 +38,7 @@ struct ForwardShape {
   static_assert(!kHold || kQueryBytes <= kStageBytes);
 };
 
-template <class T, int D, bool kDropout>
+template <class T, int D, bool kDropout, bool kBias>
 __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kBlocksPerProcessor)
     flash_forward_kernel(const __grid_constant__ ForwardArgs<T> a) {
   using Size = ForwardShape<D>;
@@ -84,8 +85,13 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kB
     if (rows.sees_nothing(key0, kKeys)) continue;
     const KeyTile keys{stage(n)}, values{stage(n) + KeyTile::kBytes};
 
+    BiasOfQueries<T, kTiles> bias;
+    if constexpr (kBias) {
+      bias.load(p, a.bias, a.bias_pairs, head, query0 + warp * 16, key0, lane);
+    }
     float s[kTiles][4] = {};
     add_product_of_rows<T, D>(s, queries, keys, lane);
+    if constexpr (kBias) bias.add_to(s, 1 / p.scale);
     if (!rows.sees_all(key0, kKeys)) {
 #pragma unroll
       for (int tile8 = 0; tile8 < kTiles; ++tile8) {
@@ -163,11 +169,11 @@ __global__ void __launch_bounds__(ForwardShape<D>::kThreads, ForwardShape<D>::kB
   }
 }
 
-template <class T, int D, bool kDropout>
+template <class T, int D, bool kDropout, bool kBias>
 void launch_forward(Exec& ex, const ForwardArgs<T>& args) {
   using Size = ForwardShape<D>;
   const int64_t blocks = ceil_div(args.p.queries, Size::kQueries) * args.p.sequences * args.p.heads;
-  launch("attention", flash_forward_kernel<T, D, kDropout>, blocks, Size::kThreads,
+  launch("attention", flash_forward_kernel<T, D, kDropout, kBias>, blocks, Size::kThreads,
          Size::kSharedBytes, stream_of(ex), args);
 }
 
@@ -177,14 +183,21 @@ void forward(Exec& ex, const ops::Attention& a) {
                             .q = head_rows<T>(a.q),
                             .k = head_rows<T>(a.k),
                             .v = head_rows<T>(a.v),
+                            .bias = bias_rows<const T>(a.bias),
                             .out = head_rows<T>(a.out),
                             .lse = data_of<float>(a.lse),
                             .lse_sequence = a.lse.stride[0],
                             .lse_head = a.lse.stride[1],
                             .wide = has_wide_rows(a.q) && has_wide_rows(a.k) && has_wide_rows(a.v),
-                            .pairs = has_paired_rows(a.out)};
-  visit_tile(args.p.head_dim, args.p.drops,
-             [&]<int D, bool kDropout> { launch_forward<T, D, kDropout>(ex, args); });
+                            .pairs = has_paired_rows(a.out),
+                            .bias_pairs = has_paired_rows(a.bias)};
+  visit_tile(args.p.head_dim, args.p.drops, [&]<int D, bool kDropout> {
+    if (a.bias.present()) {
+      launch_forward<T, D, kDropout, true>(ex, args);
+    } else {
+      launch_forward<T, D, kDropout, false>(ex, args);
+    }
+  });
 }
 
 }  // namespace

@@ -84,9 +84,10 @@ void backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* row
   const AttentionProblem& p = args.p;
   visit_tile(p.head_dim, p.drops, [&]<int D, bool kDropout> {
     using Size = KeyPass<D, true>;
-    launch("attention_backward", flash_key_kernel<T, D, kDropout, true>,
-           ceil_div(p.keys, Size::kKeys) * p.sequences * p.kv_heads, Size::kThreads,
-           Size::kSharedBytes, stream_of(ex), args, gradient);
+    const auto kernel = args.bias.data != nullptr ? flash_key_kernel<T, D, kDropout, true, true>
+                                                  : flash_key_kernel<T, D, kDropout, true, false>;
+    launch("attention_backward", kernel, ceil_div(p.keys, Size::kKeys) * p.sequences * p.kv_heads,
+           Size::kThreads, Size::kSharedBytes, stream_of(ex), args, gradient);
   });
 }
 

@@ -131,6 +131,103 @@ struct WarpRows {
   }
 };
 
+// Elements key and key + 1 of a row; those from `keys` on are 0.
+template <class T>
+__device__ __forceinline__ uint32_t load_pair(const T* row, int key, int keys) {
+  const auto bits = [&](int k) -> uint32_t {
+    return k < keys ? reinterpret_cast<const uint16_t*>(row)[k] : uint16_t{0};
+  };
+  return bits(key) | bits(key + 1) << 16;
+}
+
+// The bias of scores, as packed pairs of adjacent keys. It is loaded before a product whose time
+// hides the wait, and added after it.
+
+// Of fragments C[query][key] of 16 queries: kTiles of 8 keys from key0, a multiple of 8.
+template <class T, int kTiles>
+struct BiasOfQueries {
+  uint32_t words[kTiles][2];
+
+  // REQUIRES: bias.data is not null. `pairs`: has_paired_rows(bias).
+  __device__ __forceinline__ void load(const AttentionProblem& p, const BiasRows<const T>& bias,
+                                       bool pairs, int head, int query0, int key0, int lane) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      // Rows after the last query are not written.
+      const T* row = bias.at(head, min(query0 + lane / 4 + 8 * half, p.queries - 1));
+      const int key = key0 + lane % 4 * 2;
+      if (pairs && key0 + kTiles * 8 <= p.keys) {
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+          words[tile][half] = __ldg(reinterpret_cast<const uint32_t*>(row + key + tile * 8));
+        }
+      } else {
+#pragma unroll
+        for (int tile = 0; tile < kTiles; ++tile) {
+          words[tile][half] = load_pair(row, key + tile * 8, p.keys);
+        }
+      }
+    }
+  }
+
+  // s += factor * bias
+  __device__ __forceinline__ void add_to(float (&s)[kTiles][4], float factor) const {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        s[tile][e] = fmaf(unpacked<T>(words[tile][e / 2], e % 2), factor, s[tile][e]);
+      }
+    }
+  }
+};
+
+// Of fragments C[key][query] of 8 kDown keys from key0 and kTiles of 8 queries: loaded as above,
+// 8 x 8 at a time, and transposed among the lanes when added.
+template <class T, int kDown, int kTiles>
+struct BiasOfKeys {
+  uint32_t words[kDown][kTiles];
+
+  __device__ __forceinline__ void load(const AttentionProblem& p, const BiasRows<const T>& bias,
+                                       bool pairs, int head, int query0, int key0, int lane) {
+#pragma unroll
+    for (int tile = 0; tile < kTiles; ++tile) {
+      // Rows after the last query take part, with gradients of 0: they need something finite.
+      const int query = query0 + tile * 8 + lane / 4;
+      const int keys = query < p.queries ? p.keys : 0;
+      const T* row = bias.at(head, min(query, p.queries - 1));
+      const int key = key0 + lane % 4 * 2;
+      if (pairs && key0 + kDown * 8 <= p.keys) {
+#pragma unroll
+        for (int down = 0; down < kDown; ++down) {
+          const auto* pair = reinterpret_cast<const uint32_t*>(row + key + down * 8);
+          words[down][tile] = keys > 0 ? __ldg(pair) : 0;
+        }
+      } else {
+#pragma unroll
+        for (int down = 0; down < kDown; ++down) {
+          words[down][tile] = load_pair(row, key + down * 8, keys);
+        }
+      }
+    }
+  }
+
+  __device__ __forceinline__ void add_to(float (&s)[kDown / 2][kTiles][4], float factor) const {
+#pragma unroll
+    for (int down = 0; down < kDown; ++down) {
+#pragma unroll
+      for (int tile = 0; tile < kTiles; ++tile) {
+        const uint32_t word = transposed(words[down][tile]);
+#pragma unroll
+        for (int e = 0; e < 2; ++e) {
+          float& score = s[down / 2][tile][down % 2 * 2 + e];
+          score = fmaf(unpacked<T>(word, e), factor, score);
+        }
+      }
+    }
+  }
+};
+
 // Whether elements 2 n and 2 n + 1 of every row share an aligned 4-byte word.
 inline bool has_paired_rows(const ConstTensor& t) {
   return reinterpret_cast<uintptr_t>(t.data) % 4 == 0 && t.stride[0] % 2 == 0 &&

@@ -3,6 +3,7 @@
 // than a block's columns are shared among several blocks, each of which computes all scores.
 #include "ops/cuda/attention/attention_dropout.cuh"
 #include "ops/cuda/attention/attention_problem.cuh"
+#include "ops/cuda/attention/bias_gradient_place.cuh"
 #include "ops/cuda/attention/flash_attention.h"
 #include "ops/cuda/primitives/launch_kernel.cuh"
 
@@ -161,10 +162,20 @@ struct Place {
   }
 };
 
+// The score of a product, to base 2. Args: has p and bias.
+template <class Args>
+__device__ __forceinline__ float score_of(const Args& a, float product, int head, int query,
+                                          int key) {
+  const float score = product * (a.p.scale * kLog2E);
+  return a.bias.data == nullptr ? score
+                                : fmaf(to_float(a.bias.at(head, query)[key]), kLog2E, score);
+}
+
 template <class T>
 struct ForwardArgs {
   AttentionProblem p;
   HeadRows<const T> q, k, v;
+  BiasRows<const T> bias;
   HeadRows<T> out;
   float* lse;
   int64_t lse_sequence, lse_head;
@@ -201,7 +212,6 @@ __global__ void __launch_bounds__(kThreads)
     sum[r] = 0;
   }
   const Interval all = p.interval_of_tile(at.sequence, query0, min(query0 + kTile, p.queries));
-  const float scale = p.scale * kLog2E;
   for (int key0 = all.begin / kTile * kTile; key0 < all.end; key0 += kTile) {
     Fragment s;
     dot_rows(s, b, queries, panel(a.k, sequence_key + key0, kv_head, p.keys - key0), p.head_dim, y,
@@ -213,7 +223,7 @@ __global__ void __launch_bounds__(kThreads)
       for (int c = 0; c < kEach; ++c) {
         const int key = key0 + x + kSide * c;
         const bool sees = key >= seen[r].begin && key < seen[r].end;
-        s[r][c] = sees ? s[r][c] * scale : -INFINITY;
+        s[r][c] = sees ? score_of(a, s[r][c], at.head, query0 + y + kSide * r, key) : -INFINITY;
         largest = fmaxf(largest, s[r][c]);
       }
       largest = across_row(largest, [](float u, float v) { return fmaxf(u, v); });
@@ -256,6 +266,7 @@ template <class T>
 struct BackwardArgs {
   AttentionProblem p;
   HeadRows<const T> dout, q, k, v;
+  BiasRows<const T> bias;
   HeadRows<T> dq, dk, dv;
   const SoftmaxDelta* rows;
   int tiles = 0;
@@ -267,7 +278,6 @@ __device__ __forceinline__ void scores_to_gradients(const BackwardArgs<T>& a, Fr
                                                     Fragment& dp, int sequence, int head,
                                                     int query0, int key0, int y, int x) {
   const AttentionProblem& p = a.p;
-  const float scale = p.scale * kLog2E;
   const int64_t sequence_query = static_cast<int64_t>(sequence) * p.queries;
 #pragma unroll
   for (int r = 0; r < kEach; ++r) {
@@ -284,7 +294,7 @@ __device__ __forceinline__ void scores_to_gradients(const BackwardArgs<T>& a, Fr
     for (int c = 0; c < kEach; ++c) {
       const int key = key0 + x + kSide * c;
       const bool sees = key >= seen.begin && key < seen.end;
-      const float probability = sees ? exp2f(s[r][c] * scale - sums.lse2) : 0;
+      const float probability = sees ? exp2f(score_of(a, s[r][c], head, i, key) - sums.lse2) : 0;
       float factor = 1;
       if (p.drops) {
         factor = sees && is_dropped(p, row, head, key) ? 0 : p.keep_factor;
@@ -376,6 +386,44 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    simt_bias_kernel(const __grid_constant__ BackwardArgs<T> a,
+                     const __grid_constant__ BiasGradient gradient) {
+  extern __shared__ __align__(128) unsigned char shared_memory[];
+  const Buffers b = buffers(reinterpret_cast<float*>(shared_memory));
+  const AttentionProblem& p = a.p;
+  const int x = static_cast<int>(threadIdx.x) % kSide, y = static_cast<int>(threadIdx.x) / kSide;
+  const BiasGradientPlace at(p, gradient, kTile, kTile);
+  const int kv_head = at.head / (p.heads / p.kv_heads);
+  Fragment sum = {};
+  for (int sequence = at.next(p, gradient, at.first_sequence); sequence < p.sequences;
+       sequence = at.next(p, gradient, sequence + gradient.splits)) {
+    const int64_t query = static_cast<int64_t>(sequence) * p.queries + at.query0;
+    const int64_t key = static_cast<int64_t>(sequence) * p.keys + at.key0;
+    const int queries = p.queries - at.query0, keys = p.keys - at.key0;
+    Fragment s, dp;
+    dot_rows(s, b, panel(a.q, query, at.head, queries), panel(a.k, key, kv_head, keys), p.head_dim,
+             y, x);
+    dot_rows(dp, b, panel(a.dout, query, at.head, queries), panel(a.v, key, kv_head, keys),
+             p.head_dim, y, x);
+    scores_to_gradients(a, s, dp, sequence, at.head, at.query0, at.key0, y, x);
+#pragma unroll
+    for (int r = 0; r < kEach; ++r) {
+#pragma unroll
+      for (int c = 0; c < kEach; ++c) sum[r][c] += dp[r][c];
+    }
+  }
+#pragma unroll
+  for (int r = 0; r < kEach; ++r) {
+#pragma unroll
+    for (int c = 0; c < kEach; ++c) {
+      const int i = at.query0 + y + kSide * r, j = at.key0 + x + kSide * c;
+      if (i < p.queries && j < p.keys) gradient.add(gradient.dbias.at(at.head, i) + j, sum[r][c]);
+    }
+  }
+}
+
 // Calls f<T, kParts>(blocks that share the columns).
 template <class F>
 void visit_columns(DType dtype, int64_t head_dim, F&& f) {
@@ -388,6 +436,20 @@ void visit_columns(DType dtype, int64_t head_dim, F&& f) {
   });
 }
 
+template <class T>
+BackwardArgs<T> backward_args(const ops::AttentionBackward& a, const SoftmaxDelta* rows) {
+  return {.p = problem_of(a),
+          .dout = head_rows<T>(a.dout),
+          .q = head_rows<T>(a.q),
+          .k = head_rows<T>(a.k),
+          .v = head_rows<T>(a.v),
+          .bias = bias_rows<const T>(a.bias),
+          .dq = head_rows<T>(a.dq),
+          .dk = head_rows<T>(a.dk),
+          .dv = head_rows<T>(a.dv),
+          .rows = rows};
+}
+
 }  // namespace
 
 void simt_forward(Exec& ex, const ops::Attention& a) {
@@ -396,6 +458,7 @@ void simt_forward(Exec& ex, const ops::Attention& a) {
                         .q = head_rows<T>(a.q),
                         .k = head_rows<T>(a.k),
                         .v = head_rows<T>(a.v),
+                        .bias = bias_rows<const T>(a.bias),
                         .out = head_rows<T>(a.out),
                         .lse = data_of<float>(a.lse),
                         .lse_sequence = a.lse.stride[0],
@@ -409,15 +472,7 @@ void simt_forward(Exec& ex, const ops::Attention& a) {
 
 void simt_backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows) {
   visit_columns(a.q.dtype, a.q.shape[2], [&]<class T, int kParts>(int64_t sharing) {
-    BackwardArgs<T> args{.p = problem_of(a),
-                         .dout = head_rows<T>(a.dout),
-                         .q = head_rows<T>(a.q),
-                         .k = head_rows<T>(a.k),
-                         .v = head_rows<T>(a.v),
-                         .dq = head_rows<T>(a.dq),
-                         .dk = head_rows<T>(a.dk),
-                         .dv = head_rows<T>(a.dv),
-                         .rows = rows};
+    BackwardArgs<T> args = backward_args<T>(a, rows);
     const AttentionProblem& p = args.p;
     args.tiles = static_cast<int>(ceil_div(p.keys, kTile));
     launch("attention_backward", simt_dkdv_kernel<T, kParts>,
@@ -427,6 +482,14 @@ void simt_backward(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta
     launch("attention_backward", simt_dq_kernel<T, kParts>,
            sharing * args.tiles * p.sequences * p.heads, kThreads, kSharedBytes, stream_of(ex),
            args);
+  });
+}
+
+void simt_bias_gradient(Exec& ex, const ops::AttentionBackward& a, const SoftmaxDelta* rows) {
+  visit_cuda(a.q.dtype, "attention_backward", [&]<class T> {
+    const BiasGradient gradient = bias_gradient(ex, a, kTile, kTile);
+    launch("attention_backward", simt_bias_kernel<T>, gradient.blocks(), kThreads, kSharedBytes,
+           stream_of(ex), backward_args<T>(a, rows), gradient);
   });
 }
 

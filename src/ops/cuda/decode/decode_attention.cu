@@ -52,9 +52,9 @@ __global__ void __launch_bounds__(kWriteThreads)
 
 template <class T>
 struct Decode {
-  const T *q, *k, *v;
+  const T *q, *k, *v, *bias;  // bias: that of the newest token, or null
   T *keys, *values, *out;
-  int64_t q_row, q_head, k_row, k_head, v_row, v_head, out_row, out_head;
+  int64_t q_row, q_head, k_row, k_head, v_row, v_head, out_row, out_head, bias_head;
   const int32_t *lengths, *pages;
   int64_t most_pages;
   int page, page_bits;  // page == 1 << page_bits, or page_bits is negative
@@ -275,6 +275,17 @@ __global__ void __launch_bounds__(kThreads, kBlocks) decode_split(Decode<T> p) {
         scores[h][i] = token >= first && token < length ? score : kNothing;
       }
     }
+    if (p.bias != nullptr) {
+#pragma unroll
+      for (int h = 0; h < kHeads; ++h) {
+        const T* row = p.bias + (first_head + min(h, live_heads - 1)) * p.bias_head;
+#pragma unroll
+        for (int i = 0; i < kKeys; ++i) {
+          const int back = newest - here - i * kTeams;
+          if (back >= 0) scores[h][i] += to_float(row[-back]) * kLog2E;
+        }
+      }
+    }
 #pragma unroll
     for (int h = 0; h < kHeads; ++h) {
       float largest = running[h].largest;
@@ -434,6 +445,7 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
     Decode<T> p{.q = data_of<T>(d.q),
                 .k = data_of<T>(d.k),
                 .v = data_of<T>(d.v),
+                .bias = d.bias.present() ? data_of<T>(d.bias) + d.bias.shape[1] - 1 : nullptr,
                 .keys = data_of<T>(d.keys),
                 .values = data_of<T>(d.values),
                 .out = data_of<T>(d.out),
@@ -445,6 +457,7 @@ void decode_attention(Exec& ex, const ops::DecodeAttention& d) {
                 .v_head = d.v.stride[1],
                 .out_row = d.out.stride[0],
                 .out_head = d.out.stride[1],
+                .bias_head = d.bias.stride[0],
                 .lengths = data_of<int32_t>(d.lengths),
                 .pages = data_of<int32_t>(d.pages),
                 .most_pages = d.pages.shape[1],

@@ -50,6 +50,13 @@ __device__ __forceinline__ void load_transposed(uint32_t (&r)[4], const void* ro
                : "memory");
 }
 
+// An 8 x 8 matrix of 16-bit elements, of which lane l holds two of row l / 4 as in a fragment.
+__device__ __forceinline__ uint32_t transposed(uint32_t pair) {
+  uint32_t result;
+  asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(pair));
+  return result;
+}
+
 template <class T>
 __device__ __forceinline__ void multiply_add(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
                                              uint32_t b1);
@@ -77,6 +84,19 @@ __device__ __forceinline__ float fast_exp2(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
+}
+
+// The lower or the upper element of a word.
+template <class T>
+__device__ __forceinline__ float unpacked(uint32_t pair, int upper) {
+  const auto bits = static_cast<uint16_t>(pair >> (16 * upper));
+  T value;
+  memcpy(&value, &bits, sizeof value);
+  return static_cast<float>(value);
+}
+template <>
+__device__ __forceinline__ float unpacked<__nv_bfloat16>(uint32_t pair, int upper) {
+  return __uint_as_float(upper == 0 ? pair << 16 : pair & 0xFFFF0000u);
 }
 
 // Both rounded to T, the first in the lower half.
