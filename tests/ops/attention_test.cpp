@@ -78,7 +78,7 @@ std::vector<AttentionCase> biased_cases() {
       for (const AttentionCase& c : {encoder, decoder, cross, biased_cross}) all.push_back(c);
     }
   }
-  // Rows of the bias that are aligned, as libraries want them.
+  // Rows of the bias that are aligned, as libraries require.
   AttentionCase aligned{.queries = 72,
                         .keys = 72,
                         .heads = 2,

@@ -198,7 +198,7 @@ TEST(DecodeAttention, CudaAgreesAcrossBlocksThroughAWindow) {
   }
 }
 
-// Fails when a block or a query head adds the bias of another, or a column beside the token's.
+// Fails when a block or a query head adds the bias of another, or a column next to the token's.
 TEST(DecodeAttention, CudaAgreesAcrossBlocksWithABias) {
   for (const int64_t kv_heads : {1, 4}) {
     for (const int64_t head_dim : {6, 64, 128}) {
@@ -276,7 +276,7 @@ struct TokenByToken {
     const Heads in = split(rows, kQHeads, kKvHeads, kDim);
     const Tensor whole = run.blank({kTokens, kQHeads, kDim});
     const ConstTensor table = run.input("table", {8, kQHeads});
-    // Of all queries, and of one with as many columns as there are places.
+    // For the whole sequence, and for one query with a column for each place.
     const auto bias = [&](int64_t queries, int64_t positions) -> ConstTensor {
       if (!biased) return {};
       const Tensor t = run.blank({kQHeads, queries, positions});

@@ -218,7 +218,6 @@ TEST(CudnnAttention, CudaServesAndAgreesWithOwnKernels) {
     const double bound = tolerance(c.dtype, c.length * c.head_dim, 4);
     expect_near("gradients", expected.gradients, found.gradients, bound);
     expect_near("key gradients", expected.key_gradients, found.key_gradients, bound);
-    // From what other kernels left of the forward, which is rounded.
     expect_near("dbias", expected.dbias, found.dbias, bound);
   }
 }

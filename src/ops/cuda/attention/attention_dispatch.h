@@ -31,9 +31,9 @@ inline bool keeps_alignment(const ConstTensor& t) {
   return t.stride[0] % 8 == 0 && t.stride[1] % 8 == 0;
 }
 
-// Why cuDNN may not serve these arguments; empty when it may. The gradient of the bias is ours in
-// any case: cuDNN would keep dS of all sequences in memory. The order of these is the order in
-// which a user would want to know.
+// Why cuDNN may not serve these arguments; empty when it may. The gradient of the bias comes
+// from flash_bias_gradient.cu in any case: cuDNN would keep dS of all sequences in memory. The
+// order of these is the order in which a user would want to know.
 template <class Args>
 const char* why_not_cudnn_for(const Args& a, const DevicePolicy& policy) {
   const int64_t head_dim = a.q.shape[2];
