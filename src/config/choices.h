@@ -70,10 +70,10 @@ struct EnumNames<Activation> {
 };
 constexpr bool is_gated(Activation a) { return a >= Activation::SwiGlu; }
 
-enum class ModelFamily : uint8_t { Gpt, Bert };
+enum class ModelFamily : uint8_t { Gpt, Bert, T5, Biencoder };
 template <>
 struct EnumNames<ModelFamily> {
-  static constexpr std::array<std::string_view, 2> names{"gpt", "bert"};
+  static constexpr std::array<std::string_view, 4> names{"gpt", "bert", "t5", "biencoder"};
 };
 
 enum class NormPlacement : uint8_t { Pre, Post };
@@ -82,10 +82,10 @@ struct EnumNames<NormPlacement> {
   static constexpr std::array<std::string_view, 2> names{"pre", "post"};
 };
 
-enum class PositionKind : uint8_t { Learned, Rope, None };
+enum class PositionKind : uint8_t { Learned, Rope, None, Relative };
 template <>
 struct EnumNames<PositionKind> {
-  static constexpr std::array<std::string_view, 3> names{"learned", "rope", "none"};
+  static constexpr std::array<std::string_view, 4> names{"learned", "rope", "none", "relative"};
 };
 
 // Which linear layers carry a bias.

@@ -1,5 +1,7 @@
 #include "config/resolve.h"
 
+#include <algorithm>
+
 #include "base/integer.h"
 
 namespace bev {
@@ -17,6 +19,8 @@ ModelShape resolve_model(const Config& config) {
   const ModelConfig& m = config.model;
   ModelShape s{};
   s.layers = m.layers;
+  if (m.family == ModelFamily::T5)
+    s.decoder_layers = m.decoder_layers > 0 ? m.decoder_layers : m.layers;
   s.width = m.width;
   s.heads = m.heads;
   s.kv_heads = m.kv_heads > 0 ? m.kv_heads : m.heads;
@@ -24,10 +28,41 @@ ModelShape resolve_model(const Config& config) {
   s.ffn = m.ffn > 0 ? m.ffn : default_ffn(m.width, is_gated(m.activation));
   s.vocab = m.vocab;
   s.padded_vocab = padded_vocab(m.vocab, m.vocab_multiple, config.parallel.tensor);
-  s.positions = m.positions > 0 ? m.positions : config.train.sequence;
+  s.positions =
+      m.positions > 0 ? m.positions : std::max(config.train.sequence, decoder_sequence(config));
   if (m.position == PositionKind::Rope)
     s.rotary_dim = static_cast<int64_t>(static_cast<double>(s.head_dim) * m.rope_fraction);
   return s;
+}
+
+int64_t decoder_sequence(const Config& config) {
+  if (config.model.family != ModelFamily::T5) return 0;
+  const TrainConfig& t = config.train;
+  return t.decoder_sequence > 0 ? t.decoder_sequence : t.sequence;
+}
+
+int64_t decoder_stage(const Config& config) {
+  const int64_t stages = config.parallel.pipeline * pipeline_chunks(config);
+  if (config.model.family != ModelFamily::T5 || stages == 1) return 0;
+  if (config.parallel.decoder_stage > 0) return config.parallel.decoder_stage;
+  // Multiplications of a block, without attention scores.
+  const ModelShape m = resolve_model(config);
+  const int64_t heads = m.heads * m.head_dim, kv_heads = m.kv_heads * m.head_dim;
+  const int64_t attention = m.width * 2 * (heads + kv_heads);
+  const int64_t mlp = m.width * m.ffn * (is_gated(config.model.activation) ? 3 : 2);
+  const int64_t encoder = config.train.sequence * (attention + mlp);
+  const int64_t decoder = decoder_sequence(config) * (attention + m.width * 2 * heads + mlp) +
+                          config.train.sequence * m.width * 2 * kv_heads;
+  const auto slowest = [&](int64_t split) {
+    return std::max(div_ceil(m.layers, split) * encoder,
+                    div_ceil(m.decoder_layers, stages - split) * decoder);
+  };
+  int64_t best = 0;
+  for (int64_t split = 1; split < stages; ++split) {
+    const bool fits = split <= m.layers && stages - split <= m.decoder_layers;
+    if (fits && (best == 0 || slowest(split) < slowest(best))) best = split;
+  }
+  return best;
 }
 
 int64_t data_ranks(const Config& config) {
@@ -48,7 +83,8 @@ BatchShape resolve_batch(const Config& config) {
   return {.sequence = t.sequence,
           .micro_batch = t.micro_batch,
           .global_batch = global,
-          .micros = div_exact(global, together)};
+          .micros = div_exact(global, together),
+          .decoder_sequence = decoder_sequence(config)};
 }
 
 BatchSchedule resolve_batch_schedule(const Config& config) {

@@ -13,8 +13,9 @@ namespace bev {
 // The model with every "0: derived" filled in.
 struct ModelShape {
   int64_t layers, width, heads, kv_heads, head_dim, ffn;
-  int64_t vocab;         // as the tokenizer has it
-  int64_t padded_vocab;  // rows of the embedding
+  int64_t decoder_layers;  // 0: the model has no decoder beside its layers
+  int64_t vocab;           // as the tokenizer has it
+  int64_t padded_vocab;    // rows of the embedding
   int64_t positions;
   int64_t rotary_dim;  // 0: no rotation
 };
@@ -29,10 +30,18 @@ int64_t default_ffn(int64_t width, bool gated);
 
 struct BatchShape {
   int64_t sequence, micro_batch, global_batch;
-  int64_t micros;  // micro-batches of one step, of each rank that shares the batch
-  int64_t tokens_per_micro() const { return micro_batch * sequence; }
+  int64_t micros;                // micro-batches of one step, of each rank that shares the batch
+  int64_t decoder_sequence = 0;  // 0: samples have one text
+  int64_t tokens_per_sample() const { return sequence + decoder_sequence; }
+  int64_t tokens_per_micro() const { return micro_batch * tokens_per_sample(); }
 };
 BatchShape resolve_batch(const Config& config);
+
+// Tokens of the decoder's text; 0: the model has no decoder beside its layers.
+int64_t decoder_sequence(const Config& config);
+
+// The first stage of the decoder; 0: one stage, or no decoder beside the layers.
+int64_t decoder_stage(const Config& config);
 
 // The ranks that share the batch.
 int64_t data_ranks(const Config& config);

@@ -12,7 +12,7 @@ namespace bev {
 
 struct TrainConfig {
   int64_t iterations = 0, samples = 0;
-  int64_t micro_batch = 0, global_batch = 0, sequence = 0;
+  int64_t micro_batch = 0, global_batch = 0, sequence = 0, decoder_sequence = 0;
   int64_t ramp_start = 0, ramp_increment = 0, ramp_samples = 0;
   int64_t seed = 1234, log_interval = 100;
   int64_t exit_interval = 0, exit_after = 0, exit_samples = 0;
@@ -32,6 +32,7 @@ struct TrainConfig {
     v("ramp_increment", s.ramp_increment, {.help = "by how much the global batch grows at a time", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--rampup-batch-size", .part = 2}}});
     v("ramp_samples", s.ramp_samples, {.help = "samples after which the batch has its full size", .effect = N, .min = 0, .max = 1e15, .aliases = {{.flag = "--rampup-batch-size", .part = 3}}});
     v("sequence", s.sequence, {.help = "tokens of one sequence", .effect = N, .min = 1, .max = 1 << 28, .aliases = {{"--seq-length"}, {"--encoder-seq-length"}}});
+    v("decoder_sequence", s.decoder_sequence, {.help = "t5: tokens of the decoder's text; 0: as many as sequence, which is then the encoder's", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{"--decoder-seq-length"}}});
     v("seed", s.seed, {.help = "of initial weights, dropout and data order", .effect = N, .min = 0, .max = 9e18, .aliases = {{"--seed"}}});
     v("log_interval", s.log_interval, {.help = "iterations between log lines", .min = 1, .max = 1e9, .aliases = {{"--log-interval"}}});
     v("exit_interval", s.exit_interval, {.help = "end the run after an iteration that is a multiple of this; 0: train to the end", .min = 0, .max = 1e15, .aliases = {{"--exit-interval"}}});
@@ -84,7 +85,7 @@ struct DataConfig {
     v("vocab_file", s.vocab_file, {.help = "gpt2: vocab.json; bert-lower, bert-cased: vocab.txt", .aliases = {{"--vocab-file"}}});
     v("merge_file", s.merge_file, {.help = "gpt2: merges.txt", .aliases = {{"--merge-file"}}});
     v("tokenizer_model", s.tokenizer_model, {.help = "huggingface: tokenizer.json or its folder; sentencepiece, gpt-sentencepiece, llama2: the .model file", .aliases = {{"--tokenizer-model"}}});
-    v("vocab_extra_ids", s.vocab_extra_ids, {.help = "bert and sentencepiece: tokens <extra_id_0>, <extra_id_1>, ... behind the vocabulary", .effect = N, .min = 0, .max = 1 << 20, .aliases = {{"--vocab-extra-ids"}}});
+    v("vocab_extra_ids", s.vocab_extra_ids, {.help = "bert and sentencepiece: tokens <extra_id_0>, <extra_id_1>, ... behind the vocabulary; t5: they stand for removed spans", .effect = N, .min = 0, .max = 1 << 20, .aliases = {{"--vocab-extra-ids"}}});
     v("tokenizer_template", s.tokenizer_template, {.help = "put the tokens of the tokenizer's template ([CLS] ... [SEP]) around a text", .effect = N, .aliases = {{"--tokenizer-hf-no-include-special-tokens", "false"}}});
     v("eod", s.eod, {.help = "id that ends a document; -1: the tokenizer's", .effect = N, .min = -1, .max = 1 << 28, .aliases = {{"--null-tokenizer-eod-id"}}});
     v("mask_eod", s.mask_eod, {.help = "what follows an end of document is not part of the loss", .effect = N, .aliases = {{"--eod-mask-loss", "true"}}});
@@ -186,7 +187,7 @@ struct LossConfig {
 
   template <class S, class V>
   static void describe(S& s, V& v) {
-    v("average", s.average, {.help = "token: mean over all counted tokens of the global batch; micro-batch: mean of the means of its micro-batches, Megatron-LM's rule and the default of pretrain_bert.py. The two differ if micro-batches have different numbers of counted tokens", .effect = Effect::Numerics, .aliases = {{"--calculate-per-token-loss", "token"}}});
+    v("average", s.average, {.help = "token: mean over all counted tokens of the global batch; micro-batch: mean of the means of its micro-batches, Megatron-LM's rule and the default of pretrain_bert.py and pretrain_t5.py. The two differ if micro-batches have different numbers of counted tokens", .effect = Effect::Numerics, .aliases = {{"--calculate-per-token-loss", "token"}}});
     v("label_smoothing", s.label_smoothing, {.help = "probability spread over all tokens", .effect = Effect::Numerics, .min = 0, .max = 0.999, .aliases = {{"--label-smoothing"}}});
     v("smoothing", s.smoothing, {.help = "whose definition of label smoothing", .effect = Effect::Numerics});
     v("z_loss", s.z_loss, {.help = "weight of the squared log-normaliser", .effect = Effect::Numerics, .min = 0, .max = 10});
@@ -268,7 +269,7 @@ struct ParallelConfig {
   int64_t ranks = 1;
   int64_t tensor = 1, pipeline = 1, context = 1;
   bool sequence = false;
-  int64_t chunks = 1, chunk_layers = 0, first_layers = 0, last_layers = 0;
+  int64_t chunks = 1, chunk_layers = 0, first_layers = 0, last_layers = 0, decoder_stage = 0;
   ScheduleKind schedule = ScheduleKind::OneFOneB;
   int64_t zero = 0;
   bool overlap_gradients = false, overlap_parameters = false;
@@ -287,6 +288,7 @@ struct ParallelConfig {
     v("chunk_layers", s.chunk_layers, {.help = "layers of each stage, from which chunks follows; 0: chunks is as given", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--num-layers-per-virtual-pipeline-stage"}}});
     v("first_layers", s.first_layers, {.help = "layers of the first stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-first-pipeline-num-layers"}}});
     v("last_layers", s.last_layers, {.help = "layers of the last stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-last-pipeline-num-layers"}}});
+    v("decoder_stage", s.decoder_stage, {.help = "t5: first stage of the decoder, counted from 0; 0: chosen so that the slowest stage has the least work", .effect = Effect::Layout, .min = 0, .max = 1 << 20, .aliases = {{"--pipeline-model-parallel-split-rank"}}});
     v("schedule", s.schedule, {.help = "order in which a pipeline computes; 1f1b with several chunks is interleaved", .effect = Effect::Layout});
     v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too, 3: and parameters", .effect = Effect::Layout, .min = 0, .max = 3, .aliases = {{"--use-distributed-optimizer", "1"}}});
     v("overlap_gradients", s.overlap_gradients, {.help = "sum gradients over the ranks that share the batch while backward goes on; zero 2 and 3: a second bucket of gradients", .effect = Effect::Layout, .aliases = {{"--overlap-grad-reduce", "true"}}});

@@ -39,8 +39,6 @@ constexpr MegatronFlag kOtherPositions[] = {
     {"--yarn-beta-slow", "X"},
     {"--yarn-correction-range-round-to-int"},
     {"--no-yarn-correction-range-round-to-int"},
-    {"--relative-attention-num-buckets", "N", "32"},
-    {"--relative-attention-max-distance", "N", "128"},
     {.flag = "--rotary-seq-len-interpolation-factor", .takes = "N", .also = "1"},
     {"--no-rope-freq", "TEXT"},
     {"--rope-type", "rope|yarn"},
@@ -83,7 +81,8 @@ std::span<const FlagTopic> model_topics() {
       {"other layers", FlagClass::Later,
        "this version has pre-norm blocks of attention and MLP, without this variant", kOtherLayers},
       {"other positions", FlagClass::Later,
-       "this version has learned, rotary and no positions, and Llama 3's stretching of rotary ones",
+       "this version has learned, rotary, relative and no positions, and Llama 3's stretching of "
+       "rotary ones",
        kOtherPositions},
       {"initial values", FlagClass::Later,
        "initial weights are normal with model.init_std, output projections divided by sqrt(2 x "

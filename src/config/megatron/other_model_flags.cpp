@@ -1,4 +1,4 @@
-// Flags of BERT and T5.
+// Flags of BERT and T5 that are no fields.
 #include "config/megatron/megatron_flags.h"
 
 namespace bev {
@@ -20,11 +20,6 @@ constexpr MegatronFlag kSentences[] = {
     {"--presplit-sentences"},
 };
 
-constexpr MegatronFlag kT5[] = {
-    {"--decoder-num-layers", "N"},
-    {"--decoder-seq-length", "N"},
-};
-
 // clang-format on
 
 }  // namespace
@@ -38,7 +33,6 @@ std::span<const FlagTopic> bert_t5_topics() {
       {"sentences", FlagClass::Noted,
        "token files hold sentences as `bevatron preprocess --split-sentences` has found them",
        kSentences},
-      {"T5", FlagClass::Later, "this version has no encoder-decoder", kT5},
   };
   return kTopics;
 }

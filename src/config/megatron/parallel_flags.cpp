@@ -22,7 +22,6 @@ constexpr MegatronFlag kLayoutOfAPipeline[] = {
     {"--account-for-embedding-in-pipeline-split"},
     {"--account-for-loss-in-pipeline-split"},
     {"--pipeline-model-parallel-layout", "TEXT"},
-    {"--pipeline-model-parallel-split-rank", "N"},
     {"--standalone-embedding-stage"},
 };
 

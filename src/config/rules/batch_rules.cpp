@@ -31,15 +31,22 @@ Found micro_batch_given(const RuleInput& f) {
 }
 
 Found sequence_has_positions(const RuleInput& f) {
-  const int64_t sequence = f.config.train.sequence, positions = f.config.model.positions;
-  if (f.config.model.position == PositionKind::None || positions == 0 || sequence <= positions)
-    return {};
-  return Problem{.what = format("a sequence of {} tokens is longer than the model's {} positions",
-                                sequence, positions),
-                 .where = f.where({"train.sequence", "model.positions"}),
-                 .why = format("tokens {} to {} would have no position", positions + 1, sequence),
-                 .legal = format("train.sequence at most {}, or model.positions at least {}",
-                                 positions, sequence)};
+  const int64_t positions = f.config.model.positions;
+  const PositionKind kind = f.config.model.position;
+  if (kind == PositionKind::None || kind == PositionKind::Relative || positions == 0) return {};
+  const bool is_t5 = f.config.model.family == ModelFamily::T5;
+  for (const auto& [path, sequence] :
+       {std::pair{"train.sequence", f.config.train.sequence},
+        std::pair{"train.decoder_sequence", is_t5 ? f.config.train.decoder_sequence : 0}}) {
+    if (sequence <= positions) continue;
+    return Problem{.what = format("a sequence of {} tokens is longer than the model's {} positions",
+                                  sequence, positions),
+                   .where = f.where({path, "model.positions"}),
+                   .why = format("tokens {} to {} would have no position", positions + 1, sequence),
+                   .legal = format("{} at most {}, or model.positions at least {}", path, positions,
+                                   sequence)};
+  }
+  return {};
 }
 
 // 0: not known, another rule says why.
@@ -233,7 +240,9 @@ std::vector<Rule> batch_rules() {
   return {
       {{"train.sequence"}, sequence_given, true},
       {{"train.micro_batch"}, micro_batch_given, true},
-      {{"train.sequence", "model.positions", "model.position"}, sequence_has_positions},
+      {{"train.sequence", "train.decoder_sequence", "model.positions", "model.position",
+        "model.family"},
+       sequence_has_positions},
       {{"train.global_batch", "train.micro_batch", "parallel.ranks", "parallel.tensor",
         "parallel.pipeline"},
        global_batch_divides},

@@ -134,37 +134,124 @@ Found inner_size_not_zero(const RuleInput& f) {
                  .legal = format("model.ffn {}, or a width of at least 24", m.width * 8 / 3 + 1)};
 }
 
+// The fields that do not fit a family, with the values that do.
+class Misfits {
+ public:
+  void require(bool fits, std::string_view field, std::string_view has) {
+    if (!fits) text_ += format("{}{} {}", text_.empty() ? "" : ", ", field, has);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 // BERT's parts: see model/family.
 Found bert_options(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.family != ModelFamily::Bert) return {};
-  std::string misfits;
-  const auto require = [&](bool fits, std::string_view field, std::string_view has) {
-    if (!fits) misfits += format("{}{} {}", misfits.empty() ? "" : ", ", field, has);
-  };
-  require(m.position == PositionKind::Learned, "model.position", "learned");
-  require(m.tied, "model.tied", "true");
-  require(m.window == 0, "model.window", "0");
-  require(!is_gated(m.head_activation), "model.head_activation", "one without a gate");
+  Misfits misfits;
+  misfits.require(m.position == PositionKind::Learned, "model.position", "learned");
+  misfits.require(m.tied, "model.tied", "true");
+  misfits.require(m.window == 0, "model.window", "0");
+  misfits.require(!is_gated(m.head_activation), "model.head_activation", "one without a gate");
   const DataConfig& d = f.config.data;
-  require(!d.is_packed(), "data.reset_attention and data.separate_sequences", "false");
-  require(!d.mask_eod && !d.reset_positions, "data.mask_eod and data.reset_positions", "false");
-  if (misfits.empty()) return {};
+  misfits.require(!d.is_packed(), "data.reset_attention and data.separate_sequences", "false");
+  misfits.require(!d.mask_eod && !d.reset_positions, "data.mask_eod and data.reset_positions",
+                  "false");
+  if (misfits.text().empty()) return {};
   return Problem{
       .what = "model.family bert does not have these options",
       .where = f.where({"model.family", "model.position", "model.tied", "model.window",
                         "model.head_activation", "data.reset_attention", "data.separate_sequences",
                         "data.mask_eod", "data.reset_positions"}),
       .why = "BERT has learned positions, a tied LM head and attention to all tokens",
-      .legal = misfits};
+      .legal = misfits.text()};
 }
 
-Found gpt_has_pre_norm(const RuleInput& f) {
+// T5's parts: see model/family.
+Found t5_options(const RuleInput& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.family != ModelFamily::T5) return {};
+  Misfits misfits;
+  misfits.require(m.position == PositionKind::Learned || m.position == PositionKind::Relative,
+                  "model.position", "learned or relative");
+  misfits.require(m.window == 0, "model.window", "0");
+  misfits.require(!m.qk_norm, "model.qk_norm", "false");
+  misfits.require(m.tied || !m.scale_head_input, "model.scale_head_input",
+                  "false without model.tied");
+  const DataConfig& d = f.config.data;
+  misfits.require(!d.is_packed(), "data.reset_attention and data.separate_sequences", "false");
+  misfits.require(!d.mask_eod && !d.reset_positions, "data.mask_eod and data.reset_positions",
+                  "false");
+  const ParallelConfig& p = f.config.parallel;
+  misfits.require(p.first_layers == 0 && p.last_layers == 0,
+                  "parallel.first_layers and parallel.last_layers", "0");
+  misfits.require(p.chunk_layers == 0, "parallel.chunk_layers", "0 (use parallel.chunks)");
+  if (misfits.text().empty()) return {};
+  return Problem{
+      .what = "model.family t5 does not have these options",
+      .where = f.where({"model.family", "model.position", "model.window", "model.qk_norm",
+                        "model.tied", "model.scale_head_input", "data.reset_attention",
+                        "data.separate_sequences", "data.mask_eod", "data.reset_positions",
+                        "parallel.first_layers", "parallel.last_layers", "parallel.chunk_layers"}),
+      .why =
+          "a T5 reads a text with its encoder and predicts another one with its decoder; the "
+          "stages of each have about the same number of layers",
+      .legal = misfits.text()};
+}
+
+Found options_of_t5(const RuleInput& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.family == ModelFamily::T5) return {};
+  Misfits misfits;
+  misfits.require(m.position != PositionKind::Relative, "model.position", "learned, rope or none");
+  misfits.require(m.decoder_layers == 0, "model.decoder_layers", "0");
+  misfits.require(m.scale_attention, "model.scale_attention", "true");
+  misfits.require(!m.scale_head_input, "model.scale_head_input", "false");
+  misfits.require(f.config.train.decoder_sequence == 0, "train.decoder_sequence", "0");
+  misfits.require(f.config.parallel.decoder_stage == 0, "parallel.decoder_stage", "0");
+  if (misfits.text().empty()) return {};
+  return Problem{
+      .what = format("model.family {} has no encoder beside a decoder", name_of_choice(m.family)),
+      .where = f.where({"model.family", "model.position", "model.decoder_layers",
+                        "model.scale_attention", "model.scale_head_input", "train.decoder_sequence",
+                        "parallel.decoder_stage"}),
+      .why = "these options are T5's",
+      .legal = format("model.family t5, which `bevatron train pretrain_t5.py ...` sets; or {}",
+                      misfits.text())};
+}
+
+Found family_is_built(const RuleInput& f) {
+  if (f.config.model.family != ModelFamily::Biencoder) return {};
+  return Problem{.what = "model.family biencoder does not work in this version",
+                 .where = f.where({"model.family"}),
+                 .why = "this version trains GPT, BERT and T5",
+                 .legal = "model.family gpt, bert or t5"};
+}
+
+// A head has some buckets for near distances, one for each, and some for far ones.
+Found buckets_are_halves(const RuleInput& f) {
+  const ModelConfig& m = f.config.model;
+  if (m.position != PositionKind::Relative) return {};
+  if (m.relative_buckets % 4 == 0 && m.relative_distance > m.relative_buckets / 2) return {};
+  return Problem{
+      .what = format("{} buckets of relative positions cannot reach to the distance {}",
+                     m.relative_buckets, m.relative_distance),
+      .where = f.where({"model.relative_buckets", "model.relative_distance"}),
+      .why =
+          "the encoder has half of them for each side; of those of a side half count single "
+          "tokens, the others grow up to the largest distance",
+      .legal = "model.relative_buckets a multiple of 4, model.relative_distance above half of it"};
+}
+
+Found others_have_pre_norm(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   if (m.family == ModelFamily::Bert || m.norm_placement == NormPlacement::Pre) return {};
   return Problem{.what = "model.norm_placement post needs model.family bert",
                  .where = f.where({"model.family", "model.norm_placement"}),
-                 .why = "the blocks of a GPT have their norms before attention and MLP",
+                 .why = format("the blocks of a {} have their norms before attention and MLP",
+                               name_of_choice(m.family)),
                  .legal = "model.norm_placement pre, or model.family bert"};
 }
 
@@ -174,7 +261,7 @@ Found sizes_fit(const RuleInput& f) {
   const double heads = static_cast<double>(m.heads) * static_cast<double>(head_dim(f));
   const double inner = static_cast<double>(m.ffn > 0 ? m.ffn : 4 * m.width);
   const double block = static_cast<double>(m.width) * (4 * heads + 3 * inner);
-  const double parameters = static_cast<double>(m.layers) * block +
+  const double parameters = static_cast<double>(m.layers + m.decoder_layers) * block +
                             2.0 * static_cast<double>(m.width) *
                                 static_cast<double>(m.vocab + m.positions + m.vocab_multiple);
   constexpr double kMost = 1e15;
@@ -205,9 +292,19 @@ std::vector<Rule> model_rules() {
       {{"model.family", "model.position", "model.tied", "model.window", "model.head_activation",
         "data.reset_attention", "data.separate_sequences", "data.mask_eod", "data.reset_positions"},
        bert_options},
-      {{"model.family", "model.norm_placement"}, gpt_has_pre_norm},
-      {{"model.layers", "model.width", "model.heads", "model.head_dim", "model.ffn", "model.vocab",
-        "model.vocab_multiple", "model.positions"},
+      {{"model.family", "model.position", "model.window", "model.qk_norm", "model.tied",
+        "model.scale_head_input", "data.reset_attention", "data.separate_sequences",
+        "data.mask_eod", "data.reset_positions", "parallel.first_layers", "parallel.last_layers",
+        "parallel.chunk_layers"},
+       t5_options},
+      {{"model.family", "model.position", "model.decoder_layers", "model.scale_attention",
+        "model.scale_head_input", "train.decoder_sequence", "parallel.decoder_stage"},
+       options_of_t5},
+      {{"model.family"}, family_is_built},
+      {{"model.position", "model.relative_buckets", "model.relative_distance"}, buckets_are_halves},
+      {{"model.family", "model.norm_placement"}, others_have_pre_norm},
+      {{"model.layers", "model.decoder_layers", "model.width", "model.heads", "model.head_dim",
+        "model.ffn", "model.vocab", "model.vocab_multiple", "model.positions"},
        sizes_fit},
   };
 }

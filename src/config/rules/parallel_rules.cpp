@@ -88,17 +88,32 @@ Found ffn_divides(const RuleInput& f) {
           format("tensor {}; or ffn {}", divisors_near(ffn, ranks), multiples_near(ffn, ranks))};
 }
 
+struct TextLength {
+  std::string_view path;
+  int64_t tokens;
+};
+
+// The lengths of the texts of a sample.
+std::vector<TextLength> text_lengths(const Config& c) {
+  std::vector<TextLength> lengths{{"train.sequence", c.train.sequence}};
+  if (const int64_t decoder = decoder_sequence(c); decoder != c.train.sequence)
+    lengths.push_back({"train.decoder_sequence", decoder});
+  return lengths;
+}
+
 Found tokens_divide(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
-  const int64_t tokens = f.config.train.micro_batch * f.config.train.sequence;
-  if (!p.sequence || tokens <= 0 || tokens % p.tensor == 0) return {};
-  return Problem{
-      .what = format("{} tokens do not divide over {} tensor ranks", tokens, p.tensor),
-      .where =
-          f.where({"train.sequence", "train.micro_batch", "parallel.tensor", "parallel.sequence"}),
-      .why = "between tensor regions each rank has the same number of tokens of a micro-batch",
-      .legal = format("train.sequence {}, or parallel.sequence false",
-                      multiples_near(f.config.train.sequence, p.tensor))};
+  for (const auto& [path, length] : text_lengths(f.config)) {
+    const int64_t tokens = f.config.train.micro_batch * length;
+    if (!p.sequence || tokens <= 0 || tokens % p.tensor == 0) continue;
+    return Problem{
+        .what = format("{} tokens do not divide over {} tensor ranks", tokens, p.tensor),
+        .where = f.where({path, "train.micro_batch", "parallel.tensor", "parallel.sequence"}),
+        .why = "between tensor regions each rank has the same number of tokens of a micro-batch",
+        .legal =
+            format("{} {}, or parallel.sequence false", path, multiples_near(length, p.tensor))};
+  }
+  return {};
 }
 
 Found chunk_layers_divide(const RuleInput& f) {
@@ -142,7 +157,37 @@ int64_t chunks_of(const RuleInput& f) {
   return p.chunks == 1 && layers > 0 && layers % together == 0 ? layers / together : 0;
 }
 
+// With a border between encoder and decoder, every stage has layers of one of them.
+Found t5_stages_have_layers(const RuleInput& f) {
+  const ModelConfig& m = f.config.model;
+  const ParallelConfig& p = f.config.parallel;
+  if (m.family != ModelFamily::T5 || m.layers <= 0) return {};
+  const int64_t decoder = m.decoder_layers > 0 ? m.decoder_layers : m.layers;
+  const int64_t stages = p.pipeline * p.chunks, split = p.decoder_stage;
+  const bool fits = stages == 1  ? split == 0
+                    : split == 0 ? stages <= m.layers + decoder
+                                 : split < stages && split <= m.layers && stages - split <= decoder;
+  if (fits) return {};
+  const std::string where = f.where({"model.layers", "model.decoder_layers", "parallel.pipeline",
+                                     "parallel.chunks", "parallel.decoder_stage"});
+  if (stages == 1)
+    return Problem{.what = format("parallel.decoder_stage {} with one stage", split),
+                   .where = where,
+                   .why = "the only stage has the encoder and the decoder",
+                   .legal = "parallel.decoder_stage 0, or parallel.pipeline above 1"};
+  const int64_t least = std::max<int64_t>(1, stages - decoder);
+  const int64_t most = std::min(stages - 1, m.layers);
+  return Problem{
+      .what = format("{} encoder and {} decoder layers do not fill {} stages{}", m.layers, decoder,
+                     stages, split > 0 ? format(", with decoder_stage {}", split) : ""),
+      .where = where,
+      .why = "every stage holds at least one layer, of the encoder or of the decoder",
+      .legal = least <= most ? format("parallel.decoder_stage {} to {}, or 0", least, most)
+                             : format("pipeline x chunks at most {}", m.layers + decoder)};
+}
+
 Found stages_have_layers(const RuleInput& f) {
+  if (f.config.model.family == ModelFamily::T5) return {};
   const ParallelConfig& p = f.config.parallel;
   const int64_t layers = f.config.model.layers, stages = p.pipeline * chunks_of(f);
   if (layers <= 0 || stages == 0) return {};
@@ -191,6 +236,15 @@ Found gradients_not_postponed(const RuleInput& f) {
 // Of the stage that has the most; 0: not known, another rule says why.
 int64_t most_layers_of_a_stage(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
+  if (f.config.model.family == ModelFamily::T5) {
+    const ModelConfig& m = f.config.model;
+    const int64_t decoder = m.decoder_layers > 0 ? m.decoder_layers : m.layers;
+    const int64_t stages = p.pipeline * p.chunks, split = p.decoder_stage;
+    if (m.layers <= 0 || t5_stages_have_layers(f)) return 0;
+    if (stages == 1) return m.layers + decoder;
+    if (split == 0) return std::max(m.layers, decoder);
+    return std::max(div_ceil(m.layers, split), div_ceil(decoder, stages - split));
+  }
   const int64_t given = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
   const int64_t sharing = p.pipeline * chunks_of(f) - given;
   const int64_t left = f.config.model.layers - p.first_layers - p.last_layers;
@@ -235,18 +289,21 @@ Found distributed_inputs_are_whole(const RuleInput& f) {
 }
 
 Found distributed_inputs_divide(const RuleInput& f) {
-  const int64_t tokens = f.config.train.micro_batch * f.config.train.sequence;
   const int64_t width = f.config.model.width, ranks = f.config.parallel.tensor;
-  if (!f.config.recompute.distribute || tokens <= 0 || width <= 0 ||
-      (tokens % ranks) * (width % ranks) % ranks == 0)
-    return {};
-  return Problem{.what = format("{} tokens of width {} do not divide over {} tensor ranks", tokens,
-                                width, ranks),
-                 .where = f.where({"train.sequence", "train.micro_batch", "model.width",
-                                   "parallel.tensor", "recompute.distribute"}),
-                 .why = "of what enters a block each rank keeps the same number of elements",
-                 .legal = format("train.sequence {}, or distribute false",
-                                 multiples_near(f.config.train.sequence, ranks))};
+  for (const auto& [path, length] : text_lengths(f.config)) {
+    const int64_t tokens = f.config.train.micro_batch * length;
+    if (!f.config.recompute.distribute || tokens <= 0 || width <= 0 ||
+        (tokens % ranks) * (width % ranks) % ranks == 0)
+      continue;
+    return Problem{
+        .what = format("{} tokens of width {} do not divide over {} tensor ranks", tokens, width,
+                       ranks),
+        .where = f.where(
+            {path, "train.micro_batch", "model.width", "parallel.tensor", "recompute.distribute"}),
+        .why = "of what enters a block each rank keeps the same number of elements",
+        .legal = format("{} {}, or distribute false", path, multiples_near(length, ranks))};
+  }
+  return {};
 }
 
 }  // namespace
@@ -261,7 +318,8 @@ std::vector<Rule> parallel_rules() {
       {{"model.kv_heads", "parallel.tensor"}, kv_heads_divide},
       {{"model.ffn", "model.width", "model.activation", "model.heads", "parallel.tensor"},
        ffn_divides},
-      {{"train.micro_batch", "train.sequence", "parallel.tensor", "parallel.sequence"},
+      {{"train.micro_batch", "train.sequence", "train.decoder_sequence", "model.family",
+        "parallel.tensor", "parallel.sequence"},
        tokens_divide},
       {{"model.layers", "parallel.pipeline", "parallel.chunk_layers"}, chunk_layers_divide},
       {{"parallel.chunk_layers", "parallel.chunks", "parallel.first_layers",
@@ -270,18 +328,22 @@ std::vector<Rule> parallel_rules() {
       {{"model.layers", "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers",
         "parallel.first_layers", "parallel.last_layers"},
        stages_have_layers},
+      {{"model.family", "model.layers", "model.decoder_layers", "parallel.pipeline",
+        "parallel.chunks", "parallel.decoder_stage"},
+       t5_stages_have_layers},
       {{"model.layers", "parallel.chunks", "parallel.chunk_layers", "parallel.pipeline",
         "parallel.schedule"},
        chunks_interleave},
       {{"parallel.zero", "parallel.schedule"}, gradients_not_postponed},
-      {{"recompute.layers", "model.layers", "parallel.pipeline", "parallel.chunks",
-        "parallel.chunk_layers", "parallel.first_layers", "parallel.last_layers"},
+      {{"recompute.layers", "model.family", "model.layers", "model.decoder_layers",
+        "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers", "parallel.first_layers",
+        "parallel.last_layers", "parallel.decoder_stage"},
        recompute_within_stage},
       {{"recompute.distribute", "recompute.granularity"}, distributed_inputs_are_kept},
       {{"recompute.distribute", "parallel.sequence", "parallel.tensor"},
        distributed_inputs_are_whole},
-      {{"recompute.distribute", "train.micro_batch", "train.sequence", "model.width",
-        "parallel.tensor"},
+      {{"recompute.distribute", "train.micro_batch", "train.sequence", "train.decoder_sequence",
+        "model.family", "model.width", "parallel.tensor"},
        distributed_inputs_divide},
   };
 }
