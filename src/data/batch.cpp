@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/check.h"
 #include "base/format.h"
 #include "base/integer.h"
 
@@ -40,16 +41,16 @@ DType dtype_of(BatchField field) {
 }
 
 BatchSpec causal_batch(int64_t length, bool packed) {
-  BatchSpec spec;
+  TextSpec spec;
   for (const BatchField field : {BatchField::Tokens, BatchField::Targets, BatchField::Positions,
                                  BatchField::Weight, BatchField::Rows})
     spec.push_back({field, length});
   if (packed) spec.push_back({BatchField::DocumentStart, length});
-  return spec;
+  return {spec};
 }
 
 BatchSpec masked_batch(int64_t length, int64_t marked) {
-  BatchSpec spec;
+  TextSpec spec;
   for (const BatchField field :
        {BatchField::Tokens, BatchField::Positions, BatchField::Rows, BatchField::Types})
     spec.push_back({field, length});
@@ -58,49 +59,79 @@ BatchSpec masked_batch(int64_t length, int64_t marked) {
   for (const BatchField field :
        {BatchField::Lengths, BatchField::Pooled, BatchField::Label, BatchField::LabelWeight})
     spec.push_back({field, 1});
-  return spec;
+  return {spec};
+}
+
+BatchSpec encoder_decoder_batch(int64_t encoder_length, int64_t decoder_length) {
+  TextSpec encoder, decoder;
+  for (const BatchField field : {BatchField::Tokens, BatchField::Positions, BatchField::Rows})
+    encoder.push_back({field, encoder_length});
+  decoder = causal_batch(decoder_length, false).front();
+  encoder.push_back({BatchField::Lengths, 1});
+  decoder.push_back({BatchField::Lengths, 1});
+  return {encoder, decoder};
+}
+
+double HostText::valid_tokens() const { return sum_of(weight); }
+
+void HostText::exclude(int64_t at) {
+  const int64_t each = targets_each();
+  std::fill_n(weight.begin() + at * each, each, 0.0f);
+  if (!label_weight.empty()) label_weight[static_cast<size_t>(at)] = 0;
 }
 
 HostBatch::HostBatch(const HostBatch& other)
-    : sequences(other.sequences),
-      length(other.length),
+    : HostText(other),
+      texts_(other.texts_),
+      second_(other.second_),
       fields_(other.fields_),
       block_(other.block_) {
   bind();
 }
 
 HostBatch& HostBatch::operator=(HostBatch other) noexcept {
-  sequences = other.sequences;
-  length = other.length;
+  HostText::operator=(other);
+  texts_ = other.texts_;
+  second_ = other.second_;
   fields_.swap(other.fields_);
   block_.swap(other.block_);
   bind();
   return *this;
 }
 
-double HostBatch::valid_tokens() const { return sum_of(weight); }
+int64_t HostBatch::tokens_count() const {
+  return HostText::tokens_count() + second_.tokens_count();
+}
+
+double HostBatch::valid_tokens() const { return HostText::valid_tokens() + second_.valid_tokens(); }
 
 double HostBatch::valid_sequences() const {
   return label_weight.empty() ? static_cast<double>(sequences) : sum_of(label_weight);
 }
 
 void HostBatch::exclude(int64_t at) {
-  const int64_t each = targets_each();
-  std::fill_n(weight.begin() + at * each, each, 0.0f);
-  if (!label_weight.empty()) label_weight[static_cast<size_t>(at)] = 0;
+  for (size_t i = 0; i < texts_; ++i) text(i).HostText::exclude(at);
+}
+
+void HostBatch::number_rows(int64_t at, int64_t sample) {
+  for (size_t i = 0; i < texts_; ++i) text(i).HostText::number_rows(at, sample);
 }
 
 void HostBatch::resize(int64_t sequence_count, const BatchSpec& spec) {
-  sequences = sequence_count;
-  length = 0;
+  BEV_CHECK(spec.size() <= kMostTexts, Internal, "{} texts", spec.size());
+  texts_ = spec.size();
   fields_.clear();
   size_t bytes = 0;
-  for (const FieldExtent& field : spec) {
-    if (field.field == BatchField::Tokens) length = field.extent;
-    const int64_t elements = sequences * field.extent;
-    fields_.push_back({field.field, bytes, elements});
-    bytes += static_cast<size_t>(elements) * size_of(dtype_of(field.field));
-    bytes = static_cast<size_t>(round_up(static_cast<int64_t>(bytes), kFieldAlignment));
+  for (size_t i = 0; i < texts_; ++i) {
+    text(i).sequences = sequence_count;
+    text(i).length = 0;
+    for (const FieldExtent& field : spec[i]) {
+      if (field.field == BatchField::Tokens) text(i).length = field.extent;
+      const int64_t elements = sequence_count * field.extent;
+      fields_.push_back({i, field.field, bytes, elements});
+      bytes += static_cast<size_t>(elements) * size_of(dtype_of(field.field));
+      bytes = static_cast<size_t>(round_up(static_cast<int64_t>(bytes), kFieldAlignment));
+    }
   }
   block_.resize(bytes);
   bind();
@@ -108,28 +139,31 @@ void HostBatch::resize(int64_t sequence_count, const BatchSpec& spec) {
 
 // Points the views into the block.
 void HostBatch::bind() {
-  const auto point = [&]<class T>(FieldView<T>& view, BatchField field) {
-    view = {};
-    for (const Placed& placed : fields_)
-      if (placed.field == field)
-        view = {reinterpret_cast<T*>(block_.data() + placed.offset),
-                static_cast<size_t>(placed.elements)};
-  };
-  point(tokens, BatchField::Tokens);
-  point(targets, BatchField::Targets);
-  point(positions, BatchField::Positions);
-  point(weight, BatchField::Weight);
-  point(rows, BatchField::Rows);
-  point(document_start, BatchField::DocumentStart);
-  point(types, BatchField::Types);
-  point(lengths, BatchField::Lengths);
-  point(marked, BatchField::Marked);
-  point(pooled, BatchField::Pooled);
-  point(label, BatchField::Label);
-  point(label_weight, BatchField::LabelWeight);
+  for (size_t i = 0; i < kMostTexts; ++i) {
+    HostText& t = text(i);
+    const auto point = [&]<class T>(FieldView<T>& view, BatchField field) {
+      view = {};
+      for (const Placed& placed : fields_)
+        if (placed.text == i && placed.field == field)
+          view = {reinterpret_cast<T*>(block_.data() + placed.offset),
+                  static_cast<size_t>(placed.elements)};
+    };
+    point(t.tokens, BatchField::Tokens);
+    point(t.targets, BatchField::Targets);
+    point(t.positions, BatchField::Positions);
+    point(t.weight, BatchField::Weight);
+    point(t.rows, BatchField::Rows);
+    point(t.document_start, BatchField::DocumentStart);
+    point(t.types, BatchField::Types);
+    point(t.lengths, BatchField::Lengths);
+    point(t.marked, BatchField::Marked);
+    point(t.pooled, BatchField::Pooled);
+    point(t.label, BatchField::Label);
+    point(t.label_weight, BatchField::LabelWeight);
+  }
 }
 
-ConstTensor& MicroBatch::operator[](BatchField field) {
+ConstTensor& TextView::operator[](BatchField field) {
   switch (field) {
     case BatchField::Tokens: return tokens;
     case BatchField::Targets: return targets;
@@ -147,7 +181,7 @@ ConstTensor& MicroBatch::operator[](BatchField field) {
   return label_weight;
 }
 
-void HostBatch::start_sequence(int64_t at, int64_t sample) {
+void HostText::start_sequence(int64_t at, int64_t sample) {
   const int64_t first = at * length;
   std::iota(positions.begin() + first, positions.begin() + first + length, 0);
   std::fill_n(weight.begin() + first, length, 1.0f);
@@ -155,12 +189,12 @@ void HostBatch::start_sequence(int64_t at, int64_t sample) {
   if (!document_start.empty()) std::fill_n(document_start.begin() + first, length, 0);
 }
 
-void HostBatch::number_rows(int64_t at, int64_t sample) {
+void HostText::number_rows(int64_t at, int64_t sample) {
   const auto first = rows.begin() + at * length;
   std::iota(first, first + length, sample * length);
 }
 
-void HostBatch::separate(int64_t at, int64_t begin, int64_t end) {
+void HostText::separate(int64_t at, int64_t begin, int64_t end) {
   const int64_t first = at * length;
   std::iota(positions.begin() + first + begin, positions.begin() + first + end, 0);
   std::fill(document_start.begin() + first + begin, document_start.begin() + first + end,

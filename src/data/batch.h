@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -36,13 +37,22 @@ struct FieldExtent {
   BatchField field;
   int64_t extent;
 };
-using BatchSpec = std::vector<FieldExtent>;
+using TextSpec = std::vector<FieldExtent>;
+
+// A sample has one text, or two: T5 reads one with its encoder and one with its decoder. Each has
+// its own length and fields.
+inline constexpr size_t kMostTexts = 2;
+using BatchSpec = std::vector<TextSpec>;
 
 // The batch of a causal language model.
 BatchSpec causal_batch(int64_t length, bool packed);
 
 // The batch of a masked language model: up to `marked` tokens of a sequence are predicted.
 BatchSpec masked_batch(int64_t length, int64_t marked);
+
+// The batch of an encoder-decoder: two padded texts, of which the second is predicted.
+inline constexpr int kEncoderText = 0, kDecoderText = 1;
+BatchSpec encoder_decoder_batch(int64_t encoder_length, int64_t decoder_length);
 
 // A field in host memory: all its elements, sequence after sequence. Empty if the batch lacks it.
 template <class T>
@@ -57,15 +67,9 @@ class FieldView : public std::span<T> {
   }
 };
 
-// The fields of all sequences in one block of host memory, so that one copy uploads them.
-class HostBatch {
+// One text of all sequences, in host memory.
+class HostText {
  public:
-  HostBatch() = default;
-  HostBatch(const HostBatch& other);
-  HostBatch(HostBatch&& other) noexcept = default;
-  HostBatch& operator=(HostBatch other) noexcept;
-  ~HostBatch() = default;
-
   int64_t sequences = 0, length = 0;
   FieldView<int32_t> tokens, targets, positions, document_start;
   FieldView<int32_t> types, lengths, marked, pooled, label;
@@ -74,26 +78,10 @@ class HostBatch {
 
   int64_t tokens_count() const { return sequences * length; }
   double valid_tokens() const;
-  double valid_sequences() const;
   // Targets of a sequence: its length, or the number of its marked rows.
   int64_t targets_each() const { return std::ssize(targets) / sequences; }
   // Sequence `at` counts in no loss.
   void exclude(int64_t at);
-
-  // Sizes all fields; the caller fills them. `length` becomes the extent of the tokens.
-  void resize(int64_t sequence_count, const BatchSpec& spec);
-  void resize(int64_t sequence_count, int64_t sequence_length, bool packed) {
-    resize(sequence_count, causal_batch(sequence_length, packed));
-  }
-
-  // A field's place in the block.
-  struct Placed {
-    BatchField field;
-    size_t offset;
-    int64_t elements;
-  };
-  std::span<const Placed> fields() const { return fields_; }
-  std::span<const std::byte> block() const { return block_; }
 
   // Makes sequence `at` a sample without borders: positions 0, 1, ..., every token counts and sees
   // all before it. The caller fills tokens and targets.
@@ -103,16 +91,56 @@ class HostBatch {
   // The tokens [begin, end) of sequence `at` are a document: positions from 0 on, and they see
   // nothing before it.
   void separate(int64_t at, int64_t begin, int64_t end);
+};
+
+// The fields of all texts in one block of host memory, so that one copy uploads them. The batch
+// itself is the first text.
+class HostBatch : public HostText {
+ public:
+  HostBatch() = default;
+  HostBatch(const HostBatch& other);
+  HostBatch(HostBatch&& other) noexcept = default;
+  HostBatch& operator=(HostBatch other) noexcept;
+  ~HostBatch() = default;
+
+  size_t text_count() const { return texts_; }
+  HostText& text(size_t index) { return index == 0 ? *this : second_; }
+  const HostText& text(size_t index) const { return index == 0 ? *this : second_; }
+
+  // Of all texts.
+  int64_t tokens_count() const;
+  double valid_tokens() const;
+  double valid_sequences() const;
+  void exclude(int64_t at);
+  void number_rows(int64_t at, int64_t sample);
+
+  // Sizes all fields; the caller fills them. The length of a text becomes the extent of its tokens.
+  void resize(int64_t sequence_count, const BatchSpec& spec);
+  void resize(int64_t sequence_count, int64_t sequence_length, bool packed) {
+    resize(sequence_count, causal_batch(sequence_length, packed));
+  }
+
+  // A field's place in the block.
+  struct Placed {
+    size_t text;
+    BatchField field;
+    size_t offset;
+    int64_t elements;
+  };
+  std::span<const Placed> fields() const { return fields_; }
+  std::span<const std::byte> block() const { return block_; }
 
  private:
   void bind();
 
+  size_t texts_ = 0;
+  HostText second_;
   std::vector<Placed> fields_;
   std::vector<std::byte> block_;
 };
 
-// The same on the device.
-struct MicroBatch {
+// One text of all sequences, on the device.
+struct TextView {
   int64_t sequences = 0, length = 0;
   ConstTensor tokens{}, targets{}, positions{};  // i32 [tokens]
   ConstTensor weight{};                          // f32 [tokens]
@@ -124,6 +152,13 @@ struct MicroBatch {
 
   int64_t tokens_count() const { return sequences * length; }
   ConstTensor& operator[](BatchField field);
+};
+
+// A batch on the device.
+struct MicroBatch {
+  std::array<TextView, kMostTexts> texts{};
+
+  const TextView& operator[](int text) const { return texts[static_cast<size_t>(text)]; }
 };
 
 // Where a sample was found, for people.

@@ -9,6 +9,7 @@ namespace bev {
 
 void MockDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   if (!batch.marked.empty()) return read_masked(index, batch, at);
+  if (batch.text_count() > 1) return read_pair(index, batch, at);
   const PhiloxBlock draw = philox(mix_key(seed_, "mock samples"), 0, static_cast<uint64_t>(index));
   const int64_t start = draw[0] % vocab_;
   const int64_t step = 1 + draw[1] % 4;
@@ -59,6 +60,31 @@ void MockDataset::read_masked(int64_t index, HostBatch& batch, int64_t at) const
   batch.pooled[sequence] = static_cast<int32_t>(at * length);
   batch.label[sequence] = draw[2] % 2 == 0 ? 0 : 1;
   batch.label_weight[sequence] = 1;
+}
+
+// The encoder's text counts through the vocabulary, the decoder's goes on from its end; then
+// padding.
+void MockDataset::read_pair(int64_t index, HostBatch& batch, int64_t at) const {
+  const PhiloxBlock draw = philox(mix_key(seed_, "mock samples"), 0, static_cast<uint64_t>(index));
+  const int64_t step = 1 + draw[1] % 4;
+  int64_t next = draw[2] % vocab_;
+  for (size_t i = 0; i < batch.text_count(); ++i) {
+    HostText& text = batch.text(i);
+    const int64_t used = text.length - draw[i == 0 ? 0 : 3] % (text.length / 4 + 1);
+    for (int64_t position = 0; position < text.length; ++position) {
+      const auto slot = static_cast<size_t>(at * text.length + position);
+      const bool is_padding = position >= used;
+      text.tokens[slot] = static_cast<int32_t>(is_padding ? 0 : (next + step * position) % vocab_);
+      text.positions[slot] = static_cast<int32_t>(position);
+      if (text.targets.empty()) continue;
+      text.targets[slot] =
+          static_cast<int32_t>(is_padding ? 0 : (next + step * (position + 1)) % vocab_);
+      text.weight[slot] = is_padding ? 0.0f : 1.0f;
+    }
+    text.lengths[static_cast<size_t>(at)] = static_cast<int32_t>(used);
+    next = (next + step * used) % vocab_;
+  }
+  batch.number_rows(at, index);
 }
 
 std::string MockDataset::describe(int64_t index) const {

@@ -15,6 +15,7 @@ class MockDataset final : public Dataset {
 
  private:
   void read_masked(int64_t index, HostBatch& batch, int64_t at) const;
+  void read_pair(int64_t index, HostBatch& batch, int64_t at) const;
 
   int64_t vocab_;
   uint64_t seed_;

@@ -1,7 +1,5 @@
 #include "infer/decode_block.h"
 
-#include <cmath>
-
 #include "ops/elementwise.h"
 #include "ops/rope.h"
 
@@ -72,7 +70,7 @@ Tensor normed_heads(Exec& ex, const NormSpec& spec, const NormModule::Params& pa
   return y;
 }
 
-void rotate(Exec& ex, const RopeTable* rope, const MicroBatch& micro, Tensor heads) {
+void rotate(Exec& ex, const RopeTable* rope, const TextView& micro, Tensor heads) {
   if (rope == nullptr) return;
   ops::rope(ex,
             {.x = heads, .positions = micro.positions, .cosine = rope->cosine, .sine = rope->sine});
@@ -88,7 +86,7 @@ DecodeBlock::DecodeBlock(const BlockSpec& spec, const BlockParams& params)
       kv_heads_(
           div_exact(params.attention.qkv.weight.pieces[1].logical.rows, spec.attention.head_dim)) {}
 
-void DecodeBlock::forward(Exec& ex, const Borders& borders, const MicroBatch& micro, ConstTensor x,
+void DecodeBlock::forward(Exec& ex, const Borders& borders, const TextView& micro, ConstTensor x,
                           Tensor y) const {
   ArenaScope kept(ex.keep);
   const Tensor sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
@@ -96,8 +94,8 @@ void DecodeBlock::forward(Exec& ex, const Borders& borders, const MicroBatch& mi
   mlp(ex, borders.tensor, sum, y);
 }
 
-void DecodeBlock::attention(Exec& ex, const Borders& borders, const MicroBatch& micro,
-                            ConstTensor x, Tensor sum) const {
+void DecodeBlock::attention(Exec& ex, const Borders& borders, const TextView& micro, ConstTensor x,
+                            Tensor sum) const {
   const AttentionSpec& spec = spec_.attention;
   const Attention::Params& params = params_.attention;
   const int64_t tokens = x.rows(), d = spec.head_dim;
@@ -124,7 +122,7 @@ void DecodeBlock::attention(Exec& ex, const Borders& borders, const MicroBatch& 
                              .k = k,
                              .v = heads_at(qkv, heads_ + kv_heads_, kv_heads_, d),
                              .sequences = micro.sequences,
-                             .scale = 1.0 / std::sqrt(static_cast<double>(d)),
+                             .scale = spec.scale,
                              .mask = {.causal = spec.causal,
                                       .window = spec.window,
                                       .document_start = micro.document_start}},

@@ -13,11 +13,11 @@ class DecodeBlock {
 
   // x, y [tokens, width]; y may alias x. REQUIRES: borders.tensor.rows_unchanged(), and no pending
   // work writes parameters.
-  void forward(Exec& ex, const Borders& borders, const MicroBatch& micro, ConstTensor x,
+  void forward(Exec& ex, const Borders& borders, const TextView& micro, ConstTensor x,
                Tensor y) const;
 
  private:
-  void attention(Exec& ex, const Borders& borders, const MicroBatch& micro, ConstTensor x,
+  void attention(Exec& ex, const Borders& borders, const TextView& micro, ConstTensor x,
                  Tensor sum) const;
   void mlp(Exec& ex, const TensorRegion& region, ConstTensor sum, Tensor y) const;
 

@@ -66,9 +66,9 @@ class EncoderPass::Runner {
   RankModel& model() { return model_; }
 
   // Hands the last hidden states [tokens, width] to `use`.
-  using Use = FunctionRef<void(Exec& ex, const MicroBatch& micro, ConstTensor hidden)>;
+  using Use = FunctionRef<void(Exec& ex, const TextView& micro, ConstTensor hidden)>;
   void run(const HostBatch& batch, Use use) {
-    const MicroBatch micro = feed_.upload(batch, 0);
+    const TextView micro = feed_.upload(batch, 0)[0];
     const ArenaScope scope(keep_);
     Exec ex{model_.device, model_.device.compute_stream(), keep_, scratch_, recompute_};
     const Shape shape{micro.tokens_count(), model_.shape.width};
@@ -81,7 +81,7 @@ class EncoderPass::Runner {
     for (const Block& block : stage_.blocks()) {
       const ArenaScope saved(keep_);
       Block::Saved unused;
-      block.forward(ex, env_, micro, x, x, unused);
+      block.forward(ex, env_, {micro}, x, x, unused);
     }
     if (stage_.norms().empty()) return use(ex, micro, x);
     const Tensor normed = keep_.allocate(shape, dtype_, "encoder.final_norm");
@@ -93,7 +93,7 @@ class EncoderPass::Runner {
   // Logits of marked rows [begin, begin + rows) over the first `columns` classes of this rank, in
   // scratch that is released when `use` returns.
   using UseChunk = FunctionRef<void(int64_t begin, ConstTensor logits)>;
-  void each_chunk(Exec& ex, const MicroBatch& micro, ConstTensor hidden, int64_t columns,
+  void each_chunk(Exec& ex, const TextView& micro, ConstTensor hidden, int64_t columns,
                   UseChunk use) {
     const ArenaScope scope(ex.scratch);
     const MaskedLmHead& head = stage_.masked_heads().front();
@@ -119,14 +119,14 @@ class EncoderPass::Runner {
   const TensorRegion& region() const { return env_.borders.tensor; }
 
   // [ranks, rows, classes] of all tensor ranks.
-  void each_logits(Exec& ex, const MicroBatch& micro, ConstTensor hidden, UseChunk use) {
+  void each_logits(Exec& ex, const TextView& micro, ConstTensor hidden, UseChunk use) {
     each_chunk(ex, micro, hidden, classes(), [&](int64_t begin, ConstTensor logits) {
       use(begin, region().vocab_is_sharded() ? region().all_gather_parts(ex, logits) : logits);
     });
   }
 
   // [rows, ops::kSoftmaxStats] over the vocabulary without its padding.
-  void each_stats(Exec& ex, const MicroBatch& micro, ConstTensor hidden, UseChunk use) {
+  void each_stats(Exec& ex, const TextView& micro, ConstTensor hidden, UseChunk use) {
     const int64_t columns = std::min(classes(), model_.shape.vocab - first_class());
     each_chunk(ex, micro, hidden, columns, [&](int64_t begin, ConstTensor logits) {
       const Tensor stats = ex.scratch.allocate({logits.rows(), ops::kSoftmaxStats},
@@ -179,7 +179,7 @@ EncoderPass::EncoderPass(LoadedModel& model) : model_(model) {
   require_ids_on_every_rank(config);
   DryRunModel dry_run(config, model.world().rank());
   Runner planned(dry_run.model, {});
-  planned.run(largest_batch(config), [&](Exec& ex, const MicroBatch& micro, ConstTensor hidden) {
+  planned.run(largest_batch(config), [&](Exec& ex, const TextView& micro, ConstTensor hidden) {
     planned.each_logits(ex, micro, hidden, [](int64_t, ConstTensor) {});
     planned.each_stats(ex, micro, hidden, [](int64_t, ConstTensor) {});
   });
@@ -256,7 +256,7 @@ void EncoderPass::run(std::span<const EncoderInput> inputs, OnDone on_done,
 
 void EncoderPass::hidden(std::span<const EncoderInput> inputs, HiddenSink sink, OnDone on_done) {
   run(inputs, on_done, [&](const Batch& batch) {
-    runner_->run(batch.host, [&](Exec& ex, const MicroBatch&, ConstTensor hidden) {
+    runner_->run(batch.host, [&](Exec& ex, const TextView&, ConstTensor hidden) {
       const std::vector<float> values = read_back<float>(ex.device, hidden);
       const auto columns = static_cast<size_t>(width());
       for (size_t at = 0; at < batch.members.size(); ++at) {
@@ -273,7 +273,7 @@ void EncoderPass::logits(std::span<const EncoderInput> inputs, LogitSink sink, O
   const auto classes = static_cast<size_t>(runner_->classes());
   std::vector<double> row_logits(vocab);
   run(inputs, on_done, [&](const Batch& batch) {
-    runner_->run(batch.host, [&](Exec& ex, const MicroBatch& micro, ConstTensor hidden) {
+    runner_->run(batch.host, [&](Exec& ex, const TextView& micro, ConstTensor hidden) {
       runner_->each_logits(ex, micro, hidden, [&](int64_t begin, ConstTensor parts) {
         const std::vector<double> values = read_back<double>(ex.device, parts);
         const size_t rows =
@@ -293,7 +293,7 @@ void EncoderPass::logits(std::span<const EncoderInput> inputs, LogitSink sink, O
 
 void EncoderPass::losses(std::span<const EncoderInput> inputs, LossSink sink, OnDone on_done) {
   run(inputs, on_done, [&](const Batch& batch) {
-    runner_->run(batch.host, [&](Exec& ex, const MicroBatch& micro, ConstTensor hidden) {
+    runner_->run(batch.host, [&](Exec& ex, const TextView& micro, ConstTensor hidden) {
       runner_->each_stats(ex, micro, hidden, [&](int64_t begin, ConstTensor stats) {
         const std::vector<double> values = read_back<double>(ex.device, stats);
         batch.each_mark(begin, begin + stats.rows(), [&](size_t input, size_t mark, int64_t row) {

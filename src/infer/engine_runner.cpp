@@ -175,7 +175,7 @@ InferenceEngine::EngineRunner::Choice InferenceEngine::EngineRunner::put_choice(
           .keys = inputs.put<int64_t>(keys, {count, 2}, "choice.keys")};
 }
 
-void InferenceEngine::EngineRunner::pass_stages(Exec& ex, const MicroBatch& micro,
+void InferenceEngine::EngineRunner::pass_stages(Exec& ex, const TextView& micro,
                                                 const InferenceOutputs& outputs) {
   const int rank = pipeline_.rank();
   const Shape shape{micro.tokens_count(), model_.shape.width};
@@ -190,9 +190,8 @@ void InferenceEngine::EngineRunner::pass_stages(Exec& ex, const MicroBatch& micr
     pipeline_.wait_send(ex, pipeline_.send(ex, output, rank + 1, Channel::Forward));
 }
 
-void InferenceEngine::EngineRunner::choose(Exec& ex, const MicroBatch& micro,
-                                           ConstTensor logit_rows, int64_t rows,
-                                           const Choice& choice) {
+void InferenceEngine::EngineRunner::choose(Exec& ex, const TextView& micro, ConstTensor logit_rows,
+                                           int64_t rows, const Choice& choice) {
   keep_.release(0);
   ArenaScope scope(scratch_);
   Communicator& tensor = model_.groups.over({Axis::Tensor});
@@ -327,13 +326,13 @@ void InferenceEngine::EngineRunner::decode(std::span<const EngineRow> rows, int6
               pages.begin() + static_cast<ptrdiff_t>(row) * most_pages_);
   }
   tokens_.begin();
-  const MicroBatch micro{.sequences = count,
-                         .length = 1,
-                         .tokens = ids_of(count),
-                         .targets = {},
-                         .positions = tokens_.put<int32_t>(positions, {count}, "batch.positions"),
-                         .weight = {},
-                         .rows = {}};
+  const TextView micro{.sequences = count,
+                       .length = 1,
+                       .tokens = ids_of(count),
+                       .targets = {},
+                       .positions = tokens_.put<int32_t>(positions, {count}, "batch.positions"),
+                       .weight = {},
+                       .rows = {}};
   const ConstTensor length_of = tokens_.put<int32_t>(lengths, {count}, "batch.lengths");
   const ConstTensor pages_of = tokens_.put<int32_t>(pages, {count, most_pages_}, "batch.pages");
   const Choice choice = put_choice(tokens_, rows, count, ahead);

@@ -50,7 +50,7 @@ class InferenceEngine::EngineRunner {
     ConstTensor options, keys;
   };
   struct Prompts {
-    MicroBatch micro;
+    TextView micro;
     ConstTensor places;  // slot of each token in the cache
     ConstTensor last;    // index of each prompt's last token
   };
@@ -76,10 +76,10 @@ class InferenceEngine::EngineRunner {
                            int64_t ahead);
   void put_seen(std::span<const EngineRow> rows);
   void put_tokens(std::span<const EngineRow> rows);
-  void pass_stages(Exec& ex, const MicroBatch& micro, const InferenceOutputs& outputs);
+  void pass_stages(Exec& ex, const TextView& micro, const InferenceOutputs& outputs);
   // Computes the logits of `logit_rows`, or of all rows, and samples a token from each, on every
   // rank.
-  void choose(Exec& ex, const MicroBatch& micro, ConstTensor logit_rows, int64_t rows,
+  void choose(Exec& ex, const TextView& micro, ConstTensor logit_rows, int64_t rows,
               const Choice& choice);
   void send_result(int64_t rows);
   Tensor logits_of(int64_t rows) const;

@@ -26,7 +26,7 @@ InferenceStage::InferenceStage(const RankModel& model, AttentionCore& attention)
   }
 }
 
-void InferenceStage::forward(Exec& ex, const MicroBatch& micro, ConstTensor input, Tensor output,
+void InferenceStage::forward(Exec& ex, const TextView& micro, ConstTensor input, Tensor output,
                              const InferenceOutputs& outputs) {
   ArenaScope scope(ex.scratch);
   const Shape shape{micro.tokens_count(), width_};
@@ -67,7 +67,7 @@ void InferenceStage::logits(Exec& ex, ConstTensor x, ConstTensor weight, Tensor 
   ops::decode_gemm(ex, {.gemm = {.a = x, .b = weight, .tb = ops::Transpose::Yes, .out = logits}});
 }
 
-void InferenceStage::score(Exec& ex, const MicroBatch& micro, ConstTensor x,
+void InferenceStage::score(Exec& ex, const TextView& micro, ConstTensor x,
                            const InferenceOutputs& outputs) {
   const TensorRegion& region = env_.borders.tensor;
   const Param& table = stage_.heads().front().weight();

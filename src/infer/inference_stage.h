@@ -32,13 +32,13 @@ class InferenceStage {
   // `input`: the hidden state of the stage before, absent on the first stage. `output`: absent on
   // the last stage. REQUIRES: no pending work writes parameters; rows are not sharded between
   // regions.
-  void forward(Exec& ex, const MicroBatch& micro, ConstTensor input, Tensor output,
+  void forward(Exec& ex, const TextView& micro, ConstTensor input, Tensor output,
                const InferenceOutputs& outputs);
 
  private:
   // The logits of the classes of `weight`.
   static void logits(Exec& ex, ConstTensor x, ConstTensor weight, Tensor logits);
-  void score(Exec& ex, const MicroBatch& micro, ConstTensor x, const InferenceOutputs& outputs);
+  void score(Exec& ex, const TextView& micro, ConstTensor x, const InferenceOutputs& outputs);
 
   const Stage& stage_;
   int64_t width_, vocab_;

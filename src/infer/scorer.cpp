@@ -187,7 +187,7 @@ Exec ScoringPass::exec() {
 }
 
 std::vector<TokenScore> ScoringPass::run(const HostBatch& batch) {
-  const MicroBatch micro = feed_.upload(batch, 0);
+  const TextView micro = feed_.upload(batch, 0)[0];
   const ArenaScope scope(keep_);
   Exec ex = exec();
   const int64_t tokens = micro.tokens_count();

@@ -1,26 +1,27 @@
 #include "model/attention.h"
 
-#include <cmath>
-
 #include "ops/rope.h"
 
 namespace bev {
 
-namespace {
-
-// [tokens, heads, head_dim] without gaps seen as [tokens, heads * head_dim].
-template <class T>
-T as_rows(const T& t) {
-  return reshape(t, {t.shape[0], t.shape[1] * t.shape[2]});
+CoreOutput run_core(Exec& ex, ModelEnv& env, int64_t layer, const ops::AttentionInput& in,
+                    Arena& out_arena, Arena& lse_arena) {
+  const DType dtype = in.q.dtype;
+  const int64_t queries = in.q.shape[0], heads = in.q.shape[1];
+  const CoreOutput core{
+      .out = out_arena.allocate(in.q.shape, dtype, "attention.out"),
+      .lse = lse_arena.allocate({in.sequences, heads, div_exact(queries, in.sequences)},
+                                accumulation_of(dtype), "attention.lse")};
+  env.borders.attention.forward(ex, layer, in, core.out, core.lse);
+  return core;
 }
-
-}  // namespace
 
 Attention::Attention(ParamStore& params, const std::string& name, const AttentionSpec& spec,
                      int64_t layer, const RopeTable* rope)
     : layer_(layer),
       head_dim_(spec.head_dim),
       window_(spec.window),
+      scale_(spec.scale),
       causal_(spec.causal),
       recompute_(spec.recompute_core),
       dropout_(spec.dropout),
@@ -64,47 +65,35 @@ Attention::Heads Attention::heads_of(const Saved& s) const {
   return heads;
 }
 
-ops::AttentionInput Attention::input(const ModelEnv& env, const MicroBatch& micro,
+ops::AttentionInput Attention::input(const ModelEnv& env, const TextView& text,
                                      const Heads& heads) const {
   return {
       .q = heads.q,
       .k = heads.k,
       .v = heads.v,
-      .sequences = micro.sequences,
-      .scale = 1.0 / std::sqrt(static_cast<double>(head_dim_)),
+      .sequences = text.sequences,
+      .scale = scale_,
       .mask = {.causal = causal_,
                .window = window_,
-               .document_start = micro.document_start,
-               .query_lengths = micro.lengths,
-               .key_lengths = micro.lengths},
+               .document_start = text.document_start,
+               .query_lengths = text.lengths,
+               .key_lengths = text.lengths},
       .dropout = {.probability = env.pass.training ? dropout_.probability : 0.0,
                   .key = dropout_.key,
-                  .rows = micro.rows,
+                  .rows = text.rows,
                   .head_begin = div_exact(qkv_.params().weight.pieces[0].logical.row, head_dim_)}};
 }
 
-void Attention::rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const {
+void Attention::rotate(Exec& ex, const TextView& text, Tensor x, bool inverse) const {
   if (rope_ == nullptr) return;
   ops::rope(ex, {.x = x,
-                 .positions = micro.positions,
+                 .positions = text.positions,
                  .cosine = rope_->cosine,
                  .sine = rope_->sine,
                  .inverse = inverse});
 }
 
-Attention::Core Attention::run_core(Exec& ex, ModelEnv& env, const MicroBatch& micro,
-                                    const ops::AttentionInput& in, Arena& out_arena,
-                                    Arena& lse_arena) const {
-  const DType dtype = in.q.dtype;
-  const Core core{
-      .out = out_arena.allocate({in.q.shape[0], heads_, head_dim_}, dtype, "attention.out"),
-      .lse = lse_arena.allocate({micro.sequences, heads_, micro.length}, accumulation_of(dtype),
-                                "attention.lse")};
-  env.borders.attention.forward(ex, layer_, in, core.out, core.lse);
-  return core;
-}
-
-void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+void Attention::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x,
                         ConstTensor residual, Tensor y, Saved& s) const {
   ArenaScope scope(ex.scratch);
   const int64_t tokens = env.borders.tensor.region_rows(x.rows());
@@ -117,36 +106,34 @@ void Attention::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstT
     s.k = ex.keep.allocate({tokens, kv_heads_, head_dim_}, dtype, "attention.k");
     q_norm_->forward(ex, heads_at(s.qkv, 0, heads_, head_dim_), s.q, s.q_norm);
     k_norm_->forward(ex, heads_at(s.qkv, heads_, kv_heads_, head_dim_), s.k, s.k_norm);
-    rotate(ex, micro, s.q, false);
-    rotate(ex, micro, s.k, false);
+    rotate(ex, text, s.q, false);
+    rotate(ex, text, s.k, false);
   } else {
     // Queries and keys are adjacent: one pass rotates both.
-    rotate(ex, micro, heads_at(s.qkv, 0, heads_ + kv_heads_, head_dim_), false);
+    rotate(ex, text, heads_at(s.qkv, 0, heads_ + kv_heads_, head_dim_), false);
   }
 
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
-  const Core core = run_core(ex, env, micro, input(env, micro, heads_of(s)), arena, arena);
-  s.out = recompute_ ? Tensor{} : core.out;
-  s.lse = recompute_ ? Tensor{} : core.lse;
-  out_.forward(ex, env, as_rows(core.out), residual, y);
+  const CoreOutput core = run_core(ex, env, layer_, input(env, text, heads_of(s)), arena, arena);
+  s.core = recompute_ ? CoreOutput{} : core;
+  out_.forward(ex, env, heads_as_rows(core.out), residual, y);
 }
 
-void Attention::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy,
-                         ConstTensor x, Tensor dx, const Saved& s) const {
+void Attention::backward(Exec& ex, ModelEnv& env, const TextView& text, Gradient dy, ConstTensor x,
+                         Tensor dx, const Saved& s) const {
   ArenaScope scope(ex.scratch);
   Arena& operands = env.flow.operands(ex);
-  const ops::AttentionInput in = input(env, micro, heads_of(s));
-  const Core core =
-      recompute_ ? run_core(ex, env, micro, in, operands, ex.scratch) : Core{s.out, s.lse};
+  const ops::AttentionInput in = input(env, text, heads_of(s));
+  const CoreOutput core = recompute_ ? run_core(ex, env, layer_, in, operands, ex.scratch) : s.core;
   const Tensor dout = ex.scratch.allocate(core.out.shape, dx.dtype, "attention.dout");
-  out_.backward(ex, env, dy, as_rows(core.out), as_rows(dout));
+  out_.backward(ex, env, dy, heads_as_rows(core.out), heads_as_rows(dout));
 
   const Tensor dqkv = operands.allocate(s.qkv.shape, dx.dtype, "attention.dqkv");
   const Tensor dq = heads_at(dqkv, 0, heads_, head_dim_);
   const Tensor dk = heads_at(dqkv, heads_, kv_heads_, head_dim_);
   const Tensor dv = heads_at(dqkv, heads_ + kv_heads_, kv_heads_, head_dim_);
   env.borders.attention.backward(ex, in, dout, core.out, core.lse, {.dq = dq, .dk = dk, .dv = dv});
-  rotate(ex, micro, heads_at(dqkv, 0, heads_ + kv_heads_, head_dim_), true);
+  rotate(ex, text, heads_at(dqkv, 0, heads_ + kv_heads_, head_dim_), true);
   if (q_norm_) {
     const ConstTensor qkv = s.qkv;
     q_norm_->backward(ex, dq, heads_at(qkv, 0, heads_, head_dim_), s.q_norm, {}, {dq});

@@ -18,14 +18,27 @@ T heads_at(const T& rows, int64_t first, int64_t count, int64_t head_dim) {
   return split_last(slice(rows, 1, first * head_dim, count * head_dim), head_dim);
 }
 
+// [tokens, heads, head_dim] without gaps, as [tokens, heads * head_dim].
+template <class T>
+T heads_as_rows(const T& t) {
+  return reshape(t, {t.shape[0], t.shape[1] * t.shape[2]});
+}
+
+// The result of the attention core, for backward.
+struct CoreOutput {
+  Tensor out;  // [queries, heads, head_dim]
+  Tensor lse;  // [sequences, heads, queries of one sequence]
+};
+CoreOutput run_core(Exec& ex, ModelEnv& env, int64_t layer, const ops::AttentionInput& in,
+                    Arena& out_arena, Arena& lse_arena);
+
 class Attention {
  public:
   struct Saved {
     Tensor qkv;   // [tokens, (heads + 2 kv_heads) * head_dim]; rotated unless there is a QK norm
     Tensor q, k;  // with a QK norm: normalised and rotated [tokens, heads, head_dim]
     NormModule::Saved q_norm, k_norm;
-    Tensor out;  // [tokens, heads, head_dim]; absent if it is recomputed
-    Tensor lse;  // [sequences, heads, length]; absent with out
+    CoreOutput core;  // absent if it is recomputed
   };
   struct Params {
     const LinearParams &qkv, &out;
@@ -40,25 +53,21 @@ class Attention {
   Params params() const;
 
   // x, y [rows, width]. `residual`, optional, is added to y.
-  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
-               ConstTensor residual, Tensor y, Saved& s) const;
-  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Gradient dy, ConstTensor x,
+  void forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x, ConstTensor residual,
+               Tensor y, Saved& s) const;
+  void backward(Exec& ex, ModelEnv& env, const TextView& text, Gradient dy, ConstTensor x,
                 Tensor dx, const Saved& s) const;
 
  private:
   struct Heads {
     ConstTensor q, k, v;
   };
-  struct Core {
-    Tensor out, lse;
-  };
   Heads heads_of(const Saved& s) const;
-  ops::AttentionInput input(const ModelEnv& env, const MicroBatch& micro, const Heads& heads) const;
-  Core run_core(Exec& ex, ModelEnv& env, const MicroBatch& micro, const ops::AttentionInput& in,
-                Arena& out_arena, Arena& lse_arena) const;
-  void rotate(Exec& ex, const MicroBatch& micro, Tensor x, bool inverse) const;
+  ops::AttentionInput input(const ModelEnv& env, const TextView& text, const Heads& heads) const;
+  void rotate(Exec& ex, const TextView& text, Tensor x, bool inverse) const;
 
   int64_t layer_, head_dim_, window_;
+  double scale_;
   bool causal_, recompute_;
   DropoutSpec dropout_;
   const RopeTable* rope_;

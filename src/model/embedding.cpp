@@ -45,15 +45,14 @@ std::vector<int> Embedding::buckets() const {
   return buckets;
 }
 
-void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x,
-                        Saved& s) const {
+void Embedding::forward(Exec& ex, ModelEnv& env, const TextView& text, Tensor x, Saved& s) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
   const Tensor sum = norm_ ? ex.keep.allocate(x.shape, x.dtype, "embedding.sum") : x;
   const Tensor partial = region.partial_buffer(ex, sum);
   env.gather(ex, tokens_.bucket);
   ops::embedding(ex, {.table = tokens_.value,
-                      .ids = micro.tokens,
+                      .ids = text.tokens,
                       .row_begin = first_row(tokens_),
                       .out = partial});
   region.leave(ex, partial, sum);
@@ -63,21 +62,21 @@ void Embedding::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor
     ops::embedding(
         ex, {.table = table->value, .ids = region.local_rows(ids), .accumulate = true, .out = sum});
   };
-  add(positions_, micro.positions);
-  add(types_, micro.types);
+  add(positions_, text.positions);
+  add(types_, text.types);
   if (norm_) {
     s.sum = sum;
     env.gather(ex, norm_->bucket());
     norm_->forward(ex, sum, x, s.norm);
   }
-  const ops::Dropout drop = env.dropout(dropout_, micro.rows);
+  const ops::Dropout drop = env.dropout(dropout_, text.rows);
   if (drop.probability > 0) ops::dropout(ex, {.x = x, .dropout = drop, .y = x});
 }
 
-void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx,
+void Embedding::backward(Exec& ex, ModelEnv& env, const TextView& text, Tensor dx,
                          const Saved& s) const {
   const TensorRegion& region = env.borders.tensor;
-  const ops::Dropout drop = env.dropout(dropout_, micro.rows);
+  const ops::Dropout drop = env.dropout(dropout_, text.rows);
   if (drop.probability > 0) ops::dropout(ex, {.x = dx, .dropout = drop, .y = dx});
   if (norm_) {
     env.gather(ex, norm_->bucket());
@@ -91,11 +90,11 @@ void Embedding::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tenso
     scatter(ex, *table, region.local_rows(ids), dx);
     env.flow.end_bucket(ex, table->bucket);
   };
-  scatter_local(types_, micro.types);
-  scatter_local(positions_, micro.positions);
+  scatter_local(types_, text.types);
+  scatter_local(positions_, text.positions);
   ArenaScope scope(ex.scratch);
   env.flow.begin_bucket(ex, tokens_.bucket);
-  scatter(ex, tokens_, micro.tokens, region.leave_backward(ex, dx, ex.scratch));
+  scatter(ex, tokens_, text.tokens, region.leave_backward(ex, dx, ex.scratch));
   env.flow.end_bucket(ex, tokens_.bucket);
 }
 

@@ -31,9 +31,9 @@ class Embedding {
 
   // x [tokens, width] = dropout(norm(tokens[id] + positions[p] + types[t])); the local
   // tokens between regions.
-  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor x, Saved& s) const;
+  void forward(Exec& ex, ModelEnv& env, const TextView& text, Tensor x, Saved& s) const;
   // Overwrites dx.
-  void backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Tensor dx, const Saved& s) const;
+  void backward(Exec& ex, ModelEnv& env, const TextView& text, Tensor dx, const Saved& s) const;
 
  private:
   DropoutSpec dropout_;

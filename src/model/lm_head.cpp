@@ -78,7 +78,7 @@ void LogitLoss::run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets,
   }
 }
 
-void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+void LmHead::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x,
                      Tensor dx) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
@@ -86,7 +86,7 @@ void LmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTens
   if (dx.present()) env.flow.begin_bucket(ex, bucket());
   const ConstTensor all = region.enter(ex, x, ex.scratch);
   const Tensor partial = dx.present() ? region.partial_buffer(ex, dx) : Tensor{};
-  logits_.run(ex, env, all, micro.targets, micro.weight, {}, {}, partial);
+  logits_.run(ex, env, all, text.targets, text.weight, {}, {}, partial);
   if (!dx.present()) return;
   region.leave(ex, partial, dx);
   env.flow.end_bucket(ex, bucket());
@@ -147,13 +147,13 @@ MaskedLmHead::Transformed MaskedLmHead::transform(Exec& ex, const ModelEnv& env,
   return out;
 }
 
-void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x,
                            Tensor dx) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
-  const int64_t tokens = micro.tokens_count();
+  const int64_t tokens = text.tokens_count();
   env.gather(ex, bucket_);
-  const Transformed in = transform(ex, env, tokens, x, micro.marked);
+  const Transformed in = transform(ex, env, tokens, x, text.marked);
   const auto make = [&](const char* name) {
     return ex.scratch.allocate(in.rows.shape, in.rows.dtype, name);
   };
@@ -166,7 +166,7 @@ void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Con
     ops::fill(ex, {.out = dbias, .value = 0});
     env.flow.begin_bucket(ex, logits_.bucket());
   }
-  logits_.run(ex, env, in.normed, micro.targets, micro.weight, bias, dbias, dnormed);
+  logits_.run(ex, env, in.normed, text.targets, text.weight, bias, dbias, dnormed);
   env.gather(ex, bucket_);
   if (!dx.present()) return;
   env.flow.end_bucket(ex, logits_.bucket());
@@ -182,7 +182,7 @@ void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Con
       ex, {.activation = activation_, .dy = dactivated, .x = in.argument, .dx = dactivated});
   dense_.backward(ex, dactivated, in.rows, drows);
   env.flow.end_bucket(ex, bucket_);
-  put_rows(ex, region, tokens, drows, micro.marked, dx);
+  put_rows(ex, region, tokens, drows, text.marked, dx);
 }
 
 Classifier::Classifier(ParamStore& params, const ClassifierSpec& spec)
@@ -208,23 +208,23 @@ Classifier::Classified Classifier::classify(Exec& ex, const ModelEnv& env, int64
   return out;
 }
 
-void Classifier::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x,
+void Classifier::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x,
                          Tensor dx) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
-  const int64_t tokens = micro.tokens_count(), sequences = micro.sequences;
+  const int64_t tokens = text.tokens_count(), sequences = text.sequences;
   env.gather(ex, bucket_);
-  const auto [rows, argument, pooled, logits] = classify(ex, env, tokens, x, micro.pooled);
+  const auto [rows, argument, pooled, logits] = classify(ex, env, tokens, x, text.pooled);
   const Tensor loss = ex.scratch.allocate({sequences}, accumulation_of(x.dtype), "classifier.loss");
   ops::cross_entropy(ex, {.logits = logits,
-                          .targets = micro.label,
-                          .weight = micro.label_weight,
+                          .targets = text.label,
+                          .weight = text.label_weight,
                           .classes = classes_,
                           .grad_scale = env.losses.factor(loss_),
                           .loss = loss,
                           .dlogits = dx.present() ? logits : Tensor{}});
   ops::weighted_sum(ex, {.x = loss,
-                         .weight = micro.label_weight,
+                         .weight = text.label_weight,
                          .scale = env.losses.share(loss_),
                          .out = env.losses.sum(loss_)});
   if (!dx.present()) return;
@@ -236,7 +236,7 @@ void Classifier::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, Const
       ex, {.activation = Activation::Tanh, .dy = dpooled, .x = argument, .dx = dpooled});
   pooler_.backward(ex, dpooled, rows, drows);
   env.flow.end_bucket(ex, bucket_);
-  put_rows(ex, region, tokens, drows, micro.pooled, dx);
+  put_rows(ex, region, tokens, drows, text.pooled, dx);
 }
 
 }  // namespace bev

@@ -42,7 +42,7 @@ class LmHead {
   // Adds the token losses to env.losses. With dx (training) also accumulates the weight gradient
   // and writes the gradient of x. x, dx [tokens, width]: between regions. Every member of the
   // region adds the losses of all tokens.
-  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
+  void forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x, Tensor dx) const;
 
  private:
   LogitLoss logits_;
@@ -70,9 +70,9 @@ class MaskedLmHead {
   Transformed transform(Exec& ex, const ModelEnv& env, int64_t tokens, ConstTensor x,
                         ConstTensor ids) const;
 
-  // As LmHead::forward, for the marked rows of the micro-batch. Every member of the region computes
+  // As LmHead::forward, for the marked rows of the text. Every member of the region computes
   // the dense layer and the norm for all of these rows.
-  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
+  void forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x, Tensor dx) const;
 
  private:
   LogitLoss logits_;
@@ -102,7 +102,7 @@ class Classifier {
 
   // Adds the losses of the sequences to env.losses; with dx (training) also accumulates gradients
   // and writes the gradient of x.
-  void forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, ConstTensor x, Tensor dx) const;
+  void forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x, Tensor dx) const;
 
  private:
   int bucket_, loss_;

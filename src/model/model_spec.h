@@ -51,8 +51,10 @@ struct RopeSpec {
 
 struct AttentionSpec {
   int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;
+  double scale = 1;    // of the scores
   int64_t window = 0;  // keys that a query sees; 0: all
   bool causal = true;
+  bool masks_padding = true;
   bool qkv_bias = true, out_bias = true;
   bool recompute_core = false;
   std::optional<NormSpec> qk_norm{};
@@ -76,8 +78,9 @@ struct BlockSpec {
   bool pre_norm = true;  // else the norms follow the residual sums
   bool recompute_norms = false;
   AttentionSpec attention{};
+  std::optional<AttentionSpec> cross{};  // its keys and values come from the context
   MlpSpec mlp{};
-  DropoutSpec attention_dropout{}, mlp_dropout{};
+  DropoutSpec attention_dropout{}, cross_dropout{}, mlp_dropout{};
 };
 
 struct FinalNormSpec {
@@ -138,7 +141,7 @@ struct PartSpec {
   std::variant<EmbeddingSpec, BlockSpec, FinalNormSpec, AddSpec, LmHeadSpec, MaskedLmHeadSpec,
                ClassifierSpec>
       is;
-  // Another hidden state that it reads.
+  // Another hidden state that it reads: a sum, or blocks with cross attention.
   std::optional<int> context{};
 
   bool touches(int state) const { return hidden == state || context == state; }
@@ -154,10 +157,11 @@ inline std::vector<const TableSpec*> tables_of(const PartSpec& part) {
       part.is);
 }
 
-// A residual stream [tokens, width].
+// A residual stream [tokens of a text, width].
 struct HiddenSpec {
   std::string name;
   int64_t width = 0;
+  int text = 0;  // index into ModelSpec::batch
 };
 
 // Which blocks of a stage run forward a second time before their backward.
@@ -167,12 +171,19 @@ struct RecomputeSpec {
   bool distribute = false;  // members of a tensor region keep a shard of that input each
 };
 
+// Parts up to `end` that so many pipeline stages share.
+struct Segment {
+  size_t end = 0;
+  int64_t stages = 0;
+};
+
 struct ModelSpec {
   BatchSpec batch{};  // fields of a micro-batch in training
   std::vector<HiddenSpec> hidden{};
   std::vector<LossSpec> losses{};
   std::vector<PartSpec> parts{};
   RecomputeSpec recompute{};
+  std::vector<Segment> segments{};  // empty: all stages share all parts
 };
 
 }  // namespace bev

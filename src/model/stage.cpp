@@ -30,46 +30,41 @@ std::vector<int> live_hidden(const ModelSpec& spec, size_t part) {
   return live;
 }
 
-std::vector<RecomputeGroup> recompute_groups(const RecomputeSpec& recompute, size_t blocks) {
-  const size_t recomputed =
-      recompute.blocks < 0 ? blocks : std::min(static_cast<size_t>(recompute.blocks), blocks);
-  const auto size = static_cast<size_t>(recompute.group);
-  std::vector<RecomputeGroup> groups;
-  for (size_t first = 0; first < recomputed; first += size)
-    groups.push_back({first, std::min(size, recomputed - first), true});
-  if (recomputed < blocks) groups.push_back({recomputed, blocks - recomputed, false});
-  return groups;
-}
-
 Stage::Stage(ParamStore& params, const ModelSpec& spec, PartRange parts)
     : parts_(parts),
       dtype_(params.dtype()),
-      distribute_(spec.recompute.distribute),
+      hidden_(spec.hidden),
       inputs_(live_hidden(spec, parts.first)),
-      outputs_(live_hidden(spec, parts.end)) {
-  BEV_CHECK(spec.hidden.size() <= kMostHidden, Internal, "{} hidden states", spec.hidden.size());
-  for (const HiddenSpec& hidden : spec.hidden) widths_.push_back(hidden.width);
-  for (size_t i = parts.first; i < parts.end; ++i) add(params, spec.parts[i]);
-  group_blocks(spec.recompute);
+      outputs_(live_hidden(spec, parts.end)),
+      blocks_(spec.recompute, params.dtype()) {
+  BEV_CHECK(hidden_.size() <= kMostHidden, Internal, "{} hidden states", hidden_.size());
+  for (size_t i = parts.first; i < parts.end; ++i) {
+    const PartSpec& part = spec.parts[i];
+    add(params, part);
+    const auto continues = [&](const PartSpec& next) {
+      return std::holds_alternative<BlockSpec>(next.is) && next.hidden == part.hidden &&
+             next.context == part.context;
+    };
+    if (!std::holds_alternative<BlockSpec>(part.is)) continue;
+    if (i + 1 < parts.end && continues(spec.parts[i + 1])) continue;
+    for (const size_t group : blocks_.end_run())
+      steps_.push_back(
+          {.kind = Kind::Blocks, .hidden = part.hidden, .index = group, .context = part.context});
+  }
   link_steps();
   order_buckets();
 }
 
 void Stage::add(ParamStore& params, const PartSpec& part) {
-  BEV_CHECK(part.context.has_value() == std::holds_alternative<AddSpec>(part.is), Internal,
-            "a sum needs a context; no other part reads one");
+  const auto* block = std::get_if<BlockSpec>(&part.is);
+  const bool reads_context =
+      std::holds_alternative<AddSpec>(part.is) || (block != nullptr && block->cross);
+  BEV_CHECK(part.context.has_value() == reads_context, Internal,
+            "sums and cross attention read a context, other parts do not");
   if (const auto* embedding = std::get_if<EmbeddingSpec>(&part.is)) {
     steps_.push_back({Kind::Embedding, part.hidden, embeddings_.size()});
     embeddings_.emplace_back(params, *embedding);
-  } else if (const auto* block = std::get_if<BlockSpec>(&part.is)) {
-    // Adjacent blocks on one state are one step, which group_blocks() divides.
-    const bool joins = !steps_.empty() && steps_.back().kind == Kind::Blocks &&
-                       steps_.back().hidden == part.hidden;
-    if (!joins) {
-      steps_.push_back({Kind::Blocks, part.hidden, groups_.size()});
-      groups_.push_back({blocks_.size(), 0, false});
-    }
-    ++groups_.back().count;
+  } else if (block != nullptr) {
     add_block(params, *block);
   } else if (const auto* norm = std::get_if<FinalNormSpec>(&part.is)) {
     params.begin_bucket();
@@ -92,10 +87,11 @@ void Stage::add(ParamStore& params, const PartSpec& part) {
 
 void Stage::run_head(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
                      ConstTensor x, Tensor dx) const {
+  const TextView& text = text_of(micro, step.hidden);
   switch (step.kind) {
-    case Kind::Head: return heads_[step.index].forward(ex, env, micro, x, dx);
-    case Kind::MaskedHead: return masked_heads_[step.index].forward(ex, env, micro, x, dx);
-    default: return classifiers_[step.index].forward(ex, env, micro, x, dx);
+    case Kind::Head: return heads_[step.index].forward(ex, env, text, x, dx);
+    case Kind::MaskedHead: return masked_heads_[step.index].forward(ex, env, text, x, dx);
+    default: return classifiers_[step.index].forward(ex, env, text, x, dx);
   }
 }
 
@@ -108,29 +104,14 @@ void Stage::add_block(ParamStore& params, const BlockSpec& spec) {
                ? &*known
                : &ropes_.emplace_back(params.device(), *spec.attention.rope, params.dtype());
   }
-  blocks_.emplace_back(params, spec, rope);
+  blocks_.add_block(params, spec, rope);
 }
 
-// Divides runs of blocks into recompute groups.
-void Stage::group_blocks(const RecomputeSpec& recompute) {
-  const std::vector<RecomputeGroup> runs = std::move(groups_);
-  const std::vector<Step> parts = std::move(steps_);
-  groups_.clear();
-  steps_.clear();
-  RecomputeSpec left = recompute;
-  for (const Step& part : parts) {
-    if (part.kind != Kind::Blocks) {
-      steps_.push_back(part);
-      continue;
-    }
-    const RecomputeGroup& run = runs[part.index];
-    for (const RecomputeGroup& group : recompute_groups(left, run.count)) {
-      steps_.push_back({Kind::Blocks, part.hidden, groups_.size()});
-      groups_.push_back({run.first + group.first, group.count, group.recomputed});
-    }
-    if (left.blocks > 0)
-      left.blocks = std::max<int64_t>(0, left.blocks - static_cast<int64_t>(run.count));
-  }
+BlockInputs Stage::block_inputs(const MicroBatch& micro, const Step& step,
+                                ConstTensor context) const {
+  const TextView& text = text_of(micro, step.hidden);
+  if (!step.context) return {text};
+  return {text, ContextView{text_of(micro, *step.context), context}};
 }
 
 void Stage::link_steps() {
@@ -144,7 +125,7 @@ void Stage::link_steps() {
       if (!before.writes(state)) continue;
       steps_[i].is_first = before.kind == Kind::Embedding;
       if (before.kind == Kind::Blocks && !is_read)
-        steps_[i].block_before = groups_[before.index].end() - 1;
+        steps_[i].block_before = blocks_[before.index].end() - 1;
       break;
     }
   }
@@ -152,9 +133,9 @@ void Stage::link_steps() {
 
 void Stage::order_buckets() {
   const auto blocks_of = [&](const Step& step, bool reversed, std::vector<int>& order) {
-    const RecomputeGroup& group = groups_[step.index];
+    const RecomputeGroup& group = blocks_[step.index];
     for (size_t i = 0; i < group.count; ++i)
-      order.push_back(blocks_[reversed ? group.end() - 1 - i : group.first + i].bucket());
+      order.push_back(blocks()[reversed ? group.end() - 1 - i : group.first + i].bucket());
   };
   for (const Step& step : steps_) {
     switch (step.kind) {
@@ -179,7 +160,7 @@ void Stage::order_buckets() {
       if (const auto bucket = embeddings_[step.index].norm_bucket())
         backward_order_.push_back(*bucket);
     if (step.kind != Kind::Blocks) continue;
-    if (groups_[step.index].recomputed) blocks_of(step, false, backward_order_);
+    if (blocks_[step.index].recomputed) blocks_of(step, false, backward_order_);
     blocks_of(step, true, backward_order_);
   }
 }
@@ -188,7 +169,7 @@ std::vector<int> Stage::grad_buckets() const {
   std::vector<int> buckets;
   for (const Embedding& embedding : embeddings_)
     for (const int bucket : embedding.buckets()) buckets.push_back(bucket);
-  for (const Block& block : blocks_) buckets.push_back(block.bucket());
+  for (const Block& block : blocks()) buckets.push_back(block.bucket());
   for (const NormModule& norm : norms_) buckets.push_back(norm.bucket());
   for (const LmHead& head : heads_) buckets.push_back(head.bucket());
   for (const MaskedLmHead& head : masked_heads_)
@@ -200,8 +181,8 @@ std::vector<int> Stage::grad_buckets() const {
 Stage::Saved Stage::make_saved() const {
   Saved saved;
   saved.embeddings.resize(embeddings_.size());
-  saved.blocks.resize(blocks_.size());
-  saved.group_inputs.resize(groups_.size());
+  saved.blocks = blocks_.make_saved();
+  saved.contexts.resize(steps_.size());
   saved.norm_inputs.resize(norms_.size());
   saved.norms.resize(norms_.size());
   saved.head_grads.resize(head_count_);
@@ -238,44 +219,6 @@ bool Stage::backward_reads_input(const ModelEnv& env, int hidden) const {
     if (step.writes(hidden)) return !is_distributed(env, step);
   }
   return false;
-}
-
-void Stage::run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const RecomputeGroup& group,
-                ConstTensor x, Tensor y, Arena& between, Saved& s) const {
-  for (size_t i = group.first; i < group.end(); ++i) {
-    const bool is_last = i + 1 == group.end();
-    const Tensor out = is_last ? y : between.allocate(x.shape, dtype_, "stage.hidden");
-    env.gather(ex, blocks_[i].bucket());
-    blocks_[i].forward(ex, env, micro, x, out, s.blocks[i]);
-    x = out;
-  }
-}
-
-void Stage::run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
-                               const RecomputeGroup& group, ConstTensor x, Tensor y) const {
-  // A separate arena: the scratch arena is a stack that modules unwind while these tensors live.
-  Exec passing = ex.with_keep(ex.recompute);
-  for (size_t i = group.first; i < group.end(); ++i) {
-    ArenaScope dropped(ex.recompute);
-    Block::Saved unused;
-    env.gather(ex, blocks_[i].bucket());
-    blocks_[i].forward(passing, env, micro, x, y, unused);
-    x = y;
-  }
-}
-
-void Stage::recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
-                      Saved& s) const {
-  // Operands of deferred weight gradients must outlive this. With norms before attention and MLP
-  // hidden states are not among them.
-  Exec again = env.flow.defers() ? ex : ex.with_keep(ex.recompute);
-  const bool keeps_hidden = env.flow.defers() && !blocks_[groups_[step.index].first].has_pre_norm();
-  ConstTensor x = s.group_inputs[step.index];
-  if (is_distributed(env, step))
-    x = env.borders.tensor.gather_shards(ex, x, hidden_shape(env, micro, step.hidden),
-                                         ex.recompute);
-  run(again, env, micro, groups_[step.index], x, Tensor{}, keeps_hidden ? ex.keep : ex.recompute,
-      s);
 }
 
 void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStates input,
@@ -318,7 +261,8 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
     }
     const Tensor y = result_of(i);
     if (step.kind == Kind::Embedding) {
-      embeddings_[step.index].forward(ex, env, micro, y, s.embeddings[step.index]);
+      embeddings_[step.index].forward(ex, env, text_of(micro, step.hidden), y,
+                                      s.embeddings[step.index]);
     } else if (step.kind == Kind::Norm) {
       const NormModule& norm = norms_[step.index];
       s.norm_inputs[step.index] = x;
@@ -327,12 +271,10 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
     } else if (step.kind == Kind::Add) {
       const ConstTensor context = hidden[static_cast<size_t>(*step.context)];
       ops::residual_add(ex, {.residual = x, .delta = context, .out = y});
-    } else if (groups_[step.index].recomputed) {
-      s.group_inputs[step.index] =
-          is_distributed(env, step) ? env.borders.tensor.save_shard(ex, x) : x;
-      run_without_saving(ex, env, micro, groups_[step.index], x, y);
     } else {
-      run(ex, env, micro, groups_[step.index], x, y, ex.keep, s);
+      if (step.context) s.contexts[i] = hidden[static_cast<size_t>(*step.context)];
+      blocks_.forward(ex, env, step.index, block_inputs(micro, step, s.contexts[i]), x, y,
+                      s.blocks);
     }
     x = y;
   }
@@ -357,7 +299,7 @@ class Stage::BackwardPass {
     const Tensor& from_head = s.head_grads[step.head];
     if (dy.values.present())
       ops::residual_add(ex_, {.residual = dy.values, .delta = from_head, .out = from_head});
-    dy = {from_head};
+    set_dy(step, {from_head});
     in_dx_[static_cast<size_t>(step.hidden)] = false;
   }
 
@@ -370,30 +312,40 @@ class Stage::BackwardPass {
     env_.flow.begin_bucket(ex_, norm.bucket());
     norm.backward(ex_, dy_of(step).values, s.norm_inputs[step.index], s.norms[step.index], {}, dx);
     env_.flow.end_bucket(ex_, norm.bucket());
-    dy_of(step) = {dx.values, dx.sums.present()};
+    set_dy(step, {dx.values, dx.sums.present()});
   }
 
-  void blocks(const Step& step, Saved& s) {
-    const RecomputeGroup& group = stage_.groups_[step.index];
-    ArenaScope recomputed(ex_.recompute);
-    if (group.recomputed) stage_.recompute(ex_, env_, micro_, step, s);
+  void blocks(size_t index, Saved& s) {
+    const Step& step = stage_.steps_[index];
+    const RecomputeGroup& group = stage_.blocks_[step.index];
+    const BlockInputs in = stage_.block_inputs(micro_, step, s.contexts[index]);
+    ArenaScope recomputed(ex_.recompute), scope(ex_.scratch);
+    if (group.recomputed)
+      stage_.blocks_.recompute(ex_, env_, step.index, in,
+                               stage_.hidden_shape(env_, micro_, step.hidden), s.blocks);
+    Tensor dcontext;
+    if (step.context)
+      dcontext = ex_.scratch.allocate(stage_.hidden_shape(env_, micro_, *step.context),
+                                      stage_.dtype_, "stage.dcontext");
     for (size_t i = group.end(); i-- > group.first;) {
-      const Block& block = stage_.blocks_[i];
+      const Block& block = stage_.blocks()[i];
       const bool is_first = i == group.first;
       const GradientTarget dx = target(step.hidden, is_first && step.is_first,
                                        is_first ? step.block_before : std::optional(i - 1));
       env_.gather(ex_, block.bucket());
       env_.flow.begin_bucket(ex_, block.bucket());
-      block.backward(ex_, env_, micro_, dy_of(step), dx, s.blocks[i]);
+      block.backward(ex_, env_, in, dy_of(step), dx, dcontext, s.blocks.blocks[i]);
       env_.flow.end_bucket(ex_, block.bucket());
-      dy_of(step) = {dx.values, dx.sums.present()};
+      set_dy(step, {dx.values, dx.sums.present()});
+      if (step.context) add_to(*step.context, dcontext);
     }
   }
 
   void embedding(const Step& step, const Saved& s) {
     copy_to_dx(step.hidden);
-    stage_.embeddings_[step.index].backward(
-        ex_, env_, micro_, dx_[static_cast<size_t>(step.hidden)], s.embeddings[step.index]);
+    stage_.embeddings_[step.index].backward(ex_, env_, stage_.text_of(micro_, step.hidden),
+                                            dx_[static_cast<size_t>(step.hidden)],
+                                            s.embeddings[step.index]);
   }
 
   // The gradients of the stage's inputs.
@@ -404,6 +356,10 @@ class Stage::BackwardPass {
 
  private:
   Gradient& dy_of(const Step& step) { return dy_[static_cast<size_t>(step.hidden)]; }
+  void set_dy(const Step& step, Gradient dy) {
+    dy_of(step) = dy;
+    sums_[static_cast<size_t>(step.hidden)] = {};
+  }
 
   // Where a module writes the gradient of its input. It replaces the gradient of its output, unless
   // deferred weight gradients still read that.
@@ -414,7 +370,7 @@ class Stage::BackwardPass {
     // A bucket must be reduced before the next one starts if they share memory.
     const bool sums = block_before && !env_.flow.streams_buckets();
     return {replaces ? dx : ex_.keep.allocate(dx.shape, stage_.dtype_, "stage.dx"),
-            sums ? stage_.blocks_[*block_before].output_bias_grad(env_) : Tensor{}};
+            sums ? stage_.blocks()[*block_before].output_bias_grad(env_) : Tensor{}};
   }
 
   void make_dx(int hidden, HiddenStates dinput) {
@@ -427,13 +383,17 @@ class Stage::BackwardPass {
   }
 
   // Adds to the gradient of a state that a part has read besides its own. Deferred weight gradients
-  // may still read the values so far.
+  // of the parts before it read the sum.
   void add_to(int hidden, ConstTensor term) {
     const auto state = static_cast<size_t>(hidden);
     Gradient& dy = dy_[state];
     const Tensor& dx = dx_[state];
-    const Tensor sum =
-        env_.flow.defers() ? ex_.keep.allocate(dx.shape, stage_.dtype_, "stage.dcontext") : dx;
+    Tensor& sum = sums_[state];
+    if (!env_.flow.defers()) {
+      sum = dx;
+    } else if (!sum.present()) {
+      sum = ex_.keep.allocate(dx.shape, stage_.dtype_, "stage.dcontext");
+    }
     if (dy.values.present()) {
       ops::residual_add(ex_, {.residual = dy.values, .delta = term, .out = sum});
     } else {
@@ -459,6 +419,8 @@ class Stage::BackwardPass {
   std::array<Gradient, kMostHidden> dy_{};  // of the state at the current part
   std::array<Tensor, kMostHidden> dx_{};    // memory for the gradient of the stage's input
   std::array<bool, kMostHidden> in_dx_{};   // dy_ is in dx_
+  // Of what readers of the state add; absent if the part that wrote it last is before them.
+  std::array<Tensor, kMostHidden> sums_{};
 };
 
 void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStates doutput,
@@ -469,7 +431,7 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenSta
   for (size_t i = steps_.size(); i-- > 0;) {
     switch (steps_[i].kind) {
       case Kind::Embedding: pass.embedding(steps_[i], s); break;
-      case Kind::Blocks: pass.blocks(steps_[i], s); break;
+      case Kind::Blocks: pass.blocks(i, s); break;
       case Kind::Norm: pass.norm(steps_[i], s); break;
       case Kind::Add: pass.add(steps_[i]); break;
       case Kind::Head:

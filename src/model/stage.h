@@ -8,23 +8,11 @@
 #include <span>
 #include <vector>
 
-#include "model/block.h"
 #include "model/embedding.h"
 #include "model/lm_head.h"
+#include "model/recompute.h"
 
 namespace bev {
-
-// Adjacent blocks on one hidden state. Recomputed ones keep only the input of the first and run
-// forward again, all of them, before the backward of the last.
-struct RecomputeGroup {
-  size_t first, count;
-  bool recomputed;
-
-  size_t end() const { return first + count; }
-};
-
-// The groups of `blocks` adjacent blocks, in order.
-std::vector<RecomputeGroup> recompute_groups(const RecomputeSpec& recompute, size_t blocks);
 
 // Parts [first, end) of ModelSpec::parts.
 struct PartRange {
@@ -42,8 +30,8 @@ class Stage {
  public:
   struct Saved {
     std::vector<Embedding::Saved> embeddings;
-    std::vector<Block::Saved> blocks;
-    std::vector<ConstTensor> group_inputs;  // of recomputed groups; a shard if distributed
+    BlockGroups::Saved blocks;
+    std::vector<ConstTensor> contexts;  // of cross attention, by step
     std::vector<ConstTensor> norm_inputs;
     std::vector<NormModule::Saved> norms;
     std::vector<Tensor> head_grads;  // gradients of the heads' inputs, made by forward
@@ -55,7 +43,7 @@ class Stage {
 
   PartRange parts() const { return parts_; }
   const std::deque<Embedding>& embeddings() const { return embeddings_; }
-  const std::deque<Block>& blocks() const { return blocks_; }
+  const std::deque<Block>& blocks() const { return blocks_.blocks(); }
   const std::deque<NormModule>& norms() const { return norms_; }
   const std::deque<LmHead>& heads() const { return heads_; }
   const std::deque<MaskedLmHead>& masked_heads() const { return masked_heads_; }
@@ -74,8 +62,8 @@ class Stage {
   // True if no part reads it, either.
   bool passes_through(int hidden) const;
   Shape hidden_shape(const ModelEnv& env, const MicroBatch& micro, int hidden) const {
-    return {env.borders.tensor.local_row_count(micro.tokens_count()),
-            widths_[static_cast<size_t>(hidden)]};
+    return {env.borders.tensor.local_row_count(text_of(micro, hidden).tokens_count()),
+            hidden_[static_cast<size_t>(hidden)].width};
   }
   // Buckets of which backward writes gradients, one entry per part.
   std::vector<int> grad_buckets() const;
@@ -96,7 +84,7 @@ class Stage {
   struct Step {
     Kind kind;
     int hidden;
-    size_t index;     // into embeddings_, groups_, norms_, heads_, masked_heads_ or classifiers_
+    size_t index;     // into embeddings_, blocks_, norms_, heads_, masked_heads_ or classifiers_
     size_t head = 0;  // of a head: index into Saved::head_grads
     std::optional<int> context{};
     // The module that wrote the state before it, in this stage.
@@ -112,36 +100,26 @@ class Stage {
   void add_block(ParamStore& params, const BlockSpec& spec);
   void run_head(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step, ConstTensor x,
                 Tensor dx) const;
-  void group_blocks(const RecomputeSpec& recompute);
   void link_steps();
   void order_buckets();
 
+  const TextView& text_of(const MicroBatch& micro, int hidden) const {
+    return micro[hidden_[static_cast<size_t>(hidden)].text];
+  }
+  BlockInputs block_inputs(const MicroBatch& micro, const Step& step, ConstTensor context) const;
   const Step* next_on(size_t step) const;
   bool is_context_after(size_t step) const;
-  // True if members of the region keep a shard of the group's input each.
   bool is_distributed(const ModelEnv& env, const Step& step) const {
-    return step.kind == Kind::Blocks && distribute_ && env.borders.tensor.is_replicated() &&
-           groups_[step.index].recomputed;
+    return step.kind == Kind::Blocks && blocks_.is_distributed(env, step.index);
   }
-  // Runs all blocks of the group. The last one writes y; hidden states between them go to
-  // `between`.
-  void run(Exec& ex, ModelEnv& env, const MicroBatch& micro, const RecomputeGroup& group,
-           ConstTensor x, Tensor y, Arena& between, Saved& s) const;
-  // The same without saving anything. y may alias x.
-  void run_without_saving(Exec& ex, ModelEnv& env, const MicroBatch& micro,
-                          const RecomputeGroup& group, ConstTensor x, Tensor y) const;
-  void recompute(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
-                 Saved& s) const;
 
   PartRange parts_;
   DType dtype_;
-  bool distribute_;
-  std::vector<int64_t> widths_;  // of all hidden states
+  std::vector<HiddenSpec> hidden_;
   std::vector<int> inputs_, outputs_;
   std::deque<RopeTable> ropes_;
   std::deque<Embedding> embeddings_;
-  std::deque<Block> blocks_;
-  std::vector<RecomputeGroup> groups_;
+  BlockGroups blocks_;
   std::deque<NormModule> norms_;
   std::deque<LmHead> heads_;
   std::deque<MaskedLmHead> masked_heads_;

@@ -30,10 +30,15 @@ MicroBatch BatchUploader::upload(const HostBatch& batch, size_t slot) {
     std::memcpy(entry.pinned.data(), host.data(), host.size());
     device_.upload_on(copy, entry.pinned.data(), block.data, host.size());
   }
-  MicroBatch micro{.sequences = batch.sequences, .length = batch.length};
+  MicroBatch micro;
+  for (size_t i = 0; i < batch.text_count(); ++i) {
+    micro.texts[i].sequences = batch.sequences;
+    micro.texts[i].length = batch.text(i).length;
+  }
   for (const HostBatch::Placed& placed : batch.fields())
-    micro[placed.field] = tensor_over(block.data != nullptr ? block.data + placed.offset : nullptr,
-                                      dtype_of(placed.field), {placed.elements});
+    micro.texts[placed.text][placed.field] =
+        tensor_over(block.data != nullptr ? block.data + placed.offset : nullptr,
+                    dtype_of(placed.field), {placed.elements});
   entry.copied = copy.record();
   compute.wait(entry.copied);
   return micro;

@@ -237,10 +237,11 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
     weigh_losses(model_.stages.front(), batches[program[i].micro]);
     Slot& slot = slots_.front();
     const bool is_first = program[i].micro == 0;
-    const MicroBatchKey key{.tokens = slot.micro.tokens.data,
-                            .document_start = slot.micro.document_start.data,
-                            .sequences = slot.micro.sequences,
-                            .length = slot.micro.length,
+    const auto& [first, second] = slot.micro.texts;
+    const MicroBatchKey key{.tokens = first.tokens.data,
+                            .document_start = first.document_start.data,
+                            .sequences = first.sequences,
+                            .lengths = {first.length, second.length},
                             .is_first = is_first};
     const auto work = [&] {
       slot.keep.release(0);

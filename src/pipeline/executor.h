@@ -2,6 +2,7 @@
 // memory.
 #pragma once
 
+#include <array>
 #include <compare>
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +21,8 @@ namespace bev {
 struct MicroBatchKey {
   const std::byte* tokens;  // which of the memories for tokens
   const std::byte* document_start;
-  int64_t sequences, length;
+  int64_t sequences;
+  std::array<int64_t, kMostTexts> lengths;
   bool is_first;  // of the step: gradients are begun instead of added to
 
   std::partial_ordering operator<=>(const MicroBatchKey&) const = default;

@@ -67,8 +67,8 @@ struct StageParts {
 };
 
 // The stages of a model, by their number in the layout. The first and the last have as many blocks
-// as the configuration says, the others about the same number each. Parts between two blocks are on
-// the stage of the first one.
+// as the configuration says, the others of a segment about the same number each. Parts between two
+// blocks of a segment are on the stage of the first one.
 std::vector<StageParts> split_stages(const ModelSpec& spec, const Config& config);
 
 // The parameters of a configuration's model, in the order of the model. REQUIRES: the configuration

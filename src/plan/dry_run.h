@@ -47,7 +47,7 @@ struct Plan {
   CommVolume sent{};                 // in one optimizer step
   double model_flops_per_token = 0;  // of the whole model; the rule is in docs/performance.md
   double tokens_per_step() const {
-    return static_cast<double>(batch.global_batch) * static_cast<double>(batch.sequence);
+    return static_cast<double>(batch.global_batch) * static_cast<double>(batch.tokens_per_sample());
   }
 };
 

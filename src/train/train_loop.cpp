@@ -146,7 +146,7 @@ bool TrainLoop::collect(size_t left) {
 void TrainLoop::report(const SubmittedStep& step, const StepResult& result) {
   last_time_ = seconds_now();
   pace_.iteration_done(last_time_);
-  const double tokens = static_cast<double>(step.samples() * batch_.sequence);
+  const double tokens = static_cast<double>(step.samples() * batch_.tokens_per_sample());
   tokens_ += tokens;
   if (step.iteration == start_.iteration + 1) summary_.first_loss = result.loss;
   ++summary_.ran;

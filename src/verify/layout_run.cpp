@@ -158,6 +158,17 @@ void cut_short(HostBatch& batch, int64_t at, int64_t most) {
   }
 }
 
+// Cuts sequence `at` of a text down to `most` tokens; the rest becomes padding.
+void cut_text(HostText& text, int64_t at, int64_t most) {
+  int32_t& length = text.lengths[static_cast<size_t>(at)];
+  length = static_cast<int32_t>(std::min<int64_t>(length, most));
+  for (int64_t position = length; position < text.length; ++position) {
+    const auto row = static_cast<size_t>(at * text.length + position);
+    text.tokens[row] = 0;
+    if (!text.weight.empty()) text.weight[row] = 0;
+  }
+}
+
 bool same_bits(double a, double b) {
   return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
 }
@@ -279,11 +290,15 @@ std::vector<StepOutcome> train_layout(const Config& config, int64_t steps, Devic
 
 void UnevenDataset::read(int64_t index, HostBatch& batch, int64_t at) const {
   tokens_.read(index, batch, at);
-  if (!batch.lengths.empty() && index % 3 == 1) cut_short(batch, at, 3 + index % 4);
-  const int64_t each = batch.targets_each();
+  const bool is_pair = batch.text_count() > 1;
+  if (is_pair && index % 3 == 1) cut_text(batch.text(0), at, 2 + index % 5);
+  if (is_pair && index % 4 == 1) cut_text(batch.text(1), at, 1 + index % 3);
+  if (!is_pair && !batch.lengths.empty() && index % 3 == 1) cut_short(batch, at, 3 + index % 4);
+  HostText& predicted = batch.text(batch.text_count() - 1);
+  const int64_t each = predicted.targets_each();
   for (int64_t i = 0; i < each; ++i) {
     const bool counts = index % 5 != 3 && (i * 7 + index * index) % 4 >= index % 3;
-    float& weight = batch.weight[static_cast<size_t>(at * each + i)];
+    float& weight = predicted.weight[static_cast<size_t>(at * each + i)];
     weight = counts ? weight : 0.0f;
   }
   if (!batch.label_weight.empty() && index % 4 == 2)

@@ -47,7 +47,7 @@ class BertForward {
   BertTensors run() {
     const Stage& stage = model_.stages.front();
     Exec ex{model_.device, model_.device.compute_stream(), keep_, scratch_, recompute_};
-    const MicroBatch micro = uploader_.upload(batch_, 0);
+    const TextView micro = uploader_.upload(batch_, 0)[0];
     const Shape shape{micro.tokens_count(), model_.shape.width};
     Tensor x = keep_.allocate(shape, model_.params.dtype(), "golden.x");
     int64_t number = 0;
@@ -57,7 +57,7 @@ class BertForward {
     for (const Block& block : stage.blocks()) {
       const ArenaScope scope(keep_);
       Block::Saved unused;
-      block.forward(ex, env_, micro, x, x, unused);
+      block.forward(ex, env_, {micro}, x, x, unused);
       put("hidden_" + std::to_string(++number), x);
     }
     if (!stage.norms().empty()) {
@@ -84,7 +84,7 @@ class BertForward {
     tensors_[name] = without_padding(read(model_.device, t), batch_);
   }
 
-  void predict(Exec& ex, const MicroBatch& micro, const Tensor& x) {
+  void predict(Exec& ex, const TextView& micro, const Tensor& x) {
     const ArenaScope scope(scratch_);
     const MaskedLmHead& head = model_.stages.front().masked_heads().front();
     const Tensor in = head.transform(ex, env_, micro.tokens_count(), x, micro.marked).normed;
@@ -100,7 +100,7 @@ class BertForward {
         first_columns(read(model_.device, logits), in.rows(), model_.shape.vocab), batch_);
   }
 
-  void classify(Exec& ex, const MicroBatch& micro, const Tensor& x) {
+  void classify(Exec& ex, const TextView& micro, const Tensor& x) {
     const ArenaScope scope(scratch_);
     const Classifier& classifier = model_.stages.front().classifiers().front();
     const Classifier::Classified out =

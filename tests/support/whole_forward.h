@@ -15,7 +15,7 @@ inline ArenaSizes forward_with(RankModel& model, const HostBatch& batch,
   Arena scratch(model.device, sizes.scratch, "scratch");
   Arena recompute(model.device, sizes.recompute, "recomputation");
   Exec ex{model.device, model.device.compute_stream(), keep, scratch, recompute};
-  const MicroBatch micro = uploader.upload(batch, 0);
+  const TextView micro = uploader.upload(batch, 0)[0];
   InferenceStage(model, model.env.borders.attention).forward(ex, micro, {}, {}, outputs);
   ex.stream.synchronize();
   return {.keep = keep.peak(),

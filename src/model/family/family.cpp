@@ -1,6 +1,7 @@
 #include "model/family/family.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/philox.h"
 #include "config/resolve.h"
@@ -31,6 +32,7 @@ AttentionSpec attention_spec(const Config& c, const ModelShape& m, int64_t block
       .heads = m.heads,
       .kv_heads = m.kv_heads,
       .head_dim = m.head_dim,
+      .scale = c.model.scale_attention ? 1 / std::sqrt(static_cast<double>(m.head_dim)) : 1.0,
       .window = c.model.window,
       .qkv_bias = c.model.bias != BiasKind::None,
       .out_bias = c.model.bias == BiasKind::All,

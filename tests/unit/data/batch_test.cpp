@@ -12,7 +12,7 @@ namespace {
 
 // Fields of unequal extent: a weight for every token, one row for every sequence.
 BatchSpec uneven_fields() {
-  return {{BatchField::Tokens, 7}, {BatchField::Weight, 7}, {BatchField::Rows, 1}};
+  return {{{BatchField::Tokens, 7}, {BatchField::Weight, 7}, {BatchField::Rows, 1}}};
 }
 
 HostBatch filled_batch() {
@@ -58,7 +58,7 @@ TEST(BatchUploader, EveryFieldArrives) {
   const std::unique_ptr<Device> device = make_device({.kind = DeviceKind::Cpu});
   const HostBatch batch = filled_batch();
   BatchUploader uploader(*device, batch.block().size(), 1);
-  const MicroBatch micro = uploader.upload(batch, 0);
+  const TextView micro = uploader.upload(batch, 0)[0];
   EXPECT_FALSE(micro.targets.present());
   ASSERT_EQ(micro.tokens.shape[0], 21);
   ASSERT_EQ(micro.rows.shape[0], 3);
