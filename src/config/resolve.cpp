@@ -53,9 +53,10 @@ int64_t decoder_stage(const Config& config) {
   const int64_t encoder = config.train.sequence * (attention + mlp);
   const int64_t decoder = decoder_sequence(config) * (attention + m.width * 2 * heads + mlp) +
                           config.train.sequence * m.width * 2 * kv_heads;
+  const int64_t head = decoder_sequence(config) * m.width * m.padded_vocab;
   const auto slowest = [&](int64_t split) {
     return std::max(div_ceil(m.layers, split) * encoder,
-                    div_ceil(m.decoder_layers, stages - split) * decoder);
+                    div_ceil(m.decoder_layers, stages - split) * decoder + head);
   };
   int64_t best = 0;
   for (int64_t split = 1; split < stages; ++split) {

@@ -66,7 +66,7 @@ Attention::Heads Attention::heads_of(const Saved& s) const {
 }
 
 ops::AttentionInput Attention::input(const ModelEnv& env, const TextView& text,
-                                     const Heads& heads) const {
+                                     const ScoreBias& bias, const Heads& heads) const {
   return {
       .q = heads.q,
       .k = heads.k,
@@ -81,7 +81,8 @@ ops::AttentionInput Attention::input(const ModelEnv& env, const TextView& text,
       .dropout = {.probability = env.pass.training ? dropout_.probability : 0.0,
                   .key = dropout_.key,
                   .rows = text.rows,
-                  .head_begin = div_exact(qkv_.params().weight.pieces[0].logical.row, head_dim_)}};
+                  .head_begin = div_exact(qkv_.params().weight.pieces[0].logical.row, head_dim_)},
+      .bias = bias.values};
 }
 
 void Attention::rotate(Exec& ex, const TextView& text, Tensor x, bool inverse) const {
@@ -93,8 +94,8 @@ void Attention::rotate(Exec& ex, const TextView& text, Tensor x, bool inverse) c
                  .inverse = inverse});
 }
 
-void Attention::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x,
-                        ConstTensor residual, Tensor y, Saved& s) const {
+void Attention::forward(Exec& ex, ModelEnv& env, const TextView& text, const ScoreBias& bias,
+                        ConstTensor x, ConstTensor residual, Tensor y, Saved& s) const {
   ArenaScope scope(ex.scratch);
   const int64_t tokens = env.borders.tensor.region_rows(x.rows());
   const DType dtype = y.dtype;
@@ -114,16 +115,17 @@ void Attention::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTens
   }
 
   Arena& arena = recompute_ ? ex.scratch : ex.keep;
-  const CoreOutput core = run_core(ex, env, layer_, input(env, text, heads_of(s)), arena, arena);
+  const CoreOutput core =
+      run_core(ex, env, layer_, input(env, text, bias, heads_of(s)), arena, arena);
   s.core = recompute_ ? CoreOutput{} : core;
   out_.forward(ex, env, heads_as_rows(core.out), residual, y);
 }
 
-void Attention::backward(Exec& ex, ModelEnv& env, const TextView& text, Gradient dy, ConstTensor x,
-                         Tensor dx, const Saved& s) const {
+void Attention::backward(Exec& ex, ModelEnv& env, const TextView& text, const ScoreBias& bias,
+                         Gradient dy, ConstTensor x, Tensor dx, const Saved& s) const {
   ArenaScope scope(ex.scratch);
   Arena& operands = env.flow.operands(ex);
-  const ops::AttentionInput in = input(env, text, heads_of(s));
+  const ops::AttentionInput in = input(env, text, bias, heads_of(s));
   const CoreOutput core = recompute_ ? run_core(ex, env, layer_, in, operands, ex.scratch) : s.core;
   const Tensor dout = ex.scratch.allocate(core.out.shape, dx.dtype, "attention.dout");
   out_.backward(ex, env, dy, heads_as_rows(core.out), heads_as_rows(dout));
@@ -132,7 +134,8 @@ void Attention::backward(Exec& ex, ModelEnv& env, const TextView& text, Gradient
   const Tensor dq = heads_at(dqkv, 0, heads_, head_dim_);
   const Tensor dk = heads_at(dqkv, heads_, kv_heads_, head_dim_);
   const Tensor dv = heads_at(dqkv, heads_ + kv_heads_, kv_heads_, head_dim_);
-  env.borders.attention.backward(ex, in, dout, core.out, core.lse, {.dq = dq, .dk = dk, .dv = dv});
+  env.borders.attention.backward(ex, in, dout, core.out, core.lse,
+                                 {.dq = dq, .dk = dk, .dv = dv, .dbias = bias.gradient});
   rotate(ex, text, heads_at(dqkv, 0, heads_ + kv_heads_, head_dim_), true);
   if (q_norm_) {
     const ConstTensor qkv = s.qkv;

@@ -24,6 +24,12 @@ T heads_as_rows(const T& t) {
   return reshape(t, {t.shape[0], t.shape[1] * t.shape[2]});
 }
 
+// Added to the scores: [local heads, length, length], optional.
+struct ScoreBias {
+  ConstTensor values{};
+  Tensor gradient{};  // backward adds to it
+};
+
 // The result of the attention core, for backward.
 struct CoreOutput {
   Tensor out;  // [queries, heads, head_dim]
@@ -53,17 +59,18 @@ class Attention {
   Params params() const;
 
   // x, y [rows, width]. `residual`, optional, is added to y.
-  void forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x, ConstTensor residual,
-               Tensor y, Saved& s) const;
-  void backward(Exec& ex, ModelEnv& env, const TextView& text, Gradient dy, ConstTensor x,
-                Tensor dx, const Saved& s) const;
+  void forward(Exec& ex, ModelEnv& env, const TextView& text, const ScoreBias& bias, ConstTensor x,
+               ConstTensor residual, Tensor y, Saved& s) const;
+  void backward(Exec& ex, ModelEnv& env, const TextView& text, const ScoreBias& bias, Gradient dy,
+                ConstTensor x, Tensor dx, const Saved& s) const;
 
  private:
   struct Heads {
     ConstTensor q, k, v;
   };
   Heads heads_of(const Saved& s) const;
-  ops::AttentionInput input(const ModelEnv& env, const TextView& text, const Heads& heads) const;
+  ops::AttentionInput input(const ModelEnv& env, const TextView& text, const ScoreBias& bias,
+                            const Heads& heads) const;
   void rotate(Exec& ex, const TextView& text, Tensor x, bool inverse) const;
 
   int64_t layer_, head_dim_, window_;

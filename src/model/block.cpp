@@ -1,5 +1,7 @@
 #include "model/block.h"
 
+#include "base/check.h"
+
 namespace bev {
 
 namespace {
@@ -84,7 +86,7 @@ void Block::forward(Exec& ex, ModelEnv& env, const BlockInputs& in, ConstTensor 
   const Tensor cross_normed = cross_ ? make(norms, "block.cross_normed") : Tensor{};
   join(
       [&](ConstTensor residual, Tensor out) {
-        attention_.forward(ex, env, in.text, normed1, residual, out, s.attention);
+        attention_.forward(ex, env, in.text, in.bias, normed1, residual, out, s.attention);
       },
       x, attention_dropout_, cross_ ? cross_->norm : norm2_, s.sum, cross_ ? cross_normed : normed2,
       cross_ ? s.cross.norm : s.norm2);
@@ -161,7 +163,7 @@ void Block::backward(Exec& ex, ModelEnv& env, const BlockInputs& in, Gradient dy
   const Tensor normed1 = normed_of(s.normed1, norm1_, s.x);
   {
     ArenaScope inner(ex.scratch);
-    attention_.backward(ex, env, in.text,
+    attention_.backward(ex, env, in.text, in.bias,
                         dropout_backward(ex, operands, {dattended, bias_grad.present()},
                                          env.dropout(attention_dropout_, in.text.rows)),
                         normed1, dnormed, s.attention);
@@ -178,7 +180,7 @@ void Block::forward_post_norm(Exec& ex, ModelEnv& env, const BlockInputs& in, Co
   s.normed1 = ex.keep.allocate(x.shape, x.dtype, "block.normed1");
   s.sum2 = ex.keep.allocate(x.shape, x.dtype, "block.sum2");
   const Tensor branch = ex.scratch.allocate(x.shape, x.dtype, "block.branch");
-  attention_.forward(ex, env, in.text, x, {}, branch, s.attention);
+  attention_.forward(ex, env, in.text, in.bias, x, {}, branch, s.attention);
   norm1_.forward_residual(ex, x, branch, env.dropout(attention_dropout_, in.text.rows), s.sum,
                           s.normed1, s.norm1);
   mlp_.forward(ex, env, s.normed1, {}, branch, s.mlp);
@@ -203,7 +205,7 @@ void Block::backward_post_norm(Exec& ex, ModelEnv& env, const BlockInputs& in, G
   ops::residual_add(ex, {.residual = dsum2, .delta = dbranch, .out = dbranch});
   norm1_.backward(ex, dbranch, s.sum, s.norm1, {}, {dsum});
   attention_.backward(
-      ex, env, in.text,
+      ex, env, in.text, in.bias,
       dropout_backward(ex, operands, {dsum}, env.dropout(attention_dropout_, in.text.rows)), s.x,
       dbranch, s.attention);
   ops::residual_add(ex, {.residual = dsum, .delta = dbranch, .out = dx.values});

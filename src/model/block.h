@@ -27,6 +27,7 @@ struct BlockParams {
 // What a block reads besides its hidden state.
 struct BlockInputs {
   const TextView& text;                  // of the hidden state
+  ScoreBias bias{};                      // of self attention
   std::optional<ContextView> context{};  // with cross attention
 };
 

@@ -20,6 +20,7 @@ void scatter(Exec& ex, Param& table, ConstTensor ids, ConstTensor dx) {
 Param& declare_table(ParamStore& params, const TableSpec& spec) {
   Placement place{.tensor = spec.tensor};
   if (is_vocab_table(spec.role)) place.cut = Cut{.dim = 0, .axis = Axis::Tensor};
+  if (spec.role == Role::RelativeTable) place.cut = Cut{.dim = 1, .axis = Axis::Tensor};
   return params.declare_in_own_bucket({.name = spec.name,
                                        .shape = {spec.rows, spec.width},
                                        .role = spec.role,

@@ -78,18 +78,67 @@ void LogitLoss::run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets,
   }
 }
 
+HeadBias::HeadBias(ParamStore& params, const std::string& name, int64_t classes)
+    : bias_(params.declare({.name = name,
+                            .shape = {classes},
+                            .role = Role::HeadBias,
+                            .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}},
+                            .init = {Init::Kind::Zeros}})) {}
+
+Tensor HeadBias::begin_backward(Exec& ex) const {
+  const Tensor sums =
+      ex.scratch.allocate(bias_.value.shape, accumulation_of(bias_.value.dtype), "head.dbias");
+  ops::fill(ex, {.out = sums, .value = 0});
+  return sums;
+}
+
+void HeadBias::backward(Exec& ex, ConstTensor sums) const {
+  const Shape row{1, sums.shape[0]};
+  const Tensor grad = reshape(bias_.grad, row);
+  ops::residual_add(ex, {.residual = grad, .delta = reshape(sums, row), .out = grad});
+}
+
+LmHead::LmHead(ParamStore& params, const LmHeadSpec& spec)
+    : logits_(params, spec), input_scale_(spec.input_scale) {
+  if (spec.bias.empty()) return;
+  params.begin_bucket();
+  bias_.emplace(params, spec.bias, spec.table.rows);
+}
+
+std::vector<int> LmHead::gather_order() const {
+  if (!bias_) return {logits_.bucket()};
+  return {bias_->param().bucket, logits_.bucket()};
+}
+
 void LmHead::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstTensor x,
                      Tensor dx) const {
   ArenaScope scope(ex.scratch);
   const TensorRegion& region = env.borders.tensor;
-  env.gather(ex, bucket());
-  if (dx.present()) env.flow.begin_bucket(ex, bucket());
+  ConstTensor bias;
+  Tensor dbias;
+  if (bias_) {
+    env.gather(ex, bias_->param().bucket);
+    bias = env.keep_value(ex, bias_->param());
+    if (dx.present()) dbias = bias_->begin_backward(ex);
+  }
+  env.gather(ex, logits_.bucket());
+  if (dx.present()) env.flow.begin_bucket(ex, logits_.bucket());
+  if (input_scale_ != 1) {
+    const Tensor scaled = ex.scratch.allocate(x.shape, x.dtype, "head.input");
+    ops::scale(ex, {.x = x, .factor = input_scale_, .y = scaled});
+    x = scaled;
+  }
   const ConstTensor all = region.enter(ex, x, ex.scratch);
   const Tensor partial = dx.present() ? region.partial_buffer(ex, dx) : Tensor{};
-  logits_.run(ex, env, all, text.targets, text.weight, {}, {}, partial);
+  logits_.run(ex, env, all, text.targets, text.weight, bias, dbias, partial);
   if (!dx.present()) return;
   region.leave(ex, partial, dx);
-  env.flow.end_bucket(ex, bucket());
+  if (input_scale_ != 1) ops::scale(ex, {.x = dx, .factor = input_scale_, .y = dx});
+  env.flow.end_bucket(ex, logits_.bucket());
+  if (!bias_) return;
+  env.flow.begin_bucket(ex, bias_->param().bucket);
+  bias_->backward(ex, dbias);
+  env.flow.end_bucket(ex, bias_->param().bucket);
 }
 
 namespace {
@@ -126,11 +175,7 @@ MaskedLmHead::MaskedLmHead(ParamStore& params, const MaskedLmHeadSpec& spec)
                       .out = spec.logits.table.width,
                       .init = spec.init}),
       norm_(params, spec.name + ".norm", spec.logits.table.width, spec.norm),
-      bias_(params.declare({.name = spec.name + ".bias",
-                            .shape = {spec.logits.table.rows},
-                            .role = Role::HeadBias,
-                            .place = {.cut = Cut{.dim = 0, .axis = Axis::Tensor}},
-                            .init = {Init::Kind::Zeros}})) {}
+      bias_(params, spec.name + ".bias", spec.logits.table.rows) {}
 
 MaskedLmHead::Transformed MaskedLmHead::transform(Exec& ex, const ModelEnv& env, int64_t tokens,
                                                   ConstTensor x, ConstTensor ids) const {
@@ -157,13 +202,12 @@ void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstT
   const auto make = [&](const char* name) {
     return ex.scratch.allocate(in.rows.shape, in.rows.dtype, name);
   };
-  const ConstTensor bias = env.keep_value(ex, bias_);
+  const ConstTensor bias = env.keep_value(ex, bias_.param());
   env.gather(ex, logits_.bucket());
   const Tensor dnormed = dx.present() ? make("head.dnormed") : Tensor{};
   Tensor dbias;
   if (dx.present()) {
-    dbias = ex.scratch.allocate(bias.shape, accumulation_of(x.dtype), "head.dbias");
-    ops::fill(ex, {.out = dbias, .value = 0});
+    dbias = bias_.begin_backward(ex);
     env.flow.begin_bucket(ex, logits_.bucket());
   }
   logits_.run(ex, env, in.normed, text.targets, text.weight, bias, dbias, dnormed);
@@ -173,9 +217,7 @@ void MaskedLmHead::forward(Exec& ex, ModelEnv& env, const TextView& text, ConstT
   region.sum_terms(ex, dnormed);
 
   env.flow.begin_bucket(ex, bucket_);
-  const Tensor bias_grad = reshape(bias_.grad, {1, bias.shape[0]});
-  ops::residual_add(
-      ex, {.residual = bias_grad, .delta = reshape(dbias, {1, bias.shape[0]}), .out = bias_grad});
+  bias_.backward(ex, dbias);
   const Tensor dactivated = make("head.dactivated"), drows = make("head.drows");
   norm_.backward(ex, dnormed, in.activated, in.norm, {}, {dactivated});
   ops::activate_backward(

@@ -2,6 +2,8 @@
 // its hidden states and its part of the weight gradient are computed before the next chunk starts.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "data/batch.h"
@@ -32,12 +34,32 @@ class LogitLoss {
   Param& weight_;
 };
 
+// The bias of logits, sharded as they are.
+class HeadBias {
+ public:
+  HeadBias(ParamStore& params, const std::string& name, int64_t classes);
+
+  const Param& param() const { return bias_; }
+  // The sums of the logits' gradient: zeros in scratch.
+  Tensor begin_backward(Exec& ex) const;
+  // Adds them to the gradient.
+  void backward(Exec& ex, ConstTensor sums) const;
+
+ private:
+  Param& bias_;  // [local vocab]
+};
+
 class LmHead {
  public:
-  LmHead(ParamStore& params, const LmHeadSpec& spec) : logits_(params, spec) {}
+  LmHead(ParamStore& params, const LmHeadSpec& spec);
 
-  int bucket() const { return logits_.bucket(); }
+  // In the order in which forward gathers them.
+  std::vector<int> gather_order() const;
+  // Buckets of which it writes gradients.
+  std::vector<int> grad_buckets() const { return gather_order(); }
   const Param& weight() const { return logits_.weight(); }
+  const Param* bias() const { return bias_ ? &bias_->param() : nullptr; }
+  double input_scale() const { return input_scale_; }
 
   // Adds the token losses to env.losses. With dx (training) also accumulates the weight gradient
   // and writes the gradient of x. x, dx [tokens, width]: between regions. Every member of the
@@ -46,6 +68,8 @@ class LmHead {
 
  private:
   LogitLoss logits_;
+  double input_scale_;
+  std::optional<HeadBias> bias_;
 };
 
 // The head of BERT: predicts the marked tokens only.
@@ -58,7 +82,7 @@ class MaskedLmHead {
   // Buckets of which it writes gradients.
   std::vector<int> grad_buckets() const { return {logits_.bucket(), bucket_}; }
   const Param& weight() const { return logits_.weight(); }
-  const Param& bias() const { return bias_; }
+  const Param& bias() const { return bias_.param(); }
 
   // The input of the logits, norm(activation(dense(row))), with what its backward reads.
   struct Transformed {
@@ -80,7 +104,7 @@ class MaskedLmHead {
   Activation activation_;
   ReplicatedLinear dense_;
   NormModule norm_;
-  Param& bias_;  // [local vocab]
+  HeadBias bias_;
 };
 
 // Classifies sequences by their first token (BERT's pooler and binary head).

@@ -34,7 +34,9 @@ struct NormSpec {
 struct TableSpec {
   std::string name;
   int64_t rows = 0, width = 0;
-  Role role = Role::TokenTable;  // tables of tokens are cut by rows over a tensor region
+  // Over a tensor region, tables of tokens are cut by rows and those of relative positions by
+  // heads.
+  Role role = Role::TokenTable;
   Init init{};
   Replica tensor = Replica::Same;  // if it is not cut
 };
@@ -49,6 +51,13 @@ struct RopeSpec {
   bool operator==(const RopeSpec&) const = default;
 };
 
+// Relative positions: a bias of the scores by head and distance.
+struct RelativeBiasSpec {
+  TableSpec table;  // [buckets, heads]
+  bool bidirectional = true;
+  int64_t max_distance = 128;
+};
+
 struct AttentionSpec {
   int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;
   double scale = 1;    // of the scores
@@ -59,6 +68,7 @@ struct AttentionSpec {
   bool recompute_core = false;
   std::optional<NormSpec> qk_norm{};
   std::optional<RopeSpec> rope{};
+  std::optional<RelativeBiasSpec> relative{};
   DropoutSpec dropout{};  // of the probabilities
   Init init{}, output_init{};
 };
@@ -81,6 +91,11 @@ struct BlockSpec {
   std::optional<AttentionSpec> cross{};  // its keys and values come from the context
   MlpSpec mlp{};
   DropoutSpec attention_dropout{}, cross_dropout{}, mlp_dropout{};
+
+  std::vector<const TableSpec*> tables() const {
+    if (!attention.relative) return {};
+    return {&attention.relative->table};
+  }
 };
 
 struct FinalNormSpec {
@@ -108,6 +123,8 @@ struct LmHeadSpec {
   int loss = 0;  // index into ModelSpec::losses
   double smoothing = 0, z_loss = 0;
   int64_t chunk = 0;  // tokens whose logits exist at the same time
+  double input_scale = 1;
+  std::string bias{};  // name; empty: none
 
   std::vector<const TableSpec*> tables() const { return {&table}; }
 };

@@ -37,19 +37,26 @@ Stage::Stage(ParamStore& params, const ModelSpec& spec, PartRange parts)
       inputs_(live_hidden(spec, parts.first)),
       outputs_(live_hidden(spec, parts.end)),
       blocks_(spec.recompute, params.dtype()) {
+  // Every hidden state has one bias at most.
   BEV_CHECK(hidden_.size() <= kMostHidden, Internal, "{} hidden states", hidden_.size());
   for (size_t i = parts.first; i < parts.end; ++i) {
     const PartSpec& part = spec.parts[i];
+    const auto* block = std::get_if<BlockSpec>(&part.is);
+    // The bucket of the table is used before those of the blocks.
+    const auto bias = block != nullptr ? find_bias(params, block->attention) : std::nullopt;
     add(params, part);
     const auto continues = [&](const PartSpec& next) {
       return std::holds_alternative<BlockSpec>(next.is) && next.hidden == part.hidden &&
              next.context == part.context;
     };
-    if (!std::holds_alternative<BlockSpec>(part.is)) continue;
+    if (block == nullptr) continue;
     if (i + 1 < parts.end && continues(spec.parts[i + 1])) continue;
     for (const size_t group : blocks_.end_run())
-      steps_.push_back(
-          {.kind = Kind::Blocks, .hidden = part.hidden, .index = group, .context = part.context});
+      steps_.push_back({.kind = Kind::Blocks,
+                        .hidden = part.hidden,
+                        .index = group,
+                        .context = part.context,
+                        .bias = bias});
   }
   link_steps();
   order_buckets();
@@ -107,11 +114,29 @@ void Stage::add_block(ParamStore& params, const BlockSpec& spec) {
   blocks_.add_block(params, spec, rope);
 }
 
-BlockInputs Stage::block_inputs(const MicroBatch& micro, const Step& step,
-                                ConstTensor context) const {
-  const TextView& text = text_of(micro, step.hidden);
-  if (!step.context) return {text};
-  return {text, ContextView{text_of(micro, *step.context), context}};
+std::optional<size_t> Stage::find_bias(ParamStore& params, const AttentionSpec& spec) {
+  if (!spec.relative) return {};
+  const auto known = std::find_if(biases_.begin(), biases_.end(), [&](const RelativeBias& bias) {
+    return bias.name() == spec.relative->table.name;
+  });
+  const auto index = static_cast<size_t>(known - biases_.begin());
+  if (known == biases_.end()) biases_.emplace_back(params, *spec.relative);
+  return index;
+}
+
+BlockInputs Stage::block_inputs(const MicroBatch& micro, size_t index, const Saved& s) const {
+  const Step& step = steps_[index];
+  BlockInputs in{.text = text_of(micro, step.hidden)};
+  if (step.bias) in.bias.values = s.biases[*step.bias];
+  if (step.context) in.context.emplace(text_of(micro, *step.context), s.contexts[index]);
+  return in;
+}
+
+bool Stage::is_first_with_bias(size_t step) const {
+  const auto begin = steps_.begin(), end = begin + static_cast<ptrdiff_t>(step);
+  return steps_[step].bias && std::none_of(begin, end, [&](const Step& before) {
+           return before.bias == steps_[step].bias;
+         });
 }
 
 void Stage::link_steps() {
@@ -137,7 +162,9 @@ void Stage::order_buckets() {
     for (size_t i = 0; i < group.count; ++i)
       order.push_back(blocks()[reversed ? group.end() - 1 - i : group.first + i].bucket());
   };
-  for (const Step& step : steps_) {
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const Step& step = steps_[i];
+    if (is_first_with_bias(i)) forward_order_.push_back(biases_[*step.bias].bucket());
     switch (step.kind) {
       case Kind::Embedding:
         for (const int bucket : embeddings_[step.index].buckets()) forward_order_.push_back(bucket);
@@ -145,7 +172,9 @@ void Stage::order_buckets() {
       case Kind::Blocks: blocks_of(step, false, forward_order_); break;
       case Kind::Norm: forward_order_.push_back(norms_[step.index].bucket()); break;
       case Kind::Add: break;
-      case Kind::Head: forward_order_.push_back(heads_[step.index].bucket()); break;
+      case Kind::Head:
+        for (const int bucket : heads_[step.index].gather_order()) forward_order_.push_back(bucket);
+        break;
       case Kind::MaskedHead:
         for (const int bucket : masked_heads_[step.index].gather_order())
           forward_order_.push_back(bucket);
@@ -171,7 +200,9 @@ std::vector<int> Stage::grad_buckets() const {
     for (const int bucket : embedding.buckets()) buckets.push_back(bucket);
   for (const Block& block : blocks()) buckets.push_back(block.bucket());
   for (const NormModule& norm : norms_) buckets.push_back(norm.bucket());
-  for (const LmHead& head : heads_) buckets.push_back(head.bucket());
+  for (const RelativeBias& bias : biases_) buckets.push_back(bias.bucket());
+  for (const LmHead& head : heads_)
+    for (const int bucket : head.grad_buckets()) buckets.push_back(bucket);
   for (const MaskedLmHead& head : masked_heads_)
     for (const int bucket : head.grad_buckets()) buckets.push_back(bucket);
   for (const Classifier& classifier : classifiers_) buckets.push_back(classifier.bucket());
@@ -183,6 +214,7 @@ Stage::Saved Stage::make_saved() const {
   saved.embeddings.resize(embeddings_.size());
   saved.blocks = blocks_.make_saved();
   saved.contexts.resize(steps_.size());
+  saved.biases.resize(biases_.size());
   saved.norm_inputs.resize(norms_.size());
   saved.norms.resize(norms_.size());
   saved.head_grads.resize(head_count_);
@@ -273,8 +305,10 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
       ops::residual_add(ex, {.residual = x, .delta = context, .out = y});
     } else {
       if (step.context) s.contexts[i] = hidden[static_cast<size_t>(*step.context)];
-      blocks_.forward(ex, env, step.index, block_inputs(micro, step, s.contexts[i]), x, y,
-                      s.blocks);
+      if (is_first_with_bias(i))
+        s.biases[*step.bias] =
+            biases_[*step.bias].forward(ex, env, text_of(micro, step.hidden).length);
+      blocks_.forward(ex, env, step.index, block_inputs(micro, i, s), x, y, s.blocks);
     }
     x = y;
   }
@@ -291,6 +325,9 @@ class Stage::BackwardPass {
     for (const Step& step : stage.steps_) {
       make_dx(step.hidden, dinput);
       if (step.context) make_dx(*step.context, dinput);
+      if (step.bias && !dbiases_[*step.bias].present())
+        dbiases_[*step.bias] = stage_.biases_[*step.bias].begin_backward(
+            ex_, stage_.text_of(micro_, step.hidden).length);
     }
   }
 
@@ -318,7 +355,8 @@ class Stage::BackwardPass {
   void blocks(size_t index, Saved& s) {
     const Step& step = stage_.steps_[index];
     const RecomputeGroup& group = stage_.blocks_[step.index];
-    const BlockInputs in = stage_.block_inputs(micro_, step, s.contexts[index]);
+    BlockInputs in = stage_.block_inputs(micro_, index, s);
+    if (step.bias) in.bias.gradient = dbiases_[*step.bias];
     ArenaScope recomputed(ex_.recompute), scope(ex_.scratch);
     if (group.recomputed)
       stage_.blocks_.recompute(ex_, env_, step.index, in,
@@ -339,6 +377,8 @@ class Stage::BackwardPass {
       set_dy(step, {dx.values, dx.sums.present()});
       if (step.context) add_to(*step.context, dcontext);
     }
+    if (stage_.is_first_with_bias(index))
+      stage_.biases_[*step.bias].backward(ex_, env_, dbiases_[*step.bias]);
   }
 
   void embedding(const Step& step, const Saved& s) {
@@ -416,9 +456,10 @@ class Stage::BackwardPass {
   Exec& ex_;
   ModelEnv& env_;
   const MicroBatch& micro_;
-  std::array<Gradient, kMostHidden> dy_{};  // of the state at the current part
-  std::array<Tensor, kMostHidden> dx_{};    // memory for the gradient of the stage's input
-  std::array<bool, kMostHidden> in_dx_{};   // dy_ is in dx_
+  std::array<Gradient, kMostHidden> dy_{};     // of the state at the current part
+  std::array<Tensor, kMostHidden> dx_{};       // memory for the gradient of the stage's input
+  std::array<bool, kMostHidden> in_dx_{};      // dy_ is in dx_
+  std::array<Tensor, kMostHidden> dbiases_{};  // by relative position
   // Of what readers of the state add; absent if the part that wrote it last is before them.
   std::array<Tensor, kMostHidden> sums_{};
 };

@@ -11,6 +11,7 @@
 #include "model/embedding.h"
 #include "model/lm_head.h"
 #include "model/recompute.h"
+#include "model/relative_bias.h"
 
 namespace bev {
 
@@ -32,6 +33,7 @@ class Stage {
     std::vector<Embedding::Saved> embeddings;
     BlockGroups::Saved blocks;
     std::vector<ConstTensor> contexts;  // of cross attention, by step
+    std::vector<Tensor> biases;         // by relative position
     std::vector<ConstTensor> norm_inputs;
     std::vector<NormModule::Saved> norms;
     std::vector<Tensor> head_grads;  // gradients of the heads' inputs, made by forward
@@ -44,6 +46,7 @@ class Stage {
   PartRange parts() const { return parts_; }
   const std::deque<Embedding>& embeddings() const { return embeddings_; }
   const std::deque<Block>& blocks() const { return blocks_.blocks(); }
+  const std::deque<RelativeBias>& biases() const { return biases_; }
   const std::deque<NormModule>& norms() const { return norms_; }
   const std::deque<LmHead>& heads() const { return heads_; }
   const std::deque<MaskedLmHead>& masked_heads() const { return masked_heads_; }
@@ -87,6 +90,7 @@ class Stage {
     size_t index;     // into embeddings_, blocks_, norms_, heads_, masked_heads_ or classifiers_
     size_t head = 0;  // of a head: index into Saved::head_grads
     std::optional<int> context{};
+    std::optional<size_t> bias{};  // of blocks: index into biases_
     // The module that wrote the state before it, in this stage.
     bool is_first = false;                 // there is none, or it is the embedding
     std::optional<size_t> block_before{};  // it is this block, and no other part reads the state
@@ -98,6 +102,7 @@ class Stage {
 
   void add(ParamStore& params, const PartSpec& part);
   void add_block(ParamStore& params, const BlockSpec& spec);
+  std::optional<size_t> find_bias(ParamStore& params, const AttentionSpec& spec);
   void run_head(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step, ConstTensor x,
                 Tensor dx) const;
   void link_steps();
@@ -106,7 +111,9 @@ class Stage {
   const TextView& text_of(const MicroBatch& micro, int hidden) const {
     return micro[hidden_[static_cast<size_t>(hidden)].text];
   }
-  BlockInputs block_inputs(const MicroBatch& micro, const Step& step, ConstTensor context) const;
+  BlockInputs block_inputs(const MicroBatch& micro, size_t step, const Saved& s) const;
+  // True if no step before it has the same bias.
+  bool is_first_with_bias(size_t step) const;
   const Step* next_on(size_t step) const;
   bool is_context_after(size_t step) const;
   bool is_distributed(const ModelEnv& env, const Step& step) const {
@@ -118,6 +125,7 @@ class Stage {
   std::vector<HiddenSpec> hidden_;
   std::vector<int> inputs_, outputs_;
   std::deque<RopeTable> ropes_;
+  std::deque<RelativeBias> biases_;
   std::deque<Embedding> embeddings_;
   BlockGroups blocks_;
   std::deque<NormModule> norms_;

@@ -22,6 +22,15 @@ void fill(Exec& ex, const Fill& f) {
   ex.device.ops().fill(ex, f);
 }
 
+void scale(Exec& ex, const Scale& s) {
+  const Operands args(ex, "scale");
+  args.rank("x", s.x, 2);
+  args.floating("x", s.x);
+  args.read("x", s.x, s.x.shape, s.x.dtype);
+  args.write("y", s.y, s.x.shape, s.x.dtype);
+  ex.device.ops().scale(ex, s);
+}
+
 void activate(Exec& ex, const Activate& a) {
   const Operands args(ex, "activate");
   args.rank("y", a.y, 2);

@@ -1,4 +1,4 @@
-// Elementwise ops: copy, fill, activation, dropout, residual addition.
+// Elementwise ops: copy, fill, scaling, activation, dropout, residual addition.
 #pragma once
 
 #include "config/choices.h"
@@ -19,6 +19,14 @@ struct Fill {
   double value = 0;
 };
 void fill(Exec& ex, const Fill& f);
+
+// y = factor * x.  x, y [rows, width]; y may be x itself.
+struct Scale {
+  ConstTensor x;
+  double factor = 1;
+  Tensor y;
+};
+void scale(Exec& ex, const Scale& s);
 
 // The non-linearities of the MLP.
 //   gelu-tanh     0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))

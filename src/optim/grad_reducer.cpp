@@ -16,10 +16,11 @@ GradReducer::GradReducer(ParamStore& params, GradBuffer& grads, ProcessGroups& g
 }
 
 void GradReducer::plan_reductions() {
+  bool joins = true;  // neighbours are one message, gaps included
   const auto add_run = [&](FlatRange range, Communicator& over) {
     if (range.count == 0) return;
-    // Neighbours are one message, gaps included.
-    if (!sums_.empty() && sums_.back().over == &over && sums_.back().range.end() == range.begin) {
+    if (joins && !sums_.empty() && sums_.back().over == &over &&
+        sums_.back().range.end() == range.begin) {
       sums_.back().range.count += range.count;
     } else {
       sums_.push_back({range, &over});
@@ -46,7 +47,8 @@ void GradReducer::plan_reductions() {
       add(rows_of(place, piece), groups_.kv_replica_group(piece.replicas));
     }
   }
-  // Without the gap after the parameter, which may differ between holders.
+  // Each without the gap after it: gaps and neighbours may differ between holders.
+  joins = false;
   for (const FlatParam* place : shared_params(params_))
     add({place->begin, place->param->value.shape.elements()},
         groups_.of_stages(place->param->spec.place.stages));

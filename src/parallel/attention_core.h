@@ -17,6 +17,7 @@ class AttentionCore {
 
   struct Gradients {
     Tensor dq, dk, dv;  // overwritten
+    Tensor dbias{};     // with a bias, optional: added to
   };
   virtual void backward(Exec& ex, const ops::AttentionInput& in, ConstTensor dout, ConstTensor out,
                         ConstTensor lse, const Gradients& gradients) = 0;
@@ -30,7 +31,8 @@ class LocalAttention final : public AttentionCore {
   }
   void backward(Exec& ex, const ops::AttentionInput& in, ConstTensor dout, ConstTensor out,
                 ConstTensor lse, const Gradients& gradients) override {
-    ops::attention_backward(ex, {in, dout, out, lse, gradients.dq, gradients.dk, gradients.dv});
+    ops::attention_backward(
+        ex, {in, dout, out, lse, gradients.dq, gradients.dk, gradients.dv, gradients.dbias});
   }
 };
 

@@ -53,6 +53,7 @@ enum class Role : uint8_t {
   TokenTable,
   PositionTable,
   TypeTable,
+  RelativeTable,  // of attention biases by head and distance
   Head,
   HeadBias,
   Matrix,

@@ -35,6 +35,8 @@ constexpr std::array kNumbers{
                "N layers in the first stage"},
     NumberPart{"last", &ParallelConfig::last_layers, "parallel.last_layers",
                "N layers in the last stage"},
+    NumberPart{"split", &ParallelConfig::decoder_stage, "parallel.decoder_stage",
+               "the decoder of a T5 starts at stage N"},
 };
 constexpr std::string_view kSequence = "sp", kOne = "one";
 

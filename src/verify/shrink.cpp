@@ -75,11 +75,15 @@ void shrink_model(Config& c, const std::array<int64_t, 2>& tensor) {
 // Also what depends on the length of a sequence.
 void shrink_batch(Config& c, const std::array<int64_t, 2>& tensor) {
   TrainConfig& t = c.train;
-  const bool has_spare_positions = c.model.positions > t.sequence;
+  const bool has_spare_positions = c.model.positions > std::max(t.sequence, t.decoder_sequence);
   t.sequence = round_up(std::min(t.sequence, kShrunkSequence), std::lcm(tensor[0], tensor[1]));
   t.micro_batch = std::min(t.micro_batch, kMicroBatch);
   t.ramp_start = t.ramp_increment = t.ramp_samples = 0;
-  if (c.model.positions > 0) c.model.positions = t.sequence + (has_spare_positions ? 1 : 0);
+  if (t.decoder_sequence > 0)
+    t.decoder_sequence =
+        round_up(std::min(t.decoder_sequence, kShrunkSequence), std::lcm(tensor[0], tensor[1]));
+  const int64_t longest = std::max(t.sequence, t.decoder_sequence);
+  if (c.model.positions > 0) c.model.positions = longest + (has_spare_positions ? 1 : 0);
   c.model.window = std::min(c.model.window, t.sequence / 3);
   c.loss.chunk = std::min(c.loss.chunk, kLossChunk);
 }

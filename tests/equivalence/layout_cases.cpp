@@ -149,6 +149,64 @@ std::vector<Options> bert_options() {
   return sets;
 }
 
+std::vector<Options> t5_options() {
+  std::vector<Options> sets;
+  const auto selective = [](Config& c) { c.recompute.granularity = Recompute::Selective; };
+  const auto full = [](Config& c) { c.recompute.granularity = Recompute::Full; };
+  const auto in_groups = [](Config& c) {
+    c.recompute = {.granularity = Recompute::Full, .method = RecomputeMethod::Uniform, .layers = 2};
+  };
+  const Config adam = divisible_t5(), relative = divisible_huggingface_t5(),
+               sgd = with_optimizer(adam, OptimizerKind::Sgd),
+               relative_sgd = with_optimizer(relative, OptimizerKind::Sgd),
+               lamb = with_optimizer(adam, OptimizerKind::Lamb),
+               relative_lamb = with_optimizer(relative, OptimizerKind::Lamb);
+  add(sets, "t5_tied_dropout", adam, [](Config&) {});
+  add(sets, "t5_untied_recomputed", adam, [&](Config& c) {
+    remove_dropout(c);
+    c.model.tied = false;
+    in_groups(c);
+  });
+  add(sets, "t5_untied_dropout_sgd_selective", sgd, [&](Config& c) {
+    c.model.tied = false;
+    selective(c);
+  });
+  add(sets, "t5_tied_sgd_lost_mask", sgd, [&](Config& c) {
+    remove_dropout(c);
+    c.model.mask_cross_padding = false;
+  });
+  add(sets, "t5_tied_lamb_selective", lamb, [&](Config& c) {
+    remove_dropout(c);
+    selective(c);
+  });
+  add(sets, "t5_untied_dropout_lamb_recomputed", lamb, [&](Config& c) {
+    c.model.tied = false;
+    full(c);
+  });
+  add(sets, "relative_t5_tied", relative, [](Config& c) {
+    remove_dropout(c);
+    c.model.scale_head_input = true;
+  });
+  add(sets, "relative_t5_untied_dropout_selective", relative, [&](Config& c) {
+    c.model.tied = false;
+    c.model.activation = Activation::GeGluTanh;
+    c.model.ffn = 32;
+    selective(c);
+  });
+  add(sets, "relative_t5_tied_dropout_sgd_recomputed", relative_sgd, full);
+  add(sets, "relative_t5_untied_sgd", relative_sgd, [&](Config& c) {
+    remove_dropout(c);
+    c.model.tied = false;
+  });
+  add(sets, "relative_t5_tied_lamb_recomputed", relative_lamb, [&](Config& c) {
+    remove_dropout(c);
+    in_groups(c);
+  });
+  add(sets, "relative_t5_untied_dropout_lamb", relative_lamb,
+      [](Config& c) { c.model.tied = false; });
+  return sets;
+}
+
 LayoutCase case_of(std::string_view layout, const Options& options) {
   Config many = options.config;
   many.parallel = parse_layout(layout);
@@ -204,6 +262,7 @@ const Tiers& tiers() {
     Tiers result;
     add_family(decoder_options(), true, result);
     add_family(bert_options(), false, result);
+    add_family(t5_options(), false, result);
     return result;
   }();
   return all;
@@ -223,11 +282,39 @@ Config divisible_bert() {
   return c;
 }
 
+Config divisible_t5() {
+  Config c = divisible(tiny_t5());
+  c.model.layers = 4;
+  c.model.decoder_layers = 3;
+  c.train.sequence = 8;
+  c.train.decoder_sequence = 4;
+  c.model.positions = 8;
+  c.train.micro_batch = 2;
+  c.train.global_batch = 16;
+  return c;
+}
+
+Config divisible_huggingface_t5() {
+  Config c = divisible_t5();
+  const ModelConfig relative = tiny_huggingface_t5().model;
+  c.model.head_dim = relative.head_dim;
+  c.model.norm = relative.norm;
+  c.model.activation = relative.activation;
+  c.model.position = relative.position;
+  c.model.relative_buckets = relative.relative_buckets;
+  c.model.relative_distance = relative.relative_distance;
+  c.model.bias = relative.bias;
+  c.model.scale_attention = c.model.head_bias = false;
+  return c;
+}
+
 Config with_layers_for_all_stages(Config config) {
   const int64_t stages = config.parallel.pipeline * config.parallel.chunks;
   const bool in_groups = config.recompute.method == RecomputeMethod::Uniform;
   const int64_t group = in_groups ? std::max<int64_t>(config.recompute.layers, 1) : 1;
   config.model.layers = std::max(config.model.layers, stages * group);
+  if (config.model.family == ModelFamily::T5)
+    config.model.decoder_layers = std::max(config.model.decoder_layers, stages * group - 1);
   return config;
 }
 

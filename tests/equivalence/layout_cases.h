@@ -15,6 +15,9 @@ Config divisible_gpt();
 Config divisible_llama();  // with grouped heads
 // Padded sentence pairs of several lengths in each micro-batch.
 Config divisible_bert();
+// Encoder and decoder of unequal depth and length, padded texts.
+Config divisible_t5();
+Config divisible_huggingface_t5();
 // `config` with at least a layer, or a group of layers that are recomputed together, for each of
 // its stages.
 Config with_layers_for_all_stages(Config config);

@@ -46,7 +46,7 @@ Axes axes_of(std::string_view text) {
 }
 
 TEST(LayoutCoverage, QuickCasesHaveEveryLegalPair) {
-  for (const ModelFamily family : {ModelFamily::Gpt, ModelFamily::Bert}) {
+  for (const ModelFamily family : {ModelFamily::Gpt, ModelFamily::Bert, ModelFamily::T5}) {
     const std::string missing = missing_from(quick_layout_cases(), family);
     EXPECT_TRUE(missing.empty()) << "legal pairs that no case of " << name_of_choice(family)
                                  << " has:\n"
@@ -54,11 +54,13 @@ TEST(LayoutCoverage, QuickCasesHaveEveryLegalPair) {
   }
 }
 
-TEST(LayoutCoverage, QuickCasesHaveTwentyLayoutsOfBert) {
-  std::set<std::string> of_bert;
-  for (const LayoutCase& c : quick_layout_cases())
-    if (c.many.model.family == ModelFamily::Bert) of_bert.insert(c.layout);
-  EXPECT_GE(of_bert.size(), 20U);
+TEST(LayoutCoverage, QuickCasesHaveTwentyLayoutsOfBertAndT5) {
+  for (const ModelFamily family : {ModelFamily::Bert, ModelFamily::T5}) {
+    std::set<std::string> layouts;
+    for (const LayoutCase& c : quick_layout_cases())
+      if (c.many.model.family == family) layouts.insert(c.layout);
+    EXPECT_GE(layouts.size(), 20U) << name_of_choice(family);
+  }
 }
 
 TEST(LayoutCoverage, EveryAxisStandsAloneAndWithEveryOther) {

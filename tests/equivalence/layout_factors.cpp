@@ -14,12 +14,14 @@ namespace {
 size_t place_of_ranks(int64_t ranks) { return ranks == 1 ? 0 : ranks == 2 ? 1 : 2; }
 int64_t ranks_at(size_t place) { return int64_t{1} << place; }
 
-enum ModelValue : size_t { kGpt, kLlama, kBert, kPostNormBert };
+enum ModelValue : size_t { kGpt, kLlama, kBert, kPostNormBert, kT5, kRelativeT5 };
 
 void set_model(Config& c, size_t value) {
   switch (value) {
     case kGpt: c = divisible_gpt(); break;
     case kLlama: c = divisible_llama(); break;
+    case kT5: c = divisible_t5(); break;
+    case kRelativeT5: c = divisible_huggingface_t5(); break;
     default: c = divisible_bert();
   }
   if (value == kPostNormBert) c.model.norm_placement = NormPlacement::Post;
@@ -28,6 +30,8 @@ void set_model(Config& c, size_t value) {
 size_t model_in(const Config& c) {
   if (c.model.family == ModelFamily::Bert)
     return c.model.norm_placement == NormPlacement::Pre ? kBert : kPostNormBert;
+  if (c.model.family == ModelFamily::T5)
+    return c.model.position == PositionKind::Relative ? kRelativeT5 : kT5;
   return c.model.position == PositionKind::Rope ? kLlama : kGpt;
 }
 
@@ -63,7 +67,10 @@ Config configured(const FactorValues& values) {
 // The model comes first: it replaces the whole configuration.
 const std::vector<Factor>& layout_factors() {
   static const std::vector<Factor> all{
-      {"model", {"gpt", "llama", "bert", "post-norm bert"}, set_model, model_in},
+      {"model",
+       {"gpt", "llama", "bert", "post-norm bert", "t5", "relative t5"},
+       set_model,
+       model_in},
       {"tensor",
        {"1", "2", "4"},
        [](Config& c, size_t v) { c.parallel.tensor = ranks_at(v); },

@@ -81,6 +81,12 @@ void run_lamb(const std::filesystem::path& dir, const std::string& name, Report&
 bool is_bert_megatron(const std::filesystem::path& dir);
 void run_bert_megatron(const std::filesystem::path& dir, const std::string& name, Report& report);
 
+// A folder with a T5 of transformers, or of Megatron-LM, and inputs.safetensors.
+bool is_t5(const std::filesystem::path& dir);
+void run_t5(const std::filesystem::path& dir, const std::string& name, Report& report);
+bool is_t5_megatron(const std::filesystem::path& dir);
+void run_t5_megatron(const std::filesystem::path& dir, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 

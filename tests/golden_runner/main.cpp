@@ -81,8 +81,13 @@ struct FamilyFolder {
   Runner run;
 };
 constexpr FamilyFolder kFamilyFolders[] = {
-    {is_bert, run_bert}, {is_bert_megatron, run_bert_megatron},   {is_punkt, run_punkt},
-    {is_lamb, run_lamb}, {is_masked_samples, run_masked_samples},
+    {is_bert, run_bert},
+    {is_bert_megatron, run_bert_megatron},
+    {is_punkt, run_punkt},
+    {is_lamb, run_lamb},
+    {is_masked_samples, run_masked_samples},
+    {is_t5, run_t5},
+    {is_t5_megatron, run_t5_megatron},
 };
 
 // Null for other folders.
@@ -92,11 +97,20 @@ Runner family_runner(const fs::path& dir) {
   return nullptr;
 }
 
+bool holds_family(const fs::path& dir) {
+  if (!fs::is_directory(dir)) return false;
+  const std::vector<fs::path> entries = sorted_entries(dir);
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const fs::path& path) { return family_runner(path) != nullptr; });
+}
+
 void run_families(const fs::path& dir, const std::string& name, Report& report) {
   for (const fs::path& path : sorted_entries(dir)) {
     const std::string case_name = name_below(name, path);
     if (const Runner runner = family_runner(path); runner != nullptr) {
       runner(path, case_name, report);
+    } else if (holds_family(path)) {
+      run_families(path, case_name, report);
     } else if (!is_documentation(path)) {
       report.skip(case_name, kNotYet);
     }
@@ -115,8 +129,9 @@ Runner runner_of(const fs::path& dir) {
   if (fs::exists(dir / "splits.json")) return run_samples;
   if (fs::exists(dir / "unicode_classes.json")) return run_tokenizers;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
+  if (holds_family(dir)) return run_families;
   for (const fs::path& path : sorted_entries(dir))
-    if (family_runner(path) != nullptr) return run_families;
+    if (holds_family(path)) return run_families;
   for (const fs::path& path : sorted_entries(dir)) {
     if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {
       return run_models;

@@ -66,6 +66,25 @@ TEST(Elementwise, CudaCopyAgrees) {
   }
 }
 
+struct Scaled {
+  Shape shape;
+
+  void operator()(Trial& run) const {
+    ops::scale(run.ex(), {.x = run.input("x", shape, Element::Value),
+                          .factor = 0.37,
+                          .y = run.output("y", shape, Element::Value)});
+  }
+};
+
+// Fails when a backend leaves the factor out, or misses the end of a row.
+TEST(Elementwise, ScaleAgrees) {
+  for (const Shape& shape : {Shape{1, 1}, Shape{3, 5}, Shape{17, 33}, Shape{97, 768}}) {
+    const Scaled s{shape};
+    expect_cpu_agrees(label("scale {}", to_string(shape)), s);
+    expect_cuda_agrees(label("scale {}", to_string(shape)), s);
+  }
+}
+
 struct Constant {
   Shape shape;
   Element element;

@@ -49,6 +49,26 @@ Config tiny_bert() {
   return c;
 }
 
+Config tiny_t5() {
+  Config c = tiny_gpt();
+  c.model.family = ModelFamily::T5;
+  c.train.decoder_sequence = 5;
+  return c;
+}
+
+Config tiny_huggingface_t5() {
+  Config c = tiny_t5();
+  c.model.head_dim = 6;
+  c.model.norm = NormKind::RmsNorm;
+  c.model.activation = Activation::Relu;
+  c.model.position = PositionKind::Relative;
+  c.model.relative_buckets = 6;
+  c.model.relative_distance = 6;
+  c.model.bias = BiasKind::None;
+  c.model.scale_attention = c.model.head_bias = false;
+  return c;
+}
+
 std::vector<TinyModel> tiny_models() {
   std::vector<TinyModel> models;
   const auto add = [&](const std::string& name, Config config, auto change) {
@@ -96,6 +116,22 @@ std::vector<TinyModel> tiny_models() {
     c.model.hidden_dropout = 0.2;
     c.model.attention_dropout = 0.1;
     c.model.activation = Activation::GeluErf;
+  });
+  add("t5", tiny_t5(), [](Config&) {});
+  add("t5_deep_decoder_dropout", tiny_t5(), [](Config& c) {
+    c.model.layers = 1;
+    c.model.decoder_layers = 3;
+    c.model.hidden_dropout = 0.2;
+    c.model.attention_dropout = 0.1;
+    c.model.mask_cross_padding = false;
+  });
+  add("t5_1_0_of_huggingface", tiny_huggingface_t5(),
+      [](Config& c) { c.model.scale_head_input = true; });
+  add("t5_1_1_of_huggingface", tiny_huggingface_t5(), [](Config& c) {
+    c.model.tied = false;
+    c.model.activation = Activation::GeGluTanh;
+    c.model.ffn = 20;
+    c.recompute.granularity = Recompute::Selective;
   });
   return models;
 }

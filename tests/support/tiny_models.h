@@ -17,6 +17,8 @@ struct TinyModel {
 Config tiny_gpt();
 Config tiny_llama();
 Config tiny_bert();
+Config tiny_t5();              // Megatron-LM's, the texts of unequal length
+Config tiny_huggingface_t5();  // RMS norm, relative positions, no biases
 
 // GPT and Llama with every option that changes the computation.
 std::vector<TinyModel> tiny_models();

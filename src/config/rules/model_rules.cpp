@@ -230,19 +230,18 @@ Found family_is_built(const RuleInput& f) {
                  .legal = "model.family gpt, bert or t5"};
 }
 
-// A head has some buckets for near distances, one for each, and some for far ones.
-Found buckets_are_halves(const RuleInput& f) {
+Found far_buckets_reach(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
-  if (m.position != PositionKind::Relative) return {};
-  if (m.relative_buckets % 4 == 0 && m.relative_distance > m.relative_buckets / 2) return {};
+  const int64_t near = m.relative_buckets / 2;
+  if (m.position != PositionKind::Relative || m.relative_distance > near) return {};
   return Problem{
-      .what = format("{} buckets of relative positions cannot reach to the distance {}",
-                     m.relative_buckets, m.relative_distance),
+      .what = format("model.relative_distance {} leaves nothing for far positions",
+                     m.relative_distance),
       .where = f.where({"model.relative_buckets", "model.relative_distance"}),
-      .why =
-          "the encoder has half of them for each side; of those of a side half count single "
-          "tokens, the others grow up to the largest distance",
-      .legal = "model.relative_buckets a multiple of 4, model.relative_distance above half of it"};
+      .why = format("{} of {} buckets count single tokens, the others grow up to the largest "
+                    "distance",
+                    near, m.relative_buckets),
+      .legal = format("model.relative_distance at least {}", near + 1)};
 }
 
 Found others_have_pre_norm(const RuleInput& f) {
@@ -301,7 +300,7 @@ std::vector<Rule> model_rules() {
         "model.scale_head_input", "train.decoder_sequence", "parallel.decoder_stage"},
        options_of_t5},
       {{"model.family"}, family_is_built},
-      {{"model.position", "model.relative_buckets", "model.relative_distance"}, buckets_are_halves},
+      {{"model.position", "model.relative_buckets", "model.relative_distance"}, far_buckets_reach},
       {{"model.family", "model.norm_placement"}, others_have_pre_norm},
       {{"model.layers", "model.decoder_layers", "model.width", "model.heads", "model.head_dim",
         "model.ffn", "model.vocab", "model.vocab_multiple", "model.positions"},

@@ -59,7 +59,13 @@ MlpSpec mlp_spec(const Config& c, const ModelShape& m) {
 }  // namespace
 
 ModelSpec model_spec(const Config& config) {
-  return config.model.family == ModelFamily::Bert ? bert_spec(config) : gpt_spec(config);
+  switch (config.model.family) {
+    case ModelFamily::Bert: return bert_spec(config);
+    case ModelFamily::T5: return t5_spec(config);
+    case ModelFamily::Gpt:
+    case ModelFamily::Biencoder: break;
+  }
+  return gpt_spec(config);
 }
 
 DropoutSpec dropout_spec(const Config& c, double probability, int64_t block, DropoutSite site) {

@@ -18,10 +18,20 @@ ModelSpec gpt_spec(const Config& config);
 // tokens, binary head.
 ModelSpec bert_spec(const Config& config);
 
+// T5: a bidirectional encoder, a causal decoder with cross attention to its output, LM head.
+ModelSpec t5_spec(const Config& config);
+
 // Specifications that families have in common.
 
 // Where dropout is drawn; part of the key, so that no two places draw the same mask.
-enum class DropoutSite : uint8_t { Embedding, Probabilities, Attention, Mlp };
+enum class DropoutSite : uint8_t {
+  Embedding,
+  Probabilities,
+  Attention,
+  Mlp,
+  CrossProbabilities,
+  Cross
+};
 DropoutSpec dropout_spec(const Config& config, double probability, int64_t block, DropoutSite site);
 
 // Gradients of parameters that are applied between tensor regions: with sequence parallelism each

@@ -90,6 +90,17 @@ void fill(Exec& ex, const ops::Fill& f) {
   }
 }
 
+void scale(Exec& ex, const ops::Scale& s) {
+  visit_cpu(s.x.dtype, "scale", [&]<class T>() {
+    const RowsOf<const T> x(s.x);
+    const RowsOf<T> y(s.y);
+    const auto factor = static_cast<float>(s.factor);
+    each_piece(ex, x.count(), width_of(s.x), [&](int64_t row, int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) y[row][i] = T(factor * static_cast<float>(x[row][i]));
+    });
+  });
+}
+
 void activate(Exec& ex, const ops::Activate& a) {
   visit_cpu(a.x.dtype, "activate", [&]<class T>() {
     const RowsOf<const T> x(a.x);

@@ -112,6 +112,12 @@ double activation_slope(Activation activation, double x) {
   return 0;
 }
 
+void scale(Exec&, const ops::Scale& s) {
+  require_f64("scale", s.x.dtype);
+  for (int64_t r = 0; r < s.x.rows(); ++r)
+    for (int64_t c = 0; c < s.x.shape[1]; ++c) at(s.y, r, c) = s.factor * at(s.x, r, c);
+}
+
 void activate(Exec&, const ops::Activate& a) {
   require_f64("activate", a.x.dtype);
   const int64_t width = a.y.shape[1];

@@ -231,6 +231,34 @@ void fill(Exec& ex, const ops::Fill& f) {
 
 namespace {
 
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    scale_groups(Rows<const T> x, Rows<T> y, int64_t rows, int64_t width, float factor, bool wide) {
+  each_group(rows, width, [&](int64_t row, int64_t column) {
+    const Group<T> value = load_group(x[row], column, width, wide);
+    float result[kGroup];
+#pragma unroll
+    for (int j = 0; j < kGroup; ++j) result[j] = factor * value[j];
+    store_group(Group<T>::of(result), y[row], column, width, wide);
+  });
+}
+
+}  // namespace
+
+void scale(Exec& ex, const ops::Scale& s) {
+  const int64_t rows = s.x.rows(), width = width_of(s.x);
+  if (rows * width == 0) return;
+  const unsigned blocks = blocks_for(ex, rows * ceil_div(width, kGroup), kThreads);
+  visit_cuda(s.x.dtype, "scale", [&]<class T>() {
+    scale_groups<T><<<blocks, kThreads, 0, stream_of(ex)>>>(
+        Rows<const T>(s.x), Rows<T>(s.y), rows, width, static_cast<float>(s.factor),
+        are_wide(s.x, s.y));
+  });
+  check_launch("scale");
+}
+
+namespace {
+
 // out = dropout(x) [+ residual], group by group; out may be either operand.
 template <class T, bool kAdds>
 __global__ void __launch_bounds__(kThreads)

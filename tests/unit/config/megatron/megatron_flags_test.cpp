@@ -217,7 +217,6 @@ TEST(MegatronFlags, ClassesOfImportantFlags) {
         "--use-mup",
         "--sample-rate",
         "--pretrained-bert",
-        "--decoder-seq-length",
         "--retro-add-retriever",
         "--perform-rl-step",
         "--vision-pretraining",
@@ -290,8 +289,10 @@ TEST(MegatronFlags, TrainingScripts) {
             LossAverage::Token);
   EXPECT_EQ(config({"pretrain_gpt.py"}).loss.average, LossAverage::Token);
   EXPECT_EQ(config({"--model.family", "bert"}).loss.average, LossAverage::Token);
-  expect_problem(Args{"pretrain_t5.py"} + small_model(),
-                 {"pretrain_t5.py does not work in this version", "pretrain_bert.py"});
+  EXPECT_EQ(config({"pretrain_t5.py"}).model.family, ModelFamily::T5);
+  EXPECT_EQ(config({"pretrain_t5.py"}).loss.average, LossAverage::MicroBatch);
+  expect_problem(Args{"pretrain_ict.py"} + small_model(),
+                 {"pretrain_ict.py does not work in this version", "pretrain_bert.py"});
   expect_problem(Args{"train.py"} + small_model(), {"train.py is no training script"});
   expect_problem(Args{"pretrain_gpt.py", "pretrain_bert.py"} + small_model(),
                  {"two training scripts"});

@@ -326,6 +326,45 @@ TEST(Check, BertReadsSentences) {
                  {"data.mask_eod and data.reset_positions false"}, Purpose::Train);
 }
 
+TEST(Check, T5HasTwoTexts) {
+  const Args t5 = small_model() + Args{"pretrain_t5.py"};
+  expect_fine(t5 + Args{"--decoder-num-layers", "3", "--decoder-seq-length", "32"});
+  expect_fine(t5 + Args{"--position-embedding-type", "relative"});
+  expect_problem(t5 + Args{"--position-embedding-type", "rope"},
+                 {"model.family t5", "model.position learned or relative"});
+  expect_problem(t5 + Args{"--max-position-embeddings", "200", "--decoder-seq-length", "300"},
+                 {"a sequence of 300 tokens", "train.decoder_sequence at most 200"});
+  expect_problem(t5 + Args{"--model.scale_head_input", "true", "--model.tied", "false"},
+                 {"model.scale_head_input false without model.tied"});
+  expect_problem(t5 + Args{"--reset-attention-mask", "--data.eod", "3"},
+                 {"data.reset_attention and data.separate_sequences false"});
+  expect_problem(t5 + Args{"--data.eod", "3", "--eod-mask-loss"}, {"data.mask_eod"});
+  expect_problem(
+      t5 + Args{"--model.position", "relative", "--relative-attention-max-distance", "16"},
+      {"model.relative_distance 16", "at least 17"});
+  expect_problem(small_model() + Args{"--model.position", "relative"},
+                 {"model.family gpt has no encoder beside a decoder", "pretrain_t5.py"});
+  expect_problem(small_model() + Args{"--decoder-seq-length", "16"}, {"train.decoder_sequence 0"});
+  expect_problem(small_model() + Args{"--model.family", "biencoder"},
+                 {"biencoder does not work in this version"});
+}
+
+TEST(Check, T5IsSplitBetweenEncoderAndDecoder) {
+  const Args t5 = small_model() + Args{"pretrain_t5.py", "--num-layers", "4"};
+  const auto split = [&](const char* ranks, const char* stage) {
+    return t5 + Args{"--pipeline-model-parallel-size",       ranks, "--parallel.ranks", ranks,
+                     "--pipeline-model-parallel-split-rank", stage};
+  };
+  expect_fine(split("4", "0"));
+  expect_fine(split("8", "4"));
+  expect_problem(split("1", "1"), {"parallel.decoder_stage 1 with one stage"});
+  expect_problem(split("4", "4"), {"do not fill 4 stages", "parallel.decoder_stage 1 to 3"});
+  expect_problem(split("8", "5"), {"do not fill 8 stages", "parallel.decoder_stage 4 to 4"});
+  expect_problem(split("16", "0"), {"do not fill 16 stages", "pipeline x chunks at most 8"});
+  expect_problem(split("4", "2") + Args{"--decoder-first-pipeline-num-layers", "1"},
+                 {"parallel.first_layers and parallel.last_layers 0"});
+}
+
 TEST(Check, GptReadsNoSentences) {
   const Args gpt = small_model() + Args{"--train-iters", "100", "--lr", "1e-3"};
   for (const char* file : {"dir/a_text_sentence", "a_sentence.bin"})

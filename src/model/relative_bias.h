@@ -1,0 +1,32 @@
+// Relative positions of T5 (Raffel et al. 2020): a table has a value for each head and distance,
+// which is added to the attention scores. All blocks of the encoder share one table, and all of the
+// decoder another one.
+#pragma once
+
+#include "model/env.h"
+#include "ops/relative_bias.h"
+
+namespace bev {
+
+class RelativeBias {
+ public:
+  RelativeBias(ParamStore& params, const RelativeBiasSpec& spec);
+
+  int bucket() const { return table_.bucket; }
+  const std::string& name() const { return table_.spec.name; }
+
+  // The bias [local heads, length, length] of a text, in ex.keep.
+  Tensor forward(Exec& ex, const ModelEnv& env, int64_t length) const;
+  // The gradient of a bias, which blocks add to: zeros in ex.scratch.
+  Tensor begin_backward(Exec& ex, int64_t length) const;
+  // Accumulates the gradient of the table.
+  void backward(Exec& ex, ModelEnv& env, ConstTensor dbias) const;
+
+ private:
+  Shape shape(int64_t length) const { return {table_.value.shape[1], length, length}; }
+
+  Param& table_;  // [buckets, local heads]
+  ops::RelativePositions positions_;
+};
+
+}  // namespace bev
