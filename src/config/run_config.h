@@ -62,6 +62,9 @@ struct DataConfig {
   bool separate_sequences = false;
   double mask_prob = 0.15, short_seq_prob = 0.1;
   int64_t max_predictions = 0;
+  std::string titles_path;
+  double query_in_block = 0.1;
+  bool single_sentences = false;
   std::string skip;
 
   // Whether tokens see only a part of what stands before them.
@@ -92,9 +95,12 @@ struct DataConfig {
     v("reset_positions", s.reset_positions, {.help = "positions restart after an end of document", .effect = N, .aliases = {{"--reset-position-ids", "true"}}});
     v("reset_attention", s.reset_attention, {.help = "tokens see nothing before the last end of document", .effect = N, .aliases = {{"--reset-attention-mask", "true"}}});
     v("separate_sequences", s.separate_sequences, {.help = "tokens see nothing of another sequence of the file, and positions restart with each", .effect = N, .aliases = {{"--dataloader-inter-document-masking", "true"}}});
-    v("mask_prob", s.mask_prob, {.help = "bert: part of the tokens of a sequence that is masked, at most", .effect = N, .min = 0.001, .max = 1, .aliases = {{"--mask-prob"}}});
-    v("short_seq_prob", s.short_seq_prob, {.help = "bert: part of the samples that are made shorter than the sequence", .effect = N, .min = 0, .max = 1, .aliases = {{"--short-seq-prob"}}});
-    v("max_predictions", s.max_predictions, {.help = "bert: masked tokens of a sequence, at most; 0: mask_prob of its length", .effect = N, .min = 0, .max = 1 << 20, .aliases = {{"--max-preds-per-seq"}}});
+    v("mask_prob", s.mask_prob, {.help = "bert, t5: part of the tokens of a sequence that is masked, at most", .effect = N, .min = 0.001, .max = 1, .aliases = {{"--mask-prob"}}});
+    v("short_seq_prob", s.short_seq_prob, {.help = "bert, t5: part of the samples that are made shorter than the sequence", .effect = N, .min = 0, .max = 1, .aliases = {{"--short-seq-prob"}}});
+    v("max_predictions", s.max_predictions, {.help = "bert, t5: masked tokens of a sequence, at most; 0: mask_prob of its length", .effect = N, .min = 0, .max = 1 << 20, .aliases = {{"--max-preds-per-seq"}}});
+    v("titles_path", s.titles_path, {.help = "biencoder: token file with a title for each document of path; empty: blocks have no titles", .effect = N, .aliases = {{"--titles-data-path"}}});
+    v("query_in_block", s.query_in_block, {.help = "biencoder: part of the samples whose query stays in its block", .effect = N, .min = 0, .max = 1, .aliases = {{"--query-in-block-prob"}}});
+    v("single_sentences", s.single_sentences, {.help = "biencoder: documents and blocks of a single sentence have samples too", .effect = N, .aliases = {{"--use-one-sent-docs", "true"}}});
     v("skip", s.skip, {.help = "samples that the training leaves out, counted from 0 in its order, such as 4096-4607,9000-9099", .effect = N});
   }
 };

@@ -72,6 +72,16 @@ BatchSpec encoder_decoder_batch(int64_t encoder_length, int64_t decoder_length) 
   return {encoder, decoder};
 }
 
+BatchSpec query_context_batch(int64_t length) {
+  TextSpec text;
+  for (const BatchField field :
+       {BatchField::Tokens, BatchField::Positions, BatchField::Rows, BatchField::Types})
+    text.push_back({field, length});
+  for (const BatchField field : {BatchField::Lengths, BatchField::Pooled})
+    text.push_back({field, 1});
+  return {text, text};
+}
+
 double HostText::valid_tokens() const { return sum_of(weight); }
 
 void HostText::exclude(int64_t at) {

@@ -54,6 +54,11 @@ BatchSpec masked_batch(int64_t length, int64_t marked);
 inline constexpr int kEncoderText = 0, kDecoderText = 1;
 BatchSpec encoder_decoder_batch(int64_t encoder_length, int64_t decoder_length);
 
+// The batch of a bi-encoder: two padded texts of the same length, each with a row that stands for
+// it.
+inline constexpr int kQueryText = 0, kContextText = 1;
+BatchSpec query_context_batch(int64_t length);
+
 // A field in host memory: all its elements, sequence after sequence. Empty if the batch lacks it.
 template <class T>
 class FieldView : public std::span<T> {

@@ -82,6 +82,9 @@ void MockDataset::read_pair(int64_t index, HostBatch& batch, int64_t at) const {
       text.weight[slot] = is_padding ? 0.0f : 1.0f;
     }
     text.lengths[static_cast<size_t>(at)] = static_cast<int32_t>(used);
+    if (!text.types.empty()) std::fill_n(text.types.begin() + at * text.length, text.length, 0);
+    if (!text.pooled.empty())
+      text.pooled[static_cast<size_t>(at)] = static_cast<int32_t>(at * text.length);
     next = (next + step * used) % vocab_;
   }
   batch.number_rows(at, index);

@@ -13,12 +13,12 @@
 #include "config/blend.h"
 #include "config/resolve.h"
 #include "config/tokenizer_config.h"
-#include "data/bert_dataset.h"
 #include "data/blended_dataset.h"
 #include "data/megatron/megatron_blend.h"
 #include "data/megatron/megatron_dataset.h"
 #include "data/megatron/megatron_samplers.h"
 #include "data/mock_dataset.h"
+#include "data/sentence_samples.h"
 #include "data/token_dataset.h"
 
 namespace bev {
@@ -29,7 +29,7 @@ namespace {
 struct FilePart {
   std::shared_ptr<const TokenFile> file;
   SequenceRange range{};
-  SequenceRange documents{};  // BERT
+  SequenceRange documents{};  // of sentences
   int64_t windows = 0;        // samples of one epoch
 
   int64_t tokens() const { return file->stream_begin(range.end) - file->stream_begin(range.begin); }
@@ -47,13 +47,13 @@ class Opener {
         scan_bytes_(scan_bytes),
         vocab_(resolve_model(config).vocab),
         wanted_(samples_needed(config)),
-        is_bert_(config.model.family == ModelFamily::Bert),
-        pad_(config.data.order == SampleOrder::Megatron && !is_bert_ ? padding() : -1) {}
+        sentences_(config.data.mock ? nullptr : sentence_samples(config, vocab_)),
+        pad_(config.data.order == SampleOrder::Megatron && !sentences_ ? padding() : -1) {}
 
   TrainingData open() {
     const DataConfig& d = config_.data;
     if (d.mock) return mock();
-    if (is_bert_) vocabulary_ = open_vocabulary();
+    if (sentences_) data_.titles = d.titles_path;
     if (!d.path.empty()) {
       divided(blend_of(d.path));
     } else {
@@ -102,12 +102,12 @@ class Opener {
 
   // Units that a split divides: sequences, or documents of sentences.
   int64_t divisible(const TokenFile& file) const {
-    return is_bert_ ? file.index().documents() : file.index().sequences();
+    return sentences_ ? file.index().documents() : file.index().sequences();
   }
 
   FilePart file_part(const std::shared_ptr<const TokenFile>& file, SequenceRange range) const {
     FilePart part{.file = file, .range = range};
-    if (is_bert_) {
+    if (sentences_) {
       const TokenIndex& index = file->index();
       part.range = {index.document_begin(range.begin), index.document_begin(range.end)};
       part.documents = range;
@@ -117,28 +117,12 @@ class Opener {
     return part;
   }
 
-  std::shared_ptr<const MaskingVocabulary> open_vocabulary() const {
-    const DataConfig& d = config_.data;
-    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config_);
-    BEV_CHECK(tokenizer != nullptr, Usage,
-              "model.family bert needs the files of a tokenizer: set data.tokenizer and "
-              "data.vocab_file");
-    const std::string& source = d.vocab_file.empty() ? d.tokenizer_model : d.vocab_file;
-    auto vocabulary = masking_vocabulary(*tokenizer, source);
-    BEV_CHECK(
-        vocabulary.ids <= vocab_, Data,
-        "{}: the tokenizer has {} ids, but the model's vocabulary has {}, and any of them may "
-        "replace a masked token; set model.vocab to {} or more, or leave it out",
-        source, vocabulary.ids, vocab_, vocabulary.ids);
-    return std::make_shared<const MaskingVocabulary>(std::move(vocabulary));
-  }
-
   std::shared_ptr<const TokenFile> opened(const std::string& prefix) {
     const auto file = std::make_shared<TokenFile>(
         prefix, config_.data.mmap ? TokenAccess::Mapped : TokenAccess::Pieces);
     const TokenIndex& index = file->index();
     BEV_CHECK(index.tokens() > 0, Data, "{}: the files hold no tokens", prefix);
-    if (is_bert_) check_sentences(prefix, index);
+    if (sentences_) check_sentences(*file);
     if (static_cast<size_t>(index.tokens()) * size_of(index.type()) > scan_bytes_) return file;
     const int64_t largest = file->largest_id();
     BEV_CHECK(
@@ -149,31 +133,35 @@ class Opener {
     return file;
   }
 
-  // Documents of a single sequence each were not split into sentences: a pair needs two, and
-  // without pairs a sample would hold the beginning of a document and nothing the rest.
-  void check_pairs(const std::string& prefix, const TokenIndex& index,
-                   const BertSamplesSpec& spec) const {
+  // Documents of a single sequence each were not split into sentences: some samples need two, and
+  // the others would hold the beginning of a document and nothing the rest.
+  void check_split(const std::string& prefix, const TokenIndex& index) const {
+    DocumentRule rule = sentences_->document_rule();
     const bool is_document_file = prefix.ends_with("_document");
-    if (!spec.pairs && !is_document_file) return;
-    BertSamplesSpec pairs = spec;
-    pairs.pairs = true;
-    const SentenceCounts counts = count_sentences(index, pairs);
+    if (rule.least_sentences < 2 && !is_document_file) return;
+    rule.least_sentences = 2;
+    const SentenceCounts counts =
+        count_sentences(index, {0, index.documents()}, rule, sentences_->room());
     BEV_CHECK(counts.usable > 0 || counts.too_few == 0, Data,
-              "{}: no document has two sentences; BERT needs sentences\n  make the file with "
+              "{}: no document has two sentences; {} needs sentences\n  make the file with "
               "`bevatron preprocess --split-sentences`{}; `bevatron train pretrain_gpt.py ...` "
               "trains a GPT on documents",
-              prefix, is_document_file ? "" : ", or train without pairs (--bert-no-binary-head)");
+              prefix, sentences_->name(),
+              is_document_file ? "" : sentences_->way_for_single_sentences());
   }
 
   // Documents that have no sample are counted in notes; without any other there is nothing to do.
-  void check_sentences(const std::string& prefix, const TokenIndex& index) {
+  void check_sentences(const TokenFile& file) {
+    const TokenIndex& index = file.index();
+    const std::string prefix = file.prefix().string();
     BEV_CHECK(index.documents() > 0, Data,
-              "{}: the index has no borders of documents, but a sample of BERT is a run of "
+              "{}: the index has no borders of documents, but a sample of {} is a run of "
               "sentences of one document; `bevatron preprocess --split-sentences` writes them",
-              idx_path(prefix).string());
-    const BertSamplesSpec spec = bert_spec({.documents = {0, index.documents()}});
-    const SentenceCounts counts = count_sentences(index, spec);
-    check_pairs(prefix, index, spec);
+              idx_path(prefix).string(), sentences_->name());
+    check_split(prefix, index);
+    sentences_->check(file, data_.notes);
+    const SentenceCounts counts = count_sentences(index, {0, index.documents()},
+                                                  sentences_->document_rule(), sentences_->room());
     const auto note = [&](int64_t count, std::string_view what) {
       if (count > 0) data_.notes.push_back(format("{}: {} {}", prefix, with_commas(count), what));
     };
@@ -212,7 +200,7 @@ class Opener {
   }
 
   bool has_sample(Split split, const FilePart& part, const Blend& blend) {
-    if (is_bert_) return has_sentences(split, part);
+    if (sentences_) return has_sentences(split, part);
     const int64_t sequence = config_.train.sequence, tokens = part.tokens();
     // Megatron reads what is too short over and over, except where size is the weight.
     const bool repeats = config_.data.order == SampleOrder::Megatron &&
@@ -231,8 +219,8 @@ class Opener {
   }
 
   bool has_sentences(Split split, const FilePart& part) {
-    const SentenceCounts counts =
-        count_sentences(part.file->index(), bert_spec({.documents = part.documents}));
+    const SentenceCounts counts = count_sentences(part.file->index(), part.documents,
+                                                  sentences_->document_rule(), sentences_->room());
     if (counts.usable > 0) return true;
     const std::string prefix = part.file->prefix().string();
     BEV_CHECK(
@@ -247,20 +235,6 @@ class Opener {
     return false;
   }
 
-  // Completes what is the same for all samples.
-  BertSamplesSpec bert_spec(BertSamplesSpec spec) const {
-    const DataConfig& d = config_.data;
-    spec.order = d.order;
-    spec.sequence = config_.train.sequence;
-    spec.pairs = config_.model.binary_head;
-    spec.short_probability = d.short_seq_prob;
-    spec.mask_probability = d.mask_prob;
-    spec.most_predictions = d.max_predictions;
-    spec.vocab = vocab_;
-    spec.vocabulary = vocabulary_;
-    return spec;
-  }
-
   EodRules document_ends() const {
     const DataConfig& d = config_.data;
     return {.eod = d.eod,
@@ -269,13 +243,25 @@ class Opener {
             .reset_attention = d.reset_attention};
   }
 
-  OrderedPart arithmetic_part(Split split, FilePart& part, uint64_t seed) const {
+  std::shared_ptr<const CountedDataset> sentence_part(Split split, FilePart& part,
+                                                      SentencePart which) {
+    which.documents = part.documents;
+    which.order = config_.data.order;
+    SentenceSamples::Opened opened = sentences_->open(part.file, which);
+    part.windows = opened.epoch_samples;
+    if (split == Split::Train) {
+      std::vector<std::string>& notes = data_.notes;
+      notes.insert(notes.end(), opened.notes.begin(), opened.notes.end());
+    }
+    return std::move(opened.samples);
+  }
+
+  OrderedPart arithmetic_part(Split split, FilePart& part, uint64_t seed) {
     const bool shuffled = split == Split::Train;
-    if (is_bert_) {
-      const auto samples = std::make_shared<const BertDataset>(
-          part.file, bert_spec({.documents = part.documents, .shuffled = shuffled, .seed = seed}));
-      part.windows = samples->count();
-      return {samples, samples->count()};
+    if (sentences_) {
+      auto samples = sentence_part(split, part, {.shuffled = shuffled, .seed = seed});
+      const int64_t count = samples->count();
+      return {std::move(samples), count};
     }
     const auto samples = std::make_shared<const TokenDataset>(
         part.file, part.range,
@@ -289,7 +275,7 @@ class Opener {
   }
 
   HeldSamples arithmetic_order(Split split, std::vector<FilePart>& parts,
-                               std::vector<double> weights, bool blended) const {
+                               std::vector<double> weights, bool blended) {
     const auto seed = static_cast<uint64_t>(config_.train.seed);
     std::vector<std::shared_ptr<const Dataset>> samples;
     std::vector<int64_t> windows;
@@ -312,16 +298,12 @@ class Opener {
             count};
   }
 
-  std::shared_ptr<const CountedDataset> megatron_part(FilePart& part,
-                                                      std::optional<int64_t> wanted) const {
-    if (is_bert_) {
+  std::shared_ptr<const CountedDataset> megatron_part(Split split, FilePart& part,
+                                                      std::optional<int64_t> wanted) {
+    if (sentences_) {
       if (wanted) wanted = std::max<int64_t>(1, *wanted);
-      const auto samples = std::make_shared<const BertDataset>(
-          part.file, bert_spec({.documents = part.documents,
-                                .wanted = wanted,
-                                .seed = static_cast<uint64_t>(config_.train.seed)}));
-      part.windows = samples->epoch_samples();
-      return samples;
+      return sentence_part(split, part,
+                           {.wanted = wanted, .seed = static_cast<uint64_t>(config_.train.seed)});
     }
     return std::make_shared<const MegatronDataset>(
         part.file, MegatronSamplesSpec{.index = {.range = part.range,
@@ -343,16 +325,16 @@ class Opener {
   }
 
   HeldSamples megatron_order(Split split, std::vector<FilePart>& parts,
-                             const std::vector<double>& weights, bool blended) const {
+                             const std::vector<double>& weights, bool blended) {
     const int64_t wanted = wanted_[static_cast<size_t>(split)];
     if (!blended) {
-      const auto samples = megatron_part(parts.front(), wanted);
+      const auto samples = megatron_part(split, parts.front(), wanted);
       return {samples, samples->count(), true};
     }
     const auto blend = std::make_shared<const MegatronBlend>(
         blend_megatron(parts.size(), weights, wanted, config_.train.compat,
                        [&](size_t part, std::optional<int64_t> samples) {
-                         return megatron_part(parts[part], samples);
+                         return megatron_part(split, parts[part], samples);
                        }));
     if (blend->size() == 0) return {};
     const auto rule = [blend](int64_t place) {
@@ -385,9 +367,9 @@ class Opener {
       const int64_t windows = parts[i].windows;
       const double share = shares[i] / sum;
       const double read = share * static_cast<double>(wanted_[static_cast<size_t>(split)]);
-      const double epochs = is_bert_ ? read / static_cast<double>(windows)
-                                     : read * static_cast<double>(config_.train.sequence) /
-                                           static_cast<double>(parts[i].tokens());
+      const double epochs = sentences_ ? read / static_cast<double>(windows)
+                                       : read * static_cast<double>(config_.train.sequence) /
+                                             static_cast<double>(parts[i].tokens());
       data_.parts.push_back({.split = split,
                              .prefix = parts[i].file->prefix(),
                              .range = parts[i].range,
@@ -402,9 +384,8 @@ class Opener {
   size_t scan_bytes_;
   int64_t vocab_;
   std::array<int64_t, 3> wanted_;
-  bool is_bert_;
+  std::unique_ptr<SentenceSamples> sentences_;  // null: the family reads tokens
   int32_t pad_;
-  std::shared_ptr<const MaskingVocabulary> vocabulary_;  // BERT
   TrainingData data_;
 };
 
@@ -450,6 +431,7 @@ std::string file_line(const std::filesystem::path& path) {
 std::string fingerprint(const TrainingData& data) {
   std::set<std::filesystem::path> prefixes;
   for (const TrainingData::Part& part : data.parts) prefixes.insert(part.prefix);
+  if (!data.titles.empty()) prefixes.insert(data.titles);
   std::string text;
   for (const std::filesystem::path& prefix : prefixes) {
     text += file_line(prefix.string() + ".bin");

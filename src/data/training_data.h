@@ -36,6 +36,7 @@ struct TrainingData {
     double epochs = 0;                // training: how often the run will read it
   };
   std::vector<Part> parts{};         // empty with made-up tokens
+  std::filesystem::path titles{};    // prefix of the file of titles; empty: there is none
   std::vector<std::string> notes{};  // one line each
 };
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
-#include <utility>
 
 namespace bev {
 
@@ -25,26 +23,23 @@ class Mapper {
   std::vector<SentenceRun> map() {
     for (int64_t epoch = 0; epoch < spec_.epochs && has_room(); ++epoch) {
       const size_t before = runs_.size();
-      for (int64_t i = spec_.first_document; i < spec_.end_document; ++i)
-        if (is_usable(i))
-          cut_document(index_, i, spec_.least_sentences, [this] { return draw_target(); }, runs_);
+      for (int64_t i = spec_.first_document; i < spec_.end_document; ++i) {
+        const DocumentRule rule{.least_sentences = spec_.least_sentences};
+        if (document_use(index_, i, rule) != DocumentUse::Usable) continue;
+        cut_document(
+            index_, i, {.least = spec_.least_sentences}, [this] { return draw_target(); },
+            [this](int64_t begin, int64_t end, int64_t target) {
+              runs_.push_back({begin, end, target});
+            });
+      }
       if (runs_.size() == before) break;  // no later epoch would add anything
     }
-    shuffle();
+    shuffle_mapping(runs_, spec_.seed);
     return std::move(runs_);
   }
 
  private:
   bool has_room() const { return static_cast<int64_t>(runs_.size()) < spec_.most_samples; }
-
-  bool is_usable(int64_t document) const {
-    const int64_t begin = index_.document_begin(document),
-                  end = index_.document_begin(document + 1);
-    if (end - begin < spec_.least_sentences || end == begin) return false;
-    for (int64_t i = begin; i < end && end - begin > 1; ++i)
-      if (index_.length(i) > kOverlongSentence) return false;
-    return true;
-  }
 
   int64_t draw_target() {
     if (one_in_ == 0) return spec_.longest;
@@ -52,11 +47,6 @@ class Mapper {
     return draw % one_in_ == 0
                ? 2 + static_cast<int64_t>(draw % static_cast<uint32_t>(spec_.longest - 1))
                : spec_.longest;
-  }
-
-  void shuffle() {
-    std::mt19937_64 engine(uint64_t{spec_.seed} + 1);
-    for (size_t i = runs_.size(); i-- > 1;) std::swap(runs_[i], runs_[engine() % (i + 1)]);
   }
 
   const TokenIndex& index_;
@@ -67,6 +57,17 @@ class Mapper {
 };
 
 }  // namespace
+
+DocumentUse document_use(const TokenIndex& index, int64_t document, const DocumentRule& rule) {
+  const int64_t begin = index.document_begin(document), end = index.document_begin(document + 1);
+  if (begin == end) return DocumentUse::Empty;
+  if (end - begin < rule.least_sentences) return DocumentUse::TooFew;
+  if (!rule.overlong_is_left_out || (rule.single_may_be_long && end - begin == 1))
+    return DocumentUse::Usable;
+  for (int64_t i = begin; i < end; ++i)
+    if (index.length(i) > kOverlongSentence) return DocumentUse::Overlong;
+  return DocumentUse::Usable;
+}
 
 std::vector<SentenceRun> map_sentences(const TokenIndex& index, const SentenceMappingSpec& spec) {
   return Mapper(index, spec).map();

@@ -32,7 +32,7 @@ class BertDatasetTest : public ::testing::Test {
   BertDataset dataset(const Documents& documents) {
     test::write_documents(dir_ / "a", documents);
     const auto file = std::make_shared<const TokenFile>(dir_ / "a");
-    spec_.documents = {0, file->index().documents()};
+    spec_.part.documents = {0, file->index().documents()};
     return {file, spec_};
   }
   HostBatch sample(const BertDataset& samples, int64_t index) const {
@@ -106,7 +106,7 @@ TEST_F(BertDatasetTest, OneSegmentWithoutPairs) {
     const HostBatch batch = sample(samples, i);
     EXPECT_EQ(batch.label[0], 0);
     EXPECT_EQ(std::count(batch.types.begin(), batch.types.end(), 1), 0);
-    EXPECT_EQ(batch.lengths[0], samples.run(i).begin == 0 ? 5 : 15);
+    EXPECT_EQ(batch.lengths[0], samples.runs().at(i).begin == 0 ? 5 : 15);
   }
 }
 
@@ -124,7 +124,7 @@ TEST_F(BertDatasetTest, AnEpochHasEverySentenceOnce) {
     std::map<int64_t, int> seen;
     orders.emplace_back();
     for (int64_t i = 0; i < samples.count(); ++i) {
-      const SentenceRun run = samples.run(epoch * samples.count() + i);
+      const SentenceRun run = samples.runs().at(epoch * samples.count() + i);
       orders.back().push_back(run.begin);
       EXPECT_GE(run.end - run.begin, 2);
       for (int64_t s = run.begin; s < run.end; ++s) ++seen[s];
@@ -140,8 +140,8 @@ TEST_F(BertDatasetTest, AnEpochHasEverySentenceOnce) {
 // Fails when a sample depends on what was read before it.
 TEST_F(BertDatasetTest, AnySampleIsFoundAtOnce) {
   for (const SampleOrder order : {SampleOrder::Arithmetic, SampleOrder::Megatron}) {
-    spec_.order = order;
-    spec_.wanted = 40;
+    spec_.part.order = order;
+    spec_.part.wanted = 40;
     const Documents documents{{sentence_of(9), sentence_of(5, 7), sentence_of(3, 2)},
                               {sentence_of(2), sentence_of(14)}};
     const BertDataset all = dataset(documents), alone = dataset(documents);
@@ -161,18 +161,18 @@ TEST_F(BertDatasetTest, AnySampleIsFoundAtOnce) {
 // Megatron-LM's, computed by a separate program from the same rules. The seed of sample 9 passes
 // 32 bits.
 TEST_F(BertDatasetTest, MegatronOrder) {
-  spec_.order = SampleOrder::Megatron;
-  spec_.wanted = 12;
-  spec_.seed = 4294967290;
+  spec_.part.order = SampleOrder::Megatron;
+  spec_.part.wanted = 12;
+  spec_.part.seed = 4294967290;
   spec_.sequence = 20;
   spec_.mask_probability = 0.15;
   Documents documents(4, {sentence_of(6), sentence_of(7, 2), sentence_of(5, 9)});
   documents.push_back({sentence_of(20), sentence_of(3, 4)});
   const BertDataset samples = dataset(documents);
   ASSERT_EQ(samples.count(), 15);
-  EXPECT_EQ(samples.epoch_samples(), 5);
-  EXPECT_EQ(samples.run(1), (SentenceRun{9, 12, 17}));
-  EXPECT_EQ(samples.run(10), (SentenceRun{12, 14, 17}));
+  EXPECT_EQ(samples.runs().epoch_samples(), 5);
+  EXPECT_EQ(samples.runs().at(1), (SentenceRun{9, 12, 17}));
+  EXPECT_EQ(samples.runs().at(10), (SentenceRun{12, 14, 17}));
   struct Known {
     int64_t index;
     std::vector<int32_t> tokens, marked, targets;
@@ -201,7 +201,7 @@ TEST_F(BertDatasetTest, ShortSamplesAreCut) {
   spec_.short_probability = 1;
   const BertDataset samples = dataset({{sentence_of(40), sentence_of(40, 3)}});
   for (int64_t i = 0; i < 50; ++i) {
-    const int64_t target = samples.run(i).target;
+    const int64_t target = samples.runs().at(i).target;
     EXPECT_GE(target, 2);
     EXPECT_LE(target, 13);
     EXPECT_EQ(sample(samples, i).lengths[0], target + 3);
@@ -230,7 +230,11 @@ TEST_F(BertDatasetTest, CountsDocumentsWithoutSamples) {
   const Documents documents{{}, {sentence_of(3)}, {sentence_of(513), sentence_of(2)}, {{5}, {6}}};
   const BertDataset arithmetic = dataset(documents);
   const TokenFile file(dir_ / "a");
-  SentenceCounts counts = count_sentences(file.index(), spec_);
+  const auto count = [&] {
+    return count_sentences(file.index(), spec_.part.documents,
+                           spec_.part.document_rule(spec_.least_sentences()), spec_.room());
+  };
+  SentenceCounts counts = count();
   EXPECT_EQ(counts.documents, 4);
   EXPECT_EQ(counts.empty, 1);
   EXPECT_EQ(counts.too_few, 1);
@@ -238,8 +242,8 @@ TEST_F(BertDatasetTest, CountsDocumentsWithoutSamples) {
   EXPECT_EQ(counts.usable, 2);
   EXPECT_EQ(counts.cut, 1);
   EXPECT_EQ(arithmetic.count(), 2);
-  spec_.order = SampleOrder::Megatron;
-  counts = count_sentences(file.index(), spec_);
+  spec_.part.order = SampleOrder::Megatron;
+  counts = count();
   EXPECT_EQ(counts.overlong, 1);
   EXPECT_EQ(counts.usable, 1);
   EXPECT_EQ(counts.cut, 0);

@@ -31,6 +31,9 @@ TEST(Fingerprint, ChangesWithTheSizeAndBothEndsOfAFile) {
   EXPECT_NE(last, first);
   content += "y";
   EXPECT_NE(now(), last);
+  TrainingData with_titles;
+  with_titles.titles = prefix;
+  EXPECT_EQ(fingerprint(with_titles), now());
 }
 
 TEST(Fingerprint, OfMadeUpTokensIsEmpty) { EXPECT_EQ(fingerprint({}), ""); }

@@ -34,11 +34,26 @@ inline void write_small_vocabulary(const std::filesystem::path& path) {
   write_bytes(path, text);
 }
 
+inline WordPieces small_word_pieces() {
+  WordPieces words{.classify = kClassify, .separate = kSeparate};
+  for (int32_t id = 0; id < kSmallVocab; ++id) words.continues.push_back(continues_word(id));
+  return words;
+}
+
 inline MaskingVocabulary small_vocabulary() {
-  MaskingVocabulary v{
-      .classify = kClassify, .separate = kSeparate, .mask = kMask, .pad = kPad, .ids = kSmallVocab};
-  for (int32_t id = 0; id < kSmallVocab; ++id) v.continues.push_back(continues_word(id));
-  return v;
+  return {.words = small_word_pieces(), .mask = kMask, .pad = kPad, .ids = kSmallVocab};
+}
+
+// With sentinels behind the words.
+inline SpanVocabulary small_span_vocabulary(int32_t sentinels) {
+  SpanVocabulary vocabulary{.words = small_word_pieces(),
+                            .begin = kClassify,
+                            .end = kSeparate,
+                            .pad = kPad,
+                            .ids = kSmallVocab + sentinels};
+  for (int32_t i = 0; i < sentinels; ++i)
+    vocabulary.sentinels.push_back(static_cast<int32_t>(kSmallVocab) + i);
+  return vocabulary;
 }
 
 // Words from `first` on, which repeat.

@@ -1,5 +1,7 @@
 #include "config/rules/config_check.h"
 
+#include <algorithm>
+
 #include "config/rules/rule.h"
 #include "unit/config/loading.h"
 
@@ -363,6 +365,48 @@ TEST(Check, T5IsSplitBetweenEncoderAndDecoder) {
   expect_problem(split("16", "0"), {"do not fill 16 stages", "pipeline x chunks at most 8"});
   expect_problem(split("4", "2") + Args{"--decoder-first-pipeline-num-layers", "1"},
                  {"parallel.first_layers and parallel.last_layers 0"});
+}
+
+TEST(Check, T5ReadsSentencesAndSentinels) {
+  const Args t5 =
+      small_model() + Args{"--train-iters", "100",        "--lr",         "1e-3", "pretrain_t5.py",
+                           "--data-path",   "a_sentence", "--seq-length", "128"};
+  const Args vocabulary{"--vocab-file", "vocab.txt", "--vocab-extra-ids", "100"};
+  expect_fine(t5 + vocabulary, Purpose::Train);
+  expect_problem(t5 + Args{"--tokenizer-type", "GPT2BPETokenizer"},
+                 {"tokenizer gpt2 has no sentinels", "--vocab-extra-ids 100",
+                  "`bevatron train pretrain_gpt.py ...`"},
+                 Purpose::Train);
+  expect_problem(t5 + Args{"--vocab-file", "vocab.txt"}, {"needs extra ids"}, Purpose::Train);
+  expect_problem(t5 + Args{"--tokenizer-type", "BertWordPieceCase", "--vocab-file", "vocab.txt",
+                           "--compat", "classic"},
+                 {"needs extra ids"}, Purpose::Train);
+  expect_fine(t5 + Args{"--tokenizer-type", "BertWordPieceCase", "--vocab-file", "vocab.txt"},
+              Purpose::Train);
+  // 18 of 126 tokens are masked.
+  expect_fine(t5 + vocabulary + Args{"--decoder-seq-length", "20"}, Purpose::Train);
+  expect_problem(t5 + vocabulary + Args{"--decoder-seq-length", "19"},
+                 {"a decoder of 19 tokens has no room", "18 tokens are masked"}, Purpose::Train);
+  expect_problem(t5 + vocabulary + Args{"--seq-length", "3"}, {"3 tokens has no room"},
+                 Purpose::Train);
+}
+
+TEST(Check, TitlesBelongToOneFileOfABiencoder) {
+  const Args gpt = small_model() + Args{"--train-iters", "100", "--lr", "1e-3"};
+  expect_problem(gpt + Args{"--data-path", "a", "--titles-data-path", "t"},
+                 {"data.titles_path needs a bi-encoder", "pretrain_ict.py"}, Purpose::Train);
+  const Args biencoder = gpt + Args{"--model.family", "biencoder"};
+  const auto has_problem = [&](const Args& more, std::string_view text) {
+    const auto problems = problems_of(biencoder + more, Purpose::Train);
+    return std::any_of(problems.begin(), problems.end(),
+                       [&](const Problem& p) { return mentions(p, text); });
+  };
+  const Args titles{"--titles-data-path", "t", "--vocab-file", "v", "--data-path"};
+  constexpr std::string_view kSingleFile = "needs a single file in data.path";
+  EXPECT_TRUE(has_problem(titles + Args{"0.5", "a", "0.5", "b"}, kSingleFile));
+  EXPECT_FALSE(has_problem(titles + Args{"a"}, kSingleFile));
+  EXPECT_TRUE(has_problem(Args{"--data-path", "a", "--tokenizer-type", "GPT2BPETokenizer"},
+                          "tokenizer gpt2 has no [CLS] and [SEP]"));
 }
 
 TEST(Check, GptReadsNoSentences) {
