@@ -63,10 +63,14 @@ void run_tokenizer_json(const std::filesystem::path& dir, const std::string& nam
 bool is_punkt(const std::filesystem::path& dir);
 void run_punkt(const std::filesystem::path& dir, const std::string& name, Report& report);
 
-// A folder with mappings.safetensors and numpy_random.json: samples of BERT (and T5) from sentence
+// A folder with mappings.safetensors and numpy_random.json: samples of BERT and T5 from sentence
 // files. The vocabulary is data/bert/vocab.txt above the folder.
 bool is_masked_samples(const std::filesystem::path& dir);
 void run_masked_samples(const std::filesystem::path& dir, const std::string& name, Report& report);
+
+// A folder with data/, which has samples of the inverse cloze task, and models of it.
+bool is_ict(const std::filesystem::path& dir);
+void run_ict(const std::filesystem::path& dir, const std::string& name, Report& report);
 
 // A folder with a BERT of transformers and inputs.safetensors.
 bool is_bert(const std::filesystem::path& dir);
