@@ -47,12 +47,21 @@ struct ShownSample {
   int64_t index;
   SampleSource source;
   HostBatch batch;
-  // The tokens and the last label; of masked samples the tokens before the padding.
+  // The tokens and the last label; of padded samples the tokens of the first text before the
+  // padding.
   std::vector<int32_t> text;
   bool has_order = false;  // the order of its segments is predicted
 
   bool is_masked() const { return !batch.marked.empty(); }
+  bool has_decoder() const { return batch.text_count() == 2 && !decoder().targets.empty(); }
+  bool is_query_of_block() const { return batch.text_count() == 2 && !has_decoder(); }
+  const HostText& decoder() const { return batch.text(kDecoderText); }
 };
+
+// The tokens before the padding. REQUIRES: the text has lengths.
+std::span<const int32_t> used_tokens(const HostText& text) {
+  return std::span<const int32_t>(text.tokens).first(static_cast<size_t>(text.lengths.front()));
+}
 
 ShownSample look_at(const Dataset& samples, int64_t index, const Config& config,
                     const BatchSpec& fields) {
@@ -61,7 +70,7 @@ ShownSample look_at(const Dataset& samples, int64_t index, const Config& config,
   samples.read(index, shown.batch, 0);
   shown.text.assign(shown.batch.tokens.begin(), shown.batch.tokens.end());
   shown.has_order = shown.is_masked() && config.model.binary_head;
-  if (shown.is_masked()) {
+  if (!shown.batch.lengths.empty()) {
     shown.text.resize(static_cast<size_t>(shown.batch.lengths.front()));
   } else {
     shown.text.push_back(shown.batch.targets.back());
@@ -74,8 +83,8 @@ class TextView {
  public:
   explicit TextView(const Config& config)
       : tokenizer_(tokenizer_of(config)),
-        // The [SEP] of BERT ends documents for other models only.
-        eod_(config.model.family == ModelFamily::Bert ? -1 : config.data.eod) {}
+        // The [SEP] of BERT ends documents for a GPT only.
+        eod_(config.model.family == ModelFamily::Gpt ? config.data.eod : -1) {}
 
   bool knows_text() const { return tokenizer_ != nullptr; }
 
@@ -93,6 +102,13 @@ class TextView {
 
   std::string plain(std::span<const int32_t> ids) const {
     return replace_invalid_utf8(tokenizer_->decode(ids));
+  }
+
+  // Where the first [SEP] is, or the number of ids.
+  size_t find_separator(std::span<const int32_t> ids) const {
+    const std::optional<int32_t> id =
+        knows_text() ? tokenizer_->role_id(TokenRole::Separate) : std::nullopt;
+    return static_cast<size_t>(std::find(ids.begin(), ids.end(), id.value_or(-1)) - ids.begin());
   }
 
   // "[MASK]", or the id if the tokenizer has no name for it.
@@ -148,13 +164,59 @@ std::string predictions_of(const ShownSample& shown, const TextView& view) {
   return out;
 }
 
+// "sample 4  PREFIX, epoch 0".
+std::string heading(const ShownSample& shown) {
+  const SampleSource& source = shown.source;
+  return format("sample {}  {}{}", shown.index, source.file.empty() ? "made up" : source.file,
+                source.epoch ? format(", epoch {}", *source.epoch) : std::string());
+}
+
+void print_sentences(std::span<const SampleSource::Piece> pieces) {
+  for (const SampleSource::Piece& piece : pieces)
+    fmt::print("  sentence {}, {}\n", piece.sequence, tokens_of(piece));
+}
+
+void print_span_sample(const ShownSample& shown, const TextView& view) {
+  const HostText& decoder = shown.decoder();
+  const auto targets = static_cast<size_t>(decoder.valid_tokens());
+  fmt::print("{}, {} of {} encoder tokens and {} of {} decoder tokens used\n", heading(shown),
+             shown.text.size(), shown.batch.length, used_tokens(decoder).size(), decoder.length);
+  fmt::print("  {}\n", view.line(shown.text));
+  fmt::print("  target  {}\n", view.line(std::span<const int32_t>(decoder.targets).first(targets)));
+  print_sentences(shown.source.pieces);
+}
+
+// [CLS] title [SEP] block [SEP], or [CLS] block [SEP]. Empty if there is no title.
+struct ContextParts {
+  std::span<const int32_t> title, block;
+};
+
+ContextParts context_parts(const ShownSample& shown, const TextView& view) {
+  const std::span<const int32_t> context = used_tokens(shown.batch.text(kContextText));
+  const size_t first = view.find_separator(context);
+  if (first + 1 >= context.size()) return {{}, context};
+  return {context.first(first + 1), context.subspan(first + 1)};
+}
+
+void print_block_sample(const ShownSample& shown, const TextView& view) {
+  const HostText& context = shown.batch.text(kContextText);
+  fmt::print("{}, query of {} and context of {} tokens, of {} at most\n", heading(shown),
+             shown.text.size(), used_tokens(context).size(), context.length);
+  const ContextParts parts = context_parts(shown, view);
+  fmt::print("  query  {}\n", view.line(shown.text));
+  if (!parts.title.empty()) fmt::print("  title  {}\n", view.line(parts.title));
+  fmt::print("  block  {}\n", view.line(parts.block));
+  const std::span<const SampleSource::Piece> pieces(shown.source.pieces);
+  if (pieces.empty()) return;
+  fmt::print("  query: sentence {}, {}; block:\n", pieces.front().sequence,
+             tokens_of(pieces.front()));
+  print_sentences(pieces.subspan(1));
+}
+
 void print_masked_sample(const ShownSample& shown, const TextView& view) {
   const HostBatch& batch = shown.batch;
-  const SampleSource& source = shown.source;
   const auto predicted = static_cast<int64_t>(batch.valid_tokens());
-  fmt::print("sample {}  {}{}, {} of {} tokens used, {} predicted{}\n", shown.index,
-             source.file.empty() ? "made up" : source.file,
-             source.epoch ? format(", epoch {}", *source.epoch) : std::string(), shown.text.size(),
+  fmt::print("{}, {} of {} tokens used, {} predicted{}\n", heading(shown), shown.text.size(),
              batch.length, predicted,
              !shown.has_order           ? ""
              : batch.label.front() == 0 ? ", segments in order"
@@ -165,16 +227,15 @@ void print_masked_sample(const ShownSample& shown, const TextView& view) {
   fmt::print("  {}\n", view.line(text.first(std::min(second, text.size()))));
   if (second < text.size()) fmt::print("  {}\n", view.line(text.subspan(second)));
   if (predicted > 0) fmt::print("  predicted  {}\n", predictions_of(shown, view));
-  for (const SampleSource::Piece& piece : source.pieces)
-    fmt::print("  sentence {}, {}\n", piece.sequence, tokens_of(piece));
+  print_sentences(shown.source.pieces);
 }
 
 void print_sample(const ShownSample& shown, const TextView& view) {
   if (shown.is_masked()) return print_masked_sample(shown, view);
+  if (shown.has_decoder()) return print_span_sample(shown, view);
+  if (shown.is_query_of_block()) return print_block_sample(shown, view);
   const SampleSource& source = shown.source;
-  fmt::print("sample {}  {}{}, {} tokens and the label of the last\n", shown.index,
-             source.file.empty() ? "made up" : source.file,
-             source.epoch ? format(", epoch {}", *source.epoch) : std::string(),
+  fmt::print("{}, {} tokens and the label of the last\n", heading(shown),
              shown.batch.tokens.size());
   std::span<const int32_t> left(shown.text);
   if (source.pieces.empty()) fmt::print("  {}\n", view.line(left));
@@ -186,6 +247,31 @@ void print_sample(const ShownSample& shown, const TextView& view) {
   }
   const std::string masked = masked_positions(shown.batch.weight);
   if (!masked.empty()) fmt::print("  without loss  {}\n", masked);
+}
+
+void add_spans(const ShownSample& shown, const TextView& view, Json& out) {
+  const HostText& decoder = shown.decoder();
+  const auto targets = static_cast<size_t>(decoder.valid_tokens());
+  std::vector<int32_t> labels(decoder.targets.begin(), decoder.targets.end());
+  std::fill(labels.begin() + static_cast<ptrdiff_t>(targets), labels.end(), -1);
+  out["length"] = shown.batch.lengths.front();
+  out["decoder_tokens"] = decoder.tokens;
+  out["decoder_length"] = decoder.lengths.front();
+  out["labels"] = labels;
+  out["loss_mask"] = std::string(targets, '1') + std::string(labels.size() - targets, '0');
+  if (view.knows_text())
+    out["target_text"] = view.plain(std::span<const int32_t>(decoder.targets).first(targets));
+}
+
+void add_block(const ShownSample& shown, const TextView& view, Json& out) {
+  const HostText& context = shown.batch.text(kContextText);
+  out["length"] = shown.batch.lengths.front();
+  out["context_tokens"] = context.tokens;
+  out["context_length"] = context.lengths.front();
+  if (!view.knows_text()) return;
+  const ContextParts parts = context_parts(shown, view);
+  out["title_text"] = view.plain(parts.title);
+  out["block_text"] = view.plain(parts.block);
 }
 
 Json json_of(const ShownSample& shown, const TextView& view) {
@@ -213,6 +299,10 @@ Json json_of(const ShownSample& shown, const TextView& view) {
     out["types"] = batch.types;
     out["length"] = batch.lengths.front();
     if (shown.has_order) out["is_random"] = batch.label.front();
+  } else if (shown.has_decoder()) {
+    add_spans(shown, view, out);
+  } else if (shown.is_query_of_block()) {
+    add_block(shown, view, out);
   } else {
     std::string mask;
     for (const float weight : batch.weight) mask += weight == 0.0f ? '0' : '1';
@@ -238,10 +328,12 @@ const Dataset& samples_of(const TrainingData& data, size_t split, int64_t end) {
 int inspect_samples(std::span<const std::string> args) {
   const auto loaded = config_for(
       {.name = "inspect samples",
-       .summary = "Shows what a training will see: samples with the place they come from, their "
-                  "text, the borders of documents and what has no loss. It takes the "
-                  "configuration of the training; what samples do not depend on may be left out. "
-                  "For a BERT it shows the segments, the masks and the tokens behind the masks.",
+       .summary =
+           "Shows what a training will see: samples with the place they come from, their "
+           "text, the borders of documents and what has no loss. It takes the "
+           "configuration of the training; what samples do not depend on may be left out. "
+           "For a BERT it shows the segments, the masks and the tokens behind the masks, for "
+           "a T5 the texts of encoder and decoder, for a bi-encoder query, title and block.",
        .own = kInspectSamplesFlags,
        .purpose = Purpose::Train,
        .complete = fill_required_fields},
