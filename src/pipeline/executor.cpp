@@ -5,7 +5,6 @@
 
 #include "base/check.h"
 #include "ops/elementwise.h"
-#include "ops/update.h"
 #include "pipeline/schedule.h"
 
 namespace bev {
@@ -35,7 +34,7 @@ Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
       feed_(device_, sizes.batch, static_cast<size_t>(slots_of(program_for(micros)))),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
-      losses_(device_, 5 * model.spec.losses.size() * sizeof(double), "scalars"),
+      losses_(device_, model.spec.losses, model.config.loss.average),
       graphs_(device_, kMostGraphs) {
   const Program& program = program_for(micros);
   slots_.reserve(static_cast<size_t>(slots_of(program)));
@@ -44,14 +43,7 @@ Executor::Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes)
     const int count = slots_of(program, static_cast<int>(chunk));
     for (int i = 0; i < count; ++i) slots_.push_back(make_slot(chunk, sizes));
   }
-  const auto count = static_cast<int64_t>(model.spec.losses.size());
-  const Tensor all = tensor_over(losses_.data(), DType::f64, {5 * count});
-  env_.losses.sums = slice(all, 0, 0, 2 * count);
-  loss_counts_ = slice(all, 0, 2 * count, count);
-  loss_factors_ = slice(all, 0, 3 * count, count);
-  loss_shares_ = slice(all, 0, 4 * count, count);
-  env_.losses.factors = loss_factors_;
-  if (averages_micro_batches()) env_.losses.shares = loss_shares_;
+  env_.losses = losses_.tensors();
 }
 
 Executor::Slot Executor::make_slot(size_t chunk, const ArenaSizes& sizes) {
@@ -208,7 +200,8 @@ void Executor::run(const Program& program, std::span<const HostBatch> batches) {
       if (cost_ != nullptr)
         cost_->set_place(phase_of(instr.act),
                          instr.chunk * model_.groups.layout().pipeline + pipeline_.rank());
-      if (instr.act == Act::Forward) weigh_losses(model_.stages[instr.chunk], batches[instr.micro]);
+      if (instr.act == Act::Forward && model_.stages[instr.chunk].has_heads())
+        begin_losses(batches[instr.micro]);
       execute(instr, batches);
     }
     for (Slot& slot : slots_) {
@@ -234,7 +227,7 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
   ops::fill(ex, {.out = env_.losses.sums, .value = 0});
   for (size_t i = 0; i < program.size(); i += 3) {
     execute(program[i], batches);
-    weigh_losses(model_.stages.front(), batches[program[i].micro]);
+    begin_losses(batches[program[i].micro]);
     Slot& slot = slots_.front();
     const bool is_first = program[i].micro == 0;
     const auto& [first, second] = slot.micro.texts;
@@ -255,48 +248,15 @@ void Executor::run_with_graphs(const Program& program, std::span<const HostBatch
   }
 }
 
-// Each rank knows its own batches: the values of a loss are counted before the backward pass needs
-// their number.
-void Executor::count_losses(std::span<const HostBatch> batches) {
+void Executor::begin_losses(const HostBatch& batch) {
   Exec ex = exec();
-  const std::vector<LossSpec>& losses = model_.spec.losses;
-  for (size_t i = 0; i < losses.size(); ++i) {
-    double count = 0;
-    for (const HostBatch& batch : batches) {
-      const double values = loss_count(losses[i].unit, batch);
-      count += averages_micro_batches() ? (values > 0 ? 1 : 0) : values;
-    }
-    ops::fill(ex, {.out = slice(loss_counts_, 0, static_cast<int64_t>(i), 1), .value = count});
-  }
-  Communicator& shards = model_.groups.over(shard_group(GridKind::Dense));
-  if (shards.size() > 1) shards.all_reduce(ex, loss_counts_);
-  if (averages_micro_batches()) return;
-  ops::loss_factors(ex, {.counts = loss_counts_,
-                         .loss_scale = loss_scale_,
-                         .weights = loss_weights(losses),
-                         .out = loss_factors_});
-}
-
-void Executor::weigh_losses(const Stage& stage, const HostBatch& batch) {
-  if (!averages_micro_batches() || !stage.has_heads()) return;
-  Exec ex = exec();
-  const std::vector<LossSpec>& losses = model_.spec.losses;
-  LossWeights weights = loss_weights(losses);
-  for (size_t i = 0; i < losses.size(); ++i) {
-    const double share = 1 / std::max(loss_count(losses[i].unit, batch), 1.0);
-    ops::fill(ex, {.out = slice(loss_shares_, 0, static_cast<int64_t>(i), 1), .value = share});
-    weights[i] *= share;
-  }
-  if (!env_.pass.training) return;
-  ops::loss_factors(ex, {.counts = loss_counts_,
-                         .loss_scale = loss_scale_,
-                         .weights = weights,
-                         .out = loss_factors_});
+  losses_.begin_micro_batch(ex, batch, env_.pass.training);
 }
 
 void Executor::train(std::span<const HostBatch> batches) {
   env_.pass.training = true;
-  count_losses(batches);
+  Exec ex = exec();
+  losses_.count(ex, model_.groups.over(shard_group(GridKind::Dense)), batches);
   env_.flow.begin_step(static_cast<int64_t>(batches.size()));
   const Programs& programs = programs_for(batches.size());
   if (can_capture(programs.train)) {

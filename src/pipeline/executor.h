@@ -11,6 +11,7 @@
 
 #include "device/device_graph.h"
 #include "pipeline/batch_uploader.h"
+#include "pipeline/loss_normalizer.h"
 #include "pipeline/rank_model.h"
 #include "pipeline/schedule.h"
 
@@ -46,7 +47,7 @@ class Executor {
   void prepare(int64_t micros) { programs_for(static_cast<size_t>(micros)); }
 
   // f64 [1]: multiplies all losses of train(). Absent: 1.
-  void set_loss_scale(ConstTensor scale) { loss_scale_ = scale; }
+  void set_loss_scale(ConstTensor scale) { losses_.set_loss_scale(scale); }
   // Forward and backward of all micro-batches: accumulates parameter gradients and loss_sums().
   // The shard group counts the values of each loss first, so that the gradient is that of the mean.
   // Returns when the work is issued; the batches may then change.
@@ -97,13 +98,7 @@ class Executor {
   // True if the work of a micro-batch may be captured in a CUDA graph: it has no communication, and
   // no trace, timer or cost log is set.
   bool can_capture(const Program& program) const;
-  bool averages_micro_batches() const {
-    return model_.config.loss.average == LossAverage::MicroBatch;
-  }
-  void count_losses(std::span<const HostBatch> batches);
-  // Before the forward of a micro-batch: with micro-batches averaged, its mean losses count as one
-  // value each. Work of the main stream that comes later uses these factors.
-  void weigh_losses(const Stage& stage, const HostBatch& batch);
+  void begin_losses(const HostBatch& batch);
   void run_with_graphs(const Program& program, std::span<const HostBatch> batches);
   void run(const Program& program, std::span<const HostBatch> batches);
   void execute(const Instr& instr, std::span<const HostBatch> batches);
@@ -123,12 +118,7 @@ class Executor {
   std::vector<Slot> slots_;
   BatchUploader feed_;
   Arena scratch_, recompute_;
-  // Sums and counts, then counts over the whole batch, factors and shares.
-  Buffer losses_;
-  // f64 [losses]; of values, or of micro-batches with values if those are averaged.
-  Tensor loss_counts_;
-  Tensor loss_factors_, loss_shares_;
-  ConstTensor loss_scale_{};
+  LossNormalizer losses_;
   GraphCache<MicroBatchKey> graphs_;
   CostLog* cost_ = nullptr;
   Trace* trace_ = nullptr;

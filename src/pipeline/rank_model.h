@@ -12,6 +12,7 @@
 #include "model/stage.h"
 #include "parallel/process_groups.h"
 #include "param/param_spec.h"
+#include "pipeline/stage_split.h"
 
 namespace bev {
 
@@ -58,18 +59,6 @@ class RankModel {
   std::deque<Stage> stages;  // of this rank, in the order of the model
   ModelEnv env;
 };
-
-// The parts of a stage, and the blocks among them.
-struct StageParts {
-  PartRange parts;
-  int64_t first_block = 0, blocks = 0;
-  bool is_first = true, is_last = true;  // of the model
-};
-
-// The stages of a model, by their number in the layout. The first and the last have as many blocks
-// as the configuration says, the others of a segment about the same number each. Parts between two
-// blocks of a segment are on the stage of the first one.
-std::vector<StageParts> split_stages(const ModelSpec& spec, const Config& config);
 
 // The parameters of a configuration's model, in the order of the model. REQUIRES: the configuration
 // asks for one rank.
