@@ -35,7 +35,7 @@ std::vector<double> values_of(Device& device, const ConstTensor& t) {
 double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
   double largest = 0;
   for (Param* param : a.all()) {
-    if (param->spec.name.ends_with("qkv.bias")) continue;
+    if (param->spec.name.ends_with("kv.bias")) continue;
     const std::vector<double> x = values_of(a.device(), (*param).*tensor);
     const std::vector<double> y = values_of(b.device(), (*b.find(param->spec.name)).*tensor);
     double difference = 0, norm = 0;

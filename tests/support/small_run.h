@@ -52,7 +52,7 @@ std::vector<double> values_of(const ConstTensor& t);
 std::vector<double> values_of(Device& device, const ConstTensor& t);
 
 // The largest ratio, over all parameters, of the norm of the difference to the norm of b's tensor.
-// `tensor` selects what is compared: &Param::value or &Param::grad. The bias of q, k and v is left
+// `tensor` selects what is compared: &Param::value or &Param::grad. The bias of keys, which q or v share, is left
 // out: softmax cancels the keys' part, so its gradient is rounding noise that Adam scales up.
 double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor);
 

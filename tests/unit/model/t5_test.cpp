@@ -8,6 +8,7 @@
 #include "model/family/family.h"
 #include "pipeline/rank_model.h"
 #include "plan/dry_run.h"
+#include "support/small_run.h"
 #include "support/tiny_models.h"
 #include "verify/layout_name.h"
 
@@ -128,6 +129,40 @@ TEST(T5, ABatchHasTwoTexts) {
   batch.exclude(0);
   EXPECT_EQ(batch.valid_tokens(), decoder.lengths[1]);
   EXPECT_EQ(copy.valid_tokens(), decoder.lengths[0] + decoder.lengths[1]);
+}
+
+// The loss with other tokens in the padding of a text.
+double loss_with_padding(const Config& config, size_t text, int32_t token) {
+  SmallRun run(config);
+  const std::span<const HostBatch> read = run.loader.next();
+  std::vector<HostBatch> batches(read.begin(), read.end());
+  int64_t changed = 0;
+  for (HostBatch& batch : batches) {
+    HostText& changing = batch.text(text);
+    for (int64_t at = 0; at < changing.tokens_count(); ++at) {
+      if (at % changing.length < changing.lengths[static_cast<size_t>(at / changing.length)])
+        continue;
+      changing.tokens[static_cast<size_t>(at)] = token;
+      ++changed;
+    }
+  }
+  EXPECT_GT(changed, 0);
+  return run.assembly.executor.evaluate(batches)[0].sum;
+}
+
+// Fails when an attention sees padding; only with the mask that Megatron-LM lost does the decoder
+// see that of the encoder.
+TEST(T5, TokensOfPaddingChangeNoLoss) {
+  for (Config config : {tiny_t5(), tiny_huggingface_t5()}) {
+    config.train.sequence = config.train.decoder_sequence = 9;
+    for (const size_t text : {size_t{kEncoderText}, size_t{kDecoderText}})
+      EXPECT_EQ(loss_with_padding(config, text, 11), loss_with_padding(config, text, 0));
+    config.model.mask_cross_padding = false;
+    EXPECT_NE(loss_with_padding(config, kEncoderText, 11),
+              loss_with_padding(config, kEncoderText, 0));
+    EXPECT_EQ(loss_with_padding(config, kDecoderText, 11),
+              loss_with_padding(config, kDecoderText, 0));
+  }
 }
 
 // Fails when the two texts count as one in the tokens of a sample.
