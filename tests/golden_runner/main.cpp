@@ -126,8 +126,6 @@ Runner runner_of(const fs::path& dir) {
   if (fs::exists(dir / "unicode_classes.json")) return run_tokenizers;
   if (fs::exists(dir / "ops.safetensors")) return run_models;
   if (holds_family(dir)) return run_families;
-  for (const fs::path& path : sorted_entries(dir))
-    if (holds_family(path)) return run_families;
   for (const fs::path& path : sorted_entries(dir)) {
     if (fs::exists(path / "config.json") && fs::exists(path / "tokens.safetensors")) {
       return run_models;
