@@ -66,6 +66,22 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 
+void MappedFile::prefetch(size_t offset, size_t count) const {
+  advise(offset, count, MADV_WILLNEED);
+}
+
+void MappedFile::release(size_t offset, size_t count) const {
+  advise(offset, count, MADV_DONTNEED);
+}
+
+// The pages that begin in the range: of ranges in a row each page is in one.
+void MappedFile::advise(size_t offset, size_t count, int advice) const {
+  const auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+  const size_t end = std::min(size_, offset + count) / page * page;
+  const size_t begin = offset / page * page;
+  if (begin < end) ::madvise(const_cast<std::byte*>(data_) + begin, end - begin, advice);
+}
+
 PositionedFile::PositionedFile(const std::filesystem::path& path) : path_(path) {
   std::tie(descriptor_, size_) = open_regular(path);
 }

@@ -27,7 +27,14 @@ class MappedFile {
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   const std::filesystem::path& path() const { return path_; }
 
+  // Advice for a file larger than memory: the range is read soon; the range leaves the memory of
+  // this process until it is read again.
+  void prefetch(size_t offset, size_t count) const;
+  void release(size_t offset, size_t count) const;
+
  private:
+  void advise(size_t offset, size_t count, int advice) const;
+
   std::filesystem::path path_;
   const std::byte* data_ = nullptr;
   size_t size_ = 0;
