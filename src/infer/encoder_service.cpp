@@ -117,7 +117,7 @@ void EncoderService::compute(Request& request) {
   };
   EncoderResult result;
   if (wanted.pooling) {
-    result.embeddings = embed_texts(pass_, wanted.inputs, *wanted.pooling, on_done);
+    result.embeddings = embed_texts(pass_, wanted.inputs, {.pooling = *wanted.pooling}, on_done);
   } else {
     result.filled = fill_masks(pass_, wanted.inputs, wanted.top, on_done);
   }

@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
+#include "infer/embedding/text_embedding.h"
 #include "infer/encoder_pass.h"
 #include "infer/generation_service.h"
 #include "infer/mask_filler.h"
-#include "infer/text_embedding.h"
 
 namespace bev {
 

@@ -1,4 +1,4 @@
-// How embeddings are written: lines of JSON, a NumPy array, a safetensors file.
+// Output formats of a few embeddings: lines of JSON, a safetensors file.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,8 @@ namespace bev::app {
 std::string embedding_line(std::string_view text, int64_t tokens, int64_t cut,
                            std::span<const float> embedding);
 
-// Vectors of one width as an array [vectors, width] of float32. The file appears whole. REQUIRES:
-// there are vectors.
-void write_npy(const std::filesystem::path& path, const std::vector<std::vector<float>>& vectors);
-// The same as the tensor "embeddings".
+// Vectors of one width as the tensor "embeddings", [vectors, width] of float32. The file appears
+// whole. REQUIRES: there are vectors.
 void write_embedding_tensor(const std::filesystem::path& path,
                             const std::vector<std::vector<float>>& vectors);
 

@@ -1,5 +1,6 @@
 #include "app/launch/inference_ranks.h"
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 
@@ -28,6 +29,18 @@ int64_t ranks_flag(const FlagValues& flags, const VerbFlag& own, const VerbFlag&
   return flags.integer(name, 1, 1, kMostInferenceRanks);
 }
 
+bool has_flag(const VerbSpec& verb, const VerbFlag& flag) {
+  return std::any_of(verb.flags.begin(), verb.flags.end(),
+                     [&](const VerbFlag& each) { return each.name == flag.name; });
+}
+
+int64_t copies_of_model(const VerbSpec& verb, const FlagValues& flags,
+                        const std::optional<RankEnvironment>& environment, int64_t model_ranks) {
+  if (!has_flag(verb, kDataFlag)) return 1;
+  const int64_t most = environment ? environment->size / model_ranks : 1;
+  return flags.integer(kDataFlag.name, std::max<int64_t>(1, most), 1, kMostInferenceRanks);
+}
+
 // Ranks that share a GPU disturb each other's timing.
 DeviceConfig inference_device(const Config& config, bool shares_gpu) {
   DeviceConfig device = config.device;
@@ -38,8 +51,8 @@ DeviceConfig inference_device(const Config& config, bool shares_gpu) {
 
 }  // namespace
 
-InferenceRanks::InferenceRanks(const FlagValues& flags, std::optional<RankEnvironment> environment,
-                               std::string arguments)
+InferenceRanks::InferenceRanks(const VerbSpec& verb, const FlagValues& flags,
+                               std::optional<RankEnvironment> environment, std::string arguments)
     : environment_(std::move(environment)),
       arguments_(std::move(arguments)),
       device_(device_from_flags(flags)) {
@@ -47,13 +60,16 @@ InferenceRanks::InferenceRanks(const FlagValues& flags, std::optional<RankEnviro
       ranks_flag(flags, kTensorFlag, kMegatronTensorFlag, "parallel.tensor", origins_);
   parallel_.pipeline =
       ranks_flag(flags, kPipelineFlag, kMegatronPipelineFlag, "parallel.pipeline", origins_);
-  parallel_.ranks = parallel_.tensor * parallel_.pipeline;
+  const int64_t model_ranks = parallel_.tensor * parallel_.pipeline;
+  const int64_t copies = copies_of_model(verb, flags, environment_, model_ranks);
+  parallel_.ranks = model_ranks * copies;
   if (environment_) {
     BEV_CHECK(environment_->size == parallel_.ranks, Usage,
               "the launcher started {} processes, but the model is asked for on {} tensor x {} "
-              "pipeline = {} ranks; legal are --tensor and --pipeline whose product is {}",
-              environment_->size, parallel_.tensor, parallel_.pipeline, parallel_.ranks,
-              environment_->size);
+              "pipeline{} = {} ranks; legal are --tensor and --pipeline whose product {} {}",
+              environment_->size, parallel_.tensor, parallel_.pipeline,
+              copies > 1 ? format(" x {} data-parallel", copies) : "", parallel_.ranks,
+              has_flag(verb, kDataFlag) ? "divides" : "is", environment_->size);
   } else {
     BEV_CHECK(parallel_.ranks <= kMostInferenceThreads, Usage,
               "{} tensor x {} pipeline = {} ranks, each a thread of this process; legal are 1 to "
@@ -122,7 +138,7 @@ int run_inference_verb(const VerbSpec& verb, std::span<const std::string> args,
     if (!flags) return 0;
     std::string arguments;
     for (const std::string& arg : args) arguments += arg + "\n";
-    ranks.emplace(*flags, environment, std::move(arguments));
+    ranks.emplace(verb, *flags, environment, std::move(arguments));
     body(*flags, *ranks);
   } catch (const Error& error) {
     if (!environment || (ranks && ranks->have_met_)) throw;

@@ -32,6 +32,11 @@ inline constexpr VerbFlag kMegatronTensorFlag{"--tensor-model-parallel-size", "N
 inline constexpr VerbFlag kMegatronPipelineFlag{"--pipeline-model-parallel-size", "N",
                                                 "Megatron's name of --pipeline"};
 
+// A verb that works on several batches at the same time has this one, too.
+inline constexpr VerbFlag kDataFlag{"--data-parallel", "N",
+                                    "copies of the model, each on its own ranks [default: 1; of a "
+                                    "launcher's processes as many as they make]"};
+
 // One of the ranks at work.
 struct RankContext {
   Device& device;
@@ -43,8 +48,9 @@ class InferenceRanks {
  public:
   // What the flags ask for, under the launcher that there is, if any: Usage error where it started
   // another number of processes.
-  InferenceRanks(const FlagValues& flags, std::optional<RankEnvironment> environment,
-                 std::string arguments);
+  // Whether the verb has kDataFlag decides whether there may be several copies of the model.
+  InferenceRanks(const VerbSpec& verb, const FlagValues& flags,
+                 std::optional<RankEnvironment> environment, std::string arguments);
 
   int size() const { return static_cast<int>(parallel_.ranks); }
   const DeviceConfig& device() const { return device_; }

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <fstream>
 
-#include "infer/text_embedding.h"
+#include "infer/embedding/text_embedding.h"
 #include "support/expect_error.h"
 #include "unit/infer/tiny_berts.h"
 
@@ -122,8 +122,8 @@ TEST(TextEmbedding, PoolsTheStatesOfItsTokens) {
   std::vector<EncoderInput> inputs;
   for (const char* line : {"a", "paris is the capital", ""})
     inputs.push_back(embedding_input(text, text.tokens(line), 9).input);
-  const auto mean = embed_texts(pass, inputs, Pooling::Mean);
-  const auto cls = embed_texts(pass, inputs, Pooling::Cls);
+  const auto mean = embed_texts(pass, inputs, {.pooling = Pooling::Mean});
+  const auto cls = embed_texts(pass, inputs, {.pooling = Pooling::Cls});
   pass.hidden(
       inputs,
       [&](size_t input, std::span<const float> hidden) {

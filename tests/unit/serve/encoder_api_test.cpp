@@ -66,7 +66,7 @@ TEST(ServedBert, EmbedsAsOpenAiDoes) {
   std::vector<EncoderInput> inputs;
   for (const char* line : {"paris is", "a", "the capital of"})
     inputs.push_back({.ids = text.wrapped(text.tokens(line))});
-  const auto expected = embed_texts(pass, inputs, Pooling::Mean);
+  const auto expected = embed_texts(pass, inputs, {.pooling = Pooling::Mean});
   for (size_t i = 0; i < 3; ++i) {
     const Json& entry = json["data"][i];
     EXPECT_EQ(entry["object"], "embedding");
@@ -81,7 +81,7 @@ TEST(ServedBert, EmbedsAsOpenAiDoes) {
                R"({"input": [2, 5, 6, 3], "pooling": "cls", "encoding_format": "base64"})")
           .body,
       "one");
-  const auto cls = embed_texts(pass, inputs, Pooling::Cls);
+  const auto cls = embed_texts(pass, inputs, {.pooling = Pooling::Cls});
   EXPECT_EQ(one["data"][0]["embedding"].get<std::string>(),
             base64({reinterpret_cast<const char*>(cls[0].data()), cls[0].size() * sizeof(float)}));
 }

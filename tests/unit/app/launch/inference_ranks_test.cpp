@@ -21,7 +21,7 @@ constexpr VerbSpec kRankVerb{.name = "try", .summary = "", .flags = kRankFlags};
 InferenceRanks ranks_of(std::vector<std::string> args,
                         std::optional<RankEnvironment> environment = {}) {
   args.insert(args.end(), {"--device", "reference", "--threads", "1"});
-  return InferenceRanks(FlagValues(kRankVerb, args), std::move(environment), "");
+  return InferenceRanks(kRankVerb, FlagValues(kRankVerb, args), std::move(environment), "");
 }
 
 TEST(InferenceRanks, OneUnlessAskedFor) {
@@ -95,6 +95,29 @@ TEST(InferenceRanks, OfALauncher) {
   const InferenceRanks ranks = ranks_of({"--tensor", "3", "--pipeline", "2"}, second);
   EXPECT_FALSE(ranks.prints());
   expect_error(ErrorKind::Usage, "product is 6", [&] { ranks_of({"--tensor", "4"}, second); });
+}
+
+// Only a verb with --data-parallel has copies of the model.
+TEST(InferenceRanks, CopiesOfTheModel) {
+  static constexpr std::array<VerbFlag, 8> kFlags{{kTensorFlag, kMegatronTensorFlag, kPipelineFlag,
+                                                   kMegatronPipelineFlag, kDataFlag, kThreadsFlag,
+                                                   kDeviceFlag, kPrecisionFlag}};
+  static constexpr VerbSpec kVerb{.name = "try", .summary = "", .flags = kFlags};
+  const auto ranks_with = [&](const std::vector<std::string>& args,
+                              std::optional<RankEnvironment> environment) {
+    return InferenceRanks(kVerb, FlagValues(kVerb, args), std::move(environment), "").size();
+  };
+  EXPECT_EQ(ranks_with({}, {}), 1);
+  EXPECT_EQ(ranks_with({"--data-parallel", "3", "--tensor", "2"}, {}), 6);
+  RankEnvironment first;
+  first.size = 6;
+  EXPECT_EQ(ranks_with({}, first), 6);
+  EXPECT_EQ(ranks_with({"--tensor", "3"}, first), 6);
+  EXPECT_EQ(ranks_with({"--tensor", "3", "--data-parallel", "2"}, first), 6);
+  expect_error(ErrorKind::Usage, "product divides 6",
+               [&] { ranks_with({"--tensor", "4"}, first); });
+  expect_error(ErrorKind::Usage, "1 tensor x 1 pipeline x 4 data-parallel = 4 ranks",
+               [&] { ranks_with({"--data-parallel", "4"}, first); });
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "infer/text_embedding.h"
+#include "infer/embedding/text_embedding.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,13 +15,14 @@ EmbeddingInput embedding_input(const BertText& text, std::span<const int32_t> to
 }
 
 std::vector<std::vector<float>> embed_texts(EncoderPass& pass, std::span<const EncoderInput> inputs,
-                                            Pooling pooling, EncoderPass::OnDone on_done) {
+                                            const EmbeddingRule& rule,
+                                            EncoderPass::OnDone on_done) {
   const auto width = static_cast<size_t>(pass.width());
   std::vector<std::vector<float>> vectors(inputs.size());
   pass.hidden(
       inputs,
       [&](size_t input, std::span<const float> hidden) {
-        const size_t rows = pooling == Pooling::Cls ? 1 : hidden.size() / width;
+        const size_t rows = rule.pooling == Pooling::Cls ? 1 : hidden.size() / width;
         std::vector<float>& vector = vectors[input];
         for (size_t column = 0; column < width; ++column) {
           double sum = 0;

@@ -18,6 +18,18 @@ enum class Pooling : uint8_t {
 };
 inline constexpr std::array<std::string_view, 2> kPoolingNames{"mean", "cls"};
 
+// Which encoder of a model embeds a text. A BERT has one encoder for both.
+enum class Tower : uint8_t {
+  Context,  // texts to be found
+  Query,    // questions
+};
+inline constexpr std::array<std::string_view, 2> kTowerNames{"context", "query"};
+
+struct EmbeddingRule {
+  Pooling pooling = Pooling::Mean;
+  Tower tower = Tower::Context;
+};
+
 // The input of a text cut to `length` ids; the last is [SEP].
 struct EmbeddingInput {
   EncoderInput input{};
@@ -29,7 +41,7 @@ EmbeddingInput embedding_input(const BertText& text, std::span<const int32_t> to
 
 // One vector [pass.width()] for each input. Collective. Numerics error if one is not finite.
 std::vector<std::vector<float>> embed_texts(
-    EncoderPass& pass, std::span<const EncoderInput> inputs, Pooling pooling,
+    EncoderPass& pass, std::span<const EncoderInput> inputs, const EmbeddingRule& rule,
     EncoderPass::OnDone on_done = [](int64_t) {});
 
 }  // namespace bev
