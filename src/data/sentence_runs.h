@@ -32,7 +32,7 @@ struct SentencePart {
   }
 };
 
-// Data error if a mapping of so many samples would take more memory than it is worth.
+// Data error if a mapping of `wanted` samples would take more memory than it is worth.
 void check_mapping_size(const TokenFile& file, std::optional<int64_t> wanted, size_t bytes_each);
 
 // Documents of a range with and without samples.

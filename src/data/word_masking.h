@@ -27,7 +27,8 @@ struct MaskingVocabulary {
   int64_t ids = 0;  // random replacements are below it
 };
 
-// What samples of T5 need: `sentinels` are the ids of <extra_id_0>, <extra_id_1>, ...
+// Ids and word pieces of a tokenizer, as samples of T5 need them. `sentinels`: the ids of
+// <extra_id_0>, <extra_id_1>, ...
 struct SpanVocabulary {
   WordPieces words{};
   int32_t begin = 0, end = 0, pad = 0;

@@ -72,7 +72,7 @@ constexpr std::string_view kBertCommand =
 constexpr std::string_view kGptCommand =
     "model.family gpt, which `bevatron train pretrain_gpt.py ...` sets";
 
-// What the vocabulary of a family that reads sentences holds.
+// The tokens that a family needs in its vocabulary.
 struct VocabularyNeed {
   std::string_view lack;  // of tokenizers without it: "has no tokens for masks"
   std::string_view why;
@@ -87,7 +87,7 @@ constexpr VocabularyNeed kMaskVocabulary{
         "with these tokens"};
 constexpr VocabularyNeed kQueryVocabulary{
     .lack = "has no [CLS] and [SEP]",
-    .why = "queries and blocks stand between [CLS] and [SEP], whose ids it has",
+    .why = "a sample is [CLS] query [SEP] and [CLS] title [SEP] block [SEP], and it has these ids",
     .flags = kMaskVocabulary.flags};
 constexpr VocabularyNeed kSpanVocabulary{
     .lack = "has no sentinels",
@@ -136,7 +136,7 @@ Found family_has_a_vocabulary(const RuleInput& f) {
   return {};
 }
 
-// Megatron-LM's cased tokenizer has 100 sentinels of its own, except in the classic version.
+// Megatron-LM's cased tokenizer has 100 sentinels by itself, except in the classic version.
 Found t5_has_sentinels(const RuleInput& f) {
   const DataConfig& d = f.config.data;
   const bool without =
