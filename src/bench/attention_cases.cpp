@@ -14,21 +14,39 @@ struct Heads {
   Tensor q, k, v;
 };
 
+// One kind of attention of the model.
+struct AttentionKind {
+  std::string_view name;  // empty: the model has one kind
+  int64_t queries, keys;  // of a sequence
+  bool causal, relative;
+};
+
+std::vector<AttentionKind> attention_kinds(const CaseOperands& o) {
+  const bool relative = o.config.model.position == PositionKind::Relative;
+  const int64_t text = o.batch.sequence, answer = o.batch.decoder_sequence;
+  if (answer == 0) return {{"", text, text, o.config.model.family == ModelFamily::Gpt, false}};
+  return {{"encoder", text, text, false, relative},
+          {"decoder", answer, answer, true, relative},
+          {"cross", answer, text, false, false}};
+}
+
 // As the model has them: parts of fused rows.
-Heads fused_heads(const CaseOperands& o) {
+Heads fused_heads(const CaseOperands& o, const AttentionKind& kind) {
   const ModelShape& m = o.model;
-  const Tensor rows = o.value({o.tokens, (m.heads + 2 * m.kv_heads) * m.head_dim});
-  const auto part = [&](int64_t first, int64_t count) {
-    return split_last(slice(rows, 1, first * m.head_dim, count * m.head_dim), m.head_dim);
-  };
-  return {.q = part(0, m.heads),
-          .k = part(m.heads, m.kv_heads),
-          .v = part(m.heads + m.kv_heads, m.kv_heads)};
+  const int64_t queries = o.batch.micro_batch * kind.queries;
+  const int64_t keys = o.batch.micro_batch * kind.keys;
+  const int64_t q = m.heads * m.head_dim, kv = m.kv_heads * m.head_dim;
+  const bool is_cross = queries != keys;
+  const Tensor rows = o.value({queries, is_cross ? q : q + 2 * kv});
+  const Tensor kv_rows = is_cross ? o.value({keys, 2 * kv}) : slice(rows, 1, q, 2 * kv);
+  return {.q = split_last(slice(rows, 1, 0, q), m.head_dim),
+          .k = split_last(slice(kv_rows, 1, 0, kv), m.head_dim),
+          .v = split_last(slice(kv_rows, 1, kv, kv), m.head_dim)};
 }
 
 // Norms of queries and keys write them without gaps.
-Heads attended_heads(const CaseOperands& o) {
-  Heads heads = fused_heads(o);
+Heads attended_heads(const CaseOperands& o, const AttentionKind& kind) {
+  Heads heads = fused_heads(o, kind);
   if (o.config.model.qk_norm) {
     heads.q = o.value(heads.q.shape);
     heads.k = o.value(heads.k.shape);
@@ -36,103 +54,128 @@ Heads attended_heads(const CaseOperands& o) {
   return heads;
 }
 
-std::string attention_shape(const CaseOperands& o) {
+std::string attention_shape(const CaseOperands& o, const AttentionKind& kind) {
   const ModelShape& m = o.model;
-  return format("{} x {}, {} heads x {}", o.batch.micro_batch, o.batch.sequence, m.heads,
-                m.head_dim) +
-         (m.kv_heads < m.heads ? format(", {} kv", m.kv_heads) : "");
+  std::string shape(kind.name);
+  if (!shape.empty()) shape += " ";
+  shape += format("{} x {}", o.batch.micro_batch, kind.queries);
+  if (kind.keys != kind.queries) shape += format(" x {}", kind.keys);
+  shape += format(", {} heads x {}", m.heads, m.head_dim);
+  return m.kv_heads < m.heads ? shape + format(", {} kv", m.kv_heads) : shape;
 }
 
-ops::AttentionInput attention_input(const CaseOperands& o, const Heads& h) {
+ops::AttentionInput attention_input(const CaseOperands& o, const AttentionKind& kind,
+                                    const Heads& h) {
+  const double scaled = 1 / std::sqrt(static_cast<double>(o.model.head_dim));
   return {.q = h.q,
           .k = h.k,
           .v = h.v,
           .sequences = o.batch.micro_batch,
-          .scale = 1 / std::sqrt(static_cast<double>(o.model.head_dim)),
-          .mask = {.window = o.config.model.window}};
+          .scale = o.config.model.scale_attention ? scaled : 1,
+          .mask = {.causal = kind.causal, .window = kind.causal ? o.config.model.window : 0}};
 }
 
 // Near the log of a sum over many keys.
-Tensor log_sums(const CaseOperands& o) {
-  return o.filled({o.batch.micro_batch, o.model.heads, o.batch.sequence}, o.sums, 5);
+Tensor log_sums(const CaseOperands& o, const AttentionKind& kind) {
+  return o.filled({o.batch.micro_batch, o.model.heads, kind.queries}, o.sums, 5);
 }
 
-std::string relative_bias_shape(const CaseOperands& o) {
-  return format("{} heads x {} x {}", o.model.heads, o.batch.sequence, o.batch.sequence);
+Shape bias_shape(const CaseOperands& o, const AttentionKind& kind) {
+  return {o.model.heads, kind.queries, kind.keys};
 }
 
-// Longer sequences have no bias here: it grows with the square of the length.
-constexpr int64_t kMostBiased = 1024;
-
-bool times_bias(const CaseOperands& o) { return o.batch.sequence <= kMostBiased; }
-
-Shape bias_shape(const CaseOperands& o) {
-  return {o.model.heads, o.batch.sequence, o.batch.sequence};
-}
-
-void append(std::vector<OpCase>& cases, const std::vector<OpCase>& more) {
-  cases.insert(cases.end(), more.begin(), more.end());
-}
-
-// Self attention of an encoder, then with the bias of relative positions (T5).
+// Without dropout and, if the model has it, with it.
 template <class Op>
-std::vector<OpCase> encoder_cases(const CaseOperands& o, Op op, void (*issue)(Exec&, const Op&)) {
-  if (!times_bias(o)) return {};
-  const double dropout = o.config.model.attention_dropout;
-  const std::string shape = attention_shape(o) + ", not causal";
-  op.mask.causal = false;
-  std::vector<OpCase> cases = with_and_without_dropout(o, shape, op, dropout, issue);
-  op.bias = o.value(bias_shape(o));
-  append(cases, with_and_without_dropout(o, shape + ", bias", op, dropout, issue));
+void add_cases(std::vector<OpCase>& cases, const CaseOperands& o, const std::string& shape, Op op,
+               void (*issue)(Exec&, const Op&)) {
+  cases.push_back({shape, [=](Exec& ex) { issue(ex, op); }});
+  const double probability = o.config.model.attention_dropout;
+  if (probability == 0) return;
+  const ops::Dropout d = o.dropout(probability);
+  op.dropout = {
+      .probability = d.probability, .key = d.key, .rows = slice(d.rows, 0, 0, op.q.shape[0])};
+  cases.push_back({format("{} dropout {}", shape, probability), [=](Exec& ex) { issue(ex, op); }});
+}
+
+}  // namespace
+
+// With relative positions also without their bias, for comparison.
+std::vector<OpCase> attention_cases(const CaseOperands& o) {
+  std::vector<OpCase> cases;
+  for (const AttentionKind& kind : attention_kinds(o)) {
+    const Heads h = attended_heads(o, kind);
+    ops::Attention a{attention_input(o, kind, h), o.value(h.q.shape), log_sums(o, kind)};
+    const std::string shape = attention_shape(o, kind);
+    add_cases(cases, o, shape, a, ops::attention);
+    if (!kind.relative) continue;
+    a.bias = o.value(bias_shape(o, kind));
+    add_cases(cases, o, shape + ", bias", a, ops::attention);
+  }
+  return cases;
+}
+
+std::vector<OpCase> attention_backward_cases(const CaseOperands& o) {
+  std::vector<OpCase> cases;
+  for (const AttentionKind& kind : attention_kinds(o)) {
+    const Heads h = attended_heads(o, kind), d = fused_heads(o, kind);
+    ops::AttentionBackward a{attention_input(o, kind, h),
+                             o.value(h.q.shape),
+                             o.value(h.q.shape),
+                             log_sums(o, kind),
+                             d.q,
+                             d.k,
+                             d.v};
+    const std::string shape = attention_shape(o, kind);
+    add_cases(cases, o, shape, a, ops::attention_backward);
+    if (!kind.relative) continue;
+    a.bias = o.value(bias_shape(o, kind));
+    add_cases(cases, o, shape + ", bias", a, ops::attention_backward);
+    a.dbias = o.sum(bias_shape(o, kind));
+    add_cases(cases, o, shape + ", bias and its gradient", a, ops::attention_backward);
+  }
+  return cases;
+}
+
+namespace {
+
+// Cases for the self attention of the encoder and the decoder: make(kind, positions, table, bias).
+template <class Make>
+std::vector<OpCase> bias_cases(const CaseOperands& o, Make make) {
+  std::vector<OpCase> cases;
+  for (const AttentionKind& kind : attention_kinds(o)) {
+    if (!kind.relative) continue;
+    const ops::RelativePositions positions{.max_distance = o.config.model.relative_distance,
+                                           .bidirectional = !kind.causal};
+    cases.push_back(
+        {format("{} {} heads x {} x {}", kind.name, o.model.heads, kind.queries, kind.keys),
+         make(positions, Shape{o.config.model.relative_buckets, o.model.heads},
+              bias_shape(o, kind))});
+  }
   return cases;
 }
 
 }  // namespace
 
-std::vector<OpCase> attention_cases(const CaseOperands& o) {
-  const Heads h = attended_heads(o);
-  const ops::Attention a{attention_input(o, h), o.value(h.q.shape), log_sums(o)};
-  std::vector<OpCase> cases = with_and_without_dropout(
-      o, attention_shape(o), a, o.config.model.attention_dropout, ops::attention);
-  append(cases, encoder_cases(o, a, ops::attention));
-  return cases;
-}
-
-std::vector<OpCase> attention_backward_cases(const CaseOperands& o) {
-  const Heads h = attended_heads(o), d = fused_heads(o);
-  ops::AttentionBackward a{
-      attention_input(o, h), o.value(h.q.shape), o.value(h.q.shape), log_sums(o), d.q, d.k, d.v};
-  const double dropout = o.config.model.attention_dropout;
-  std::vector<OpCase> cases =
-      with_and_without_dropout(o, attention_shape(o), a, dropout, ops::attention_backward);
-  append(cases, encoder_cases(o, a, ops::attention_backward));
-  if (!times_bias(o)) return cases;
-  a.mask.causal = false;
-  a.bias = o.value(bias_shape(o));
-  a.dbias = o.sum(bias_shape(o));
-  append(cases, with_and_without_dropout(o, attention_shape(o) + ", not causal, bias and gradient",
-                                         a, dropout, ops::attention_backward));
-  return cases;
-}
-
-// T5's number of buckets.
 std::vector<OpCase> relative_bias_cases(const CaseOperands& o) {
-  if (!times_bias(o)) return {};
-  const ops::RelativeBias r{.table = o.value({32, o.model.heads}), .bias = o.value(bias_shape(o))};
-  return {{relative_bias_shape(o), [=](Exec& ex) { ops::relative_bias(ex, r); }}};
+  return bias_cases(o, [&](const auto& positions, const Shape& table, const Shape& bias) {
+    const ops::RelativeBias r{
+        .table = o.value(table), .positions = positions, .bias = o.value(bias)};
+    return [=](Exec& ex) { ops::relative_bias(ex, r); };
+  });
 }
 
 std::vector<OpCase> relative_bias_backward_cases(const CaseOperands& o) {
-  if (!times_bias(o)) return {};
-  const ops::RelativeBiasBackward r{.dbias = o.filled(bias_shape(o), o.sums, 0),
-                                    .dtable = o.sum({32, o.model.heads})};
-  return {{relative_bias_shape(o), [=](Exec& ex) { ops::relative_bias_backward(ex, r); }}};
+  return bias_cases(o, [&](const auto& positions, const Shape& table, const Shape& bias) {
+    const ops::RelativeBiasBackward r{
+        .dbias = o.sum(bias), .positions = positions, .dtable = o.sum(table)};
+    return [=](Exec& ex) { ops::relative_bias_backward(ex, r); };
+  });
 }
 
 std::vector<OpCase> rope_cases(const CaseOperands& o) {
   const ModelShape& m = o.model;
   if (m.rotary_dim == 0) return {};
-  const Heads h = attended_heads(o);
+  const Heads h = attended_heads(o, attention_kinds(o).front());
   // One angle for all: what is turned keeps its length.
   const Shape table{m.positions, m.rotary_dim / 2};
   const ops::Rope queries{.x = h.q,

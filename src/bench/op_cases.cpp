@@ -27,6 +27,7 @@ constexpr std::array kBenchedOps{
     BenchedOp{"activate", activate_cases},
     BenchedOp{"residual_add", residual_add_cases},
     BenchedOp{"softmax_stats", softmax_stats_cases},
+    BenchedOp{"scale", scale_cases},
     BenchedOp{"cross_entropy", cross_entropy_cases},
     BenchedOp{"weighted_sum", weighted_sum_cases},
     BenchedOp{"norm_backward", norm_backward_cases},
@@ -69,7 +70,7 @@ CaseOperands::CaseOperands(OpRig& rig, const Config& from)
       batch(resolve_batch(from)),
       dtype(resolve_dtype(from)),
       sums(accumulation_of(dtype)),
-      tokens(batch.tokens_per_micro()),
+      tokens(batch.micro_batch * std::max(batch.sequence, batch.decoder_sequence)),
       loss_rows(std::min(tokens, head_chunk(from))),
       inner(is_gated(from.model.activation) ? 2 * model.ffn : model.ffn),
       rig_(rig) {}
@@ -236,6 +237,13 @@ std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
   cut.stats = o.filled({o.loss_rows, ops::kSoftmaxStats}, o.sums, 10);
   return {{loss_shape(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }},
           {loss_shape(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }}};
+}
+
+std::vector<OpCase> scale_cases(const CaseOperands& o) {
+  if (!o.config.model.scale_head_input) return {};
+  const Shape shape{o.tokens, o.model.width};
+  const ops::Scale s{.x = o.value(shape), .factor = 0.5, .y = o.value(shape)};
+  return {{format("{} x {}", o.tokens, o.model.width), [=](Exec& ex) { ops::scale(ex, s); }}};
 }
 
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o) {

@@ -1,5 +1,5 @@
 // The cases of `bench op`: every op of a training step, at each shape and in each variant that the
-// configured step has. Attention is also timed as in an encoder, with the bias of T5.
+// configured step has.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ class CaseOperands {
   const BatchShape batch;
   const DType dtype;        // of values
   const DType sums;         // of statistics and of the gradients of vectors
-  const int64_t tokens;     // of a micro-batch
+  const int64_t tokens;     // of a micro-batch; of its longer texts if samples have two
   const int64_t loss_rows;  // tokens whose logits exist at a time
   const int64_t inner;      // what the first matrix of the MLP gives: with a gate twice ffn
 
@@ -113,6 +113,7 @@ std::vector<OpCase> embedding_backward_cases(const CaseOperands& o);
 
 // op_cases.cpp
 std::vector<OpCase> softmax_stats_cases(const CaseOperands& o);
+std::vector<OpCase> scale_cases(const CaseOperands& o);
 std::vector<OpCase> cross_entropy_cases(const CaseOperands& o);
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o);
 

@@ -152,6 +152,7 @@ constexpr std::array kClasses{
     OpClass{"activate_backward", "activation"},
     OpClass{"softmax_stats", "loss"},
     OpClass{"cross_entropy", "loss"},
+    OpClass{"scale", "loss"},
     OpClass{"embedding", "embedding"},
     OpClass{"embedding_backward", "embedding"},
     OpClass{"loss_factors", "loss"},
