@@ -59,7 +59,7 @@ struct ModelConfig {
     v("activation", s.activation, {.help = "non-linearity of the MLP", .effect = M, .aliases = {{"--swiglu", "swiglu"}, {"--squared-relu", "squared-relu"}, {"--no-bias-gelu-fusion", "gelu-erf", {}, "gelu-tanh"}, {"--openai-gelu", "gelu-tanh", {}, "gelu-erf"}}});
     v("head_activation", s.head_activation, {.help = "bert: non-linearity of the LM head's dense layer; --openai-gelu sets gelu-tanh", .effect = M});
     v("position", s.position, {.help = "how positions enter", .effect = M, .aliases = {{.flag = "--position-embedding-type", .values = {"learned_absolute", "rope", "none", "relative"}, .later = "yarn mrope"}, {"--use-rotary-position-embeddings", "rope"}, {"--no-position-embedding", "none", {}, "learned"}}});
-    v("relative_buckets", s.relative_buckets, {.help = "relative positions: distances that have their own value in each head; far ones share", .effect = M, .min = 4, .max = 256, .aliases = {{"--relative-attention-num-buckets"}}});
+    v("relative_buckets", s.relative_buckets, {.help = "relative positions: distances that have their own value in each head; far ones share", .effect = M, .min = 1, .max = 256, .aliases = {{"--relative-attention-num-buckets"}}});
     v("relative_distance", s.relative_distance, {.help = "relative positions: all distances from this one on share the last value", .effect = M, .min = 3, .max = 1 << 20, .aliases = {{"--relative-attention-max-distance"}}});
     v("rope_base", s.rope_base, {.help = "base of the rotary frequencies", .effect = N, .min = 1, .max = 1e15, .aliases = {{"--rotary-base"}}});
     v("rope_fraction", s.rope_fraction, {.help = "part of each head that is rotated", .effect = M, .min = 0, .max = 1, .aliases = {{"--rotary-percent"}}});

@@ -233,7 +233,14 @@ Found family_is_built(const RuleInput& f) {
 Found far_buckets_reach(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   const int64_t near = m.relative_buckets / 2;
-  if (m.position != PositionKind::Relative || m.relative_distance > near) return {};
+  if (m.position != PositionKind::Relative) return {};
+  if (m.relative_buckets < 4)
+    return Problem{
+        .what = format("model.relative_buckets {} is too few", m.relative_buckets),
+        .where = f.where({"model.relative_buckets"}),
+        .why = "an encoder needs two for the tokens before a token and two for those after it",
+        .legal = "model.relative_buckets at least 4"};
+  if (m.relative_distance > near) return {};
   return Problem{
       .what = format("model.relative_distance {} leaves nothing for far positions",
                      m.relative_distance),
