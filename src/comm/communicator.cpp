@@ -273,13 +273,4 @@ void SingleCommunicator::do_recv(Exec&, Tensor, int, Channel) {
   throw Error(ErrorKind::Internal, "a single rank has nobody to receive from");
 }
 
-std::unique_ptr<Communicator> PlanningCommunicator::split(std::span<const int> ranks) {
-  const auto mine = std::find(ranks.begin(), ranks.end(), rank());
-  BEV_CHECK(mine != ranks.end(), Internal, "rank {} splits off a group without itself", rank());
-  auto group = std::make_unique<PlanningCommunicator>(static_cast<int>(mine - ranks.begin()),
-                                                      static_cast<int>(ranks.size()));
-  group->set_label(label());
-  return group;
-}
-
 }  // namespace bev

@@ -4,7 +4,7 @@
 #include "device/device.h"
 #include "device/memory.h"
 #include "device/op_cost.h"
-#include "device/timing.h"
+#include "device/trace.h"
 
 namespace bev {
 

@@ -1,8 +1,7 @@
-// Timing on a device: timer events, the trace of ops, and the time a rank waits for others.
+// Timing on a device: timer events, and the time a rank waits for others.
 #pragma once
 
 #include <deque>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -43,40 +42,6 @@ class TimerEvent {
 
   Device* device_ = nullptr;
   uint64_t timer_ = 0;
-};
-
-// When each op of a piece of work ran, by timers in the device's own order, as a file for Chrome's
-// or Perfetto's viewer.
-
-// One op of a trace, in seconds since the trace was made.
-struct OpSpan {
-  const char* op;
-  double begin, end;
-  int stream = 0;
-};
-
-class Trace {
- public:
-  explicit Trace(Device& device) : device_(device), origin_(device, device.compute_stream()) {}
-
-  // Around the issue of one op. Calls do not nest.
-  void begin(const char* op, Stream stream);
-  void end(Stream stream);
-
-  // In the order of issue. Waits for the work.
-  std::vector<OpSpan> spans() const;
-  // The same as a JSON array of complete events, in microseconds; streams are threads.
-  std::string chrome_json() const;
-
- private:
-  struct Marked {
-    const char* op;
-    int stream;
-    TimerEvent begin, end;
-  };
-  Device& device_;
-  TimerEvent origin_;
-  std::vector<Marked> ops_;
 };
 
 // How long the work of a rank stood still for other ranks, step by step.

@@ -2,7 +2,7 @@
 
 #include "base/check.h"
 #include "base/integer.h"
-#include "comm/communicator.h"
+#include "comm/planning_communicator.h"
 #include "convert/checkpoint_weights.h"
 #include "convert/huggingface/huggingface.h"
 #include "convert/weight_source.h"

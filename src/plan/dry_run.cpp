@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "checkpoint/checkpoint_saver.h"
-#include "comm/communicator.h"
+#include "comm/planning_communicator.h"
 #include "ops/make_device.h"
 #include "pipeline/schedule.h"
 #include "train/gather_model.h"

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "comm/communicator.h"
+#include "comm/planning_communicator.h"
 #include "ops/make_device.h"
 #include "param/param_spec.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "comm/communicator.h"
+#include "comm/planning_communicator.h"
 #include "ops/make_device.h"
 #include "parallel/tensor_region.h"
 #include "support/expect_error.h"

@@ -4,7 +4,7 @@
 #include <thread>
 
 #include "base/json.h"
-#include "device/timing.h"
+#include "device/trace.h"
 #include "ops/make_device.h"
 
 namespace bev {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/communicator.h"
+#include "comm/planning_communicator.h"
 #include "parallel/process_groups.h"
 
 namespace bev {

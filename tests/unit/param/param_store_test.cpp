@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/format.h"
+#include "comm/planning_communicator.h"
 #include "ops/make_device.h"
 #include "parallel/process_groups.h"
 #include "support/expect_error.h"
