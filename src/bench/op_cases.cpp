@@ -26,6 +26,7 @@ constexpr std::array kBenchedOps{
     BenchedOp{"residual_norm", residual_norm_cases},
     BenchedOp{"activate", activate_cases},
     BenchedOp{"residual_add", residual_add_cases},
+    BenchedOp{"scale", scale_cases},
     BenchedOp{"softmax_stats", softmax_stats_cases},
     BenchedOp{"scale", scale_cases},
     BenchedOp{"cross_entropy", cross_entropy_cases},
@@ -143,6 +144,13 @@ std::vector<OpCase> residual_add_cases(const CaseOperands& o) {
       .residual = o.value(shape), .delta = o.value(shape), .out = o.value(shape)};
   const std::string name = format("{} x {}", o.tokens, o.model.width);
   return with_and_without_dropout(o, name, plain, o.config.model.hidden_dropout, ops::residual_add);
+}
+
+std::vector<OpCase> scale_cases(const CaseOperands& o) {
+  if (!o.config.model.scale_head_input) return {};
+  const Shape shape{o.tokens, o.model.width};
+  const ops::Scaling s{.x = o.value(shape), .factor = 0.5, .y = o.value(shape)};
+  return {{format("{} x {}", o.tokens, o.model.width), [=](Exec& ex) { ops::scale(ex, s); }}};
 }
 
 std::vector<OpCase> dropout_cases(const CaseOperands& o) {

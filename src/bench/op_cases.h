@@ -94,6 +94,7 @@ std::vector<OpCase> norm_backward_cases(const CaseOperands& o);
 
 // op_cases.cpp
 std::vector<OpCase> residual_add_cases(const CaseOperands& o);
+std::vector<OpCase> scale_cases(const CaseOperands& o);
 std::vector<OpCase> dropout_cases(const CaseOperands& o);
 
 // attention_cases.cpp

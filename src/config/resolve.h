@@ -33,7 +33,7 @@ struct BatchShape {
   int64_t micros;                // micro-batches of one step, of each rank that shares the batch
   int64_t decoder_sequence = 0;  // 0: samples have one text
   int64_t tokens_per_sample() const { return sequence + decoder_sequence; }
-  int64_t tokens_per_micro() const { return micro_batch * tokens_per_sample(); }
+  int64_t tokens_per_micro() const { return micro_batch * sequence; }  // of the first text
 };
 BatchShape resolve_batch(const Config& config);
 

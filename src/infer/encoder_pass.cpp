@@ -84,7 +84,7 @@ class EncoderPass::Runner {
       block.forward(ex, env_, {micro}, x, x, unused);
     }
     if (stage_.norms().empty()) return use(ex, micro, x);
-    const Tensor normed = keep_.allocate(shape, dtype_, "encoder.final_norm");
+    const Tensor normed = keep_.allocate(shape, dtype_, "encoder.normed");
     NormModule::Saved unused;
     stage_.norms().front().forward(ex, x, normed, unused);
     use(ex, micro, normed);

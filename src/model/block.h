@@ -1,4 +1,4 @@
-// A transformer block. Pre-norm: x + attention(norm(x)), in decoders with an encoder then
+// A transformer block. Pre-norm: x + attention(norm(x)), with a context then
 // + cross_attention(norm(.), context), then + mlp(norm(.)). Post-norm: norm(x + attention(x)), then
 // norm(. + mlp(.)).
 #pragma once

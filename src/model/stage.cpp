@@ -116,7 +116,7 @@ void Stage::add_block(ParamStore& params, const BlockSpec& spec) {
 
 std::optional<size_t> Stage::find_bias(ParamStore& params, const AttentionSpec& spec) {
   if (!spec.relative) return {};
-  const auto known = std::find_if(biases_.begin(), biases_.end(), [&](const RelativeBias& bias) {
+  const auto known = std::find_if(biases_.begin(), biases_.end(), [&](const PositionBias& bias) {
     return bias.name() == spec.relative->table.name;
   });
   const auto index = static_cast<size_t>(known - biases_.begin());
@@ -200,7 +200,7 @@ std::vector<int> Stage::grad_buckets() const {
     for (const int bucket : embedding.buckets()) buckets.push_back(bucket);
   for (const Block& block : blocks()) buckets.push_back(block.bucket());
   for (const NormModule& norm : norms_) buckets.push_back(norm.bucket());
-  for (const RelativeBias& bias : biases_) buckets.push_back(bias.bucket());
+  for (const PositionBias& bias : biases_) buckets.push_back(bias.bucket());
   for (const LmHead& head : heads_)
     for (const int bucket : head.grad_buckets()) buckets.push_back(bucket);
   for (const MaskedLmHead& head : masked_heads_)

@@ -10,8 +10,8 @@
 
 #include "model/embedding.h"
 #include "model/lm_head.h"
+#include "model/position_bias.h"
 #include "model/recompute.h"
-#include "model/relative_bias.h"
 
 namespace bev {
 
@@ -46,7 +46,7 @@ class Stage {
   PartRange parts() const { return parts_; }
   const std::deque<Embedding>& embeddings() const { return embeddings_; }
   const std::deque<Block>& blocks() const { return blocks_.blocks(); }
-  const std::deque<RelativeBias>& biases() const { return biases_; }
+  const std::deque<PositionBias>& biases() const { return biases_; }
   const std::deque<NormModule>& norms() const { return norms_; }
   const std::deque<LmHead>& heads() const { return heads_; }
   const std::deque<MaskedLmHead>& masked_heads() const { return masked_heads_; }
@@ -125,7 +125,7 @@ class Stage {
   std::vector<HiddenSpec> hidden_;
   std::vector<int> inputs_, outputs_;
   std::deque<RopeTable> ropes_;
-  std::deque<RelativeBias> biases_;
+  std::deque<PositionBias> biases_;
   std::deque<Embedding> embeddings_;
   BlockGroups blocks_;
   std::deque<NormModule> norms_;

@@ -22,7 +22,7 @@ void fill(Exec& ex, const Fill& f) {
   ex.device.ops().fill(ex, f);
 }
 
-void scale(Exec& ex, const Scale& s) {
+void scale(Exec& ex, const Scaling& s) {
   const Operands args(ex, "scale");
   args.rank("x", s.x, 2);
   args.floating("x", s.x);

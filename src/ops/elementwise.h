@@ -21,12 +21,12 @@ struct Fill {
 void fill(Exec& ex, const Fill& f);
 
 // y = factor * x.  x, y [rows, width]; y may be x itself.
-struct Scale {
+struct Scaling {
   ConstTensor x;
   double factor = 1;
   Tensor y;
 };
-void scale(Exec& ex, const Scale& s);
+void scale(Exec& ex, const Scaling& s);
 
 // The non-linearities of the MLP.
 //   gelu-tanh     0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))

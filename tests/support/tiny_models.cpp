@@ -131,7 +131,6 @@ std::vector<TinyModel> tiny_models() {
     c.model.tied = false;
     c.model.activation = Activation::GeGluTanh;
     c.model.ffn = 20;
-    c.recompute.granularity = Recompute::Selective;
   });
   return models;
 }

@@ -90,7 +90,7 @@ void fill(Exec& ex, const ops::Fill& f) {
   }
 }
 
-void scale(Exec& ex, const ops::Scale& s) {
+void scale(Exec& ex, const ops::Scaling& s) {
   visit_cpu(s.x.dtype, "scale", [&]<class T>() {
     const RowsOf<const T> x(s.x);
     const RowsOf<T> y(s.y);

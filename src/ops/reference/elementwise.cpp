@@ -112,7 +112,7 @@ double activation_slope(Activation activation, double x) {
   return 0;
 }
 
-void scale(Exec&, const ops::Scale& s) {
+void scale(Exec&, const ops::Scaling& s) {
   require_f64("scale", s.x.dtype);
   for (int64_t r = 0; r < s.x.rows(); ++r)
     for (int64_t c = 0; c < s.x.shape[1]; ++c) at(s.y, r, c) = s.factor * at(s.x, r, c);

@@ -19,8 +19,8 @@ TEST(Init, FollowsMegatronsRule) {
     const double wide = model.config.model.init_std;
     // The post-norm BERT of 2019 scales with --deep-init only.
     const bool is_scaled = model.config.model.norm_placement == NormPlacement::Pre;
-    const auto layers = static_cast<double>(model.config.model.layers);  // T5: of the encoder
-    const double narrow = is_scaled ? wide / std::sqrt(2 * layers) : wide;
+    const auto layers = static_cast<double>(model.config.model.layers);  // of a T5: its encoder's
+    const double narrow = is_scaled ? wide / std::sqrt(2.0 * layers) : wide;
     for (const Param* param : assembly.params.all()) {
       const std::string& name = param->spec.name;
       const Init& init = param->spec.init;

@@ -245,7 +245,7 @@ __global__ void __launch_bounds__(kThreads)
 
 }  // namespace
 
-void scale(Exec& ex, const ops::Scale& s) {
+void scale(Exec& ex, const ops::Scaling& s) {
   const int64_t rows = s.x.rows(), width = width_of(s.x);
   if (rows * width == 0) return;
   const unsigned blocks = blocks_for(ex, rows * ceil_div(width, kGroup), kThreads);

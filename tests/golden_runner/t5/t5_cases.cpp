@@ -9,7 +9,7 @@
 #include "golden_runner/megatron_gelu.h"
 #include "golden_runner/model_run.h"
 #include "golden_runner/places.h"
-#include "golden_runner/t5_tensors.h"
+#include "golden_runner/t5/t5_tensors.h"
 #include "model/family/family.h"
 #include "ops/make_device.h"
 #include "support/tolerance.h"

@@ -1,6 +1,5 @@
 // Relative positions of T5 (Raffel et al. 2020): a table has a value for each head and distance,
-// which is added to the attention scores. All blocks of the encoder share one table, and all of the
-// decoder another one.
+// which is added to the attention scores. All blocks on one hidden state share a table.
 #pragma once
 
 #include "model/env.h"
@@ -8,9 +7,9 @@
 
 namespace bev {
 
-class RelativeBias {
+class PositionBias {
  public:
-  RelativeBias(ParamStore& params, const RelativeBiasSpec& spec);
+  PositionBias(ParamStore& params, const RelativeBiasSpec& spec);
 
   int bucket() const { return table_.bucket; }
   const std::string& name() const { return table_.spec.name; }

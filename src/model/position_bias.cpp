@@ -1,28 +1,28 @@
-#include "model/relative_bias.h"
+#include "model/position_bias.h"
 
 #include "model/embedding.h"
 
 namespace bev {
 
-RelativeBias::RelativeBias(ParamStore& params, const RelativeBiasSpec& spec)
+PositionBias::PositionBias(ParamStore& params, const RelativeBiasSpec& spec)
     : table_(declare_table(params, spec.table)),
       positions_{.max_distance = spec.max_distance, .bidirectional = spec.bidirectional} {}
 
-Tensor RelativeBias::forward(Exec& ex, const ModelEnv& env, int64_t length) const {
+Tensor PositionBias::forward(Exec& ex, const ModelEnv& env, int64_t length) const {
   env.gather(ex, bucket());
   const Tensor bias = ex.keep.allocate(shape(length), table_.value.dtype, "relative_bias");
   ops::relative_bias(ex, {.table = table_.value, .positions = positions_, .bias = bias});
   return bias;
 }
 
-Tensor RelativeBias::begin_backward(Exec& ex, int64_t length) const {
+Tensor PositionBias::begin_backward(Exec& ex, int64_t length) const {
   const Tensor dbias = ex.scratch.allocate(shape(length), accumulation_of(table_.value.dtype),
                                            "relative_bias.gradient");
   ops::fill(ex, {.out = dbias, .value = 0});
   return dbias;
 }
 
-void RelativeBias::backward(Exec& ex, ModelEnv& env, ConstTensor dbias) const {
+void PositionBias::backward(Exec& ex, ModelEnv& env, ConstTensor dbias) const {
   ArenaScope scope(ex.scratch);
   env.flow.begin_bucket(ex, bucket());
   const Tensor& grad = table_.grad;

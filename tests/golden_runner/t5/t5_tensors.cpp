@@ -1,4 +1,4 @@
-#include "golden_runner/t5_tensors.h"
+#include "golden_runner/t5/t5_tensors.h"
 
 #include "base/check.h"
 #include "infer/loaded_model.h"
