@@ -23,8 +23,9 @@ struct AttentionKind {
 
 std::vector<AttentionKind> attention_kinds(const CaseOperands& o) {
   const bool relative = o.config.model.position == PositionKind::Relative;
-  const int64_t text = o.batch.sequence, answer = o.batch.decoder_sequence;
-  if (answer == 0) return {{"", text, text, o.config.model.family == ModelFamily::Gpt, false}};
+  const int64_t text = o.batch.sequence, answer = o.batch.second_sequence;
+  const ModelFamily family = o.config.model.family;
+  if (family != ModelFamily::T5) return {{"", text, text, family == ModelFamily::Gpt, false}};
   return {{"encoder", text, text, false, relative},
           {"decoder", answer, answer, true, relative},
           {"cross", answer, text, false, false}};

@@ -71,7 +71,7 @@ CaseOperands::CaseOperands(OpRig& rig, const Config& from)
       batch(resolve_batch(from)),
       dtype(resolve_dtype(from)),
       sums(accumulation_of(dtype)),
-      tokens(batch.micro_batch * std::max(batch.sequence, batch.decoder_sequence)),
+      tokens(batch.micro_batch * std::max(batch.sequence, batch.second_sequence)),
       loss_rows(std::min(tokens, head_chunk(from))),
       inner(is_gated(from.model.activation) ? 2 * model.ffn : model.ffn),
       rig_(rig) {}

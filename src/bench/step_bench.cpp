@@ -154,6 +154,7 @@ constexpr std::array kClasses{
     OpClass{"softmax_stats", "loss"},
     OpClass{"cross_entropy", "loss"},
     OpClass{"scale", "loss"},
+    OpClass{"top_k_hits", "loss"},
     OpClass{"embedding", "embedding"},
     OpClass{"embedding_backward", "embedding"},
     OpClass{"loss_factors", "loss"},

@@ -69,27 +69,39 @@ class Restorer {
   std::vector<std::byte> buffer_;
 };
 
-void fill_weights(Restorer& restorer, const ParamStore& params) {
-  for (const LocalPiece& held : local_weights(params))
-    restorer.fill(held, restorer.source_of_weights(held.piece.tensor, held.piece.dtype));
+using StoredName = FunctionRef<std::string(const std::string&)>;
+
+constexpr auto kSameName = [](const std::string& parameter) { return parameter; };
+
+void fill_weights(Restorer& restorer, const ParamStore& params, StoredName stored_name) {
+  for (const LocalPiece& held : local_weights(params)) {
+    const std::string name = stored_name(held.piece.tensor);
+    if (!name.empty()) restorer.fill(held, restorer.source_of_weights(name, held.piece.dtype));
+  }
 }
 
 }  // namespace
 
 void restore_weights(const CheckpointReader& stored, ParamStore& params, const Optimizer& optimizer,
                      int64_t vocab) {
+  restore_weights(stored, params, optimizer, vocab, kSameName);
+}
+
+void restore_weights(const CheckpointReader& stored, ParamStore& params, const Optimizer& optimizer,
+                     int64_t vocab, StoredName stored_name) {
   Restorer restorer(stored, params.device(), vocab);
-  fill_weights(restorer, params);
+  fill_weights(restorer, params, stored_name);
   for (const LocalPiece& held : held_states(params, optimizer)) {
     if (!held.piece.tensor.ends_with(kMaster)) continue;
-    restorer.fill(held, restorer.source_of_master(std::string(parameter_of(held.piece.tensor))));
+    const std::string name = stored_name(std::string(parameter_of(held.piece.tensor)));
+    if (!name.empty()) restorer.fill(held, restorer.source_of_master(name));
   }
 }
 
 void restore_state(const CheckpointReader& stored, ParamStore& params, const Optimizer& optimizer,
                    int64_t vocab) {
   Restorer restorer(stored, params.device(), vocab);
-  fill_weights(restorer, params);
+  fill_weights(restorer, params, kSameName);
   for (const LocalPiece& held : held_states(params, optimizer)) {
     const std::string& name = held.piece.tensor;
     const bool is_master = name.ends_with(kMaster);

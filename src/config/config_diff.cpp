@@ -72,9 +72,10 @@ Effect effect_of(const Field& field, const Config& before, const Config& now) {
   const bool learned =
       before.model.position == PositionKind::Learned || now.model.position == PositionKind::Learned;
   if (field.path == kPositionsPath && !learned) return Effect::Runtime;
-  // The mean over micro-batches depends on their size.
-  if (field.path == kMicroBatchPath && now.loss.average == LossAverage::MicroBatch)
-    return Effect::Numerics;
+  // The mean over micro-batches depends on their size, and a bi-encoder compares the pairs of one.
+  const bool counts =
+      now.loss.average == LossAverage::MicroBatch || now.model.family == ModelFamily::Biencoder;
+  if (field.path == kMicroBatchPath && counts) return Effect::Numerics;
   return field.about.effect;
 }
 

@@ -30,6 +30,8 @@ struct ModelConfig {
   bool scale_attention = true, scale_head_input = false, head_bias = true;
   bool mask_cross_padding = true;
   bool binary_head = true;
+  bool shared_towers = false, scale_scores = false;
+  int64_t projection = 0;
   int64_t window = 0;
   double hidden_dropout = 0.1, attention_dropout = 0.1;
   double init_std = 0.02;
@@ -54,7 +56,7 @@ struct ModelConfig {
     v("vocab_multiple", s.vocab_multiple, {.help = "the vocabulary is padded to a multiple of this times the tensor ranks", .effect = Effect::Layout, .min = 1, .max = 1 << 20, .aliases = {{"--make-vocab-size-divisible-by"}, {"--no-pad-vocab-size", "1"}, {"--disable-pad-vocab-size", "1"}}});
     v("positions", s.positions, {.help = "longest sequence the model has positions for; 0: the training sequence length", .effect = M, .min = 0, .max = 1 << 28, .aliases = {{"--max-position-embeddings"}}});
     v("norm", s.norm, {.help = "normalisation", .effect = M, .aliases = {{"--normalization", "", {"LayerNorm", "RMSNorm"}}}});
-    v("norm_placement", s.norm_placement, {.help = "bert: pre: norms before attention and MLP, and a final norm; post: after the residual sums and the embedding", .effect = M});
+    v("norm_placement", s.norm_placement, {.help = "bert, biencoder: pre: norms before attention and MLP, and a final norm; post: after the residual sums and the embedding", .effect = M});
     v("norm_eps", s.norm_eps, {.help = "added to the variance", .effect = M, .min = 0, .max = 1, .aliases = {{"--norm-epsilon"}, {"--layernorm-epsilon"}}});
     v("activation", s.activation, {.help = "non-linearity of the MLP", .effect = M, .aliases = {{"--swiglu", "swiglu"}, {"--squared-relu", "squared-relu"}, {"--no-bias-gelu-fusion", "gelu-erf", {}, "gelu-tanh"}, {"--openai-gelu", "gelu-tanh", {}, "gelu-erf"}}});
     v("head_activation", s.head_activation, {.help = "bert: non-linearity of the LM head's dense layer; --openai-gelu sets gelu-tanh", .effect = M});
@@ -76,11 +78,14 @@ struct ModelConfig {
     v("head_bias", s.head_bias, {.help = "t5: bias of the LM head; false: as T5 of Hugging Face", .effect = M});
     v("mask_cross_padding", s.mask_cross_padding, {.help = "t5: the decoder does not see padding of the encoder's text; false: it does, as in Megatron-LM's pretrain_t5.py since May 2023", .effect = N});
     v("binary_head", s.binary_head, {.help = "bert: predict the order of two segments from the first token", .effect = M, .aliases = {{"--bert-no-binary-head", "false"}}});
+    v("shared_towers", s.shared_towers, {.help = "biencoder: one encoder reads queries and contexts; false: each have their own", .effect = M, .aliases = {{"--biencoder-shared-query-context-model", "true"}}});
+    v("projection", s.projection, {.help = "biencoder: size of the embeddings that a linear layer makes of the first tokens; 0: the first tokens themselves", .effect = M, .min = 0, .max = 1 << 20, .aliases = {{"--biencoder-projection-dim"}}});
+    v("scale_scores", s.scale_scores, {.help = "biencoder: divide the scores of query and context by sqrt(width)", .effect = N, .aliases = {{"--retriever-score-scaling", "true"}}});
     v("window", s.window, {.help = "a token sees at most this many tokens, itself included; 0: all before it", .effect = N, .min = 0, .max = 1 << 28, .aliases = {{.flag = "--window-size", .reads = parse_megatron_window}}});
     v("hidden_dropout", s.hidden_dropout, {.help = "dropout after embedding, attention and MLP", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--hidden-dropout"}}});
     v("attention_dropout", s.attention_dropout, {.help = "dropout of attention probabilities", .effect = N, .min = 0, .max = 0.999, .aliases = {{"--attention-dropout"}}});
     v("init_std", s.init_std, {.help = "standard deviation of initial weights; output projections: divided by sqrt(2 x layers)", .min = 0, .max = 10, .aliases = {{"--init-method-std"}}});
-    v("deep_init", s.deep_init, {.help = "bert with norm_placement post: divide initial output projections by sqrt(2 x layers) as well; other models always do", .aliases = {{"--deep-init", "true"}}});
+    v("deep_init", s.deep_init, {.help = "bert and biencoder with norm_placement post: divide initial output projections by sqrt(2 x layers) as well; other models always do", .aliases = {{"--deep-init", "true"}}});
     // clang-format on
   }
 };

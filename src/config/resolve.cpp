@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/integer.h"
+#include "config/parse/notation.h"
 
 namespace bev {
 
@@ -74,18 +75,31 @@ int64_t data_ranks(const Config& config) {
 int64_t pipeline_chunks(const Config& config) {
   const ParallelConfig& p = config.parallel;
   if (p.chunk_layers == 0) return p.chunks;
-  return div_exact(config.model.layers, p.pipeline * p.chunk_layers);
+  return div_exact(pipeline_blocks(config.model), p.pipeline * p.chunk_layers);
+}
+
+int64_t pipeline_blocks(const ModelConfig& model) {
+  const bool has_two = model.family == ModelFamily::Biencoder && !model.shared_towers;
+  return has_two ? 2 * model.layers : model.layers;
+}
+
+std::vector<int64_t> top_k_of(const LogConfig& log) {
+  std::vector<int64_t> numbers;
+  for (const std::string& text : log.top_k)
+    if (const auto number = parse_integer(text); number && *number > 0) numbers.push_back(*number);
+  return numbers;
 }
 
 BatchShape resolve_batch(const Config& config) {
   const TrainConfig& t = config.train;
   const int64_t together = t.micro_batch * data_ranks(config);
   const int64_t global = t.global_batch > 0 ? t.global_batch : together;
+  const bool is_biencoder = config.model.family == ModelFamily::Biencoder;
   return {.sequence = t.sequence,
           .micro_batch = t.micro_batch,
           .global_batch = global,
           .micros = div_exact(global, together),
-          .decoder_sequence = decoder_sequence(config)};
+          .second_sequence = is_biencoder ? t.sequence : decoder_sequence(config)};
 }
 
 BatchSchedule resolve_batch_schedule(const Config& config) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "config/batch_schedule.h"
 #include "config/config.h"
@@ -30,9 +31,9 @@ int64_t default_ffn(int64_t width, bool gated);
 
 struct BatchShape {
   int64_t sequence, micro_batch, global_batch;
-  int64_t micros;                // micro-batches of one step, of each rank that shares the batch
-  int64_t decoder_sequence = 0;  // 0: samples have one text
-  int64_t tokens_per_sample() const { return sequence + decoder_sequence; }
+  int64_t micros;               // micro-batches of one step, of each rank that shares the batch
+  int64_t second_sequence = 0;  // of the second text; 0: samples have one text
+  int64_t tokens_per_sample() const { return sequence + second_sequence; }
   int64_t tokens_per_micro() const { return micro_batch * sequence; }  // of the first text
 };
 BatchShape resolve_batch(const Config& config);
@@ -42,6 +43,18 @@ int64_t decoder_sequence(const Config& config);
 
 // The first stage of the decoder; 0: one stage, or no decoder beside the layers.
 int64_t decoder_stage(const Config& config);
+
+// The size of the vectors that an encoder makes of texts.
+inline int64_t embedding_width(const ModelConfig& model) {
+  return model.projection > 0 ? model.projection : model.width;
+}
+
+// Blocks that the pipeline's stages share: of both encoders of a bi-encoder.
+int64_t pipeline_blocks(const ModelConfig& model);
+
+// The numbers of log.top_k; fewer if a text is not a whole number above 0.
+inline constexpr size_t kMostAccuracies = 7;
+std::vector<int64_t> top_k_of(const LogConfig& log);
 
 // The ranks that share the batch.
 int64_t data_ranks(const Config& config);

@@ -256,6 +256,7 @@ struct LogConfig {
   TimedRanks timed_ranks = TimedRanks::MinMax;
   std::string tensorboard;
   int64_t tensorboard_interval = 1, tensorboard_queue = 1000;
+  TextList top_k;
 
   template <class S, class V>
   static void describe(S& s, V& v) {
@@ -268,6 +269,7 @@ struct LogConfig {
     v("tensorboard", s.tensorboard, {.help = "folder for event files that TensorBoard reads, with the tags of Megatron-LM; empty: none", .aliases = {{"--tensorboard-dir"}}});
     v("tensorboard_interval", s.tensorboard_interval, {.help = "iterations between points of these curves", .min = 1, .max = 1e9, .aliases = {{"--tensorboard-log-interval"}}});
     v("tensorboard_queue", s.tensorboard_queue, {.help = "points that may wait in memory before they are written; they never wait longer than some seconds", .min = 1, .max = 1e6, .aliases = {{"--tensorboard-queue-size"}}});
+    v("top_k", s.top_k, {.help = "biencoder: accuracies to report: for each number k, the part of the queries whose context is among the k best of the micro-batch", .aliases = {{"--retriever-report-topk-accuracies"}}});
   }
 };
 
@@ -345,7 +347,7 @@ struct GuardConfig {
 // clang-format off: a line per field reads as a table
 
 struct CheckpointConfig {
-  std::string save, load;
+  std::string save, load, bert;
   int64_t interval = 0;
   std::string schedule;
   bool asynchronous = true, save_optimizer = true;
@@ -366,6 +368,7 @@ struct CheckpointConfig {
     v("keep_every", s.keep_every, {.help = "of the others, those at multiples of so many iterations stay too; 0: none", .min = 0, .max = 1e15, .aliases = {{"--save-retain-interval"}}});
     v("keep_best", s.keep_best, {.help = "and so many with the lowest validation loss", .min = 0, .max = 1e9});
     v("load", s.load, {.help = "continue from the newest good checkpoint in this folder: of checkpoints, of a run, or of one checkpoint; where there is none yet, start anew", .aliases = {{"--load"}}});
+    v("bert", s.bert, {.help = "biencoder: folder with checkpoints of a BERT whose weights the encoders begin with, unless the run continues from a checkpoint of its own", .aliases = {{"--bert-load"}}});
     v("step", s.step, {.help = "continue from the checkpoint of this iteration; 0: from the newest", .min = 0, .max = 1e15, .aliases = {{"--ckpt-step"}}});
     v("must_exist", s.must_exist, {.help = "it is an error when there is nothing to load", .aliases = {{"--exit-on-missing-checkpoint", "true"}}});
     v("finetune", s.finetune, {.help = "take only the weights, and begin with iteration 1 and the first sample", .aliases = {{"--finetune", "true"}}});

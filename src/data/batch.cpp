@@ -46,7 +46,7 @@ BatchSpec causal_batch(int64_t length, bool packed) {
                                  BatchField::Weight, BatchField::Rows})
     spec.push_back({field, length});
   if (packed) spec.push_back({BatchField::DocumentStart, length});
-  return {spec};
+  return {{spec}};
 }
 
 BatchSpec masked_batch(int64_t length, int64_t marked) {
@@ -59,27 +59,29 @@ BatchSpec masked_batch(int64_t length, int64_t marked) {
   for (const BatchField field :
        {BatchField::Lengths, BatchField::Pooled, BatchField::Label, BatchField::LabelWeight})
     spec.push_back({field, 1});
-  return {spec};
+  return {{spec}};
 }
 
 BatchSpec encoder_decoder_batch(int64_t encoder_length, int64_t decoder_length) {
   TextSpec encoder, decoder;
   for (const BatchField field : {BatchField::Tokens, BatchField::Positions, BatchField::Rows})
     encoder.push_back({field, encoder_length});
-  decoder = causal_batch(decoder_length, false).front();
+  decoder = causal_batch(decoder_length, false).texts.front();
   encoder.push_back({BatchField::Lengths, 1});
   decoder.push_back({BatchField::Lengths, 1});
-  return {encoder, decoder};
+  return {{encoder, decoder}};
 }
 
-BatchSpec query_context_batch(int64_t length) {
+BatchSpec query_context_batch(int64_t length, bool joined) {
   TextSpec text;
   for (const BatchField field :
        {BatchField::Tokens, BatchField::Positions, BatchField::Rows, BatchField::Types})
     text.push_back({field, length});
   for (const BatchField field : {BatchField::Lengths, BatchField::Pooled})
     text.push_back({field, 1});
-  return {text, text};
+  TextSpec query = text;
+  query.push_back({BatchField::LabelWeight, 1});
+  return {.texts = {query, text}, .joined = joined};
 }
 
 double HostText::valid_tokens() const { return sum_of(weight); }
@@ -93,6 +95,7 @@ void HostText::exclude(int64_t at) {
 HostBatch::HostBatch(const HostBatch& other)
     : HostText(other),
       texts_(other.texts_),
+      joined_(other.joined_),
       second_(other.second_),
       fields_(other.fields_),
       block_(other.block_) {
@@ -102,6 +105,7 @@ HostBatch::HostBatch(const HostBatch& other)
 HostBatch& HostBatch::operator=(HostBatch other) noexcept {
   HostText::operator=(other);
   texts_ = other.texts_;
+  joined_ = other.joined_;
   second_ = other.second_;
   fields_.swap(other.fields_);
   block_.swap(other.block_);
@@ -124,23 +128,41 @@ void HostBatch::exclude(int64_t at) {
 }
 
 void HostBatch::number_rows(int64_t at, int64_t sample) {
-  for (size_t i = 0; i < texts_; ++i) text(i).HostText::number_rows(at, sample);
+  for (size_t i = 0; i < texts_; ++i) {
+    // Texts that one encoder reads must not draw the same dropout.
+    const int64_t number = joined_ ? 2 * sample + static_cast<int64_t>(i) : sample;
+    text(i).HostText::number_rows(at, number);
+  }
 }
 
 void HostBatch::resize(int64_t sequence_count, const BatchSpec& spec) {
-  BEV_CHECK(spec.size() <= kMostTexts, Internal, "{} texts", spec.size());
-  texts_ = spec.size();
+  BEV_CHECK(spec.texts.size() <= kMostTexts, Internal, "{} texts", spec.texts.size());
+  texts_ = spec.texts.size();
+  joined_ = spec.joined;
   fields_.clear();
   size_t bytes = 0;
+  const auto place = [&](size_t i, const FieldExtent& field) {
+    const int64_t elements = sequence_count * field.extent;
+    fields_.push_back({i, field.field, bytes, elements});
+    bytes += static_cast<size_t>(elements) * size_of(dtype_of(field.field));
+  };
+  const auto align = [&] {
+    bytes = static_cast<size_t>(round_up(static_cast<int64_t>(bytes), kFieldAlignment));
+  };
   for (size_t i = 0; i < texts_; ++i) {
-    text(i).sequences = sequence_count;
-    text(i).length = 0;
-    for (const FieldExtent& field : spec[i]) {
-      if (field.field == BatchField::Tokens) text(i).length = field.extent;
-      const int64_t elements = sequence_count * field.extent;
-      fields_.push_back({i, field.field, bytes, elements});
-      bytes += static_cast<size_t>(elements) * size_of(dtype_of(field.field));
-      bytes = static_cast<size_t>(round_up(static_cast<int64_t>(bytes), kFieldAlignment));
+    HostText& t = text(i);
+    t.sequences = sequence_count;
+    t.length = 0;
+    for (const FieldExtent& field : spec.texts[i])
+      if (field.field == BatchField::Tokens) t.length = field.extent;
+    t.first_row = joined_ && i > 0 ? sequence_count * t.length : 0;
+    if (joined_ && i > 0) continue;
+    for (const FieldExtent& field : spec.texts[i]) {
+      place(i, field);
+      if (joined_)
+        for (const FieldExtent& other : spec.texts[i + 1])
+          if (other.field == field.field) place(i + 1, other);
+      align();
     }
   }
   block_.resize(bytes);

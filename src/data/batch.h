@@ -42,7 +42,12 @@ using TextSpec = std::vector<FieldExtent>;
 // A sample has one text, or two: T5 reads one with its encoder and one with its decoder. Each has
 // its own length and fields.
 inline constexpr size_t kMostTexts = 2;
-using BatchSpec = std::vector<TextSpec>;
+struct BatchSpec {
+  std::vector<TextSpec> texts;
+  // Texts of one length that the device sees as one: all sequences of the first, then those of the
+  // second.
+  bool joined = false;
+};
 
 // The batch of a causal language model.
 BatchSpec causal_batch(int64_t length, bool packed);
@@ -55,9 +60,9 @@ inline constexpr int kEncoderText = 0, kDecoderText = 1;
 BatchSpec encoder_decoder_batch(int64_t encoder_length, int64_t decoder_length);
 
 // The batch of a bi-encoder: two padded texts of the same length, each with a row that stands for
-// it.
+// it. `joined`: one encoder reads both.
 inline constexpr int kQueryText = 0, kContextText = 1;
-BatchSpec query_context_batch(int64_t length);
+BatchSpec query_context_batch(int64_t length, bool joined = false);
 
 // A field in host memory: all its elements, sequence after sequence. Empty if the batch lacks it.
 template <class T>
@@ -76,6 +81,7 @@ class FieldView : public std::span<T> {
 class HostText {
  public:
   int64_t sequences = 0, length = 0;
+  int64_t first_row = 0;  // among the tokens of the text on the device, of which this may be a part
   FieldView<int32_t> tokens, targets, positions, document_start;
   FieldView<int32_t> types, lengths, marked, pooled, label;
   FieldView<float> weight, label_weight;
@@ -109,6 +115,7 @@ class HostBatch : public HostText {
   ~HostBatch() = default;
 
   size_t text_count() const { return texts_; }
+  bool joined() const { return joined_; }
   HostText& text(size_t index) { return index == 0 ? *this : second_; }
   const HostText& text(size_t index) const { return index == 0 ? *this : second_; }
 
@@ -139,6 +146,7 @@ class HostBatch : public HostText {
   void bind();
 
   size_t texts_ = 0;
+  bool joined_ = false;
   HostText second_;
   std::vector<Placed> fields_;
   std::vector<std::byte> block_;

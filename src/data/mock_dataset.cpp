@@ -62,8 +62,7 @@ void MockDataset::read_masked(int64_t index, HostBatch& batch, int64_t at) const
   batch.label_weight[sequence] = 1;
 }
 
-// The encoder's text counts through the vocabulary, the decoder's goes on from its end; then
-// padding.
+// The first text counts through the vocabulary, the second goes on from its end; then padding.
 void MockDataset::read_pair(int64_t index, HostBatch& batch, int64_t at) const {
   const PhiloxBlock draw = philox(mix_key(seed_, "mock samples"), 0, static_cast<uint64_t>(index));
   const int64_t step = 1 + draw[1] % 4;
@@ -81,10 +80,12 @@ void MockDataset::read_pair(int64_t index, HostBatch& batch, int64_t at) const {
           static_cast<int32_t>(is_padding ? 0 : (next + step * (position + 1)) % vocab_);
       text.weight[slot] = is_padding ? 0.0f : 1.0f;
     }
-    text.lengths[static_cast<size_t>(at)] = static_cast<int32_t>(used);
+    const auto sequence = static_cast<size_t>(at);
+    text.lengths[sequence] = static_cast<int32_t>(used);
     if (!text.types.empty()) std::fill_n(text.types.begin() + at * text.length, text.length, 0);
     if (!text.pooled.empty())
-      text.pooled[static_cast<size_t>(at)] = static_cast<int32_t>(at * text.length);
+      text.pooled[sequence] = static_cast<int32_t>(text.first_row + at * text.length);
+    if (!text.label_weight.empty()) text.label_weight[sequence] = 1;
     next = (next + step * used) % vocab_;
   }
   batch.number_rows(at, index);

@@ -18,7 +18,8 @@ void put_padded(std::span<const int32_t> tokens, int32_t pad, HostText& text, in
   const auto sequence = static_cast<size_t>(at);
   text.lengths[sequence] = static_cast<int32_t>(tokens.size());
   if (!text.types.empty()) std::fill_n(text.types.begin() + first, text.length, 0);
-  if (!text.pooled.empty()) text.pooled[sequence] = static_cast<int32_t>(first);
+  if (!text.pooled.empty()) text.pooled[sequence] = static_cast<int32_t>(text.first_row + first);
+  if (!text.label_weight.empty()) text.label_weight[sequence] = 1;
 }
 
 }  // namespace bev

@@ -65,9 +65,15 @@ class EncoderPass::Runner {
 
   RankModel& model() { return model_; }
 
-  // Hands the last hidden states [tokens, width] to `use`.
+  bool is_biencoder() const { return !stage_.pair_heads().empty(); }
+  // The towers of a bi-encoder may share one encoder.
+  size_t encoder_of(int tower) const {
+    return std::min(static_cast<size_t>(tower), stage_.embeddings().size() - 1);
+  }
+
+  // Hands the last hidden states [tokens, width] of an encoder to `use`.
   using Use = FunctionRef<void(Exec& ex, const TextView& micro, ConstTensor hidden)>;
-  void run(const HostBatch& batch, Use use) {
+  void run(const HostBatch& batch, Use use, size_t encoder = 0) {
     const TextView micro = feed_.upload(batch, 0)[0];
     const ArenaScope scope(keep_);
     Exec ex{model_.device, model_.device.compute_stream(), keep_, scratch_, recompute_};
@@ -76,18 +82,31 @@ class EncoderPass::Runner {
     {
       const ArenaScope saved(keep_);
       Embedding::Saved unused;
-      stage_.embeddings().front().forward(ex, env_, micro, x, unused);
+      stage_.embeddings()[encoder].forward(ex, env_, micro, x, unused);
     }
-    for (const Block& block : stage_.blocks()) {
+    const size_t blocks = stage_.blocks().size() / stage_.embeddings().size();
+    for (size_t i = encoder * blocks; i < (encoder + 1) * blocks; ++i) {
       const ArenaScope saved(keep_);
       Block::Saved unused;
-      block.forward(ex, env_, {micro}, x, x, unused);
+      stage_.blocks()[i].forward(ex, env_, {micro}, x, x, unused);
     }
     if (stage_.norms().empty()) return use(ex, micro, x);
     const Tensor normed = keep_.allocate(shape, dtype_, "encoder.normed");
     NormModule::Saved unused;
-    stage_.norms().front().forward(ex, x, normed, unused);
+    stage_.norms()[encoder].forward(ex, x, normed, unused);
     use(ex, micro, normed);
+  }
+
+  // Hands the embeddings [sequences, embedding] by a tower of a bi-encoder to `use`.
+  void embed(const HostBatch& batch, int tower, FunctionRef<void(Exec& ex, ConstTensor rows)> use) {
+    const size_t encoder = encoder_of(tower);
+    run(
+        batch,
+        [&](Exec& ex, const TextView& micro, ConstTensor hidden) {
+          const ArenaScope scope(ex.scratch);
+          use(ex, stage_.pair_heads().front().embed(ex, env_, encoder, micro, hidden).values);
+        },
+        encoder);
   }
 
   // Logits of marked rows [begin, begin + rows) over the first `columns` classes of this rank, in
@@ -174,21 +193,31 @@ HostBatch largest_batch(const Config& config) {
 EncoderPass::EncoderPass(LoadedModel& model) : model_(model) {
   const Config& config = model.config();
   BEV_CHECK(config.parallel.pipeline == 1, Usage,
-            "--pipeline {}: a BERT runs on tensor ranks only; use --pipeline 1, --tensor N",
+            "--pipeline {}: an encoder runs on tensor ranks only; use --pipeline 1, --tensor N",
             config.parallel.pipeline);
   require_ids_on_every_rank(config);
   DryRunModel dry_run(config, model.world().rank());
   Runner planned(dry_run.model, {});
-  planned.run(largest_batch(config), [&](Exec& ex, const TextView& micro, ConstTensor hidden) {
-    planned.each_logits(ex, micro, hidden, [](int64_t, ConstTensor) {});
-    planned.each_stats(ex, micro, hidden, [](int64_t, ConstTensor) {});
-  });
+  if (planned.is_biencoder()) {
+    planned.embed(largest_batch(config), kContextText, [](Exec&, ConstTensor) {});
+  } else {
+    planned.run(largest_batch(config), [&](Exec& ex, const TextView& micro, ConstTensor hidden) {
+      planned.each_logits(ex, micro, hidden, [](int64_t, ConstTensor) {});
+      planned.each_stats(ex, micro, hidden, [](int64_t, ConstTensor) {});
+    });
+  }
   runner_ = std::make_unique<Runner>(model.placed(), planned.peaks());
 }
 
 EncoderPass::~EncoderPass() = default;
 
 int64_t EncoderPass::width() const { return runner_->model().shape.width; }
+
+bool EncoderPass::is_biencoder() const { return runner_->is_biencoder(); }
+
+int64_t EncoderPass::embedding_width() const {
+  return bev::embedding_width(runner_->model().config.model);
+}
 
 namespace {
 
@@ -264,6 +293,18 @@ void EncoderPass::hidden(std::span<const EncoderInput> inputs, HiddenSink sink, 
         const size_t begin = at * static_cast<size_t>(batch.host.length) * columns;
         sink(input, std::span(values).subspan(begin, inputs[input].ids.size() * columns));
       }
+    });
+  });
+}
+
+void EncoderPass::embeddings(std::span<const EncoderInput> inputs, int tower, EmbeddingSink sink,
+                             OnDone on_done) {
+  run(inputs, on_done, [&](const Batch& batch) {
+    runner_->embed(batch.host, tower, [&](Exec& ex, ConstTensor rows) {
+      const std::vector<float> values = read_back<float>(ex.device, rows);
+      const auto columns = static_cast<size_t>(embedding_width());
+      for (size_t at = 0; at < batch.members.size(); ++at)
+        sink(batch.members[at], std::span(values).subspan(at * columns, columns));
     });
   });
 }

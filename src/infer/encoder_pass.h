@@ -1,5 +1,5 @@
-// Sequences through an encoder (BERT) without backward: hidden states, predictions of marked
-// tokens.
+// Sequences through an encoder (BERT, a tower of a bi-encoder) without backward: hidden states,
+// predictions of marked tokens, embeddings.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,12 @@ class EncoderPass {
   using HiddenSink = FunctionRef<void(size_t input, std::span<const float> hidden)>;
   void hidden(std::span<const EncoderInput> inputs, HiddenSink sink, OnDone on_done);
 
+  // The embedding of one input by a bi-encoder, [embedding_width()]. `tower`: kQueryText or
+  // kContextText.
+  using EmbeddingSink = FunctionRef<void(size_t input, std::span<const float> embedding)>;
+  void embeddings(std::span<const EncoderInput> inputs, int tower, EmbeddingSink sink,
+                  OnDone on_done);
+
   // The logits of one marked position, [vocabulary].
   using LogitSink = FunctionRef<void(size_t input, size_t mark, std::span<const double> logits)>;
   void logits(std::span<const EncoderInput> inputs, LogitSink sink, OnDone on_done);
@@ -45,6 +51,9 @@ class EncoderPass {
   void losses(std::span<const EncoderInput> inputs, LossSink sink, OnDone on_done);
 
   int64_t width() const;
+  bool is_biencoder() const;
+  // Of a BERT: width().
+  int64_t embedding_width() const;
 
  private:
   class Runner;

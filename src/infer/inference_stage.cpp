@@ -14,7 +14,9 @@ InferenceStage::InferenceStage(const RankModel& model, AttentionCore& attention)
       width_(model.shape.width),
       vocab_(model.shape.vocab),
       dtype_(model.params.dtype()),
-      env_{.borders = {.tensor = model.env.borders.tensor, .attention = attention},
+      env_{.borders = {.tensor = model.env.borders.tensor,
+                       .attention = attention,
+                       .batch = model.env.borders.batch},
            .pass = {.training = false}} {
   BEV_CHECK(model.stages.size() == 1, Internal, "a decoder needs one stage per rank");
   const PartRange parts = stage_.parts();

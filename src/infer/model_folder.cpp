@@ -132,6 +132,11 @@ void require_causal(const ModelFolder& folder, std::string_view verb) {
             "{} holds a BERT; {} needs a causal language model (GPT, Llama); a BERT has `bevatron "
             "generate` (fill-mask), embed, eval and serve",
             folder.weights.string(), verb);
+  BEV_CHECK(
+      !folder.is_biencoder(), Usage,
+      "{} holds a bi-encoder; {} needs a causal language model (GPT, Llama); a bi-encoder has "
+      "`bevatron embed`",
+      folder.weights.string(), verb);
 }
 
 void require_lm_head(const ModelFolder& folder) {

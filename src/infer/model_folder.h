@@ -26,6 +26,7 @@ struct ModelFolder {
   std::vector<std::string> passed_over{};  // why newer checkpoints are not used, a sentence each
 
   bool is_bert() const { return config.model.family == ModelFamily::Bert; }
+  bool is_biencoder() const { return config.model.family == ModelFamily::Biencoder; }
 };
 // For messages: why there is no tokenizer for the model.
 std::string why_no_tokenizer(const ModelFolder& folder);

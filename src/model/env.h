@@ -8,6 +8,7 @@
 #include "model/model_spec.h"
 #include "ops/elementwise.h"
 #include "parallel/attention_core.h"
+#include "parallel/batch_region.h"
 #include "parallel/tensor_region.h"
 #include "param/param_gather.h"
 
@@ -17,6 +18,7 @@ namespace bev {
 struct Borders {
   TensorRegion tensor;
   AttentionCore& attention;
+  BatchRegion batch;
 };
 
 struct Pass {

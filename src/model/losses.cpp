@@ -8,7 +8,6 @@ double loss_count(LossUnit unit, const HostBatch& batch) {
   switch (unit) {
     case LossUnit::Token: return batch.valid_tokens();
     case LossUnit::Sequence: return batch.valid_sequences();
-    case LossUnit::Pair: return static_cast<double>(batch.sequences);
     case LossUnit::MicroBatch: break;
   }
   return 1;

@@ -14,13 +14,21 @@
 namespace bev {
 
 // The values of which a loss is the mean.
-enum class LossUnit : uint8_t { Token, Sequence, Pair, MicroBatch };
+enum class LossUnit : uint8_t { Token, Sequence, MicroBatch };
 
 struct LossSpec {
   std::string name;  // "lm": reports call it "lm loss"
   LossUnit unit = LossUnit::Token;
-  double weight = 1;  // in the sum that is minimised
+  double weight = 1;  // in the sum that is minimised; 0: only reported
 };
+
+// Values that are only reported, in percent, are losses whose name ends with this.
+inline constexpr std::string_view kAccuracyEnding = "_accuracy";
+inline bool is_accuracy(std::string_view name) { return name.ends_with(kAccuracyEnding); }
+// "lm loss", "top1_accuracy".
+inline std::string label_of_loss(std::string_view name) {
+  return std::string(name) + (is_accuracy(name) ? "" : " loss");
+}
 
 // Values of a loss that a batch contributes.
 double loss_count(LossUnit unit, const HostBatch& batch);

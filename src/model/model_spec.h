@@ -148,6 +148,20 @@ struct ClassifierSpec {
   Init init{};
 };
 
+// Compares queries with contexts by their first tokens: softmax over the contexts of all pairs of a
+// micro-batch. Reads the state of the queries, with that of the contexts as its context; or the
+// state of a joined text.
+struct PairHeadSpec {
+  std::vector<std::string> towers;  // prefixes of names, a tower for each state
+  int64_t width = 0;
+  int64_t projection = 0;  // size of the embeddings; 0: width, without a projection
+  double scale = 1;        // of the scores
+  int64_t pairs = 0;       // of a micro-batch, on all members of the batch region
+  int loss = 0;            // index into ModelSpec::losses; the accuracies follow it
+  std::vector<int64_t> top_k{};
+  Init init{};
+};
+
 // Adds the context to the hidden state.
 struct AddSpec {};
 
@@ -156,9 +170,9 @@ struct AddSpec {};
 struct PartSpec {
   int hidden = 0;  // index into ModelSpec::hidden
   std::variant<EmbeddingSpec, BlockSpec, FinalNormSpec, AddSpec, LmHeadSpec, MaskedLmHeadSpec,
-               ClassifierSpec>
+               ClassifierSpec, PairHeadSpec>
       is;
-  // Another hidden state that it reads: a sum, or blocks with cross attention.
+  // Another hidden state that it reads: a sum, blocks with cross attention, or a pair head.
   std::optional<int> context{};
 
   bool touches(int state) const { return hidden == state || context == state; }

@@ -64,10 +64,12 @@ Stage::Stage(ParamStore& params, const ModelSpec& spec, PartRange parts)
 
 void Stage::add(ParamStore& params, const PartSpec& part) {
   const auto* block = std::get_if<BlockSpec>(&part.is);
-  const bool reads_context =
-      std::holds_alternative<AddSpec>(part.is) || (block != nullptr && block->cross);
+  const auto* pairs = std::get_if<PairHeadSpec>(&part.is);
+  const bool reads_context = std::holds_alternative<AddSpec>(part.is) ||
+                             (block != nullptr && block->cross) ||
+                             (pairs != nullptr && pairs->towers.size() > 1);
   BEV_CHECK(part.context.has_value() == reads_context, Internal,
-            "sums and cross attention read a context, other parts do not");
+            "sums, cross attention and heads of two towers read a context, other parts do not");
   if (const auto* embedding = std::get_if<EmbeddingSpec>(&part.is)) {
     steps_.push_back({Kind::Embedding, part.hidden, embeddings_.size()});
     embeddings_.emplace_back(params, *embedding);
@@ -86,6 +88,10 @@ void Stage::add(ParamStore& params, const PartSpec& part) {
   } else if (const auto* masked = std::get_if<MaskedLmHeadSpec>(&part.is)) {
     steps_.push_back({Kind::MaskedHead, part.hidden, masked_heads_.size(), head_count_++});
     masked_heads_.emplace_back(params, *masked);
+  } else if (pairs != nullptr) {
+    steps_.push_back(
+        {Kind::PairHead, part.hidden, pair_heads_.size(), head_count_++, part.context});
+    pair_heads_.emplace_back(params, *pairs);
   } else {
     steps_.push_back({Kind::Classifier, part.hidden, classifiers_.size(), head_count_++});
     classifiers_.emplace_back(params, std::get<ClassifierSpec>(part.is));
@@ -93,9 +99,22 @@ void Stage::add(ParamStore& params, const PartSpec& part) {
 }
 
 void Stage::run_head(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step,
-                     ConstTensor x, Tensor dx) const {
+                     ConstTensor x, ConstTensor context, Saved& s) const {
   const TextView& text = text_of(micro, step.hidden);
+  const auto gradient = [&](const ConstTensor& of) {
+    return env.pass.training ? ex.keep.allocate(of.shape, dtype_, "stage.dhidden") : Tensor{};
+  };
+  const Tensor dx = s.head_grads[step.head] = gradient(x);
+  if (step.context) s.head_context_grads[step.head] = gradient(context);
   switch (step.kind) {
+    case Kind::PairHead: {
+      const PairHead& head = pair_heads_[step.index];
+      const PairHead::Tower first{text, x, dx};
+      if (!step.context) return head.forward(ex, env, std::array{first});
+      const PairHead::Tower second{text_of(micro, *step.context), context,
+                                   s.head_context_grads[step.head]};
+      return head.forward(ex, env, std::array{first, second});
+    }
     case Kind::Head: return heads_[step.index].forward(ex, env, text, x, dx);
     case Kind::MaskedHead: return masked_heads_[step.index].forward(ex, env, text, x, dx);
     default: return classifiers_[step.index].forward(ex, env, text, x, dx);
@@ -180,6 +199,9 @@ void Stage::order_buckets() {
           forward_order_.push_back(bucket);
         break;
       case Kind::Classifier: forward_order_.push_back(classifiers_[step.index].bucket()); break;
+      case Kind::PairHead:
+        if (const auto bucket = pair_heads_[step.index].bucket()) forward_order_.push_back(*bucket);
+        break;
     }
   }
   for (size_t i = steps_.size(); i-- > 0;) {
@@ -206,6 +228,8 @@ std::vector<int> Stage::grad_buckets() const {
   for (const MaskedLmHead& head : masked_heads_)
     for (const int bucket : head.grad_buckets()) buckets.push_back(bucket);
   for (const Classifier& classifier : classifiers_) buckets.push_back(classifier.bucket());
+  for (const PairHead& head : pair_heads_)
+    if (head.bucket()) buckets.push_back(*head.bucket());
   return buckets;
 }
 
@@ -218,6 +242,7 @@ Stage::Saved Stage::make_saved() const {
   saved.norm_inputs.resize(norms_.size());
   saved.norms.resize(norms_.size());
   saved.head_grads.resize(head_count_);
+  saved.head_context_grads.resize(head_count_);
   return saved;
 }
 
@@ -247,7 +272,7 @@ bool Stage::is_context_after(size_t step) const {
 
 bool Stage::backward_reads_input(const ModelEnv& env, int hidden) const {
   for (const Step& step : steps_) {
-    if (step.context == hidden) return true;
+    if (step.context == hidden && !is_head(step.kind)) return true;
     if (step.writes(hidden)) return !is_distributed(env, step);
   }
   return false;
@@ -286,9 +311,9 @@ void Stage::forward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenStat
     const Step& step = steps_[i];
     ConstTensor& x = hidden[static_cast<size_t>(step.hidden)];
     if (is_head(step.kind)) {
-      Tensor& dx = s.head_grads[step.head];
-      dx = env.pass.training ? ex.keep.allocate(x.shape, dtype_, "stage.dhidden") : Tensor{};
-      run_head(ex, env, micro, step, x, dx);
+      const ConstTensor context =
+          step.context ? hidden[static_cast<size_t>(*step.context)] : ConstTensor{};
+      run_head(ex, env, micro, step, x, context, s);
       continue;
     }
     const Tensor y = result_of(i);
@@ -332,12 +357,8 @@ class Stage::BackwardPass {
   }
 
   void head(const Step& step, const Saved& s) {
-    Gradient& dy = dy_of(step);
-    const Tensor& from_head = s.head_grads[step.head];
-    if (dy.values.present())
-      ops::residual_add(ex_, {.residual = dy.values, .delta = from_head, .out = from_head});
-    set_dy(step, {from_head});
-    in_dx_[static_cast<size_t>(step.hidden)] = false;
+    add_head(step.hidden, s.head_grads[step.head]);
+    if (step.context) add_head(*step.context, s.head_context_grads[step.head]);
   }
 
   void add(const Step& step) { add_to(*step.context, dy_of(step).values); }
@@ -349,7 +370,7 @@ class Stage::BackwardPass {
     env_.flow.begin_bucket(ex_, norm.bucket());
     norm.backward(ex_, dy_of(step).values, s.norm_inputs[step.index], s.norms[step.index], {}, dx);
     env_.flow.end_bucket(ex_, norm.bucket());
-    set_dy(step, {dx.values, dx.sums.present()});
+    set_dy(step.hidden, {dx.values, dx.sums.present()});
   }
 
   void blocks(size_t index, Saved& s) {
@@ -374,7 +395,7 @@ class Stage::BackwardPass {
       env_.flow.begin_bucket(ex_, block.bucket());
       block.backward(ex_, env_, in, dy_of(step), dx, dcontext, s.blocks.blocks[i]);
       env_.flow.end_bucket(ex_, block.bucket());
-      set_dy(step, {dx.values, dx.sums.present()});
+      set_dy(step.hidden, {dx.values, dx.sums.present()});
       if (step.context) add_to(*step.context, dcontext);
     }
     if (stage_.is_first_with_bias(index))
@@ -396,9 +417,18 @@ class Stage::BackwardPass {
 
  private:
   Gradient& dy_of(const Step& step) { return dy_[static_cast<size_t>(step.hidden)]; }
-  void set_dy(const Step& step, Gradient dy) {
-    dy_of(step) = dy;
-    sums_[static_cast<size_t>(step.hidden)] = {};
+  void set_dy(int hidden, Gradient dy) {
+    dy_[static_cast<size_t>(hidden)] = dy;
+    sums_[static_cast<size_t>(hidden)] = {};
+  }
+
+  // The gradient of a state that a head has read.
+  void add_head(int hidden, Tensor from_head) {
+    const ConstTensor& dy = dy_[static_cast<size_t>(hidden)].values;
+    if (dy.present())
+      ops::residual_add(ex_, {.residual = dy, .delta = from_head, .out = from_head});
+    set_dy(hidden, {from_head});
+    in_dx_[static_cast<size_t>(hidden)] = false;
   }
 
   // Where a module writes the gradient of its input. It replaces the gradient of its output, unless
@@ -477,7 +507,8 @@ void Stage::backward(Exec& ex, ModelEnv& env, const MicroBatch& micro, HiddenSta
       case Kind::Add: pass.add(steps_[i]); break;
       case Kind::Head:
       case Kind::MaskedHead:
-      case Kind::Classifier: pass.head(steps_[i], s); break;
+      case Kind::Classifier:
+      case Kind::PairHead: pass.head(steps_[i], s); break;
     }
   }
   pass.finish();

@@ -10,6 +10,7 @@
 
 #include "model/embedding.h"
 #include "model/lm_head.h"
+#include "model/pair_head.h"
 #include "model/position_bias.h"
 #include "model/recompute.h"
 
@@ -36,7 +37,8 @@ class Stage {
     std::vector<Tensor> biases;         // by relative position
     std::vector<ConstTensor> norm_inputs;
     std::vector<NormModule::Saved> norms;
-    std::vector<Tensor> head_grads;  // gradients of the heads' inputs, made by forward
+    // Gradients of the heads' inputs and contexts, made by forward.
+    std::vector<Tensor> head_grads, head_context_grads;
   };
 
   Stage(ParamStore& params, const ModelSpec& spec, PartRange parts);
@@ -51,6 +53,7 @@ class Stage {
   const std::deque<LmHead>& heads() const { return heads_; }
   const std::deque<MaskedLmHead>& masked_heads() const { return masked_heads_; }
   const std::deque<Classifier>& classifiers() const { return classifiers_; }
+  const std::deque<PairHead>& pair_heads() const { return pair_heads_; }
 
   // With room for all parts, so that a step does not allocate.
   Saved make_saved() const;
@@ -81,14 +84,23 @@ class Stage {
   bool backward_reads_input(const ModelEnv& env, int hidden) const;
 
  private:
-  enum class Kind : uint8_t { Embedding, Blocks, Norm, Add, Head, MaskedHead, Classifier };
+  enum class Kind : uint8_t {
+    Embedding,
+    Blocks,
+    Norm,
+    Add,
+    Head,
+    MaskedHead,
+    Classifier,
+    PairHead
+  };
   static bool is_head(Kind kind) { return kind >= Kind::Head; }
   // One part, or a group of blocks.
   struct Step {
     Kind kind;
     int hidden;
-    size_t index;     // into embeddings_, blocks_, norms_, heads_, masked_heads_ or classifiers_
-    size_t head = 0;  // of a head: index into Saved::head_grads
+    size_t index;     // into the modules of its kind
+    size_t head = 0;  // of a head: index into Saved::head_grads and head_context_grads
     std::optional<int> context{};
     std::optional<size_t> bias{};  // of blocks: index into biases_
     // The module that wrote the state before it, in this stage.
@@ -104,7 +116,7 @@ class Stage {
   void add_block(ParamStore& params, const BlockSpec& spec);
   std::optional<size_t> find_bias(ParamStore& params, const AttentionSpec& spec);
   void run_head(Exec& ex, ModelEnv& env, const MicroBatch& micro, const Step& step, ConstTensor x,
-                Tensor dx) const;
+                ConstTensor context, Saved& s) const;
   void link_steps();
   void order_buckets();
 
@@ -132,6 +144,7 @@ class Stage {
   std::deque<LmHead> heads_;
   std::deque<MaskedLmHead> masked_heads_;
   std::deque<Classifier> classifiers_;
+  std::deque<PairHead> pair_heads_;
   size_t head_count_ = 0;
   std::vector<Step> steps_;
   std::vector<int> forward_order_, backward_order_;  // buckets, in the order of their use

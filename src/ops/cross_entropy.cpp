@@ -56,4 +56,16 @@ void cross_entropy(Exec& ex, const CrossEntropy& c) {
   ex.device.ops().cross_entropy(ex, c);
 }
 
+void top_k_hits(Exec& ex, const TopKHits& t) {
+  const Operands args(ex, "top_k_hits");
+  args.rank("logits", t.logits, 2);
+  args.floating("logits", t.logits);
+  args.require(t.k > 0, "k is not above 0");
+  const int64_t rows = t.logits.rows();
+  args.read("logits", t.logits, t.logits.shape, t.logits.dtype);
+  args.read("targets", t.targets, {rows}, DType::i32);
+  args.write("hits", t.hits, {rows}, accumulation_of(t.logits.dtype));
+  ex.device.ops().top_k_hits(ex, t);
+}
+
 }  // namespace bev::ops

@@ -46,4 +46,15 @@ struct CrossEntropy {
 };
 void cross_entropy(Exec& ex, const CrossEntropy& c);
 
+// hits[r] = value if the target of row r is among its k largest logits, else 0. Of equal logits,
+// that of the smaller column counts as larger.
+struct TopKHits {
+  ConstTensor logits;   // [rows, columns]
+  ConstTensor targets;  // i32 [rows], columns
+  int64_t k = 1;
+  double value = 1;
+  Tensor hits;  // [rows] of the accumulation type
+};
+void top_k_hits(Exec& ex, const TopKHits& t);
+
 }  // namespace bev::ops

@@ -11,9 +11,9 @@ namespace bev::ops {
 namespace {
 
 // Ops that only a forward pass calls.
-constexpr std::array<std::string_view, 9> kForwardOps{
-    "norm",      "residual_norm", "residual_add",        "attention",    "activate",
-    "embedding", "softmax_stats", "merge_softmax_stats", "cross_entropy"};
+constexpr std::array<std::string_view, 10> kForwardOps{
+    "norm",      "residual_norm", "residual_add",        "attention",     "activate",
+    "embedding", "softmax_stats", "merge_softmax_stats", "cross_entropy", "top_k_hits"};
 
 }  // namespace
 

@@ -32,13 +32,19 @@ MicroBatch BatchUploader::upload(const HostBatch& batch, size_t slot) {
   }
   MicroBatch micro;
   for (size_t i = 0; i < batch.text_count(); ++i) {
-    micro.texts[i].sequences = batch.sequences;
-    micro.texts[i].length = batch.text(i).length;
+    TextView& text = micro.texts[batch.joined() ? 0 : i];
+    text.sequences += batch.sequences;
+    text.length = batch.text(i).length;
   }
-  for (const HostBatch::Placed& placed : batch.fields())
-    micro.texts[placed.text][placed.field] =
-        tensor_over(block.data != nullptr ? block.data + placed.offset : nullptr,
-                    dtype_of(placed.field), {placed.elements});
+  for (const HostBatch::Placed& placed : batch.fields()) {
+    ConstTensor& field = micro.texts[batch.joined() ? 0 : placed.text][placed.field];
+    if (field.present()) {  // a joined text, of which this is the second part
+      field = tensor_over(field.data, field.dtype, {field.shape[0] + placed.elements});
+    } else {
+      field = tensor_over(block.data != nullptr ? block.data + placed.offset : nullptr,
+                          dtype_of(placed.field), {placed.elements});
+    }
+  }
   entry.copied = copy.record();
   compute.wait(entry.copied);
   return micro;

@@ -48,7 +48,8 @@ RankModel::RankModel(const Config& c, Device& d, ProcessGroups& g, const ModelOp
       params(d, g.layout(), g.rank(), resolve_dtype(c), options.shard_rule),
       param_gather(params, g),
       env{.borders = {.tensor = TensorRegion(g.over({Axis::Tensor}), g.layout().sequence),
-                      .attention = attention}} {
+                      .attention = attention,
+                      .batch = BatchRegion(g.over(shard_group(GridKind::Dense)))}} {
   const ParallelLayout& layout = g.layout();
   const std::vector<StageParts> all = split_stages(spec, c);
   params.set_holders(table_holders(spec, all, layout.pipeline));

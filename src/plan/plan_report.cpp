@@ -187,7 +187,7 @@ void model_rows(TextTable& row, const Plan& p) {
   row("device, storage", format("{}, {}", name_of_choice(p.device), name_of(p.dtype)));
   row.text += "batch\n";
   row("micro-batch x sequence",
-      format("{} x {}", p.batch.micro_batch, both(p.batch.sequence, p.batch.decoder_sequence)));
+      format("{} x {}", p.batch.micro_batch, both(p.batch.sequence, p.batch.second_sequence)));
   row("global batch", with_commas(p.batch.global_batch),
       format("{} micro-batches{}, {} tokens per step", p.batch.micros,
              p.layout.data > 1 ? format(" on each of {} ranks", p.layout.data) : "",

@@ -32,7 +32,8 @@ std::string LogInterval::take_line(const Progress& now, double flops_per_token, 
   if (applied_ > 0) {
     size_t i = 0;
     for (const LossMean& loss : now.result.losses)
-      line += format(" {} loss: {:.6E} |", loss.name, losses_[i++] / static_cast<double>(applied_));
+      line += format(" {}: {:.6E} |", label_of_loss(loss.name),
+                     losses_[i++] / static_cast<double>(applied_));
   }
   line += format(" loss scale: {:.1f} |", now.result.loss_scale);
   if (std::isfinite(now.result.grad_norm))
@@ -55,9 +56,12 @@ std::string validation_block(const Validation& v) {
   std::string where = format("iteration {}", v.iteration);
   if (v.at_end) where += format(" on {} set", v.split);
   std::string line = format(" validation loss at {} | ", where);
-  for (const LossMean& loss : v.losses)
-    line += format("{0} loss value: {1:.6E} | {0} loss PPL: {2:.6E} | ", loss.name, loss.value,
-                   std::exp(std::min(kMostNats, loss.value)));
+  for (const LossMean& loss : v.losses) {
+    const std::string label = label_of_loss(loss.name);
+    line += format("{} value: {:.6E} | ", label, loss.value);
+    if (is_accuracy(loss.name)) continue;
+    line += format("{} PPL: {:.6E} | ", label, std::exp(std::min(kMostNats, loss.value)));
+  }
   const std::string rule(line.size() + 1, '-');
   return format("{}\n{}\n{}", rule, line, rule);
 }

@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "model/losses.h"
 #include "ops/update_rule.h"
 
 namespace bev {
@@ -53,6 +54,15 @@ bool applied(const Json& line) {
 }
 
 constexpr std::string_view kLossEnding = "_loss";
+
+// The name of the loss or accuracy that a member is the mean of; empty: another member.
+std::string loss_name(std::string_view key) {
+  if (key.ends_with(kLossEnding))
+    key.remove_suffix(kLossEnding.size());
+  else if (!is_accuracy(key))
+    return {};
+  return harmless(key, kLongestName);
+}
 
 // The weighted sum is there if there are several losses; a single loss is the sum.
 std::string total_loss_key(const Json& line) {
@@ -167,8 +177,8 @@ LossValues MetricsReader::losses_of(const Json& line) {
   values.fill(std::numeric_limits<double>::quiet_NaN());
   std::vector<std::string>& names = metrics_.loss_names;
   for (const auto& [key, mean] : line.items()) {
-    if (!key.ends_with(kLossEnding)) continue;
-    const std::string name = harmless(key.substr(0, key.size() - kLossEnding.size()), kLongestName);
+    const std::string name = loss_name(key);
+    if (name.empty()) continue;
     const auto found = std::find(names.begin(), names.end(), name);
     const auto index = static_cast<size_t>(found - names.begin());
     if (index == names.size()) {
@@ -239,13 +249,13 @@ std::optional<double> number_in(const Json& line, const std::string& name) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-// The members NAME_loss.
+// The members NAME_loss and NAME_accuracy.
 std::vector<NamedLoss> losses_in(const Json& line) {
   std::vector<NamedLoss> losses;
   for (const auto& [key, mean] : line.items()) {
-    if (!key.ends_with(kLossEnding) || losses.size() == kMostLosses) continue;
-    losses.push_back({harmless(key.substr(0, key.size() - kLossEnding.size()), kLongestName),
-                      mean.is_number() ? mean.get<double>() : NAN});
+    std::string name = loss_name(key);
+    if (name.empty() || losses.size() == kMostLosses) continue;
+    losses.push_back({std::move(name), mean.is_number() ? mean.get<double>() : NAN});
   }
   return losses;
 }

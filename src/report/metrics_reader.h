@@ -48,7 +48,7 @@ struct RunNote {
 };
 
 struct RunMetrics {
-  std::vector<std::string> loss_names;     // "lm", "sop": of the members NAME_loss of all lines
+  std::vector<std::string> loss_names;     // "lm", "top1_accuracy": of the members of all lines
   std::vector<IterationPoint> iterations;  // ascending, each iteration once
   std::vector<EvaluationPoint> validations, tests;
   std::vector<RunStartEvent> starts;

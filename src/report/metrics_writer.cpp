@@ -21,10 +21,14 @@ namespace {
 // JSON has no word for them.
 Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
-// {"lm_loss": 2.5}; of several losses also their weighted sum: {"loss": 3.2, "lm_loss": 2.5, ...}
+// {"lm_loss": 2.5}; of several losses also their weighted sum: {"loss": 3.2, "lm_loss": 2.5, ...}.
+// Accuracies have their own name: {"top1_accuracy": 40}.
 void add_losses(Json& line, const LossMeans& losses, double total) {
   if (losses.end() - losses.begin() > 1) line["loss"] = number(total);
-  for (const LossMean& loss : losses) line[format("{}_loss", loss.name)] = number(loss.value);
+  for (const LossMean& loss : losses) {
+    const std::string_view ending = is_accuracy(loss.name) ? "" : "_loss";
+    line[format("{}{}", loss.name, ending)] = number(loss.value);
+  }
 }
 
 // What happened to a run did happen, whatever is done again.

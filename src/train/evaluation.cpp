@@ -26,8 +26,9 @@ std::optional<LossSums> Evaluation::run_while(FunctionRef<bool()> goes_on, const
     for (HostBatch& batch : batches_) {
       for (int64_t at = 0; at < batch.sequences; ++at) {
         const int64_t sample = first + share_ * batch.sequences + at;
-        // Places beyond the end are filled with the last sample, which then has no weight.
-        samples.read(std::min(sample, end - 1), batch, at);
+        // Places beyond the end are filled with the first samples, which then have no weight. A
+        // bi-encoder compares the others with them.
+        samples.read(sample < end ? sample : begin + (sample - end) % count, batch, at);
         if (sample >= end) batch.exclude(at);
       }
       first += shares_ * batch.sequences;

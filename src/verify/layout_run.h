@@ -15,7 +15,7 @@ namespace bev {
 struct LogicalTensor {
   std::string name;
   std::vector<double> grad, value;  // the gradient summed over ranks, not clipped
-  // Elements that mean nothing: the key bias, where softmax cancels it, has rounding noise for a
+  // Elements that mean nothing: a bias that a softmax cancels has rounding noise for a
   // gradient, which an optimizer scales up.
   FlatRange noise{0, 0};
 };

@@ -179,6 +179,9 @@ LayoutPair under_layouts(const Config& config, const ParallelConfig& first,
   for (Config* c : {&pair.first, &pair.second}) {
     c->model.vocab_multiple = config.model.vocab_multiple * (tensor / c->parallel.tensor);
     if (config.train.global_batch == 0) c->train.global_batch = config.train.micro_batch * data;
+    // A bi-encoder compares the pairs of a micro-batch on all data-parallel ranks.
+    if (config.model.family == ModelFamily::Biencoder)
+      c->train.micro_batch = config.train.micro_batch * (data / data_ranks(*c));
   }
   return pair;
 }
@@ -196,8 +199,8 @@ LayoutPair shrink(const LayoutPair& pair, int64_t steps) {
       std::min(small.model.layers, layers_of_each_stage(small.recompute) *
                                        std::max({kLayers, layers_for(first), layers_for(second)}));
   shrink_recompute(small.recompute);
-  fill_ends(first, small.model.layers);
-  fill_ends(second, small.model.layers);
+  fill_ends(first, pipeline_blocks(small.model));
+  fill_ends(second, pipeline_blocks(small.model));
   LayoutPair shrunk = under_layouts(small, first, second);
   shrunk.first.train.global_batch = shrunk.second.train.global_batch = small_batch(shrunk);
   require_legal(shrunk.first);

@@ -4,6 +4,7 @@
 #include <ostream>
 #include <tuple>
 
+#include "config/resolve.h"
 #include "equivalence/layout_factors.h"
 #include "support/layout_name.h"
 #include "support/tiny_models.h"
@@ -207,11 +208,45 @@ std::vector<Options> t5_options() {
   return sets;
 }
 
+std::vector<Options> biencoder_options() {
+  std::vector<Options> sets;
+  const auto selective = [](Config& c) { c.recompute.granularity = Recompute::Selective; };
+  const auto full = [](Config& c) { c.recompute.granularity = Recompute::Full; };
+  const auto projected = [](Config& c) {
+    c.model.projection = 12;
+    c.model.scale_scores = true;
+  };
+  for (const bool shared : {true, false}) {
+    const std::string name = shared ? "biencoder_shared_" : "biencoder_separate_";
+    const Config adam = divisible_biencoder(shared), sgd = with_optimizer(adam, OptimizerKind::Sgd),
+                 lamb = with_optimizer(adam, OptimizerKind::Lamb);
+    const auto set = [&](const char* options, const Config& config, auto change) {
+      add(sets, (name + options).c_str(), config, change);
+    };
+    set("dropout_selective", adam, selective);
+    set("recomputed", adam, [&](Config& c) {
+      remove_dropout(c);
+      full(c);
+      projected(c);
+    });
+    set("sgd", sgd, remove_dropout);
+    set("dropout_sgd_recomputed", sgd, full);
+    set("lamb_selective", lamb, [&](Config& c) {
+      remove_dropout(c);
+      selective(c);
+      projected(c);
+    });
+    set("dropout_lamb", lamb, projected);
+  }
+  return sets;
+}
+
 LayoutCase case_of(std::string_view layout, const Options& options) {
   Config many = options.config;
   many.parallel = parse_layout(layout);
   many = with_layers_for_all_stages(many);
   Config one = many;
+  if (one.model.family == ModelFamily::Biencoder) one.train.micro_batch *= data_ranks(many);
   one.parallel = {};
   return {std::string(layout), layout_name(std::string(layout)) + "_on_" + options.name, one, many};
 }
@@ -263,6 +298,7 @@ const Tiers& tiers() {
     add_family(decoder_options(), true, result);
     add_family(bert_options(), false, result);
     add_family(t5_options(), false, result);
+    add_family(biencoder_options(), false, result);
     return result;
   }();
   return all;
@@ -289,6 +325,14 @@ Config divisible_t5() {
   c.train.sequence = 8;
   c.train.decoder_sequence = 4;
   c.model.positions = 8;
+  c.train.micro_batch = 2;
+  c.train.global_batch = 16;
+  return c;
+}
+
+Config divisible_biencoder(bool shared_towers) {
+  Config c = divisible(tiny_biencoder());
+  c.model.shared_towers = shared_towers;
   c.train.micro_batch = 2;
   c.train.global_batch = 16;
   return c;

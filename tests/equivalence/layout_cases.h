@@ -18,6 +18,8 @@ Config divisible_bert();
 // Encoder and decoder of unequal depth and length, padded texts.
 Config divisible_t5();
 Config divisible_huggingface_t5();
+// Pairs of texts, some of them without weight.
+Config divisible_biencoder(bool shared_towers);
 // `config` with at least a layer, or a group of layers that are recomputed together, for each of
 // its stages.
 Config with_layers_for_all_stages(Config config);
@@ -27,7 +29,8 @@ Config with_optimizer(Config config, OptimizerKind kind);
 // As parse_layout() reads them: every axis alone, every two together, mixtures of up to 16 ranks.
 const std::vector<std::string_view>& layouts();
 
-// Two trainings that differ in nothing but their layout.
+// Two trainings that differ in nothing but their layout. The rank of a bi-encoder has the pairs of
+// all data-parallel ranks in a micro-batch, because it compares them.
 struct LayoutCase {
   std::string layout, name;  // "tp2.sp", "tp2_sp_on_gpt_tied_dropout"
   Config one, many;
@@ -35,7 +38,7 @@ struct LayoutCase {
 void PrintTo(const LayoutCase& layout_case, std::ostream* out);  // found by GoogleTest
 
 // Every layout with every combination of options that is tried, in two parts. The first has every
-// layout with a GPT or Llama, and of both model families every pair of values (layout_factors.h)
+// layout with a GPT or Llama, and of all model families every pair of values (layout_factors.h)
 // that the whole has.
 std::vector<LayoutCase> quick_layout_cases();
 std::vector<LayoutCase> slow_layout_cases();

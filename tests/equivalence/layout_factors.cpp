@@ -14,7 +14,16 @@ namespace {
 size_t place_of_ranks(int64_t ranks) { return ranks == 1 ? 0 : ranks == 2 ? 1 : 2; }
 int64_t ranks_at(size_t place) { return int64_t{1} << place; }
 
-enum ModelValue : size_t { kGpt, kLlama, kBert, kPostNormBert, kT5, kRelativeT5 };
+enum ModelValue : size_t {
+  kGpt,
+  kLlama,
+  kBert,
+  kPostNormBert,
+  kT5,
+  kRelativeT5,
+  kSharedBiencoder,
+  kSeparateBiencoder
+};
 
 void set_model(Config& c, size_t value) {
   switch (value) {
@@ -22,12 +31,16 @@ void set_model(Config& c, size_t value) {
     case kLlama: c = divisible_llama(); break;
     case kT5: c = divisible_t5(); break;
     case kRelativeT5: c = divisible_huggingface_t5(); break;
+    case kSharedBiencoder:
+    case kSeparateBiencoder: c = divisible_biencoder(value == kSharedBiencoder); break;
     default: c = divisible_bert();
   }
   if (value == kPostNormBert) c.model.norm_placement = NormPlacement::Post;
 }
 
 size_t model_in(const Config& c) {
+  if (c.model.family == ModelFamily::Biencoder)
+    return c.model.shared_towers ? kSharedBiencoder : kSeparateBiencoder;
   if (c.model.family == ModelFamily::Bert)
     return c.model.norm_placement == NormPlacement::Pre ? kBert : kPostNormBert;
   if (c.model.family == ModelFamily::T5)
@@ -68,7 +81,8 @@ Config configured(const FactorValues& values) {
 const std::vector<Factor>& layout_factors() {
   static const std::vector<Factor> all{
       {"model",
-       {"gpt", "llama", "bert", "post-norm bert", "t5", "relative t5"},
+       {"gpt", "llama", "bert", "post-norm bert", "t5", "relative t5", "shared bi-encoder",
+        "separate bi-encoder"},
        set_model,
        model_in},
       {"tensor",

@@ -4,18 +4,16 @@
 // compared to its rounding.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <map>
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "convert/megatron/megatron_weights.h"
 #include "golden_runner/bert_forward.h"
 #include "golden_runner/cases.h"
+#include "golden_runner/megatron_export.h"
 #include "golden_runner/megatron_gelu.h"
 #include "golden_runner/model_run.h"
 #include "golden_runner/places.h"
-#include "golden_runner/scratch_folder.h"
 #include "model/family/family.h"
 #include "ops/make_device.h"
 #include "plan/dry_run.h"
@@ -30,53 +28,6 @@ namespace fs = std::filesystem;
 
 constexpr double kRoundedConstant = 2e-9;
 constexpr double kAfterTenSteps = 1e-10;
-
-// Puts tensors under the names of a checkpoint next to a megatron.json, as tools/megatron_export.py
-// does.
-void write_export(const fs::path& tensors, const Json& shapes, bool has_fused_gelu,
-                  const fs::path& to) {
-  fs::create_directories(to);
-  const SafetensorsReader reader(tensors);
-  std::vector<TensorToWrite> list;
-  for (const StoredTensor& each : reader.tensors())
-    list.push_back({"model." + each.name, *each.dtype, each.shape});
-  write_safetensors(to / "mp_rank_00.safetensors", list,
-                    [&](const TensorToWrite& out, std::span<std::byte> bytes) {
-                      const auto from = reader.bytes(reader.at(out.name.substr(6)));
-                      std::copy(from.begin(), from.end(), bytes.begin());
-                    });
-  const Json json{
-      {"format", 1},
-      {"args",
-       {{"num_layers", shapes.at("layers")},
-        {"hidden_size", shapes.at("hidden")},
-        {"num_attention_heads", shapes.at("heads")},
-        {"kv_channels", shapes.at("kv_channels")},
-        {"ffn_hidden_size", shapes.at("ffn")},
-        {"padded_vocab_size", shapes.at("vocab")},
-        {"max_position_embeddings", shapes.at("positions")},
-        {"norm_epsilon", shapes.at("eps")},
-        {"bias_gelu_fusion", has_fused_gelu}}},
-      {"tensor", 1},
-      {"pipeline", 1},
-      {"checkpoint_version", 3.0},
-      {"shards", {{{"file", "mp_rank_00.safetensors"}, {"tensor", 0}, {"pipeline", 0}}}}};
-  std::ofstream(to / "megatron.json") << json.dump();
-}
-
-// A file of tensors as the import of checkpoints reads it.
-struct ExportedTensors {
-  ExportedTensors(const Json& shapes, const fs::path& tensors, bool has_fused_gelu)
-      : model([&] {
-          write_export(tensors, shapes, has_fused_gelu, folder.path());
-          return read_megatron_model(folder.path());
-        }()),
-        weights(folder.path(), model) {}
-
-  ScratchFolder folder;
-  MegatronModel model;
-  MegatronWeights weights;
-};
 
 class BertMegatronCases {
  public:

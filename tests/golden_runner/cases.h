@@ -91,6 +91,10 @@ void run_t5(const std::filesystem::path& dir, const std::string& name, Report& r
 bool is_t5_megatron(const std::filesystem::path& dir);
 void run_t5_megatron(const std::filesystem::path& dir, const std::string& name, Report& report);
 
+// A folder with a bi-encoder of Megatron-LM: result.json, inputs.safetensors, grads.safetensors.
+bool is_biencoder(const std::filesystem::path& dir);
+void run_biencoder(const std::filesystem::path& dir, const std::string& name, Report& report);
+
 // ops.safetensors.
 void run_ops(const std::filesystem::path& file, const std::string& name, Report& report);
 

@@ -83,7 +83,7 @@ struct FamilyFolder {
 constexpr FamilyFolder kFamilyFolders[] = {
     {is_bert, run_bert}, {is_bert_megatron, run_bert_megatron},   {is_punkt, run_punkt},
     {is_lamb, run_lamb}, {is_masked_samples, run_masked_samples}, {is_ict, run_ict},
-    {is_t5, run_t5},     {is_t5_megatron, run_t5_megatron},
+    {is_t5, run_t5},     {is_t5_megatron, run_t5_megatron},       {is_biencoder, run_biencoder},
 };
 
 // Null for other folders.

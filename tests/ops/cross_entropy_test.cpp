@@ -452,5 +452,54 @@ TEST(CrossEntropy, ShardsCombineToTheWhole) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-14);
 }
 
+struct Hits {
+  int64_t rows, columns, k;
+  void operator()(Trial& run) const {
+    // Few values, so that some are equal.
+    std::vector<double> logits;
+    for (const int64_t draw : random_integers(3, rows * columns, -4, 5))
+      logits.push_back(static_cast<double>(draw));
+    const Tensor hits = run.blank({rows}, Element::Sum);
+    run.compare("hits", hits);
+    ops::top_k_hits(run.ex(), {.logits = run.given({rows, columns}, logits, Element::Value),
+                               .targets = run.integers({rows}, DType::i32,
+                                                       random_integers(5, rows, 0, columns)),
+                               .k = k,
+                               .value = 100,
+                               .hits = hits});
+  }
+};
+
+std::vector<Hits> hits_cases() {
+  return {{0, 3, 1}, {1, 1, 1}, {13, 9, 1}, {13, 9, 4}, {50, 70, 5}, {9, 1000, 100}, {9, 4, 40}};
+}
+
+// Fails when equal logits count as in another order, or the last columns do not count.
+TEST(TopKHits, CpuAgrees) {
+  for (const Hits& c : hits_cases())
+    expect_cpu_agrees(label("rows={} columns={} k={}", c.rows, c.columns, c.k), c);
+}
+
+// Fails when the target itself, or an equal logit behind it, is before it.
+TEST(TopKHits, CountsWhatIsBefore) {
+  const std::vector<double> logits{5, 7, 7, 1};
+  std::vector<double> ranks;
+  for (const int64_t target : {0, 1, 2, 3}) {
+    const std::vector<int64_t> targets{target};
+    int64_t k = 1;
+    for (; k < 9; ++k) {
+      Trial run{TrialSpec{}};
+      const Tensor hits = run.blank({1}, Element::Sum);
+      ops::top_k_hits(run.ex(), {.logits = run.given({1, 4}, logits, Element::Value),
+                                 .targets = run.integers({1}, DType::i32, targets),
+                                 .k = k,
+                                 .hits = hits});
+      if (run.read(hits)[0] == 1) break;
+    }
+    ranks.push_back(static_cast<double>(k));
+  }
+  EXPECT_EQ(ranks, (std::vector<double>{3, 1, 2, 4}));
+}
+
 }  // namespace
 }  // namespace bev::test

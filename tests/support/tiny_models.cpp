@@ -69,6 +69,14 @@ Config tiny_huggingface_t5() {
   return c;
 }
 
+Config tiny_biencoder() {
+  Config c = tiny_gpt();
+  c.model.family = ModelFamily::Biencoder;
+  c.model.shared_towers = true;
+  c.log.top_k = {"1", "2"};
+  return c;
+}
+
 std::vector<TinyModel> tiny_models() {
   std::vector<TinyModel> models;
   const auto add = [&](const std::string& name, Config config, auto change) {
@@ -131,6 +139,19 @@ std::vector<TinyModel> tiny_models() {
     c.model.tied = false;
     c.model.activation = Activation::GeGluTanh;
     c.model.ffn = 20;
+  });
+  add("biencoder", tiny_biencoder(), [](Config&) {});
+  add("biencoder_projection_scaled_dropout", tiny_biencoder(), [](Config& c) {
+    c.model.projection = 5;
+    c.model.scale_scores = true;
+    c.model.hidden_dropout = 0.2;
+    c.model.attention_dropout = 0.1;
+  });
+  add("biencoder_separate", tiny_biencoder(), [](Config& c) { c.model.shared_towers = false; });
+  add("biencoder_separate_post_norm_projection", tiny_biencoder(), [](Config& c) {
+    c.model.shared_towers = false;
+    c.model.norm_placement = NormPlacement::Post;
+    c.model.projection = 11;
   });
   return models;
 }

@@ -19,8 +19,9 @@ Config tiny_llama();
 Config tiny_bert();
 Config tiny_t5();              // Megatron-LM's, the texts of unequal length
 Config tiny_huggingface_t5();  // RMS norm, relative positions, no biases
+Config tiny_biencoder();       // one encoder for both texts
 
-// GPT and Llama with every option that changes the computation.
+// Every family with every option that changes the computation.
 std::vector<TinyModel> tiny_models();
 
 }  // namespace bev::test

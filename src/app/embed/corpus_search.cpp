@@ -6,6 +6,7 @@
 #include "app/cli/progress_line.h"
 #include "base/check.h"
 #include "checkpoint/checksum.h"
+#include "config/resolve.h"
 #include "infer/embedding/corpus_embedding.h"
 
 namespace bev::app {
@@ -17,7 +18,7 @@ bool check_search_flags(const FlagValues& flags) {
       flags.require_with(flag.name, kSearchFlag.name);
     return false;
   }
-  for (const std::string_view flag : {"--output", "--window", "--data-parallel"})
+  for (const std::string_view flag : {"--output", "--window", "--tower", "--data-parallel"})
     flags.require_not_both(flag, kSearchFlag.name);
   flags.require_not_both(kQuestionFlag.name, kQuestionsFlag.name);
   BEV_CHECK(flags.has(kQuestionFlag.name) || flags.has(kQuestionsFlag.name), Usage,
@@ -41,16 +42,20 @@ CorpusSearch::CorpusSearch(const FlagValues& flags, const EmbeddingModel& model,
   search_.similarity =
       static_cast<Similarity>(flags.choice(kSimilarityFlag.name, 0, kSimilarityNames));
   const std::string name = file_.path().string();
-  BEV_CHECK(file_.width() == model.folder.config.model.width, Usage,
+  const int64_t width = embedding_width(model.folder.config.model);
+  BEV_CHECK(file_.width() == width, Usage,
             "{} has rows of {} numbers, but the embeddings of {} have {}\n"
             "use the model that wrote the file",
-            name, file_.width(), model.folder.weights.string(), model.folder.config.model.width);
+            name, file_.width(), model.folder.weights.string(), width);
   if (const std::optional<Json> found = read_embedding_description(file_.path()))
-    require_same_description(*found,
-                             {{"model", checksum_text(model_checksum(model.folder))},
-                              {"pooling", kPoolingNames[static_cast<size_t>(model.rule.pooling)]},
-                              {"tower", kTowerNames[static_cast<size_t>(Tower::Context)]}},
-                             name, "search with the model and the --pooling that wrote the file");
+    require_same_description(
+        *found,
+        {{"model", checksum_text(model_checksum(model.folder))},
+         {"pooling", kPoolingNames[static_cast<size_t>(model.rule.pooling)]},
+         {"tower", kTowerNames[static_cast<size_t>(Tower::Context)]}},
+        name,
+        "search with the model and the --pooling that wrote the file; rows are embeddings "
+        "of contexts (--tower)");
 }
 
 void CorpusSearch::check_corpus(const CorpusText& corpus) const {

@@ -31,6 +31,9 @@ constexpr std::array kEmbedFlags{
     VerbFlag{"--pooling", "NAME",
              "mean: over all tokens of a text, [CLS] and [SEP] included; cls: the state of [CLS] "
              "[default: mean]"},
+    VerbFlag{"--tower", "NAME",
+             "a bi-encoder: query or context, the encoder of the texts; --search embeds its "
+             "questions as queries [default: context]"},
     VerbFlag{"--length", "N",
              "tokens of a text at most, [CLS] and [SEP] included; what is beyond is left out and "
              "counted [default: the model's positions]"},
@@ -57,7 +60,8 @@ constexpr VerbSpec kEmbedVerb{
     .name = "embed",
     .summary =
         "Writes an embedding of each text: the last hidden states of a BERT, pooled to one vector "
-        "by a mean or by [CLS]. With --search, finds the embedded texts that are most similar to a "
+        "by a mean or by [CLS], or what a bi-encoder makes of it. With --search, finds the "
+        "embedded texts that are most similar to a "
         "question. DIR is the folder of a `bevatron train`, one of its checkpoints "
         "or a Hugging Face model; a BertModel without heads suffices. docs/generation.md has "
         "examples.",
@@ -170,11 +174,21 @@ EmbeddingModel embedding_model(const FlagValues& flags, const InferenceRanks& ra
   EmbeddingModel model{.folder = open_model_folder(flags.positional().front())};
   if (ranks.prints())
     for (const std::string& line : model.folder.passed_over) print_stderr("note: {}\n", line);
-  BEV_CHECK(model.folder.is_bert(), Usage,
+  const bool is_biencoder = model.folder.is_biencoder();
+  BEV_CHECK(model.folder.is_bert() || is_biencoder, Usage,
             "{} holds a causal language model, whose states see only what is before them; "
-            "embeddings need a BERT",
+            "embeddings need a BERT or a bi-encoder",
             model.folder.weights.string());
-  model.rule.pooling = static_cast<Pooling>(flags.choice("--pooling", 0, kPoolingNames));
+  BEV_CHECK(is_biencoder || !flags.has("--tower"), Usage,
+            "--tower: {} holds a BERT, which has one encoder for all texts\nleave out --tower",
+            model.folder.weights.string());
+  BEV_CHECK(!is_biencoder || !flags.has("--pooling"), Usage,
+            "--pooling: {} holds a bi-encoder, whose embeddings are those of [CLS]\nleave out "
+            "--pooling",
+            model.folder.weights.string());
+  model.rule.pooling =
+      static_cast<Pooling>(flags.choice("--pooling", is_biencoder ? 1 : 0, kPoolingNames));
+  model.rule.tower = static_cast<Tower>(flags.choice("--tower", 0, kTowerNames));
   const int64_t most = longest_sequence(model.folder, 1 << 28);
   const int64_t length = flags.integer("--length", most, BertText::kAdded, most);
   model.use = ranks.use_of(model.folder, flags.integer("--batch", 32, 1, 65536), length);

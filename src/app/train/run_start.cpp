@@ -12,6 +12,7 @@
 #include "config/resolve.h"
 #include "optim/lr_schedule_config.h"
 #include "plan/memory_fit.h"
+#include "train/bert_weights.h"
 #include "train/resume.h"
 #include "train/run_checkpoints.h"
 #include "train/run_directory.h"
@@ -31,6 +32,15 @@ RunInit::RunInit(const Config& config, const ResumePoints& points, Device& devic
                  config.checkpoint.load);
   state_ = std::make_unique<TrainingState>(continuation_.config, device, groups, sizes);
   state_->initialize();
+  begin_with_bert(console);
+}
+
+void RunInit::begin_with_bert(const Console* console) {
+  if (continuation_.config.checkpoint.bert.empty()) return;
+  const CheckpointReader bert = open_bert(continuation_.config);
+  load_bert(bert, *state_);
+  if (console != nullptr)
+    console->log("bert      {}: the encoders begin with its weights\n", bert.folder().string());
 }
 
 bool RunInit::all_can(Communicator& world, const Console* console, int64_t iteration,
@@ -77,6 +87,7 @@ RunPosition RunInit::roll_back_to(const CheckpointFolder& folder, int64_t most,
   }
   if (!began_with_) {
     state_->reinitialize();
+    begin_with_bert(console);
     return {};
   }
   const CheckpointReader stored(began_with_->path);
@@ -136,7 +147,10 @@ Preflight::Preflight(const Config& given, int sharing, bool writes) : config_(gi
   attempt([&] {
     resume_points_ = find_resume_points(given.checkpoint);
     config_ = with_padding_of(resume_points_, given);
-    if (resume_points_.places.empty()) return;
+    if (resume_points_.places.empty()) {
+      if (!config.checkpoint.bert.empty()) open_bert(config);
+      return;
+    }
     const CheckpointPlace& newest = resume_points_.places.front();
     continue_from(read_manifest(newest.path), config, newest.path.string());
   });

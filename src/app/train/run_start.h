@@ -44,6 +44,9 @@ class RunInit {
   bool restore_from(const CheckpointPlace& place, const Config& config, Device& device,
                     ProcessGroups& groups, const ArenaSizes& sizes, const Console* console);
 
+  // Fresh weights: the encoders of a bi-encoder may begin with those of a BERT.
+  void begin_with_bert(const Console* console);
+
   // What `read` does on every rank; false where it finds damage on one of them, which is told.
   static bool all_can(Communicator& world, const Console* console, int64_t iteration,
                       FunctionRef<void()> read);

@@ -101,7 +101,7 @@ const TrainingScript* find_training_script(std::string_view path) {
       {.name = "pretrain_gpt2.py", .family = "gpt", .tokenizer = "gpt2"},
       {.name = "pretrain_gpt_core.py", .family = "gpt", .tokenizer = "gpt2"},
       {.name = "pretrain_hybrid.py"},
-      {.name = "pretrain_ict.py"},
+      {.name = "pretrain_ict.py", .family = "biencoder", .tokenizer = "bert-lower"},
       {.name = "pretrain_mamba.py"},
       {.name = "pretrain_realm.py"},
       {.name = "pretrain_retro.py"},

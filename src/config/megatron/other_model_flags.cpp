@@ -44,19 +44,17 @@ namespace {
 // clang-format off: a line per flag reads as a table
 
 constexpr MegatronFlag kRetrievalModels[] = {
-    {"--ict-head-size", "N"},
-    {"--biencoder-projection-dim", "N", "0"},
-    {"--biencoder-shared-query-context-model"},
     {"--ict-load", "TEXT"},
-    {"--bert-load", "TEXT"},
     {"--evidence-data-path", "TEXT"},
-    {"--retriever-report-topk-accuracies", "N ..."},
-    {"--retriever-score-scaling"},
     {"--block-data-path", "TEXT"},
     {"--embedding-path", "TEXT"},
     {"--indexer-batch-size", "N", "128"},
     {"--indexer-log-interval", "N", "1000"},
     {"--retriever-seq-length", "N", "256"},
+};
+
+constexpr MegatronFlag kIctHeads[] = {
+    {"--ict-head-size", "N"},
 };
 
 constexpr MegatronFlag kRetro[] = {
@@ -77,8 +75,13 @@ constexpr MegatronFlag kRetro[] = {
 
 std::span<const FlagTopic> retrieval_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"retrieval models", FlagClass::Later, "this version has no bi-encoder and no retrieval",
+      {"retrieval models", FlagClass::Later,
+       "this version trains a bi-encoder by the inverse cloze task and has no other retrieval",
        kRetrievalModels},
+      {"heads of ICT", FlagClass::Noted,
+       "the bi-encoder of Megatron-LM ignores it; --biencoder-projection-dim sets the size of "
+       "embeddings",
+       kIctHeads},
       {"Retro", FlagClass::Later, "this version has no Retro", kRetro},
   };
   return kTopics;

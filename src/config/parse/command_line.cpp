@@ -296,7 +296,8 @@ class Parser {
                                     : "two training scripts are given",
            .where = where,
            .why = "a script of Python is not run: its name says which family of models is trained",
-           .legal = "one of pretrain_gpt.py, pretrain_bert.py and pretrain_t5.py, or no script"});
+           .legal = "one of pretrain_gpt.py, pretrain_bert.py, pretrain_t5.py and pretrain_ict.py, "
+                    "or no script"});
       return;
     }
     line_.script = found;
@@ -304,8 +305,8 @@ class Parser {
       findings_.doubtful.insert("model.family");
       add({.what = format("{} does not work in this version", found->name),
            .where = where,
-           .why = "this version trains GPT, BERT and T5",
-           .legal = "pretrain_gpt.py, pretrain_bert.py or pretrain_t5.py"});
+           .why = "this version trains GPT, BERT, T5 and bi-encoders",
+           .legal = "pretrain_gpt.py, pretrain_bert.py, pretrain_t5.py or pretrain_ict.py"});
       return;
     }
     const Field* family = find_field("model.family");

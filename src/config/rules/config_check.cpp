@@ -13,8 +13,8 @@ namespace {
 
 std::vector<Rule> all_rules() {
   std::vector<Rule> all;
-  for (auto list : {model_rules, batch_rules, data_rules, optim_rules, device_rules, parallel_rules,
-                    checkpoint_rules, guard_rules})
+  for (auto list : {model_rules, biencoder_rules, batch_rules, data_rules, optim_rules,
+                    device_rules, parallel_rules, checkpoint_rules, guard_rules})
     for (Rule& rule : list()) all.push_back(std::move(rule));
   return all;
 }

@@ -134,18 +134,6 @@ Found inner_size_not_zero(const RuleInput& f) {
                  .legal = format("model.ffn {}, or a width of at least 24", m.width * 8 / 3 + 1)};
 }
 
-// The fields that do not fit a family, with the values that do.
-class Misfits {
- public:
-  void require(bool fits, std::string_view field, std::string_view has) {
-    if (!fits) text_ += format("{}{} {}", text_.empty() ? "" : ", ", field, has);
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
 // BERT's parts: see model/family.
 Found bert_options(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
@@ -222,14 +210,6 @@ Found options_of_t5(const RuleInput& f) {
                       misfits.text())};
 }
 
-Found family_is_built(const RuleInput& f) {
-  if (f.config.model.family != ModelFamily::Biencoder) return {};
-  return Problem{.what = "model.family biencoder does not work in this version",
-                 .where = f.where({"model.family"}),
-                 .why = "this version trains GPT, BERT and T5",
-                 .legal = "model.family gpt, bert or t5"};
-}
-
 Found far_buckets_reach(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
   const int64_t near = m.relative_buckets / 2;
@@ -253,12 +233,13 @@ Found far_buckets_reach(const RuleInput& f) {
 
 Found others_have_pre_norm(const RuleInput& f) {
   const ModelConfig& m = f.config.model;
-  if (m.family == ModelFamily::Bert || m.norm_placement == NormPlacement::Pre) return {};
-  return Problem{.what = "model.norm_placement post needs model.family bert",
+  const bool is_encoder = m.family == ModelFamily::Bert || m.family == ModelFamily::Biencoder;
+  if (is_encoder || m.norm_placement == NormPlacement::Pre) return {};
+  return Problem{.what = "model.norm_placement post needs model.family bert or biencoder",
                  .where = f.where({"model.family", "model.norm_placement"}),
                  .why = format("the blocks of a {} have their norms before attention and MLP",
                                name_of_choice(m.family)),
-                 .legal = "model.norm_placement pre, or model.family bert"};
+                 .legal = "model.norm_placement pre, or model.family bert or biencoder"};
 }
 
 // Products of sizes that each lie in their range must not leave 64 bits anywhere in the program.
@@ -306,7 +287,6 @@ std::vector<Rule> model_rules() {
       {{"model.family", "model.position", "model.decoder_layers", "model.scale_attention",
         "model.scale_head_input", "train.decoder_sequence", "parallel.decoder_stage"},
        options_of_t5},
-      {{"model.family"}, family_is_built},
       {{"model.position", "model.relative_buckets", "model.relative_distance"}, far_buckets_reach},
       {{"model.family", "model.norm_placement"}, others_have_pre_norm},
       {{"model.layers", "model.decoder_layers", "model.width", "model.heads", "model.head_dim",

@@ -118,7 +118,7 @@ Found tokens_divide(const RuleInput& f) {
 
 Found chunk_layers_divide(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
-  const int64_t layers = f.config.model.layers, together = p.pipeline * p.chunk_layers;
+  const int64_t layers = pipeline_blocks(f.config.model), together = p.pipeline * p.chunk_layers;
   if (p.chunk_layers == 0 || layers <= 0 || layers % together == 0) return {};
   const std::string where = f.where({"model.layers", "parallel.pipeline", "parallel.chunk_layers"});
   if (layers % p.pipeline != 0)
@@ -153,7 +153,7 @@ Found chunks_given_once(const RuleInput& f) {
 int64_t chunks_of(const RuleInput& f) {
   const ParallelConfig& p = f.config.parallel;
   if (p.chunk_layers == 0) return p.chunks;
-  const int64_t layers = f.config.model.layers, together = p.pipeline * p.chunk_layers;
+  const int64_t layers = pipeline_blocks(f.config.model), together = p.pipeline * p.chunk_layers;
   return p.chunks == 1 && layers > 0 && layers % together == 0 ? layers / together : 0;
 }
 
@@ -189,7 +189,7 @@ Found t5_stages_have_layers(const RuleInput& f) {
 Found stages_have_layers(const RuleInput& f) {
   if (f.config.model.family == ModelFamily::T5) return {};
   const ParallelConfig& p = f.config.parallel;
-  const int64_t layers = f.config.model.layers, stages = p.pipeline * chunks_of(f);
+  const int64_t layers = pipeline_blocks(f.config.model), stages = p.pipeline * chunks_of(f);
   if (layers <= 0 || stages == 0) return {};
   const int64_t given = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
   const int64_t left = layers - p.first_layers - p.last_layers;
@@ -247,7 +247,7 @@ int64_t most_layers_of_a_stage(const RuleInput& f) {
   }
   const int64_t given = (p.first_layers > 0 ? 1 : 0) + (p.last_layers > 0 ? 1 : 0);
   const int64_t sharing = p.pipeline * chunks_of(f) - given;
-  const int64_t left = f.config.model.layers - p.first_layers - p.last_layers;
+  const int64_t left = pipeline_blocks(f.config.model) - p.first_layers - p.last_layers;
   if (sharing < 0 || left < sharing) return 0;
   return std::max({p.first_layers, p.last_layers, sharing > 0 ? div_ceil(left, sharing) : 0});
 }
@@ -255,17 +255,18 @@ int64_t most_layers_of_a_stage(const RuleInput& f) {
 Found recompute_within_stage(const RuleInput& f) {
   const int64_t layers = f.config.recompute.layers, most = most_layers_of_a_stage(f);
   if (most == 0 || layers <= most) return {};
-  return Problem{.what = format("recompute.layers {} is more than the {} layer{} of {}", layers,
-                                most, most == 1 ? "" : "s",
-                                most == f.config.model.layers ? "the model" : "any stage"),
-                 .where = f.where({"recompute.layers", "recompute.method", "model.layers",
-                                   "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers",
-                                   "parallel.first_layers", "parallel.last_layers"}),
-                 .why =
-                     "it counts layers of each stage: those of a group, or those that are "
-                     "recomputed",
-                 .legal = format("{}, or 0 to recompute all, one at a time",
-                                 most == 1 ? "1" : format("1 to {}", most))};
+  return Problem{
+      .what = format("recompute.layers {} is more than the {} layer{} of {}", layers, most,
+                     most == 1 ? "" : "s",
+                     most == pipeline_blocks(f.config.model) ? "the model" : "any stage"),
+      .where = f.where({"recompute.layers", "recompute.method", "model.layers", "parallel.pipeline",
+                        "parallel.chunks", "parallel.chunk_layers", "parallel.first_layers",
+                        "parallel.last_layers"}),
+      .why =
+          "it counts layers of each stage: those of a group, or those that are "
+          "recomputed",
+      .legal = format("{}, or 0 to recompute all, one at a time",
+                      most == 1 ? "1" : format("1 to {}", most))};
 }
 
 Found distributed_inputs_are_kept(const RuleInput& f) {
@@ -321,23 +322,26 @@ std::vector<Rule> parallel_rules() {
       {{"train.micro_batch", "train.sequence", "train.decoder_sequence", "model.family",
         "parallel.tensor", "parallel.sequence"},
        tokens_divide},
-      {{"model.layers", "parallel.pipeline", "parallel.chunk_layers"}, chunk_layers_divide},
+      {{"model.family", "model.shared_towers", "model.layers", "parallel.pipeline",
+        "parallel.chunk_layers"},
+       chunk_layers_divide},
       {{"parallel.chunk_layers", "parallel.chunks", "parallel.first_layers",
         "parallel.last_layers"},
        chunks_given_once},
-      {{"model.layers", "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers",
-        "parallel.first_layers", "parallel.last_layers"},
+      {{"model.family", "model.shared_towers", "model.layers", "parallel.pipeline",
+        "parallel.chunks", "parallel.chunk_layers", "parallel.first_layers",
+        "parallel.last_layers"},
        stages_have_layers},
       {{"model.family", "model.layers", "model.decoder_layers", "parallel.pipeline",
         "parallel.chunks", "parallel.decoder_stage"},
        t5_stages_have_layers},
-      {{"model.layers", "parallel.chunks", "parallel.chunk_layers", "parallel.pipeline",
-        "parallel.schedule"},
+      {{"model.family", "model.shared_towers", "model.layers", "parallel.chunks",
+        "parallel.chunk_layers", "parallel.pipeline", "parallel.schedule"},
        chunks_interleave},
       {{"parallel.zero", "parallel.schedule"}, gradients_not_postponed},
-      {{"recompute.layers", "model.family", "model.layers", "model.decoder_layers",
-        "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers", "parallel.first_layers",
-        "parallel.last_layers", "parallel.decoder_stage"},
+      {{"recompute.layers", "model.family", "model.shared_towers", "model.layers",
+        "model.decoder_layers", "parallel.pipeline", "parallel.chunks", "parallel.chunk_layers",
+        "parallel.first_layers", "parallel.last_layers", "parallel.decoder_stage"},
        recompute_within_stage},
       {{"recompute.distribute", "recompute.granularity"}, distributed_inputs_are_kept},
       {{"recompute.distribute", "parallel.sequence", "parallel.tensor"},

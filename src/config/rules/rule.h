@@ -32,6 +32,7 @@ struct Rule {
 // check_config() runs all rules, except those that read a doubtful field (Findings). A rule must
 // not crash on values that another rule rejects.
 std::vector<Rule> model_rules();
+std::vector<Rule> biencoder_rules();
 std::vector<Rule> batch_rules();
 std::vector<Rule> data_rules();
 std::vector<Rule> optim_rules();
@@ -39,6 +40,20 @@ std::vector<Rule> device_rules();
 std::vector<Rule> parallel_rules();
 std::vector<Rule> checkpoint_rules();
 std::vector<Rule> guard_rules();
+
+// The fields that do not fit a family, with the values that do.
+class Misfits {
+ public:
+  void require(bool fits, std::string_view field, std::string_view has) {
+    if (fits) return;
+    if (!text_.empty()) text_ += ", ";
+    text_.append(field).append(" ").append(has);
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
 
 // "11 or 12": the multiples of `step` on both sides of `value`, at least `step`.
 std::string multiples_near(int64_t value, int64_t step);

@@ -211,7 +211,7 @@ class CorpusRun {
     const auto kept = static_cast<int64_t>(finished_.size());
     first_window_ = world_.all_reduce_max_host(kept);
     // The first rank has made the file.
-    if (!array_) array_.emplace(part_of(work.output), corpus.count(), pass_.width());
+    if (!array_) array_.emplace(part_of(work.output), corpus.count(), pass_.embedding_width());
   }
 
   int64_t kept_rows() const { return rows_before(first_window_); }
@@ -259,8 +259,8 @@ class CorpusRun {
 
   void open(const ModelFolder& folder) {
     const fs::path part = part_of(work_.output);
-    const Json description = describe(folder, corpus_, work_, pass_.width());
-    array_.emplace(part, corpus_.count(), pass_.width());
+    const Json description = describe(folder, corpus_, work_, pass_.embedding_width());
+    array_.emplace(part, corpus_.count(), pass_.embedding_width());
     array_->lock();
     log_.emplace(log_of(part), description);
     if (!log_->continues(description, part)) log_->begin();

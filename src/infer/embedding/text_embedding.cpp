@@ -14,11 +14,32 @@ EmbeddingInput embedding_input(const BertText& text, std::span<const int32_t> to
           .cut = std::ssize(tokens) - kept};
 }
 
+namespace {
+
+void require_finite(const std::vector<float>& vector) {
+  BEV_CHECK(std::all_of(vector.begin(), vector.end(), [](float x) { return std::isfinite(x); }),
+            Numerics,
+            "the embedding of a text is not finite: the weights of the model or what it "
+            "computes from them are not");
+}
+
+}  // namespace
+
 std::vector<std::vector<float>> embed_texts(EncoderPass& pass, std::span<const EncoderInput> inputs,
                                             const EmbeddingRule& rule,
                                             EncoderPass::OnDone on_done) {
   const auto width = static_cast<size_t>(pass.width());
   std::vector<std::vector<float>> vectors(inputs.size());
+  if (pass.is_biencoder()) {
+    pass.embeddings(
+        inputs, rule.tower == Tower::Query ? kQueryText : kContextText,
+        [&](size_t input, std::span<const float> embedding) {
+          vectors[input].assign(embedding.begin(), embedding.end());
+          require_finite(vectors[input]);
+        },
+        on_done);
+    return vectors;
+  }
   pass.hidden(
       inputs,
       [&](size_t input, std::span<const float> hidden) {
@@ -29,11 +50,7 @@ std::vector<std::vector<float>> embed_texts(EncoderPass& pass, std::span<const E
           for (size_t row = 0; row < rows; ++row) sum += hidden[row * width + column];
           vector.push_back(static_cast<float>(sum / static_cast<double>(rows)));
         }
-        BEV_CHECK(
-            std::all_of(vector.begin(), vector.end(), [](float x) { return std::isfinite(x); }),
-            Numerics,
-            "the embedding of a text is not finite: the weights of the model or what it "
-            "computes from them are not");
+        require_finite(vector);
       },
       on_done);
   return vectors;

@@ -1,4 +1,5 @@
-// Text embeddings: the last hidden states of a BERT, pooled to one vector.
+// Text embeddings: the last hidden states of a BERT, pooled to one vector, or the embedding that a
+// bi-encoder was trained for.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ enum class Tower : uint8_t {
 inline constexpr std::array<std::string_view, 2> kTowerNames{"context", "query"};
 
 struct EmbeddingRule {
-  Pooling pooling = Pooling::Mean;
+  Pooling pooling = Pooling::Mean;  // of a BERT
   Tower tower = Tower::Context;
 };
 
@@ -39,7 +40,8 @@ struct EmbeddingInput {
 EmbeddingInput embedding_input(const BertText& text, std::span<const int32_t> tokens,
                                int64_t length);
 
-// One vector [pass.width()] for each input. Collective. Numerics error if one is not finite.
+// One vector [pass.embedding_width()] for each input. Collective. Numerics error if one is not
+// finite.
 std::vector<std::vector<float>> embed_texts(
     EncoderPass& pass, std::span<const EncoderInput> inputs, const EmbeddingRule& rule,
     EncoderPass::OnDone on_done = [](int64_t) {});

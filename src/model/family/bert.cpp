@@ -18,34 +18,43 @@ int64_t most_predictions(const Config& c) {
 
 }  // namespace
 
-ModelSpec bert_spec(const Config& c) {
+void add_encoder(const Config& c, const EncoderPlace& place, bool has_types, ModelSpec& spec) {
   const ModelShape m = resolve_model(c);
   const bool pre_norm = c.model.norm_placement == NormPlacement::Pre;
   const NormSpec norm = norm_spec(c, replica_between_regions(c));
+  const int64_t first_block = place.number * m.layers;
+  const auto table = [&](const char* name, int64_t rows, Role role) {
+    return table_spec(c, place.prefix + name, rows, m.width, role);
+  };
+  EmbeddingSpec embedding{
+      .tokens = table(kTokenTable, m.padded_vocab, Role::TokenTable),
+      .positions = table("embedding.positions.weight", m.positions, Role::PositionTable),
+      .dropout = dropout_spec(c, c.model.hidden_dropout, first_block, DropoutSite::Embedding)};
+  if (has_types) embedding.types = table("embedding.types.weight", kTokenTypes, Role::TypeTable);
+  if (!pre_norm) embedding.norm = FinalNormSpec{place.prefix + "embedding.norm", m.width, norm};
+  spec.parts.push_back({place.number, embedding});
+  for (int64_t i = 0; i < m.layers; ++i) {
+    BlockSpec block = block_spec(c, m, first_block + i);
+    block.name = place.prefix + "layers." + std::to_string(i);
+    block.pre_norm = pre_norm;
+    block.attention.causal = false;
+    spec.parts.push_back({place.number, block});
+  }
+  if (pre_norm)
+    spec.parts.push_back({place.number, FinalNormSpec{place.prefix + "final_norm", m.width, norm}});
+}
+
+ModelSpec bert_spec(const Config& c) {
+  const ModelShape m = resolve_model(c);
+  const bool pre_norm = c.model.norm_placement == NormPlacement::Pre;
   const Init init = Init::normal(c.model.init_std);
   ModelSpec spec{.batch = masked_batch(c.train.sequence, most_predictions(c)),
                  .hidden = {{"hidden", m.width}},
                  .losses = {{"lm"}},
                  .recompute = recompute_spec(c.recompute)};
-  const TableSpec tokens = table_spec(c, kTokenTable, m.padded_vocab, m.width, Role::TokenTable);
-  EmbeddingSpec embedding{
-      .tokens = tokens,
-      .positions =
-          table_spec(c, "embedding.positions.weight", m.positions, m.width, Role::PositionTable),
-      .dropout = dropout_spec(c, c.model.hidden_dropout, 0, DropoutSite::Embedding)};
   // Megatron-LM's BERT has token types for pairs only; that of Hugging Face always has them.
-  if (c.model.binary_head || !pre_norm)
-    embedding.types =
-        table_spec(c, "embedding.types.weight", kTokenTypes, m.width, Role::TypeTable);
-  if (!pre_norm) embedding.norm = FinalNormSpec{"embedding.norm", m.width, norm};
-  spec.parts.push_back({0, embedding});
-  for (int64_t i = 0; i < m.layers; ++i) {
-    BlockSpec block = block_spec(c, m, i);
-    block.pre_norm = pre_norm;
-    block.attention.causal = false;
-    spec.parts.push_back({0, block});
-  }
-  if (pre_norm) spec.parts.push_back({0, FinalNormSpec{"final_norm", m.width, norm}});
+  add_encoder(c, {}, c.model.binary_head || !pre_norm, spec);
+  const TableSpec tokens = table_spec(c, kTokenTable, m.padded_vocab, m.width, Role::TokenTable);
   // Every tensor rank computes the heads' dense layers for the same rows.
   spec.parts.push_back({0, MaskedLmHeadSpec{.name = "lm_head",
                                             .logits = {.table = tokens,

@@ -62,8 +62,8 @@ ModelSpec model_spec(const Config& config) {
   switch (config.model.family) {
     case ModelFamily::Bert: return bert_spec(config);
     case ModelFamily::T5: return t5_spec(config);
-    case ModelFamily::Gpt:
-    case ModelFamily::Biencoder: break;
+    case ModelFamily::Biencoder: return biencoder_spec(config);
+    case ModelFamily::Gpt: break;
   }
   return gpt_spec(config);
 }
@@ -95,7 +95,8 @@ BlockSpec block_spec(const Config& c, const ModelShape& m, int64_t number) {
           .mlp_dropout = dropout_spec(c, dropout, number, DropoutSite::Mlp)};
 }
 
-TableSpec table_spec(const Config& c, const char* name, int64_t rows, int64_t width, Role role) {
+TableSpec table_spec(const Config& c, const std::string& name, int64_t rows, int64_t width,
+                     Role role) {
   return {.name = name,
           .rows = rows,
           .width = width,

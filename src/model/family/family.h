@@ -21,6 +21,12 @@ ModelSpec bert_spec(const Config& config);
 // T5: a bidirectional encoder, a causal decoder with cross attention to its output, LM head.
 ModelSpec t5_spec(const Config& config);
 
+// Two encoders of the BERT kind, or one for both: embeddings of queries and contexts are the first
+// tokens of their final hidden states.
+ModelSpec biencoder_spec(const Config& config);
+// What the names of their parameters begin with; nothing if one encoder reads both.
+inline constexpr const char *kQueryTower = "query.", *kContextTower = "context.";
+
 // Specifications that families have in common.
 
 // Where dropout is drawn; part of the key, so that no two places draw the same mask.
@@ -39,7 +45,7 @@ DropoutSpec dropout_spec(const Config& config, double probability, int64_t block
 Replica replica_between_regions(const Config& config);
 
 NormSpec norm_spec(const Config& config, Replica tensor);
-TableSpec table_spec(const Config& config, const char* name, int64_t rows, int64_t width,
+TableSpec table_spec(const Config& config, const std::string& name, int64_t rows, int64_t width,
                      Role role);
 // A causal pre-norm block.
 BlockSpec block_spec(const Config& config, const ModelShape& shape, int64_t number);
@@ -50,6 +56,13 @@ double smoothing(const Config& config, int64_t padded_vocab);
 
 // Tokens whose logits exist at the same time.
 int64_t head_chunk(const Config& config);
+
+// An encoder of the BERT kind, up to its final norm.
+struct EncoderPlace {
+  std::string prefix{};  // of its names
+  int number = 0;        // among the encoders of the model; its hidden state
+};
+void add_encoder(const Config& config, const EncoderPlace& place, bool has_types, ModelSpec& spec);
 
 // Which blocks of each stage are recomputed.
 RecomputeSpec recompute_spec(const RecomputeConfig& recompute);

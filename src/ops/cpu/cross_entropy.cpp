@@ -136,4 +136,25 @@ void cross_entropy(Exec& ex, const ops::CrossEntropy& c) {
   });
 }
 
+void top_k_hits(Exec& ex, const ops::TopKHits& t) {
+  visit_cpu(t.logits.dtype, "top_k_hits", [&]<class T>() {
+    const RowsOf<const T> logits(t.logits);
+    const auto* targets = reinterpret_cast<const int32_t*>(t.targets.data);
+    auto* hits = reinterpret_cast<float*>(t.hits.data);
+    const int64_t columns = width_of(t.logits);
+    threads_of(ex).split(logits.count(), grain_rows(columns), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) {
+        const int64_t target = targets[r];
+        const auto own = static_cast<float>(logits[r][target]);
+        int64_t larger = 0;
+        for (int64_t c = 0; c < columns; ++c) {
+          const auto logit = static_cast<float>(logits[r][c]);
+          larger += logit > own || (logit == own && c < target) ? 1 : 0;
+        }
+        hits[r] = larger < t.k ? static_cast<float>(t.value) : 0.0f;
+      }
+    });
+  });
+}
+
 }  // namespace bev::cpu

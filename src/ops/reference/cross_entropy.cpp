@@ -94,4 +94,18 @@ void cross_entropy(Exec&, const ops::CrossEntropy& e) {
   }
 }
 
+void top_k_hits(Exec&, const ops::TopKHits& t) {
+  require_f64("top_k_hits", t.logits.dtype);
+  for (int64_t r = 0; r < t.logits.rows(); ++r) {
+    const int64_t target = element<int32_t>(t.targets, r);
+    const double own = at(t.logits, r, target);
+    int64_t larger = 0;
+    for (int64_t c = 0; c < t.logits.shape[1]; ++c) {
+      const double logit = at(t.logits, r, c);
+      larger += logit > own || (logit == own && c < target) ? 1 : 0;
+    }
+    at(t.hits, r) = larger < t.k ? t.value : 0;
+  }
+}
+
 }  // namespace bev::reference

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
 
 #include "base/format.h"
+#include "model/losses.h"
 #include "report/plot/figure.h"
 
 namespace bev {
@@ -113,21 +115,24 @@ void set_ranges(Panel& panel) {
   if (panel.kind == ScaleKind::Log && !panel.log) panel.kind = ScaleKind::Linear;
 }
 
-// The names of the losses that the runs have, if a run has several.
+// The names of the losses that the runs have, if a run has several, and those of accuracies.
 std::vector<std::string> single_losses(RunCurves parts) {
   std::vector<std::string> names;
-  size_t most = 0;
+  int64_t most = 0;
   for (const RunCurve& part : parts) {
-    most = std::max(most, part.metrics().loss_names.size());
-    for (const std::string& name : part.metrics().loss_names)
+    const std::vector<std::string>& all = part.metrics().loss_names;
+    most = std::max<int64_t>(most, std::ranges::count(all, false, is_accuracy));
+    for (const std::string& name : all)
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
   }
-  return most > 1 ? names : std::vector<std::string>{};
+  if (most < 2) std::erase_if(names, std::not_fn(is_accuracy));
+  return names;
 }
 
 Panel loss_panel(RunCurves parts, int64_t width, bool is_log) {
-  const std::vector<std::string> losses = single_losses(parts);
-  std::string unit = losses.empty() ? "nats per token" : "sum of";
+  std::vector<std::string> losses = single_losses(parts);
+  const bool has_accuracies = std::erase_if(losses, is_accuracy) > 0;
+  std::string unit = !losses.empty() ? "sum of" : has_accuracies ? "nats" : "nats per token";
   for (size_t i = 0; i < losses.size(); ++i) unit += format("{} {}", i == 0 ? "" : ",", losses[i]);
   Panel panel{.title = std::string(kLossTitle),
               .remark = width > 1
@@ -203,7 +208,7 @@ Panel small_panel(RunCurves parts, std::string title, std::string remark, Member
 
 // One of several losses, with its validations.
 Panel single_loss_panel(RunCurves parts, const std::string& name, int64_t width) {
-  Panel panel{.title = format("{} loss", name)};
+  Panel panel{.title = label_of_loss(name)};
   for (size_t run = 0; run < parts.size(); ++run) {
     const RunCurve& part = parts[run];
     const std::vector<double> values = part.losses(name);
@@ -214,11 +219,12 @@ Panel single_loss_panel(RunCurves parts, const std::string& name, int64_t width)
     const size_t index = *part.index_of(name);
     for (const EvaluationPoint& v : part.metrics().validations) {
       if (!part.has(v.iteration) || !std::isfinite(v.losses[index])) continue;
-      panel.dots.push_back({.run = run,
-                            .x = part.after(v.iteration),
-                            .y = v.losses[index],
-                            .text = format("validation after iteration {}: {} loss {:.4f}",
-                                           with_commas(v.iteration), name, v.losses[index])});
+      panel.dots.push_back(
+          {.run = run,
+           .x = part.after(v.iteration),
+           .y = v.losses[index],
+           .text = format("validation after iteration {}: {} {:.4f}", with_commas(v.iteration),
+                          label_of_loss(name), v.losses[index])});
     }
   }
   if (!panel.dots.empty()) panel.remark = "dots: validation";
@@ -272,7 +278,7 @@ ReadOut read_out(RunCurves parts, std::string_view axis, bool has_mean) {
   ReadOut out{.columns = {std::string(axis), "iteration", "loss"}};
   if (has_mean) out.columns.emplace_back("mean loss");
   const std::vector<std::string> losses = single_losses(parts);
-  for (const std::string& name : losses) out.columns.push_back(format("{} loss", name));
+  for (const std::string& name : losses) out.columns.push_back(label_of_loss(name));
   for (const char* name : {"learning rate", "gradient norm", "tokens/s"})
     out.columns.emplace_back(name);
   for (const RunCurve& part : parts) {

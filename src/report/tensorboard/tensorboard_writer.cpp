@@ -60,7 +60,7 @@ void TensorBoardWriter::add(const Progress& p) {
     std::vector<ScalarPoint> points{{"learning-rate", p.result.next_lr},
                                     {"batch-size", static_cast<double>(p.batch)}};
     for (const LossMean& loss : p.result.losses)
-      points.push_back({format("{} loss", loss.name), loss.value});
+      points.push_back({label_of_loss(loss.name), loss.value});
     points.push_back({"loss-scale", p.result.loss_scale});
     points.push_back({"world-size", static_cast<double>(world_size_)});
     if (std::isfinite(p.result.grad_norm)) points.push_back({"grad-norm", p.result.grad_norm});
@@ -77,8 +77,9 @@ void TensorBoardWriter::add(const Validation& v) {
   constexpr double kMostNats = 20;
   std::vector<ScalarPoint> points;
   for (const LossMean& loss : v.losses) {
-    const std::string tag = format("{} loss {}", loss.name, v.split);
+    const std::string tag = format("{} {}", label_of_loss(loss.name), v.split);
     points.push_back({tag, loss.value});
+    if (is_accuracy(loss.name)) continue;
     points.push_back({tag + " ppl", std::exp(std::min(loss.value, kMostNats))});
   }
   add_on_both(v.iteration, samples_, points);

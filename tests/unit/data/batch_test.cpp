@@ -12,7 +12,7 @@ namespace {
 
 // Fields of unequal extent: a weight for every token, one row for every sequence.
 BatchSpec uneven_fields() {
-  return {{{BatchField::Tokens, 7}, {BatchField::Weight, 7}, {BatchField::Rows, 1}}};
+  return {{{{BatchField::Tokens, 7}, {BatchField::Weight, 7}, {BatchField::Rows, 1}}}};
 }
 
 HostBatch filled_batch() {

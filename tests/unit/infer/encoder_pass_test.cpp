@@ -7,6 +7,7 @@
 
 #include "comm/thread_communicator.h"
 #include "data/batch.h"
+#include "data/padded_text.h"
 #include "ops/make_device.h"
 #include "support/expect_error.h"
 #include "unit/infer/tiny_berts.h"
@@ -182,6 +183,52 @@ TEST(EncoderPass, RefusesIdsBeyondTheVocabulary) {
   const std::vector<EncoderInput> inputs{{.ids = {2, 29, 3}}};
   expect_error(ErrorKind::Data, "the id 29, but the vocabulary of the model has 29 ids",
                [&] { pass.hidden(inputs, [](size_t, std::span<const float>) {}, [](int64_t) {}); });
+}
+
+// Fails when a text is embedded by the other tower, without its projection, or at another place.
+TEST(EncoderPass, EmbeddingsOfABiencoderAreThoseOfTraining) {
+  constexpr int64_t kPairs = 3;
+  for (const bool shared : {true, false}) {
+    ModelFolder folder = fresh_bert(NormPlacement::Pre);
+    ModelConfig& m = folder.config.model;
+    m.family = ModelFamily::Biencoder;
+    m.shared_towers = shared;
+    m.projection = shared ? 0 : 5;
+    LoadedModel model(folder, {.kind = DeviceKind::Reference, .threads = 1}, kPairs, 9);
+    EncoderPass pass(model);
+    ASSERT_TRUE(pass.is_biencoder());
+    const std::vector<EncoderInput> inputs = some_encoder_inputs();
+    std::vector<std::vector<float>> rows(2 * kPairs);
+    HostBatch batch;
+    batch.resize(kPairs, model.placed().spec.batch);
+    for (const int tower : {kQueryText, kContextText}) {
+      const auto first = static_cast<size_t>(tower * kPairs);
+      pass.embeddings(
+          std::span(inputs).subspan(first, kPairs), tower,
+          [&](size_t input, std::span<const float> row) {
+            rows[first + input].assign(row.begin(), row.end());
+          },
+          [](int64_t) {});
+      for (size_t at = 0; at < kPairs; ++at)
+        put_padded(inputs[first + at].ids, 0, batch.text(static_cast<size_t>(tower)),
+                   static_cast<int64_t>(at));
+    }
+    for (int64_t at = 0; at < kPairs; ++at) batch.number_rows(at, at);
+    double expected = 0;
+    for (size_t query = 0; query < kPairs; ++query) {
+      double sum = 0, own = 0;
+      for (size_t context = 0; context < kPairs; ++context) {
+        double score = 0;
+        for (size_t i = 0; i < static_cast<size_t>(pass.embedding_width()); ++i)
+          score +=
+              static_cast<double>(rows[query][i]) * static_cast<double>(rows[kPairs + context][i]);
+        sum += std::exp(score);
+        if (context == query) own = score;
+      }
+      expected += std::log(sum) - own;
+    }
+    EXPECT_NEAR(model.executor().evaluate({&batch, 1}).front().sum, expected, 1e-4);
+  }
 }
 
 }  // namespace

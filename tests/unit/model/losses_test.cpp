@@ -12,7 +12,6 @@ TEST(Losses, CountTheirUnit) {
   batch.weight[4] = 0;
   EXPECT_EQ(loss_count(LossUnit::Token, batch), 14);
   EXPECT_EQ(loss_count(LossUnit::Sequence, batch), 3);
-  EXPECT_EQ(loss_count(LossUnit::Pair, batch), 3);
   EXPECT_EQ(loss_count(LossUnit::MicroBatch, batch), 1);
 }
 

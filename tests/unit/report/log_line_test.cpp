@@ -111,6 +111,21 @@ TEST(LogLine, EveryLossHasItsName) {
       << validation_block(v);
 }
 
+// Fails when an accuracy is called a loss, or has a perplexity.
+TEST(LogLine, AccuraciesAreNoLosses) {
+  LogInterval interval;
+  Progress p = progress(4, 3.0);
+  p.result.losses = {{"retrieval", 3.0}, {"top1_accuracy", 40}};
+  interval.add(p);
+  const std::string line = interval.take_line(p, 10, 0);
+  EXPECT_NE(line.find(" retrieval loss: 3.000000E+00 | top1_accuracy: 4.000000E+01 |"),
+            std::string::npos)
+      << line;
+  const Validation v{.split = "validation", .losses = {{"top1_accuracy", 25}}};
+  const std::string block = validation_block(v);
+  EXPECT_NE(block.find("| top1_accuracy value: 2.500000E+01 | \n"), std::string::npos) << block;
+}
+
 TEST(LiveLine, FitsTheTerminal) {
   const Progress p = progress(5, 2.0);
   const std::string whole = live_line(p, 0);

@@ -52,6 +52,12 @@ TEST(MetricsFile, ReadsEachOfSeveralLosses) {
   // A single loss is the sum, whatever its name.
   EXPECT_EQ(parsed("{\"event\":\"iteration\",\"iteration\":1,\"nsp_loss\":2}\n").iterations[0].loss,
             2);
+  // Accuracies have their whole name.
+  const RunMetrics ict = parsed(
+      "{\"event\":\"iteration\",\"iteration\":1,\"loss\":2,\"retrieval_loss\":2,"
+      "\"top1_accuracy\":40}\n");
+  EXPECT_EQ(ict.loss_names, (std::vector<std::string>{"retrieval", "top1_accuracy"}));
+  EXPECT_EQ(ict.iterations[0].losses[1], 40);
   // More losses than a model can have.
   std::string many = "{\"event\":\"iteration\",\"iteration\":1";
   for (int i = 0; i < 20; ++i) many += format(",\"l{}_loss\":{}", i, i);

@@ -47,6 +47,31 @@ TEST(Evaluation, DependsOnNoSizeOfBatches) {
   }
 }
 
+// Fails when what fills the last batch of a bi-encoder has a weight, or is a copy of a sample with
+// one, whose context would then be two classes.
+TEST(Evaluation, OfABiencoderFillsUpWithTheFirstSamples) {
+  Config config = test::tiny_biencoder();
+  config.train.micro_batch = config.train.global_batch = 4;
+  test::SmallRun run(config);
+  const MockDataset samples(29, 3);
+  Evaluation evaluation(run.assembly.executor, run.plan.batch, run.assembly.spec.batch);
+  std::vector<HostBatch> batches(2);
+  const int64_t order[] = {5, 6, 7, 8, 9, 10, 5, 6};
+  for (size_t i = 0; i < 2; ++i) {
+    batches[i].resize(4, run.assembly.spec.batch);
+    for (size_t at = 0; at < 4; ++at)
+      samples.read(order[4 * i + at], batches[i], static_cast<int64_t>(at));
+  }
+  batches[1].exclude(2);
+  batches[1].exclude(3);
+  const LossSums expected = run.assembly.executor.evaluate(batches);
+  const LossSums got = evaluation.run(samples, 5, 6);
+  for (const size_t loss : {0, 1, 2}) {
+    EXPECT_EQ(got[loss].count, 6);
+    EXPECT_NEAR(got[loss].sum, expected[loss].sum, 1e-12 * (1 + expected[loss].sum));
+  }
+}
+
 // Steps of different numbers of micro-batches on one executor.
 TEST(Executor, NumberOfMicroBatchesMayChange) {
   const Config config = test::tiny_gpt();

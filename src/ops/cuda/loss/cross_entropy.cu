@@ -194,4 +194,38 @@ void cross_entropy(Exec& ex, const ops::CrossEntropy& c) {
   check_launch("cross_entropy");
 }
 
+namespace {
+
+// A warp for each row.
+template <class T>
+__global__ void __launch_bounds__(32)
+    row_hits(Rows<const T> logits, const int32_t* targets, int64_t columns, int64_t k, float value,
+             float* hits) {
+  const int64_t row = blockIdx.x;
+  const T* x = logits[row];
+  const int64_t target = targets[row];
+  const float own = to_float(x[target]);
+  int larger = 0;
+  for (int64_t c = threadIdx.x; c < columns; c += 32) {
+    const float logit = to_float(x[c]);
+    larger += logit > own || (logit == own && c < target) ? 1 : 0;
+  }
+  for (int offset = 16; offset > 0; offset /= 2)
+    larger += __shfl_down_sync(kAllLanes, larger, offset);
+  if (threadIdx.x == 0) hits[row] = larger < k ? value : 0.0f;
+}
+
+}  // namespace
+
+void top_k_hits(Exec& ex, const ops::TopKHits& t) {
+  const int64_t rows = t.logits.rows(), columns = width_of(t.logits);
+  if (rows == 0) return;
+  visit_cuda(t.logits.dtype, "top_k_hits", [&]<class T>() {
+    row_hits<T><<<static_cast<unsigned>(rows), 32, 0, stream_of(ex)>>>(
+        Rows<const T>(t.logits), data_of<int32_t>(t.targets), columns, t.k,
+        static_cast<float>(t.value), data_of<float>(t.hits));
+  });
+  check_launch("top_k_hits");
+}
+
 }  // namespace bev::cuda

@@ -291,8 +291,10 @@ TEST(MegatronFlags, TrainingScripts) {
   EXPECT_EQ(config({"--model.family", "bert"}).loss.average, LossAverage::Token);
   EXPECT_EQ(config({"pretrain_t5.py"}).model.family, ModelFamily::T5);
   EXPECT_EQ(config({"pretrain_t5.py"}).loss.average, LossAverage::MicroBatch);
-  expect_problem(Args{"pretrain_ict.py"} + small_model(),
-                 {"pretrain_ict.py does not work in this version", "pretrain_bert.py"});
+  EXPECT_EQ(config({"pretrain_ict.py"}).model.family, ModelFamily::Biencoder);
+  EXPECT_EQ(config({"pretrain_ict.py"}).data.tokenizer, TokenizerKind::BertLower);
+  expect_problem(Args{"pretrain_vit.py"} + small_model(),
+                 {"pretrain_vit.py does not work in this version", "pretrain_ict.py"});
   expect_problem(Args{"train.py"} + small_model(), {"train.py is no training script"});
   expect_problem(Args{"pretrain_gpt.py", "pretrain_bert.py"} + small_model(),
                  {"two training scripts"});
@@ -325,6 +327,21 @@ TEST(MegatronFlags, FlagsOfBert) {
   EXPECT_FALSE(c.model.deep_init);
   EXPECT_TRUE(load(small_model() + Args{"--deep-init"}).config.model.deep_init);
   EXPECT_EQ(load(small_model() + Args{"--intermediate-size", "99"}).config.model.ffn, 99);
+}
+
+TEST(MegatronFlags, FlagsOfIct) {
+  const Config c = load(Args{"pretrain_ict.py", "--biencoder-shared-query-context-model",
+                             "--biencoder-projection-dim", "128", "--retriever-score-scaling",
+                             "--bert-load", "bert", "--retriever-report-topk-accuracies", "1", "5",
+                             "20", "--ict-head-size", "64", "--retriever-seq-length", "256"} +
+                        small_model())
+                       .config;
+  EXPECT_TRUE(c.model.shared_towers);
+  EXPECT_EQ(c.model.projection, 128);
+  EXPECT_TRUE(c.model.scale_scores);
+  EXPECT_EQ(c.checkpoint.bert, "bert");
+  EXPECT_EQ(c.log.top_k, (TextList{"1", "5", "20"}));
+  EXPECT_FALSE(load(Args{"pretrain_ict.py"} + small_model()).config.model.shared_towers);
 }
 
 TEST(MegatronFlags, TokenizersByTheirWords) {

@@ -419,5 +419,38 @@ TEST(Check, GptReadsNoSentences) {
                  {"tokenizer of BERT", "pretrain_bert.py"}, Purpose::Train);
 }
 
+TEST(Check, OptionsOfABiencoder) {
+  const Args ict = Args{"pretrain_ict.py"} + small_model();
+  expect_fine(ict + Args{"--biencoder-projection-dim", "128", "--retriever-score-scaling"});
+  expect_fine(ict + Args{"--model.norm_placement", "post"});
+  expect_problem(ict + Args{"--position-embedding-type", "rope"},
+                 {"model.family biencoder does not have these options", "model.position learned"});
+  expect_problem(ict + Args{"--context-parallel-size", "2", "--threads", "2"},
+                 {"parallel.context 2: only 1 works"});
+  expect_problem(
+      small_model() + Args{"--retriever-report-topk-accuracies", "1", "5"},
+      {"model.family gpt does not compare queries", "pretrain_ict.py", "log.top_k empty"});
+  expect_problem(ict + Args{"--retriever-report-topk-accuracies", "1", "few"},
+                 {"log.top_k is not a list of whole numbers", "1 5 20"});
+  expect_problem(ict + Args{"--log.top_k", "0"}, {"log.top_k is not a list"});
+  expect_problem(ict + Args{"--log.top_k", "1", "2", "3", "4", "5", "6", "7", "8"},
+                 {"log.top_k has 8 numbers"});
+}
+
+TEST(Check, ABiencoderComparesPairs) {
+  const Args one = Args{"pretrain_ict.py"} + training({"--micro-batch-size", "1"});
+  expect_problem(one, {"one pair has no other context", "train.micro_batch at least 2"}, Purpose::Train);
+  expect_fine(one + Args{"--threads", "2"}, Purpose::Train);
+}
+
+// Both encoders have stages.
+TEST(Check, StagesOfABiencoder) {
+  const Args ict = Args{"pretrain_ict.py", "--num-layers", "2", "--threads", "4"} + small_model();
+  expect_fine(ict + Args{"--pipeline-model-parallel-size", "4"});
+  expect_problem(
+      ict + Args{"--pipeline-model-parallel-size", "4", "--biencoder-shared-query-context-model"},
+      {"2 layers do not fill 4 stages"});
+}
+
 }  // namespace
 }  // namespace bev

@@ -108,6 +108,23 @@ TEST(RunFigure, HasAPanelForEachOfSeveralLosses) {
   EXPECT_TRUE(std::isnan(both.read_out.rows[1][0][4]));
 }
 
+// Fails when an accuracy has no panel, or counts as a part of the loss.
+TEST(RunFigure, HasAPanelForEachAccuracy) {
+  RunMetrics metrics = falling(50);
+  metrics.loss_names = {"retrieval", "top1_accuracy"};
+  for (IterationPoint& point : metrics.iterations) {
+    point.losses[0] = point.loss;
+    point.losses[1] = 40;
+  }
+  const std::vector<PlottedRun> runs{{.name = "ict", .metrics = metrics}};
+  const Figure figure = figure_of(runs, {.smooth = 1});
+  ASSERT_EQ(figure.panels.size(), 5U);
+  EXPECT_EQ(figure.panels[0].remark, "nats");
+  EXPECT_EQ(figure.panels[1].title, "top1_accuracy");
+  EXPECT_EQ(figure.panels[1].lines[0].y[3], 40);
+  EXPECT_EQ(figure.read_out.columns[3], "top1_accuracy");
+}
+
 TEST(RunFigure, HasFourPanels) {
   RunMetrics metrics = falling(600);
   metrics.validations = {{.iteration = 300, .loss = 2.5}, {.iteration = 600, .loss = NAN}};

@@ -117,6 +117,24 @@ TEST(TensorBoardWriter, EveryLossOfABert) {
   EXPECT_EQ(curves.at("sop loss validation ppl"), (Curve{{1, std::exp(1.0f)}}));
 }
 
+// Fails when an accuracy is called a loss, or has a perplexity.
+TEST(TensorBoardWriter, Accuracies) {
+  const test::TemporaryDirectory dir;
+  {
+    TensorBoardWriter log({}, dir.path(), 1, "");
+    Progress step = iteration(1, 3);
+    step.result.losses = {{"retrieval", 3}, {"top1_accuracy", 40}};
+    log.add(step);
+    Validation both = validation(1, 4);
+    both.losses = {{"retrieval", 4}, {"top1_accuracy", 25}};
+    log.add(both);
+  }
+  const Curves curves = curves_of(dir.path());
+  EXPECT_EQ(curves.at("top1_accuracy"), (Curve{{1, 40}}));
+  EXPECT_EQ(curves.at("top1_accuracy validation"), (Curve{{1, 25}}));
+  EXPECT_FALSE(curves.contains("top1_accuracy validation ppl"));
+}
+
 TEST(TensorBoardWriter, BeginsWithVersionAndConfiguration) {
   const test::TemporaryDirectory dir;
   const TensorBoardWriter log({}, dir.path(), 1, "x = 1\n[y]\n");
