@@ -247,13 +247,6 @@ std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
           {loss_shape(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }}};
 }
 
-std::vector<OpCase> scale_cases(const CaseOperands& o) {
-  if (!o.config.model.scale_head_input) return {};
-  const Shape shape{o.tokens, o.model.width};
-  const ops::Scale s{.x = o.value(shape), .factor = 0.5, .y = o.value(shape)};
-  return {{format("{} x {}", o.tokens, o.model.width), [=](Exec& ex) { ops::scale(ex, s); }}};
-}
-
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o) {
   const ops::WeightedSum s{
       .x = o.sum({o.loss_rows}), .weight = weights_of(o), .out = o.filled({2}, DType::f64, 0)};

@@ -52,9 +52,9 @@ std::vector<double> values_of(const ConstTensor& t);
 std::vector<double> values_of(Device& device, const ConstTensor& t);
 
 // The largest ratio, over all parameters, of the norm of the difference to the norm of b's tensor.
-// `tensor` selects what is compared: &Param::value or &Param::grad. Biases of keys, and those in one
-// tensor with them, are left out: softmax cancels them, so their gradient is rounding noise that
-// Adam scales up.
+// `tensor` selects what is compared: &Param::value or &Param::grad. Biases of keys, and those in
+// one tensor with them, are left out: softmax cancels them, so their gradient is rounding noise
+// that Adam scales up.
 double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor);
 
 // Whether all values are the same bits.

@@ -1,10 +1,11 @@
+#include "device/trace.h"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <thread>
 
 #include "base/json.h"
-#include "device/trace.h"
 #include "ops/make_device.h"
 
 namespace bev {

@@ -1,3 +1,5 @@
+#include "launch/rank_consistency.h"
+
 #include <gtest/gtest.h>
 
 #include <mutex>
@@ -5,7 +7,6 @@
 
 #include "base/error.h"
 #include "base/format.h"
-#include "launch/rank_consistency.h"
 
 namespace bev {
 namespace {

@@ -250,9 +250,9 @@ void scale(Exec& ex, const ops::Scaling& s) {
   if (rows * width == 0) return;
   const unsigned blocks = blocks_for(ex, rows * ceil_div(width, kGroup), kThreads);
   visit_cuda(s.x.dtype, "scale", [&]<class T>() {
-    scale_groups<T><<<blocks, kThreads, 0, stream_of(ex)>>>(
-        Rows<const T>(s.x), Rows<T>(s.y), rows, width, static_cast<float>(s.factor),
-        are_wide(s.x, s.y));
+    scale_groups<T><<<blocks, kThreads, 0, stream_of(ex)>>>(Rows<const T>(s.x), Rows<T>(s.y), rows,
+                                                            width, static_cast<float>(s.factor),
+                                                            are_wide(s.x, s.y));
   });
   check_launch("scale");
 }

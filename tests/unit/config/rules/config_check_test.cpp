@@ -439,7 +439,8 @@ TEST(Check, OptionsOfABiencoder) {
 
 TEST(Check, ABiencoderComparesPairs) {
   const Args one = Args{"pretrain_ict.py"} + training({"--micro-batch-size", "1"});
-  expect_problem(one, {"one pair has no other context", "train.micro_batch at least 2"}, Purpose::Train);
+  expect_problem(one, {"one pair has no other context", "train.micro_batch at least 2"},
+                 Purpose::Train);
   expect_fine(one + Args{"--threads", "2"}, Purpose::Train);
 }
 
