@@ -1,5 +1,7 @@
 #include "support/tiny_models.h"
 
+#include "pipeline/rank_model.h"
+
 namespace bev::test {
 
 Config tiny_gpt() {
@@ -154,6 +156,12 @@ std::vector<TinyModel> tiny_models() {
     c.model.projection = 11;
   });
   return models;
+}
+
+int64_t parameter_count(const Config& config) {
+  int64_t count = 0;
+  for (const ParamSpec& spec : model_parameters(config)) count += spec.shape.elements();
+  return count;
 }
 
 }  // namespace bev::test

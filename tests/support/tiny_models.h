@@ -24,4 +24,7 @@ Config tiny_biencoder();       // one encoder for both texts
 // Every family with every option that changes the computation.
 std::vector<TinyModel> tiny_models();
 
+// Elements of all parameters; one that several stages hold counts once.
+int64_t parameter_count(const Config& config);
+
 }  // namespace bev::test

@@ -12,11 +12,15 @@ namespace {
 using test::expect_error;
 
 SaveSchedule phases(const std::string& text) {
-  return SaveSchedule({.save = {}, .load = {}, .schedule = text});
+  CheckpointConfig config;
+  config.schedule = text;
+  return SaveSchedule(config);
 }
 
 SaveSchedule every(int64_t interval) {
-  return SaveSchedule({.save = {}, .load = {}, .interval = interval, .schedule = {}});
+  CheckpointConfig config;
+  config.interval = interval;
+  return SaveSchedule(config);
 }
 
 std::vector<int64_t> due_until(const SaveSchedule& schedule, int64_t last) {

@@ -24,9 +24,7 @@ int64_t parameters_of(int64_t layers, int64_t width, int64_t heads, bool binary_
   c.model.vocab = 30522;
   c.train.sequence = 512;
   c.train.micro_batch = 1;
-  int64_t count = 0;
-  for (const ParamSpec& spec : model_parameters(c)) count += spec.shape.elements();
-  return count;
+  return parameter_count(c);
 }
 
 // Fails when a part of Megatron-LM's BERT is missing or has another size.

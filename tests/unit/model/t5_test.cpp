@@ -31,23 +31,17 @@ Config t5_small() {
   return c;
 }
 
-int64_t parameters_of(const Config& c) {
-  int64_t count = 0;
-  for (const ParamSpec& spec : model_parameters(c)) count += spec.shape.elements();
-  return count;
-}
-
 // Fails when a part of Megatron-LM's T5 is missing or has another size, or when sentinel ids do not
 // count before the vocabulary is padded.
 TEST(T5, HasTheParametersOfMegatronLm) {
   Config c = t5_small();
   EXPECT_EQ(resolve_model(c).padded_vocab, 30720);
-  EXPECT_EQ(parameters_of(c), 60'162'048);
+  EXPECT_EQ(parameter_count(c), 60'162'048);
   c.model.layers = 12;
   c.model.width = 768;
   c.model.heads = 12;
   c.model.ffn = 3072;
-  EXPECT_EQ(parameters_of(c), 222'495'744);
+  EXPECT_EQ(parameter_count(c), 222'495'744);
 }
 
 // Hugging Face's t5-small: no positions, biases or LM-head bias, two tables of relative positions.
@@ -59,7 +53,7 @@ TEST(T5, HasTheParametersOfHuggingFace) {
   c.model.position = PositionKind::Relative;
   c.model.bias = BiasKind::None;
   c.model.head_bias = false;
-  EXPECT_EQ(parameters_of(c), 60'506'624);
+  EXPECT_EQ(parameter_count(c), 60'506'624);
 }
 
 // First parts of the stages, and which is the first with a part of the decoder.
