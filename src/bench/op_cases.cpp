@@ -27,8 +27,8 @@ constexpr std::array kBenchedOps{
     BenchedOp{"activate", activate_cases},
     BenchedOp{"residual_add", residual_add_cases},
     BenchedOp{"scale", scale_cases},
+    BenchedOp{"top_k_hits", top_k_hits_cases},
     BenchedOp{"softmax_stats", softmax_stats_cases},
-    BenchedOp{"scale", scale_cases},
     BenchedOp{"cross_entropy", cross_entropy_cases},
     BenchedOp{"weighted_sum", weighted_sum_cases},
     BenchedOp{"norm_backward", norm_backward_cases},
@@ -146,13 +146,6 @@ std::vector<OpCase> residual_add_cases(const CaseOperands& o) {
   return with_and_without_dropout(o, name, plain, o.config.model.hidden_dropout, ops::residual_add);
 }
 
-std::vector<OpCase> scale_cases(const CaseOperands& o) {
-  if (!o.config.model.scale_head_input) return {};
-  const Shape shape{o.tokens, o.model.width};
-  const ops::Scaling s{.x = o.value(shape), .factor = 0.5, .y = o.value(shape)};
-  return {{format("{} x {}", o.tokens, o.model.width), [=](Exec& ex) { ops::scale(ex, s); }}};
-}
-
 std::vector<OpCase> dropout_cases(const CaseOperands& o) {
   const double probability = o.config.model.hidden_dropout;
   if (probability == 0) return {};
@@ -211,19 +204,63 @@ std::vector<OpCase> embedding_backward_cases(const CaseOperands& o) {
 
 namespace {
 
-std::string loss_shape(const CaseOperands& o) {
-  return format("{} x {}", o.loss_rows, o.model.padded_vocab);
+bool scores_pairs(const CaseOperands& o) { return o.config.model.family == ModelFamily::Biencoder; }
+
+// Rows and classes of the loss. A bi-encoder's classes are the contexts of a micro-batch.
+Shape loss_extent(const CaseOperands& o) {
+  const int64_t pairs = o.batch.micro_batch;
+  return scores_pairs(o) ? Shape{pairs, pairs} : Shape{o.loss_rows, o.model.padded_vocab};
 }
 
-Tensor logits_of(const CaseOperands& o) { return o.value({o.loss_rows, o.model.padded_vocab}); }
+std::string loss_shape(const CaseOperands& o) {
+  const Shape extent = loss_extent(o);
+  return format("{} x {}", extent[0], extent[1]);
+}
 
-Tensor weights_of(const CaseOperands& o) { return o.filled({o.loss_rows}, DType::f32, 1); }
+Tensor logits_of(const CaseOperands& o) {
+  return scores_pairs(o) ? o.sum(loss_extent(o)) : o.value(loss_extent(o));
+}
+
+Tensor targets_of(const CaseOperands& o) {
+  const Shape extent = loss_extent(o);
+  return o.ids(extent[0], scores_pairs(o) ? extent[1] : o.model.vocab);
+}
+
+Tensor weights_of(const CaseOperands& o) { return o.filled({loss_extent(o)[0]}, DType::f32, 1); }
 
 }  // namespace
 
+// The input of a T5's head, or the scores of a bi-encoder.
+std::vector<OpCase> scale_cases(const CaseOperands& o) {
+  const auto with = [](Tensor x, Tensor y) -> std::vector<OpCase> {
+    const ops::Scaling s{.x = x, .factor = 0.5, .y = y};
+    return {{format("{} x {}", x.shape[0], x.shape[1]), [=](Exec& ex) { ops::scale(ex, s); }}};
+  };
+  if (scores_pairs(o) && o.config.model.scale_scores) return with(logits_of(o), logits_of(o));
+  if (!o.config.model.scale_head_input) return {};
+  const Shape shape{o.tokens, o.model.width};
+  return with(o.value(shape), o.value(shape));
+}
+
+std::vector<OpCase> top_k_hits_cases(const CaseOperands& o) {
+  std::vector<OpCase> cases;
+  if (!scores_pairs(o)) return cases;
+  for (const int64_t k : top_k_of(o.config.log)) {
+    const ops::TopKHits t{.logits = logits_of(o),
+                          .targets = targets_of(o),
+                          .k = k,
+                          .value = 100,
+                          .hits = o.sum({loss_extent(o)[0]})};
+    cases.push_back(
+        {format("{} k {}", loss_shape(o), k), [=](Exec& ex) { ops::top_k_hits(ex, t); }});
+  }
+  return cases;
+}
+
 std::vector<OpCase> softmax_stats_cases(const CaseOperands& o) {
+  if (scores_pairs(o)) return {};
   const ops::SoftmaxStats s{.logits = logits_of(o),
-                            .targets = o.ids(o.loss_rows, o.model.vocab),
+                            .targets = targets_of(o),
                             .stats = o.sum({o.loss_rows, ops::kSoftmaxStats})};
   return {{loss_shape(o), [=](Exec& ex) { ops::softmax_stats(ex, s); }}};
 }
@@ -235,22 +272,26 @@ std::vector<OpCase> cross_entropy_cases(const CaseOperands& o) {
   const Tensor logits = logits_of(o);
   const ops::CrossEntropy c{.logits = logits,
                             .stats = {},
-                            .targets = o.ids(o.loss_rows, o.model.vocab),
+                            .targets = targets_of(o),
                             .weight = weights_of(o),
-                            .classes = o.model.padded_vocab,
+                            .classes = loss_extent(o)[1],
                             .grad_scale = o.filled({1}, DType::f64, 1),
-                            .loss = o.sum({o.loss_rows}),
+                            .loss = o.sum({loss_extent(o)[0]}),
                             .dlogits = logits};
+  std::vector<OpCase> cases{{loss_shape(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }}};
+  if (scores_pairs(o)) return cases;
   ops::CrossEntropy cut = c;
   cut.stats = o.filled({o.loss_rows, ops::kSoftmaxStats}, o.sums, 10);
-  return {{loss_shape(o), [=](Exec& ex) { ops::cross_entropy(ex, c); }},
-          {loss_shape(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }}};
+  cases.push_back(
+      {loss_shape(o) + ", statistics given", [=](Exec& ex) { ops::cross_entropy(ex, cut); }});
+  return cases;
 }
 
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o) {
-  const ops::WeightedSum s{
-      .x = o.sum({o.loss_rows}), .weight = weights_of(o), .out = o.filled({2}, DType::f64, 0)};
-  return {{format("{}", o.loss_rows), [=](Exec& ex) { ops::weighted_sum(ex, s); }}};
+  const ops::WeightedSum s{.x = o.sum({loss_extent(o)[0]}),
+                           .weight = weights_of(o),
+                           .out = o.filled({2}, DType::f64, 0)};
+  return {{format("{}", loss_extent(o)[0]), [=](Exec& ex) { ops::weighted_sum(ex, s); }}};
 }
 
 }  // namespace bev

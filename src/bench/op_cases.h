@@ -113,8 +113,8 @@ std::vector<OpCase> embedding_cases(const CaseOperands& o);
 std::vector<OpCase> embedding_backward_cases(const CaseOperands& o);
 
 // op_cases.cpp
+std::vector<OpCase> top_k_hits_cases(const CaseOperands& o);
 std::vector<OpCase> softmax_stats_cases(const CaseOperands& o);
-std::vector<OpCase> scale_cases(const CaseOperands& o);
 std::vector<OpCase> cross_entropy_cases(const CaseOperands& o);
 std::vector<OpCase> weighted_sum_cases(const CaseOperands& o);
 
