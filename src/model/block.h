@@ -24,7 +24,7 @@ struct BlockParams {
   Mlp::Params mlp;
 };
 
-// What a block reads besides its hidden state.
+// Inputs of a block besides its hidden state.
 struct BlockInputs {
   const TextView& text;                  // of the hidden state
   ScoreBias bias{};                      // of self attention

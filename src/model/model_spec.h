@@ -202,7 +202,7 @@ struct RecomputeSpec {
   bool distribute = false;  // members of a tensor region keep a shard of that input each
 };
 
-// Parts up to `end`, which so many stages share.
+// Parts up to `end`, split over `stages` stages.
 struct Segment {
   size_t end = 0;
   int64_t stages = 0;

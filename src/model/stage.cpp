@@ -490,7 +490,7 @@ class Stage::BackwardPass {
   std::array<Tensor, kMostHidden> dx_{};       // memory for the gradient of the stage's input
   std::array<bool, kMostHidden> in_dx_{};      // dy_ is in dx_
   std::array<Tensor, kMostHidden> dbiases_{};  // by relative position
-  // Of what readers of the state add; absent if the part that wrote it last is before them.
+  // Gradients that readers of the state have added; absent before the first of them.
   std::array<Tensor, kMostHidden> sums_{};
 };
 

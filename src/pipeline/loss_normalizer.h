@@ -20,7 +20,7 @@ class LossNormalizer {
   // `losses` must outlive this.
   LossNormalizer(Device& device, const std::vector<LossSpec>& losses, LossAverage average);
 
-  // What the model reads and adds to.
+  // Factors that the model reads, and sums that it adds to.
   Losses tensors() const;
 
   // f64 [1]: multiplies all gradients. Absent: 1.

@@ -37,7 +37,7 @@ BlockSpec encoder_block(const Config& c, const ModelShape& m, int64_t number) {
   return block;
 }
 
-// Numbers go on from those of the encoder.
+// Blocks of the decoder are numbered after those of the encoder.
 BlockSpec decoder_block(const Config& c, const ModelShape& m, int64_t number) {
   BlockSpec block = block_spec(c, m, number);
   block.name = "decoder.layers." + std::to_string(number - m.layers);
