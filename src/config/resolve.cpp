@@ -72,6 +72,10 @@ int64_t data_ranks(const Config& config) {
   return div_exact(p.ranks, p.tensor * p.context * p.pipeline);
 }
 
+int64_t compared_contexts(const Config& config) {
+  return config.train.micro_batch * data_ranks(config);
+}
+
 int64_t pipeline_chunks(const Config& config) {
   const ParallelConfig& p = config.parallel;
   if (p.chunk_layers == 0) return p.chunks;

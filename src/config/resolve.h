@@ -59,6 +59,10 @@ std::vector<int64_t> top_k_of(const LogConfig& log);
 // The ranks that share the batch.
 int64_t data_ranks(const Config& config);
 
+// The contexts that a query of a bi-encoder is compared with: those of a micro-batch on all data
+// ranks.
+int64_t compared_contexts(const Config& config);
+
 // The stages of each pipeline rank.
 int64_t pipeline_chunks(const Config& config);
 

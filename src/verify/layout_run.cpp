@@ -22,20 +22,10 @@ namespace {
 // Nobody waits longer for another rank.
 constexpr std::chrono::minutes kRankLimit{10};
 
-// The last bias of the encoder of contexts: it changes all scores of a query alike.
-bool is_bias_of_contexts(const ParamSpec& spec, const ModelConfig& model) {
-  if (model.family != ModelFamily::Biencoder || model.shared_towers) return false;
-  const bool pre_norm = model.norm_placement == NormPlacement::Pre;
-  const std::string last_norm =
-      pre_norm ? "final_norm" : format("layers.{}.norm2", model.layers - 1);
-  return spec.name == kContextTower + last_norm + ".bias" ||
-         spec.name == std::string(kContextTower) + "projection.bias";
-}
-
 // Elements that the softmax cancels, so that their gradient is noise: also the bias of keys without
 // rotation and QK norm.
 FlatRange noise_in(const ParamSpec& spec, const ModelConfig& model) {
-  if (is_bias_of_contexts(spec, model)) return {0, spec.shape.elements()};
+  if (is_bias_of_contexts(model, spec.name)) return {0, spec.shape.elements()};
   const bool cancels = model.position != PositionKind::Rope && !model.qk_norm;
   if (!cancels || spec.role != Role::Bias) return {};
   int64_t begin = 0;

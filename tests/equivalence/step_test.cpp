@@ -25,16 +25,20 @@ class Step : public ::testing::TestWithParam<TinyModel> {
   }
 };
 
+class MicroBatches : public Step {};
+
 // Fault that fails it: Param::accumulate() returning true always (or begin_step not called).
-TEST_P(Step, FourTimesOneEqualsOneTimesFour) {
+TEST_P(MicroBatches, FourTimesOneEqualsOneTimesFour) {
   Config whole = GetParam().config, cut = GetParam().config;
   whole.train.micro_batch = 4;
   cut.train.micro_batch = 1;
   SmallRun a(whole), b(cut);
   const std::vector<double> la = a.train(3), lb = b.train(3);
   for (size_t i = 0; i < la.size(); ++i) EXPECT_NEAR(la[i], lb[i], 1e-12 * la[i]);
-  EXPECT_LE(largest_difference(a.assembly.params, b.assembly.params, &Param::value), 1e-12);
-  EXPECT_LE(largest_difference(a.assembly.params, b.assembly.params, &Param::grad), 1e-12);
+  EXPECT_LE(largest_difference(a.config.model, a.assembly.params, b.assembly.params, &Param::value),
+            1e-12);
+  EXPECT_LE(largest_difference(a.config.model, a.assembly.params, b.assembly.params, &Param::grad),
+            1e-12);
 }
 
 // Fault that fails it: the recomputed block keeps its activations in the scratch arena; the dropout
@@ -113,16 +117,23 @@ TEST_P(Step, CpuFollowsReference) {
   SmallRun reference(GetParam().config), cpu(on_cpu(GetParam().config));
   const std::vector<double> lr = reference.train(3), lc = cpu.train(3);
   for (size_t i = 0; i < lr.size(); ++i) EXPECT_NEAR(lr[i], lc[i], 2e-5 * lr[i]);
-  EXPECT_LE(largest_difference(cpu.assembly.params, reference.assembly.params, &Param::grad), 1e-4);
+  EXPECT_LE(largest_difference(cpu.config.model, cpu.assembly.params, reference.assembly.params,
+                               &Param::grad),
+            1e-4);
 }
 
 TEST_P(Step, Bf16FollowsF32Loosely) {
   SmallRun f32(on_cpu(GetParam().config)), bf16(on_cpu(GetParam().config, Precision::Bf16));
   const std::vector<double> a = f32.train(3), b = bf16.train(3);
-  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 0.05 * a[i]);
+  // The scores of a bi-encoder are sums of products of whole embeddings, mostly not scaled.
+  const double bound = GetParam().config.model.family == ModelFamily::Biencoder ? 0.15 : 0.05;
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], bound * a[i]);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Step, ::testing::ValuesIn(tiny_models()),
+                         [](const auto& model) { return model.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, MicroBatches,
+                         ::testing::ValuesIn(with_independent_samples(tiny_models())),
                          [](const auto& model) { return model.param.name; });
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "model/family/family.h"
 #include "tensor/dtype_dispatch.h"
 
 namespace bev::test {
@@ -32,10 +33,15 @@ std::vector<double> values_of(Device& device, const ConstTensor& t) {
   return values_of(tensor_over(bytes.data(), t.dtype, t.shape));
 }
 
-double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor) {
+bool has_no_gradient(const ModelConfig& model, const std::string& parameter) {
+  return parameter.ends_with("kv.bias") || is_bias_of_contexts(model, parameter);
+}
+
+double largest_difference(const ModelConfig& model, ParamStore& a, ParamStore& b,
+                          Tensor Param::* tensor) {
   double largest = 0;
   for (Param* param : a.all()) {
-    if (param->spec.name.ends_with("kv.bias")) continue;
+    if (has_no_gradient(model, param->spec.name)) continue;
     const std::vector<double> x = values_of(a.device(), (*param).*tensor);
     const std::vector<double> y = values_of(b.device(), (*b.find(param->spec.name)).*tensor);
     double difference = 0, norm = 0;

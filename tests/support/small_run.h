@@ -51,11 +51,15 @@ class SmallRun {
 std::vector<double> values_of(const ConstTensor& t);
 std::vector<double> values_of(Device& device, const ConstTensor& t);
 
-// The largest ratio, over all parameters, of the norm of the difference to the norm of b's tensor.
-// `tensor` selects what is compared: &Param::value or &Param::grad. Biases of keys, and those in
-// one tensor with them, are left out: softmax cancels them, so their gradient is rounding noise
-// that Adam scales up.
-double largest_difference(ParamStore& a, ParamStore& b, Tensor Param::* tensor);
+// Whether the gradient of a parameter is rounding noise, which Adam scales up.
+// Softmax cancels the bias of keys (and it shares a tensor with others), and what is added to the
+// embeddings of all contexts of a bi-encoder: the last bias of their encoder.
+bool has_no_gradient(const ModelConfig& model, const std::string& parameter);
+
+// The largest ratio, over all parameters with a gradient, of the norm of the difference to the norm
+// of b's tensor. `tensor` selects what is compared: &Param::value or &Param::grad.
+double largest_difference(const ModelConfig& model, ParamStore& a, ParamStore& b,
+                          Tensor Param::* tensor);
 
 // Whether all values are the same bits.
 bool same_bits(ParamStore& a, ParamStore& b, Tensor Param::* tensor);

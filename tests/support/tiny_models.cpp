@@ -158,6 +158,13 @@ std::vector<TinyModel> tiny_models() {
   return models;
 }
 
+std::vector<TinyModel> with_independent_samples(std::vector<TinyModel> models) {
+  std::erase_if(models, [](const TinyModel& model) {
+    return model.config.model.family == ModelFamily::Biencoder;
+  });
+  return models;
+}
+
 int64_t parameter_count(const Config& config) {
   int64_t count = 0;
   for (const ParamSpec& spec : model_parameters(config)) count += spec.shape.elements();

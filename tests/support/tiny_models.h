@@ -23,6 +23,9 @@ Config tiny_biencoder();       // one encoder for both texts
 
 // Every family with every option that changes the computation.
 std::vector<TinyModel> tiny_models();
+// Those in which no sample's loss depends on other samples: not bi-encoders, whose classes are the
+// contexts of the micro-batch.
+std::vector<TinyModel> with_independent_samples(std::vector<TinyModel> models);
 
 // Elements of all parameters; one that several stages hold counts once.
 int64_t parameter_count(const Config& config);

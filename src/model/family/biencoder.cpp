@@ -15,7 +15,7 @@ ModelSpec biencoder_spec(const Config& c) {
                     .width = m.width,
                     .projection = c.model.projection,
                     .scale = c.model.scale_scores ? 1 / std::sqrt(static_cast<double>(m.width)) : 1,
-                    .pairs = c.train.micro_batch * data_ranks(c),
+                    .pairs = compared_contexts(c),
                     .top_k = top_k_of(c.log),
                     .init = Init::normal(c.model.init_std)};
   if (shared) {
@@ -36,6 +36,15 @@ ModelSpec biencoder_spec(const Config& c) {
   if (!shared) pairs.context = 1;
   spec.parts.push_back(pairs);
   return spec;
+}
+
+bool is_bias_of_contexts(const ModelConfig& model, const std::string& parameter) {
+  if (model.family != ModelFamily::Biencoder || model.shared_towers) return false;
+  const bool pre_norm = model.norm_placement == NormPlacement::Pre;
+  const std::string last_norm =
+      pre_norm ? "final_norm" : "layers." + std::to_string(model.layers - 1) + ".norm2";
+  return parameter == kContextTower + last_norm + ".bias" ||
+         parameter == std::string(kContextTower) + "projection.bias";
 }
 
 }  // namespace bev

@@ -24,8 +24,12 @@ ModelSpec t5_spec(const Config& config);
 // Two encoders of the BERT kind, or one for both: embeddings of queries and contexts are the first
 // tokens of their final hidden states.
 ModelSpec biencoder_spec(const Config& config);
-// What the names of their parameters begin with; nothing if one encoder reads both.
+// Prefixes of their parameters' names; none if one encoder reads both.
 inline constexpr const char *kQueryTower = "query.", *kContextTower = "context.";
+
+// Whether the parameter is the last bias of the encoder of contexts. It changes all scores of a
+// query alike, so softmax cancels it and its gradient is rounding noise.
+bool is_bias_of_contexts(const ModelConfig& model, const std::string& parameter);
 
 // Specifications that families have in common.
 

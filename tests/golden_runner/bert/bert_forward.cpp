@@ -1,4 +1,4 @@
-#include "golden_runner/bert_forward.h"
+#include "golden_runner/bert/bert_forward.h"
 
 #include <algorithm>
 

@@ -5,7 +5,7 @@
 
 #include "checkpoint/safetensors.h"
 #include "convert/huggingface/huggingface.h"
-#include "golden_runner/bert_forward.h"
+#include "golden_runner/bert/bert_forward.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/places.h"
 #include "model/family/family.h"

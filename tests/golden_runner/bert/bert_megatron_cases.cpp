@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "checkpoint/safetensors.h"
-#include "golden_runner/bert_forward.h"
+#include "golden_runner/bert/bert_forward.h"
 #include "golden_runner/cases.h"
 #include "golden_runner/megatron_export.h"
 #include "golden_runner/megatron_gelu.h"
