@@ -137,6 +137,10 @@ void require_causal(const ModelFolder& folder, std::string_view verb) {
       "{} holds a bi-encoder; {} needs a causal language model (GPT, Llama); a bi-encoder has "
       "`bevatron embed`",
       folder.weights.string(), verb);
+  BEV_CHECK(!folder.is_t5(), Usage,
+            "{} holds a T5; {} needs a causal language model (GPT, Llama); a T5 is trained and "
+            "validated in this version",
+            folder.weights.string(), verb);
 }
 
 void require_lm_head(const ModelFolder& folder) {

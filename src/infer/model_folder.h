@@ -27,6 +27,7 @@ struct ModelFolder {
 
   bool is_bert() const { return config.model.family == ModelFamily::Bert; }
   bool is_biencoder() const { return config.model.family == ModelFamily::Biencoder; }
+  bool is_t5() const { return config.model.family == ModelFamily::T5; }
 };
 // For messages: why there is no tokenizer for the model.
 std::string why_no_tokenizer(const ModelFolder& folder);
@@ -34,7 +35,8 @@ std::string why_no_tokenizer(const ModelFolder& folder);
 // Data error when it is none of these.
 ModelFolder open_model_folder(const std::filesystem::path& dir);
 
-// Usage errors: the model is a BERT, which `verb` cannot use; the model predicts no words.
+// Usage errors: the model is of another family than GPT, which `verb` cannot use; the model
+// predicts no words.
 void require_causal(const ModelFolder& folder, std::string_view verb);
 void require_lm_head(const ModelFolder& folder);
 

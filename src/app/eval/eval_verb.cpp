@@ -87,6 +87,7 @@ Task task_of(const FlagValues& flags, const ModelFolder& folder) {
       folder.is_bert() ? "a causal language model" : "a BERT", folder.weights.string(),
       folder.is_bert() ? "a BERT" : "a causal language model",
       folder.is_bert() ? "--task masked-perplexity" : "perplexity, wikitext, lambada, choice");
+  if (task != Task::Masked) require_causal(folder, "eval");
   return task;
 }
 

@@ -265,6 +265,7 @@ int generate(std::span<const std::string> args) {
                                 for (const std::string& line : folder.passed_over)
                                   print_stderr("note: {}\n", line);
                               if (folder.is_bert()) return generate_masked(flags, ranks, folder);
+                              require_causal(folder, "generate");
                               Generation(flags, ranks, std::move(folder)).run();
                             });
 }

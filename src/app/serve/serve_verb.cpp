@@ -171,7 +171,11 @@ struct Serving {
         limits(decoder_limits(flags, folder)),
         use(ranks.use_of(folder, limits.rows, limits.length)) {
     BEV_CHECK(tokenizer != nullptr, Usage, "{}; a server needs one", why_no_tokenizer(folder));
-    if (folder.is_bert()) check_bert(flags, ranks);
+    if (folder.is_bert()) {
+      check_bert(flags, ranks);
+    } else {
+      require_causal(folder, "serve");
+    }
     if (!ranks.prints()) return;
     for (const std::string& line : folder.passed_over) print_stderr("note: {}\n", line);
     // What others have already taken is known at once.
