@@ -347,8 +347,6 @@ TEST(Check, T5HasTwoTexts) {
   expect_problem(small_model() + Args{"--model.position", "relative"},
                  {"model.family gpt has no encoder beside a decoder", "pretrain_t5.py"});
   expect_problem(small_model() + Args{"--decoder-seq-length", "16"}, {"train.decoder_sequence 0"});
-  expect_problem(small_model() + Args{"--model.family", "biencoder"},
-                 {"biencoder does not work in this version"});
 }
 
 TEST(Check, T5IsSplitBetweenEncoderAndDecoder) {
