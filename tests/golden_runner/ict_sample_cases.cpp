@@ -75,17 +75,19 @@ void run_ict_file(const fs::path& file, const std::string& name, Report& report)
 bool is_ict(const fs::path& dir) { return fs::exists(dir / "data" / "blocks.idx"); }
 
 void run_ict(const fs::path& dir, const std::string& name, Report& report) {
-  std::vector<fs::path> files;
+  std::vector<fs::path> files, models;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir / "data"))
     if (entry.path().extension() == ".json") files.push_back(entry.path());
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir))
+    if (is_biencoder(entry.path())) models.push_back(entry.path());
   std::sort(files.begin(), files.end());
+  std::sort(models.begin(), models.end());
   for (const fs::path& file : files) {
     const std::string case_name = name + "/" + file.stem().string();
     report.guarded(case_name, kHost, [&] { run_ict_file(file, case_name, report); });
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir))
-    if (fs::exists(entry.path() / "model.safetensors"))
-      report.skip(name + "/" + entry.path().filename().string(), kNotYet);
+  for (const fs::path& model : models)
+    run_biencoder(model, name + "/" + model.filename().string(), report);
 }
 
 }  // namespace bev::golden
