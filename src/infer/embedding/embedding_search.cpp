@@ -19,8 +19,8 @@ constexpr size_t kHostTileBytes = size_t{8} << 20;
 constexpr size_t kCudaTileBytes = size_t{256} << 20;
 
 // Rows of a smaller norm than about 1 / this are scored in float64 only: the eps of the norm
-// changes their estimate.
-constexpr float kLargestInverseRms = 1e14f;
+// changes their estimate by more than rounding does.
+constexpr float kLargestInverseRms = 1e12f;
 constexpr double kNormEps = 1e-30;
 
 double dot(std::span<const float> a, std::span<const float> b) {

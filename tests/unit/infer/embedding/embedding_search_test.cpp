@@ -175,6 +175,24 @@ TEST_F(EmbeddingSearchTest, ScoresExtremeRowsExactly) {
     }
 }
 
+// Cosines do not depend on the length of a row. Fails when the eps of the norm lowers the estimate
+// of a short row that is a match.
+TEST_F(EmbeddingSearchTest, FindsShortRows) {
+  constexpr int64_t kWidth = 32;
+  const auto device = make_device(DeviceKind::Cpu, 1);
+  for (const float length : {1e-10f, 1e-12f, 2e-14f, 1e-14f, 1e-15f}) {
+    const Questions questions = normal_questions(1, kWidth);
+    std::vector<float> values = questions.front();
+    values.front() += 0.05f;  // the row that excludes others
+    for (const float x : questions.front()) values.push_back(x * length);
+    const EmbeddingFile& file = write(2, kWidth, values);
+    const EmbeddingSearch search{.top = 1, .similarity = Similarity::Cosine};
+    EXPECT_EQ(search_embeddings(*device, file, questions, search),
+              brute_force(values, questions, search))
+        << length;
+  }
+}
+
 TEST_F(EmbeddingSearchTest, RefusesRowsThatAreNotFinite) {
   const auto device = make_device(DeviceKind::Cpu, 1);
   for (const float bad :
