@@ -43,11 +43,15 @@ CheckpointReader open_bert(const Config& config) {
             folder);
   CheckpointReader stored(there.front().path);
   const std::string source = there.front().path.string();
-  const ModelFamily family = config_from(stored.manifest().config, source).model.family;
-  BEV_CHECK(family == ModelFamily::Bert, Usage,
+  const ModelConfig bert = config_from(stored.manifest().config, source).model;
+  BEV_CHECK(bert.family == ModelFamily::Bert, Usage,
             "checkpoint.bert {}: the checkpoint is of model.family {}\n  expected a BERT; --load "
             "begins with a bi-encoder",
-            source, name_of_choice(family));
+            source, name_of_choice(bert.family));
+  BEV_CHECK(bert.binary_head || bert.norm_placement == NormPlacement::Post, Usage,
+            "checkpoint.bert {}: the BERT has no token types, because it was trained with "
+            "--bert-no-binary-head\n  expected a BERT with a binary head, whose encoder has them",
+            source);
   std::string differences;
   for (const ConfigChange& change : diff_config(stored.manifest().config, config, source).changes)
     if (concerns_encoders(change)) differences += format("\n  {}", change.text());

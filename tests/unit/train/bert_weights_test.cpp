@@ -17,12 +17,13 @@ namespace {
 // A checkpoint of a BERT, and bi-encoders that begin with it.
 class BertWeights : public ::testing::Test {
  protected:
-  BertWeights() : bert_(config_of(tiny_bert())) {
-    StoreWeights weights(bert_.assembly.params);
+  BertWeights() : bert_(config_of(tiny_bert())) { write(bert_, folder_.path()); }
+
+  static void write(SmallRun& run, const std::filesystem::path& folder) {
+    StoreWeights weights(run.assembly.params);
     std::vector<ParamSpec> specs;
-    for (const Param* param : bert_.assembly.params.all()) specs.push_back(param->spec);
-    write_release(folder_.path(), bert_.config, specs, weights,
-                  {.program = "a test", .origin = "a test"});
+    for (const Param* param : run.assembly.params.all()) specs.push_back(param->spec);
+    write_release(folder, run.config, specs, weights, {.program = "a test", .origin = "a test"});
   }
 
   static Config config_of(Config config) {
@@ -71,6 +72,14 @@ TEST_F(BertWeights, RefuseAnotherShape) {
       expect_error(ErrorKind::Usage, "not of the encoders' shape", [&] { open_bert(deeper); });
   EXPECT_NE(why.find("model.layers = 3 (was 2)"), std::string::npos) << why;
   EXPECT_EQ(why.find("family"), std::string::npos) << why;
+  Config no_pairs = config_of(tiny_bert());
+  no_pairs.model.binary_head = false;
+  SmallRun without_types(no_pairs);
+  const TemporaryDirectory folder;
+  write(without_types, folder.path());
+  Config typed = biencoder(true);
+  typed.checkpoint.bert = folder.path().string();
+  expect_error(ErrorKind::Usage, "the BERT has no token types", [&] { open_bert(typed); });
   Config nowhere = biencoder(true);
   nowhere.checkpoint.bert += "/nothing";
   expect_error(ErrorKind::Data, "no checkpoint found", [&] { open_bert(nowhere); });
