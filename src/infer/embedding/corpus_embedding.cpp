@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -45,9 +46,13 @@ class PartialArray {
         row_bytes_(static_cast<size_t>(width) * sizeof(float)),
         bytes_(header_.size() + static_cast<size_t>(rows) * row_bytes_) {}
 
-  // Data error: another process has done so.
+  // Data error: another process has done so, or has renamed the file since it was opened.
   void lock() const {
-    BEV_CHECK(::flock(file_.get(), LOCK_EX | LOCK_NB) == 0, Data,
+    struct stat opened{}, named{};
+    const bool is_locked = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 &&
+                           ::fstat(file_.get(), &opened) == 0 &&
+                           ::stat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino;
+    BEV_CHECK(is_locked, Data,
               "{} is being written by another run\nwait for it, or use another --output",
               path_.string());
   }
@@ -64,12 +69,23 @@ class PartialArray {
     write_at(offset_of(row), std::as_bytes(rows));
   }
 
-  // Fewer bytes where the file ends.
-  std::span<const std::byte> read(int64_t row, int64_t count, std::vector<std::byte>& bytes) const {
-    bytes.resize(static_cast<size_t>(count) * row_bytes_);
-    const ssize_t got =
-        ::pread(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset_of(row)));
-    return std::span<const std::byte>(bytes).first(static_cast<size_t>(std::max<ssize_t>(got, 0)));
+  // Of rows that are in the file; else of fewer bytes. Reads blocks: a call of pread(2) returns
+  // 2 GiB at most.
+  uint64_t checksum(int64_t row, int64_t count) const {
+    Checksum sum;
+    std::vector<std::byte> block(size_t{1} << 20);
+    size_t offset = offset_of(row);
+    for (size_t left = static_cast<size_t>(count) * row_bytes_; left > 0;) {
+      const ssize_t got = ::pread(file_.get(), block.data(), std::min(left, block.size()),
+                                  static_cast<off_t>(offset));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      const auto bytes = static_cast<size_t>(got);
+      sum.add(std::span<const std::byte>(block).first(bytes));
+      offset += bytes;
+      left -= bytes;
+    }
+    return sum.value();
   }
 
   void sync() const {
@@ -184,9 +200,10 @@ class WindowLog {
 };
 
 Json describe(const ModelFolder& folder, const CorpusText& corpus, const CorpusEmbedding& work,
-              int64_t width) {
+              DType dtype, int64_t width) {
   return {{"rows", corpus.count()},
           {"width", width},
+          {"precision", name_of(dtype)},
           {"text", checksum_text(corpus.checksum())},
           {"model", checksum_text(model_checksum(folder))},
           {"pooling", kPoolingNames[static_cast<size_t>(work.rule.pooling)]},
@@ -207,7 +224,7 @@ class CorpusRun {
         text_(folder),
         windows_(div_ceil(corpus.count(), work.window)),
         tensor_ranks_(static_cast<int>(model.config().parallel.tensor)) {
-    if (world_.rank() == 0) open(folder);
+    if (world_.rank() == 0) open(folder, model.placed().params.dtype());
     const auto kept = static_cast<int64_t>(finished_.size());
     first_window_ = world_.all_reduce_max_host(kept);
     // The first rank has made the file.
@@ -257,17 +274,16 @@ class CorpusRun {
     return std::min(window * work_.window, corpus_.count());
   }
 
-  void open(const ModelFolder& folder) {
+  void open(const ModelFolder& folder, DType dtype) {
     const fs::path part = part_of(work_.output);
-    const Json description = describe(folder, corpus_, work_, pass_.embedding_width());
+    const Json description = describe(folder, corpus_, work_, dtype, pass_.embedding_width());
     array_.emplace(part, corpus_.count(), pass_.embedding_width());
     array_->lock();
     log_.emplace(log_of(part), description);
     if (!log_->continues(description, part)) log_->begin();
-    std::vector<std::byte> bytes;
     finished_ = log_->keep([&](int64_t window, const FinishedWindow& logged) {
       const int64_t begin = rows_before(window), end = rows_before(window + 1);
-      return begin < end && checksum_of(array_->read(begin, end - begin, bytes)) == logged.checksum;
+      return begin < end && array_->checksum(begin, end - begin) == logged.checksum;
     });
     array_->begin();
   }

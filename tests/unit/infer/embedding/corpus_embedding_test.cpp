@@ -1,6 +1,9 @@
 #include "infer/embedding/corpus_embedding.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -34,8 +37,7 @@ class CorpusEmbeddingTest : public ::testing::Test {
 
   // Ranks that are copies of the model; throws after `crash_after` rows.
   CorpusProgress run(int copies = 1, int64_t crash_after = INT64_MAX, int tensor = 1) {
-    InferenceSetup use{
-        .device = {.kind = DeviceKind::Reference, .threads = 1}, .sequences = 3, .length = 9};
+    InferenceSetup use{.device = {.kind = device_, .threads = 1}, .sequences = 3, .length = 9};
     use.parallel.ranks = copies * tensor;
     use.parallel.tensor = tensor;
     CorpusProgress progress;
@@ -76,6 +78,7 @@ class CorpusEmbeddingTest : public ::testing::Test {
 
   StoredBert stored_;
   TemporaryDirectory dir_;
+  DeviceKind device_ = DeviceKind::Reference;
   std::string bytes_;
   CorpusEmbedding work_;
 };
@@ -196,6 +199,10 @@ TEST_F(CorpusEmbeddingTest, AnotherRunIsRefused) {
   bytes_[bytes_.find('p')] = 'b';
   expect_error(ErrorKind::Usage, "other embeddings: text \"", [&] { run(); });
   bytes_ = text;
+  device_ = DeviceKind::Cpu;
+  expect_error(ErrorKind::Usage, "other embeddings: precision \"f64\" (expected \"f32\")",
+               [&] { run(); });
+  device_ = DeviceKind::Reference;
   std::ofstream(stored_.folder().weights / "config.json", std::ios::app) << " ";
   expect_error(ErrorKind::Usage, "other embeddings: model \"", [&] { run(); });
 }
@@ -209,6 +216,16 @@ TEST_F(CorpusEmbeddingTest, DescribesWhatItWrote) {
   EXPECT_EQ((*found)["pooling"], "mean");
   EXPECT_EQ((*found)["tower"], "context");
   EXPECT_FALSE(read_embedding_description(dir_ / "other.npy"));
+}
+
+// Fails when two runs write a file at the same time.
+TEST_F(CorpusEmbeddingTest, AFileThatAnotherRunWrites) {
+  crash(3);
+  const int other = ::open(part().c_str(), O_RDWR | O_CLOEXEC);
+  ASSERT_EQ(::flock(other, LOCK_EX | LOCK_NB), 0);
+  expect_error(ErrorKind::Data, "is being written by another run", [&] { run(); });
+  ::close(other);
+  EXPECT_EQ(run().kept_rows, 0);
 }
 
 TEST_F(CorpusEmbeddingTest, FilesThatCannotBeWritten) {
