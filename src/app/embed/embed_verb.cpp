@@ -176,9 +176,10 @@ EmbeddingModel embedding_model(const FlagValues& flags, const InferenceRanks& ra
     for (const std::string& line : model.folder.passed_over) print_stderr("note: {}\n", line);
   const bool is_biencoder = model.folder.is_biencoder();
   BEV_CHECK(model.folder.is_bert() || is_biencoder, Usage,
-            "{} holds a causal language model, whose states see only what is before them; "
-            "embeddings need a BERT or a bi-encoder",
-            model.folder.weights.string());
+            "{} holds {}; embeddings need a BERT or a bi-encoder", model.folder.weights.string(),
+            model.folder.is_t5()
+                ? "a T5"
+                : "a causal language model, whose states see only what is before them");
   BEV_CHECK(is_biencoder || !flags.has("--tower"), Usage,
             "--tower: {} holds a BERT, which has one encoder for all texts\nleave out --tower",
             model.folder.weights.string());
