@@ -75,7 +75,8 @@ void fill_required_fields(Config& config) {
   otherwise(config.model.heads, 1);
   otherwise(config.model.vocab, kAnyVocab);
   otherwise(config.model.positions, std::max<int64_t>(1, config.train.sequence));
-  otherwise(config.train.micro_batch, 1);
+  // A bi-encoder compares the pairs of a micro-batch.
+  otherwise(config.train.micro_batch, config.model.family == ModelFamily::Biencoder ? 2 : 1);
   if (config.train.samples == 0) otherwise(config.train.iterations, 1);
   otherwise(config.optim.lr, 1.0);
 }
