@@ -147,7 +147,6 @@ constexpr std::array kClasses{
     OpClass{"residual_norm", "norm"},
     OpClass{"norm_backward", "norm"},
     OpClass{"residual_add", "residual and dropout"},
-    OpClass{"scale", "loss"},
     OpClass{"dropout", "residual and dropout"},
     OpClass{"activate", "activation"},
     OpClass{"activate_backward", "activation"},

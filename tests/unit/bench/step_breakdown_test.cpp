@@ -25,6 +25,17 @@ TEST(StepBreakdown, ClassesAndGapsAddUp) {
   EXPECT_EQ(b.classes[3].seconds(), 0.5);
 }
 
+// Fails when the list of classes is interrupted, or lists an op twice.
+TEST(StepBreakdown, ClassesAreInOrder) {
+  const OpSpan spans[] = {{"scale", 0, 1},    {"top_k_hits", 1, 2}, {"dropout", 2, 3},
+                          {"activate", 3, 4}, {"adamw", 4, 5},      {"residual_add", 5, 6},
+                          {"embedding", 6, 7}};
+  std::vector<std::string_view> names;
+  for (const ClassTime& c : break_down(spans).classes) names.push_back(c.name);
+  EXPECT_EQ(names, (std::vector<std::string_view>{"residual and dropout", "activation", "loss",
+                                                  "embedding", "optimizer"}));
+}
+
 TEST(StepBreakdown, OfNothing) {
   const StepBreakdown b = break_down({});
   EXPECT_EQ(b.total, 0);
