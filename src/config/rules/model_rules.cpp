@@ -197,14 +197,17 @@ Found options_of_t5(const RuleInput& f) {
   misfits.require(m.decoder_layers == 0, "model.decoder_layers", "0");
   misfits.require(m.scale_attention, "model.scale_attention", "true");
   misfits.require(!m.scale_head_input, "model.scale_head_input", "false");
+  misfits.require(m.head_bias, "model.head_bias", "true");
+  misfits.require(m.mask_cross_padding, "model.mask_cross_padding", "true");
   misfits.require(f.config.train.decoder_sequence == 0, "train.decoder_sequence", "0");
   misfits.require(f.config.parallel.decoder_stage == 0, "parallel.decoder_stage", "0");
   if (misfits.text().empty()) return {};
   return Problem{
       .what = format("model.family {} has no encoder beside a decoder", name_of_choice(m.family)),
-      .where = f.where({"model.family", "model.position", "model.decoder_layers",
-                        "model.scale_attention", "model.scale_head_input", "train.decoder_sequence",
-                        "parallel.decoder_stage"}),
+      .where =
+          f.where({"model.family", "model.position", "model.decoder_layers",
+                   "model.scale_attention", "model.scale_head_input", "model.head_bias",
+                   "model.mask_cross_padding", "train.decoder_sequence", "parallel.decoder_stage"}),
       .why = "these options are T5's",
       .legal = format("model.family t5, which `bevatron train pretrain_t5.py ...` sets; or {}",
                       misfits.text())};
@@ -285,7 +288,8 @@ std::vector<Rule> model_rules() {
         "parallel.chunk_layers"},
        t5_options},
       {{"model.family", "model.position", "model.decoder_layers", "model.scale_attention",
-        "model.scale_head_input", "train.decoder_sequence", "parallel.decoder_stage"},
+        "model.scale_head_input", "model.head_bias", "model.mask_cross_padding",
+        "train.decoder_sequence", "parallel.decoder_stage"},
        options_of_t5},
       {{"model.position", "model.relative_buckets", "model.relative_distance"}, far_buckets_reach},
       {{"model.family", "model.norm_placement"}, others_have_pre_norm},

@@ -347,6 +347,9 @@ TEST(Check, T5HasTwoTexts) {
   expect_problem(small_model() + Args{"--model.position", "relative"},
                  {"model.family gpt has no encoder beside a decoder", "pretrain_t5.py"});
   expect_problem(small_model() + Args{"--decoder-seq-length", "16"}, {"train.decoder_sequence 0"});
+  expect_problem(small_model() + Args{"--model.mask_cross_padding", "false"},
+                 {"model.family gpt has no encoder", "model.mask_cross_padding true"});
+  expect_problem(small_model() + Args{"--model.head_bias", "false"}, {"model.head_bias true"});
 }
 
 TEST(Check, T5IsSplitBetweenEncoderAndDecoder) {
