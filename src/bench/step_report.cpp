@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "base/text_table.h"
 #include "bench/step_bench.h"
+#include "config/resolve.h"
 
 namespace bev {
 
@@ -47,8 +48,10 @@ Json breakdown_json(const StepBreakdown& b) {
 std::string step_bench_table(const StepBench& b) {
   TextTable row("  {:<38} {}");
   row("parameters", with_commas(b.plan.parameters));
-  row("tokens per step", format("{} micro-batches x {} sequences x {}", b.plan.batch.micros,
-                                b.plan.batch.micro_batch, b.plan.batch.sequence));
+  const BatchShape& batch = b.plan.batch;
+  row("tokens per step",
+      format("{} micro-batches x {} sequences x {}", batch.micros, batch.micro_batch,
+             both_sides(batch.sequence, batch.second_sequence)));
   row("start until first step", as_duration(b.seconds_to_first_step));
   if (!b.autotune.empty()) row("before it", b.autotune);
   row("first step", as_duration(b.first_step));

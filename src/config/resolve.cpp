@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/format.h"
 #include "base/integer.h"
 #include "config/parse/notation.h"
 
@@ -34,6 +35,10 @@ ModelShape resolve_model(const Config& config) {
   if (m.position == PositionKind::Rope)
     s.rotary_dim = static_cast<int64_t>(static_cast<double>(s.head_dim) * m.rope_fraction);
   return s;
+}
+
+std::string both_sides(int64_t first, int64_t second) {
+  return second > 0 ? format("({} + {})", first, second) : format("{}", first);
 }
 
 int64_t decoder_sequence(const Config& config) {

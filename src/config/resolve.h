@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "config/batch_schedule.h"
@@ -37,6 +38,8 @@ struct BatchShape {
   int64_t tokens_per_micro() const { return micro_batch * sequence; }  // of the first text
 };
 BatchShape resolve_batch(const Config& config);
+// "512", or "(512 + 128)" if there is a second text or a decoder.
+std::string both_sides(int64_t first, int64_t second);
 
 // Tokens of the decoder's text; 0: the model has no decoder beside its layers.
 int64_t decoder_sequence(const Config& config);

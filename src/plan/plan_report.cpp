@@ -176,18 +176,15 @@ void memory_rows(TextTable& row, const std::vector<MemoryUse>& uses, double whol
 void model_rows(TextTable& row, const Plan& p) {
   const ModelShape& m = p.model;
   row.text += "model\n";
-  const auto both = [](int64_t encoder, int64_t decoder) {
-    return decoder > 0 ? format("({} + {})", encoder, decoder) : format("{}", encoder);
-  };
-  row("layers x width", format("{} x {}", both(m.layers, m.decoder_layers), m.width));
+  row("layers x width", format("{} x {}", both_sides(m.layers, m.decoder_layers), m.width));
   row("heads (kv heads) x head size", format("{} ({}) x {}", m.heads, m.kv_heads, m.head_dim));
   row("MLP inner size", with_commas(m.ffn));
   row("vocabulary (padded)", format("{} ({})", with_commas(m.vocab), with_commas(m.padded_vocab)));
   row("positions", with_commas(m.positions));
   row("device, storage", format("{}, {}", name_of_choice(p.device), name_of(p.dtype)));
   row.text += "batch\n";
-  row("micro-batch x sequence",
-      format("{} x {}", p.batch.micro_batch, both(p.batch.sequence, p.batch.second_sequence)));
+  row("micro-batch x sequence", format("{} x {}", p.batch.micro_batch,
+                                       both_sides(p.batch.sequence, p.batch.second_sequence)));
   row("global batch", with_commas(p.batch.global_batch),
       format("{} micro-batches{}, {} tokens per step", p.batch.micros,
              p.layout.data > 1 ? format(" on each of {} ranks", p.layout.data) : "",
@@ -201,7 +198,9 @@ std::string plan_table(const LayoutPlan& plan) {
   const Plan& p = plan.shown;
   const bool several = p.layout.world() > 1;
   const std::string whose = several ? format(" of rank {}", p.rank) : "";
-  TextTable row("  {:<34} {:>24}  {}");
+  size_t width = 34;
+  for (const ModuleCount& module : p.modules) width = std::max(width, module.name.size());
+  TextTable row("  {:<*} {:>24}  {}", width);
   model_rows(row, p);
   if (several) {
     layout_rows(row, plan);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/process.h"
+#include "config/resolve.h"
 #include "config/tokenizer_config.h"
 #include "report/plot/ascii_curve.h"
 
@@ -138,7 +139,8 @@ void print_start(const Console& console, const Config& config, const Preflight& 
   for (const std::string& note : data.notes) console.log("bevatron: note: {}\n", note);
   for (const std::string& alert : points.alerts) console.log("bevatron: alert: {}\n", alert);
   console.log("model     {} parameters, {} layers x {}, vocabulary {} padded to {}\n",
-              with_commas(plan.model_parameters), plan.model.layers, plan.model.width,
+              with_commas(plan.model_parameters),
+              both_sides(plan.model.layers, plan.model.decoder_layers), plan.model.width,
               plan.model.vocab, plan.model.padded_vocab);
   console.log("device    {}, {}{}, {} planned\n", name_of_choice(plan.device), name_of(plan.dtype),
               arithmetic_of(config, plan), as_bytes(static_cast<double>(plan.memory_bytes())));
@@ -147,8 +149,8 @@ void print_start(const Console& console, const Config& config, const Preflight& 
   const std::string rise =
       config.train.ramp_start > 0 ? format("{} rising to ", config.train.ramp_start) : "";
   console.log("batch     {}{} sequences x {} tokens in {} micro-batches, {} iterations\n", rise,
-              plan.batch.global_batch, plan.batch.sequence, plan.batch.micros,
-              with_commas(plan.iterations));
+              plan.batch.global_batch, both_sides(plan.batch.sequence, plan.batch.second_sequence),
+              plan.batch.micros, with_commas(plan.iterations));
   if (config.data.mock) console.log("data      made-up tokens\n");
   print_data(console, data);
   if (!config.train.output.empty()) console.log("output    {}\n", config.train.output);
