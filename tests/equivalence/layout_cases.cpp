@@ -457,6 +457,21 @@ const std::vector<std::string_view>& layouts() {
   return all;
 }
 
+std::vector<LayoutCase> split_layout_cases() {
+  const std::vector<Options> option_sets = t5_options();
+  std::vector<LayoutCase> cases;
+  size_t next = 0;
+  for (const char* layout :
+       {"pp4.split1", "pp4.split3", "pp4.split1.gpipe", "pp4.split3.zero-bubble",
+        "pp2.chunks2.split1", "pp2.chunks2.split3", "pp4.chunks2.split2", "pp4.chunks2.split7",
+        "tp2.pp4.split3", "tp2.sp.pp4.split1.zero-bubble", "dp2.pp4.split1.zero1",
+        "dp2.pp4.split3.zero3", "dp2.pp2.chunks2.split3.zero2.overlap",
+        "tp2.sp.dp2.pp4.split3.zero1", "tp2.dp2.pp2.chunks2.split1.zero3",
+        "tp2.sp.dp2.pp2.chunks2.split3.zero3.overlap"})
+    cases.push_back(case_of(layout, option_sets[next++ % option_sets.size()]));
+  return cases;
+}
+
 std::vector<LayoutCase> quick_layout_cases() { return tiers().quick; }
 
 std::vector<LayoutCase> slow_layout_cases() { return tiers().slow; }

@@ -42,6 +42,8 @@ void PrintTo(const LayoutCase& layout_case, std::ostream* out);  // found by Goo
 // that the whole has.
 std::vector<LayoutCase> quick_layout_cases();
 std::vector<LayoutCase> slow_layout_cases();
+// Pipelines of a T5 that do not divide encoder and decoder where they would by default.
+std::vector<LayoutCase> split_layout_cases();
 
 // The same on the cpu device in f32. Adam divides what is left of a gradient that is nearly zero by
 // itself, and that is rounding: with an eps of 1e-4, as in verify/shrink.cpp, it is scaled by 1e4

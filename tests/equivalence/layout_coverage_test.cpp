@@ -5,6 +5,8 @@
 #include <set>
 
 #include "base/format.h"
+#include "config/resolve.h"
+#include "config/rules/config_check.h"
 #include "data/data_loader.h"
 #include "equivalence/layout_cases.h"
 #include "equivalence/layout_factors.h"
@@ -46,7 +48,8 @@ Axes axes_of(std::string_view text) {
 }
 
 TEST(LayoutCoverage, QuickCasesHaveEveryLegalPair) {
-  for (const ModelFamily family : {ModelFamily::Gpt, ModelFamily::Bert, ModelFamily::T5}) {
+  for (const ModelFamily family :
+       {ModelFamily::Gpt, ModelFamily::Bert, ModelFamily::T5, ModelFamily::Biencoder}) {
     const std::string missing = missing_from(quick_layout_cases(), family);
     EXPECT_TRUE(missing.empty()) << "legal pairs that no case of " << name_of_choice(family)
                                  << " has:\n"
@@ -54,12 +57,24 @@ TEST(LayoutCoverage, QuickCasesHaveEveryLegalPair) {
   }
 }
 
-TEST(LayoutCoverage, QuickCasesHaveTwentyLayoutsOfBertAndT5) {
-  for (const ModelFamily family : {ModelFamily::Bert, ModelFamily::T5}) {
+TEST(LayoutCoverage, QuickCasesHaveTwentyLayoutsOfEachEncoderFamily) {
+  for (const ModelFamily family : {ModelFamily::Bert, ModelFamily::T5, ModelFamily::Biencoder}) {
     std::set<std::string> layouts;
     for (const LayoutCase& c : quick_layout_cases())
       if (c.many.model.family == family) layouts.insert(c.layout);
     EXPECT_GE(layouts.size(), 20U) << name_of_choice(family);
+  }
+}
+
+// Fails when a split is the default one, which other cases have.
+TEST(LayoutCoverage, SplitsOfT5AreNotTheDefault) {
+  const std::vector<LayoutCase> cases = split_layout_cases();
+  EXPECT_GE(cases.size(), 16U);
+  for (const LayoutCase& c : cases) {
+    EXPECT_TRUE(check_config(c.many).empty()) << c.name;
+    Config chosen = c.many;
+    chosen.parallel.decoder_stage = 0;
+    EXPECT_NE(decoder_stage(c.many), decoder_stage(chosen)) << c.name;
   }
 }
 

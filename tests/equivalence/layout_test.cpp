@@ -39,6 +39,7 @@ TEST_P(Layouts, TrainAsOneRankOnCpu) { expect_within(kF32, compared(on_cpu(GetPa
 std::string case_name(const ::testing::TestParamInfo<LayoutCase>& info) { return info.param.name; }
 
 INSTANTIATE_TEST_SUITE_P(Quick, Layouts, ::testing::ValuesIn(quick_layout_cases()), case_name);
+INSTANTIATE_TEST_SUITE_P(Splits, Layouts, ::testing::ValuesIn(split_layout_cases()), case_name);
 INSTANTIATE_TEST_SUITE_P(Slow, Layouts, ::testing::ValuesIn(slow_layout_cases()), case_name);
 
 // Both ends of the pipeline hold the table; at the last it is the end of the matrices, which ranks
