@@ -57,6 +57,7 @@ Meaning meaning_of(const std::string& name, const Shape& shape, const Config& co
   const std::string parameter(parameter_of(name));
   if (parameter.starts_with("embedding.tokens.") || parameter.starts_with("head."))
     return {static_cast<size_t>(m.vocab * (shape.elements() / shape[0]))};
+  if (parameter.ends_with("cross_attention.kv.bias")) return {count, 0, count / 2};
   if (parameter.ends_with("qkv.bias") && m.position != PositionKind::Rope && !m.qk_norm) {
     // Queries, keys and values of as many heads each.
     return {count, count / 3, 2 * (count / 3)};
@@ -69,12 +70,12 @@ Meaning meaning_of(const std::string& name, const Shape& shape, const Config& co
 Config divisible_gpt() { return divisible(tiny_gpt()); }
 Config divisible_llama() { return divisible(tiny_llama()); }
 
-Config sentence_bert(const std::filesystem::path& folder, SampleOrder order) {
+namespace {
+
+Config on_sentences(Config c, const std::filesystem::path& folder, SampleOrder order) {
   write_small_corpus(folder);
-  Config c = divisible(tiny_bert());
-  c.model.norm_placement = NormPlacement::Post;
+  c = divisible(c);
   c.model.positions = c.train.sequence = 16;
-  c.optim.kind = OptimizerKind::Lamb;
   c.optim.eps = 1e-4;  // the gradient of the keys' bias is rounding noise
   c.data.mock = false;
   c.data.path = {(folder / "a_sentence").string()};
@@ -82,6 +83,28 @@ Config sentence_bert(const std::filesystem::path& folder, SampleOrder order) {
   c.data.order = order;
   c.data.tokenizer = TokenizerKind::BertLower;
   c.data.vocab_file = (folder / "vocab.txt").string();
+  return c;
+}
+
+}  // namespace
+
+Config sentence_bert(const std::filesystem::path& folder, SampleOrder order) {
+  Config c = on_sentences(tiny_bert(), folder, order);
+  c.model.norm_placement = NormPlacement::Post;
+  c.optim.kind = OptimizerKind::Lamb;
+  return c;
+}
+
+Config sentence_t5(const std::filesystem::path& folder, SampleOrder order) {
+  Config c = on_sentences(tiny_t5(), folder, order);
+  c.train.decoder_sequence = 8;
+  c.data.vocab_extra_ids = 4;
+  return c;
+}
+
+Config sentence_biencoder(const std::filesystem::path& folder, SampleOrder order) {
+  Config c = on_sentences(tiny_biencoder(), folder, order);
+  c.train.micro_batch = 2;
   return c;
 }
 

@@ -19,6 +19,9 @@ Config divisible_llama();
 // A post-norm BERT with LAMB on a file of sentences, of which a run reads several epochs; writes
 // the file into the folder.
 Config sentence_bert(const std::filesystem::path& folder, SampleOrder order);
+// The same of a T5 and a bi-encoder with Adam.
+Config sentence_t5(const std::filesystem::path& folder, SampleOrder order);
+Config sentence_biencoder(const std::filesystem::path& folder, SampleOrder order);
 
 struct RunOutcome {
   TrainSummary summary;

@@ -28,7 +28,7 @@ const std::vector<std::string>& layouts() {
 
 constexpr double kBound = 1e-12;
 
-enum class Training : uint8_t { Gpt, Llama, Bert, BertInMegatronsOrder };
+enum class Training : uint8_t { Gpt, Llama, Bert, BertInMegatronsOrder, T5 };
 
 // Half of a training under one layout, and where all others find it.
 class Halves {
@@ -55,6 +55,7 @@ class Halves {
       case Training::Gpt: return divisible_gpt();
       case Training::Llama: return divisible_llama();
       case Training::Bert: return sentence_bert(data_.path(), SampleOrder::Arithmetic);
+      case Training::T5: return sentence_t5(data_.path(), SampleOrder::Arithmetic);
       case Training::BertInMegatronsOrder: break;
     }
     return sentence_bert(data_.path(), SampleOrder::Megatron);
@@ -111,6 +112,7 @@ TEST_P(LayoutPairs, ContinueBert) { expect_continued(Training::Bert, GetParam())
 TEST_P(LayoutPairs, ContinueBertInMegatronsOrder) {
   expect_continued(Training::BertInMegatronsOrder, GetParam());
 }
+TEST_P(LayoutPairs, ContinueT5) { expect_continued(Training::T5, GetParam()); }
 
 // Two iterations with shards of whole parameters, saved.
 void save_whole_params(const Config& config) {

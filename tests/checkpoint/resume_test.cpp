@@ -79,10 +79,10 @@ TEST_P(Resume, ContinuesBitForBit) { expect_continues_bit_for_bit(GetParam().con
 
 INSTANTIATE_TEST_SUITE_P(Trainings, Resume, testing::ValuesIn(cases()), name_of_case);
 
-class ResumedBert : public testing::TestWithParam<SampleOrder> {};
+class ResumedOnSentences : public testing::TestWithParam<SampleOrder> {};
 
 // Fails when the place in a file of sentences, its epoch or the moments of LAMB are lost.
-TEST_P(ResumedBert, ContinuesBitForBit) {
+TEST_P(ResumedOnSentences, BertContinuesBitForBit) {
   const TemporaryDirectory files;
   const Config bert = sentence_bert(files.path(), GetParam());
   for (const char* layout : {"one", "tp2.sp.dp2.zero2", "dp2.pp2.chunks2.interleaved.zero3"}) {
@@ -95,7 +95,35 @@ TEST_P(ResumedBert, ContinuesBitForBit) {
   expect_continues_bit_for_bit(mixed);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ResumedBert,
+// Fails when a state of the decoder's stages, the table of three stages or the place in the file is
+// lost.
+TEST_P(ResumedOnSentences, T5ContinuesBitForBit) {
+  const TemporaryDirectory files;
+  Config t5 = sentence_t5(files.path(), GetParam());
+  for (const char* layout :
+       {"one", "tp2.sp.dp2.zero2", "pp4.split1", "dp2.pp2.chunks2.split3.interleaved.zero3"}) {
+    SCOPED_TRACE(layout);
+    expect_continues_bit_for_bit(under(t5, layout));
+    t5.model.position = PositionKind::Relative;
+  }
+  Config mixed = under(t5, "dp2.zero1");
+  mixed.device.kind = DeviceKind::Cpu;
+  mixed.device.precision = Precision::Bf16;
+  expect_continues_bit_for_bit(mixed);
+}
+
+TEST_P(ResumedOnSentences, BiencoderContinuesBitForBit) {
+  const TemporaryDirectory files;
+  Config biencoder = sentence_biencoder(files.path(), GetParam());
+  for (const char* layout : {"one", "tp2.sp.dp2.zero2", "dp2.pp2.zero3"}) {
+    SCOPED_TRACE(layout);
+    expect_continues_bit_for_bit(under(biencoder, layout));
+    biencoder.model.shared_towers = !biencoder.model.shared_towers;
+    biencoder.model.projection = 6;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ResumedOnSentences,
                          testing::Values(SampleOrder::Arithmetic, SampleOrder::Megatron),
                          [](const auto& order) {
                            return std::string(name_of_choice(order.param));

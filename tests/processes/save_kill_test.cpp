@@ -18,19 +18,28 @@ struct Story {
   std::string layout;
   unsigned seed;
   int moments;
-  std::string order{};  // of samples of BERT; empty: a GPT with mock data
+  std::string order{};  // of samples of sentences; empty: a GPT with mock data
+  std::string family = "bert";
 };
 
-// A BERT with LAMB on a file of sentences, of which a run reads several epochs.
-std::vector<std::string> bert_flags(const std::string& order) {
+// On a file of sentences, of which a run reads several epochs.
+std::vector<std::string> sentence_flags(const std::string& family, const std::string& order) {
   static const TemporaryDirectory files;
   if (!std::filesystem::exists(files / "vocab.txt")) write_small_corpus(files.path());
-  return {"--model.family", "bert", "--data.mock", "false", "--data-path",
-          (files / "a_sentence").string(), "--split", "1", "--data.order", order,
-          "--tokenizer-type", "BertWordPieceLowerCase", "--vocab-file",
-          (files / "vocab.txt").string(), "--optimizer", "lamb",
-          // A model that Hugging Face's format holds.
-          "--model.norm_placement", "post", "--model.activation", "gelu-erf"};
+  const std::map<std::string, std::vector<std::string>> of_family{
+      // A model that Hugging Face's format holds.
+      {"bert",
+       {"--optimizer", "lamb", "--model.norm_placement", "post", "--model.activation", "gelu-erf"}},
+      {"t5", {"--vocab-extra-ids", "4"}},
+      {"biencoder", {"--micro-batch-size", "2"}}};
+  return std::vector<std::string>{"--model.family",   family,
+                                  "--data.mock",      "false",
+                                  "--data-path",      (files / "a_sentence").string(),
+                                  "--split",          "1",
+                                  "--data.order",     order,
+                                  "--tokenizer-type", "BertWordPieceLowerCase",
+                                  "--vocab-file",     (files / "vocab.txt").string()} +
+         of_family.at(family);
 }
 
 std::vector<std::string> flags_of(const Story& story) {
@@ -42,7 +51,7 @@ std::vector<std::string> flags_of(const Story& story) {
       {"pp2", {"--pipeline-model-parallel-size", "2"}},
       {"tp2_zero3", {"--tensor-model-parallel-size", "2", "--parallel.zero", "3"}}};
   flags = flags + layouts.at(story.layout);
-  if (!story.order.empty()) flags = flags + bert_flags(story.order);
+  if (!story.order.empty()) flags = flags + sentence_flags(story.family, story.order);
   // Both ways of saving: while the training goes on, and while it waits.
   if (story.seed % 3 == 0)
     flags = flags + std::vector<std::string>{"--checkpoint.asynchronous", "false"};
@@ -52,7 +61,7 @@ std::vector<std::string> flags_of(const Story& story) {
 std::string name_of_story(const testing::TestParamInfo<Story>& info) {
   const Story& story = info.param;
   return name_of(story.ranks) + "_" + story.layout + "_seed" + std::to_string(story.seed) +
-         (story.order.empty() ? "" : "_bert_" + story.order);
+         (story.order.empty() ? "" : "_" + story.family + "_" + story.order);
 }
 
 constexpr int64_t kSavedIterations = 24;
@@ -146,12 +155,14 @@ TEST_P(KilledSaving, GoesOnFromTheNewestAsIfNothingHadBeen) {
               moments, static_cast<long long>(lost), static_cast<long long>(most_lost));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, KilledSaving,
-                         testing::Values(Story{Ranks::Threads, "tp2_zero3", 1, 10},
-                                         Story{Ranks::Launch, "zero1", 3, 10},
-                                         Story{Ranks::Threads, "tp2_zero3", 4, 4, "arithmetic"},
-                                         Story{Ranks::Launch, "zero1", 6, 4, "megatron"}),
-                         name_of_story);
+INSTANTIATE_TEST_SUITE_P(
+    Of, KilledSaving,
+    testing::Values(Story{Ranks::Threads, "tp2_zero3", 1, 10}, Story{Ranks::Launch, "zero1", 3, 10},
+                    Story{Ranks::Threads, "tp2_zero3", 4, 4, "arithmetic"},
+                    Story{Ranks::Launch, "zero1", 6, 4, "megatron"},
+                    Story{Ranks::Threads, "pp2", 7, 4, "arithmetic", "t5"},
+                    Story{Ranks::Launch, "zero1", 9, 4, "megatron", "biencoder"}),
+    name_of_story);
 
 std::vector<Story> many_stories() {
   std::vector<Story> all;
