@@ -60,7 +60,9 @@ Config with_what_follows(Config config) {
     m.head_dim = shape.head_dim;
     m.ffn = shape.ffn;
     m.positions = shape.positions;
+    m.decoder_layers = shape.decoder_layers;
   }
+  t.decoder_sequence = decoder_sequence(config);
   if (t.global_batch == 0 && p.ranks % (p.tensor * p.context * p.pipeline) == 0)
     t.global_batch = t.micro_batch * data_ranks(config);
   config.device.precision = precision_of(resolve_dtype(config));

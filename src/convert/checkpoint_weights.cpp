@@ -195,7 +195,8 @@ void write_release(const fs::path& root, const Config& config, std::span<const P
   manifest.files.push_back(
       write_text(draft.path() / kCheckpointConfig, print_config(config, origins)));
   for (const TokenizerFile& file : options.files)
-    manifest.files.push_back(write_text(draft.path() / file.name, read_text(file.path)));
+    manifest.files.push_back(
+        write_text(draft.path() / file.name, file.path.empty() ? file.text : read_text(file.path)));
   write_manifest(draft.path(), manifest);
   draft.commit();
 }

@@ -49,6 +49,22 @@ std::vector<TokenizerFile> tokenizer_files_in(const fs::path& dir) {
   return files;
 }
 
+// The files that a checkpoint carries along. The special ids of a T5 are in generation_config.json,
+// which transformers writes since 2022, or in config.json alone.
+std::vector<TokenizerFile> files_of(const fs::path& dir, const HuggingFaceModel& model) {
+  std::vector<TokenizerFile> files = tokenizer_files_in(dir);
+  if (model.family != HuggingFaceFamily::T5) return files;
+  const auto ids = std::find_if(files.begin(), files.end(), [](const TokenizerFile& file) {
+    return file.name == kGenerationConfig;
+  });
+  if (ids != files.end()) {
+    (void)read_generation_config(ids->path, model.model.vocab);
+  } else {
+    files.push_back({.path = {}, .name = kGenerationConfig, .text = generation_config(model.ids)});
+  }
+  return files;
+}
+
 // A model of Hugging Face. Heads that a BertModel lacks are drawn as in a new run.
 class WeightsWithHeads final : public WeightSource {
  public:
@@ -83,8 +99,8 @@ Config config_of(const ModelConfig& model) {
   return config;
 }
 
-Conversion to_checkpoint(const ModelConfig& model, WeightSource& source, const fs::path& from,
-                         const fs::path& root, std::string origin,
+Conversion to_checkpoint(const ModelConfig& model, WeightSource& source,
+                         std::vector<TokenizerFile> files, const fs::path& root, std::string origin,
                          const ConversionOptions& options) {
   const Config config = config_of(model);
   const std::vector<ParamSpec> specs = model_parameters(config);
@@ -93,7 +109,7 @@ Conversion to_checkpoint(const ModelConfig& model, WeightSource& source, const f
   write_release(root, config, specs, source,
                 {.program = options.program,
                  .origin = std::move(origin),
-                 .files = tokenizer_files_in(from),
+                 .files = std::move(files),
                  .block_bytes = options.block_bytes,
                  .on_progress = options.on_progress});
   return result;
@@ -108,10 +124,10 @@ Conversion huggingface_to_checkpoint(const fs::path& from, const fs::path& root,
   check_release_place(root);
   const ErrorContext context(format("reading the model in {}", from.string()));
   HuggingFaceWeights stored(from, MissingHeads::Zeros);
-  stored.check_tied_head();
+  stored.check_copies();
   WeightsWithHeads source(stored, static_cast<uint64_t>(TrainConfig().seed));
   Conversion result = to_checkpoint(
-      stored.description().model, source, from, root,
+      stored.description().model, source, files_of(from, stored.description()), root,
       format("weights of a {} model of Hugging Face", name_of(stored.description().family)),
       options);
   if (!source.drawn().empty())
@@ -136,7 +152,7 @@ Conversion megatron_to_checkpoint(const fs::path& from, const fs::path& root,
   MegatronModel model = read_megatron_model(from);
   if (vocab) model.model.vocab = *vocab;
   MegatronWeights source(from, model);
-  return to_checkpoint(model.model, source, from, root,
+  return to_checkpoint(model.model, source, tokenizer_files_in(from), root,
                        format("weights of iteration {} of Megatron-LM, {} x {} ranks",
                               model.iteration, model.tensor, model.pipeline),
                        options);
@@ -157,12 +173,14 @@ Conversion checkpoint_to_huggingface(const fs::path& from, const fs::path& dir,
   result.notes = std::move(opened.passed_over);
   std::vector<TokenizerFile> files = carried_tokenizer_files(stored);
   if (files.empty()) files = tokenizer_files(tokenizer_spec(config));
+  const DecoderIds ids = decoder_ids(config, files);
   if (options.on_start) options.on_start(result.bytes);
   write_huggingface(dir, config, specs, source,
                     {.most_shard_bytes = how.most_shard_bytes,
                      .dtype = how.dtype,
                      .block_bytes = options.block_bytes,
                      .files = std::move(files),
+                     .ids = ids,
                      .on_progress = options.on_progress});
   return result;
 }

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "text/open_tokenizer.h"
+#include "text/tokenizer_files.h"
 
 namespace bev {
 
@@ -58,7 +59,7 @@ std::optional<TokenizerSpec> as_json(const fs::path& path, std::string_view text
   return of_vocab(TokenizerKind::Gpt2, path, merges);
 }
 
-// A list of tokens with [UNK] among them.
+// A list of tokens with [UNK] among them. A tokenizer_config.json may add extra ids.
 std::optional<TokenizerSpec> as_bert(const fs::path& path, std::string_view text) {
   bool has_unknown = false, has_capital = false;
   while (!text.empty()) {
@@ -73,7 +74,10 @@ std::optional<TokenizerSpec> as_bert(const fs::path& path, std::string_view text
                                              [](char c) { return c >= 'A' && c <= 'Z'; });
   }
   if (!has_unknown) return std::nullopt;
-  return of_vocab(has_capital ? TokenizerKind::BertCased : TokenizerKind::BertLower, path);
+  TokenizerSpec spec =
+      of_vocab(has_capital ? TokenizerKind::BertCased : TokenizerKind::BertLower, path);
+  spec.extra_ids = extra_ids_in(path.parent_path());
+  return spec;
 }
 
 std::optional<TokenizerSpec> of_file(const fs::path& path) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/check.h"
 #include "base/json.h"
 
 namespace bev {
@@ -11,8 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 5> kVocabularies{
-    "vocab.json", "merges.txt", "tokenizer.json", "tokenizer.model", "vocab.txt"};
+constexpr std::array<std::string_view, 6> kVocabularies{
+    "vocab.json", "merges.txt", "tokenizer.json", "tokenizer.model", "spiece.model", "vocab.txt"};
 constexpr std::array<std::string_view, 5> kCompanions{
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja",
     "generation_config.json"};
@@ -22,14 +23,23 @@ bool contains(const std::array<std::string_view, N>& names, std::string_view nam
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-std::string bert_tokenizer_config(bool is_cased) {
-  const Json config{{"tokenizer_class", "BertTokenizer"},
-                    {"do_lower_case", !is_cased},
-                    {"unk_token", "[UNK]"},
-                    {"sep_token", "[SEP]"},
-                    {"pad_token", "[PAD]"},
-                    {"cls_token", "[CLS]"},
-                    {"mask_token", "[MASK]"}};
+constexpr const char* kExtraTokens = "additional_special_tokens";
+
+std::string extra_token(int64_t index) { return format("<extra_id_{}>", index); }
+
+std::string bert_tokenizer_config(const TokenizerSpec& spec) {
+  Json config{{"tokenizer_class", "BertTokenizer"},
+              {"do_lower_case", spec.kind != TokenizerKind::BertCased},
+              {"unk_token", "[UNK]"},
+              {"sep_token", "[SEP]"},
+              {"pad_token", "[PAD]"},
+              {"cls_token", "[CLS]"},
+              {"mask_token", "[MASK]"}};
+  // transformers gives them the ids after the vocabulary, in this order.
+  Json& extra = config[kExtraTokens] = Json::array();
+  if (spec.extra_ids > 0 && spec.classic) extra = {"[BOS]", "[EOS]"};
+  for (int64_t i = 0; i < spec.extra_ids; ++i) extra.push_back(extra_token(i));
+  if (extra.empty()) config.erase(kExtraTokens);
   return config.dump(2) + "\n";
 }
 
@@ -61,9 +71,8 @@ std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec) {
       add(fs::path(spec.vocab_file).parent_path() / "tokenizer_config.json",
           "tokenizer_config.json");
       if (files.size() == 1)
-        files.push_back({.path = {},
-                         .name = "tokenizer_config.json",
-                         .text = bert_tokenizer_config(spec.kind == TokenizerKind::BertCased)});
+        files.push_back(
+            {.path = {}, .name = "tokenizer_config.json", .text = bert_tokenizer_config(spec)});
       break;
     case TokenizerKind::SentencePiece:
     case TokenizerKind::GptSentencePiece:
@@ -74,6 +83,21 @@ std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec) {
     case TokenizerKind::External: break;
   }
   return files;
+}
+
+int64_t extra_ids_in(const fs::path& folder) {
+  const fs::path path = folder / "tokenizer_config.json";
+  std::error_code ignored;
+  if (!fs::is_regular_file(path, ignored)) return 0;
+  const Json config = read_json(path);
+  const auto found = config.is_object() ? config.find(kExtraTokens) : config.end();
+  if (found == config.end() || !found->is_array()) return 0;
+  int64_t count = 0;
+  for (const Json& token : *found) {
+    if (token != extra_token(count)) return 0;
+    ++count;
+  }
+  return count;
 }
 
 bool is_tokenizer_file(std::string_view name) {

@@ -15,8 +15,11 @@ struct TokenizerFile {
 };
 
 // Those of the spec that are there; none for tokenizers without files. Next to a vocab.txt
-// transformers needs a tokenizer_config.json, which says whether the vocabulary is cased.
+// transformers needs a tokenizer_config.json, which says whether the vocabulary is cased, and names
+// its extra ids.
 std::vector<TokenizerFile> tokenizer_files(const TokenizerSpec& spec);
+// The number of extra ids that such a tokenizer_config.json in the folder names.
+int64_t extra_ids_in(const std::filesystem::path& folder);
 
 // Whether a file of this name beside a model belongs to a tokenizer, or says how its special ids
 // are used.

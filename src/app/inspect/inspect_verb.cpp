@@ -14,6 +14,7 @@
 #include "checkpoint/safetensors.h"
 #include "config/parse/load.h"
 #include "config/parse/toml.h"
+#include "config/resolve.h"
 #include "convert/huggingface/huggingface_config.h"
 #include "data/token_file.h"
 #include "infer/loaded_model.h"
@@ -57,11 +58,19 @@ void inspect_model(const fs::path& path) {
     print_row(folder.is_run ? "run" : "model", path.string());
     print_row("family", std::string(name_of(read_huggingface_config(folder.weights).family)));
   }
-  print_row("shape", format("{} layers, width {}, {} heads, {} key/value heads", m.layers, m.width,
-                            m.heads, m.kv_heads > 0 ? m.kv_heads : m.heads));
+  const ModelShape shape = resolve_model(folder.config);
+  const std::string layers = shape.decoder_layers > 0
+                                 ? format("{} + {} layers", shape.layers, shape.decoder_layers)
+                                 : format("{} layers", shape.layers);
+  print_row("shape", format("{}, width {}, {} heads, {} key/value heads", layers, shape.width,
+                            shape.heads, shape.kv_heads));
   print_row("vocabulary", format("{} ids, {}", with_commas(m.vocab),
                                  m.tied ? "output layer tied" : "output layer of its own"));
-  print_row("positions", format("{}, {}", with_commas(m.positions), name_of_choice(m.position)));
+  print_row("positions",
+            m.position == PositionKind::Relative
+                ? format("relative, {} values for each head, up to a distance of {}",
+                         m.relative_buckets, m.relative_distance)
+                : format("{}, {}", with_commas(m.positions), name_of_choice(m.position)));
   if (folder.is_run) {
     const TrainConfig& t = folder.config.train;
     print_row("trained", format("{} iterations of {} x {} tokens, tokenizer {}", t.iterations,

@@ -14,6 +14,7 @@
 #include "convert/huggingface/huggingface_names.h"
 #include "convert/huggingface/huggingface_weights.h"
 #include "convert/weight_source.h"
+#include "data/word_masking.h"
 #include "text/tokenizer_files.h"
 
 namespace bev {
@@ -43,7 +44,7 @@ void load_huggingface(const fs::path& dir, ParamStore& params, MissingHeads head
   const ErrorContext context(format("reading the model in {}", dir.string()));
   HuggingFaceWeights weights(dir, heads);
   load_weights(weights, params);
-  weights.check_tied_head();
+  weights.check_copies();
   // A stage of a pipeline leaves the tensors of the other stages alone.
   if (params.layout().pipeline == 1) weights.check_all_used();
 }
@@ -57,8 +58,25 @@ void save_huggingface(const fs::path& dir, const Config& config, const ParamStor
   std::vector<ParamSpec> specs;
   for (const Param* param : params.all()) specs.push_back(param->spec);
   StoreWeights weights(params);
+  const std::vector<TokenizerFile> files = tokenizer_files(tokenizer_spec(config));
   write_huggingface(dir, config, specs, weights,
-                    {.files = tokenizer_files(tokenizer_spec(config))});
+                    {.files = files, .ids = decoder_ids(config, files)});
+}
+
+DecoderIds decoder_ids(const Config& config, std::span<const TokenizerFile> files) {
+  if (config.model.family != ModelFamily::T5) return {};
+  for (const TokenizerFile& file : files)
+    if (file.name == kGenerationConfig)
+      return read_generation_config(file.path, config.model.vocab);
+  try {
+    const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
+    if (tokenizer == nullptr) return {};
+    const SpanVocabulary ids = span_vocabulary(*tokenizer, "");
+    return {.begin = ids.begin, .end = ids.end, .pad = ids.pad};
+  } catch (const Error&) {
+    // A run on mock data may name any tokenizer.
+    return {};
+  }
 }
 
 std::vector<NamedValues> huggingface_values(HuggingFaceFamily family, const ParamSpec& spec,
@@ -172,7 +190,8 @@ class Writer {
   }
 
   void write(const fs::path& dir) {
-    write_text(dir / kHuggingFaceConfig, huggingface_config(config_, main_dtype_).dump(2) + "\n");
+    write_text(dir / kHuggingFaceConfig,
+               huggingface_config(config_, main_dtype_, output_.ids).dump(2) + "\n");
     for (size_t i = 0; i < shards_.size(); ++i)
       write_shard(dir / huggingface_shard_name(i + 1, shards_.size()), shards_[i]);
     if (shards_.size() > 1) write_text(dir / kHuggingFaceIndex, index().dump(2) + "\n");

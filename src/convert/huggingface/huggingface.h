@@ -70,6 +70,11 @@ const std::map<std::string, std::string>& huggingface_metadata();
 // Data error when the folder holds something other than an earlier output of this program.
 void check_huggingface_replaceable(const std::filesystem::path& dir);
 
+// The special ids of a T5 that goes with these files: those of a generation_config.json, or of the
+// tokenizer that it was trained with, or the usual ones. Data error for a generation_config.json
+// that cannot be read.
+DecoderIds decoder_ids(const Config& config, std::span<const TokenizerFile> files);
+
 // Writes a model in Hugging Face's format from weights stored anywhere, part by part.
 
 struct HuggingFaceOutput {
@@ -77,6 +82,7 @@ struct HuggingFaceOutput {
   std::optional<DType> dtype{};  // none: as stored
   size_t block_bytes = kUsualBlockBytes;
   std::vector<TokenizerFile> files{};                  // to lie beside the model
+  DecoderIds ids{};                                    // of a T5
   std::function<void(size_t bytes)> on_progress = {};  // hears of the bytes written
 };
 

@@ -6,23 +6,37 @@
 
 #include "base/check.h"
 #include "base/json_fields.h"
+#include "checkpoint/safetensors.h"
 #include "config/resolve.h"
 #include "config/rules/config_check.h"
+#include "convert/huggingface/huggingface.h"
 
 namespace bev {
 
 namespace {
 
-template <size_t N>
-Activation read_activation(const JsonFields& f, const char* field, const char* otherwise,
-                           const std::array<ActivationName, N>& names) {
-  const std::string name = f.text_or(field, otherwise);
-  std::string have = "there are";
-  for (const ActivationName& known : names) {
+constexpr std::string_view kGatedPrefix = "gated-";
+
+std::optional<Activation> find_activation(std::string_view name,
+                                          std::span<const ActivationName> names) {
+  for (const ActivationName& known : names)
     if (known.name == name) return known.activation;
-    have += " " + std::string(known.name);
-  }
-  f.refuse(field, have);
+  return {};
+}
+
+// "gelu, relu".
+std::string list_of(std::span<const ActivationName> names) {
+  std::string list;
+  for (const ActivationName& known : names)
+    list += (list.empty() ? "" : ", ") + std::string(known.name);
+  return list;
+}
+
+Activation read_activation(const JsonFields& f, const char* field, const char* otherwise,
+                           std::span<const ActivationName> names) {
+  const auto known = find_activation(f.text_or(field, otherwise), names);
+  if (!known) f.refuse(field, "there are " + list_of(names));
+  return *known;
 }
 
 ModelConfig read_gpt2(const JsonFields& f) {
@@ -99,6 +113,88 @@ ModelConfig read_bert(const JsonFields& f) {
   m.attention_dropout = f.number_or("attention_probs_dropout_prob", 0.1);
   m.binary_head = architecture_in(f) != "BertForMaskedLM";
   return m;
+}
+
+// "relu" or "gated-gelu". Other fields may repeat the parts of it.
+Activation read_feed_forward(const JsonFields& f) {
+  const std::string whole = f.text_or("feed_forward_proj", "relu");
+  const bool is_gated = whole.starts_with(kGatedPrefix);
+  std::string name = is_gated ? whole.substr(kGatedPrefix.size()) : whole;
+  // As transformers reads it.
+  if (whole == "gated-gelu") name = "gelu_new";
+  std::span<const ActivationName> names = kPlainActivationNames;
+  if (is_gated) names = kGatedActivationNames;
+  const auto known = find_activation(name, names);
+  if (!known)
+    f.refuse("feed_forward_proj",
+             format("there are {}, and gated- with {}", list_of(kPlainActivationNames),
+                    list_of(kGatedActivationNames)));
+  const std::string repeats = format("feed_forward_proj is {}", in_quotes(whole));
+  if (f.flag_or("is_gated_act", is_gated) != is_gated) f.refuse("is_gated_act", repeats);
+  if (f.has("dense_act_fn") && find_activation(f.text("dense_act_fn"), names) != known)
+    f.refuse("dense_act_fn", repeats);
+  return *known;
+}
+
+ModelConfig read_t5(const JsonFields& f) {
+  const std::string architecture = architecture_in(f);
+  if (!architecture.empty() && architecture != "T5ForConditionalGeneration" &&
+      architecture != "T5WithLMHeadModel")
+    f.refuse("architectures",
+             format("{} is not T5ForConditionalGeneration", in_quotes(architecture)));
+  if (!f.flag_or("is_encoder_decoder", true))
+    f.refuse("is_encoder_decoder", "a T5 has an encoder and a decoder");
+  ModelConfig m;
+  m.family = ModelFamily::T5;
+  m.layers = f.size("num_layers");
+  m.decoder_layers = f.size_or("num_decoder_layers", m.layers);
+  m.width = f.size("d_model");
+  m.heads = m.kv_heads = f.size("num_heads");
+  m.head_dim = f.size("d_kv");
+  m.ffn = f.size("d_ff");
+  m.vocab = f.size("vocab_size");
+  m.norm = NormKind::RmsNorm;
+  m.norm_eps = f.number_or("layer_norm_epsilon", 1e-6);
+  m.activation = read_feed_forward(f);
+  m.position = PositionKind::Relative;
+  m.relative_buckets = f.size_or("relative_attention_num_buckets", 32);
+  m.relative_distance = f.size_or("relative_attention_max_distance", 128);
+  if (m.relative_buckets < 4)
+    f.refuse("relative_attention_num_buckets", "an encoder needs at least 4");
+  if (m.relative_distance <= m.relative_buckets / 2)
+    f.refuse("relative_attention_max_distance",
+             "it must be above half of relative_attention_num_buckets");
+  m.bias = BiasKind::None;
+  m.scale_attention = m.head_bias = false;
+  m.tied = f.flag_or("tie_word_embeddings", true);
+  m.scale_head_input = f.flag_or("scale_decoder_outputs", m.tied);
+  if (m.scale_head_input && !m.tied)
+    f.refuse("scale_decoder_outputs", "only the input of a tied head is scaled");
+  m.hidden_dropout = m.attention_dropout = f.number_or("dropout_rate", 0.1);
+  return m;
+}
+
+DecoderIds read_decoder_ids(const JsonFields& f, int64_t vocab) {
+  const auto id = [&](const char* name, int64_t otherwise) {
+    const Json* value = f.find(name);
+    if (value == nullptr) return otherwise;
+    // Several ids may end a text.
+    if (value->is_array() && !value->empty()) value = &value->front();
+    if (!value->is_number_unsigned() || *value >= vocab)
+      f.fail(name, format("an id below {}, the vocabulary", vocab));
+    return value->get<int64_t>();
+  };
+  DecoderIds ids;
+  ids.pad = id("pad_token_id", ids.pad);
+  ids.end = id("eos_token_id", ids.end);
+  ids.begin = id("decoder_start_token_id", ids.pad);
+  return ids;
+}
+
+void write_decoder_ids(const DecoderIds& ids, Json& j) {
+  j["decoder_start_token_id"] = ids.begin;
+  j["eos_token_id"] = ids.end;
+  j["pad_token_id"] = ids.pad;
 }
 
 void read_rope(const JsonFields& f, ModelConfig& m) {
@@ -199,31 +295,57 @@ ModelConfig read_llama_like(const JsonFields& f, HuggingFaceFamily family) {
   return m;
 }
 
+ModelConfig read_model(const JsonFields& f, HuggingFaceFamily family) {
+  switch (family) {
+    case HuggingFaceFamily::Gpt2: return read_gpt2(f);
+    case HuggingFaceFamily::Bert: return read_bert(f);
+    case HuggingFaceFamily::T5: return read_t5(f);
+    case HuggingFaceFamily::Llama:
+    case HuggingFaceFamily::Mistral:
+    case HuggingFaceFamily::Qwen2:
+    case HuggingFaceFamily::Qwen3: break;
+  }
+  return read_llama_like(f, family);
+}
+
+// Whether the weights of a folder have a tensor of this name.
+bool stores_tensor(const std::filesystem::path& dir, const std::string& name) {
+  std::error_code ignored;
+  if (std::filesystem::exists(dir / kHuggingFaceWeights, ignored))
+    return SafetensorsReader(dir / kHuggingFaceWeights).find(name) != nullptr;
+  if (!std::filesystem::exists(dir / kHuggingFaceIndex, ignored)) return false;
+  const Json index = read_json(dir / kHuggingFaceIndex);
+  return index.is_object() && index.contains("weight_map") && index["weight_map"].contains(name);
+}
+
 }  // namespace
 
 HuggingFaceModel read_huggingface_config(const std::filesystem::path& dir) {
-  const std::filesystem::path path = dir / "config.json";
-  return parse_huggingface_config(read_json(path), path.string());
+  const std::filesystem::path path = dir / kHuggingFaceConfig;
+  HuggingFaceModel read = parse_huggingface_config(read_json(path), path.string());
+  // transformers 5 writes tie_word_embeddings true into every T5. A 1.1 does not scale the head's
+  // input and stores a head.
+  ModelConfig& m = read.model;
+  if (read.family == HuggingFaceFamily::T5 && m.tied && !m.scale_head_input)
+    m.tied = !stores_tensor(dir, "lm_head.weight");
+  return read;
 }
 
 HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view source) {
   const JsonFields f(config, std::string(source));
   const std::string type = f.text("model_type");
   const auto found = std::find(kHuggingFaceFamilies.begin(), kHuggingFaceFamilies.end(), type);
-  if (found == kHuggingFaceFamilies.end()) {
-    f.refuse("model_type", "there are gpt2, llama, mistral, qwen2, qwen3, bert");
-  }
+  if (found == kHuggingFaceFamilies.end())
+    f.refuse("model_type", format("there are {}", fmt::join(kHuggingFaceFamilies, ", ")));
   if (f.has("quantization_config")) f.refuse("quantization_config", "weights are F32, BF16 or F16");
   const auto family = static_cast<HuggingFaceFamily>(found - kHuggingFaceFamilies.begin());
-  ModelConfig model = family == HuggingFaceFamily::Gpt2   ? read_gpt2(f)
-                      : family == HuggingFaceFamily::Bert ? read_bert(f)
-                                                          : read_llama_like(f, family);
-  model.init_std = f.number_or("initializer_range", 0.02);
-  model.vocab_multiple = 1;
-  check_model_ranges(model, f.source());
-  return {.family = family,
-          .model = model,
-          .has_heads = family != HuggingFaceFamily::Bert || architecture_in(f) != "BertModel"};
+  HuggingFaceModel read{.family = family, .model = read_model(f, family)};
+  read.model.init_std = f.number_or("initializer_range", 0.02);
+  read.model.vocab_multiple = 1;
+  check_model_ranges(read.model, f.source());
+  if (family == HuggingFaceFamily::Bert) read.has_heads = architecture_in(f) != "BertModel";
+  if (family == HuggingFaceFamily::T5) read.ids = read_decoder_ids(f, read.model.vocab);
+  return read;
 }
 
 namespace {
@@ -236,6 +358,14 @@ std::string_view activation_name(Activation activation) {
     if (known.activation == activation) return known.name;
   }
   return "";
+}
+
+// feed_forward_proj of a T5.
+std::string feed_forward_name(Activation activation) {
+  if (activation == Activation::GeGluTanh) return "gated-gelu";
+  // "gated-gelu" is the GELU by tanh.
+  if (activation == Activation::GeGluErf) return "gated-gelu_python";
+  return format("{}{}", is_gated(activation) ? kGatedPrefix : "", activation_name(activation));
 }
 
 // Collects the fields of a model that a family cannot express.
@@ -263,6 +393,7 @@ std::string word(E choice) {
 
 HuggingFaceFamily nearest_family(const ModelConfig& m) {
   if (m.family == ModelFamily::Bert) return HuggingFaceFamily::Bert;
+  if (m.family == ModelFamily::T5) return HuggingFaceFamily::T5;
   if (m.position != PositionKind::Rope) return HuggingFaceFamily::Gpt2;
   if (m.qk_norm) return HuggingFaceFamily::Qwen3;
   if (m.bias == BiasKind::Qkv) return HuggingFaceFamily::Qwen2;
@@ -297,6 +428,23 @@ void require_bert(const ModelConfig& m, const ModelShape& shape, Misfits& misfit
                   format("as many as heads, {}", shape.heads));
   misfits.require(shape.heads * shape.head_dim == shape.width, "model.head_dim",
                   std::to_string(shape.head_dim), "width / heads");
+}
+
+void require_t5(const ModelConfig& m, const ModelShape& shape, Misfits& misfits) {
+  misfits.require(m.position == PositionKind::Relative, "model.position", word(m.position),
+                  "relative positions");
+  misfits.require(m.norm == NormKind::RmsNorm, "model.norm", word(m.norm), "rmsnorm");
+  misfits.require(m.bias == BiasKind::None, "model.bias", word(m.bias), "none");
+  misfits.require(!m.head_bias, "model.head_bias", "true", "no bias of the LM head");
+  misfits.require(!m.scale_attention, "model.scale_attention", "true",
+                  "attention scores that are not scaled");
+  misfits.require(
+      m.scale_head_input == m.tied, "model.scale_head_input", m.scale_head_input ? "true" : "false",
+      m.tied ? "a scaled input of a tied LM head" : "no scaling without a tied LM head");
+  misfits.require(m.mask_cross_padding, "model.mask_cross_padding", "false",
+                  "a mask of the encoder's padding");
+  misfits.require(shape.kv_heads == shape.heads, "model.kv_heads", std::to_string(shape.kv_heads),
+                  format("as many as heads, {}", shape.heads));
 }
 
 void require_llama_like(HuggingFaceFamily family, const ModelConfig& m, const ModelShape& shape,
@@ -344,6 +492,22 @@ void write_bert(const ModelConfig& m, const ModelShape& shape, Json& j) {
   j["attention_probs_dropout_prob"] = m.attention_dropout;
 }
 
+void write_t5(const ModelConfig& m, const ModelShape& shape, const DecoderIds& ids, Json& j) {
+  j["is_encoder_decoder"] = true;
+  j["num_layers"] = shape.layers;
+  j["num_decoder_layers"] = shape.decoder_layers;
+  j["d_model"] = shape.width;
+  j["num_heads"] = shape.heads;
+  j["d_kv"] = shape.head_dim;
+  j["d_ff"] = shape.ffn;
+  j["relative_attention_num_buckets"] = m.relative_buckets;
+  j["relative_attention_max_distance"] = m.relative_distance;
+  j["layer_norm_epsilon"] = m.norm_eps;
+  j["feed_forward_proj"] = feed_forward_name(m.activation);
+  j["dropout_rate"] = m.hidden_dropout;
+  write_decoder_ids(ids, j);
+}
+
 void write_llama_like(HuggingFaceFamily family, const ModelConfig& m, const ModelShape& shape,
                       Json& j) {
   j["num_hidden_layers"] = shape.layers;
@@ -378,7 +542,8 @@ void write_llama_like(HuggingFaceFamily family, const ModelConfig& m, const Mode
       j["max_window_layers"] = m.window > 0 ? 0 : shape.layers;
       break;
     case HuggingFaceFamily::Gpt2:
-    case HuggingFaceFamily::Bert: break;
+    case HuggingFaceFamily::Bert:
+    case HuggingFaceFamily::T5: break;
   }
 }
 
@@ -390,6 +555,7 @@ std::string_view architecture(HuggingFaceFamily family) {
     case HuggingFaceFamily::Qwen2: return "Qwen2ForCausalLM";
     case HuggingFaceFamily::Qwen3: return "Qwen3ForCausalLM";
     case HuggingFaceFamily::Bert: return "BertForPreTraining";
+    case HuggingFaceFamily::T5: return "T5ForConditionalGeneration";
   }
   return "";
 }
@@ -416,12 +582,14 @@ HuggingFaceFamily huggingface_family(const Config& config) {
   const ModelShape shape = resolve_model(config);
   const HuggingFaceFamily family = nearest_family(m);
   Misfits misfits(family);
-  if (family == HuggingFaceFamily::Gpt2) {
-    require_gpt2(m, shape, misfits);
-  } else if (family == HuggingFaceFamily::Bert) {
-    require_bert(m, shape, misfits);
-  } else {
-    require_llama_like(family, m, shape, misfits);
+  switch (family) {
+    case HuggingFaceFamily::Gpt2: require_gpt2(m, shape, misfits); break;
+    case HuggingFaceFamily::Bert: require_bert(m, shape, misfits); break;
+    case HuggingFaceFamily::T5: require_t5(m, shape, misfits); break;
+    case HuggingFaceFamily::Llama:
+    case HuggingFaceFamily::Mistral:
+    case HuggingFaceFamily::Qwen2:
+    case HuggingFaceFamily::Qwen3: require_llama_like(family, m, shape, misfits); break;
   }
   misfits.finish();
   return family;
@@ -436,7 +604,7 @@ std::string huggingface_misfit(const Config& config) {
   return {};
 }
 
-Json huggingface_config(const Config& config, DType dtype) {
+Json huggingface_config(const Config& config, DType dtype, const DecoderIds& ids) {
   const HuggingFaceFamily family = huggingface_family(config);
   const ModelConfig& m = config.model;
   const ModelShape shape = resolve_model(config);
@@ -451,14 +619,26 @@ Json huggingface_config(const Config& config, DType dtype) {
   // Which ids are special is the tokenizer's business; without null transformers would assume 1
   // and 2.
   j["bos_token_id"] = j["eos_token_id"] = j["pad_token_id"] = nullptr;
-  if (family == HuggingFaceFamily::Gpt2) {
-    write_gpt2(m, shape, j);
-  } else if (family == HuggingFaceFamily::Bert) {
-    write_bert(m, shape, j);
-  } else {
-    write_llama_like(family, m, shape, j);
+  switch (family) {
+    case HuggingFaceFamily::Gpt2: write_gpt2(m, shape, j); break;
+    case HuggingFaceFamily::Bert: write_bert(m, shape, j); break;
+    case HuggingFaceFamily::T5: write_t5(m, shape, ids, j); break;
+    case HuggingFaceFamily::Llama:
+    case HuggingFaceFamily::Mistral:
+    case HuggingFaceFamily::Qwen2:
+    case HuggingFaceFamily::Qwen3: write_llama_like(family, m, shape, j); break;
   }
   return j;
+}
+
+DecoderIds read_generation_config(const std::filesystem::path& file, int64_t vocab) {
+  return read_decoder_ids(JsonFields(read_json(file), file.string()), vocab);
+}
+
+std::string generation_config(const DecoderIds& ids) {
+  Json j = Json::object();
+  write_decoder_ids(ids, j);
+  return j.dump(2) + "\n";
 }
 
 }  // namespace bev

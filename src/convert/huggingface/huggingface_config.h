@@ -16,11 +16,11 @@ namespace bev {
 // one of ours. The spelling of transformers 4 is written (rope_theta, rope_scaling, torch_dtype),
 // because version 5 reads it too.
 
-enum class HuggingFaceFamily : uint8_t { Gpt2, Llama, Mistral, Qwen2, Qwen3, Bert };
+enum class HuggingFaceFamily : uint8_t { Gpt2, Llama, Mistral, Qwen2, Qwen3, Bert, T5 };
 
 // As the files spell them (model_type), in the order of the enum.
-constexpr std::array<std::string_view, 6> kHuggingFaceFamilies{"gpt2",  "llama", "mistral",
-                                                               "qwen2", "qwen3", "bert"};
+constexpr std::array<std::string_view, 7> kHuggingFaceFamilies{"gpt2",  "llama", "mistral", "qwen2",
+                                                               "qwen3", "bert",  "t5"};
 std::string_view name_of(HuggingFaceFamily family);
 
 // transformers' names of activations; the first name of each is the one that is written.
@@ -48,18 +48,34 @@ HuggingFaceFamily huggingface_family(const Config& config);
 // The words of that error; empty: a family holds the model.
 std::string huggingface_misfit(const Config& config);
 
-// The content of config.json for weights stored in `dtype`. REQUIRES: as huggingface_family.
-Json huggingface_config(const Config& config, DType dtype);
+// Special ids of an encoder-decoder. The values are those of published T5s, and what transformers
+// assumes.
+struct DecoderIds {
+  int64_t begin = 0, end = 1, pad = 0;  // begin: the first id that the decoder reads
+  bool operator==(const DecoderIds&) const = default;
+};
+
+// The content of config.json for weights stored in `dtype`. Only a T5 has `ids`. REQUIRES: as
+// huggingface_family.
+Json huggingface_config(const Config& config, DType dtype, const DecoderIds& ids = {});
 
 struct HuggingFaceModel {
   HuggingFaceFamily family;
   ModelConfig model;      // vocab_multiple is 1: the rows of the file and no others
   bool has_heads = true;  // false: architectures says BertModel, an encoder without heads
+  DecoderIds ids{};       // of a T5
 };
 
 // Reads <dir>/config.json. A file that is not what it should be is a Data error; a model we do not
-// have is a Usage error naming the field and what there is.
+// have is a Usage error naming the field and what there is. A T5 that transformers 5 wrote is tied
+// if the folder stores no head.
 HuggingFaceModel read_huggingface_config(const std::filesystem::path& dir);
 HuggingFaceModel parse_huggingface_config(const Json& config, std::string_view source);
+
+// generation_config.json, which has special ids next to those of config.json. Data error for an id
+// beyond the vocabulary.
+inline constexpr const char* kGenerationConfig = "generation_config.json";
+DecoderIds read_generation_config(const std::filesystem::path& file, int64_t vocab);
+std::string generation_config(const DecoderIds& ids);
 
 }  // namespace bev

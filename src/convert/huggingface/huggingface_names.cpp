@@ -68,9 +68,50 @@ constexpr std::array<HuggingFaceName, 17> kBertLines{{
     {"binary_head.output", "", "cls.seq_relationship"},
 }};
 
+constexpr std::array<HuggingFaceName, 31> kT5Lines{{
+    {"embedding.tokens", "", "shared"},
+    {"encoder.relative_bias", "", "encoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
+    {"encoder.layers.*.norm1", "", "encoder.block.*.layer.0.layer_norm"},
+    {"encoder.layers.*.attention.qkv", "q", "encoder.block.*.layer.0.SelfAttention.q"},
+    {"encoder.layers.*.attention.qkv", "k", "encoder.block.*.layer.0.SelfAttention.k"},
+    {"encoder.layers.*.attention.qkv", "v", "encoder.block.*.layer.0.SelfAttention.v"},
+    {"encoder.layers.*.attention.out", "", "encoder.block.*.layer.0.SelfAttention.o"},
+    {"encoder.layers.*.norm2", "", "encoder.block.*.layer.1.layer_norm"},
+    {"encoder.layers.*.mlp.up", "", "encoder.block.*.layer.1.DenseReluDense.wi"},
+    {"encoder.layers.*.mlp.gate_up", "gate", "encoder.block.*.layer.1.DenseReluDense.wi_0"},
+    {"encoder.layers.*.mlp.gate_up", "up", "encoder.block.*.layer.1.DenseReluDense.wi_1"},
+    {"encoder.layers.*.mlp.down", "", "encoder.block.*.layer.1.DenseReluDense.wo"},
+    {"encoder.final_norm", "", "encoder.final_layer_norm"},
+    {"decoder.relative_bias", "", "decoder.block.0.layer.0.SelfAttention.relative_attention_bias"},
+    {"decoder.layers.*.norm1", "", "decoder.block.*.layer.0.layer_norm"},
+    {"decoder.layers.*.attention.qkv", "q", "decoder.block.*.layer.0.SelfAttention.q"},
+    {"decoder.layers.*.attention.qkv", "k", "decoder.block.*.layer.0.SelfAttention.k"},
+    {"decoder.layers.*.attention.qkv", "v", "decoder.block.*.layer.0.SelfAttention.v"},
+    {"decoder.layers.*.attention.out", "", "decoder.block.*.layer.0.SelfAttention.o"},
+    {"decoder.layers.*.cross_norm", "", "decoder.block.*.layer.1.layer_norm"},
+    {"decoder.layers.*.cross_attention.q", "", "decoder.block.*.layer.1.EncDecAttention.q"},
+    {"decoder.layers.*.cross_attention.kv", "k", "decoder.block.*.layer.1.EncDecAttention.k"},
+    {"decoder.layers.*.cross_attention.kv", "v", "decoder.block.*.layer.1.EncDecAttention.v"},
+    {"decoder.layers.*.cross_attention.out", "", "decoder.block.*.layer.1.EncDecAttention.o"},
+    {"decoder.layers.*.norm2", "", "decoder.block.*.layer.2.layer_norm"},
+    {"decoder.layers.*.mlp.up", "", "decoder.block.*.layer.2.DenseReluDense.wi"},
+    {"decoder.layers.*.mlp.gate_up", "gate", "decoder.block.*.layer.2.DenseReluDense.wi_0"},
+    {"decoder.layers.*.mlp.gate_up", "up", "decoder.block.*.layer.2.DenseReluDense.wi_1"},
+    {"decoder.layers.*.mlp.down", "", "decoder.block.*.layer.2.DenseReluDense.wo"},
+    {"decoder.final_norm", "", "decoder.final_layer_norm"},
+    {"head", "", "lm_head"},
+}};
+
 std::span<const HuggingFaceName> lines_of(HuggingFaceFamily family) {
-  if (family == HuggingFaceFamily::Gpt2) return kGpt2Lines;
-  if (family == HuggingFaceFamily::Bert) return kBertLines;
+  switch (family) {
+    case HuggingFaceFamily::Gpt2: return kGpt2Lines;
+    case HuggingFaceFamily::Bert: return kBertLines;
+    case HuggingFaceFamily::T5: return kT5Lines;
+    case HuggingFaceFamily::Llama:
+    case HuggingFaceFamily::Mistral:
+    case HuggingFaceFamily::Qwen2:
+    case HuggingFaceFamily::Qwen3: break;
+  }
   return kLlamaLines;
 }
 
@@ -84,11 +125,12 @@ std::pair<int64_t, int64_t> rows_of_part(const ParamSpec& spec, std::string_view
   throw Error(ErrorKind::Internal, format("{} has no part {}", spec.name, name));
 }
 
-std::string with_layer(std::string_view pattern, std::string_view our_name) {
+// The pattern with the layer of our parameter, whose kind has a '*' in its place.
+std::string with_layer(std::string_view pattern, std::string_view our_name, std::string_view kind) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return std::string(pattern);
-  const std::string_view rest = our_name.substr(our_name.find('.') + 1);
-  return format("{}{}{}", pattern.substr(0, star), rest.substr(0, rest.find('.')),
+  const std::string_view layer = our_name.substr(kind.find('*'));
+  return format("{}{}{}", pattern.substr(0, star), layer.substr(0, layer.find('.')),
                 pattern.substr(star + 1));
 }
 
@@ -105,7 +147,7 @@ std::vector<HuggingFaceTensor> huggingface_tensors(HuggingFaceFamily family,
     if (line.ours != stem) continue;
     const auto [begin, rows] = line.part.empty() ? std::pair<int64_t, int64_t>{0, spec.shape[0]}
                                                  : rows_of_part(spec, line.part);
-    tensors.push_back({.name = with_layer(line.theirs, spec.name) + std::string(last),
+    tensors.push_back({.name = with_layer(line.theirs, spec.name, kind) + std::string(last),
                        .row_begin = begin,
                        .rows = rows,
                        .transposed = line.transposed && spec.shape.rank() == 2,
@@ -131,15 +173,45 @@ std::string_view without_prefix(std::string_view name) {
 
 std::vector<std::string> huggingface_spellings(const std::string& name) {
   std::vector<std::string> names{name, std::string(without_prefix(name))};
-  constexpr std::array<std::array<std::string_view, 2>, 3> kOlder{
+  constexpr std::array<std::array<std::string_view, 2>, 5> kOlder{
       {{"LayerNorm.weight", "LayerNorm.gamma"},
        {"LayerNorm.bias", "LayerNorm.beta"},
-       {"cls.predictions.bias", "cls.predictions.decoder.bias"}}};
+       {"cls.predictions.bias", "cls.predictions.decoder.bias"},
+       {"shared.weight", "encoder.embed_tokens.weight"},
+       {"shared.weight", "decoder.embed_tokens.weight"}}};
   for (const auto& [ending, older] : kOlder)
     if (name.ends_with(ending))
       for (const std::string& known : {names[0], names[1]})
         names.push_back(known.substr(0, known.size() - ending.size()) + std::string(older));
   return names;
+}
+
+std::vector<StoredCopy> huggingface_copies(HuggingFaceFamily family, bool tied) {
+  constexpr std::string_view kTied = "tie_word_embeddings is true";
+  constexpr std::string_view kOneTable = "both sides of a T5 have one token table";
+  std::vector<StoredCopy> copies;
+  switch (family) {
+    case HuggingFaceFamily::Gpt2:
+      if (tied) copies.push_back({"lm_head.weight", "transformer.wte.weight", kTied});
+      break;
+    case HuggingFaceFamily::Llama:
+    case HuggingFaceFamily::Mistral:
+    case HuggingFaceFamily::Qwen2:
+    case HuggingFaceFamily::Qwen3:
+      if (tied) copies.push_back({"lm_head.weight", "model.embed_tokens.weight", kTied});
+      break;
+    case HuggingFaceFamily::Bert:
+      copies.push_back(
+          {"cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight", kTied});
+      copies.push_back({"cls.predictions.decoder.bias", "cls.predictions.bias",
+                        "both are the bias of the LM head"});
+      break;
+    case HuggingFaceFamily::T5:
+      if (tied) copies.push_back({"lm_head.weight", "shared.weight", kTied});
+      copies.push_back({"encoder.embed_tokens.weight", "shared.weight", kOneTable});
+      copies.push_back({"decoder.embed_tokens.weight", "shared.weight", kOneTable});
+  }
+  return copies;
 }
 
 bool is_bert_head(std::string_view our_name) {
@@ -149,7 +221,8 @@ bool is_bert_head(std::string_view our_name) {
 bool is_huggingface_buffer(std::string_view name) {
   return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
          name.ends_with("rotary_emb.inv_freq") || name.ends_with("embeddings.position_ids") ||
-         name.ends_with("embeddings.token_type_ids");
+         name.ends_with("embeddings.token_type_ids") ||
+         name.ends_with("EncDecAttention.relative_attention_bias.weight");
 }
 
 }  // namespace bev

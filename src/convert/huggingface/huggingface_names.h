@@ -29,13 +29,22 @@ Shape huggingface_shape(const HuggingFaceTensor& tensor, const ParamSpec& spec, 
 std::string_view without_prefix(std::string_view name);
 
 // The names under which a tensor may be stored, best first: its name, the name of the bare model,
-// and those of older BERTs (LayerNorm.gamma and beta).
+// those of older BERTs (LayerNorm.gamma and beta), and those of T5's one token table.
 std::vector<std::string> huggingface_spellings(const std::string& name);
+
+// A tensor that a file may hold besides the one that it is equal to.
+struct StoredCopy {
+  std::string copy, original;
+  std::string_view why;  // for messages
+};
+// `tied`: the head is the token table.
+std::vector<StoredCopy> huggingface_copies(HuggingFaceFamily family, bool tied);
 
 // True for a parameter that a BertModel does not store or has no use for.
 bool is_bert_head(std::string_view our_name);
 
-// A buffer that older files carry beside the parameters: attention masks, rotary frequencies.
+// A tensor of older files that is no parameter: attention masks, rotary frequencies, T5's relative
+// positions of cross attention, which are not used.
 bool is_huggingface_buffer(std::string_view name);
 
 }  // namespace bev

@@ -111,31 +111,17 @@ bool HuggingFaceWeights::lacks(const ParamSpec& spec) {
   return true;
 }
 
-void HuggingFaceWeights::check_tied_head() {
-  if (!description_.model.tied) return;
-  const bool is_bert = description_.family == HuggingFaceFamily::Bert;
-  if (is_bert) check_copied_bias();
-  const Found head = find(is_bert ? "cls.predictions.decoder.weight" : "lm_head.weight");
-  if (head.array == nullptr) return;
-  const Found table =
-      get(is_bert ? "bert.embeddings.word_embeddings.weight"
-          : description_.family == HuggingFaceFamily::Gpt2 ? "transformer.wte.weight"
-                                                           : "model.embed_tokens.weight");
-  BEV_CHECK(same_content(*head.file, *head.array, *table.file, *table.array), Data,
-            "{}: tie_word_embeddings is true, but {} is not the token embedding",
-            head.file->path().string(), head.array->name);
-}
-
-// transformers stores the bias of the LM head under one of two names, or under both.
-void HuggingFaceWeights::check_copied_bias() {
-  const auto bias = arrays_.find("cls.predictions.bias");
-  const auto copy = arrays_.find("cls.predictions.decoder.bias");
-  if (bias == arrays_.end() || copy == arrays_.end()) return;
-  used_.insert(copy->first);
-  BEV_CHECK(same_content(*bias->second.file, *bias->second.array, *copy->second.file,
-                         *copy->second.array),
-            Data, "{}: cls.predictions.bias and cls.predictions.decoder.bias differ",
-            dir_.string());
+void HuggingFaceWeights::check_copies() {
+  for (const auto& [name, original, why] :
+       huggingface_copies(description_.family, description_.model.tied)) {
+    const auto copy = arrays_.find(name);
+    if (copy == arrays_.end()) continue;
+    used_.insert(name);
+    const Found table = get(original);
+    BEV_CHECK(same_content(*copy->second.file, *copy->second.array, *table.file, *table.array),
+              Data, "{}: {} differs from {}, but {}", copy->second.file->path().string(), name,
+              table.array->name, why);
+  }
 }
 
 void HuggingFaceWeights::check_all_used() {

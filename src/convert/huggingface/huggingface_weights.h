@@ -23,9 +23,9 @@ class HuggingFaceWeights final : public ArrayWeights {
   const HuggingFaceModel& description() const { return description_; }
 
   void check_all_used() override;
-  // A tied model may store its head as well, if only as a copy of the embedding. Data error when it
-  // is something else.
-  void check_tied_head();
+  // A model may store a tensor twice, such as a tied head and the token table. Data error if the
+  // two differ.
+  void check_copies();
   // Whether the parameter belongs to a head that the file of a BertModel does not store, and reads
   // as zeros.
   bool lacks(const ParamSpec& spec);
@@ -40,7 +40,6 @@ class HuggingFaceWeights final : public ArrayWeights {
   Found find(const std::string& name);
   Found get(const std::string& name);
   std::vector<ArrayPatch> patches(const ParamSpec& spec) override;
-  void check_copied_bias();
 
   std::filesystem::path dir_;
   MissingHeads heads_;

@@ -86,6 +86,17 @@ TEST(Resume, WhatFollowsFromOthersIsNoDifference) {
             "");
 }
 
+// An import names both sides of a T5.
+TEST(Resume, TheSidesOfAT5MayBeNamedOrNot) {
+  const Args t5{"--model.family=t5", "--vocab-extra-ids", "10"};
+  const Config before = loaded(t5);
+  EXPECT_EQ(describe(between(before, loaded(t5 + Args{"--decoder-num-layers", "2",
+                                                      "--decoder-seq-length", "128"}))),
+            "");
+  EXPECT_EQ(describe(between(before, loaded(t5 + Args{"--decoder-num-layers", "3"}))),
+            "another model: model.decoder_layers = 3 (was 2)\n");
+}
+
 TEST(Resume, MoreRanksWithoutAGlobalBatchAreALargerBatch) {
   const ConfigDiff diff = after_flags({"--parallel.ranks", "4"});
   EXPECT_EQ(describe(diff),

@@ -136,6 +136,13 @@ std::vector<test::TinyModel> families() {
     post_norm(m);
     m.binary_head = false;
   });
+  add("t5_1_0", test::tiny_huggingface_t5(), [](ModelConfig& m) { m.scale_head_input = true; });
+  add("t5_1_1", test::tiny_huggingface_t5(), [](ModelConfig& m) {
+    m.tied = false;
+    m.activation = Activation::GeGluTanh;
+    m.ffn = 20;
+    m.decoder_layers = 3;
+  });
   return all;
 }
 
@@ -274,7 +281,96 @@ TEST_F(RoundTrip, OlderNamesOfABertAreKnown) {
     t["cls.predictions.bias"] = t.at("cls.predictions.decoder.bias");
     t.at("cls.predictions.bias").bytes.back() ^= std::byte{1};
   });
-  expect_import_refused(ErrorKind::Data, "cls.predictions.decoder.bias differ");
+  expect_import_refused(ErrorKind::Data,
+                        "cls.predictions.decoder.bias differs from cls.predictions.bias");
+}
+
+Config t5_of_version(bool is_1_0) {
+  Config config = test::tiny_huggingface_t5();
+  config.model.tied = config.model.scale_head_input = is_1_0;
+  return config;
+}
+
+// Published files hold the table under the names of both sides and of the head, and relative
+// positions of cross attention, which nothing uses.
+TEST_F(RoundTrip, CopiesInAT5AreKnown) {
+  make_model(dir / "hf", t5_of_version(true), DType::f32);
+  const Tensors plain = read_tensors(dir / "hf");
+  const std::string encoder = "encoder.embed_tokens.weight",
+                    decoder = "decoder.embed_tokens.weight";
+  edit([&](Tensors& t) {
+    for (const std::string& name : {encoder, decoder, std::string("lm_head.weight")})
+      t[name] = t.at("shared.weight");
+    t["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"] =
+        t.at("decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight");
+  });
+  const auto expect_plain = [&] {
+    fs::remove_all(dir / "bev");
+    import();
+    export_as();
+    EXPECT_EQ(read_tensors(dir / "back"), plain);
+  };
+  expect_plain();
+  edit([](Tensors& t) { t.erase("shared.weight"); });
+  expect_plain();
+  edit([&](Tensors& t) {
+    t.erase(encoder);
+    t.erase("lm_head.weight");
+  });
+  expect_plain();
+  fs::remove_all(dir / "bev");
+  edit([&](Tensors& t) {
+    t[encoder] = t.at(decoder);
+    t.at(encoder).bytes.back() ^= std::byte{1};
+  });
+  expect_import_refused(ErrorKind::Data, "but both sides of a T5 have one token table");
+}
+
+// transformers 5 writes tie_word_embeddings true into every T5.
+TEST_F(RoundTrip, AT5OfTransformers5IsUntiedIfItStoresAHead) {
+  make_model(dir / "hf", t5_of_version(false), DType::f32);
+  const std::string config = read_text(dir.path() / "hf" / kHuggingFaceConfig);
+  Json json = parse_json(config, "config.json");
+  EXPECT_EQ(json["tie_word_embeddings"], false);
+  json["tie_word_embeddings"] = true;
+  json["scale_decoder_outputs"] = false;
+  write_text(dir.path() / "hf" / kHuggingFaceConfig, json.dump());
+  import();
+  export_as();
+  EXPECT_EQ(read_tensors(dir / "back"), read_tensors(dir / "hf"));
+  EXPECT_EQ(read_text(dir.path() / "back" / kHuggingFaceConfig), config);
+  // Tied and not scaled fits no T5 of transformers.
+  fs::remove_all(dir / "bev");
+  edit([](Tensors& t) { t.erase("lm_head.weight"); });
+  import();
+  expect_error(ErrorKind::Usage, "model.scale_head_input = false", [&] { export_as(); });
+}
+
+// Fails when the ids that a decoder begins and ends with are lost, or taken from the wrong file.
+TEST_F(RoundTrip, SpecialIdsOfAT5ComeBack) {
+  make_model(dir / "hf", t5_of_version(true), DType::f32);
+  const fs::path from = dir.path() / "hf" / kHuggingFaceConfig;
+  Json config = read_json(from);
+  config["decoder_start_token_id"] = 7;
+  config["eos_token_id"] = Json::array({9, 10});
+  config["pad_token_id"] = 3;
+  write_text(from, config.dump());
+  import();
+  export_as();
+  const auto ids = [&] {
+    const Json back = read_json(dir.path() / "back" / kHuggingFaceConfig);
+    return std::vector<int64_t>{back["decoder_start_token_id"], back["eos_token_id"],
+                                back["pad_token_id"]};
+  };
+  EXPECT_EQ(ids(), (std::vector<int64_t>{7, 9, 3}));
+  EXPECT_TRUE(fs::exists(dir.path() / "back" / kGenerationConfig));
+  write_text(dir.path() / "hf" / kGenerationConfig, R"({"eos_token_id": 11, "pad_token_id": 2})");
+  import();
+  export_as();
+  EXPECT_EQ(ids(), (std::vector<int64_t>{2, 11, 2}));
+  write_text(dir.path() / "hf" / kGenerationConfig, R"({"eos_token_id": 29})");
+  fs::remove_all(dir / "bev");
+  expect_import_refused(ErrorKind::Data, "eos_token_id = 29 is not an id below 29");
 }
 
 // Fails when the pooler of a file whose config.json has no use for it is refused, or lost
@@ -374,7 +470,7 @@ TEST_F(RoundTrip, ATiedModelMayStoreItsHead) {
   EXPECT_EQ(read_tensors(dir / "back"), without);
   fs::remove_all(dir / "bev");
   edit([](Tensors& t) { t.at("lm_head.weight").bytes.back() ^= std::byte{1}; });
-  expect_import_refused(ErrorKind::Data, "lm_head.weight is not the token embedding");
+  expect_import_refused(ErrorKind::Data, "but tie_word_embeddings is true");
 }
 
 TEST_F(RoundTrip, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
@@ -404,9 +500,9 @@ TEST_F(RoundTrip, WhatDoesNotFitIsRefusedBeforeAnythingIsWritten) {
 TEST_F(RoundTrip, AnUnknownFamilyIsRefused) {
   make_model(dir / "hf", test::tiny_llama(), DType::f32);
   Json config = read_json(dir / "hf" / kHuggingFaceConfig);
-  config["model_type"] = "t5";
+  config["model_type"] = "mt5";
   write_text(dir.path() / "hf" / kHuggingFaceConfig, config.dump());
-  expect_import_refused(ErrorKind::Usage, "there are gpt2, llama, mistral, qwen2, qwen3, bert");
+  expect_import_refused(ErrorKind::Usage, "there are gpt2, llama, mistral, qwen2, qwen3, bert, t5");
 }
 
 TEST_F(RoundTrip, ForeignFoldersAreNotReplaced) {

@@ -33,6 +33,22 @@ const std::string kLlama31 = R"({
   "rope_theta": 500000.0, "tie_word_embeddings": false, "torch_dtype": "bfloat16",
   "vocab_size": 128256})";
 
+// google/t5-v1_1-small
+const std::string kT5v11 = R"({
+  "architectures": ["T5ForConditionalGeneration"], "d_ff": 1024, "d_kv": 64, "d_model": 512,
+  "decoder_start_token_id": 0, "dropout_rate": 0.1, "eos_token_id": 1,
+  "feed_forward_proj": "gated-gelu", "initializer_factor": 1.0, "is_encoder_decoder": true,
+  "layer_norm_epsilon": 1e-06, "model_type": "t5", "num_decoder_layers": 8, "num_heads": 6,
+  "num_layers": 8, "output_past": true, "pad_token_id": 0, "relative_attention_num_buckets": 32,
+  "tie_word_embeddings": false, "vocab_size": 32128})";
+
+// A T5 in the fewest words, which is a 1.0.
+std::string t5(const std::string& more = "") {
+  return R"({"model_type":"t5","d_model":64,"d_kv":12,"d_ff":96,"num_layers":2,"num_heads":4,)"
+         R"("vocab_size":100)" +
+         (more.empty() ? "" : "," + more) + "}";
+}
+
 // A llama in the fewest words.
 std::string llama(const std::string& more = "", const std::string& type = "llama") {
   return R"({"model_type":")" + type + R"(","hidden_size":64,"num_hidden_layers":2,)" +
@@ -42,7 +58,7 @@ std::string llama(const std::string& more = "", const std::string& type = "llama
 
 // Fails when a name of the GPT-2 spelling is read into the wrong field.
 TEST(HuggingFaceConfig, ReadsGpt2) {
-  const auto [family, m, has_heads] = parse(kGpt2);
+  const auto [family, m, has_heads, ids] = parse(kGpt2);
   EXPECT_EQ(family, HuggingFaceFamily::Gpt2);
   EXPECT_EQ(m.layers, 12);
   EXPECT_EQ(m.width, 768);
@@ -61,7 +77,7 @@ TEST(HuggingFaceConfig, ReadsGpt2) {
 }
 
 TEST(HuggingFaceConfig, ReadsLlama31) {
-  const auto [family, m, has_heads] = parse(kLlama31);
+  const auto [family, m, has_heads, ids] = parse(kLlama31);
   EXPECT_EQ(family, HuggingFaceFamily::Llama);
   EXPECT_EQ(m.kv_heads, 8);
   EXPECT_EQ(m.head_dim, 128);
@@ -78,6 +94,50 @@ TEST(HuggingFaceConfig, ReadsLlama31) {
   EXPECT_EQ(m.bias, BiasKind::None);
   EXPECT_FALSE(m.tied);
   EXPECT_EQ(m.attention_dropout, 0);
+}
+
+// Fails when a field of a T5 is read into the wrong one, or a 1.1 is taken for a 1.0.
+TEST(HuggingFaceConfig, ReadsT5) {
+  const auto [family, m, has_heads, ids] = parse(kT5v11);
+  EXPECT_EQ(family, HuggingFaceFamily::T5);
+  EXPECT_EQ(m.family, ModelFamily::T5);
+  EXPECT_EQ(m.layers, 8);
+  EXPECT_EQ(m.decoder_layers, 8);
+  EXPECT_EQ(m.width, 512);
+  EXPECT_EQ(m.heads, 6);
+  EXPECT_EQ(m.head_dim, 64);
+  EXPECT_EQ(m.ffn, 1024);
+  EXPECT_EQ(m.vocab, 32128);
+  EXPECT_EQ(m.norm, NormKind::RmsNorm);
+  EXPECT_EQ(m.norm_eps, 1e-6);
+  EXPECT_EQ(m.activation, Activation::GeGluTanh);
+  EXPECT_EQ(m.position, PositionKind::Relative);
+  EXPECT_EQ(m.relative_buckets, 32);
+  EXPECT_EQ(m.relative_distance, 128);
+  EXPECT_EQ(m.bias, BiasKind::None);
+  EXPECT_FALSE(m.tied || m.scale_head_input || m.scale_attention || m.head_bias);
+  EXPECT_EQ(m.hidden_dropout, 0.1);
+  EXPECT_EQ(m.attention_dropout, 0.1);
+  EXPECT_EQ(ids, DecoderIds{});
+  const ModelConfig old = parse(t5()).model;
+  EXPECT_EQ(old.decoder_layers, 2);
+  EXPECT_EQ(old.activation, Activation::Relu);
+  EXPECT_TRUE(old.tied && old.scale_head_input);
+  EXPECT_EQ(parse(t5(R"("num_decoder_layers":3)")).model.decoder_layers, 3);
+  EXPECT_EQ(parse(t5(R"("relative_attention_max_distance":20)")).model.relative_distance, 20);
+  EXPECT_EQ(parse(t5(R"("relative_attention_num_buckets":8)")).model.relative_buckets, 8);
+  EXPECT_FALSE(parse(t5(R"("scale_decoder_outputs":false)")).model.scale_head_input);
+  const auto activation = [](const std::string& more) { return parse(t5(more)).model.activation; };
+  EXPECT_EQ(activation(R"("feed_forward_proj":"gated-silu")"), Activation::SwiGlu);
+  EXPECT_EQ(activation(R"("feed_forward_proj":"gelu")"), Activation::GeluErf);
+  EXPECT_EQ(
+      activation(
+          R"("feed_forward_proj":"gated-gelu","is_gated_act":true,"dense_act_fn":"gelu_new")"),
+      Activation::GeGluTanh);
+  const DecoderIds read =
+      parse(t5(R"("decoder_start_token_id":5,"eos_token_id":[6,7],"pad_token_id":8)")).ids;
+  EXPECT_EQ(read, (DecoderIds{.begin = 5, .end = 6, .pad = 8}));
+  EXPECT_EQ(parse(t5(R"("pad_token_id":8)")).ids.begin, 8);
 }
 
 // Fails when only one of the two spellings is understood.
@@ -159,6 +219,17 @@ TEST(HuggingFaceConfig, WhatWeDoNotHaveIsRefusedByName) {
   refuses("attention_bias", llama(R"("attention_bias":true)"));
   refuses("attention_bias", llama(R"("attention_bias":true)", "qwen3"));
   refuses("quantization_config", llama(R"("quantization_config":{"bits":4})"));
+  refuses("architectures", t5(R"("architectures":["T5EncoderModel"])"));
+  refuses("is_encoder_decoder = false", t5(R"("is_encoder_decoder":false)"));
+  refuses("feed_forward_proj = \"gated-relu\"", t5(R"("feed_forward_proj":"gated-relu")"));
+  refuses("feed_forward_proj = \"silu\"", t5(R"("feed_forward_proj":"silu")"));
+  refuses("is_gated_act = true", t5(R"("is_gated_act":true)"));
+  refuses("dense_act_fn = \"gelu\"",
+          t5(R"("feed_forward_proj":"gated-gelu","dense_act_fn":"gelu")"));
+  refuses("scale_decoder_outputs = true",
+          t5(R"("tie_word_embeddings":false,"scale_decoder_outputs":true)"));
+  refuses("relative_attention_num_buckets = 3", t5(R"("relative_attention_num_buckets":3)"));
+  refuses("relative_attention_max_distance = 16", t5(R"("relative_attention_max_distance":16)"));
   const auto gpt2 = [](const std::string& more) { return "{" + more + "," + kGpt2.substr(1); };
   refuses("scale_attn_weights", gpt2(R"("scale_attn_weights":false)"));
   refuses("scale_attn_by_inverse_layer_idx", gpt2(R"("scale_attn_by_inverse_layer_idx":true)"));
@@ -199,13 +270,18 @@ TEST(HuggingFaceConfig, NonsenseIsADataError) {
   refuses("model.attention_dropout would be 1", with("attention_dropout", "1"));
   refuses("model.head_dim would be 1024", with("head_dim", "1024"));
   refuses("factor is missing", with("rope_scaling", R"({"rope_type":"llama3"})"));
+  refuses("d_kv is missing", R"({"model_type":"t5","num_layers":2,"d_model":8,"num_heads":2})");
+  refuses("model.hidden_dropout would be 1", t5(R"("dropout_rate":1)"));
+  refuses("decoder_start_token_id = 100 is not an id below 100",
+          t5(R"("decoder_start_token_id":100)"));
+  refuses("eos_token_id = -1", t5(R"("eos_token_id":-1)"));
 }
 
 // What is written reads back as the same model. Fails when a field is written and read under
 // different names, or not at all.
 TEST(HuggingFaceConfig, WhatIsWrittenReadsBack) {
   const auto check = [](HuggingFaceFamily family, Config c) {
-    const auto [got, m, has_heads] = parse(huggingface_config(c, DType::f32).dump());
+    const auto [got, m, has_heads, ids] = parse(huggingface_config(c, DType::f32).dump());
     const ModelShape shape = resolve_model(c);
     EXPECT_EQ(got, family);
     EXPECT_TRUE(has_heads);
@@ -216,7 +292,7 @@ TEST(HuggingFaceConfig, WhatIsWrittenReadsBack) {
     EXPECT_EQ(m.head_dim, shape.head_dim);
     EXPECT_EQ(m.ffn, shape.ffn);
     EXPECT_EQ(m.vocab, shape.vocab);
-    EXPECT_EQ(m.positions, shape.positions);
+    EXPECT_EQ(m.positions, got == HuggingFaceFamily::T5 ? 0 : shape.positions);
     EXPECT_EQ(m.norm, c.model.norm);
     EXPECT_EQ(m.norm_eps, c.model.norm_eps);
     EXPECT_EQ(m.activation, c.model.activation);
@@ -235,6 +311,14 @@ TEST(HuggingFaceConfig, WhatIsWrittenReadsBack) {
     EXPECT_EQ(m.window, c.model.window);
     EXPECT_EQ(m.init_std, c.model.init_std);
     EXPECT_EQ(m.attention_dropout, c.model.attention_dropout);
+    EXPECT_EQ(m.family, c.model.family);
+    EXPECT_EQ(m.scale_attention, c.model.scale_attention);
+    EXPECT_EQ(m.scale_head_input, c.model.scale_head_input);
+    if (got != HuggingFaceFamily::T5) return;
+    EXPECT_EQ(m.decoder_layers, shape.decoder_layers);
+    EXPECT_EQ(m.head_bias, c.model.head_bias);
+    EXPECT_EQ(m.relative_buckets, c.model.relative_buckets);
+    EXPECT_EQ(m.relative_distance, c.model.relative_distance);
   };
   const auto changed = [](Config c, auto change) {
     change(c.model);
@@ -277,6 +361,20 @@ TEST(HuggingFaceConfig, WhatIsWrittenReadsBack) {
           m.activation = Activation::GeGluTanh;
           m.attention_dropout = 0.5;
         }));
+  const Config t5_model = test::tiny_huggingface_t5();
+  check(HuggingFaceFamily::T5, changed(t5_model, [](ModelConfig& m) {
+          m.scale_head_input = true;
+          m.decoder_layers = 3;
+          m.hidden_dropout = m.attention_dropout = 0.25;
+        }));
+  for (const Activation a : {Activation::GeGluTanh, Activation::GeGluErf, Activation::SwiGlu,
+                             Activation::GeluTanh, Activation::SquaredRelu}) {
+    check(HuggingFaceFamily::T5, changed(t5_model, [&](ModelConfig& m) {
+            m.activation = a;
+            m.tied = false;
+            m.ffn = 20;
+          }));
+  }
 }
 
 // Fails when a model is written as a family that computes something else.
@@ -308,6 +406,17 @@ TEST(HuggingFaceConfig, AModelThatFitsNoFamilyIsToldWhy) {
     m.bias = BiasKind::Qkv;
     m.qk_norm = true;
   });
+  const Config t5_model = test::tiny_huggingface_t5();
+  refuses("model.scale_head_input = false", t5_model, [](ModelConfig&) {});
+  refuses("model.scale_attention = true", t5_model,
+          [](ModelConfig& m) { m.scale_attention = true; });
+  refuses("model.mask_cross_padding = false", t5_model,
+          [](ModelConfig& m) { m.mask_cross_padding = false; });
+  refuses("model.kv_heads = 1", t5_model, [](ModelConfig& m) { m.kv_heads = 1; });
+  // Megatron-LM's.
+  for (const char* field : {"model.position = learned", "model.norm = layernorm",
+                            "model.bias = all", "model.head_bias = true"})
+    refuses(field, test::tiny_t5(), [](ModelConfig&) {});
   // All misfits at once.
   Config c = gpt;
   c.model.norm = NormKind::RmsNorm;
