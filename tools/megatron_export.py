@@ -19,13 +19,13 @@ from pathlib import Path
 
 # What decides the meaning of the weights; the rest of a training's settings is left behind.
 SETTINGS = """
-num_layers hidden_size num_attention_heads group_query_attention num_query_groups kv_channels ffn_hidden_size
-padded_vocab_size vocab_size max_position_embeddings position_embedding_type use_rotary_position_embeddings
-add_position_embedding rotary_base rotary_percent rotary_interleaved rotary_seq_len_interpolation_factor use_rope_scaling
-rope_scaling_factor normalization norm_epsilon layernorm_epsilon apply_layernorm_1p
-apply_residual_connection_post_layernorm swiglu squared_relu openai_gelu bias_gelu_fusion add_bias_linear add_qkv_bias
-qk_layernorm untie_embeddings_and_output_weights window_size multi_latent_attention num_experts init_method_std
-hidden_dropout attention_dropout
+num_layers encoder_num_layers decoder_num_layers hidden_size num_attention_heads group_query_attention num_query_groups
+kv_channels ffn_hidden_size padded_vocab_size vocab_size max_position_embeddings position_embedding_type
+use_rotary_position_embeddings add_position_embedding rotary_base rotary_percent rotary_interleaved
+rotary_seq_len_interpolation_factor use_rope_scaling rope_scaling_factor normalization norm_epsilon layernorm_epsilon
+apply_layernorm_1p apply_residual_connection_post_layernorm swiglu squared_relu openai_gelu bias_gelu_fusion
+add_bias_linear add_qkv_bias qk_layernorm untie_embeddings_and_output_weights window_size multi_latent_attention
+num_experts init_method_std hidden_dropout attention_dropout
 """.split()
 
 RANK = re.compile(r"mp_rank_(\d{2,})(?:_(\d{3,}))?$")

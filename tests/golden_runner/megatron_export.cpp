@@ -26,16 +26,19 @@ void write_export(const fs::path& tensors, const Json& shapes, bool has_fused_ge
                       const auto from = reader.bytes(reader.at(prefix + out.name.substr(6)));
                       std::copy(from.begin(), from.end(), bytes.begin());
                     });
+  // Those of a T5's encoder have another name, and a sample has no single length.
+  const Json& layers = shapes.at(shapes.contains("layers") ? "layers" : "encoder_layers");
   const Json json{
       {"format", 1},
       {"args",
-       {{"num_layers", shapes.at("layers")},
+       {{"num_layers", layers},
+        {"decoder_num_layers", shapes.value("decoder_layers", layers)},
         {"hidden_size", shapes.at("hidden")},
         {"num_attention_heads", shapes.at("heads")},
         {"kv_channels", shapes.at("kv_channels")},
         {"ffn_hidden_size", shapes.at("ffn")},
         {"padded_vocab_size", shapes.at("vocab")},
-        {"max_position_embeddings", shapes.value("positions", shapes.at("seq").get<int64_t>())},
+        {"max_position_embeddings", shapes.at(shapes.contains("positions") ? "positions" : "seq")},
         {"norm_epsilon", shapes.value("eps", 1e-5)},
         {"bias_gelu_fusion", has_fused_gelu}}},
       {"tensor", 1},

@@ -83,7 +83,8 @@ ModelConfig read_args(const JsonFields& f) {
   if (f.flag_or("multi_latent_attention", false))
     f.refuse("multi_latent_attention", "keys and values have heads of their own");
   ModelConfig m;
-  m.layers = f.size("num_layers");
+  const bool has_sides = !f.has("num_layers") && f.has("encoder_num_layers");
+  m.layers = f.size(has_sides ? "encoder_num_layers" : "num_layers");
   m.width = f.size("hidden_size");
   m.heads = f.size("num_attention_heads");
   const bool has_groups = f.flag_or("group_query_attention", f.has("num_query_groups"));
@@ -145,28 +146,49 @@ void read_shards(const JsonFields& f, MegatronModel& model) {
   }
 }
 
-// Makes the model a BERT if the shards hold the head of one.
-void recognise_bert(const std::filesystem::path& dir, const JsonFields& args,
-                    MegatronModel& model) {
-  bool has_lm_head = false, has_binary_head = false;
+// BERT and T5 have learned positions and a tied LM head.
+void require_tied_encoder(const JsonFields& args, const ModelConfig& m, std::string_view family) {
+  if (m.position != PositionKind::Learned)
+    args.refuse("position_embedding_type", format("a {} has learned_absolute", family));
+  if (!m.tied)
+    args.refuse("untie_embeddings_and_output_weights",
+                format("the LM head of a {} is tied", family));
+  if (m.window != 0) args.refuse("window_size", format("a {} attends to all tokens", family));
+}
+
+void make_bert(const JsonFields& args, bool has_binary_head, ModelConfig& m) {
+  require_tied_encoder(args, m, "BERT");
+  m.family = ModelFamily::Bert;
+  m.norm_placement = NormPlacement::Pre;
+  m.binary_head = has_binary_head;
+  if (args.flag_or("openai_gelu", false)) m.head_activation = Activation::GeluTanh;
+}
+
+void make_t5(const JsonFields& args, ModelConfig& m) {
+  require_tied_encoder(args, m, "T5");
+  if (m.qk_norm) args.refuse("qk_layernorm", "a T5 has no norms of queries and keys");
+  m.family = ModelFamily::T5;
+  m.layers = args.size_or("encoder_num_layers", m.layers);
+  m.decoder_layers = args.size_or("decoder_num_layers", m.layers);
+}
+
+// Makes the model a BERT or a T5 if the shards hold what only these have.
+void recognise_family(const std::filesystem::path& dir, const JsonFields& args,
+                      MegatronModel& model) {
+  bool has_lm_head = false, has_binary_head = false, has_cross_attention = false;
   for (const MegatronShard& shard : model.shards) {
     const ArrayFile file(dir / shard.file);
     for (const StoredTensor& array : file.arrays()) {
       const std::string_view name = array.name;
       has_lm_head = has_lm_head || name.ends_with(".lm_head.dense.weight");
       has_binary_head = has_binary_head || name.ends_with(".binary_head.weight");
+      has_cross_attention = has_cross_attention ||
+                            name.find(".inter_attention.") != std::string_view::npos ||
+                            name.find(".cross_attention.") != std::string_view::npos;
     }
   }
-  if (!has_lm_head) return;
-  ModelConfig& m = model.model;
-  if (m.position != PositionKind::Learned)
-    args.refuse("position_embedding_type", "a BERT has learned_absolute");
-  if (!m.tied) args.refuse("untie_embeddings_and_output_weights", "the LM head of a BERT is tied");
-  if (m.window != 0) args.refuse("window_size", "a BERT attends to all tokens");
-  m.family = ModelFamily::Bert;
-  m.norm_placement = NormPlacement::Pre;
-  m.binary_head = has_binary_head;
-  if (args.flag_or("openai_gelu", false)) m.head_activation = Activation::GeluTanh;
+  if (has_lm_head) make_bert(args, has_binary_head, model.model);
+  if (has_cross_attention) make_t5(args, model.model);
 }
 
 }  // namespace
@@ -180,7 +202,7 @@ MegatronModel read_megatron_model(const std::filesystem::path& dir) {
             path.string());
   const Json json = read_json(path);
   MegatronModel model = parse_megatron_model(json, path.string());
-  recognise_bert(dir, *JsonFields(json, path.string()).object("args"), model);
+  recognise_family(dir, *JsonFields(json, path.string()).object("args"), model);
   return model;
 }
 

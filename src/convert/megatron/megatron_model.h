@@ -33,7 +33,7 @@ struct MegatronModel {
 };
 
 // Data error when the file is not what it should be; Usage error naming a setting of Megatron-LM
-// that this program has no counterpart for. A GPT and a BERT have the same settings: the tensors of
+// that this program has no counterpart for. GPT, BERT and T5 have the same settings: the tensors of
 // the shards distinguish them.
 MegatronModel read_megatron_model(const std::filesystem::path& dir);
 // A GPT.

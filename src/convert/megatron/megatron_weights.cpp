@@ -23,24 +23,26 @@ struct RowRun {
   int64_t ours, rank, theirs, rows;
 };
 
-// Where the ranks store the rows of queries, keys and values.
-std::vector<RowRun> qkv_runs(const MegatronModel& m) {
-  const int64_t heads = m.model.heads, groups = m.model.kv_heads, size = m.model.head_dim;
-  const int64_t in_group = heads / groups, local_heads = heads / m.tensor;
+// Where the ranks store the rows of queries, keys and values, or of keys and values alone.
+std::vector<RowRun> head_runs(const MegatronModel& m, bool has_queries) {
+  const int64_t heads = has_queries ? m.model.heads : 0, groups = m.model.kv_heads;
+  const int64_t size = m.model.head_dim;
+  const int64_t in_group = heads / groups, local_heads = m.model.heads / m.tensor;
+  const int64_t first_part = has_queries ? 0 : 1;  // queries, keys, values
   std::vector<RowRun> runs;
   for (int64_t head = 0; head < heads + 2 * groups; ++head) {
     const int64_t part = head < heads ? 0 : head < heads + groups ? 1 : 2;
     const int64_t in_part = head - (part == 0 ? 0 : part == 1 ? heads : heads + groups);
     const int64_t of_rank = (part == 0 ? heads : groups) / m.tensor;
     const int64_t rank = in_part / of_rank, local = in_part % of_rank;
-    const int64_t ours = head * size;
+    const int64_t ours = head * size, stored = part - first_part;
     switch (m.order) {
       case QkvOrder::ThreeHeads:
-        runs.push_back({ours, rank, (part * local_heads + local) * size, size});
+        runs.push_back({ours, rank, (stored * local_heads + local) * size, size});
         break;
       case QkvOrder::HeadsLast:
         for (int64_t row = 0; row < size; ++row)
-          runs.push_back({ours + row, rank, (local * size + row) * 3 + part, 1});
+          runs.push_back({ours + row, rank, (local * size + row) * (3 - first_part) + stored, 1});
         break;
       case QkvOrder::Groups: {
         const int64_t group = part == 0 ? local / in_group : local;
@@ -89,13 +91,19 @@ MegatronWeights::MegatronWeights(const fs::path& dir, const MegatronModel& model
   for (const MegatronShard& shard : model.shards) files_.emplace_back(dir / shard.file);
   for (int64_t chunk = 0; chunk < model.chunks; ++chunk)
     for (int64_t pipeline = 0; pipeline < model.pipeline; ++pipeline) add_stage(chunk, pipeline);
-  BEV_CHECK(layers_ == model.model.layers, Data, "{}: the shards have {} layers, the model has {}",
-            dir.string(), layers_, model.model.layers);
+  const auto check_layers = [&](int64_t stored, int64_t expected, std::string_view of) {
+    BEV_CHECK(stored == expected, Data, "{}: the shards have {} layers{}, the model has {}",
+              dir.string(), stored, of, expected);
+  };
+  const bool is_t5 = model.model.family == ModelFamily::T5;
+  check_layers(layers_[0], model.model.layers, is_t5 ? " of the encoder" : "");
+  if (is_t5) check_layers(layers_[1], model.model.decoder_layers, " of the decoder");
 }
 
 void MegatronWeights::add_stage(int64_t chunk, int64_t pipeline) {
   const std::string prefix = model_.chunks == 1 ? "model." : format("model{}.", chunk);
-  int64_t layers = 0;
+  const ModelConfig& m = model_.model;
+  std::array<int64_t, 2> layers{};
   for (int64_t tensor = 0; tensor < model_.tensor; ++tensor) {
     const ArrayFile& file = files_[static_cast<size_t>(pipeline * model_.tensor + tensor)];
     for (const StoredTensor& array : file.arrays()) {
@@ -103,25 +111,38 @@ void MegatronWeights::add_stage(int64_t chunk, int64_t pipeline) {
       BEV_CHECK(name.starts_with("model"), Data, "{}: {} is not of a model", file.path().string(),
                 in_quotes(name));
       if (!name.starts_with(prefix) || is_megatron_buffer(name)) continue;
-      std::optional<MegatronName> known = megatron_name(name.substr(prefix.size()));
-      BEV_CHECK(known, Data, "{}: {} is nothing that a GPT or BERT of Megatron-LM has",
+      std::optional<MegatronName> known =
+          megatron_name(name.substr(prefix.size()), m.family == ModelFamily::T5);
+      BEV_CHECK(known, Data, "{}: {} is nothing that a GPT, BERT or T5 of Megatron-LM has",
                 file.path().string(), in_quotes(name));
-      BEV_CHECK(known->layer < model_.model.layers, Data, "{}: {} is of a layer beyond {}",
-                file.path().string(), in_quotes(name), model_.model.layers);
-      if (is_gated(model_.model.activation) && known->ours.starts_with("layers.*.mlp.up."))
-        known->ours.replace(known->ours.find("up"), 2, "gate_up");
-      layers = std::max(layers, known->layer + 1);
-      add(with_layer(known->ours, layers_ + known->layer), tensor, {&file, &array});
+      const int64_t most = known->in_decoder ? m.decoder_layers : m.layers;
+      BEV_CHECK(known->layer < most, Data, "{}: {} is of a layer beyond {}", file.path().string(),
+                in_quotes(name), most);
+      const size_t up = known->ours.find(".mlp.up.");
+      if (is_gated(m.activation) && up != std::string::npos)
+        known->ours.replace(up, 8, ".mlp.gate_up.");
+      const size_t side = known->in_decoder ? 1 : 0;
+      layers[side] = std::max(layers[side], known->layer + 1);
+      add(with_layer(known->ours, layers_[side] + known->layer), tensor, {&file, &array});
     }
   }
-  layers_ += layers;
+  for (size_t side = 0; side < layers.size(); ++side) layers_[side] += layers[side];
 }
 
 void MegatronWeights::add(const std::string& ours, int64_t tensor, const Found& found) {
-  const bool is_copy = ours == kHeadWeight && model_.model.tied;
-  Ranks& ranks = (is_copy ? copies_ : arrays_)[ours];
+  if (ours == kHeadWeight && model_.model.tied) {
+    copies_.push_back({kTokenTable, tensor, found});
+    return;
+  }
+  Ranks& ranks = arrays_[ours];
   ranks.resize(static_cast<size_t>(model_.tensor));
   Found& place = ranks[static_cast<size_t>(tensor)];
+  // The first stage of a T5's decoder has the tables, too.
+  if (place.array != nullptr && model_.model.family == ModelFamily::T5 &&
+      ours.starts_with("embedding.")) {
+    copies_.push_back({ours, tensor, found});
+    return;
+  }
   BEV_CHECK(place.array == nullptr, Data, "{} of {} and {} of {} are the same parameter",
             in_quotes(place.array->name), place.file->path().string(), in_quotes(found.array->name),
             found.file->path().string());
@@ -173,11 +194,13 @@ std::vector<ArrayPatch> MegatronWeights::patches(const ParamSpec& spec) {
       add_patch(rank, {.column = rank * expected[1], .rows = whole.rows, .columns = expected[1]},
                 0);
   } else {
-    const bool is_qkv = kind.starts_with("layers.*.attention.qkv.");
-    const bool is_gate_up = kind.starts_with("layers.*.mlp.gate_up.");
-    for (const RowRun& run : is_qkv       ? qkv_runs(model_)
-                             : is_gate_up ? gate_up_runs(model_)
-                                          : even_runs(stored_rows, model_.tensor)) {
+    const auto is_of = [&](std::string_view module) {
+      return kind.find(module) != std::string::npos;
+    };
+    for (const RowRun& run : is_of(".attention.qkv.")        ? head_runs(model_, true)
+                             : is_of(".cross_attention.kv.") ? head_runs(model_, false)
+                             : is_of(".mlp.gate_up.")        ? gate_up_runs(model_)
+                                                      : even_runs(stored_rows, model_.tensor)) {
       const int64_t rows = std::min(run.rows, whole.rows - run.ours);
       if (rows > 0)
         add_patch(run.rank, {.row = run.ours, .rows = rows, .columns = whole.columns}, run.theirs);
@@ -195,15 +218,14 @@ void MegatronWeights::check_all_used() {
                 format("{}: {} belongs to no parameter of the model that megatron.json describes",
                        found->file->path().string(), in_quotes(found->array->name)));
   }
-  for (const auto& [ours, ranks] : copies_) {
-    const Ranks& table = arrays_.at(kTokenTable);
-    for (size_t rank = 0; rank < ranks.size(); ++rank) {
-      if (ranks[rank].array == nullptr) continue;
-      BEV_CHECK(same_content(*ranks[rank].file, *ranks[rank].array, *table[rank].file,
-                             *table[rank].array),
-                Data, "{}: {} is tied to the token embedding, but is not equal to it",
-                ranks[rank].file->path().string(), in_quotes(ranks[rank].array->name));
-    }
+  for (const auto& [original, tensor, copy] : copies_) {
+    const auto found = arrays_.find(original);
+    BEV_CHECK(found != arrays_.end(), Data, "{}: no shard has a tensor for the parameter {}",
+              dir_.string(), in_quotes(original));
+    const Found& table = found->second[static_cast<size_t>(tensor)];
+    BEV_CHECK(same_content(*copy.file, *copy.array, *table.file, *table.array), Data,
+              "{}: {} is a copy of {}, but is not equal to it", copy.file->path().string(),
+              in_quotes(copy.array->name), in_quotes(table.array->name));
   }
 }
 
@@ -257,6 +279,22 @@ constexpr std::array<TensorNameLine, 21> kInLayer{{
     {"mlp.linear_fc2", "mlp.down"},
 }};
 
+// Tensor names within a decoder layer of a T5 that mean something else in other layers, or that
+// these do not have.
+constexpr std::array<TensorNameLine, 11> kInDecoderLayer{{
+    {"post_attention_norm", "cross_norm"},
+    {"post_attention_layernorm", "cross_norm"},
+    {"pre_cross_attn_layernorm", "cross_norm"},
+    {"inter_attention.query", "cross_attention.q"},
+    {"cross_attention.linear_q", "cross_attention.q"},
+    {"inter_attention.key_value", "cross_attention.kv"},
+    {"cross_attention.linear_kv", "cross_attention.kv"},
+    {"inter_attention.dense", "cross_attention.out"},
+    {"cross_attention.linear_proj", "cross_attention.out"},
+    {"post_inter_attention_norm", "norm2"},
+    {"post_inter_attention_layernorm", "norm2"},
+}};
+
 bool drop_prefix(std::string_view& name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return false;
   name.remove_prefix(prefix.size());
@@ -285,11 +323,13 @@ std::string_view find(const std::array<TensorNameLine, N>& lines, std::string_vi
 
 }  // namespace
 
-std::optional<MegatronName> megatron_name(std::string_view name) {
+std::optional<MegatronName> megatron_name(std::string_view name, bool is_t5) {
   drop_prefix(name, "language_model.");
-  for (const std::string_view stack : {"encoder.", "transformer.", "decoder."})
-    if (drop_prefix(name, stack)) break;
+  std::string_view stack;
+  for (const std::string_view each : {"encoder.", "transformer.", "decoder."})
+    if (stack.empty() && drop_prefix(name, each)) stack = each;
   MegatronName found;
+  found.in_decoder = is_t5 && stack == "decoder.";
   const bool is_in_layer = drop_prefix(name, "layers.");
   if (is_in_layer) {
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), found.layer);
@@ -300,11 +340,14 @@ std::optional<MegatronName> megatron_name(std::string_view name) {
   }
   const auto parts = divide(name);
   if (!parts) return std::nullopt;
-  const std::string_view ours =
-      is_in_layer ? find(kInLayer, parts->first) : find(kOutside, parts->first);
+  std::string_view ours;
+  if (is_in_layer && found.in_decoder) ours = find(kInDecoderLayer, parts->first);
+  if (ours.empty())
+    ours = is_in_layer ? find(kInLayer, parts->first) : find(kOutside, parts->first);
   if (ours.empty()) return std::nullopt;
-  found.ours = format("{}{}.{}", is_in_layer ? "layers.*." : "", ours, parts->second);
-  // The main branch keeps the bias of a BERT's LM head in its output layer.
+  found.ours =
+      format("{}{}{}.{}", is_t5 ? stack : "", is_in_layer ? "layers.*." : "", ours, parts->second);
+  // The main branch keeps the bias of an LM head in its output layer.
   if (found.ours == "head.bias") found.ours = "lm_head.bias";
   return found;
 }

@@ -1,6 +1,7 @@
 // The weights of a checkpoint of Megatron-LM, put together from the shards of its ranks.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <filesystem>
@@ -22,7 +23,7 @@ class MegatronWeights final : public ArrayWeights {
   // Data error.
   MegatronWeights(const std::filesystem::path& dir, const MegatronModel& model);
 
-  // Also that the copy of a tied embedding on the last stage is one.
+  // Also that copies of tables on other stages are equal to them.
   void check_all_used() override;
 
  private:
@@ -37,23 +38,31 @@ class MegatronWeights final : public ArrayWeights {
 
   std::filesystem::path dir_;
   MegatronModel model_;
-  std::deque<ArrayFile> files_;  // as in model.shards
-  int64_t layers_ = 0;           // of the stages so far
+  std::deque<ArrayFile> files_;      // as in model.shards
+  std::array<int64_t, 2> layers_{};  // of the stages so far; the second: of a T5's decoder
   std::map<std::string, Ranks> arrays_;
-  std::map<std::string, Ranks> copies_;  // on the last stage, of a tied embedding
+  // Of tables that other stages hold, too: a tied head, the decoder of a T5.
+  struct Copy {
+    std::string original;
+    int64_t tensor;
+    Found found;
+  };
+  std::vector<Copy> copies_;
   std::set<std::string> used_;
 };
 
-// The names that versions of Megatron-LM have given to the tensors of a GPT or BERT.
+// The names that versions of Megatron-LM have given to the tensors of a GPT, BERT or T5.
 
 struct MegatronName {
   std::string ours;    // "layers.*.attention.qkv.weight"; of an MLP, "up" also where it is gated
   int64_t layer = -1;  // in its stage; -1: of none
+  bool in_decoder = false;  // of a T5
 };
 
 // What a tensor of a model's dictionary is: "language_model.encoder.layers.0.input_norm.weight",
-// "decoder.layers.0.mlp.linear_fc1.weight". None: nothing a GPT or BERT has.
-std::optional<MegatronName> megatron_name(std::string_view name);
+// "decoder.layers.0.mlp.linear_fc1.weight". None: nothing that these models have. A T5 has two
+// stacks of layers, the others have one under the name of either.
+std::optional<MegatronName> megatron_name(std::string_view name, bool is_t5 = false);
 
 // State of a library or a buffer that no parameter needs.
 bool is_megatron_buffer(std::string_view name);

@@ -3,9 +3,13 @@
 // its constant (megatron_gelu.h).
 #include <algorithm>
 #include <map>
+#include <memory>
 
 #include "base/json.h"
+#include "checkpoint/safetensors.h"
+#include "convert/huggingface/huggingface_weights.h"
 #include "golden_runner/cases.h"
+#include "golden_runner/megatron_export.h"
 #include "golden_runner/megatron_gelu.h"
 #include "golden_runner/model_run.h"
 #include "golden_runner/places.h"
@@ -26,8 +30,8 @@ constexpr double kT5AfterTenSteps = 1e-10;
 // What the folders of both programs have in common.
 class T5Cases {
  public:
-  T5Cases(const fs::path& dir, std::string name, const Place& place, Report& report, T5Names names)
-      : dir_(dir), name_(std::move(name)), place_(place), report_(report), names_(names) {
+  T5Cases(const fs::path& dir, std::string name, const Place& place, Report& report)
+      : dir_(dir), name_(std::move(name)), place_(place), report_(report) {
     const SafetensorsReader file(dir / "inputs.safetensors");
     for (const StoredTensor& stored : file.tensors()) {
       shapes_[stored.name] = stored.shape;
@@ -47,9 +51,9 @@ class T5Cases {
                                    : make_device(cases.place_.device, plan.threads)),
           state(config, *device, plan.arenas),
           stepper(state, lr_schedule_from(config, plan.batch.global_batch, plan.iterations)) {
-      T5File weights = cases.file("model", config);
-      weights.load(state);
-      BEV_CHECK(weights.unread().empty(), Data, "{} is not read", weights.unread().front());
+      const std::shared_ptr<WeightSource> weights = cases.tensors("model");
+      load_weights(*weights, state.params);
+      weights->check_all_used();
       Exec ex = state.executor.exec();
       state.optimizer.refresh_master(ex);
     }
@@ -75,13 +79,10 @@ class T5Cases {
     report_.check(name_ + "/" + part, place_.name(), error, limit);
   }
 
-  T5File file(const std::string& part, const Config& c) const {
-    return {dir_ / (part + ".safetensors"), names_, c.model.heads};
-  }
+  // A file of the folder, read through the import of the program that wrote it.
+  virtual std::shared_ptr<WeightSource> tensors(const std::string& part) const = 0;
 
   Config with_place(Config c) const {
-    c.model.family = ModelFamily::T5;
-    c.model.vocab_multiple = 1;
     c.model.hidden_dropout = c.model.attention_dropout = 0;
     c.optim.lr = 1;
     c.device.kind = place_.device;
@@ -133,10 +134,13 @@ class T5Cases {
   // Compares a tensor of every parameter, in our layout, with a file of the folder.
   void compare_parameters(Run& run, const std::string& part, Tensor Param::* tensor,
                           Measure measure, double limit) {
-    T5File golden = file(part, run.config);
+    const std::shared_ptr<WeightSource> golden = tensors(part);
     for (const Param* param : run.state.params.all()) {
       const std::string& name = param->spec.name;
-      Values expected = golden.read(name), got = values_on(*run.device, param->*tensor);
+      Values got = values_on(*run.device, param->*tensor), expected(got.size());
+      (void)golden->dtype_of(param->spec);
+      golden->read(param->spec, whole_of(param->spec.shape), DType::f64,
+                   reinterpret_cast<std::byte*>(expected.data()));
       // Softmax cancels the bias of the keys: rounding noise around 0.
       const auto drop = [&](size_t part_index, size_t parts) {
         for (Values* each : {&got, &expected}) {
@@ -149,8 +153,7 @@ class T5Cases {
       if (name.ends_with("cross_attention.kv.bias")) drop(0, 2);
       check(part + "/" + name, measure(got, expected), limit);
     }
-    for (const std::string& name : golden.unread())
-      report_.fail(name_ + "/" + part + "/" + name, place_.name(), "we have no such tensor");
+    golden->check_all_used();
   }
 
   void compare_gradients(Run& run, const std::vector<HostBatch>& batches) {
@@ -164,7 +167,6 @@ class T5Cases {
   std::string name_;
   Place place_;
   Report& report_;
-  T5Names names_;
   std::map<std::string, Shape> shapes_;
   std::map<std::string, std::vector<int32_t>> values_;
 };
@@ -172,8 +174,7 @@ class T5Cases {
 class MegatronT5Cases : public T5Cases {
  public:
   MegatronT5Cases(const fs::path& dir, const std::string& name, const Place& place, Report& report)
-      : T5Cases(dir, name, place, report, T5Names::Megatron),
-        model_(read_json(dir / "config.json").at("shapes")) {}
+      : T5Cases(dir, name, place, report), model_(read_json(dir / "config.json").at("shapes")) {}
 
   void run() {
     for (const bool has_fused_gelu : {true, false}) forward(has_fused_gelu);
@@ -185,18 +186,15 @@ class MegatronT5Cases : public T5Cases {
  private:
   int64_t size(const char* key) const { return model_.at(key).get<int64_t>(); }
 
+  std::shared_ptr<WeightSource> tensors(const std::string& part) const override {
+    const auto exported =
+        std::make_shared<ExportedTensors>(model_, dir_ / (part + ".safetensors"), true);
+    return {exported, &exported->weights};
+  }
+
   Run start(const OptimConfig& optim, bool has_fused_gelu) const {
     Config c;
-    c.model.layers = size("encoder_layers");
-    c.model.decoder_layers = size("decoder_layers");
-    c.model.width = size("hidden");
-    c.model.heads = size("heads");
-    c.model.head_dim = size("kv_channels");
-    c.model.ffn = size("ffn");
-    c.model.vocab = size("vocab");
-    c.model.positions = size("positions");
-    c.model.norm_eps = model_.at("eps").get<double>();
-    c.model.activation = has_fused_gelu ? Activation::GeluTanh : Activation::GeluErf;
+    c.model = ExportedTensors(model_, dir_ / "model.safetensors", has_fused_gelu).model.model;
     c.train.sequence = size("encoder_seq");
     c.train.decoder_sequence = size("decoder_seq");
     c.train.micro_batch = size("batch");
@@ -290,8 +288,7 @@ class HuggingFaceT5Cases : public T5Cases {
  public:
   HuggingFaceT5Cases(const fs::path& dir, const std::string& name, const Place& place,
                      Report& report)
-      : T5Cases(dir, name, place, report, T5Names::HuggingFace),
-        model_(read_json(dir / "config.json")) {}
+      : T5Cases(dir, name, place, report) {}
 
   void run() {
     Run run(*this, config(), false);
@@ -312,28 +309,28 @@ class HuggingFaceT5Cases : public T5Cases {
   }
 
  private:
-  int64_t size(const char* key) const { return model_.at(key).get<int64_t>(); }
+  // A file of gradients as the weights of a model.
+  struct Folder {
+    Folder(const fs::path& config, const fs::path& file)
+        : weights([&] {
+            fs::copy_file(config, scratch.path() / kHuggingFaceConfig);
+            fs::copy_file(file, scratch.path() / kHuggingFaceWeights);
+            return scratch.path();
+          }()) {}
+
+    ScratchFolder scratch;
+    HuggingFaceWeights weights;
+  };
+
+  std::shared_ptr<WeightSource> tensors(const std::string& part) const override {
+    const auto folder =
+        std::make_shared<Folder>(dir_ / kHuggingFaceConfig, dir_ / (part + ".safetensors"));
+    return {folder, &folder->weights};
+  }
 
   Config config() const {
-    const bool is_tied = model_.at("tie_word_embeddings").get<bool>();
-    const bool is_gated = model_.at("feed_forward_proj").get<std::string>() == "gated-gelu";
     Config c;
-    c.model.layers = size("num_layers");
-    c.model.decoder_layers = size("num_decoder_layers");
-    c.model.width = size("d_model");
-    c.model.heads = size("num_heads");
-    c.model.head_dim = size("d_kv");
-    c.model.ffn = size("d_ff");
-    c.model.vocab = size("vocab_size");
-    c.model.norm = NormKind::RmsNorm;
-    c.model.norm_eps = model_.at("layer_norm_epsilon").get<double>();
-    c.model.activation = is_gated ? Activation::GeGluTanh : Activation::Relu;
-    c.model.position = PositionKind::Relative;
-    c.model.relative_buckets = size("relative_attention_num_buckets");
-    c.model.relative_distance = size("relative_attention_max_distance");
-    c.model.bias = BiasKind::None;
-    c.model.tied = c.model.scale_head_input = is_tied;
-    c.model.scale_attention = c.model.head_bias = false;
+    c.model = read_huggingface_config(dir_).model;
     c.train.sequence = shapes_.at("input_ids")[1];
     c.train.decoder_sequence = shapes_.at("labels")[1];
     c.train.micro_batch = c.train.global_batch = shapes_.at("labels")[0];
@@ -359,8 +356,6 @@ class HuggingFaceT5Cases : public T5Cases {
     }
     return host;
   }
-
-  Json model_;
 };
 
 template <class Cases>

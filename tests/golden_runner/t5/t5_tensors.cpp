@@ -1,6 +1,6 @@
 #include "golden_runner/t5/t5_tensors.h"
 
-#include "base/check.h"
+#include "checkpoint/safetensors.h"
 #include "infer/loaded_model.h"
 #include "ops/matmul.h"
 #include "pipeline/batch_uploader.h"
@@ -11,136 +11,7 @@ namespace {
 
 using Values = std::vector<double>;
 
-// "decoder.layers.2.norm1.weight"
-struct LayerName {
-  std::string side, number, module, tensor;  // "decoder", "2", "norm1", "weight"
-
-  bool is_decoder() const { return side == "decoder"; }
-};
-
-std::optional<LayerName> layer_name(const std::string& name) {
-  constexpr std::string_view kLayers = ".layers.";
-  const size_t layers = name.find(kLayers);
-  if (layers == std::string::npos) return {};
-  const size_t number = layers + kLayers.size(), module = name.find('.', number) + 1;
-  const size_t tensor = name.rfind('.') + 1;
-  return LayerName{.side = name.substr(0, layers),
-                   .number = name.substr(number, module - 1 - number),
-                   .module = name.substr(module, tensor - 1 - module),
-                   .tensor = name.substr(tensor)};
-}
-
-template <class Map>
-std::string mapped(const Map& names, const std::string& name) {
-  const auto found = names.find(name);
-  BEV_CHECK(found != names.end(), Data, "{}: the other program has no such tensor", name);
-  return found->second;
-}
-
-Values joined(std::initializer_list<Values> parts) {
-  Values all;
-  for (const Values& part : parts) all.insert(all.end(), part.begin(), part.end());
-  return all;
-}
-
 }  // namespace
-
-Values T5File::at(const std::string& name) {
-  seen_.insert(name);
-  return reader_.read_f64(reader_.at(name));
-}
-
-Values T5File::by_part(const std::string& name, int64_t parts) {
-  const Values values = at(name);
-  const size_t rows = values.size() / static_cast<size_t>(heads_ * parts);
-  Values sorted;
-  for (int64_t part = 0; part < parts; ++part) {
-    for (int64_t head = 0; head < heads_; ++head) {
-      const auto first = values.begin() + static_cast<ptrdiff_t>(rows) * (head * parts + part);
-      sorted.insert(sorted.end(), first, first + static_cast<ptrdiff_t>(rows));
-    }
-  }
-  return sorted;
-}
-
-Values T5File::read(const std::string& name) {
-  return names_ == T5Names::Megatron ? read_megatron(name) : read_huggingface(name);
-}
-
-Values T5File::read_megatron(const std::string& name) {
-  const std::string model = "language_model.";
-  if (name == "embedding.tokens.weight") return at(model + "embedding.word_embeddings.weight");
-  if (name == "embedding.positions.weight")
-    return at(model + "embedding.position_embeddings.weight");
-  if (name == "lm_head.bias") return at(name);
-  const auto layer = layer_name(name);
-  if (!layer) return at(model + name);
-  const std::map<std::string, std::string> modules{
-      {"norm1", "input_norm"},
-      {"attention.qkv", "self_attention.query_key_value"},
-      {"attention.out", "self_attention.dense"},
-      {"cross_norm", "post_attention_norm"},
-      {"cross_attention.q", "inter_attention.query"},
-      {"cross_attention.kv", "inter_attention.key_value"},
-      {"cross_attention.out", "inter_attention.dense"},
-      {"norm2", layer->is_decoder() ? "post_inter_attention_norm" : "post_attention_norm"},
-      {"mlp.up", "mlp.dense_h_to_4h"},
-      {"mlp.down", "mlp.dense_4h_to_h"}};
-  const std::string theirs = model + layer->side + ".layers." + layer->number + "." +
-                             mapped(modules, layer->module) + "." + layer->tensor;
-  if (layer->module == "attention.qkv") return by_part(theirs, 3);
-  return layer->module == "cross_attention.kv" ? by_part(theirs, 2) : at(theirs);
-}
-
-Values T5File::read_huggingface(const std::string& name) {
-  const std::string attention = ".block.0.layer.0.SelfAttention.relative_attention_bias.weight";
-  const std::map<std::string, std::string> tables{
-      {"embedding.tokens.weight", "shared.weight"},
-      {"head.weight", "lm_head.weight"},
-      {"encoder.relative_bias.weight", "encoder" + attention},
-      {"decoder.relative_bias.weight", "decoder" + attention},
-      {"encoder.final_norm.weight", "encoder.final_layer_norm.weight"},
-      {"decoder.final_norm.weight", "decoder.final_layer_norm.weight"}};
-  const auto layer = layer_name(name);
-  if (!layer) return at(mapped(tables, name));
-  const std::string block = layer->side + ".block." + layer->number + ".layer.";
-  const std::string self = block + "0.SelfAttention.", cross = block + "1.EncDecAttention.";
-  const std::string last = block + (layer->is_decoder() ? "2." : "1.");
-  const std::string mlp = last + "DenseReluDense.";
-  const auto weight = [&](const std::string& theirs) { return at(theirs + ".weight"); };
-  const std::string& module = layer->module;
-  if (module == "attention.qkv")
-    return joined({weight(self + "q"), weight(self + "k"), weight(self + "v")});
-  if (module == "cross_attention.kv") return joined({weight(cross + "k"), weight(cross + "v")});
-  if (module == "mlp.gate_up") return joined({weight(mlp + "wi_0"), weight(mlp + "wi_1")});
-  const std::map<std::string, std::string> modules{{"norm1", block + "0.layer_norm"},
-                                                   {"attention.out", self + "o"},
-                                                   {"cross_norm", block + "1.layer_norm"},
-                                                   {"cross_attention.q", cross + "q"},
-                                                   {"cross_attention.out", cross + "o"},
-                                                   {"norm2", last + "layer_norm"},
-                                                   {"mlp.up", mlp + "wi"},
-                                                   {"mlp.down", mlp + "wo"}};
-  return weight(mapped(modules, module));
-}
-
-void T5File::load(RankModel& model) {
-  for (const Param* param : model.params.all()) {
-    const Values values = read(param->spec.name);
-    BEV_CHECK(std::ssize(values) == param->value.shape.elements(), Data, "{} has {} elements",
-              param->spec.name, values.size());
-    std::vector<std::byte> bytes(values.size() * size_of(param->value.dtype));
-    convert_elements(std::as_bytes(std::span(values)), DType::f64, bytes, param->value.dtype);
-    model.device.upload(bytes.data(), param->value.data, bytes.size());
-  }
-}
-
-std::vector<std::string> T5File::unread() const {
-  std::vector<std::string> names;
-  for (const StoredTensor& stored : reader_.tensors())
-    if (!seen_.contains(stored.name)) names.push_back(stored.name);
-  return names;
-}
 
 Values values_on(Device& device, const ConstTensor& t) {
   std::vector<std::byte> bytes(static_cast<size_t>(t.shape.elements()) * size_of(t.dtype));

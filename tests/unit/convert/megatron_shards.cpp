@@ -30,6 +30,7 @@ struct Cutter {
     for (ParamSpec& spec : model_parameters(c.config)) specs.emplace(spec.name, spec);
   }
 
+  bool is_t5() const { return about.config.model.family == ModelFamily::T5; }
   bool is_bert() const { return about.config.model.family == ModelFamily::Bert; }
   bool has(const std::string& ours) const { return specs.contains(ours); }
 
@@ -77,20 +78,29 @@ struct Cutter {
 
   // The heads of a rank, in the order of the version.
   Rows qkv(const Rows& rows, int64_t rank) const {
-    const int64_t heads = shape.heads, groups = shape.kv_heads, size = shape.head_dim;
-    const Rows q = own(slice(rows, 0, heads * size), rank);
-    const Rows k = own(slice(rows, heads * size, groups * size), rank);
-    const Rows v = own(slice(rows, (heads + groups) * size, groups * size), rank);
+    const int64_t queries = shape.heads * shape.head_dim;
+    return by_head(slice(rows, 0, queries),
+                   slice(rows, queries, static_cast<int64_t>(rows.size()) - queries), rank);
+  }
+
+  Rows by_head(const Rows& queries, const Rows& keys_values, int64_t rank) const {
+    const int64_t groups = shape.kv_heads, size = shape.head_dim;
+    const Rows q = own(queries, rank);
+    const Rows k = own(slice(keys_values, 0, groups * size), rank);
+    const Rows v = own(slice(keys_values, groups * size, groups * size), rank);
     Rows result;
     if (about.version >= 2) {
-      const int64_t q_rows = heads / groups * size;
+      const int64_t q_rows = static_cast<int64_t>(queries.size()) / groups;
       for (int64_t group = 0; group < groups / about.tensor; ++group) {
         append(result, slice(q, group * q_rows, q_rows));
         append(result, slice(k, group * size, size));
         append(result, slice(v, group * size, size));
       }
     } else if (about.version >= 1) {
-      for (size_t row = 0; row < q.size(); ++row) append(result, {q[row], k[row], v[row]});
+      for (size_t row = 0; row < k.size(); ++row) {
+        if (!q.empty()) append(result, {q[row]});
+        append(result, {k[row], v[row]});
+      }
     } else {
       append(result, q);
       append(result, k);
@@ -106,8 +116,21 @@ struct Cutter {
   }
 
   // Megatron-LM's name for a tensor of a layer, without weight or bias.
-  std::string name_in_layer(const std::string& what, const std::string& last) const {
+  std::string name_in_layer(const std::string& what, const std::string& last,
+                            bool in_decoder) const {
     using Names = MegatronCase::Names;
+    static const std::map<std::string, std::array<std::string, 3>> kDecoderNames{
+        {"cross_norm",
+         {"post_attention_layernorm.", "post_attention_norm.", "pre_cross_attn_layernorm."}},
+        {"cross_attention.q",
+         {"inter_attention.query.", "inter_attention.query.", "cross_attention.linear_q."}},
+        {"cross_attention.kv",
+         {"inter_attention.key_value.", "inter_attention.key_value.",
+          "cross_attention.linear_kv."}},
+        {"cross_attention.out",
+         {"inter_attention.dense.", "inter_attention.dense.", "cross_attention.linear_proj."}},
+        {"norm2",
+         {"post_inter_attention_layernorm.", "post_inter_attention_norm.", "pre_mlp_layernorm."}}};
     static const std::map<std::string, std::array<std::string, 3>> kNames{
         {"norm1", {"input_layernorm.", "input_norm.", "self_attention.linear_qkv.layer_norm_"}},
         {"attention.qkv",
@@ -121,7 +144,8 @@ struct Cutter {
         {"mlp.gate_up", {"mlp.dense_h_to_4h.", "mlp.dense_h_to_4h.", "mlp.linear_fc1."}},
         {"mlp.down", {"mlp.dense_4h_to_h.", "mlp.dense_4h_to_h.", "mlp.linear_fc2."}}};
     const size_t style = about.names == Names::Old ? 0 : about.names == Names::Legacy ? 1 : 2;
-    return kNames.at(what)[style] + last;
+    const auto& names = in_decoder && kDecoderNames.contains(what) ? kDecoderNames : kNames;
+    return names.at(what)[style] + last;
   }
 
   std::string stack() const {
@@ -132,24 +156,75 @@ struct Cutter {
                                           : "decoder.";
   }
 
-  void add_layer(const std::string& prefix, int64_t local, int64_t layer, int64_t rank) {
-    for (const char* what : {"norm1", "attention.qkv", "attention.out", "norm2", "mlp.up",
-                             "mlp.gate_up", "mlp.down"}) {
-      for (const char* last : {"weight", "bias"}) {
-        const std::string ours = format("layers.{}.{}.{}", layer, what, last);
-        if (!has(ours)) continue;
-        Rows rows = rows_of(ours);
-        const std::string_view kind = what;
-        const bool is_bias = std::string_view(last) == "bias";
-        if (kind == "attention.qkv") rows = qkv(rows, rank);
-        if (kind == "mlp.up") rows = own(rows, rank);
-        if (kind == "mlp.gate_up") rows = gate_up(rows, rank);
-        if ((kind == "attention.out" || kind == "mlp.down") && !is_bias)
-          rows = own_columns(rows, rank);
-        put(format("{}{}layers.{}.{}", prefix, stack(), local, name_in_layer(what, last)), ours,
-            std::move(rows));
+  // `ours`: where our layers are, "" or "decoder."; `theirs`: the stack.
+  void add_layers(const std::string& ours_in, const std::string& theirs_in, int64_t first,
+                  int64_t count, int64_t rank) {
+    for (int64_t local = 0; local < count; ++local) {
+      for (const char* what : {"norm1", "attention.qkv", "attention.out", "cross_norm",
+                               "cross_attention.q", "cross_attention.kv", "cross_attention.out",
+                               "norm2", "mlp.up", "mlp.gate_up", "mlp.down"}) {
+        for (const char* last : {"weight", "bias"}) {
+          const std::string ours = format("{}layers.{}.{}.{}", ours_in, first + local, what, last);
+          if (!has(ours)) continue;
+          Rows rows = rows_of(ours);
+          const std::string_view kind = what;
+          const bool is_bias = std::string_view(last) == "bias";
+          if (kind == "attention.qkv") rows = qkv(rows, rank);
+          if (kind == "cross_attention.kv") rows = by_head({}, rows, rank);
+          if (kind == "mlp.up" || kind == "cross_attention.q") rows = own(rows, rank);
+          if (kind == "mlp.gate_up") rows = gate_up(rows, rank);
+          if ((kind.ends_with("attention.out") || kind == "mlp.down") && !is_bias)
+            rows = own_columns(rows, rank);
+          put(format("{}layers.{}.{}", theirs_in, local,
+                     name_in_layer(what, last, ours_in == "decoder.")),
+              ours, std::move(rows));
+        }
       }
     }
+  }
+
+  void add_final_norm(const std::string& ours_in, const std::string& theirs_in) {
+    const bool is_new = about.names == MegatronCase::Names::Legacy;
+    for (const char* last : {"weight", "bias"}) {
+      const std::string ours = format("{}final_norm.{}", ours_in, last);
+      if (has(ours))
+        put(format("{}{}.{}", theirs_in, is_new ? "final_norm" : "final_layernorm", last), ours,
+            rows_of(ours));
+    }
+  }
+
+  void add_embedding(const std::string& outer, int64_t rank) {
+    const std::string table = "embedding.tokens.weight";
+    put(outer + "embedding.word_embeddings.weight", table, own(padded_table(table), rank));
+    for (const auto& [ours, theirs] : {std::pair("embedding.positions", "position_embeddings"),
+                                       std::pair("embedding.types", "tokentype_embeddings")}) {
+      const std::string name = format("{}.weight", ours);
+      if (has(name)) put(format("{}embedding.{}.weight", outer, theirs), name, rows_of(name));
+    }
+  }
+
+  // The encoder has the first half of the stages; the decoder's first one has the tables, too.
+  void add_t5_stage(const std::string& prefix, const std::string& outer, int64_t stage,
+                    int64_t stages, int64_t rank) {
+    const int64_t split = stages / 2, each = std::max<int64_t>(1, split);
+    const std::string encoder = outer + "encoder.", decoder = outer + "decoder.";
+    if (stage == 0 || stage == split) add_embedding(outer, rank);
+    if (stages == 1 || stage < split) {
+      const int64_t count = shape.layers / each;
+      add_layers("encoder.", encoder, stage * count, count, rank);
+      if (stage == each - 1) add_final_norm("encoder.", encoder);
+    }
+    if (stages > 1 && stage < split) return;
+    const int64_t count = shape.decoder_layers / each;
+    add_layers("decoder.", decoder, (stage - split) * count, count, rank);
+    if (stage != stages - 1) return;
+    add_final_norm("decoder.", decoder);
+    const bool is_core = about.names == MegatronCase::Names::Core;
+    put(prefix + (is_core ? "output_layer.bias" : "lm_head.bias"), "lm_head.bias",
+        own(padded_table("lm_head.bias"), rank));
+    if (stages > 2)
+      put(prefix + (is_core ? "output_layer.weight" : "word_embeddings_for_head.weight"),
+          "embedding.tokens.weight", own(padded_table("embedding.tokens.weight"), rank));
   }
 
   void add_stage(int64_t chunk, int64_t pipeline, int64_t rank) {
@@ -157,27 +232,12 @@ struct Cutter {
     const std::string prefix = about.chunks == 1 ? "model." : format("model{}.", chunk);
     const int64_t stages = about.pipeline * about.chunks, stage = chunk * about.pipeline + pipeline;
     const std::string outer = prefix + (is_core ? "" : "language_model.");
-    if (stage == 0) {
-      const std::string table = "embedding.tokens.weight";
-      put(outer + "embedding.word_embeddings.weight", table, own(padded_table(table), rank));
-      if (has("embedding.positions.weight"))
-        put(outer + "embedding.position_embeddings.weight", "embedding.positions.weight",
-            rows_of("embedding.positions.weight"));
-      if (has("embedding.types.weight"))
-        put(outer + "embedding.tokentype_embeddings.weight", "embedding.types.weight",
-            rows_of("embedding.types.weight"));
-    }
+    if (is_t5()) return add_t5_stage(prefix, outer, stage, stages, rank);
+    if (stage == 0) add_embedding(outer, rank);
     const int64_t layers = shape.layers / stages;
-    for (int64_t local = 0; local < layers; ++local)
-      add_layer(prefix, local, stage * layers + local, rank);
+    add_layers("", prefix + stack(), stage * layers, layers, rank);
     if (stage != stages - 1) return;
-    for (const char* last : {"weight", "bias"}) {
-      const std::string ours = format("final_norm.{}", last);
-      const bool is_new = about.names == MegatronCase::Names::Legacy;
-      if (has(ours))
-        put(format("{}{}{}.{}", prefix, stack(), is_new ? "final_norm" : "final_layernorm", last),
-            ours, rows_of(ours));
-    }
+    add_final_norm("", prefix + stack());
     if (is_bert()) add_bert_heads(prefix, outer, rank);
     const bool is_tied = about.config.model.tied;
     if (is_tied && stages == 1) return;
@@ -247,6 +307,7 @@ Json args_of(const MegatronCase& about, const ModelShape& shape) {
       {"hidden_dropout", m.hidden_dropout},
       {"attention_dropout", m.attention_dropout}};
   if (shape.kv_heads != shape.heads) args["num_query_groups"] = shape.kv_heads;
+  if (shape.decoder_layers > 0) args["decoder_num_layers"] = shape.decoder_layers;
   return args;
 }
 
