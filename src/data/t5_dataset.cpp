@@ -27,6 +27,8 @@ SpanWorkspace& span_workspace(const T5SamplesSpec& spec) {
   return work;
 }
 
+}  // namespace
+
 void split_at_spans(std::span<const int32_t> tokens, const WordMasker& masker,
                     const SpanVocabulary& vocabulary, T5Texts& texts) {
   const auto append = [&](std::vector<int32_t>& text, size_t begin, size_t end) {
@@ -53,7 +55,17 @@ void split_at_spans(std::span<const int32_t> tokens, const WordMasker& masker,
   texts.lacked_room = masker.lacked_room();
 }
 
-}  // namespace
+void put_t5_texts(const T5Texts& texts, int32_t pad, HostBatch& batch, int64_t at) {
+  put_padded(texts.encoder, pad, batch.text(kEncoderText), at);
+  HostText& decoder = batch.text(kDecoderText);
+  put_padded(texts.decoder, pad, decoder, at);
+  const auto first = at * decoder.length;
+  const auto targets = decoder.targets.begin() + first;
+  std::fill(std::copy(texts.targets.begin(), texts.targets.end(), targets),
+            targets + decoder.length, pad);
+  const auto weight = decoder.weight.begin() + first;
+  std::fill(std::fill_n(weight, texts.targets.size(), 1.0f), weight + decoder.length, 0.0f);
+}
 
 T5Dataset::T5Dataset(std::shared_ptr<const TokenFile> file, T5SamplesSpec spec)
     : file_(std::move(file)),
@@ -84,17 +96,7 @@ const T5Texts& T5Dataset::texts(int64_t index) const {
 }
 
 void T5Dataset::read(int64_t index, HostBatch& batch, int64_t at) const {
-  const T5Texts& sample = texts(index);
-  const int32_t pad = spec_.vocabulary->pad;
-  put_padded(sample.encoder, pad, batch.text(kEncoderText), at);
-  HostText& decoder = batch.text(kDecoderText);
-  put_padded(sample.decoder, pad, decoder, at);
-  const auto first = at * decoder.length;
-  const auto targets = decoder.targets.begin() + first;
-  std::fill(std::copy(sample.targets.begin(), sample.targets.end(), targets),
-            targets + decoder.length, pad);
-  const auto weight = decoder.weight.begin() + first;
-  std::fill(std::fill_n(weight, sample.targets.size(), 1.0f), weight + decoder.length, 0.0f);
+  put_t5_texts(texts(index), spec_.vocabulary->pad, batch, at);
   batch.number_rows(at, index);
 }
 

@@ -34,6 +34,13 @@ struct T5Texts {
   bool lacked_room = false;      // spans were shortened or left in the encoder's text
 };
 
+// Makes a sample of tokens whose spans `masker` chose. `texts` keeps its memory.
+void split_at_spans(std::span<const int32_t> tokens, const WordMasker& masker,
+                    const SpanVocabulary& vocabulary, T5Texts& texts);
+
+// Sequence `at` of the batch becomes this sample, padded.
+void put_t5_texts(const T5Texts& texts, int32_t pad, HostBatch& batch, int64_t at);
+
 // The tokens of a run of sentences, cut to its target. Spans have sentinels in the order of the
 // text. Spans that the decoder or the sentinels have no room for stay in the encoder's text;
 // Megatron-LM ends with an error there.

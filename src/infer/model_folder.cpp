@@ -5,6 +5,7 @@
 #include "checkpoint/checkpoint_folder.h"
 #include "checkpoint/checkpoint_survey.h"
 #include "config/parse/load.h"
+#include "config/resolve.h"
 #include "config/tokenizer_config.h"
 #include "convert/huggingface/huggingface.h"
 #include "text/tokenizer_files.h"
@@ -21,6 +22,7 @@ void name_tokenizer(const TokenizerSpec& spec, DataConfig& data) {
   data.vocab_file = spec.vocab_file;
   data.merge_file = spec.merge_file;
   data.tokenizer_model = spec.model;
+  data.vocab_extra_ids = spec.extra_ids;
 }
 
 // Uses the tokenizer whose files lie in the folder, where they do.
@@ -121,6 +123,9 @@ ModelFolder open_model_folder(const fs::path& dir) {
             "{}: data.eod is {}, but the vocabulary of the model beside it has {} ids",
             RunDirectory(folder.is_checkpoint ? folder.weights : dir).config_file().string(),
             folder.config.data.eod, folder.config.model.vocab);
+  ModelConfig& model = folder.config.model;
+  if (model.position == PositionKind::Learned && model.positions == 0)
+    model.positions = resolve_model(folder.config).positions;
   folder.config.model.hidden_dropout = folder.config.model.attention_dropout = 0;
   folder.config.recompute = {};
   folder.config.parallel = {};
@@ -152,7 +157,8 @@ void require_lm_head(const ModelFolder& folder) {
 
 int64_t longest_sequence(const ModelFolder& folder, int64_t wanted) {
   const ModelConfig& m = folder.config.model;
-  const bool bounded = m.position != PositionKind::None && m.positions > 0;
+  const bool bounded =
+      m.position != PositionKind::None && m.position != PositionKind::Relative && m.positions > 0;
   return bounded ? std::min(wanted, m.positions) : wanted;
 }
 

@@ -114,6 +114,51 @@ EvalReport report_masked(const MaskedText& text, const MaskingRule& rule, const 
   return report;
 }
 
+EvalReport report_spans(const SpanText& text, const SpanRule& rule, const SpanScore& score) {
+  const double loss = score.nats / static_cast<double>(score.targets);
+  EvalReport report{
+      .words = line("data", text.name) + line("tokens", with_commas(text.tokens)) +
+               line("targets", format("{} in {} samples", with_commas(score.targets),
+                                      with_commas(std::ssize(text.samples)))) +
+               line("lm loss", format("{:.4f} nats per target", loss)) +
+               line("perplexity", format("{:.4f}, not comparable with a causal model's perplexity",
+                                         std::exp(loss))) +
+               line("rule", rule_in_words(rule)),
+      .json = {{"task", "span-perplexity"},
+               {"data", text.name},
+               {"documents", text.document_count},
+               {"tokens", text.tokens},
+               {"samples", text.samples.size()},
+               {"targets", score.targets},
+               {"nats", score.nats},
+               {"lm_loss", loss},
+               {"lm_perplexity", std::exp(loss)},
+               {"length", rule.length},
+               {"mask_prob", rule.masked},
+               {"seed", rule.seed},
+               {"without_room", text.without_room},
+               {"rule", rule_in_words(rule)}}};
+  if (text.without_room > 0)
+    report.words +=
+        line("note", format("{} samples have masked spans without room in {} decoder "
+                            "tokens or without a sentinel; these spans stay in the text",
+                            with_commas(text.without_room), rule.decoder_length()));
+  for (size_t i = 0; i < score.samples.size(); ++i) {
+    const T5Texts& texts = text.samples[i];
+    const double nats = score.samples[i];
+    const Json out{{"sample", i},
+                   {"document", text.documents[i]},
+                   {"targets", texts.targets.size()},
+                   {"nats", nats},
+                   {"lm_loss", nats / static_cast<double>(texts.targets.size())},
+                   {"tokens", texts.encoder},
+                   {"decoder_tokens", texts.decoder},
+                   {"labels", texts.targets}};
+    report.scores += out.dump() + "\n";
+  }
+  return report;
+}
+
 EvalReport report_wikitext(const WikitextCorpus& corpus, const PerplexityRule& rule,
                            const TextScore& score) {
   const WikitextScore result = wikitext_score(corpus, score.nats);

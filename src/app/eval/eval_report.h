@@ -9,6 +9,7 @@
 #include "eval/masked_perplexity.h"
 #include "eval/multiple_choice.h"
 #include "eval/perplexity.h"
+#include "eval/span_perplexity.h"
 #include "eval/wikitext.h"
 
 namespace bev::app {
@@ -22,6 +23,7 @@ struct EvalReport {
 EvalReport report_perplexity(const EvalText& text, const PerplexityRule& rule,
                              const TextScore& score);
 EvalReport report_masked(const MaskedText& text, const MaskingRule& rule, const TextScore& score);
+EvalReport report_spans(const SpanText& text, const SpanRule& rule, const SpanScore& score);
 EvalReport report_wikitext(const WikitextCorpus& corpus, const PerplexityRule& rule,
                            const TextScore& score);
 EvalReport report_lambada(const std::string& name, LambadaRule rule, const LambadaScore& score);

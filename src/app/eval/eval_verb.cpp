@@ -12,30 +12,32 @@
 #include "app/launch/inference_ranks.h"
 #include "base/check.h"
 #include "base/file.h"
+#include "base/integer.h"
 #include "config/tokenizer_config.h"
 
 namespace bev::app {
 
 namespace {
 
-constexpr std::array<VerbFlag, 22> kEvalFlags{{
+constexpr std::array<VerbFlag, 23> kEvalFlags{{
     {"--task", "NAME",
      "perplexity: of any text or token file. wikitext: of a corpus whose words and marks stand "
      "apart, by its words, as Megatron-LM measures WikiText-103 and Penn Treebank. lambada: the "
      "last words of passages. choice: questions with several endings, as HellaSwag. "
-     "masked-perplexity: of a BERT, whose only task it is. WIKITEXT103 and LAMBADA are understood "
-     "too [default: perplexity; of a BERT masked-perplexity]"},
+     "masked-perplexity: of a BERT, whose only task it is. span-perplexity: the same for a T5. "
+     "WIKITEXT103 and LAMBADA are understood too [default: perplexity; masked-perplexity of a "
+     "BERT; "
+     "span-perplexity of a T5]"},
     {"--text", "FILE",
      "a text, encoded with the tokenizer of the training; lambada: lines {\"text\": \"...\"}; "
      "choice: lines {\"ctx\": \"...\", \"endings\": [\"...\", ...], \"label\": 0}"},
     {"--valid-data", "FILE", "Megatron's name of --text"},
-    {"--data", "PREFIX", "perplexity, masked-perplexity: a token file (PREFIX.bin, PREFIX.idx)"},
+    {"--data", "PREFIX", "all perplexities: a token file (PREFIX.bin, PREFIX.idx)"},
     {"--documents", "NAME",
-     "perplexity, masked-perplexity: line, paragraph or file: what a document of --text is "
-     "[default: line]"},
+     "all perplexities: line, paragraph or file: what a document of --text is [default: line]"},
     {"--separate", "", "perplexity: documents do not see each other"},
     {"--scores", "FILE",
-     "write the score of each document, passage or question, a line of JSON each"},
+     "write the score of each document, passage, question or sample of a T5, a line of JSON each"},
     {"--length", "N", "tokens of one window [default: as trained, at most the model's positions]"},
     {"--overlap", "N",
      "perplexity: tokens at the start of a window that only give context [default: half a window]"},
@@ -48,6 +50,7 @@ constexpr std::array<VerbFlag, 22> kEvalFlags{{
     {"--mask-every", "N",
      "masked-perplexity: every Nth token is masked, in N passes that mask each token once "
      "[default: 7]"},
+    {"--seed", "N", "span-perplexity: decides which spans are masked [default: 1234]"},
     {"--strict-lambada", "", "lambada: the whole last word, not only its last token"},
     {"--batch", "N", "windows computed at a time [default: 8]"},
     kTensorFlag,
@@ -71,35 +74,64 @@ constexpr VerbSpec kEvalVerb{
     .min_positional = 1,
     .max_positional = 1};
 
-enum class Task : uint8_t { Perplexity, Wikitext, Lambada, Choice, Masked };
-constexpr std::array<std::string_view, 7> kTaskNames{
-    "perplexity", "wikitext", "lambada", "choice", "masked-perplexity", "WIKITEXT103", "LAMBADA"};
+enum class Task : uint8_t { Perplexity, Wikitext, Lambada, Choice, Masked, Spans };
+constexpr size_t kTasks = 6;
+// The last two are Megatron-LM's names.
+constexpr std::array<std::string_view, kTasks + 2> kTaskNames{
+    "perplexity",        "wikitext",        "lambada",     "choice",
+    "masked-perplexity", "span-perplexity", "WIKITEXT103", "LAMBADA"};
+
+// The model that a task is for.
+ModelFamily family_of(Task task) {
+  if (task == Task::Masked) return ModelFamily::Bert;
+  return task == Task::Spans ? ModelFamily::T5 : ModelFamily::Gpt;
+}
+
+std::string_view name_of_family(ModelFamily family) {
+  switch (family) {
+    case ModelFamily::Bert: return "a BERT";
+    case ModelFamily::T5: return "a T5";
+    case ModelFamily::Biencoder: return "a bi-encoder";
+    case ModelFamily::Gpt: break;
+  }
+  return "a causal language model";
+}
 
 Task task_of(const FlagValues& flags, const ModelFolder& folder) {
-  const Task usual = folder.is_bert() ? Task::Masked : Task::Perplexity;
+  const ModelFamily family = folder.config.model.family;
+  BEV_CHECK(family != ModelFamily::Biencoder, Usage,
+            "{} holds a bi-encoder, which no task is for; a bi-encoder has `bevatron embed`",
+            folder.weights.string());
+  const Task usual = folder.is_bert() ? Task::Masked
+                     : folder.is_t5() ? Task::Spans
+                                      : Task::Perplexity;
   const size_t choice = flags.choice("--task", static_cast<size_t>(usual), kTaskNames);
-  const Task task = choice < 5    ? static_cast<Task>(choice)
-                    : choice == 5 ? Task::Wikitext
-                                  : Task::Lambada;
-  BEV_CHECK(
-      (task == Task::Masked) == folder.is_bert(), Usage,
-      "--task {} needs {}, but {} holds {}; use {}", kTaskNames[choice],
-      folder.is_bert() ? "a causal language model" : "a BERT", folder.weights.string(),
-      folder.is_bert() ? "a BERT" : "a causal language model",
-      folder.is_bert() ? "--task masked-perplexity" : "perplexity, wikitext, lambada, choice");
-  if (task != Task::Masked) require_causal(folder, "eval");
+  const Task task = choice < kTasks    ? static_cast<Task>(choice)
+                    : choice == kTasks ? Task::Wikitext
+                                       : Task::Lambada;
+  BEV_CHECK(family_of(task) == family, Usage, "--task {} needs {}, but {} holds {}; use {}",
+            kTaskNames[choice], name_of_family(family_of(task)), folder.weights.string(),
+            name_of_family(family),
+            family == ModelFamily::Gpt
+                ? "perplexity, wikitext, lambada, choice"
+                : format("--task {}", kTaskNames[static_cast<size_t>(usual)]));
   return task;
 }
 
 // Flags that belong to one task mean nothing to another.
 void require_flags_of(Task task, const FlagValues& flags) {
-  constexpr std::pair<std::string_view, Task> kOwners[] = {
-      {"--data", Task::Perplexity},           {"--documents", Task::Perplexity},
-      {"--separate", Task::Perplexity},       {"--overlap", Task::Perplexity},
-      {"--overlapping-eval", Task::Wikitext}, {"--detokenizer", Task::Wikitext},
-      {"--strict-lambada", Task::Lambada},    {"--mask-every", Task::Masked}};
+  constexpr std::pair<std::string_view, Task> kOwners[] = {{"--data", Task::Perplexity},
+                                                           {"--documents", Task::Perplexity},
+                                                           {"--separate", Task::Perplexity},
+                                                           {"--overlap", Task::Perplexity},
+                                                           {"--overlapping-eval", Task::Wikitext},
+                                                           {"--detokenizer", Task::Wikitext},
+                                                           {"--strict-lambada", Task::Lambada},
+                                                           {"--mask-every", Task::Masked},
+                                                           {"--seed", Task::Spans}};
   const auto is_shared = [&](std::string_view flag) {
-    return task == Task::Masked && (flag == "--data" || flag == "--documents");
+    return (task == Task::Masked || task == Task::Spans) &&
+           (flag == "--data" || flag == "--documents");
   };
   for (const auto& [flag, owner] : kOwners)
     BEV_CHECK(task == owner || is_shared(flag) || !flags.has(flag), Usage,
@@ -131,6 +163,7 @@ class EvalRun {
       case Task::Lambada: return lambada();
       case Task::Choice: return choice();
       case Task::Masked: return masked();
+      case Task::Spans: return spans();
       case Task::Perplexity: break;
     }
     return perplexity();
@@ -242,6 +275,47 @@ class EvalRun {
       seconds_ = progress.seconds();
     });
     return score ? std::optional(report_masked(text, rule, *score)) : std::nullopt;
+  }
+
+  std::optional<EvalReport> spans() {
+    constexpr int64_t kLeast = 3, kLengthStep = 16;
+    BEV_CHECK(length_ >= kLeast, Usage,
+              "--length {}: the encoder of a T5 has room for two more tokens than a text has; must "
+              "be at least {}",
+              length_, kLeast);
+    BEV_CHECK(tokenizer_ != nullptr, Usage, "{}; a T5 needs the vocabulary of its training",
+              why_no_tokenizer(folder_));
+    const SpanVocabulary vocabulary = span_vocabulary(*tokenizer_, folder_.weights.string());
+    BEV_CHECK(vocabulary.ids <= folder_.config.model.vocab, Data,
+              "{}: the tokenizer has {} ids, but the model has {}; its own tokenizer is needed",
+              folder_.weights.string(), vocabulary.ids, folder_.config.model.vocab);
+    const int64_t most = longest_sequence(folder_, 1 << 28);
+    const SpanRule rule{.length = length_,
+                        .most_decoder_tokens = most,
+                        .masked = folder_.config.data.mask_prob,
+                        .seed = static_cast<uint64_t>(flags_.integer(
+                            "--seed", static_cast<int64_t>(SpanRule{}.seed), 0, INT64_MAX))};
+    const SpanText text = span_text_of(text_to_score(), vocabulary, rule);
+    // No more padding than the longest sample needs.
+    use_.length = std::min(most, round_up(text.longest_encoder(), kLengthStep));
+    folder_.config.train.decoder_sequence =
+        std::min(most, round_up(text.longest_decoder(), kLengthStep));
+    folder_.config.loss = {};
+    // Losses of single samples are those of batches of one.
+    if (flags_.has("--scores")) use_.sequences = 1;
+    std::optional<SpanScore> score;
+    ranks_.run(folder_, use_, [&](const RankContext& place) {
+      LoadedModel model(folder_, use_, place.device, place.world);
+      if (!place.is_first) {
+        score_spans(model, text, vocabulary.pad);
+        return;
+      }
+      ProgressLine progress("scoring", std::ssize(text.samples), "samples");
+      score =
+          score_spans(model, text, vocabulary.pad, [&](int64_t done) { progress.update(done); });
+      seconds_ = progress.seconds();
+    });
+    return score ? std::optional(report_spans(text, rule, *score)) : std::nullopt;
   }
 
   std::optional<EvalReport> wikitext() {
