@@ -4,14 +4,17 @@
     tools/check_export.py EXPORTED ORIGINAL [--tokens FILE] [--tolerance 0]
     bevatron generate EXPORTED --sample-input-file PROMPTS --json --top-k N --sample-output-file MASKS
     tools/check_export.py EXPORTED MASKS [--tolerance 1e-5]
+    bevatron eval EXPORTED --text FILE --scores SCORES
+    tools/check_export.py EXPORTED SCORES [--tolerance 1e-5]
 
-EXPORTED is a folder that `bevatron convert bev-to-hf` or `bevatron train` wrote: a causal model, BertForPreTraining or
-BertForMaskedLM. ORIGINAL is the model it should be: a folder that transformers loads, or a safetensors file with the array
+EXPORTED is a folder that `bevatron convert bev-to-hf` or `bevatron train` wrote: a causal model, BertForPreTraining,
+BertForMaskedLM or T5ForConditionalGeneration. ORIGINAL is the model it should be: a folder that transformers loads, or a safetensors file with the array
 `logits` [sequences, length, vocabulary], whose input ids then are in the file of --tokens (array `tokens`; of more than two
 dimensions the first, and of each sequence as many ids as logits). Both are computed in float64.
 
 MASKS, which ends with .json or .jsonl, holds bevatron's own predictions of a BERT: log-probabilities, which are logits less the
-logarithm of their sum, are compared in float32 with those of transformers. N is the vocabulary size.
+logarithm of their sum, are compared in float32 with those of transformers. N is the vocabulary size. SCORES holds bevatron's own
+losses of samples of a T5, which are compared in the same way.
 
 Prints the largest difference; exit status 1 when it exceeds the tolerance or a weight differs.
 """
@@ -28,23 +31,24 @@ from safetensors.torch import load_file
 
 def load_model(folder, dtype):
     architecture = json.loads((folder / "config.json").read_text())["architectures"][0]
-    known = getattr(transformers, architecture) if architecture.startswith("Bert") else transformers.AutoModelForCausalLM
+    known = getattr(transformers, architecture) if architecture.startswith(("Bert", "T5")) else transformers.AutoModelForCausalLM
     return known.from_pretrained(folder, dtype=dtype, attn_implementation="eager").eval()
 
 
-def is_bert(model):
-    return model.config.model_type == "bert"
-
-
 def logits_of(folder, ids):
-    """The logits of every head. A BERT gets two segments, and padding at the end of its last sequence."""
+    """The logits of every head. The last sequence of a BERT, or of a T5's encoder, ends with padding. A BERT gets two segments, the
+    decoder of a T5 the first half of the ids in reverse."""
     model = load_model(folder, torch.float64)
-    if not is_bert(model):
+    kind = model.config.model_type
+    if kind not in ("bert", "t5"):
         with torch.no_grad():
             return {"logits": model(ids).logits}
     length = ids.shape[1]
     mask = torch.ones_like(ids)
     mask[-1, length - length // 4:] = 0
+    if kind == "t5":
+        with torch.no_grad():
+            return {"logits": model(ids, attention_mask=mask, decoder_input_ids=ids[:, :length // 2].flip(1)).logits}
     types = (torch.arange(length) >= length // 2).long().expand_as(ids)
     with torch.no_grad():
         found = model(ids, attention_mask=mask, token_type_ids=types)
@@ -97,6 +101,18 @@ def compare_masks(exported, masks):
     return print_difference(f"log-probabilities of {len(ours)} masks", torch.cat(ours), torch.cat(theirs))
 
 
+def compare_losses(exported, scores):
+    model = load_model(exported, torch.float32)
+    ours, theirs = [], []
+    for line in scores.read_text().splitlines():
+        sample = json.loads(line)
+        encoder, decoder, labels = (torch.tensor([sample[name]]) for name in ("tokens", "decoder_tokens", "labels"))
+        with torch.no_grad():
+            theirs.append(model(encoder, decoder_input_ids=decoder, labels=labels).loss.double())
+        ours.append(torch.tensor(sample["lm_loss"], dtype=torch.float64))
+    return print_difference(f"losses of {len(ours)} samples", torch.stack(ours), torch.stack(theirs))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("exported", type=Path)
@@ -107,11 +123,13 @@ def main():
 
     if options.original.suffix in (".json", ".jsonl"):
         tolerance = 1e-5 if options.tolerance is None else options.tolerance
-        sys.exit(0 if compare_masks(options.exported, options.original) <= tolerance else 1)
+        is_t5 = json.loads((options.exported / "config.json").read_text())["model_type"] == "t5"
+        compare = compare_losses if is_t5 else compare_masks
+        sys.exit(0 if compare(options.exported, options.original) <= tolerance else 1)
     problems = 0
     if options.original.is_dir():
         config = load_model(options.original, torch.float64).config
-        length = min(64, config.max_position_embeddings)
+        length = min(64, getattr(config, "max_position_embeddings", 64))
         ids = torch.randint(config.vocab_size, (2, length), generator=torch.Generator().manual_seed(7))
         expected = logits_of(options.original, ids)
         problems += count_different_weights(options.exported, options.original)
