@@ -49,7 +49,7 @@ int from_huggingface(std::span<const std::string> args) {
       {.name = "convert hf-to-bev",
        .summary =
            "Makes a checkpoint OUT/release of a model in Hugging Face's format (config.json "
-           "and safetensors): gpt2, llama, mistral, qwen2, qwen3, bert. Values are copied bit "
+           "and safetensors): gpt2, llama, mistral, qwen2, qwen3, bert, t5. Values are copied bit "
            "for bit, the tokenizer's files too.",
        .flags = {},
        .positional = "HF_DIR OUT",
@@ -105,7 +105,7 @@ int from_megatron(std::span<const std::string> args) {
   const auto flags = flags_for(
       {.name = "convert megatron-to-bev",
        .summary =
-           "Makes a checkpoint OUT/release of a GPT or BERT that Megatron-LM trained, on any "
+           "Makes a checkpoint OUT/release of a GPT, BERT or T5 that Megatron-LM trained, on any "
            "number of tensor and pipeline ranks. DIR is the output of tools/megatron_export.py: "
            "megatron.json and a safetensors file per rank.",
        .flags = kFromMegatron,

@@ -530,13 +530,13 @@ TEST_F(RoundTrip, ForeignFoldersAreNotReplaced) {
 
 TEST_F(RoundTrip, FilesOfTheTokenizerAreCarriedAlong) {
   make_model(dir / "hf", test::tiny_gpt(), DType::f32);
-  for (const char* name : {"vocab.json", "merges.txt", "tokenizer_config.json",
+  for (const char* name : {"vocab.json", "merges.txt", "spiece.model", "tokenizer_config.json",
                            "special_tokens_map.json", "generation_config.json"})
     write_text(dir.path() / "hf" / name, format("content of {}", name));
   write_text(dir / "hf/README.md", "not carried");
   import();
   export_as();
-  for (const char* name : {"vocab.json", "merges.txt", "tokenizer_config.json",
+  for (const char* name : {"vocab.json", "merges.txt", "spiece.model", "tokenizer_config.json",
                            "special_tokens_map.json", "generation_config.json"})
     EXPECT_EQ(read_text(dir.path() / "back" / name), format("content of {}", name));
   EXPECT_FALSE(fs::exists(dir / "back/README.md"));
