@@ -34,8 +34,9 @@ const CheckpointReader::Tensor& CheckpointWeights::find(const ParamSpec& spec) {
 }
 
 int64_t stored_vocab_rows(const CheckpointReader& stored) {
-  const CheckpointReader::Tensor* tokens = stored.find(kTokenTable);
-  return tokens != nullptr ? tokens->shape[0] : 0;
+  for (const auto& [name, tensor] : stored.tensors())
+    if (name.ends_with(kTokenTable)) return tensor.shape[0];
+  return 0;
 }
 
 DType CheckpointWeights::dtype_of(const ParamSpec& spec) { return find(spec).dtype; }

@@ -53,7 +53,10 @@ bool is_vocabulary_table(std::string_view name) {
   constexpr std::array<std::string_view, 6> kTables{
       kTokenTable,  kHeadWeight,      "transformer.wte.weight",
       "wte.weight", "lm_head.weight", "model.embed_tokens.weight"};
-  return std::find(kTables.begin(), kTables.end(), parameter_of(name)) != kTables.end();
+  const std::string_view parameter = parameter_of(name);
+  // Each encoder of a bi-encoder may have its table.
+  return parameter.ends_with(std::string(".") + kTokenTable) ||
+         std::find(kTables.begin(), kTables.end(), parameter) != kTables.end();
 }
 
 TensorNames match_tensors(const TensorSource& first, const TensorSource& second,

@@ -153,6 +153,8 @@ TEST(TensorComparison, PaddedTablesAreComparedAsFarAsBothGo) {
               counting_tensor("layers.0.mlp.up.weight", DType::f32, {8, 2}));
   EXPECT_FALSE(other.is_compared);
   EXPECT_TRUE(is_vocabulary_table("embedding.tokens.weight/adam.m"));
+  EXPECT_TRUE(is_vocabulary_table("query.embedding.tokens.weight"));
+  EXPECT_FALSE(is_vocabulary_table("binary_head.weight"));
   EXPECT_FALSE(is_vocabulary_table("embedding.positions.weight"));
 }
 
