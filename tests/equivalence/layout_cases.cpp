@@ -223,20 +223,32 @@ std::vector<Options> biencoder_options() {
     const auto set = [&](const char* options, const Config& config, auto change) {
       add(sets, (name + options).c_str(), config, change);
     };
-    set("dropout_selective", adam, selective);
+    // With both kinds of towers each optimizer has each kind of recomputation.
+    const auto recompute = [&](bool of_shared, auto how) {
+      return [=](Config& c) {
+        if (shared == of_shared) how(c);
+      };
+    };
+    set("dropout_adam", adam, recompute(true, selective));
     set("recomputed", adam, [&](Config& c) {
       remove_dropout(c);
       full(c);
       projected(c);
     });
-    set("sgd", sgd, remove_dropout);
+    set("sgd", sgd, [&](Config& c) {
+      remove_dropout(c);
+      recompute(false, selective)(c);
+    });
     set("dropout_sgd_recomputed", sgd, full);
     set("lamb_selective", lamb, [&](Config& c) {
       remove_dropout(c);
       selective(c);
       projected(c);
     });
-    set("dropout_lamb", lamb, projected);
+    set("dropout_lamb", lamb, [&](Config& c) {
+      projected(c);
+      recompute(false, full)(c);
+    });
   }
   return sets;
 }
