@@ -577,8 +577,7 @@ std::string_view name_of(HuggingFaceFamily family) {
 
 HuggingFaceFamily huggingface_family(const Config& config) {
   const ModelConfig& m = config.model;
-  BEV_CHECK(m.family != ModelFamily::Biencoder, Usage,
-            "a bi-encoder fits no Hugging Face family; its weights are in checkpoints");
+  BEV_CHECK(m.family != ModelFamily::Biencoder, Usage, "a bi-encoder fits no Hugging Face family");
   const ModelShape shape = resolve_model(config);
   const HuggingFaceFamily family = nearest_family(m);
   Misfits misfits(family);
