@@ -199,7 +199,10 @@ void ParamStore::place_flat() {
     const int64_t elements = ordered[i]->value.shape.elements();
     const int64_t shards = layout_.shards(ordered[i]->spec.place.grid);
     const bool fills_shards = ends && rule_of(*ordered[i]) == ShardRule::Equal;
-    const int64_t end = round_up(begin + elements, kFlatAlignment * (fills_shards ? shards : 1));
+    // Sections before this one may have another number of shards.
+    const int64_t section = first < i ? flat_[first].begin : begin;
+    const int64_t end = section + round_up(begin - section + elements,
+                                           kFlatAlignment * (fills_shards ? shards : 1));
     flat_.push_back({ordered[i], begin, end - begin});
     begin = end;
     if (!ends) continue;

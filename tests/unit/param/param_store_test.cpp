@@ -193,6 +193,27 @@ TEST(Store, ExpertsHaveSectionsOfTheirOwn) {
   }
 }
 
+// Fails when a section ends at a multiple of its shards counted from the begin of all: after
+// experts, which have fewer shards, the holders of a shared table had unequal bounds.
+TEST(Store, SectionsAreSizedFromTheirOwnBegin) {
+  const auto device = make_device(DeviceKind::Reference, 1);
+  const ParallelLayout layout{.data = 8, .pipeline = 2, .expert = 4, .zero = 2};
+  const auto bounds_of_table = [&](bool after_experts) {
+    ParamStore store(*device, layout, 0, DType::f64);
+    store.begin_bucket();
+    if (after_experts)
+      store.declare({.name = "expert", .shape = {7, 11}, .place = {.grid = GridKind::Experts}});
+    Param& table = store.declare_in_own_bucket(
+        {.name = "table", .shape = {60, 14}, .place = {.stages = {0, 1}}});
+    store.allocate();
+    for (const FlatParam& place : store.flat())
+      if (place.param == &table) return store.section_of(place.begin).bounds;
+    return std::vector<int64_t>();
+  };
+  EXPECT_EQ(bounds_of_table(false).back(), 1024);
+  EXPECT_EQ(bounds_of_table(true), bounds_of_table(false));
+}
+
 // The largest first, to the shard with the fewest elements over all sections, the lower rank among
 // equals; a section may leave shards empty. A shared parameter and the other roles keep equal
 // shards. Fails when a parameter is divided or loads are counted per section.
