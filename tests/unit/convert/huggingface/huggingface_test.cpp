@@ -83,6 +83,7 @@ std::vector<test::TinyModel> exported_families() {
   add("t5_1_1", test::tiny_huggingface_t5(), [](ModelConfig& m) {
     m.tied = false;
     m.activation = Activation::GeGluTanh;
+    m.ffn = 20;
   });
   return all;
 }
