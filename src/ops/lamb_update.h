@@ -4,7 +4,7 @@
 #pragma once
 
 #include "device/exec.h"
-#include "ops/lamb_rule.h"
+#include "ops/lamb_factors.h"
 
 namespace bev::ops {
 
