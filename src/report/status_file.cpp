@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/format.h"
 #include "base/json_fields.h"
+#include "base/process.h"
 #include "net/address.h"
 #include "ops/update_rule.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/function_ref.h"
-#include "base/process.h"
+#include "base/process_identity.h"
 
 namespace bev {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/process.h"
+#include "base/process_identity.h"
 #include "report/metrics_reader.h"
 #include "report/status_file.h"
 
