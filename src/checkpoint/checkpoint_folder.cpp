@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -26,8 +27,6 @@ namespace {
 
 constexpr std::string_view kPrefix = "iter_";
 constexpr std::string_view kRelease = "release";
-// Beside its place: a draft; what is being removed; what gives way to a draft.
-constexpr std::string_view kWriting = ".writing", kRemoving = ".removing", kReplaced = ".replaced";
 
 std::optional<int64_t> iteration_of(std::string_view name) {
   if (name == kRelease) return 0;
@@ -38,36 +37,16 @@ std::optional<int64_t> iteration_of(std::string_view name) {
   return value && format("{:07d}", *value) == digits ? value : std::nullopt;
 }
 
-void flush_folder(const fs::path& path) {
-  const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  ::fsync(folder);
-  ::close(folder);
-}
+constexpr std::array kHidden{CheckpointFolder::Hidden::Draft, CheckpointFolder::Hidden::Removed,
+                             CheckpointFolder::Hidden::Replaced};
 
-fs::path sibling(const fs::path& place, std::string_view suffix) {
-  return place.parent_path() / format(".{}{}", place.filename().string(), suffix);
-}
-
-// The folder in `place` gives way to the draft and is removed. False: errno says why not.
-bool put_in_place_of(const fs::path& draft, const fs::path& place) {
-  std::error_code ignored;
-  if (::renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, place.c_str(), RENAME_EXCHANGE) == 0) {
-    fs::remove_all(draft, ignored);
-    return true;
+std::string_view suffix_of(CheckpointFolder::Hidden kind) {
+  switch (kind) {
+    case CheckpointFolder::Hidden::Draft: return ".writing";
+    case CheckpointFolder::Hidden::Removed: return ".removing";
+    case CheckpointFolder::Hidden::Replaced: return ".replaced";
   }
-  // Network file systems cannot exchange names.
-  const fs::path aside = sibling(place, kReplaced);
-  fs::remove_all(aside, ignored);
-  if (::rename(place.c_str(), aside.c_str()) != 0) return false;
-  if (::rename(draft.c_str(), place.c_str()) != 0) {
-    const int why = errno;
-    ::rename(aside.c_str(), place.c_str());
-    errno = why;
-    return false;
-  }
-  fs::remove_all(aside, ignored);
-  return true;
+  return {};
 }
 
 }  // namespace
@@ -76,8 +55,8 @@ fs::path CheckpointFolder::place_of(int64_t iteration) const {
   return root_ / (iteration < 0 ? std::string(kRelease) : format("{}{:07d}", kPrefix, iteration));
 }
 
-fs::path CheckpointFolder::draft_of(int64_t iteration) const {
-  return sibling(place_of(iteration), kWriting);
+fs::path CheckpointFolder::hidden_place(int64_t iteration, Hidden kind) const {
+  return root_ / format(".{}{}", place_of(iteration).filename().string(), suffix_of(kind));
 }
 
 std::vector<CheckpointPlace> CheckpointFolder::list() const {
@@ -99,41 +78,8 @@ std::vector<CheckpointPlace> CheckpointFolder::list() const {
   return found;
 }
 
-void CheckpointFolder::start_draft(int64_t iteration) const {
-  const fs::path draft = draft_of(iteration);
-  std::error_code error;
-  fs::create_directories(root_, error);
-  if (!error) fs::remove_all(draft, error);
-  if (!error) fs::create_directory(draft, error);
-  BEV_CHECK(!error, Data, "cannot make the folder {}: {}", draft.string(), error.message());
-}
-
-void CheckpointFolder::drop_draft(int64_t iteration) const noexcept {
-  std::error_code ignored;  // what cannot be removed now is removed by the next run
-  fs::remove_all(draft_of(iteration), ignored);
-}
-
-std::string CheckpointFolder::commit_draft(int64_t iteration) const {
-  const fs::path draft = draft_of(iteration), place = place_of(iteration);
-  flush_folder(draft);
-  if (::rename(draft.c_str(), place.c_str()) != 0) {
-    const bool is_full = errno == ENOTEMPTY || errno == EEXIST;
-    BEV_CHECK(is_full && put_in_place_of(draft, place), Data, "cannot write {}: {}", place.string(),
-              std::strerror(errno));
-  }
-  flush_folder(root_);
-  try {
-    AtomicFile hint(tracker());
-    hint.write(iteration < 0 ? std::string(kRelease) : format("{}", iteration));
-    hint.commit();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
-
 void CheckpointFolder::remove(int64_t iteration) const {
-  const fs::path place = place_of(iteration), aside = sibling(place, kRemoving);
+  const fs::path place = place_of(iteration), aside = hidden_place(iteration, Hidden::Removed);
   std::error_code error;
   fs::remove_all(aside, error);
   fs::rename(place, aside, error);
@@ -149,13 +95,14 @@ void CheckpointFolder::clear_leftovers() const {
     const std::string name = entry->path().filename().string();
     if (name.starts_with(tracker().filename().string() + ".partial."))
       leftovers.push_back(entry->path());
-    for (const std::string_view suffix : {kWriting, kRemoving, kReplaced}) {
+    for (const Hidden kind : kHidden) {
+      const std::string_view suffix = suffix_of(kind);
       if (!name.starts_with('.') || !name.ends_with(suffix)) continue;
       const std::string middle = name.substr(1, name.size() - 1 - suffix.size());
       if (!iteration_of(middle)) continue;
       // Killed between the two renames: the old one is still the only one.
       std::error_code ignored, kept;
-      if (suffix == kReplaced && !fs::exists(root_ / middle, ignored))
+      if (kind == Hidden::Replaced && !fs::exists(root_ / middle, ignored))
         fs::rename(entry->path(), root_ / middle, kept);
       if (!kept) leftovers.push_back(entry->path());
     }

@@ -1,6 +1,5 @@
 // The folder that holds the checkpoints of a run: iter_0000100, iter_0000200, ..., or release for
-// weights that no run of ours trained. A checkpoint is written beside its place and becomes visible
-// by one rename.
+// weights that no run of ours trained. checkpoint_draft.h writes a checkpoint into it.
 #pragma once
 
 #include <filesystem>
@@ -31,14 +30,10 @@ class CheckpointFolder {
   // What is there, whole or not, oldest first, release before all.
   std::vector<CheckpointPlace> list() const;
 
-  // Where the files of a checkpoint are written. start_draft() makes it, empty; Data error.
-  std::filesystem::path draft_of(int64_t iteration) const;
-  void start_draft(int64_t iteration) const;
-  void drop_draft(int64_t iteration) const noexcept;
-  // The draft takes its place, in which there may be an older one, and
-  // latest_checkpointed_iteration.txt names it; returns why it does not, or nothing. Data error:
-  // nothing was changed. REQUIRES: its files are flushed.
-  std::string commit_draft(int64_t iteration) const;
+  // A hidden folder beside the place of a checkpoint: a draft, what is being removed, what gives
+  // way to a draft.
+  enum class Hidden : uint8_t { Draft, Removed, Replaced };
+  std::filesystem::path hidden_place(int64_t iteration, Hidden kind) const;
 
   // What Megatron-LM's scripts look at: a hint, never trusted.
   std::filesystem::path tracker() const { return root_ / "latest_checkpointed_iteration.txt"; }

@@ -72,18 +72,17 @@ void CheckpointSaver::add_group(const char* kind, std::vector<LocalPiece> pieces
 }
 
 fs::path CheckpointSaver::part_file(int rank) const {
-  return folder_.draft_of(manifest_.iteration) / format("part-{:05d}.json", rank);
+  return draft().path() / format("part-{:05d}.json", rank);
 }
 
 void CheckpointSaver::start_draft() const {
   require_disk_space(folder_.root().string(), folder_.root(), options_.bytes, "a checkpoint takes");
-  folder_.start_draft(manifest_.iteration);
+  draft().start();
 }
 
 CheckpointFile CheckpointSaver::write_group(const Group& group) {
-  const fs::path path =
-      folder_.draft_of(manifest_.iteration) /
-      format("{}-{:05d}-of-{:05d}.safetensors", group.kind, world_.rank(), world_.size());
+  const fs::path path = draft().path() / format("{}-{:05d}-of-{:05d}.safetensors", group.kind,
+                                                world_.rank(), world_.size());
   const std::span<const LocalPiece> pieces = std::span(pieces_).subspan(group.first, group.count);
   std::vector<TensorPiece> described;
   for (const LocalPiece& held : pieces) described.push_back(held.piece);
@@ -113,17 +112,17 @@ void CheckpointSaver::write_part() {
 }
 
 void CheckpointSaver::commit() {
-  const fs::path draft = folder_.draft_of(manifest_.iteration);
+  const fs::path path = draft().path();
   for (const auto& [name, content] : options_.extra_files)
-    manifest_.files.push_back(write_whole(draft, name, content));
+    manifest_.files.push_back(write_whole(path, name, content));
   for (int rank = 0; rank < world_.size(); ++rank) {
     const fs::path part = part_file(rank);
     for (const Json& file : parse_json(read_part(part), part.string()))
       manifest_.files.push_back(parse_checkpoint_file(file, part.string()));
     fs::remove(part);
   }
-  write_manifest(draft, manifest_);
-  report_.note = folder_.commit_draft(manifest_.iteration);
+  write_manifest(path, manifest_);
+  report_.note = draft().commit();
   // What a disk in trouble did not let go.
   if (!last_succeeded_) folder_.clear_leftovers();
   for (const CheckpointFile& file : manifest_.files)
@@ -208,7 +207,7 @@ void CheckpointSaver::poll() {
 
 void CheckpointSaver::end(std::string failure) {
   phase_ = Phase::Idle;
-  if (!failure.empty() && is_first()) folder_.drop_draft(manifest_.iteration);
+  if (!failure.empty() && is_first()) draft().drop();
   if (report_.seconds == 0) report_.seconds = seconds_now() - begun_;
   if (!snapshot_) report_.pause = report_.seconds;
   report_.failed_here = outcome_ && !outcome_->empty();

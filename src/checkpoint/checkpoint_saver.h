@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_draft.h"
 #include "checkpoint/local_pieces.h"
 #include "comm/communicator.h"
 #include "device/memory.h"
@@ -107,6 +107,7 @@ class CheckpointSaver {
 
   bool is_first() const { return world_.rank() == 0; }
   void add_group(const char* kind, std::vector<LocalPiece> pieces);
+  CheckpointDraft draft() const { return {folder_, manifest_.iteration}; }
   std::filesystem::path part_file(int rank) const;
   void start_draft() const;
   void write_part();

@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/file.h"
 #include "base/json.h"
-#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_draft.h"
 #include "checkpoint/checkpoint_survey.h"
 #include "checkpoint/piece_file.h"
 #include "config/parse/field.h"
@@ -68,21 +68,21 @@ constexpr int64_t kRelease = -1;
 // Removes a draft that did not become a checkpoint.
 class Draft {
  public:
-  explicit Draft(const CheckpointFolder& folder) : folder_(folder) { folder.start_draft(kRelease); }
+  explicit Draft(const CheckpointFolder& folder) : draft_(folder, kRelease) { draft_.start(); }
   ~Draft() {
-    if (!is_committed_) folder_.drop_draft(kRelease);
+    if (!is_committed_) draft_.drop();
   }
   Draft(const Draft&) = delete;
   Draft& operator=(const Draft&) = delete;
 
-  fs::path path() const { return folder_.draft_of(kRelease); }
+  const fs::path& path() const { return draft_.path(); }
   void commit() {
-    folder_.commit_draft(kRelease);
+    draft_.commit();
     is_committed_ = true;
   }
 
  private:
-  const CheckpointFolder& folder_;
+  CheckpointDraft draft_;
   bool is_committed_ = false;
 };
 

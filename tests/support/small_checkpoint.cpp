@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/format.h"
-#include "checkpoint/checkpoint_folder.h"
+#include "checkpoint/checkpoint_draft.h"
 #include "checkpoint/piece_file.h"
 
 namespace bev::test {
@@ -66,8 +66,9 @@ SmallTensor& SmallCheckpoint::tensor(const std::string& name) {
 
 std::filesystem::path SmallCheckpoint::write(const std::filesystem::path& root) const {
   const CheckpointFolder folder(root);
-  folder.start_draft(manifest.iteration);
-  const std::filesystem::path draft = folder.draft_of(manifest.iteration);
+  const CheckpointDraft in_writing(folder, manifest.iteration);
+  in_writing.start();
+  const std::filesystem::path& draft = in_writing.path();
   Manifest complete = manifest;
   for (const bool is_optimizer : {false, true}) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -85,7 +86,7 @@ std::filesystem::path SmallCheckpoint::write(const std::filesystem::path& root) 
                             .checksum = checksum_of(config_toml),
                             .holds_pieces = false});
   write_manifest(draft, complete);
-  folder.commit_draft(manifest.iteration);
+  in_writing.commit();
   return folder.place_of(manifest.iteration);
 }
 

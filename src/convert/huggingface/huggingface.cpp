@@ -14,7 +14,7 @@
 #include "convert/huggingface/huggingface_names.h"
 #include "convert/huggingface/huggingface_weights.h"
 #include "convert/weight_source.h"
-#include "data/word_masking.h"
+#include "data/span_masking.h"
 #include "text/tokenizer_files.h"
 
 namespace bev {

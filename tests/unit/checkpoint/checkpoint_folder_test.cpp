@@ -56,65 +56,12 @@ TEST(CheckpointFolder, ListsByIteration) {
   EXPECT_TRUE(CheckpointFolder(root / "none").list().empty());
 }
 
-TEST(CheckpointFolder, DraftAppearsWithItsCommit) {
-  const TemporaryDirectory root;
-  const CheckpointFolder folder(root / "a/b");
-  folder.start_draft(100);
-  put_text(folder.draft_of(100) / "one", "1");
-  EXPECT_TRUE(folder.list().empty());
-  EXPECT_FALSE(fs::exists(folder.tracker()));
-  folder.commit_draft(100);
-  EXPECT_EQ(names(folder.list()), Names{"iter_0000100"});
-  EXPECT_EQ(read_text(folder.place_of(100) / "one"), "1");
-  EXPECT_EQ(read_text(folder.tracker()), "100");
-  EXPECT_FALSE(fs::exists(folder.draft_of(100)));
-  folder.start_draft(-1);
-  folder.commit_draft(-1);
-  EXPECT_EQ(read_text(folder.tracker()), "release");
-}
-
-TEST(CheckpointFolder, ADraftStartsEmptyAndCanBeDropped) {
-  const TemporaryDirectory root;
-  const CheckpointFolder folder(root.path());
-  folder.start_draft(100);
-  put_text(folder.draft_of(100) / "old", "1");
-  folder.start_draft(100);
-  EXPECT_TRUE(fs::is_empty(folder.draft_of(100)));
-  folder.drop_draft(100);
-  EXPECT_FALSE(fs::exists(folder.draft_of(100)));
-  folder.drop_draft(100);
-  expect_error(ErrorKind::Data, "iter_0000100", [&] { folder.commit_draft(100); });
-  put_text(root / "file", "");
-  expect_error(ErrorKind::Data, "cannot make the folder",
-               [&] { CheckpointFolder(root / "file").start_draft(1); });
-}
-
-TEST(CheckpointFolder, CommitReplacesAnOlderOne) {
-  const TemporaryDirectory root;
-  const CheckpointFolder folder(root.path());
-  for (const char* content : {"first", "second"}) {
-    folder.start_draft(100);
-    put_text(folder.draft_of(100) / content, content);
-    folder.commit_draft(100);
-  }
-  EXPECT_TRUE(fs::exists(folder.place_of(100) / "second"));
-  EXPECT_FALSE(fs::exists(folder.place_of(100) / "first"));
-  size_t entries = 0;
-  for ([[maybe_unused]] const auto& entry : fs::directory_iterator(root.path())) ++entries;
-  EXPECT_EQ(entries, 2u);  // the checkpoint and the tracker
-  fs::remove_all(folder.place_of(100));
-  put_text(folder.place_of(100), "a file in its place");
-  folder.start_draft(100);
-  expect_error(ErrorKind::Data, "cannot write", [&] { folder.commit_draft(100); });
-}
-
 TEST(CheckpointFolder, RemovesWholly) {
   const TemporaryDirectory root;
   const CheckpointFolder folder(root.path());
   for (const int64_t iteration : {-1, 0, 100}) {
-    folder.start_draft(iteration);
-    put_text(folder.draft_of(iteration) / "one", "1");
-    folder.commit_draft(iteration);
+    fs::create_directory(folder.place_of(iteration));
+    put_text(folder.place_of(iteration) / "one", "1");
   }
   folder.remove(100);
   EXPECT_EQ(names(folder.list()), (Names{"release", "iter_0000000"}));
