@@ -10,7 +10,7 @@ namespace {
 
 // Of one sample; kept for the next one that this thread reads.
 struct SpanWorkspace {
-  WordMasker masker;
+  SpanMasker masker;
   std::vector<int32_t> tokens;
   T5Texts texts;
 };
@@ -29,7 +29,7 @@ SpanWorkspace& span_workspace(const T5SamplesSpec& spec) {
 
 }  // namespace
 
-void split_at_spans(std::span<const int32_t> tokens, const WordMasker& masker,
+void split_at_spans(std::span<const int32_t> tokens, const SpanMasker& masker,
                     const SpanVocabulary& vocabulary, T5Texts& texts) {
   const auto append = [&](std::vector<int32_t>& text, size_t begin, size_t end) {
     const std::span<const int32_t> part = tokens.subspan(begin, end - begin);
@@ -89,7 +89,7 @@ const T5Texts& T5Dataset::texts(int64_t index) const {
                           .sentinels = std::ssize(spec_.vocabulary->sentinels),
                           .decoder = spec_.decoder_sequence};
   runs_.with_random(index, "masked spans", [&](auto& random) {
-    work.masker.choose_spans(work.tokens, limits, spec_.vocabulary->words, random);
+    work.masker.choose(work.tokens, limits, spec_.vocabulary->words, random);
   });
   split_at_spans(work.tokens, work.masker, *spec_.vocabulary, work.texts);
   return work.texts;

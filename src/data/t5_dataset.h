@@ -6,8 +6,8 @@
 
 #include "data/batch.h"
 #include "data/sentence_runs.h"
+#include "data/span_masking.h"
 #include "data/token_file.h"
-#include "data/word_masking.h"
 
 namespace bev {
 
@@ -35,7 +35,7 @@ struct T5Texts {
 };
 
 // Makes a sample of tokens whose spans `masker` chose. `texts` keeps its memory.
-void split_at_spans(std::span<const int32_t> tokens, const WordMasker& masker,
+void split_at_spans(std::span<const int32_t> tokens, const SpanMasker& masker,
                     const SpanVocabulary& vocabulary, T5Texts& texts);
 
 // Sequence `at` of the batch becomes this sample, padded.

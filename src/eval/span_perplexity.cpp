@@ -50,7 +50,7 @@ class SpanSampler {
         .decoder = rule_.decoder_length()};
     SampleRandom random{
         SampleStream(mix_key(rule_.seed, "masked spans"), std::ssize(text.samples))};
-    masker_.choose_spans(tokens, limits, vocabulary_.words, random);
+    masker_.choose(tokens, limits, vocabulary_.words, random);
     T5Texts& texts = text.samples.emplace_back();
     split_at_spans(tokens, masker_, vocabulary_, texts);
     text.without_room += texts.lacked_room ? 1 : 0;
@@ -58,7 +58,7 @@ class SpanSampler {
 
   const SpanVocabulary& vocabulary_;
   SpanRule rule_;
-  WordMasker masker_;
+  SpanMasker masker_;
 };
 
 }  // namespace

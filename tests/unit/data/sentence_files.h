@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "data/word_masking.h"
+#include "data/span_masking.h"
 #include "unit/data/token_files.h"
 
 namespace bev::test {
