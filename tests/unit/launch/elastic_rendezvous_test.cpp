@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "launch/elastic_supervisor.h"
+#include "launch/elastic_rendezvous.h"
 
 namespace bev {
 namespace {
