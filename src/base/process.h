@@ -3,10 +3,10 @@
 
 namespace bev {
 
-// Seconds since this process was started; where the system does not tell, since the first call.
+// Seconds since this process was started; if the system does not report it, since the first call.
 double process_seconds();
 
-// Memory of this process that is in use, in bytes; 0 where the system does not say.
+// Memory of this process that is in use, in bytes; 0 if the system does not report it.
 double resident_bytes();
 
 // Raises the limit of open files and connections as far as the system allows without asking

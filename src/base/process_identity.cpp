@@ -18,7 +18,7 @@ namespace bev {
 
 namespace {
 
-// The first bytes of a file of /proc, which has no size; empty where it cannot be read.
+// The first bytes of a file of /proc, which has no size; empty if it cannot be read.
 std::string first_bytes(const std::string& path) {
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   return file.is_open() ? read_up_to(file.get(), 4096).value_or("") : "";
@@ -36,7 +36,7 @@ int64_t start_in(std::string_view line) {
   return start;
 }
 
-// The start of the machine and the container: pids mean the same where both are equal.
+// The start of the machine and the container: pids are comparable if both are equal.
 std::string own_machine() {
   const std::string boot = system_line("/proc/sys/kernel/random/boot_id");
   std::array<char, 64> space{};
@@ -74,7 +74,7 @@ ProcessState life_of(const ProcessIdentity& process) {
   const std::string line = stat_line(format("{}", process.pid));
   if (!line.empty()) {
     const std::string_view state = stat_field(line, 3);
-    // A zombie has ended; whoever started it has not asked how.
+    // A zombie has ended; its parent has not waited for it.
     const bool has_ended = state == "Z" || state == "X";
     return start_in(line) == process.start && !has_ended ? ProcessState::Alive : ProcessState::Gone;
   }

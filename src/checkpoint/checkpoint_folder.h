@@ -1,5 +1,5 @@
 // The folder that holds the checkpoints of a run: iter_0000100, iter_0000200, ..., or release for
-// weights that no run of ours trained. checkpoint_draft.h writes a checkpoint into it.
+// weights that were imported. checkpoint_draft.h writes a checkpoint into it.
 #pragma once
 
 #include <filesystem>
@@ -30,7 +30,7 @@ class CheckpointFolder {
   // What is there, whole or not, oldest first, release before all.
   std::vector<CheckpointPlace> list() const;
 
-  // A hidden folder beside the place of a checkpoint: a draft, what is being removed, what gives
+  // A hidden folder next to the place of a checkpoint: a draft, what is being removed, what gives
   // way to a draft.
   enum class Hidden : uint8_t { Draft, Removed, Replaced };
   std::filesystem::path hidden_place(int64_t iteration, Hidden kind) const;

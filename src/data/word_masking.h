@@ -56,7 +56,7 @@ class NgramChooser {
   // The id to predict for each token, or kNoLabel.
   std::span<const int32_t> labels() const { return labels_; }
   int64_t predicted() const { return predicted_; }
-  // Of the tokens of all words, one word after the other.
+  // Positions of the tokens of all words, word by word.
   std::span<const int32_t> positions() const { return positions_; }
 
  private:

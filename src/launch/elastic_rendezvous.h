@@ -19,17 +19,17 @@ namespace bev {
 // How many of the present machines form a job, and what that job can do.
 struct NodeChoice {
   int nodes = 0;             // how many machines take part; 0: no number of them can
-  int data_ranks = 0;        // ranks that share each batch then; 0: nobody knows
-  std::string why{};         // none can: the words of the program
-  ProgressWatch progress{};  // of what they do
+  int data_ranks = 0;        // ranks that share each batch then; 0: unknown
+  std::string why{};         // why not, if none can: the program's message
+  ProgressWatch progress{};  // of the job
 };
 
 struct ElasticJob {
   int least = 1, most = 1;  // machines
   int number = 0;           // of this one, as --node-rank has it; 0 is the first
   std::chrono::milliseconds last_call{30'000}, join_timeout{600'000};
-  // Of machines with so many processes each, in this order, the first that can take part: as many
-  // as possible. Asked by the first machine.
+  // Of machines with these numbers of processes, in this order, the first that can take part: as
+  // many as possible. Asked by the first machine.
   std::function<NodeChoice(const std::vector<int>& processes)> choose{};
 };
 
@@ -45,9 +45,9 @@ class RendezvousWait {
 
   RendezvousWait(const Limits& limits, double now) : limits_(limits), started_(now) {}
 
-  // As often as one likes. Go: as many are there as can take part, or the last call is over.
+  // Any number of times. Go: as many are there as can take part, or the last call is over.
   Verdict judge(int present, double now);
-  // Those who are there cannot do it: others are waited for.
+  // The present machines cannot run the job: waits for others.
   void refuse(int present) { refused_ = present; }
   // Whether the last call has begun.
   bool is_last_call() const { return called_ >= 0; }
@@ -81,7 +81,7 @@ class ElasticRendezvous {
 
  private:
   std::string count_text(int machines) const;
-  // Whether some of them can; who takes part then, and what people read.
+  // Whether some of them can run the job; then sets who takes part and prints it.
   bool choose(const std::vector<NodeHello>& others, int attempt);
   std::string start_words(const std::vector<NodeHello>& others, size_t count, int data_ranks,
                           int attempt) const;

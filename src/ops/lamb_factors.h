@@ -1,5 +1,6 @@
 // Scalars of LAMB and its variants, one definition for all devices: the factors of a step, and the
-// trust ratio by which a parameter's update is scaled. lamb_update.h has the update of the elements.
+// trust ratio by which a parameter's update is scaled. lamb_update.h has the update of the
+// elements.
 #pragma once
 
 #include <cmath>

@@ -1,6 +1,6 @@
-#include <gtest/gtest.h>
-
 #include "launch/elastic_rendezvous.h"
+
+#include <gtest/gtest.h>
 
 namespace bev {
 namespace {
