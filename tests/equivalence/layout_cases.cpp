@@ -345,7 +345,10 @@ Config divisible_t5() {
 Config divisible_biencoder(bool shared_towers) {
   Config c = divisible(tiny_biencoder());
   c.model.shared_towers = shared_towers;
-  c.optim.lr = 0.002;  // scores are products of two outputs, which amplify roundings of weights
+  // Scores are products of two outputs, which amplify roundings of weights, and a small eps
+  // amplifies roundings of small gradients.
+  c.optim.lr = 0.002;
+  c.optim.eps = 1e-6;
   c.train.micro_batch = 2;
   c.train.global_batch = 16;
   return c;
