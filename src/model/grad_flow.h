@@ -1,4 +1,4 @@
-// The way of gradients through a backward pass: between modules, into weights, and to the reducer.
+// Gradients in a backward pass: between modules, into weights, and to the reducer.
 #pragma once
 
 #include <variant>

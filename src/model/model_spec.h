@@ -21,13 +21,13 @@ inline constexpr const char* kHeadWeight = "head.weight";  // absent if it is ti
 
 struct DropoutSpec {
   double probability = 0;
-  uint64_t key = 0;  // different for every place of the model
+  uint64_t key = 0;  // unique in the model
 };
 
 struct NormSpec {
   NormKind kind{};
   double eps = 1e-5;
-  Replica tensor = Replica::Same;  // gradients over a tensor region: a member may see some rows
+  Replica tensor = Replica::Same;  // gradients over a tensor region: a member may have some rows
 };
 
 // An embedding table, or the matrix of a head. Parts that name the same table share it.
@@ -61,7 +61,7 @@ struct RelativeBiasSpec {
 struct AttentionSpec {
   int64_t width = 0, heads = 0, kv_heads = 0, head_dim = 0;
   double scale = 1;    // of the scores
-  int64_t window = 0;  // keys that a query sees; 0: all
+  int64_t window = 0;  // keys that a query attends to; 0: all
   bool causal = true;
   bool masks_padding = true;
   bool qkv_bias = true, out_bias = true;
@@ -195,7 +195,7 @@ struct HiddenSpec {
   int text = 0;  // index into ModelSpec::batch
 };
 
-// Which blocks of a stage run forward a second time before their backward.
+// Activation recomputation: the blocks of a stage that run forward again before their backward.
 struct RecomputeSpec {
   int64_t blocks = 0;       // the first ones of a stage; negative: all
   int64_t group = 1;        // blocks of which only the first input is kept

@@ -27,8 +27,8 @@ ModelSpec biencoder_spec(const Config& config);
 // Prefixes of their parameters' names; none if one encoder reads both.
 inline constexpr const char *kQueryTower = "query.", *kContextTower = "context.";
 
-// Whether the parameter is the last bias of the encoder of contexts. It changes all scores of a
-// query alike, so softmax cancels it and its gradient is rounding noise.
+// Whether the parameter is the last bias of the encoder of contexts. It adds one number to all
+// scores of a query, so softmax cancels it and its gradient is rounding noise.
 bool is_bias_of_contexts(const ModelConfig& model, const std::string& parameter);
 
 // Specifications that families have in common.
@@ -45,7 +45,7 @@ enum class DropoutSite : uint8_t {
 DropoutSpec dropout_spec(const Config& config, double probability, int64_t block, DropoutSite site);
 
 // Gradients of parameters that are applied between tensor regions: with sequence parallelism each
-// tensor rank sees its own tokens.
+// tensor rank computes its own tokens.
 Replica replica_between_regions(const Config& config);
 
 NormSpec norm_spec(const Config& config, Replica tensor);
