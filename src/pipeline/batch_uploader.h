@@ -11,7 +11,7 @@ namespace bev {
 
 class BatchUploader {
  public:
-  // `bytes`: of one micro-batch on the device, as peak() of a dry run says. `slots`: micro-batches
+  // `bytes`: of one micro-batch on the device, the peak() of a dry run. `slots`: micro-batches
   // in use at a time. Each slot has memory for two batches: one in use, one in flight.
   BatchUploader(Device& device, size_t bytes, size_t slots);
 

@@ -11,10 +11,10 @@ namespace bev {
 
 namespace {
 
-// Batches that grow come with new keys; the old ones are then of no use.
+// A batch-size ramp uses new keys with every size and never returns to old ones.
 constexpr size_t kMostGraphs = 16;
 
-// Each micro-batch forward and backward before the next, in the same memory.
+// One rank: each micro-batch runs forward and backward before the next one, in one slot.
 bool is_one_after_another(const Program& program) {
   for (size_t i = 0; i < program.size(); ++i) {
     constexpr std::array kActs{Act::Load, Act::Forward, Act::Backward};

@@ -20,7 +20,7 @@ namespace bev {
 // Key of the CUDA graph of one micro-batch: all that its work depends on and that differs between
 // micro-batches. Equal keys: equal kernels with equal arguments.
 struct MicroBatchKey {
-  const std::byte* tokens;  // which of the memories for tokens
+  const std::byte* tokens;  // in one of the uploader's buffers
   const std::byte* document_start;
   int64_t sequences;
   std::array<int64_t, kMostTexts> lengths;
@@ -38,8 +38,7 @@ struct ArenaSizes {
 
 class Executor {
  public:
-  // `micros`: how many micro-batches a step has at most. Fewer are possible: prepare() makes the
-  // program for them beforehand.
+  // `micros`: the largest number of micro-batches of a step. prepare() makes programs for fewer.
   // The model must outlive the executor.
   Executor(RankModel& model, int64_t micros, const ArenaSizes& sizes);
 

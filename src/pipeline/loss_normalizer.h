@@ -1,5 +1,4 @@
-// The numbers by which losses are divided before their backward: how many values they are the mean
-// of.
+// Counts the values of each loss before the backward pass, which scales gradients by 1 / count.
 #pragma once
 
 #include <span>

@@ -41,8 +41,8 @@ std::string place_of(int rank, size_t index, const Instr& instr);
 int slots_of(const Program& program, int chunk);
 int slots_of(const Program& program);
 
-// The layers are cut into ranks * chunks stages, dealt out in turn: stage s is chunk s / ranks of
-// rank s % ranks.
+// The layers are split into ranks * chunks stages, assigned round-robin: stage s is chunk
+// s / ranks of rank s % ranks.
 struct PipelineShape {
   int ranks = 1, chunks = 1;
   int64_t micros = 1;

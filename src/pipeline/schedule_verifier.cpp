@@ -59,7 +59,7 @@ ActSet needed_by(Act act) {
   throw Error(ErrorKind::Internal, "unknown instruction");
 }
 
-// Follows one rank's program; knows nothing of the others.
+// Checks the program of one rank, independent of the others.
 class RankCheck {
  public:
   RankCheck(const PipelineShape& shape, int rank, bool backward)

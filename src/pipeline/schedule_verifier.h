@@ -1,4 +1,4 @@
-// Is a schedule right? Found out before a job starts, rather than by a job that hangs.
+// Verifies a schedule before a job starts, so that a wrong one is an error instead of a hang.
 #pragma once
 
 #include "pipeline/schedule_simulation.h"
@@ -12,10 +12,9 @@ struct ScheduleReport {
 
 // Throws an Internal error that names rank, instruction and reason unless
 //  - every stage computes every micro-batch forward and (with `backward`) backward exactly once,
-//  and
-//    loads, receives and sends what belongs to that, in an order in which each has what it needs;
+//    with its loads, receives and sends, each instruction after those that it depends on;
 //  - no slot is reused while its micro-batch is in flight;
-//  - no rank deadlocks, and every receive meets what it expects (schedule_simulation.h).
+//  - no rank deadlocks, and every receive gets the message it expects (schedule_simulation.h).
 ScheduleReport verify_schedule(std::span<const Program> programs, const PipelineShape& shape,
                                std::span<const StageCosts> stages = {}, bool backward = true);
 
