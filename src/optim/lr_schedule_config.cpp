@@ -122,7 +122,7 @@ std::string text_of(const T& part) {
     return format("{}", part);
 }
 
-// False when the text is not a part of this type: a number of at least 0, or the name of a choice.
+// False if the text is not valid for this type: a number of at least 0, or the name of a choice.
 template <class T>
 bool read_part(const std::string& text, T& part) {
   if constexpr (std::is_enum_v<T>) {
@@ -175,7 +175,7 @@ std::vector<PartText> texts_of(const LrSchedule& spec) {
   return texts;
 }
 
-// Empty exactly when both have the same effect.
+// Empty if and only if both have the same effect.
 std::vector<std::string> differences(const LrSchedule& before, const LrSchedule& now) {
   const auto old_parts = texts_of(before), parts = texts_of(now);
   const auto old_effects = texts_of(effective(before)), effects = texts_of(effective(now));

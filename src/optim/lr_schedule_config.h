@@ -14,7 +14,7 @@ namespace bev {
 // Megatron-LM's rules for a command line: a run given in iterations counts lengths in iterations
 // times the global batch, a run given in samples counts samples; what is not given follows from the
 // length of the run; the warm-up may be a fraction of the decay length; the weight decay ramp lasts
-// the whole run. Throws a Usage error when the lengths contradict each other.
+// the whole run. Throws a Usage error if the lengths contradict each other.
 LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t iterations);
 
 // The schedule of learning rate and weight decay in a run that continues from a checkpoint.
@@ -24,7 +24,7 @@ LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t 
 // length of the run.
 void store_schedule(const LrSchedule& spec, StoredConfig& stored);
 
-// Data error that names `source` when it is missing or nonsense.
+// Throws a Data error that names `source` if it is missing or invalid.
 LrSchedule load_lr_schedule(const StoredConfig& stored, std::string_view source);
 
 struct ResumedLrSchedule {

@@ -92,7 +92,7 @@ class Optimizer {
   // state, each rank updates its shards.
   void step(Exec& ex, ConstTensor decision) { method_->step(ex, decision); }
 
-  // Copies the parameters into the master weights; after the parameters were set from outside.
+  // Copies the parameters into the master weights. Call it after setting parameters.
   void refresh_master(Exec& ex);
 
   std::vector<OptimizerState> states() const;
