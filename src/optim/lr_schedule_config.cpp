@@ -13,7 +13,7 @@ namespace bev {
 
 namespace {
 
-// A length the user gives in one of two units, in the unit of the run.
+// A length that a configuration gives in iterations or in samples.
 struct Length {
   std::string_view iterations_name, samples_name;
   int64_t iterations, samples;
@@ -36,7 +36,7 @@ class LengthsInSamples {
   int64_t times_batch(int64_t iterations) const {
     int64_t samples = 0;
     BEV_CHECK(!multiply_overflows(iterations, global_batch_, samples), Usage,
-              "{} iterations of {} samples are more samples than can be counted", iterations,
+              "{} iterations x {} samples exceed the largest sample count", iterations,
               global_batch_);
     return samples;
   }
@@ -61,7 +61,7 @@ LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t 
   const int64_t wsd =
       lengths.of({"optim.wsd_iterations", "optim.wsd_samples", o.wsd_iterations, o.wsd_samples});
   BEV_CHECK(o.warmup_fraction == 0 || warmup == 0, Usage,
-            "the warm-up is given twice: optim.warmup_fraction = {} and a length of {} samples",
+            "optim.warmup_fraction = {} and a warm-up of {} samples cannot be used together",
             o.warmup_fraction, warmup);
 
   LrSchedule s{.init_lr = o.warmup_init, .max_lr = o.lr, .min_lr = o.min_lr};
@@ -76,9 +76,9 @@ LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t 
   s.wd_ramp = o.weight_decay_ramp;
   s.wd_length = run;
 
-  BEV_CHECK(s.decay > 0, Usage, "the run has no length: set train.iterations or train.samples");
+  BEV_CHECK(s.decay > 0, Usage, "the run length is unset: set train.iterations or train.samples");
   BEV_CHECK(s.warmup < static_cast<double>(s.decay), Usage,
-            "the warm-up of {} samples does not end before the decay does, at {}", s.warmup,
+            "the warm-up of {} samples must be shorter than the decay of {} samples", s.warmup,
             s.decay);
   BEV_CHECK(s.min_lr <= s.max_lr, Usage, "optim.min_lr = {} is above optim.lr = {}", s.min_lr,
             s.max_lr);
@@ -88,8 +88,8 @@ LrSchedule lr_schedule_from(const Config& config, int64_t global_batch, int64_t 
             "optim.decay = WSD needs the length of its final decay: set optim.wsd_{}",
             in_samples ? "samples" : "iterations");
   BEV_CHECK(s.wd_ramp != DecayRamp::Constant || s.start_wd == s.end_wd, Usage,
-            "weight decay goes from {} to {}, but optim.weight_decay_ramp is constant", s.start_wd,
-            s.end_wd);
+            "weight decay changes from {} to {}, but optim.weight_decay_ramp is constant",
+            s.start_wd, s.end_wd);
   return s;
 }
 
@@ -109,7 +109,7 @@ void for_each_part(Spec& s, F f) {
   f("start_wd", "weight decay at the start", s.start_wd);
   f("end_wd", "weight decay at the end", s.end_wd);
   f("wd_ramp", "optim.weight_decay_ramp", s.wd_ramp);
-  f("wd_length", "samples until the last weight decay", s.wd_length);
+  f("wd_length", "samples of the weight-decay ramp", s.wd_length);
 }
 
 template <class T>

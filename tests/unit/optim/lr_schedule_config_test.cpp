@@ -166,18 +166,18 @@ TEST(ScheduleFrom, ContradictionsAreUsageErrors) {
     change(c);
     expect_error(ErrorKind::Usage, text, [&] { lr_schedule_from(c, 4, c.train.iterations); });
   };
-  refuses("no length", [](Config& c) { c.train.iterations = 0; });
+  refuses("run length is unset", [](Config& c) { c.train.iterations = 0; });
   refuses("optim.warmup_samples is set", [](Config& c) { c.optim.warmup_samples = 5; });
   refuses("optim.decay_samples is set", [](Config& c) { c.optim.decay_samples = 5; });
-  refuses("given twice", [](Config& c) {
+  refuses("cannot be used together", [](Config& c) {
     c.optim.warmup_fraction = 0.1;
     c.optim.warmup_iterations = 5;
   });
-  refuses("does not end before", [](Config& c) { c.optim.warmup_iterations = 100; });
+  refuses("must be shorter than the decay", [](Config& c) { c.optim.warmup_iterations = 100; });
   refuses("above optim.lr", [](Config& c) { c.optim.min_lr = 1; });
   refuses("above optim.lr", [](Config& c) { c.optim.warmup_init = 1; });
   refuses("optim.wsd_iterations", [](Config& c) { c.optim.decay = LrDecay::Wsd; });
-  refuses("more samples than can be counted",
+  refuses("exceed the largest sample count",
           [](Config& c) { c.train.iterations = int64_t{1} << 62; });
   refuses("ramp is constant", [](Config& c) { c.optim.end_weight_decay = 0.5; });
 }
