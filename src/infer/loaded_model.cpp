@@ -52,6 +52,7 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const InferenceSetup& use, D
       world_(world),
       groups_(layout_of(config_), world),
       model_(std::make_unique<RankModel>(config_, device, groups_)) {
+  model_->env.pass.classes = vocab();
   if (folder.is_fresh) {
     model_->params.initialize(static_cast<uint64_t>(config_.train.seed));
   } else if (folder.is_checkpoint) {
@@ -76,8 +77,10 @@ LoadedModel::LoadedModel(const ModelFolder& folder, const DeviceConfig& device, 
                   std::unique_ptr<Own>(new Own{.device = make_device(device)})) {}
 
 Executor& LoadedModel::executor() {
-  if (!executor_)
+  if (!executor_) {
+    require_ids_on_every_rank(config_);
     executor_ = std::make_unique<Executor>(*model_, 1, evaluation_memory(config_, world_.rank()));
+  }
   return *executor_;
 }
 

@@ -38,7 +38,8 @@ class LoadedModel {
   Communicator& world() { return world_; }
   int64_t vocab() const { return model_->shape.vocab; }
 
-  // For whole sequences; its memory is made with the first call.
+  // For whole sequences; its memory is made with the first call. Losses leave out the padding of
+  // the vocabulary. Usage error: see require_ids_on_every_rank.
   Executor& executor();
 
  private:

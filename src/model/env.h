@@ -1,6 +1,7 @@
 // State passed to every module: parallel regions, mode of the pass, losses, parameters, gradients.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "model/grad_flow.h"
@@ -22,7 +23,8 @@ struct Borders {
 };
 
 struct Pass {
-  bool training = true;  // dropout is drawn
+  bool training = true;         // dropout is drawn
+  int64_t classes = INT64_MAX;  // of the softmax over the vocabulary; ids beyond are padding
 };
 
 struct ModelEnv {

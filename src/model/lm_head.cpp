@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "model/embedding.h"
 #include "model/head_rows.h"
 #include "ops/elementwise.h"
@@ -40,16 +41,22 @@ LogitLoss::LogitLoss(ParamStore& params, const LmHeadSpec& spec)
 
 void LogitLoss::run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets,
                     ConstTensor weights, ConstTensor bias, Tensor dbias, Tensor dx) const {
+  const int64_t first_class = weight_.pieces.front().logical.row;
+  const int64_t columns = std::min(weight_.value.rows(), env.pass.classes - first_class);
+  BEV_CHECK(columns == weight_.value.rows() || (columns > 0 && !dx.present()), Internal,
+            "logits of {} of {} classes", columns, weight_.value.rows());
+  const ConstTensor table = slice(ConstTensor(weight_.value), 0, 0, columns);
+  if (bias.present()) bias = slice(bias, 0, 0, columns);
   for (int64_t begin = 0; begin < x.rows(); begin += chunk_) {
     ArenaScope scope(ex.scratch);
     const int64_t count = std::min(chunk_, x.rows() - begin);
     const ConstTensor rows = slice(x, 0, begin, count);
     const ConstTensor row_weights = slice(weights, 0, begin, count);
-    const Tensor chunk = ex.scratch.allocate({count, weight_.value.rows()}, x.dtype, "head.logits");
+    const Tensor chunk = ex.scratch.allocate({count, columns}, x.dtype, "head.logits");
     const Tensor loss = ex.scratch.allocate({count}, accumulation_of(x.dtype), "head.loss");
 
     ops::matmul(ex, {.a = rows,
-                     .b = weight_.value,
+                     .b = table,
                      .tb = Transpose::Yes,
                      .out = chunk,
                      .epilogue = bias.present() ? ops::Epilogue::Bias : ops::Epilogue::None,
@@ -58,7 +65,7 @@ void LogitLoss::run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets,
                      {.logits = chunk,
                       .targets = slice(targets, 0, begin, count),
                       .weight = row_weights,
-                      .column_begin = weight_.pieces.front().logical.row,
+                      .column_begin = first_class,
                       .classes = classes_,
                       .smoothing = env.pass.training ? smoothing_ : 0.0,
                       .z_loss = env.pass.training ? z_loss_ : 0.0,
@@ -70,7 +77,7 @@ void LogitLoss::run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets,
                            .scale = env.losses.share(loss_),
                            .out = env.losses.sum(loss_)});
     if (!dx.present()) continue;
-    ops::matmul(ex, {.a = chunk, .b = weight_.value, .out = slice(dx, 0, begin, count)});
+    ops::matmul(ex, {.a = chunk, .b = table, .out = slice(dx, 0, begin, count)});
     // At once: deferred gradients would keep the logits of all chunks.
     GemmGrad{&weight_,
              {.a = chunk, .b = rows, .ta = Transpose::Yes, .out = weight_.grad, .dbias = dbias}}

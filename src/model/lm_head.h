@@ -23,7 +23,7 @@ class LogitLoss {
 
   // Adds the losses of the rows to env.losses. x [rows, width]. With dx also accumulates the weight
   // gradient and writes this member's term of the gradient of x. bias [local vocab], optional;
-  // dbias receives the sums of its gradient.
+  // dbias receives the sums of its gradient. REQUIRES: with dx, env.pass.classes has all ids.
   void run(Exec& ex, ModelEnv& env, ConstTensor x, ConstTensor targets, ConstTensor weights,
            ConstTensor bias, Tensor dbias, Tensor dx) const;
 

@@ -142,5 +142,23 @@ TEST(SpanPerplexity, ScoresAreThoseOfSingleSamples) {
   EXPECT_NEAR(all.nats, nats, 1e-12 * nats);
 }
 
+// Fails when rows that only pad the vocabulary, as they do on tensor ranks, are in the softmax.
+TEST(SpanPerplexity, PaddingOfTheVocabularyIsNoClass) {
+  ModelFolder folder;
+  folder.is_fresh = true;
+  folder.config = test::tiny_t5();
+  folder.config.model.vocab = vocabulary().ids;
+  folder.config.train.decoder_sequence = 16;
+  const SpanText text = span_text_of(text_of({test::sentence_of(8)}), vocabulary(),
+                                     {.length = 10, .most_decoder_tokens = 16, .masked = 0.3});
+  const auto nats = [&](int64_t multiple) {
+    folder.config.model.vocab_multiple = multiple;
+    LoadedModel model(folder, {.kind = DeviceKind::Reference, .threads = 1}, 1, 10);
+    EXPECT_EQ(model.placed().shape.padded_vocab % multiple, 0);
+    return score_spans(model, text, test::kPad).nats;
+  };
+  EXPECT_EQ(nats(64), nats(1));
+}
+
 }  // namespace
 }  // namespace bev
