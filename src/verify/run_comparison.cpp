@@ -20,8 +20,9 @@ double or_infinite(double ratio) { return std::isnan(ratio) ? kInfinite : ratio;
 
 double relative(double x, double y) { return x == y ? 0 : or_infinite(std::abs((x - y) / y)); }
 
-double relative(const std::vector<double>& x, const std::vector<double>& y,
-                const FlatRange& noise) {
+// `largest`: the largest square of a norm of y so far, which this adds to.
+double relative(const std::vector<double>& x, const std::vector<double>& y, const FlatRange& noise,
+                double& largest) {
   double square = 0, norm = 0;
   for (size_t i = 0; i < y.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
@@ -29,19 +30,24 @@ double relative(const std::vector<double>& x, const std::vector<double>& y,
     square += (x[i] - y[i]) * (x[i] - y[i]);
     norm += y[i] * y[i];
   }
-  return square == 0 ? 0 : or_infinite(std::sqrt(square / norm));
+  largest = std::max(largest, norm);
+  return square == 0 ? 0 : or_infinite(std::sqrt(square / largest));
 }
 
-Comparison::Step compare(const StepOutcome& first, const StepOutcome& second) {
+// `largest`: of the values of each tensor.
+Comparison::Step compare(const StepOutcome& first, const StepOutcome& second,
+                         std::vector<double>& largest) {
   Comparison::Step step{{first.loss, second.loss}, {first.norm, second.norm}, {}};
   BEV_CHECK(first.tensors.size() == second.tensors.size(), Internal, "{} tensors against {}",
             first.tensors.size(), second.tensors.size());
+  largest.resize(second.tensors.size());
   for (size_t i = 0; i < second.tensors.size(); ++i) {
     const LogicalTensor &x = first.tensors[i], &y = second.tensors[i];
     BEV_CHECK(x.name == y.name && x.value.size() == y.value.size(), Internal,
               "{} of {} elements against {} of {}", x.name, x.value.size(), y.name, y.value.size());
-    step.tensors.push_back(
-        {y.name, relative(x.grad, y.grad, y.noise), relative(x.value, y.value, y.noise)});
+    double gradient = 0;
+    step.tensors.push_back({y.name, relative(x.grad, y.grad, y.noise, gradient),
+                            relative(x.value, y.value, y.noise, largest[i])});
   }
   return step;
 }
@@ -52,7 +58,9 @@ Comparison compare_runs(std::span<const StepOutcome> first, std::span<const Step
   BEV_CHECK(first.size() == second.size(), Internal, "{} steps against {}", first.size(),
             second.size());
   Comparison result;
-  for (size_t i = 0; i < second.size(); ++i) result.steps.push_back(compare(first[i], second[i]));
+  std::vector<double> largest;
+  for (size_t i = 0; i < second.size(); ++i)
+    result.steps.push_back(compare(first[i], second[i], largest));
   return result;
 }
 

@@ -11,8 +11,10 @@ namespace bev {
 
 enum class Quantity : uint8_t { Gradient, Weight, Loss, GradientNorm };
 
-// A relative difference: the norm of the difference over the norm of the second training's. 0 where
-// both are the same; not finite where one of the two has numbers that are not.
+// A relative difference: the norm of the difference over the norm of the second training's. For the
+// values of a tensor over the largest norm up to this step: updates of a bias that starts at 0 may
+// cancel, and what is left is rounding noise. 0 if both are equal; not finite if one of the two has
+// numbers that are not.
 struct Difference {
   double ratio = 0;
   int64_t step = 1;  // counted from 1

@@ -44,6 +44,18 @@ TEST(Comparison, IsRelative) {
   EXPECT_DOUBLE_EQ(compare_runs(other, training()).largest().ratio, 0.25);
 }
 
+// Fails when the rounding noise of updates that cancel counts as a difference, or hides one.
+TEST(Comparison, ValuesAreRelativeToTheLargestSoFar) {
+  std::vector<StepOutcome> first = training(), second = training();
+  tensor(second, 1, 0).value = {0, 0};
+  tensor(second, 2, 0).value = {2, 0};
+  tensor(first, 1, 0).value = {1e-16, 0};
+  tensor(first, 2, 0).value = {2.5, 0};
+  const Comparison found = compare_runs(first, second);
+  EXPECT_DOUBLE_EQ(found.steps[1].tensors[0].value, 1e-16);
+  EXPECT_DOUBLE_EQ(found.steps[2].tensors[0].value, 0.25);
+}
+
 // Fails when the largest is named instead of the first, or values before gradients.
 TEST(Comparison, TheFirstIsTheEarliestInTheOrderOfTheModel) {
   std::vector<StepOutcome> other = training();
