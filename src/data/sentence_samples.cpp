@@ -20,9 +20,7 @@ struct NamedTokenizer {
 };
 
 NamedTokenizer open_tokenizer_of(const Config& config) {
-  const DataConfig& d = config.data;
-  NamedTokenizer found{tokenizer_of(config),
-                       d.vocab_file.empty() ? d.tokenizer_model : d.vocab_file};
+  NamedTokenizer found{tokenizer_of(config), tokenizer_spec(config).file()};
   BEV_CHECK(found.tokenizer != nullptr, Usage,
             "model.family {} needs the files of a tokenizer: set data.tokenizer and "
             "data.vocab_file",

@@ -62,6 +62,12 @@ std::unique_ptr<Tokenizer> open_hugging_face(const TokenizerSpec& spec) {
 
 }  // namespace
 
+const std::string& TokenizerSpec::file() const {
+  const bool has_own = kind == TokenizerKind::Gpt2 || kind == TokenizerKind::BertLower ||
+                       kind == TokenizerKind::BertCased;
+  return has_own ? vocab_file : model;
+}
+
 std::unique_ptr<Tokenizer> open_tokenizer(const TokenizerSpec& spec) {
   switch (spec.kind) {
     case TokenizerKind::Byte: return std::make_unique<ByteTokenizer>();

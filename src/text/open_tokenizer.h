@@ -18,6 +18,9 @@ struct TokenizerSpec {
   int64_t extra_ids = 0;  // Bert, SentencePiece: <extra_id_0> and so on behind the vocabulary
   bool classic = false;   // the rules of October 2023 where Megatron-LM's versions differ
   bool add_template = true;  // tokens that the vocabulary's template puts around a text
+
+  // The file of the vocabulary, by the kind.
+  const std::string& file() const;
 };
 
 // Reads and checks the files. A file that is missing in the spec is a Usage error, one that cannot
