@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/integer.h"
+#include "text/utf8.h"
 
 namespace bev {
 
@@ -70,6 +71,11 @@ MaskedText masked_text_of(std::string name, std::string_view text, DocumentBreak
                           BertText& bert) {
   MaskedText result{.name = std::move(name)};
   for_each_document(text, documents, [&](std::string_view document) {
+    const size_t valid = valid_utf8_prefix(document);
+    BEV_CHECK(valid == document.size(), Data,
+              "{}: byte {} is not UTF-8, and the tokenizer would score another character in its "
+              "place; expected UTF-8",
+              result.name, static_cast<size_t>(document.data() - text.data()) + valid);
     result.documents.push_back(bert.tokens(document));
   });
   require_tokens(result);

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "checkpoint/checksum.h"
 #include "data/preprocess/jsonl_reader.h"
+#include "text/utf8.h"
 
 namespace bev {
 
@@ -46,7 +47,15 @@ CorpusText::CorpusText(std::string_view bytes, std::string name, CorpusFormat so
   for (; !rest.empty(); ++count_) {
     if (count_ % kIndexStep == 0) offsets_.push_back(bytes_.size() - rest.size());
     const std::string_view line = take_line(rest);
-    if (format_.is_jsonl) text_of(reader, line, name_, count_);
+    if (format_.is_jsonl) {
+      text_of(reader, line, name_, count_);
+    } else {
+      const size_t valid = valid_utf8_prefix(line);
+      BEV_CHECK(valid == line.size(), Data,
+                "{}, line {}: byte {} is not UTF-8, and the tokenizer would embed another text\n"
+                "expected UTF-8",
+                name_, count_ + 1, valid + 1);
+    }
   }
 }
 

@@ -18,8 +18,8 @@ struct CorpusFormat {
 // Text i is line i: an empty line of plain text is a text, too.
 class CorpusText {
  public:
-  // Data error: there is no line, or a line of jsonl has no text under the key. `bytes` must
-  // outlive this.
+  // Data error: there is no line, a line is not UTF-8, or a line of jsonl has no text under the
+  // key. `bytes` must outlive this.
   CorpusText(std::string_view bytes, std::string name, CorpusFormat source);
 
   int64_t count() const { return count_; }

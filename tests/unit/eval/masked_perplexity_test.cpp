@@ -25,6 +25,8 @@ TEST(MaskedPerplexity, LeavesOutSpecialTokensOfATokenFile) {
   expect_error(ErrorKind::Data, "nothing to score", [&] { masked_text_of(text, bert); });
   expect_error(ErrorKind::Data, "nothing to score",
                [&] { masked_text_of("t", " \n", DocumentBreak::Line, bert); });
+  expect_error(ErrorKind::Data, "t: byte 4 is not UTF-8",
+               [&] { masked_text_of("t", "a\na \xE4\n", DocumentBreak::Line, bert); });
 }
 
 // Fails when a token is masked twice or never, sees itself, or pieces span documents.

@@ -25,6 +25,8 @@ TEST(CorpusText, LinesAreTextsAlsoEmptyOnes) {
   EXPECT_EQ(CorpusText("a\n\n", "t", {}).count(), 2);
   EXPECT_NE(CorpusText("a\n", "t", {}).checksum(), CorpusText("a", "t", {}).checksum());
   expect_error(ErrorKind::Data, "t is empty", [] { CorpusText("", "t", {}); });
+  expect_error(ErrorKind::Data, "t, line 2: byte 3 is not UTF-8",
+               [] { CorpusText("\xC3\xA4\na \xE4\nb", "t", {}); });
 }
 
 // Fails when a text is looked for from the wrong line of the index.
