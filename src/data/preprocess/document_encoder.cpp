@@ -1,9 +1,11 @@
 #include "data/preprocess/document_encoder.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
 #include "text/sentence_splitter.h"
+#include "text/utf8.h"
 
 namespace bev {
 
@@ -55,6 +57,17 @@ void DocumentEncoder::encode(const TextChunk& chunk, int64_t first_record, Encod
   }
   if (options_.kind == InputKind::Text) {
     for_each_document(chunk.text, options_.documents, [&](std::string_view document) {
+      if (const size_t valid = valid_utf8_prefix(document); !is_kept(document, valid)) {
+        const std::string_view before(chunk.text.data(), document.data() + valid);
+        out.rejected.push_back(
+            {.line = chunk.first_line + std::count(before.begin(), before.end(), '\n'),
+             .why = format("byte 0x{:02x} is not UTF-8, and the tokenizer would store another "
+                           "character",
+                           static_cast<unsigned char>(document[valid])),
+             .text = std::string(document),
+             .bytes = std::ssize(document)});
+        return;
+      }
       const std::span<const std::string_view> texts(&document, 1);
       encode_document(options_.split_sentences ? sentences_of(texts) : texts, out.parts.front());
       ++out.documents;
@@ -80,6 +93,13 @@ void DocumentEncoder::encode(const TextChunk& chunk, int64_t first_record, Encod
                               .bytes = static_cast<int64_t>(line.size())});
     }
   }
+}
+
+bool DocumentEncoder::is_kept(std::string_view text, size_t valid) {
+  if (valid == text.size()) return true;
+  ids_.clear();
+  tokenizer_->encode(text, ids_);
+  return tokenizer_->decode(ids_, SpecialIds::LeaveOut) == text;
 }
 
 std::string DocumentEncoder::encode_line(std::string_view line, size_t partition,

@@ -50,6 +50,9 @@ class DocumentEncoder {
   void encode(const TextChunk& chunk, int64_t first_record, EncodedChunk& out);
 
  private:
+  // Whether the ids of a plain text, valid UTF-8 up to `valid`, hold all its bytes: those of other
+  // bytes do only if bytes are tokens.
+  bool is_kept(std::string_view text, size_t valid);
   // Empty, or why the line is refused; then nothing of it was kept.
   std::string encode_line(std::string_view line, size_t partition, EncodedChunk& out);
   // One sequence for each text that has tokens.

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "support/expect_error.h"
 #include "support/temporary_directory.h"
-#include "text/tokenizer.h"
+#include "text/open_tokenizer.h"
 #include "unit/data/token_files.h"
 
 namespace bev::test {
@@ -189,6 +189,35 @@ TEST_F(PreprocessTest, RejectedLinesAreKeptWithTheirReason) {
 }
 
 // Also when the fault comes behind sequences, or keys, that were good.
+// Plain text that is not UTF-8 is set aside, unless bytes are tokens.
+TEST_F(PreprocessTest, PlainTextIsUtf8) {
+  auto o = options({file("a.txt", "a\nb\n\nc \xE4\n\nd\n")});
+  o.kind = InputKind::Text;
+  o.documents = DocumentBreak::Paragraph;
+  o.prefix = directory_ / "out";
+  const auto encode = [&](const Tokenizer& tokenizer) {
+    return preprocess(o, tokenizer, [](const PreprocessCounts&) { return true; });
+  };
+  EXPECT_EQ(encode(ByteTokenizer()).counts.rejected, 0);
+  EXPECT_EQ(documents_of(directory_ / "out").size(), 3u);
+
+  std::string words;
+  for (const char* word : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "b", "c", "d"})
+    words += std::string(word) + "\n";
+  TokenizerSpec spec;
+  spec.kind = TokenizerKind::BertLower;
+  spec.vocab_file = file("vocab.txt", words);
+  spec.add_template = false;
+  const PreprocessReport report = encode(*open_tokenizer(spec));
+  EXPECT_EQ(report.counts.documents, 2);
+  EXPECT_EQ(documents_of(directory_ / "out"), (std::vector<Document>{{{5, 6}}, {{8}}}));
+  ASSERT_EQ(report.first_rejected.size(), 1u);
+  EXPECT_EQ(report.first_rejected[0],
+            (directory_ / "a.txt").string() +
+                ", line 4: byte 0xe4 is not UTF-8, and the tokenizer would store another "
+                "character");
+}
+
 TEST_F(PreprocessTest, NothingOfARejectedLineIsLeft) {
   auto o =
       options({file("a.jsonl",
