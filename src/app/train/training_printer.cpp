@@ -235,9 +235,12 @@ void print_end(const Console& console, const TrainSummary& s, const std::string&
 
 void print_next_steps(const Console& console, const Config& config) {
   const bool text = tokenizer_of(config) != nullptr;
+  const std::string_view prompt =
+      config.model.family == ModelFamily::Bert ? "... [MASK] ..." : "...";
   console.log(
       "next      bevatron eval {}{}\n", config.train.output,
-      text ? format("\n          bevatron generate {} --prompt \"...\"", config.train.output) : "");
+      text ? format("\n          bevatron generate {} --prompt \"{}\"", config.train.output, prompt)
+           : "");
 }
 
 void require_good_end(const TrainSummary& summary, const std::string& saved) {
