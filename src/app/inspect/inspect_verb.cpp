@@ -102,7 +102,7 @@ void inspect_config(const fs::path& path) {
 }  // namespace
 
 void print_row(std::string_view name, const std::string& value) {
-  fmt::print("{:<14}{}\n", name, value);
+  fmt::print("{:<13} {}\n", name, value);
 }
 
 int inspect(std::span<const std::string> args) {
