@@ -65,6 +65,7 @@ EncoderJob::~EncoderJob() { *self_ = nullptr; }
 
 std::optional<ApiError> EncoderJob::encode(EncoderRequest& wanted) {
   BertText& bert = *model_.bert;
+  int64_t masks = 0;
   for (size_t i = 0; i < request_.texts.size(); ++i) {
     const RequestPrompt& text = request_.texts[i];
     EncoderInput input;
@@ -86,9 +87,16 @@ std::optional<ApiError> EncoderJob::encode(EncoderRequest& wanted) {
       return ApiError{.message = format("text {} has no {}: there is nothing to fill", i,
                                         bert.token_name(bert.mask())),
                       .param = "input"};
+    masks += std::ssize(input.marked);
     tokens_ += std::ssize(input.ids);
     wanted.inputs.push_back(std::move(input));
   }
+  if (masks * request_.top > model_.limits.candidates)
+    return ApiError{
+        .message = format("{} masks with top_k {} have {} candidates; a request may "
+                          "have {} at most: send fewer masks or lower top_k",
+                          masks, request_.top, masks * request_.top, model_.limits.candidates),
+        .param = "top_k"};
   return {};
 }
 

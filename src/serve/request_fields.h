@@ -74,6 +74,8 @@ struct RequestLimits {
   int64_t max_tokens = 2048;  // new ones of a text
   int64_t texts = 128;        // of one request: prompts x samples
   int64_t vocab = 0;
+  // Most candidates for the masks of one request. While an answer is made, each takes half a KB.
+  int64_t candidates = 1 << 18;
 };
 
 // A string, a list of strings, a list of ids or a list of those; problems go to the reader. A

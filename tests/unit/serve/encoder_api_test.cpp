@@ -25,7 +25,7 @@ struct BertRig {
     served.bert = &text;
     served.encoder = &service;
     served.has_lm_head = has_lm_head;
-    served.limits = {.context = 9, .max_tokens = 9, .texts = 8, .vocab = 29};
+    served.limits = {.context = 9, .max_tokens = 9, .texts = 8, .vocab = 29, .candidates = 20};
     server = std::make_unique<ModelServer>(std::move(listener), served, ModelServerOptions{});
     thread = std::thread([this] { server->run(); });
   }
@@ -121,6 +121,8 @@ TEST(ServedBert, RefusesWhatABertCannotDo) {
   refused("/v1/embeddings", R"({"input": [29]})", "not one of 0 to 28");
   refused("/v1/fill-mask", R"({"input": "paris"})", "has no [MASK]");
   refused("/v1/fill-mask", R"({"inputs": "paris"})", "did you mean input?");
+  refused("/v1/fill-mask", R"({"input": ["[MASK] [MASK]", "[MASK]"], "top_k": 7})",
+          "3 masks with top_k 7 have 21 candidates; a request may have 20 at most");
   EXPECT_EQ(rig.post("/v1/embeddings", R"({"input": "a", "model": "other"})").status, 404);
 }
 
