@@ -12,6 +12,9 @@ namespace bev {
 
 namespace {
 
+// The size of a vocabulary that is not known: every id fits.
+constexpr int64_t kAnyVocab = std::numeric_limits<int32_t>::max();
+
 template <class T>
 T load(std::span<const std::byte> bytes, size_t at) {
   T value;
@@ -221,11 +224,16 @@ void TokenFile::convert(std::span<const std::byte> from, int64_t place, std::spa
       if (is_id(id, vocab)) continue;
       const int64_t at = place + static_cast<int64_t>(i);
       const int64_t sequence = sequence_at(at);
+      const std::string why =
+          vocab == kAnyVocab
+              ? "not a token id; the file is damaged"
+              : format(
+                    "but the vocabulary has {} ids (0 to {}); the file was made with another "
+                    "tokenizer, or it is damaged",
+                    vocab, vocab - 1);
       throw Error(ErrorKind::Data,
-                  format("{}: token {} of sequence {} is {}, but the vocabulary has {} ids (0 to "
-                         "{}); the file was made with another tokenizer, or it is damaged",
-                         bin_path(prefix_).string(), at - stream_begin(sequence), sequence, +id,
-                         vocab, vocab - 1));
+                  format("{}: token {} of sequence {} is {}, {}", bin_path(prefix_).string(),
+                         at - stream_begin(sequence), sequence, +id, why));
     }
   });
 }
@@ -238,13 +246,12 @@ std::span<const std::byte> TokenFile::sequence_bytes(int64_t sequence) const {
 }
 
 int64_t TokenFile::largest_id() const {
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   std::array<int32_t, 4096> block;
   int64_t largest = -1;
   for (int64_t place = 0; place < index_.tokens();) {
     const int64_t count = std::min<int64_t>(index_.tokens() - place, block.size());
     const std::span<int32_t> part(block.data(), static_cast<size_t>(count));
-    read(place, part, kMost);
+    read(place, part, kAnyVocab);
     largest = std::max<int64_t>(largest, *std::max_element(part.begin(), part.end()));
     place += count;
   }
