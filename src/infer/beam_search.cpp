@@ -38,10 +38,14 @@ class SharedPages {
 };
 
 struct Followed {
-  std::vector<int32_t> tokens{}, pages{};
+  std::vector<int32_t> tokens{}, pages{}, source_pages{};
   double logprob = 0;
 
-  EngineRow row() const { return {.tokens = tokens, .pages = pages, .choice = {.temperature = 0}}; }
+  template <class F>
+  void each_page(F f) const {
+    std::for_each(pages.begin(), pages.end(), f);
+    std::for_each(source_pages.begin(), source_pages.end(), f);
+  }
 };
 
 // A beam and one more token.
@@ -53,8 +57,10 @@ struct Candidate {
 
 class Search {
  public:
-  Search(InferenceEngine& decoder, std::span<const int32_t> prompt, const BeamOptions& options)
+  Search(InferenceEngine& decoder, std::span<const int32_t> prompt, const SourceText& source,
+         const BeamOptions& options)
       : decoder_(decoder),
+        source_(source),
         options_(options),
         prompt_(prompt.size()),
         pages_(decoder.limits().pages) {
@@ -65,18 +71,22 @@ class Search {
               options.tokens, prompt.size());
     Followed first{.tokens = {prompt.begin(), prompt.end()}};
     const auto page = static_cast<size_t>(decoder.limits().page);
-    while (first.pages.size() * page < first.tokens.size()) first.pages.push_back(pages_.take());
+    const auto take = [&](std::vector<int32_t>& pages, size_t tokens) {
+      while (pages.size() * page < tokens) pages.push_back(pages_.take());
+    };
+    take(first.pages, first.tokens.size());
+    take(first.source_pages, source.ids.size());
     beams_.push_back(std::move(first));
   }
 
   std::vector<Beam> run(FunctionRef<bool()> goes_on) {
-    const EngineRow row = beams_.front().row();
+    const EngineRow row = row_of(beams_.front());
     decoder_.prefill({&row, 1});
     for (int64_t made = 1;; ++made) {
       follow(candidates(), made);
       if (made == options_.tokens || beams_.empty() || is_done(made) || !goes_on()) break;
       std::vector<EngineRow> rows;
-      for (const Followed& beam : beams_) rows.push_back(beam.row());
+      for (const Followed& beam : beams_) rows.push_back(row_of(beam));
       decoder_.decode(rows);
     }
     // Those that are cut off compete with those that ended.
@@ -85,6 +95,15 @@ class Search {
   }
 
  private:
+  EngineRow row_of(const Followed& beam) const {
+    return {.tokens = beam.tokens,
+            .pages = beam.pages,
+            .choice = {.temperature = 0},
+            .source = source_.ids,
+            .source_length = source_.length,
+            .source_pages = beam.source_pages};
+  }
+
   std::vector<int32_t> new_ids(const Followed& beam) const {
     return {beam.tokens.begin() + static_cast<ptrdiff_t>(prompt_), beam.tokens.end()};
   }
@@ -132,29 +151,35 @@ class Search {
         continue;
       }
       Followed beam = beams_[c.beam];
-      for (const int32_t page : beam.pages) pages_.share(page);
+      beam.each_page([&](int32_t page) { pages_.share(page); });
       beam.tokens.push_back(c.id);
       beam.logprob = c.logprob;
       next.push_back(std::move(beam));
       if (std::ssize(next) == options_.beams) break;
     }
-    for (const Followed& beam : beams_)
-      for (const int32_t page : beam.pages) pages_.give(page);
+    for (const Followed& beam : beams_) beam.each_page([&](int32_t page) { pages_.give(page); });
     beams_ = std::move(next);
     for (Followed& beam : beams_) make_room(beam);
   }
 
-  // The page of the newest token, which the next step writes, is this beam's own.
+  // The pages that the next step writes are this beam's own: that of the newest token, and the last
+  // one of the source.
   void make_room(Followed& beam) {
     const size_t index = (beam.tokens.size() - 1) / static_cast<size_t>(decoder_.limits().page);
     if (index == beam.pages.size()) {
       beam.pages.push_back(pages_.take());
-    } else if (pages_.is_shared(beam.pages[index])) {
-      const int32_t own = pages_.take();
-      decoder_.copy_page(beam.pages[index], own);
-      pages_.give(beam.pages[index]);
-      beam.pages[index] = own;
+    } else {
+      make_own(beam.pages[index]);
     }
+    if (!beam.source_pages.empty()) make_own(beam.source_pages.back());
+  }
+
+  void make_own(int32_t& page) {
+    if (!pages_.is_shared(page)) return;
+    const int32_t own = pages_.take();
+    decoder_.copy_page(page, own);
+    pages_.give(page);
+    page = own;
   }
 
   bool is_done(int64_t made) const {
@@ -163,6 +188,7 @@ class Search {
   }
 
   InferenceEngine& decoder_;
+  const SourceText& source_;
   BeamOptions options_;
   size_t prompt_;  // tokens
   SharedPages pages_;
@@ -173,9 +199,15 @@ class Search {
 }  // namespace
 
 std::vector<Beam> beam_search(InferenceEngine& decoder, std::span<const int32_t> prompt,
-                              const BeamOptions& options, FunctionRef<bool()> goes_on) {
-  Search search(decoder, prompt, options);
+                              const SourceText& source, const BeamOptions& options,
+                              FunctionRef<bool()> goes_on) {
+  Search search(decoder, prompt, source, options);
   return search.run(goes_on);
+}
+
+std::vector<Beam> beam_search(InferenceEngine& decoder, std::span<const int32_t> prompt,
+                              const BeamOptions& options, FunctionRef<bool()> goes_on) {
+  return beam_search(decoder, prompt, {}, options, goes_on);
 }
 
 }  // namespace bev

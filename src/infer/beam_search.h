@@ -25,8 +25,12 @@ struct Beam {
 // beam can become better than the worst of `beams` results. Up to `beams` texts, best first; of
 // equal scores the one found first; none where the model gives no token a finite probability.
 // `goes_on` is asked before each further token; false: the search ends with what it has. REQUIRES:
-// the decoder is idle, has so many rows and room for all of them; prompt and tokens fit its length.
-// With several ranks, all call it together.
+// the decoder is idle, has `beams` rows and room for all of them; prompt, source and tokens fit its
+// limits. With several ranks, all call it together.
+std::vector<Beam> beam_search(
+    InferenceEngine& decoder, std::span<const int32_t> prompt, const SourceText& source,
+    const BeamOptions& options, FunctionRef<bool()> goes_on = [] { return true; });
+// For a model without an encoder.
 std::vector<Beam> beam_search(
     InferenceEngine& decoder, std::span<const int32_t> prompt, const BeamOptions& options,
     FunctionRef<bool()> goes_on = [] { return true; });

@@ -31,6 +31,11 @@ std::string why_not_choice(const SamplingOptions& c) {
   return {};
 }
 
+// Tokens that prefill computes.
+int64_t prefill_tokens(const GenerationRequest& r) {
+  return std::ssize(r.source.ids.empty() ? r.prompt : r.source.ids);
+}
+
 }  // namespace
 
 std::vector<ScoredToken> likeliest(std::span<const float> logits, int64_t count) {
@@ -59,13 +64,29 @@ ContinuousBatcher::ContinuousBatcher(InferenceEngine& decoder)
 int64_t ContinuousBatcher::pages_of(const GenerationRequest& request) const {
   if (request.tokens == 0) return 0;
   const int64_t places = std::ssize(request.prompt) + request.tokens - 1;
-  return div_ceil(places, decoder_.limits().page);
+  return div_ceil(places, decoder_.limits().page) + source_pages_of(request);
+}
+
+int64_t ContinuousBatcher::source_pages_of(const GenerationRequest& request) const {
+  return div_ceil(std::ssize(request.source.ids), decoder_.limits().page);
+}
+
+std::string ContinuousBatcher::why_not_source(const GenerationRequest& request) const {
+  const int64_t tokens = std::ssize(request.source.ids), most = decoder_.limits().source;
+  if (most == 0) return tokens == 0 ? "" : "this model has no encoder";
+  if (request.source.length < 1 || request.source.length > tokens) return "the prompt is empty";
+  if (tokens > most)
+    return format("the prompt has {} tokens, but the encoder reads at most {}", tokens, most);
+  if (request.prompt.size() != 1) return "the decoder begins with one token";
+  if (request.score_prompt) return "an encoder gives the tokens of a prompt no probabilities";
+  return {};
 }
 
 std::string ContinuousBatcher::why_not(const GenerationRequest& request) const {
   const EngineLimits& limits = decoder_.limits();
   const int64_t prompt = std::ssize(request.prompt);
   if (prompt == 0) return "the prompt is empty";
+  if (std::string problem = why_not_source(request); !problem.empty()) return problem;
   if (request.tokens < 0) return "the number of tokens is negative";
   if (prompt + request.tokens > limits.length)
     return format("the prompt has {} tokens, {} more are wanted, and {} is what fits", prompt,
@@ -73,10 +94,11 @@ std::string ContinuousBatcher::why_not(const GenerationRequest& request) const {
   if (pages_of(request) > limits.pages)
     return format("the text would take {} pages of the cache, which has {}", pages_of(request),
                   limits.pages);
-  for (const int32_t id : request.prompt)
-    if (id < 0 || id >= decoder_.vocab())
-      return format("the prompt has the id {}, the vocabulary ends with {}", id,
-                    decoder_.vocab() - 1);
+  for (const std::vector<int32_t>* ids : {&request.prompt, &request.source.ids})
+    for (const int32_t id : *ids)
+      if (id < 0 || id >= decoder_.vocab())
+        return format("the prompt has the id {}, the vocabulary ends with {}", id,
+                      decoder_.vocab() - 1);
   if (request.alternatives < 0 || request.alternatives > decoder_.vocab())
     return format("{} alternatives of {} tokens", request.alternatives, decoder_.vocab());
   return why_not_choice(request.choice);
@@ -111,7 +133,7 @@ std::vector<ContinuousBatcher::Text*> ContinuousBatcher::take_waiting() {
   std::vector<Text*> texts;
   int64_t longest = 0;
   while (!waiting_.empty() && can_start(waiting_.front().request)) {
-    const int64_t length = std::ssize(waiting_.front().request.prompt);
+    const int64_t length = prefill_tokens(waiting_.front().request);
     const int64_t next_longest = std::max(longest, length);
     const auto count = std::ssize(texts) + 1;
     // All are computed as long as the longest: one that is much shorter or longer starts later.
@@ -120,20 +142,31 @@ std::vector<ContinuousBatcher::Text*> ContinuousBatcher::take_waiting() {
     longest = next_longest;
     Text& text = running_.emplace_back(std::move(waiting_.front()));
     waiting_.pop_front();
-    const auto kept = free_pages_.end() - pages_of(text.request);
-    text.pages.assign(std::make_reverse_iterator(free_pages_.end()),
-                      std::make_reverse_iterator(kept));
-    free_pages_.erase(kept, free_pages_.end());
+    const int64_t pages = pages_of(text.request);
+    const int64_t source_pages = pages > 0 ? source_pages_of(text.request) : 0;
+    text.pages = take_pages(pages - source_pages);
+    text.source_pages = take_pages(source_pages);
     texts.push_back(&text);
   }
   return texts;
+}
+
+std::vector<int32_t> ContinuousBatcher::take_pages(int64_t count) {
+  const auto kept = free_pages_.end() - count;
+  std::vector<int32_t> pages(std::make_reverse_iterator(free_pages_.end()),
+                             std::make_reverse_iterator(kept));
+  free_pages_.erase(kept, free_pages_.end());
+  return pages;
 }
 
 EngineRow ContinuousBatcher::row_of(const Text& text, int64_t ahead) const {
   EngineRow row{.tokens = text.tokens,
                 .pages = text.pages,
                 .choice = text.request.choice,
-                .key = draw_key(text.request)};
+                .key = draw_key(text.request),
+                .source = text.request.source.ids,
+                .source_length = text.request.source.length,
+                .source_pages = text.source_pages};
   SamplingOptions& c = row.choice;
   const auto generated = static_cast<double>(text.generated() + ahead);
   if (c.top_p_decay != 1)
@@ -238,7 +271,8 @@ void ContinuousBatcher::remove_ended() {
       ++text;
       continue;
     }
-    free_pages_.insert(free_pages_.end(), text->pages.rbegin(), text->pages.rend());
+    for (const auto* pages : {&text->source_pages, &text->pages})
+      free_pages_.insert(free_pages_.end(), pages->rbegin(), pages->rend());
     text = running_.erase(text);
   }
   rows_.clear();

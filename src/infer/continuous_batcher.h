@@ -45,13 +45,16 @@ class ContinuousBatcher {
     int64_t number = 0;
     GenerationRequest request{};
     TokenSink sink{};
-    std::vector<int32_t> tokens{}, pages{};
+    std::vector<int32_t> tokens{}, pages{}, source_pages{};
     bool has_ended = false;  // what it holds is free when nothing is on its way any more
 
     int64_t generated() const { return std::ssize(tokens) - std::ssize(request.prompt); }
   };
   using Texts = std::list<Text>;
 
+  std::string why_not_source(const GenerationRequest& request) const;
+  int64_t source_pages_of(const GenerationRequest& request) const;
+  std::vector<int32_t> take_pages(int64_t count);
   bool can_start(const GenerationRequest& request) const;
   // The texts that start next, moved to the end of running_; none where that is not possible.
   std::vector<Text*> take_waiting();

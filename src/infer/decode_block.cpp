@@ -86,16 +86,22 @@ DecodeBlock::DecodeBlock(const BlockSpec& spec, const BlockParams& params)
       kv_heads_(
           div_exact(params.attention.qkv.weight.pieces[1].logical.rows, spec.attention.head_dim)) {}
 
-void DecodeBlock::forward(Exec& ex, const Borders& borders, const TextView& micro, ConstTensor x,
+void DecodeBlock::forward(Exec& ex, const Borders& borders, const DecodeInputs& in, ConstTensor x,
                           Tensor y) const {
   ArenaScope kept(ex.keep);
-  const Tensor sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
-  attention(ex, borders, micro, x, sum);
+  Tensor sum = ex.keep.allocate(x.shape, x.dtype, "block.sum");
+  attention(ex, borders, in, x, sum);
+  if (in.cross != nullptr) {
+    const Tensor attended = sum;
+    sum = ex.keep.allocate(x.shape, x.dtype, "block.cross_sum");
+    cross_attention(ex, borders, *in.cross, attended, sum);
+  }
   mlp(ex, borders.tensor, sum, y);
 }
 
-void DecodeBlock::attention(Exec& ex, const Borders& borders, const TextView& micro, ConstTensor x,
+void DecodeBlock::attention(Exec& ex, const Borders& borders, const DecodeInputs& in, ConstTensor x,
                             Tensor sum) const {
+  const TextView& micro = in.micro;
   const AttentionSpec& spec = spec_.attention;
   const Attention::Params& params = params_.attention;
   const int64_t tokens = x.rows(), d = spec.head_dim;
@@ -125,9 +131,35 @@ void DecodeBlock::attention(Exec& ex, const Borders& borders, const TextView& mi
                              .scale = spec.scale,
                              .mask = {.causal = spec.causal,
                                       .window = spec.window,
-                                      .document_start = micro.document_start}},
+                                      .document_start = micro.document_start,
+                                      .query_lengths = micro.lengths,
+                                      .key_lengths = micro.lengths},
+                             .bias = in.bias},
                             out, lse);
-  row_gemm(ex, borders.tensor, params.out, reshape(out, {tokens, heads_ * d}), x, sum);
+  row_gemm(ex, borders.tensor, params.out, heads_as_rows(out), x, sum);
+}
+
+void DecodeBlock::cross_attention(Exec& ex, const Borders& borders,
+                                  const CachedCrossAttention& cross, ConstTensor x,
+                                  Tensor sum) const {
+  const CrossAttention::Params& params = params_.cross->attention;
+  const int64_t d = spec_.cross->head_dim, outputs = params.q.weight.value.shape[0];
+  const Tensor q = ex.keep.allocate({x.rows(), outputs}, x.dtype, "cross.q");
+  column_gemm(ex, borders.tensor, params.q, fused_norm(spec_.norm, params_.cross->norm), x, q);
+  const Tensor out = ex.keep.allocate({x.rows(), outputs / d, d}, x.dtype, "cross.out");
+  cross.attend(ex, spec_.number, split_last(q, d), spec_.cross->scale, out);
+  row_gemm(ex, borders.tensor, params.out, heads_as_rows(out), x, sum);
+}
+
+void DecodeBlock::cache_context(Exec& ex, const Borders& borders, ConstTensor context,
+                                const CachedCrossAttention& cross) const {
+  ArenaScope kept(ex.keep);
+  const LinearParams& params = params_.cross->attention.kv;
+  const int64_t d = spec_.cross->head_dim, outputs = params.weight.value.shape[0];
+  const int64_t heads = outputs / (2 * d);
+  const Tensor kv = ex.keep.allocate({context.rows(), outputs}, context.dtype, "cross.kv");
+  column_gemm(ex, borders.tensor, params, {}, context, kv);
+  cross.write(ex, spec_.number, heads_at(kv, 0, heads, d), heads_at(kv, heads, heads, d));
 }
 
 void DecodeBlock::mlp(Exec& ex, const TensorRegion& region, ConstTensor sum, Tensor y) const {

@@ -10,7 +10,7 @@ namespace bev {
 
 namespace {
 
-constexpr size_t kRowLeast = 64;  // bytes of a row in a message, at least
+constexpr size_t kRowLeast = 88;  // bytes of a row in a message, at least
 
 void code(auto& coder, Coded<SamplingOptions> auto& o) {
   coder(o.temperature, o.top_k, o.top_p, o.top_p_decay, o.top_p_bound, o.min_p,
@@ -38,6 +38,10 @@ std::string message_of(EngineCall::Kind kind, std::span<const EngineRow> rows, i
     code_ids(call, all ? row.tokens : row.tokens.last(1));
     code_ids(call, row.pages);
     code(call, row.choice);
+    // After the prefill only the length of a source is used.
+    call(row.source_length, static_cast<int64_t>(row.source.size()));
+    code_ids(call, row.source.first(kind == EngineCall::Kind::Prefill ? row.source.size() : 0));
+    code_ids(call, row.source_pages);
   });
   ByteWriter message;
   message(call.take());
@@ -49,7 +53,10 @@ std::string message_of(EngineCall::Kind kind, std::span<const EngineRow> rows, i
 size_t first_bytes(const EngineLimits& limits) {
   constexpr size_t kLeast = 4 * 1024, kMost = 64 * 1024;
   const std::vector<int32_t> pages(static_cast<size_t>(div_ceil(limits.length, limits.page)));
-  const EngineRow row{.tokens = std::span(pages).first(1), .pages = pages};
+  const std::vector<int32_t> source_pages(
+      static_cast<size_t>(div_ceil(limits.source, limits.page)));
+  const EngineRow row{
+      .tokens = std::span(pages).first(1), .pages = pages, .source_pages = source_pages};
   const auto bytes_of = [](std::span<const EngineRow> rows) {
     return message_of(EngineCall::Kind::Decode, rows, 0, 0, 0).size();
   };
@@ -100,13 +107,17 @@ EngineCall EngineCalls::receive() {
   call.kind = static_cast<EngineCall::Kind>(reader.number<uint8_t>());
   reader(call.collected, call.from, call.to);
   reader.list(call.rows, kRowLeast, [&](EngineCall::Row& row) {
-    int64_t length = 0;
+    int64_t length = 0, source = 0;
     bool all = false;
     reader(row.key, length, all);
     code_ids(reader, row.tokens);
     if (!all) row.tokens.insert(row.tokens.begin(), static_cast<size_t>(length - 1), 0);
     code_ids(reader, row.pages);
     code(reader, row.choice);
+    reader(row.source_length, source);
+    code_ids(reader, row.source);
+    row.source.resize(static_cast<size_t>(source));
+    code_ids(reader, row.source_pages);
   });
   reader.expect_end();
   return call;

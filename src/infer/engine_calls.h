@@ -23,7 +23,12 @@ struct EngineCall {
     std::vector<int32_t> tokens{}, pages{};
     SamplingOptions choice{};
     int64_t key = 0;
-    EngineRow row() const { return {tokens, pages, choice, key}; }
+    std::vector<int32_t> source{};
+    int64_t source_length = 0;
+    std::vector<int32_t> source_pages{};
+    EngineRow row() const {
+      return {tokens, pages, choice, key, source, source_length, source_pages};
+    }
   };
 
   Kind kind = Kind::Nothing;

@@ -48,8 +48,18 @@ KvShape cache_shape(const RankModel& model, const EngineLimits& limits) {
 
 size_t bytes_of(int64_t count, DType dtype) { return static_cast<size_t>(count) * size_of(dtype); }
 
-size_t place_of(const EngineRow& row, size_t token, size_t page) {
-  return static_cast<size_t>(row.pages[token / page]) * page + token % page;
+int32_t place_of(std::span<const int32_t> pages, size_t token, size_t page) {
+  return static_cast<int32_t>(static_cast<size_t>(pages[token / page]) * page + token % page);
+}
+
+// The blocks that the cache is for.
+struct CachedBlocks {
+  int64_t first, count;
+};
+CachedBlocks cached_blocks(const RankModel& model, const EngineLimits& limits) {
+  if (limits.source > 0) return {model.shape.layers, model.shape.decoder_layers};
+  const StageParts parts = parts_here(model);
+  return {parts.first_block, parts.blocks};
 }
 
 template <class To>
@@ -71,11 +81,14 @@ InferenceEngine::EngineRunner::EngineRunner(RankModel& model, const EngineLimits
       limits_(limits),
       pads_(model.config.device.kind == DeviceKind::Cuda),
       most_pages_(div_ceil(limits.length, limits.page)),
+      most_source_pages_(div_ceil(limits.source, limits.page)),
       seen_words_(div_ceil(model.shape.vocab, 32)),
       classes_(model.shape.padded_vocab),
-      cache_(device_, parts_here(model).blocks, cache_shape(model, limits)),
-      attention_(cache_, parts_here(model).first_block),
-      stage_(model, attention_),
+      cache_(device_, cached_blocks(model, limits).count, cache_shape(model, limits)),
+      attention_(cache_, cached_blocks(model, limits).first),
+      cross_(cache_, cached_blocks(model, limits).first),
+      stage_(model, attention_,
+             {.cross = has_encoder() ? &cross_ : nullptr, .places = most_pages_ * limits.page}),
       keep_(device_, sizes.keep, "activations"),
       scratch_(device_, sizes.scratch, "scratch"),
       recompute_(device_, sizes.recompute, "recomputation"),
@@ -107,9 +120,10 @@ Tensor InferenceEngine::EngineRunner::seen_of(int64_t rows) const {
   return tensor_over(seen_.data(), DType::i32, {rows, seen_words_});
 }
 
-int64_t InferenceEngine::EngineRunner::longest_of(std::span<const EngineRow> rows) {
+int64_t InferenceEngine::EngineRunner::longest_of(std::span<const EngineRow> rows) const {
   int64_t longest = 0;
-  for (const EngineRow& row : rows) longest = std::max(longest, std::ssize(row.tokens));
+  for (const EngineRow& row : rows)
+    longest = std::max(longest, std::ssize(has_encoder() ? row.source : row.tokens));
   return longest;
 }
 
@@ -120,7 +134,7 @@ Exec InferenceEngine::EngineRunner::exec() {
 InferenceEngine::EngineRunner::PromptShape InferenceEngine::EngineRunner::padded(
     int64_t prompts, int64_t longest) const {
   if (!pads_) return {prompts, longest};
-  const int64_t length = std::min(padded_length(longest), limits_.length);
+  const int64_t length = std::min(padded_length(longest), limits_.prompt());
   return {std::min(power_of_two(prompts), limits_.rows), length};
 }
 
@@ -129,7 +143,7 @@ int64_t InferenceEngine::EngineRunner::padded_rows(int64_t rows) const {
 }
 
 bool InferenceEngine::EngineRunner::fits(int64_t prompts, int64_t longest) const {
-  return prompts <= limits_.rows && longest <= limits_.length &&
+  return prompts <= limits_.rows && longest <= limits_.prompt() &&
          padded(prompts, longest).tokens() <= limits_.prefill_tokens;
 }
 
@@ -252,7 +266,7 @@ InferenceEngine::EngineRunner::Prompts InferenceEngine::EngineRunner::put_prompt
       const size_t at = row * length + i;
       tokens[at] = r.tokens[i];
       if (i > 0) targets[at - 1] = r.tokens[i];
-      if (!r.pages.empty()) places[at] = static_cast<int32_t>(place_of(r, i, page));
+      if (!r.pages.empty()) places[at] = place_of(r.pages, i, page);
     }
     last[row] = static_cast<int32_t>(row * length + r.tokens.size()) - 1;
   }
@@ -268,8 +282,70 @@ InferenceEngine::EngineRunner::Prompts InferenceEngine::EngineRunner::put_prompt
           .last = prompts_.put<int32_t>(last, {shape.sequences}, "batch.last")};
 }
 
+InferenceEngine::EngineRunner::Prompts InferenceEngine::EngineRunner::put_sources(
+    std::span<const EngineRow> rows, const PromptShape& shape) {
+  const auto count = static_cast<size_t>(shape.tokens());
+  const auto length = static_cast<size_t>(shape.length), page = static_cast<size_t>(limits_.page);
+  std::vector<int32_t> tokens(count), positions(count), places(count, -1);
+  std::vector<int32_t> lengths(static_cast<size_t>(shape.sequences));
+  for (size_t i = 0; i < count; ++i) positions[i] = static_cast<int32_t>(i % length);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const EngineRow& r = rows[row];
+    for (size_t i = 0; i < r.source.size(); ++i) {
+      tokens[row * length + i] = r.source[i];
+      if (!r.source_pages.empty()) places[row * length + i] = place_of(r.source_pages, i, page);
+    }
+    lengths[row] = static_cast<int32_t>(r.source_length);
+  }
+  const Shape all{shape.tokens()};
+  return {.micro = {.sequences = shape.sequences,
+                    .length = shape.length,
+                    .tokens = prompts_.put<int32_t>(tokens, all, "batch.tokens"),
+                    .positions = prompts_.put<int32_t>(positions, all, "batch.positions"),
+                    .lengths = prompts_.put<int32_t>(lengths, {shape.sequences}, "batch.lengths")},
+          .places = prompts_.put<int32_t>(places, all, "batch.places"),
+          .last = {}};
+}
+
+void InferenceEngine::EngineRunner::put_cached_sources(std::span<const EngineRow> rows,
+                                                       int64_t count) {
+  const auto page = static_cast<size_t>(limits_.page);
+  std::vector<int32_t> lengths(static_cast<size_t>(count)), last(static_cast<size_t>(count), -1);
+  std::vector<int32_t> pages(static_cast<size_t>(count * most_source_pages_));
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const EngineRow& r = rows[row];
+    lengths[row] = static_cast<int32_t>(r.source.size());
+    if (!r.source_pages.empty()) last[row] = place_of(r.source_pages, r.source.size() - 1, page);
+    std::copy(r.source_pages.begin(), r.source_pages.end(),
+              pages.begin() + static_cast<ptrdiff_t>(row) * most_source_pages_);
+  }
+  cross_.begin_decode(
+      tokens_.put<int32_t>(lengths, {count}, "batch.source_lengths"),
+      tokens_.put<int32_t>(pages, {count, most_source_pages_}, "batch.source_pages"),
+      tokens_.put<int32_t>(last, {count}, "batch.source_last"));
+}
+
+void InferenceEngine::EngineRunner::encode(std::span<const EngineRow> rows,
+                                           const PromptShape& shape) {
+  prompts_.begin();
+  const Prompts sources = put_sources(rows, shape);
+  Exec ex = exec();
+  prompts_.send(ex.stream);
+  attention_.begin_prefill({});
+  cross_.begin_encode(sources.places);
+  issue(prompt_graphs_, shape, [&] {
+    keep_.release(0);
+    stage_.encode(ex, sources.micro);
+  });
+}
+
 void InferenceEngine::EngineRunner::prefill(std::span<const EngineRow> rows,
                                             const PromptShape& shape) {
+  if (has_encoder()) {
+    encode(rows, shape);
+    // The start of the decoder's text is a token like those that follow.
+    return decode(rows, 0);
+  }
   prompts_.begin();
   const Prompts prompts = put_prompts(rows, shape);
   const Choice choice = put_choice(prompts_, rows, shape.sequences, 0);
@@ -336,6 +412,7 @@ void InferenceEngine::EngineRunner::decode(std::span<const EngineRow> rows, int6
   const ConstTensor length_of = tokens_.put<int32_t>(lengths, {count}, "batch.lengths");
   const ConstTensor pages_of = tokens_.put<int32_t>(pages, {count, most_pages_}, "batch.pages");
   const Choice choice = put_choice(tokens_, rows, count, ahead);
+  if (has_encoder()) put_cached_sources(rows, count);
   Exec ex = exec();
   if (ahead == 0) {
     put_tokens(rows);
@@ -385,24 +462,32 @@ void InferenceEngine::EngineRunner::copy_page(int32_t from, int32_t to) {
 }
 
 void InferenceEngine::EngineRunner::run_all_shapes() {
-  const std::vector<int32_t> ids(static_cast<size_t>(limits_.length));
+  const int64_t most = limits_.prompt();
+  const std::vector<int32_t> ids(static_cast<size_t>(most));
   const std::vector<int32_t> pages(static_cast<size_t>(most_pages_));
   const auto pass = [&](std::span<const EngineRow> rows, const PromptShape& shape) {
+    if (has_encoder()) return encode(rows, shape);
     prefill(rows, shape);
     collect();
     score(rows, shape);
   };
-  // No step is larger than this one, which none is like.
-  if (device_.kind() == DeviceKind::Null)
+  // No step is larger than these, which none is like.
+  if (device_.kind() == DeviceKind::Null) {
     pass({}, {limits_.rows, div_ceil(limits_.prefill_tokens, limits_.rows)});
+    // A bias of relative positions grows with the square of the length.
+    if (has_encoder()) pass({}, {div_ceil(limits_.prefill_tokens, most), most});
+  }
   for (int64_t count = limits_.rows; count > 0; count /= 2) {
-    int64_t length = limits_.length;
+    int64_t length = most;
     while (length > 1 && !fits(count, length)) length = length * 3 / 4;
     // Nothing of it is kept: pages are absent.
-    const EngineRow prompt{.tokens = std::span(ids).first(static_cast<size_t>(length))};
+    const std::span<const int32_t> text = std::span(ids).first(static_cast<size_t>(length));
+    const EngineRow prompt{.tokens = text, .source = text, .source_length = length};
     if (fits(count, length))
       pass(std::vector<EngineRow>(static_cast<size_t>(count), prompt), padded(count, length));
-    const EngineRow row{.tokens = std::span(ids).first(1), .pages = std::span(pages).first(1)};
+    const EngineRow row{.tokens = std::span(ids).first(1),
+                        .pages = std::span(pages).first(1),
+                        .source = std::span(ids).first(has_encoder() ? 1 : 0)};
     decode(std::vector<EngineRow>(static_cast<size_t>(count), row), 0);
     collect();
   }

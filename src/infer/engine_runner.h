@@ -60,9 +60,12 @@ class InferenceEngine::EngineRunner {
     size_t result;
     Event done;
   };
-  static int64_t longest_of(std::span<const EngineRow> rows);
+  bool has_encoder() const { return limits_.source > 0; }
+  int64_t longest_of(std::span<const EngineRow> rows) const;
   void prefill(std::span<const EngineRow> rows, const PromptShape& shape);
   std::vector<double> score(std::span<const EngineRow> rows, const PromptShape& shape);
+  // Runs the encoder over the sources of the rows.
+  void encode(std::span<const EngineRow> rows, const PromptShape& shape);
   PromptShape padded(int64_t prompts, int64_t longest) const;
   int64_t padded_rows(int64_t rows) const;
   Exec exec();
@@ -71,6 +74,9 @@ class InferenceEngine::EngineRunner {
   void issue(GraphCache<PromptShape>& graphs, const PromptShape& shape, FunctionRef<void()> work);
 
   Prompts put_prompts(std::span<const EngineRow> rows, const PromptShape& shape);
+  Prompts put_sources(std::span<const EngineRow> rows, const PromptShape& shape);
+  // Where cross attention of `count` rows, padding included, finds their sources.
+  void put_cached_sources(std::span<const EngineRow> rows, int64_t count);
   // Uploads the sampling options of `rows`, padded to `count` rows.
   static Choice put_choice(InputUploader& inputs, std::span<const EngineRow> rows, int64_t count,
                            int64_t ahead);
@@ -92,9 +98,10 @@ class InferenceEngine::EngineRunner {
   Communicator& pipeline_;
   EngineLimits limits_;
   bool pads_;  // pads to a few shapes: each shape is prepared once
-  int64_t most_pages_, seen_words_, classes_;
+  int64_t most_pages_, most_source_pages_, seen_words_, classes_;
   KvCache cache_;
   KvCacheAttention attention_;
+  CachedCrossAttention cross_;
   InferenceStage stage_;
   Arena keep_, scratch_, recompute_;
   InputUploader prompts_, tokens_;

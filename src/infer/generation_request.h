@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "text/tokenizer.h"
+
 namespace bev {
 
 // How the next token is chosen; ops/sampling.h says what each number means.
@@ -20,8 +22,20 @@ struct SamplingOptions {
   double repetition_penalty = 1;
 };
 
+// The text that the encoder of an encoder-decoder reads.
+struct SourceText {
+  std::vector<int32_t> ids{};
+  int64_t length = 0;  // of the ids; the others are padding, which the decoder sees
+
+  // The sentinels of a T5 are special tokens, and part of its text.
+  SpecialIds shown_specials() const {
+    return ids.empty() ? SpecialIds::LeaveOut : SpecialIds::Keep;
+  }
+};
+
 struct GenerationRequest {
-  std::vector<int32_t> prompt{};  // not empty, ids of the vocabulary
+  std::vector<int32_t> prompt{};  // not empty, ids of the vocabulary; of an encoder-decoder the
+                                  // start of the decoder's text, one token
   int64_t tokens = 256;           // new ones, at most; 0: only the prompt is scored
   SamplingOptions choice{};
   // Draws are keyed by seed, sample and position: they do not depend on what is generated beside
@@ -31,6 +45,12 @@ struct GenerationRequest {
   int32_t end = -1;          // the id that ends a text; -1: none
   int64_t alternatives = 0;  // likeliest tokens that are named with each token
   bool score_prompt = false;
+  SourceText source{};  // of an encoder-decoder, else empty
+
+  // Tokens that the user gave.
+  int64_t prompt_tokens() const {
+    return source.ids.empty() ? static_cast<int64_t>(prompt.size()) : source.length;
+  }
 };
 
 // Why a text ended.

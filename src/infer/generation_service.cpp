@@ -55,25 +55,24 @@ GenerationService::Answer QueuedService::submit(GenerationRequest request, Token
   return take(added, std::move(refusal), group);
 }
 
-GenerationService::Answer QueuedService::search(std::vector<int32_t> prompt,
+GenerationService::Answer QueuedService::search(std::vector<int32_t> prompt, SourceText source,
                                                 const BeamOptions& options, BeamSink sink,
                                                 uint64_t group) {
-  std::string refusal = why_not_search(prompt, options);
   const auto added = std::make_shared<Request>();
   added->wanted.prompt = std::move(prompt);
+  added->wanted.source = std::move(source);
+  std::string refusal = why_not_search(added->wanted, options);
   added->beams = options;
   added->beam_sink = std::move(sink);
   return take(added, std::move(refusal), group);
 }
 
-std::string QueuedService::why_not_search(std::span<const int32_t> prompt,
+std::string QueuedService::why_not_search(GenerationRequest like,
                                           const BeamOptions& options) const {
   if (!options_.search) return "no searches are done here";
   if (options.beams < 1 || options.beams > options_.rows)
     return format("a search has 1 to {} beams here, not {}", options_.rows, options.beams);
   if (options.tokens < 1) return "a search makes at least one token";
-  GenerationRequest like;
-  like.prompt.assign(prompt.begin(), prompt.end());
   like.tokens = options.tokens;
   if (std::string refusal = batcher_.why_not(like); !refusal.empty()) return refusal;
   // Each beam has its pages, and one more while it becomes another.
@@ -209,7 +208,7 @@ void QueuedService::run_search(std::unique_lock<std::mutex>& lock) {
     is_wanted = !request->is_closed;
   }
   if (is_wanted)
-    beams = options_.search(request->wanted.prompt, request->beams,
+    beams = options_.search(request->wanted.prompt, request->wanted.source, request->beams,
                             [&] { return search_goes_on(*request); });
   {
     const std::lock_guard calling(request->mutex);
@@ -220,7 +219,7 @@ void QueuedService::run_search(std::unique_lock<std::mutex>& lock) {
   search_ = nullptr;
   if (is_wanted) {
     ++counts_.finished;
-    counts_.prompt_tokens += std::ssize(request->wanted.prompt);
+    counts_.prompt_tokens += request->wanted.prompt_tokens();
     for (const Beam& beam : beams) counts_.generated_tokens += std::ssize(beam.ids);
   }
   ++counts_.steps;
@@ -262,7 +261,7 @@ void QueuedService::admit() {
       search_ = next;
       return;
     }
-    counts_.prompt_tokens += std::ssize(next->wanted.prompt);
+    counts_.prompt_tokens += next->wanted.prompt_tokens();
     next->number = batcher_.submit(
         std::move(next->wanted), [this, next](const TokenEvent& event) { deliver(*next, event); });
     admitted_.emplace(next->number, next);

@@ -62,8 +62,8 @@ class GenerationService : public ModelService {
   // The same for a search among several continuations of one prompt, during which nothing else is
   // generated. The sink is called once, with the texts, best first; null: the model failed.
   using BeamSink = std::function<void(const std::vector<Beam>* beams)>;
-  virtual Answer search(std::vector<int32_t> prompt, const BeamOptions& options, BeamSink sink,
-                        uint64_t group) = 0;
+  virtual Answer search(std::vector<int32_t> prompt, SourceText source, const BeamOptions& options,
+                        BeamSink sink, uint64_t group) = 0;
 
   // Nothing new is taken; returns when all that runs and waits has ended, or after `seconds`. True:
   // all has ended.
@@ -76,8 +76,9 @@ struct QueueOptions {
   int64_t rows = 1;     // texts that are given to the batcher at a time
   int64_t waiting = 1;  // texts besides those
   // Does searches, while the batcher is idle, as beam_search(). May be empty.
-  using Search = std::function<std::vector<Beam>(
-      std::span<const int32_t> prompt, const BeamOptions& options, FunctionRef<bool()> goes_on)>;
+  using Search =
+      std::function<std::vector<Beam>(std::span<const int32_t> prompt, const SourceText& source,
+                                      const BeamOptions& options, FunctionRef<bool()> goes_on)>;
   Search search{};
   // While there is nothing to do, called so often by the thread that owns the model. May be empty.
   std::function<void()> when_idle{};
@@ -96,8 +97,8 @@ class QueuedService final : public GenerationService {
 
   Answer submit(GenerationRequest request, TokenSink sink, uint64_t group) override;
   // Waits until those in front of it have ended; those behind it wait for it.
-  Answer search(std::vector<int32_t> prompt, const BeamOptions& options, BeamSink sink,
-                uint64_t group) override;
+  Answer search(std::vector<int32_t> prompt, SourceText source, const BeamOptions& options,
+                BeamSink sink, uint64_t group) override;
   ServiceCounts counts() const override;
   std::string failure() const override;
   bool drain(double seconds) override;
@@ -119,7 +120,7 @@ class QueuedService final : public GenerationService {
   Shared take_turn();
   void admit();
   Answer take(const std::shared_ptr<Request>& request, std::string refusal, uint64_t group);
-  std::string why_not_search(std::span<const int32_t> prompt, const BeamOptions& options) const;
+  std::string why_not_search(GenerationRequest like, const BeamOptions& options) const;
   void run_search(std::unique_lock<std::mutex>& lock);
   // Whether somebody still wants the result of a search that has made one more token.
   bool search_goes_on(Request& request);

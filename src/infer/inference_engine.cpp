@@ -18,12 +18,23 @@ EngineLimits resolved(EngineLimits limits) {
   BEV_CHECK(limits.rows > 0 && limits.length > 0 && limits.page > 0, Internal,
             "a decoder for {} rows of {} tokens in pages of {}", limits.rows, limits.length,
             limits.page);
-  limits.page = std::min(limits.page, limits.length);
-  if (limits.pages == 0) limits.pages = limits.rows * div_ceil(limits.length, limits.page);
+  limits.page = std::min(limits.page, std::max(limits.length, limits.source));
+  if (limits.pages == 0)
+    limits.pages =
+        limits.rows * (div_ceil(limits.length, limits.page) + div_ceil(limits.source, limits.page));
   if (limits.prefill_tokens == 0)
-    limits.prefill_tokens = std::min(limits.rows * limits.length, kMostPrefill);
-  limits.prefill_tokens = std::max(limits.prefill_tokens, limits.length);
+    limits.prefill_tokens = std::min(limits.rows * limits.prompt(), kMostPrefill);
+  limits.prefill_tokens = std::max(limits.prefill_tokens, limits.prompt());
   return limits;
+}
+
+void check_family(const Config& config, const EngineLimits& limits) {
+  const bool is_t5 = config.model.family == ModelFamily::T5;
+  BEV_CHECK(is_t5 == (limits.source > 0), Internal, "a decoder with sources of {} tokens",
+            limits.source);
+  BEV_CHECK(!is_t5 || config.parallel.pipeline == 1, Usage,
+            "--pipeline {}: a T5 generates on tensor ranks only; use --pipeline 1, --tensor N",
+            config.parallel.pipeline);
 }
 
 ArenaSizes sizes_for(const Config& config, int rank, const EngineLimits& limits) {
@@ -36,6 +47,7 @@ ArenaSizes sizes_for(const Config& config, int rank, const EngineLimits& limits)
 }  // namespace
 
 InferenceEngine::InferenceEngine(LoadedModel& model, const EngineLimits& limits) : model_(model) {
+  check_family(model.config(), limits);
   const EngineLimits all = resolved(limits);
   const int rank = model.world().rank();
   runner_ =

@@ -1,6 +1,10 @@
 // A model that continues many sequences, token by token, with the keys and values of what came
 // before in a cache. Rows of a batch are numbered; what a row holds is up to the caller.
 //
+// With an encoder-decoder, prefill() runs the encoder over the source of each row; the keys and
+// values of cross attention have pages of the same cache. The sequence is the decoder's text, which
+// begins with the start token.
+//
 // With several ranks, all of them call the same functions with the same arguments; or one of them
 // leads, and the others follow.
 #pragma once
@@ -18,10 +22,14 @@ namespace bev {
 struct EngineLimits {
   int64_t rows = 1;            // sequences at a time
   int64_t length = 0;          // tokens of one sequence, prompt included
-  int64_t pages = 0;           // of the cache; 0: so that every row can have `length` tokens
+  int64_t source = 0;          // tokens of one source; 0: the model has no encoder
+  int64_t pages = 0;           // of the cache; 0: so that every row can have `length` tokens and a
+                               // source
   int64_t page = 64;           // tokens of a page
-  int64_t prefill_tokens = 0;  // computed at a time, at least `length`; 0: rows x length, at most
-                               // 8192
+  int64_t prefill_tokens = 0;  // of one batch, at least prompt(); 0: rows x prompt(), at most 8192
+
+  // Tokens of one row that prefill() computes, at most.
+  int64_t prompt() const { return source > 0 ? source : length; }
 };
 
 // The state of one row before a step.
@@ -30,6 +38,11 @@ struct EngineRow {
   std::span<const int32_t> pages{};   // of the cache, for one token more than those in front of it
   SamplingOptions choice{};           // with top_p as it is now
   int64_t key = 0;                    // of the draws
+  // Only with an encoder-decoder. The decoder sees all tokens of the source; the encoder only the
+  // first `source_length` of them, and the rest are padding.
+  std::span<const int32_t> source{};
+  int64_t source_length = 0;
+  std::span<const int32_t> source_pages{};  // no two rows have the last one in common
 };
 
 struct SampledToken {
@@ -41,6 +54,7 @@ class EngineCalls;
 
 class InferenceEngine {
  public:
+  // Usage error if an encoder-decoder runs on several pipeline ranks.
   InferenceEngine(LoadedModel& model, const EngineLimits& limits);
   ~InferenceEngine();
   InferenceEngine(const InferenceEngine&) = delete;
@@ -48,15 +62,16 @@ class InferenceEngine {
 
   const EngineLimits& limits() const;
   int64_t vocab() const;
-  // Whether so many prompts can be computed at a time, the longest of which has so many tokens.
+  // True if one batch can hold this number of prompts (sources of an encoder-decoder), if the
+  // longest one has `longest` tokens.
   bool fits(int64_t prompts, int64_t longest) const;
 
-  // Computes prompts from their first token on, writes them to the cache and chooses the token
-  // behind each. REQUIRES: fits().
+  // Computes prompts from their first token on, writes them to the cache and chooses the next
+  // token of each. A row of an encoder-decoder has one token. REQUIRES: fits().
   void prefill(std::span<const EngineRow> rows);
   // The log-probabilities of the prompts' tokens from the second on, of all rows one after the
-  // other; nothing is written to the cache and nothing chosen. REQUIRES: fits(), nothing on its
-  // way.
+  // other; nothing is written to the cache and nothing chosen. REQUIRES: fits(), no step in flight,
+  // no encoder-decoder.
   std::vector<double> score(std::span<const EngineRow> rows);
 
   // Chooses one more token behind the last of each row, which is not in the cache yet.

@@ -23,21 +23,34 @@ struct InferenceOutputs {
   Tensor token_stats{};   // [tokens, ops::kSoftmaxStats] of the accumulation type, optional
 };
 
+// How the decoder of an encoder-decoder attends to what is cached.
+struct DecoderCache {
+  const CachedCrossAttention* cross = nullptr;
+  int64_t places = 0;  // of one sequence in the cache, at least
+};
+
 class InferenceStage {
  public:
-  // REQUIRES: a model of one hidden state, one stage per rank, parameters that are not sharded over
-  // data ranks. The model and the attention must outlive this.
-  InferenceStage(const RankModel& model, AttentionCore& attention);
+  // REQUIRES: one stage per rank, parameters that are not sharded over data ranks; a model of one
+  // hidden state, or an encoder-decoder with a cache. The model, the attention and the cache must
+  // outlive this.
+  InferenceStage(const RankModel& model, AttentionCore& attention, const DecoderCache& cache = {});
+
+  // Caches the keys and values of an encoder's output for the cross attention of forward().
+  void encode(Exec& ex, const TextView& text);
 
   // `input`: the hidden state of the stage before, absent on the first stage. `output`: absent on
-  // the last stage. REQUIRES: no pending work writes parameters; rows are not sharded between
-  // regions.
+  // the last stage. In an encoder-decoder `micro` has one token of each decoder sequence.
+  // REQUIRES: no pending work writes parameters; rows are not sharded between regions.
   void forward(Exec& ex, const TextView& micro, ConstTensor input, Tensor output,
                const InferenceOutputs& outputs);
 
  private:
-  // The logits of the classes of `weight`.
-  static void logits(Exec& ex, ConstTensor x, ConstTensor weight, Tensor logits);
+  // The bias of a decoder's newest tokens, [heads, places], in scratch; absent without relative
+  // positions.
+  ConstTensor decoder_bias(Exec& ex) const;
+  // The logits of the first classes of this rank, as many as `logits` has columns.
+  void logits(Exec& ex, ConstTensor x, Tensor logits) const;
   void score(Exec& ex, const TextView& micro, ConstTensor x, const InferenceOutputs& outputs);
 
   const Stage& stage_;
@@ -45,7 +58,9 @@ class InferenceStage {
   DType dtype_;
   int64_t chunk_ = 0;  // tokens whose logits exist at the same time
   ModelEnv env_;
+  DecoderCache cache_;
   std::vector<DecodeBlock> blocks_;
+  size_t encoder_blocks_ = 0;  // the first of blocks_
 };
 
 }  // namespace bev

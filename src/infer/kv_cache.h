@@ -39,7 +39,7 @@ class KvCache {
 };
 
 // Attention that remembers: what a prompt's tokens see is among themselves, and is kept for the
-// tokens that follow one by one.
+// tokens that follow one by one. An encoder's text is a prompt of which nothing is kept.
 
 class KvCacheAttention final : public AttentionCore {
  public:
@@ -71,6 +71,37 @@ class KvCacheAttention final : public AttentionCore {
   bool is_prompt_ = true;
   ConstTensor places_{}, lengths_{}, pages_{};
   LocalAttention local_;
+};
+
+// Cross attention of a decoder. The keys and values of the encoder's output have separate pages of
+// the same cache.
+
+class CachedCrossAttention {
+ public:
+  // `first_layer`: of the model, the first one that the cache is for. The cache must outlive this.
+  CachedCrossAttention(KvCache& cache, int64_t first_layer)
+      : cache_(cache), first_layer_(first_layer) {}
+
+  // From now on encoder outputs pass. places i32 [tokens], as KvCacheWrite has them.
+  void begin_encode(ConstTensor places) { places_ = places; }
+  void write(Exec& ex, int64_t layer, ConstTensor k, ConstTensor v) const;
+
+  // From now on one token of each sequence passes; lengths and pages of the sources, as
+  // DecodeAttention has them. last i32 [sequences]: the place of each source's last token; -1: no
+  // source.
+  void begin_decode(ConstTensor lengths, ConstTensor pages, ConstTensor last) {
+    lengths_ = lengths;
+    pages_ = pages;
+    last_ = last;
+  }
+  // q, out [sequences, heads, head_dim]. REQUIRES: no two sequences share the page of a last token,
+  // because its keys and values are written again.
+  void attend(Exec& ex, int64_t layer, ConstTensor q, double scale, Tensor out) const;
+
+ private:
+  KvCache& cache_;
+  int64_t first_layer_;
+  ConstTensor places_{}, lengths_{}, pages_{}, last_{};
 };
 
 }  // namespace bev

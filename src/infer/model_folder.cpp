@@ -78,6 +78,7 @@ void open_as_huggingface(const fs::path& dir, const fs::path& save, ModelFolder&
   const HuggingFaceModel stored = read_huggingface_config(folder.weights);
   folder.config.model = stored.model;
   folder.has_lm_head = stored.has_heads;
+  folder.decoder_ids = stored.ids;
 }
 
 void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
@@ -93,6 +94,17 @@ void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
   } else {
     use_tokenizer_in_folder(folder);
   }
+  folder.decoder_ids = decoder_ids(folder.config, {});
+}
+
+void refuse_encoders(const ModelFolder& folder, std::string_view verb, std::string_view needed) {
+  BEV_CHECK(!folder.is_bert(), Usage,
+            "{} holds a BERT; {} needs {}; a BERT has `bevatron generate` (fill-mask), embed, eval "
+            "and serve",
+            folder.weights.string(), verb, needed);
+  BEV_CHECK(!folder.is_biencoder(), Usage,
+            "{} holds a bi-encoder; {} needs {}; a bi-encoder has `bevatron embed`",
+            folder.weights.string(), verb, needed);
 }
 
 }  // namespace
@@ -132,20 +144,16 @@ ModelFolder open_model_folder(const fs::path& dir) {
   return folder;
 }
 
+void require_generative(const ModelFolder& folder, std::string_view verb) {
+  refuse_encoders(folder, verb, "a causal language model (GPT, Llama) or a T5");
+}
+
 void require_causal(const ModelFolder& folder, std::string_view verb) {
-  BEV_CHECK(!folder.is_bert(), Usage,
-            "{} holds a BERT; {} needs a causal language model (GPT, Llama); a BERT has `bevatron "
-            "generate` (fill-mask), embed, eval and serve",
-            folder.weights.string(), verb);
-  BEV_CHECK(
-      !folder.is_biencoder(), Usage,
-      "{} holds a bi-encoder; {} needs a causal language model (GPT, Llama); a bi-encoder has "
-      "`bevatron embed`",
-      folder.weights.string(), verb);
+  constexpr std::string_view kNeeded = "a causal language model (GPT, Llama)";
+  refuse_encoders(folder, verb, kNeeded);
   BEV_CHECK(!folder.is_t5(), Usage,
-            "{} holds a T5; {} needs a causal language model (GPT, Llama); a T5 is trained and "
-            "validated in this version",
-            folder.weights.string(), verb);
+            "{} holds a T5; {} needs {}; a T5 has `bevatron generate`, eval and serve",
+            folder.weights.string(), verb, kNeeded);
 }
 
 void require_lm_head(const ModelFolder& folder) {

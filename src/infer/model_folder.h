@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/config.h"
+#include "convert/huggingface/huggingface_config.h"
 
 namespace bev {
 
@@ -19,9 +20,10 @@ struct ModelFolder {
   Config config;                  // the model as stored; the rest as trained, else defaults
   bool is_run = false;            // the configuration is that of a training
   bool is_checkpoint = false;
-  bool is_fresh = false;    // no folder is named: initial weights, as at the start of a training
-                            // run
-  bool has_lm_head = true;  // false: a BertModel of Hugging Face, an encoder alone
+  bool is_fresh = false;     // no folder is named: initial weights, as at the start of a training
+                             // run
+  bool has_lm_head = true;   // false: a BertModel of Hugging Face, an encoder alone
+  DecoderIds decoder_ids{};  // of a T5
   std::string tokenizer_problem{};         // why the tokenizer beside the model cannot be used
   std::vector<std::string> passed_over{};  // why newer checkpoints are not used, a sentence each
 
@@ -35,8 +37,9 @@ std::string why_no_tokenizer(const ModelFolder& folder);
 // Data error when it is none of these.
 ModelFolder open_model_folder(const std::filesystem::path& dir);
 
-// Usage errors: the model is of another family than GPT, which `verb` cannot use; the model
-// predicts no words.
+// Usage errors: the model is neither a GPT nor a T5, or is no GPT, which `verb` cannot use; the
+// model predicts no words.
+void require_generative(const ModelFolder& folder, std::string_view verb);
 void require_causal(const ModelFolder& folder, std::string_view verb);
 void require_lm_head(const ModelFolder& folder);
 

@@ -60,8 +60,9 @@ size_t begun_stop(std::string_view text, std::span<const std::string> stops) {
 }  // namespace
 
 TextStreamer::TextStreamer(const Tokenizer& tokenizer, std::vector<std::string> stops,
-                           std::span<const int32_t> prompt)
+                           std::span<const int32_t> prompt, SpecialIds special)
     : tokenizer_(&tokenizer),
+      special_(special),
       stops_(std::move(stops)),
       anchor_(find_anchor(tokenizer)),
       anchor_text_(tokenizer.decode(anchor_, SpecialIds::LeaveOut)),
@@ -72,10 +73,10 @@ TextStreamer::TextStreamer(const Tokenizer& tokenizer, std::vector<std::string> 
 }
 
 std::string TextStreamer::pending_text() const {
-  if (!has_begun_) return tokenizer_->decode(pending_, SpecialIds::LeaveOut);
+  if (!has_begun_) return tokenizer_->decode(pending_, special_);
   std::vector<int32_t> ids = anchor_;
   ids.insert(ids.end(), pending_.begin(), pending_.end());
-  const std::string text = tokenizer_->decode(ids, SpecialIds::LeaveOut);
+  const std::string text = tokenizer_->decode(ids, special_);
   return text.substr(std::min(anchor_text_.size(), text.size()));
 }
 

@@ -11,7 +11,7 @@
 
 namespace bev {
 
-// All pieces one after another are the text of all ids without special tokens, as valid UTF-8
+// All pieces one after another are the text of all ids, as valid UTF-8
 // (replace_invalid_utf8), up to the first stop string. A piece may be empty: a character that is
 // not whole yet, and what may be the beginning of a stop string, are held back. The work for a
 // token does not grow with the length of the text.
@@ -21,9 +21,11 @@ namespace bev {
 class TextStreamer {
  public:
   // `prompt`: what the text continues; a vocabulary may write the first word of a text unlike
-  // others. REQUIRES: the tokenizer outlives this; no stop string is empty, each is UTF-8.
+  // others. `special`: whether special tokens are text. REQUIRES: the tokenizer outlives this; no
+  // stop string is empty, each is UTF-8.
   explicit TextStreamer(const Tokenizer& tokenizer, std::vector<std::string> stops = {},
-                        std::span<const int32_t> prompt = {});
+                        std::span<const int32_t> prompt = {},
+                        SpecialIds special = SpecialIds::LeaveOut);
 
   struct Piece {
     std::string text{};
@@ -38,6 +40,7 @@ class TextStreamer {
   Piece take(std::string_view bytes, bool is_last);
 
   const Tokenizer* tokenizer_;
+  SpecialIds special_;
   std::vector<std::string> stops_;
   // A token with text of its own, decoded in front of others so that they are not the first; its
   // text.

@@ -9,8 +9,14 @@ namespace bev {
 
 class PositionBias {
  public:
+  struct Params {
+    const Param& table;  // [buckets, local heads]
+    ops::RelativePositions positions;
+  };
+
   PositionBias(ParamStore& params, const RelativeBiasSpec& spec);
 
+  Params params() const { return {table_, positions_}; }
   int bucket() const { return table_.bucket; }
   const std::string& name() const { return table_.spec.name; }
 
@@ -24,7 +30,7 @@ class PositionBias {
  private:
   Shape shape(int64_t length) const { return {table_.value.shape[1], length, length}; }
 
-  Param& table_;  // [buckets, local heads]
+  Param& table_;
   ops::RelativePositions positions_;
 };
 

@@ -28,6 +28,7 @@ CompletionJob::CompletionJob(const ServedModel& model, CompletionRequest request
 
 // Returns what is wrong with it.
 std::string CompletionJob::encode(const RequestPrompt& prompt, std::vector<int32_t>& ids) const {
+  if (model_.source) return encode_source(model_, prompt, ids);
   ids = prompt.ids;
   try {
     if (!prompt.is_ids) model_.tokenizer->encode_begun(prompt.text, ids);
@@ -53,6 +54,11 @@ std::optional<ApiError> CompletionJob::start(uint64_t number) {
                                       in_quotes(request_.model), in_quotes(model_.name)),
                     .param = "model",
                     .code = "model_not_found"};
+  if (request_.echo && model_.source)
+    return ApiError{.message =
+                        "echo: a prompt is no part of this model's text, its encoder reads "
+                        "it; leave it out",
+                    .param = "echo"};
   std::vector<WantedText> wanted;
   for (const RequestPrompt& prompt : request_.prompts) {
     std::vector<int32_t> ids;
@@ -62,16 +68,18 @@ std::optional<ApiError> CompletionJob::start(uint64_t number) {
     // A seed makes a text the same whatever stands beside it.
     const uint64_t seed = request_.seed.value_or(random_number());
     for (int64_t sample = 0; sample < request_.samples; ++sample) {
-      wanted.push_back({.request = {.prompt = ids,
-                                    .tokens = request_.max_tokens,
-                                    .choice = request_.choice,
-                                    .seed = seed,
-                                    .sample = sample,
-                                    .end = model_.end,
-                                    .alternatives = request_.logprobs.value_or(0),
-                                    .score_prompt = request_.echo && request_.logprobs},
-                        .stops = request_.stops});
-      Choice choice{.prompt = ids};
+      WantedText& text =
+          wanted.emplace_back(GenerationRequest{.prompt = ids,
+                                                .tokens = request_.max_tokens,
+                                                .choice = request_.choice,
+                                                .seed = seed,
+                                                .sample = sample,
+                                                .end = model_.end,
+                                                .alternatives = request_.logprobs.value_or(0),
+                                                .score_prompt = request_.echo && request_.logprobs},
+                              request_.stops);
+      if (model_.source) model_.source->apply(text.request);
+      Choice choice{.prompt = text.request.prompt};
       if (request_.echo) choice.echo = prompt.is_ids ? model_.tokenizer->decode(ids) : prompt.text;
       choices_.push_back(std::move(choice));
     }

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/error.h"
 #include "base/format.h"
 #include "text/utf8.h"
 
@@ -14,6 +15,22 @@ ApiError error_of(const GenerationService::Answer& answer, const GenerationServi
     return {.status = 503, .message = answer.refusal, .code = "service_failed"};
   if (answer.is_full) return {.status = 429, .message = answer.refusal, .code = "queue_full"};
   return {.status = 400, .message = answer.refusal, .code = "request_too_large"};
+}
+
+std::string encode_source(const ServedModel& model, const RequestPrompt& prompt,
+                          std::vector<int32_t>& ids) {
+  ids = prompt.ids;
+  try {
+    if (!prompt.text.empty())
+      encode_source(prompt.text, model.source->special, *model.tokenizer, ids);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  if (ids.empty()) return "the prompt is empty, but the encoder of this model reads a text";
+  if (std::ssize(ids) > model.source->longest)
+    return format("the prompt has {} tokens, but the encoder of this model reads at most {}",
+                  ids.size(), model.source->longest);
+  return {};
 }
 
 GenerationGroup::GenerationGroup(GenerationService& service, const Tokenizer& tokenizer,
@@ -35,10 +52,10 @@ std::optional<ApiError> GenerationGroup::submit(std::vector<WantedText> wanted, 
   texts_.reserve(wanted.size());
   for (WantedText& each : wanted) {
     const size_t number = texts_.size();
-    texts_.push_back(
-        {.ticket = {},
-         .stream = TextStreamer(tokenizer_, std::move(each.stops), each.request.prompt),
-         .end = each.request.end});
+    texts_.push_back({.ticket = {},
+                      .stream = TextStreamer(tokenizer_, std::move(each.stops), each.request.prompt,
+                                             each.request.source.shown_specials()),
+                      .end = each.request.end});
     const TokenSink sink = [inbox = inbox_, post = post_, number](const TokenEvent& event) {
       bool is_first = false;
       {

@@ -15,6 +15,7 @@
 
 #include "infer/encoder_service.h"
 #include "infer/generation_service.h"
+#include "infer/source_text.h"
 #include "infer/text_streamer.h"
 #include "serve/http/http_message.h"
 #include "serve/request_fields.h"
@@ -32,8 +33,9 @@ struct ServedModel {
   BertText* bert = nullptr;  // used by the thread of the server alone
   EncoderService* encoder = nullptr;
   bool has_lm_head = true;
-  int32_t end = -1;    // the id that ends a document; -1: none
-  int32_t begin = -1;  // the id that begins a text; -1: none
+  int32_t end = -1;                      // the id that ends a document; -1: none
+  int32_t begin = -1;                    // the id that begins a text; -1: none
+  std::optional<SourceFormat> source{};  // of a T5
   RequestLimits limits{};
 
   const ModelService& monitored() const {
@@ -85,6 +87,11 @@ inline void WorkClock::tick() {
 
 // Calls it in the thread of the server, soon. From any thread.
 using PostCall = std::function<void(std::function<void()>)>;
+
+// Appends the ids of a prompt that the encoder of a T5 reads. Returns what is wrong with it, in a
+// sentence. REQUIRES: model.source.
+std::string encode_source(const ServedModel& model, const RequestPrompt& prompt,
+                          std::vector<int32_t>& ids);
 
 // What a refused request is told. REQUIRES: it was refused.
 ApiError error_of(const GenerationService::Answer& answer, const GenerationService& service);

@@ -22,6 +22,19 @@ MegatronJob::MegatronJob(const ServedModel& model, MegatronRequest request, Http
 
 std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRequest& request,
                                       const RequestPrompt& prompt, std::vector<int32_t>& ids) {
+  if (model.source) {
+    if (request.adds_begin)
+      return ApiError{.message = "add_BOS: no token begins a text that an encoder reads",
+                      .param = "add_BOS"};
+    if (request.tokens == 0)
+      return ApiError{.message =
+                          "tokens_to_generate 0: an encoder gives the tokens of a prompt no "
+                          "probabilities",
+                      .param = "tokens_to_generate"};
+    if (std::string problem = encode_source(model, prompt, ids); !problem.empty())
+      return ApiError{.message = std::move(problem), .param = "prompts"};
+    return {};
+  }
   try {
     model.tokenizer->encode_begun(prompt.text, ids);
   } catch (const Error& error) {
@@ -47,16 +60,20 @@ std::optional<ApiError> encode_prompt(const ServedModel& model, const MegatronRe
 std::optional<ApiError> MegatronJob::start(uint64_t number) {
   std::vector<WantedText> wanted;
   for (const RequestPrompt& prompt : request_.prompts) {
-    Text result{.text = prompt.text};
-    if (auto problem = encode_prompt(model_, request_, prompt, result.ids)) return problem;
-    prompt_tokens_ += static_cast<int64_t>(result.ids.size());
-    wanted.push_back({.request = {.prompt = result.ids,
+    Text result;
+    std::vector<int32_t> ids;
+    if (auto problem = encode_prompt(model_, request_, prompt, ids)) return problem;
+    prompt_tokens_ += static_cast<int64_t>(ids.size());
+    // The text of a T5 does not begin with the prompt.
+    if (!model_.source) result = {.ids = ids, .text = prompt.text};
+    wanted.push_back({.request = {.prompt = std::move(ids),
                                   .tokens = request_.tokens,
                                   .choice = request_.choice,
                                   .seed = request_.seed.value_or(random_number()),
                                   .end = request_.end.value_or(model_.end),
                                   .score_prompt = request_.logprobs},
                       .stops = request_.stops});
+    if (model_.source) model_.source->apply(wanted.back().request);
     results_.push_back(std::move(result));
   }
   return texts_.submit(std::move(wanted), number);
@@ -133,14 +150,15 @@ std::optional<ApiError> BeamSearchJob::start(uint64_t number) {
   if (request_.tokens == 0)
     return ApiError{.message = "beam_width needs tokens_to_generate above 0",
                     .param = "tokens_to_generate"};
-  if (auto problem = encode_prompt(model_, request_, request_.prompts.front(), prompt_))
+  if (auto problem = encode_prompt(model_, request_, request_.prompts.front(), prompt_.prompt))
     return problem;
+  if (model_.source) model_.source->apply(prompt_);
   const BeamOptions options{.beams = request_.beams,
                             .tokens = request_.tokens,
                             .length_penalty = request_.length_penalty,
                             .end = request_.end.value_or(model_.end)};
   GenerationService::Answer answer = model_.service->search(
-      prompt_, options,
+      prompt_.prompt, prompt_.source, options,
       [self = self_, post = post_](const std::vector<Beam>* beams) {
         std::optional<std::vector<Beam>> kept;
         if (beams != nullptr) kept = *beams;
@@ -164,17 +182,21 @@ void BeamSearchJob::answer_with(const std::vector<Beam>* beams) {
   Json texts = Json::array(), segments = Json::array(), scores = Json::array();
   int64_t tokens = 0;
   for (const Beam& beam : *beams) {
-    TextStreamer stream(*model_.tokenizer, {}, prompt_);
-    std::string text = request_.prompts.front().text;
+    TextStreamer stream(*model_.tokenizer, {}, prompt_.prompt, prompt_.source.shown_specials());
+    std::string text;
+    std::vector<int32_t> ids;
+    if (!model_.source) {
+      text = request_.prompts.front().text;
+      ids = prompt_.prompt;
+    }
     for (const int32_t id : beam.ids) text += stream.add(id).text;
     texts.push_back(text + stream.finish());
-    std::vector<int32_t> ids = prompt_;
     ids.insert(ids.end(), beam.ids.begin(), beam.ids.end());
     segments.push_back(token_texts(*model_.tokenizer, ids));
     scores.push_back(beam.score);
     tokens += std::ssize(beam.ids);
   }
-  answer_.record().note = format("tokens {}+{}", prompt_.size(), tokens);
+  answer_.record().note = format("tokens {}+{}", prompt_.prompt_tokens(), tokens);
   answer_.send({.content_type = "application/json",
                 .body = json_text({{"text", std::move(texts)},
                                    {"segments", std::move(segments)},

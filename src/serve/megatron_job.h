@@ -72,7 +72,7 @@ class BeamSearchJob final : public TimedJob {
   MegatronRequest request_;
   HttpAnswer& answer_;
   PostCall post_;
-  std::vector<int32_t> prompt_;
+  GenerationRequest prompt_;              // prompt and source
   std::shared_ptr<BeamSearchJob*> self_;  // null when it is gone; of the server's thread
   std::unique_ptr<GenerationService::Ticket> ticket_;
   bool is_over_ = false;

@@ -76,8 +76,9 @@ constexpr std::array kGenerateFlags{
 constexpr VerbSpec kGenerateVerb{
     .name = "generate",
     .summary =
-        "Continues prompts with a trained model; a BERT fills their masks: --prompt \"Paris is the "
-        "[MASK] of France.\" prints the five most likely words (--top-k N). DIR is the folder of a "
+        "Continues prompts with a trained model; a T5 answers them; a "
+        "BERT fills their masks: --prompt \"Paris is the [MASK] of France.\" prints the five most "
+        "likely words (--top-k N). DIR is the folder of a "
         "`bevatron train`, one of its checkpoints or a Hugging Face model. A single text appears "
         "as it is made; several appear in their order, each when it is whole. docs/generation.md "
         "has examples.",
@@ -109,6 +110,11 @@ class Generation {
   }
 
  private:
+  // Tokens of the longest text that the model reads at once.
+  int64_t model_length() const {
+    return settings_.source ? settings_.source->longest : settings_.context;
+  }
+
   bool shows_rate() const { return flags_.has("--stats") || stderr_is_terminal(); }
 
   void run_interactively() {
@@ -119,12 +125,14 @@ class Generation {
     BEV_CHECK(tokenizer_ != nullptr, Usage,
               "--interactive needs text, but {}; --prompt-ids takes token ids",
               why_no_tokenizer(folder_));
-    InferenceSetup use = ranks_.use_of(folder_, 1, settings_.context);
+    InferenceSetup use = ranks_.use_of(folder_, 1, model_length());
     use.parallel.timeout_minutes = kPatientMinutes;
     Interrupt interrupt;
     ranks_.run(folder_, use, [&](const RankContext& place) {
       LoadedModel model(folder_, use, place.device, place.world);
-      InferenceEngine decoder(model, {.rows = 1, .length = settings_.context});
+      InferenceEngine decoder(model, {.rows = 1,
+                                      .length = settings_.context,
+                                      .source = settings_.source ? settings_.source->longest : 0});
       ContinuousBatcher batcher(decoder);
       const std::unique_ptr<Tokenizer> tokenizer = tokenizer_->clone();
       InteractiveGeneration({.batcher = batcher,
@@ -142,7 +150,7 @@ class Generation {
     path_ = result_path(flags_);
     std::optional<std::vector<Prompt>> prompts = named_prompts(flags_);
     if (flags_.has("--prompt-ids"))
-      prompts = {ids_prompt(flags_, folder_.config.model.vocab)};
+      prompts = {ids_prompt(flags_, folder_)};
     else if (prompts)
       for (Prompt& prompt : *prompts) encode_prompt(prompt, folder_, tokenizer_.get());
     if (prompts) requests_for(*prompts);
@@ -150,7 +158,7 @@ class Generation {
     flags_.require_not_both("--beam", "--batch");
     const int64_t rows =
         beam_ ? beam_->beams : std::min(texts, flags_.integer("--batch", kUsualRows, 1, 65536));
-    const InferenceSetup use = ranks_.use_of(folder_, rows, settings_.context);
+    const InferenceSetup use = ranks_.use_of(folder_, rows, model_length());
     ranks_.run(folder_, use, [&](const RankContext& place) {
       make_texts(prompts ? *prompts : std::vector<Prompt>{encoded_piped_prompt(place)}, rows, use,
                  place);
@@ -176,7 +184,7 @@ class Generation {
   std::string form(const Prompt& prompt, const GeneratedText& text) const {
     if (flags_.has("--json") || flags_.has("--genfile"))
       return as_json_line(prompt, text, settings_.logprobs);
-    if (settings_.logprobs) return as_token_table(text, tokenizer_.get());
+    if (settings_.logprobs) return as_token_table(prompt, text, tokenizer_.get());
     if (flags_.has("--sample-input-file")) return as_megatron_sample(prompt, text);
     return as_line(prompt, text);
   }
@@ -187,16 +195,18 @@ class Generation {
     std::optional<ResultFile> results;
     if (place.is_first) results.emplace(path_);
     LoadedModel model(folder_, use, place.device, place.world);
-    int64_t longest = 0;
-    for (const GenerationRequest& request : requests)
-      longest = std::max(longest, std::ssize(request.prompt) + request.tokens);
-    InferenceEngine decoder(model, {.rows = rows, .length = longest});
+    EngineLimits limits{.rows = rows};
+    for (const GenerationRequest& request : requests) {
+      limits.length = std::max(limits.length, std::ssize(request.prompt) + request.tokens);
+      limits.source = std::max(limits.source, std::ssize(request.source.ids));
+    }
+    InferenceEngine decoder(model, limits);
 
     GenerationListener listener;
     std::optional<ProgressLine> progress;
     int64_t done = 0;
     if (place.is_first && streams(requests.size())) {
-      results->write(prompts.front().text);
+      results->write(prompts.front().begun());
       listener.on_piece = [&](std::string_view piece) { results->write(piece); };
       listener.on_text = [&](size_t, const GeneratedText&) { results->write("\n"); };
     } else if (place.is_first) {
@@ -265,7 +275,7 @@ int generate(std::span<const std::string> args) {
                                 for (const std::string& line : folder.passed_over)
                                   print_stderr("note: {}\n", line);
                               if (folder.is_bert()) return generate_masked(flags, ranks, folder);
-                              require_causal(folder, "generate");
+                              require_generative(folder, "generate");
                               Generation(flags, ranks, std::move(folder)).run();
                             });
 }

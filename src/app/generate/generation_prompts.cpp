@@ -83,8 +83,9 @@ Prompt piped_prompt(const RankContext& place) {
   return stdin_prompt(broadcast_text(place.world, here, 0));
 }
 
-Prompt ids_prompt(const FlagValues& flags, int64_t vocab) {
-  Prompt prompt{.name = "the prompt"};
+Prompt ids_prompt(const FlagValues& flags, const ModelFolder& folder) {
+  const int64_t vocab = folder.config.model.vocab;
+  Prompt prompt{.name = "the prompt", .is_continued = !folder.is_t5()};
   for (const std::string& text : flags.texts("--prompt-ids")) {
     const auto id = parse_integer(text);
     BEV_CHECK(id && *id >= 0 && *id < vocab, Usage, "--prompt-ids {}: an id from 0 to {} is wanted",
@@ -98,6 +99,14 @@ void encode_prompt(Prompt& prompt, const ModelFolder& folder, Tokenizer* tokeniz
   BEV_CHECK(tokenizer != nullptr || prompt.text.empty(), Usage,
             "{} is a text, but {}; --prompt-ids takes token ids", prompt.name,
             why_no_tokenizer(folder));
+  if (folder.is_t5()) {
+    BEV_CHECK(!prompt.text.empty(), Usage,
+              "{} is empty, but the encoder of a T5 reads a text; use --prompt TEXT, --prompt-file "
+              "FILE or --prompt-ids ID",
+              prompt.name);
+    prompt.is_continued = false;
+    return encode_source(prompt.text, folder.decoder_ids, *tokenizer, prompt.ids);
+  }
   if (tokenizer != nullptr) tokenizer->encode_begun(prompt.text, prompt.ids);
   // A document begins where another one has ended, unless the vocabulary begins texts by itself.
   const auto eod = static_cast<int32_t>(folder.config.data.eod);
@@ -111,6 +120,22 @@ void encode_prompt(Prompt& prompt, const ModelFolder& folder, Tokenizer* tokeniz
 
 GenerationRequest request_for(const Prompt& prompt, const GenerationSettings& settings,
                               int64_t sample) {
+  GenerationRequest request{.prompt = prompt.ids,
+                            .choice = settings.choice,
+                            .seed = settings.seed,
+                            .sample = sample,
+                            .end = settings.end,
+                            .score_prompt = settings.logprobs};
+  if (settings.source) {
+    const int64_t longest = settings.source->longest, tokens = std::ssize(prompt.ids);
+    BEV_CHECK(tokens <= longest, Usage,
+              "{} has {} tokens, but the encoder reads at most {}; use a shorter prompt{}",
+              prompt.name, tokens, longest,
+              settings.most_context > longest ? ", or a larger --context" : "");
+    settings.source->apply(request);
+    request.tokens = settings.tokens_after(std::ssize(request.prompt));
+    return request;
+  }
   const auto size = static_cast<int64_t>(prompt.ids.size());
   const int64_t wanted = settings.tokens.value_or(1);
   BEV_CHECK(size + std::min<int64_t>(wanted, 1) <= settings.context, Usage,
@@ -122,13 +147,8 @@ GenerationRequest request_for(const Prompt& prompt, const GenerationSettings& se
             "up to {}{}",
             wanted, size, prompt.name, size + wanted, settings.context, settings.context - size,
             or_context(settings));
-  return {.prompt = prompt.ids,
-          .tokens = settings.tokens_after(size),
-          .choice = settings.choice,
-          .seed = settings.seed,
-          .sample = sample,
-          .end = settings.end,
-          .score_prompt = settings.logprobs};
+  request.tokens = settings.tokens_after(size);
+  return request;
 }
 
 }  // namespace bev::app

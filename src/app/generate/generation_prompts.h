@@ -29,6 +29,10 @@ struct Prompt {
   std::string name{};  // for messages: "the prompt", "line 3 of prompts.txt"
   std::string text{};
   std::vector<int32_t> ids{};
+  bool is_continued = true;  // false: an encoder reads it, and the output starts without it
+
+  // The beginning of the generated text.
+  std::string_view begun() const { return is_continued ? text : std::string_view(); }
 };
 
 // What the flags name, as texts: one, or those of a file with a line each. Nothing for --prompt-ids
@@ -40,10 +44,10 @@ bool reads_stdin(const FlagValues& flags);
 Prompt stdin_prompt(const std::string& text);
 // The prompt that stdin of the first rank holds, on every rank. Collective.
 Prompt piped_prompt(const RankContext& place);
-Prompt ids_prompt(const FlagValues& flags, int64_t vocab);
+Prompt ids_prompt(const FlagValues& flags, const ModelFolder& folder);
 
-// Fills in the ids: the start of a document, then the text. Usage error when there is nothing to
-// continue or the text needs a tokenizer that is not there (null).
+// Fills in the ids: the start of a document, then the text; for a T5 the encoder's text. Usage
+// error when there is nothing to continue or the text needs a tokenizer and there is none (null).
 void encode_prompt(Prompt& prompt, const ModelFolder& folder, Tokenizer* tokenizer);
 
 // ResumePlan number `sample` of the prompt. Usage error where it does not fit the context.

@@ -53,6 +53,24 @@ void read_choice(const FlagValues& flags, SamplingOptions& choice) {
   if (flags.has("--greedy")) choice.temperature = 0;
 }
 
+// The encoder reads the prompt, the decoder's text is generated.
+void use_source(const FlagValues& flags, std::string_view tokens, const ModelFolder& folder,
+                int64_t trained, GenerationSettings& settings) {
+  const int64_t positions = longest_sequence(folder, kMostTokens);
+  BEV_CHECK(settings.tokens.value_or(1) <= positions, Usage,
+            "{} {}: the decoder has {} positions; use {} up to {}", tokens, *settings.tokens,
+            positions, tokens, positions);
+  BEV_CHECK(settings.tokens != 0, Usage,
+            "{} 0 generates nothing, and an encoder gives the tokens of a prompt no probabilities; "
+            "use {} 1 or more",
+            tokens, tokens);
+  settings.source.emplace(folder, settings.context);
+  const int64_t decoder = folder.config.train.decoder_sequence;
+  settings.context =
+      1 + settings.tokens.value_or(longest_sequence(folder, decoder > 0 ? decoder : trained));
+  if (!flags.has("--ignore-eod")) settings.end = static_cast<int32_t>(folder.decoder_ids.end);
+}
+
 std::string in_range(std::string_view name, std::string_view value, double min, double max) {
   return format("{} {}: a number from {} to {} is wanted", name, in_quotes(value), min, max);
 }
@@ -82,6 +100,7 @@ GenerationSettings generation_settings(const FlagValues& flags, const ModelFolde
     BEV_CHECK(!stop.empty() && valid_utf8_prefix(stop) == stop.size(), Usage,
               "--stop {}: a text of at least one character in UTF-8 is wanted", in_quotes(stop));
   settings.logprobs = flags.has("--logprobs");
+  if (folder.is_t5()) use_source(flags, tokens, folder, trained, settings);
   BEV_CHECK(settings.tokens != 0 || settings.logprobs, Usage,
             "{} 0 generates nothing; legal are 1 and more, and 0 with --logprobs, which then has "
             "those of the prompt",

@@ -11,14 +11,17 @@
 #include "app/cli/cli_flags.h"
 #include "infer/generation_request.h"
 #include "infer/model_folder.h"
+#include "infer/source_text.h"
 
 namespace bev::app {
 
 struct GenerationSettings {
   SamplingOptions choice{};
   std::optional<int64_t> tokens{};  // --tokens
-  int64_t context = 0;              // tokens of a prompt and its continuation
-  int64_t most_context = 0;         // that the model allows
+  int64_t context = 0;              // tokens of a prompt and its continuation; with a T5 the start
+                                    // token and the continuation
+  int64_t most_context = 0;         // upper bound of --context
+  std::optional<SourceFormat> source{};  // only with a T5
   uint64_t seed = 1234;
   int32_t end = -1;  // the id that ends a text; -1: none
   std::vector<std::string> stops{};
@@ -56,7 +59,8 @@ inline constexpr VerbFlag kSeedFlag{"--seed", "N", "of the choice [default: 1234
 inline constexpr VerbFlag kStopFlag{"--stop", "TEXT ...", "a text ends before the first of these"};
 inline constexpr VerbFlag kIgnoreEodFlag{"--ignore-eod", "", "go on after the end of a document"};
 inline constexpr VerbFlag kContextFlag{
-    "--context", "N", "tokens of a prompt and its continuation at most [default: as trained]"};
+    "--context", "N",
+    "tokens of a prompt and its continuation at most; T5: of the prompt [default: as trained]"};
 inline constexpr VerbFlag kLogprobsFlag{"--logprobs", "",
                                         "the log-probability of each token, of the prompt too"};
 

@@ -107,7 +107,8 @@ void InteractiveGeneration::answer(const std::string& text) {
   }
   last_ = text;
   ++answers_;
-  if (is_first()) put(text);
+  // The text of a T5 does not begin with the prompt.
+  if (is_first() && !settings_.source) put(text);
   parts_.interrupt.forget();
   const GenerationTotals totals =
       generate_texts(parts_.batcher, &parts_.tokenizer, settings_.stops, requests,

@@ -36,12 +36,12 @@ std::string result_path(const FlagValues& flags) {
 }
 
 std::string as_line(const Prompt& prompt, const GeneratedText& text) {
-  return format("{}{}\n", prompt.text, text.text);
+  return format("{}{}\n", prompt.begun(), text.text);
 }
 
 std::string as_json_line(const Prompt& prompt, const GeneratedText& text, bool logprobs) {
   Json json{{"prompt", prompt.text},
-            {"text", prompt.text + text.text},
+            {"text", format("{}{}", prompt.begun(), text.text)},
             {"continuation", text.text},
             {"length", text.tokens.size()},
             {"finished", text.end == TextEnd::End},
@@ -62,9 +62,11 @@ std::string as_json_line(const Prompt& prompt, const GeneratedText& text, bool l
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string as_token_table(const GeneratedText& text, const Tokenizer* tokenizer) {
+std::string as_token_table(const Prompt& prompt, const GeneratedText& text,
+                           const Tokenizer* tokenizer) {
   std::string table;
-  add_tokens(table, "the prompt from its second token on", text.prompt, tokenizer);
+  if (prompt.is_continued)
+    add_tokens(table, "the prompt from its second token on", text.prompt, tokenizer);
   if (!text.tokens.empty()) add_tokens(table, "the continuation", text.tokens, tokenizer);
   return table;
 }

@@ -25,7 +25,7 @@ class Work {
         texts_(requests.size()),
         start_(seconds_now()) {
     for (size_t i = 0; i < requests.size(); ++i) {
-      totals_.prompt_tokens += std::ssize(requests[i].prompt);
+      totals_.prompt_tokens += requests[i].prompt_tokens();
       texts_[i].number =
           batcher.submit(requests[i], [this, i](const TokenEvent& event) { take(i, event); });
     }
@@ -56,7 +56,8 @@ class Work {
   void take(size_t index, const TokenEvent& event) {
     Text& text = texts_[index];
     if (tokenizer_ != nullptr && !text.stream)
-      text.stream.emplace(*tokenizer_, stops_, requests_[index].prompt);
+      text.stream.emplace(*tokenizer_, stops_, requests_[index].prompt,
+                          requests_[index].source.shown_specials());
     BEV_CHECK(event.finish != FinishReason::Failed, Numerics,
               "the model gives no token behind {} others a finite probability: its weights or what "
               "it computes from them are not finite",
@@ -140,7 +141,7 @@ GenerationTotals generate_texts(ContinuousBatcher& batcher, const Tokenizer* tok
 namespace {
 
 GeneratedText text_of(const Beam& beam, const Tokenizer* tokenizer,
-                      const std::vector<std::string>& stops, std::span<const int32_t> prompt) {
+                      const std::vector<std::string>& stops, const GenerationRequest& request) {
   GeneratedText made{.end = beam.has_ended ? TextEnd::End : TextEnd::Length,
                      .beam = GeneratedText::BeamScore{beam.logprob, beam.score}};
   for (const int32_t id : beam.ids) made.tokens.push_back({.id = id});
@@ -148,7 +149,7 @@ GeneratedText text_of(const Beam& beam, const Tokenizer* tokenizer,
     made.text = format("{}", fmt::join(beam.ids, " "));
     return made;
   }
-  TextStreamer stream(*tokenizer, stops, prompt);
+  TextStreamer stream(*tokenizer, stops, request.prompt, request.source.shown_specials());
   for (const int32_t id : beam.ids) {
     const TextStreamer::Piece piece = stream.add(id);
     made.text += piece.text;
@@ -180,12 +181,12 @@ std::vector<GeneratedText> beam_texts(InferenceEngine& decoder, const Tokenizer*
                                       const GenerationRequest& request, BeamOptions options) {
   options.tokens = request.tokens;
   options.end = request.end;
-  const std::vector<Beam> beams = beam_search(decoder, request.prompt, options);
+  const std::vector<Beam> beams = beam_search(decoder, request.prompt, request.source, options);
   BEV_CHECK(!beams.empty(), Numerics,
             "the model gives no token behind the prompt a finite probability: its weights or what "
             "it computes from them are not finite");
   std::vector<GeneratedText> texts;
-  for (const Beam& beam : beams) texts.push_back(text_of(beam, tokenizer, stops, request.prompt));
+  for (const Beam& beam : beams) texts.push_back(text_of(beam, tokenizer, stops, request));
   return texts;
 }
 

@@ -49,10 +49,12 @@ constexpr std::array kServeFlags{
              "nothing else, elsewhere: anything]"},
     VerbFlag{"--model-name", "NAME", "what clients call the model [default: the name of DIR]"},
     VerbFlag{"--rows", "N", "texts that are generated at a time [default: 16]"},
-    VerbFlag{"--context", "N", "tokens of a text, prompt included [default: as trained]"},
+    VerbFlag{"--context", "N",
+             "tokens of a text, prompt included; T5: of a prompt [default: as trained]"},
     VerbFlag{"--cache-tokens", "N",
              "tokens of all texts that the cache holds [default: --rows x --context]"},
-    VerbFlag{"--max-tokens", "N", "new tokens of a text at most [default: --context]"},
+    VerbFlag{"--max-tokens", "N",
+             "new tokens of a text at most [default: --context; T5: as trained]"},
     VerbFlag{"--max-texts", "N", "texts of a request, prompts x samples, at most [default: 128]"},
     VerbFlag{"--max-seconds", "N", "time of a request at most [default: 600]"},
     VerbFlag{"--max-body", "SIZE", "bytes of a request at most [default: 1Mi]"},
@@ -118,11 +120,23 @@ EngineLimits decoder_limits(const FlagValues& flags, const ModelFolder& folder) 
   EngineLimits limits;
   limits.rows = flags.integer("--rows", 16, 1, 65536);
   const int64_t trained = config.train.sequence > 0 ? config.train.sequence : 1024;
-  limits.length = flags.integer("--context", longest_sequence(folder, trained), 2,
-                                longest_sequence(folder, 1 << 28));
-  if (flags.has("--cache-tokens"))
-    limits.pages = div_ceil(flags.integer("--cache-tokens", 0, limits.length, int64_t{1} << 40),
-                            std::min(limits.page, limits.length));
+  const int64_t most = longest_sequence(folder, 1 << 28);
+  const int64_t context = flags.integer("--context", longest_sequence(folder, trained), 2, most);
+  limits.length = context;
+  if (folder.is_t5()) {
+    const int64_t decoder = config.train.decoder_sequence;
+    limits.source = context;
+    // The start token comes first.
+    limits.length =
+        1 + flags.integer("--max-tokens", longest_sequence(folder, decoder > 0 ? decoder : trained),
+                          1, most);
+  }
+  if (flags.has("--cache-tokens")) {
+    const int64_t page = std::min(limits.page, std::max(limits.length, limits.source));
+    // A page has tokens of a source or of the decoder's text, not of both.
+    const int64_t least = limits.length + (limits.source > 0 ? limits.source + page : 0);
+    limits.pages = div_ceil(flags.integer("--cache-tokens", 0, least, int64_t{1} << 40), page);
+  }
   return limits;
 }
 
@@ -137,8 +151,13 @@ ServedModel served_model(const FlagValues& flags, const ModelFolder& folder,
   model.end = static_cast<int32_t>(folder.config.data.eod);
   if (model.end < 0) model.end = tokenizer.eod_id().value_or(-1);
   model.begin = tokenizer.role_id(TokenRole::Begin).value_or(-1);
-  model.limits = {.context = limits.length,
-                  .max_tokens = flags.integer("--max-tokens", limits.length, 1, limits.length),
+  if (folder.is_t5()) {
+    model.source.emplace(folder, limits.source);
+    model.end = static_cast<int32_t>(folder.decoder_ids.end);
+  }
+  const int64_t most_tokens = limits.length - (folder.is_t5() ? 1 : 0);
+  model.limits = {.context = limits.prompt(),
+                  .max_tokens = flags.integer("--max-tokens", most_tokens, 1, most_tokens),
                   .texts = flags.integer("--max-texts", 128, 1, 65536),
                   .vocab = folder.config.model.vocab};
   return model;
@@ -169,12 +188,12 @@ struct Serving {
         folder(open_model_folder(flags.positional().front())),
         tokenizer(tokenizer_of(folder.config)),
         limits(decoder_limits(flags, folder)),
-        use(ranks.use_of(folder, limits.rows, limits.length)) {
+        use(ranks.use_of(folder, limits.rows, limits.prompt())) {
     BEV_CHECK(tokenizer != nullptr, Usage, "{}; a server needs one", why_no_tokenizer(folder));
     if (folder.is_bert()) {
       check_bert(flags, ranks);
     } else {
-      require_causal(folder, "serve");
+      require_generative(folder, "serve");
     }
     if (!ranks.prints()) return;
     for (const std::string& line : folder.passed_over) print_stderr("note: {}\n", line);
@@ -203,9 +222,9 @@ void Serving::run(const FlagValues& flags, InferenceEngine& decoder, bool leads,
                   const StopSignal& signal) {
   ContinuousBatcher batcher(decoder);
   QueueOptions queued{.rows = limits.rows, .waiting = queue};
-  queued.search = [&](std::span<const int32_t> prompt, const BeamOptions& beams,
-                      FunctionRef<bool()> goes_on) {
-    return beam_search(decoder, prompt, beams, goes_on);
+  queued.search = [&](std::span<const int32_t> prompt, const SourceText& source,
+                      const BeamOptions& beams, FunctionRef<bool()> goes_on) {
+    return beam_search(decoder, prompt, source, beams, goes_on);
   };
   if (leads) queued.when_idle = [&] { decoder.ping_followers(); };
   QueuedService service(batcher, queued);
@@ -223,8 +242,8 @@ void Serving::serve_model(const ServedModel& served, const std::string& about,
   const Address address = address_here(listener.get());
   ModelServer server(std::move(listener), served, asked);
   fmt::print("serving {} at http://{} | texts at a time: {} | tokens of a text: {} | {} |\n",
-             served.name, host_and_port(address.host(), address.port()), limits.rows, limits.length,
-             about);
+             served.name, host_and_port(address.host(), address.port()), limits.rows,
+             served.limits.context, about);
   std::fflush(stdout);
   server.run();
 }

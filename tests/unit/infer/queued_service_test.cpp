@@ -85,10 +85,10 @@ struct OpRig {
         service(batcher,
                 {.rows = rows,
                  .waiting = waiting,
-                 .search = [this](std::span<const int32_t> prompt, const BeamOptions& options,
-                                  FunctionRef<bool()> goes_on) {
+                 .search = [this](std::span<const int32_t> prompt, const SourceText& source,
+                                  const BeamOptions& options, FunctionRef<bool()> goes_on) {
                    EXPECT_TRUE(batcher.is_idle());
-                   return beam_search(decoder, prompt, options, goes_on);
+                   return beam_search(decoder, prompt, source, options, goes_on);
                  }}) {}
 
   Ticket submit(GenerationRequest request, TokenSink sink, uint64_t group = 1) {
@@ -203,7 +203,7 @@ TEST(QueuedService, SearchesBetweenTexts) {
   gate.wait_inside();
   tickets.push_back(rig.submit(request_of({2}, 6), before[0].sink(), 2));
   auto answer = rig.service.search(
-      {3, 4}, {.beams = 2, .tokens = 3},
+      {3, 4}, {}, {.beams = 2, .tokens = 3},
       [&](const std::vector<Beam>* beams) {
         const std::lock_guard lock(mutex);
         found = *beams;
@@ -226,7 +226,8 @@ TEST(QueuedService, SearchesBetweenTexts) {
 
 // A search that takes longer than anybody waits.
 QueueOptions::Search long_search() {
-  return [](std::span<const int32_t>, const BeamOptions&, FunctionRef<bool()> goes_on) {
+  return [](std::span<const int32_t>, const SourceText&, const BeamOptions&,
+            FunctionRef<bool()> goes_on) {
     for (int i = 0; i < 15000 && goes_on(); ++i) std::this_thread::sleep_for(1ms);
     return std::vector<Beam>(1);
   };
@@ -238,7 +239,7 @@ TEST(QueuedService, ASearchThatNobodyWantsEnds) {
   QueuedService service(batcher, {.rows = 1, .waiting = 1, .search = long_search()});
   std::atomic<bool> is_heard{false};
   auto answer = service.search(
-      {1}, {.beams = 1, .tokens = 1}, [&](const std::vector<Beam>*) { is_heard = true; }, 1);
+      {1}, {}, {.beams = 1, .tokens = 1}, [&](const std::vector<Beam>*) { is_heard = true; }, 1);
   ASSERT_EQ(answer.refusal, "");
   // Meanwhile it is seen to get on.
   for (int i = 0; i < 10000 && service.counts().steps < 3; ++i) std::this_thread::sleep_for(1ms);
@@ -255,7 +256,7 @@ TEST(QueuedService, RefusesSearchesThatDoNotFit) {
   const auto why = [&](int64_t beams, int64_t tokens) {
     return rig.service
         .search(
-            {1}, {.beams = beams, .tokens = tokens}, [](const std::vector<Beam>*) {}, 1)
+            {1}, {}, {.beams = beams, .tokens = tokens}, [](const std::vector<Beam>*) {}, 1)
         .refusal;
   };
   EXPECT_NE(why(3, 2).find("1 to 2 beams"), std::string::npos);

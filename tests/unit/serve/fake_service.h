@@ -37,12 +37,13 @@ class FakeService final : public GenerationService {
     return {.ticket = std::make_unique<FakeTicket>(*this, added)};
   }
 
-  Answer search(std::vector<int32_t> prompt, const BeamOptions& options, BeamSink sink,
-                uint64_t) override {
+  Answer search(std::vector<int32_t> prompt, SourceText source, const BeamOptions& options,
+                BeamSink sink, uint64_t) override {
     if (options.beams > 4) return {.ticket = {}, .refusal = "too many beams"};
     const std::lock_guard lock(mutex_);
     GenerationRequest like;
     like.prompt = std::move(prompt);
+    like.source = std::move(source);
     like.tokens = options.tokens;
     seen_.push_back(like);
     std::vector<Beam> beams;

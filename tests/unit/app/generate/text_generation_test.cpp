@@ -152,14 +152,29 @@ TEST(TextForms, JsonLines) {
 }
 
 TEST(TextForms, TokenTables) {
-  EXPECT_EQ(as_token_table(kText, nullptr),
+  EXPECT_EQ(as_token_table(kPrompt, kText, nullptr),
             "   -2.0000       1\n"
             "   -2.0000  the prompt from its second token on, 1 tokens\n"
             "   -0.5000       2\n"
             "   -1.2500       3\n"
             "   -1.7500  the continuation, 2 tokens\n");
-  EXPECT_NE(as_token_table(kText, std::make_unique<LetterDecoder>().get()).find("  \"D\"\n"),
-            std::string::npos);
+  EXPECT_NE(
+      as_token_table(kPrompt, kText, std::make_unique<LetterDecoder>().get()).find("  \"D\"\n"),
+      std::string::npos);
+}
+
+// The prompt of a T5 is not part of its text.
+TEST(TextForms, PromptsOfEncoders) {
+  Prompt prompt = kPrompt;
+  prompt.is_continued = false;
+  GeneratedText text = kText;
+  text.prompt.clear();
+  EXPECT_EQ(as_line(prompt, text), "cd\n");
+  EXPECT_EQ(parse_json(as_json_line(prompt, text, true), "line")["text"], "cd");
+  EXPECT_EQ(as_token_table(prompt, text, nullptr),
+            "   -0.5000       2\n"
+            "   -1.2500       3\n"
+            "   -1.7500  the continuation, 2 tokens\n");
 }
 
 TEST(TextForms, MegatronDataset) {
