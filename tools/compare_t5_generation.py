@@ -27,11 +27,11 @@ WORDS, SENTINELS = 60, 10
 
 
 def write_tokenizer(folder):
-    words = ["<pad>", "</s>", "<unk>"] + [f"w{i}" for i in range(WORDS)]
+    words = ["<pad>", "</s>", "<unk>"] + [f"\u2581w{i}" for i in range(WORDS)]
     sentinels = [f"<extra_id_{i}>" for i in reversed(range(SENTINELS))]
-    model = tokenizers.models.WordLevel({word: i for i, word in enumerate(words + sentinels)}, unk_token="<unk>")
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram([(word, -float(i)) for i, word in enumerate(words + sentinels)], 2))
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace()
+    tokenizer.decoder = tokenizers.decoders.Metaspace()
     tokenizer.add_special_tokens(["<pad>", "</s>", "<unk>"] + sentinels)
     tokenizer.post_processor = tokenizers.processors.TemplateProcessing(single="$A </s>", special_tokens=[("</s>", 1)])
     tokenizer.save(str(folder / "tokenizer.json"))
@@ -48,12 +48,12 @@ def write_model(folder, version, seed):
     model = transformers.T5ForConditionalGeneration(config).eval()
     with torch.no_grad():
         for name, weights in model.named_parameters():
-            if "layer_norm" in name:
-                weights.add_(0.3 * torch.randn_like(weights))
-            elif "shared" in name or "lm_head" in name:
-                weights.copy_(torch.randn_like(weights))
-            else:
-                weights.copy_(torch.randn_like(weights) * 0.25)
+            scale = 0.1 if "shared" in name else 1 if "lm_head" in name else 0.6 if "EncDec" in name else 0.5
+            weights.copy_(1 + 0.3 * torch.randn_like(weights) if "layer_norm" in name else scale * torch.randn_like(weights))
+        if is_tied:
+            model.decoder.final_layer_norm.weight *= 8
+        # Some texts end.
+        (model.shared if is_tied else model.lm_head).weight[1] *= 3 if is_tied else 1.6
     model.save_pretrained(folder)
     return model
 
@@ -116,6 +116,7 @@ def main():
     parser.add_argument("--tensor", type=int, default=1)
     parser.add_argument("--folder", type=Path)
     options = parser.parse_args()
+    torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as temporary:
         root = options.folder or Path(temporary)
         different = 0

@@ -153,6 +153,7 @@ void HealthCheck::begin() {
   WantedText wanted{.request = {.prompt = {model_.end >= 0 ? model_.end : 0},
                                 .tokens = 1,
                                 .choice = {.temperature = 0}}};
+  if (model_.source) model_.source->apply(wanted.request);
   std::vector<WantedText> one;
   one.push_back(std::move(wanted));
   const std::optional<ApiError> problem = probe_->submit(std::move(one), 0);

@@ -26,8 +26,9 @@ inline bool soon(const std::function<bool()>& is_true) {
 class Served {
  public:
   explicit Served(const ModelServerOptions& options = {}) : Served(options, nullptr) {}
-  // With another service than the fake one, with other tokens than bytes.
-  Served(const ModelServerOptions& options, GenerationService* other, Tokenizer* tokens = nullptr) {
+  // With another service than the fake one, with other tokens than bytes, of a T5.
+  Served(const ModelServerOptions& options, GenerationService* other, Tokenizer* tokens = nullptr,
+         const std::optional<SourceFormat>& source = {}) {
     Socket listener = listen_on("127.0.0.1", 0);
     port = address_here(listener.get()).port();
     ServedModel model;
@@ -37,6 +38,8 @@ class Served {
     model.service = other == nullptr ? &service : other;
     model.end = kByteEod;
     model.limits = {.context = 64, .max_tokens = 50, .texts = 8, .vocab = kByteVocab};
+    model.source = source;
+    if (source) model.end = static_cast<int32_t>(source->special.end);
     server = std::make_unique<ModelServer>(std::move(listener), model, options);
     thread_ = std::thread([this] {
       server->run();
