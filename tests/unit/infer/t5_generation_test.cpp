@@ -28,7 +28,7 @@ SourceText source_of(const test::StoredT5& stored, const Ids& ids) {
   return request.source;
 }
 
-struct Row {
+struct T5Row {
   SourceText source;
   Ids pages, source_pages;
   Ids tokens{kStart};
@@ -44,14 +44,14 @@ struct Row {
   Ids source_ids() const { return {source.ids.begin(), source.ids.begin() + source.length}; }
 };
 
-std::vector<EngineRow> rows_of(const std::vector<Row>& rows) {
+std::vector<EngineRow> rows_with_sources(const std::vector<T5Row>& rows) {
   std::vector<EngineRow> all;
-  for (const Row& row : rows) all.push_back(row.row());
+  for (const T5Row& row : rows) all.push_back(row.row());
   return all;
 }
 
-void expect_likeliest(LoadedModel& whole, std::span<const SampledToken> chosen,
-                      std::vector<Row>& rows) {
+void expect_as_trained(LoadedModel& whole, std::span<const SampledToken> chosen,
+                       std::vector<T5Row>& rows) {
   ASSERT_EQ(chosen.size(), rows.size());
   for (size_t i = 0; i < rows.size(); ++i) {
     const std::vector<double> expected =
@@ -64,7 +64,7 @@ void expect_likeliest(LoadedModel& whole, std::span<const SampledToken> chosen,
 }
 
 // Sources of unequal lengths, in pages of 2 that are scattered.
-std::vector<Row> three_rows(const test::StoredT5& stored) {
+std::vector<T5Row> three_rows(const test::StoredT5& stored) {
   return {{source_of(stored, {3, 1, 28}), {7, 2, 13, 0}, {5, 20, 21, 22}},
           {source_of(stored, {28, 4, 4, 9, 11, 7, 0}), {1, 12, 3, 10}, {6, 14, 19, 4}},
           {source_of(stored, {17}), {8, 11, 9, 15}, {16, 17, 18, 23}}};
@@ -77,20 +77,20 @@ TEST(T5Generation, AgreesWithTheForwardPassOfTraining) {
     LoadedModel whole = stored.load(), model = stored.load();
     InferenceEngine decoder(
         model, {.rows = 3, .length = kT5Decoder, .source = kT5Source, .pages = 24, .page = 2});
-    std::vector<Row> rows = three_rows(stored);
-    decoder.prefill(rows_of(rows));
-    expect_likeliest(whole, decoder.collect(), rows);
+    std::vector<T5Row> rows = three_rows(stored);
+    decoder.prefill(rows_with_sources(rows));
+    expect_as_trained(whole, decoder.collect(), rows);
     for (int step = 0; step < 2; ++step) {
-      decoder.decode(rows_of(rows));
-      expect_likeliest(whole, decoder.collect(), rows);
+      decoder.decode(rows_with_sources(rows));
+      expect_as_trained(whole, decoder.collect(), rows);
     }
     // Rows come, go and change places.
     std::swap(rows[0], rows[2]);
     rows.pop_back();
-    decoder.decode(rows_of(rows));
-    decoder.decode_ahead(rows_of(rows));
-    expect_likeliest(whole, decoder.collect(), rows);
-    expect_likeliest(whole, decoder.collect(), rows);
+    decoder.decode(rows_with_sources(rows));
+    decoder.decode_ahead(rows_with_sources(rows));
+    expect_as_trained(whole, decoder.collect(), rows);
+    expect_as_trained(whole, decoder.collect(), rows);
   }
 }
 
@@ -107,14 +107,14 @@ Steps continued(const test::StoredT5& stored, int ranks, bool is_led) {
         model, {.rows = 3, .length = kT5Decoder, .source = kT5Source, .pages = 24, .page = 2});
     if (is_led && world.rank() != 0) return decoder.follow_leader();
     if (is_led) decoder.lead_ranks();
-    std::vector<Row> rows = three_rows(stored);
+    std::vector<T5Row> rows = three_rows(stored);
     Steps here;
-    decoder.prefill(rows_of(rows));
+    decoder.prefill(rows_with_sources(rows));
     for (int step = 0; step < 4; ++step) {
       const std::span<const SampledToken> chosen = decoder.collect();
       here.emplace_back(chosen.begin(), chosen.end());
       for (size_t i = 0; i < rows.size(); ++i) rows[i].tokens.push_back(chosen[i].id);
-      decoder.decode(rows_of(rows));
+      decoder.decode(rows_with_sources(rows));
     }
     decoder.collect();
     EXPECT_EQ(decoder.logits().size(), 3U * 29);
@@ -166,11 +166,11 @@ TEST(T5Generation, EveryShapeHasItsMemory) {
     for (int64_t length = 1; length <= kT5Source; ++length) {
       if (!decoder.fits(count, length)) continue;
       ++fitting;
-      std::vector<Row> rows;
+      std::vector<T5Row> rows;
       for (int32_t i = 0; i < count; ++i)
         rows.push_back(
             {source_of(stored, Ids(static_cast<size_t>(length), i)), {2 * i}, {2 * i + 1}});
-      decoder.prefill(rows_of(rows));
+      decoder.prefill(rows_with_sources(rows));
       decoder.collect();
     }
   EXPECT_EQ(fitting, 5 * 7 - 1);
@@ -178,13 +178,13 @@ TEST(T5Generation, EveryShapeHasItsMemory) {
 
 // Requests, with a text in a batch and alone.
 
-struct Answer {
+struct T5Answer {
   Ids ids;
   std::vector<double> logprobs;
   FinishReason finish = FinishReason::None;
 };
 
-TokenSink into(Answer& answer) {
+TokenSink answer_sink(T5Answer& answer) {
   return [&answer](const TokenEvent& event) {
     if (event.has_token) {
       answer.ids.push_back(event.token.id);
@@ -203,17 +203,17 @@ GenerationRequest request_of(const test::StoredT5& stored, Ids source, int64_t t
   return request;
 }
 
-void finish(ContinuousBatcher& batcher) {
+void step_to_end(ContinuousBatcher& batcher) {
   while (!batcher.is_idle()) batcher.step();
 }
 
-Answer alone(const test::StoredT5& stored, const GenerationRequest& request) {
+T5Answer alone(const test::StoredT5& stored, const GenerationRequest& request) {
   LoadedModel model = stored.load();
   InferenceEngine decoder(model, {.rows = 1, .length = kT5Decoder, .source = kT5Source, .page = 3});
   ContinuousBatcher batcher(decoder);
-  Answer answer;
-  batcher.submit(request, into(answer));
-  finish(batcher);
+  T5Answer answer;
+  batcher.submit(request, answer_sink(answer));
+  step_to_end(batcher);
   return answer;
 }
 
@@ -237,16 +237,16 @@ TEST(T5Generation, TextsDoNotDependOnEachOther) {
     InferenceEngine decoder(
         model, {.rows = 4, .length = kT5Decoder, .source = kT5Source, .pages = 14, .page = 3});
     ContinuousBatcher batcher(decoder);
-    std::vector<Answer> answers(requests.size());
+    std::vector<T5Answer> answers(requests.size());
     for (size_t i = 0; i < requests.size(); ++i) {
       ASSERT_EQ(batcher.why_not(requests[i]), "");
-      batcher.submit(requests[i], into(answers[i]));
+      batcher.submit(requests[i], answer_sink(answers[i]));
       if (i % 4 == 3) batcher.step();
     }
-    finish(batcher);
+    step_to_end(batcher);
     EXPECT_EQ(batcher.free_pages(), 14);
     for (size_t i = 0; i < requests.size(); ++i) {
-      const Answer expected = alone(stored, requests[i]);
+      const T5Answer expected = alone(stored, requests[i]);
       EXPECT_EQ(answers[i].ids, expected.ids) << i;
       EXPECT_EQ(answers[i].logprobs, expected.logprobs) << i;
       EXPECT_EQ(answers[i].finish, FinishReason::Length);
@@ -271,6 +271,49 @@ TEST(T5Generation, RefusesWhatDoesNotFit) {
   EXPECT_FALSE(scored.score_prompt);
   scored.score_prompt = true;
   EXPECT_NE(batcher.why_not(scored), "");
+}
+
+// Puts tokens around a text, as the template of a vocabulary does.
+class TokensAround final : public Tokenizer {
+ public:
+  std::unique_ptr<Tokenizer> clone() const override { return std::make_unique<TokensAround>(); }
+  void encode(std::string_view text, Ids& ids) override {
+    ids.push_back(18);
+    plain_.encode(text, ids);
+    ids.push_back(19);
+  }
+  std::string decode(std::span<const int32_t> ids, SpecialIds special) const override {
+    return plain_.decode(ids, special);
+  }
+  std::string token_name(int32_t id) const override { return plain_.token_name(id); }
+  int64_t vocab_size() const override { return plain_.vocab_size(); }
+  std::optional<int32_t> eod_id() const override { return plain_.eod_id(); }
+  std::optional<int32_t> role_id(TokenRole role) const override {
+    if (role == TokenRole::Classify) return 18;
+    return role == TokenRole::Separate ? std::optional(19) : std::nullopt;
+  }
+
+ private:
+  NullTokenizer plain_{20, 1};
+};
+
+Ids encoded(Tokenizer& tokenizer, std::string_view text, const DecoderIds& special) {
+  Ids ids;
+  encode_source(text, special, tokenizer, ids);
+  return ids;
+}
+
+// Hugging Face's decoder begins with the padding, and its sources have an end.
+TEST(SourceText, EndsAsInTraining) {
+  NullTokenizer plain(20, 1);
+  TokensAround around;
+  const DecoderIds huggingface{.begin = 0, .end = 1, .pad = 0};
+  const DecoderIds megatron{.begin = 18, .end = 19, .pad = 0};
+  EXPECT_EQ(encoded(plain, "7 8", huggingface), (Ids{7, 8, 1}));
+  EXPECT_EQ(encoded(plain, "7 8 1", huggingface), (Ids{7, 8, 1}));
+  EXPECT_EQ(encoded(plain, "", huggingface), (Ids{1}));
+  EXPECT_EQ(encoded(around, "7 8", megatron), (Ids{7, 8}));
+  EXPECT_EQ(encoded(around, "", megatron), (Ids{}));
 }
 
 // Beam search.
