@@ -94,7 +94,11 @@ void open_as_checkpoint(const fs::path& dir, ModelFolder& folder) {
   } else {
     use_tokenizer_in_folder(folder);
   }
-  folder.decoder_ids = decoder_ids(folder.config, {});
+  std::vector<TokenizerFile> files;
+  const fs::path ids = folder.weights / kGenerationConfig;
+  std::error_code ignored;
+  if (fs::exists(ids, ignored)) files.push_back({.path = ids, .name = kGenerationConfig});
+  folder.decoder_ids = decoder_ids(folder.config, files);
 }
 
 void refuse_encoders(const ModelFolder& folder, std::string_view verb, std::string_view needed) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 
 #include "comm/thread_communicator.h"
 #include "infer/beam_search.h"
@@ -301,6 +302,15 @@ Ids encoded(Tokenizer& tokenizer, std::string_view text, const DecoderIds& speci
   Ids ids;
   encode_source(text, special, tokenizer, ids);
   return ids;
+}
+
+// Fails when the special ids of an imported T5 are lost.
+TEST(SourceText, CheckpointsHaveSpecialIds) {
+  const test::StoredT5 stored(test::tiny_t5());
+  EXPECT_EQ(stored.folder().decoder_ids, DecoderIds());
+  const DecoderIds ids{.begin = 4, .end = 5, .pad = 6};
+  std::ofstream(stored.folder().weights / kGenerationConfig) << generation_config(ids);
+  EXPECT_EQ(stored.folder().decoder_ids, ids);
 }
 
 // Hugging Face's decoder begins with the padding, and its sources have an end.
