@@ -110,8 +110,9 @@ std::unique_ptr<Tokenizer> tiny_gpt2() {
   return std::make_unique<Gpt2Tokenizer>(test::tiny_vocab(merges), SpecialText::Special);
 }
 
-std::string text_of(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
-  return replace_invalid_utf8(tokenizer.decode(ids, SpecialIds::LeaveOut));
+std::string text_of(const Tokenizer& tokenizer, std::span<const int32_t> ids,
+                    SpecialIds special = SpecialIds::LeaveOut) {
+  return replace_invalid_utf8(tokenizer.decode(ids, special));
 }
 
 std::string streamed(TextStreamer& stream, std::span<const int32_t> ids) {
@@ -122,8 +123,9 @@ std::string streamed(TextStreamer& stream, std::span<const int32_t> ids) {
 
 // Behind each group of ids, what has been given is the beginning of their text so far, in whole
 // characters, and in the end all of it.
-void expect_same_as_whole(const Tokenizer& tokenizer, const std::vector<Ids>& groups) {
-  TextStreamer stream(tokenizer);
+void expect_same_as_whole(const Tokenizer& tokenizer, const std::vector<Ids>& groups,
+                          SpecialIds special = SpecialIds::LeaveOut) {
+  TextStreamer stream(tokenizer, {}, {}, special);
   std::string given;
   Ids ids;
   for (const Ids& group : groups) {
@@ -134,9 +136,9 @@ void expect_same_as_whole(const Tokenizer& tokenizer, const std::vector<Ids>& gr
       given += piece.text;
       ids.push_back(id);
     }
-    ASSERT_TRUE(text_of(tokenizer, ids).starts_with(given)) << ids.size();
+    ASSERT_TRUE(text_of(tokenizer, ids, special).starts_with(given)) << ids.size();
   }
-  EXPECT_EQ(given + stream.finish(), text_of(tokenizer, ids));
+  EXPECT_EQ(given + stream.finish(), text_of(tokenizer, ids, special));
 }
 
 std::vector<Ids> each_alone(const Ids& ids) {
@@ -151,7 +153,8 @@ void expect_same_for_random(const Tokenizer& tokenizer, const std::vector<Ids>& 
     std::vector<Ids> drawn;
     for (size_t left = random() % 20; left > 0; --left)
       drawn.push_back(groups[random() % groups.size()]);
-    expect_same_as_whole(tokenizer, drawn);
+    for (const SpecialIds special : {SpecialIds::LeaveOut, SpecialIds::Keep})
+      expect_same_as_whole(tokenizer, drawn, special);
   }
 }
 
@@ -326,6 +329,9 @@ TEST(TextStreamer, SpecialTokensHaveNoText) {
   const auto gpt2 = tiny_gpt2();
   TextStreamer stream(*gpt2);
   EXPECT_EQ(streamed(stream, Ids{'a', 260, 'b'}), "ab");
+  // The sentinels of a T5 are part of its text.
+  TextStreamer all(*gpt2, {}, {}, SpecialIds::Keep);
+  EXPECT_EQ(streamed(all, Ids{'a', 260, 'b'}), "a" + gpt2->token_name(260) + "b");
 }
 
 }  // namespace
