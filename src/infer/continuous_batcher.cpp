@@ -176,6 +176,7 @@ EngineRow ContinuousBatcher::row_of(const Text& text, int64_t ahead) const {
 
 std::vector<EngineRow> ContinuousBatcher::rows_of(int64_t ahead) const {
   std::vector<EngineRow> rows;
+  rows.reserve(rows_.size());
   for (const Text* text : rows_) rows.push_back(row_of(*text, ahead));
   return rows;
 }
@@ -184,6 +185,7 @@ std::vector<ScoredToken> ContinuousBatcher::prompt_scores(const Text& text) cons
   const EngineRow row{.tokens = text.request.prompt};
   const std::vector<double> logprobs = decoder_.score({&row, 1});
   std::vector<ScoredToken> scores;
+  scores.reserve(logprobs.size());
   for (size_t i = 0; i < logprobs.size(); ++i)
     scores.push_back({text.request.prompt[i + 1], logprobs[i]});
   return scores;
