@@ -138,6 +138,7 @@ std::string token_text(const Tokenizer& tokenizer, int32_t before, int32_t id) {
 
 std::vector<std::string> token_texts(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
   std::vector<std::string> texts;
+  texts.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i)
     texts.push_back(token_text(tokenizer, i == 0 ? -1 : ids[i - 1], ids[i]));
   return texts;
