@@ -4,6 +4,7 @@
 #include <string>
 
 #include "config/choices.h"
+#include "config/megatron/megatron_flags.h"
 #include "config/parse/describe.h"
 
 namespace bev {
@@ -84,7 +85,7 @@ struct DataConfig {
     v("sampler", s.sampler, {.help = "single: the samples in this order; cyclic: shuffled again in each epoch, as Megatron-LM does it", .effect = N, .aliases = {{.flag = "--dataloader-type", .later = "external"}}});
     v("mmap", s.mmap, {.help = "map token files into memory; false: read them piece by piece, with retries, as network file systems need it", .aliases = {{"--no-mmap-bin-files", "false"}}});
     v("mock", s.mock, {.help = "train on made-up tokens instead of files", .effect = N, .aliases = {{"--mock-data", "true"}}});
-    v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{.flag = "--tokenizer-type", .values = {kMegatronTokenizerNames.begin(), kMegatronTokenizerNames.end()}, .later = "BertWordPieceTokenizer CharacterLevelTokenizer MultimodalTokenizer NullMultimodalTokenizer SFTTokenizer"}}});
+    v("tokenizer", s.tokenizer, {.help = "what made the token ids: decides vocabulary and end-of-document id", .effect = N, .aliases = {{.flag = "--tokenizer-type", .values = {kMegatronTokenizerNames.begin(), kMegatronTokenizerNames.end()}, .later = "CharacterLevelTokenizer MultimodalTokenizer NullMultimodalTokenizer SFTTokenizer", .reads = parse_megatron_tokenizer}}});
     v("vocab_file", s.vocab_file, {.help = "gpt2: vocab.json; bert-lower, bert-cased: vocab.txt", .aliases = {{"--vocab-file"}}});
     v("merge_file", s.merge_file, {.help = "gpt2: merges.txt", .aliases = {{"--merge-file"}}});
     v("tokenizer_model", s.tokenizer_model, {.help = "huggingface: tokenizer.json or its folder; sentencepiece, gpt-sentencepiece, llama2: the .model file", .aliases = {{"--tokenizer-model"}}});
@@ -298,7 +299,7 @@ struct ParallelConfig {
     v("last_layers", s.last_layers, {.help = "layers of the last stage; 0: divided like the others", .effect = Effect::Layout, .min = 0, .max = 100000, .aliases = {{"--decoder-last-pipeline-num-layers"}}});
     v("decoder_stage", s.decoder_stage, {.help = "t5: first stage of the decoder, counted from 0; 0: chosen so that the slowest stage has the least work", .effect = Effect::Layout, .min = 0, .max = 1 << 20, .aliases = {{"--pipeline-model-parallel-split-rank"}}});
     v("schedule", s.schedule, {.help = "order in which a pipeline computes; 1f1b with several chunks is interleaved", .effect = Effect::Layout});
-    v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too, 3: and parameters", .effect = Effect::Layout, .min = 0, .max = 3, .aliases = {{"--use-distributed-optimizer", "1"}}});
+    v("zero", s.zero, {.help = "divided over the ranks that share the batch: 0: nothing, 1: the optimizer's state, 2: gradients too, 3: and parameters", .effect = Effect::Layout, .min = 0, .max = 3, .aliases = {{"--use-distributed-optimizer", "1"}, {"--use-megatron-fsdp", "3"}, {"--use-torch-fsdp2", "3"}, {.flag = "--data-parallel-sharding-strategy", .only_from = "3", .reads = parse_megatron_sharding}}});
     v("overlap_gradients", s.overlap_gradients, {.help = "sum gradients over the ranks that share the batch while backward goes on; zero 2 and 3: a second bucket of gradients", .effect = Effect::Layout, .aliases = {{"--overlap-grad-reduce", "true"}}});
     v("overlap_parameters", s.overlap_parameters, {.help = "zero 1 to 3: gather parameters while forward (zero 3: also backward) goes on; zero 3: a second bucket of parameters", .effect = Effect::Layout, .aliases = {{"--overlap-param-gather", "true"}}});
     v("backend", s.backend, {.help = "what moves tensors between processes; auto: nccl between GPUs, mpi under mpirun, else gloo", .aliases = {{"--distributed-backend", "", {"nccl", "", "gloo", ""}}}, .formerly = "engine"});
@@ -335,7 +336,7 @@ struct GuardConfig {
     v("skip_before", s.skip_before, {.help = "rollback: batches left out before the bad one, as far as they are behind the checkpoint", .min = 0, .max = 1e9});
     v("skip_after", s.skip_after, {.help = "rollback: batches left out behind the bad one", .min = 0, .max = 1e9});
     v("rollbacks", s.rollbacks, {.help = "so many rollbacks without a new checkpoint end the run", .min = 1, .max = 1e9});
-    v("hash_interval", s.hash_interval, {.help = "iterations between comparisons of the weights that several ranks hold, which find silent corruption; also before each checkpoint; 0: none", .min = 0, .max = 1e15});
+    v("hash_interval", s.hash_interval, {.help = "iterations between comparisons of the weights that several ranks hold, which find silent corruption; also before each checkpoint; 0: none", .min = 0, .max = 1e15, .aliases = {{"--check-weight-hash-across-dp-replicas-interval"}}});
     v("corruption", s.corruption, {.help = "when such weights differ: stop, or rollback to the last checkpoint"});
   }
 };

@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/text_table.h"
+#include "config/megatron/megatron_scripts.h"
 #include "config/parse/arg_scanner.h"
 #include "config/parse/help.h"
 #include "config/parse/problem.h"
@@ -110,7 +111,9 @@ std::string overview(std::span<const Verb> verbs) {
   return row.text + wrap(codes + ".", 80, 0) + "\n";
 }
 
-int dispatch(std::span<const Verb> verbs, std::span<const std::string> args) {
+int dispatch(std::span<const Verb> verbs, std::span<const std::string> given) {
+  const std::vector<std::string> command = as_own_command(given);
+  const std::span<const std::string> args = command;
   if (args.empty()) {
     std::string names;
     for (const Verb& verb : verbs) names += format("{} | ", verb.name);

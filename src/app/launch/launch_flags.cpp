@@ -7,6 +7,7 @@
 #include "app/cli/cli_flags.h"
 #include "base/check.h"
 #include "base/number_list.h"
+#include "config/megatron/megatron_scripts.h"
 #include "config/parse/arg_scanner.h"
 
 namespace bev::app {
@@ -194,7 +195,7 @@ void read_nodes(const Given& given, LaunchRequest& request) {
   // Where their number may change, machines in reserve have numbers too.
   request.node =
       given.number("--node-rank", 0, 0, request.is_elastic() ? kMostNodes - 1 : request.nodes - 1);
-  if (request.nodes == 1 || is_given) return;
+  if (request.nodes == 1 || is_given || request.only_checks()) return;
   const auto found = node_by_launcher(given, request.nodes);
   if (!found)
     refuse(
@@ -233,6 +234,7 @@ void read_master(const Given& given, LaunchRequest& request) {
     if (request.master_host.empty()) request.master_host = "127.0.0.1";
     return;
   }
+  if (request.only_checks()) return;
   if (request.master_host.empty())
     refuse(format("{} machines, and nothing says where they meet", request.nodes),
            "--master-addr HOST or --rdzv-endpoint HOST:PORT, the same on all");
@@ -242,6 +244,14 @@ void read_master(const Given& given, LaunchRequest& request) {
 }
 
 }  // namespace
+
+bool LaunchRequest::only_checks() const {
+  const size_t words = script_prefix(command).words;
+  const MegatronScript* script =
+      words < command.size() ? find_megatron_script(command[words]) : nullptr;
+  const bool trains = command[0] == "train" || (script != nullptr && script->verb == "train");
+  return trains && std::ranges::find(command, "--dry-run") != command.end();
+}
 
 std::optional<LaunchRequest> launch_request(std::span<const std::string> args,
                                             const Getenv& getenv) {

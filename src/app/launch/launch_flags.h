@@ -30,6 +30,7 @@ struct LaunchRequest {
   std::vector<std::string> command;  // verb or program first
   std::vector<std::string> notes;    // flags that are accepted and change nothing
 
+  bool only_checks() const;  // dry run of train: nothing is started
   bool is_elastic() const { return least_nodes < nodes; }
 };
 

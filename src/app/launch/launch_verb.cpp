@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "checkpoint/checkpoint_survey.h"
-#include "config/megatron/megatron_flags.h"
+#include "config/megatron/megatron_scripts.h"
 #include "config/parse/toml.h"
 #include "launch/elastic_supervisor.h"
 #include "launch/job_secret.h"
@@ -85,19 +85,18 @@ int count_processes(const LaunchRequest& request) {
                   : static_cast<int>(numa_nodes_in_use(read_topology(), allowed_cpus()).size());
 }
 
-// A verb is this program, and a script of Megatron-LM its training; what else has a slash in it is
-// another program.
+// A verb is this program, and so is a script of Megatron-LM; what else has a slash in it is another
+// program.
 std::vector<std::string> full_command(const LaunchRequest& request) {
-  std::vector<std::string> command = request.command;
-  if (find_training_script(command[0]) != nullptr) {
-    command.insert(command.begin(), "train");
-  } else if (command[0].find('/') != std::string::npos) {
-    return command;
-  }
-  BEV_CHECK(!command[0].ends_with(".py"), Usage,
-            "{} is a script of Python, and not one of Megatron-LM's; where torchrun runs "
-            "pretrain_gpt.py or pretrain_bert.py, bevatron launch trains with the same arguments",
-            command[0].substr(0, 200));
+  const size_t words = script_prefix(request.command).words;
+  const bool names_script =
+      words < request.command.size() && find_megatron_script(request.command[words]) != nullptr;
+  if (!names_script && request.command[0].find('/') != std::string::npos) return request.command;
+  std::vector<std::string> command = as_own_command(request.command);
+  BEV_CHECK(command[0] != "launch", Usage,
+            "bevatron launch starts the processes, and {0} would start others from each\n"
+            "leave out {0}, and give its flags to bevatron launch",
+            request.command[0].substr(0, 200));
   command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe").string());
   return command;
 }
@@ -131,7 +130,7 @@ LaunchJob make_job(const LaunchRequest& request) {
   for (size_t rank = 0; rank < count; ++rank)
     job.outputs.push_back({.redirect = redirects[rank], .tee = tee[rank]});
   job.command = full_command(request);
-  job.is_own_program = job.command.size() > request.command.size();
+  job.is_own_program = job.command != request.command;
   job.node = request.node;
   job.first_rank = request.node * job.local_size;
   job.size = request.nodes * job.local_size;
@@ -183,11 +182,19 @@ int launch_elastic(const LaunchRequest& request, const LaunchJob& job, const Lau
                            note);
 }
 
+// Dry run of train for the ranks of the job.
+int check_training(const LaunchRequest& request) {
+  const std::vector<std::string> command = full_command(request);
+  const int local_ranks = count_processes(request);
+  return dry_run(std::span(command).subspan(2), request.nodes * local_ranks, local_ranks);
+}
+
 }  // namespace
 
 int launch(std::span<const std::string> args) {
   const auto request = launch_request(args, ::getenv);
   if (!request) return 0;
+  if (request->only_checks()) return check_training(*request);
   for (const std::string& note : request->notes) print_stderr("bevatron launch: note: {}\n", note);
   LaunchJob job = make_job(*request);
   const LaunchNote note = [](const std::string& text) {

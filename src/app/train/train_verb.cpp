@@ -185,59 +185,92 @@ int train_launched(const RankEnvironment& environment, LoadedConfig& loaded, Sto
   return 0;
 }
 
-std::optional<LoadedConfig> train_config(std::span<const std::string> args,
-                                         const std::optional<RankEnvironment>& environment) {
+// `launched`: see ConfigVerb.
+std::optional<LoadedConfig> train_config(std::span<const std::string> args, int launched,
+                                         bool prints) {
   return config_for({.name = "train",
                      .summary = "Trains a model and writes it, with its log and its "
                                 "configuration, into the folder train.output.",
                      .own = kTrainFlags,
                      .purpose = Purpose::Train,
-                     .launched = environment ? environment->size : 0,
-                     .prints = !environment || environment->rank == 0},
+                     .launched = launched,
+                     .prints = prints},
                     args);
 }
 
+// Ranks that share the memory of this machine or of its GPU, as a run would have them. A launcher
+// gives each rank a GPU, and a number of ranks that needs one but has none says nothing of
+// machines.
+int sharing_memory(const Config& config, int local_ranks) {
+  const bool is_gpu = config.device.kind == DeviceKind::Cuda;
+  const bool are_threads = local_ranks == 0 && config.parallel.ranks <= kMostThreads;
+  if (are_threads && !(is_gpu && free_memory(DeviceKind::Cuda) == 0)) return kAllRanks;
+  return is_gpu ? 1 : std::max(1, local_ranks);
+}
+
+// `local_ranks`: processes of a launcher on each machine; 0: ranks are threads.
+void check_run(const LoadedConfig& loaded, int local_ranks) {
+  const Config& config = loaded.config;
+  const Preflight preflight(config, sharing_memory(config, local_ranks), true);
+  fmt::print("{}", plan_table(preflight.layout()));
+  std::fflush(stdout);  // before what follows on stderr
+  preflight.require();
+  print_start(Console(true), preflight.config(), preflight);
+  if (local_ranks == 0 && config.parallel.ranks > kMostThreads)
+    print_stderr("bevatron: note: {} ranks need a launcher (docs/launching.md)\n",
+                 config.parallel.ranks);
+  const bool has_limit = memory_limit(config) > 0;
+  if (!has_limit)
+    print_stderr(
+        "bevatron: note: no GPU here: the {} that a rank needs are not compared with its memory; "
+        "--device.memory_gib N compares them\n",
+        as_bytes(static_cast<double>(preflight.layout().largest().memory_bytes())));
+  fmt::print("the run can start: configuration, {}data and output are in order\n",
+             has_limit ? "memory, " : "");
+}
+
 }  // namespace
+
+int dry_run(std::span<const std::string> args, int ranks, int local_ranks) {
+  if (const auto loaded = train_config(args, ranks, true)) check_run(*loaded, local_ranks);
+  return 0;
+}
 
 int train(std::span<const std::string> args) {
   std::optional<StopSignal> stop(std::in_place);
   const std::optional<RankEnvironment> environment = own_environment();
   std::optional<LoadedConfig> loaded;
   try {
-    loaded = train_config(args, environment);
+    loaded = train_config(args, environment ? environment->size : 0,
+                          !environment || environment->rank == 0);
   } catch (const Error& error) {
     if (!environment) throw;
     return report_once(*environment, error);
   }
   if (!loaded) return 0;
   continue_after_restart(loaded->config, loaded->origins, environment);
-  const bool only_checks = loaded->has("--dry-run");
-  if (only_checks) stop.reset();
-  if (!only_checks) {
-    if (environment) {
-      if (environment->size > 1) stop->expect_others();
-      return train_launched(*environment, *loaded, *stop);
-    }
-    if (loaded->config.parallel.backend != CommBackend::Auto)
-      return train_launched(single_rank_environment(), *loaded, *stop);
+  if (loaded->has("--dry-run")) {
+    stop.reset();
+    // All ranks see the same.
+    if (!environment || environment->rank == 0)
+      check_run(*loaded, environment ? environment->local_size : 0);
+    return 0;
   }
-  BEV_CHECK(environment || loaded->config.parallel.ranks <= kMostThreads, Usage,
+  if (environment) {
+    if (environment->size > 1) stop->expect_others();
+    return train_launched(*environment, *loaded, *stop);
+  }
+  if (loaded->config.parallel.backend != CommBackend::Auto)
+    return train_launched(single_rank_environment(), *loaded, *stop);
+  BEV_CHECK(loaded->config.parallel.ranks <= kMostThreads, Usage,
             "{} ranks, each a thread of this process; legal are 1 to {}, and more where a launcher "
             "starts a process for each (docs/launching.md)",
             loaded->config.parallel.ranks, kMostThreads);
   const Console console(true);
   const Preflight preflight(loaded->config, kAllRanks, true);
-  if (only_checks) {
-    fmt::print("{}", plan_table(preflight.layout()));
-    std::fflush(stdout);  // before what follows on stderr
-  }
   preflight.require();
   print_start(console, preflight.config(), preflight);
-  if (!only_checks) {
-    run_training(*loaded, preflight, nullptr, *stop, console);
-    return 0;
-  }
-  fmt::print("the run can start: configuration, memory, data and output are in order\n");
+  run_training(*loaded, preflight, nullptr, *stop, console);
   return 0;
 }
 

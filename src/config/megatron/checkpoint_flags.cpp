@@ -15,9 +15,6 @@ constexpr MegatronFlag kCheckpoints[] = {
     {"--non-persistent-local-ckpt-dir", "TEXT"},
     {"--non-persistent-local-ckpt-algo", "fully_parallel|atomic", "fully_parallel"},
     {"--pretrained-checkpoint", "TEXT"},
-    {"--use-checkpoint-args"},
-    {"--use-mp-args-from-checkpoint-args"},
-    {"--no-use-tokenizer-model-from-checkpoint-args --disable-use-tokenizer-model-from-checkpoint-args"},
     {"--ckpt-convert-format", "torch|torch_dist"},
     {"--ckpt-convert-save", "TEXT"},
     {"--ckpt-convert-update-legacy-dist-opt-format"},
@@ -30,6 +27,12 @@ constexpr MegatronFlag kCheckpoints[] = {
     {"--replication-factor", "N", "2"},
     {"--override-ckpt-iteration", "N"},
     {"--load-openai"},
+};
+
+constexpr MegatronFlag kArgumentsOfCheckpoints[] = {
+    {"--use-checkpoint-args"},
+    {"--use-mp-args-from-checkpoint-args"},
+    {"--no-use-tokenizer-model-from-checkpoint-args --disable-use-tokenizer-model-from-checkpoint-args"},
 };
 
 constexpr MegatronFlag kTensorsWrittenWhileTraining[] = {
@@ -77,6 +80,11 @@ std::span<const FlagTopic> checkpoints_topics() {
   static constexpr FlagTopic kTopics[] = {
       {"checkpoints", FlagClass::Later, "this version has no such kind of checkpoint",
        kCheckpoints},
+      {"arguments of checkpoints", FlagClass::Later,
+       "a run is described by its file and its flags, and one that contradicts its checkpoint is "
+       "refused; the config.toml in a checkpoint describes it: bevatron train "
+       "CHECKPOINT/config.toml --load ...",
+       kArgumentsOfCheckpoints},
       {"tensors written while training", FlagClass::Later,
        "this version writes no gradients or activations", kTensorsWrittenWhileTraining},
       {"how checkpoints are written", FlagClass::Noted,

@@ -97,7 +97,8 @@ constexpr MegatronFlag kPaddingTokens[] = {
 std::span<const FlagTopic> data_topics() {
   static constexpr FlagTopic kTopics[] = {
       {"other sources of samples", FlagClass::Later,
-       "data.path, data.train_path, data.valid_path and data.test_path name the token files",
+       "train reads token files, which `bevatron preprocess` makes of a corpus: --data-path "
+       "PREFIX (data.path, data.train_path, data.valid_path, data.test_path)",
        kOtherSourcesOfSamples},
       {"other orders of samples", FlagClass::Later,
        "windows of the training text come in a shuffled order, each once per epoch",

@@ -64,6 +64,10 @@ constexpr MegatronFlag kInferenceServer[] = {
     {"--inference-shards", "TEXT"},
 };
 
+constexpr MegatronFlag kPerplexityOfJsonl[] = {
+    {"--webtext-eval"},
+};
+
 constexpr MegatronFlag kEvaluationAndGenerationOf2019[] = {
     {"--overlapping-eval", "N", "32"},
     {"--cloze-eval"},
@@ -72,7 +76,6 @@ constexpr MegatronFlag kEvaluationAndGenerationOf2019[] = {
     {"--top_p", "X", "0"},
     {"--top_k", "N", "0"},
     {"--out-seq-length", "N", "256"},
-    {"--webtext-eval"},
     {"--model-path", "TEXT"},
 };
 
@@ -82,10 +85,18 @@ constexpr MegatronFlag kEvaluationAndGenerationOf2019[] = {
 
 std::span<const FlagTopic> inference_topics() {
   static constexpr FlagTopic kTopics[] = {
-      {"inference server", FlagClass::Later, "this version has no inference server",
+      {"inference server", FlagClass::Later,
+       "train serves nothing; `bevatron serve` sizes its batches and its cache by --rows and "
+       "--cache-tokens",
        kInferenceServer},
+      {"perplexity of jsonl", FlagClass::Later,
+       "perplexity is that of a plain text or a token file: `bevatron preprocess` makes one of "
+       "jsonl, and `bevatron eval --data` reads it",
+       kPerplexityOfJsonl},
       {"evaluation and generation of 2019", FlagClass::Later,
-       "training neither evaluates tasks nor generates text", kEvaluationAndGenerationOf2019},
+       "training neither evaluates tasks nor generates text: `bevatron eval` and `bevatron "
+       "generate` do",
+       kEvaluationAndGenerationOf2019},
   };
   return kTopics;
 }

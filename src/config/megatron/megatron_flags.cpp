@@ -90,41 +90,6 @@ bool is_standard(const MegatronFlag& flag, std::span<const std::string> values) 
          (empty && flag.standard.empty());
 }
 
-const TrainingScript* find_training_script(std::string_view path) {
-  static constexpr TrainingScript kScripts[] = {
-      // Its masked tokens differ in number from one micro-batch to the next.
-      {.name = "pretrain_bert.py",
-       .family = "bert",
-       .tokenizer = "bert-lower",
-       .average = "micro-batch"},
-      {.name = "pretrain_gpt.py", .family = "gpt", .tokenizer = "gpt2"},
-      {.name = "pretrain_gpt2.py", .family = "gpt", .tokenizer = "gpt2"},
-      {.name = "pretrain_gpt_core.py", .family = "gpt", .tokenizer = "gpt2"},
-      {.name = "pretrain_hybrid.py"},
-      {.name = "pretrain_ict.py", .family = "biencoder", .tokenizer = "bert-lower"},
-      {.name = "pretrain_mamba.py"},
-      {.name = "pretrain_realm.py"},
-      {.name = "pretrain_retro.py"},
-      {.name = "pretrain_t5.py",
-       .family = "t5",
-       .tokenizer = "bert-lower",
-       .average = "micro-batch"},
-      {.name = "pretrain_t5_core.py",
-       .family = "t5",
-       .tokenizer = "bert-lower",
-       .average = "micro-batch"},
-      {.name = "pretrain_vision_classify.py"},
-      {.name = "pretrain_vision_dino.py"},
-      {.name = "pretrain_vision_inpaint.py"},
-      {.name = "pretrain_vit.py"},
-      {.name = "pretrain_vlm.py"},
-  };
-  const std::string_view name = path.substr(path.rfind('/') + 1);
-  const auto* found = std::find_if(std::begin(kScripts), std::end(kScripts),
-                                   [&](const TrainingScript& s) { return s.name == name; });
-  return found == std::end(kScripts) ? nullptr : found;
-}
-
 namespace {
 
 void drop(CommandLine& line, std::string_view flag) {
@@ -147,6 +112,18 @@ std::string parse_megatron_window(std::string_view text) {
   return format("{}", *before == -1 ? 0 : *before + 1);
 }
 
+std::string parse_megatron_sharding(std::string_view text) {
+  constexpr std::string_view kStrategies[] = {"no_shard", "optim", "optim_grads",
+                                              "optim_grads_params"};
+  const auto* found = std::ranges::find(kStrategies, text);
+  return found == std::end(kStrategies) ? std::string(text)
+                                        : format("{}", found - std::begin(kStrategies));
+}
+
+std::string parse_megatron_tokenizer(std::string_view text) {
+  return std::string(text == "BertWordPieceTokenizer" ? "BertWordPieceLowerCase" : text);
+}
+
 void combine_megatron_flags(const GivenFlags& given, CommandLine& line) {
   const auto has = [&](std::string_view flag) { return given.find(flag) != given.end(); };
   // Before there was a choice of methods, the layers were those of a group. What names a method
@@ -164,6 +141,25 @@ void combine_megatron_flags(const GivenFlags& given, CommandLine& line) {
     line.notes.emplace_back(
         "--num-query-groups is accepted and changes nothing: Megatron-LM ignores it without "
         "--group-query-attention");
+  }
+  if (has("--use-megatron-fsdp") || has("--use-torch-fsdp2"))
+    drop(line, "--use-distributed-optimizer");
+  if (has("--data-parallel-sharding-strategy") && !has("--use-megatron-fsdp")) {
+    drop(line, "--data-parallel-sharding-strategy");
+    line.notes.emplace_back(
+        "--data-parallel-sharding-strategy is accepted and changes nothing: Megatron-LM ignores it "
+        "without --use-megatron-fsdp");
+  }
+  // The model of the tokenizer decided about upper case.
+  const auto type = given.find("--tokenizer-type"), model = given.find("--tokenizer-model-type");
+  if (type != given.end() && type->second == "BertWordPieceTokenizer" && model != given.end() &&
+      model->second.ends_with("-cased")) {
+    for (Assignment& a : line.assignments)
+      if (a.alias != nullptr && a.alias->flag == "--tokenizer-type")
+        a.value = *parse_value(*a.field, "bert-cased").value;
+    std::erase_if(line.notes, [](const std::string& note) {
+      return note.starts_with("--tokenizer-model-type ");
+    });
   }
   if (has("--no-pad-vocab-size") || has("--disable-pad-vocab-size"))
     drop(line, "--make-vocab-size-divisible-by");

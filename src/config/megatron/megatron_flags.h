@@ -83,18 +83,6 @@ std::span<const FlagTopic> vision_topics();
 std::span<const FlagTopic> reinforcement_topics();
 std::span<const FlagTopic> inference_topics();
 
-// A script of Megatron-LM that pretrains a family of models.
-struct TrainingScript {
-  std::string_view name;      // "pretrain_bert.py"
-  std::string_view family{};  // of model.family; empty: not in this version
-  // Values of data.tokenizer and loss.average unless the user sets them; empty: the fields' own.
-  std::string_view tokenizer{};
-  std::string_view average{};
-};
-
-// By a path of the script. Null: not one of Megatron-LM's.
-const TrainingScript* find_training_script(std::string_view path);
-
 // Notations of Megatron's that are not ours, and what its flags mean together.
 
 struct CommandLine;
@@ -102,6 +90,10 @@ struct CommandLine;
 // "(127,0)" or "127,0", the tokens seen before and after the own one, as model.window counts them:
 // "128". A side of -1 has no end. A text that is not such a pair comes back as it is.
 std::string parse_megatron_window(std::string_view text);
+// "optim_grads", the sharding of Megatron FSDP over data-parallel ranks, as parallel.zero: "2".
+std::string parse_megatron_sharding(std::string_view text);
+// The name that a tokenizer of 2019 has had since 2020.
+std::string parse_megatron_tokenizer(std::string_view text);
 
 // Megatron's flags on a command line with their first value.
 using GivenFlags = std::map<std::string, std::string, std::less<>>;

@@ -10,7 +10,6 @@ namespace {
 constexpr MegatronFlag kOtherLayers[] = {
     {"--softmax-type", "vanilla|off-by-one|learnable", "vanilla"},
     {"--apply-residual-connection-post-layernorm"},
-    {"--apply-layernorm-1p"},
     {"--glu-linear-offset", "X", "0"},
     {"--activation-func-clamp-value", "X"},
     {"--qk-l2-norm"},
@@ -29,6 +28,10 @@ constexpr MegatronFlag kOtherLayers[] = {
     {"--heterogeneous-layers-config-encoded-json", "TEXT"},
     {"--spec", "TEXT ..."},
     {"--model-spec", "TEXT TEXT"},
+};
+
+constexpr MegatronFlag kNormWeights[] = {
+    {"--apply-layernorm-1p"},
 };
 
 constexpr MegatronFlag kOtherPositions[] = {
@@ -80,6 +83,11 @@ std::span<const FlagTopic> model_topics() {
   static constexpr FlagTopic kTopics[] = {
       {"other layers", FlagClass::Later,
        "this version has pre-norm blocks of attention and MLP, without this variant", kOtherLayers},
+      {"weights of norms", FlagClass::Later,
+       "a norm multiplies by its weight, not by 1 + weight; without the flag the model is the "
+       "same, "
+       "but a weight in 16 bits is rounded more",
+       kNormWeights},
       {"other positions", FlagClass::Later,
        "this version has learned, rotary, relative and no positions, and Llama 3's stretching of "
        "rotary ones",

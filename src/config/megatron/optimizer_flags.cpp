@@ -47,10 +47,13 @@ std::span<const FlagTopic> optimizer_topics() {
       {"other optimizers", FlagClass::Later, "this version has adam (AdamW), sgd and LAMB",
        kOtherOptimizers},
       {"groups of parameters", FlagClass::Later,
-       "all parameters have one learning rate, and matrices and embeddings one weight decay",
+       "all parameters, the embedding and the output layer too, have one learning rate, and "
+       "matrices and embeddings one weight decay",
        kGroupsOfParameters},
       {"batch size over time", FlagClass::Later,
-       "the batch is constant, or rises as --rampup-batch-size says", kBatchSizeOverTime},
+       "the batch is constant, or rises in equal steps as --rampup-batch-size START INCREMENT "
+       "SAMPLES says",
+       kBatchSizeOverTime},
   };
   return kTopics;
 }

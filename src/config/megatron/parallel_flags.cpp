@@ -38,7 +38,6 @@ constexpr MegatronFlag kCommunication[] = {
     {"--no-clone-scatter-output-in-embedding --disable-clone-scatter-output-in-embedding"},
     {"--symmetric-ar-type", "two_shot|one_shot|multimem_all_reduce"},
     {"--nccl-all-reduce-for-prefill"},
-    {"--check-weight-hash-across-dp-replicas-interval", "N"},
     {"--tp-comm-overlap-cfg", "TEXT"},
     {"--no-align-grad-reduce --disable-align-grad-reduce"},
     {"--local-rank", "N", "0"},
@@ -90,11 +89,8 @@ constexpr MegatronFlag kOverlapOfCommunication[] = {
 };
 
 constexpr MegatronFlag kShardingOverDataParallelRanks[] = {
-    {"--use-megatron-fsdp"},
-    {"--use-torch-fsdp2"},
     {"--megatron-fsdp-version", "1|2", "1"},
     {"--no-use-layer-wise-param-layout"},
-    {"--data-parallel-sharding-strategy", "no_shard|optim|optim_grads|optim_grads_params", "optim_grads_params"},
     {"--outer-dp-sharding-strategy", "no_shard|optim", "no_shard"},
     {"--enable-full-sharding-in-hsdp"},
     {"--torch-fsdp2-no-reshard-after-forward"},

@@ -6,6 +6,7 @@
 
 #include "base/format.h"
 #include "config/megatron/megatron_flags.h"
+#include "config/megatron/megatron_scripts.h"
 #include "config/parse/arg_scanner.h"
 #include "config/parse/notation.h"
 #include "config/parse/problem.h"
@@ -289,7 +290,8 @@ class Parser {
 
   // A script chooses the family of the model; its tokenizer counts where no other is named.
   void script(const std::string& arg) {
-    const TrainingScript* found = find_training_script(arg);
+    const MegatronScript* found = find_megatron_script(arg);
+    if (found != nullptr && found->verb != "train") found = nullptr;
     const std::string where = format("{} on the command line", shown(arg));
     if (found == nullptr || line_.script != nullptr) {
       add({.what = found == nullptr ? format("{} is no training script of Megatron-LM", shown(arg))

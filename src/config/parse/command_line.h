@@ -24,11 +24,11 @@ struct VerbFlag {
 // By name, with the value ("" where the flag takes none).
 using VerbFlagValues = std::map<std::string, std::string, std::less<>>;
 
-struct TrainingScript;
+struct MegatronScript;
 
 struct CommandLine {
   std::string file;                        // empty: none given
-  const TrainingScript* script = nullptr;  // of Megatron-LM; null: none named
+  const MegatronScript* script = nullptr;  // of Megatron-LM; null: none named
   std::vector<Assignment> assignments;
   VerbFlagValues own;
   std::vector<std::string> notes;  // one line per flag that has no effect or a new name

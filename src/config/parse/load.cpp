@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "config/blend.h"
 #include "config/megatron/megatron_flags.h"
+#include "config/megatron/megatron_scripts.h"
 #include "config/parse/notation.h"
 #include "config/parse/problem.h"
 #include "config/parse/toml.h"
@@ -41,7 +42,7 @@ void assign_flags(LoadedConfig& loaded, const std::vector<Assignment>& assignmen
 }
 
 // Defaults that depend on the script of Megatron-LM.
-void assign_defaults_of(const TrainingScript& script, LoadedConfig& loaded) {
+void assign_defaults_of(const MegatronScript& script, LoadedConfig& loaded) {
   const auto assign_default = [&](std::string_view path, std::string_view value) {
     const Field* field = find_field(path);
     if (value.empty() || loaded.origins.contains(field->path)) return;

@@ -197,6 +197,22 @@ Found one_source(const RuleInput& f) {
                  .legal = "one of the three"};
 }
 
+// The configuration of a finished run has a split, needed or not; a flag is meant.
+Found split_has_a_path(const RuleInput& f) {
+  const DataConfig& d = f.config.data;
+  const auto split = f.origins.find("data.split");
+  const bool is_meant = split != f.origins.end() && split->second.kind == OriginKind::Flag;
+  const bool has_parts = !d.train_path.empty() || !d.valid_path.empty() || !d.test_path.empty();
+  if (!is_meant || !has_parts || !d.path.empty()) return {};
+  return Problem{
+      .what = "data.split cannot be used together with a file for each part",
+      .where = f.where({"data.split", "data.train_path", "data.valid_path", "data.test_path"}),
+      .why = "it divides the files of data.path, and none are given",
+      .legal =
+          "--data-path PREFIX with --split, or --train-data-path, --valid-data-path and "
+          "--test-data-path without it"};
+}
+
 Found split_is_weights(const RuleInput& f) {
   if (f.config.data.path.empty() || parse_split(f.config.data.split)) return {};
   return Problem{.what = "data.split is not a list of weights",
@@ -262,6 +278,8 @@ std::vector<Rule> batch_rules() {
       {{"data.mock", "data.path", "data.train_path"}, data_given, true},
       {{"data.mock", "data.path", "data.train_path", "data.valid_path", "data.test_path"},
        one_source},
+      {{"data.path", "data.split", "data.train_path", "data.valid_path", "data.test_path"},
+       split_has_a_path},
       {{"data.path", "data.split"}, split_is_weights},
       {{"data.tokenizer", "data.eod", "data.mask_eod", "data.reset_positions",
         "data.reset_attention"},
