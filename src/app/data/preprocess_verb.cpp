@@ -21,7 +21,7 @@ namespace bev::app {
 
 namespace {
 
-constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 22>{{
+constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 24>{{
     {"--input", "FILE ...",
      "jsonl or plain text, also compressed (gzip, xz, zstd); names with * and ? are expanded, '-' "
      "is stdin; documents keep this order"},
@@ -48,6 +48,8 @@ constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 22>{
     {"--max-line-size", "SIZE", "longer lines are set aside [default: 64Mi]"},
     {"--json", "", "print JSON with stable keys"},
     {"--lang", "NAME", "with --split-sentences: language of the parameters [default: english]"},
+    {"--vocab", "FILE", "Megatron's earlier name of --vocab-file"},
+    {"--dataset-impl", "NAME", "the format of the files: mmap, the only one"},
     {"--log-interval", "N", "accepted, changes nothing"},
     {"--trust-remote-code", "", "accepted, changes nothing"},
     {"--tokenizer-hf-no-use-fast", "", "accepted, changes nothing"},
@@ -57,6 +59,7 @@ constexpr auto kPreprocessFlags = with_tokenizer_flags(std::array<VerbFlag, 22>{
 }});
 
 constexpr std::array<std::string_view, 2> kKinds{"jsonl", "text"};
+constexpr std::array<std::string_view, 1> kDatasetFormats{"mmap"};
 
 std::vector<std::string> expanded(const std::vector<std::string>& names) {
   std::vector<std::string> files;
@@ -165,6 +168,7 @@ PreprocessOptions options_from(const FlagValues& flags) {
   check_keys(o.keys);
   o.documents = static_cast<DocumentBreak>(
       flags.choice("--documents", static_cast<size_t>(DocumentBreak::Line), kDocumentBreakNames));
+  flags.choice("--dataset-impl", 0, kDatasetFormats);
   o.append_eod = flags.has("--append-eod");
   o.split_sentences = flags.has("--split-sentences");
   o.keep_newlines = flags.has("--keep-newlines");
@@ -232,7 +236,9 @@ int preprocess(std::span<const std::string> args) {
                  .flags = kPreprocessFlags},
                 args);
   if (!flags) return 0;
-  const TokenizerSpec spec = tokenizer_from_flags(*flags);
+  TokenizerSpec spec = tokenizer_from_flags(*flags);
+  flags->require_not_both("--vocab", "--vocab-file");
+  if (flags->has("--vocab")) spec.vocab_file = flags->path("--vocab");
   const PreprocessOptions options = options_from(*flags);
   const std::unique_ptr<Tokenizer> tokenizer = open_tokenizer(spec);
   BEV_CHECK(!options.append_eod || tokenizer->eod_id(), Usage,

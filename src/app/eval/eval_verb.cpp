@@ -395,9 +395,23 @@ void evaluate(const FlagValues& flags, InferenceRanks& ranks) {
   fmt::print("{}", flags.has("--json") ? report->json.dump(2) + "\n" : report->words);
 }
 
+// Tasks of Megatron-LM's tasks/main.py that train a model further.
+void refuse_fine_tuning(std::span<const std::string> args) {
+  constexpr std::string_view kFineTuning[] = {
+      "RACE", "MNLI", "QQP", "RET-FINETUNE-NQ", "ICT-ZEROSHOT-NQ", "RETRIEVER-EVAL"};
+  const auto flag = std::ranges::find(args, "--task");
+  const std::string task = flag == args.end() || flag + 1 == args.end() ? "" : *(flag + 1);
+  BEV_CHECK(std::ranges::count(kFineTuning, task) == 0, Usage,
+            "--task {} trains a model further on labelled data or retrieves from a corpus, which "
+            "bevatron does not\nfine-tune it with transformers, which loads the folder model/ of a "
+            "run and what `bevatron checkpoint export` writes",
+            task);
+}
+
 }  // namespace
 
 int eval(std::span<const std::string> args) {
+  refuse_fine_tuning(args);
   return run_inference_verb(kEvalVerb, args, [](const FlagValues& flags, InferenceRanks& ranks) {
     evaluate(flags, ranks);
   });

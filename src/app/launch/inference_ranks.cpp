@@ -52,9 +52,11 @@ DeviceConfig inference_device(const Config& config, bool shares_gpu) {
 }  // namespace
 
 InferenceRanks::InferenceRanks(const VerbSpec& verb, const FlagValues& flags,
-                               std::optional<RankEnvironment> environment, std::string arguments)
+                               std::optional<RankEnvironment> environment, std::string arguments,
+                               GivenModel given)
     : environment_(std::move(environment)),
       arguments_(std::move(arguments)),
+      given_(std::move(given)),
       device_(device_from_flags(flags)) {
   parallel_.tensor =
       ranks_flag(flags, kTensorFlag, kMegatronTensorFlag, "parallel.tensor", origins_);
@@ -80,6 +82,7 @@ InferenceRanks::InferenceRanks(const VerbSpec& verb, const FlagValues& flags,
 
 InferenceSetup InferenceRanks::use_of(const ModelFolder& folder, int64_t sequences,
                                       int64_t length) const {
+  given_.require_same(folder);
   InferenceSetup use{
       .device = device_, .parallel = parallel_, .sequences = sequences, .length = length};
   Origins origins = origins_;
@@ -134,11 +137,15 @@ int run_inference_verb(const VerbSpec& verb, std::span<const std::string> args,
   const std::optional<RankEnvironment> environment = own_environment();
   std::optional<InferenceRanks> ranks;
   try {
-    const auto flags = flags_for(verb, args, !environment || environment->rank == 0);
+    const bool prints = !environment || environment->rank == 0;
+    GivenModel given(verb, args);
+    const auto flags = flags_for(verb, given.args(), prints);
     if (!flags) return 0;
+    if (prints)
+      for (const std::string& note : given.notes()) print_stderr("bevatron: note: {}\n", note);
     std::string arguments;
     for (const std::string& arg : args) arguments += arg + "\n";
-    ranks.emplace(verb, *flags, environment, std::move(arguments));
+    ranks.emplace(verb, *flags, environment, std::move(arguments), std::move(given));
     body(*flags, *ranks);
   } catch (const Error& error) {
     if (!environment || (ranks && ranks->have_met_)) throw;

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "app/cli/cli_flags.h"
+#include "app/launch/given_model.h"
 #include "base/function_ref.h"
 #include "comm/communicator.h"
 #include "infer/loaded_model.h"
@@ -50,7 +51,8 @@ class InferenceRanks {
   // another number of processes.
   // Whether the verb has kDataFlag decides whether there may be several copies of the model.
   InferenceRanks(const VerbSpec& verb, const FlagValues& flags,
-                 std::optional<RankEnvironment> environment, std::string arguments);
+                 std::optional<RankEnvironment> environment, std::string arguments,
+                 GivenModel given);
 
   int size() const { return static_cast<int>(parallel_.ranks); }
   const DeviceConfig& device() const { return device_; }
@@ -59,7 +61,8 @@ class InferenceRanks {
   bool prints() const { return !environment_ || environment_->rank == 0; }
 
   // The use of a model on these ranks, in batches of at most so many sequences of at most so many
-  // tokens. Usage error where the model does not divide over them.
+  // tokens. Usage error if the model cannot be split over them or is not the one that the
+  // flags describe.
   InferenceSetup use_of(const ModelFolder& folder, int64_t sequences, int64_t length) const;
 
   // Runs body once on each rank, at the same time; returns when all that run here are done. What
@@ -78,6 +81,7 @@ class InferenceRanks {
 
   std::optional<RankEnvironment> environment_;
   std::string arguments_;
+  GivenModel given_;
   DeviceConfig device_;
   ParallelConfig parallel_;
   Origins origins_;

@@ -83,7 +83,7 @@ std::span<const FlagTopic> checkpoints_topics() {
       {"arguments of checkpoints", FlagClass::Later,
        "a run is described by its file and its flags, and one that contradicts its checkpoint is "
        "refused; the config.toml in a checkpoint describes it: bevatron train "
-       "CHECKPOINT/config.toml --load ...",
+       "CHECKPOINT/config.toml --load FOLDER",
        kArgumentsOfCheckpoints},
       {"tensors written while training", FlagClass::Later,
        "this version writes no gradients or activations", kTensorsWrittenWhileTraining},
