@@ -13,6 +13,7 @@
 #   share/zsh/site-functions/_bevatron               completion for zsh
 #   share/man/man1/bevatron.1                        manual page
 #   share/bevatron/configs/, share/bevatron/recipes/ recipes
+#   share/bevatron/bin/                              wrappers named like Megatron-LM's scripts
 #   share/doc/bevatron/                              documentation
 #   share/bevatron/installed-files                   list of these files, for --uninstall
 #
@@ -99,6 +100,11 @@ place 644 "$work/zsh" share/zsh/site-functions/_bevatron
 place 644 "$work/man" share/man/man1/bevatron.1
 for folder in configs recipes; do
   if [[ -d $root/$folder ]]; then place_folder "$root/$folder" "share/bevatron/$folder"; fi
+done
+for wrapper in "$root"/bin/*; do
+  mode=644
+  if [[ -x $wrapper ]]; then mode=755; fi
+  place "$mode" "$wrapper" "share/bevatron/bin/$(basename "$wrapper")"
 done
 place 644 "$root/README.md" share/doc/bevatron/README.md
 place_folder "$root/docs" share/doc/bevatron/docs

@@ -34,6 +34,20 @@ while IFS= read -r recipe; do
   cmp "$root/$recipe" "$top/share/bevatron/$recipe" || fail "$recipe differs"
 done < <(cd "$root" && find configs recipes -type f 2> /dev/null)
 
+# Wrappers named like Megatron-LM's scripts; the function `python` leaves other scripts alone.
+(
+  export PATH="$top/bin:$top/share/bevatron/bin:$PATH" BASH_ENV="$top/share/bevatron/bin/python.bash"
+  flags=(--num-layers 1 --hidden-size 8 --num-attention-heads 2 --seq-length 8 --vocab-size 99
+         --micro-batch-size 1 --lr 0.1 --train-iters 1 --mock-data --dry-run)
+  for start in "torchrun --nproc_per_node 2 sub/pretrain_gpt.py" pretrain_gpt.py "python -u pretrain_gpt.py" \
+               "python3 -m torch.distributed.launch --nproc_per_node 2 pretrain_gpt.py"; do
+    bash -c "$start \"\$@\"" job "${flags[@]}" --max-position-embeddings 8 --train.output "" > "$work/job.txt" 2>&1 ||
+      { cat "$work/job.txt"; fail "$start does not run"; }
+  done
+  function_of_python=$(bash -c 'command() { echo "command $*"; }; python other.py pretrain_gpt.py')
+  [[ $function_of_python == "command python other.py pretrain_gpt.py" ]] || fail "python other.py is taken"
+)
+
 # The program runs from another folder, and finds each plug-in that the build has.
 cd /
 "$program" version | grep -q '^bevatron ' || fail "the installed program does not run"

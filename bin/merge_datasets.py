@@ -1,0 +1,2 @@
+#!/bin/sh
+exec bevatron "${0##*/}" "$@"
