@@ -124,7 +124,7 @@ std::string change_setting(GenerationSettings& settings, std::string_view name,
   if (name == "tokens") {
     if (!whole || *whole < 1 || *whole > settings.context)
       return in_range(name, value, 1, static_cast<double>(settings.context));
-    settings.tokens = *whole;
+    settings.tokens = whole;
     return {};
   }
   if (name == "seed") {

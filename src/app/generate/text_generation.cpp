@@ -186,6 +186,7 @@ std::vector<GeneratedText> beam_texts(InferenceEngine& decoder, const Tokenizer*
             "the model gives no token behind the prompt a finite probability: its weights or what "
             "it computes from them are not finite");
   std::vector<GeneratedText> texts;
+  texts.reserve(beams.size());
   for (const Beam& beam : beams) texts.push_back(text_of(beam, tokenizer, stops, request));
   return texts;
 }
