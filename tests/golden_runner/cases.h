@@ -15,12 +15,10 @@ void run_schedules(const std::filesystem::path& file, const std::string& name, R
 // vocab_padding.json.
 void run_vocab_padding(const std::filesystem::path& file, const std::string& name, Report& report);
 
-// flags*.json: options of Megatron-LM. commands.json: command lines. example_commands.json: command
-// lines of its example scripts, in which only flags of an explicit list may be refused.
+// flags*.json: options of Megatron-LM. commands.json and example_commands.json: command lines,
+// which the program runs.
 void run_flags(const std::filesystem::path& file, const std::string& name, Report& report);
 void run_commands(const std::filesystem::path& file, const std::string& name, Report& report);
-void run_example_commands(const std::filesystem::path& file, const std::string& name,
-                          Report& report);
 
 // A folder with manifest.json and the token files it describes.
 void run_token_files(const std::filesystem::path& dir, const std::string& name, Report& report);

@@ -55,10 +55,8 @@ void run_megatron(const fs::path& dir, const std::string& name, Report& report) 
       report.guarded(case_name, "host", [&] { run_vocab_padding(path, case_name, report); });
     } else if (file.starts_with("flags") && file.ends_with(".json")) {
       report.guarded(case_name, "host", [&] { run_flags(path, case_name, report); });
-    } else if (file == "commands.json") {
+    } else if (file == "commands.json" || file == "example_commands.json") {
       report.guarded(case_name, "host", [&] { run_commands(path, case_name, report); });
-    } else if (file == "example_commands.json") {
-      report.guarded(case_name, "host", [&] { run_example_commands(path, case_name, report); });
     } else if (file == "rampup.json") {
       report.guarded(case_name, "host", [&] { run_rampup(path, case_name, report); });
     } else if (file == "loss_scale.json") {

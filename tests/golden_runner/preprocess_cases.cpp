@@ -1,18 +1,14 @@
 // Preprocessing and merging as Megatron-LM's tools did it: the program itself is run with their
 // arguments, and its files must have the digests that the manifest states.
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <memory>
 #include <vector>
 
-#include "base/check.h"
 #include "base/crypto.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "golden_runner/cases.h"
+#include "golden_runner/own_program.h"
 #include "golden_runner/scratch_folder.h"
 #include "golden_runner/text_groups.h"
 #include "text/punkt/punkt_splitter.h"
@@ -23,37 +19,7 @@ namespace bev::golden {
 
 namespace {
 
-// The exit code of `bevatron ARGS` in a folder; what it says goes into the file `log` there.
-int run_program(const std::vector<std::string>& args, const fs::path& folder) {
-  const std::string program = fs::read_symlink("/proc/self/exe").parent_path() / "bevatron";
-  std::vector<char*> pointers{const_cast<char*>(program.c_str())};
-  for (const std::string& arg : args) pointers.push_back(const_cast<char*>(arg.c_str()));
-  pointers.push_back(nullptr);
-  const pid_t child = ::fork();
-  BEV_CHECK(child >= 0, Internal, "cannot start {}", program);
-  if (child == 0) {
-    const int log = ::open((folder / "log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (log < 0 || ::chdir(folder.c_str()) != 0) ::_exit(126);
-    ::dup2(log, STDOUT_FILENO);
-    ::dup2(log, STDERR_FILENO);
-    ::execv(program.c_str(), pointers.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128;
-}
-
 std::string digest_of(const fs::path& file) { return sha256(MappedFile(file).bytes()); }
-
-// The folder with gpt2/vocab.json, beside one of the folders above; empty: none.
-fs::path vocabulary_folder(const fs::path& dir) {
-  for (fs::path parent = dir; parent != parent.parent_path(); parent = parent.parent_path()) {
-    if (fs::exists(parent / "gpt2" / "vocab.json")) return parent;
-    if (fs::exists(parent / "data" / "gpt2" / "vocab.json")) return parent / "data";
-  }
-  return {};
-}
 
 // A workplace like the one the tool was run in.
 void furnish(const fs::path& scratch, const fs::path& dir) {

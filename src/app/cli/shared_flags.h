@@ -61,7 +61,7 @@ inline DeviceConfig device_from_flags(const FlagValues& flags) {
   std::array<std::string_view, kKinds.size()> names;
   for (size_t i = 0; i < names.size(); ++i) names[i] = name_of_choice(kKinds[i]);
   DeviceConfig device;
-  device.kind = kKinds[static_cast<size_t>(flags.choice("--device", 0, names))];
+  device.kind = kKinds[flags.choice("--device", 0, names)];
   if (device.kind == DeviceKind::Auto) device.kind = automatic_device();
   const auto precision = flags.choice("--precision", 0, EnumNames<Precision>::names);
   device.precision = static_cast<Precision>(precision);

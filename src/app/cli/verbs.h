@@ -9,7 +9,7 @@ namespace bev::app {
 
 int train(std::span<const std::string> args);
 // train --dry-run for a job of `ranks` ranks, `local_ranks` on each machine. Starts nothing.
-int dry_run(std::span<const std::string> args, int ranks, int local_ranks);
+int train_dry_run(std::span<const std::string> args, int ranks, int local_ranks);
 int status(std::span<const std::string> args);
 int launch(std::span<const std::string> args);
 int tokenize(std::span<const std::string> args);

@@ -186,7 +186,7 @@ int launch_elastic(const LaunchRequest& request, const LaunchJob& job, const Lau
 int check_training(const LaunchRequest& request) {
   const std::vector<std::string> command = full_command(request);
   const int local_ranks = count_processes(request);
-  return dry_run(std::span(command).subspan(2), request.nodes * local_ranks, local_ranks);
+  return train_dry_run(std::span(command).subspan(2), request.nodes * local_ranks, local_ranks);
 }
 
 }  // namespace

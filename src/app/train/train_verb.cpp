@@ -231,7 +231,7 @@ void check_run(const LoadedConfig& loaded, int local_ranks) {
 
 }  // namespace
 
-int dry_run(std::span<const std::string> args, int ranks, int local_ranks) {
+int train_dry_run(std::span<const std::string> args, int ranks, int local_ranks) {
   if (const auto loaded = train_config(args, ranks, true)) check_run(*loaded, local_ranks);
   return 0;
 }

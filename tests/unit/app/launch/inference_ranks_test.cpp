@@ -21,7 +21,8 @@ constexpr VerbSpec kRankVerb{.name = "try", .summary = "", .flags = kRankFlags};
 InferenceRanks ranks_of(std::vector<std::string> args,
                         std::optional<RankEnvironment> environment = {}) {
   args.insert(args.end(), {"--device", "reference", "--threads", "1"});
-  return InferenceRanks(kRankVerb, FlagValues(kRankVerb, args), std::move(environment), "");
+  return InferenceRanks(kRankVerb, FlagValues(kRankVerb, args), std::move(environment), "",
+                        GivenModel(kRankVerb, {}));
 }
 
 TEST(InferenceRanks, OneUnlessAskedFor) {
@@ -105,7 +106,9 @@ TEST(InferenceRanks, CopiesOfTheModel) {
   static constexpr VerbSpec kVerb{.name = "try", .summary = "", .flags = kFlags};
   const auto ranks_with = [&](const std::vector<std::string>& args,
                               std::optional<RankEnvironment> environment) {
-    return InferenceRanks(kVerb, FlagValues(kVerb, args), std::move(environment), "").size();
+    return InferenceRanks(kVerb, FlagValues(kVerb, args), std::move(environment), "",
+                          GivenModel(kVerb, {}))
+        .size();
   };
   EXPECT_EQ(ranks_with({}, {}), 1);
   EXPECT_EQ(ranks_with({"--data-parallel", "3", "--tensor", "2"}, {}), 6);

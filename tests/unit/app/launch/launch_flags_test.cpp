@@ -129,6 +129,18 @@ TEST(LaunchFlags, NumberOfMachinesMayChange) {
   });
 }
 
+// Fails when a dry run asks which machine this is, or a --dry-run of another program is taken for
+// one of train.
+TEST(LaunchFlags, DryRunNeedsNoOtherMachine) {
+  const auto r = read(
+      {"--nproc_per_node", "4", "--nnodes", "96", "python", "-u", "pretrain_gpt.py", "--dry-run"});
+  EXPECT_TRUE(r.only_checks());
+  EXPECT_EQ(r.nodes * r.processes, 384);
+  EXPECT_TRUE(read({"train", "--dry-run"}).only_checks());
+  EXPECT_FALSE(read({"train"}).only_checks());
+  EXPECT_FALSE(read({"./program", "--dry-run"}).only_checks());
+}
+
 TEST(LaunchFlags, WhatCannotBeIsRefused) {
   expect_error(ErrorKind::Usage, "nothing to launch", [] { read({"--nproc_per_node", "2"}); });
   expect_error(ErrorKind::Usage, "nothing to launch", [] { read({"--"}); });

@@ -29,6 +29,7 @@ const std::map<std::string_view, std::string_view> kOtherDefaults{
     {"--async-save", "off; ours writes while the training goes on"},
     {"--check-for-spiky-loss", "off; ours looks for spikes and logs them"},
     {"--calculate-per-token-loss", "off; ours is on except with pretrain_bert.py"},
+    {"--data-parallel-sharding-strategy", "counts only with --use-megatron-fsdp"},
 };
 // Defaults of the first version that would ask for something missing.
 const std::set<std::string_view> kOldDefaults{"--tokenizer-type"};
@@ -183,7 +184,8 @@ class Walk {
     const std::vector<Problem>& problems = outcome.findings.problems;
     const bool later = problems.size() == 1 && problems[0].what.starts_with(name) &&
                        problems[0].what.find("does not work in this version") != std::string::npos;
-    const bool ignored = problems.empty() && name == "--num-query-groups";
+    const bool ignored = problems.empty() && (name == "--num-query-groups" ||
+                                              name == "--data-parallel-sharding-strategy");
     const bool set = problems.empty() && !outcome.line.assignments.empty();
     if (!later && !set && !ignored)
       fail(format("{} {}: {}", name, values.empty() ? "" : values[0],
@@ -289,59 +291,6 @@ void run_legacy(const Json& file, const std::string& name, Report& report) {
   walk.report(name, report);
 }
 
-// The script and options of a command that starts a pretraining; none for any other.
-std::optional<Args> pretraining_options(const Json& command) {
-  const auto argv = command.at("argv").get<Args>();
-  const auto script = std::find_if(argv.begin(), argv.end(), [](const std::string& word) {
-    const size_t name = word.rfind('/') == std::string::npos ? 0 : word.rfind('/') + 1;
-    return word.compare(name, 9, "pretrain_") == 0 && word.ends_with(".py");
-  });
-  if (script != argv.end()) return Args(script, argv.end());
-  // Pieces of a command line without its script.
-  if (!argv.empty() && argv[0].starts_with("--")) return argv;
-  return std::nullopt;
-}
-
-// Flags, scripts and choices in Megatron-LM's example scripts that this version refuses: the start
-// of the problem.
-constexpr std::string_view kRefusedInExamples[] = {
-    "pretrain_t5.py ",
-    "--apply-layernorm-1p ",
-    "--decoder-num-layers ",
-    "--decoder-seq-length ",
-    "--decoupled-lr ",
-    "--decoupled-min-lr ",
-    "--expert-model-parallel-size ",
-    "--fp8-amax-compute-algo ",
-    "--fp8-amax-history-len ",
-    "--fp8-format ",
-    "--fp8-param-gather ",
-    "--moe-aux-loss-coeff ",
-    "--num-experts ",
-    "--tokenizer-type BertWordPieceTokenizer ",
-    "--train-data wikipedia ",
-};
-
-// Fields whose problems are those of this machine, which lacks the files and ranks of the examples.
-// Without its vocabulary a model has no size.
-constexpr std::string_view kMissingHere[] = {"data.vocab_file", "data.tokenizer_model",
-                                             "model.vocab", "parallel.ranks"};
-
-bool is_refused_in_examples(const Problem& problem) {
-  return std::any_of(std::begin(kRefusedInExamples), std::end(kRefusedInExamples),
-                     [&](std::string_view refused) { return problem.what.starts_with(refused); });
-}
-
-bool is_missing_here(const Problem& problem) {
-  return std::any_of(std::begin(kMissingHere), std::end(kMissingHere), [&](std::string_view field) {
-    return (problem.what + problem.where).find(field) != std::string::npos;
-  });
-}
-
-bool is_missing(const Problem& problem) {
-  return problem.what.find("in this version") != std::string::npos;
-}
-
 }  // namespace
 
 void run_flags(const std::filesystem::path& file, const std::string& name, Report& report) {
@@ -355,71 +304,6 @@ void run_flags(const std::filesystem::path& file, const std::string& name, Repor
     tools += static_cast<int>(options.size());
   if (tools > 0)
     report.skip(name, format("{} options of tools are not those of a training", tools));
-}
-
-void run_commands(const std::filesystem::path& file, const std::string& name, Report& report) {
-  const Json commands = read_json(file.string());
-  int scripts = 0;
-  size_t number = 0;
-  for (const Json& command : commands.at("commands")) {
-    const std::string case_name =
-        format("{}: {} {}", name, ++number, command.at("kind").get<std::string>());
-    const std::optional<Args> options = pretraining_options(command);
-    if (!options) {
-      ++scripts;
-      continue;
-    }
-    const Outcome outcome = parse(*options);
-    std::string later, wrong;
-    for (const Problem& problem : outcome.findings.problems)
-      if (!is_missing(problem)) wrong += (wrong.empty() ? "" : "; ") + problem.what;
-    // What only the rules refuse, a number of ranks, too. That pieces of a command are incomplete
-    // is no matter of options.
-    Findings findings;
-    load_unchecked(*options, {}, Purpose::Plan, findings);
-    for (const Problem& problem : findings.problems)
-      if (is_missing(problem)) later += (later.empty() ? "" : "; ") + problem.what;
-    if (!wrong.empty()) {
-      report.fail(case_name, kHost, wrong);
-      continue;
-    }
-    const std::string suffix =
-        format(", {} set, {} noted{}{}", outcome.line.assignments.size(), outcome.line.notes.size(),
-               later.empty() ? "" : ", refused: ", later);
-    report.check(case_name + suffix, kHost, 0, 0);
-  }
-  report.skip(name, format("{} commands are scripts or other programs", scripts));
-}
-
-void run_example_commands(const std::filesystem::path& file, const std::string& name,
-                          Report& report) {
-  const Json commands = read_json(file.string());
-  int others = 0;
-  for (const Json& command : commands.at("commands")) {
-    const std::string case_name = format("{}: {}", name, command.at("script").get<std::string>());
-    const std::optional<Args> options = pretraining_options(command);
-    if (!options) {
-      ++others;
-      continue;
-    }
-    // As on a machine with GPUs, for which the scripts are written.
-    Findings findings;
-    const LoadedConfig loaded =
-        load_unchecked(*options, {}, Purpose::Plan, findings, nullptr, DeviceKind::Cuda);
-    std::string refused, wrong;
-    for (const Problem& problem : findings.problems) {
-      if (is_missing_here(problem)) continue;
-      std::string& list = is_refused_in_examples(problem) ? refused : wrong;
-      list += (list.empty() ? "" : "; ") + problem.what;
-    }
-    if (!wrong.empty()) {
-      report.fail(case_name, kHost, wrong);
-      continue;
-    }
-    const std::string outcome = refused.empty() ? "accepted" : "refused: " + refused;
-    report.check(format("{}, {} notes, {}", case_name, loaded.notes.size(), outcome), kHost, 0, 0);
-  }
-  report.skip(name, format("{} commands are other programs than a pretraining", others));
 }
 
 }  // namespace bev::golden
