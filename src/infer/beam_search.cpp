@@ -86,6 +86,7 @@ class Search {
       follow(candidates(), made);
       if (made == options_.tokens || beams_.empty() || is_done(made) || !goes_on()) break;
       std::vector<EngineRow> rows;
+      rows.reserve(beams_.size());
       for (const Followed& beam : beams_) rows.push_back(row_of(beam));
       decoder_.decode(rows);
     }

@@ -63,8 +63,8 @@ InferenceEngine::~InferenceEngine() {
   if (calls_ == nullptr) return;
   try {
     calls_->send(EngineCall::Kind::End);
+    // NOLINTNEXTLINE(bugprone-empty-catch): the followers have failed and report it
   } catch (const std::exception&) {
-    // Those who follow have failed, which whoever waits for them has heard.
   }
 }
 
@@ -124,6 +124,7 @@ void InferenceEngine::follow_leader() {
     const EngineCall call = calls.receive();
     for (int32_t i = 0; i < call.collected; ++i) runner_->collect();
     std::vector<EngineRow> rows;
+    rows.reserve(call.rows.size());
     for (const EngineCall::Row& row : call.rows) rows.push_back(row.row());
     switch (call.kind) {
       case EngineCall::Kind::Nothing: break;
