@@ -156,11 +156,11 @@ TEST(PieceFile, BelievesNoHeader) {
   EXPECT_EQ(good[0].piece.where, (Rectangle{.row = 1, .column = 1, .rows = 2, .columns = 2}));
   EXPECT_EQ(good[0].checksum, 0x0123456789abcdefu);
 
-  struct Fault {
+  struct HeaderFault {
     std::string message;
     std::function<void(Json&, Json&)> plant;
   };
-  const std::vector<Fault> faults{
+  const std::vector<HeaderFault> faults{
       {"do not say which tensor", [](Json&, Json& about) { about = nullptr; }},
       {"\"a@1,1\"", [](Json&, Json& about) { about = "no JSON"; }},
       {"lacks tensor", [](Json&, Json& about) { about = Json::array(); }},
@@ -199,7 +199,7 @@ TEST(PieceFile, BelievesNoHeader) {
        }},
       {"xxh3 is not a checksum", [](Json&, Json& about) { about["xxh3"] = "0123"; }},
   };
-  for (const Fault& fault : faults) {
+  for (const HeaderFault& fault : faults) {
     const std::string file = changed_header(fault.plant);
     const std::string message = expect_error(ErrorKind::Data, fault.message, [&] { parse(file); });
     EXPECT_TRUE(message.starts_with("a.safetensors")) << message;
