@@ -52,7 +52,7 @@ def write_model(folder, version, seed):
             weights.copy_(1 + 0.3 * torch.randn_like(weights) if "layer_norm" in name else scale * torch.randn_like(weights))
         if is_tied:
             model.decoder.final_layer_norm.weight *= 8
-        # Some texts end.
+        # Some outputs end by themselves.
         (model.shared if is_tied else model.lm_head).weight[1] *= 3 if is_tied else 1.6
     model.save_pretrained(folder)
     return model

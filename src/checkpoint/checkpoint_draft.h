@@ -1,5 +1,5 @@
-// A checkpoint while it is written: a hidden folder (.iter_0000100.writing) beside its place, which
-// it takes by one rename. Until then no reader finds a checkpoint there.
+// A checkpoint while it is written: a hidden folder (.iter_0000100.writing) next to its place,
+// which it takes by one rename. Until then no reader finds a checkpoint there.
 #pragma once
 
 #include <filesystem>

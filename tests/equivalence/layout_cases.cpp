@@ -345,7 +345,7 @@ Config divisible_t5() {
 Config divisible_biencoder(bool shared_towers) {
   Config c = divisible(tiny_biencoder());
   c.model.shared_towers = shared_towers;
-  // Scores are products of two outputs, which amplify roundings of weights, and a small eps
+  // Scores multiply two outputs, which amplifies roundings of weights, and a small eps
   // amplifies roundings of small gradients.
   c.optim.lr = 0.002;
   c.optim.eps = 1e-6;

@@ -20,7 +20,7 @@ namespace {
 
 bool is_long_flag(std::string_view arg) { return arg.size() > 2 && arg.starts_with("--"); }
 
-// A flag of Megatron-LM and the flag of a verb with the same meaning. Empty `verb`: every
+// A Megatron-LM flag and the flag of a verb with the same meaning. Empty `verb`: every
 // verb. Empty `own`: the model is named without a flag.
 struct Renamed {
   std::string_view verb, megatron, own{};
